@@ -1,0 +1,58 @@
+/* A graph: values and the nodes that make them, in the order they were emitted (which is a
+ * topological one). Layers emit into it; the program is compiled from it; it runs nothing. */
+#ifndef KEEL_GRAPH_GRAPH_H
+#define KEEL_GRAPH_GRAPH_H
+#include "ops/op.h"
+
+typedef struct keel_graph keel_graph;
+typedef int keel_value;   /* index of a value in its graph; -1: none */
+typedef int keel_variable; /* index of a weight in its store */
+
+/* A weight of the model as the graph sees it. The model owns the list; flat ranges are laid out by
+ * the program from it. */
+typedef struct keel_weight_info {
+    const char *name;      /* "conv2d/kernel", for messages */
+    keel_spec spec;        /* whole shape, Keras's layout */
+    bool trainable;        /* false: state such as a moving mean, or a frozen layer's weight */
+    double l1, l2;         /* regulariser; 0: none */
+} keel_weight_info;
+
+typedef struct keel_graph_value {
+    keel_spec spec;
+    int node;              /* who makes it; -1: an input of the graph */
+    int input;             /* which input; -1: made by a node */
+} keel_graph_value;
+
+typedef struct keel_graph_node {
+    keel_node node;        /* what kernels see */
+    keel_value *in;        /* [node.n_in] */
+    keel_value out;
+    keel_variable weight[KEEL_WEIGHTS_MAX];
+} keel_graph_node;
+
+struct keel_graph {
+    keel_dtype real;
+    bool training;
+    int n_value, n_node, n_input;
+    keel_graph_value *value;
+    keel_graph_node *node;
+    /* set by whoever emits, read when a node is added */
+    const char *layer;
+    uint16_t stream;
+};
+
+keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training);
+void keel_graph_destroy(keel_graph *g);
+
+/* A new input: rows of `spec`. */
+keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);
+
+/* Add a node: infer is run at once, so a wrong shape is reported here, with the layer's name.
+ * args: op->args_size bytes, copied. weight: variables of `infos`. */
+keel_status keel_graph_add(keel_graph *g, const char *op, const void *args, const keel_value *in,
+                           int n_in, const keel_variable *weight, const keel_spec *weight_spec,
+                           int n_weight, keel_value *out);
+
+const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v);
+
+#endif

@@ -1,0 +1,25 @@
+/* Initial weights, drawn by Philox: stream KEEL_STREAM_WEIGHTS, row = index of the weight in the
+ * model, draw = element, so that a model is the same on every machine. One file each. */
+#ifndef KEEL_INITIALIZERS_INITIALIZER_H
+#define KEEL_INITIALIZERS_INITIALIZER_H
+#include "base/field.h"
+#include "base/philox.h"
+#include "tensor/shape.h"
+
+typedef struct keel_initializer {
+    keel_type type;
+    /* Fill `out` (shape in Keras's layout) in double; the model rounds to its dtype. fan_in and
+     * fan_out are Keras's compute_fans of the shape. `row` of chance is the weight's index. */
+    keel_status (*fill)(const void *args, const keel_shape *shape, const keel_chance *c,
+                        uint64_t row, double *out);
+} keel_initializer;
+
+extern const keel_initializer *const keel_initializers[]; /* generated; ends with NULL */
+const keel_type *keel_initializer_find(const char *name);
+
+void keel_compute_fans(const keel_shape *s, double *fan_in, double *fan_out); /* Keras: compute_fans */
+/* A draw from N(0,1) cut at 2 standard deviations, as Keras's truncated_normal, keyed by element. */
+double keel_normal(const keel_chance *c, uint64_t row, uint64_t element);
+double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t element);
+
+#endif

@@ -1,0 +1,181 @@
+/* An op is a piece of differentiable mathematics on rows: what it computes, what its backward
+ * reads, and a plain reference in C for float32 and float64. One stem an op: conv2d.c holds the
+ * shapes and the reference, conv2d_dnnl.c oneDNN's kernel, conv2d_avx512.c ours.
+ *
+ * Letters: B rows (never in a shape: a value's shape is that of one row), H W C image, K outputs. */
+#ifndef KEEL_OPS_OP_H
+#define KEEL_OPS_OP_H
+#include "base/error.h"
+#include "base/philox.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include <stdbool.h>
+
+typedef struct keel_op keel_op;
+typedef struct keel_kernel keel_kernel;
+
+/* A value: one row of it has `shape`; it is held for as many rows as a worker has. */
+typedef struct keel_spec {
+    keel_dtype dtype;
+    keel_shape shape;
+} keel_spec;
+
+enum { KEEL_SAVED_MAX = 2, KEEL_WEIGHTS_MAX = 6 };
+
+/* What an op is told, and tells, when a graph is built. The graph owns everything pointed to. */
+typedef struct keel_node {
+    const keel_op *op;
+    const void *args;   /* op->args_size bytes */
+    const char *layer;  /* name of the layer that emitted it, for messages and profiles */
+    bool training;      /* backward will follow, dropout drops, BatchNorm looks at the batch */
+    keel_dtype real;    /* float32 or float64: the type of its mathematics */
+    uint16_t stream;    /* of chance: index of the layer in the model */
+
+    int n_in;
+    const keel_spec *in;                    /* [n_in] */
+    int n_weight;
+    keel_spec weight[KEEL_WEIGHTS_MAX];     /* whole shapes, Keras's layout */
+
+    /* infer() fills these */
+    keel_spec out;
+    int n_saved;
+    keel_spec saved[KEEL_SAVED_MAX];        /* per row, written by forward for backward */
+    int64_t partial, partial_backward;      /* doubles of one piece's record, 0: op needs no meeting */
+    int64_t merged, merged_backward;        /* doubles of the merged record */
+    int64_t scratch;                        /* bytes a reference call wants in c->scratch */
+} keel_node;
+
+/* Facts of a step that a call may read; the same for all calls of the step. */
+typedef struct keel_step_facts {
+    uint64_t seed;
+    uint32_t epoch;
+    uint64_t first_row; /* position in the epoch's order of the step's row 0 */
+    int64_t rows;       /* of the whole global step */
+} keel_step_facts;
+
+/* One call of a kernel: pointers for `rows` rows, bound ahead of the step. A pointer is to the
+ * first row of this call; a row of input i is node->in[i].shape elements, dense. */
+typedef struct keel_call {
+    const keel_node *node;
+    const keel_step_facts *step;
+    int64_t rows;
+    int64_t row;            /* of the step: this call's first row; chance is keyed by step->first_row + row */
+
+    const void **in;        /* [n_in] */
+    void *out;
+    void *saved[KEEL_SAVED_MAX];
+    const void *weight[KEEL_WEIGHTS_MAX];
+
+    const void *out_grad;   /* backward */
+    void **in_grad;         /* [n_in]; NULL entry: nobody asks for it */
+    const bool *in_adds;    /* [n_in]; true: add to in_grad[i], false: overwrite it */
+    void *weight_grad[KEEL_WEIGHTS_MAX]; /* NULL: frozen */
+    bool weight_adds;       /* add to weight_grad, or overwrite it */
+
+    double *partial;        /* this piece's own record, written by the partial calls */
+    const double *merged;   /* the merged record of all pieces */
+    const double *merged_forward; /* in backward: what forward had merged */
+    void *scratch;          /* of the worker; at least what prepare or infer asked for */
+    void *plan;             /* of a kernel: what its prepare made */
+} keel_call;
+
+typedef void (*keel_run)(const keel_call *c);
+
+enum { KEEL_READS_IN = 1, KEEL_READS_OUT = 2, KEEL_READS_SAVED = 4 };
+
+/* Test cases for the conformance test: shapes of one row and arguments as JSON text. */
+typedef struct keel_case {
+    const char *in;      /* "4,5,3" or, for several inputs, "4,5,3|4,5,1" */
+    const char *weights; /* "3,3,3,8|8"; NULL: none */
+    const char *args;    /* how the case fills its args: see args_from in the op */
+} keel_case;
+
+/* Pairs of functions: [0] float32, [1] float64; see ops/real.h. */
+struct keel_op {
+    const char *name;       /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
+    size_t args_size;       /* copied into the graph; plain bytes, no pointers */
+
+    /* Check node->in, weight and args; fill out, saved, records, scratch.
+     * KEEL_ESHAPE or KEEL_EUNSUP with a text that says which dims do not fit. */
+    keel_status (*infer)(keel_node *n);
+
+    /* out (and saved) from in and weights, row by row independent but for what `merged` tells. */
+    keel_run forward[2];
+    /* in_grad from out_grad; NULL: no gradient flows (labels, integer inputs). */
+    keel_run backward[2];
+    unsigned backward_reads;
+    /* weight_grad from in, saved and out_grad over all rows of one worker; NULL: no weights. */
+    keel_run weights[2];
+    unsigned weights_reads;  /* KEEL_READS_IN ...; out_grad is always read */
+
+    /* Ops that must see all rows of the global step (BatchNorm). partial: this piece's record, from
+     * in (and, in backward, out_grad); merge: all pieces' records, in piece order, into one. Records are
+     * doubles so that merging is exact enough to be independent of the cut. A record starts with its row count. */
+    keel_run partial[2];
+    void (*merge)(const keel_node *n, const double *const *records, int count, double *merged);
+    keel_run partial_backward[2];
+    void (*merge_backward)(const keel_node *n, const double *const *records, int count, double *merged);
+    /* Weight gradients that are read off the merged backward record: run by one worker only. */
+    bool weights_from_merged;
+    /* After the commit point, once per step: move state weights (moving mean). weight[] is writable here. */
+    void (*commit)(const keel_node *n, const double *merged, void *const *weight);
+
+    const keel_case *cases;  /* at least two, ends with in NULL */
+    void (*args_for_case)(void *args, const char *text); /* NULL: args stay zero */
+};
+
+/* A faster way to run one op's passes. Kernels of an op are asked in the order of their names'
+ * priority; the reference answers last. */
+typedef enum keel_pass { KEEL_FORWARD, KEEL_BACKWARD, KEEL_WEIGHTS, KEEL_PASS_COUNT } keel_pass;
+
+/* Weights in another layout, shared by all workers, made again whenever the weights moved. */
+typedef struct keel_derived keel_derived;
+struct keel_derived {
+    void *data;                 /* `bytes`, 64-byte aligned, allocated by the asker of prepare */
+    size_t bytes;
+    int weight;                 /* index into node->weight */
+    uint64_t key;               /* kernels that ask with the same key share the copy */
+    void (*refresh)(const keel_derived *d, const void *weight); /* writes data */
+    void (*release)(void *plan);                                /* frees plan; NULL: nothing */
+    void *plan;
+};
+
+/* What prepare may ask for. */
+typedef struct keel_prepare {
+    const keel_node *node;
+    keel_pass pass;
+    int64_t rows;
+    bool in_adds, weight_adds;   /* as the call will be bound (in_adds: of input 0) */
+    int64_t scratch;             /* out: bytes of scratch */
+    void *plan;                  /* out */
+    /* Ask for a derived copy: returns the shared one of that key, or takes over *want (its plan
+     * included) and allocates data. Valid as long as the program lives. */
+    keel_status (*derive)(void *context, keel_derived *want, const keel_derived **got);
+    void *context;
+} keel_prepare;
+
+struct keel_kernel {
+    const char *op;    /* "conv2d" */
+    const char *name;  /* "dnnl"; the file is <op>_<name>.c, the symbol keel_kernel_<op>_<name> */
+    int priority;      /* higher is asked first */
+    /* Can you run this pass for that many rows? KEEL_OK: p->plan and p->scratch are set;
+     * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */
+    keel_status (*prepare)(keel_prepare *p);
+    keel_run run[KEEL_PASS_COUNT];
+    void (*release)(void *plan);
+};
+
+/* Failing inside a run: kernels have no status; a vendor library that fails calls this, once, and the
+ * step fails at its next meeting with the thread's error text. */
+void keel_call_failed(const keel_call *c, keel_status s);
+
+const keel_op *keel_op_find(const char *name);
+extern const keel_op *const keel_ops[];        /* generated from the folder; ends with NULL */
+extern const keel_kernel *const keel_kernels[];
+
+static inline int64_t keel_row_count(const keel_spec *s) /* elements of one row */
+{
+    return keel_shape_count(&s->shape);
+}
+
+#endif
