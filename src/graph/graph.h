@@ -53,6 +53,11 @@ keel_status keel_graph_add(keel_graph *g, const char *op, const void *args, cons
                            int n_in, const keel_variable *weight, const keel_spec *weight_spec,
                            int n_weight, keel_value *out);
 
+/* The same for an op that is not registered (the train room's loss and metrics). */
+keel_status keel_graph_add_op(keel_graph *g, const keel_op *op, const void *args,
+                              const keel_value *in, int n_in, const keel_variable *weight,
+                              const keel_spec *weight_spec, int n_weight, keel_value *out);
+
 const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v);
 
 #endif

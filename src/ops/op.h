@@ -42,6 +42,7 @@ typedef struct keel_node {
     keel_spec saved[KEEL_SAVED_MAX];        /* per row, written by forward for backward */
     int64_t partial, partial_backward;      /* doubles of one piece's record, 0: op needs no meeting */
     int64_t merged, merged_backward;        /* doubles of the merged record */
+    int64_t sums;                           /* doubles that each piece adds to in c->partial: loss, metrics */
     int64_t scratch;                        /* bytes a reference call wants in c->scratch */
 } keel_node;
 
@@ -119,6 +120,11 @@ struct keel_op {
     bool weights_from_merged;
     /* After the commit point, once per step: move state weights (moving mean). weight[] is writable here. */
     void (*commit)(const keel_node *n, const double *merged, void *const *weight);
+
+    /* The program may let out share the memory of in[0], and in_grad[0] that of out_grad: */
+    bool view;    /* the same bytes in another shape: forward and backward need not even run */
+    bool inplace; /* pointwise: each element is read before it is written (only where backward
+                     does not read in[0], and nobody else does) */
 
     const keel_case *cases;  /* at least two, ends with in NULL */
     void (*args_for_case)(void *args, const char *text); /* NULL: args stay zero */

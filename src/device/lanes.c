@@ -1,0 +1,152 @@
+/* See lanes.h. The cores come from the process's own affinity mask through hwloc, so a container's
+ * limit is respected and nothing is opened, started or allocated on a device. */
+#include "device/lanes.h"
+#include "device/discover.h"
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static keel_status bad(const char *text, const char *why)
+{
+    return keel_fail(KEEL_EARG,
+                     "devices '%s': %s; write for example cpu:0-3 (four devices), cpu:0+1 (one "
+                     "device of two cores) or cpu:0,cpu:1",
+                     text, why);
+}
+
+static const char *read_number(const char *p, int *out)
+{
+    long v = 0;
+    if (!isdigit((unsigned char)*p)) return NULL;
+    for (; isdigit((unsigned char)*p); p++) {
+        v = v * 10 + (*p - '0');
+        if (v > 100000) return NULL;
+    }
+    *out = (int)v;
+    return p;
+}
+
+static keel_status add_lane(keel_lanes *l, const char *text, const int *id, int n)
+{
+    if (l->n_lane == KEEL_LANES_MAX || l->n_part + n > KEEL_LANES_MAX)
+        return bad(text, "more than 256 devices");
+    keel_lane *lane = &l->lane[l->n_lane++];
+    lane->n_core = n;
+    lane->first_part = l->n_part;
+    memcpy(lane->id, id, (size_t)n * sizeof *id);
+    l->n_part += n;
+    return KEEL_OK;
+}
+
+/* One item: 0, 0-3, 0+1 or 0+1+2. */
+static keel_status read_item(keel_lanes *l, const char *text, const char **at)
+{
+    int id[KEEL_LANE_CORES_MAX], n = 0, last;
+    const char *p = read_number(*at, &id[n++]);
+    if (!p) return bad(text, "a number of a device is missing");
+    if (*p == '-') {
+        p = read_number(p + 1, &last);
+        if (!p || last < id[0]) return bad(text, "a range must go up");
+        if (last - id[0] >= KEEL_LANES_MAX) return bad(text, "more than 256 devices");
+        for (int i = id[0]; i <= last; i++) KEEL_TRY(add_lane(l, text, &i, 1));
+        *at = p;
+        return KEEL_OK;
+    }
+    while (*p == '+') {
+        if (n == KEEL_LANE_CORES_MAX) return bad(text, "more than 64 cores in one device");
+        p = read_number(p + 1, &id[n]);
+        if (!p) return bad(text, "a core is missing after '+'");
+        for (int i = 0; i < n; i++)
+            if (id[i] == id[n]) return bad(text, "a core is named twice in one device");
+        n++;
+    }
+    *at = p;
+    return add_lane(l, text, id, n);
+}
+
+/* Workers: one a core that is used. Cores named beyond the machine's own are spread in blocks, so that
+ * the rows of one worker stay neighbours. */
+static keel_status assign_workers(keel_lanes *l, const char *text, const keel_cores *cores)
+{
+    int largest = 0, part = 0, worker_of_core[KEEL_CORES_MAX];
+    for (int i = 0; i < l->n_lane; i++)
+        for (int c = 0; c < l->lane[i].n_core; c++)
+            if (l->lane[i].id[c] > largest) largest = l->lane[i].id[c];
+    for (int i = 0; i < cores->n; i++) worker_of_core[i] = -1;
+    l->n_worker = 0;
+    for (int i = 0; i < l->n_lane; i++) {
+        const keel_lane *lane = &l->lane[i];
+        if (lane->n_core > cores->n) return bad(text, "a device has more cores than this machine");
+        for (int c = 0; c < lane->n_core; c++, part++) {
+            int core;
+            if (largest < cores->n) core = lane->id[c];
+            else if (lane->n_core > 1) core = c; /* a wide lane spans the first cores */
+            else core = (int)((int64_t)i * cores->n / l->n_lane);
+            if (worker_of_core[core] < 0) {
+                worker_of_core[core] = l->n_worker;
+                l->core[l->n_worker++] = cores->os[core];
+            }
+            l->part[part] = (keel_lane_part){ .lane = i, .worker = worker_of_core[core] };
+        }
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_lanes_parse(keel_lanes *out, const char *text)
+{
+    keel_cores cores;
+    keel_lanes l = { 0 };
+    KEEL_TRY(keel_cores_find(&cores));
+    if (!text || !strcmp(text, "cpu") || !*text) {
+        for (int i = 0; i < cores.n; i++) KEEL_TRY(add_lane(&l, "cpu", &i, 1));
+        KEEL_TRY(assign_workers(&l, "cpu", &cores));
+        *out = l;
+        return KEEL_OK;
+    }
+    for (const char *p = text; ; p++) {
+        if (!strncmp(p, "cpu:", 4)) p += 4;
+        else if (isalpha((unsigned char)*p)) {
+            const int n = (int)strcspn(p, ":,");
+            return keel_fail(KEEL_EDEVICE,
+                             "devices '%s': this version of Keel has no devices of kind '%.*s'; "
+                             "'keel devices' lists what there is",
+                             text, n, p);
+        }
+        KEEL_TRY(read_item(&l, text, &p));
+        if (!*p) break;
+        if (*p != ',') return bad(text, "devices are separated by commas");
+    }
+    KEEL_TRY(assign_workers(&l, text, &cores));
+    *out = l;
+    return KEEL_OK;
+}
+
+void keel_lane_name(char out[64], const keel_lane *lane)
+{
+    int at = snprintf(out, 64, "cpu:%d", lane->id[0]);
+    for (int i = 1; i < lane->n_core && at < 56; i++)
+        at += snprintf(out + at, (size_t)(64 - at), "+%d", lane->id[i]);
+}
+
+int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
+{
+    int64_t local[KEEL_LANES_MAX] = { 0 };
+    int busy = 0;
+    for (int i = 0, p = 0; i < lanes->n_lane; i++) {
+        const int64_t first = keel_cut_first(n, lanes->n_lane, i);
+        const int64_t rows = keel_cut_rows(n, lanes->n_lane, i);
+        for (int c = 0; c < lanes->lane[i].n_core; c++, p++) {
+            const int w = lanes->part[p].worker;
+            piece[p] = (keel_piece){ .lane = i,
+                                     .worker = w,
+                                     .row = first + keel_cut_first(rows, lanes->lane[i].n_core, c),
+                                     .rows = keel_cut_rows(rows, lanes->lane[i].n_core, c),
+                                     .local_row = local[w] };
+            local[w] += piece[p].rows;
+            busy += piece[p].rows > 0;
+        }
+    }
+    return busy;
+}
