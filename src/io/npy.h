@@ -1,0 +1,67 @@
+/* NumPy's .npy, versions 1 to 3.
+ *
+ * Little-endian f4 f8 i1 u1 i2 u2 i4 i8 and bool, C order. Keel's tensors have fewer types, so
+ * bool becomes uint8 (0 or 1), and i1, i2, u2 become int32. Fortran order, big-endian and other
+ * types are refused by name.
+ * Source: numpy/lib/format.py, "NPY format". */
+#ifndef KEEL_IO_NPY_H
+#define KEEL_IO_NPY_H
+#include "io/file.h"
+#include "keel/tensor.h"
+#include <stdbool.h>
+
+typedef enum keel_npy_type {
+    KEEL_NPY_F4,
+    KEEL_NPY_F8,
+    KEEL_NPY_U1,
+    KEEL_NPY_I4,
+    KEEL_NPY_I8,
+    KEEL_NPY_B1,
+    KEEL_NPY_I1,
+    KEEL_NPY_I2,
+    KEEL_NPY_U2,
+    KEEL_NPY_TYPE_COUNT
+} keel_npy_type;
+
+/* What a header says. n_bytes is that of the elements as stored; offset is where they begin. */
+typedef struct keel_npy_header {
+    keel_npy_type stored;
+    keel_dtype dtype; /* what the elements become */
+    keel_shape shape;
+    size_t offset;
+    size_t n_bytes;
+} keel_npy_header;
+
+/* How many bytes a header has: from the first 12 bytes of a file (or all, if it has fewer). */
+keel_status keel_npy_header_size(size_t *out, const void *begin, size_t n_bytes);
+/* Parse a header that lies wholly in `begin`; `what` names the file in messages. */
+keel_status keel_npy_header_parse(keel_npy_header *out, const void *begin, size_t n_bytes,
+                                  const char *what);
+/* Convert `count` stored elements to h->dtype; `stored` need not be aligned. */
+void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count);
+
+/* Read a whole array into a new tensor (keel_tensor_free). The file must be exactly as long as
+ * its header says. */
+keel_status keel_npy_read(keel_tensor *out, const char *path);
+keel_status keel_npy_decode(keel_tensor *out, const void *data, size_t n_bytes, const char *what);
+
+/* An array in a mapped file, for arrays that need not fit in memory. */
+typedef struct keel_npy_map {
+    keel_npy_header header;
+    const unsigned char *data; /* elements as stored, perhaps not aligned; NULL if there are none */
+    keel_map map;
+} keel_npy_map;
+
+keel_status keel_npy_map_open(keel_npy_map *out, const char *path);
+void keel_npy_map_close(keel_npy_map *m); /* NULL and an empty one are fine */
+/* Rows first .. first + n - 1 (of the first dim), converted to header.dtype, into `out`.
+ * Any thread, also concurrently. KEEL_EARG: out of range, or the array has rank 0. */
+keel_status keel_npy_map_rows(const keel_npy_map *m, int64_t first, int64_t n, void *out);
+
+/* Write a tensor as version 1, atomically. */
+keel_status keel_npy_write(const char *path, const keel_tensor *t);
+/* Only the header, for a writer that adds rows in pieces: give exactly the announced bytes after
+ * it. */
+keel_status keel_npy_write_header(keel_new_file *f, keel_dtype dtype, const keel_shape *shape);
+
+#endif

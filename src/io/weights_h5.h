@@ -1,0 +1,56 @@
+/* `model.weights.h5`, in memory: a list of arrays by path.
+ *
+ * Keras keeps the variables of a layer as layers/dense/vars/0, /1, ..., those of the optimizer as
+ * optimizer/vars/N, and gives each "vars" group an attribute "name". A layer without variables has
+ * the empty group and its attribute; the root has "vars" with the model's name.
+ * Reading goes through the strict reader of h5_check.h and never reaches libhdf5; writing uses
+ * libhdf5 with its in-memory driver and the settings of h5py.
+ *
+ *   to write:  create, add_group("layers/dense/vars", "dense"), add("layers/dense/vars/0", &t),
+ *              ..., encode, destroy
+ *   to read:   decode, read("layers/dense/vars/0", ...), ..., destroy */
+#ifndef KEEL_IO_WEIGHTS_H5_H
+#define KEEL_IO_WEIGHTS_H5_H
+#include "io/h5_check.h"
+
+typedef struct keel_weights keel_weights;
+
+typedef struct keel_weight {
+    const char *path; /* no slash before or after */
+    keel_dtype dtype; /* what keel_weight_copy writes: uint32 becomes int64 */
+    keel_shape shape;
+    keel_h5_type stored;
+    const void *data; /* borrowed, as stored; perhaps not aligned when it was decoded */
+} keel_weight;
+
+keel_status keel_weights_create(keel_weights **out);
+void keel_weights_destroy(keel_weights *w); /* NULL is fine */
+
+/* An array; groups above it come by themselves. The elements are borrowed until destroy.
+ * KEEL_EARG: the path is empty, has an empty part, or is there already. */
+keel_status keel_weights_add(keel_weights *w, const char *path, const keel_tensor *t);
+/* A group, perhaps empty; `name` (NULL: none) becomes its attribute "name". */
+keel_status keel_weights_add_group(keel_weights *w, const char *path, const char *name);
+
+/* The file image; the caller frees *image with keel_free. Equal lists make equal images. */
+keel_status keel_weights_encode(const keel_weights *w, void **image, size_t *n_bytes);
+
+/* The image is borrowed and must stay until destroy. Arrays come sorted by path (strcmp).
+ * KEEL_EFORMAT, KEEL_EUNSUP as keel_h5_check. */
+keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_bytes);
+
+int64_t keel_weights_count(const keel_weights *w); /* arrays, without groups */
+const keel_weight *keel_weights_at(const keel_weights *w, int64_t index);
+const keel_weight *keel_weights_find(const keel_weights *w, const char *path); /* or NULL */
+bool keel_weights_has_group(const keel_weights *w, const char *path);
+
+/* All elements of one array, in its own dtype, into `out`. */
+void keel_weight_copy(const keel_weight *a, void *out);
+/* All elements of the array at `path`, which must have `shape`, converted to `dtype` by value
+ * (float to float and integer to integer) into `out`. KEEL_EFORMAT: no such array;
+ * KEEL_ESHAPE: another shape, naming both; KEEL_EUNSUP: float from integer or the other way;
+ * KEEL_EFORMAT: an integer that does not fit. */
+keel_status keel_weights_read(const keel_weights *w, const char *path, keel_dtype dtype,
+                              const keel_shape *shape, void *out);
+
+#endif

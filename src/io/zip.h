@@ -1,0 +1,50 @@
+/* Zip archives: `.keras` and `.npz` are such.
+ *
+ * Reading trusts no number: a member's size is held against the size of the archive (deflate can
+ * not expand more than 1032 times) and against the caller's limit before memory is taken, names
+ * must differ, and check sums must fit. Writing stores without compression, as Keras does, with
+ * fixed times, so that equal members make an equal file. */
+#ifndef KEEL_IO_ZIP_H
+#define KEEL_IO_ZIP_H
+#include "base/error.h"
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct keel_zip keel_zip;
+
+/* Open an archive to read: from a file, or from memory which must outlive it (`what` names it in
+ * messages). KEEL_EIO: no such file; KEEL_EFORMAT: not an archive, or one that cannot be trusted.
+ * One thread at a time. */
+keel_status keel_zip_open(keel_zip **out, const char *path);
+keel_status keel_zip_open_memory(keel_zip **out, const void *data, size_t n_bytes,
+                                 const char *what);
+void keel_zip_close(keel_zip *z); /* NULL is fine */
+
+int64_t keel_zip_count(const keel_zip *z);                   /* members */
+const char *keel_zip_name(const keel_zip *z, int64_t index); /* valid until close */
+int64_t keel_zip_find(const keel_zip *z, const char *name);  /* index, or -1 */
+uint64_t keel_zip_size(const keel_zip *z, int64_t index);    /* as its header says, checked */
+
+/* Read a whole member of at most `limit` bytes; the caller frees *data with keel_free; one zero
+ * byte follows the data. KEEL_EFORMAT: no such member, too long, or damaged. */
+keel_status keel_zip_read(keel_zip *z, const char *name, size_t limit, void **data,
+                          size_t *n_bytes);
+
+/* Read a member from its begin in pieces: open, read exactly n bytes each time, and finish, which
+ * demands that nothing is left and that the check sum fits. One member at a time. */
+typedef struct keel_zip_stream keel_zip_stream;
+keel_status keel_zip_stream_open(keel_zip_stream **out, keel_zip *z, int64_t index);
+keel_status keel_zip_stream_read(keel_zip_stream *s, void *data, size_t n_bytes);
+keel_status keel_zip_stream_finish(keel_zip_stream *s); /* frees s in any case */
+void keel_zip_stream_close(keel_zip_stream *s);         /* without the demand; NULL is fine */
+
+typedef struct keel_zip_member {
+    const char *name;
+    const void *data;
+    size_t n_bytes;
+} keel_zip_member;
+
+/* Write an archive with these members in this order, atomically. KEEL_EARG: names repeat. */
+keel_status keel_zip_write(const char *path, const keel_zip_member *members, int64_t count);
+
+#endif

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Make the golden .keras files: small models as the real Keras saves them, one training step old.
+
+Each NAME.keras comes with NAME.npz, which holds what Keras computed with it:
+  x, y                 the rows of the step
+  predict              model.predict(x) of the model in NAME.keras
+  loss                 the loss of one further train_on_batch(x, y), before its update
+  after/PATH           every array of model.weights.h5 after that further step, by its path
+  saved/PATH           every array of model.weights.h5 in NAME.keras, by its path
+A model with Dropout has no loss and no after/: Keras draws other numbers.
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+"""
+import io
+import os
+import tempfile
+import zipfile
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import h5py
+import keras
+import numpy as np
+from keras import layers
+
+
+def sequential():
+    return keras.Sequential(
+        [
+            layers.Input((8, 8, 3)),
+            layers.Conv2D(4, 3, padding="same", activation="relu"),
+            layers.MaxPooling2D(2),
+            layers.Flatten(),
+            layers.Dense(8, activation="relu"),
+            layers.Dense(8, activation="tanh"),
+            layers.Dense(5),
+        ],
+        name="small",
+    )
+
+
+def dropout():
+    return keras.Sequential(
+        [
+            layers.Input((6,)),
+            layers.Dense(8, activation="relu"),
+            layers.Dropout(0.5),
+            layers.Dense(3, activation="softmax"),
+        ],
+        name="dropping",
+    )
+
+
+def functional():
+    x = i = layers.Input((8, 8, 2), name="image")
+    x = layers.Conv2D(4, 3, padding="same", use_bias=False, name="stem")(x)
+    x = layers.BatchNormalization(name="stem_bn")(x)
+    x = s = layers.ReLU()(x)
+    x = layers.Conv2D(4, 3, padding="same", use_bias=False)(x)
+    x = layers.BatchNormalization(epsilon=1e-4, momentum=0.9)(x)
+    x = layers.Add()([x, s])
+    x = layers.Activation("relu")(x)
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(x), name="residual")
+
+
+def arrays(path):
+    found = {}
+    with zipfile.ZipFile(path) as z, h5py.File(io.BytesIO(z.read("model.weights.h5")), "r") as f:
+        f.visititems(lambda n, o: found.update({n: o[()]} if isinstance(o, h5py.Dataset) else {}))
+    return found
+
+
+def make(name, model, shape, classes, compile_args):
+    chance = np.random.default_rng(7)
+    x = chance.normal(size=(6, *shape)).astype("float32")
+    y = chance.integers(0, classes, 6).astype("int64")
+    out = {"x": x, "y": y}
+    if compile_args:
+        model.compile(**compile_args)
+        model.train_on_batch(x, y)
+    model.save(name + ".keras")
+    out["predict"] = model.predict(x, verbose=0)
+    out.update({"saved/" + k: v for k, v in arrays(name + ".keras").items()})
+    if compile_args and not any(isinstance(i, layers.Dropout) for i in model.layers):
+        with tempfile.TemporaryDirectory() as d:
+            out["loss"] = np.asarray(model.train_on_batch(x, y)[0], "float32")
+            model.save(d + "/after.keras")
+            out.update({"after/" + k: v for k, v in arrays(d + "/after.keras").items()})
+    np.savez_compressed(name + ".npz", **out)
+    print(name, os.path.getsize(name + ".keras"), os.path.getsize(name + ".npz"))
+
+
+def main():
+    sparse = keras.losses.SparseCategoricalCrossentropy
+    for name, build, shape, classes, compile_args in [
+        ("sequential_adam", sequential, (8, 8, 3), 5,
+         dict(optimizer=keras.optimizers.Adam(1e-3), loss=sparse(from_logits=True), metrics=["accuracy"])),
+        ("sequential_plain", sequential, (8, 8, 3), 5, None),
+        ("sequential_dropout", dropout, (6,), 3,
+         dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
+              loss="sparse_categorical_crossentropy", metrics=["accuracy"])),
+        ("functional_sgd", functional, (8, 8, 2), 3,
+         dict(optimizer=keras.optimizers.SGD(0.05, momentum=0.9),
+              loss="sparse_categorical_crossentropy", metrics=["accuracy"])),
+        ("functional_adamw", functional, (8, 8, 2), 3,
+         dict(optimizer=keras.optimizers.AdamW(2e-3, weight_decay=0.01, clipnorm=1.0),
+              loss="sparse_categorical_crossentropy", metrics=["accuracy"])),
+    ]:
+        keras.backend.clear_session()
+        keras.utils.set_random_seed(11)
+        make(name, build(), shape, classes, compile_args)
+
+
+main()
