@@ -5,9 +5,9 @@
 #include "base/field.h"
 
 typedef struct keel_activation {
-    keel_type type;        /* name = alias = Keras's function name: "relu", "leaky_relu" */
-    const char *op;        /* NULL: linear, nothing is computed */
-    const void *op_args;   /* the op's args for Keras's defaults, or NULL */
+    keel_type type;      /* name = alias = Keras's function name: "relu", "leaky_relu" */
+    const char *op;      /* NULL: linear, nothing is computed */
+    const void *op_args; /* the op's args for Keras's defaults, or NULL */
 } keel_activation;
 
 extern const keel_activation *const keel_activations[]; /* generated; ends with NULL */

@@ -42,50 +42,70 @@ typedef struct keel_field {
     size_t offset;
     const char *dflt; /* JSON text: "1", "[1, 1]", "\"valid\"", "null"; NULL: the user must say */
     const char *help;
-    double min, max;     /* for INT, FLOAT and each of INTS; both 0: any */
-    int count;           /* INTS: how many (0: any number) */
-    const char *choices; /* CHOICE */
+    double min, max;                            /* for INT, FLOAT and each of INTS; both 0: any */
+    int count;                                  /* INTS: how many (0: any number) */
+    const char *choices;                        /* CHOICE */
     const keel_type *(*find)(const char *name); /* OBJECT */
 } keel_field;
 
 /* The head of every const struct that has a name. */
 struct keel_type {
-    const char *name;    /* Keras's class name: "Conv2D" */
-    const char *alias;   /* Keras's short name: "glorot_uniform"; NULL: snake case of name */
-    const char *module;  /* "keras.layers" */
-    const char *help;    /* one sentence */
-    size_t args_size;    /* 0: no arguments */
+    const char *name;         /* Keras's class name: "Conv2D" */
+    const char *alias;        /* Keras's short name: "glorot_uniform"; NULL: snake case of name */
+    const char *module;       /* "keras.layers" */
+    const char *help;         /* one sentence */
+    size_t args_size;         /* 0: no arguments */
     const keel_field *fields; /* ends with key NULL; NULL: none */
 };
 
 #define KEEL_INT(args, member, dflt_, min_, max_, help_)                                           \
-    { .key = #member, .kind = KEEL_FIELD_INT, .offset = offsetof(args, member), .dflt = dflt_,     \
-      .min = min_, .max = max_, .help = help_ }
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_INT, .offset = offsetof(args, member), .dflt = dflt_,   \
+        .min = min_, .max = max_, .help = help_                                                    \
+    }
 #define KEEL_FLOAT(args, member, dflt_, min_, max_, help_)                                         \
-    { .key = #member, .kind = KEEL_FIELD_FLOAT, .offset = offsetof(args, member), .dflt = dflt_,   \
-      .min = min_, .max = max_, .help = help_ }
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_FLOAT, .offset = offsetof(args, member), .dflt = dflt_, \
+        .min = min_, .max = max_, .help = help_                                                    \
+    }
 #define KEEL_BOOL(args, member, dflt_, help_)                                                      \
-    { .key = #member, .kind = KEEL_FIELD_BOOL, .offset = offsetof(args, member), .dflt = dflt_,    \
-      .help = help_ }
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_BOOL, .offset = offsetof(args, member), .dflt = dflt_,  \
+        .help = help_                                                                              \
+    }
 #define KEEL_CHOICE(args, member, dflt_, choices_, help_)                                          \
-    { .key = #member, .kind = KEEL_FIELD_CHOICE, .offset = offsetof(args, member), .dflt = dflt_,  \
-      .choices = choices_, .help = help_ }
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_CHOICE, .offset = offsetof(args, member),               \
+        .dflt = dflt_, .choices = choices_, .help = help_                                          \
+    }
 #define KEEL_STRING(args, member, dflt_, help_)                                                    \
-    { .key = #member, .kind = KEEL_FIELD_STRING, .offset = offsetof(args, member), .dflt = dflt_,  \
-      .help = help_ }
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_STRING, .offset = offsetof(args, member),               \
+        .dflt = dflt_, .help = help_                                                               \
+    }
 #define KEEL_INTS(args, member, count_, dflt_, min_, max_, help_)                                  \
-    { .key = #member, .kind = KEEL_FIELD_INTS, .offset = offsetof(args, member), .dflt = dflt_,    \
-      .count = count_, .min = min_, .max = max_, .help = help_ }
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_INTS, .offset = offsetof(args, member), .dflt = dflt_,  \
+        .count = count_, .min = min_, .max = max_, .help = help_                                   \
+    }
 #define KEEL_OBJECT(args, member, dflt_, find_, help_)                                             \
-    { .key = #member, .kind = KEEL_FIELD_OBJECT, .offset = offsetof(args, member), .dflt = dflt_,  \
-      .find = find_, .help = help_ }
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_OBJECT, .offset = offsetof(args, member),               \
+        .dflt = dflt_, .find = find_, .help = help_                                                \
+    }
 #define KEEL_REFUSE(key_, dflt_, help_)                                                            \
-    { .key = key_, .kind = KEEL_FIELD_REFUSE, .dflt = dflt_, .help = help_ }
-#define KEEL_IGNORE(key_, help_) { .key = key_, .kind = KEEL_FIELD_IGNORE, .dflt = "null", .help = help_ }
+    {                                                                                              \
+        .key = key_, .kind = KEEL_FIELD_REFUSE, .dflt = dflt_, .help = help_                       \
+    }
+#define KEEL_IGNORE(key_, help_)                                                                   \
+    {                                                                                              \
+        .key = key_, .kind = KEEL_FIELD_IGNORE, .dflt = "null", .help = help_                      \
+    }
 
 /* Fill `args` (type->args_size zeroed bytes) from a JSON object: what is absent gets its default,
  * an unknown key, a wrong type or a value out of range is KEEL_EARG naming key and type, a
- * non-default value of a KEEL_REFUSE field is KEEL_EUNSUP naming both. `config` NULL: all defaults. */
+ * non-default value of a KEEL_REFUSE field is KEEL_EUNSUP naming both. `config` NULL: all defaults.
+ */
 keel_status keel_fields_read(const keel_type *type, const json_t *config, void *args);
 void keel_fields_free(const keel_type *type, void *args); /* what the args own, not args itself */
 
@@ -95,7 +115,8 @@ json_t *keel_fields_json(const keel_type *type, const void *args);
 /* Objects: from "name", {"class_name":..., "config":{...}} or null. */
 keel_status keel_object_read(keel_object *o, const json_t *json,
                              const keel_type *(*find)(const char *name), const char *what);
-json_t *keel_object_json(const keel_object *o); /* {"module","class_name","config","registered_name"} */
+json_t *
+keel_object_json(const keel_object *o); /* {"module","class_name","config","registered_name"} */
 keel_status keel_object_default(keel_object *o, const keel_type *type);
 keel_status keel_object_copy(keel_object *out, const keel_object *o);
 void keel_object_free(keel_object *o);

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 enum { /* streams; the others are the index of a layer in the model */
-    KEEL_STREAM_SHUFFLE = 0xFFFF,
-    KEEL_STREAM_SPLIT = 0xFFFE,
-    KEEL_STREAM_WEIGHTS = 0xFFFD, /* row = index of the weight, draw = element */
+       KEEL_STREAM_SHUFFLE = 0xFFFF,
+       KEEL_STREAM_SPLIT = 0xFFFE,
+       KEEL_STREAM_WEIGHTS = 0xFFFD, /* row = index of the weight, draw = element */
 };
 
 typedef struct keel_chance { /* everything but row and draw */

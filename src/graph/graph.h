@@ -5,27 +5,27 @@
 #include "ops/op.h"
 
 typedef struct keel_graph keel_graph;
-typedef int keel_value;   /* index of a value in its graph; -1: none */
+typedef int keel_value;    /* index of a value in its graph; -1: none */
 typedef int keel_variable; /* index of a weight in its store */
 
 /* A weight of the model as the graph sees it. The model owns the list; flat ranges are laid out by
  * the program from it. */
 typedef struct keel_weight_info {
-    const char *name;      /* "conv2d/kernel", for messages */
-    keel_spec spec;        /* whole shape, Keras's layout */
-    bool trainable;        /* false: state such as a moving mean, or a frozen layer's weight */
-    double l1, l2;         /* regulariser; 0: none */
+    const char *name; /* "conv2d/kernel", for messages */
+    keel_spec spec;   /* whole shape, Keras's layout */
+    bool trainable;   /* false: state such as a moving mean, or a frozen layer's weight */
+    double l1, l2;    /* regulariser; 0: none */
 } keel_weight_info;
 
 typedef struct keel_graph_value {
     keel_spec spec;
-    int node;              /* who makes it; -1: an input of the graph */
-    int input;             /* which input; -1: made by a node */
+    int node;  /* who makes it; -1: an input of the graph */
+    int input; /* which input; -1: made by a node */
 } keel_graph_value;
 
 typedef struct keel_graph_node {
-    keel_node node;        /* what kernels see */
-    keel_value *in;        /* [node.n_in] */
+    keel_node node; /* what kernels see */
+    keel_value *in; /* [node.n_in] */
     keel_value out;
     keel_variable weight[KEEL_WEIGHTS_MAX];
 } keel_graph_node;

@@ -17,8 +17,10 @@ typedef struct keel_initializer {
 extern const keel_initializer *const keel_initializers[]; /* generated; ends with NULL */
 const keel_type *keel_initializer_find(const char *name);
 
-void keel_compute_fans(const keel_shape *s, double *fan_in, double *fan_out); /* Keras: compute_fans */
-/* A draw from N(0,1) cut at 2 standard deviations, as Keras's truncated_normal, keyed by element. */
+void keel_compute_fans(const keel_shape *s, double *fan_in,
+                       double *fan_out); /* Keras: compute_fans */
+/* A draw from N(0,1) cut at 2 standard deviations, as Keras's truncated_normal, keyed by element.
+ */
 double keel_normal(const keel_chance *c, uint64_t row, uint64_t element);
 double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t element);
 

@@ -13,29 +13,31 @@ typedef enum keel_reduction {
 
 typedef struct keel_loss_call {
     const void *args;
-    const keel_spec *prediction, *target;  /* of one row; targets are real or int, as the loss says */
+    const keel_spec *prediction,
+        *target; /* of one row; targets are real or int, as the loss says */
     int64_t rows;
-    const void *y_pred;       /* [rows, prediction] */
-    const void *y_true;       /* [rows, target], same real type as predictions */
-    const void *weight;       /* [rows] real; NULL: all one */
-    double seed;              /* multiply the gradient by this: 1, or loss weight over divisor */
-    void *grad;               /* [rows, prediction], of seed * sum(w * loss), overwritten; NULL: not asked */
-    double *sum;              /* [3] added to: sum(w * loss), count of loss elements, sum of the
-                                 weights of the loss elements */
+    const void *y_pred; /* [rows, prediction] */
+    const void *y_true; /* [rows, target], same real type as predictions */
+    const void *weight; /* [rows] real; NULL: all one */
+    double seed;        /* multiply the gradient by this: 1, or loss weight over divisor */
+    void *grad;  /* [rows, prediction], of seed * sum(w * loss), overwritten; NULL: not asked */
+    double *sum; /* [3] added to: sum(w * loss), count of loss elements, sum of the
+                    weights of the loss elements */
 } keel_loss_call;
 
 typedef void (*keel_loss_run)(const keel_loss_call *c);
 
 typedef struct keel_loss {
-    keel_type type;           /* fields include reduction */
-    size_t reduction_offset;  /* of the keel_reduction (an int of a KEEL_CHOICE) in args */
+    keel_type type;          /* fields include reduction */
+    size_t reduction_offset; /* of the keel_reduction (an int of a KEEL_CHOICE) in args */
     /* Do prediction and target fit? Fills *target with what the loss wants where the user gave an
      * equivalent (labels [B] for [B,1]); *elements: loss elements of one row. */
     keel_status (*check)(const void *args, const keel_spec *prediction, const keel_spec *target,
                          int64_t *elements);
-    keel_loss_run run[2];     /* float32, float64 */
-    /* Cross-entropies: the same args but from_logits = true, for a prediction that is the softmax or
-     * sigmoid of a known value (as Keras does with TensorFlow). logits_of: "softmax", "sigmoid", NULL. */
+    keel_loss_run run[2]; /* float32, float64 */
+    /* Cross-entropies: the same args but from_logits = true, for a prediction that is the softmax
+     * or sigmoid of a known value (as Keras does with TensorFlow). logits_of: "softmax", "sigmoid",
+     * NULL. */
     const char *logits_of;
     void (*use_logits)(void *args);
     bool (*has_logits)(const void *args);
@@ -44,7 +46,8 @@ typedef struct keel_loss {
 extern const keel_loss *const keel_losses[]; /* generated; ends with NULL */
 const keel_type *keel_loss_find(const char *name);
 
-/* What divides sum[0]: by the reduction of the loss's args; 0 where the step has no weight at all. */
+/* What divides sum[0]: by the reduction of the loss's args; 0 where the step has no weight at all.
+ */
 double keel_loss_divisor(const keel_loss *l, const void *args, const double sum[3]);
 
 #endif

@@ -11,12 +11,13 @@ typedef struct keel_metric_call {
     const keel_spec *prediction, *target;
     int64_t rows;
     const void *y_pred, *y_true;
-    const void *weight;   /* [rows]; NULL: all one (Keras: metrics= are unweighted, weighted_metrics= not) */
-    double *sum;          /* [KEEL_METRIC_SUMS], added to */
+    const void
+        *weight; /* [rows]; NULL: all one (Keras: metrics= are unweighted, weighted_metrics= not) */
+    double *sum; /* [KEEL_METRIC_SUMS], added to */
 } keel_metric_call;
 
 typedef struct keel_metric {
-    keel_type type;       /* alias: what Keras also accepts, "mse" */
+    keel_type type; /* alias: what Keras also accepts, "mse" */
     const char *alias2;
     keel_status (*check)(const void *args, const keel_spec *prediction, const keel_spec *target);
     void (*update[2])(const keel_metric_call *c);

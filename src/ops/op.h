@@ -2,7 +2,8 @@
  * reads, and a plain reference in C for float32 and float64. One stem an op: conv2d.c holds the
  * shapes and the reference, conv2d_dnnl.c oneDNN's kernel, conv2d_avx512.c ours.
  *
- * Letters: B rows (never in a shape: a value's shape is that of one row), H W C image, K outputs. */
+ * Letters: B rows (never in a shape: a value's shape is that of one row), H W C image, K outputs.
+ */
 #ifndef KEEL_OPS_OP_H
 #define KEEL_OPS_OP_H
 #include "base/error.h"
@@ -25,25 +26,25 @@ enum { KEEL_SAVED_MAX = 2, KEEL_WEIGHTS_MAX = 6 };
 /* What an op is told, and tells, when a graph is built. The graph owns everything pointed to. */
 typedef struct keel_node {
     const keel_op *op;
-    const void *args;   /* op->args_size bytes */
-    const char *layer;  /* name of the layer that emitted it, for messages and profiles */
-    bool training;      /* backward will follow, dropout drops, BatchNorm looks at the batch */
-    keel_dtype real;    /* float32 or float64: the type of its mathematics */
-    uint16_t stream;    /* of chance: index of the layer in the model */
+    const void *args;  /* op->args_size bytes */
+    const char *layer; /* name of the layer that emitted it, for messages and profiles */
+    bool training;     /* backward will follow, dropout drops, BatchNorm looks at the batch */
+    keel_dtype real;   /* float32 or float64: the type of its mathematics */
+    uint16_t stream;   /* of chance: index of the layer in the model */
 
     int n_in;
-    const keel_spec *in;                    /* [n_in] */
+    const keel_spec *in; /* [n_in] */
     int n_weight;
-    keel_spec weight[KEEL_WEIGHTS_MAX];     /* whole shapes, Keras's layout */
+    keel_spec weight[KEEL_WEIGHTS_MAX]; /* whole shapes, Keras's layout */
 
     /* infer() fills these */
     keel_spec out;
     int n_saved;
-    keel_spec saved[KEEL_SAVED_MAX];        /* per row, written by forward for backward */
-    int64_t partial, partial_backward;      /* doubles of one piece's record, 0: op needs no meeting */
-    int64_t merged, merged_backward;        /* doubles of the merged record */
-    int64_t sums;                           /* doubles that each piece adds to in c->partial: loss, metrics */
-    int64_t scratch;                        /* bytes a reference call wants in c->scratch */
+    keel_spec saved[KEEL_SAVED_MAX];   /* per row, written by forward for backward */
+    int64_t partial, partial_backward; /* doubles of one piece's record, 0: op needs no meeting */
+    int64_t merged, merged_backward;   /* doubles of the merged record */
+    int64_t sums;    /* doubles that each piece adds to in c->partial: loss, metrics */
+    int64_t scratch; /* bytes a reference call wants in c->scratch */
 } keel_node;
 
 /* Facts of a step that a call may read; the same for all calls of the step. */
@@ -60,24 +61,24 @@ typedef struct keel_call {
     const keel_node *node;
     const keel_step_facts *step;
     int64_t rows;
-    int64_t row;            /* of the step: this call's first row; chance is keyed by step->first_row + row */
+    int64_t row; /* of the step: this call's first row; chance is keyed by step->first_row + row */
 
-    const void **in;        /* [n_in] */
+    const void **in; /* [n_in] */
     void *out;
     void *saved[KEEL_SAVED_MAX];
     const void *weight[KEEL_WEIGHTS_MAX];
 
-    const void *out_grad;   /* backward */
-    void **in_grad;         /* [n_in]; NULL entry: nobody asks for it */
-    const bool *in_adds;    /* [n_in]; true: add to in_grad[i], false: overwrite it */
+    const void *out_grad;                /* backward */
+    void **in_grad;                      /* [n_in]; NULL entry: nobody asks for it */
+    const bool *in_adds;                 /* [n_in]; true: add to in_grad[i], false: overwrite it */
     void *weight_grad[KEEL_WEIGHTS_MAX]; /* NULL: frozen */
-    bool weight_adds;       /* add to weight_grad, or overwrite it */
+    bool weight_adds;                    /* add to weight_grad, or overwrite it */
 
-    double *partial;        /* this piece's own record, written by the partial calls */
-    const double *merged;   /* the merged record of all pieces */
+    double *partial;              /* this piece's own record, written by the partial calls */
+    const double *merged;         /* the merged record of all pieces */
     const double *merged_forward; /* in backward: what forward had merged */
-    void *scratch;          /* of the worker; at least what prepare or infer asked for */
-    void *plan;             /* of a kernel: what its prepare made */
+    void *scratch;                /* of the worker; at least what prepare or infer asked for */
+    void *plan;                   /* of a kernel: what its prepare made */
 } keel_call;
 
 typedef void (*keel_run)(const keel_call *c);
@@ -93,8 +94,8 @@ typedef struct keel_case {
 
 /* Pairs of functions: [0] float32, [1] float64; see ops/real.h. */
 struct keel_op {
-    const char *name;       /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
-    size_t args_size;       /* copied into the graph; plain bytes, no pointers */
+    const char *name; /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
+    size_t args_size; /* copied into the graph; plain bytes, no pointers */
 
     /* Check node->in, weight and args; fill out, saved, records, scratch.
      * KEEL_ESHAPE or KEEL_EUNSUP with a text that says which dims do not fit. */
@@ -107,18 +108,21 @@ struct keel_op {
     unsigned backward_reads;
     /* weight_grad from in, saved and out_grad over all rows of one worker; NULL: no weights. */
     keel_run weights[2];
-    unsigned weights_reads;  /* KEEL_READS_IN ...; out_grad is always read */
+    unsigned weights_reads; /* KEEL_READS_IN ...; out_grad is always read */
 
     /* Ops that must see all rows of the global step (BatchNorm). partial: this piece's record, from
-     * in (and, in backward, out_grad); merge: all pieces' records, in piece order, into one. Records are
-     * doubles so that merging is exact enough to be independent of the cut. A record starts with its row count. */
+     * in (and, in backward, out_grad); merge: all pieces' records, in piece order, into one.
+     * Records are doubles so that merging is exact enough to be independent of the cut. A record
+     * starts with its row count. */
     keel_run partial[2];
     void (*merge)(const keel_node *n, const double *const *records, int count, double *merged);
     keel_run partial_backward[2];
-    void (*merge_backward)(const keel_node *n, const double *const *records, int count, double *merged);
+    void (*merge_backward)(const keel_node *n, const double *const *records, int count,
+                           double *merged);
     /* Weight gradients that are read off the merged backward record: run by one worker only. */
     bool weights_from_merged;
-    /* After the commit point, once per step: move state weights (moving mean). weight[] is writable here. */
+    /* After the commit point, once per step: move state weights (moving mean). weight[] is writable
+     * here. */
     void (*commit)(const keel_node *n, const double *merged, void *const *weight);
 
     /* The program may let out share the memory of in[0], and in_grad[0] that of out_grad: */
@@ -126,7 +130,7 @@ struct keel_op {
     bool inplace; /* pointwise: each element is read before it is written (only where backward
                      does not read in[0], and nobody else does) */
 
-    const keel_case *cases;  /* at least two, ends with in NULL */
+    const keel_case *cases;                              /* at least two, ends with in NULL */
     void (*args_for_case)(void *args, const char *text); /* NULL: args stay zero */
 };
 
@@ -137,10 +141,10 @@ typedef enum keel_pass { KEEL_FORWARD, KEEL_BACKWARD, KEEL_WEIGHTS, KEEL_PASS_CO
 /* Weights in another layout, shared by all workers, made again whenever the weights moved. */
 typedef struct keel_derived keel_derived;
 struct keel_derived {
-    void *data;                 /* `bytes`, 64-byte aligned, allocated by the asker of prepare */
+    void *data; /* `bytes`, 64-byte aligned, allocated by the asker of prepare */
     size_t bytes;
-    int weight;                 /* index into node->weight */
-    uint64_t key;               /* kernels that ask with the same key share the copy */
+    int weight;   /* index into node->weight */
+    uint64_t key; /* kernels that ask with the same key share the copy */
     void (*refresh)(const keel_derived *d, const void *weight); /* writes data */
     void (*release)(void *plan);                                /* frees plan; NULL: nothing */
     void *plan;
@@ -151,9 +155,9 @@ typedef struct keel_prepare {
     const keel_node *node;
     keel_pass pass;
     int64_t rows;
-    bool in_adds, weight_adds;   /* as the call will be bound (in_adds: of input 0) */
-    int64_t scratch;             /* out: bytes of scratch */
-    void *plan;                  /* out */
+    bool in_adds, weight_adds; /* as the call will be bound (in_adds: of input 0) */
+    int64_t scratch;           /* out: bytes of scratch */
+    void *plan;                /* out */
     /* Ask for a derived copy: returns the shared one of that key, or takes over *want (its plan
      * included) and allocates data. Valid as long as the program lives. */
     keel_status (*derive)(void *context, keel_derived *want, const keel_derived **got);
@@ -161,9 +165,9 @@ typedef struct keel_prepare {
 } keel_prepare;
 
 struct keel_kernel {
-    const char *op;    /* "conv2d" */
-    const char *name;  /* "dnnl"; the file is <op>_<name>.c, the symbol keel_kernel_<op>_<name> */
-    int priority;      /* higher is asked first */
+    const char *op;   /* "conv2d" */
+    const char *name; /* "dnnl"; the file is <op>_<name>.c, the symbol keel_kernel_<op>_<name> */
+    int priority;     /* higher is asked first */
     /* Can you run this pass for that many rows? KEEL_OK: p->plan and p->scratch are set;
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */
     keel_status (*prepare)(keel_prepare *p);
@@ -171,12 +175,12 @@ struct keel_kernel {
     void (*release)(void *plan);
 };
 
-/* Failing inside a run: kernels have no status; a vendor library that fails calls this, once, and the
- * step fails at its next meeting with the thread's error text. */
+/* Failing inside a run: kernels have no status; a vendor library that fails calls this, once, and
+ * the step fails at its next meeting with the thread's error text. */
 void keel_call_failed(const keel_call *c, keel_status s);
 
 const keel_op *keel_op_find(const char *name);
-extern const keel_op *const keel_ops[];        /* generated from the folder; ends with NULL */
+extern const keel_op *const keel_ops[]; /* generated from the folder; ends with NULL */
 extern const keel_kernel *const keel_kernels[];
 
 static inline int64_t keel_row_count(const keel_spec *s) /* elements of one row */

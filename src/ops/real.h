@@ -10,16 +10,19 @@
  *     #endif
  *
  * REALS(f) is { f_f32, f_f64 }. No include guard: the header includes the file twice. */
-#define REALS(f) { f##_f32, f##_f64 }
-#define REAL float
-#define REAL_(name) name##_f32
+#define REALS(f)                                                                                   \
+    {                                                                                              \
+        f##_f32, f##_f64                                                                           \
+    }
+#define REAL           float
+#define REAL_(name)    name##_f32
 #define REAL_IS_DOUBLE 0
 #include REAL_FILE
 #undef REAL
 #undef REAL_
 #undef REAL_IS_DOUBLE
-#define REAL double
-#define REAL_(name) name##_f64
+#define REAL           double
+#define REAL_(name)    name##_f64
 #define REAL_IS_DOUBLE 1
 #include REAL_FILE
 #undef REAL_

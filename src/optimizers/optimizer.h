@@ -9,45 +9,73 @@ enum { KEEL_SLOTS_MAX = 3 };
 /* The arguments that every Keras optimizer has; each optimizer's args begin with this. */
 typedef struct keel_optimizer_common {
     double learning_rate;
-    double weight_decay;                            /* NAN: none */
-    double clipnorm, clipvalue, global_clipnorm;    /* NAN: none; at most one may be given */
+    double weight_decay;                         /* NAN: none */
+    double clipnorm, clipvalue, global_clipnorm; /* NAN: none; at most one may be given */
 } keel_optimizer_common;
 
-/* Put these into an optimizer's field table; defaults of the first two differ between optimizers. */
+/* Put these into an optimizer's field table; defaults of the first two differ between optimizers.
+ */
 #define KEEL_OPTIMIZER_FIELDS(args, rate, decay)                                                   \
-    { .key = "learning_rate", .kind = KEEL_FIELD_FLOAT, .dflt = rate, .min = 0, .max = 1e30,       \
-      .offset = offsetof(args, common.learning_rate), .help = "step size" },                       \
-    { .key = "weight_decay", .kind = KEEL_FIELD_FLOAT, .dflt = decay, .min = 0, .max = 1e30,       \
-      .offset = offsetof(args, common.weight_decay), .help = "decoupled: w -= rate * decay * w" }, \
-    { .key = "clipnorm", .kind = KEEL_FIELD_FLOAT, .dflt = "null", .min = 0, .max = 1e30,          \
-      .offset = offsetof(args, common.clipnorm), .help = "largest norm of one weight's gradient" },\
-    { .key = "clipvalue", .kind = KEEL_FIELD_FLOAT, .dflt = "null", .min = 0, .max = 1e30,         \
-      .offset = offsetof(args, common.clipvalue), .help = "largest element of a gradient" },       \
-    { .key = "global_clipnorm", .kind = KEEL_FIELD_FLOAT, .dflt = "null", .min = 0, .max = 1e30,   \
-      .offset = offsetof(args, common.global_clipnorm), .help = "largest norm of all gradients" }, \
-    KEEL_REFUSE("use_ema", "false", "moving averages of weights"),                                 \
-    KEEL_IGNORE("ema_momentum", "only read with use_ema"),                                         \
-    KEEL_IGNORE("ema_overwrite_frequency", "only read with use_ema"),                              \
-    KEEL_REFUSE("loss_scale_factor", "null", "fixed loss scale"),                                  \
-    KEEL_REFUSE("gradient_accumulation_steps", "null", "use a larger batch size: shards are exact"), \
-    KEEL_IGNORE("name", "of the optimizer")
+    { .key = "learning_rate",                                                                      \
+      .kind = KEEL_FIELD_FLOAT,                                                                    \
+      .dflt = rate,                                                                                \
+      .min = 0,                                                                                    \
+      .max = 1e30,                                                                                 \
+      .offset = offsetof(args, common.learning_rate),                                              \
+      .help = "step size" },                                                                       \
+        { .key = "weight_decay",                                                                   \
+          .kind = KEEL_FIELD_FLOAT,                                                                \
+          .dflt = decay,                                                                           \
+          .min = 0,                                                                                \
+          .max = 1e30,                                                                             \
+          .offset = offsetof(args, common.weight_decay),                                           \
+          .help = "decoupled: w -= rate * decay * w" },                                            \
+        { .key = "clipnorm",                                                                       \
+          .kind = KEEL_FIELD_FLOAT,                                                                \
+          .dflt = "null",                                                                          \
+          .min = 0,                                                                                \
+          .max = 1e30,                                                                             \
+          .offset = offsetof(args, common.clipnorm),                                               \
+          .help = "largest norm of one weight's gradient" },                                       \
+        { .key = "clipvalue",                                                                      \
+          .kind = KEEL_FIELD_FLOAT,                                                                \
+          .dflt = "null",                                                                          \
+          .min = 0,                                                                                \
+          .max = 1e30,                                                                             \
+          .offset = offsetof(args, common.clipvalue),                                              \
+          .help = "largest element of a gradient" },                                               \
+        { .key = "global_clipnorm",                                                                \
+          .kind = KEEL_FIELD_FLOAT,                                                                \
+          .dflt = "null",                                                                          \
+          .min = 0,                                                                                \
+          .max = 1e30,                                                                             \
+          .offset = offsetof(args, common.global_clipnorm),                                        \
+          .help = "largest norm of all gradients" },                                               \
+        KEEL_REFUSE("use_ema", "false", "moving averages of weights"),                             \
+        KEEL_IGNORE("ema_momentum", "only read with use_ema"),                                     \
+        KEEL_IGNORE("ema_overwrite_frequency", "only read with use_ema"),                          \
+        KEEL_REFUSE("loss_scale_factor", "null", "fixed loss scale"),                              \
+        KEEL_REFUSE("gradient_accumulation_steps", "null",                                         \
+                    "use a larger batch size: shards are exact"),                                  \
+        KEEL_IGNORE("name", "of the optimizer")
 
 typedef struct keel_update {
     const void *args;
-    int64_t iteration;        /* 1 for the first step ever, Keras's iterations + 1 */
-    double learning_rate;     /* in force at this step */
-    int64_t count;            /* elements of the tile */
-    void *w;                  /* masters, moved */
-    const void *g;            /* divided, regularised, not yet clipped */
-    double scale;             /* of clipping by norm: use g * scale ... */
-    double clip;              /* ... then clamped to +-clip; INFINITY: no clamp */
+    int64_t iteration;    /* 1 for the first step ever, Keras's iterations + 1 */
+    double learning_rate; /* in force at this step */
+    int64_t count;        /* elements of the tile */
+    void *w;              /* masters, moved */
+    const void *g;        /* divided, regularised, not yet clipped */
+    double scale;         /* of clipping by norm: use g * scale ... */
+    double clip;          /* ... then clamped to +-clip; INFINITY: no clamp */
     void *slot[KEEL_SLOTS_MAX];
 } keel_update;
 
 typedef struct keel_optimizer {
     keel_type type;
-    int (*slots)(const void *args, const char *names[KEEL_SLOTS_MAX]); /* Keras's: "momentum", "velocity" */
-    void (*apply[2])(const keel_update *u);     /* decoupled weight decay included; float32, float64 */
+    int (*slots)(const void *args,
+                 const char *names[KEEL_SLOTS_MAX]); /* Keras's: "momentum", "velocity" */
+    void (*apply[2])(const keel_update *u); /* decoupled weight decay included; float32, float64 */
 } keel_optimizer;
 
 extern const keel_optimizer *const keel_optimizers[]; /* generated; ends with NULL */

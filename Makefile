@@ -1,0 +1,30 @@
+# What people type; the build itself is in CMakeLists.txt.
+BUILD ?= build
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+.PHONY: all setup check demo install format clean
+all: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS)
+
+$(BUILD)/build.ninja: | setup
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+
+setup:
+	@sh tools/setup.sh
+
+check:
+	@sh tools/setup.sh check
+	@BUILD=$(BUILD) JOBS=$(JOBS) bash tools/check.sh
+
+demo: all
+	@KEEL=$(abspath $(BUILD))/keel bash tools/demo.sh
+
+install: all
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+format:
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,46 @@
+# Where the kept libraries are. Sets KEEL_INCLUDES, KEEL_LIBRARIES, KEEL_PC_REQUIRES (names for
+# pkg-config), KEEL_PC_LIBS (flags for those without a .pc file) and KEEL_HAVE_DNNL.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+set(KEEL_INCLUDES)
+set(KEEL_LIBRARIES Threads::Threads m)
+set(KEEL_PC_REQUIRES)
+set(KEEL_PC_LIBS "-lpthread -lm")
+foreach(name hdf5-serial libzip jansson libjpeg spng zlib hwloc libxxhash)
+    pkg_check_modules(PC_${name} REQUIRED ${name})
+    list(APPEND KEEL_INCLUDES ${PC_${name}_INCLUDE_DIRS})
+    list(APPEND KEEL_LIBRARIES ${PC_${name}_LINK_LIBRARIES})
+    list(APPEND KEEL_PC_REQUIRES ${name})
+endforeach()
+list(JOIN KEEL_PC_REQUIRES " " KEEL_PC_REQUIRES)
+
+find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
+list(APPEND KEEL_INCLUDES ${RANDOM123_INCLUDE_DIR})
+
+# oneDNN 2.x or 3.x; Debian's is built on OpenMP, whose thread count its caller sets.
+find_path(DNNL_INCLUDE_DIR dnnl.h)
+find_library(DNNL_LIBRARY dnnl)
+find_library(GOMP_LIBRARY NAMES gomp libgomp.so.1)
+set(KEEL_HAVE_DNNL OFF)
+if(KEEL_DNNL AND DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+    set(KEEL_HAVE_DNNL ON)
+elseif(KEEL_DNNL STREQUAL "AUTO")
+    # fine without
+elseif(KEEL_DNNL)
+    message(FATAL_ERROR "KEEL_DNNL=ON, but dnnl.h or libdnnl was not found: install libdnnl-dev")
+endif()
+if(KEEL_HAVE_DNNL)
+    list(APPEND KEEL_INCLUDES ${DNNL_INCLUDE_DIR})
+    list(APPEND KEEL_LIBRARIES ${DNNL_LIBRARY})
+    string(APPEND KEEL_PC_LIBS " -ldnnl")
+    if(GOMP_LIBRARY)
+        list(APPEND KEEL_LIBRARIES ${GOMP_LIBRARY})
+    else()
+        list(APPEND KEEL_LIBRARIES gomp) # in the compiler's own folder
+    endif()
+    string(APPEND KEEL_PC_LIBS " -lgomp")
+endif()
+list(REMOVE_DUPLICATES KEEL_INCLUDES)
+list(REMOVE_ITEM KEEL_INCLUDES /usr/include) # the compiler knows; naming it breaks include_next
+message(STATUS "oneDNN kernels: ${KEEL_HAVE_DNNL}")

@@ -1,0 +1,27 @@
+# What `cmake --install` lays down: headers, both libraries, the command, pkg-config, CMake package.
+include(CMakePackageConfigHelpers)
+set_target_properties(keel_shared PROPERTIES EXPORT_NAME keel)
+install(TARGETS keel_shared keel_static EXPORT KeelTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel)
+if(TARGET keel_command)
+    install(TARGETS keel_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(EXISTS ${PROJECT_SOURCE_DIR}/docs/keel.1)
+    install(FILES docs/keel.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+# The .pc file finds its prefix from its own place, so that the tree can be moved.
+file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" KEEL_PC_UP "${up}")
+configure_file(cmake/keel.pc.in ${PROJECT_BINARY_DIR}/keel.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/keel.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Keel)
+install(EXPORT KeelTargets NAMESPACE keel:: DESTINATION ${package})
+configure_package_config_file(cmake/KeelConfig.cmake.in ${PROJECT_BINARY_DIR}/KeelConfig.cmake
+                              INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/KeelConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/KeelConfig.cmake ${PROJECT_BINARY_DIR}/KeelConfigVersion.cmake
+        DESTINATION ${package})

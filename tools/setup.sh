@@ -1,0 +1,31 @@
+#!/bin/sh
+# setup.sh [check]: install the Debian packages that the build needs and lacks; with `check` also those
+# of `make check`. Says what it installs; with nothing to do it is silent and quick.
+set -eu
+packages='gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libhdf5-dev libzip-dev libjansson-dev
+    libjpeg62-turbo-dev libspng-dev zlib1g-dev librandom123-dev libhwloc-dev libxxhash-dev libcmocka-dev'
+if [ "${1:-}" = check ]; then
+    # clang only recommends its run-time libraries, so they are named
+    packages="$packages clang-14 clang-format libclang-rt-14-dev"
+fi
+command -v dpkg-query >/dev/null 2>&1 || exit 0 # not Debian: CMake names what is missing
+
+missing=
+installed=$(dpkg-query -W -f '${Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^install ok installed //p') || true
+for p in $packages; do
+    echo "$installed" | grep -qx "$p" || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+
+echo "setup: installing Debian packages:$missing"
+sudo=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 || {
+        echo "setup: not root and no sudo: run as root: apt-get install --no-install-recommends$missing" >&2
+        exit 1
+    }
+    sudo=sudo
+fi
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null
+echo "setup: done"
