@@ -1,0 +1,295 @@
+/* Models: built by calls with Keras's own names and arguments, or loaded from a .keras file;
+ * compiled, inspected, saved. Training them is train.h. */
+#ifndef KEEL_MODEL_H
+#define KEEL_MODEL_H
+#include <keel/status.h>
+#include <keel/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct keel_model keel_model;
+
+/* One argument of a layer, optimizer, loss or metric: Keras's name of it, and a typed value. */
+typedef enum keel_arg_kind {
+    KEEL_ARG_IS_INT,
+    KEEL_ARG_IS_FLOAT,
+    KEEL_ARG_IS_BOOL,
+    KEEL_ARG_IS_STR,  /* text; NULL is null */
+    KEEL_ARG_IS_INTS, /* a tuple */
+    KEEL_ARG_IS_JSON, /* any value, as JSON text */
+} keel_arg_kind;
+
+enum { KEEL_ARG_INTS_MAX = 8 };
+
+typedef struct keel_arg {
+    const char *key; /* NULL ends a list */
+    keel_arg_kind kind;
+    int64_t number; /* INT, BOOL; count of INTS */
+    double real;
+    const char *text; /* STR, JSON */
+    int64_t ints[KEEL_ARG_INTS_MAX];
+} keel_arg;
+
+/* keel_model_add(m, "Conv2D", KEEL_ARGS(KEEL_ARG_INT("filters", 32), KEEL_ARG_INTS("kernel_size",
+ * 3, 3), KEEL_ARG_STR("activation", "relu")));   no arguments: NULL */
+#define KEEL_ARGS(...) ((const keel_arg[]){ __VA_ARGS__, { .key = NULL } })
+#define KEEL_ARG_INT(key_, n)                                                                      \
+    {                                                                                              \
+        .key = (key_), .kind = KEEL_ARG_IS_INT, .number = (n)                                      \
+    }
+#define KEEL_ARG_FLOAT(key_, x)                                                                    \
+    {                                                                                              \
+        .key = (key_), .kind = KEEL_ARG_IS_FLOAT, .real = (x)                                      \
+    }
+#define KEEL_ARG_BOOL(key_, b)                                                                     \
+    {                                                                                              \
+        .key = (key_), .kind = KEEL_ARG_IS_BOOL, .number = (b)                                     \
+    }
+#define KEEL_ARG_STR(key_, s)                                                                      \
+    {                                                                                              \
+        .key = (key_), .kind = KEEL_ARG_IS_STR, .text = (s)                                        \
+    }
+#define KEEL_ARG_JSON(key_, s)                                                                     \
+    {                                                                                              \
+        .key = (key_), .kind = KEEL_ARG_IS_JSON, .text = (s)                                       \
+    }
+#define KEEL_ARG_INTS(key_, ...)                                                                   \
+    {                                                                                              \
+        .key = (key_), .kind = KEEL_ARG_IS_INTS,                                                   \
+        .number = sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), .ints = {                  \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+/* A new empty model; keel_model_add makes it Sequential, keel_model_input Functional.
+ *
+ * name     NULL: "sequential" or "functional"
+ * dtype    KEEL_FLOAT32, or KEEL_FLOAT64 for checks
+ * seed     of the initial weights: the same seed gives the same weights on every machine
+ * Returns  KEEL_OK; KEEL_EUNSUP: another dtype; KEEL_ENOMEM
+ * Owns     the caller destroys *out
+ * Threads  any */
+keel_status keel_model_create(keel_model **out, const char *name, keel_dtype dtype, uint64_t seed);
+
+/* Give a model back. NULL is fine.
+ *
+ * Returns  nothing
+ * Owns     frees the model and all that it handed out
+ * Threads  any, while no one else uses the model */
+void keel_model_destroy(keel_model *m);
+
+/* Put a layer at the end of a Sequential model. The first is an "InputLayer" with "shape" (of one
+ * row, without the batch). "name" and "trainable" are arguments of every layer.
+ *
+ * Returns  KEEL_OK; KEEL_EARG, KEEL_ESHAPE, KEEL_EUNSUP: what does not fit, by the layer's and the
+ *          argument's name; KEEL_ENOMEM. On failure the model is as before
+ * Owns     args are copied
+ * Threads  one at a time on one model
+ * Source   Keras: Sequential.add */
+keel_status keel_model_add(keel_model *m, const char *layer, const keel_arg *args);
+
+/* What a layer call gives: Keras's symbolic tensor. A number within its model. */
+typedef int keel_symbol;
+
+/* A new input of a Functional model.
+ *
+ * Shapes   `shape` is that of one row: (28, 28, 1)
+ * Returns  as keel_model_add
+ * Owns     everything is copied
+ * Threads  one at a time on one model
+ * Source   Keras: Input */
+keel_status keel_model_input(keel_model *m, const keel_shape *shape, const keel_arg *args,
+                             keel_symbol *out);
+
+/* Call a new layer on symbols of a Functional model.
+ *
+ * Returns  as keel_model_add
+ * Owns     everything is copied
+ * Threads  one at a time on one model
+ * Source   Keras: Conv2D(...)(x) */
+keel_status keel_model_call(keel_model *m, const char *layer, const keel_arg *args,
+                            const keel_symbol *in, int n_in, keel_symbol *out);
+
+/* Call a layer that is there again, sharing its weights.
+ *
+ * Returns  as keel_model_add; KEEL_EUNSUP: the layer draws by chance (Dropout)
+ * Owns     everything is copied
+ * Threads  one at a time on one model */
+keel_status keel_model_call_again(keel_model *m, const char *layer_name, const keel_symbol *in,
+                                  int n_in, keel_symbol *out);
+
+/* Say what a Functional model returns; this ends its building. Layers are put in Keras's order.
+ *
+ * Returns  as keel_model_add; KEEL_EARG: a layer leads to no output
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model
+ * Source   Keras: Model(inputs, outputs) */
+keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out);
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Read a .keras file (Keras 3: config.json, metadata.json, model.weights.h5), with its compile
+ * configuration and the state of its optimizer where it has them.
+ *
+ * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged; KEEL_EUNSUP: a layer or an option that Keel
+ *          does not have, by name; KEEL_ENOMEM
+ * Owns     the caller destroys *out; on failure *out is untouched
+ * Threads  any */
+keel_status keel_model_load(keel_model **out, const char *path);
+
+/* Write a .keras file that Keras loads. The file appears whole or not at all.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: the model is not finished; KEEL_EIO; KEEL_ENOMEM
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model */
+keel_status keel_model_save(const keel_model *m, const char *path);
+
+/* ---- compile --------------------------------------------------------------------------------- */
+
+enum { KEEL_OUTPUTS_MAX = 16, KEEL_METRICS_MAX = 32 };
+
+/* A thing by Keras's name ("adam", "CategoricalCrossentropy") with arguments. */
+typedef struct keel_named {
+    const char *name;
+    const keel_arg *args; /* NULL: defaults */
+    int output;           /* of losses and metrics: which output, 0 is the first */
+} keel_named;
+
+typedef struct keel_compile {
+    size_t size; /* sizeof(keel_compile): KEEL_COMPILE */
+    keel_named optimizer;
+    keel_named loss[KEEL_OUTPUTS_MAX];     /* ends with name NULL; a lone one serves all outputs */
+    double loss_weights[KEEL_OUTPUTS_MAX]; /* by output; all 0: each counts 1 */
+    keel_named metrics[KEEL_METRICS_MAX];  /* ends with name NULL */
+    keel_named weighted_metrics[KEEL_METRICS_MAX];
+} keel_compile;
+
+#define KEEL_COMPILE .size = sizeof(keel_compile)
+
+/* Choose optimizer, losses and metrics: keel_model_compile(m, &(keel_compile){ KEEL_COMPILE,
+ *   .optimizer = { "adam" }, .loss = { { "mse" } }, .metrics = { { "mae" } } }). The state of an
+ * earlier optimizer is dropped.
+ *
+ * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP: by name what is not known or does not fit; KEEL_ENOMEM.
+ *          On failure the model is as before
+ * Owns     everything is copied
+ * Threads  one at a time on one model
+ * Source   Keras: Model.compile */
+keel_status keel_model_compile(keel_model *m, const keel_compile *c);
+
+/* Does the model have an optimizer and a loss?
+ *
+ * Returns  true after keel_model_compile, or where a loaded file had a compile configuration
+ * Owns     nothing changes hands
+ * Threads  any, not while the model is changed */
+bool keel_model_is_compiled(const keel_model *m);
+
+/* The optimizer's learning rate.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not compiled, negative or not finite
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model */
+keel_status keel_model_learning_rate(const keel_model *m, double *out);
+keel_status keel_model_set_learning_rate(keel_model *m, double rate);
+
+/* ---- looking at a model ---------------------------------------------------------------------- */
+
+/* Name, number of layers, of inputs and of outputs.
+ *
+ * Returns  the number or text; never fails
+ * Owns     text belongs to the model
+ * Threads  any, not while the model is changed */
+const char *keel_model_name(const keel_model *m);
+int keel_model_layer_count(const keel_model *m);
+int keel_model_input_count(const keel_model *m);
+int keel_model_output_count(const keel_model *m);
+
+/* Shape of one row of an input or output.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: no such input or output
+ * Owns     nothing changes hands
+ * Threads  any, not while the model is changed */
+keel_status keel_model_input_shape(const keel_model *m, int input, keel_shape *out);
+keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape *out);
+
+/* Name and Keras class of the i-th layer; NULL where there is none.
+ *
+ * Returns  the text
+ * Owns     it belongs to the model
+ * Threads  any, not while the model is changed */
+const char *keel_model_layer_name(const keel_model *m, int layer);
+const char *keel_model_layer_class(const keel_model *m, int layer);
+
+/* How many numbers the weights hold; *trainable (may be NULL): how many of them training moves.
+ *
+ * Returns  the count
+ * Owns     nothing changes hands
+ * Threads  any, not while the model is changed */
+int64_t keel_model_count_params(const keel_model *m, int64_t *trainable);
+
+/* The layer table, like Keras's summary, and the optimizer's state, as text of several lines.
+ *
+ * Returns  KEEL_OK; KEEL_ENOMEM
+ * Owns     the caller frees *out with keel_model_summary_free
+ * Threads  any, not while the model is changed */
+keel_status keel_model_summary(const keel_model *m, char **out);
+void keel_model_summary_free(char *text);
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* How many weights (tensors) there are, and the name of the i-th, "conv2d/kernel"; NULL: none.
+ *
+ * Returns  the number or text
+ * Owns     text belongs to the model
+ * Threads  any, not while the model is changed */
+int keel_model_weight_count(const keel_model *m);
+const char *keel_model_weight_name(const keel_model *m, int weight);
+
+/* Copy a weight out or in, by name. Setting converts float32 and float64.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: no such weight; KEEL_ESHAPE, KEEL_EUNSUP: the tensor does not fit;
+ *          KEEL_ENOMEM
+ * Owns     the caller frees *out with keel_tensor_free
+ * Threads  one at a time on one model, not while it trains */
+keel_status keel_model_get_weight(const keel_model *m, const char *name, keel_tensor *out);
+keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_tensor *value);
+
+/* Freeze or free a layer (NULL: all layers). A frozen BatchNormalization uses its moving
+ * statistics. Where this changes anything, the optimizer's state is dropped.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: no such layer
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model
+ * Source   Keras: layer.trainable */
+keel_status keel_model_set_trainable(keel_model *m, const char *layer_name, bool trainable);
+keel_status keel_model_get_trainable(const keel_model *m, const char *layer_name, bool *out);
+
+/* Turn weights and optimizer state into another type; the arithmetic of training follows it.
+ *
+ * Returns  KEEL_OK; KEEL_EUNSUP: neither float32 nor float64; KEEL_ENOMEM, then nothing changed
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model */
+keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype);
+
+/* ---- the reference of arguments -------------------------------------------------------------- */
+
+/* The i-th layer class Keel has ("Conv2D"), NULL after the last; and the text about one: its
+ * arguments, defaults and help.
+ *
+ * Returns  the name; KEEL_OK, KEEL_EARG: no such layer, KEEL_ENOMEM
+ * Owns     names are static; *out is freed with keel_model_summary_free
+ * Threads  any */
+const char *keel_layer_class(int i);
+keel_status keel_layer_help(const char *layer, char **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,122 @@
+/* What the model is made of, for the rooms that compile, train and save it.
+ *
+ * A model is a list of layers, each with its calls; a call takes symbols and makes one. Emitting a
+ * model walks the calls in order and lets each layer add its ops to a graph. The model itself keeps
+ * such a graph (`built`), so that every call is checked for its shapes when it is made.
+ *
+ * Order: layers stand in the order in which Keras would list them (model.layers), for that order
+ * gives the paths of the weights in the file, the order of the weights, and the order of the
+ * optimizer's variables. It is final once the model is finished. */
+#ifndef KEEL_MODEL_MODEL_H
+#define KEEL_MODEL_MODEL_H
+#include "graph/graph.h"
+#include "keel/model.h"
+#include "layers/layer.h"
+#include "losses/loss.h"
+#include "metrics/metric.h"
+#include "optimizers/optimizer.h"
+
+enum { KEEL_LAYER_WEIGHTS_MAX = 8 };
+
+typedef struct keel_model_call_of { /* one call of a layer: a node of Keras */
+    int layer;
+    int n_in;
+    keel_symbol *in;
+    keel_symbol out;
+} keel_model_call_of;
+
+typedef struct keel_model_layer {
+    const keel_layer *kind;
+    void *args;    /* kind->type.args_size bytes */
+    char *name;    /* unique in the model */
+    char path[96]; /* in model.weights.h5: "layers/conv2d_1"; final with the model */
+    bool trainable;
+    keel_spec input; /* an InputLayer's: the spec of one row */
+    int64_t batch;   /* an InputLayer's fixed batch size; -1: any */
+    int n_weight;
+    int weight[KEEL_LAYER_WEIGHTS_MAX]; /* indices into model->weight, in Keras's order of vars */
+    int n_call;
+} keel_model_layer;
+
+/* A weight: `info` is what the graph and the program see (info.trainable: moved by training),
+ * `data` the host copy, dense, of info.spec.dtype (the model's). Its index is its keel_variable. */
+typedef struct keel_model_weight {
+    keel_weight_info info; /* info.name is "conv2d/kernel" */
+    int layer;
+    bool state;     /* not trainable by nature */
+    void *data;     /* 64-byte aligned, written by keel_model_set_weight, load and training */
+    char path[112]; /* "layers/conv2d/vars/0"; final with the model */
+} keel_model_weight;
+
+typedef struct keel_model_metric {
+    char *name;         /* as shown in logs and histories: "accuracy", or the config's name */
+    keel_object metric; /* type NULL: `name` ("accuracy", "acc", "crossentropy", "ce") is resolved
+                           by keel_metric_resolve once the target's shape is known */
+    int output;
+    bool weighted;
+} keel_model_metric;
+
+/* What compile chose. The state of the optimizer lives here between fits and in files. */
+typedef struct keel_model_compiled {
+    bool given;
+    keel_object optimizer;
+    keel_object loss[KEEL_OUTPUTS_MAX]; /* by output; type NULL: this output has no loss */
+    double loss_weight[KEEL_OUTPUTS_MAX];
+    int n_metric;
+    keel_model_metric metric[2 * KEEL_METRICS_MAX];
+    json_t *config; /* compile_config as it is written, or as it was read: kept as it is, but for
+                       the learning rate */
+
+    int64_t iterations; /* steps done */
+    double learning_rate;
+    int n_slot;  /* per trainable weight, as optimizer->slots says */
+    int n_state; /* n_slot * (number of trainable weights) */
+    /* [n_state]: trainable weight t's slot k at t * n_slot + k; zeros before the first step; of the
+     * model's dtype. Files keep Keras's order (Adam's velocity_hat after all others). */
+    keel_tensor *state;
+} keel_model_compiled;
+
+struct keel_model {
+    char *name;
+    keel_dtype dtype;
+    uint64_t seed;
+    bool sequential, functional; /* neither: empty yet */
+    bool finished; /* it has outputs; only keel_model_add on a Sequential may follow */
+
+    int n_layer;
+    keel_model_layer *layer;
+    int n_weight;
+    keel_model_weight *weight;
+    int n_call;
+    keel_model_call_of *call; /* in an order in which every input is made before it is used */
+    int n_symbol;
+    keel_value *symbol; /* its value in `built`; -1: a lost one */
+    int n_input;
+    int *input; /* calls of InputLayers, in the order of the model's inputs */
+    int n_output;
+    keel_symbol *output;
+
+    keel_graph *built; /* inference graph; shapes of everything */
+    keel_model_compiled compiled;
+    json_t *file_config; /* top-level parts of a loaded config.json that are written back */
+};
+
+/* Emit all layers into a fresh graph. The weights are the model's (keel_variable = index into
+ * m->weight; their specs are emitted with dtype `real`); shapes are checked against them.
+ * inputs [m->n_input] and outputs [m->n_output] are filled; the caller destroys *graph. A node's
+ * stream is the index of its layer. The model is not changed, so any thread may call it. */
+keel_status keel_model_emit(const keel_model *m, keel_dtype real, bool training, keel_graph **graph,
+                            keel_value *inputs, keel_value *outputs);
+
+/* The spec of a symbol: of one row. */
+const keel_spec *keel_model_spec(const keel_model *m, keel_symbol s);
+
+/* How many weights training moves; keel_model_trainable gives the t-th of them (index into
+ * m->weight), in the order of Keras's model.trainable_variables. */
+int keel_model_trainable_count(const keel_model *m);
+int keel_model_trainable(const keel_model *m, int t);
+
+/* Make the optimizer's state anew: iterations 0, learning rate of its args, slots of zeros. */
+keel_status keel_model_state_reset(keel_model *m);
+
+#endif
