@@ -1,0 +1,24 @@
+/* What this processor can do, and how vendor code is kept to one thread. */
+#ifndef KEEL_DEVICE_CPU_CPU_H
+#define KEEL_DEVICE_CPU_CPU_H
+#include <stdbool.h>
+
+/* Instruction sets, each with all before it. A file NAME_avx2.c is compiled for KEEL_CPU_AVX2 (AVX2
+ * and FMA), NAME_avx512.c for KEEL_CPU_AVX512 (F, BW, DQ, VL); its prepare answers KEEL_EUNSUP
+ * below that. */
+typedef enum keel_cpu_isa { KEEL_CPU_BASE, KEEL_CPU_AVX2, KEEL_CPU_AVX512 } keel_cpu_isa;
+
+/* The best set of this processor that the operating system saves. Any thread; cheap. */
+keel_cpu_isa keel_cpu_level(void);
+
+/* For tests: pretend to be no better than `isa`; KEEL_CPU_AVX512 takes the limit away. */
+void keel_cpu_limit(keel_cpu_isa isa);
+
+const char *keel_cpu_isa_name(keel_cpu_isa isa); /* "avx512" */
+
+/* Every worker calls this once before it prepares or runs a kernel: libraries that use OpenMP then
+ * start no team in this thread. A lane of several cores is several workers. false: no OpenMP in the
+ * process. */
+bool keel_cpu_single_thread(void);
+
+#endif

@@ -1,0 +1,363 @@
+/* The shim over oneDNN's two C interfaces. What differs between them (2.6 -> 3.x): memory
+ * descriptors are structs -> handles; an operation descriptor is filled and then turned into a
+ * primitive descriptor -> one call does both; convolutions without dilation have a call of their
+ * own -> dilation is always passed. Primitive descriptors and primitives know the thread count of
+ * the thread that makes them. */
+#include "device/cpu/dnnl.h"
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define V3 (DNNL_VERSION_MAJOR >= 3)
+
+/* The engine and the stream of a CPU keep no state between calls when the library runs on OpenMP,
+ * so one of each serves every thread; they live as long as the process. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static dnnl_engine_t engine;
+static dnnl_stream_t stream;
+static char version[32] = "none", fault[160];
+
+static void start(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(version, sizeof version, "%d.%d.%d", v->major, v->minor, v->patch);
+    if (v->major != DNNL_VERSION_MAJOR)
+        snprintf(fault, sizeof fault, "oneDNN: version %s is loaded, built for %d", version,
+                 DNNL_VERSION_MAJOR);
+    else if (v->cpu_runtime != DNNL_RUNTIME_OMP && v->cpu_runtime != DNNL_RUNTIME_SEQ)
+        snprintf(fault, sizeof fault,
+                 "oneDNN %s: runs on runtime %u; OpenMP or sequential is needed", version,
+                 v->cpu_runtime);
+    else if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success ||
+             dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success)
+        snprintf(fault, sizeof fault, "oneDNN %s: no CPU engine", version);
+}
+
+static keel_status ready(void)
+{
+    pthread_once(&once, start);
+    return fault[0] ? keel_fail(KEEL_EDEVICE, "%s", fault) : KEEL_OK;
+}
+
+const char *keel_dnnl_version(void)
+{
+    pthread_once(&once, start);
+    return version;
+}
+
+/* unimplemented and invalid_arguments are both how oneDNN says that a shape is not for it. */
+static keel_status status_of(dnnl_status_t s, const char *what)
+{
+    switch (s) {
+    case dnnl_success:
+        return KEEL_OK;
+    case dnnl_out_of_memory:
+        return keel_fail(KEEL_ENOMEM, "oneDNN: %s: out of memory", what);
+    case dnnl_unimplemented:
+    case dnnl_invalid_arguments:
+        return keel_fail(KEEL_EUNSUP, "oneDNN: %s: not for this shape", what);
+    default:
+        return keel_fail(KEEL_EDEVICE, "oneDNN: %s: status %d", what, (int)s);
+    }
+}
+
+/* Layouts ------------------------------------------------------------------------------------ */
+
+static bool fill(dnnl_dims_t out, int n, const int64_t *in)
+{
+    if (n < 1 || n > KEEL_DNNL_DIMS) return false;
+    memset(out, 0, sizeof(dnnl_dims_t));
+    for (int i = 0; i < n; i++) {
+        if (in[i] <= 0 || in[i] > INT_MAX) return false; /* its kernels count in int */
+        out[i] = in[i];
+    }
+    return true;
+}
+
+keel_status keel_dnnl_md_tag(keel_dnnl_md *m, int n, const int64_t *dims, dnnl_format_tag_t tag)
+{
+    dnnl_dims_t d;
+    if (!fill(d, n, dims)) return status_of(dnnl_invalid_arguments, "layout");
+#if V3
+    return status_of(dnnl_memory_desc_create_with_tag(&m->md, n, d, dnnl_f32, tag), "layout");
+#else
+    return status_of(dnnl_memory_desc_init_by_tag(m->md, n, d, dnnl_f32, tag), "layout");
+#endif
+}
+
+keel_status keel_dnnl_md_strides(keel_dnnl_md *m, int n, const int64_t *dims,
+                                 const int64_t *strides)
+{
+    dnnl_dims_t d, s;
+    if (!fill(d, n, dims) || !fill(s, n, strides))
+        return status_of(dnnl_invalid_arguments, "layout");
+#if V3
+    return status_of(dnnl_memory_desc_create_with_strides(&m->md, n, d, dnnl_f32, s), "layout");
+#else
+    return status_of(dnnl_memory_desc_init_by_strides(m->md, n, d, dnnl_f32, s), "layout");
+#endif
+}
+
+void keel_dnnl_md_free(keel_dnnl_md *m)
+{
+#if V3
+    if (m->md) dnnl_memory_desc_destroy(m->md);
+#endif
+    memset(m, 0, sizeof *m);
+}
+
+bool keel_dnnl_md_equal(const keel_dnnl_md *a, const keel_dnnl_md *b)
+{
+    return dnnl_memory_desc_equal(a->md, b->md) != 0;
+}
+
+size_t keel_dnnl_md_bytes(const keel_dnnl_md *m)
+{
+    return dnnl_memory_desc_get_size(m->md);
+}
+
+keel_status keel_dnnl_md_wanted(keel_dnnl_md *m, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+    const int index = what == dnnl_query_exec_arg_md ? DNNL_ARG_SRC : 0;
+#if V3
+    const_dnnl_memory_desc_t have = dnnl_primitive_desc_query_md(pd, what, index);
+    if (!have) return status_of(dnnl_invalid_arguments, "wanted layout");
+    return status_of(dnnl_memory_desc_clone(&m->md, have), "wanted layout");
+#else
+    const dnnl_memory_desc_t *have = dnnl_primitive_desc_query_md(pd, what, index);
+    if (!have) return status_of(dnnl_invalid_arguments, "wanted layout");
+    m->md[0] = *have;
+    return KEEL_OK;
+#endif
+}
+
+/* Primitive descriptors ---------------------------------------------------------------------- */
+
+static keel_status user_scratch(dnnl_primitive_attr_t *attr)
+{
+    KEEL_TRY(ready());
+    KEEL_TRY(status_of(dnnl_primitive_attr_create(attr), "attributes"));
+    return status_of(dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user),
+                     "scratchpad");
+}
+
+/* Call `make` with an attribute `attr` that asks for scratchpads of ours. In 2.6 `make` fills `d`
+ * first. */
+#if V3
+#define MAKE(what, make)                                                                           \
+    do {                                                                                           \
+        dnnl_primitive_attr_t attr = NULL;                                                         \
+        keel_status s = user_scratch(&attr);                                                       \
+        if (s >= 0) s = status_of(make, what);                                                     \
+        if (attr) dnnl_primitive_attr_destroy(attr);                                               \
+        return s;                                                                                  \
+    } while (0)
+#else
+#define MAKE(what, fill_desc, hint)                                                                \
+    do {                                                                                           \
+        dnnl_primitive_attr_t attr = NULL;                                                         \
+        keel_status s = user_scratch(&attr);                                                       \
+        if (s >= 0) s = status_of(fill_desc, what);                                                \
+        if (s >= 0) s = status_of(dnnl_primitive_desc_create(pd, &d, attr, engine, hint), what);   \
+        if (attr) dnnl_primitive_attr_destroy(attr);                                               \
+        return s;                                                                                  \
+    } while (0)
+#endif
+
+/* The library wants arrays of its own length. */
+typedef struct window {
+    dnnl_dims_t stride, dilation, before, after;
+} window;
+
+static window window_of(const keel_dnnl_window *w)
+{
+    window o = { 0 };
+    for (int i = 0; i < 2; i++) {
+        o.stride[i] = w->stride[i];
+        o.dilation[i] = w->dilation[i];
+        o.before[i] = w->before[i];
+        o.after[i] = w->after[i];
+    }
+    return o;
+}
+
+#define MD(p) ((p) ? (p)->md : NULL)
+
+keel_status keel_dnnl_conv_forward(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                                   const keel_dnnl_md *weights, const keel_dnnl_md *bias,
+                                   const keel_dnnl_md *dst, const keel_dnnl_window *w)
+{
+    const window o = window_of(w);
+#if V3
+    MAKE("convolution forward",
+         dnnl_convolution_forward_primitive_desc_create(
+             pd, engine, dnnl_forward_training, dnnl_convolution_direct, src->md, weights->md,
+             MD(bias), dst->md, o.stride, o.dilation, o.before, o.after, attr));
+#else
+    dnnl_convolution_desc_t d;
+    MAKE("convolution forward",
+         dnnl_dilated_convolution_forward_desc_init(
+             &d, dnnl_forward_training, dnnl_convolution_direct, src->md, weights->md, MD(bias),
+             dst->md, o.stride, o.dilation, o.before, o.after),
+         NULL);
+#endif
+}
+
+/* oneDNN wants the forward's descriptor as a hint, in 2.6 for its choice only, in 3.x also where
+ * layouts are `any`; one of the same shapes serves. */
+static keel_status hint_of(dnnl_primitive_desc_t *hint, const keel_dnnl_md *src,
+                           const keel_dnnl_md *weights, const keel_dnnl_md *dst,
+                           const keel_dnnl_window *w)
+{
+    *hint = NULL;
+    return V3 ? keel_dnnl_conv_forward(hint, src, weights, NULL, dst, w) : KEEL_OK;
+}
+
+static keel_status conv_backward(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                                 const keel_dnnl_md *weights, const keel_dnnl_md *dst,
+                                 const window *o, const_dnnl_primitive_desc_t hint)
+{
+#if V3
+    MAKE("convolution backward",
+         dnnl_convolution_backward_data_primitive_desc_create(
+             pd, engine, dnnl_convolution_direct, src->md, weights->md, dst->md, o->stride,
+             o->dilation, o->before, o->after, hint, attr));
+#else
+    dnnl_convolution_desc_t d;
+    MAKE("convolution backward",
+         dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, src->md,
+                                                          weights->md, dst->md, o->stride,
+                                                          o->dilation, o->before, o->after),
+         hint);
+#endif
+}
+
+static keel_status conv_weights(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                                const keel_dnnl_md *weights, const keel_dnnl_md *bias,
+                                const keel_dnnl_md *dst, const window *o,
+                                const_dnnl_primitive_desc_t hint)
+{
+#if V3
+    MAKE("convolution weights",
+         dnnl_convolution_backward_weights_primitive_desc_create(
+             pd, engine, dnnl_convolution_direct, src->md, weights->md, MD(bias), dst->md,
+             o->stride, o->dilation, o->before, o->after, hint, attr));
+#else
+    dnnl_convolution_desc_t d;
+    MAKE("convolution weights",
+         dnnl_dilated_convolution_backward_weights_desc_init(
+             &d, dnnl_convolution_direct, src->md, weights->md, MD(bias), dst->md, o->stride,
+             o->dilation, o->before, o->after),
+         hint);
+#endif
+}
+
+keel_status keel_dnnl_conv_backward(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                                    const keel_dnnl_md *weights, const keel_dnnl_md *dst,
+                                    const keel_dnnl_window *w)
+{
+    const window o = window_of(w);
+    dnnl_primitive_desc_t hint;
+    KEEL_TRY(hint_of(&hint, src, weights, dst, w));
+    const keel_status s = conv_backward(pd, src, weights, dst, &o, hint);
+    if (hint) dnnl_primitive_desc_destroy(hint);
+    return s;
+}
+
+keel_status keel_dnnl_conv_weights(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                                   const keel_dnnl_md *weights, const keel_dnnl_md *bias,
+                                   const keel_dnnl_md *dst, const keel_dnnl_window *w)
+{
+    const window o = window_of(w);
+    dnnl_primitive_desc_t hint;
+    KEEL_TRY(hint_of(&hint, src, weights, dst, w));
+    const keel_status s = conv_weights(pd, src, weights, bias, dst, &o, hint);
+    if (hint) dnnl_primitive_desc_destroy(hint);
+    return s;
+}
+
+keel_status keel_dnnl_reorder(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                              const keel_dnnl_md *dst, bool adds)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t sum = NULL;
+    keel_status s = user_scratch(&attr);
+    if (s >= 0 && adds) {
+        s = status_of(dnnl_post_ops_create(&sum), "reorder");
+#if V3
+        if (s >= 0) s = status_of(dnnl_post_ops_append_sum(sum, 1, 0, dnnl_f32), "reorder");
+#else
+        if (s >= 0) s = status_of(dnnl_post_ops_append_sum(sum, 1), "reorder");
+#endif
+        if (s >= 0) s = status_of(dnnl_primitive_attr_set_post_ops(attr, sum), "reorder");
+    }
+    if (s >= 0)
+        s = status_of(
+            dnnl_reorder_primitive_desc_create(pd, src->md, engine, dst->md, engine, attr),
+            "reorder");
+    if (sum) dnnl_post_ops_destroy(sum);
+    if (attr) dnnl_primitive_attr_destroy(attr);
+    return s;
+}
+
+/* Primitives --------------------------------------------------------------------------------- */
+
+static keel_status add_argument(keel_dnnl_primitive *p, const_dnnl_primitive_desc_t pd, int arg)
+{
+    if (p->n_arg == KEEL_DNNL_ARGS) return keel_fail(KEEL_EUNSUP, "oneDNN: too many arguments");
+    dnnl_memory_t memory = NULL;
+    KEEL_TRY(status_of(
+        dnnl_memory_create(&memory, dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg),
+                           engine, DNNL_MEMORY_NONE),
+        "memory"));
+    p->arg[p->n_arg++] = (dnnl_exec_arg_t){ arg, memory };
+    return KEEL_OK;
+}
+
+keel_status keel_dnnl_create(keel_dnnl_primitive *p, dnnl_primitive_desc_t pd, const int *args)
+{
+    keel_dnnl_primitive q = { 0 };
+    keel_status s = status_of(dnnl_primitive_create(&q.primitive, pd), "primitive");
+    for (; s >= 0 && *args; args++) s = add_argument(&q, pd, *args);
+    if (s >= 0) {
+        q.scratch = dnnl_memory_desc_get_size(
+            dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0));
+        if (q.scratch) s = add_argument(&q, pd, DNNL_ARG_SCRATCHPAD);
+    }
+    dnnl_primitive_desc_destroy(pd);
+    if (s < 0)
+        keel_dnnl_destroy(&q);
+    else
+        *p = q;
+    return s;
+}
+
+void keel_dnnl_destroy(keel_dnnl_primitive *p)
+{
+    for (int i = 0; i < p->n_arg; i++) dnnl_memory_destroy(p->arg[i].memory);
+    if (p->primitive) dnnl_primitive_destroy(p->primitive);
+    memset(p, 0, sizeof *p);
+}
+
+keel_status keel_dnnl_run(const keel_dnnl_primitive *p, void *const *data, void *scratch)
+{
+    for (int i = 0; i < p->n_arg; i++) {
+        void *const at = p->arg[i].arg == DNNL_ARG_SCRATCHPAD ? scratch : data[i];
+        const dnnl_status_t s = dnnl_memory_set_data_handle(p->arg[i].memory, at);
+        if (s != dnnl_success) return status_of(s, "pointer");
+    }
+    const dnnl_status_t s = dnnl_primitive_execute(p->primitive, stream, p->n_arg, p->arg);
+    return s == dnnl_success ? KEEL_OK
+                             : keel_fail(KEEL_EDEVICE, "oneDNN: execute: status %d", (int)s);
+}
+
+keel_status keel_dnnl_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                            const float *a, int64_t lda, const float *b, int64_t ldb, bool adds,
+                            float *c, int64_t ldc)
+{
+    const dnnl_status_t s = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1,
+                                       a, lda, b, ldb, adds, c, ldc);
+    return s == dnnl_success ? KEEL_OK
+                             : keel_fail(KEEL_EDEVICE, "oneDNN: sgemm: status %d", (int)s);
+}

@@ -1,0 +1,82 @@
+/* oneDNN 2.6 and 3.x behind the same small functions: the only header through which a kernel sees
+ * it.
+ *
+ * The two have the same C names but other descriptors (structs there, handles here) and other enum
+ * values, so one object serves one major version, chosen when Keel is built. Everything is float32
+ * and one thread: a primitive is made and run in a thread that called keel_cpu_single_thread().
+ * Scratchpads are the caller's. */
+#ifndef KEEL_DEVICE_CPU_DNNL_H
+#define KEEL_DEVICE_CPU_DNNL_H
+#include "base/error.h"
+#include <dnnl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The layout of a tensor. In 2.6 a plain struct, in 3.x an owned handle; zero bytes are none yet.
+ */
+typedef struct keel_dnnl_md {
+#if DNNL_VERSION_MAJOR >= 3
+    dnnl_memory_desc_t md;
+#else
+    dnnl_memory_desc_t md[1];
+#endif
+} keel_dnnl_md;
+
+enum { KEEL_DNNL_ARGS = 8, KEEL_DNNL_DIMS = 6 };
+
+keel_status keel_dnnl_md_tag(keel_dnnl_md *m, int n, const int64_t *dims, dnnl_format_tag_t tag);
+keel_status keel_dnnl_md_strides(keel_dnnl_md *m, int n, const int64_t *dims,
+                                 const int64_t *strides);
+void keel_dnnl_md_free(keel_dnnl_md *m); /* and zero it */
+bool keel_dnnl_md_equal(const keel_dnnl_md *a, const keel_dnnl_md *b);
+size_t keel_dnnl_md_bytes(const keel_dnnl_md *m);
+/* The layout that a primitive wants for what = dnnl_query_src_md, dnnl_query_weights_md, ... */
+keel_status keel_dnnl_md_wanted(keel_dnnl_md *m, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
+
+/* A convolution's geometry. dilation: 0 is dense, as oneDNN counts. */
+typedef struct keel_dnnl_window {
+    int64_t stride[2], dilation[2], before[2], after[2]; /* height, width */
+} keel_dnnl_window;
+
+/* Each makes a primitive descriptor; KEEL_EUNSUP when oneDNN has no implementation. bias may be
+ * NULL. */
+keel_status keel_dnnl_conv_forward(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                                   const keel_dnnl_md *weights, const keel_dnnl_md *bias,
+                                   const keel_dnnl_md *dst, const keel_dnnl_window *w);
+keel_status keel_dnnl_conv_backward(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                                    const keel_dnnl_md *weights, const keel_dnnl_md *dst,
+                                    const keel_dnnl_window *w);
+keel_status keel_dnnl_conv_weights(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                                   const keel_dnnl_md *weights, const keel_dnnl_md *bias,
+                                   const keel_dnnl_md *dst, const keel_dnnl_window *w);
+/* dst = src, or dst += src when `adds`, between two layouts of the same dims. */
+keel_status keel_dnnl_reorder(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
+                              const keel_dnnl_md *dst, bool adds);
+
+/* A primitive with its memory objects. Belongs to one thread at a time; zero bytes are an empty
+ * one. */
+typedef struct keel_dnnl_primitive {
+    dnnl_primitive_t primitive;
+    int n_arg;
+    dnnl_exec_arg_t arg[KEEL_DNNL_ARGS];
+    size_t scratch; /* bytes that run() wants in its last pointer */
+} keel_dnnl_primitive;
+
+/* Make it from pd, which is consumed (also on failure). args: DNNL_ARG_SRC, ... ending with 0. */
+keel_status keel_dnnl_create(keel_dnnl_primitive *p, dnnl_primitive_desc_t pd, const int *args);
+void keel_dnnl_destroy(keel_dnnl_primitive *p); /* and zero it */
+/* Run on data, one pointer for each of args, in their order; scratch: 64-byte aligned, p->scratch
+ * bytes. */
+keel_status keel_dnnl_run(const keel_dnnl_primitive *p, void *const *data, void *scratch);
+
+/* C[m,n] = A[m,k] * B[k,n] (+ C if adds), row major; transposed operands are stored [k,m] and
+ * [n,k]. */
+keel_status keel_dnnl_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                            const float *a, int64_t lda, const float *b, int64_t ldb, bool adds,
+                            float *c, int64_t ldc);
+
+/* "2.6.3"; the loaded library, which must be of the major version compiled against and run on
+ * OpenMP or sequentially: else every function above fails with KEEL_EDEVICE. */
+const char *keel_dnnl_version(void);
+
+#endif
