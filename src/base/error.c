@@ -1,0 +1,99 @@
+/* Error text: one fixed buffer a thread, written without allocating, so that reporting an error
+ * cannot fail. Texts quote what came from files, so control characters are blotted out here, once.
+ */
+#include "base/error.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char error_text[KEEL_ERROR_MAX];
+
+const char *keel_status_name(keel_status status)
+{
+    switch ((int)status) {
+#define X(name, value, text)                                                                       \
+    case value:                                                                                    \
+        return "KEEL_" #name;
+        KEEL_STATUS_MAP(X)
+#undef X
+    }
+    return "KEEL_?";
+}
+
+const char *keel_error(void)
+{
+    return error_text;
+}
+
+/* vsnprintf into text[at...], marking a cut with "..."; never splits a UTF-8 character. */
+static size_t put(char *text, size_t at, const char *format, va_list list)
+{
+    const size_t room = KEEL_ERROR_MAX - at;
+    const int n = vsnprintf(text + at, room, format, list);
+    if (n < 0) {
+        text[at] = 0;
+        return at;
+    }
+    if ((size_t)n < room) return at + (size_t)n;
+    size_t end = KEEL_ERROR_MAX - 4;
+    if (end < at) end = at; /* no room left for a mark: what is there stays */
+    while (end > at && ((unsigned char)text[end] & 0xC0) == 0x80) end--;
+    snprintf(text + end, KEEL_ERROR_MAX - end, "...");
+    return strlen(text);
+}
+
+static void keep(const char *text)
+{
+    size_t n = 0;
+    for (; text[n] && n < KEEL_ERROR_MAX - 1; n++) {
+        const unsigned char c = (unsigned char)text[n];
+        error_text[n] = (char)(c == '\n' || c == '\t' ? ' ' : c < 0x20 || c == 0x7F ? '?' : c);
+    }
+    error_text[n] = 0;
+}
+
+/* Both compose in a second buffer, since an argument may be keel_error() itself. */
+keel_status keel_fail(keel_status s, const char *format, ...)
+{
+    char text[KEEL_ERROR_MAX];
+    va_list list;
+    va_start(list, format);
+    put(text, 0, format, list);
+    va_end(list);
+    keep(text);
+    return s;
+}
+
+static size_t put_more(char *text, size_t at, const char *format, ...) KEEL_PRINTF(3, 4);
+static size_t put_more(char *text, size_t at, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const size_t end = put(text, at, format, list);
+    va_end(list);
+    return end;
+}
+
+keel_status keel_fail_within(keel_status s, const char *format, ...)
+{
+    char text[KEEL_ERROR_MAX];
+    va_list list;
+    va_start(list, format);
+    const size_t at = put(text, 0, format, list);
+    va_end(list);
+    put_more(text, at, error_text[0] ? ": %s" : "%s", error_text);
+    keep(text);
+    return s;
+}
+
+void keel_failure_take(keel_failure *f, keel_status s)
+{
+    f->status = s;
+    memcpy(f->text, error_text, sizeof f->text);
+}
+
+keel_status keel_failure_raise(const keel_failure *f)
+{
+    if (f->status < 0) memcpy(error_text, f->text, sizeof error_text);
+    return f->status;
+}

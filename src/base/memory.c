@@ -1,0 +1,120 @@
+/* Memory without headers: blocks are the C library's own, so free() is all that releases one, and
+ * what is live is counted by the calls. Counters are relaxed: they are read when nobody allocates.
+ */
+#include "base/memory.h"
+#include "base/error.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+
+static _Atomic int64_t live, calls, fail_in = -1;
+
+/* Count a request; is it the one that a test wants to fail? */
+static bool refused(void)
+{
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+    int64_t left = atomic_load_explicit(&fail_in, memory_order_relaxed);
+    while (left >= 0)
+        if (atomic_compare_exchange_weak(&fail_in, &left, left - 1)) return left == 0;
+    return false;
+}
+
+/* Every new block leaves through here: counted, or the text of its absence set. */
+static void *born(void *p, size_t bytes)
+{
+    if (p)
+        atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    else
+        keel_fail(KEEL_ENOMEM, "out of memory: %zu bytes could not be had", bytes);
+    return p;
+}
+
+static bool product(size_t n, size_t size, size_t *bytes)
+{
+    if (keel_mul(n, size, bytes) && *bytes <= PTRDIFF_MAX - HUGE_PAGE) {
+        if (*bytes == 0) *bytes = 1;
+        return true;
+    }
+    keel_fail(KEEL_ENOMEM, "out of memory: %zu times %zu bytes is more than an address space", n,
+              size);
+    return false;
+}
+
+void *keel_calloc(size_t n, size_t size)
+{
+    size_t bytes;
+    if (!product(n, size, &bytes)) return NULL;
+    return born(refused() ? NULL : calloc(1, bytes), bytes);
+}
+
+void *keel_aligned_calloc(size_t n, size_t size)
+{
+    size_t bytes;
+    if (!product(n, size, &bytes)) return NULL;
+    if (refused()) return born(NULL, bytes);
+    const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : CACHE_LINE;
+    const size_t padded = (bytes + align - 1) / align * align; /* aligned_alloc asks for it */
+    void *p = aligned_alloc(align, padded);
+    if (p) {
+        if (align == HUGE_PAGE)
+            (void)madvise(p, padded, MADV_HUGEPAGE); /* advice: may be refused */
+        memset(p, 0, bytes);
+    }
+    return born(p, bytes);
+}
+
+void *keel_grow(void *p, size_t n, size_t size)
+{
+    size_t bytes;
+    if (!product(n, size, &bytes)) return NULL;
+    void *q = refused() ? NULL : realloc(p, bytes);
+    if (p && q) return q; /* the same block as far as the count goes */
+    return born(q, bytes);
+}
+
+char *keel_strdup(const char *s)
+{
+    return keel_strndup(s, strlen(s));
+}
+
+char *keel_strndup(const char *s, size_t n)
+{
+    const size_t length = strnlen(s, n);
+    char *copy = keel_calloc(1, length + 1);
+    if (copy) memcpy(copy, s, length);
+    return copy;
+}
+
+void keel_free(void *p)
+{
+    if (p) atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+    free(p);
+}
+
+bool keel_mul(size_t a, size_t b, size_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+bool keel_mul_i64(int64_t a, int64_t b, int64_t *product)
+{
+    return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, product);
+}
+
+int64_t keel_memory_live(void)
+{
+    return atomic_load_explicit(&live, memory_order_relaxed);
+}
+
+int64_t keel_memory_calls(void)
+{
+    return atomic_load_explicit(&calls, memory_order_relaxed);
+}
+
+void keel_memory_fail_at(int64_t call)
+{
+    atomic_store(&fail_in, call < 0 ? -1 : call);
+}
