@@ -1,0 +1,19 @@
+/* Where each buffer of a program lives: exact lifetimes in, offsets of one arena out. */
+#ifndef KEEL_GRAPH_MEMORY_PLAN_H
+#define KEEL_GRAPH_MEMORY_PLAN_H
+#include "base/error.h"
+#include <stdint.h>
+
+typedef struct keel_buffer {
+    int64_t bytes;
+    int first, last; /* times at which it is written first and read last, inclusive */
+    int64_t offset;  /* the plan's answer, a multiple of 64 */
+} keel_buffer;
+
+/* Buffers whose times overlap do not overlap in memory. The best of four greedy orders (size, area,
+ * duration, start), first fit. *total: bytes of the arena; *bound: the most bytes that are ever live at
+ * once, which no plan can beat. Cost O(n^2) for n buffers. Source: Pisarchyk and Lee 2020, arXiv
+ * 2001.03288 (greedy by size). */
+keel_status keel_memory_plan(keel_buffer *buffer, int n, int64_t *total, int64_t *bound);
+
+#endif

@@ -1,0 +1,147 @@
+/* See schedule.h. */
+#include "graph/schedule.h"
+#include "base/memory.h"
+#include <string.h>
+
+typedef struct maker {
+    const keel_graph *g;
+    const bool *trainable;
+    keel_schedule s;
+    int capacity_instruction, capacity_segment;
+} maker;
+
+static keel_status begin_segment(maker *m, int merge, bool merge_backward)
+{
+    keel_schedule *s = &m->s;
+    if (s->n_segment == m->capacity_segment) {
+        const int capacity = 2 * m->capacity_segment + 8;
+        void *p = keel_grow(s->segment, (size_t)capacity, sizeof *s->segment);
+        if (!p) return KEEL_ENOMEM;
+        s->segment = p;
+        m->capacity_segment = capacity;
+    }
+    if (s->n_segment > 0 && merge >= 0) s->segment[s->n_segment - 1].meets = true;
+    const int at = s->n_instruction;
+    s->segment[s->n_segment++] = (keel_segment){
+        .merge = merge, .merge_backward = merge_backward, .begin = at, .weights = at, .end = at
+    };
+    return KEEL_OK;
+}
+
+static keel_status add(maker *m, keel_run_kind kind, int node)
+{
+    keel_schedule *s = &m->s;
+    if (s->n_instruction == m->capacity_instruction) {
+        const int capacity = 2 * m->capacity_instruction + 64;
+        void *p = keel_grow(s->instruction, (size_t)capacity, sizeof *s->instruction);
+        if (!p) return KEEL_ENOMEM;
+        s->instruction = p;
+        m->capacity_instruction = capacity;
+    }
+    s->instruction[s->n_instruction++] = (keel_instruction){ .kind = kind, .node = node };
+    keel_segment *last = &s->segment[s->n_segment - 1];
+    last->end = s->n_instruction;
+    if (kind != KEEL_RUN_WEIGHTS) last->weights = s->n_instruction;
+    return KEEL_OK;
+}
+
+static bool has_trainable(const maker *m, const keel_graph_node *n)
+{
+    for (int i = 0; i < n->node.n_weight; i++)
+        if (m->trainable[n->weight[i]]) return true;
+    return false;
+}
+
+/* A value needs a gradient when a trainable weight lies before it. */
+static void find_needs(maker *m)
+{
+    for (int i = 0; i < m->g->n_node; i++) {
+        const keel_graph_node *n = &m->g->node[i];
+        bool need = has_trainable(m, n);
+        for (int k = 0; k < n->node.n_in; k++) need = need || m->s.needs_grad[n->in[k]];
+        m->s.needs_grad[n->out] = need && m->g->training && n->node.op->backward[0] != NULL;
+    }
+}
+
+static keel_status forward(maker *m)
+{
+    KEEL_TRY(begin_segment(m, -1, false));
+    for (int i = 0; i < m->g->n_node; i++) {
+        const keel_node *n = &m->g->node[i].node;
+        if (n->op->loss && m->g->training) continue;
+        if (n->partial > 0) {
+            KEEL_TRY(add(m, KEEL_RUN_PARTIAL, i));
+            KEEL_TRY(begin_segment(m, i, false));
+        }
+        KEEL_TRY(add(m, KEEL_RUN_FORWARD, i));
+    }
+    return KEEL_OK;
+}
+
+static keel_status backward_node(maker *m, int i, bool *written)
+{
+    const keel_graph_node *n = &m->g->node[i];
+    bool asked = false;
+    if (n->node.op->loss) asked = true;
+    else if (!m->s.needs_grad[n->out] || !written[n->out]) return KEEL_OK;
+    if (n->node.partial_backward > 0) {
+        KEEL_TRY(add(m, KEEL_RUN_PARTIAL_BACKWARD, i));
+        KEEL_TRY(begin_segment(m, i, true));
+    }
+    for (int k = 0; k < n->node.n_in; k++) {
+        if (!m->s.needs_grad[n->in[k]]) continue;
+        asked = true;
+        m->s.in_adds[i][k] = written[n->in[k]];
+        written[n->in[k]] = true;
+    }
+    if (asked) KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
+    if (has_trainable(m, n)) {
+        KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
+        for (int k = n->node.n_weight - 1; k >= 0; k--)
+            if (m->trainable[n->weight[k]]) m->s.order[m->s.n_order++] = n->weight[k];
+        KEEL_TRY(begin_segment(m, -1, false)); /* its out_grad is free from here on */
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
+                               int n_variable)
+{
+    (void)n_variable;
+    maker m = { .g = g, .trainable = trainable };
+    keel_status s = KEEL_ENOMEM;
+    bool *written = keel_calloc((size_t)g->n_value, sizeof *written);
+    m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);
+    m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
+    m.s.order = keel_calloc((size_t)g->n_node * KEEL_WEIGHTS_MAX, sizeof *m.s.order);
+    if (!written || !m.s.needs_grad || !m.s.in_adds || !m.s.order) goto out;
+    for (int i = 0; i < g->n_node; i++) {
+        m.s.in_adds[i] = keel_calloc((size_t)g->node[i].node.n_in, sizeof(bool));
+        if (!m.s.in_adds[i]) goto out;
+    }
+    find_needs(&m);
+    if ((s = forward(&m)) < 0) goto out;
+    if (g->training) {
+        if ((s = begin_segment(&m, -1, false)) < 0) goto out;
+        for (int i = g->n_node - 1; i >= 0; i--)
+            if ((s = backward_node(&m, i, written)) < 0) goto out;
+    }
+    *out = m.s;
+    m.s = (keel_schedule){ 0 };
+    s = KEEL_OK;
+out:
+    keel_free(written);
+    keel_schedule_free(&m.s, g);
+    return s;
+}
+
+void keel_schedule_free(keel_schedule *s, const keel_graph *g)
+{
+    for (int i = 0; s->in_adds && i < g->n_node; i++) keel_free(s->in_adds[i]);
+    keel_free(s->in_adds);
+    keel_free(s->needs_grad);
+    keel_free(s->order);
+    keel_free(s->instruction);
+    keel_free(s->segment);
+    *s = (keel_schedule){ 0 };
+}

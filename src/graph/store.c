@@ -1,0 +1,152 @@
+/* See store.h. */
+#include "graph/store.h"
+#include "base/memory.h"
+#include <string.h>
+
+static int64_t align_elements(int64_t n, size_t element)
+{
+    const int64_t a = (int64_t)(64 / element);
+    return (n + a - 1) / a * a;
+}
+
+static void place(keel_store *s, keel_variable v)
+{
+    keel_store_weight *w = &s->weight[v];
+    int64_t *end = w->info.trainable ? &s->n_master : &s->n_state;
+    w->offset = *end;
+    *end += align_elements(w->count, keel_dtype_size(s->real));
+}
+
+static keel_status make_tiles(keel_store *s)
+{
+    int64_t n = 0;
+    for (int v = 0; v < s->n_weight; v++)
+        if (s->weight[v].info.trainable) n += (s->weight[v].count + KEEL_TILE - 1) / KEEL_TILE;
+    if (!(s->tile = keel_calloc((size_t)n, sizeof *s->tile))) return KEEL_ENOMEM;
+    /* in the order of the flat range, so that an owner's tiles are neighbours */
+    for (int64_t at = 0; at < s->n_master;) {
+        keel_variable v = 0;
+        while (!s->weight[v].info.trainable || s->weight[v].offset != at || !s->weight[v].count) v++;
+        const keel_store_weight *w = &s->weight[v];
+        for (int64_t i = 0; i < w->count; i += KEEL_TILE)
+            s->tile[s->n_tile++] = (keel_tile){
+                .variable = v,
+                .offset = at + i,
+                .count = w->count - i < KEEL_TILE ? w->count - i : KEEL_TILE,
+            };
+        at += align_elements(w->count, keel_dtype_size(s->real));
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weight_info *info, int n,
+                              const keel_variable *order, int n_order)
+{
+    const size_t element = keel_dtype_size(real);
+    keel_status status = KEEL_ENOMEM;
+    bool *placed = NULL;
+    keel_store *s = keel_calloc(1, sizeof *s);
+    if (!s) return status;
+    s->real = real;
+    s->n_weight = n;
+    if (!(s->weight = keel_calloc((size_t)n, sizeof *s->weight))) goto out;
+    if (!(placed = keel_calloc((size_t)n, sizeof *placed))) goto out;
+    for (int v = 0; v < n; v++)
+        s->weight[v] = (keel_store_weight){ .info = info[v],
+                                            .count = keel_shape_count(&info[v].spec.shape) };
+    for (int i = 0; i < n_order; i++)
+        if (!placed[order[i]]) {
+            placed[order[i]] = true;
+            place(s, order[i]);
+        }
+    for (int v = 0; v < n; v++)
+        if (!placed[v]) place(s, v);
+    if (!(s->master = keel_aligned_calloc((size_t)s->n_master, element))) goto out;
+    if (!(s->state = keel_aligned_calloc((size_t)s->n_state, element))) goto out;
+    if ((status = make_tiles(s)) < 0) goto out;
+    *out = s;
+    s = NULL;
+out:
+    keel_free(placed);
+    keel_store_destroy(s);
+    return status;
+}
+
+void keel_store_destroy(keel_store *s)
+{
+    if (!s) return;
+    for (int i = 0; i < s->n_derived; i++) {
+        keel_derived *d = &s->derived[i]->copy;
+        if (d->release) d->release(d->plan);
+        keel_free(d->data);
+        keel_free(s->derived[i]);
+    }
+    keel_free(s->derived);
+    for (int i = 0; i < s->n_moment; i++) keel_free(s->moment[i]);
+    keel_free(s->tile);
+    keel_free(s->master);
+    keel_free(s->state);
+    keel_free(s->weight);
+    keel_free(s);
+}
+
+keel_status keel_store_add_moments(keel_store *s, int n)
+{
+    while (s->n_moment < n) {
+        char *m = keel_aligned_calloc((size_t)s->n_master, keel_dtype_size(s->real));
+        if (!m) return KEEL_ENOMEM;
+        s->moment[s->n_moment++] = m;
+    }
+    return KEEL_OK;
+}
+
+void *keel_store_data(const keel_store *s, keel_variable v)
+{
+    const keel_store_weight *w = &s->weight[v];
+    return (w->info.trainable ? s->master : s->state) + w->offset * (int64_t)keel_dtype_size(s->real);
+}
+
+int64_t keel_store_bytes(const keel_store *s)
+{
+    int64_t n = (s->n_master * (1 + s->n_moment) + s->n_state) * (int64_t)keel_dtype_size(s->real);
+    for (int i = 0; i < s->n_derived; i++) n += (int64_t)s->derived[i]->copy.bytes;
+    return n;
+}
+
+keel_status keel_store_derive(keel_store *s, keel_variable v, keel_derived *want,
+                              const keel_derived **got)
+{
+    struct keel_store_copy *c = NULL;
+    for (int i = 0; i < s->n_derived; i++)
+        if (s->derived[i]->variable == v && s->derived[i]->copy.key == want->key) {
+            if (want->release) want->release(want->plan);
+            *got = &s->derived[i]->copy;
+            return KEEL_OK;
+        }
+    if (s->n_derived == s->derived_capacity) {
+        const int capacity = s->derived_capacity ? 2 * s->derived_capacity : 16;
+        void *p = keel_grow(s->derived, (size_t)capacity, sizeof(*s->derived));
+        if (!p) goto fail;
+        s->derived = p;
+        s->derived_capacity = capacity;
+    }
+    if (!(c = keel_calloc(1, sizeof *c))) goto fail;
+    if (!(want->data = keel_aligned_calloc(want->bytes, 1))) goto fail;
+    *c = (struct keel_store_copy){ .variable = v, .copy = *want };
+    s->derived[s->n_derived++] = c;
+    c->copy.refresh(&c->copy, keel_store_data(s, v));
+    *got = &c->copy;
+    return KEEL_OK;
+fail:
+    if (want->release) want->release(want->plan);
+    keel_free(c);
+    return KEEL_ENOMEM;
+}
+
+void keel_store_refresh(const keel_store *s, int first, int stride)
+{
+    for (int i = first; i < s->n_derived; i += stride) {
+        const keel_derived *d = &s->derived[i]->copy;
+        d->refresh(d, keel_store_data(s, s->derived[i]->variable));
+    }
+}

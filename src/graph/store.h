@@ -1,0 +1,58 @@
+/* The weights of a model as training holds them: one flat range of masters in backward order, one for
+ * each moment of the optimizer, one for state (moving statistics), and packed copies that kernels
+ * derived from them. One store a process, shared by all workers and by the training and inference
+ * programs. */
+#ifndef KEEL_GRAPH_STORE_H
+#define KEEL_GRAPH_STORE_H
+#include "graph/graph.h"
+
+enum { KEEL_TILE = 16384, KEEL_MOMENTS_MAX = 3 }; /* elements of a tile: 64 KiB of float32 */
+
+typedef struct keel_store_weight {
+    keel_weight_info info;
+    int64_t count;
+    int64_t offset; /* elements, into master (trainable) or state */
+} keel_store_weight;
+
+/* A tile: a part of one trainable weight. An owner reduces and updates it. */
+typedef struct keel_tile {
+    keel_variable variable;
+    int64_t offset, count; /* elements of the flat range */
+} keel_tile;
+
+typedef struct keel_store keel_store;
+struct keel_store {
+    keel_dtype real;
+    int n_weight;
+    keel_store_weight *weight;
+    int64_t n_master, n_state; /* elements, each tensor aligned to 64 bytes */
+    char *master, *state;
+    int n_moment;
+    char *moment[KEEL_MOMENTS_MAX];
+    int n_tile;
+    keel_tile *tile;
+    int n_derived, derived_capacity;
+    struct keel_store_copy {
+        keel_variable variable;
+        keel_derived copy;
+    } **derived; /* each allocated by itself: kernels keep pointers to them */
+};
+
+/* Lay out `info` [n] (copied; names must outlive the store). order: variables in the order in which backward
+ * finishes their gradients; those not named come last. */
+keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weight_info *info, int n,
+                              const keel_variable *order, int n_order);
+void keel_store_destroy(keel_store *s);
+keel_status keel_store_add_moments(keel_store *s, int n); /* zeros */
+
+void *keel_store_data(const keel_store *s, keel_variable v);
+int64_t keel_store_bytes(const keel_store *s); /* masters, state, moments and copies */
+
+/* A packed copy of weight v: the shared one of want->key, or *want, allocated and filled. On failure
+ * want's plan is released. */
+keel_status keel_store_derive(keel_store *s, keel_variable v, keel_derived *want,
+                              const keel_derived **got);
+/* Make copies first, first + stride, ... again after the weights moved: a worker's share. */
+void keel_store_refresh(const keel_store *s, int first, int stride);
+
+#endif
