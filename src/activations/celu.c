@@ -1,0 +1,12 @@
+/* Continuously differentiable exponential linear unit: y = max(x, 0) + min(exp(x) - 1, 0). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_celu = {
+    .type = {
+        .name = "celu",
+        .alias = "celu",
+        .module = "keras.activations",
+        .help = "continuously differentiable exponential linear unit",
+    },
+    .op = "celu",
+};

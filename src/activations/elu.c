@@ -1,0 +1,12 @@
+/* Exponential linear unit: y = x > 0 ? x : exp(x) - 1. */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_elu = {
+    .type = {
+        .name = "elu",
+        .alias = "elu",
+        .module = "keras.activations",
+        .help = "exponential linear unit",
+    },
+    .op = "elu",
+};

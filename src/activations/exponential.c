@@ -1,0 +1,12 @@
+/* Exponential function: y = exp(x). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_exponential = {
+    .type = {
+        .name = "exponential",
+        .alias = "exponential",
+        .module = "keras.activations",
+        .help = "exponential function",
+    },
+    .op = "exponential",
+};

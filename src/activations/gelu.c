@@ -1,0 +1,12 @@
+/* Gaussian error linear unit, exact: y = x (1 + erf(x / sqrt 2)) / 2. */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_gelu = {
+    .type = {
+        .name = "gelu",
+        .alias = "gelu",
+        .module = "keras.activations",
+        .help = "Gaussian error linear unit, exact",
+    },
+    .op = "gelu",
+};

@@ -1,0 +1,12 @@
+/* X, but 0 where it is small: y = |x| > 0.5 ? x : 0. */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_hard_shrink = {
+    .type = {
+        .name = "hard_shrink",
+        .alias = "hard_shrink",
+        .module = "keras.activations",
+        .help = "x, but 0 where it is small",
+    },
+    .op = "hard_shrink",
+};

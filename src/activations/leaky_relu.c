@@ -1,0 +1,12 @@
+/* Rectifier that leaks 0.2 of what is negative: y = x > 0 ? x : 0.2 x. */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_leaky_relu = {
+    .type = {
+        .name = "leaky_relu",
+        .alias = "leaky_relu",
+        .module = "keras.activations",
+        .help = "rectifier that leaks 0.2 of what is negative",
+    },
+    .op = "leaky_relu",
+};

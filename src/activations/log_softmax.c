@@ -1,0 +1,12 @@
+/* Logarithms of the softmax: y = x - log(sum(exp(x))). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_log_softmax = {
+    .type = {
+        .name = "log_softmax",
+        .alias = "log_softmax",
+        .module = "keras.activations",
+        .help = "logarithms of the softmax",
+    },
+    .op = "log_softmax",
+};

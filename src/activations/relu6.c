@@ -1,0 +1,12 @@
+/* Rectifier, at most 6: y = min(max(x, 0), 6). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_relu6 = {
+    .type = {
+        .name = "relu6",
+        .alias = "relu6",
+        .module = "keras.activations",
+        .help = "rectifier, at most 6",
+    },
+    .op = "relu6",
+};

@@ -1,0 +1,12 @@
+/* Scaled exponential linear unit: y = 1.05070098 (x > 0 ? x : 1.67326324 (exp(x) - 1)). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_selu = {
+    .type = {
+        .name = "selu",
+        .alias = "selu",
+        .module = "keras.activations",
+        .help = "scaled exponential linear unit",
+    },
+    .op = "selu",
+};

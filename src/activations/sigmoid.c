@@ -1,0 +1,12 @@
+/* Logistic function: y = 1 / (1 + exp(-x)). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_sigmoid = {
+    .type = {
+        .name = "sigmoid",
+        .alias = "sigmoid",
+        .module = "keras.activations",
+        .help = "logistic function",
+    },
+    .op = "sigmoid",
+};

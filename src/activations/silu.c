@@ -1,0 +1,12 @@
+/* Sigmoid linear unit: y = x sigmoid(x). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_silu = {
+    .type = {
+        .name = "silu",
+        .alias = "swish",
+        .module = "keras.activations",
+        .help = "sigmoid linear unit",
+    },
+    .op = "silu",
+};

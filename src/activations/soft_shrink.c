@@ -1,0 +1,12 @@
+/* X moved toward 0 by 0.5: y = x > 0.5 ? x - 0.5 : x < -0.5 ? x + 0.5 : 0. */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_soft_shrink = {
+    .type = {
+        .name = "soft_shrink",
+        .alias = "soft_shrink",
+        .module = "keras.activations",
+        .help = "x moved toward 0 by 0.5",
+    },
+    .op = "soft_shrink",
+};

@@ -1,0 +1,12 @@
+/* Probabilities over the last axis: y = exp(x) / sum(exp(x)). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_softmax = {
+    .type = {
+        .name = "softmax",
+        .alias = "softmax",
+        .module = "keras.activations",
+        .help = "probabilities over the last axis",
+    },
+    .op = "softmax",
+};

@@ -1,0 +1,12 @@
+/* X over one plus its size: y = x / (1 + |x|). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_softsign = {
+    .type = {
+        .name = "softsign",
+        .alias = "softsign",
+        .module = "keras.activations",
+        .help = "x over one plus its size",
+    },
+    .op = "softsign",
+};

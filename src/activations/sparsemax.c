@@ -1,0 +1,12 @@
+/* Projection of the last axis onto the simplex: y = max(x - tau(x), 0), sum y = 1. */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_sparsemax = {
+    .type = {
+        .name = "sparsemax",
+        .alias = "sparsemax",
+        .module = "keras.activations",
+        .help = "projection of the last axis onto the simplex",
+    },
+    .op = "sparsemax",
+};

@@ -1,0 +1,12 @@
+/* Hyperbolic tangent: y = tanh(x). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_tanh = {
+    .type = {
+        .name = "tanh",
+        .alias = "tanh",
+        .module = "keras.activations",
+        .help = "hyperbolic tangent",
+    },
+    .op = "tanh",
+};

@@ -1,0 +1,12 @@
+/* What the hyperbolic tangent leaves: y = x - tanh(x). */
+#include "activations/activation.h"
+
+const keel_activation keel_activation_tanh_shrink = {
+    .type = {
+        .name = "tanh_shrink",
+        .alias = "tanh_shrink",
+        .module = "keras.activations",
+        .help = "what the hyperbolic tangent leaves",
+    },
+    .op = "tanh_shrink",
+};

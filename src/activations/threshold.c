@@ -1,0 +1,25 @@
+/* x where it exceeds a threshold, else a value: y = x > threshold ? x : default_value.
+ * Keras gives the two arguments no default, so the bare name is refused by the field table. */
+#include "activations/activation.h"
+
+typedef struct args_t {
+    double threshold, default_value;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_FLOAT(args_t, threshold, NULL, 0, 0, "what x must exceed"),
+    KEEL_FLOAT(args_t, default_value, NULL, 0, 0, "the value where it does not"),
+    { 0 },
+};
+
+const keel_activation keel_activation_threshold = {
+    .type = {
+        .name = "threshold",
+        .alias = "threshold",
+        .module = "keras.activations",
+        .help = "x where it exceeds a threshold, else a value",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .op = "threshold",
+};
