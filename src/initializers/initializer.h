@@ -23,5 +23,30 @@ void keel_compute_fans(const keel_shape *s, double *fan_in,
  */
 double keel_normal(const keel_chance *c, uint64_t row, uint64_t element);
 double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t element);
+/* [0, 1), of the same numbers. */
+double keel_uniform_at(const keel_chance *c, uint64_t row, uint64_t element);
+
+/* Keras: VarianceScaling, of which the Glorot, He and LeCun initializers are cases. */
+typedef enum keel_fan_mode { KEEL_FAN_IN, KEEL_FAN_OUT, KEEL_FAN_AVG } keel_fan_mode;
+typedef enum keel_distribution {
+    KEEL_TRUNCATED_NORMAL,
+    KEEL_UNTRUNCATED_NORMAL,
+    KEEL_UNIFORM,
+} keel_distribution;
+
+/* Random initializers begin their args with a seed; NAN: that of the model. */
+typedef struct keel_seeded {
+    double seed;
+} keel_seeded;
+#define KEEL_SEED_FIELD(args)                                                                      \
+    {                                                                                              \
+        .key = "seed", .kind = KEEL_FIELD_FLOAT, .offset = offsetof(args, seeded.seed),            \
+        .dflt = "null", .help = "replaces the seed of the model"                                   \
+    }
+/* `c` with the seed of `s` where it has one. */
+keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c);
+
+void keel_variance_scaling(double *out, const keel_shape *shape, double scale, keel_fan_mode mode,
+                           keel_distribution distribution, const keel_chance *c, uint64_t row);
 
 #endif

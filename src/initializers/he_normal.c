@@ -1,0 +1,32 @@
+/* He et al. 2015: truncated normal of variance 2 / fan_in. */
+#include "initializers/initializer.h"
+
+typedef struct args_t {
+    keel_seeded seeded;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_SEED_FIELD(args_t),
+    KEEL_REFUSE("input_axes", "null", "other axes for the fan"),
+    KEEL_REFUSE("output_axes", "null", "other axes for the fan"),
+    { 0 },
+};
+
+static keel_status fill(const void *args, const keel_shape *shape, const keel_chance *c,
+                        uint64_t row, double *out)
+{
+    const keel_chance mine = keel_seeded_chance(args, c);
+    keel_variance_scaling(out, shape, 2, KEEL_FAN_IN, KEEL_TRUNCATED_NORMAL, &mine, row);
+    return KEEL_OK;
+}
+
+const keel_initializer keel_initializer_he_normal = {
+    .type = {
+        .name = "HeNormal",
+        .module = "keras.initializers",
+        .help = "truncated normal of variance 2 / fan_in",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .fill = fill,
+};

@@ -1,0 +1,86 @@
+/* What initializers share: the finder, fans, and draws that are a function of the element. */
+#include "initializers/initializer.h"
+#include <math.h>
+
+const keel_type *keel_initializer_find(const char *name)
+{
+    for (int i = 0; keel_initializers[i]; i++)
+        if (keel_type_is(&keel_initializers[i]->type, name)) return &keel_initializers[i]->type;
+    return NULL;
+}
+
+void keel_compute_fans(const keel_shape *s, double *fan_in, double *fan_out)
+{
+    double field = 1; /* of a convolution: all dims but the last two */
+    for (int i = 0; i < s->rank - 2; i++) field *= (double)s->dim[i];
+    if (s->rank < 1)
+        *fan_in = *fan_out = 1;
+    else if (s->rank == 1)
+        *fan_in = *fan_out = (double)s->dim[0];
+    else {
+        *fan_in = (double)s->dim[s->rank - 2] * field;
+        *fan_out = (double)s->dim[s->rank - 1] * field;
+    }
+}
+
+keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c)
+{
+    keel_chance mine = *c;
+    if (!isnan(s->seed)) mine.seed = (uint64_t)(int64_t)s->seed;
+    return mine;
+}
+
+double keel_uniform_at(const keel_chance *c, uint64_t row, uint64_t element)
+{
+    uint32_t word[4];
+    keel_philox(word, c, row, (uint32_t)(element / 4));
+    return keel_uniform(word[element % 4]);
+}
+
+/* Box and Muller 1958: two uniform words make two normals; elements 2k and 2k + 1 share theirs. */
+double keel_normal(const keel_chance *c, uint64_t row, uint64_t element)
+{
+    uint32_t word[4];
+    keel_philox(word, c, row, (uint32_t)(element / 4));
+    const int pair = (int)(element % 4) & 2;
+    const double u = ((double)word[pair] + 1) * 0x1p-32; /* (0, 1]: its logarithm is finite */
+    const double angle = (double)word[pair + 1] * (0x1p-31 * 3.14159265358979323846);
+    return sqrt(-2 * log(u)) * (element & 1 ? sin(angle) : cos(angle));
+}
+
+/* By rejection, as TensorFlow does. A further attempt of the same element is the same draw of
+ * another epoch, so attempts are independent and no element waits for another. */
+double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t element)
+{
+    keel_chance attempt = *c;
+    for (int i = 0; i < 64; i++, attempt.epoch++) { /* each fails with probability 0.046 */
+        const double z = keel_normal(&attempt, row, element);
+        if (fabs(z) < 2) return z;
+    }
+    return 0;
+}
+
+void keel_variance_scaling(double *out, const keel_shape *shape, double scale, keel_fan_mode mode,
+                           keel_distribution distribution, const keel_chance *c, uint64_t row)
+{
+    double in, fan_out;
+    keel_compute_fans(shape, &in, &fan_out);
+    const double fan = mode == KEEL_FAN_IN    ? in
+                       : mode == KEEL_FAN_OUT ? fan_out
+                                              : (in + fan_out) / 2;
+    const double variance = scale / fmax(1, fan);
+    const int64_t count = keel_shape_count(shape);
+    if (distribution == KEEL_TRUNCATED_NORMAL) {
+        /* the deviation of a normal cut at two deviations is 0.8796... of what it was */
+        const double deviation = sqrt(variance) / 0.87962566103423978;
+        for (int64_t i = 0; i < count; i++)
+            out[i] = deviation * keel_truncated_normal(c, row, (uint64_t)i);
+    } else if (distribution == KEEL_UNTRUNCATED_NORMAL) {
+        for (int64_t i = 0; i < count; i++)
+            out[i] = sqrt(variance) * keel_normal(c, row, (uint64_t)i);
+    } else {
+        const double limit = sqrt(3 * variance);
+        for (int64_t i = 0; i < count; i++)
+            out[i] = limit * (2 * keel_uniform_at(c, row, (uint64_t)i) - 1);
+    }
+}

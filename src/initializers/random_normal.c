@@ -1,0 +1,37 @@
+/* Normal of a mean and a deviation. */
+#include "initializers/initializer.h"
+
+typedef struct args_t {
+    keel_seeded seeded;
+    double mean, stddev;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_FLOAT(args_t, mean, "0.0", 0, 0, "mean"),
+    KEEL_FLOAT(args_t, stddev, "0.05", 0, 0, "standard deviation"),
+    KEEL_SEED_FIELD(args_t),
+    { 0 },
+};
+
+static keel_status fill(const void *args, const keel_shape *shape, const keel_chance *c,
+                        uint64_t row, double *out)
+{
+    const args_t *a = args;
+    const keel_chance mine = keel_seeded_chance(&a->seeded, c);
+    const int64_t count = keel_shape_count(shape);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = a->mean + a->stddev * keel_normal(&mine, row, (uint64_t)i);
+    return KEEL_OK;
+}
+
+const keel_initializer keel_initializer_random_normal = {
+    .type = {
+        .name = "RandomNormal",
+        .alias = "normal",
+        .module = "keras.initializers",
+        .help = "normal of a mean and a deviation",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .fill = fill,
+};

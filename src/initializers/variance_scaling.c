@@ -1,0 +1,41 @@
+/* Draws whose variance is scale over a fan of the shape; Glorot, He and LeCun are cases of it. */
+#include "initializers/initializer.h"
+
+typedef struct args_t {
+    keel_seeded seeded;
+    double scale;
+    int mode, distribution;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_FLOAT(args_t, scale, "1.0", 1e-30, 1e30, "the variance is this over the fan"),
+    KEEL_CHOICE(args_t, mode, "\"fan_in\"", "fan_in|fan_out|fan_avg", "which fan"),
+    KEEL_CHOICE(args_t, distribution, "\"truncated_normal\"",
+                "truncated_normal|untruncated_normal|uniform|normal", "normal: truncated_normal"),
+    KEEL_SEED_FIELD(args_t),
+    KEEL_REFUSE("input_axes", "null", "other axes for the fan"),
+    KEEL_REFUSE("output_axes", "null", "other axes for the fan"),
+    { 0 },
+};
+
+static keel_status fill(const void *args, const keel_shape *shape, const keel_chance *c,
+                        uint64_t row, double *out)
+{
+    const args_t *a = args;
+    const keel_chance mine = keel_seeded_chance(&a->seeded, c);
+    const int d = a->distribution == 3 ? KEEL_TRUNCATED_NORMAL : a->distribution;
+    keel_variance_scaling(out, shape, a->scale, (keel_fan_mode)a->mode, (keel_distribution)d, &mine,
+                          row);
+    return KEEL_OK;
+}
+
+const keel_initializer keel_initializer_variance_scaling = {
+    .type = {
+        .name = "VarianceScaling",
+        .module = "keras.initializers",
+        .help = "draws whose variance is scale over a fan of the shape",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .fill = fill,
+};
