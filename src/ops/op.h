@@ -85,11 +85,11 @@ typedef void (*keel_run)(const keel_call *c);
 
 enum { KEEL_READS_IN = 1, KEEL_READS_OUT = 2, KEEL_READS_SAVED = 4 };
 
-/* Test cases for the conformance test: shapes of one row and arguments as JSON text. */
+/* Test cases for the conformance test: shapes of one row and arguments as words. */
 typedef struct keel_case {
     const char *in;      /* "4,5,3" or, for several inputs, "4,5,3|4,5,1" */
     const char *weights; /* "3,3,3,8|8"; NULL: none */
-    const char *args;    /* how the case fills its args: see args_from in the op */
+    const char *args;    /* "strides 2,2 groups 2", read by args_for_case; NULL: its defaults */
 } keel_case;
 
 /* Pairs of functions: [0] float32, [1] float64; see ops/real.h. */
@@ -119,13 +119,14 @@ struct keel_op {
     keel_run partial_backward[2];
     void (*merge_backward)(const keel_node *n, const double *const *records, int count,
                            double *merged);
-    /* Weight gradients that are read off the merged backward record: run by one worker only. */
+    /* Weight gradients that are read off the merged backward record: run by one worker only. Holds
+     * for nodes with partial_backward > 0; other nodes of the op run weights as usual. */
     bool weights_from_merged;
     /* After the commit point, once per step: move state weights (moving mean). weight[] is writable
      * here. */
     void (*commit)(const keel_node *n, const double *merged, void *const *weight);
 
-    bool loss;    /* a chain of gradients begins here: backward has no out_grad, and gives the sums */
+    bool loss; /* a chain of gradients begins here: backward has no out_grad, and gives the sums */
     /* The program may let out share the memory of in[0], and in_grad[0] that of out_grad: */
     bool view;    /* the same bytes in another shape: forward and backward need not even run */
     bool inplace; /* pointwise: each element is read before it is written (only where backward

@@ -1,0 +1,83 @@
+/* The arguments of the ops that have any: plain numbers, resolved by the layer that emits the op.
+ *
+ * Zeroed bytes are the op's plainest form where there is one (relu, add, dense). An axis counts the
+ * dims of one row, from 0, or from the end, -1 being the last; the batch has no number. Padding is
+ * {top, bottom, left, right}; 'same' and 'valid' are the layer's words, not the op's. */
+#ifndef KEEL_OPS_ARGS_H
+#define KEEL_OPS_ARGS_H
+#include "tensor/shape.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct keel_conv2d_args { /* conv2d, depthwise_conv2d; dims are {height, width} */
+    int64_t strides[2];
+    int64_t dilation[2];
+    int64_t pad[4];
+    int64_t groups; /* conv2d only */
+} keel_conv2d_args;
+
+typedef struct keel_pool2d_args { /* max_pool2d, average_pool2d */
+    int64_t pool[2];
+    int64_t strides[2];
+    int64_t pad[4]; /* each less than the pool, so that every window sees the image */
+} keel_pool2d_args;
+
+typedef struct keel_global_pool2d_args { /* global_average_pool2d */
+    bool keepdims;
+} keel_global_pool2d_args;
+
+typedef struct keel_zero_pad2d_args { /* zero_pad2d */
+    int64_t pad[4];
+} keel_zero_pad2d_args;
+
+typedef struct keel_reshape_args { /* reshape; Flatten is rank 1 and dim -1 */
+    keel_shape shape;              /* of one row; one dim may be -1: whatever is left */
+} keel_reshape_args;
+
+typedef struct keel_rescaling_args { /* rescaling: y = x scale + offset */
+    double scale, offset;
+} keel_rescaling_args;
+
+typedef struct keel_axis_args { /* concatenate, softmax, log_softmax, sparsemax, glu */
+    int64_t axis;
+} keel_axis_args;
+
+typedef struct keel_dropout_args { /* dropout */
+    double rate;                   /* 0 .. 1, the fraction that is dropped */
+    keel_shape noise; /* of one row; a dim of 1 shares its draw; rank 0: as the input */
+} keel_dropout_args;
+
+typedef struct keel_batch_norm_args { /* batch_norm; over the last axis */
+    double epsilon, momentum;
+    bool center,
+        scale;   /* is there a beta, a gamma; weights: gamma, beta, moving mean and variance */
+    bool frozen; /* normalise with the moving statistics although the graph trains */
+} keel_batch_norm_args;
+
+typedef struct keel_relu_args { /* relu; zeros are max(x, 0) */
+    bool capped;                /* is there a max_value */
+    double max_value, negative_slope, threshold;
+} keel_relu_args;
+
+typedef struct keel_alpha_args { /* elu, celu; Keras's default is 1 */
+    double alpha;
+} keel_alpha_args;
+
+typedef struct keel_leaky_relu_args { /* leaky_relu; Keras's function has 0.2, its layer 0.3 */
+    double negative_slope;
+} keel_leaky_relu_args;
+
+typedef struct keel_gelu_args { /* gelu */
+    bool approximate;           /* the tanh formula */
+} keel_gelu_args;
+
+typedef struct keel_threshold_args { /* hard_shrink, soft_shrink (0.5), threshold */
+    double threshold;
+    double value; /* threshold only: y where x <= threshold */
+} keel_threshold_args;
+
+typedef struct keel_squareplus_args { /* squareplus; Keras's default is 4 */
+    double b;
+} keel_squareplus_args;
+
+#endif

@@ -1,0 +1,164 @@
+/* Finding ops, reporting a call's failure, and the checks and case texts that ops share. */
+#include "ops/op.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+#include "base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+const keel_op *keel_op_find(const char *name)
+{
+    for (int i = 0; keel_ops[i]; i++)
+        if (strcmp(keel_ops[i]->name, name) == 0) return keel_ops[i];
+    return NULL;
+}
+
+/* A worker runs its calls on one thread, so the thread is where a failure waits for the engine. */
+static _Thread_local keel_status call_status = KEEL_OK;
+
+void keel_call_failed(const keel_call *c, keel_status s)
+{
+    (void)c;
+    if (call_status >= 0 && s < 0) call_status = s;
+}
+
+keel_status keel_call_status_take(void)
+{
+    const keel_status s = call_status;
+    call_status = KEEL_OK;
+    return s;
+}
+
+static keel_status check_spec(const keel_node *n, const char *what, int i, const keel_spec *s)
+{
+    const char *name = n->op->name;
+    char text[96];
+    if (s->shape.rank < 0 || s->shape.rank > KEEL_RANK_MAX)
+        return keel_fail(KEEL_ESHAPE, "%s: %s %d has rank %d; at most %d is supported", name, what,
+                         i, s->shape.rank, (int)KEEL_RANK_MAX);
+    if (s->dtype != n->real)
+        return keel_fail(KEEL_EUNSUP, "%s: %s %d is %s; this model computes in %s", name, what, i,
+                         keel_dtype_name(s->dtype), keel_dtype_name(n->real));
+    keel_shape_text(text, &s->shape);
+    for (int d = 0; d < s->shape.rank; d++)
+        if (s->shape.dim[d] < 1)
+            return keel_fail(KEEL_ESHAPE, "%s: %s %d is %s; every dim must be at least 1", name,
+                             what, i, text);
+    if (keel_shape_check(&s->shape, sizeof(double)) < 0)
+        return keel_fail(KEEL_ESHAPE, "%s: %s %d is %s; that is more than memory can hold", name,
+                         what, i, text);
+    return KEEL_OK;
+}
+
+keel_status keel_infer_check(const keel_node *n, int n_in, int min_weight, int max_weight)
+{
+    if (!keel_dtype_is_real(n->real))
+        return keel_fail(KEEL_EUNSUP, "%s: cannot compute in %s; float32 and float64 are supported",
+                         n->op->name, keel_dtype_name(n->real));
+    if (n_in < 0 ? n->n_in < 1 : n->n_in != n_in)
+        return keel_fail(KEEL_EARG, "%s: has %d inputs, needs %d%s", n->op->name, n->n_in,
+                         n_in < 0 ? 1 : n_in, n_in < 0 ? " or more" : "");
+    if (n->n_weight < min_weight || n->n_weight > max_weight)
+        return keel_fail(KEEL_EARG, "%s: has %d weights, needs %d to %d", n->op->name, n->n_weight,
+                         min_weight, max_weight);
+    for (int i = 0; i < n->n_in; i++) KEEL_TRY(check_spec(n, "input", i, &n->in[i]));
+    for (int i = 0; i < n->n_weight; i++) KEEL_TRY(check_spec(n, "weight", i, &n->weight[i]));
+    return KEEL_OK;
+}
+
+keel_status keel_infer_weight(const keel_node *n, int i, const char *name, const keel_shape *want)
+{
+    char have_text[96], want_text[96], in_text[96];
+    if (keel_shape_equal(&n->weight[i].shape, want)) return KEEL_OK;
+    keel_shape_text(have_text, &n->weight[i].shape);
+    keel_shape_text(want_text, want);
+    keel_shape_text(in_text, &n->in[0].shape);
+    return keel_fail(KEEL_ESHAPE, "%s: %s is %s; input %s needs %s", n->op->name, name, have_text,
+                     in_text, want_text);
+}
+
+keel_status keel_infer_image(const keel_node *n)
+{
+    char text[96];
+    if (n->in[0].shape.rank == 3) return KEEL_OK;
+    keel_shape_text(text, &n->in[0].shape);
+    return keel_fail(KEEL_ESHAPE, "%s: input is %s; needs an image (height, width, channels)",
+                     n->op->name, text);
+}
+
+keel_status keel_infer_axis(const keel_node *n, int64_t axis, int *index)
+{
+    const int rank = n->in[0].shape.rank;
+    char text[96];
+    if (axis >= -rank && axis < rank) {
+        *index = (int)(axis < 0 ? axis + rank : axis);
+        return KEEL_OK;
+    }
+    keel_shape_text(text, &n->in[0].shape);
+    return keel_fail(KEEL_EARG, "%s: a row of the input is %s; it has no axis %lld", n->op->name,
+                     text, (long long)axis);
+}
+
+keel_status keel_infer_out(keel_node *n, const keel_shape *shape)
+{
+    const keel_status s = keel_shape_check(shape, sizeof(double));
+    if (s < 0) return keel_fail_within(s, "%s: the output", n->op->name);
+    n->out = (keel_spec){ n->real, *shape };
+    return KEEL_OK;
+}
+
+keel_status keel_infer_like(keel_node *n)
+{
+    KEEL_TRY(keel_infer_check(n, 1, 0, 0));
+    return keel_infer_out(n, &n->in[0].shape);
+}
+
+keel_axis_split keel_split_at(const keel_shape *s, int index)
+{
+    keel_axis_split a = { 1, s->rank ? s->dim[index] : 1, 1 };
+    for (int d = 0; d < s->rank; d++) {
+        if (d < index) a.outer *= s->dim[d];
+        if (d > index) a.inner *= s->dim[d];
+    }
+    return a;
+}
+
+/* The text right after the word `key`, or NULL. */
+static const char *after_key(const char *text, const char *key)
+{
+    const size_t n = strlen(key);
+    for (const char *p = text; p && *p;) {
+        const size_t word = strcspn(p, " ");
+        if (word == n && strncmp(p, key, n) == 0) return p + n;
+        p += word;
+        p += strspn(p, " ");
+    }
+    return NULL;
+}
+
+bool keel_case_has(const char *text, const char *key)
+{
+    return after_key(text, key) != NULL;
+}
+
+int keel_case_number(const char *text, const char *key, double *out)
+{
+    const char *p = after_key(text, key);
+    if (!p) return 0;
+    *out = strtod(p, NULL);
+    return 1;
+}
+
+int keel_case_ints(const char *text, const char *key, int64_t *out, int max)
+{
+    const char *p = after_key(text, key);
+    int n = 0;
+    while (p && n < max) {
+        char *end;
+        const long long number = strtoll(p, &end, 10);
+        if (end == p) break;
+        out[n++] = number;
+        p = *end == ',' ? end + 1 : NULL;
+    }
+    return n;
+}
