@@ -138,7 +138,14 @@ struct keel_op {
 
 /* A faster way to run one op's passes. Kernels of an op are asked in the order of their names'
  * priority; the reference answers last. */
-typedef enum keel_pass { KEEL_FORWARD, KEEL_BACKWARD, KEEL_WEIGHTS, KEEL_PASS_COUNT } keel_pass;
+typedef enum keel_pass {
+    KEEL_FORWARD,
+    KEEL_BACKWARD,
+    KEEL_WEIGHTS,
+    KEEL_PARTIAL, /* the op's partial and partial_backward, where it has them */
+    KEEL_PARTIAL_BACKWARD,
+    KEEL_PASS_COUNT
+} keel_pass;
 
 /* Weights in another layout, shared by all workers, made again whenever the weights moved. */
 typedef struct keel_derived keel_derived;
