@@ -9,13 +9,24 @@ typedef enum keel_reduction {
     KEEL_SUM_OVER_BATCH_SIZE,     /* divide by the count of loss elements */
     KEEL_REDUCTION_SUM,           /* divide by one */
     KEEL_MEAN_WITH_SAMPLE_WEIGHT, /* divide by the sum of weights */
+    KEEL_REDUCTION_MEAN,          /* sum_over_batch_size by another name */
+    KEEL_REDUCTION_NONE,          /* refused by check */
 } keel_reduction;
+
+/* The fields of every Keras loss; `reduction` is an int. */
+#define KEEL_LOSS_FIELDS(args)                                                                     \
+    KEEL_CHOICE(args, reduction, "\"sum_over_batch_size\"",                                        \
+                "sum_over_batch_size|sum|mean_with_sample_weight|mean|none",                       \
+                "what the sum over the batch is divided by"),                                      \
+        KEEL_IGNORE("name", "of the loss"),                                                        \
+        KEEL_REFUSE("dtype", "null", "losses run in the type of the predictions")
 
 typedef struct keel_loss_call {
     const void *args;
     const keel_spec *prediction,
         *target; /* of one row; targets are real or int, as the loss says */
     int64_t rows;
+    int64_t row;        /* of the step: this call's first row, for messages */
     const void *y_pred; /* [rows, prediction] */
     const void *y_true; /* [rows, target], same real type as predictions */
     const void *weight; /* [rows] real; NULL: all one */
@@ -49,5 +60,19 @@ const keel_type *keel_loss_find(const char *name);
 /* What divides sum[0]: by the reduction of the loss's args; 0 where the step has no weight at all.
  */
 double keel_loss_divisor(const keel_loss *l, const void *args, const double sum[3]);
+
+/* For losses and metrics: a row is `elements` groups of `last` numbers. */
+typedef struct keel_dense {
+    int64_t elements, last;
+} keel_dense;
+
+/* Targets like predictions, but for one dim of 1 at the end (as Keras squeezes and expands). */
+keel_status keel_loss_dense(const char *loss, const keel_spec *prediction, const keel_spec *target,
+                            keel_dense *out);
+/* Targets are labels: predictions without their last dim, or 1 in its place; of any type. */
+keel_status keel_loss_sparse(const char *loss, const keel_spec *prediction, const keel_spec *target,
+                             keel_dense *out);
+double keel_label_at(const void *y_true, keel_dtype dtype, int64_t i); /* as a number */
+keel_status keel_loss_check_reduction(const char *loss, int reduction);
 
 #endif

@@ -71,10 +71,16 @@ typedef struct keel_update {
     void *slot[KEEL_SLOTS_MAX];
 } keel_update;
 
+/* Keras saves an optimizer's variables in this order (optimizer/vars/0, 1, 2 ... of the file), and
+ * so do we: 0 iteration (int64, no dims), 1 learning_rate (float32, no dims), then for every
+ * trainable weight in the order of model.trainable_variables its first `together` slots side by
+ * side, then every further slot for all weights: Adam m0 v0 m1 v1 ..., with amsgrad then hat0 hat1
+ * ... SGD without momentum has no slots. All slots begin as zeros and have the shape of their
+ * weight. */
 typedef struct keel_optimizer {
     keel_type type;
-    int (*slots)(const void *args,
-                 const char *names[KEEL_SLOTS_MAX]); /* Keras's: "momentum", "velocity" */
+    int (*slots)(const void *args, const char *names[KEEL_SLOTS_MAX]); /* Keras's: "momentum" */
+    int together;
     void (*apply[2])(const keel_update *u); /* decoupled weight decay included; float32, float64 */
 } keel_optimizer;
 

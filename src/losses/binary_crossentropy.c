@@ -1,0 +1,106 @@
+/* Binary cross-entropy: l = mean over the last axis of -(t log p + (1 - t) log(1 - p)).
+ *
+ * Of logits z: max(z, 0) - z t + log(1 + exp(-|z|)), finite for every z; dl/dz = sigmoid(z) - t.
+ * Of probabilities: p is cut to [epsilon, 1 - epsilon]; no gradient flows where it was cut.
+ * Smoothing: t (1 - s) + s / 2. All as Keras with TensorFlow computes it. */
+#ifndef REAL
+#include "losses/crossentropy.h"
+#include <tgmath.h>
+
+typedef keel_crossentropy args_t;
+
+static const keel_field fields[] = {
+    KEEL_LOSS_FIELDS(args_t),
+    KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
+    KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "move targets toward one half"),
+    KEEL_REFUSE("axis", "-1", "the mean is taken over the last axis"),
+    { 0 },
+};
+
+static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target,
+                         int64_t *elements)
+{
+    keel_dense d = { 0 };
+    KEEL_TRY(keel_loss_check_reduction("BinaryCrossentropy", ((const args_t *)args)->reduction));
+    KEEL_TRY(keel_loss_dense("BinaryCrossentropy", prediction, target, &d));
+    *elements = d.elements;
+    return KEEL_OK;
+}
+
+static void use_logits(void *args)
+{
+    ((args_t *)args)->from_logits = true;
+}
+
+static bool has_logits(const void *args)
+{
+    return ((const args_t *)args)->from_logits;
+}
+
+#define REAL_FILE "losses/binary_crossentropy.c"
+#include "ops/real.h"
+
+const keel_loss keel_loss_binary_crossentropy = {
+    .type = {
+        .name = "BinaryCrossentropy",
+        .alias = "bce",
+        .module = "keras.losses",
+        .help = "cross-entropy of independent yes-or-no targets",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .reduction_offset = offsetof(args_t, reduction),
+    .check = check,
+    .run = REALS(run),
+    .logits_of = "sigmoid",
+    .use_logits = use_logits,
+    .has_logits = has_logits,
+};
+
+#else
+static REAL REAL_(of_logit)(REAL z, REAL t, REAL *slope)
+{
+    const REAL e = exp(-fabs(z)), big = 1 / (1 + e); /* sigmoid(|z|) */
+    *slope = (z >= 0 ? big : e * big) - t;
+    return (z > 0 ? z : 0) - z * t + log1p(e);
+}
+
+static REAL REAL_(of_probability)(REAL p, REAL t, REAL *slope)
+{
+    const REAL low = (REAL)KEEL_EPSILON, high = (REAL)(1 - KEEL_EPSILON);
+    const REAL q = p < low ? low : p > high ? high : p;
+    *slope = q == p ? (1 - t) / (1 - q) - t / q : 0;
+    return -(t * log(q) + (1 - t) * log(1 - q));
+}
+
+static void REAL_(run)(const keel_loss_call *c)
+{
+    const args_t *a = c->args;
+    const REAL *p = c->y_pred, *t = c->y_true, *weight = c->weight;
+    const REAL keep = (REAL)(1 - a->label_smoothing), half = (REAL)(a->label_smoothing / 2);
+    REAL *grad = c->grad;
+    keel_dense d = { 0 };
+    if (keel_loss_dense("BinaryCrossentropy", c->prediction, c->target, &d) < 0) return;
+    const int64_t n = d.elements * d.last;
+    double total = 0, weights = 0;
+    for (int64_t i = 0; i < c->rows; i++, p += n, t += n) {
+        const double w = weight ? (double)weight[i] : 1;
+        const REAL scale = (REAL)(c->seed * w / (double)d.last);
+        double sum = 0;
+        for (int64_t j = 0; j < n; j++) {
+            REAL slope = 0;
+            if (w != 0) {
+                const REAL tj = t[j] * keep + half;
+                sum += (double)(a->from_logits ? REAL_(of_logit)(p[j], tj, &slope)
+                                               : REAL_(of_probability)(p[j], tj, &slope));
+            }
+            if (grad) grad[i * n + j] = w != 0 ? scale * slope : 0;
+        }
+        total += w * sum;
+        weights += w;
+    }
+    c->sum[0] += total / (double)d.last;
+    c->sum[1] += (double)(c->rows * d.elements);
+    c->sum[2] += weights * (double)d.elements;
+}
+#endif

@@ -1,0 +1,24 @@
+/* The arguments of the cross-entropies, for the metrics that report them. */
+#ifndef KEEL_LOSSES_CROSSENTROPY_H
+#define KEEL_LOSSES_CROSSENTROPY_H
+#include "losses/loss.h"
+
+#define KEEL_EPSILON 1e-7 /* Keras's backend.epsilon(): probabilities are cut to [it, 1 - it] */
+
+typedef struct keel_crossentropy { /* binary and categorical */
+    int reduction;
+    bool from_logits;
+    double label_smoothing;
+} keel_crossentropy;
+
+typedef struct keel_sparse_crossentropy {
+    int reduction;
+    bool from_logits;
+    double ignore_class; /* NAN: none */
+} keel_sparse_crossentropy;
+
+extern const keel_loss keel_loss_binary_crossentropy;
+extern const keel_loss keel_loss_categorical_crossentropy;
+extern const keel_loss keel_loss_sparse_categorical_crossentropy;
+
+#endif

@@ -1,0 +1,143 @@
+/* Sparse categorical cross-entropy: l = -log p_y for the label y, over the last axis.
+ *
+ * Of logits: log sum_k exp z_k - z_y; dl/dz = softmax(z) - onehot(y).
+ * Of probabilities, as Keras with TensorFlow: q = p cut to [epsilon, 1 - epsilon], then the softmax
+ * of log q, which is q / sum(q); no gradient flows where p was cut.
+ * Elements whose label is ignore_class count nowhere: not in the sum, the elements or the weights.
+ * A label outside the classes is an error of the data, never a read outside the row. */
+#ifndef REAL
+#include "losses/crossentropy.h"
+#include <tgmath.h>
+
+typedef keel_sparse_crossentropy args_t;
+
+static const keel_field fields[] = {
+    KEEL_LOSS_FIELDS(args_t),
+    KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
+    KEEL_FLOAT(args_t, ignore_class, "null", 0, 0, "leave out elements with this label"),
+    KEEL_REFUSE("axis", "-1", "classes are the last axis"),
+    { 0 },
+};
+
+static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target,
+                         int64_t *elements)
+{
+    keel_dense d = { 0 };
+    KEEL_TRY(keel_loss_check_reduction("SparseCategoricalCrossentropy",
+                                       ((const args_t *)args)->reduction));
+    KEEL_TRY(keel_loss_sparse("SparseCategoricalCrossentropy", prediction, target, &d));
+    *elements = d.elements;
+    return KEEL_OK;
+}
+
+static void use_logits(void *args)
+{
+    ((args_t *)args)->from_logits = true;
+}
+
+static bool has_logits(const void *args)
+{
+    return ((const args_t *)args)->from_logits;
+}
+
+static void refuse_label(double label, int64_t row, int64_t classes)
+{
+    keel_call_failed(NULL, keel_fail(KEEL_EDATA,
+                                     "label %.9g at row %lld of the step is not in 0..%lld, the "
+                                     "classes of the prediction",
+                                     label, (long long)row, (long long)classes - 1));
+}
+
+#define REAL_FILE "losses/sparse_categorical_crossentropy.c"
+#include "ops/real.h"
+
+const keel_loss keel_loss_sparse_categorical_crossentropy = {
+    .type = {
+        .name = "SparseCategoricalCrossentropy",
+        .module = "keras.losses",
+        .help = "cross-entropy of targets that are the number of a class",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .reduction_offset = offsetof(args_t, reduction),
+    .check = check,
+    .run = REALS(run),
+    .logits_of = "softmax",
+    .use_logits = use_logits,
+    .has_logits = has_logits,
+};
+
+#else
+static REAL REAL_(of_logits)(const REAL *z, int64_t y, int64_t n, REAL scale, REAL *grad)
+{
+    REAL top = z[0], sum = 0;
+    for (int64_t j = 1; j < n; j++) top = z[j] > top ? z[j] : top;
+    if (!grad) {
+        for (int64_t j = 0; j < n; j++) sum += exp(z[j] - top);
+        return log(sum) - (z[y] - top);
+    }
+    for (int64_t j = 0; j < n; j++) sum += grad[j] = exp(z[j] - top);
+    const REAL factor = scale / sum;
+    for (int64_t j = 0; j < n; j++) grad[j] *= factor;
+    grad[y] -= scale;
+    return log(sum) - (z[y] - top);
+}
+
+static REAL REAL_(cut)(REAL p)
+{
+    const REAL low = (REAL)KEEL_EPSILON, high = (REAL)(1 - KEEL_EPSILON);
+    return p < low ? low : p > high ? high : p;
+}
+
+static REAL REAL_(of_probabilities)(const REAL *p, int64_t y, int64_t n, REAL scale, REAL *grad)
+{
+    REAL sum = 0;
+    for (int64_t j = 0; j < n; j++) sum += REAL_(cut)(p[j]);
+    if (grad) {
+        for (int64_t j = 0; j < n; j++) grad[j] = p[j] == REAL_(cut)(p[j]) ? scale / sum : 0;
+        if (p[y] == REAL_(cut)(p[y])) grad[y] -= scale / p[y];
+    }
+    return log(sum) - log(REAL_(cut)(p[y]));
+}
+
+static void REAL_(run)(const keel_loss_call *c)
+{
+    const args_t *a = c->args;
+    const REAL *p = c->y_pred, *weight = c->weight;
+    REAL *grad = c->grad;
+    keel_dense d = { 0 };
+    if (keel_loss_sparse("SparseCategoricalCrossentropy", c->prediction, c->target, &d) < 0) return;
+    double total = 0, weights = 0;
+    int64_t count = 0;
+    bool failed = false;
+    for (int64_t i = 0; i < c->rows; i++) {
+        const double w = weight ? (double)weight[i] : 1;
+        for (int64_t k = 0; k < d.elements; k++, p += d.last) {
+            const double label = keel_label_at(c->y_true, c->target->dtype, i * d.elements + k);
+            const bool ignored = label == a->ignore_class; /* never, where that is NAN */
+            const bool inside = label > -1 && label < (double)d.last;
+            if (!ignored && w != 0 && !inside && !failed) {
+                refuse_label(label, c->row + i, d.last);
+                failed = true;
+            }
+            if (ignored || w == 0 || !inside) {
+                for (int64_t j = 0; grad && j < d.last; j++) grad[j] = 0;
+            } else {
+                const REAL scale = (REAL)(c->seed * w);
+                const int64_t y = (int64_t)label; /* as Keras: toward zero */
+                total += w * (double)(a->from_logits
+                                          ? REAL_(of_logits)(p, y, d.last, scale, grad)
+                                          : REAL_(of_probabilities)(p, y, d.last, scale, grad));
+            }
+            if (!ignored) {
+                count++;
+                weights += w;
+            }
+            if (grad) grad += d.last;
+        }
+    }
+    c->sum[0] += total;
+    c->sum[1] += (double)count;
+    c->sum[2] += weights;
+}
+#endif

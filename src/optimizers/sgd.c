@@ -1,0 +1,90 @@
+/* Stochastic gradient descent, in the order of operations of Keras's update_step:
+ * w -= w wd lr;   then  w -= g lr,   or with momentum
+ * m = m mu - g lr;      w += m,      or with nesterov  w += m mu - g lr. */
+#ifndef REAL
+#include "optimizers/optimizer.h"
+#include "optimizers/one_pass.h"
+
+typedef struct args_t {
+    keel_optimizer_common common;
+    double momentum;
+    bool nesterov;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_OPTIMIZER_FIELDS(args_t, "0.01", "null"),
+    KEEL_FLOAT(args_t, momentum, "0.0", 0, 1, "how much of the last move is kept"),
+    KEEL_BOOL(args_t, nesterov, "false", "look ahead by the momentum"),
+    { 0 },
+};
+
+static int slots(const void *args, const char *names[KEEL_SLOTS_MAX])
+{
+    if (((const args_t *)args)->momentum == 0) return 0;
+    names[0] = "momentum";
+    return 1;
+}
+
+#define REAL_FILE "optimizers/sgd.c"
+#include "ops/real.h"
+
+const keel_optimizer keel_optimizer_sgd = {
+    .type = {
+        .name = "SGD",
+        .alias = "sgd",
+        .module = "keras.optimizers",
+        .help = "gradient descent, with momentum where asked",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .slots = slots,
+    .together = 1,
+    .apply = REALS(apply),
+};
+
+#else
+KEEL_ONE_PASS
+static void REAL_(plain)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL rate, REAL decay,
+                         REAL scale, REAL clip)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
+        w[i] = w[i] - w[i] * decay * rate - gi * rate;
+    }
+}
+
+KEEL_ONE_PASS
+static void REAL_(heavy)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
+                         REAL rate, REAL decay, REAL scale, REAL clip, REAL momentum)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
+        m[i] = m[i] * momentum - gi * rate;
+        w[i] = w[i] - w[i] * decay * rate + m[i];
+    }
+}
+
+KEEL_ONE_PASS
+static void REAL_(nesterov)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
+                            REAL rate, REAL decay, REAL scale, REAL clip, REAL momentum)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
+        m[i] = m[i] * momentum - gi * rate;
+        w[i] = w[i] - w[i] * decay * rate + (m[i] * momentum - gi * rate);
+    }
+}
+
+static void REAL_(apply)(const keel_update *u)
+{
+    const args_t *a = u->args;
+    const REAL rate = (REAL)u->learning_rate, momentum = (REAL)a->momentum;
+    const REAL decay = (REAL)keel_decay(&a->common), scale = (REAL)u->scale, clip = (REAL)u->clip;
+    if (a->momentum == 0)
+        REAL_(plain)(u->count, u->w, u->g, rate, decay, scale, clip);
+    else if (a->nesterov)
+        REAL_(nesterov)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
+    else
+        REAL_(heavy)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
+}
+#endif
