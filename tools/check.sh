@@ -1,0 +1,130 @@
+#!/bin/bash
+# check.sh [STAGE...]: everything that must hold of a change, by `make check`. Stages: format includes
+# headers tests asan tsan fuzz. Each prints one line; logs lie in BUILD/check. The last line is
+# 'N passed, N failed': cmocka's tests of all builds, test scripts, fuzz targets, and one for each of
+# the first three stages and each build.
+set -u -o pipefail
+cd "$(dirname "$0")/.." || exit 2
+build=$(mkdir -p "${BUILD:-build}/check" && cd "${BUILD:-build}" && pwd) || exit 2
+logs=$build/check
+export JOBS=${JOBS:-2}
+passed=0 failed=0
+
+report() # NAME BEGIN PASSED FAILED [NOTE]: the stage's line, and its part of the sum
+{
+    passed=$((passed + $3)) failed=$((failed + $4))
+    local verdict=ok
+    (($4 == 0)) || verdict=FAILED
+    printf '%-28s %-6s %5d passed, %d failed %5d s  %s\n' "$1" $verdict "$3" "$4" $((SECONDS - $2)) "${5:-}"
+}
+
+script() # NAME COMMAND...: a stage that is one command; its output is shown if it fails
+{
+    local name=$1 begin=$SECONDS
+    shift
+    if "$@" >"$logs/$name.log" 2>&1; then
+        report "$name" $begin 1 0
+    else
+        head -n 60 "$logs/$name.log"
+        report "$name" $begin 0 1
+    fi
+}
+
+compile() # NAME DIR TARGETS CMAKE-ARGUMENT...: configure and build
+{
+    local name=$1 dir=$2 targets=$3 begin=$SECONDS
+    shift 3
+    if cmake -S . -B "$dir" -G Ninja "$@" >"$logs/build-$name.log" 2>&1 &&
+        cmake --build "$dir" -j "$JOBS" --target $targets -- -k 0 >>"$logs/build-$name.log" 2>&1; then
+        report "build $name" $begin 1 0
+    else
+        grep -aE -A 3 'error|undefined reference|FAILED|CMake Error' "$logs/build-$name.log" | head -n 60
+        report "build $name" $begin 0 1 "$logs/build-$name.log"
+    fi
+}
+
+programs() # NAME DIR [TEST...]: run the tests of a build
+{
+    local name=$1 dir=$2 begin=$SECONDS p f
+    shift 2
+    TAG=$name bash tools/run_tests.sh "$dir" "$@" | tee "$logs/run-$name.log" | grep -vE '^[0-9]+ passed, '
+    read -r p _ f _ < <(tail -n 1 "$logs/run-$name.log")
+    report "$name" $begin "${p:-0}" "${f:-1}"
+}
+
+# The names of the programs about threads: by their own name, and those listed in tests/threads.list.
+threaded()
+{
+    { (cd tests && ls test_*_threads.c 2>/dev/null | sed 's/\.c$//'); grep -h '^test_' tests/threads.list 2>/dev/null; } | sort -u
+}
+
+check_format()
+{
+    clang-format --dry-run -Werror $(find src include cli tests examples bench -name '*.[ch]' 2>/dev/null)
+}
+
+fuzz()
+{
+    local begin=$SECONDS p=0 f=0 name target
+    for target in tests/fuzz/fuzz_*.c; do
+        [[ -e $target ]] || continue
+        name=$(basename "$target" .c)
+        rm -rf "$logs/$name" && mkdir -p "$logs/$name/new" "$logs/$name/tmp"
+        echo "$name"
+    done | xargs -r -P "$JOBS" -I{} bash -c '
+        corpus=tests/fuzz/corpus/$(echo {} | sed s/^fuzz_//)
+        [[ -d $corpus ]] || corpus=
+        export KEEL_TEST_TMP='"$logs"'/{}/tmp LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0
+        timeout -k 10 120 '"$build"'/fuzz/fuzz/{} -max_total_time=${FUZZ_SECONDS:-5} -timeout=20 \
+            -rss_limit_mb=3000 -artifact_prefix='"$logs"'/{}/ '"$logs"'/{}/new $corpus >'"$logs"'/{}/log 2>&1
+        echo $? >'"$logs"'/{}/status'
+    for target in tests/fuzz/fuzz_*.c; do
+        [[ -e $target ]] || continue
+        name=$(basename "$target" .c)
+        if [[ $(cat "$logs/$name/status" 2>/dev/null) == 0 ]]; then
+            p=$((p + 1))
+        else
+            f=$((f + 1))
+            echo "--- $name failed, end of $logs/$name/log:"
+            tail -n 40 "$logs/$name/log"
+        fi
+    done
+    report fuzz $begin $p $f
+}
+
+stages=("$@")
+((${#stages[@]})) || stages=(format includes headers tests asan tsan fuzz)
+for stage in "${stages[@]}"; do
+    case $stage in
+    format) script format check_format ;;
+    includes) script includes sh tools/check_includes.sh ;;
+    headers) script headers sh tools/check_headers.sh ;;
+    tests)
+        compile tests "$build" "all tests examples"
+        SCRIPTS=1 programs tests "$build"
+        ;;
+    asan)
+        compile asan "$build/asan" "all tests" -DKEEL_SANITIZE=address
+        TIMEOUT=600 programs asan "$build/asan"
+        ;;
+    tsan)
+        compile tsan "$build/tsan" "threads" -DKEEL_SANITIZE=thread
+        names=()
+        for name in $(threaded); do
+            names+=("$name")
+            [[ -e $build/tsan/tests/${name}_own ]] && names+=("${name}_own")
+        done
+        if ((${#names[@]})); then TIMEOUT=600 programs tsan "$build/tsan" "${names[@]}"; fi
+        ;;
+    fuzz)
+        compile fuzz "$build/fuzz" fuzz -DKEEL_SANITIZE=fuzzer -DCMAKE_C_COMPILER=clang-14
+        fuzz
+        ;;
+    *)
+        echo "check: no stage named '$stage'" >&2
+        exit 2
+        ;;
+    esac
+done
+echo "$passed passed, $failed failed"
+((failed == 0))
