@@ -18,10 +18,9 @@ list(JOIN KEEL_PC_REQUIRES " " KEEL_PC_REQUIRES)
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 list(APPEND KEEL_INCLUDES ${RANDOM123_INCLUDE_DIR})
 
-# oneDNN 2.x or 3.x; Debian's is built on OpenMP, whose thread count its caller sets.
+# oneDNN 2.x or 3.x.
 find_path(DNNL_INCLUDE_DIR dnnl.h)
 find_library(DNNL_LIBRARY dnnl)
-find_library(GOMP_LIBRARY NAMES gomp libgomp.so.1)
 set(KEEL_HAVE_DNNL OFF)
 if(KEEL_DNNL AND DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
     set(KEEL_HAVE_DNNL ON)
@@ -34,12 +33,6 @@ if(KEEL_HAVE_DNNL)
     list(APPEND KEEL_INCLUDES ${DNNL_INCLUDE_DIR})
     list(APPEND KEEL_LIBRARIES ${DNNL_LIBRARY})
     string(APPEND KEEL_PC_LIBS " -ldnnl")
-    if(GOMP_LIBRARY)
-        list(APPEND KEEL_LIBRARIES ${GOMP_LIBRARY})
-    else()
-        list(APPEND KEEL_LIBRARIES gomp) # in the compiler's own folder
-    endif()
-    string(APPEND KEEL_PC_LIBS " -lgomp")
 endif()
 list(REMOVE_DUPLICATES KEEL_INCLUDES)
 list(REMOVE_ITEM KEEL_INCLUDES /usr/include) # the compiler knows; naming it breaks include_next

@@ -38,14 +38,38 @@ const char *keel_cpu_isa_name(keel_cpu_isa isa)
     return name[isa];
 }
 
+/* OpenMP's team size of this thread before keel_cpu_single_thread; 0: it was not called. */
+static _Thread_local int team_before;
+
 /* Looked up rather than linked: the OpenMP library is the vendor library's, whichever it brought,
  * and is absent in a build without one. */
-bool keel_cpu_single_thread(void)
+static bool openmp_set(int threads)
 {
     void *const symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
     void (*set)(int);
     if (!symbol) return false;
     memcpy(&set, &symbol, sizeof set);
-    set(1);
+    set(threads);
     return true;
+}
+
+static int openmp_get(void)
+{
+    void *const symbol = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
+    int (*get)(void);
+    if (!symbol) return 0;
+    memcpy(&get, &symbol, sizeof get);
+    return get();
+}
+
+bool keel_cpu_single_thread(void)
+{
+    if (!team_before) team_before = openmp_get();
+    return openmp_set(1);
+}
+
+void keel_cpu_restore_threads(void)
+{
+    if (team_before) openmp_set(team_before);
+    team_before = 0;
 }

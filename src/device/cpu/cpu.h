@@ -21,4 +21,7 @@ const char *keel_cpu_isa_name(keel_cpu_isa isa); /* "avx512" */
  * process. */
 bool keel_cpu_single_thread(void);
 
+/* Give this thread back the team size that it had before keel_cpu_single_thread. */
+void keel_cpu_restore_threads(void);
+
 #endif
