@@ -187,6 +187,8 @@ struct keel_kernel {
 /* Failing inside a run: kernels have no status; a vendor library that fails calls this, once, and
  * the step fails at its next meeting with the thread's error text. */
 void keel_call_failed(const keel_call *c, keel_status s);
+/* What the calls of this thread reported since the last take: the first failure, or KEEL_OK. */
+keel_status keel_call_status_take(void);
 
 const keel_op *keel_op_find(const char *name);
 extern const keel_op *const keel_ops[]; /* generated from the folder; ends with NULL */
