@@ -62,7 +62,7 @@ function(keel_registries out)
             "initializer initializers initializers/initializer.h *.c"
             "regularizer regularizers regularizers/regularizer.h *.c"
             "activation activations activations/activation.h *.c"
-            "source data/sources data/sources/source.h *.c")
+            "source data/sources data/source.h *.c")
         separate_arguments(row)
         list(GET row 0 kind)
         list(GET row 1 dir)

@@ -1,0 +1,270 @@
+/* Datasets: where the rows come from. A dataset says what its rows look like and how many there
+ * are; batch size, shuffling and the end of the data are said where it is used (fit, evaluate,
+ * predict), so one dataset serves them all. A row is (x, y, weight); y and weight may be absent.
+ *
+ * Names are Keras's and tf.data's. Options begin with their own size, NULL means the defaults. */
+#ifndef KEEL_DATASET_H
+#define KEEL_DATASET_H
+#include <keel/status.h>
+#include <keel/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct keel_dataset keel_dataset;
+
+typedef enum keel_color_mode { KEEL_COLOR_RGB, KEEL_COLOR_GRAYSCALE } keel_color_mode;
+
+typedef enum keel_label_mode {
+    KEEL_LABEL_INT,         /* the index of the class, row shape () */
+    KEEL_LABEL_CATEGORICAL, /* one-hot, row shape (classes) */
+    KEEL_LABEL_BINARY,      /* 0 or 1, row shape (1); exactly two classes */
+    KEEL_LABEL_NONE         /* no y */
+} keel_label_mode;
+
+typedef enum keel_interpolation {
+    KEEL_BILINEAR, /* half-pixel centres, no antialias: Keras's default */
+    KEEL_NEAREST
+} keel_interpolation;
+
+typedef enum keel_subset {
+    KEEL_SUBSET_ALL,
+    KEEL_SUBSET_TRAINING,
+    KEEL_SUBSET_VALIDATION
+} keel_subset;
+
+/* How files become rows; each reader uses the members that concern it. */
+typedef struct keel_dataset_options {
+    size_t size;                      /* sizeof(keel_dataset_options) */
+    int64_t height, width;            /* images: the size of every row; 0 is refused for images */
+    keel_color_mode color_mode;       /* images */
+    keel_label_mode label_mode;       /* images and class names of a CSV */
+    keel_interpolation interpolation; /* images */
+    const char *label;                /* CSV: the name of the label column; NULL: no y */
+    double validation_split;          /* in [0, 1); used with subset */
+    keel_subset subset;               /* which part of validation_split this dataset is */
+    uint64_t seed;                    /* of the split of a directory */
+} keel_dataset_options;
+
+#define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })
+
+/* A dataset over arrays in memory: row i is x[i], y[i], weight[i].
+ *
+ * Shapes   x [n, ...], y [n, ...], weight [n] or [n, 1]; y and weight may be NULL; any dtype
+ * Returns  KEEL_OK; KEEL_EARG: x is NULL or has no first dim; KEEL_ESHAPE: the counts of rows
+ *          differ; KEEL_ENOMEM
+ * Owns     the arrays are borrowed, not copied: they must outlive the dataset unchanged; the caller
+ *          destroys *out
+ * Threads  any */
+keel_status keel_dataset_from_arrays(keel_dataset **out, const keel_tensor *x, const keel_tensor *y,
+                                     const keel_tensor *weight);
+
+/* A dataset over a directory that has one folder of images (jpg, jpeg, png) for each class; classes
+ * are the sorted names of the folders, rows are ordered by class, then by path.
+ *
+ * Shapes   x (height, width, 3 or 1) float32, 0..255; y by label_mode
+ * Returns  KEEL_OK; KEEL_EIO: cannot be listed; KEEL_EDATA: no images, or not two classes where
+ *          label_mode is binary; KEEL_EARG: options
+ * Owns     the caller destroys *out; files are read when their row is asked for
+ * Threads  any
+ * Source   keras.utils.image_dataset_from_directory */
+keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *path,
+                                              const keel_dataset_options *options);
+
+/* A dataset over a CSV file with a header line: the column `label` is y, every other is a feature.
+ * Labels that are not numbers become the index in their sorted names.
+ *
+ * Shapes   x (features) float32, y () or by label_mode where labels are names
+ * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: a line has too few or many fields, or a field is no
+ *          number (the line and column are named); KEEL_EARG: no such column
+ * Owns     the caller destroys *out; the file is read whole
+ * Threads  any */
+keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const char *label,
+                                  const keel_dataset_options *options);
+
+/* A dataset over an .npz file with the members x and y (y may be absent; sample_weight is used if
+ * there); x_train and y_train are understood too.
+ *
+ * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged or no x in it; KEEL_ESHAPE: row counts differ
+ * Owns     the caller destroys *out; the file is read whole
+ * Threads  any */
+keel_status keel_dataset_from_npz(keel_dataset **out, const char *path);
+
+/* A dataset over two .npy files; y_path may be NULL.
+ *
+ * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged; KEEL_ESHAPE: row counts differ
+ * Owns     the caller destroys *out; the files are read whole
+ * Threads  any */
+keel_status keel_dataset_from_npy(keel_dataset **out, const char *x_path, const char *y_path);
+
+/* A dataset over MNIST's idx files, plain or gzipped; labels_path may be NULL. Images of two
+ * dimensions get a last one of 1: [n, 28, 28] gives rows (28, 28, 1).
+ *
+ * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged; KEEL_ESHAPE: row counts differ
+ * Owns     the caller destroys *out; the files are read whole
+ * Threads  any */
+keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
+                                  const char *labels_path);
+
+/* Open what the command line calls SRC: a directory of class folders, or one with MNIST's files
+ * (train; t10k with subset validation); "a.npz"; "x.npy,y.npy" or "x.npy"; "images.idx,labels.idx"
+ * or any pair with idx in their names (.gz too); "a.csv" (options->label names the label column).
+ *
+ * Returns  KEEL_OK; KEEL_EARG: nothing understands it (what is understood is said); what the reader
+ *          returns
+ * Owns     the caller destroys *out
+ * Threads  any */
+keel_status keel_dataset_open(keel_dataset **out, const char *spec,
+                              const keel_dataset_options *options);
+
+/* Rows that a callback yields batch by batch, as a Python generator does for Keras. Keel calls the
+ * callbacks from one thread at a time, which need not be the caller's. */
+typedef struct keel_generator {
+    size_t size; /* sizeof(keel_generator) */
+    void *context;
+    keel_shape x_shape, y_shape; /* of one row, without the batch; what `next` writes */
+    keel_dtype x_dtype, y_dtype; /* KEEL_FLOAT32 is 0 */
+    bool has_y, has_weight;      /* where false, `next` gets NULL for it */
+    int64_t max_rows;            /* the most rows of one call of `next`, >= 1 */
+    int64_t rows;                /* rows until the end, where it is known; 0: not known */
+    bool endless;                /* `next` never ends: steps_per_epoch must be given */
+    const char *name;            /* in messages; NULL: "generator" */
+    /* Write up to `capacity` (= max_rows) rows and say how many. KEEL_END: there are no more (and
+     * *rows is not read); < 0: a failure, which ends the step before anything was trained. */
+    keel_status (*next)(void *context, void *x, void *y, float *weight, int64_t capacity,
+                        int64_t *rows);
+    keel_status (*reset)(void *context); /* begin again; NULL: a generator can be used up */
+    void (*release)(void *context);      /* called once by the last destroy; NULL: nothing to do */
+} keel_generator;
+
+/* A dataset over a generator. Without `reset` it serves one pass: an epoch it cannot serve is
+ * refused before it begins.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: no next, max_rows < 1; KEEL_ESHAPE: a row shape is wrong;
+ * KEEL_ENOMEM Owns     *g is copied; the context is borrowed until `release`; the caller destroys
+ * *out Threads  any; one feed (fit, evaluate, predict) at a time may use the dataset */
+keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator *g);
+
+/* Batches that can be asked for by number, as keras.utils.Sequence (PyDataset). Each batch is a
+ * step where no batch size is given; a short one is trained as it is; fit shuffles their order. */
+typedef struct keel_sequence {
+    size_t size; /* sizeof(keel_sequence) */
+    void *context;
+    keel_shape x_shape, y_shape;
+    keel_dtype x_dtype, y_dtype;
+    bool has_y, has_weight;
+    int64_t max_rows; /* the most rows of one batch, >= 1 */
+    int64_t rows; /* of all batches, where every batch but the last has max_rows; 0: not known */
+    const char *name;                 /* in messages; NULL: "sequence" */
+    int64_t (*length)(void *context); /* how many batches; asked again before every pass */
+    keel_status (*get)(void *context, int64_t i, void *x, void *y, float *weight, int64_t capacity,
+                       int64_t *rows);
+    keel_status (*on_epoch_end)(void *context); /* after the last batch of a pass; may be NULL */
+    void (*release)(void *context);
+} keel_sequence;
+
+/* A dataset over a sequence.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: no length or get, max_rows < 1; KEEL_ESHAPE: a row shape is wrong;
+ *          KEEL_ENOMEM
+ * Owns     *s is copied; the context is borrowed until `release`; the caller destroys *out
+ * Threads  any; one feed at a time may use the dataset; callbacks come from one thread at a time
+ * Source   keras.utils.PyDataset */
+keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *s);
+
+/* Split the rows in two: `validation` gets the fraction `split`, `training` the rest. A directory
+ * is shuffled by `seed` first; arrays and files of arrays give their last rows to validation, as
+ * Keras does.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: split not in (0, 1); KEEL_EDATA: one part would be empty;
+ *          KEEL_EUNSUP: the rows have no index (generator, sequence)
+ * Owns     both parts share the data with `dataset`; each is destroyed on its own, in any order
+ * Threads  any */
+keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64_t seed,
+                               keel_dataset **training, keel_dataset **validation);
+
+/* Give a dataset back; what it shares with others lives until the last.
+ *
+ * Returns  nothing
+ * Owns     frees the dataset; NULL is fine
+ * Threads  any, when nothing uses it any more */
+void keel_dataset_destroy(keel_dataset *dataset);
+
+/* The number of rows.
+ *
+ * Returns  the count, or -1 where it is not known ahead
+ * Owns     nothing changes hands
+ * Threads  any */
+int64_t keel_dataset_rows(const keel_dataset *dataset);
+
+/* The shape of one row of x.
+ *
+ * Returns  the shape, without the batch
+ * Owns     nothing changes hands
+ * Threads  any */
+keel_shape keel_dataset_x_shape(const keel_dataset *dataset);
+
+/* The shape of one row of y; rank 0 for one number.
+ *
+ * Returns  the shape, without the batch; rank -1 where there is no y
+ * Owns     nothing changes hands
+ * Threads  any */
+keel_shape keel_dataset_y_shape(const keel_dataset *dataset);
+
+/* The type in which x (or y) is kept; training converts it to the model's.
+ *
+ * Returns  the dtype
+ * Owns     nothing changes hands
+ * Threads  any */
+keel_dtype keel_dataset_x_dtype(const keel_dataset *dataset);
+
+/* As keel_dataset_x_dtype, for y.
+ *
+ * Returns  the dtype; KEEL_FLOAT32 where there is no y
+ * Owns     nothing changes hands
+ * Threads  any */
+keel_dtype keel_dataset_y_dtype(const keel_dataset *dataset);
+
+/* Does every row have a weight?
+ *
+ * Returns  true where the source gives weights
+ * Owns     nothing changes hands
+ * Threads  any */
+bool keel_dataset_has_weight(const keel_dataset *dataset);
+
+/* How many classes have a name.
+ *
+ * Returns  the count; 0 where classes have no names
+ * Owns     nothing changes hands
+ * Threads  any */
+int64_t keel_dataset_class_count(const keel_dataset *dataset);
+
+/* The name of class i.
+ *
+ * Returns  the name, or NULL where i is out of range
+ * Owns     the string is the dataset's
+ * Threads  any */
+const char *keel_dataset_class_name(const keel_dataset *dataset, int64_t i);
+
+/* Where the rows come from, for messages: a path, or "arrays".
+ *
+ * Returns  a string
+ * Owns     the string is the dataset's
+ * Threads  any */
+const char *keel_dataset_name(const keel_dataset *dataset);
+
+/* What row i is called: its file where it has one of its own.
+ *
+ * Returns  the path, or NULL where rows have no names or i is out of range
+ * Owns     the string is the dataset's
+ * Threads  any */
+const char *keel_dataset_row_name(const keel_dataset *dataset, int64_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

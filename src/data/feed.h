@@ -1,0 +1,93 @@
+/* The feed: the one scheduler that turns a dataset into global steps. Nobody else asks for data.
+ *
+ * Rows are read by a pool of threads straight into preallocated slots, ahead of the step that
+ * needs them and bounded by the number of slots; steps come out in order. Where rows can be read
+ * by index, step s of epoch e is arithmetic, so the order does not depend on threads and a step can
+ * be asked for again. What ends how (see keel_feed_end):
+ *
+ *                steps_per_epoch 0         smaller than the data     larger than the data
+ *   keep         all rows, short tail      goes on; short tails      ends early, said so
+ *   drop         full batches only         goes on; full only        ends early, said so
+ *   carry        leftovers open the next   goes on, always full      ends early, said so
+ *   wrap         filled from the start     goes on, always full      goes round
+ *   error        refused if a tail exists  refused if it is reached  ends early, said so */
+#ifndef KEEL_DATA_FEED_H
+#define KEEL_DATA_FEED_H
+#include "base/error.h"
+#include "keel/dataset.h"
+#include <stdbool.h>
+
+typedef enum keel_feed_end {
+    KEEL_END_KEEP,  /* the short last batch is trained, with exact weights */
+    KEEL_END_DROP,  /* it is left out */
+    KEEL_END_CARRY, /* its rows open the next epoch; the last epoch trains them as a short batch */
+    KEEL_END_WRAP,  /* it is filled with rows from the start, declared as duplicates */
+    KEEL_END_ERROR, /* refused before step 1 */
+} keel_feed_end;
+
+typedef struct keel_feed_options {
+    keel_dtype real;    /* of x, y and weight in a batch: float32 or float64 */
+    int64_t batch_size; /* 0: as the source yields (streams); refused for rows */
+    bool shuffle;       /* rows: all of them; sequence: the order of its batches; generator: no */
+    uint64_t seed;
+    keel_feed_end end;
+    int64_t steps_per_epoch; /* 0: an epoch is the data */
+    int64_t epochs;          /* how many will be asked for; 0: not known (nothing is read ahead of
+                                the epoch that was begun) */
+    int slots;               /* 0: 3 */
+    int threads;             /* 0: as many as help; -1: none, reading happens in keel_feed_next */
+    const double *class_weight; /* by label, multiplied into the weights; borrowed; NULL: none */
+    int64_t class_weight_count; /* a label that is not in it weighs 1 */
+    bool wants_weight;          /* give weights even where all are one */
+} keel_feed_options;
+
+typedef struct keel_batch {
+    const void *x, *y, *weight; /* y NULL: none; weight NULL: all one */
+    int64_t rows;
+    int64_t duplicates; /* how many of the rows (the last ones) `wrap` took a second time */
+    uint64_t first_row; /* rows of this epoch before this batch: the key for chance */
+    double weight_sum;
+    uint32_t epoch;
+    int64_t step; /* of the epoch */
+    int slot;
+} keel_batch;
+
+typedef struct keel_feed keel_feed;
+
+/* Everything is allocated and every contradiction refused here. The dataset must outlive the feed.
+ * KEEL_EDATA: the data cannot serve what the options ask. */
+keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
+                             const keel_feed_options *options);
+void keel_feed_destroy(keel_feed *f); /* waits for running reads and callbacks; NULL is fine */
+
+int64_t
+keel_feed_steps(const keel_feed *f); /* of the epoch begun (before: the first); -1: not known */
+int64_t keel_feed_rows(const keel_feed *f);     /* of that epoch; -1: not known */
+int64_t keel_feed_max_rows(const keel_feed *f); /* no batch has more */
+
+/* Every row count that a step can have and that can be known ahead, largest first, at most `max`;
+ * returns how many. Where *complete (may be NULL) becomes false, other counts up to
+ * keel_feed_max_rows may come. */
+int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *complete);
+
+/* One line that the user should see ("ends early", "left out"), or NULL. */
+const char *keel_feed_note(const keel_feed *f);
+
+/* Go to the beginning of an epoch, counted from 0. In order it is free; any other epoch of an
+ * indexed source costs the rows that were read ahead. KEEL_EDATA: a source that cannot begin again
+ * is used up. All batches must have been released. */
+keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch);
+
+/* The next step of the epoch. KEEL_END: the epoch is over; < 0: the first failure in the order of
+ * rows, naming source, row, file and stage; the same step is tried again by the next call. One
+ * thread at a time. The batch is valid until it is released; at most slots - 1 may be held. */
+keel_status keel_feed_next(keel_feed *f, keel_batch *out);
+void keel_feed_release(keel_feed *f, const keel_batch *b);
+
+/* A failed step never happened: give back the batch that was taken last so that keel_feed_next
+ * gives the same rows again. */
+void keel_feed_retry(keel_feed *f, const keel_batch *b);
+
+double keel_feed_wait_seconds(const keel_feed *f); /* that keel_feed_next waited, since create */
+
+#endif

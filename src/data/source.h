@@ -1,0 +1,115 @@
+/* A source knows one kind of data. There are two: rows that can be read by index, from several
+ * threads (arrays, images), and streams that yield batches in their own order (generator,
+ * sequence).
+ *
+ * A file of src/data/sources ends with its const keel_source. Sources of files have `claims` and
+ * `open`; those that read a file whole open it as arrays. */
+#ifndef KEEL_DATA_SOURCE_H
+#define KEEL_DATA_SOURCE_H
+#include "base/error.h"
+#include "base/philox.h"
+#include "keel/dataset.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* What the rows look like. */
+typedef struct keel_data_spec {
+    keel_shape x, y; /* of one row */
+    keel_dtype x_dtype, y_dtype;
+    bool has_y, has_weight;
+    int64_t rows;     /* -1: not known */
+    int64_t max_rows; /* streams: of one yield */
+    int64_t yields;   /* streams: how many in a pass; -1: not known */
+    bool one_shot;    /* streams: cannot begin again */
+    bool endless;     /* streams: never ends */
+    int64_t n_classes;
+    char **class_names;
+} keel_data_spec;
+
+/* Where one row goes, in the dtype that the feed works in (float32 or float64). y and weight may
+ * be NULL: not wanted. */
+typedef struct keel_row {
+    keel_dtype real;
+    void *x, *y, *weight;
+} keel_row;
+
+/* What a reading thread keeps from row to row, so that reading allocates only while it grows. */
+typedef struct keel_scratch {
+    void *at[3];
+    size_t n_bytes[3];
+} keel_scratch;
+
+/* At least n_bytes in buffer i; NULL with the error set. Contents are not kept. */
+void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes);
+void keel_scratch_free(keel_scratch *s);
+
+typedef struct keel_source {
+    const char *name;
+    const char *help;    /* what it reads, for the message that nothing understood a SRC */
+    bool shuffled_split; /* a validation split shuffles first */
+    bool in_memory;      /* read is a copy: cheap, never waits */
+    bool (*claims)(const char *spec);
+    keel_status (*open)(keel_dataset **out, const char *spec, const keel_dataset_options *o);
+
+    /* rows: any thread, also at the same time. A failure's text names the file and the stage. */
+    keel_status (*read)(const void *state, int64_t index, const keel_row *row, keel_scratch *s);
+    const char *(*row_name)(const void *state, int64_t index); /* NULL: rows have no names */
+    /* Tensors that hold the rows as they are, so that a batch can point into them; NULL: none. */
+    void (*tensors)(const void *state, const keel_tensor **x, const keel_tensor **y,
+                    const keel_tensor **weight);
+
+    /* streams: one thread at a time. Begin pass `order->epoch`; shuffled by `order` if it is not
+     * NULL. The first begin of a stream that was never read does nothing to it. */
+    keel_status (*begin)(void *state, uint32_t pass, const keel_chance *order);
+    /* Up to spec.max_rows rows in the stream's own dtypes; KEEL_END: the pass is over. */
+    keel_status (*next)(void *state, void *x, void *y, float *weight, int64_t *rows);
+
+    void (*close)(void *state);
+} keel_source;
+
+/* What several datasets (the parts of a split) share. */
+typedef struct keel_data_origin {
+    const keel_source *source;
+    void *state;
+    keel_data_spec spec; /* of all rows; class_names are owned */
+    char *name;
+    _Atomic int references;
+} keel_data_origin;
+
+struct keel_dataset {
+    keel_data_origin *origin;
+    int64_t first, rows; /* the part of the origin's rows, after `order`; rows -1: not known */
+    bool ordered;        /* split after a shuffle */
+    keel_permutation order;
+};
+
+/* The origin's index of row i of the dataset. */
+static inline int64_t keel_dataset_index(const keel_dataset *d, int64_t i)
+{
+    const int64_t at = d->first + i;
+    return d->ordered ? (int64_t)keel_permutation_at(&d->order, (uint64_t)at) : at;
+}
+
+/* A dataset over all rows of a source. Takes over `state` (closed on failure too) and the class
+ * names in *spec; copies `name`. */
+keel_status keel_dataset_create(keel_dataset **out, const keel_source *source, void *state,
+                                const keel_data_spec *spec, const char *name);
+
+/* Arrays that the dataset owns: takes over the tensors' memory (emptied, on failure too). Class
+ * names may be NULL. For readers of whole files. */
+keel_status keel_dataset_adopt_arrays(keel_dataset **out, keel_tensor *x, keel_tensor *y,
+                                      keel_tensor *weight, int64_t n_classes, char **class_names,
+                                      const char *name);
+
+/* Apply validation_split and subset of the options to a whole dataset: replaces *d. */
+keel_status keel_dataset_take_subset(keel_dataset **d, const keel_dataset_options *o);
+
+/* The caller's options over the defaults, checked; NULL: the defaults. */
+keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_dataset_options *o);
+
+/* dst[i] = src[i] for i < count, from any dtype into float32 or float64. */
+void keel_convert(void *dst, keel_dtype real, const void *src, keel_dtype from, int64_t count);
+
+extern const keel_source *const keel_sources[]; /* ends with NULL; made by the build */
+
+#endif
