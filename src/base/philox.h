@@ -29,13 +29,14 @@ static inline double keel_uniform(uint32_t word) /* [0, 1), 24 bits, equal in fl
 }
 
 /* A keyed permutation of [0, n): position -> index, in O(1) memory. Six-round Feistel network over
- * the next even power of two, walked until it lands inside (cycle walking), so a bijection. */
+ * the next even power of two (256 at least), walked until it lands inside, so a bijection. */
 typedef struct keel_permutation {
     uint64_t n;
-    keel_chance chance;
+    uint64_t key[6];
     int half_bits;
 } keel_permutation;
 
+/* Keyed by blocks 0 to 2 of row 0 of `c`: draw nothing else there. */
 void keel_permutation_init(keel_permutation *p, uint64_t n, const keel_chance *c);
 uint64_t keel_permutation_at(const keel_permutation *p, uint64_t position); /* position < n */
 
