@@ -17,14 +17,19 @@ typedef struct keel_ints { /* a short tuple: strides, target_shape; count -1 sta
     int64_t at[KEEL_INTS_MAX];
 } keel_ints;
 
+#define KEEL_INT_NULL INT64_MIN /* an INT that is null */
+
+/* A value of null is accepted where the default is null, and nowhere else. */
 typedef enum keel_field_kind {
-    KEEL_FIELD_INT,    /* int64_t */
-    KEEL_FIELD_FLOAT,  /* double; null becomes NAN where the default is null */
-    KEEL_FIELD_BOOL,   /* bool */
-    KEEL_FIELD_CHOICE, /* int: index into `choices`, "valid|same" */
-    KEEL_FIELD_STRING, /* char *, owned by the args; null allowed where the default is null */
+    KEEL_FIELD_INT,   /* int64_t; null becomes KEEL_INT_NULL; [n] stands for n, as Keras writes axes
+                       */
+    KEEL_FIELD_FLOAT, /* double; null becomes NAN */
+    KEEL_FIELD_BOOL,  /* bool */
+    KEEL_FIELD_CHOICE, /* int: index into `choices`, "valid|same"; null becomes -1 */
+    KEEL_FIELD_STRING, /* char *, owned by the args; null becomes NULL */
     KEEL_FIELD_INTS,   /* keel_ints; a plain number n stands for n repeated `count` times; nested
-                          pairs ((1,2),(3,4)) are flattened */
+                          pairs ((1,2),(3,4)) are flattened, and are written nested where the
+                          default is; (a, b) for a count of 4 stands for ((a,a),(b,b)) */
     KEEL_FIELD_OBJECT, /* keel_object: another named thing (initializer, activation, ...) or null */
     KEEL_FIELD_REFUSE, /* nothing is stored: Keras has the key, Keel only accepts its default */
     KEEL_FIELD_IGNORE, /* nothing is stored: Keras writes the key, it has no meaning here */
@@ -112,7 +117,13 @@ void keel_fields_free(const keel_type *type, void *args); /* what the args own, 
 /* The JSON object Keras would write for `args`, every stored key; NULL: out of memory. */
 json_t *keel_fields_json(const keel_type *type, const void *args);
 
-/* Objects: from "name", {"class_name":..., "config":{...}} or null. */
+/* Put what a command line says for `key` into `config`: "3", "0.1", "true", "null", "relu", "3,3",
+ * "((1,2),(3,4))", read as the kind of the field asks and checked at once. On failure `config` is
+ * as it was. */
+keel_status keel_fields_set(const keel_type *type, json_t *config, const char *key,
+                            const char *text);
+
+/* Objects: from "name", {"class_name":..., "config":{...}} or null. `what` opens the error text. */
 keel_status keel_object_read(keel_object *o, const json_t *json,
                              const keel_type *(*find)(const char *name), const char *what);
 json_t *

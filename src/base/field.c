@@ -1,0 +1,362 @@
+/* Reading field tables. The JSON comes from files: every type, range and count is checked here, so
+ * that nobody behind it has to; defaults take the same way in, as texts. */
+#include "base/field_impl.h"
+#include "base/memory.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- saying what is wrong ------------------------------------------------------------------- */
+
+static const char *value_text(char out[96], const json_t *v)
+{
+    switch (json_typeof(v)) {
+    case JSON_STRING:
+        snprintf(out, 96, "'%.60s'", json_string_value(v));
+        break;
+    case JSON_INTEGER:
+        snprintf(out, 96, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+        break;
+    case JSON_REAL:
+        snprintf(out, 96, "%g", json_real_value(v));
+        break;
+    case JSON_ARRAY:
+        snprintf(out, 96, "a list of %zu", json_array_size(v));
+        break;
+    case JSON_OBJECT:
+        snprintf(out, 96, "an object");
+        break;
+    default:
+        snprintf(out, 96, "%s", json_is_true(v) ? "true" : json_is_false(v) ? "false" : "null");
+    }
+    return out;
+}
+
+static keel_status wrong(const keel_type *type, const keel_field *f, const json_t *v,
+                         const char *must)
+{
+    char text[96];
+    return keel_fail(KEEL_EARG, "%s: %s must be %s, not %s", type->name, f->key, must,
+                     value_text(text, v));
+}
+
+static keel_status check_range(const keel_type *type, const keel_field *f, double v,
+                               const json_t *json)
+{
+    if (f->min == 0 && f->max == 0) return KEEL_OK;
+    char must[64];
+    if (v < f->min)
+        snprintf(must, sizeof must, "at least %.10g", f->min);
+    else if (f->max >= f->min && v > f->max)
+        snprintf(must, sizeof must, "at most %.10g", f->max);
+    else
+        return KEEL_OK;
+    return wrong(type, f, json, must);
+}
+
+/* Levenshtein, one row; keys longer than a row are told apart by eye. */
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 48 };
+    const size_t n = strlen(a), m = strlen(b);
+    int row[LONGEST + 1];
+    if (n > LONGEST || m > LONGEST) return LONGEST;
+    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        int corner = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            const int above = row[j];
+            int best = corner + (a[i - 1] != b[j - 1]);
+            if (above + 1 < best) best = above + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            corner = above;
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+static const keel_field *find(const keel_type *type, const char *key)
+{
+    for (const keel_field *f = type->fields; f && f->key; f++)
+        if (!strcmp(f->key, key)) return f;
+    return NULL;
+}
+
+/* Layers have a page of the command; of the others the few keys are listed right here. */
+const keel_field *keel_field_find(const keel_type *type, const char *key)
+{
+    const keel_field *found = find(type, key);
+    if (found) return found;
+    const keel_field *nearest = NULL;
+    int least = 3;
+    char hint[96] = "", list[400];
+    size_t n = (size_t)snprintf(list, sizeof list, "its arguments are");
+    const char *separator = " ";
+    for (const keel_field *f = type->fields; f && f->key; f++) {
+        const int d = distance(key, f->key);
+        if (d < least) {
+            least = d;
+            nearest = f;
+        }
+        if (f->kind == KEEL_FIELD_IGNORE || n + strlen(f->key) + 6 > sizeof list) continue;
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", separator, f->key);
+        separator = ", ";
+    }
+    if (nearest) snprintf(hint, sizeof hint, " (did you mean '%.60s'?)", nearest->key);
+    if (type->module && !strcmp(type->module, "keras.layers"))
+        snprintf(list, sizeof list, "see 'keel layers %.60s'", type->name);
+    else if (separator[0] == ' ')
+        snprintf(list, sizeof list, "it has no arguments");
+    keel_fail(KEEL_EARG, "%s: there is no argument '%.60s'%s; %s", type->name, key, hint, list);
+    return NULL;
+}
+
+bool keel_field_null_allowed(const keel_field *f)
+{
+    return f->dflt && !strcmp(f->dflt, "null");
+}
+
+/* ---- one reader a kind; each writes its place last --------------------------------------------
+ */
+
+static keel_status read_int(const keel_type *type, const keel_field *f, const json_t *v,
+                            int64_t *out)
+{
+    if (json_is_array(v) && json_array_size(v) == 1) v = json_array_get(v, 0);
+    const int64_t n = json_is_integer(v) ? json_integer_value(v) : KEEL_INT_NULL;
+    if (n == KEEL_INT_NULL) return wrong(type, f, v, "a whole number");
+    KEEL_TRY(check_range(type, f, (double)n, v));
+    *out = n;
+    return KEEL_OK;
+}
+
+static keel_status read_float(const keel_type *type, const keel_field *f, const json_t *v,
+                              double *out)
+{
+    if (!json_is_number(v) || !isfinite(json_number_value(v))) return wrong(type, f, v, "a number");
+    KEEL_TRY(check_range(type, f, json_number_value(v), v));
+    *out = json_number_value(v);
+    return KEEL_OK;
+}
+
+static keel_status read_choice(const keel_type *type, const keel_field *f, const json_t *v,
+                               int *out)
+{
+    int index = 0;
+    const char *word = f->choices;
+    const char *given = json_is_string(v) ? json_string_value(v) : "";
+    const size_t n = json_is_string(v) ? json_string_length(v) : 0;
+    for (; word; index++) {
+        const size_t length = strcspn(word, "|");
+        if (n && n == length && !memcmp(word, given, n)) {
+            *out = index;
+            return KEEL_OK;
+        }
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    char must[256];
+    size_t at = (size_t)snprintf(must, sizeof must, "one of ");
+    for (const char *c = f->choices; *c && at + 3 < sizeof must; c++) {
+        must[at++] = *c == '|' ? ',' : *c;
+        if (*c == '|') must[at++] = ' ';
+    }
+    must[at] = 0;
+    return wrong(type, f, v, must);
+}
+
+static keel_status read_string(const keel_type *type, const keel_field *f, const json_t *v,
+                               char **out)
+{
+    if (!json_is_string(v)) return wrong(type, f, v, "a text");
+    if (strlen(json_string_value(v)) != json_string_length(v))
+        return keel_fail(KEEL_EARG, "%s: %s has a zero byte in it", type->name, f->key);
+    char *copy = keel_strdup(json_string_value(v));
+    if (!copy) return KEEL_ENOMEM;
+    *out = copy;
+    return KEEL_OK;
+}
+
+static keel_status add_int(const keel_type *type, const keel_field *f, const json_t *v,
+                           keel_ints *ints)
+{
+    if (!json_is_integer(v)) return wrong(type, f, v, "whole numbers");
+    KEEL_TRY(check_range(type, f, (double)json_integer_value(v), v));
+    if (ints->count == KEEL_INTS_MAX)
+        return keel_fail(KEEL_EARG, "%s: %s has more than %d numbers", type->name, f->key,
+                         KEEL_INTS_MAX);
+    ints->at[ints->count++] = json_integer_value(v);
+    return KEEL_OK;
+}
+
+static keel_status read_ints(const keel_type *type, const keel_field *f, const json_t *v,
+                             keel_ints *out)
+{
+    keel_ints ints = { 0 };
+    const size_t n = json_array_size(v); /* 0 where it is no list */
+    if (!json_is_array(v)) {
+        for (int i = 0; i < (f->count ? f->count : 1); i++) KEEL_TRY(add_int(type, f, v, &ints));
+    } else {
+        /* One number for each pair, as in ZeroPadding2D((1, 2)) == ((1, 1), (2, 2)). */
+        const bool halves = f->count >= 4 && n * 2 == (size_t)f->count;
+        for (size_t i = 0; i < n; i++) {
+            const json_t *e = json_array_get(v, i);
+            if (!json_is_array(e)) {
+                KEEL_TRY(add_int(type, f, e, &ints));
+                if (halves) KEEL_TRY(add_int(type, f, e, &ints));
+                continue;
+            }
+            if (json_array_size(e) != 2) return wrong(type, f, e, "pairs");
+            for (size_t k = 0; k < 2; k++) KEEL_TRY(add_int(type, f, json_array_get(e, k), &ints));
+        }
+    }
+    if (f->count && ints.count != f->count) {
+        char must[64];
+        snprintf(must, sizeof must, "%d whole number%s", f->count, f->count == 1 ? "" : "s");
+        return wrong(type, f, v, must);
+    }
+    *out = ints;
+    return KEEL_OK;
+}
+
+static keel_status refuse_others(const keel_type *type, const keel_field *f, const json_t *v)
+{
+    json_t *only = f->dflt ? json_loads(f->dflt, JSON_DECODE_ANY, NULL) : json_null();
+    if (!only) return keel_fail(KEEL_ENOMEM, "out of memory: %s: %s", type->name, f->key);
+    const bool same = json_is_number(v) && json_is_number(only)
+                          ? json_number_value(v) == json_number_value(only)
+                          : json_equal(v, only);
+    json_decref(only);
+    if (same) return KEEL_OK;
+    char text[96];
+    return keel_fail(KEEL_EUNSUP, "%s: %s (%s) must be %s, not %s: nothing else is supported",
+                     type->name, f->key, f->help ? f->help : "of Keras", f->dflt ? f->dflt : "null",
+                     value_text(text, v));
+}
+
+static keel_status read_null(const keel_field *f, void *place)
+{
+    switch (f->kind) {
+    case KEEL_FIELD_INT:
+        *(int64_t *)place = KEEL_INT_NULL;
+        break;
+    case KEEL_FIELD_FLOAT:
+        *(double *)place = NAN;
+        break;
+    case KEEL_FIELD_CHOICE:
+        *(int *)place = -1;
+        break;
+    case KEEL_FIELD_STRING:
+        *(char **)place = NULL;
+        break;
+    case KEEL_FIELD_INTS:
+        *(keel_ints *)place = (keel_ints){ .count = -1 };
+        break;
+    case KEEL_FIELD_OBJECT:
+        *(keel_object *)place = (keel_object){ 0 };
+        break;
+    default:
+        break;
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const json_t *v,
+                               void *args, int depth)
+{
+    char what[192];
+    void *place = keel_field_place(f, args);
+    if (f->kind == KEEL_FIELD_IGNORE) return KEEL_OK;
+    if (f->kind == KEEL_FIELD_REFUSE) return refuse_others(type, f, v);
+    if (json_is_null(v) && f->kind != KEEL_FIELD_BOOL && keel_field_null_allowed(f))
+        return read_null(f, place);
+    switch (f->kind) {
+    case KEEL_FIELD_INT:
+        return read_int(type, f, v, place);
+    case KEEL_FIELD_FLOAT:
+        return read_float(type, f, v, place);
+    case KEEL_FIELD_BOOL:
+        if (!json_is_boolean(v)) return wrong(type, f, v, "true or false");
+        *(bool *)place = json_is_true(v);
+        return KEEL_OK;
+    case KEEL_FIELD_CHOICE:
+        return read_choice(type, f, v, place);
+    case KEEL_FIELD_STRING:
+        return read_string(type, f, v, place);
+    case KEEL_FIELD_INTS:
+        return read_ints(type, f, v, place);
+    case KEEL_FIELD_OBJECT:
+        /* Nobody behind us expects a missing initializer; no activation is the same as linear. */
+        if (json_is_null(v) && !(f->dflt && !strcmp(f->dflt, "\"linear\"")))
+            return wrong(type, f, v, "a name or an object");
+        snprintf(what, sizeof what, "%.80s: %.80s", type->name, f->key);
+        return keel_object_read_at(place, v, f->find, what, depth + 1);
+    default:
+        return keel_fail(KEEL_EARG, "%s: %s is of unknown kind", type->name, f->key);
+    }
+}
+
+/* ---- whole tables -----------------------------------------------------------------------------
+ */
+
+static keel_status read_default(const keel_type *type, const keel_field *f, void *args, int depth)
+{
+    if (f->kind == KEEL_FIELD_IGNORE || f->kind == KEEL_FIELD_REFUSE) return KEEL_OK;
+    if (!f->dflt) return keel_fail(KEEL_EARG, "%s: %s must be given", type->name, f->key);
+    json_error_t e;
+    json_t *v = json_loads(f->dflt, JSON_DECODE_ANY, &e);
+    if (!v && e.text[0] && json_error_code(&e) != json_error_out_of_memory)
+        return keel_fail(KEEL_EARG, "%s: the default of %s is no JSON: %s", type->name, f->key,
+                         e.text);
+    if (!v) return keel_fail(KEEL_ENOMEM, "out of memory: %s: %s", type->name, f->key);
+    const keel_status s = keel_field_read_at(type, f, v, args, depth);
+    json_decref(v);
+    return s;
+}
+
+keel_status keel_fields_read_at(const keel_type *type, const json_t *config, void *args, int depth)
+{
+    keel_status s = KEEL_OK;
+    const char *key;
+    json_t *value;
+    if (depth > KEEL_NESTING_MAX)
+        return keel_fail(KEEL_EARG, "%s: objects are nested deeper than %d", type->name,
+                         KEEL_NESTING_MAX);
+    if (config && !json_is_object(config)) {
+        char text[96];
+        return keel_fail(KEEL_EARG, "%s: its config must be an object, not %s", type->name,
+                         value_text(text, config));
+    }
+    json_object_foreach((json_t *)config, key, value)
+    {
+        if (!keel_field_find(type, key)) return KEEL_EARG;
+    }
+    for (const keel_field *f = type->fields; f && f->key && s >= 0; f++) {
+        value = json_object_get(config, f->key);
+        s = value ? keel_field_read_at(type, f, value, args, depth)
+                  : read_default(type, f, args, depth);
+    }
+    if (s < 0) keel_fields_free(type, args);
+    return s;
+}
+
+keel_status keel_fields_read(const keel_type *type, const json_t *config, void *args)
+{
+    return keel_fields_read_at(type, config, args, 0);
+}
+
+void keel_fields_free(const keel_type *type, void *args)
+{
+    if (!args) return;
+    for (const keel_field *f = type->fields; f && f->key; f++) {
+        if (f->kind == KEEL_FIELD_STRING) {
+            char **text = keel_field_place(f, args);
+            keel_free(*text);
+            *text = NULL;
+        } else if (f->kind == KEEL_FIELD_OBJECT) {
+            keel_object_free(keel_field_place(f, args));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+/* What the files of the field tables share: field.c reads, field_json.c writes, field_set.c reads a
+ * command line, object.c is the named things inside them. */
+#ifndef KEEL_BASE_FIELD_IMPL_H
+#define KEEL_BASE_FIELD_IMPL_H
+#include "base/field.h"
+
+enum { KEEL_NESTING_MAX = 16 }; /* objects in objects; a file must not choose our stack */
+
+/* As in field.h, `depth` objects deep already. */
+keel_status keel_fields_read_at(const keel_type *type, const json_t *config, void *args, int depth);
+keel_status keel_object_read_at(keel_object *o, const json_t *json,
+                                const keel_type *(*find)(const char *name), const char *what,
+                                int depth);
+
+/* Read `value` into where the field stands in `args`; on failure that place is untouched. */
+keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const json_t *value,
+                               void *args, int depth);
+
+/* The field of this name; NULL with KEEL_EARG's text, which suggests the nearest. */
+const keel_field *keel_field_find(const keel_type *type, const char *key);
+
+static inline void *keel_field_place(const keel_field *f, void *args)
+{
+    return (char *)args + f->offset;
+}
+static inline const void *keel_field_place_const(const keel_field *f, const void *args)
+{
+    return (const char *)args + f->offset;
+}
+
+bool keel_field_null_allowed(const keel_field *f);
+
+#endif

@@ -1,0 +1,86 @@
+/* Writing field tables: the JSON that Keras would write, in the order of the table. */
+#include "base/field_impl.h"
+#include <math.h>
+#include <string.h>
+
+static json_t *choice_json(const keel_field *f, int index)
+{
+    const char *word = f->choices;
+    for (int i = 0; i < index && word; i++) {
+        word = strchr(word, '|');
+        if (word) word++;
+    }
+    return word && index >= 0 ? json_stringn(word, strcspn(word, "|")) : json_null();
+}
+
+/* json_array_append_new frees its value on failure, so one test is enough. */
+static bool append(json_t *list, json_t *value)
+{
+    return json_array_append_new(list, value) == 0;
+}
+
+static json_t *ints_json(const keel_field *f, const keel_ints *v)
+{
+    if (v->count < 0) return json_null();
+    const bool nested = f->dflt && !strncmp(f->dflt, "[[", 2) && v->count % 2 == 0;
+    json_t *list = json_array();
+    for (int i = 0; list && i < v->count; i += nested ? 2 : 1) {
+        json_t *e = nested ? json_pack("[I, I]", (json_int_t)v->at[i], (json_int_t)v->at[i + 1])
+                           : json_integer(v->at[i]);
+        if (append(list, e)) continue;
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static json_t *field_json(const keel_field *f, const void *place)
+{
+    switch (f->kind) {
+    case KEEL_FIELD_INT: {
+        const int64_t n = *(const int64_t *)place;
+        return n == KEEL_INT_NULL ? json_null() : json_integer(n);
+    }
+    case KEEL_FIELD_FLOAT: {
+        const double x = *(const double *)place;
+        return isnan(x) ? json_null() : json_real(x);
+    }
+    case KEEL_FIELD_BOOL:
+        return json_boolean(*(const bool *)place);
+    case KEEL_FIELD_CHOICE:
+        return choice_json(f, *(const int *)place);
+    case KEEL_FIELD_STRING: {
+        const char *text = *(char *const *)place;
+        return text ? json_string(text) : json_null();
+    }
+    case KEEL_FIELD_INTS:
+        return ints_json(f, place);
+    default:
+        return keel_object_json(place);
+    }
+}
+
+json_t *keel_fields_json(const keel_type *type, const void *args)
+{
+    json_t *all = json_object();
+    for (const keel_field *f = type->fields; all && f && f->key; f++) {
+        if (f->kind == KEEL_FIELD_REFUSE || f->kind == KEEL_FIELD_IGNORE) continue;
+        json_t *v = field_json(f, keel_field_place_const(f, args));
+        if (json_object_set_new(all, f->key, v) == 0) continue; /* a v of NULL fails too */
+        json_decref(all);
+        all = NULL;
+    }
+    if (!all) keel_fail(KEEL_ENOMEM, "out of memory: the config of %s", type->name);
+    return all;
+}
+
+json_t *keel_object_json(const keel_object *o)
+{
+    if (!o->type) return json_null();
+    if (o->type->module && !strcmp(o->type->module, "keras.activations"))
+        return json_string(o->type->name);
+    json_t *config = keel_fields_json(o->type, o->args);
+    if (!config) return NULL;
+    return json_pack("{s:s?, s:s, s:o, s:n}", "module", o->type->module, "class_name",
+                     o->type->name, "config", config, "registered_name");
+}

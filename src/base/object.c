@@ -1,0 +1,122 @@
+/* Named things as arguments of named things: an initializer of a layer, an activation, a loss.
+ * Keras writes them as a name or as {"module", "class_name", "config", "registered_name"}. */
+#include "base/field_impl.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include <stdio.h>
+#include <string.h>
+
+bool keel_type_is(const keel_type *type, const char *name)
+{
+    char snake[128];
+    if (!strcmp(type->name, name) || (type->alias && !strcmp(type->alias, name))) return true;
+    keel_snake_case(snake, sizeof snake, type->name);
+    return !strcmp(snake, name);
+}
+
+/* Read the config into args of a fresh object. */
+static keel_status make(keel_object *out, const keel_type *type, const json_t *config, int depth)
+{
+    keel_object o = { .type = type };
+    if (type->args_size && !(o.args = keel_calloc(1, type->args_size))) return KEEL_ENOMEM;
+    const keel_status s = keel_fields_read_at(type, config, o.args, depth);
+    if (s < 0) {
+        keel_free(o.args); /* reading has freed what they owned */
+        return s;
+    }
+    *out = o;
+    return s;
+}
+
+/* A name that Keras would take for its own: no zero byte hides a longer one. */
+static const char *name_of(const json_t *v)
+{
+    if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v)) return NULL;
+    return json_string_value(v);
+}
+
+keel_status keel_object_read_at(keel_object *o, const json_t *json,
+                                const keel_type *(*find)(const char *name), const char *what,
+                                int depth)
+{
+    if (json_is_null(json)) {
+        *o = (keel_object){ 0 };
+        return KEEL_OK;
+    }
+    const json_t *config = NULL;
+    const char *name = name_of(json);
+    if (json_is_object(json)) {
+        name = name_of(json_object_get(json, "class_name"));
+        config = json_object_get(json, "config");
+        if (name && !strcmp(name, "function")) { /* Keras's way to write a bare function */
+            name = name_of(config);
+            config = NULL;
+        }
+        /* The user's own class may be called as one of Keras's; its package gives it away. */
+        const char *registered = name_of(json_object_get(json, "registered_name"));
+        if (registered && strchr(registered, '>'))
+            return keel_fail(KEEL_EUNSUP,
+                             "%s: '%.60s' is a custom object; only Keras's own are known", what,
+                             registered);
+    }
+    if (!name)
+        return keel_fail(KEEL_EARG, "%s must be a name or an object with class_name and config",
+                         what);
+    const keel_type *type = find ? find(name) : NULL;
+    if (!type) return keel_fail(KEEL_EUNSUP, "%s: '%.60s' is not known here", what, name);
+    if (config && json_is_null(config)) config = NULL;
+    const keel_status s = make(o, type, config, depth);
+    return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "%s", what) : s;
+}
+
+keel_status keel_object_read(keel_object *o, const json_t *json,
+                             const keel_type *(*find)(const char *name), const char *what)
+{
+    return keel_object_read_at(o, json, find, what, 0);
+}
+
+keel_status keel_object_default(keel_object *o, const keel_type *type)
+{
+    return make(o, type, NULL, 0);
+}
+
+/* The owned fields of the copy are emptied first, so that it can be freed halfway. */
+keel_status keel_object_copy(keel_object *out, const keel_object *o)
+{
+    keel_object copy = { .type = o->type };
+    keel_status s = KEEL_OK;
+    if (!o->type || !o->type->args_size) {
+        *out = copy;
+        return KEEL_OK;
+    }
+    if (!(copy.args = keel_calloc(1, o->type->args_size))) return KEEL_ENOMEM;
+    memcpy(copy.args, o->args, o->type->args_size);
+    for (const keel_field *f = o->type->fields; f && f->key; f++) {
+        void *place = keel_field_place(f, copy.args);
+        if (f->kind == KEEL_FIELD_STRING) *(char **)place = NULL;
+        if (f->kind == KEEL_FIELD_OBJECT) *(keel_object *)place = (keel_object){ 0 };
+    }
+    for (const keel_field *f = o->type->fields; f && f->key; f++) {
+        void *place = keel_field_place(f, copy.args);
+        const void *from = keel_field_place_const(f, o->args);
+        if (f->kind == KEEL_FIELD_STRING && *(char *const *)from) {
+            if (!(*(char **)place = keel_strdup(*(char *const *)from))) s = KEEL_ENOMEM;
+        } else if (f->kind == KEEL_FIELD_OBJECT) {
+            s = keel_object_copy(place, from);
+        }
+        if (s < 0) goto out;
+    }
+    *out = copy;
+    copy = (keel_object){ 0 };
+out:
+    keel_object_free(&copy);
+    return s;
+}
+
+void keel_object_free(keel_object *o)
+{
+    if (!o) return;
+    if (o->type && o->args) keel_fields_free(o->type, o->args);
+    keel_free(o->args);
+    *o = (keel_object){ 0 };
+}
