@@ -7,7 +7,8 @@
 typedef struct keel_activation {
     keel_type type;      /* name = alias = Keras's function name: "relu", "leaky_relu" */
     const char *op;      /* NULL: linear, nothing is computed */
-    const void *op_args; /* the op's args for Keras's defaults, or NULL */
+    const void *op_args; /* the op's args for Keras's defaults; NULL: those of the keel_object
+                            (threshold), zeros where it has none */
 } keel_activation;
 
 extern const keel_activation *const keel_activations[]; /* generated; ends with NULL */

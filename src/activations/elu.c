@@ -1,5 +1,6 @@
 /* Exponential linear unit: y = x > 0 ? x : exp(x) - 1. */
 #include "activations/activation.h"
+#include "ops/args.h"
 
 const keel_activation keel_activation_elu = {
     .type = {
@@ -9,4 +10,5 @@ const keel_activation keel_activation_elu = {
         .help = "exponential linear unit",
     },
     .op = "elu",
+    .op_args = &(const keel_alpha_args){ .alpha = 1 },
 };

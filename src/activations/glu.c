@@ -1,5 +1,6 @@
 /* First half of the last axis gated by the second: y = a sigmoid(b). */
 #include "activations/activation.h"
+#include "ops/args.h"
 
 const keel_activation keel_activation_glu = {
     .type = {
@@ -9,4 +10,5 @@ const keel_activation keel_activation_glu = {
         .help = "first half of the last axis gated by the second",
     },
     .op = "glu",
+    .op_args = &(const keel_axis_args){ .axis = -1 },
 };

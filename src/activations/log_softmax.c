@@ -1,5 +1,6 @@
 /* Logarithms of the softmax: y = x - log(sum(exp(x))). */
 #include "activations/activation.h"
+#include "ops/args.h"
 
 const keel_activation keel_activation_log_softmax = {
     .type = {
@@ -9,4 +10,5 @@ const keel_activation keel_activation_log_softmax = {
         .help = "logarithms of the softmax",
     },
     .op = "log_softmax",
+    .op_args = &(const keel_axis_args){ .axis = -1 },
 };

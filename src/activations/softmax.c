@@ -1,5 +1,6 @@
 /* Probabilities over the last axis: y = exp(x) / sum(exp(x)). */
 #include "activations/activation.h"
+#include "ops/args.h"
 
 const keel_activation keel_activation_softmax = {
     .type = {
@@ -9,4 +10,5 @@ const keel_activation keel_activation_softmax = {
         .help = "probabilities over the last axis",
     },
     .op = "softmax",
+    .op_args = &(const keel_axis_args){ .axis = -1 },
 };

@@ -1,5 +1,6 @@
 /* Projection of the last axis onto the simplex: y = max(x - tau(x), 0), sum y = 1. */
 #include "activations/activation.h"
+#include "ops/args.h"
 
 const keel_activation keel_activation_sparsemax = {
     .type = {
@@ -9,4 +10,5 @@ const keel_activation keel_activation_sparsemax = {
         .help = "projection of the last axis onto the simplex",
     },
     .op = "sparsemax",
+    .op_args = &(const keel_axis_args){ .axis = -1 },
 };

@@ -1,5 +1,6 @@
 /* Smooth rectifier with a square root: y = (x + sqrt(x^2 + 4)) / 2. */
 #include "activations/activation.h"
+#include "ops/args.h"
 
 const keel_activation keel_activation_squareplus = {
     .type = {
@@ -9,4 +10,5 @@ const keel_activation keel_activation_squareplus = {
         .help = "smooth rectifier with a square root",
     },
     .op = "squareplus",
+    .op_args = &(const keel_squareplus_args){ .b = 4 },
 };

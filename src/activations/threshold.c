@@ -1,14 +1,16 @@
 /* x where it exceeds a threshold, else a value: y = x > threshold ? x : default_value.
  * Keras gives the two arguments no default, so the bare name is refused by the field table. */
 #include "activations/activation.h"
+#include "ops/args.h"
 
-typedef struct args_t {
-    double threshold, default_value;
-} args_t;
+typedef keel_threshold_args args_t; /* of the op, too */
 
 static const keel_field fields[] = {
     KEEL_FLOAT(args_t, threshold, NULL, 0, 0, "what x must exceed"),
-    KEEL_FLOAT(args_t, default_value, NULL, 0, 0, "the value where it does not"),
+    { .key = "default_value",
+      .kind = KEEL_FIELD_FLOAT,
+      .offset = offsetof(args_t, value),
+      .help = "the value where it does not" },
     { 0 },
 };
 

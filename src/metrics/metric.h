@@ -30,4 +30,12 @@ const keel_type *keel_metric_find(const char *name);
 const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,
                                 const keel_spec *target);
 
+/* The fields of every Keras metric. */
+#define KEEL_METRIC_FIELDS                                                                         \
+    KEEL_IGNORE("name", "shown in logs; whoever compiles keeps it"),                               \
+        KEEL_IGNORE("dtype", "sums are always double")
+
+/* sum[0] / sum[1]: weighted values over weights, 0 before anything was seen. */
+double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS]);
+
 #endif

@@ -1,0 +1,39 @@
+/* What metrics share: the finder, what "accuracy" means, and Keras's mean of per-row values. */
+#include "metrics/metric.h"
+#include <string.h>
+#include <strings.h>
+
+const keel_type *keel_metric_find(const char *name)
+{
+    for (int i = 0; keel_metrics[i]; i++) {
+        const keel_metric *m = keel_metrics[i];
+        if (keel_type_is(&m->type, name)) return &m->type;
+        if (m->alias2 && !strcmp(m->alias2, name)) return &m->type;
+    }
+    return NULL;
+}
+
+const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,
+                                const keel_spec *target)
+{
+    static const char *const accuracy[] = { "binary_accuracy", "sparse_categorical_accuracy",
+                                            "categorical_accuracy" };
+    static const char *const entropy[] = { "binary_crossentropy", "sparse_categorical_crossentropy",
+                                           "categorical_crossentropy" };
+    const char *const *kind = NULL;
+    if (!strcasecmp(name, "accuracy") || !strcasecmp(name, "acc")) kind = accuracy;
+    if (!strcasecmp(name, "crossentropy") || !strcasecmp(name, "ce")) kind = entropy;
+    if (!kind) return name;
+    (void)loss; /* Keras looks at the shapes alone */
+    const keel_shape *p = &prediction->shape, *t = &target->shape;
+    const int64_t p_last = p->rank ? p->dim[p->rank - 1] : 1;
+    const int64_t t_last = t->rank ? t->dim[t->rank - 1] : 1;
+    if (p_last == 1) return kind[0];
+    return kind[t->rank < p->rank || (t_last == 1 && p_last > 1) ? 1 : 2];
+}
+
+double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS])
+{
+    (void)args;
+    return sum[1] != 0 ? sum[0] / sum[1] : 0;
+}

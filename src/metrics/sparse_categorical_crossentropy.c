@@ -1,0 +1,60 @@
+/* The loss of the same name as a metric: its args are the loss's, and so is the mathematics. */
+#include "losses/crossentropy.h"
+#include "metrics/metric.h"
+
+typedef keel_sparse_crossentropy
+    args_t; /* reduction stays 0: a metric is a mean over rows by their weights */
+
+static const keel_field fields[] = {
+    KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
+    KEEL_FLOAT(args_t, ignore_class, "null", 0, 0, "leave out elements with this label"),
+    KEEL_REFUSE("axis", "-1", "only the last axis"),
+    KEEL_METRIC_FIELDS,
+    { 0 },
+};
+
+static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target)
+{
+    int64_t elements = 0;
+    return keel_loss_sparse_categorical_crossentropy.check(args, prediction, target, &elements);
+}
+
+static void update(const keel_metric_call *c, keel_loss_run run)
+{
+    double sum[3] = { 0 };
+    run(&(keel_loss_call){
+        .args = c->args,
+        .prediction = c->prediction,
+        .target = c->target,
+        .rows = c->rows,
+        .y_pred = c->y_pred,
+        .y_true = c->y_true,
+        .weight = c->weight,
+        .sum = sum,
+    });
+    c->sum[0] += sum[0];
+    c->sum[1] += sum[2];
+}
+
+static void update_f32(const keel_metric_call *c)
+{
+    update(c, keel_loss_sparse_categorical_crossentropy.run[0]);
+}
+
+static void update_f64(const keel_metric_call *c)
+{
+    update(c, keel_loss_sparse_categorical_crossentropy.run[1]);
+}
+
+const keel_metric keel_metric_sparse_categorical_crossentropy = {
+    .type = {
+        .name = "SparseCategoricalCrossentropy",
+        .module = "keras.metrics",
+        .help = "mean of the loss of that name over rows",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .check = check,
+    .update = { update_f32, update_f64 },
+    .result = keel_metric_mean,
+};

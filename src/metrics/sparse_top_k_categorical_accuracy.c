@@ -1,0 +1,72 @@
+/* How often the label is among the k largest predictions. */
+#ifndef REAL
+#include "metrics/metric.h"
+#include "losses/loss.h"
+#include <math.h>
+
+typedef struct args_t {
+    int64_t k;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INT(args_t, k, "5", 1, 1e9, "how many of the largest predictions to look at"),
+    KEEL_REFUSE("from_sorted_ids", "false", "predictions that are ids already"),
+    KEEL_METRIC_FIELDS,
+    { 0 },
+};
+
+static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target)
+{
+    keel_dense d = { 0 };
+    (void)args;
+    return keel_loss_sparse("SparseTopKCategoricalAccuracy", prediction, target, &d);
+}
+
+#define REAL_FILE "metrics/sparse_top_k_categorical_accuracy.c"
+#include "ops/real.h"
+
+const keel_metric keel_metric_sparse_top_k_categorical_accuracy = {
+    .type = {
+        .name = "SparseTopKCategoricalAccuracy",
+        .module = "keras.metrics",
+        .help = "how often the label is among the k largest predictions",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .check = check,
+    .update = REALS(update),
+    .result = keel_metric_mean,
+};
+
+#else
+/* Like TensorFlow's in_top_k: ties with the k-th count, what is not finite does not. */
+static bool REAL_(in_top)(const REAL *x, int64_t n, int64_t y, int64_t k)
+{
+    int64_t larger = 0;
+    if (y < 0 || y >= n || !isfinite(x[y])) return false;
+    for (int64_t j = 0; j < n; j++) {
+        if (!isfinite(x[j])) return false;
+        larger += x[j] > x[y];
+    }
+    return larger < k;
+}
+
+static void REAL_(update)(const keel_metric_call *c)
+{
+    const REAL *p = c->y_pred, *weight = c->weight;
+    const int64_t top = ((const args_t *)c->args)->k;
+    keel_dense d = { 0 };
+    if (keel_loss_sparse("SparseTopKCategoricalAccuracy", c->prediction, c->target, &d) < 0) return;
+    for (int64_t i = 0; i < c->rows; i++) {
+        const double w = weight ? (double)weight[i] : 1;
+        int64_t hits = 0;
+        for (int64_t k = 0; k < d.elements; k++, p += d.last) {
+            const double label = keel_label_at(c->y_true, c->target->dtype, i * d.elements + k);
+            const bool inside = label > -1 && label < (double)d.last;
+            hits += inside && REAL_(in_top)(p, d.last, (int64_t)label, top);
+        }
+        if (w != 0) c->sum[0] += w * ((double)hits / (double)d.elements);
+        c->sum[1] += w;
+    }
+}
+#endif
