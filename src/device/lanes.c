@@ -66,8 +66,8 @@ static keel_status read_item(keel_lanes *l, const char *text, const char **at)
     return add_lane(l, text, id, n);
 }
 
-/* Workers: one a core that is used. Cores named beyond the machine's own are spread in blocks, so that
- * the rows of one worker stay neighbours. */
+/* Workers: one a core that is used. Cores named beyond the machine's own are spread in blocks, so
+ * that the rows of one worker stay neighbours. */
 static keel_status assign_workers(keel_lanes *l, const char *text, const keel_cores *cores)
 {
     int largest = 0, part = 0, worker_of_core[KEEL_CORES_MAX];
@@ -81,9 +81,12 @@ static keel_status assign_workers(keel_lanes *l, const char *text, const keel_co
         if (lane->n_core > cores->n) return bad(text, "a device has more cores than this machine");
         for (int c = 0; c < lane->n_core; c++, part++) {
             int core;
-            if (largest < cores->n) core = lane->id[c];
-            else if (lane->n_core > 1) core = c; /* a wide lane spans the first cores */
-            else core = (int)((int64_t)i * cores->n / l->n_lane);
+            if (largest < cores->n)
+                core = lane->id[c];
+            else if (lane->n_core > 1)
+                core = c; /* a wide lane spans the first cores */
+            else
+                core = (int)((int64_t)i * cores->n / l->n_lane);
             if (worker_of_core[core] < 0) {
                 worker_of_core[core] = l->n_worker;
                 l->core[l->n_worker++] = cores->os[core];
@@ -105,8 +108,9 @@ keel_status keel_lanes_parse(keel_lanes *out, const char *text)
         *out = l;
         return KEEL_OK;
     }
-    for (const char *p = text; ; p++) {
-        if (!strncmp(p, "cpu:", 4)) p += 4;
+    for (const char *p = text;; p++) {
+        if (!strncmp(p, "cpu:", 4))
+            p += 4;
         else if (isalpha((unsigned char)*p)) {
             const int n = (int)strcspn(p, ":,");
             return keel_fail(KEEL_EDEVICE,

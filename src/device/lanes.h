@@ -1,7 +1,7 @@
 /* Lanes and workers: which logical devices take part, and which threads run them.
  *
- * A lane is a device of the user: "cpu:0" one core, "cpu:0+1" one device of two cores, "cpu:0-3" four
- * lanes. A worker is a thread bound to one core. Lanes may outnumber cores: then a worker runs
+ * A lane is a device of the user: "cpu:0" one core, "cpu:0+1" one device of two cores, "cpu:0-3"
+ * four lanes. A worker is a thread bound to one core. Lanes may outnumber cores: then a worker runs
  * several lanes in turn. A lane of k cores is run by k workers, each with its part of the lane's
  * rows: the sums are the same algebra, and no team of threads ever waits inside a kernel (measured:
  * two threads with half the rows each beat a team of two on convolutions). */
@@ -30,14 +30,14 @@ typedef struct keel_lanes {
     int core[KEEL_LANES_MAX];            /* [n_worker] the operating system's number of its core */
 } keel_lanes;
 
-/* Read "cpu:0-3", "cpu:0,cpu:1", "cpu:0+1", "cpu" (every core a lane; NULL the same). Numbers beyond the
- * machine's cores are logical devices, spread over the cores in blocks. KEEL_EARG: what is wrong with
- * the text; KEEL_EDEVICE: a kind of device that is not there, by name. */
+/* Read "cpu:0-3", "cpu:0,cpu:1", "cpu:0+1", "cpu" (every core a lane; NULL the same). Numbers
+ * beyond the machine's cores are logical devices, spread over the cores in blocks. KEEL_EARG: what
+ * is wrong with the text; KEEL_EDEVICE: a kind of device that is not there, by name. */
 keel_status keel_lanes_parse(keel_lanes *out, const char *text);
 void keel_lane_name(char out[64], const keel_lane *lane); /* "cpu:0+1" */
 
-/* How a step of n rows is cut (rule 1): shard i of S gets ceil or floor(n / S) rows, the first ones the
- * larger; inside a lane of several cores its parts are cut by the same rule. */
+/* How a step of n rows is cut (rule 1): shard i of S gets ceil or floor(n / S) rows, the first ones
+ * the larger; inside a lane of several cores its parts are cut by the same rule. */
 static inline int64_t keel_cut_rows(int64_t n, int64_t parts, int64_t i)
 {
     return n / parts + (i < n % parts);
@@ -51,8 +51,8 @@ static inline int64_t keel_cut_first(int64_t n, int64_t parts, int64_t i)
 /* A piece: the rows of a step that one worker runs at once. Rows 0: the part sits the step out. */
 typedef struct keel_piece {
     int lane, worker;
-    int64_t row, rows;  /* within the step */
-    int64_t local_row;  /* within the worker's own rows */
+    int64_t row, rows; /* within the step */
+    int64_t local_row; /* within the worker's own rows */
 } keel_piece;
 
 /* Fill piece[lanes->n_part] for a step of n rows. Returns the number of pieces with rows. */

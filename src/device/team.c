@@ -1,4 +1,5 @@
-/* See team.h. Start and end of a step are meetings too: all workers but the caller wait in `start`. */
+/* See team.h. Start and end of a step are meetings too: all workers but the caller wait in `start`.
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -70,8 +71,7 @@ keel_status keel_team_create(keel_team **out, const int *core, int n)
     if ((s = keel_meeting_create(&t->start, n, spins)) < 0) goto out;
     if ((s = keel_meeting_create(&t->meeting, n, spins)) < 0) goto out;
     if ((s = keel_meeting_create(&t->end, n, spins)) < 0) goto out;
-    for (int i = 0; i < n; i++)
-        t->member[i] = (member){ .team = t, .index = i, .core = core[i] };
+    for (int i = 0; i < n; i++) t->member[i] = (member){ .team = t, .index = i, .core = core[i] };
     pthread_mutex_lock(&t->gate);
     t->started = 1;
     int error = 0;

@@ -1,5 +1,6 @@
-/* A team of workers: threads bound to cores that run a step together. The calling thread is worker 0
- * while a step runs, so a step costs no hand-over; between steps the others spin briefly and sleep. */
+/* A team of workers: threads bound to cores that run a step together. The calling thread is worker
+ * 0 while a step runs, so a step costs no hand-over; between steps the others spin briefly and
+ * sleep. */
 #ifndef KEEL_DEVICE_TEAM_H
 #define KEEL_DEVICE_TEAM_H
 #include "base/error.h"
@@ -16,7 +17,8 @@ int keel_team_size(const keel_team *t);
 void keel_team_enter(keel_team *t);
 void keel_team_leave(keel_team *t);
 
-/* Run work(context, worker) on every worker; returns when all have returned. One caller at a time. */
+/* Run work(context, worker) on every worker; returns when all have returned. One caller at a time.
+ */
 void keel_team_run(keel_team *t, void (*work)(void *context, int worker), void *context);
 
 /* Inside work: wait until every worker is here; what each wrote before, all see after. */

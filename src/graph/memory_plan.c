@@ -25,10 +25,14 @@ static double rank_of(const keel_buffer *b, int order)
 {
     const double duration = b->last - b->first + 1;
     switch (order) {
-    case 0: return (double)b->bytes;
-    case 1: return (double)b->bytes * duration;
-    case 2: return duration;
-    default: return -(double)b->first;
+    case 0:
+        return (double)b->bytes;
+    case 1:
+        return (double)b->bytes * duration;
+    case 2:
+        return duration;
+    default:
+        return -(double)b->first;
     }
 }
 

@@ -1,8 +1,8 @@
 /* The order of a program: which op runs which pass when, cut into segments.
  *
  * Inside a segment a worker runs the calls of one shard after the other, then the weight gradients
- * of the segment once over all its rows. A segment begins with a merge where its first op must see all
- * rows; then the one before it ends in a meeting of all workers. */
+ * of the segment once over all its rows. A segment begins with a merge where its first op must see
+ * all rows; then the one before it ends in a meeting of all workers. */
 #ifndef KEEL_GRAPH_SCHEDULE_H
 #define KEEL_GRAPH_SCHEDULE_H
 #include "graph/graph.h"
@@ -21,10 +21,11 @@ typedef struct keel_instruction {
 } keel_instruction;
 
 typedef struct keel_segment {
-    int merge;            /* node whose records are merged before it; -1: none */
+    int merge; /* node whose records are merged before it; -1: none */
     bool merge_backward;
-    bool meets;           /* lanes meet after it */
-    int begin, weights, end; /* instructions: [begin, weights) per shard, [weights, end) per worker */
+    bool meets; /* lanes meet after it */
+    int begin, weights,
+        end; /* instructions: [begin, weights) per shard, [weights, end) per worker */
 } keel_segment;
 
 typedef struct keel_schedule {
@@ -37,8 +38,8 @@ typedef struct keel_schedule {
 } keel_schedule;
 
 /* Order a graph. trainable [n_variable]: who gets a gradient. In a training graph the chain of
- * gradients starts at the nodes whose op is a `loss` (their backward has no out_grad; their forward is
- * not run, since backward gives the sums as well). */
+ * gradients starts at the nodes whose op is a `loss` (their backward has no out_grad; their forward
+ * is not run, since backward gives the sums as well). */
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
                                int n_variable);
 void keel_schedule_free(keel_schedule *s, const keel_graph *g);

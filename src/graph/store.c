@@ -26,7 +26,8 @@ static keel_status make_tiles(keel_store *s)
     /* in the order of the flat range, so that an owner's tiles are neighbours */
     for (int64_t at = 0; at < s->n_master;) {
         keel_variable v = 0;
-        while (!s->weight[v].info.trainable || s->weight[v].offset != at || !s->weight[v].count) v++;
+        while (!s->weight[v].info.trainable || s->weight[v].offset != at || !s->weight[v].count)
+            v++;
         const keel_store_weight *w = &s->weight[v];
         for (int64_t i = 0; i < w->count; i += KEEL_TILE)
             s->tile[s->n_tile++] = (keel_tile){
@@ -39,8 +40,8 @@ static keel_status make_tiles(keel_store *s)
     return KEEL_OK;
 }
 
-keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weight_info *info, int n,
-                              const keel_variable *order, int n_order)
+keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weight_info *info,
+                              int n, const keel_variable *order, int n_order)
 {
     const size_t element = keel_dtype_size(real);
     keel_status status = KEEL_ENOMEM;
@@ -52,8 +53,8 @@ keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weig
     if (!(s->weight = keel_calloc((size_t)n, sizeof *s->weight))) goto out;
     if (!(placed = keel_calloc((size_t)n, sizeof *placed))) goto out;
     for (int v = 0; v < n; v++)
-        s->weight[v] = (keel_store_weight){ .info = info[v],
-                                            .count = keel_shape_count(&info[v].spec.shape) };
+        s->weight[v] =
+            (keel_store_weight){ .info = info[v], .count = keel_shape_count(&info[v].spec.shape) };
     for (int i = 0; i < n_order; i++)
         if (!placed[order[i]]) {
             placed[order[i]] = true;
@@ -103,7 +104,8 @@ keel_status keel_store_add_moments(keel_store *s, int n)
 void *keel_store_data(const keel_store *s, keel_variable v)
 {
     const keel_store_weight *w = &s->weight[v];
-    return (w->info.trainable ? s->master : s->state) + w->offset * (int64_t)keel_dtype_size(s->real);
+    return (w->info.trainable ? s->master : s->state) +
+           w->offset * (int64_t)keel_dtype_size(s->real);
 }
 
 int64_t keel_store_bytes(const keel_store *s)

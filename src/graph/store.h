@@ -1,7 +1,7 @@
-/* The weights of a model as training holds them: one flat range of masters in backward order, one for
- * each moment of the optimizer, one for state (moving statistics), and packed copies that kernels
- * derived from them. One store a process, shared by all workers and by the training and inference
- * programs. */
+/* The weights of a model as training holds them: one flat range of masters in backward order, one
+ * for each moment of the optimizer, one for state (moving statistics), and packed copies that
+ * kernels derived from them. One store a process, shared by all workers and by the training and
+ * inference programs. */
 #ifndef KEEL_GRAPH_STORE_H
 #define KEEL_GRAPH_STORE_H
 #include "graph/graph.h"
@@ -35,21 +35,21 @@ struct keel_store {
     struct keel_store_copy {
         keel_variable variable;
         keel_derived copy;
-    } **derived; /* each allocated by itself: kernels keep pointers to them */
+    } * *derived; /* each allocated by itself: kernels keep pointers to them */
 };
 
-/* Lay out `info` [n] (copied; names must outlive the store). order: variables in the order in which backward
- * finishes their gradients; those not named come last. */
-keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weight_info *info, int n,
-                              const keel_variable *order, int n_order);
+/* Lay out `info` [n] (copied; names must outlive the store). order: variables in the order in which
+ * backward finishes their gradients; those not named come last. */
+keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weight_info *info,
+                              int n, const keel_variable *order, int n_order);
 void keel_store_destroy(keel_store *s);
 keel_status keel_store_add_moments(keel_store *s, int n); /* zeros */
 
 void *keel_store_data(const keel_store *s, keel_variable v);
 int64_t keel_store_bytes(const keel_store *s); /* masters, state, moments and copies */
 
-/* A packed copy of weight v: the shared one of want->key, or *want, allocated and filled. On failure
- * want's plan is released. */
+/* A packed copy of weight v: the shared one of want->key, or *want, allocated and filled. On
+ * failure want's plan is released. */
 keel_status keel_store_derive(keel_store *s, keel_variable v, keel_derived *want,
                               const keel_derived **got);
 /* Make copies first, first + stride, ... again after the weights moved: a worker's share. */

@@ -1,0 +1,396 @@
+/* Binding a program to a number of rows: every call of every worker with its kernel prepared and
+ * its pointers in place, so that a step only runs down an array. Pointers into the batch are
+ * patched when a step begins; there are few. */
+#include "graph/bind.h"
+#include "base/memory.h"
+#include <string.h>
+
+struct keel_prepared {
+    keel_prepared *next;
+    int node;
+    keel_pass pass;
+    int64_t rows;
+    bool in_adds, weight_adds;
+    const keel_kernel *kernel; /* NULL: the reference */
+    void *plan;
+    int64_t scratch;
+};
+
+void keel_prepared_destroy(keel_seat *s)
+{
+    while (s->prepared) {
+        keel_prepared *e = s->prepared;
+        s->prepared = e->next;
+        if (e->kernel && e->kernel->release) e->kernel->release(e->plan);
+        keel_free(e);
+    }
+}
+
+typedef struct binder {
+    keel_program *p;
+    keel_bound *b;
+    keel_bound_seat *s;
+    int worker;
+    int node; /* whose kernel is being prepared */
+} binder;
+
+static keel_status derive(void *context, keel_derived *want, const keel_derived **got)
+{
+    const binder *x = context;
+    const keel_graph_node *n = &x->p->graph->node[x->node];
+    return keel_store_derive(x->p->store, n->weight[want->weight], want, got);
+}
+
+static bool may_use(const keel_program *p, const keel_kernel *k, const keel_op *op, keel_pass pass)
+{
+    return !p->options.reference_only && k->run[pass] && !strcmp(k->op, op->name) &&
+           !(p->options.without && !strcmp(k->name, p->options.without));
+}
+
+static const keel_kernel *next_kernel(const keel_program *p, const keel_op *op, keel_pass pass,
+                                      int below)
+{
+    const keel_kernel *best = NULL;
+    for (int i = 0; keel_kernels[i]; i++) {
+        const keel_kernel *k = keel_kernels[i];
+        if (may_use(p, k, op, pass) && k->priority < below &&
+            (!best || k->priority > best->priority))
+            best = k;
+    }
+    return best;
+}
+
+/* Ask the kernels of the op, the reference last. */
+static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bool in_adds,
+                           bool weight_adds, const keel_prepared **out)
+{
+    keel_program *p = x->p;
+    keel_seat *seat = &p->seat[x->worker];
+    const keel_node *n = &p->graph->node[node].node;
+    for (const keel_prepared *e = seat->prepared; e; e = e->next)
+        if (e->node == node && e->pass == pass && e->rows == rows && e->in_adds == in_adds &&
+            e->weight_adds == weight_adds) {
+            *out = e;
+            return KEEL_OK;
+        }
+    keel_prepared *e = keel_calloc(1, sizeof *e);
+    if (!e) return KEEL_ENOMEM;
+    *e = (keel_prepared){ .node = node,
+                          .pass = pass,
+                          .rows = rows,
+                          .in_adds = in_adds,
+                          .weight_adds = weight_adds,
+                          .scratch = n->scratch };
+    x->node = node;
+    int asked = 0;
+    for (int below = 1 << 30; !e->kernel;) {
+        const keel_kernel *k = next_kernel(p, n->op, pass, below);
+        if (!k) break;
+        keel_prepare q = { .node = n,
+                           .pass = pass,
+                           .rows = rows,
+                           .in_adds = in_adds,
+                           .weight_adds = weight_adds,
+                           .derive = derive,
+                           .context = x };
+        const keel_status s = k->prepare(&q);
+        if (s < 0 && s != KEEL_EUNSUP) {
+            keel_free(e);
+            return keel_fail_within(s, "layer '%s'", n->layer);
+        }
+        if (s >= 0) {
+            e->kernel = k;
+            e->plan = q.plan;
+            e->scratch = q.scratch;
+        }
+        below = k->priority;
+        asked++;
+    }
+    p->n_fallback += asked > 0 && !e->kernel;
+    e->next = seat->prepared;
+    seat->prepared = e;
+    if (e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
+    *out = e;
+    return KEEL_OK;
+}
+
+static char *address(const binder *x, const keel_place *at, int64_t local_row)
+{
+    const keel_seat *seat = &x->p->seat[x->worker];
+    switch (at->kind) {
+    case KEEL_PLACE_ROWS:
+        return seat->rows + at->at + local_row * at->row_bytes;
+    case KEEL_PLACE_SHARD:
+        return seat->shard + at->at;
+    default:
+        return NULL;
+    }
+}
+
+/* A pointer to a value: in the worker's own rows, or patched into the batch each step. */
+static void bind_value(binder *x, const void **pointer, keel_value v, int64_t row,
+                       int64_t local_row)
+{
+    const keel_place *at = &x->p->value[v];
+    if (at->kind == KEEL_PLACE_INPUT)
+        x->s->patch[x->s->n_patch++] =
+            (keel_patch){ .pointer = pointer, .input = (int)at->at, .offset = row * at->row_bytes };
+    else
+        *pointer = address(x, at, local_row);
+}
+
+static void bind_weights(const binder *x, const keel_graph_node *n, keel_call *c, keel_pass pass)
+{
+    const keel_store *store = x->p->store;
+    for (int k = 0; k < n->node.n_weight; k++) {
+        const keel_store_weight *w = &store->weight[n->weight[k]];
+        c->weight[k] = keel_store_data(store, n->weight[k]);
+        if (pass == KEEL_WEIGHTS && w->info.trainable)
+            c->weight_grad[k] =
+                x->p->seat[x->worker].grad + w->offset * (int64_t)keel_dtype_size(store->real);
+    }
+}
+
+static keel_run reference_of(const keel_op *op, keel_run_kind kind, int r)
+{
+    switch (kind) {
+    case KEEL_RUN_FORWARD:
+        return op->forward[r];
+    case KEEL_RUN_PARTIAL:
+        return op->partial[r];
+    case KEEL_RUN_BACKWARD:
+        return op->backward[r];
+    case KEEL_RUN_PARTIAL_BACKWARD:
+        return op->partial_backward[r];
+    default:
+        return op->weights[r];
+    }
+}
+
+static const keel_pass pass_of[] = {
+    [KEEL_RUN_FORWARD] = KEEL_FORWARD,   [KEEL_RUN_PARTIAL] = KEEL_PARTIAL,
+    [KEEL_RUN_BACKWARD] = KEEL_BACKWARD, [KEEL_RUN_PARTIAL_BACKWARD] = KEEL_PARTIAL_BACKWARD,
+    [KEEL_RUN_WEIGHTS] = KEEL_WEIGHTS,
+};
+
+/* Add one call for rows [row, row + rows) of the step, which are the worker's rows from local_row
+ * on. */
+static keel_status bind_call(binder *x, const keel_instruction *in, int part, int64_t row,
+                             int64_t rows, int64_t local_row, bool weight_adds)
+{
+    keel_program *p = x->p;
+    const keel_graph_node *n = &p->graph->node[in->node];
+    const keel_pass pass = pass_of[in->kind];
+    const bool backward = pass != KEEL_FORWARD && pass != KEEL_PARTIAL;
+    const keel_prepared *e;
+    const bool *adds = p->schedule.in_adds[in->node];
+    if (in->kind == KEEL_RUN_FORWARD && p->skip_forward[in->node]) return KEEL_OK;
+    if (in->kind == KEEL_RUN_BACKWARD && p->skip_backward[in->node]) return KEEL_OK;
+    KEEL_TRY(prepare(x, in->node, pass, rows, n->node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
+                     weight_adds, &e));
+    void **pointers = keel_calloc(2 * (size_t)n->node.n_in + 1, sizeof *pointers);
+    if (!pointers) return KEEL_ENOMEM;
+    x->s->block[x->s->n_block++] = pointers;
+    keel_bound_call *bc = &x->s->call[x->s->n_call++];
+    keel_call *c = &bc->call;
+    *c = (keel_call){ .node = &n->node,
+                      .step = &p->facts,
+                      .rows = rows,
+                      .row = row,
+                      .in = (const void **)pointers,
+                      .in_grad = pointers + n->node.n_in,
+                      .in_adds = adds,
+                      .weight_adds = weight_adds,
+                      .plan = e->plan };
+    bc->run = e->kernel ? e->kernel->run[pass]
+                        : reference_of(n->node.op, in->kind, p->options.real == KEEL_FLOAT64);
+    for (int k = 0; k < n->node.n_in; k++) bind_value(x, &c->in[k], n->in[k], row, local_row);
+    c->out = address(x, &p->value[n->out], local_row);
+    for (int k = 0; k < n->node.n_saved; k++)
+        c->saved[k] = address(x, &p->saved[in->node * KEEL_SAVED_MAX + k], local_row);
+    bind_weights(x, n, c, pass);
+    double *record = p->record + part * p->record_doubles;
+    const double *merged = p->seat[x->worker].merged;
+    if (n->node.merged) c->merged = c->merged_forward = merged + p->merged_at[in->node];
+    if (backward) {
+        c->out_grad = address(x, &p->grad[n->out], local_row);
+        if (n->node.merged_backward) c->merged = merged + p->merged_backward_at[in->node];
+        if (pass == KEEL_BACKWARD)
+            for (int k = 0; k < n->node.n_in; k++)
+                if (p->schedule.needs_grad[n->in[k]])
+                    c->in_grad[k] = address(x, &p->grad[n->in[k]], local_row);
+    }
+    if (n->node.sums)
+        c->partial = record + p->sums_at[in->node];
+    else if (pass == KEEL_PARTIAL)
+        c->partial = record + p->record_at[in->node];
+    else if (pass == KEEL_PARTIAL_BACKWARD)
+        c->partial = record + p->record_backward_at[in->node];
+    return KEEL_OK;
+}
+
+/* Weight gradients: once per run of neighbouring rows of the worker, the first overwrites. */
+static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
+{
+    const keel_bound *b = x->b;
+    const keel_op *op = x->p->graph->node[in->node].node.op;
+    bool adds = false;
+    if (op->weights_from_merged) {
+        if (b->piece[0].worker != x->worker) return KEEL_OK;
+        return bind_call(x, in, 0, b->piece[0].row, b->piece[0].rows, b->piece[0].local_row, false);
+    }
+    for (int i = 0; i < b->n_busy;) {
+        const keel_piece *first = &b->piece[i];
+        int64_t rows = first->rows;
+        if (first->worker != x->worker) {
+            i++;
+            continue;
+        }
+        for (i++; i < b->n_busy && b->piece[i].worker == x->worker; i++) rows += b->piece[i].rows;
+        KEEL_TRY(bind_call(x, in, 0, first->row, rows, first->local_row, adds));
+        adds = true;
+    }
+    return KEEL_OK;
+}
+
+static int part_of(const keel_lanes *l, const keel_piece *all, const keel_piece *piece)
+{
+    for (int i = 0; i < l->n_part; i++)
+        if (all[i].row == piece->row && all[i].rows == piece->rows && all[i].rows > 0) return i;
+    return 0;
+}
+
+static keel_status bind_seat(binder *x, const keel_piece *all)
+{
+    const keel_program *p = x->p;
+    const keel_schedule *s = &p->schedule;
+    const keel_bound *b = x->b;
+    keel_bound_seat *seat = x->s;
+    size_t inputs = 0, calls;
+    for (int i = 0; i < b->n_busy; i++)
+        if (b->piece[i].worker == x->worker) {
+            seat->n_piece++;
+            seat->rows += b->piece[i].rows;
+        }
+    calls = (size_t)s->n_instruction * (size_t)(seat->n_piece + 1);
+    for (int i = 0; i < p->graph->n_node; i++) inputs += (size_t)p->graph->node[i].node.n_in;
+    seat->first = keel_calloc((size_t)s->n_segment + 1, sizeof *seat->first);
+    seat->call = keel_calloc(calls, sizeof *seat->call);
+    seat->block = keel_calloc(calls, sizeof *seat->block);
+    seat->patch = keel_calloc(inputs * 5 * (size_t)(seat->n_piece + 1), sizeof *seat->patch);
+    if (!seat->first || !seat->call || !seat->block || !seat->patch) return KEEL_ENOMEM;
+    for (int g = 0; g < s->n_segment; g++) {
+        const keel_segment *segment = &s->segment[g];
+        seat->first[g] = seat->n_call;
+        for (int i = 0; i < b->n_busy; i++) {
+            const keel_piece *piece = &b->piece[i];
+            if (piece->worker != x->worker) continue;
+            for (int at = segment->begin; at < segment->weights; at++)
+                KEEL_TRY(bind_call(x, &s->instruction[at], part_of(p->lanes, all, piece),
+                                   piece->row, piece->rows, piece->local_row, false));
+        }
+        for (int at = segment->weights; at < segment->end && seat->n_piece > 0; at++)
+            KEEL_TRY(bind_weights_calls(x, &s->instruction[at]));
+    }
+    seat->first[s->n_segment] = seat->n_call;
+    return KEEL_OK;
+}
+
+/* One scratch a worker, as large as the hungriest call of any bound; calls learn where it is. */
+static keel_status place_scratch(keel_program *p, int64_t before)
+{
+    for (int w = 0; w < p->lanes->n_worker; w++) {
+        keel_seat *seat = &p->seat[w];
+        if (!seat->scratch || before < p->scratch_bytes) {
+            char *larger = keel_aligned_calloc((size_t)p->scratch_bytes, 1);
+            if (!larger) return KEEL_ENOMEM;
+            keel_free(seat->scratch);
+            seat->scratch = larger;
+        }
+        for (int i = 0; i < p->n_bound; i++)
+            for (int k = 0; k < p->bound[i]->seat[w].n_call; k++)
+                p->bound[i]->seat[w].call[k].call.scratch = seat->scratch;
+    }
+    return KEEL_OK;
+}
+
+static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
+{
+    const int n_part = p->lanes->n_part, n_worker = p->lanes->n_worker;
+    keel_status s = KEEL_ENOMEM;
+    keel_piece all[KEEL_LANES_MAX];
+    keel_bound *b = keel_calloc(1, sizeof *b);
+    if (!b) return s;
+    b->rows = rows;
+    b->piece = keel_calloc((size_t)n_part, sizeof *b->piece);
+    b->record = keel_calloc((size_t)n_part, sizeof *b->record);
+    b->merge_at = keel_calloc((size_t)n_part * (size_t)n_worker, sizeof *b->merge_at);
+    b->seat = keel_calloc((size_t)n_worker, sizeof *b->seat);
+    if (!b->piece || !b->record || !b->merge_at || !b->seat) goto out;
+    keel_cut(p->lanes, rows, all);
+    for (int i = 0; i < n_part; i++) {
+        if (all[i].rows == 0) continue;
+        b->record[b->n_busy] = p->record + i * p->record_doubles;
+        b->piece[b->n_busy++] = all[i];
+    }
+    for (int w = 0; w < n_worker; w++) {
+        binder x = { .p = p, .b = b, .s = &b->seat[w], .worker = w };
+        if ((s = bind_seat(&x, all)) < 0) goto out;
+    }
+    *out = b;
+    b = NULL;
+    s = KEEL_OK;
+out:
+    keel_bound_destroy(p, b);
+    return s;
+}
+
+keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **out)
+{
+    for (int i = 0; i < p->n_bound; i++)
+        if (p->bound[i]->rows == rows) {
+            *out = p->bound[i];
+            return KEEL_OK;
+        }
+    if (rows < 1 || rows > p->options.max_rows)
+        return keel_fail(KEEL_EARG,
+                         "a step of %lld rows, but the program was planned for 1 to %lld",
+                         (long long)rows, (long long)p->options.max_rows);
+    if (p->n_bound == p->bound_capacity) {
+        const int capacity = 2 * p->bound_capacity + 4;
+        void *larger = keel_grow(p->bound, (size_t)capacity, sizeof(*p->bound));
+        if (!larger) return KEEL_ENOMEM;
+        p->bound = larger;
+        p->bound_capacity = capacity;
+    }
+    const int64_t before = p->scratch_bytes;
+    keel_bound *b = NULL;
+    KEEL_TRY(new_bound(p, rows, &b));
+    p->bound[p->n_bound++] = b;
+    const keel_status s = place_scratch(p, p->n_bound == 1 ? -1 : before);
+    if (s < 0) {
+        keel_bound_destroy(p, b);
+        p->n_bound--;
+        return s;
+    }
+    *out = b;
+    return KEEL_OK;
+}
+
+void keel_bound_destroy(const keel_program *p, keel_bound *b)
+{
+    if (!b) return;
+    for (int w = 0; b->seat && w < p->lanes->n_worker; w++) {
+        keel_bound_seat *s = &b->seat[w];
+        for (int i = 0; i < s->n_block; i++) keel_free(s->block[i]);
+        keel_free(s->block);
+        keel_free(s->call);
+        keel_free(s->first);
+        keel_free(s->patch);
+    }
+    keel_free(b->seat);
+    keel_free(b->piece);
+    keel_free(b->record);
+    keel_free(b->merge_at);
+    keel_free(b);
+}

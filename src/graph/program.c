@@ -1,0 +1,406 @@
+/* Compiling a graph: who shares memory with whom, how long each buffer lives, and where it lies.
+ *
+ * Two classes of memory. What crosses a segment, or is read by a weight gradient over all rows of a
+ * worker, is held for all the worker's rows (a shard is a row offset). What lives inside one
+ * segment of one shard is held for one shard and reused by the next. See program.h; calls are bound
+ * in bind.c. */
+#include "graph/program.h"
+#include "base/memory.h"
+#include "graph/bind.h"
+#include "graph/memory_plan.h"
+#include <limits.h>
+#include <string.h>
+
+/* What is known of one buffer while the program is compiled. Values are joined to roots. */
+typedef struct life {
+    int64_t row_bytes;
+    int first, last; /* instructions; first INT_MAX: never written */
+    bool whole;      /* needed for all rows of the worker at once */
+    int root;        /* itself, or the buffer whose memory it shares */
+} life;
+
+typedef struct compiler {
+    keel_program *p;
+    const keel_graph *g;
+    int n; /* buffers: values, then gradients, then saved */
+    life *life;
+    int *consumers;  /* [n_value] */
+    bool *shared;    /* [n_value] of a root: somebody else reads a member too */
+    int *segment_of; /* [n_instruction] */
+} compiler;
+
+static int value_life(const compiler *c, keel_value v)
+{
+    (void)c;
+    return v;
+}
+static int grad_life(const compiler *c, keel_value v)
+{
+    return c->g->n_value + v;
+}
+static int saved_life(const compiler *c, int node, int k)
+{
+    return 2 * c->g->n_value + node * KEEL_SAVED_MAX + k;
+}
+
+static int64_t row_bytes(const keel_spec *s)
+{
+    return keel_shape_count(&s->shape) * (int64_t)keel_dtype_size(s->dtype);
+}
+
+static int root_of(const compiler *c, int b)
+{
+    while (c->life[b].root != b) b = c->life[b].root;
+    return b;
+}
+
+static bool is_input(const compiler *c, int root)
+{
+    return root < c->g->n_value && c->g->value[root].node < 0;
+}
+
+/* Join forward values: views always, pointwise ops where nobody misses what they overwrite. */
+static void join_values(compiler *c)
+{
+    const keel_graph *g = c->g;
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i].node.n_in; k++) c->consumers[g->node[i].in[k]]++;
+    for (int i = 0; i < c->p->n_output; i++) c->consumers[c->p->output[i]]++;
+    for (int i = 0; i < g->n_node; i++) {
+        const keel_graph_node *n = &g->node[i];
+        const keel_op *op = n->node.op;
+        if (!op->view && !op->inplace) continue;
+        const keel_value in = n->in[0];
+        const int root = root_of(c, value_life(c, in));
+        bool join = op->view;
+        if (op->inplace && !is_input(c, root) && c->consumers[in] == 1 && !c->shared[root] &&
+            c->life[value_life(c, n->out)].row_bytes == c->life[root].row_bytes) {
+            int maker = g->value[in].node;
+            while (g->node[maker].node.op->view && g->value[g->node[maker].in[0]].node >= 0)
+                maker = g->value[g->node[maker].in[0]].node;
+            const keel_op *made = g->node[maker].node.op;
+            join =
+                !g->training || (!((made->backward_reads | made->weights_reads) & KEEL_READS_OUT) &&
+                                 !(op->backward_reads & KEEL_READS_IN));
+        }
+        if (!join) continue;
+        c->life[value_life(c, n->out)].root = root;
+        c->p->skip_forward[i] = op->view;
+        c->shared[root] = c->shared[root] || c->consumers[in] > 1 || c->consumers[n->out] > 1;
+    }
+}
+
+/* Join gradients: backward of a view, or of a pointwise op, may write over what it reads. */
+static void join_grads(compiler *c)
+{
+    const keel_graph *g = c->g;
+    const keel_schedule *s = &c->p->schedule;
+    if (!g->training) return;
+    for (int i = 0; i < g->n_node; i++) {
+        const keel_graph_node *n = &g->node[i];
+        const keel_op *op = n->node.op;
+        if ((!op->view && !op->inplace) || n->node.n_weight > 0 || op->loss) continue;
+        if (!s->needs_grad[n->in[0]] || s->in_adds[i][0] || !s->needs_grad[n->out]) continue;
+        const int from = grad_life(c, n->out), to = grad_life(c, n->in[0]);
+        if (c->life[from].row_bytes != c->life[to].row_bytes) continue;
+        bool again = false; /* the same value twice among the inputs */
+        for (int k = 1; k < n->node.n_in; k++) again = again || n->in[k] == n->in[0];
+        if (again || (n->node.n_in > 1)) continue;
+        c->life[from].root = to;
+        c->p->skip_backward[i] = op->view;
+    }
+}
+
+static void touch(compiler *c, int buffer, int at, bool whole)
+{
+    life *l = &c->life[root_of(c, buffer)];
+    if (at < l->first) l->first = at;
+    if (at > l->last) l->last = at;
+    l->whole = l->whole || whole;
+}
+
+static void touch_reads(compiler *c, const keel_graph_node *n, int node, unsigned reads, int at,
+                        bool whole)
+{
+    if (reads & KEEL_READS_IN)
+        for (int k = 0; k < n->node.n_in; k++) touch(c, value_life(c, n->in[k]), at, whole);
+    if (reads & KEEL_READS_OUT) touch(c, value_life(c, n->out), at, whole);
+    if (reads & KEEL_READS_SAVED)
+        for (int k = 0; k < n->node.n_saved; k++) touch(c, saved_life(c, node, k), at, whole);
+}
+
+static void find_lives(compiler *c)
+{
+    const keel_schedule *s = &c->p->schedule;
+    for (int at = 0; at < s->n_instruction; at++) {
+        const int i = s->instruction[at].node;
+        const keel_graph_node *n = &c->g->node[i];
+        const keel_op *op = n->node.op;
+        const keel_run_kind kind = s->instruction[at].kind;
+        if (kind == KEEL_RUN_FORWARD) {
+            touch_reads(c, n, i, KEEL_READS_IN | KEEL_READS_SAVED, at, false);
+            touch(c, value_life(c, n->out), at, false);
+            continue;
+        }
+        if (kind == KEEL_RUN_PARTIAL) {
+            touch_reads(c, n, i, KEEL_READS_IN, at, false);
+            continue;
+        }
+        const bool whole = kind == KEEL_RUN_WEIGHTS;
+        unsigned reads = whole ? op->weights_reads : op->backward_reads;
+        if (whole && op->weights_from_merged) continue;
+        touch_reads(c, n, i, reads, at, whole);
+        if (!op->loss) touch(c, grad_life(c, n->out), at, whole);
+        if (kind == KEEL_RUN_BACKWARD)
+            for (int k = 0; k < n->node.n_in; k++)
+                if (s->needs_grad[n->in[k]]) touch(c, grad_life(c, n->in[k]), at, false);
+    }
+    for (int i = 0; i < c->p->n_output; i++)
+        touch(c, value_life(c, c->p->output[i]), s->n_instruction, true);
+}
+
+/* Time is the segment for what is held for all rows (shards of a segment run one after the other),
+ * and the instruction for what is held for one shard. */
+static keel_status place_class(compiler *c, bool rows_class, int64_t rows, int64_t *bytes,
+                               int64_t *bound)
+{
+    keel_status s = KEEL_ENOMEM;
+    int n = 0;
+    keel_buffer *buffer = keel_calloc((size_t)c->n, sizeof *buffer);
+    int *which = keel_calloc((size_t)c->n, sizeof *which);
+    if (!buffer || !which) goto out;
+    for (int b = 0; b < c->n; b++) {
+        const life *l = &c->life[b];
+        if (l->root != b || l->first == INT_MAX || is_input(c, b)) continue;
+        const int last =
+            l->last < c->p->schedule.n_instruction ? l->last : c->p->schedule.n_instruction - 1;
+        const bool whole = l->whole || c->segment_of[l->first] != c->segment_of[last];
+        if (whole != rows_class) continue;
+        int64_t size;
+        if (!keel_mul_i64(l->row_bytes, rows, &size)) {
+            s = keel_fail(KEEL_ESHAPE, "%lld rows of %lld bytes are more than memory can hold",
+                          (long long)rows, (long long)l->row_bytes);
+            goto out;
+        }
+        which[n] = b;
+        buffer[n++] = (keel_buffer){ .bytes = size,
+                                     .first = whole ? c->segment_of[l->first] : l->first,
+                                     .last = l->last >= c->p->schedule.n_instruction ? INT_MAX
+                                             : whole ? c->segment_of[last]
+                                                     : l->last };
+    }
+    if ((s = keel_memory_plan(buffer, n, bytes, bound)) < 0) goto out;
+    for (int i = 0; i < n; i++) {
+        keel_place *places[3] = { c->p->value, c->p->grad, c->p->saved };
+        const int v = c->g->n_value, b = which[i];
+        keel_place *p = b < v       ? &places[0][b]
+                        : b < 2 * v ? &places[1][b - v]
+                                    : &places[2][b - 2 * v];
+        *p = (keel_place){ .kind = rows_class ? KEEL_PLACE_ROWS : KEEL_PLACE_SHARD,
+                           .at = buffer[i].offset };
+    }
+out:
+    keel_free(buffer);
+    keel_free(which);
+    return s;
+}
+
+/* Members of a root lie where it lies; each keeps its own row size. */
+static void spread_places(compiler *c)
+{
+    keel_program *p = c->p;
+    const int v = c->g->n_value;
+    for (int i = 0; i < v; i++)
+        if (c->g->value[i].node < 0)
+            p->value[i] = (keel_place){ .kind = KEEL_PLACE_INPUT, .at = c->g->value[i].input };
+    for (int b = 0; b < c->n; b++) {
+        keel_place *to = b < v ? &p->value[b] : b < 2 * v ? &p->grad[b - v] : &p->saved[b - 2 * v];
+        const int r = root_of(c, b);
+        if (r != b) *to = r < v ? p->value[r] : p->grad[r - v];
+        to->row_bytes = c->life[b].row_bytes;
+    }
+}
+
+static keel_status plan_memory(keel_program *p)
+{
+    const keel_graph *g = p->graph;
+    keel_status s = KEEL_ENOMEM;
+    compiler c = { .p = p, .g = g, .n = 2 * g->n_value + g->n_node * KEEL_SAVED_MAX };
+    int64_t ignored;
+    c.life = keel_calloc((size_t)c.n, sizeof *c.life);
+    c.consumers = keel_calloc((size_t)g->n_value, sizeof *c.consumers);
+    c.shared = keel_calloc((size_t)g->n_value, sizeof *c.shared);
+    c.segment_of = keel_calloc((size_t)p->schedule.n_instruction + 1, sizeof *c.segment_of);
+    if (!c.life || !c.consumers || !c.shared || !c.segment_of) goto out;
+    for (int b = 0; b < c.n; b++) c.life[b] = (life){ .first = INT_MAX, .last = -1, .root = b };
+    for (int v = 0; v < g->n_value; v++)
+        c.life[v].row_bytes = c.life[grad_life(&c, v)].row_bytes = row_bytes(&g->value[v].spec);
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i].node.n_saved; k++)
+            c.life[saved_life(&c, i, k)].row_bytes = row_bytes(&g->node[i].node.saved[k]);
+    for (int k = 0; k < p->schedule.n_segment; k++)
+        for (int at = p->schedule.segment[k].begin; at < p->schedule.segment[k].end; at++)
+            c.segment_of[at] = k;
+    join_values(&c);
+    join_grads(&c);
+    find_lives(&c);
+    if ((s = place_class(&c, true, p->max_local_rows, &p->rows_bytes, &p->rows_bound)) < 0)
+        goto out;
+    if ((s = place_class(&c, false, p->max_piece_rows, &p->shard_bytes, &ignored)) < 0) goto out;
+    spread_places(&c);
+out:
+    keel_free(c.life);
+    keel_free(c.consumers);
+    keel_free(c.shared);
+    keel_free(c.segment_of);
+    return s;
+}
+
+static keel_status check_trainable(const keel_program *p)
+{
+    const keel_graph *g = p->graph;
+    for (int i = 0; g->training && i < p->schedule.n_instruction; i++) {
+        const keel_node *n = &g->node[p->schedule.instruction[i].node].node;
+        const int r = p->options.real == KEEL_FLOAT64;
+        const keel_run_kind k = p->schedule.instruction[i].kind;
+        if ((k == KEEL_RUN_BACKWARD && !n->op->backward[r]) ||
+            (k == KEEL_RUN_WEIGHTS && !n->op->weights[r]))
+            return keel_fail(KEEL_EUNSUP, "layer '%s': op %s cannot be trained", n->layer,
+                             n->op->name);
+    }
+    return KEEL_OK;
+}
+
+static keel_status place_records(keel_program *p)
+{
+    const int n = p->graph->n_node;
+    int64_t **const tables[] = { &p->record_at, &p->record_backward_at, &p->sums_at, &p->merged_at,
+                                 &p->merged_backward_at };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (!(*tables[i] = keel_calloc((size_t)n, sizeof(int64_t)))) return KEEL_ENOMEM;
+    for (int i = 0; i < n; i++) {
+        const keel_node *d = &p->graph->node[i].node;
+        p->record_at[i] = p->record_doubles;
+        p->record_backward_at[i] = p->record_at[i] + d->partial;
+        p->sums_at[i] = p->record_backward_at[i] + d->partial_backward;
+        p->record_doubles = p->sums_at[i] + d->sums;
+        p->merged_at[i] = p->merged_doubles;
+        p->merged_backward_at[i] = p->merged_at[i] + d->merged;
+        p->merged_doubles = p->merged_backward_at[i] + d->merged_backward;
+    }
+    p->record_doubles = (p->record_doubles + 7) / 8 * 8 + 8; /* parts do not share cache lines */
+    p->record = keel_aligned_calloc((size_t)(p->record_doubles * p->lanes->n_part), sizeof(double));
+    return p->record ? KEEL_OK : KEEL_ENOMEM;
+}
+
+static keel_status make_seats(keel_program *p)
+{
+    const int n = p->lanes->n_worker;
+    p->seat = keel_calloc((size_t)n, sizeof *p->seat);
+    p->failure = keel_calloc((size_t)n, sizeof *p->failure);
+    if (!p->seat || !p->failure) return KEEL_ENOMEM;
+    for (int w = 0; w < n; w++) {
+        keel_seat *s = &p->seat[w];
+        const size_t element = keel_dtype_size(p->options.real);
+        if (!(s->rows = keel_aligned_calloc((size_t)p->rows_bytes, 1))) return KEEL_ENOMEM;
+        if (!(s->shard = keel_aligned_calloc((size_t)p->shard_bytes, 1))) return KEEL_ENOMEM;
+        s->merged = keel_aligned_calloc((size_t)p->merged_doubles, sizeof(double));
+        if (!s->merged) return KEEL_ENOMEM;
+        if (!p->graph->training) continue;
+        if (!(s->grad = keel_aligned_calloc((size_t)p->store->n_master, element)))
+            return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
+static void find_largest_rows(keel_program *p)
+{
+    keel_piece piece[KEEL_LANES_MAX];
+    int64_t local[KEEL_LANES_MAX] = { 0 };
+    keel_cut(p->lanes, p->options.max_rows, piece);
+    for (int i = 0; i < p->lanes->n_part; i++) {
+        local[piece[i].worker] += piece[i].rows;
+        if (piece[i].rows > p->max_piece_rows) p->max_piece_rows = piece[i].rows;
+    }
+    /* fewer rows never give a worker more of them, but a lane may get its odd row elsewhere */
+    for (int w = 0; w < p->lanes->n_worker; w++)
+        if (local[w] > p->max_local_rows) p->max_local_rows = local[w];
+}
+
+keel_status keel_program_create(keel_program **out, keel_graph *graph, const keel_value *outputs,
+                                int n_output, keel_store *store, const keel_lanes *lanes,
+                                const keel_program_options *options)
+{
+    keel_status s = KEEL_ENOMEM;
+    bool *trainable = NULL;
+    keel_program *p = keel_calloc(1, sizeof *p);
+    if (!p) {
+        keel_graph_destroy(graph);
+        return s;
+    }
+    p->graph = graph;
+    p->lanes = lanes;
+    p->store = store;
+    p->options = *options;
+    p->n_output = n_output;
+    memcpy(p->output, outputs, (size_t)n_output * sizeof *outputs);
+    const size_t nv = (size_t)graph->n_value, nn = (size_t)graph->n_node;
+    if (!(trainable = keel_calloc((size_t)store->n_weight, sizeof *trainable))) goto out;
+    if (!(p->value = keel_calloc(nv, sizeof *p->value))) goto out;
+    if (!(p->grad = keel_calloc(nv, sizeof *p->grad))) goto out;
+    if (!(p->saved = keel_calloc(nn * KEEL_SAVED_MAX, sizeof *p->saved))) goto out;
+    if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
+    if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
+    for (int v = 0; v < store->n_weight; v++) trainable[v] = store->weight[v].info.trainable;
+    if ((s = keel_schedule_make(&p->schedule, graph, trainable, store->n_weight)) < 0) goto out;
+    if ((s = check_trainable(p)) < 0) goto out;
+    find_largest_rows(p);
+    if ((s = plan_memory(p)) < 0) goto out;
+    if ((s = place_records(p)) < 0) goto out;
+    if ((s = make_seats(p)) < 0) goto out;
+    *out = p;
+    p = NULL;
+out:
+    keel_free(trainable);
+    keel_program_destroy(p);
+    return s;
+}
+
+void keel_program_destroy(keel_program *p)
+{
+    if (!p) return;
+    for (int i = 0; i < p->n_bound; i++) keel_bound_destroy(p, p->bound[i]);
+    keel_free(p->bound);
+    for (int w = 0; p->seat && w < p->lanes->n_worker; w++) {
+        keel_prepared_destroy(&p->seat[w]);
+        keel_free(p->seat[w].rows);
+        keel_free(p->seat[w].shard);
+        keel_free(p->seat[w].scratch);
+        keel_free(p->seat[w].grad);
+        keel_free(p->seat[w].merged);
+    }
+    keel_free(p->seat);
+    keel_free(p->failure);
+    keel_free(p->record);
+    keel_free(p->record_at);
+    keel_free(p->record_backward_at);
+    keel_free(p->sums_at);
+    keel_free(p->merged_at);
+    keel_free(p->merged_backward_at);
+    keel_schedule_free(&p->schedule, p->graph);
+    keel_free(p->value);
+    keel_free(p->grad);
+    keel_free(p->saved);
+    keel_free(p->skip_forward);
+    keel_free(p->skip_backward);
+    keel_graph_destroy(p->graph);
+    keel_free(p);
+}
+
+int64_t keel_program_worker_bytes(const keel_program *p)
+{
+    const int64_t grad =
+        p->graph->training ? p->store->n_master * (int64_t)keel_dtype_size(p->options.real) : 0;
+    return p->rows_bytes + p->shard_bytes + p->scratch_bytes + grad +
+           p->merged_doubles * (int64_t)sizeof(double);
+}

@@ -1,0 +1,130 @@
+/* A program: a graph compiled once for a set of lanes. It is const while it runs and shared by all
+ * workers; what differs from worker to worker (its rows of every value, its gradients, its scratch)
+ * is a keel_seat. For each number of rows a step can have, a keel_bound holds the calls with all
+ * pointers in place, so that a step is a loop over them. */
+#ifndef KEEL_GRAPH_PROGRAM_H
+#define KEEL_GRAPH_PROGRAM_H
+#include "device/lanes.h"
+#include "device/team.h"
+#include "graph/schedule.h"
+#include "graph/store.h"
+
+enum { KEEL_INPUTS_MAX = 8, KEEL_OUTPUTS_MAX = 8 };
+
+/* Where the rows of a value live. */
+typedef enum keel_place_kind {
+    KEEL_PLACE_NONE,
+    KEEL_PLACE_INPUT, /* in the batch: at = which input */
+    KEEL_PLACE_ROWS,  /* crosses a segment or is read over all rows of the worker: at = offset */
+    KEEL_PLACE_SHARD, /* lives inside one segment of one shard: at = offset */
+} keel_place_kind;
+
+typedef struct keel_place {
+    keel_place_kind kind;
+    int64_t at, row_bytes;
+} keel_place;
+
+/* What one worker owns while a program runs. */
+typedef struct keel_seat {
+    char *rows, *shard, *scratch;
+    char *grad;     /* flat, in the layout of the store's masters; NULL in inference */
+    double *merged; /* merged records, of all nodes */
+    struct keel_prepared *prepared; /* kernels prepared so far, by node, pass and rows */
+} keel_seat;
+
+typedef struct keel_bound_call {
+    keel_run run;
+    keel_call call;
+} keel_bound_call;
+
+typedef struct keel_patch { /* a pointer into the batch, set when a step begins */
+    const void **pointer;
+    int input;
+    int64_t offset; /* bytes from row 0 of the step */
+} keel_patch;
+
+typedef struct keel_bound_seat {
+    int n_call, n_patch, n_block;
+    keel_bound_call *call;
+    int *first; /* [n_segment + 1] index of the first call of each segment */
+    keel_patch *patch;
+    void **block; /* pointer arrays of the calls, to free */
+    int n_piece;  /* with rows */
+    int64_t rows;
+} keel_bound_seat;
+
+typedef struct keel_bound {
+    int64_t rows;
+    int n_busy;              /* pieces with rows */
+    keel_piece *piece;       /* [n_busy] in row order */
+    const double **record;   /* [n_busy] records of the busy parts */
+    const double **merge_at; /* [n_busy] scratch of merges, one set a worker: [n_worker][n_busy] */
+    keel_bound_seat *seat;   /* [n_worker] */
+} keel_bound;
+
+typedef struct keel_program_options {
+    keel_dtype real;
+    bool reference_only; /* no kernel but the plain reference: for tests */
+    const char *without; /* leave out kernels of this name ("dnnl"); NULL: none */
+    int64_t max_rows;    /* of a step */
+} keel_program_options;
+
+typedef struct keel_program {
+    keel_graph *graph; /* owned */
+    keel_schedule schedule;
+    const keel_lanes *lanes; /* borrowed */
+    keel_store *store;       /* borrowed */
+    keel_program_options options;
+    keel_step_facts facts; /* of the running step */
+
+    keel_place *value, *grad;                          /* [n_value] */
+    keel_place *saved;                                 /* [n_node * KEEL_SAVED_MAX] */
+    bool *skip_forward, *skip_backward;                /* [n_node] views that share memory */
+    int64_t *record_at, *record_backward_at, *sums_at; /* [n_node] doubles into a part's record */
+    int64_t *merged_at, *merged_backward_at;           /* [n_node] doubles into seat.merged */
+    int64_t record_doubles, merged_doubles;
+    double *record; /* [n_part][record_doubles] */
+
+    int64_t max_local_rows, max_piece_rows;
+    int64_t rows_bytes, rows_bound, shard_bytes, scratch_bytes; /* per worker */
+    keel_seat *seat;                                            /* [n_worker] */
+    int n_bound, bound_capacity;
+    keel_bound **bound;
+    int n_fallback; /* calls for which only the reference answered */
+
+    /* while running */
+    const void *input[KEEL_INPUTS_MAX];
+    keel_failure *failure; /* [n_worker] */
+    int n_output;
+    keel_value output[KEEL_OUTPUTS_MAX];
+} keel_program;
+
+/* Compile `graph` (taken over, also on failure). outputs: values that can be read after a run. The
+ * store must have been laid out from the order of the training schedule, or any for inference.
+ * KEEL_EUNSUP: an op cannot be trained, by name of its layer. */
+keel_status keel_program_create(keel_program **out, keel_graph *graph, const keel_value *outputs,
+                                int n_output, keel_store *store, const keel_lanes *lanes,
+                                const keel_program_options *options);
+void keel_program_destroy(keel_program *p);
+
+/* The calls for a step of `rows`; prepared at the first request, found afterwards. Not concurrently
+ * with a run; the calling thread keeps vendor libraries to one thread (keel_team_enter). */
+keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **out);
+
+/* A worker's part of a run: segments outside, calls inside, then lanes meet. input [n_input]: the
+ * batch. A failing call skips the rest of this worker's work but not its meetings; returns the
+ * status, with its text in p->failure[worker]. */
+keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker);
+
+/* Rows [first, first + n) of output `i` as worker's piece holds them. */
+const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece, int worker);
+/* The sums (loss, metrics) of a node, added over the pieces of a finished run, in piece order. */
+void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums);
+/* After the commit point, by one worker: let ops move their state (BatchNorm's moving statistics).
+ */
+void keel_program_commit(keel_program *p, const keel_bound *b, int worker);
+
+int64_t
+keel_program_worker_bytes(const keel_program *p); /* arenas, scratch and gradients of one worker */
+
+#endif
