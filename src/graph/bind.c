@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include <string.h>
 
+typedef struct keel_prepared keel_prepared;
 struct keel_prepared {
     keel_prepared *next;
     int node;
