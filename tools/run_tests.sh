@@ -22,7 +22,9 @@ one() # NAME: run it, leave NAME.log and NAME.count ("passed failed seconds") in
     fi
     KEEL_TEST_TMP=$(mktemp -d "${TMPDIR:-/tmp}/keel-test.XXXXXX") && export KEEL_TEST_TMP
     begin=$SECONDS
-    timeout -k 10 "$TIMEOUT" "${before[@]}" $program >"$dir/$name.log" 2>&1 </dev/null
+    # a crash loses what stdout still buffers; preloading does not go with sanitizers
+    [[ $TAG == tests && $name != *.sh ]] && before=(stdbuf -oL)
+    (timeout -k 10 "$TIMEOUT" "${before[@]}" $program) >"$dir/$name.log" 2>&1 </dev/null
     status=$?
     rm -rf "$KEEL_TEST_TMP"
     if [[ $name == *.sh ]]; then
@@ -33,6 +35,7 @@ one() # NAME: run it, leave NAME.log and NAME.count ("passed failed seconds") in
             match($0, /\[  PASSED  \] [0-9]+ test/) { p += substr($0, RSTART + 13) }
             match($0, /\[  FAILED  \] [0-9]+ test/) { f += substr($0, RSTART + 13) }
             END { print p + 0, f + 0 }' "$dir/$name.log")
+        ((status == 124 || status == 137)) && echo "no end within $TIMEOUT s" >>"$dir/$name.log"
         ((status != 0 && failed == 0)) && failed=1
         ((passed + failed == 0)) && failed=1 && echo "no test was run" >>"$dir/$name.log"
     fi
