@@ -1,0 +1,19 @@
+/* What the two halves of weights_h5.h share. */
+#ifndef KEEL_IO_WEIGHTS_H5_IMPL_H
+#define KEEL_IO_WEIGHTS_H5_IMPL_H
+#include "io/weights_h5.h"
+
+typedef struct keel_weights_group {
+    const char *path;
+    char *name; /* its attribute "name", or NULL; not read back */
+} keel_weights_group;
+
+struct keel_weights {
+    keel_weight *arrays; /* sorted by path */
+    keel_weights_group *groups;
+    size_t n_arrays, n_groups;
+    bool decoded;      /* then the tree owns the paths, and nothing can be added */
+    keel_h5_tree tree; /* of a decoded list */
+};
+
+#endif

@@ -1,0 +1,181 @@
+/* Write a zip archive of stored members.
+ *
+ * By hand and not by libzip, since stored members are only headers around bytes: so the members
+ * go straight into the new file (libzip would make its own temporary file, unsynced), nothing is
+ * copied, and the bytes do not depend on a version of libzip. Sizes or offsets of 4 GiB and more
+ * get the zip64 fields. Members carry 1 January 1980, as Keras's own do.
+ * Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. */
+#include "io/file.h"
+#include "io/zip.h"
+#include "base/memory.h"
+#include <stdbool.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { DATE_1980 = 0x21, STORED_VERSION = 20, ZIP64_VERSION = 45, UNIX_MADE = 3 << 8 };
+#define LIMIT32 0xFFFFFFFFu
+
+typedef struct block { /* one header, built and written at once */
+    unsigned char bytes[128];
+    size_t n;
+} block;
+
+static void put(block *b, uint64_t value, int n_bytes)
+{
+    for (int i = 0; i < n_bytes; i++) b->bytes[b->n++] = (unsigned char)(value >> (8 * i));
+}
+
+static void put32_or_64(block *b, uint64_t value)
+{
+    put(b, value >= LIMIT32 ? LIMIT32 : value, 4);
+}
+
+typedef struct written {
+    uint64_t offset;
+    uint32_t crc;
+} written;
+
+/* What local and central headers have in common: version .. length of the name. */
+static void put_common(block *b, const keel_zip_member *m, bool zip64, uint32_t crc)
+{
+    put(b, zip64 ? ZIP64_VERSION : STORED_VERSION, 2);
+    put(b, 1 << 11, 2); /* the name is UTF-8 */
+    put(b, 0, 2);       /* stored */
+    put(b, 0, 2);       /* midnight */
+    put(b, DATE_1980, 2);
+    put(b, crc, 4);
+    put32_or_64(b, m->n_bytes);
+    put32_or_64(b, m->n_bytes);
+    put(b, strlen(m->name), 2);
+}
+
+static keel_status write_local(keel_new_file *f, const keel_zip_member *m, uint32_t crc,
+                               uint64_t *at)
+{
+    const bool zip64 = m->n_bytes >= LIMIT32;
+    block b = { 0 };
+    put(&b, 0x04034B50, 4);
+    put_common(&b, m, zip64, crc);
+    put(&b, zip64 ? 20 : 0, 2);
+    KEEL_TRY(keel_new_file_write(f, b.bytes, b.n));
+    KEEL_TRY(keel_new_file_write(f, m->name, strlen(m->name)));
+    *at += b.n + strlen(m->name) + m->n_bytes;
+    if (zip64) {
+        b.n = 0;
+        put(&b, 1, 2);
+        put(&b, 16, 2);
+        put(&b, m->n_bytes, 8);
+        put(&b, m->n_bytes, 8);
+        KEEL_TRY(keel_new_file_write(f, b.bytes, b.n));
+        *at += b.n;
+    }
+    return keel_new_file_write(f, m->data, m->n_bytes);
+}
+
+static keel_status write_central(keel_new_file *f, const keel_zip_member *m, const written *w,
+                                 uint64_t *at)
+{
+    const bool big = m->n_bytes >= LIMIT32, far = w->offset >= LIMIT32;
+    const int extra = (big ? 16 : 0) + (far ? 8 : 0);
+    block b = { 0 };
+    put(&b, 0x02014B50, 4);
+    put(&b, UNIX_MADE | ZIP64_VERSION, 2);
+    put_common(&b, m, extra > 0, w->crc);
+    put(&b, extra ? (uint64_t)extra + 4 : 0, 2);
+    put(&b, 0, 2); /* comment */
+    put(&b, 0, 2); /* disk */
+    put(&b, 0, 2); /* internal attributes */
+    put(&b, 0600u << 16, 4);
+    put32_or_64(&b, w->offset);
+    KEEL_TRY(keel_new_file_write(f, b.bytes, b.n));
+    KEEL_TRY(keel_new_file_write(f, m->name, strlen(m->name)));
+    *at += b.n + strlen(m->name);
+    if (!extra) return KEEL_OK;
+    b.n = 0;
+    put(&b, 1, 2);
+    put(&b, (uint64_t)extra, 2);
+    if (big) put(&b, m->n_bytes, 8);
+    if (big) put(&b, m->n_bytes, 8);
+    if (far) put(&b, w->offset, 8);
+    *at += b.n;
+    return keel_new_file_write(f, b.bytes, b.n);
+}
+
+static keel_status write_end(keel_new_file *f, uint64_t count, uint64_t begin, uint64_t end)
+{
+    block b = { 0 };
+    if (begin >= LIMIT32 || end - begin >= LIMIT32) {
+        put(&b, 0x06064B50, 4); /* zip64 end of central directory */
+        put(&b, 44, 8);
+        put(&b, UNIX_MADE | ZIP64_VERSION, 2);
+        put(&b, ZIP64_VERSION, 2);
+        put(&b, 0, 8); /* two disk numbers */
+        put(&b, count, 8);
+        put(&b, count, 8);
+        put(&b, end - begin, 8);
+        put(&b, begin, 8);
+        put(&b, 0x07064B50, 4); /* its locator */
+        put(&b, 0, 4);
+        put(&b, end, 8);
+        put(&b, 1, 4);
+    }
+    put(&b, 0x06054B50, 4);
+    put(&b, 0, 4); /* two disk numbers */
+    put(&b, count, 2);
+    put(&b, count, 2);
+    put32_or_64(&b, end - begin);
+    put32_or_64(&b, begin);
+    put(&b, 0, 2); /* comment */
+    return keel_new_file_write(f, b.bytes, b.n);
+}
+
+static uint32_t check_sum(const keel_zip_member *m)
+{
+    const unsigned char *p = m->data;
+    uLong crc = crc32(0, NULL, 0);
+    for (size_t left = m->n_bytes; left > 0;) { /* crc32 counts in 32 bits */
+        const uInt n = left > 1u << 30 ? 1u << 30 : (uInt)left;
+        crc = crc32(crc, p, n);
+        p += n;
+        left -= n;
+    }
+    return (uint32_t)crc;
+}
+
+static keel_status check_names(const keel_zip_member *members, int64_t count)
+{
+    if (count < 0 || count > 65534) /* one more would need zip64's count */
+        return keel_fail(KEEL_EARG, "%lld members, an archive holds at most 65534",
+                         (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        const size_t n = strlen(members[i].name);
+        if (n == 0 || n > 65535)
+            return keel_fail(KEEL_EARG, "a member's name is empty or too long");
+        for (int64_t k = 0; k < i; k++)
+            if (!strcmp(members[i].name, members[k].name))
+                return keel_fail(KEEL_EARG, "two members '%s'", members[i].name);
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_zip_write(const char *path, const keel_zip_member *members, int64_t count)
+{
+    keel_new_file *f = NULL;
+    uint64_t at = 0;
+    keel_status s = check_names(members, count);
+    if (s < 0) return keel_fail_within(s, "%s", path);
+    written *w = keel_calloc((size_t)count, sizeof *w);
+    if (!w) return KEEL_ENOMEM;
+    s = keel_new_file_create(&f, path);
+    for (int64_t i = 0; s >= 0 && i < count; i++) {
+        w[i] = (written){ at, check_sum(&members[i]) };
+        s = write_local(f, &members[i], w[i].crc, &at);
+    }
+    const uint64_t begin = at;
+    for (int64_t i = 0; s >= 0 && i < count; i++) s = write_central(f, &members[i], &w[i], &at);
+    if (s >= 0) s = write_end(f, (uint64_t)count, begin, at);
+    keel_free(w);
+    if (s >= 0) return keel_new_file_commit(f);
+    keel_new_file_abort(f);
+    return s;
+}
