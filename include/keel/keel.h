@@ -1,0 +1,12 @@
+/* Keel: train one Keras model on every device of a machine exactly as one device would. */
+#ifndef KEEL_H
+#define KEEL_H
+#include <keel/dataset.h>
+#include <keel/model.h>
+#include <keel/status.h>
+#include <keel/tensor.h>
+#include <keel/train.h>
+
+#define KEEL_VERSION "0.1.0"
+
+#endif

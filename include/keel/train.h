@@ -1,0 +1,218 @@
+/* Training: devices, fit, evaluate, predict, and the plan of all that without running it. */
+#ifndef KEEL_TRAIN_H
+#define KEEL_TRAIN_H
+#include <keel/dataset.h>
+#include <keel/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+/* What `keel devices` lists: one logical device. */
+typedef struct keel_device_info {
+    char name[64];         /* "cpu:0" */
+    char description[160]; /* processor, instructions */
+    int64_t memory;        /* bytes the machine has for it; 0: unknown */
+} keel_device_info;
+
+/* The devices of this machine. A pure query: no context, no device memory, no thread; safe before
+ * fork.
+ *
+ * Returns  KEEL_OK and at most `max` entries of info, *count of all; KEEL_EDEVICE: the machine does
+ * not say Owns     nothing changes hands Threads  any */
+keel_status keel_devices(keel_device_info *info, int max, int *count);
+
+/* The lanes a step is cut over, and the threads that run them. */
+typedef struct keel_strategy keel_strategy;
+
+/* Open devices: "cpu:0-3" four logical devices of one core's work each, "cpu:0+1" one device of two
+ * cores, "cpu:0,cpu:1"; NULL or "cpu": one device a core. More devices than cores share them in
+ * turn.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: the text is wrong; KEEL_EDEVICE: a kind of device that is not there,
+ *          by name; KEEL_ENOMEM
+ * Owns     the caller destroys *out
+ * Threads  any; a strategy serves one fit, evaluate or predict at a time
+ * Cost     starts a thread for each core but the first
+ * Source   tf.distribute.MirroredStrategy */
+keel_status keel_strategy_create(keel_strategy **out, const char *devices);
+
+/* Give the devices back. NULL is fine.
+ *
+ * Returns  nothing
+ * Owns     frees s and ends its threads
+ * Threads  any, while nothing runs on it */
+void keel_strategy_destroy(keel_strategy *s);
+
+/* How many devices (lanes), and the name of one.
+ *
+ * Returns  the number; a text of the strategy, NULL where there is no such device
+ * Owns     the text belongs to the strategy
+ * Threads  any */
+int keel_strategy_devices(const keel_strategy *s);
+const char *keel_strategy_device_name(const keel_strategy *s, int device);
+
+/* ---- fit ------------------------------------------------------------------------------------- */
+
+/* What becomes of the rows at the end of the data that do not fill a batch. */
+typedef enum keel_end_of_data {
+    KEEL_KEEP,  /* trained as a short step, with exact weights */
+    KEEL_DROP,  /* left out, and said so */
+    KEEL_CARRY, /* they open the next epoch */
+    KEEL_WRAP,  /* filled up with rows from the start */
+    KEEL_REFUSE /* refused before step 1 */
+} keel_end_of_data;
+
+enum { KEEL_LOGS_MAX = 32 };
+
+/* Named numbers: "loss", "accuracy", ... in the order of Keras's logs. */
+typedef struct keel_logs {
+    int count;
+    const char *name[KEEL_LOGS_MAX];
+    double value[KEEL_LOGS_MAX];
+} keel_logs;
+
+typedef struct keel_progress {
+    bool training;          /* false: validation or evaluation */
+    bool epoch_end;         /* the epoch is over, validation included; logs have val_ too */
+    int64_t epoch, epochs;  /* epoch counts from 0 */
+    int64_t step, steps;    /* steps done in this epoch, of how many (-1: not known) */
+    int64_t rows, all_rows; /* rows done in this epoch, of how many (-1: not known) */
+    double seconds;         /* of this epoch so far */
+    double waited;          /* of them, waiting for input */
+    keel_logs logs;         /* running means of the epoch */
+} keel_progress;
+
+/* Called after every step, from the thread that called fit.
+ * KEEL_OK: go on; KEEL_END: stop after this step, the model keeps what it learned; < 0: fit fails
+ * with KEEL_ECALLBACK. */
+typedef keel_status (*keel_on_progress)(void *context, const keel_progress *p);
+
+typedef struct keel_fit_options {
+    size_t size;        /* sizeof(keel_fit_options): KEEL_FIT_OPTIONS */
+    int64_t batch_size; /* the global batch; 0: 32 for rows, as it yields for generators and
+                           sequences */
+    int64_t epochs;     /* 0: 1 */
+    int64_t initial_epoch;
+    bool no_shuffle; /* rows in their own order */
+    uint64_t seed;   /* of shuffling and dropout */
+    keel_end_of_data end;
+    int64_t steps_per_epoch; /* 0: an epoch is the data */
+    const keel_dataset *validation;
+    int64_t validation_batch_size; /* 0: batch_size */
+    int64_t validation_steps;      /* 0: all of it */
+    const double *class_weight;    /* by label; borrowed; NULL: none */
+    int64_t class_weight_count;
+    int threads; /* that read data; 0: as many as help */
+    keel_on_progress on_progress;
+    void *context;
+    bool reference_kernels;      /* plain C only: slow, for checks */
+    const char *without_kernels; /* leave out kernels of this name ("dnnl"), for checks */
+} keel_fit_options;
+
+#define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)
+
+/* What a fit did. Everything in it belongs to the history. */
+typedef struct keel_history {
+    int64_t epochs; /* finished ones */
+    int count;      /* columns */
+    char *name[2 * KEEL_LOGS_MAX];
+    double *value; /* [epochs][count] */
+    bool stopped;  /* by the callback */
+    char *note;    /* a line about the data that the user should see, or NULL */
+
+    /* the report */
+    int64_t steps, rows;
+    int64_t full_rows, last_rows; /* of a full and of the last step of an epoch; 0: none */
+    double seconds, compile_seconds, step_seconds, wait_seconds, validation_seconds;
+    int64_t memory_planned; /* bytes: weights, moments, gradients, activations, slots */
+    int64_t memory_used;    /* peak of the process while fit ran, less before; -1: unknown */
+} keel_history;
+
+/* Train a compiled model. The answer does not depend on the number of devices.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not compiled, an option is wrong; KEEL_ESHAPE: data and model do not
+ * fit; KEEL_EDATA: the data cannot serve the epochs; KEEL_ENUMERIC: loss or gradient is not finite;
+ *          KEEL_ECALLBACK; KEEL_EUNSUP: by name; KEEL_ENOMEM. After a failure the model is as it
+ * was before the failed step (before fit, where no step was done) Owns     *history (may be NULL)
+ * is freed with keel_history_free; it is filled on failure as well, as far as fit came Threads  one
+ * at a time on a model and on a strategy Cost     plans and allocates everything before step 1
+ * Source   Keras: Model.fit */
+keel_status keel_fit(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                     const keel_fit_options *options, keel_history *history);
+
+/* Free what a history holds; NULL and a zeroed one are fine.
+ *
+ * Returns  nothing
+ * Owns     frees the members
+ * Threads  any */
+void keel_history_free(keel_history *h);
+
+/* Write a history as CSV: a line of names, then a line for each epoch.
+ *
+ * Returns  KEEL_OK; KEEL_EIO
+ * Owns     nothing changes hands
+ * Threads  any */
+keel_status keel_history_save(const keel_history *h, const char *path);
+
+/* ---- evaluate, predict ----------------------------------------------------------------------- */
+
+/* Loss and metrics over the data, every row counted once. Uses batch_size, steps_per_epoch (of rows
+ * to look at), threads, callback and the kernels' options; nothing is shuffled. options NULL:
+ * defaults.
+ *
+ * Returns  as keel_fit; *out is written on success only
+ * Owns     names in *out belong to the model
+ * Threads  one at a time on a model and on a strategy
+ * Source   Keras: Model.evaluate */
+keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                          const keel_fit_options *options, keel_logs *out);
+
+/* Outputs for every row, in the order of the rows: exactly n of them. y of the data is not read.
+ *
+ * Shapes   out [n, shape of the model's first output], float32 (float64 for a float64 model)
+ * Returns  as keel_fit; KEEL_EDATA: the data do not say how many rows they have
+ * Owns     the caller frees *out with keel_tensor_free
+ * Threads  one at a time on a model and on a strategy
+ * Source   Keras: Model.predict */
+keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                         const keel_fit_options *options, keel_tensor *out);
+
+/* ---- plan ------------------------------------------------------------------------------------ */
+
+/* How an epoch would be cut, and what memory it would take. Runs nothing. */
+typedef struct keel_plan {
+    int64_t rows, batch_size, steps; /* steps of an epoch */
+    int64_t last_rows;               /* of the short last step; 0: there is none */
+    int64_t unused_rows;             /* left out or carried */
+    int devices, workers;
+    int64_t *full, *last; /* [devices] rows of each device in a full and in the last step */
+    int64_t weight_bytes, moment_bytes, packed_bytes;           /* once a process */
+    int64_t *activation_bytes, *gradient_bytes, *scratch_bytes; /* [workers] */
+    int64_t *worker_of;                                         /* [devices] its (first) worker */
+    int64_t activation_bound; /* the least any plan could take, per worker */
+    int64_t total_bytes;
+} keel_plan;
+
+/* Plan a fit of `rows` rows.
+ *
+ * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP, KEEL_ESHAPE, KEEL_ENOMEM as fit would
+ * Owns     *out is freed with keel_plan_free
+ * Threads  any, one at a time on a model
+ * Cost     compiles the model; allocates weights but no activations */
+keel_status keel_plan_make(keel_plan *out, const keel_model *m, const char *devices, int64_t rows,
+                           int64_t batch_size, keel_end_of_data end);
+
+/* Free what a plan holds; NULL and a zeroed one are fine.
+ *
+ * Returns  nothing
+ * Owns     frees the members
+ * Threads  any */
+void keel_plan_free(keel_plan *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
