@@ -2,6 +2,7 @@
 #include "ops/op.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
+#include "ops/window.h"
 #include "base/memory.h"
 #include <stdlib.h>
 #include <string.h>
@@ -161,4 +162,42 @@ int keel_case_ints(const char *text, const char *key, int64_t *out, int max)
         p = *end == ',' ? end + 1 : NULL;
     }
     return n;
+}
+
+keel_status keel_window_init(keel_window *w, const keel_node *n, const char *kernel,
+                             const int64_t size[2], const int64_t strides[2],
+                             const int64_t dilation[2], const int64_t pad[4])
+{
+    enum { LIMIT = 1 << 24 }; /* of each number, so that no sum or product below can overflow */
+    const char *name = n->op->name;
+    char text[96];
+    KEEL_TRY(keel_infer_image(n));
+    keel_shape_text(text, &n->in[0].shape);
+    *w = (keel_window){ .pad = { pad[0], pad[2] } };
+    for (int d = 0; d < 2; d++) {
+        const int64_t in = n->in[0].shape.dim[d], dil = dilation ? dilation[d] : 1;
+        const int64_t before = pad[2 * d], after = pad[2 * d + 1];
+        if (in > LIMIT || size[d] < 1 || size[d] > LIMIT || strides[d] < 1 || strides[d] > LIMIT ||
+            dil < 1 || dil > LIMIT || before < 0 || before > LIMIT || after < 0 || after > LIMIT)
+            return keel_fail(KEEL_EARG,
+                             "%s: input %s, %s %lldx%lld, strides %lld,%lld and dilation %lld must "
+                             "be from 1 to %d, padding from 0",
+                             name, text, kernel, (long long)size[0], (long long)size[1],
+                             (long long)strides[0], (long long)strides[1], (long long)dil,
+                             (int)LIMIT);
+        const int64_t reach = (size[d] - 1) * dil + 1; /* of the dilated window */
+        const int64_t room = in + before + after - reach;
+        if (room < 0)
+            return keel_fail(KEEL_ESHAPE,
+                             "%s: input is %s and %s %lldx%lld%s with padding %s leaves no output; "
+                             "use padding='same' or a larger input",
+                             name, text, kernel, (long long)size[0], (long long)size[1],
+                             dil > 1 ? " (dilated)" : "", before + after ? "as given" : "valid");
+        w->in[d] = in;
+        w->out[d] = room / strides[d] + 1;
+        w->size[d] = size[d];
+        w->stride[d] = strides[d];
+        w->dilation[d] = dil;
+    }
+    return KEEL_OK;
 }

@@ -187,7 +187,8 @@ struct keel_kernel {
 /* Failing inside a run: kernels have no status; a vendor library that fails calls this, once, and
  * the step fails at its next meeting with the thread's error text. */
 void keel_call_failed(const keel_call *c, keel_status s);
-/* What the calls of this thread reported since the last take: the first failure, or KEEL_OK. */
+/* What this thread's calls reported since it was last asked: the first failure, or KEEL_OK; the
+ * text is keel_error()'s. The engine asks after each segment. */
 keel_status keel_call_status_take(void);
 
 const keel_op *keel_op_find(const char *name);

@@ -1,0 +1,53 @@
+/* y = x scale + offset. Keras: Rescaling. */
+#ifndef REAL
+#include "ops/args.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+
+#define REAL_FILE "ops/rescaling.c"
+#include "ops/real.h"
+
+static void args_for_case(void *args, const char *text)
+{
+    keel_rescaling_args *a = args;
+    a->scale = 1;
+    keel_case_number(text, "scale", &a->scale);
+    keel_case_number(text, "offset", &a->offset);
+}
+
+const keel_op keel_op_rescaling = {
+    .name = "rescaling",
+    .args_size = sizeof(keel_rescaling_args),
+    .infer = keel_infer_like,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .inplace = true,
+    .cases = (const keel_case[]){ { "4,5,3", NULL, "scale 0.00392156862745098 offset -0.5" },
+                                  { "7", NULL, "scale 2" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};
+#else
+static void REAL_(forward)(const keel_call *c)
+{
+    const keel_rescaling_args *a = c->node->args;
+    const REAL scale = (REAL)a->scale, offset = (REAL)a->offset;
+    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const REAL *x = c->in[0];
+    REAL *y = c->out;
+    for (int64_t i = 0; i < count; i++) y[i] = x[i] * scale + offset;
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const REAL scale = (REAL)((const keel_rescaling_args *)c->node->args)->scale;
+    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const REAL *dy = c->out_grad;
+    REAL *dx = c->in_grad[0];
+    if (!dx) return;
+    if (c->in_adds[0])
+        for (int64_t i = 0; i < count; i++) dx[i] += dy[i] * scale;
+    else
+        for (int64_t i = 0; i < count; i++) dx[i] = dy[i] * scale;
+}
+#endif
