@@ -1,0 +1,297 @@
+/* Batch normalisation over the last axis: y = gamma (x - mean) / sqrt(var + epsilon) + beta.
+ *
+ * Statistics are those of the whole global step, however its rows are cut. Each piece of rows gives
+ * a record {rows, mean[C], M2[C]} (M2: the sum of squared deviations), found in two passes; records
+ * are merged by the rule of Chan, Golub, LeVeque (1979), in piece order, all in double. 0 rows is
+ * the identity. The variance is biased (M2 / N), as in Keras 3, also for the moving variance.
+ *
+ * Backward, with N = rows times places, xhat = (x - mean) / sqrt(var + epsilon):
+ *
+ *     record {rows, sum dy [C], sum dy xhat [C]}; dbeta and dgamma are its merged sums
+ *     dx = gamma / sqrt(var + epsilon) (dy - (sum dy) / N - xhat (sum dy xhat) / N)
+ *
+ * Outside training, or frozen, the moving statistics take the place of the batch's: no record, no
+ * meeting, and dx = gamma / sqrt(var + epsilon) dy. */
+#ifndef REAL
+#include "ops/args.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+#include <math.h>
+
+/* Where the weights are: Keras's order, what is absent is left out. */
+typedef struct places {
+    int gamma, beta, mean, variance; /* gamma, beta: -1 where there is none */
+} places;
+
+static places places_of(const keel_batch_norm_args *a)
+{
+    const int n = a->scale + a->center;
+    return (places){ a->scale ? 0 : -1, a->center ? a->scale : -1, n, n + 1 };
+}
+
+static int64_t channels_of(const keel_node *n)
+{
+    return n->in[0].shape.dim[n->in[0].shape.rank - 1];
+}
+
+static keel_status infer(keel_node *n)
+{
+    static const char *const names[] = { "gamma", "beta", "moving_mean", "moving_variance" };
+    const keel_batch_norm_args *a = n->args;
+    const places at = places_of(a);
+    KEEL_TRY(keel_infer_check(n, 1, at.variance + 1, at.variance + 1));
+    if (n->in[0].shape.rank < 1)
+        return keel_fail(KEEL_ESHAPE, "batch_norm: a row of the input needs an axis");
+    if (!(a->epsilon >= 0) || !isfinite(a->momentum))
+        return keel_fail(KEEL_EARG,
+                         "batch_norm: epsilon %g must not be negative, momentum %g finite",
+                         a->epsilon, a->momentum);
+    const keel_shape c = KEEL_SHAPE(channels_of(n));
+    for (int i = 0; i <= at.variance; i++) {
+        const int name = i == at.gamma ? 0 : i == at.beta ? 1 : i == at.mean ? 2 : 3;
+        KEEL_TRY(keel_infer_weight(n, i, names[name], &c));
+    }
+    if (n->training && !a->frozen)
+        n->partial = n->merged = n->partial_backward = n->merged_backward = 1 + 2 * c.dim[0];
+    n->scratch = 4 * c.dim[0] * (int64_t)sizeof(double);
+    return keel_infer_out(n, &n->in[0].shape);
+}
+
+/* Chan's rule, piece after piece: with d = mean_b - mean_a and n = n_a + n_b,
+ * mean = mean_a + d n_b / n and M2 = M2_a + M2_b + d^2 n_a n_b / n. */
+static void merge(const keel_node *n, const double *const *records, int count, double *merged)
+{
+    const int64_t c = channels_of(n);
+    const double per_row = (double)(keel_row_count(&n->in[0]) / c);
+    double *mean = merged + 1, *m2 = merged + 1 + c;
+    for (int64_t k = 0; k < 1 + 2 * c; k++) merged[k] = 0;
+    for (int i = 0; i < count; i++) {
+        if (records[i][0] == 0) continue;
+        const double rows = merged[0] + records[i][0], share = records[i][0] / rows;
+        const double weight = merged[0] * per_row * share;
+        const double *mean_b = records[i] + 1, *m2_b = records[i] + 1 + c;
+        for (int64_t k = 0; k < c; k++) {
+            const double d = mean_b[k] - mean[k];
+            mean[k] += d * share;
+            m2[k] += m2_b[k] + d * d * weight;
+        }
+        merged[0] = rows;
+    }
+}
+
+static void merge_backward(const keel_node *n, const double *const *records, int count,
+                           double *merged)
+{
+    const int64_t length = 1 + 2 * channels_of(n);
+    for (int64_t k = 0; k < length; k++) merged[k] = 0;
+    for (int i = 0; i < count; i++)
+        for (int64_t k = 0; records[i][0] > 0 && k < length; k++) merged[k] += records[i][k];
+}
+
+/* Is this node one whose rows meet? */
+static bool meets(const keel_node *n)
+{
+    return n->partial > 0;
+}
+
+#define REAL_FILE "ops/batch_norm.c"
+#include "ops/real.h"
+
+/* moving = moving momentum + batch (1 - momentum); a step without rows moves nothing. */
+static void commit(const keel_node *n, const double *merged, void *const *weight)
+{
+    if (!meets(n) || merged[0] == 0) return;
+    if (n->real == KEEL_FLOAT32)
+        move_f32(n, merged, weight);
+    else
+        move_f64(n, merged, weight);
+}
+
+static void args_for_case(void *args, const char *text)
+{
+    keel_batch_norm_args *a = args;
+    *a = (keel_batch_norm_args){ .epsilon = 1e-3, .momentum = 0.99 };
+    a->center = !keel_case_has(text, "no_center");
+    a->scale = !keel_case_has(text, "no_scale");
+    a->frozen = keel_case_has(text, "frozen");
+    keel_case_number(text, "epsilon", &a->epsilon);
+    keel_case_number(text, "momentum", &a->momentum);
+}
+
+const keel_op keel_op_batch_norm = {
+    .name = "batch_norm",
+    .args_size = sizeof(keel_batch_norm_args),
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_IN,
+    .weights = REALS(weights),
+    .weights_reads = KEEL_READS_IN,
+    .partial = REALS(partial),
+    .merge = merge,
+    .partial_backward = REALS(partial_backward),
+    .merge_backward = merge_backward,
+    .weights_from_merged = true,
+    .commit = commit,
+    .cases = (const keel_case[]){ { "5", "5|5|5|5", NULL },
+                                  { "3,4,6", "6|6|6|6", "epsilon 0.01 momentum 0.9" },
+                                  { "2,2,3", "3|3|3", "no_scale" },
+                                  { "4,3", "3|3|3", "no_center" },
+                                  { "3", "3|3", "no_center no_scale" },
+                                  { "2,3,4", "4|4|4|4", "frozen" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};
+#else
+/* What forward and backward need of each channel, in c->scratch. */
+static void REAL_(channel_facts)(const keel_call *c, double **mean, double **invstd)
+{
+    const keel_batch_norm_args *a = c->node->args;
+    const places at = places_of(a);
+    const int64_t n = channels_of(c->node);
+    const double *merged = c->merged_forward ? c->merged_forward : c->merged;
+    double *m = c->scratch, *s = m + n;
+    for (int64_t k = 0; k < n; k++) {
+        double variance;
+        if (meets(c->node)) {
+            const double count = merged[0] * (double)(keel_row_count(&c->node->in[0]) / n);
+            m[k] = merged[1 + k];
+            variance = merged[1 + n + k] / count;
+        } else {
+            m[k] = ((const REAL *)c->weight[at.mean])[k];
+            variance = ((const REAL *)c->weight[at.variance])[k];
+        }
+        s[k] = 1 / sqrt(variance + a->epsilon);
+    }
+    *mean = m;
+    *invstd = s;
+}
+
+static double REAL_(gamma_of)(const keel_call *c, int64_t k)
+{
+    const int at = places_of(c->node->args).gamma;
+    return at < 0 ? 1 : ((const REAL *)c->weight[at])[k];
+}
+
+static void REAL_(partial)(const keel_call *c)
+{
+    const int64_t n = channels_of(c->node);
+    const int64_t count = c->rows * (keel_row_count(&c->node->in[0]) / n);
+    const REAL *x = c->in[0];
+    double *mean = c->partial + 1, *m2 = c->partial + 1 + n;
+    c->partial[0] = (double)c->rows;
+    for (int64_t k = 0; k < 2 * n; k++) mean[k] = 0;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < n; k++) mean[k] += x[i * n + k];
+    for (int64_t k = 0; count && k < n; k++) mean[k] /= (double)count;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < n; k++) {
+            const double d = x[i * n + k] - mean[k];
+            m2[k] += d * d;
+        }
+}
+
+static void REAL_(forward)(const keel_call *c)
+{
+    const int64_t n = channels_of(c->node);
+    const int64_t count = c->rows * (keel_row_count(&c->node->in[0]) / n);
+    const int beta = places_of(c->node->args).beta;
+    const REAL *x = c->in[0];
+    REAL *y = c->out;
+    double *mean, *scale;
+    if (count == 0) return;
+    REAL_(channel_facts)(c, &mean, &scale);
+    double *offset = scale + n;
+    for (int64_t k = 0; k < n; k++) {
+        scale[k] *= REAL_(gamma_of)(c, k);
+        offset[k] = beta < 0 ? 0 : ((const REAL *)c->weight[beta])[k];
+    }
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < n; k++)
+            y[i * n + k] = (REAL)((x[i * n + k] - mean[k]) * scale[k] + offset[k]);
+}
+
+/* sums of dy and of dy xhat over this call's rows */
+static void REAL_(sums)(const keel_call *c, double *sum, double *sum_xhat)
+{
+    const int64_t n = channels_of(c->node);
+    const int64_t count = c->rows * (keel_row_count(&c->node->in[0]) / n);
+    const REAL *x = c->in[0], *dy = c->out_grad;
+    double *mean, *invstd;
+    for (int64_t k = 0; k < n; k++) sum[k] = sum_xhat[k] = 0;
+    if (count == 0) return;
+    REAL_(channel_facts)(c, &mean, &invstd);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < n; k++) {
+            sum[k] += dy[i * n + k];
+            sum_xhat[k] += dy[i * n + k] * (x[i * n + k] - mean[k]);
+        }
+    for (int64_t k = 0; k < n; k++) sum_xhat[k] *= invstd[k];
+}
+
+static void REAL_(partial_backward)(const keel_call *c)
+{
+    const int64_t n = channels_of(c->node);
+    c->partial[0] = (double)c->rows;
+    REAL_(sums)(c, c->partial + 1, c->partial + 1 + n);
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]) / n;
+    const int64_t count = c->rows * per_row;
+    const REAL *x = c->in[0], *dy = c->out_grad;
+    REAL *dx = c->in_grad[0];
+    double *mean, *invstd;
+    if (!dx || count == 0) return;
+    REAL_(channel_facts)(c, &mean, &invstd);
+    /* dx = scale (dy - a - (x - mean) b) with per-channel scale, a and b; a and b are 0 where the
+     * statistics are not the batch's */
+    double *a = invstd + n, *b = a + n, *scale = invstd;
+    for (int64_t k = 0; k < n; k++) {
+        const double total = meets(c->node) ? c->merged[0] * (double)per_row : 1;
+        a[k] = meets(c->node) ? c->merged[1 + k] / total : 0;
+        b[k] = meets(c->node) ? c->merged[1 + n + k] / total * invstd[k] : 0;
+        scale[k] = invstd[k] * REAL_(gamma_of)(c, k);
+    }
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t e = i * n + k;
+            const double g = scale[k] * (dy[e] - a[k] - (x[e] - mean[k]) * b[k]);
+            dx[e] = (REAL)(c->in_adds[0] ? dx[e] + g : g);
+        }
+}
+
+static void REAL_(weights)(const keel_call *c)
+{
+    const places at = places_of(c->node->args);
+    const int64_t n = channels_of(c->node);
+    REAL *dgamma = at.gamma < 0 ? NULL : c->weight_grad[at.gamma];
+    REAL *dbeta = at.beta < 0 ? NULL : c->weight_grad[at.beta];
+    const double *sum = c->merged + 1, *sum_xhat = c->merged + 1 + n;
+    if (!meets(c->node)) {
+        double *own = (double *)c->scratch + 2 * n;
+        REAL_(sums)(c, own, own + n);
+        sum = own;
+        sum_xhat = own + n;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        if (dbeta) dbeta[k] = (REAL)(c->weight_adds ? dbeta[k] + sum[k] : sum[k]);
+        if (dgamma) dgamma[k] = (REAL)(c->weight_adds ? dgamma[k] + sum_xhat[k] : sum_xhat[k]);
+    }
+}
+
+static void REAL_(move)(const keel_node *n, const double *merged, void *const *weight)
+{
+    const keel_batch_norm_args *a = n->args;
+    const places at = places_of(a);
+    const int64_t c = channels_of(n);
+    const double count = merged[0] * (double)(keel_row_count(&n->in[0]) / c);
+    REAL *mean = weight[at.mean], *variance = weight[at.variance];
+    for (int64_t k = 0; k < c; k++) {
+        mean[k] = (REAL)(mean[k] * a->momentum + merged[1 + k] * (1 - a->momentum));
+        variance[k] =
+            (REAL)(variance[k] * a->momentum + merged[1 + c + k] / count * (1 - a->momentum));
+    }
+}
+#endif
