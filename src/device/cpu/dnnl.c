@@ -117,15 +117,60 @@ size_t keel_dnnl_md_bytes(const keel_dnnl_md *m)
     return dnnl_memory_desc_get_size(m->md);
 }
 
+static void mix(uint64_t *h, const void *data, size_t bytes) /* FNV-1a */
+{
+    const unsigned char *b = data;
+    for (size_t i = 0; i < bytes; i++) *h = (*h ^ b[i]) * 1099511628211u;
+}
+
+uint64_t keel_dnnl_md_key(const keel_dnnl_md *m)
+{
+    uint64_t h = 14695981039346656037u;
+#if V3
+    int n = 0, n_inner = 0;
+    dnnl_format_kind_t kind;
+    const dnnl_query_t what[] = { dnnl_query_dims, dnnl_query_padded_dims, dnnl_query_strides };
+    const dnnl_query_t inner[] = { dnnl_query_inner_blks, dnnl_query_inner_idxs };
+    if (dnnl_memory_desc_query(m->md, dnnl_query_format_kind, &kind) != dnnl_success ||
+        kind != dnnl_blocked ||
+        dnnl_memory_desc_query(m->md, dnnl_query_ndims_s32, &n) != dnnl_success ||
+        dnnl_memory_desc_query(m->md, dnnl_query_inner_nblks_s32, &n_inner) != dnnl_success)
+        return 0;
+    mix(&h, &n, sizeof n);
+    for (int i = 0; i < 3; i++) {
+        const dnnl_dims_t *d;
+        if (dnnl_memory_desc_query(m->md, what[i], &d) != dnnl_success) return 0;
+        mix(&h, *d, sizeof(*d)[0] * (size_t)n);
+    }
+    for (int i = 0; i < 2; i++) {
+        const dnnl_dims_t *d;
+        if (dnnl_memory_desc_query(m->md, inner[i], &d) != dnnl_success) return 0;
+        mix(&h, *d, sizeof(*d)[0] * (size_t)n_inner);
+    }
+#else
+    const dnnl_memory_desc_t *md = m->md;
+    const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
+    if (md->format_kind != dnnl_blocked || md->extra.flags) return 0;
+    const size_t n = sizeof(dnnl_dim_t) * (size_t)md->ndims;
+    const size_t n_inner = sizeof(dnnl_dim_t) * (size_t)b->inner_nblks;
+    mix(&h, &md->ndims, sizeof md->ndims);
+    mix(&h, md->dims, n);
+    mix(&h, md->padded_dims, n);
+    mix(&h, b->strides, n);
+    mix(&h, b->inner_blks, n_inner);
+    mix(&h, b->inner_idxs, n_inner);
+#endif
+    return h ? h : 1;
+}
+
 keel_status keel_dnnl_md_wanted(keel_dnnl_md *m, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
-    const int index = what == dnnl_query_exec_arg_md ? DNNL_ARG_SRC : 0;
 #if V3
-    const_dnnl_memory_desc_t have = dnnl_primitive_desc_query_md(pd, what, index);
+    const_dnnl_memory_desc_t have = dnnl_primitive_desc_query_md(pd, what, 0);
     if (!have) return status_of(dnnl_invalid_arguments, "wanted layout");
     return status_of(dnnl_memory_desc_clone(&m->md, have), "wanted layout");
 #else
-    const dnnl_memory_desc_t *have = dnnl_primitive_desc_query_md(pd, what, index);
+    const dnnl_memory_desc_t *have = dnnl_primitive_desc_query_md(pd, what, 0);
     if (!have) return status_of(dnnl_invalid_arguments, "wanted layout");
     m->md[0] = *have;
     return KEEL_OK;
@@ -299,6 +344,13 @@ keel_status keel_dnnl_reorder(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src
     if (sum) dnnl_post_ops_destroy(sum);
     if (attr) dnnl_primitive_attr_destroy(attr);
     return s;
+}
+
+bool keel_dnnl_is_reference(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return strncmp(name, "ref", 3) == 0;
 }
 
 /* Primitives --------------------------------------------------------------------------------- */

@@ -30,6 +30,9 @@ keel_status keel_dnnl_md_strides(keel_dnnl_md *m, int n, const int64_t *dims,
 void keel_dnnl_md_free(keel_dnnl_md *m); /* and zero it */
 bool keel_dnnl_md_equal(const keel_dnnl_md *a, const keel_dnnl_md *b);
 size_t keel_dnnl_md_bytes(const keel_dnnl_md *m);
+/* A number equal for equal layouts of equal dims; 0: a layout that is more than blocks and strides.
+ */
+uint64_t keel_dnnl_md_key(const keel_dnnl_md *m);
 /* The layout that a primitive wants for what = dnnl_query_src_md, dnnl_query_weights_md, ... */
 keel_status keel_dnnl_md_wanted(keel_dnnl_md *m, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
 
@@ -49,6 +52,8 @@ keel_status keel_dnnl_conv_backward(dnnl_primitive_desc_t *pd, const keel_dnnl_m
 keel_status keel_dnnl_conv_weights(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
                                    const keel_dnnl_md *weights, const keel_dnnl_md *bias,
                                    const keel_dnnl_md *dst, const keel_dnnl_window *w);
+/* Is the implementation chosen oneDNN's own plain reference? Ours is no slower. */
+bool keel_dnnl_is_reference(const_dnnl_primitive_desc_t pd);
 /* dst = src, or dst += src when `adds`, between two layouts of the same dims. */
 keel_status keel_dnnl_reorder(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
                               const keel_dnnl_md *dst, bool adds);
