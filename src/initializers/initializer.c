@@ -26,7 +26,7 @@ void keel_compute_fans(const keel_shape *s, double *fan_in, double *fan_out)
 keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c)
 {
     keel_chance mine = *c;
-    if (!isnan(s->seed)) mine.seed = (uint64_t)(int64_t)s->seed;
+    if (s->seed != KEEL_INT_NULL) mine.seed = (uint64_t)s->seed;
     return mine;
 }
 

@@ -34,13 +34,13 @@ typedef enum keel_distribution {
     KEEL_UNIFORM,
 } keel_distribution;
 
-/* Random initializers begin their args with a seed; NAN: that of the model. */
+/* Random initializers begin their args with a seed; KEEL_INT_NULL: that of the model. */
 typedef struct keel_seeded {
-    double seed;
+    int64_t seed;
 } keel_seeded;
 #define KEEL_SEED_FIELD(args)                                                                      \
     {                                                                                              \
-        .key = "seed", .kind = KEEL_FIELD_FLOAT, .offset = offsetof(args, seeded.seed),            \
+        .key = "seed", .kind = KEEL_FIELD_INT, .offset = offsetof(args, seeded.seed),              \
         .dflt = "null", .help = "replaces the seed of the model"                                   \
     }
 /* `c` with the seed of `s` where it has one. */

@@ -14,7 +14,7 @@ typedef struct keel_crossentropy { /* binary and categorical */
 typedef struct keel_sparse_crossentropy {
     int reduction;
     bool from_logits;
-    double ignore_class; /* NAN: none */
+    int64_t ignore_class; /* KEEL_INT_NULL: none */
 } keel_sparse_crossentropy;
 
 extern const keel_loss keel_loss_binary_crossentropy;

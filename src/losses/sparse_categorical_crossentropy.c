@@ -14,7 +14,7 @@ typedef keel_sparse_crossentropy args_t;
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
-    KEEL_FLOAT(args_t, ignore_class, "null", 0, 0, "leave out elements with this label"),
+    KEEL_INT(args_t, ignore_class, "null", 0, 0, "leave out elements with this label"),
     KEEL_REFUSE("axis", "-1", "classes are the last axis"),
     { 0 },
 };
@@ -114,7 +114,7 @@ static void REAL_(run)(const keel_loss_call *c)
         const double w = weight ? (double)weight[i] : 1;
         for (int64_t k = 0; k < d.elements; k++, p += d.last) {
             const double label = keel_label_at(c->y_true, c->target->dtype, i * d.elements + k);
-            const bool ignored = label == a->ignore_class; /* never, where that is NAN */
+            const bool ignored = label == (double)a->ignore_class; /* null: no label */
             const bool inside = label > -1 && label < (double)d.last;
             if (!ignored && w != 0 && !inside && !failed) {
                 refuse_label(label, c->row + i, d.last);

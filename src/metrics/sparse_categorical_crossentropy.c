@@ -7,7 +7,7 @@ typedef keel_sparse_crossentropy
 
 static const keel_field fields[] = {
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
-    KEEL_FLOAT(args_t, ignore_class, "null", 0, 0, "leave out elements with this label"),
+    KEEL_INT(args_t, ignore_class, "null", 0, 0, "leave out elements with this label"),
     KEEL_REFUSE("axis", "-1", "only the last axis"),
     KEEL_METRIC_FIELDS,
     { 0 },

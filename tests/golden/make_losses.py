@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Make losses.json and metrics.json: values and gradients of Keras's losses, results of its metrics.
+
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+
+losses.json: a list of {loss, config, real, prediction, target (shapes of a row), rows, y_pred, y_true,
+  weight (or null), value, grad}; value is the reduced loss, grad its gradient by y_pred.
+metrics.json: a list of {metric, config, prediction, target, rows, y_pred, y_true, weight, result}.
+"""
+import json
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+import tensorflow as tf
+
+rng = np.random.default_rng(3)
+ROWS = 5
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def rounded(x):
+    return np.round(x, 4)
+
+
+def predictions(kind, shape):
+    z = rounded(rng.normal(size=(ROWS, *shape)) * 2)
+    if kind == "logits":
+        return z
+    if kind == "huge":
+        return z * 1e4
+    if kind == "probabilities":
+        return rounded(softmax(z) if shape[-1] > 1 else 1 / (1 + np.exp(-z)))
+    if kind == "rough":  # do not sum to one, and touch 0 and 1
+        p = rounded(rng.uniform(size=z.shape))
+        p.flat[0], p.flat[3], p.flat[-1] = 0.0, 1.0, 1e-8
+        return p
+    raise ValueError(kind)
+
+
+def onehot(shape):
+    return np.eye(shape[-1])[rng.integers(0, shape[-1], size=(ROWS, *shape[:-1]))]
+
+
+def labels(shape):
+    return rng.integers(0, shape[-1], size=(ROWS, *shape[:-1])).astype(float)
+
+
+def soft(shape):
+    return rounded(rng.uniform(size=(ROWS, *shape)))
+
+
+WEIGHT = np.array([1.0, 0.5, 0.0, 2.0, 0.25])
+cases = []
+
+
+def loss_case(name, config, real, p, t, weight):
+    loss = getattr(keras.losses, name)(dtype=real, **config)
+    x = tf.constant(p, real)
+    # weights of rows: Keras multiplies element by element, so spread them over the loss's shape
+    w = None
+    if weight is not None:
+        inner = np.ones(p.shape[1:-1])
+        w = (weight.reshape((-1,) + (1,) * inner.ndim) * inner).astype(real)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = loss(tf.constant(t, real), x, sample_weight=w)
+    grad = tape.gradient(value, x)
+    cases.append(
+        dict(
+            loss=name, config=config, real=real, prediction=p.shape[1:], target=t.shape[1:], rows=ROWS,
+            y_pred=p.ravel().tolist(), y_true=t.ravel().tolist(),
+            weight=None if weight is None else weight.tolist(),
+            value=float(value), grad=[float(f"{g:.9g}" if real == "float32" else g) for g in grad.numpy().ravel()],
+        )
+    )
+
+
+def both(name, config, p, t, weight):
+    for real in ("float32", "float64"):
+        loss_case(name, config, real, p, t, weight)
+
+
+reductions = [dict(), dict(reduction="sum"), dict(reduction="mean_with_sample_weight")]
+for r in reductions:
+    for weight in (None, WEIGHT):
+        both("MeanSquaredError", r, predictions("logits", (3,)), soft((3,)), weight)
+        both("SparseCategoricalCrossentropy", r, predictions("probabilities", (4,)), labels((4,)), weight)
+        both("CategoricalCrossentropy", r, predictions("probabilities", (4,)), onehot((4,)), weight)
+        both("BinaryCrossentropy", r, predictions("probabilities", (1,)), labels((2,))[:, None], weight)
+for kind in ("logits", "huge", "probabilities", "rough"):
+    logits = dict(from_logits=kind in ("logits", "huge"))
+    for shape in ((4,), (2, 3)):
+        p = predictions(kind, shape)
+        both("SparseCategoricalCrossentropy", logits, p, labels(shape), WEIGHT)
+        for smoothing in (0.0, 0.2):
+            more = dict(logits, label_smoothing=smoothing)
+            both("CategoricalCrossentropy", more, p, onehot(shape), WEIGHT)
+            both("BinaryCrossentropy", more, p, np.round(soft(shape)), WEIGHT)
+p = predictions("logits", (4,))
+both("CategoricalCrossentropy", dict(from_logits=True), p, soft((4,)), None)  # not of sum one
+both("CategoricalCrossentropy", dict(), softmax(p), soft((4,)), None)
+both("SparseCategoricalCrossentropy", dict(from_logits=True), p, labels((4,))[:, None], WEIGHT)
+both("MeanSquaredError", dict(), predictions("logits", (2, 3)), soft((2, 3)), WEIGHT)
+both("MeanSquaredError", dict(), predictions("logits", (1,)), soft((1,))[:, 0], WEIGHT)
+both("BinaryCrossentropy", dict(), predictions("probabilities", (1,)), labels((2,)), WEIGHT)
+with_ignored = labels((2, 3))
+with_ignored[0, 0] = with_ignored[3, 1] = -1
+for r in reductions[:2]:
+    c = dict(r, from_logits=True, ignore_class=-1)
+    both("SparseCategoricalCrossentropy", c, predictions("logits", (2, 3)), with_ignored, None)
+with open("losses.json", "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
+
+metrics = []
+
+
+def metric_case(name, config, p, t, weight):
+    m = getattr(keras.metrics, name)(**config)
+    m.update_state(t.astype("float32"), p.astype("float32"), sample_weight=weight)
+    m.update_state(t[:2].astype("float32"), p[:2].astype("float32"),
+                   sample_weight=None if weight is None else weight[:2])
+    metrics.append(
+        dict(
+            metric=name, config=config, prediction=p.shape[1:], target=t.shape[1:], rows=ROWS,
+            y_pred=p.ravel().tolist(), y_true=t.ravel().tolist(),
+            weight=None if weight is None else weight.tolist(), result=float(m.result()),
+        )
+    )
+
+
+for weight in (None, WEIGHT):
+    for shape in ((4,), (2, 6)):
+        p, z = predictions("probabilities", shape), predictions("logits", shape)
+        n = shape[-1]
+        for name in ("MeanSquaredError", "MeanAbsoluteError", "RootMeanSquaredError"):
+            metric_case(name, {}, z, soft(shape), weight)
+        metric_case("Accuracy", {}, np.round(p), np.round(soft(shape)), weight)
+        metric_case("BinaryAccuracy", {}, p, np.round(soft(shape)), weight)
+        metric_case("BinaryAccuracy", dict(threshold=0.2), p, np.round(soft(shape)), weight)
+        metric_case("CategoricalAccuracy", {}, p, onehot(shape), weight)
+        metric_case("SparseCategoricalAccuracy", {}, p, labels(shape), weight)
+        for k in (1, 2, 3, 9):
+            metric_case("TopKCategoricalAccuracy", dict(k=k), p, onehot(shape), weight)
+            metric_case("SparseTopKCategoricalAccuracy", dict(k=k), p, labels(shape), weight)
+            tied = np.round(p, 1)
+            metric_case("SparseTopKCategoricalAccuracy", dict(k=k), tied, labels(shape), weight)
+        if len(shape) == 1:
+            smooth = dict(label_smoothing=0.1)
+            metric_case("BinaryCrossentropy", smooth, p, np.round(soft(shape)), weight)
+            metric_case("CategoricalCrossentropy", smooth, p, onehot(shape), weight)
+            metric_case("SparseCategoricalCrossentropy", {}, p, labels(shape), weight)
+            metric_case("SparseCategoricalCrossentropy", dict(from_logits=True), z, labels(shape), weight)
+    p = predictions("probabilities", (4,))
+    metric_case("SparseCategoricalAccuracy", {}, p, labels((4,))[:, None], weight)
+    p = predictions("probabilities", (1,))
+    metric_case("BinaryAccuracy", {}, p, labels((2,))[:, None], weight)
+    metric_case("BinaryAccuracy", {}, p, labels((2,)), weight)
+with open("metrics.json", "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c) for c in metrics) + "\n]\n")
