@@ -38,7 +38,8 @@ compile() # NAME DIR TARGETS CMAKE-ARGUMENT...: configure and build
         cmake --build "$dir" -j "$JOBS" --target $targets -- -k 0 >>"$logs/build-$name.log" 2>&1; then
         report "build $name" $begin 1 0
     else
-        grep -aE -A 3 'error|undefined reference|FAILED|CMake Error' "$logs/build-$name.log" | head -n 60
+        grep -aE -A 3 'error:|undefined reference|FAILED:|CMake Error' "$logs/build-$name.log" |
+            grep -avE '^(\[|--$|/usr/bin/(cc|clang))' | head -n 60
         report "build $name" $begin 0 1 "$logs/build-$name.log"
     fi
 }

@@ -17,7 +17,8 @@ BEGIN {
     named = low " ops graph"
     sees["activations"] = sees["initializers"] = sees["regularizers"] = named
     sees["constraints"] = sees["schedules"] = named
-    sees["losses"] = sees["metrics"] = named
+    sees["losses"] = named
+    sees["metrics"] = named " losses"
     sees["optimizers"] = named " schedules"
     sees["layers"] = named " activations initializers regularizers constraints"
     sees["io"] = sees["data"] = low

@@ -144,9 +144,9 @@ typedef struct keel_generator {
 /* A dataset over a generator. Without `reset` it serves one pass: an epoch it cannot serve is
  * refused before it begins.
  *
- * Returns  KEEL_OK; KEEL_EARG: no next, max_rows < 1; KEEL_ESHAPE: a row shape is wrong;
- * KEEL_ENOMEM Owns     *g is copied; the context is borrowed until `release`; the caller destroys
- * *out Threads  any; one feed (fit, evaluate, predict) at a time may use the dataset */
+ * Returns  KEEL_OK; KEEL_EARG: no next, max_rows < 1; KEEL_ESHAPE: a wrong row shape; KEEL_ENOMEM
+ * Owns     *g is copied; its context is borrowed until `release`; the caller destroys *out
+ * Threads  any; one feed (fit, evaluate, predict) at a time may use the dataset */
 keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator *g);
 
 /* Batches that can be asked for by number, as keras.utils.Sequence (PyDataset). Each batch is a

@@ -183,7 +183,7 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
     const keel_graph_node *n = &p->graph->node[in->node];
     const keel_pass pass = pass_of[in->kind];
     const bool backward = pass != KEEL_FORWARD && pass != KEEL_PARTIAL;
-    const keel_prepared *e;
+    const keel_prepared *e = NULL;
     const bool *adds = p->schedule.in_adds[in->node];
     if (in->kind == KEEL_RUN_FORWARD && p->skip_forward[in->node]) return KEEL_OK;
     if (in->kind == KEEL_RUN_BACKWARD && p->skip_backward[in->node]) return KEEL_OK;
