@@ -1,8 +1,6 @@
 /* Inputs joined along one axis; the other dims are equal. */
 #ifndef REAL
-#include "ops/args.h"
-#include "ops/cases.h"
-#include "ops/infer.h"
+#include "ops/axis.h"
 #include <string.h>
 
 static keel_status infer(keel_node *n)
@@ -29,21 +27,8 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
-static keel_axis_split split(const keel_call *c, const keel_spec *s)
-{
-    const int64_t axis = ((const keel_axis_args *)c->node->args)->axis;
-    return keel_split_at(&s->shape, (int)(axis < 0 ? axis + s->shape.rank : axis));
-}
-
 #define REAL_FILE "ops/concatenate.c"
 #include "ops/real.h"
-
-static void args_for_case(void *args, const char *text)
-{
-    keel_axis_args *a = args;
-    a->axis = -1;
-    keel_case_ints(text, "axis", &a->axis, 1);
-}
 
 const keel_op keel_op_concatenate = {
     .name = "concatenate",
@@ -56,16 +41,16 @@ const keel_op keel_op_concatenate = {
                                   { "2,1,2|2,3,2", NULL, "axis -2" },
                                   { "5", NULL, NULL },
                                   { NULL, NULL, NULL } },
-    .args_for_case = args_for_case,
+    .args_for_case = keel_axis_for_case,
 };
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    const keel_axis_split whole = split(c, &c->node->out);
+    const keel_axis_split whole = keel_axis_of(c, &c->node->out);
     const int64_t stride = whole.n * whole.inner;
     REAL *y = c->out;
     for (int k = 0; k < c->node->n_in; k++) {
-        const keel_axis_split part = split(c, &c->node->in[k]);
+        const keel_axis_split part = keel_axis_of(c, &c->node->in[k]);
         const int64_t piece = part.n * part.inner;
         const REAL *x = c->in[k];
         for (int64_t o = 0; o < c->rows * whole.outer; o++)
@@ -76,11 +61,11 @@ static void REAL_(forward)(const keel_call *c)
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const keel_axis_split whole = split(c, &c->node->out);
+    const keel_axis_split whole = keel_axis_of(c, &c->node->out);
     const int64_t stride = whole.n * whole.inner;
     const REAL *dy = c->out_grad;
     for (int k = 0; k < c->node->n_in; k++) {
-        const keel_axis_split part = split(c, &c->node->in[k]);
+        const keel_axis_split part = keel_axis_of(c, &c->node->in[k]);
         const int64_t piece = part.n * part.inner;
         REAL *dx = c->in_grad[k];
         for (int64_t o = 0; dx && o < c->rows * whole.outer; o++)

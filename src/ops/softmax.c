@@ -1,41 +1,16 @@
 /* Softmax along one axis: y = exp(x - max) / sum exp(x - max). dx = y (dy - sum(y dy)). */
 #ifndef REAL
-#include "ops/args.h"
-#include "ops/cases.h"
-#include "ops/infer.h"
+#include "ops/axis.h"
 #include <math.h>
 #include <tgmath.h>
-
-static keel_status infer(keel_node *n)
-{
-    int index;
-    KEEL_TRY(keel_infer_like(n));
-    return keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &index);
-}
-
-static keel_axis_split split(const keel_call *c)
-{
-    const keel_shape *s = &c->node->out.shape;
-    const int64_t axis = ((const keel_axis_args *)c->node->args)->axis;
-    keel_axis_split a = keel_split_at(s, (int)(axis < 0 ? axis + s->rank : axis));
-    a.outer *= c->rows;
-    return a;
-}
 
 #define REAL_FILE "ops/softmax.c"
 #include "ops/real.h"
 
-static void args_for_case(void *args, const char *text)
-{
-    keel_axis_args *a = args;
-    a->axis = -1;
-    keel_case_ints(text, "axis", &a->axis, 1);
-}
-
 const keel_op keel_op_softmax = {
     .name = "softmax",
     .args_size = sizeof(keel_axis_args),
-    .infer = infer,
+    .infer = keel_axis_infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_OUT,
@@ -44,13 +19,13 @@ const keel_op keel_op_softmax = {
                                   { "4,3,5", NULL, "axis 1" },
                                   { "3,2", NULL, "axis 0" },
                                   { NULL, NULL, NULL } },
-    .args_for_case = args_for_case,
+    .args_for_case = keel_axis_for_case,
 };
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    const keel_axis_split a = split(c);
-    for (int64_t o = 0; o < a.outer; o++)
+    const keel_axis_split a = keel_axis_of(c, &c->node->out);
+    for (int64_t o = 0; o < c->rows * a.outer; o++)
         for (int64_t i = 0; i < a.inner; i++) {
             const REAL *x = (const REAL *)c->in[0] + o * a.n * a.inner + i;
             REAL *y = (REAL *)c->out + o * a.n * a.inner + i;
@@ -65,9 +40,9 @@ static void REAL_(forward)(const keel_call *c)
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const keel_axis_split a = split(c);
+    const keel_axis_split a = keel_axis_of(c, &c->node->out);
     if (!c->in_grad[0]) return;
-    for (int64_t o = 0; o < a.outer; o++)
+    for (int64_t o = 0; o < c->rows * a.outer; o++)
         for (int64_t i = 0; i < a.inner; i++) {
             const int64_t at = o * a.n * a.inner + i;
             const REAL *y = (const REAL *)c->out + at, *dy = (const REAL *)c->out_grad + at;

@@ -1,0 +1,25 @@
+/* y = exp(x) = dy/dx. Keras: exponential. */
+#include "ops/pointwise.h"
+
+static double value(NO_ARGS, double x)
+{
+    return exp(x);
+}
+
+static double slope(NO_ARGS, double y)
+{
+    return y;
+}
+
+POINTWISE_FROM_OUT(value, slope)
+
+const keel_op keel_op_exponential = {
+    .name = "exponential",
+    .infer = keel_infer_like,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_OUT,
+    .inplace = true,
+    .cases =
+        (const keel_case[]){ { "2,3", NULL, NULL }, { "1000", NULL, NULL }, { NULL, NULL, NULL } },
+};

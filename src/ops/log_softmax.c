@@ -1,0 +1,58 @@
+/* Logarithm of softmax along one axis: y = x - max - log(sum exp(x - max)).
+ * dx = dy - exp(y) sum(dy). */
+#ifndef REAL
+#include "ops/axis.h"
+#include <math.h>
+
+#define REAL_FILE "ops/log_softmax.c"
+#include "ops/real.h"
+
+const keel_op keel_op_log_softmax = {
+    .name = "log_softmax",
+    .args_size = sizeof(keel_axis_args),
+    .infer = keel_axis_infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_OUT,
+    .inplace = true,
+    .cases = (const keel_case[]){ { "10", NULL, NULL },
+                                  { "4,3,5", NULL, "axis 1" },
+                                  { "3,2", NULL, "axis 0" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = keel_axis_for_case,
+};
+#else
+static void REAL_(forward)(const keel_call *c)
+{
+    const keel_axis_split a = keel_axis_of(c, &c->node->out);
+    for (int64_t o = 0; o < c->rows * a.outer; o++)
+        for (int64_t i = 0; i < a.inner; i++) {
+            const REAL *x = (const REAL *)c->in[0] + o * a.n * a.inner + i;
+            REAL *y = (REAL *)c->out + o * a.n * a.inner + i;
+            double max = x[0], sum = 0;
+            for (int64_t j = 1; j < a.n; j++)
+                if (x[j * a.inner] > max) max = x[j * a.inner];
+            for (int64_t j = 0; j < a.n; j++) sum += exp(x[j * a.inner] - max);
+            for (int64_t j = 0; j < a.n; j++)
+                y[j * a.inner] = (REAL)(x[j * a.inner] - max - log(sum));
+        }
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const keel_axis_split a = keel_axis_of(c, &c->node->out);
+    if (!c->in_grad[0]) return;
+    for (int64_t o = 0; o < c->rows * a.outer; o++)
+        for (int64_t i = 0; i < a.inner; i++) {
+            const int64_t at = o * a.n * a.inner + i;
+            const REAL *y = (const REAL *)c->out + at, *dy = (const REAL *)c->out_grad + at;
+            REAL *dx = (REAL *)c->in_grad[0] + at;
+            double sum = 0;
+            for (int64_t j = 0; j < a.n; j++) sum += dy[j * a.inner];
+            for (int64_t j = 0; j < a.n; j++) {
+                const double g = dy[j * a.inner] - exp((double)y[j * a.inner]) * sum;
+                dx[j * a.inner] = (REAL)(c->in_adds[0] ? dx[j * a.inner] + g : g);
+            }
+        }
+}
+#endif

@@ -1,0 +1,48 @@
+/* Ops that treat every element alike: y = value(x), dx = dy slope(...).
+ *
+ * A file gives the two functions, in double, and picks how its slope is found: POINTWISE_FROM_OUT
+ * where y tells it (then x need not be kept for backward, and y may take x's memory), else
+ * POINTWISE_FROM_IN. Each makes forward_f32, forward_f64, backward_f32 and backward_f64, so that
+ * REALS() of ops/real.h names them. Double costs little here and makes float32 the rounded truth.
+ */
+#ifndef KEEL_OPS_POINTWISE_H
+#define KEEL_OPS_POINTWISE_H
+#include "ops/args.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+#include <math.h>
+
+#define REALS(f)                                                                                   \
+    {                                                                                              \
+        f##_f32, f##_f64                                                                           \
+    }
+#define NO_ARGS const void *a __attribute__((unused)) /* the first parameter where there are none  \
+                                                       */
+
+#define POINTWISE_FROM_OUT(value, slope)                                                           \
+    POINTWISE_RUN(float, f32, value, slope, c->out)                                                \
+    POINTWISE_RUN(double, f64, value, slope, c->out)
+#define POINTWISE_FROM_IN(value, slope)                                                            \
+    POINTWISE_RUN(float, f32, value, slope, c->in[0])                                              \
+    POINTWISE_RUN(double, f64, value, slope, c->in[0])
+
+#define POINTWISE_RUN(type, suffix, value, slope, read)                                            \
+    static void forward_##suffix(const keel_call *c)                                               \
+    {                                                                                              \
+        const int64_t count = c->rows * keel_row_count(&c->node->out);                             \
+        const type *x = c->in[0];                                                                  \
+        type *y = c->out;                                                                          \
+        for (int64_t i = 0; i < count; i++) y[i] = (type)value(c->node->args, x[i]);               \
+    }                                                                                              \
+    static void backward_##suffix(const keel_call *c)                                              \
+    {                                                                                              \
+        const int64_t count = c->rows * keel_row_count(&c->node->out);                             \
+        const type *at = read, *dy = c->out_grad;                                                  \
+        type *dx = c->in_grad[0];                                                                  \
+        for (int64_t i = 0; dx && i < count; i++) {                                                \
+            const double g = dy[i] * slope(c->node->args, at[i]);                                  \
+            dx[i] = (type)(c->in_adds[0] ? dx[i] + g : g);                                         \
+        }                                                                                          \
+    }
+
+#endif
