@@ -1,19 +1,17 @@
-# Where the kept libraries are. Sets KEEL_INCLUDES, KEEL_LIBRARIES, KEEL_PC_REQUIRES (names for
-# pkg-config), KEEL_PC_LIBS (flags for those without a .pc file) and KEEL_HAVE_DNNL.
+# Where the kept libraries are. Sets KEEL_INCLUDES, KEEL_LIBRARIES, KEEL_PC_LIBS (linker flags for who
+# takes libkeel.a and the shared libraries of the others) and KEEL_HAVE_DNNL.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
 set(KEEL_INCLUDES)
 set(KEEL_LIBRARIES Threads::Threads m)
-set(KEEL_PC_REQUIRES)
 set(KEEL_PC_LIBS "-lpthread -lm")
 foreach(name hdf5-serial libzip jansson libjpeg spng zlib hwloc libxxhash)
     pkg_check_modules(PC_${name} REQUIRED ${name})
     list(APPEND KEEL_INCLUDES ${PC_${name}_INCLUDE_DIRS})
     list(APPEND KEEL_LIBRARIES ${PC_${name}_LINK_LIBRARIES})
-    list(APPEND KEEL_PC_REQUIRES ${name})
+    string(JOIN " " KEEL_PC_LIBS ${KEEL_PC_LIBS} ${PC_${name}_LDFLAGS})
 endforeach()
-list(JOIN KEEL_PC_REQUIRES " " KEEL_PC_REQUIRES)
 
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 list(APPEND KEEL_INCLUDES ${RANDOM123_INCLUDE_DIR})
