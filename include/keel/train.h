@@ -20,8 +20,10 @@ typedef struct keel_device_info {
 /* The devices of this machine. A pure query: no context, no device memory, no thread; safe before
  * fork.
  *
- * Returns  KEEL_OK and at most `max` entries of info, *count of all; KEEL_EDEVICE: the machine does
- * not say Owns     nothing changes hands Threads  any */
+ * Returns  KEEL_OK and at most `max` entries of info, *count of all; KEEL_EDEVICE: the machine
+ *          does not say
+ * Owns     nothing changes hands
+ * Threads  any */
 keel_status keel_devices(keel_device_info *info, int max, int *count);
 
 /* The lanes a step is cut over, and the threads that run them. */
@@ -133,12 +135,15 @@ typedef struct keel_history {
 
 /* Train a compiled model. The answer does not depend on the number of devices.
  *
- * Returns  KEEL_OK; KEEL_EARG: not compiled, an option is wrong; KEEL_ESHAPE: data and model do not
- * fit; KEEL_EDATA: the data cannot serve the epochs; KEEL_ENUMERIC: loss or gradient is not finite;
- *          KEEL_ECALLBACK; KEEL_EUNSUP: by name; KEEL_ENOMEM. After a failure the model is as it
- * was before the failed step (before fit, where no step was done) Owns     *history (may be NULL)
- * is freed with keel_history_free; it is filled on failure as well, as far as fit came Threads  one
- * at a time on a model and on a strategy Cost     plans and allocates everything before step 1
+ * Returns  KEEL_OK; KEEL_EARG: not compiled, an option is wrong; KEEL_ESHAPE: data and model do
+ *          not fit; KEEL_EDATA: the data cannot serve the epochs; KEEL_ENUMERIC: loss or
+ *          gradient is not finite; KEEL_ECALLBACK; KEEL_EUNSUP: by name; KEEL_ENOMEM. After a
+ *          failure the model is as it was before the failed step (before fit, where no step was
+ *          done)
+ * Owns     *history (may be NULL) is freed with keel_history_free; it is filled on failure as
+ *          well, as far as fit came
+ * Threads  one at a time on a model and on a strategy
+ * Cost     plans and allocates everything before step 1
  * Source   Keras: Model.fit */
 keel_status keel_fit(keel_model *m, keel_strategy *s, const keel_dataset *data,
                      const keel_fit_options *options, keel_history *history);
