@@ -30,7 +30,7 @@ def numbers(v, real):
 def case(name, config, real):
     keras.config.set_floatx(real)
     o = getattr(keras.optimizers, name)(**config)
-    v = keras.Variable(start, dtype=real)
+    v = keras.Variable(start, dtype=real, name="w")
     o.build([v])
     after = []
     for g in gradients:
@@ -38,22 +38,27 @@ def case(name, config, real):
         after.append(numbers(v, real))
     slots = {s.name: numbers(s, real) for s in o.variables[2:]}
     assert [s.name for s in o.variables[:2]] == ["iteration", "learning_rate"]
-    slots = {k.split("_", 1)[1] if k.startswith("variable") else k: x for k, x in slots.items()}
+    slots = {k.removeprefix("w_"): x for k, x in slots.items()}
     cases.append(
         dict(optimizer=name, config=config, real=real, weights=after, slots=list(slots.items()))
     )
 
 
 for real in ("float32", "float64"):
-    for common in (dict(), dict(weight_decay=0.01), dict(clipvalue=0.3), dict(clipnorm=0.5),
-                   dict(weight_decay=0.1, clipnorm=0.5, learning_rate=0.05)):
+    # Keras passes some arguments through float32 even in float64: there, take what both can hold
+    f = (lambda x: x) if real == "float32" else (lambda x: round(x * 1024) / 1024)
+    betas = dict() if real == "float32" else dict(beta_1=f(0.9), beta_2=f(0.999))
+    for common in (dict(), dict(weight_decay=f(0.01)), dict(clipvalue=f(0.3)), dict(clipnorm=0.5),
+                   dict(weight_decay=f(0.1), clipnorm=0.5, learning_rate=f(0.05))):
         case("SGD", common, real)
-        case("SGD", dict(common, momentum=0.9), real)
-        case("SGD", dict(common, momentum=0.8, nesterov=True), real)
-        case("Adam", common, real)
-        case("Adam", dict(common, amsgrad=True, beta_1=0.8, beta_2=0.99, epsilon=1e-4), real)
-        case("AdamW", common, real)
-        case("AdamW", dict(common, amsgrad=True), real)
+        case("SGD", dict(common, momentum=f(0.9)), real)
+        case("SGD", dict(common, momentum=f(0.8), nesterov=True), real)
+        case("Adam", dict(common, **betas), real)
+        more = dict(amsgrad=True, beta_1=f(0.8), beta_2=f(0.99), epsilon=1e-4)
+        case("Adam", dict(common, **more), real)
+        w = dict(betas, weight_decay=f(0.004)) if real == "float64" else dict()
+        case("AdamW", {**w, **common}, real)
+        case("AdamW", {**w, **common, "amsgrad": True}, real)
 with open("optimizers.json", "w") as f:
     head = f'{{"start": {start.tolist()}, "gradients": {gradients.round(8).tolist()}, "cases": [\n'
     f.write(head + ",\n".join(json.dumps(c) for c in cases) + "\n]}\n")

@@ -1,0 +1,166 @@
+/* Optimizers against Keras over several steps, and the same whatever the tiles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "golden.h"
+#include "optimizers/optimizer.h"
+
+static double norm_of(const void *g, int f64, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += golden_at(g, f64, i) * golden_at(g, f64, i);
+    return sqrt(sum);
+}
+
+static void near_list(const char *what, size_t index, const void *got, int f64, const json_t *want)
+{
+    for (size_t i = 0; i < json_array_size(want); i++) {
+        const double w = json_number_value(json_array_get(want, i)), g = golden_at(got, f64, i);
+        /* float32: a few roundings of a weight near one */
+        if (!(fabs(g - w) <= (f64 ? 1e-13 : 3e-7) * fmax(1, fabs(w))))
+            fail_msg("case %zu, %s[%zu]: %.17g instead of %.17g", index, what, i, g, w);
+    }
+}
+
+static void check_case(const json_t *all, const json_t *k, size_t index, int64_t tile)
+{
+    const int f64 = !strcmp(golden_text(k, "real"), "float64");
+    const size_t size = f64 ? 8 : 4;
+    const keel_type *type = keel_optimizer_find(golden_text(k, "optimizer"));
+    assert_non_null(type);
+    const keel_optimizer *o = (const keel_optimizer *)type;
+    void *args = keel_calloc(1, type->args_size);
+    if (keel_fields_read(type, json_object_get(k, "config"), args) < 0)
+        fail_msg("%s", keel_error());
+    const keel_optimizer_common *common = args;
+
+    const json_t *steps = json_object_get(all, "gradients"), *slots = json_object_get(k, "slots");
+    void *w = golden_reals(json_object_get(all, "start"), f64);
+    const size_t n = json_array_size(json_object_get(all, "start"));
+    const char *names[KEEL_SLOTS_MAX];
+    const int n_slot = o->slots(args, names);
+    void *slot[KEEL_SLOTS_MAX] = { calloc(n, 8), calloc(n, 8), calloc(n, 8) };
+    for (size_t s = 0; s < json_array_size(steps); s++) {
+        void *g = golden_reals(json_array_get(steps, s), f64);
+        const double norm = norm_of(g, f64, n);
+        for (int64_t at = 0; at < (int64_t)n; at += tile) {
+            keel_update u = {
+                .args = args,
+                .iteration = (int64_t)s + 1,
+                .learning_rate = f64 ? common->learning_rate : (double)(float)common->learning_rate,
+                .count = at + tile > (int64_t)n ? (int64_t)n - at : tile,
+                .w = (char *)w + (size_t)at * size,
+                .g = (char *)g + (size_t)at * size,
+                .scale =
+                    isnan(common->clipnorm) ? 1 : common->clipnorm / fmax(norm, common->clipnorm),
+                .clip = isnan(common->clipvalue) ? INFINITY : common->clipvalue,
+            };
+            for (int i = 0; i < n_slot; i++) u.slot[i] = (char *)slot[i] + (size_t)at * size;
+            o->apply[f64](&u);
+        }
+        near_list("weights", index, w, f64, json_array_get(json_object_get(k, "weights"), s));
+        free(g);
+    }
+    assert_int_equal(json_array_size(slots), n_slot);
+    for (int i = 0; i < n_slot; i++) { /* one weight: Keras's order of slots is ours */
+        const json_t *pair = json_array_get(slots, (size_t)i);
+        assert_string_equal(json_string_value(json_array_get(pair, 0)), names[i]);
+        near_list(names[i], index, slot[i], f64, json_array_get(pair, 1));
+    }
+    for (int i = 0; i < KEEL_SLOTS_MAX; i++) free(slot[i]);
+    free(w);
+    keel_free(args);
+}
+
+static void weights_and_slots_are_those_of_keras(void **state)
+{
+    json_t *all = golden_load("optimizers.json"), *cases = json_object_get(all, "cases"), *k;
+    size_t i;
+    json_array_foreach(cases, i, k) for (int64_t tile = 1; tile <= 7; tile += 3)
+        check_case(all, k, i, tile);
+    assert_true(i > 50);
+    json_decref(all);
+}
+
+/* The vector loop, its rest and every tile give each element the same bits. */
+static void tiles_change_no_bit(void **state)
+{
+    enum { N = 1000 };
+    static float w[2][N], g[N], slot[2][KEEL_SLOTS_MAX][N];
+    const char *configs[] = { "{}", "{\"momentum\": 0.9}",
+                              "{\"momentum\": 0.9, \"nesterov\": true}", "{\"amsgrad\": true}" };
+    for (int i = 0; keel_optimizers[i]; i++)
+        for (size_t c = 0; c < sizeof configs / sizeof *configs; c++) {
+            const keel_optimizer *o = keel_optimizers[i];
+            json_t *j = json_loads(configs[c], 0, NULL);
+            void *args = keel_calloc(1, o->type.args_size);
+            const keel_status s = keel_fields_read(&o->type, j, args);
+            json_decref(j);
+            if (s == KEEL_OK) {
+                memset(slot, 0, sizeof slot);
+                for (int e = 0; e < N; e++) w[0][e] = w[1][e] = sinf((float)e);
+                for (int step = 1; step <= 3; step++) {
+                    for (int e = 0; e < N; e++) g[e] = cosf((float)(e * step));
+                    for (int k = 0; k < 2; k++)
+                        for (int at = 0, n; at < N; at += n) {
+                            n = k ? 1 + at % 37 : N;
+                            if (n > N - at) n = N - at;
+                            keel_update u = { .args = args,
+                                              .iteration = step,
+                                              .learning_rate = 0.01,
+                                              .count = n,
+                                              .w = w[k] + at,
+                                              .g = g + at,
+                                              .scale = 0.7,
+                                              .clip = 0.5 };
+                            for (int q = 0; q < KEEL_SLOTS_MAX; q++) u.slot[q] = slot[k][q] + at;
+                            o->apply[0](&u);
+                        }
+                }
+                assert_memory_equal(w[0], w[1], sizeof w[0]);
+                assert_memory_equal(slot[0], slot[1], sizeof slot[0]);
+            }
+            keel_free(args);
+        }
+}
+
+static void a_saved_config_of_keras_is_read(void **state)
+{
+    json_t *j = json_loads(
+        "{\"module\": \"keras.optimizers\", \"class_name\": \"AdamW\", \"config\": {\"name\": "
+        "\"adam_w\","
+        "\"learning_rate\": 0.0010000000474974513, \"weight_decay\": 0.004, \"clipnorm\": null,"
+        "\"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": false, \"ema_momentum\": "
+        "0.99,"
+        "\"ema_overwrite_frequency\": null, \"loss_scale_factor\": null,"
+        "\"gradient_accumulation_steps\": null, \"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": "
+        "1e-07,"
+        "\"amsgrad\": false}, \"registered_name\": null}",
+        0, NULL);
+    keel_object o = { 0 };
+    if (keel_object_read(&o, j, keel_optimizer_find, "optimizer") < 0) fail_msg("%s", keel_error());
+    const keel_optimizer_common *c = o.args;
+    assert_true(c->weight_decay == 0.004 && isnan(c->clipnorm));
+    keel_object_free(&o);
+    json_t *config = json_object_get(j, "config");
+    json_object_set_new(config, "use_ema", json_true());
+    assert_int_equal(keel_object_read(&o, j, keel_optimizer_find, "optimizer"), KEEL_EUNSUP);
+    assert_non_null(strstr(keel_error(), "use_ema"));
+    json_decref(j);
+    assert_non_null(keel_optimizer_find("sgd"));
+    assert_non_null(keel_optimizer_find("adamw"));
+    assert_null(keel_optimizer_find("adamx"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_and_slots_are_those_of_keras),
+        cmocka_unit_test(tiles_change_no_bit),
+        cmocka_unit_test(a_saved_config_of_keras_is_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
