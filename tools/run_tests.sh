@@ -42,7 +42,7 @@ one() # NAME: run it, leave NAME.log and NAME.count ("passed failed seconds") in
     echo "$passed $failed $((SECONDS - begin))" >"$dir/$name.count"
     if ((failed)); then
         echo "--- $TAG: $name failed (exit status $status), end of $dir/$name.log:"
-        grep -aE '\[  (ERROR|FAILED) |^(==|SUMMARY|WARNING:)|error:|Error' "$dir/$name.log" | head -n 30
+        grep -aE '^ERROR|\[  (ERROR|FAILED) |^(==|SUMMARY|WARNING:)|error:|Error' "$dir/$name.log" | head -n 30
         tail -n 25 "$dir/$name.log"
     fi
 }

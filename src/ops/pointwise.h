@@ -16,8 +16,8 @@
     {                                                                                              \
         f##_f32, f##_f64                                                                           \
     }
-#define NO_ARGS const void *a __attribute__((unused)) /* the first parameter where there are none  \
-                                                       */
+/* The first parameter where there are none. */
+#define NO_ARGS const void *a __attribute__((unused))
 
 #define POINTWISE_FROM_OUT(value, slope)                                                           \
     POINTWISE_RUN(float, f32, value, slope, c->out)                                                \

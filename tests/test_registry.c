@@ -1,0 +1,99 @@
+/* The lists that the build makes from the folders: each holds what its folder holds, by name. */
+#include "activations/activation.h"
+#include "initializers/initializer.h"
+#include "layers/layer.h"
+#include "losses/loss.h"
+#include "metrics/metric.h"
+#include "ops/op.h"
+#include "optimizers/optimizer.h"
+#include "regularizers/regularizer.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* Every list of things with arguments, seen as a list of their heads. */
+static const struct {
+    const char *kind;
+    const void *const *list;
+} lists[] = {
+    { "layer", (const void *const *)keel_layers },
+    { "loss", (const void *const *)keel_losses },
+    { "metric", (const void *const *)keel_metrics },
+    { "optimizer", (const void *const *)keel_optimizers },
+    { "initializer", (const void *const *)keel_initializers },
+    { "regularizer", (const void *const *)keel_regularizers },
+    { "activation", (const void *const *)keel_activations },
+};
+
+_Static_assert(offsetof(keel_layer, type) == 0 && offsetof(keel_loss, type) == 0 &&
+                   offsetof(keel_metric, type) == 0 && offsetof(keel_optimizer, type) == 0 &&
+                   offsetof(keel_initializer, type) == 0 && offsetof(keel_regularizer, type) == 0 &&
+                   offsetof(keel_activation, type) == 0,
+               "a named thing begins with its type");
+
+static void everything_has_one_name_of_its_own(void **state)
+{
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        int n = 0;
+        for (; lists[k].list[n]; n++) {
+            const keel_type *a = lists[k].list[n];
+            if (!a->name || !*a->name) fail_msg("%s %d of its list has no name", lists[k].kind, n);
+            for (int i = 0; i < n; i++) {
+                const keel_type *b = lists[k].list[i];
+                if (!strcmp(a->name, b->name)) fail_msg("two %ss: %s", lists[k].kind, a->name);
+            }
+        }
+        if (n == 0 && strcmp(lists[k].kind, "layer"))
+            fail_msg("no %s was found by the build", lists[k].kind);
+    }
+}
+
+static void every_argument_has_a_key_and_help(void **state)
+{
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        for (int n = 0; lists[k].list[n]; n++) {
+            const keel_type *t = lists[k].list[n];
+            for (const keel_field *f = t->fields; f && f->key; f++) {
+                if (!f->help || !*f->help) fail_msg("%s: %s has no help", t->name, f->key);
+                for (const keel_field *g = t->fields; g != f; g++)
+                    if (!strcmp(f->key, g->key)) fail_msg("%s: two %s", t->name, f->key);
+            }
+        }
+}
+
+static void ops_are_found_and_have_a_reference_and_cases(void **state)
+{
+    for (int n = 0; keel_ops[n]; n++) {
+        const keel_op *op = keel_ops[n];
+        assert_non_null(op->name);
+        if (keel_op_find(op->name) != op) fail_msg("%s is not found by its name", op->name);
+        if (!op->infer || !op->forward[0] || !op->forward[1]) fail_msg("%s: no forward", op->name);
+        if (!op->cases || !op->cases[0].in || !op->cases[1].in)
+            fail_msg("%s: fewer than two cases", op->name);
+    }
+    assert_null(keel_op_find("no such op"));
+}
+
+static void every_kernel_serves_an_op(void **state)
+{
+    for (int n = 0; keel_kernels[n]; n++) {
+        const keel_kernel *k = keel_kernels[n];
+        if (!keel_op_find(k->op)) fail_msg("kernel %s serves %s, which is no op", k->name, k->op);
+        bool runs = false;
+        for (int p = 0; p < KEEL_PASS_COUNT; p++) runs |= k->run[p] != NULL;
+        if (!runs || !k->prepare) fail_msg("kernel %s of %s runs nothing", k->name, k->op);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_has_one_name_of_its_own),
+        cmocka_unit_test(every_argument_has_a_key_and_help),
+        cmocka_unit_test(ops_are_found_and_have_a_reference_and_cases),
+        cmocka_unit_test(every_kernel_serves_an_op),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
