@@ -378,6 +378,29 @@ keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **
     return KEEL_OK;
 }
 
+keel_status keel_program_measure(keel_program *p, int64_t rows)
+{
+    keel_piece piece[KEEL_LANES_MAX];
+    int64_t local[KEEL_LANES_MAX] = { 0 };
+    const keel_prepared *ignored;
+    keel_cut(p->lanes, rows, piece);
+    for (int i = 0; i < p->lanes->n_part; i++) local[piece[i].worker] += piece[i].rows;
+    for (int i = 0; i < p->lanes->n_part; i++) {
+        binder x = { .p = p, .worker = piece[i].worker };
+        for (int at = 0; at < p->schedule.n_instruction && piece[i].rows > 0; at++) {
+            const keel_instruction *in = &p->schedule.instruction[at];
+            const bool *adds = p->schedule.in_adds[in->node];
+            const keel_pass pass = pass_of[in->kind];
+            KEEL_TRY(prepare(&x, in->node, pass,
+                             pass == KEEL_WEIGHTS ? local[piece[i].worker] : piece[i].rows,
+                             p->graph->node[in->node].node.n_in > 0 && adds[0] &&
+                                 pass == KEEL_BACKWARD,
+                             false, &ignored));
+        }
+    }
+    return KEEL_OK;
+}
+
 void keel_bound_destroy(const keel_program *p, keel_bound *b)
 {
     if (!b) return;

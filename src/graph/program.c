@@ -299,7 +299,7 @@ static keel_status make_seats(keel_program *p)
     p->seat = keel_calloc((size_t)n, sizeof *p->seat);
     p->failure = keel_calloc((size_t)n, sizeof *p->failure);
     if (!p->seat || !p->failure) return KEEL_ENOMEM;
-    for (int w = 0; w < n; w++) {
+    for (int w = 0; w < n && !p->options.dry; w++) {
         keel_seat *s = &p->seat[w];
         const size_t element = keel_dtype_size(p->options.real);
         if (!(s->rows = keel_aligned_calloc((size_t)p->rows_bytes, 1))) return KEEL_ENOMEM;

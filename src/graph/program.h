@@ -9,7 +9,7 @@
 #include "graph/schedule.h"
 #include "graph/store.h"
 
-enum { KEEL_INPUTS_MAX = 8, KEEL_OUTPUTS_MAX = 8 };
+enum { KEEL_INPUTS_MAX = 8, KEEL_PROGRAM_OUTPUTS_MAX = 16 };
 
 /* Where the rows of a value live. */
 typedef enum keel_place_kind {
@@ -67,6 +67,7 @@ typedef struct keel_program_options {
     bool reference_only; /* no kernel but the plain reference: for tests */
     const char *without; /* leave out kernels of this name ("dnnl"); NULL: none */
     int64_t max_rows;    /* of a step */
+    bool dry;              /* plan only: nothing that a run would need is allocated */
 } keel_program_options;
 
 typedef struct keel_program {
@@ -96,7 +97,7 @@ typedef struct keel_program {
     const void *input[KEEL_INPUTS_MAX];
     keel_failure *failure; /* [n_worker] */
     int n_output;
-    keel_value output[KEEL_OUTPUTS_MAX];
+    keel_value output[KEEL_PROGRAM_OUTPUTS_MAX];
 } keel_program;
 
 /* Compile `graph` (taken over, also on failure). outputs: values that can be read after a run. The
@@ -110,6 +111,9 @@ void keel_program_destroy(keel_program *p);
 /* The calls for a step of `rows`; prepared at the first request, found afterwards. Not concurrently
  * with a run; the calling thread keeps vendor libraries to one thread (keel_team_enter). */
 keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **out);
+
+/* What a step of `rows` would ask of scratch, without binding it: the kernels are prepared. */
+keel_status keel_program_measure(keel_program *p, int64_t rows);
 
 /* A worker's part of a run: segments outside, calls inside, then lanes meet. input [n_input]: the
  * batch. A failing call skips the rest of this worker's work but not its meetings; returns the

@@ -1,0 +1,71 @@
+/* See reduce.h. Sources are added in worker order, so that a run can be repeated to the bit. The loops
+ * are plain so that the compiler vectorises them; finiteness is read off the exponent bits, since a
+ * comparison of sums would have to keep the order of the additions. */
+#ifndef REAL
+#include "train/reduce.h"
+#include <math.h>
+#include <string.h>
+#define FAST __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#define REAL_FILE "train/reduce.c"
+#define BITS uint32_t
+#define EXPONENT 0x7f800000u
+#include "ops/real.h"
+
+bool keel_reduce(keel_dtype real, keel_reduction_of *r)
+{
+    return real == KEEL_FLOAT64 ? reduce_f64(r) : reduce_f32(r);
+}
+#else
+
+#if REAL_IS_DOUBLE
+#undef BITS
+#undef EXPONENT
+#define BITS uint64_t
+#define EXPONENT 0x7ff0000000000000u
+#endif
+
+FAST static void REAL_(add_into)(REAL *restrict g, const REAL *restrict other, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) g[i] += other[i];
+}
+
+FAST static BITS REAL_(scale_and_check)(REAL *g, REAL scale, int64_t n)
+{
+    BITS bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const REAL v = g[i] * scale;
+        BITS bits;
+        memcpy(&bits, &v, sizeof bits);
+        g[i] = v;
+        bad |= (bits & EXPONENT) == EXPONENT;
+    }
+    return bad;
+}
+
+FAST static void REAL_(regularise)(REAL *restrict g, const REAL *restrict w, REAL l1, REAL l2,
+                                   int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        g[i] += 2 * l2 * w[i] + (w[i] > 0 ? l1 : w[i] < 0 ? -l1 : 0);
+}
+
+static bool REAL_(reduce)(keel_reduction_of *r)
+{
+    REAL *g = r->source[0];
+    const REAL *w = r->w;
+    for (int i = 1; i < r->n_source; i++) REAL_(add_into)(g, r->source[i], r->count);
+    const bool finite = !REAL_(scale_and_check)(g, (REAL)r->scale, r->count);
+    r->regulariser = r->norm = 0;
+    if (r->l1 != 0 || r->l2 != 0) {
+        double a = 0, b = 0;
+        for (int64_t i = 0; i < r->count; i++) {
+            a += fabs((double)w[i]);
+            b += (double)w[i] * w[i];
+        }
+        r->regulariser = r->l1 * a + r->l2 * b;
+        REAL_(regularise)(g, w, (REAL)r->l1, (REAL)r->l2, r->count);
+    }
+    for (int64_t i = 0; r->wants_norm && i < r->count; i++) r->norm += (double)g[i] * g[i];
+    return finite;
+}
+#endif

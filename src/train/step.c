@@ -1,0 +1,275 @@
+/* See step.h. The order inside a step, the same for every worker:
+ *
+ *     run            forward and backward, lanes meeting where rows must be seen together
+ *     meet           now all gradients and sums are there
+ *     reduce         each owner adds its tiles over the workers, divides once, regularises, checks
+ *     meet           the commit point: everybody sees all votes and decides the same
+ *     apply          each owner moves its tiles; one worker moves the state
+ *     meet, refresh  packed copies of the weights are made again
+ *
+ * Before the commit point nothing lasting is written, so a failed step never happened. */
+#include "train/step.h"
+#include "base/memory.h"
+#include "train/reduce.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- deciding, the same in every worker -------------------------------------------------------- */
+
+static keel_status first_failure(const keel_program *p, const keel_trainer *t)
+{
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
+        if (p->failure[w].status < 0) return p->failure[w].status;
+    return KEEL_OK;
+}
+
+static double divisor_of(const keel_trainer *t, double sums[KEEL_LOSS_SUMS])
+{
+    const keel_scored *s = &t->train;
+    keel_program_sums(s->program, t->bound, s->loss_node, sums);
+    return keel_loss_divisor(s->loss.loss, s->loss.args, sums);
+}
+
+/* ---- one worker's part ------------------------------------------------------------------------- */
+
+static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
+{
+    const keel_program *p = t->train.program;
+    const size_t element = keel_dtype_size(t->store->real);
+    void *source[KEEL_LANES_MAX];
+    keel_vote *vote = &t->vote[worker];
+    vote->bad = -1;
+    vote->regulariser = 0;
+    for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {
+        const keel_tile *tile = &t->store->tile[i];
+        const keel_weight_info *info = &t->store->weight[tile->variable].info;
+        const int64_t at = tile->offset * (int64_t)element;
+        keel_reduction_of r = { .source = source, .w = t->store->master + at, .count = tile->count,
+                                .scale = scale, .l1 = info->l1, .l2 = info->l2,
+                                .wants_norm = t->needs_norms };
+        for (int w = 0; w < t->strategy->lanes.n_worker; w++)
+            if (t->bound->seat[w].rows > 0) source[r.n_source++] = p->seat[w].grad + at;
+        if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
+        t->tile_norm[i] = r.norm;
+        vote->regulariser += r.regulariser;
+    }
+}
+
+static char *reduced(const keel_trainer *t, int64_t offset)
+{
+    int w = 0;
+    while (t->bound->seat[w].rows == 0) w++;
+    return t->train.program->seat[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
+}
+
+/* Keras's clips: by value, by each weight's norm, or by the norm of all. */
+static double scale_of(const keel_trainer *t, const keel_optimizer_common *o, keel_variable v)
+{
+    double sum = 0, limit = o->clipnorm;
+    if (!t->needs_norms) return 1;
+    if (!isnan(o->global_clipnorm)) {
+        limit = o->global_clipnorm;
+        v = -1;
+    }
+    for (int i = 0; i < t->store->n_tile; i++)
+        if (v < 0 || t->store->tile[i].variable == v) sum += t->tile_norm[i];
+    const double norm = sqrt(sum);
+    return norm > limit ? limit / norm : 1;
+}
+
+static void apply_my_tiles(const keel_trainer *t, int worker)
+{
+    const keel_optimizer_common *o = t->optimizer_args;
+    const size_t element = keel_dtype_size(t->store->real);
+    keel_variable v = -1;
+    double scale = 1;
+    for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {
+        const keel_tile *tile = &t->store->tile[i];
+        const int64_t at = tile->offset * (int64_t)element;
+        if (tile->variable != v) {
+            v = tile->variable;
+            scale = scale_of(t, o, v);
+        }
+        keel_update u = { .args = t->optimizer_args, .iteration = t->iterations + 1,
+                          .learning_rate = t->learning_rate, .count = tile->count,
+                          .w = t->store->master + at, .g = reduced(t, tile->offset),
+                          .scale = scale,
+                          .clip = isnan(o->clipvalue) ? INFINITY : o->clipvalue };
+        for (int k = 0; k < t->n_moment; k++) u.slot[k] = t->store->moment[k] + at;
+        t->optimizer->apply[t->store->real == KEEL_FLOAT64](&u);
+    }
+}
+
+static void train_worker(void *context, int worker)
+{
+    keel_trainer *t = context;
+    keel_program *p = t->train.program;
+    keel_team *team = t->strategy->team;
+    double sums[KEEL_LOSS_SUMS];
+    keel_program_run(p, t->bound, team, worker);
+    keel_team_meet(team);
+    if (first_failure(p, t) < 0) return;
+    const double divisor = divisor_of(t, sums);
+    if (!(sums[2] > 0) && isfinite(sums[2])) {
+        if (worker == 0) t->no_op = true;
+        return; /* no weight at all: nothing moves */
+    }
+    const bool finite = isfinite(sums[0]) && isfinite(divisor) && divisor != 0;
+    reduce_my_tiles(t, worker, finite ? 1 / divisor : 0);
+    keel_team_meet(team);
+    bool good = finite;
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
+    if (!good) return;
+    apply_my_tiles(t, worker);
+    if (worker == 0) keel_program_commit(p, t->bound, worker);
+    if (t->store->n_derived > 0) {
+        keel_team_meet(team);
+        keel_store_refresh(t->store, worker, t->strategy->lanes.n_worker);
+    }
+}
+
+static void test_worker(void *context, int worker)
+{
+    keel_trainer *t = context;
+    keel_program_run(t->test.program, t->bound, t->strategy->team, worker);
+}
+
+/* ---- the step ----------------------------------------------------------------------------------- */
+
+static keel_status begin(keel_trainer *t, keel_program *p, const keel_batch *b, uint64_t seed)
+{
+    p->input[0] = b->x;
+    p->input[1] = b->y;
+    p->input[2] = b->weight;
+    p->facts = (keel_step_facts){ .seed = seed, .epoch = b->epoch, .first_row = b->first_row,
+                                  .rows = b->rows };
+    t->no_op = false;
+    return keel_program_bind(p, b->rows, &t->bound);
+}
+
+static keel_status raise_failure(const keel_trainer *t, const keel_program *p, const keel_batch *b)
+{
+    /* the first in row order is the one a single device would have met first */
+    for (int i = 0; i < t->bound->n_busy; i++) {
+        const keel_piece *piece = &t->bound->piece[i];
+        const keel_failure *f = &p->failure[piece->worker];
+        if (f->status < 0)
+            return keel_fail_within(keel_failure_raise(f), "epoch %" PRIu32 ", step %" PRId64 ", device %s",
+                                    b->epoch + 1, b->step + 1, t->strategy->name[piece->lane]);
+    }
+    return keel_fail(KEEL_EDEVICE, "a worker without rows failed");
+}
+
+/* Which device and rows, or which weight, had the number that is not finite. */
+static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
+{
+    const keel_program *p = t->train.program;
+    for (int i = 0; i < t->bound->n_busy; i++) {
+        const keel_piece *piece = &t->bound->piece[i];
+        const double *sums = t->bound->record[i] + p->sums_at[t->train.loss_node];
+        if (!isfinite(sums[0]) || !isfinite(sums[2]))
+            return keel_fail(KEEL_ENUMERIC,
+                             "epoch %" PRIu32 ", step %" PRId64 ": the loss of rows %" PRId64 " to %" PRId64
+                             " on device %s is not finite; the weights are as before the step. Lower "
+                             "the learning rate or look at these rows",
+                             b->epoch + 1, b->step + 1, (int64_t)b->first_row + piece->row,
+                             (int64_t)b->first_row + piece->row + piece->rows - 1,
+                             t->strategy->name[piece->lane]);
+    }
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++)
+        if (t->vote[w].bad >= 0)
+            return keel_fail(KEEL_ENUMERIC,
+                             "epoch %" PRIu32 ", step %" PRId64 ": the gradient of '%s' is not finite; the "
+                             "weights are as before the step. Lower the learning rate or clip gradients",
+                             b->epoch + 1, b->step + 1,
+                             t->store->weight[t->vote[w].bad].info.name);
+    return KEEL_OK;
+}
+
+static void add_to_tally(const keel_trainer *t, const keel_scored *s, const keel_batch *b, double loss,
+                         keel_tally *tally)
+{
+    tally->loss += loss * (double)b->rows;
+    tally->rows += (double)b->rows;
+    for (int i = 0; i < s->n_metric; i++) {
+        double sums[KEEL_METRIC_SUMS];
+        keel_program_sums(s->program, t->bound, s->metric_node[i], sums);
+        for (int k = 0; k < KEEL_METRIC_SUMS; k++) tally->metric[i][k] += sums[k];
+    }
+}
+
+keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally)
+{
+    keel_program *p = t->train.program;
+    double sums[KEEL_LOSS_SUMS], loss = 0;
+    KEEL_TRY(begin(t, p, b, seed));
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
+    keel_team_run(t->strategy->team, train_worker, t);
+    if (first_failure(p, t) < 0) return raise_failure(t, p, b);
+    const double divisor = divisor_of(t, sums);
+    if (!t->no_op) {
+        KEEL_TRY(not_finite(t, b));
+        t->iterations++;
+        loss = sums[0] / divisor;
+        for (int w = 0; w < t->strategy->lanes.n_worker; w++) loss += t->vote[w].regulariser;
+    }
+    add_to_tally(t, &t->train, b, loss, tally);
+    return KEEL_OK;
+}
+
+/* What the regularisers add to a loss that is only looked at. */
+static double regulariser_of(const keel_store *s)
+{
+    double sum = 0;
+    for (int v = 0; v < s->n_weight; v++) {
+        const keel_store_weight *w = &s->weight[v];
+        const void *data = keel_store_data(s, v);
+        double a = 0, b = 0;
+        if (w->info.l1 == 0 && w->info.l2 == 0) continue;
+        for (int64_t i = 0; i < w->count; i++) {
+            const double x = s->real == KEEL_FLOAT64 ? ((const double *)data)[i]
+                                                     : (double)((const float *)data)[i];
+            a += fabs(x);
+            b += x * x;
+        }
+        sum += w->info.l1 * a + w->info.l2 * b;
+    }
+    return sum;
+}
+
+keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally)
+{
+    keel_program *p = t->test.program;
+    double sums[KEEL_LOSS_SUMS];
+    KEEL_TRY(begin(t, p, b, 0));
+    keel_team_run(t->strategy->team, test_worker, t);
+    if (first_failure(p, t) < 0) return raise_failure(t, p, b);
+    keel_program_sums(p, t->bound, t->test.loss_node, sums);
+    const double divisor = keel_loss_divisor(t->test.loss.loss, t->test.loss.args, sums);
+    const double loss = (divisor != 0 ? sums[0] / divisor : 0) + regulariser_of(t->store);
+    add_to_tally(t, &t->test, b, loss, tally);
+    return KEEL_OK;
+}
+
+keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *out)
+{
+    keel_program *p = t->test.program;
+    KEEL_TRY(begin(t, p, b, 0));
+    keel_team_run(t->strategy->team, test_worker, t);
+    if (first_failure(p, t) < 0) return raise_failure(t, p, b);
+    const int64_t bytes = p->value[p->output[0]].row_bytes;
+    for (int i = 0; i < t->bound->n_busy; i++) {
+        const keel_piece *piece = &t->bound->piece[i];
+        memcpy((char *)out + piece->row * bytes, keel_program_output(p, 0, piece, piece->worker),
+               (size_t)(piece->rows * bytes));
+    }
+    return KEEL_OK;
+}
+
+void keel_tally_logs(const keel_scored *s, const keel_tally *tally, keel_logs *logs)
+{
+    logs->value[0] = tally->rows > 0 ? tally->loss / tally->rows : 0;
+    for (int i = 0; i < s->n_metric; i++)
+        logs->value[1 + i] = s->metric[i].metric->result(s->metric[i].args, tally->metric[i]);
+}

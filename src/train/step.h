@@ -1,0 +1,26 @@
+/* One global step: forward and backward on every lane, reduce, the commit point, update. */
+#ifndef KEEL_TRAIN_STEP_H
+#define KEEL_TRAIN_STEP_H
+#include "data/feed.h"
+#include "train/trainer.h"
+
+/* Running means of an epoch, by rows of the steps, as Keras logs them. */
+typedef struct keel_tally {
+    double loss, rows;                              /* sum of step loss * rows */
+    double metric[KEEL_LOGS_MAX][KEEL_METRIC_SUMS];
+} keel_tally;
+
+/* Train on a batch. On failure (KEEL_ENUMERIC names step, device, rows or weight) weights, moments, state and
+ * `tally` are as before. */
+keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally);
+
+/* Forward, loss and metrics. */
+keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally);
+
+/* Forward; the rows of the first output go to `out`. */
+keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *out);
+
+/* The values of the logs so far: logs->value, in the order of keel_trainer_names. */
+void keel_tally_logs(const keel_scored *s, const keel_tally *tally, keel_logs *logs);
+
+#endif

@@ -1,0 +1,54 @@
+/* See strategy.h and keel/train.h. */
+#include "train/strategy.h"
+#include "base/memory.h"
+#include "device/discover.h"
+#include <stdio.h>
+
+keel_status keel_devices(keel_device_info *info, int max, int *count)
+{
+    keel_machine m;
+    KEEL_TRY(keel_machine_find(&m));
+    for (int i = 0; i < m.n_core && i < max; i++) {
+        snprintf(info[i].name, sizeof info[i].name, "cpu:%d", i);
+        snprintf(info[i].description, sizeof info[i].description, "one core of %s, %s", m.model,
+                 m.instructions);
+        info[i].memory = m.memory;
+    }
+    *count = m.n_core;
+    return KEEL_OK;
+}
+
+keel_status keel_strategy_create(keel_strategy **out, const char *devices)
+{
+    keel_status status = KEEL_ENOMEM;
+    keel_strategy *s = keel_calloc(1, sizeof *s);
+    if (!s) return status;
+    if ((status = keel_lanes_parse(&s->lanes, devices)) < 0) goto out;
+    status = KEEL_ENOMEM;
+    if (!(s->name = keel_calloc((size_t)s->lanes.n_lane, sizeof *s->name))) goto out;
+    for (int i = 0; i < s->lanes.n_lane; i++) keel_lane_name(s->name[i], &s->lanes.lane[i]);
+    if ((status = keel_team_create(&s->team, s->lanes.core, s->lanes.n_worker)) < 0) goto out;
+    *out = s;
+    return KEEL_OK;
+out:
+    keel_strategy_destroy(s);
+    return status;
+}
+
+void keel_strategy_destroy(keel_strategy *s)
+{
+    if (!s) return;
+    keel_team_destroy(s->team);
+    keel_free(s->name);
+    keel_free(s);
+}
+
+int keel_strategy_devices(const keel_strategy *s)
+{
+    return s->lanes.n_lane;
+}
+
+const char *keel_strategy_device_name(const keel_strategy *s, int device)
+{
+    return device >= 0 && device < s->lanes.n_lane ? s->name[device] : NULL;
+}

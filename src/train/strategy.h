@@ -1,0 +1,14 @@
+/* A strategy: the lanes and the team that runs them. */
+#ifndef KEEL_TRAIN_STRATEGY_H
+#define KEEL_TRAIN_STRATEGY_H
+#include "device/lanes.h"
+#include "device/team.h"
+#include "keel/train.h"
+
+struct keel_strategy {
+    keel_lanes lanes;
+    keel_team *team;
+    char (*name)[64]; /* [n_lane] */
+};
+
+#endif
