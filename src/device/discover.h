@@ -15,8 +15,8 @@ typedef struct keel_cores {
 keel_status keel_cores_find(keel_cores *out);
 
 typedef struct keel_machine {
-    char model[96];        /* of the processor */
-    char instructions[64]; /* "AVX-512" */
+    char model[64];        /* of the processor */
+    char instructions[32]; /* "AVX-512" */
     int n_core, n_node;    /* NUMA nodes */
     int64_t memory;        /* bytes of main memory */
     int64_t l2, l3;        /* bytes, of one cache */

@@ -391,11 +391,10 @@ keel_status keel_program_measure(keel_program *p, int64_t rows)
             const keel_instruction *in = &p->schedule.instruction[at];
             const bool *adds = p->schedule.in_adds[in->node];
             const keel_pass pass = pass_of[in->kind];
-            KEEL_TRY(prepare(&x, in->node, pass,
-                             pass == KEEL_WEIGHTS ? local[piece[i].worker] : piece[i].rows,
-                             p->graph->node[in->node].node.n_in > 0 && adds[0] &&
-                                 pass == KEEL_BACKWARD,
-                             false, &ignored));
+            KEEL_TRY(prepare(
+                &x, in->node, pass, pass == KEEL_WEIGHTS ? local[piece[i].worker] : piece[i].rows,
+                p->graph->node[in->node].node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD, false,
+                &ignored));
         }
     }
     return KEEL_OK;

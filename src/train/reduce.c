@@ -1,14 +1,14 @@
-/* See reduce.h. Sources are added in worker order, so that a run can be repeated to the bit. The loops
- * are plain so that the compiler vectorises them; finiteness is read off the exponent bits, since a
- * comparison of sums would have to keep the order of the additions. */
+/* See reduce.h. Sources are added in worker order, so that a run can be repeated to the bit. The
+ * loops are plain so that the compiler vectorises them; finiteness is read off the exponent bits,
+ * since a comparison of sums would have to keep the order of the additions. */
 #ifndef REAL
 #include "train/reduce.h"
 #include <math.h>
 #include <string.h>
-#define FAST __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#define FAST      __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
 #define REAL_FILE "train/reduce.c"
-#define BITS uint32_t
-#define EXPONENT 0x7f800000u
+#define BITS      uint32_t
+#define EXPONENT  0x7f800000u
 #include "ops/real.h"
 
 bool keel_reduce(keel_dtype real, keel_reduction_of *r)
@@ -20,7 +20,7 @@ bool keel_reduce(keel_dtype real, keel_reduction_of *r)
 #if REAL_IS_DOUBLE
 #undef BITS
 #undef EXPONENT
-#define BITS uint64_t
+#define BITS     uint64_t
 #define EXPONENT 0x7ff0000000000000u
 #endif
 
@@ -45,8 +45,7 @@ FAST static BITS REAL_(scale_and_check)(REAL *g, REAL scale, int64_t n)
 FAST static void REAL_(regularise)(REAL *restrict g, const REAL *restrict w, REAL l1, REAL l2,
                                    int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        g[i] += 2 * l2 * w[i] + (w[i] > 0 ? l1 : w[i] < 0 ? -l1 : 0);
+    for (int64_t i = 0; i < n; i++) g[i] += 2 * l2 * w[i] + (w[i] > 0 ? l1 : w[i] < 0 ? -l1 : 0);
 }
 
 static bool REAL_(reduce)(keel_reduction_of *r)

@@ -1,5 +1,5 @@
-/* See score.h. The loss's gradient is that of its numerator (rule 2): seed 1; the one division is done
- * when gradients are reduced. */
+/* See score.h. The loss's gradient is that of its numerator (rule 2): seed 1; the one division is
+ * done when gradients are reduced. */
 #include "train/score.h"
 
 static keel_status loss_infer(keel_node *n)

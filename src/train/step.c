@@ -15,7 +15,8 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- deciding, the same in every worker -------------------------------------------------------- */
+/* ---- deciding, the same in every worker --------------------------------------------------------
+ */
 
 static keel_status first_failure(const keel_program *p, const keel_trainer *t)
 {
@@ -31,7 +32,8 @@ static double divisor_of(const keel_trainer *t, double sums[KEEL_LOSS_SUMS])
     return keel_loss_divisor(s->loss.loss, s->loss.args, sums);
 }
 
-/* ---- one worker's part ------------------------------------------------------------------------- */
+/* ---- one worker's part -------------------------------------------------------------------------
+ */
 
 static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
 {
@@ -45,8 +47,12 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
         const keel_tile *tile = &t->store->tile[i];
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
-        keel_reduction_of r = { .source = source, .w = t->store->master + at, .count = tile->count,
-                                .scale = scale, .l1 = info->l1, .l2 = info->l2,
+        keel_reduction_of r = { .source = source,
+                                .w = t->store->master + at,
+                                .count = tile->count,
+                                .scale = scale,
+                                .l1 = info->l1,
+                                .l2 = info->l2,
                                 .wants_norm = t->needs_norms };
         for (int w = 0; w < t->strategy->lanes.n_worker; w++)
             if (t->bound->seat[w].rows > 0) source[r.n_source++] = p->seat[w].grad + at;
@@ -91,9 +97,12 @@ static void apply_my_tiles(const keel_trainer *t, int worker)
             v = tile->variable;
             scale = scale_of(t, o, v);
         }
-        keel_update u = { .args = t->optimizer_args, .iteration = t->iterations + 1,
-                          .learning_rate = t->learning_rate, .count = tile->count,
-                          .w = t->store->master + at, .g = reduced(t, tile->offset),
+        keel_update u = { .args = t->optimizer_args,
+                          .iteration = t->iterations + 1,
+                          .learning_rate = t->learning_rate,
+                          .count = tile->count,
+                          .w = t->store->master + at,
+                          .g = reduced(t, tile->offset),
                           .scale = scale,
                           .clip = isnan(o->clipvalue) ? INFINITY : o->clipvalue };
         for (int k = 0; k < t->n_moment; k++) u.slot[k] = t->store->moment[k] + at;
@@ -135,15 +144,17 @@ static void test_worker(void *context, int worker)
     keel_program_run(t->test.program, t->bound, t->strategy->team, worker);
 }
 
-/* ---- the step ----------------------------------------------------------------------------------- */
+/* ---- the step -----------------------------------------------------------------------------------
+ */
 
 static keel_status begin(keel_trainer *t, keel_program *p, const keel_batch *b, uint64_t seed)
 {
     p->input[0] = b->x;
     p->input[1] = b->y;
     p->input[2] = b->weight;
-    p->facts = (keel_step_facts){ .seed = seed, .epoch = b->epoch, .first_row = b->first_row,
-                                  .rows = b->rows };
+    p->facts = (keel_step_facts){
+        .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
+    };
     t->no_op = false;
     return keel_program_bind(p, b->rows, &t->bound);
 }
@@ -155,8 +166,9 @@ static keel_status raise_failure(const keel_trainer *t, const keel_program *p, c
         const keel_piece *piece = &t->bound->piece[i];
         const keel_failure *f = &p->failure[piece->worker];
         if (f->status < 0)
-            return keel_fail_within(keel_failure_raise(f), "epoch %" PRIu32 ", step %" PRId64 ", device %s",
-                                    b->epoch + 1, b->step + 1, t->strategy->name[piece->lane]);
+            return keel_fail_within(keel_failure_raise(f),
+                                    "epoch %" PRIu32 ", step %" PRId64 ", device %s", b->epoch + 1,
+                                    b->step + 1, t->strategy->name[piece->lane]);
     }
     return keel_fail(KEEL_EDEVICE, "a worker without rows failed");
 }
@@ -169,26 +181,27 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
         const keel_piece *piece = &t->bound->piece[i];
         const double *sums = t->bound->record[i] + p->sums_at[t->train.loss_node];
         if (!isfinite(sums[0]) || !isfinite(sums[2]))
-            return keel_fail(KEEL_ENUMERIC,
-                             "epoch %" PRIu32 ", step %" PRId64 ": the loss of rows %" PRId64 " to %" PRId64
-                             " on device %s is not finite; the weights are as before the step. Lower "
-                             "the learning rate or look at these rows",
-                             b->epoch + 1, b->step + 1, (int64_t)b->first_row + piece->row,
-                             (int64_t)b->first_row + piece->row + piece->rows - 1,
-                             t->strategy->name[piece->lane]);
+            return keel_fail(
+                KEEL_ENUMERIC,
+                "epoch %" PRIu32 ", step %" PRId64 ": the loss of rows %" PRId64 " to %" PRId64
+                " on device %s is not finite; the weights are as before the step. Lower "
+                "the learning rate or look at these rows",
+                b->epoch + 1, b->step + 1, (int64_t)b->first_row + piece->row,
+                (int64_t)b->first_row + piece->row + piece->rows - 1,
+                t->strategy->name[piece->lane]);
     }
     for (int w = 0; w < t->strategy->lanes.n_worker; w++)
         if (t->vote[w].bad >= 0)
-            return keel_fail(KEEL_ENUMERIC,
-                             "epoch %" PRIu32 ", step %" PRId64 ": the gradient of '%s' is not finite; the "
-                             "weights are as before the step. Lower the learning rate or clip gradients",
-                             b->epoch + 1, b->step + 1,
-                             t->store->weight[t->vote[w].bad].info.name);
+            return keel_fail(
+                KEEL_ENUMERIC,
+                "epoch %" PRIu32 ", step %" PRId64 ": the gradient of '%s' is not finite; the "
+                "weights are as before the step. Lower the learning rate or clip gradients",
+                b->epoch + 1, b->step + 1, t->store->weight[t->vote[w].bad].info.name);
     return KEEL_OK;
 }
 
-static void add_to_tally(const keel_trainer *t, const keel_scored *s, const keel_batch *b, double loss,
-                         keel_tally *tally)
+static void add_to_tally(const keel_trainer *t, const keel_scored *s, const keel_batch *b,
+                         double loss, keel_tally *tally)
 {
     tally->loss += loss * (double)b->rows;
     tally->rows += (double)b->rows;

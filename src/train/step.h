@@ -6,12 +6,12 @@
 
 /* Running means of an epoch, by rows of the steps, as Keras logs them. */
 typedef struct keel_tally {
-    double loss, rows;                              /* sum of step loss * rows */
+    double loss, rows; /* sum of step loss * rows */
     double metric[KEEL_LOGS_MAX][KEEL_METRIC_SUMS];
 } keel_tally;
 
-/* Train on a batch. On failure (KEEL_ENUMERIC names step, device, rows or weight) weights, moments, state and
- * `tally` are as before. */
+/* Train on a batch. On failure (KEEL_ENUMERIC names step, device, rows or weight) weights, moments,
+ * state and `tally` are as before. */
 keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally);
 
 /* Forward, loss and metrics. */

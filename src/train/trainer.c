@@ -25,8 +25,7 @@ static keel_status refuse_to_score(const keel_model *m)
                          "model '%s' has %d outputs; this version of Keel trains and scores models "
                          "of one",
                          m->name, m->n_output);
-    if (!m->compiled.loss[0].type)
-        return keel_fail(KEEL_EARG, "model '%s' has no loss", m->name);
+    if (!m->compiled.loss[0].type) return keel_fail(KEEL_EARG, "model '%s' has no loss", m->name);
     if (m->compiled.loss_weight[0] != 0 && m->compiled.loss_weight[0] != 1)
         return keel_fail(KEEL_EUNSUP, "loss_weights are not supported; scale the learning rate");
     return KEEL_OK;
@@ -66,11 +65,12 @@ static keel_status add_metrics(keel_scored *s, const keel_model *m, keel_graph *
         if (i == KEEL_LOGS_MAX - 1)
             return keel_fail(KEEL_EUNSUP, "more than %d metrics", KEEL_LOGS_MAX - 1);
         if (!o->type) {
-            const char *name = keel_metric_resolve(mm->name, m->compiled.loss[0].type->name,
-                                                   prediction, target);
+            const char *name =
+                keel_metric_resolve(mm->name, m->compiled.loss[0].type->name, prediction, target);
             const keel_type *type = name ? keel_metric_find(name) : NULL;
             if (!type)
-                return keel_fail(KEEL_EARG, "metric '%s' does not fit the model's output", mm->name);
+                return keel_fail(KEEL_EARG, "metric '%s' does not fit the model's output",
+                                 mm->name);
             KEEL_TRY(keel_object_default(&s->resolved[i], type));
             o = &s->resolved[i];
         }
@@ -89,8 +89,8 @@ static keel_status add_metrics(keel_scored *s, const keel_model *m, keel_graph *
 }
 
 /* The model's graph with its targets, weights, loss and metrics. */
-static keel_status emit(keel_scored *s, const keel_model *m, const keel_shape *y_shape, bool training,
-                        keel_graph **out, keel_value *outputs)
+static keel_status emit(keel_scored *s, const keel_model *m, const keel_shape *y_shape,
+                        bool training, keel_graph **out, keel_value *outputs)
 {
     keel_value inputs[KEEL_INPUTS_MAX], in[3], loss_in[3], ignored;
     keel_graph *g = NULL;
@@ -151,8 +151,8 @@ out:
     return s;
 }
 
-static keel_status compile(keel_trainer *t, keel_scored *s, const keel_shape *y_shape, bool training,
-                           int64_t rows)
+static keel_status compile(keel_trainer *t, keel_scored *s, const keel_shape *y_shape,
+                           bool training, int64_t rows)
 {
     keel_graph *g = NULL;
     keel_value outputs[KEEL_OUTPUTS_MAX];
@@ -171,7 +171,8 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_shape *y_
                                &t->options);
 }
 
-/* Owners: neighbours in the flat range, the same number of elements each as nearly as tiles allow. */
+/* Owners: neighbours in the flat range, the same number of elements each as nearly as tiles allow.
+ */
 static keel_status share_tiles(keel_trainer *t)
 {
     const int n_worker = t->strategy->lanes.n_worker;

@@ -1,5 +1,6 @@
-/* A trainer: a model compiled for a strategy. It holds the weights as flat ranges (the store) and the
- * programs that run on them; the model's own copies are read at the start and written at the end. */
+/* A trainer: a model compiled for a strategy. It holds the weights as flat ranges (the store) and
+ * the programs that run on them; the model's own copies are read at the start and written at the
+ * end. */
 #ifndef KEEL_TRAIN_TRAINER_H
 #define KEEL_TRAIN_TRAINER_H
 #include "graph/program.h"
@@ -10,9 +11,9 @@
 /* A program with the nodes whose sums are the loss and the metrics. */
 typedef struct keel_scored {
     keel_program *program;
-    int loss_node;                       /* -1: none */
+    int loss_node; /* -1: none */
     keel_loss_args loss;
-    void *logits_args;                   /* owned copy of the loss's args with from_logits; NULL */
+    void *logits_args; /* owned copy of the loss's args with from_logits; NULL */
     int n_metric;
     int metric_node[KEEL_LOGS_MAX];
     keel_metric_args metric[KEEL_LOGS_MAX];
@@ -21,9 +22,9 @@ typedef struct keel_scored {
 
 /* What one worker tells the others at the commit point. */
 typedef struct keel_vote {
-    keel_variable bad;   /* a weight whose gradient is not finite; -1: none */
-    double regulariser;  /* its tiles' share of the regularisers */
-    char pad[112];       /* votes do not share cache lines */
+    keel_variable bad;  /* a weight whose gradient is not finite; -1: none */
+    double regulariser; /* its tiles' share of the regularisers */
+    char pad[112];      /* votes do not share cache lines */
 } keel_vote;
 
 typedef struct keel_trainer {
@@ -45,20 +46,21 @@ typedef struct keel_trainer {
 
     /* of the running step */
     const keel_bound *bound;
-    keel_vote *vote;     /* [n_worker] */
+    keel_vote *vote; /* [n_worker] */
     double divisor;
-    bool no_op;          /* the step's weights sum to 0 */
+    bool no_op; /* the step's weights sum to 0 */
     keel_status outcome;
 } keel_trainer;
 
 typedef struct keel_trainer_options {
     const char *without_kernels;
     bool reference_kernels;
-    bool dry;                /* no activations, no gradients: for the plan */
+    bool dry; /* no activations, no gradients: for the plan */
 } keel_trainer_options;
 
-/* Compile for training (if `train_rows` > 0) and for inference (if `test_rows` > 0), for steps of at most
- * so many rows. y_shape: of the targets; NULL: predict only. The calling thread has entered the team. */
+/* Compile for training (if `train_rows` > 0) and for inference (if `test_rows` > 0), for steps of
+ * at most so many rows. y_shape: of the targets; NULL: predict only. The calling thread has entered
+ * the team. */
 keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy *s,
                                 const keel_shape *y_shape, int64_t train_rows, int64_t test_rows,
                                 const keel_trainer_options *options);

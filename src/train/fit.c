@@ -1,0 +1,250 @@
+/* Keras's fit. Everything is planned and prepared before step 1: the feed says which row counts can
+ * come, the programs are bound to them, and then an epoch is a loop of feed, step, callback. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "train/session.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+typedef struct fit {
+    keel_model *model;
+    keel_strategy *strategy;
+    keel_fit_options o;
+    keel_trainer *trainer;
+    keel_feed *feed, *validation_feed;
+    keel_history history;
+    keel_progress progress;
+    bool stop;
+} fit;
+
+/* ---- memory, as the operating system sees it ---------------------------------------------------
+ */
+
+static int64_t resident_bytes(void)
+{
+    long pages = -1;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%*s %ld", &pages) != 1) pages = -1;
+    if (f) fclose(f);
+    return pages < 0 ? -1 : pages * sysconf(_SC_PAGESIZE);
+}
+
+static int64_t peak_bytes(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) ? -1 : (int64_t)u.ru_maxrss * 1024;
+}
+
+static int64_t planned_bytes(const fit *f)
+{
+    const keel_trainer *t = f->trainer;
+    const int n = t->strategy->lanes.n_worker;
+    int64_t sum = keel_store_bytes(t->store) + n * keel_program_worker_bytes(t->train.program);
+    if (t->test.program) sum += n * keel_program_worker_bytes(t->test.program);
+    return sum;
+}
+
+/* ---- history ------------------------------------------------------------------------------------
+ */
+
+static keel_status begin_history(fit *f)
+{
+    keel_history *h = &f->history;
+    keel_logs logs;
+    char name[160];
+    keel_trainer_names(f->trainer, &f->trainer->train, &logs);
+    const int sets = f->o.validation ? 2 : 1;
+    const size_t rows = (size_t)(f->o.epochs - f->o.initial_epoch);
+    h->value = keel_calloc(rows * (size_t)(sets * logs.count), sizeof *h->value);
+    if (!h->value) return KEEL_ENOMEM;
+    for (int k = 0; k < sets; k++)
+        for (int i = 0; i < logs.count; i++) {
+            snprintf(name, sizeof name, "%s%s", k ? "val_" : "", logs.name[i]);
+            if (!(h->name[h->count] = keel_strdup(name))) return KEEL_ENOMEM;
+            h->count++;
+        }
+    return KEEL_OK;
+}
+
+void keel_history_free(keel_history *h)
+{
+    if (!h) return;
+    for (int i = 0; i < h->count; i++) keel_free(h->name[i]);
+    keel_free(h->value);
+    keel_free(h->note);
+    *h = (keel_history){ 0 };
+}
+
+keel_status keel_history_save(const keel_history *h, const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f) return keel_fail(KEEL_EIO, "%s: cannot be written", path);
+    fputs("epoch", f);
+    for (int i = 0; i < h->count; i++) fprintf(f, ",%s", h->name[i]);
+    fputc('\n', f);
+    for (int64_t e = 0; e < h->epochs; e++) {
+        fprintf(f, "%lld", (long long)e);
+        for (int i = 0; i < h->count; i++) fprintf(f, ",%.9g", h->value[e * h->count + i]);
+        fputc('\n', f);
+    }
+    const bool bad = ferror(f);
+    if (fclose(f) || bad) return keel_fail(KEEL_EIO, "%s: could not be written whole", path);
+    return KEEL_OK;
+}
+
+/* ---- the loop -----------------------------------------------------------------------------------
+ */
+
+static keel_status tell(fit *f)
+{
+    if (!f->o.on_progress) return KEEL_OK;
+    const keel_status s = f->o.on_progress(f->o.context, &f->progress);
+    if (s == KEEL_END) f->stop = true;
+    return s < 0 ? keel_fail(KEEL_ECALLBACK, "the progress callback failed") : KEEL_OK;
+}
+
+static keel_status train_epoch(fit *f, keel_tally *tally)
+{
+    keel_history *h = &f->history;
+    keel_progress *p = &f->progress;
+    const double start = keel_seconds(), waited = keel_feed_wait_seconds(f->feed);
+    keel_status s = KEEL_OK;
+    keel_batch b;
+    while (!f->stop && (s = keel_feed_next(f->feed, &b)) == KEEL_OK) {
+        const double before = keel_seconds();
+        s = keel_train_step(f->trainer, &b, f->o.seed, tally);
+        if (s < 0) {
+            keel_feed_retry(f->feed, &b);
+            return s;
+        }
+        keel_feed_release(f->feed, &b);
+        const double now = keel_seconds();
+        h->step_seconds += now - before;
+        h->steps++;
+        h->rows += b.rows;
+        p->step++;
+        p->rows += b.rows;
+        p->seconds = now - start;
+        p->waited = keel_feed_wait_seconds(f->feed) - waited;
+        keel_tally_logs(&f->trainer->train, tally, &p->logs);
+        KEEL_TRY(tell(f));
+    }
+    return s < 0 ? s : KEEL_OK;
+}
+
+static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
+{
+    keel_tally tally = { 0 };
+    const double start = keel_seconds();
+    KEEL_TRY(keel_feed_begin_epoch(f->validation_feed, (uint32_t)epoch));
+    KEEL_TRY(keel_session_test(f->trainer, f->validation_feed, &f->o, NULL, &tally));
+    keel_tally_logs(&f->trainer->test, &tally, logs);
+    f->history.validation_seconds += keel_seconds() - start;
+    return KEEL_OK;
+}
+
+static keel_status run_epoch(fit *f, int64_t epoch)
+{
+    keel_history *h = &f->history;
+    keel_progress *p = &f->progress;
+    keel_tally tally = { 0 };
+    keel_logs logs;
+    KEEL_TRY(keel_feed_begin_epoch(f->feed, (uint32_t)epoch));
+    *p = (keel_progress){ .training = true,
+                          .epoch = epoch,
+                          .epochs = f->o.epochs,
+                          .steps = keel_feed_steps(f->feed),
+                          .all_rows = keel_feed_rows(f->feed) };
+    keel_trainer_names(f->trainer, &f->trainer->train, &p->logs);
+    KEEL_TRY(train_epoch(f, &tally));
+    if (f->stop && p->step == 0) return KEEL_OK;
+    double *row = &h->value[h->epochs * h->count];
+    const int n = p->logs.count;
+    memcpy(row, p->logs.value, (size_t)n * sizeof *row);
+    if (f->o.validation && !f->stop) {
+        KEEL_TRY(validate(f, epoch, &logs));
+        memcpy(row + n, logs.value, (size_t)n * sizeof *row);
+        for (int i = 0; i < n && p->logs.count < KEEL_LOGS_MAX; i++) {
+            p->logs.name[p->logs.count] = h->name[n + i];
+            p->logs.value[p->logs.count++] = row[n + i];
+        }
+    }
+    h->epochs++;
+    p->epoch_end = true;
+    return tell(f);
+}
+
+static keel_status prepare(fit *f, const keel_dataset *data)
+{
+    const keel_shape y = keel_dataset_y_shape(data);
+    int64_t test_rows = 0;
+    keel_trainer_options options = { .reference_kernels = f->o.reference_kernels,
+                                     .without_kernels = f->o.without_kernels };
+    if (f->o.validation) {
+        const keel_shape vy = keel_dataset_y_shape(f->o.validation);
+        if (!keel_shape_equal(&vy, &y))
+            return keel_fail(KEEL_ESHAPE, "%s: targets have another shape than those of %s",
+                             keel_dataset_name(f->o.validation), keel_dataset_name(data));
+        test_rows = keel_feed_max_rows(f->validation_feed);
+    }
+    KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &y,
+                                 keel_feed_max_rows(f->feed), test_rows, &options));
+    KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
+    if (test_rows) KEEL_TRY(keel_session_prepare(&f->trainer->test, f->validation_feed));
+    f->history.full_rows = keel_feed_max_rows(f->feed);
+    int64_t rows[8];
+    const int n = keel_feed_row_counts(f->feed, rows, 8, NULL);
+    for (int i = 0; i < n && i < 8; i++) {
+        if (i == 0)
+            f->history.full_rows = rows[i];
+        else
+            f->history.last_rows = rows[i];
+    }
+    return begin_history(f);
+}
+
+keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
+                     const keel_fit_options *options, keel_history *history)
+{
+    fit f = { .model = m, .strategy = strategy };
+    const double start = keel_seconds();
+    const int64_t resident = resident_bytes();
+    bool entered = false;
+    keel_status s = keel_session_options(&f.o, options);
+    if (history) *history = (keel_history){ 0 };
+    if (s < 0) return s;
+    if ((s = keel_session_check(m, data, true)) < 0) goto out;
+    if (f.o.validation && (s = keel_session_check(m, f.o.validation, true)) < 0) goto out;
+    /* feeds start their threads before this thread is bound to a core */
+    if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype)) < 0) goto out;
+    if (f.o.validation) {
+        s = keel_session_feed(&f.validation_feed, f.o.validation, &f.o, false, m->dtype);
+        if (s < 0) goto out;
+    }
+    keel_team_enter(strategy->team);
+    entered = true;
+    if ((s = prepare(&f, data)) < 0) goto out;
+    f.history.compile_seconds = keel_seconds() - start;
+    for (int64_t e = f.o.initial_epoch; e < f.o.epochs && !f.stop && s >= 0; e++)
+        s = run_epoch(&f, e);
+    keel_trainer_store(f.trainer);
+    f.history.memory_planned = planned_bytes(&f);
+out:
+    if (entered) keel_team_leave(strategy->team);
+    f.history.stopped = f.stop;
+    f.history.seconds = keel_seconds() - start;
+    f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
+    const int64_t peak = peak_bytes();
+    f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
+    if (f.feed && keel_feed_note(f.feed)) f.history.note = keel_strdup(keel_feed_note(f.feed));
+    keel_trainer_destroy(f.trainer);
+    keel_feed_destroy(f.feed);
+    keel_feed_destroy(f.validation_feed);
+    if (history)
+        *history = f.history;
+    else
+        keel_history_free(&f.history);
+    return s;
+}

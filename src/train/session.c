@@ -1,0 +1,130 @@
+/* See session.h. */
+#include "train/session.h"
+#include <string.h>
+#include <time.h>
+
+double keel_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *given)
+{
+    *out = (keel_fit_options){ KEEL_FIT_OPTIONS };
+    if (given) {
+        if (given->size == 0 || given->size > sizeof *out)
+            return keel_fail(KEEL_EARG, "fit options: begin them with KEEL_FIT_OPTIONS");
+        memcpy(out, given, given->size);
+    }
+    if (out->epochs == 0) out->epochs = 1;
+    const struct {
+        const char *name;
+        int64_t value;
+    } counts[] = {
+        { "batch_size", out->batch_size },
+        { "epochs", out->epochs },
+        { "initial_epoch", out->initial_epoch },
+        { "steps_per_epoch", out->steps_per_epoch },
+        { "validation_batch_size", out->validation_batch_size },
+        { "validation_steps", out->validation_steps },
+        { "class_weight_count", out->class_weight_count },
+        { "threads", out->threads },
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].value < 0 || counts[i].value > INT32_MAX)
+            return keel_fail(KEEL_EARG, "%s is %lld; it must be 0 to %d", counts[i].name,
+                             (long long)counts[i].value, INT32_MAX);
+    if (out->initial_epoch >= out->epochs)
+        return keel_fail(KEEL_EARG, "initial_epoch %lld leaves nothing of %lld epochs",
+                         (long long)out->initial_epoch, (long long)out->epochs);
+    if ((unsigned)out->end > KEEL_REFUSE) return keel_fail(KEEL_EARG, "no such end of data");
+    return KEEL_OK;
+}
+
+/* (28, 28) serves (28, 28, 1): the same numbers in the same order. */
+static bool fits(const keel_shape *data, const keel_shape *model)
+{
+    keel_shape a = *data, b = *model;
+    while (a.rank > 0 && a.dim[a.rank - 1] == 1) a.rank--;
+    while (b.rank > 0 && b.dim[b.rank - 1] == 1) b.rank--;
+    return keel_shape_equal(&a, &b);
+}
+
+keel_status keel_session_check(const keel_model *m, const keel_dataset *d, bool needs_y)
+{
+    const keel_shape x = keel_dataset_x_shape(d);
+    keel_shape in;
+    char have[96], want[96];
+    KEEL_TRY(keel_model_input_shape(m, 0, &in));
+    if (!fits(&x, &in)) {
+        keel_shape_text(have, &x);
+        keel_shape_text(want, &in);
+        return keel_fail(KEEL_ESHAPE, "%s: rows have shape %s, but model '%s' takes %s",
+                         keel_dataset_name(d), have, keel_model_name(m), want);
+    }
+    if (needs_y && keel_dataset_y_shape(d).rank < 0)
+        return keel_fail(KEEL_EDATA, "%s: there are no targets (y) to compare predictions with",
+                         keel_dataset_name(d));
+    return KEEL_OK;
+}
+
+keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
+                              bool training, keel_dtype real)
+{
+    const bool rows = d->origin->source->read != NULL;
+    keel_feed_options f = {
+        .real = real,
+        .batch_size = o->batch_size ? o->batch_size
+                      : rows        ? 32
+                                    : 0,
+        .seed = o->seed,
+        .threads = o->threads,
+        .epochs = 1,
+    };
+    if (training) {
+        f.shuffle = !o->no_shuffle;
+        f.end = (keel_feed_end)o->end;
+        f.steps_per_epoch = o->steps_per_epoch;
+        f.epochs = o->epochs - o->initial_epoch;
+        f.class_weight = o->class_weight;
+        f.class_weight_count = o->class_weight_count;
+    } else {
+        if (o->validation_batch_size) f.batch_size = o->validation_batch_size;
+        f.steps_per_epoch = o->validation_steps;
+        if (o->validation) f.epochs = o->epochs - o->initial_epoch; /* once an epoch */
+    }
+    return keel_feed_create(out, d, &f);
+}
+
+keel_status keel_session_prepare(keel_scored *s, const keel_feed *f)
+{
+    enum { MOST = 64 };
+    int64_t rows[MOST];
+    const int n = keel_feed_row_counts(f, rows, MOST, NULL);
+    return keel_trainer_prepare(s, rows, n < MOST ? n : MOST);
+}
+
+keel_status keel_session_test(keel_trainer *t, keel_feed *f, const keel_fit_options *o,
+                              keel_progress *progress, keel_tally *tally)
+{
+    keel_status s;
+    keel_batch b;
+    const double start = keel_seconds();
+    while ((s = keel_feed_next(f, &b)) == KEEL_OK) {
+        s = keel_test_step(t, &b, tally);
+        keel_feed_release(f, &b);
+        if (s < 0) return s;
+        if (!progress) continue;
+        progress->step++;
+        progress->rows += b.rows;
+        progress->seconds = keel_seconds() - start;
+        progress->waited = keel_feed_wait_seconds(f);
+        keel_tally_logs(&t->test, tally, &progress->logs);
+        s = o->on_progress(o->context, progress);
+        if (s < 0) return keel_fail(KEEL_ECALLBACK, "the progress callback failed");
+        if (s == KEEL_END) break;
+    }
+    return s < 0 ? s : KEEL_OK;
+}

@@ -1,0 +1,28 @@
+/* What fit, evaluate and predict share: options with their defaults, checks of data against the
+ * model, the clock and the loop over the steps of a feed. */
+#ifndef KEEL_TRAIN_SESSION_H
+#define KEEL_TRAIN_SESSION_H
+#include "data/feed.h"
+#include "data/source.h"
+#include "train/step.h"
+
+double keel_seconds(void); /* monotonic */
+
+/* The options of the caller (NULL: defaults), checked, in a struct of this version's size. */
+keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *given);
+
+/* Does x of the data fit the model's input, and does the data say y where y is needed? */
+keel_status keel_session_check(const keel_model *m, const keel_dataset *d, bool needs_y);
+
+/* A feed in row order (evaluate, predict, validation) or in training order. */
+keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
+                              bool training, keel_dtype real);
+
+/* Prepare every row count that can be known. */
+keel_status keel_session_prepare(keel_scored *s, const keel_feed *f);
+
+/* One pass over a feed in evaluation; `progress` (may be NULL) is told after each step. */
+keel_status keel_session_test(keel_trainer *t, keel_feed *f, const keel_fit_options *o,
+                              keel_progress *progress, keel_tally *tally);
+
+#endif
