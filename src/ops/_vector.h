@@ -1,0 +1,384 @@
+/* Vectors of float32 for kernels of our own: one text, NAME_vector.h, for two instruction sets.
+ *
+ * NAME_avx2.c and NAME_avx512.c only include NAME_vector.h; the build compiles each with its flags,
+ * and this header gives vectors of 8 or 16 lanes under one set of names. A mask says which lanes
+ * exist, so that a tail is the same loop. vf floats, vi int32, vm mask. */
+#ifndef KEEL_OPS_VECTOR_H
+#define KEEL_OPS_VECTOR_H
+#include "device/cpu/cpu.h"
+#include "ops/op.h"
+#include <immintrin.h>
+#include <string.h>
+
+#define VECTOR_JOIN_(a, b, c) a##b##_##c
+#define VECTOR_JOIN(a, b, c)  VECTOR_JOIN_(a, b, c)
+#define VECTOR_KERNEL(op)     VECTOR_JOIN(keel_kernel_, op, VECTOR_ISA)
+#define VECTOR_TEXT_(x)       #x
+#define VECTOR_TEXT(x)        VECTOR_TEXT_(x)
+#define VECTOR_NAME           VECTOR_TEXT(VECTOR_ISA)
+
+#ifdef __AVX512F__
+#define VECTOR_ISA   avx512
+#define VECTOR_LEVEL KEEL_CPU_AVX512
+enum { VECTOR_PRIORITY = 60, LANES = 16 };
+typedef __m512 vf;
+typedef __m512i vi;
+typedef __mmask16 vm;
+
+static inline vm vm_first(int64_t n) /* the first n lanes; all when n >= LANES */
+{
+    return n >= LANES ? (vm)0xffff : (vm)((1u << n) - 1);
+}
+static inline vf vf_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+static inline vf vf_zero(void)
+{
+    return _mm512_setzero_ps();
+}
+static inline vf vf_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+static inline vf vf_load_some(vm m, const float *p)
+{
+    return _mm512_maskz_loadu_ps(m, p);
+}
+static inline void vf_store(float *p, vf x)
+{
+    _mm512_storeu_ps(p, x);
+}
+static inline void vf_store_some(vm m, float *p, vf x)
+{
+    _mm512_mask_storeu_ps(p, m, x);
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+} /* a b + c */
+static inline vf vf_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+} /* b if either is no number */
+static inline vf vf_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+static inline vm vf_greater(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+}
+static inline vm vf_nan(vf a)
+{
+    return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+}
+static inline vm vm_or(vm a, vm b)
+{
+    return (vm)(a | b);
+}
+static inline vf vf_choose(vm m, vf yes, vf no)
+{
+    return _mm512_mask_mov_ps(no, m, yes);
+}
+static inline vf vf_round(vf x)
+{
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vi vf_int(vf x)
+{
+    return _mm512_cvtps_epi32(x);
+}
+static inline vf vf_of_bits(vi x)
+{
+    return _mm512_castsi512_ps(x);
+}
+static inline float vf_sum(vf x)
+{
+    return _mm512_reduce_add_ps(x);
+}
+static inline float vf_largest(vf x)
+{
+    return _mm512_reduce_max_ps(x);
+}
+static inline vi vi_set(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
+static inline vi vi_load(const int32_t *p)
+{
+    return _mm512_loadu_si512(p);
+}
+static inline void vi_store(void *p, vi x)
+{
+    _mm512_storeu_si512(p, x);
+}
+static inline vi vi_add(vi a, vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+static inline vi vi_or(vi a, vi b)
+{
+    return _mm512_or_si512(a, b);
+}
+static inline vi vi_xor(vi a, vi b)
+{
+    return _mm512_xor_si512(a, b);
+}
+static inline vi vi_left(vi a, int n)
+{
+    return _mm512_slli_epi32(a, (unsigned)n);
+}
+static inline vi vi_right(vi a, int n)
+{
+    return _mm512_srli_epi32(a, (unsigned)n);
+}
+static inline vm vi_equal(vi a, vi b)
+{
+    return _mm512_cmpeq_epi32_mask(a, b);
+}
+static inline vm vi_greater(vi a, vi b)
+{
+    return _mm512_cmpgt_epi32_mask(a, b);
+} /* signed */
+static inline vi vi_choose(vm m, vi yes, vi no)
+{
+    return _mm512_mask_mov_epi32(no, m, yes);
+}
+static inline vi vi_multiply_low(vi a, vi b)
+{
+    return _mm512_mullo_epi32(a, b);
+}
+static inline vi vi_multiply_high(vi a, vi b) /* unsigned */
+{
+    const __m512i even = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
+    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+    return _mm512_mask_mov_epi32(even, 0xaaaa, odd);
+}
+static inline vi vi_load_bytes(vm m, const uint8_t *p) /* one byte a lane */
+{
+    return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(m, p));
+}
+static inline void vi_store_bytes(vm m, uint8_t *p, vi x)
+{
+    _mm512_mask_cvtepi32_storeu_epi8(p, m, x);
+}
+
+#else
+#define VECTOR_ISA   avx2
+#define VECTOR_LEVEL KEEL_CPU_AVX2
+enum { VECTOR_PRIORITY = 50, LANES = 8 };
+typedef __m256 vf;
+typedef __m256i vi;
+typedef __m256i vm; /* all ones or all zeros in each lane */
+
+static inline vm vm_first(int64_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n > LANES ? LANES : (int)n),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vf vf_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+static inline vf vf_zero(void)
+{
+    return _mm256_setzero_ps();
+}
+static inline vf vf_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+static inline vf vf_load_some(vm m, const float *p)
+{
+    return _mm256_maskload_ps(p, m);
+}
+static inline void vf_store(float *p, vf x)
+{
+    _mm256_storeu_ps(p, x);
+}
+static inline void vf_store_some(vm m, float *p, vf x)
+{
+    _mm256_maskstore_ps(p, m, x);
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+static inline vf vf_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+static inline vf vf_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+static inline vm vf_greater(vf a, vf b)
+{
+    return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
+static inline vm vf_nan(vf a)
+{
+    return _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+}
+static inline vm vm_or(vm a, vm b)
+{
+    return _mm256_or_si256(a, b);
+}
+static inline vf vf_choose(vm m, vf yes, vf no)
+{
+    return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(m));
+}
+static inline vf vf_round(vf x)
+{
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vi vf_int(vf x)
+{
+    return _mm256_cvtps_epi32(x);
+}
+static inline vf vf_of_bits(vi x)
+{
+    return _mm256_castsi256_ps(x);
+}
+static inline float vf_sum(vf x)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+static inline float vf_largest(vf x)
+{
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+static inline vi vi_set(int32_t x)
+{
+    return _mm256_set1_epi32(x);
+}
+static inline vi vi_load(const int32_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+static inline void vi_store(void *p, vi x)
+{
+    _mm256_storeu_si256(p, x);
+}
+static inline vi vi_add(vi a, vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+static inline vi vi_or(vi a, vi b)
+{
+    return _mm256_or_si256(a, b);
+}
+static inline vi vi_xor(vi a, vi b)
+{
+    return _mm256_xor_si256(a, b);
+}
+static inline vi vi_left(vi a, int n)
+{
+    return _mm256_slli_epi32(a, n);
+}
+static inline vi vi_right(vi a, int n)
+{
+    return _mm256_srli_epi32(a, n);
+}
+static inline vm vi_equal(vi a, vi b)
+{
+    return _mm256_cmpeq_epi32(a, b);
+}
+static inline vm vi_greater(vi a, vi b)
+{
+    return _mm256_cmpgt_epi32(a, b);
+}
+static inline vi vi_choose(vm m, vi yes, vi no)
+{
+    return _mm256_blendv_epi8(no, yes, m);
+}
+static inline vi vi_multiply_low(vi a, vi b)
+{
+    return _mm256_mullo_epi32(a, b);
+}
+static inline vi vi_multiply_high(vi a, vi b)
+{
+    const __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(a, b), 32);
+    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    return _mm256_blend_epi32(even, odd, 0xaa);
+}
+static inline int vm_count(vm m)
+{
+    return __builtin_popcount((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(m)));
+}
+static inline vi vi_load_bytes(vm m, const uint8_t *p)
+{
+    uint8_t byte[16] = { 0 };
+    const int n = vm_count(m);
+    if (n == LANES) return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+    memcpy(byte, p, (size_t)n);
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)byte));
+}
+static inline void vi_store_bytes(vm m, uint8_t *p, vi x)
+{
+    uint8_t byte[16];
+    const __m128i words =
+        _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    _mm_storeu_si128((__m128i *)byte, _mm_packus_epi16(words, words));
+    memcpy(p, byte, (size_t)vm_count(m));
+}
+#endif
+
+/* The first test of every prepare here: float32, on a processor that has the instructions. */
+static inline keel_status vector_prepare(keel_prepare *p)
+{
+    if (p->node->real != KEEL_FLOAT32 || keel_cpu_level() < VECTOR_LEVEL) return KEEL_EUNSUP;
+    p->scratch = 0;
+    p->plan = NULL;
+    return KEEL_OK;
+}
+
+/* Run `body` for i = 0, LANES, ... < n with the mask m of the lanes below n. */
+#define VECTOR_EACH(i, n, m, ...)                                                                  \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        for (const vm m = vm_first(LANES); i + LANES <= (n); i += LANES) __VA_ARGS__;              \
+        if (i < (n)) {                                                                             \
+            const vm m = vm_first((n)-i);                                                          \
+            __VA_ARGS__;                                                                           \
+        }                                                                                          \
+    } while (0)
+
+#endif

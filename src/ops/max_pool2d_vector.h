@@ -1,0 +1,132 @@
+/* Maximum pooling, 8 or 16 channels at a time; the tap that won is noted as max_pool2d.c does.
+ *
+ * A window's edges are worked out once an output place. Backward: where windows tile the image,
+ * every dx is written once, the gradient or 0; elsewhere dx is cleared and windows add to it in
+ * order. */
+#include "ops/_vector.h"
+#include "ops/args.h"
+#include "ops/window.h"
+#include <math.h>
+
+/* The taps of one window that are inside the image, and where its first pixel is. */
+typedef struct reach {
+    int64_t first[2], end[2]; /* taps */
+    int64_t at;               /* element of the tap {0, 0}, maybe outside */
+} reach;
+
+static keel_window window_of(const keel_call *c)
+{
+    const keel_pool2d_args *a = c->node->args;
+    return keel_window_of(c->node, a->pool, a->strides, NULL, a->pad);
+}
+
+static reach reach_of(const keel_window *v, int64_t row, int64_t h, int64_t w, int64_t channels)
+{
+    const int64_t o[2] = { h * v->stride[0] - v->pad[0], w * v->stride[1] - v->pad[1] };
+    reach r = { .at = ((row * v->in[0] + o[0]) * v->in[1] + o[1]) * channels };
+    for (int d = 0; d < 2; d++) {
+        r.first[d] = o[d] < 0 ? -o[d] : 0;
+        r.end[d] = o[d] + v->size[d] > v->in[d] ? v->in[d] - o[d] : v->size[d];
+    }
+    return r;
+}
+
+/* The largest of one window for the channels of m, which start at x. */
+static inline vf largest(const keel_window *v, const reach *r, const float *x, int64_t line,
+                         int64_t channels, vm m, vi *tap)
+{
+    vf best = vf_set(-INFINITY);
+    vi winner = vi_set((int32_t)(r->first[0] * v->size[1] + r->first[1]));
+    for (int64_t i = r->first[0]; i < r->end[0]; i++)
+        for (int64_t j = r->first[1]; j < r->end[1]; j++) {
+            const vf p = vf_load_some(m, x + i * line + j * channels);
+            const vm better = vm_or(vf_greater(p, best), vf_nan(p));
+            best = vf_choose(better, p, best);
+            winner = vi_choose(better, vi_set((int32_t)(i * v->size[1] + j)), winner);
+        }
+    *tap = winner;
+    return best;
+}
+
+static void forward(const keel_call *c)
+{
+    const keel_window v = window_of(c);
+    const int64_t channels = c->node->out.shape.dim[2], line = v.in[1] * channels;
+    const float *x = c->in[0];
+    float *y = c->out;
+    uint8_t *taps = c->node->n_saved ? c->saved[0] : NULL;
+    int64_t place = 0;
+    for (int64_t row = 0; row < c->rows; row++)
+        for (int64_t h = 0; h < v.out[0]; h++)
+            for (int64_t w = 0; w < v.out[1]; w++, place++) {
+                const reach r = reach_of(&v, row, h, w, channels);
+                VECTOR_EACH(k, channels, m, {
+                    vi tap;
+                    const vf best = largest(&v, &r, x + r.at + k, line, channels, m, &tap);
+                    vf_store_some(m, y + place * channels + k, best);
+                    if (taps) vi_store_bytes(m, taps + place * channels + k, tap);
+                });
+            }
+}
+
+static bool tiles(const keel_window *v)
+{
+    for (int d = 0; d < 2; d++)
+        if (v->pad[d] || v->stride[d] != v->size[d] || v->out[d] * v->size[d] != v->in[d])
+            return false;
+    return true;
+}
+
+/* Give the gradient g to the pixel that won, for every tap of a window; once: write, do not add. */
+static inline void scatter(const keel_window *v, const reach *r, float *dx, int64_t line,
+                           int64_t channels, vm m, vf g, vi winner, bool once)
+{
+    for (int64_t i = r->first[0]; i < r->end[0]; i++)
+        for (int64_t j = r->first[1]; j < r->end[1]; j++) {
+            float *at = dx + i * line + j * channels;
+            const vm here = vi_equal(winner, vi_set((int32_t)(i * v->size[1] + j)));
+            vf d = vf_choose(here, g, vf_zero());
+            if (!once) d = vf_add(d, vf_load_some(m, at));
+            vf_store_some(m, at, d);
+        }
+}
+
+static void backward(const keel_call *c)
+{
+    const keel_window v = window_of(c);
+    const int64_t channels = c->node->out.shape.dim[2], line = v.in[1] * channels;
+    const bool once = tiles(&v) && !c->in_adds[0];
+    const float *dy = c->out_grad;
+    const uint8_t *taps = c->saved[0];
+    float *dx = c->in_grad[0];
+    int64_t place = 0;
+    if (!dx) return;
+    for (int64_t row = 0; row < c->rows; row++) {
+        if (!once && !c->in_adds[0])
+            memset(dx + row * v.in[0] * line, 0, (size_t)(v.in[0] * line) * sizeof *dx);
+        for (int64_t h = 0; h < v.out[0]; h++)
+            for (int64_t w = 0; w < v.out[1]; w++, place++) {
+                const reach r = reach_of(&v, row, h, w, channels);
+                VECTOR_EACH(k, channels, m, {
+                    const vf g = vf_load_some(m, dy + place * channels + k);
+                    const vi winner = vi_load_bytes(m, taps + place * channels + k);
+                    scatter(&v, &r, dx + r.at + k, line, channels, m, g, winner, once);
+                });
+            }
+    }
+}
+
+static keel_status prepare(keel_prepare *p)
+{
+    const keel_node *n = p->node;
+    KEEL_TRY(vector_prepare(p));
+    return n->n_saved && n->saved[0].dtype != KEEL_UINT8 ? KEEL_EUNSUP : KEEL_OK;
+}
+
+const keel_kernel VECTOR_KERNEL(max_pool2d) = {
+    .op = "max_pool2d",
+    .name = VECTOR_NAME,
+    .priority = VECTOR_PRIORITY,
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
+};

@@ -1,0 +1,2 @@
+/* softmax with AVX2 and FMA: see softmax_vector.h. */
+#include "ops/softmax_vector.h"
