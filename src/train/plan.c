@@ -1,0 +1,132 @@
+/* See keel_plan_make in keel/train.h: the split is that of the scheduler, the memory that of a
+ * program compiled for the largest step, whose kernels are prepared but never run. */
+#include "base/memory.h"
+#include "train/trainer.h"
+#include <string.h>
+
+static keel_status allocate(keel_plan *p, int devices, int workers)
+{
+    int64_t **const by_device[] = { &p->full, &p->last, &p->worker_of };
+    int64_t **const by_worker[] = { &p->activation_bytes, &p->gradient_bytes, &p->scratch_bytes };
+    p->devices = devices;
+    p->workers = workers;
+    for (size_t i = 0; i < 3; i++) {
+        if (!(*by_device[i] = keel_calloc((size_t)devices, sizeof(int64_t)))) return KEEL_ENOMEM;
+        if (!(*by_worker[i] = keel_calloc((size_t)workers, sizeof(int64_t)))) return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
+void keel_plan_free(keel_plan *p)
+{
+    if (!p) return;
+    keel_free(p->full);
+    keel_free(p->last);
+    keel_free(p->worker_of);
+    keel_free(p->activation_bytes);
+    keel_free(p->gradient_bytes);
+    keel_free(p->scratch_bytes);
+    *p = (keel_plan){ 0 };
+}
+
+static keel_status cut_epoch(keel_plan *p, keel_end_of_data end)
+{
+    const int64_t tail = p->rows % p->batch_size;
+    p->steps = p->rows / p->batch_size;
+    if (tail == 0) return KEEL_OK;
+    switch (end) {
+    case KEEL_KEEP:
+        p->steps++;
+        p->last_rows = tail;
+        return KEEL_OK;
+    case KEEL_WRAP:
+        p->steps++;
+        return KEEL_OK;
+    case KEEL_DROP:
+    case KEEL_CARRY:
+        p->unused_rows = tail;
+        return KEEL_OK;
+    default:
+        return keel_fail(KEEL_EDATA,
+                         "%lld rows leave a last step of %lld, which 'error' refuses; choose keep, "
+                         "drop, carry or wrap",
+                         (long long)p->rows, (long long)tail);
+    }
+}
+
+/* Targets that suit the loss; what they are does not change the plan by a byte that matters. */
+static keel_status guess_targets(const keel_model *m, keel_shape *y)
+{
+    int64_t elements;
+    KEEL_TRY(keel_model_output_shape(m, 0, y));
+    const keel_object *o = &m->compiled.loss[0];
+    const keel_spec prediction = { .dtype = m->dtype, .shape = *y };
+    keel_spec target = prediction;
+    if (!o->type) return KEEL_OK;
+    const keel_loss *loss = (const keel_loss *)o->type;
+    if (loss->check(o->args, &prediction, &target, &elements) >= 0) return KEEL_OK;
+    if (target.shape.rank > 0) target.shape.rank--;
+    *y = target.shape;
+    return KEEL_OK;
+}
+
+static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
+{
+    keel_shape y;
+    keel_trainer *t = NULL;
+    const keel_trainer_options options = { .dry = true };
+    const int64_t most = p->steps > p->last_rows / p->batch_size && p->rows >= p->batch_size
+                             ? p->batch_size
+                             : p->last_rows;
+    KEEL_TRY(guess_targets(m, &y));
+    KEEL_TRY(keel_trainer_create(&t, m, s, &y, most, 0, &options));
+    const keel_program *program = t->train.program;
+    const int64_t element = (int64_t)keel_dtype_size(m->dtype);
+    const keel_status status = keel_program_measure(t->train.program, most);
+    p->weight_bytes = (t->store->n_master + t->store->n_state) * element;
+    p->moment_bytes = t->store->n_master * t->store->n_moment * element;
+    p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes - p->moment_bytes;
+    p->activation_bound = program->rows_bound;
+    p->total_bytes = keel_store_bytes(t->store);
+    for (int w = 0; w < p->workers; w++) {
+        p->activation_bytes[w] = program->rows_bytes + program->shard_bytes;
+        p->gradient_bytes[w] = t->store->n_master * element;
+        p->scratch_bytes[w] = program->scratch_bytes;
+        p->total_bytes += p->activation_bytes[w] + p->gradient_bytes[w] + p->scratch_bytes[w];
+    }
+    keel_trainer_destroy(t);
+    return status;
+}
+
+keel_status keel_plan_make(keel_plan *out, const keel_model *m, const char *devices, int64_t rows,
+                           int64_t batch_size, keel_end_of_data end)
+{
+    keel_plan p = { .rows = rows, .batch_size = batch_size };
+    if (rows < 1 || batch_size < 1 || rows > INT64_MAX / 2 || batch_size > INT32_MAX)
+        return keel_fail(KEEL_EARG, "plan needs at least one row and a batch size from 1 to %d",
+                         INT32_MAX);
+    /* lanes without a team: nothing will run */
+    keel_strategy *s = keel_calloc(1, sizeof *s);
+    keel_piece piece[KEEL_LANES_MAX];
+    if (!s) return KEEL_ENOMEM;
+    keel_status status = keel_lanes_parse(&s->lanes, devices);
+    if (status < 0) goto out;
+    if ((status = allocate(&p, s->lanes.n_lane, s->lanes.n_worker)) < 0) goto out;
+    if ((status = cut_epoch(&p, end)) < 0) goto out;
+    const int64_t full = rows >= batch_size || end == KEEL_WRAP ? batch_size : 0;
+    for (int k = 0; k < 2; k++) {
+        keel_cut(&s->lanes, k ? p.last_rows : full, piece);
+        for (int i = 0; i < s->lanes.n_part; i++)
+            (k ? p.last : p.full)[piece[i].lane] += piece[i].rows;
+    }
+    for (int i = 0; i < s->lanes.n_lane; i++)
+        p.worker_of[i] = s->lanes.part[s->lanes.lane[i].first_part].worker;
+    status = measure(&p, (keel_model *)m, s); /* reads the weights, writes nothing */
+    if (status < 0) goto out;
+    *out = p;
+    p = (keel_plan){ 0 };
+out:
+    keel_plan_free(&p);
+    keel_free(s);
+    return status;
+}
