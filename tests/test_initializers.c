@@ -123,6 +123,19 @@ static void a_draw_depends_on_seed_weight_and_element_alone(void **state)
     }
 }
 
+static void a_filled_tensor_holds_the_draws_of_its_elements(void **state)
+{
+    enum { N = 203 };
+    double x[N];
+    keel_fill(x, N, KEEL_TRUNCATED_NORMAL, 1, 2, &chance, 9);
+    for (int i = 0; i < N; i++)
+        assert_true(x[i] == 1 + 2 * keel_truncated_normal(&chance, 9, (uint64_t)i));
+    keel_fill(x, N, KEEL_UNTRUNCATED_NORMAL, 0, 1, &chance, 9);
+    for (int i = 0; i < N; i++) assert_true(x[i] == keel_normal(&chance, 9, (uint64_t)i));
+    keel_fill(x, N, KEEL_UNIFORM, 0, 1, &chance, 9);
+    for (int i = 0; i < N; i++) assert_true(x[i] == keel_uniform_at(&chance, 9, (uint64_t)i));
+}
+
 static void constants_are_what_they_say(void **state)
 {
     const keel_shape s = KEEL_SHAPE(2, 3);
@@ -261,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_follow_the_distributions_of_keras),
         cmocka_unit_test(a_draw_depends_on_seed_weight_and_element_alone),
+        cmocka_unit_test(a_filled_tensor_holds_the_draws_of_its_elements),
         cmocka_unit_test(constants_are_what_they_say),
         cmocka_unit_test(orthogonal_gives_orthonormal_columns_or_rows),
         cmocka_unit_test(shapes_and_arguments_that_do_not_fit_are_refused),

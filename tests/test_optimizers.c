@@ -54,8 +54,7 @@ static void check_case(const json_t *all, const json_t *k, size_t index, int64_t
                 .count = at + tile > (int64_t)n ? (int64_t)n - at : tile,
                 .w = (char *)w + (size_t)at * size,
                 .g = (char *)g + (size_t)at * size,
-                .scale =
-                    isnan(common->clipnorm) ? 1 : common->clipnorm / fmax(norm, common->clipnorm),
+                .scale = keel_clip_scale(norm, common->clipnorm),
                 .clip = isnan(common->clipvalue) ? INFINITY : common->clipvalue,
             };
             for (int i = 0; i < n_slot; i++) u.slot[i] = (char *)slot[i] + (size_t)at * size;
@@ -153,6 +152,11 @@ static void a_saved_config_of_keras_is_read(void **state)
     assert_non_null(keel_optimizer_find("sgd"));
     assert_non_null(keel_optimizer_find("adamw"));
     assert_null(keel_optimizer_find("adamx"));
+    const keel_type *type = keel_optimizer_find("sgd");
+    const keel_optimizer_common one = { .clipnorm = NAN, .clipvalue = 1, .global_clipnorm = NAN };
+    const keel_optimizer_common two = { .clipnorm = 2, .clipvalue = 1, .global_clipnorm = NAN };
+    assert_int_equal(keel_optimizer_check(type, &one), KEEL_OK);
+    assert_int_equal(keel_optimizer_check(type, &two), KEEL_EARG);
 }
 
 int main(void)

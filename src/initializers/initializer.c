@@ -37,15 +37,23 @@ double keel_uniform_at(const keel_chance *c, uint64_t row, uint64_t element)
     return keel_uniform(word[element % 4]);
 }
 
-/* Box and Muller 1958: two uniform words make two normals; elements 2k and 2k + 1 share theirs. */
+/* Box and Muller 1958: two uniform words make two normals. */
+static void normals_of(double z[2], const uint32_t word[2])
+{
+    const double u = ((double)word[0] + 1) * 0x1p-32; /* (0, 1]: its logarithm is finite */
+    const double angle = (double)word[1] * (0x1p-31 * 3.14159265358979323846);
+    const double radius = sqrt(-2 * log(u));
+    z[0] = radius * cos(angle);
+    z[1] = radius * sin(angle);
+}
+
 double keel_normal(const keel_chance *c, uint64_t row, uint64_t element)
 {
     uint32_t word[4];
+    double z[2];
     keel_philox(word, c, row, (uint32_t)(element / 4));
-    const int pair = (int)(element % 4) & 2;
-    const double u = ((double)word[pair] + 1) * 0x1p-32; /* (0, 1]: its logarithm is finite */
-    const double angle = (double)word[pair + 1] * (0x1p-31 * 3.14159265358979323846);
-    return sqrt(-2 * log(u)) * (element & 1 ? sin(angle) : cos(angle));
+    normals_of(z, word + (element & 2));
+    return z[element & 1];
 }
 
 /* By rejection, as TensorFlow does. A further attempt of the same element is the same draw of
@@ -60,6 +68,27 @@ double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t elemen
     return 0;
 }
 
+void keel_fill(double *out, int64_t count, keel_distribution d, double mean, double unit,
+               const keel_chance *c, uint64_t row)
+{
+    for (int64_t at = 0; at < count; at += 4) { /* a block of Philox makes four elements */
+        uint32_t word[4];
+        double z[4];
+        keel_philox(word, c, row, (uint32_t)(at / 4));
+        if (d == KEEL_UNIFORM) {
+            for (int k = 0; k < 4; k++) z[k] = keel_uniform(word[k]);
+        } else {
+            normals_of(z, word);
+            normals_of(z + 2, word + 2);
+        }
+        for (int k = 0; k < 4 && at + k < count; k++) {
+            if (d == KEEL_TRUNCATED_NORMAL && !(fabs(z[k]) < 2))
+                z[k] = keel_truncated_normal(c, row, (uint64_t)(at + k));
+            out[at + k] = mean + unit * z[k];
+        }
+    }
+}
+
 void keel_variance_scaling(double *out, const keel_shape *shape, double scale, keel_fan_mode mode,
                            keel_distribution distribution, const keel_chance *c, uint64_t row)
 {
@@ -68,19 +97,12 @@ void keel_variance_scaling(double *out, const keel_shape *shape, double scale, k
     const double fan = mode == KEEL_FAN_IN    ? in
                        : mode == KEEL_FAN_OUT ? fan_out
                                               : (in + fan_out) / 2;
-    const double variance = scale / fmax(1, fan);
+    const double variance = scale / fmax(1, fan), limit = sqrt(3 * variance);
     const int64_t count = keel_shape_count(shape);
-    if (distribution == KEEL_TRUNCATED_NORMAL) {
-        /* the deviation of a normal cut at two deviations is 0.8796... of what it was */
-        const double deviation = sqrt(variance) / 0.87962566103423978;
-        for (int64_t i = 0; i < count; i++)
-            out[i] = deviation * keel_truncated_normal(c, row, (uint64_t)i);
-    } else if (distribution == KEEL_UNTRUNCATED_NORMAL) {
-        for (int64_t i = 0; i < count; i++)
-            out[i] = sqrt(variance) * keel_normal(c, row, (uint64_t)i);
-    } else {
-        const double limit = sqrt(3 * variance);
-        for (int64_t i = 0; i < count; i++)
-            out[i] = limit * (2 * keel_uniform_at(c, row, (uint64_t)i) - 1);
-    }
+    if (distribution == KEEL_UNIFORM)
+        keel_fill(out, count, distribution, -limit, 2 * limit, c, row);
+    else if (distribution == KEEL_UNTRUNCATED_NORMAL)
+        keel_fill(out, count, distribution, 0, sqrt(variance), c, row);
+    else /* the deviation of a normal cut at two deviations is 0.8796... of what it was */
+        keel_fill(out, count, distribution, 0, sqrt(variance) / 0.87962566103423978, c, row);
 }

@@ -46,6 +46,10 @@ typedef struct keel_seeded {
 /* `c` with the seed of `s` where it has one. */
 keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c);
 
+/* out[i] = mean + unit * draw i, of [0, 1) or a standard normal; the draws of the functions above.
+ */
+void keel_fill(double *out, int64_t count, keel_distribution d, double mean, double unit,
+               const keel_chance *c, uint64_t row);
 void keel_variance_scaling(double *out, const keel_shape *shape, double scale, keel_fan_mode mode,
                            keel_distribution distribution, const keel_chance *c, uint64_t row);
 

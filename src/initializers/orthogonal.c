@@ -36,7 +36,7 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
     const int64_t n = rows < cols ? rows : cols, length = rows < cols ? cols : rows;
     double *q = keel_calloc((size_t)n * (size_t)length, sizeof *q); /* n vectors, each dense */
     if (!q) return KEEL_ENOMEM;
-    for (int64_t i = 0; i < n * length; i++) q[i] = keel_normal(&mine, row, (uint64_t)i);
+    keel_fill(q, n * length, KEEL_UNTRUNCATED_NORMAL, 0, 1, &mine, row);
     for (int64_t i = 0; i < n; i++) {
         double *v = q + i * length;
         for (int pass = 0; pass < 2; pass++)

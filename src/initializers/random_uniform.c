@@ -18,9 +18,8 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
 {
     const args_t *a = args;
     const keel_chance mine = keel_seeded_chance(&a->seeded, c);
-    const int64_t count = keel_shape_count(shape);
-    for (int64_t i = 0; i < count; i++)
-        out[i] = a->minval + (a->maxval - a->minval) * keel_uniform_at(&mine, row, (uint64_t)i);
+    keel_fill(out, keel_shape_count(shape), KEEL_UNIFORM, a->minval, a->maxval - a->minval, &mine,
+              row);
     return KEEL_OK;
 }
 

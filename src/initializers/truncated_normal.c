@@ -18,9 +18,7 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
 {
     const args_t *a = args;
     const keel_chance mine = keel_seeded_chance(&a->seeded, c);
-    const int64_t count = keel_shape_count(shape);
-    for (int64_t i = 0; i < count; i++)
-        out[i] = a->mean + a->stddev * keel_truncated_normal(&mine, row, (uint64_t)i);
+    keel_fill(out, keel_shape_count(shape), KEEL_TRUNCATED_NORMAL, a->mean, a->stddev, &mine, row);
     return KEEL_OK;
 }
 

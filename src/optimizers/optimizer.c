@@ -1,9 +1,24 @@
-/* An optimizer is found by Keras's class name or short name. */
+/* What optimizers share: the finder (by Keras's class name or short name), and clipping. */
 #include "optimizers/optimizer.h"
+#include <math.h>
 
 const keel_type *keel_optimizer_find(const char *name)
 {
     for (int i = 0; keel_optimizers[i]; i++)
         if (keel_type_is(&keel_optimizers[i]->type, name)) return &keel_optimizers[i]->type;
     return NULL;
+}
+
+keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_common *c)
+{
+    if (!isnan(c->clipnorm) + !isnan(c->clipvalue) + !isnan(c->global_clipnorm) <= 1)
+        return KEEL_OK;
+    return keel_fail(KEEL_EARG,
+                     "%s: only one of clipnorm, clipvalue and global_clipnorm may be given",
+                     type->name);
+}
+
+double keel_clip_scale(double norm, double limit)
+{
+    return isnan(limit) || norm <= limit ? 1 : limit / norm;
 }

@@ -87,4 +87,10 @@ typedef struct keel_optimizer {
 extern const keel_optimizer *const keel_optimizers[]; /* generated; ends with NULL */
 const keel_type *keel_optimizer_find(const char *name);
 
+/* KEEL_EARG where more than one of the three clips is given, as in Keras. */
+keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_common *c);
+
+/* keel_update.scale for a gradient (or all of them) of that norm; limit NAN: 1. */
+double keel_clip_scale(double norm, double limit);
+
 #endif
