@@ -26,6 +26,7 @@ if [ "$(id -u)" != 0 ]; then
     }
     sudo=sudo
 fi
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+# a list of some other archive that cannot be had must not stop us
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq || echo "setup: going on with the lists at hand"
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null
 echo "setup: done"
