@@ -1,5 +1,7 @@
 /* Write a list of weights as an HDF5 image, by libhdf5 with its in-memory driver and the settings
  * of h5py: the oldest format, contiguous arrays, no times, names as variable UTF-8 strings.
+ * Links keep the default encoding, for libhdf5 gives a group with UTF-8 links the newer form, which
+ * h5py writes only for names that are not ASCII; Keras's paths are.
  *
  * libhdf5's own messages on stderr are off for this thread meanwhile; the text of its innermost
  * error goes into ours. */
@@ -35,7 +37,6 @@ static keel_status open_writer(writer *w)
         H5Pset_libver_bounds(w->access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST) < 0 ||
         (w->links = H5Pcreate(H5P_LINK_CREATE)) < 0 ||
         H5Pset_create_intermediate_group(w->links, 1) < 0 ||
-        H5Pset_char_encoding(w->links, H5T_CSET_UTF8) < 0 ||
         (w->groups = H5Pcreate(H5P_GROUP_CREATE)) < 0 || H5Pset_obj_track_times(w->groups, 0) < 0 ||
         (w->arrays = H5Pcreate(H5P_DATASET_CREATE)) < 0 ||
         H5Pset_obj_track_times(w->arrays, 0) < 0 || (w->text = H5Tcopy(H5T_C_S1)) < 0 ||
