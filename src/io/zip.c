@@ -61,8 +61,10 @@ static keel_status check_member(keel_zip *z, int64_t i, size_t archive_bytes)
 static keel_status open_checked(keel_zip *z, const void *data, size_t n_bytes)
 {
     zip_error_t e;
-    zip_error_init(&e);
     keel_status s = KEEL_OK;
+    if (n_bytes < 22) /* an end record; libzip would take no bytes for no members */
+        return keel_fail(KEEL_EFORMAT, "%s: not a zip archive: only %zu bytes", z->what, n_bytes);
+    zip_error_init(&e);
     zip_source_t *source = zip_source_buffer_create(data, n_bytes, 0, &e);
     if (source) z->zip = zip_open_from_source(source, ZIP_RDONLY, &e);
     if (!z->zip) {

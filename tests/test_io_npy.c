@@ -1,0 +1,297 @@
+/* .npy and .npz: what NumPy writes is read, what nobody should trust is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "io/npz.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char place[512];
+
+static const char *in_scratch(const char *name)
+{
+    const char *folder = getenv("KEEL_TEST_TMP");
+    snprintf(place, sizeof place, "%s/%s", folder ? folder : "/tmp", name);
+    return place;
+}
+
+/* A .npy in memory: version 1, the dict as given, then n zero bytes. */
+static size_t build(unsigned char *out, const char *dict, size_t n)
+{
+    const size_t length = strlen(dict);
+    memcpy(out, "\x93NUMPY\1\0", 8);
+    out[8] = (unsigned char)length;
+    out[9] = (unsigned char)(length >> 8);
+    memcpy(out + 10, dict, length);
+    memset(out + 10 + length, 0, n);
+    return 10 + length + n;
+}
+
+static void what_is_written_is_read_again(void **state)
+{
+    (void)state;
+    const keel_shape shapes[] = {
+        { 0 }, KEEL_SHAPE(3), KEEL_SHAPE(2, 3), KEEL_SHAPE(0, 4), KEEL_SHAPE(1, 2, 1, 2, 1, 2)
+    };
+    for (int type = 0; type < KEEL_DTYPE_COUNT; type++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const char *path = in_scratch("round.npy");
+            keel_tensor a = { 0 }, b = { 0 };
+            assert_int_equal(keel_tensor_create(&a, (keel_dtype)type, &shapes[i]), KEEL_OK);
+            const size_t n = (size_t)keel_shape_count(&a.shape) * keel_dtype_size((keel_dtype)type);
+            for (size_t k = 0; k < n; k++)
+                ((unsigned char *)a.data)[k] = (unsigned char)(7 * k + 1);
+            assert_int_equal(keel_npy_write(path, &a), KEEL_OK);
+            struct stat st;
+            assert_int_equal(stat(path, &st), 0);
+            assert_int_equal(((size_t)st.st_size - n) % 64, 0);
+            assert_int_equal(keel_npy_read(&b, path), KEEL_OK);
+            assert_int_equal(b.dtype, type);
+            assert_true(keel_shape_equal(&a.shape, &b.shape));
+            assert_memory_equal(a.data, b.data, n);
+            keel_tensor_free(&a);
+            keel_tensor_free(&b);
+        }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void small_types_are_widened(void **state)
+{
+    (void)state;
+    const struct {
+        const char *descr;
+        unsigned char bytes[4];
+        size_t n;
+        keel_dtype dtype;
+        int64_t want[2];
+    } cases[] = {
+        { "|b1", { 1, 0 }, 2, KEEL_UINT8, { 1, 0 } },
+        { "|b1", { 255, 2 }, 2, KEEL_UINT8, { 1, 1 } },
+        { "|i1", { 255, 127 }, 2, KEEL_INT32, { -1, 127 } },
+        { "<i2", { 255, 255, 0, 128 }, 4, KEEL_INT32, { -1, -32768 } },
+        { "<u2", { 255, 255, 0, 128 }, 4, KEEL_INT32, { 65535, 32768 } },
+        { "|u1", { 255, 3 }, 2, KEEL_UINT8, { 255, 3 } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char file[256];
+        char dict[128];
+        snprintf(dict, sizeof dict, "{'shape': (2,), 'fortran_order': False, 'descr': '%s'}\n",
+                 cases[i].descr);
+        const size_t n = build(file, dict, cases[i].n);
+        memcpy(file + n - cases[i].n, cases[i].bytes, cases[i].n);
+        keel_tensor t = { 0 };
+        assert_int_equal(keel_npy_decode(&t, file, n, "t.npy"), KEEL_OK);
+        assert_int_equal(t.dtype, cases[i].dtype);
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(t.dtype == KEEL_UINT8 ? ((uint8_t *)t.data)[k]
+                                                   : ((int32_t *)t.data)[k],
+                             cases[i].want[k]);
+        keel_tensor_free(&t);
+    }
+}
+
+static void a_hostile_header_is_refused_by_name(void **state)
+{
+    (void)state;
+#define DICT(descr, order, shape)                                                                  \
+    "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape "}"
+    const struct {
+        const char *dict, *says;
+        size_t n;
+        keel_status want;
+    } bad[] = {
+        { DICT("'<f4'", "True", "(2, 3)"), "Fortran order", 24, KEEL_EUNSUP },
+        { DICT("'>f4'", "False", "(2,)"), "'>f4'", 8, KEEL_EUNSUP },
+        { DICT("'<c8'", "False", "(1,)"), "'<c8'", 8, KEEL_EUNSUP },
+        { DICT("'|O'", "False", "(1,)"), "'|O'", 8, KEEL_EUNSUP },
+        { DICT("'|f4'", "False", "(1,)"), "'|f4'", 4, KEEL_EUNSUP },
+        { DICT("''", "False", "(1,)"), "''", 4, KEEL_EUNSUP },
+        { DICT("[('a', '<f4')]", "False", "(1,)"), "structured", 4, KEEL_EUNSUP },
+        { DICT("'<f4'", "False", "(4611686018427387904,)"), "larger", 4, KEEL_ESHAPE },
+        { DICT("'<f4'", "False", "(4294967296, 4294967296)"), "larger", 4, KEEL_ESHAPE },
+        { DICT("'<f4'", "False", "(99999999999999999999,)"), "number", 4, KEEL_EFORMAT },
+        { DICT("'<f4'", "False", "(-1,)"), "number", 4, KEEL_EFORMAT },
+        { DICT("'<f4'", "False", "(1, 1, 1, 1, 1, 1, 1)"), "dimensions", 4, KEEL_EUNSUP },
+        { DICT("'<f4'", "False", "(3)"), "tuple", 12, KEEL_EFORMAT },
+        { DICT("'<f4'", "False", "(3,"), "number", 12, KEEL_EFORMAT },
+        { DICT("'<f4'", "False", "3"), "tuple", 12, KEEL_EFORMAT },
+        { DICT("'<f4'", "Maybe", "(3,)"), "neither", 12, KEEL_EFORMAT },
+        { DICT("'<f4'", "False", "(3,)") "x", "more after", 12, KEEL_EFORMAT },
+        { DICT("'<f4'", "False", "(3,)"), "needs 12", 11, KEEL_EFORMAT },
+        { DICT("'<f4'", "False", "(3,)"), "needs 12", 13, KEEL_EFORMAT },
+        { DICT("'<f4'", "False", "(268435456, 1024)"), "needs", 4, KEEL_EFORMAT },
+        { "{'descr': '<f4', 'shape': (3,)}", "lacks", 12, KEEL_EFORMAT },
+        { "{'descr': '<f4', 'descr': '<f4'}", "second key", 12, KEEL_EFORMAT },
+        { "{'other': 1}", "'other'", 12, KEEL_EFORMAT },
+        { "{'descr'", "dict", 0, KEEL_EFORMAT },
+        { "{'descr': '<f4", "string", 0, KEEL_EFORMAT },
+        { "", "dict", 0, KEEL_EFORMAT },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        unsigned char file[512];
+        keel_tensor t = { .data = file };
+        const size_t n = build(file, bad[i].dict, bad[i].n);
+        const keel_status s = keel_npy_decode(&t, file, n, "t.npy");
+        if (s != bad[i].want || !strstr(keel_error(), bad[i].says) ||
+            !strstr(keel_error(), "t.npy"))
+            fail_msg("%s: %s", bad[i].dict, keel_error());
+        assert_ptr_equal(t.data, file);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void every_cut_of_a_file_is_refused(void **state)
+{
+    (void)state;
+    unsigned char file[256];
+    const size_t n = build(file, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 2), }", 16);
+    for (size_t cut = 0; cut < n; cut++) {
+        unsigned char *copy = malloc(cut + 1); /* exactly so long, for the sanitizer */
+        memcpy(copy, file, cut);
+        keel_tensor t;
+        assert_true(keel_npy_decode(&t, copy, cut, "t.npy") < 0);
+        free(copy);
+    }
+    file[6] = 3; /* a header of 4 GiB */
+    memset(file + 8, 255, 4);
+    keel_tensor t;
+    assert_int_equal(keel_npy_decode(&t, file, n, "t.npy"), KEEL_EFORMAT);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void rows_of_a_mapped_array_are_read(void **state)
+{
+    (void)state;
+    const char *path = in_scratch("rows.npy");
+    int64_t numbers[12], got[6];
+    for (int i = 0; i < 12; i++) numbers[i] = 100 + i;
+    const keel_tensor t = { KEEL_INT64, KEEL_SHAPE(4, 3), numbers };
+    keel_npy_map m = { 0 };
+    assert_int_equal(keel_npy_write(path, &t), KEEL_OK);
+    assert_int_equal(keel_npy_map_open(&m, path), KEEL_OK);
+    assert_int_equal(keel_npy_map_rows(&m, 2, 2, got), KEEL_OK);
+    assert_memory_equal(got, numbers + 6, sizeof got);
+    assert_int_equal(keel_npy_map_rows(&m, 4, 0, got), KEEL_OK);
+    assert_int_equal(keel_npy_map_rows(&m, 3, 2, got), KEEL_EARG);
+    assert_int_equal(keel_npy_map_rows(&m, -1, 1, got), KEEL_EARG);
+    assert_int_equal(keel_npy_map_rows(&m, INT64_MAX, INT64_MAX, got), KEEL_EARG);
+    keel_npy_map_close(&m);
+    keel_npy_map_close(&m);
+    assert_int_equal(keel_npy_map_open(&m, in_scratch("absent.npy")), KEEL_EIO);
+    assert_non_null(strstr(keel_error(), "absent.npy"));
+    assert_int_equal(keel_npy_map_open(&m, "golden"), KEEL_EIO);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void a_failed_write_leaves_what_was_there(void **state)
+{
+    (void)state;
+    float numbers[4] = { 1, 2, 3, 4 };
+    const keel_tensor t = { KEEL_FLOAT32, KEEL_SHAPE(4), numbers };
+    const char *path = in_scratch("keep.npy");
+    void *bytes = NULL;
+    size_t n = 0;
+    assert_int_equal(keel_file_write(path, "old", 3), KEEL_OK);
+    keel_new_file *f = NULL;
+    assert_int_equal(keel_new_file_create(&f, path), KEEL_OK);
+    assert_int_equal(keel_npy_write_header(f, KEEL_FLOAT32, &t.shape), KEEL_OK);
+    keel_new_file_abort(f);
+    assert_int_equal(keel_file_read(path, 100, &bytes, &n), KEEL_OK);
+    assert_int_equal(n, 3);
+    assert_string_equal(bytes, "old");
+    keel_free(bytes);
+    assert_int_equal(keel_file_read(path, 2, &bytes, &n), KEEL_EFORMAT);
+    assert_int_equal(keel_npy_write(in_scratch("no/such/folder.npy"), &t), KEEL_EIO);
+    assert_int_equal(keel_npy_write(in_scratch("keep.npy"), &t), KEEL_OK);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void arrays_of_an_npz_are_found_by_name(void **state)
+{
+    (void)state;
+    keel_zip *z = NULL;
+    keel_tensor t = { 0 };
+    keel_npy_header h;
+    char name[64];
+    assert_int_equal(keel_zip_open(&z, "golden/sequential_plain.npz"), KEEL_OK);
+    assert_int_equal(keel_npz_count(z), 11);
+    assert_int_equal(keel_npz_name(z, 2, name, sizeof name), KEEL_OK);
+    assert_string_equal(name, "predict");
+    assert_int_equal(keel_npz_name(z, 11, name, sizeof name), KEEL_EARG);
+    assert_int_equal(keel_npz_name(z, -1, name, sizeof name), KEEL_EARG);
+    assert_true(keel_npz_has(z, "x"));
+    assert_false(keel_npz_has(z, "x.npy"));
+    assert_int_equal(keel_npz_header(&h, z, "x"), KEEL_OK);
+    assert_true(keel_shape_equal(&h.shape, &(keel_shape){ 4, { 6, 8, 8, 3 } }));
+    assert_int_equal(keel_npz_read(&t, z, "y"), KEEL_OK);
+    assert_int_equal(t.dtype, KEEL_INT64);
+    assert_int_equal(t.shape.dim[0], 6);
+    assert_in_range(((int64_t *)t.data)[5], 0, 4);
+    keel_tensor_free(&t);
+    assert_int_equal(keel_npz_read(&t, z, "absent"), KEEL_EFORMAT);
+    keel_zip_close(z);
+    assert_int_equal(keel_npz_read_file(&t, "golden/sequential_plain.npz", "absent"), KEEL_EFORMAT);
+    assert_non_null(strstr(keel_error(), "sequential_plain.npz"));
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void a_lying_npz_is_refused_before_memory_is_taken(void **state)
+{
+    (void)state;
+    const char *path = in_scratch("lying.npz");
+    const char *dicts[] = {
+        DICT("'<f4'", "False", "(268435456, 1024)"), /* 1 TiB */
+        DICT("'<f4'", "False", "(1,)"),
+        DICT("'<f4'", "True", "(2, 1)"),
+    };
+    for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++) {
+        unsigned char file[256];
+        const keel_zip_member m[] = { { "a.npy", file, build(file, dicts[i], 8) },
+                                      { "b.npy", "short", 5 } };
+        assert_int_equal(keel_zip_write(path, m, 2), KEEL_OK);
+        keel_tensor t = { .data = file };
+        assert_true(keel_npz_read_file(&t, path, "a") < 0);
+        assert_ptr_equal(t.data, file);
+        assert_int_equal(keel_npz_read_file(&t, path, "b"), KEEL_EFORMAT);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    keel_status s = KEEL_ENOMEM;
+    for (int i = 0; s < 0 && i < 100; i++) {
+        keel_tensor t = { 0 };
+        keel_memory_fail_at(i);
+        s = keel_npz_read_file(&t, "golden/sequential_plain.npz", "predict");
+        keel_memory_fail_at(-1);
+        assert_true(s == KEEL_OK || s == KEEL_ENOMEM);
+        keel_tensor_free(&t);
+        assert_int_equal(keel_memory_live(), 0);
+    }
+    assert_int_equal(s, KEEL_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read_again),
+        cmocka_unit_test(small_types_are_widened),
+        cmocka_unit_test(a_hostile_header_is_refused_by_name),
+        cmocka_unit_test(every_cut_of_a_file_is_refused),
+        cmocka_unit_test(rows_of_a_mapped_array_are_read),
+        cmocka_unit_test(a_failed_write_leaves_what_was_there),
+        cmocka_unit_test(arrays_of_an_npz_are_found_by_name),
+        cmocka_unit_test(a_lying_npz_is_refused_before_memory_is_taken),
+        cmocka_unit_test(each_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/* Zip archives: a table of damaged ones, round trips, the same bytes each time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/zip.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char place[512];
+
+static const char *in_scratch(const char *name)
+{
+    const char *folder = getenv("KEEL_TEST_TMP");
+    snprintf(place, sizeof place, "%s/%s", folder ? folder : "/tmp", name);
+    return place;
+}
+
+static void *read_bytes(const char *path, size_t *n)
+{
+    void *bytes = NULL;
+    assert_int_equal(keel_file_read(path, 1 << 20, &bytes, n), KEEL_OK);
+    return bytes;
+}
+
+static void members_come_back_and_the_file_is_the_same_each_time(void **state)
+{
+    (void)state;
+    const keel_zip_member m[] = { { "config.json", "{\"a\": 1}", 8 },
+                                  { "empty", "", 0 },
+                                  { "folder/h\xC3\xA4us", "xyz", 3 } };
+    void *bytes = NULL, *first, *second;
+    size_t n = 0, n_first, n_second;
+    keel_zip *z = NULL;
+    assert_int_equal(keel_zip_write(in_scratch("a.zip"), m, 3), KEEL_OK);
+    first = read_bytes(place, &n_first);
+    assert_int_equal(keel_zip_open(&z, place), KEEL_OK);
+    assert_int_equal(keel_zip_count(z), 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(keel_zip_name(z, i), m[i].name);
+        assert_int_equal(keel_zip_find(z, m[i].name), i);
+        assert_int_equal(keel_zip_size(z, i), m[i].n_bytes);
+        assert_int_equal(keel_zip_read(z, m[i].name, 100, &bytes, &n), KEEL_OK);
+        assert_int_equal(n, m[i].n_bytes);
+        assert_memory_equal(bytes, m[i].data, n);
+        keel_free(bytes);
+    }
+    assert_int_equal(keel_zip_find(z, "absent"), -1);
+    assert_int_equal(keel_zip_read(z, "absent", 100, &bytes, &n), KEEL_EFORMAT);
+    assert_int_equal(keel_zip_read(z, "config.json", 7, &bytes, &n), KEEL_EFORMAT);
+    assert_non_null(strstr(keel_error(), "config.json"));
+    keel_zip_close(z);
+    assert_int_equal(keel_zip_write(in_scratch("b.zip"), m, 3), KEEL_OK);
+    second = read_bytes(place, &n_second);
+    assert_int_equal(n_first, n_second);
+    assert_memory_equal(first, second, n_first);
+    keel_free(first);
+    keel_free(second);
+    assert_int_equal(keel_zip_write(in_scratch("none.zip"), m, 0), KEEL_OK);
+    assert_int_equal(keel_zip_open(&z, place), KEEL_OK);
+    assert_int_equal(keel_zip_count(z), 0);
+    keel_zip_close(z);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void names_may_not_repeat(void **state)
+{
+    (void)state;
+    const keel_zip_member twice[] = { { "a", "1", 1 }, { "b", "2", 1 }, { "a", "3", 1 } };
+    const keel_zip_member no_name[] = { { "", "1", 1 } };
+    assert_int_equal(keel_zip_write(in_scratch("t.zip"), twice, 3), KEEL_EARG);
+    assert_int_equal(keel_zip_write(in_scratch("t.zip"), no_name, 1), KEEL_EARG);
+    /* An archive of others may: rename the second member of a good one in both its headers. */
+    const keel_zip_member pair[] = { { "a1", "1", 1 }, { "a2", "2", 1 } };
+    keel_zip *z = NULL;
+    size_t n;
+    assert_int_equal(keel_zip_write(in_scratch("t.zip"), pair, 2), KEEL_OK);
+    char *bytes = read_bytes(place, &n);
+    for (size_t i = 0; i + 1 < n; i++)
+        if (bytes[i] == 'a' && bytes[i + 1] == '2') bytes[i + 1] = '1';
+    assert_int_equal(keel_zip_open_memory(&z, bytes, n, "t.zip"), KEEL_EFORMAT);
+    assert_non_null(strstr(keel_error(), "two members 'a1'"));
+    keel_free(bytes);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+/* Offsets within a central header, from its signature: 10 method, 20 compressed, 24 size. */
+static void a_lying_directory_is_refused(void **state)
+{
+    (void)state;
+    const struct {
+        int at, n;
+        uint32_t value;
+        const char *says;
+    } bad[] = {
+        { 20, 4, 1000, "claims" },       { 24, 4, 1000, "claims" }, { 24, 4, 0x7FFFFFFF, "claims" },
+        { 10, 2, 12, "compression 12" }, { 8, 2, 1, "encrypted" },
+    };
+    const keel_zip_member m[] = { { "a", "hello world", 11 } };
+    size_t n;
+    assert_int_equal(keel_zip_write(in_scratch("lie.zip"), m, 1), KEEL_OK);
+    unsigned char *bytes = read_bytes(place, &n);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        unsigned char *copy = malloc(n), *header = copy;
+        keel_zip *z = NULL;
+        memcpy(copy, bytes, n);
+        while (memcmp(header, "PK\1\2", 4) != 0) header++;
+        for (int k = 0; k < bad[i].n; k++)
+            header[bad[i].at + k] = (unsigned char)(bad[i].value >> (8 * k));
+        assert_true(keel_zip_open_memory(&z, copy, n, "lie.zip") < 0);
+        if (!strstr(keel_error(), bad[i].says)) fail_msg("%s: %s", bad[i].says, keel_error());
+        free(copy);
+    }
+    keel_free(bytes);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void any_cut_or_changed_byte_gives_an_error_or_the_bytes(void **state)
+{
+    (void)state;
+    const keel_zip_member m[] = { { "one", "hello world", 11 }, { "two", "again", 5 } };
+    size_t n;
+    assert_int_equal(keel_zip_write(in_scratch("cut.zip"), m, 2), KEEL_OK);
+    unsigned char *bytes = read_bytes(place, &n);
+    for (size_t cut = 0; cut < n; cut++) {
+        unsigned char *copy = malloc(cut + 1);
+        keel_zip *z = NULL;
+        memcpy(copy, bytes, cut);
+        assert_true(keel_zip_open_memory(&z, copy, cut, "cut.zip") < 0);
+        free(copy);
+    }
+    for (size_t i = 0; i < 8 * n; i++) {
+        keel_zip *z = NULL;
+        void *got = NULL;
+        size_t n_got = 0;
+        bytes[i / 8] ^= (unsigned char)(1 << i % 8);
+        if (keel_zip_open_memory(&z, bytes, n, "bit.zip") >= 0) {
+            if (keel_zip_read(z, "one", 100, &got, &n_got) >= 0) {
+                assert_int_equal(n_got, 11);
+                assert_memory_equal(got, "hello world", 11);
+                keel_free(got);
+            }
+            keel_zip_close(z);
+        }
+        bytes[i / 8] ^= (unsigned char)(1 << i % 8);
+    }
+    keel_free(bytes);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    keel_status s = KEEL_ENOMEM;
+    for (int i = 0; s < 0 && i < 100; i++) {
+        keel_zip *z = NULL;
+        void *bytes = NULL;
+        size_t n = 0;
+        keel_memory_fail_at(i);
+        s = keel_zip_open(&z, "golden/sequential_plain.keras");
+        if (s >= 0) s = keel_zip_read(z, "config.json", 1 << 20, &bytes, &n);
+        if (s >= 0) {
+            const keel_zip_member m = { "a", bytes, n };
+            s = keel_zip_write(in_scratch("alloc.zip"), &m, 1);
+        }
+        keel_memory_fail_at(-1);
+        keel_free(bytes);
+        keel_zip_close(z);
+        assert_true(s == KEEL_OK || s == KEEL_ENOMEM);
+        assert_int_equal(keel_memory_live(), 0);
+    }
+    assert_int_equal(s, KEEL_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_come_back_and_the_file_is_the_same_each_time),
+        cmocka_unit_test(names_may_not_repeat),
+        cmocka_unit_test(a_lying_directory_is_refused),
+        cmocka_unit_test(any_cut_or_changed_byte_gives_an_error_or_the_bytes),
+        cmocka_unit_test(each_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
