@@ -3,7 +3,10 @@
  *
  * tau is the root of a falling, piecewise linear function: Newton's steps from below (tau = (sum of
  * the x above tau - 1) / how many) end after at most n of them, without sorting or memory. On the
- * support, where y > 0, dx = dy - mean of dy over the support; elsewhere 0. */
+ * support, where y > 0, dx = dy - mean of dy over the support; elsewhere 0.
+ *
+ * Keras 3.15 differs: it adds up the cumulated sums of the whole support, and so gives zeros as
+ * soon as the support has more than one element. The paper's function is meant, and is this one. */
 #ifndef REAL
 #include "ops/axis.h"
 #include <math.h>

@@ -1,0 +1,160 @@
+"""Writes ops.json: what Keras computes for every op, forward and gradients.
+
+Run with Keras 3 on TensorFlow: KERAS_BACKEND=tensorflow python make_ops.py
+A case has the op's arguments in the words of the op's own test cases, the inputs x and weights w,
+a gradient r of the output, and what came out: y, dx, dw (null where there is none), and for
+batch_norm the weights after the step, moved. Numbers are computed in float64.
+"""
+import json
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+import tensorflow as tf
+
+keras.backend.set_floatx("float64")
+random = np.random.default_rng(20)
+cases = []
+ROWS = 3
+
+
+def numbers(shape):
+    return np.round(random.uniform(-2, 2, shape), 3)
+
+
+def flat(a):
+    return None if a is None else [float("%.9g" % v) for v in np.asarray(a).ravel()]
+
+
+def case(op, layer, inputs, weights=(), args=None, training=True, moved=False):
+    """layer: a function of the list of inputs, or a Keras layer whose weights are `weights`."""
+    x = [tf.constant(numbers((ROWS,) + s)) for s in inputs]
+    is_layer = isinstance(layer, keras.layers.Layer)
+    w = []
+    if is_layer:
+        shapes = [tuple(v.shape) for v in x]
+        layer.build(shapes[0] if len(x) == 1 else shapes)
+        w = [numbers(v.shape) for v in layer.weights]
+        if op == "batch_norm":
+            w[-1] = np.abs(w[-1]) + 0.5
+        layer.set_weights(w)
+    with tf.GradientTape() as tape:
+        for v in x:
+            tape.watch(v)
+        y = layer(x[0] if len(x) == 1 else x, training=training) if is_layer else layer(x)
+        r = numbers(y.shape)
+        total = tf.reduce_sum(y * r)
+    wanted = x + [v.value for v in layer.trainable_weights] if is_layer else x
+    g = tape.gradient(total, wanted)
+    dw = g[len(x):]
+    dw = dw + [None] * (len(w) - len(dw))
+    cases.append({
+        "op": op, "in": "|".join(",".join(map(str, s)) for s in inputs),
+        "weights": "|".join(",".join(map(str, v.shape)) for v in w) or None, "args": args,
+        "training": training, "rows": ROWS,
+        "x": [flat(v) for v in x], "w": [flat(v) for v in w], "r": flat(r), "y": flat(y),
+        "dx": [flat(v) for v in g[:len(x)]], "dw": [flat(v) for v in dw],
+        "moved": [flat(v) for v in layer.get_weights()] if moved else None,
+    })
+
+
+def same(size, k, stride, dilation=1):
+    """TensorFlow's 'same': (before, after)."""
+    out = -(-size // stride)
+    total = max(0, (out - 1) * stride + (k - 1) * dilation + 1 - size)
+    return total // 2, total - total // 2
+
+
+def words(strides=(1, 1), dilation=(1, 1), pads=None, groups=1, pool=None):
+    t = "strides %d,%d dilation %d,%d groups %d" % (*strides, *dilation, groups)
+    if pool:
+        t = "pool %d,%d strides %d,%d" % (*pool, *strides)
+    return t + (" pad %d,%d,%d,%d" % (*pads[0], *pads[1]) if pads else "")
+
+
+def sparsemax(x, axis=-1):
+    """By its definition: Keras 3.15 sums the cumulated sums of the whole support, where the last one
+    is meant, and gives zeros whenever more than one element is in the support."""
+    z = tf.sort(tf.experimental.numpy.moveaxis(x, axis, -1), direction="DESCENDING")
+    sums = tf.cumsum(z, axis=-1)
+    r = tf.range(1, z.shape[-1] + 1, dtype=x.dtype)
+    inside = tf.cast(z - (sums - 1) / r > 0, x.dtype)
+    k = tf.reduce_sum(inside, axis=-1, keepdims=True)
+    tau = (tf.reduce_sum(z * inside, axis=-1, keepdims=True) - 1) / k
+    return tf.maximum(x - tf.experimental.numpy.moveaxis(tau, -1, axis), 0.0)
+
+
+L = keras.layers
+A = keras.activations
+
+case("dense", L.Dense(4), [(5,)])
+case("dense", L.Dense(3, use_bias=False), [(2, 3, 4)])
+for padding in "valid", "same":
+    for k, s, d in ((3, 3), (1, 1), (1, 1)), ((3, 2), (2, 2), (1, 1)), ((2, 3), (1, 1), (2, 2)):
+        h, w = 6, 5
+        pads = padding == "same" and [same(h, k[0], s[0], d[0]), same(w, k[1], s[1], d[1])]
+        text = words(s, d, pads or None)
+        case("conv2d", L.Conv2D(3, k, s, padding, dilation_rate=d), [(h, w, 2)], args=text)
+        if s[0] == 1 or d[0] == 1:
+            case("depthwise_conv2d",
+                 L.DepthwiseConv2D(k, s, padding, depth_multiplier=2, dilation_rate=d),
+                 [(h, w, 2)], args=text)
+case("conv2d", L.Conv2D(6, 2, groups=2, use_bias=False), [(3, 4, 4)], args=words(groups=2))
+case("depthwise_conv2d", L.DepthwiseConv2D(3, padding="same", use_bias=False), [(4, 4, 3)],
+     args=words(pads=[(1, 1), (1, 1)]))
+for op, layer in ("max_pool2d", L.MaxPooling2D), ("average_pool2d", L.AveragePooling2D):
+    for p, s, padding in ((2, 2), (2, 2), "valid"), ((3, 2), (2, 1), "same"), ((3, 3), (2, 2), "same"):
+        pads = [same(5, p[0], s[0]), same(6, p[1], s[1])] if padding == "same" else None
+        case(op, layer(p, s, padding), [(5, 6, 2)], args=words(s, pads=pads, pool=p))
+case("global_average_pool2d", L.GlobalAveragePooling2D(), [(4, 5, 3)])
+case("global_average_pool2d", L.GlobalAveragePooling2D(keepdims=True), [(4, 5, 3)], args="keepdims")
+case("reshape", L.Flatten(), [(2, 3, 2)])
+case("reshape", L.Reshape((3, -1)), [(2, 3, 2)], args="shape 3,-1")
+case("zero_pad2d", L.ZeroPadding2D(((1, 2), (0, 3))), [(3, 2, 2)], args="pad 1,2,0,3")
+case("rescaling", L.Rescaling(1 / 127.5, -1.0), [(3, 2, 2)],
+     args="scale %.17g offset -1" % (1 / 127.5))
+case("add", L.Add(), [(2, 3)] * 3)
+case("concatenate", L.Concatenate(), [(2, 3), (2, 1)])
+case("concatenate", L.Concatenate(axis=1), [(2, 3), (1, 3), (3, 3)], args="axis 0")
+case("dropout", L.Dropout(0.5), [(5,)], training=False)
+
+for name, center, scale in ("", True, True), ("no_center", False, True), ("no_scale", True, False):
+    for training in True, False:
+        text = (name + " epsilon 0.01 momentum 0.9").strip()
+        layer = L.BatchNormalization(epsilon=0.01, momentum=0.9, center=center, scale=scale)
+        case("batch_norm", layer, [(2, 3, 4)], args=text, training=training, moved=training)
+frozen = L.BatchNormalization()
+frozen.trainable = False
+case("batch_norm", frozen, [(4,)], args="frozen")
+
+wide = [(24,)]
+for name in ("sigmoid tanh exponential relu relu6 elu selu celu silu softplus softsign hard_sigmoid "
+             "hard_silu hard_tanh hard_shrink soft_shrink tanh_shrink log_sigmoid mish sparse_plus "
+             "sparse_sigmoid squareplus leaky_relu gelu softmax log_softmax sparsemax glu").split():
+    f = sparsemax if name == "sparsemax" else getattr(A, name)
+    scale = 1 if name in ("exponential", "sparsemax") else 4  # 4: into the tails of the others
+    case(name, lambda x: f(scale * x[0]), wide)
+    if scale > 1:
+        cases[-1]["x"] = [[4 * v for v in cases[-1]["x"][0]]]
+        cases[-1]["dx"] = [[v / 4 for v in cases[-1]["dx"][0]]]
+case("threshold", lambda x: A.threshold(x[0], 0.5, -3.0), wide, args="threshold 0.5 value -3")
+case("relu", L.ReLU(1.5, 0.25, 0.5), wide, args="max_value 1.5 negative_slope 0.25 threshold 0.5")
+case("relu", L.ReLU(6.0), wide, args="max_value 6")
+case("relu", L.ReLU(negative_slope=0.1), wide, args="negative_slope 0.1")
+case("elu", lambda x: A.elu(x[0], 0.5), wide, args="alpha 0.5")
+case("celu", lambda x: A.celu(x[0], 0.5), wide, args="alpha 0.5")
+case("gelu", lambda x: A.gelu(x[0], True), wide, args="approximate")
+case("squareplus", lambda x: A.squareplus(x[0], 1.5), wide, args="b 1.5")
+case("leaky_relu", L.LeakyReLU(0.5), wide, args="negative_slope 0.5")
+case("hard_shrink", lambda x: A.hard_shrink(x[0], 1.0), wide, args="threshold 1")
+case("soft_shrink", lambda x: A.soft_shrink(x[0], 1.0), wide, args="threshold 1")
+case("softmax", L.Softmax(axis=1), [(3, 4)], args="axis 0")
+case("log_softmax", lambda x: A.log_softmax(x[0], 1), [(3, 4)], args="axis 0")
+case("sparsemax", lambda x: sparsemax(x[0], 2), [(3, 4)], args="axis 1")
+case("glu", lambda x: A.glu(x[0], 1), [(4, 3)], args="axis 0")
+
+path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.json")
+with open(path, "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
+print(len(cases), "cases,", os.path.getsize(path), "bytes")

@@ -1,0 +1,254 @@
+/* A bench to run an op's reference on, in float32 or float64, with the rows cut into any pieces:
+ * what the conformance test and the comparison with Keras share. (tests/test_ops_kernels.c holds
+ * the comparison of every fast kernel with its reference.) */
+#ifndef TESTS_OPS_HARNESS_H
+#define TESTS_OPS_HARNESS_H
+#include "base/memory.h"
+#include "ops/op.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { LAB_IN_MAX = 4, LAB_PIECES_MAX = 8 };
+
+typedef struct lab {
+    keel_node node;
+    keel_spec in_spec[LAB_IN_MAX];
+    _Alignas(16) char args[256];
+    keel_step_facts step;
+    int64_t rows, row; /* row: of the step, of the lab's first */
+    bool f64, in_adds, weight_adds, frozen[KEEL_WEIGHTS_MAX];
+    void *in[LAB_IN_MAX], *weight[KEEL_WEIGHTS_MAX], *out, *saved[KEEL_SAVED_MAX];
+    void *out_grad, *in_grad[LAB_IN_MAX], *weight_grad[KEEL_WEIGHTS_MAX];
+    double *merged, *merged_backward;
+} lab;
+
+static inline double lab_get(const lab *l, const void *p, int64_t i)
+{
+    return l->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+
+static inline void lab_set(const lab *l, void *p, int64_t i, double x)
+{
+    if (l->f64)
+        ((double *)p)[i] = x;
+    else
+        ((float *)p)[i] = (float)x;
+}
+
+static inline void lab_fill(const lab *l, void *p, int64_t count, double x)
+{
+    for (int64_t i = 0; p && i < count; i++) lab_set(l, p, i, x);
+}
+
+static inline size_t lab_size(const lab *l) /* bytes of a real */
+{
+    return l->f64 ? sizeof(double) : sizeof(float);
+}
+
+/* Numbers in [-2, 2], the same in float and double, other ones for each salt. */
+static inline void lab_random(const lab *l, void *p, int64_t count, uint32_t salt)
+{
+    uint32_t s = salt * 2654435761u + 12345u;
+    for (int64_t i = 0; i < count; i++) {
+        s = s * 1664525u + 1013904223u;
+        lab_set(l, p, i, (double)(s >> 9) / (double)(1 << 21) - 2);
+    }
+}
+
+static inline int lab_shapes(keel_spec *out, keel_dtype real, int max, const char *text)
+{
+    int n = 0;
+    while (text && *text && n < max) {
+        keel_spec s = { .dtype = real };
+        char *end = (char *)text;
+        do {
+            s.shape.dim[s.shape.rank++] = strtoll(text, &end, 10);
+            text = *end ? end + 1 : end;
+        } while (*end == ',');
+        out[n++] = s;
+    }
+    return n;
+}
+
+static inline int64_t lab_in_count(const lab *l, int i)
+{
+    return l->rows * keel_row_count(&l->in_spec[i]);
+}
+
+static inline int64_t lab_out_count(const lab *l)
+{
+    return l->rows * keel_row_count(&l->node.out);
+}
+
+/* Build the node and memory for it; the status is that of infer. Weights' last one is made positive
+ * where the op keeps a moving variance there. Close it in any case. */
+static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c, bool f64,
+                                   bool training, int64_t rows)
+{
+    const keel_dtype real = f64 ? KEEL_FLOAT64 : KEEL_FLOAT32;
+    *l = (lab){ .rows = rows, .row = 10, .f64 = f64 };
+    l->step = (keel_step_facts){ .seed = 7, .epoch = 3, .first_row = 1000, .rows = rows };
+    l->node = (keel_node){ .op = op,
+                           .args = l->args,
+                           .layer = "a layer",
+                           .training = training,
+                           .real = real,
+                           .stream = 5,
+                           .in = l->in_spec };
+    assert_true(op->args_size <= sizeof l->args);
+    if (op->args_for_case) op->args_for_case(l->args, c->args);
+    l->node.n_in = lab_shapes(l->in_spec, real, LAB_IN_MAX, c->in);
+    l->node.n_weight = lab_shapes(l->node.weight, real, KEEL_WEIGHTS_MAX, c->weights);
+    KEEL_TRY(op->infer(&l->node));
+    const keel_node *n = &l->node;
+    for (int i = 0; i < n->n_in; i++) {
+        l->in[i] = keel_aligned_calloc((size_t)lab_in_count(l, i), lab_size(l));
+        l->in_grad[i] = keel_aligned_calloc((size_t)lab_in_count(l, i), lab_size(l));
+        lab_random(l, l->in[i], lab_in_count(l, i), 1 + (uint32_t)i);
+        lab_fill(l, l->in_grad[i], lab_in_count(l, i), NAN);
+    }
+    for (int i = 0; i < n->n_weight; i++) {
+        const int64_t count = keel_row_count(&n->weight[i]);
+        l->weight[i] = keel_aligned_calloc((size_t)count, lab_size(l));
+        l->weight_grad[i] = keel_aligned_calloc((size_t)count, lab_size(l));
+        lab_random(l, l->weight[i], count, 11 + (uint32_t)i);
+        lab_fill(l, l->weight_grad[i], count, NAN);
+        if (!op->commit) continue;
+        l->frozen[i] = i >= n->n_weight - 2; /* state */
+        for (int64_t k = 0; i == n->n_weight - 1 && k < count; k++)
+            lab_set(l, l->weight[i], k, fabs(lab_get(l, l->weight[i], k)) + 0.5);
+    }
+    for (int i = 0; i < n->n_saved; i++)
+        l->saved[i] = keel_aligned_calloc((size_t)(rows * keel_row_count(&n->saved[i])),
+                                          keel_dtype_size(n->saved[i].dtype));
+    l->out = keel_aligned_calloc((size_t)lab_out_count(l), lab_size(l));
+    l->out_grad = keel_aligned_calloc((size_t)lab_out_count(l), lab_size(l));
+    lab_random(l, l->out_grad, lab_out_count(l), 21);
+    lab_fill(l, l->out, lab_out_count(l), NAN);
+    l->merged = keel_calloc((size_t)n->merged + 1, sizeof(double));
+    l->merged_backward = keel_calloc((size_t)n->merged_backward + 1, sizeof(double));
+    return KEEL_OK;
+}
+
+static inline void lab_close(lab *l)
+{
+    for (int i = 0; i < LAB_IN_MAX; i++) keel_free(l->in[i]), keel_free(l->in_grad[i]);
+    for (int i = 0; i < KEEL_WEIGHTS_MAX; i++)
+        keel_free(l->weight[i]), keel_free(l->weight_grad[i]);
+    for (int i = 0; i < KEEL_SAVED_MAX; i++) keel_free(l->saved[i]);
+    keel_free(l->out);
+    keel_free(l->out_grad);
+    keel_free(l->merged);
+    keel_free(l->merged_backward);
+    *l = (lab){ 0 };
+}
+
+/* Call one function for `rows` rows from `first` on; scratch begins as NaN. */
+static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, double *partial,
+                            const double *merged)
+{
+    const keel_node *n = &l->node;
+    const void *in[LAB_IN_MAX];
+    void *in_grad[LAB_IN_MAX];
+    bool in_adds[LAB_IN_MAX];
+    void *scratch = keel_aligned_calloc((size_t)n->scratch + 1, 1);
+    memset(scratch, 0xff, (size_t)n->scratch);
+    keel_call c = { .node = n,
+                    .step = &l->step,
+                    .rows = rows,
+                    .row = l->row + first,
+                    .in = in,
+                    .in_grad = in_grad,
+                    .in_adds = in_adds,
+                    .weight_adds = l->weight_adds,
+                    .partial = partial,
+                    .merged = merged,
+                    .merged_forward = l->merged,
+                    .scratch = scratch };
+    for (int i = 0; i < n->n_in; i++) {
+        const size_t skip = (size_t)(first * keel_row_count(&n->in[i])) * lab_size(l);
+        in[i] = (const char *)l->in[i] + skip;
+        in_grad[i] = l->in_grad[i] ? (char *)l->in_grad[i] + skip : NULL;
+        in_adds[i] = l->in_adds;
+    }
+    for (int i = 0; i < n->n_saved; i++)
+        c.saved[i] = (char *)l->saved[i] + (size_t)(first * keel_row_count(&n->saved[i])) *
+                                               keel_dtype_size(n->saved[i].dtype);
+    for (int i = 0; i < n->n_weight; i++) {
+        c.weight[i] = l->weight[i];
+        c.weight_grad[i] = l->frozen[i] ? NULL : l->weight_grad[i];
+    }
+    const size_t skip = (size_t)(first * keel_row_count(&n->out)) * lab_size(l);
+    c.out = (char *)l->out + skip;
+    c.out_grad = (const char *)l->out_grad + skip;
+    run(&c);
+    assert_int_equal(keel_call_status_take(), KEEL_OK);
+    keel_free(scratch);
+}
+
+/* All pieces' records, and their merging into `merged`. */
+static inline void lab_meet(lab *l, keel_run run, int64_t length, const int64_t *pieces, int count,
+                            void (*merge)(const keel_node *, const double *const *, int, double *),
+                            double *merged)
+{
+    double *records[LAB_PIECES_MAX];
+    int64_t first = 0;
+    for (int i = 0; i < count; first += pieces[i++]) {
+        records[i] = keel_calloc((size_t)length, sizeof(double));
+        for (int64_t k = 0; k < length; k++)
+            records[i][k] = NAN; /* a piece overwrites its record */
+        lab_call(l, run, first, pieces[i], records[i], l->merged);
+        assert_true(records[i][0] == (double)pieces[i]);
+    }
+    merge(&l->node, (const double *const *)records, count, merged);
+    for (int i = 0; i < count; i++) keel_free(records[i]);
+}
+
+static inline void lab_forward(lab *l, const int64_t *pieces, int count)
+{
+    const keel_op *op = l->node.op;
+    int64_t first = 0;
+    if (l->node.partial > 0)
+        lab_meet(l, op->partial[l->f64], l->node.partial, pieces, count, op->merge, l->merged);
+    for (int i = 0; i < count; first += pieces[i++])
+        lab_call(l, op->forward[l->f64], first, pieces[i], NULL, l->merged);
+}
+
+/* Input gradients piece by piece; weight gradients too, each piece adding to the first's. */
+static inline void lab_backward(lab *l, const int64_t *pieces, int count)
+{
+    const keel_op *op = l->node.op;
+    const bool adds = l->weight_adds, meets = l->node.partial_backward > 0;
+    int64_t first = 0;
+    if (meets)
+        lab_meet(l, op->partial_backward[l->f64], l->node.partial_backward, pieces, count,
+                 op->merge_backward, l->merged_backward);
+    for (int i = 0; i < count; first += pieces[i++]) {
+        lab_call(l, op->backward[l->f64], first, pieces[i], NULL, l->merged_backward);
+        if (!op->weights[l->f64] || (meets && op->weights_from_merged && i > 0)) continue;
+        lab_call(l, op->weights[l->f64], first, pieces[i], NULL, l->merged_backward);
+        l->weight_adds = true;
+    }
+    l->weight_adds = adds;
+}
+
+/* max |a - b| over max |b|; a NaN counts as far. */
+static inline double lab_distance(const lab *l, const void *a, const lab *m, const void *b,
+                                  int64_t count)
+{
+    double most = 1e-30, off = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double x = lab_get(l, a, i), y = lab_get(m, b, i);
+        most = fmax(most, fabs(y));
+        if (!(fabs(x - y) <= off)) off = isnan(x) != isnan(y) || isnan(x) ? INFINITY : fabs(x - y);
+    }
+    return off / most;
+}
+
+#endif
