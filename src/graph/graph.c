@@ -95,12 +95,19 @@ keel_status keel_graph_add(keel_graph *g, const char *op, const void *args, cons
                            int n_in, const keel_variable *weight, const keel_spec *weight_spec,
                            int n_weight, keel_value *out)
 {
+    const keel_op *found = keel_op_find(op);
+    if (!found) return keel_fail(KEEL_EUNSUP, "no op is named '%s'", op);
+    return keel_graph_add_op(g, found, args, in, n_in, weight, weight_spec, n_weight, out);
+}
+
+keel_status keel_graph_add_op(keel_graph *g, const keel_op *op, const void *args,
+                              const keel_value *in, int n_in, const keel_variable *weight,
+                              const keel_spec *weight_spec, int n_weight, keel_value *out)
+{
     keel_status s = KEEL_OK;
-    keel_graph_node n = { 0 };
-    n.node.op = keel_op_find(op);
-    if (!n.node.op) return keel_fail(KEEL_EUNSUP, "no op is named '%s'", op);
+    keel_graph_node n = { .node.op = op };
     if (n_in < 0 || n_weight < 0 || n_weight > KEEL_WEIGHTS_MAX)
-        return keel_fail(KEEL_EARG, "%s: %d inputs and %d weights", op, n_in, n_weight);
+        return keel_fail(KEEL_EARG, "%s: %d inputs and %d weights", op->name, n_in, n_weight);
     if ((s = fill(g, &n, args, in, n_in)) < 0) goto out;
     n.node.training = g->training;
     n.node.real = g->real;

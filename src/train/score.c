@@ -18,6 +18,7 @@ static void run_loss(const keel_call *c, int real)
                                           .rows = c->rows,
                                           .y_pred = c->in[0],
                                           .y_true = c->in[1],
+                                          .row = c->row,
                                           .weight = c->in[2],
                                           .seed = 1,
                                           .grad = c->in_grad[0],

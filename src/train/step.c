@@ -80,8 +80,7 @@ static double scale_of(const keel_trainer *t, const keel_optimizer_common *o, ke
     }
     for (int i = 0; i < t->store->n_tile; i++)
         if (v < 0 || t->store->tile[i].variable == v) sum += t->tile_norm[i];
-    const double norm = sqrt(sum);
-    return norm > limit ? limit / norm : 1;
+    return keel_clip_scale(sqrt(sum), limit);
 }
 
 static void apply_my_tiles(const keel_trainer *t, int worker)

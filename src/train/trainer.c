@@ -200,6 +200,7 @@ static keel_status take_optimizer(keel_trainer *t)
     const char *names[KEEL_SLOTS_MAX];
     t->optimizer = (const keel_optimizer *)c->optimizer.type;
     t->optimizer_args = c->optimizer.args;
+    KEEL_TRY(keel_optimizer_check(&t->optimizer->type, t->optimizer_args));
     t->n_moment = t->optimizer->slots(t->optimizer_args, names);
     t->iterations = c->iterations;
     t->learning_rate = c->learning_rate;
