@@ -26,8 +26,8 @@ typedef struct keel_data_spec {
     char **class_names;
 } keel_data_spec;
 
-/* Where one row goes, in the dtype that the feed works in (float32 or float64). y and weight may
- * be NULL: not wanted. */
+/* Where one row goes, in the dtype that the feed works in (float32 or float64). Each may be NULL:
+ * not wanted. */
 typedef struct keel_row {
     keel_dtype real;
     void *x, *y, *weight;

@@ -1,0 +1,375 @@
+/* The feed: what both engines share. See feed.h for what it promises, feed_rows.c and feed_stream.c
+ * for how slots are filled. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "data/feed.h"
+#include "base/memory.h"
+#include "data/feed_impl.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include <assert.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { SLOTS_DEFAULT = 3, SLOTS_MAX = 64, THREADS_MAX = 64, INLINE_BYTES = 1 << 20 };
+
+double keel_feed_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static keel_status check_options(const keel_feed *f)
+{
+    const keel_feed_options *o = &f->o;
+    const char *name = keel_dataset_name(f->dataset);
+    if (!keel_dtype_is_real(o->real))
+        return keel_fail(KEEL_EARG, "feed: batches are float32 or float64");
+    if (o->batch_size < 0 || o->steps_per_epoch < 0 || o->epochs < 0)
+        return keel_fail(KEEL_EARG, "%s: batch size, steps and epochs must not be negative", name);
+    if ((unsigned)o->end > KEEL_END_ERROR)
+        return keel_fail(KEEL_EARG, "%s: no such policy for the end of the data", name);
+    if (o->slots < 0 || o->slots > SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
+        return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, SLOTS_MAX,
+                         THREADS_MAX);
+    if (!o->batch_size && f->source->read)
+        return keel_fail(KEEL_EARG, "%s: say a batch size", name);
+    if (o->class_weight && !f->spec->has_y)
+        return keel_fail(KEEL_EARG, "%s: class weights need labels, and there is no y", name);
+    for (int64_t i = 0; o->class_weight && i < o->class_weight_count; i++)
+        if (!(o->class_weight[i] >= 0) || isinf(o->class_weight[i]))
+            return keel_fail(KEEL_EARG,
+                             "class weight of class %lld is %g; it must be finite and >= 0",
+                             (long long)i, o->class_weight[i]);
+    return KEEL_OK;
+}
+
+/* What can be said before step 1 about a stream that may be used up. */
+static keel_status check_stream(const keel_feed *f)
+{
+    const keel_feed_options *o = &f->o;
+    const char *name = keel_dataset_name(f->dataset);
+    if (f->spec->endless && !o->steps_per_epoch)
+        return keel_fail(KEEL_EDATA, "%s never ends: say steps_per_epoch", name);
+    if (!f->spec->one_shot || f->spec->endless) return KEEL_OK;
+    if (!o->steps_per_epoch && o->epochs > 1)
+        return keel_fail(
+            KEEL_EDATA,
+            "%s has no reset, so it serves one epoch and not %lld: give it a reset, or "
+            "say steps_per_epoch",
+            name, (long long)o->epochs);
+    if (!o->steps_per_epoch && o->end == KEEL_END_WRAP && o->batch_size &&
+        (f->spec->rows < 0 || f->spec->rows % o->batch_size))
+        return keel_fail(
+            KEEL_EDATA, "%s has no reset, so its last batch cannot be filled from the start", name);
+    int64_t steps, rows;
+    if (f->planned && o->epochs > 1 &&
+        (!keel_mul_i64(o->epochs - 1, o->steps_per_epoch, &steps) ||
+         !keel_mul_i64(steps, o->batch_size, &rows) || rows >= f->plan.n))
+        return keel_fail(KEEL_EDATA,
+                         "%s has no reset and %lld rows: they do not last for %lld epochs of %lld "
+                         "steps of %lld rows; give it a reset",
+                         name, (long long)f->plan.n, (long long)o->epochs,
+                         (long long)o->steps_per_epoch, (long long)o->batch_size);
+    return KEEL_OK;
+}
+
+static int allowed_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
+/* How many threads read: none where a batch in memory is copied faster than a thread is woken. */
+static int choose_threads(const keel_feed *f)
+{
+    const double batch_bytes =
+        (double)f->max_rows * (double)(f->x_count + f->y_count) * (double)f->real_bytes;
+    if (f->o.threads < 0) return 0;
+    if (f->source->next) return 1;
+    if (f->o.threads) return f->o.threads;
+    if (f->source->in_memory) return batch_bytes <= INLINE_BYTES ? 0 : 1;
+    const int n = allowed_cpus();
+    return n < 1 ? 1 : n > 16 ? 16 : n;
+}
+
+static keel_status create_slots(keel_feed *f)
+{
+    size_t x, y, w = f->weighted ? f->real_bytes : 0;
+    const char *name = keel_dataset_name(f->dataset);
+    if (!keel_mul((size_t)f->x_count, f->real_bytes, &x) || !keel_mul(x, (size_t)f->max_rows, &x) ||
+        !keel_mul((size_t)f->y_count, f->real_bytes, &y) || !keel_mul(y, (size_t)f->max_rows, &y))
+        return keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than memory can be", name,
+                         (long long)f->max_rows);
+    w *= (size_t)f->max_rows;
+    f->slots = keel_calloc((size_t)f->n_slots, sizeof *f->slots);
+    if (!f->slots) return KEEL_ENOMEM;
+    for (int i = 0; i < f->n_slots; i++) {
+        keel_slot *s = &f->slots[i];
+        if (!(s->x = keel_aligned_calloc(1, x)) ||
+            (f->spec->has_y && !(s->y = keel_aligned_calloc(1, y))) ||
+            (w && !(s->weight = keel_aligned_calloc(1, w))))
+            return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
+                             const keel_feed_options *options)
+{
+    keel_status s;
+    keel_feed *f = keel_calloc(1, sizeof *f);
+    if (!f) return KEEL_ENOMEM;
+    f->dataset = dataset;
+    f->spec = &dataset->origin->spec;
+    f->source = dataset->origin->source;
+    f->o = *options;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->work, NULL);
+    pthread_cond_init(&f->ready, NULL);
+    if ((s = check_options(f)) < 0) goto out;
+
+    f->real_bytes = keel_dtype_size(f->o.real);
+    f->x_count = keel_shape_count(&f->spec->x);
+    f->y_count = f->spec->has_y ? keel_shape_count(&f->spec->y) : 0;
+    f->weighted = f->spec->has_weight || f->o.class_weight || f->o.wants_weight;
+    f->max_rows = f->o.batch_size ? f->o.batch_size : f->spec->max_rows;
+    f->planned = dataset->rows >= 0 && f->o.batch_size;
+    if (f->planned) {
+        const char *name = keel_dataset_name(dataset);
+        if ((s = keel_feed_plan_init(&f->plan, dataset->rows, &f->o, name)) < 0) goto out;
+        int64_t counts[2];
+        keel_feed_plan_counts(&f->plan, counts);
+        if (f->source->read) f->max_rows = counts[0];
+        keel_feed_plan_note(&f->plan, name, f->note, sizeof f->note);
+    }
+    if (f->source->next && (s = check_stream(f)) < 0) goto out;
+    f->n_slots = f->o.slots ? f->o.slots : SLOTS_DEFAULT;
+    if (f->n_slots < 2) f->n_slots = 2;
+    if ((s = create_slots(f)) < 0) goto out;
+    if (f->source->next && (s = keel_feed_stream_create(f)) < 0) goto out;
+
+    const int n = choose_threads(f);
+    const int64_t row_bytes = (f->x_count + f->y_count) * (int64_t)f->real_bytes;
+    f->chunk = f->source->in_memory ? 1 + (64 << 10) / (row_bytes + 1) : 1;
+    s = KEEL_ENOMEM;
+    if (n && !(f->threads = keel_calloc((size_t)n, sizeof *f->threads))) goto out;
+    pthread_mutex_lock(&f->lock); /* until all are there: threads look at how many there are */
+    while (f->n_threads < n &&
+           !pthread_create(&f->threads[f->n_threads], NULL,
+                           f->source->next ? keel_feed_stream_worker : keel_feed_rows_worker, f))
+        f->n_threads++;
+    pthread_mutex_unlock(&f->lock);
+    if (n && !f->n_threads) { /* fewer than asked will do, none will not */
+        s = keel_fail(KEEL_ENOMEM, "feed: no thread could be started");
+        goto out;
+    }
+    *out = f;
+    f = NULL;
+    s = KEEL_OK;
+out:
+    keel_feed_destroy(f);
+    return s;
+}
+
+void keel_feed_destroy(keel_feed *f)
+{
+    if (!f) return;
+    pthread_mutex_lock(&f->lock);
+    f->quit = true;
+    pthread_cond_broadcast(&f->work);
+    pthread_mutex_unlock(&f->lock);
+    for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
+    keel_feed_stream_destroy(f);
+    for (int i = 0; f->slots && i < f->n_slots; i++) {
+        keel_free(f->slots[i].x);
+        keel_free(f->slots[i].y);
+        keel_free(f->slots[i].weight);
+    }
+    keel_free(f->slots);
+    keel_free(f->threads);
+    keel_scratch_free(&f->scratch);
+    pthread_cond_destroy(&f->ready);
+    pthread_cond_destroy(&f->work);
+    pthread_mutex_destroy(&f->lock);
+    keel_free(f);
+}
+
+int64_t keel_feed_steps(const keel_feed *f)
+{
+    if (f->planned) return keel_feed_plan_steps(&f->plan, f->epoch);
+    const int64_t asked = f->o.steps_per_epoch, has = f->spec->yields;
+    if (f->o.batch_size || has < 0 || f->o.end == KEEL_END_WRAP) /* asked may turn out too many */
+        return asked ? asked : has >= 0 && !f->o.batch_size ? has : -1;
+    return asked && asked < has ? asked : has;
+}
+
+int64_t keel_feed_rows(const keel_feed *f)
+{
+    if (f->planned) return keel_feed_plan_rows(&f->plan, f->epoch);
+    return f->o.steps_per_epoch ? -1 : f->dataset->rows;
+}
+
+int64_t keel_feed_max_rows(const keel_feed *f)
+{
+    return f->max_rows;
+}
+
+int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *complete)
+{
+    int64_t all[2] = { f->max_rows };
+    int n = 1;
+    bool known = true;
+    if (f->planned) {
+        n = keel_feed_plan_counts(&f->plan, all);
+    } else if (!f->o.batch_size && f->dataset->rows >= 0) { /* full yields and one short one */
+        const int64_t tail = f->dataset->rows % f->max_rows;
+        if (f->dataset->rows < f->max_rows) n = 0;
+        if (tail) all[n++] = tail;
+    } else {
+        known = f->o.batch_size && (f->spec->endless || f->o.end == KEEL_END_DROP ||
+                                    f->o.end == KEEL_END_WRAP || f->o.end == KEEL_END_ERROR);
+    }
+    if (complete) *complete = known && n <= max;
+    if (n > max) n = max;
+    for (int i = 0; i < n; i++) counts[i] = all[i];
+    return n;
+}
+
+const char *keel_feed_note(const keel_feed *f)
+{
+    return f->note[0] ? f->note : NULL;
+}
+
+double keel_feed_wait_seconds(const keel_feed *f)
+{
+    return f->waited;
+}
+
+void keel_feed_flush(keel_feed *f)
+{
+    f->paused = true;
+    while (f->busy) pthread_cond_wait(&f->ready, &f->lock);
+    for (int i = 0; i < f->n_slots; i++)
+        if (f->slots[i].state != KEEL_SLOT_HELD) f->slots[i].state = KEEL_SLOT_FREE;
+    f->next_fill = f->next_out;
+    f->paused = false;
+}
+
+void keel_feed_wait(keel_feed *f, const keel_slot *s)
+{
+    if (s->state == KEEL_SLOT_READY) return;
+    const double begin = keel_feed_clock();
+    while (s->state != KEEL_SLOT_READY) pthread_cond_wait(&f->ready, &f->lock);
+    f->waited += keel_feed_clock() - begin;
+}
+
+keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
+{
+    keel_status s;
+    if (f->planned && !keel_feed_plan_can_count(&f->plan, epoch))
+        return keel_fail(KEEL_EARG, "epoch %u is more than can be counted", epoch);
+    pthread_mutex_lock(&f->lock);
+    s = f->source->next ? keel_feed_stream_begin(f, epoch) : keel_feed_rows_begin(f, epoch);
+    if (s >= 0) {
+        f->begun = true;
+        f->ended = false;
+        f->epoch = epoch;
+        f->step = 0;
+    }
+    pthread_cond_broadcast(&f->work);
+    pthread_mutex_unlock(&f->lock);
+    return s;
+}
+
+keel_status keel_feed_next(keel_feed *f, keel_batch *out)
+{
+    keel_status s = KEEL_END;
+    keel_slot *slot = NULL;
+    if (!f->begun) return keel_fail(KEEL_EARG, "feed: begin an epoch first");
+    pthread_mutex_lock(&f->lock);
+    if (f->ended) goto out;
+    slot = &f->slots[f->next_out % (uint64_t)f->n_slots];
+    if (slot->state == KEEL_SLOT_HELD) {
+        s = keel_fail(KEEL_EARG, "feed: all %d batches are held; release one first", f->n_slots);
+        goto out;
+    }
+    s = f->source->next ? keel_feed_stream_next(f, &slot) : keel_feed_rows_next(f, &slot);
+    if (s == KEEL_END) f->ended = true;
+    if (s != KEEL_OK) goto out;
+    slot->state = KEEL_SLOT_HELD;
+    slot->batch.slot = (int)(slot - f->slots);
+    f->next_out++;
+    f->step++;
+    *out = slot->batch;
+out:
+    pthread_mutex_unlock(&f->lock);
+    return s;
+}
+
+void keel_feed_release(keel_feed *f, const keel_batch *b)
+{
+    pthread_mutex_lock(&f->lock);
+    assert(f->slots[b->slot].state == KEEL_SLOT_HELD);
+    f->slots[b->slot].state = KEEL_SLOT_FREE;
+    if (f->n_threads) pthread_cond_signal(&f->work);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void keel_feed_retry(keel_feed *f, const keel_batch *b)
+{
+    pthread_mutex_lock(&f->lock);
+    assert((f->next_out - 1) % (uint64_t)f->n_slots == (uint64_t)b->slot);
+    assert(f->slots[b->slot].state == KEEL_SLOT_HELD);
+    f->slots[b->slot].state = KEEL_SLOT_READY;
+    f->next_out--;
+    f->step--;
+    f->ended = false;
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* The label of row i: y itself where it is one number, else the place of its largest. */
+static int64_t label_of(const keel_feed *f, const keel_batch *b, int64_t i)
+{
+    const float *y32 = (const float *)b->y + i * f->y_count;
+    const double *y64 = (const double *)b->y + i * f->y_count;
+    const bool wide = f->o.real == KEEL_FLOAT64;
+    int64_t best = 0;
+    if (f->y_count == 1) {
+        const double y = wide ? y64[0] : (double)y32[0];
+        return y >= 0 && y < 9e15 ? (int64_t)(y + 0.5) : -1;
+    }
+    for (int64_t k = 1; k < f->y_count; k++)
+        if (wide ? y64[k] > y64[best] : y32[k] > y32[best]) best = k;
+    return best;
+}
+
+void keel_feed_finish(const keel_feed *f, keel_slot *s)
+{
+    keel_batch *b = &s->batch;
+    b->weight_sum = (double)b->rows;
+    if (!f->weighted) return;
+    const bool wide = f->o.real == KEEL_FLOAT64;
+    double sum = 0;
+    /* a batch that points at the user's weights is only summed */
+    const void *from = f->spec->has_weight ? b->weight : NULL;
+    double *w64 = (double *)s->weight;
+    float *w32 = (float *)s->weight;
+    for (int64_t i = 0; i < b->rows; i++) {
+        double w = !from ? 1 : wide ? ((const double *)from)[i] : (double)((const float *)from)[i];
+        if (f->o.class_weight) {
+            const int64_t label = label_of(f, b, i);
+            if (label >= 0 && label < f->o.class_weight_count) w *= f->o.class_weight[label];
+        }
+        if (wide)
+            w64[i] = w;
+        else
+            w32[i] = (float)w;
+        sum += wide ? w : (double)(float)w;
+    }
+    b->weight = s->weight;
+    b->weight_sum = sum;
+}

@@ -1,0 +1,93 @@
+/* Inside the feed: the ring of slots that both engines fill, and what differs between them.
+ *
+ * Batches are numbered in the order in which they are given (`seq`); batch seq lives in slot
+ * seq % n_slots. A slot goes FREE -> FILLING -> READY -> HELD -> FREE; `retry` takes it from HELD
+ * back to READY. Everything in keel_feed is guarded by `lock` unless its line says otherwise. */
+#ifndef KEEL_DATA_FEED_IMPL_H
+#define KEEL_DATA_FEED_IMPL_H
+#include "data/feed_plan.h"
+#include "data/source.h"
+#include <pthread.h>
+
+typedef enum keel_slot_state {
+    KEEL_SLOT_FREE,
+    KEEL_SLOT_FILLING,
+    KEEL_SLOT_READY, /* a batch, the end of an epoch or a failure */
+    KEEL_SLOT_TOLD,  /* the failure was given; the next keel_feed_next tries again */
+    KEEL_SLOT_HELD
+} keel_slot_state;
+
+typedef struct keel_slot {
+    keel_slot_state state;
+    char *x, *y, *weight; /* buffers of max_rows */
+    keel_batch batch;     /* complete when READY */
+    bool is_end;          /* of the epoch batch.epoch (streams) */
+    bool failed;
+    keel_failure failure;
+    int64_t failed_row; /* rows engine: the failure is that of the first row that fails */
+    keel_plan_step plan;
+    int64_t taken, done; /* rows handed to workers, rows finished */
+    char note[256];      /* streams: what to tell the user with this item */
+} keel_slot;
+
+typedef struct keel_stream keel_stream;
+
+struct keel_feed {
+    const keel_dataset *dataset; /* const after create, as all down to `plan` */
+    const keel_data_spec *spec;
+    const keel_source *source;
+    keel_feed_options o;
+    int64_t x_count, y_count; /* elements of a row */
+    size_t real_bytes;
+    int64_t max_rows, chunk; /* chunk: rows that a worker takes at once */
+    bool weighted;           /* batches have weights */
+    bool planned;            /* the number of rows is known: plan is valid */
+    keel_feed_plan plan;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work, ready;
+    pthread_t *threads;
+    int n_threads;
+    bool quit, paused;
+    int busy; /* threads that read without the lock */
+
+    keel_slot *slots;
+    int n_slots;
+    uint64_t next_out, next_fill;
+    uint32_t fill_epoch; /* what is scheduled next (rows) */
+    int64_t fill_step;
+    bool begun, ended; /* consumer: an epoch was begun; its end was given */
+    uint32_t epoch;    /* consumer's epoch and step */
+    int64_t step;
+
+    keel_scratch scratch; /* of the consumer, where it reads itself */
+    keel_stream *stream;  /* streams */
+    double waited;
+    char note[256];
+};
+
+/* Weights, their sum and class weights of a filled batch. No lock needed: the slot is the caller's.
+ */
+void keel_feed_finish(const keel_feed *f, keel_slot *s);
+
+/* Rows by index. */
+void *keel_feed_rows_worker(void *feed);                         /* thread */
+keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch);  /* locked */
+keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot); /* locked */
+
+/* Streams. */
+keel_status keel_feed_stream_create(keel_feed *f);
+void keel_feed_stream_destroy(keel_feed *f);
+void *keel_feed_stream_worker(void *feed);
+keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch);
+keel_status keel_feed_stream_next(keel_feed *f, keel_slot **slot);
+
+/* Locked: nobody reads any more, all slots that are not held are free. */
+void keel_feed_flush(keel_feed *f);
+
+/* Locked: wait for the slot that comes next, adding to `waited`. */
+void keel_feed_wait(keel_feed *f, const keel_slot *s);
+
+double keel_feed_clock(void); /* seconds */
+
+#endif

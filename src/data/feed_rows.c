@@ -1,0 +1,213 @@
+/* The engine for rows that have an index: steps are arithmetic, workers take runs of rows of the
+ * earliest step that still has some, and steps come out in order.
+ *
+ * Arrays that lie as the model wants them are not copied: a batch points into them. */
+#include "data/feed_impl.h"
+#include <string.h>
+
+typedef struct pass_order { /* the permutation of the pass that was asked for last */
+    bool set;
+    int64_t pass;
+    keel_permutation permutation;
+} pass_order;
+
+/* Where row i of a step comes from, in the dataset. */
+static int64_t source_row(const keel_feed *f, const keel_plan_step *p, int64_t i, pass_order *o)
+{
+    int64_t at = p->position + i, pass = p->pass;
+    const int64_t n = f->dataset->rows;
+    if (at >= n) {
+        if (!p->same_pass) pass += at / n;
+        at %= n;
+    }
+    if (!f->o.shuffle) return at;
+    if (!o->set || o->pass != pass) {
+        const keel_chance c = { .seed = f->o.seed,
+                                .epoch = (uint32_t)pass,
+                                .stream = KEEL_STREAM_SHUFFLE };
+        keel_permutation_init(&o->permutation, (uint64_t)n, &c);
+        o->pass = pass;
+        o->set = true;
+    }
+    return (int64_t)keel_permutation_at(&o->permutation, (uint64_t)at);
+}
+
+/* Point at the arrays where rows follow each other there and nothing must be converted. */
+static void point_into_arrays(const keel_feed *f, keel_slot *s)
+{
+    const keel_tensor *x, *y, *w;
+    keel_batch *b = &s->batch;
+    const keel_plan_step *p = &s->plan;
+    b->x = s->x;
+    b->y = s->y;
+    b->weight = s->weight;
+    if (!f->source->tensors || f->o.shuffle || f->dataset->ordered) return;
+    if (p->position + p->rows > f->dataset->rows) return;
+    f->source->tensors(f->dataset->origin->state, &x, &y, &w);
+    const size_t first = (size_t)keel_dataset_index(f->dataset, p->position);
+    if (x->dtype == f->o.real)
+        b->x = (const char *)x->data + first * (size_t)f->x_count * f->real_bytes;
+    if (y && y->dtype == f->o.real)
+        b->y = (const char *)y->data + first * (size_t)f->y_count * f->real_bytes;
+    if (w && w->dtype == f->o.real) b->weight = (const char *)w->data + first * f->real_bytes;
+}
+
+/* Set a slot up for a step; no row is read yet. */
+static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t step)
+{
+    s->plan = keel_feed_plan_step(&f->plan, epoch, step);
+    s->state = KEEL_SLOT_FILLING;
+    s->taken = s->done = 0;
+    s->failed = false;
+    s->batch = (keel_batch){
+        .rows = s->plan.rows,
+        .duplicates = s->plan.duplicates,
+        .first_row = s->plan.first_row,
+        .epoch = epoch,
+        .step = step,
+    };
+    point_into_arrays(f, s);
+}
+
+/* Read rows [from, to) of a slot. The failure of the first row that fails goes to *failure. */
+static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t to,
+                         keel_scratch *scratch, keel_failure *failure)
+{
+    pass_order order = { 0 };
+    const void *state = f->dataset->origin->state;
+    const keel_batch *b = &s->batch;
+    const size_t x_bytes = (size_t)f->x_count * f->real_bytes;
+    const size_t y_bytes = (size_t)f->y_count * f->real_bytes;
+    const bool want_x = b->x == s->x, want_y = f->spec->has_y && b->y == s->y;
+    const bool want_w = f->spec->has_weight && b->weight == s->weight;
+    if (!want_x && !want_y && !want_w) return to;
+    for (int64_t i = from; i < to; i++) {
+        const int64_t row = source_row(f, &s->plan, i, &order);
+        const keel_row at = {
+            .real = f->o.real,
+            .x = want_x ? s->x + (size_t)i * x_bytes : NULL,
+            .y = want_y ? s->y + (size_t)i * y_bytes : NULL,
+            .weight = want_w ? s->weight + (size_t)i * f->real_bytes : NULL,
+        };
+        const keel_status r =
+            f->source->read(state, keel_dataset_index(f->dataset, row), &at, scratch);
+        if (r < 0) {
+            keel_fail_within(r, "step %lld of epoch %u, row %lld of %s", (long long)b->step + 1,
+                             b->epoch + 1, (long long)row, keel_dataset_name(f->dataset));
+            keel_failure_take(failure, r);
+            return i;
+        }
+    }
+    return to;
+}
+
+/* Locked: something to do? Schedules the next step where a slot is free. */
+static keel_slot *find_work(keel_feed *f)
+{
+    if (f->paused) return NULL;
+    for (uint64_t q = f->next_out; q < f->next_fill; q++) {
+        keel_slot *s = &f->slots[q % (uint64_t)f->n_slots];
+        if (s->state == KEEL_SLOT_FILLING && !s->failed && s->taken < s->batch.rows) return s;
+    }
+    if (!f->begun || f->next_fill >= f->next_out + (uint64_t)f->n_slots) return NULL;
+    keel_slot *s = &f->slots[f->next_fill % (uint64_t)f->n_slots];
+    if (s->state != KEEL_SLOT_FREE) return NULL;
+    while (f->fill_step >= keel_feed_plan_steps(&f->plan, f->fill_epoch)) {
+        if (!f->o.epochs || f->fill_epoch + 1 >= (uint64_t)f->o.epochs) return NULL;
+        f->fill_epoch++;
+        f->fill_step = 0;
+    }
+    if (!f->o.epochs && f->fill_epoch != f->epoch) return NULL;
+    open_slot(f, s, f->fill_epoch, f->fill_step++);
+    f->next_fill++;
+    return s;
+}
+
+void *keel_feed_rows_worker(void *feed)
+{
+    keel_feed *f = feed;
+    keel_scratch scratch = { 0 };
+    keel_failure failure;
+    pthread_mutex_lock(&f->lock);
+    while (!f->quit) {
+        keel_slot *s = find_work(f);
+        if (!s) {
+            pthread_cond_wait(&f->work, &f->lock);
+            continue;
+        }
+        const int64_t from = s->taken;
+        const int64_t to = from + f->chunk < s->batch.rows ? from + f->chunk : s->batch.rows;
+        s->taken = to;
+        f->busy++;
+        if (f->n_threads > 1) pthread_cond_signal(&f->work); /* there may be more */
+        pthread_mutex_unlock(&f->lock);
+        const int64_t end = read_rows(f, s, from, to, &scratch, &failure);
+        pthread_mutex_lock(&f->lock);
+        s->done += to - from;
+        if (end < to && (!s->failed || end < s->failed_row)) {
+            s->failed = true;
+            s->failed_row = end;
+            s->failure = failure;
+        }
+        if (s->done == s->taken && (s->failed || s->done == s->batch.rows)) {
+            if (!s->failed) {
+                pthread_mutex_unlock(&f->lock);
+                keel_feed_finish(f, s);
+                pthread_mutex_lock(&f->lock);
+            }
+            s->state = KEEL_SLOT_READY;
+            pthread_cond_broadcast(&f->ready);
+        }
+        if (--f->busy == 0 && f->paused) pthread_cond_broadcast(&f->ready);
+    }
+    pthread_mutex_unlock(&f->lock);
+    keel_scratch_free(&scratch);
+    return NULL;
+}
+
+keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch)
+{
+    /* What was read ahead stays if it is what now comes. */
+    if (f->next_fill > f->next_out) {
+        const keel_slot *s = &f->slots[f->next_out % (uint64_t)f->n_slots];
+        if (f->begun && s->batch.epoch == epoch && s->batch.step == 0) return KEEL_OK;
+    } else if (f->begun && f->fill_epoch == epoch && f->fill_step == 0) {
+        return KEEL_OK;
+    }
+    keel_feed_flush(f);
+    f->fill_epoch = epoch;
+    f->fill_step = 0;
+    return KEEL_OK;
+}
+
+/* Without threads the consumer reads; the lock is nobody else's then. */
+static void read_here(keel_feed *f, keel_slot *s)
+{
+    const double begin = keel_feed_clock();
+    open_slot(f, s, f->epoch, f->step);
+    f->next_fill = f->next_out + 1;
+    s->failed = read_rows(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;
+    if (!s->failed) keel_feed_finish(f, s);
+    s->state = KEEL_SLOT_READY;
+    f->waited += keel_feed_clock() - begin;
+}
+
+keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot)
+{
+    keel_slot *s = *slot;
+    if (f->step >= keel_feed_plan_steps(&f->plan, f->epoch)) return KEEL_END;
+    if (s->state == KEEL_SLOT_TOLD) { /* again, all of it: what failed may have been put right */
+        if (f->n_threads)
+            open_slot(f, s, f->epoch, f->step);
+        else
+            s->state = KEEL_SLOT_FREE;
+        pthread_cond_broadcast(&f->work);
+    }
+    if (f->n_threads)
+        keel_feed_wait(f, s);
+    else if (s->state == KEEL_SLOT_FREE)
+        read_here(f, s);
+    if (!s->failed) return KEEL_OK;
+    s->state = KEEL_SLOT_TOLD;
+    return keel_failure_raise(&s->failure);
+}

@@ -1,0 +1,433 @@
+/* The engine for streams: one thread calls the generator or sequence ahead of the step that needs
+ * its rows, cuts what it yields into batches and applies the policy for the end of the data.
+ *
+ * Where the stream ends is only known when it has ended, so the table of feed.h is decided here as
+ * things happen: an epoch that began with the pass and outlives it met data smaller than
+ * steps_per_epoch; one that began inside a pass goes on into the next. */
+#include "base/memory.h"
+#include "data/feed_impl.h"
+#include "tensor/dtype.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { EMPTY_YIELDS_MAX = 1000 };
+
+/* Belongs to whoever produces: the thread, or the consumer where there is none. */
+struct keel_stream {
+    uint32_t epoch; /* being produced */
+    int64_t step, epoch_rows;
+    bool epoch_open, epoch_over; /* begun; only its end is left to say */
+    bool began_with_pass;        /* the epoch's first row was the first of a pass */
+    bool in_pass, used_up;       /* used_up: ended, and cannot begin again */
+    bool rewound;                /* wrap: the pass was begun again to fill the last batch */
+    uint32_t pass;
+    int64_t pass_rows, known_rows; /* of this pass so far; of the last whole pass */
+    int64_t filled;                /* rows of the batch in the making; survives a failure */
+    keel_failure dead;             /* the data cannot serve what was asked, now or later */
+
+    char *x, *y; /* one yield that did not fit, in the stream's own types */
+    float *weight;
+    int64_t at, n;           /* the rows of it that are left: [at, n) */
+    size_t x_bytes, y_bytes; /* of a row of it */
+    keel_slot carry;         /* x, y, weight: rows that open the next epoch, as in a batch */
+    int64_t carried;
+};
+
+keel_status keel_feed_stream_create(keel_feed *f)
+{
+    keel_stream *t = f->stream = keel_calloc(1, sizeof *t);
+    if (!t) return KEEL_ENOMEM;
+    const keel_data_spec *p = f->spec;
+    const size_t n = (size_t)p->max_rows, b = (size_t)f->max_rows;
+    size_t x, y;
+    t->x_bytes = (size_t)f->x_count * keel_dtype_size(p->x_dtype);
+    t->y_bytes = p->has_y ? (size_t)f->y_count * keel_dtype_size(p->y_dtype) : 0;
+    if (!keel_mul(t->x_bytes, n, &x) || !keel_mul(t->y_bytes, n, &y))
+        return keel_fail(KEEL_EARG, "%s: %lld rows in one yield are more than memory can hold",
+                         keel_dataset_name(f->dataset), (long long)p->max_rows);
+    if (!(t->x = keel_aligned_calloc(1, x)) || (y && !(t->y = keel_aligned_calloc(1, y))) ||
+        (p->has_weight && !(t->weight = keel_calloc(n, sizeof(float)))))
+        return KEEL_ENOMEM;
+    if (f->o.end != KEEL_END_CARRY || !f->o.batch_size) return KEEL_OK;
+    if (!(t->carry.x = keel_calloc(b, (size_t)f->x_count * f->real_bytes)) ||
+        (y && !(t->carry.y = keel_calloc(b, (size_t)f->y_count * f->real_bytes))) ||
+        (p->has_weight && !(t->carry.weight = keel_calloc(b, f->real_bytes))))
+        return KEEL_ENOMEM;
+    return KEEL_OK;
+}
+
+void keel_feed_stream_destroy(keel_feed *f)
+{
+    keel_stream *t = f->stream;
+    if (!t) return;
+    keel_free(t->x);
+    keel_free(t->y);
+    keel_free(t->weight);
+    keel_free(t->carry.x);
+    keel_free(t->carry.y);
+    keel_free(t->carry.weight);
+    keel_free(t);
+    f->stream = NULL;
+}
+
+/* What will not get better by trying again. */
+static keel_status die(keel_stream *t, keel_status s)
+{
+    keel_failure_take(&t->dead, s);
+    return s;
+}
+
+/* Copy n rows of the pending yield behind the rows that the slot has. */
+static void take_pending(const keel_feed *f, keel_slot *s, int64_t n)
+{
+    keel_stream *t = f->stream;
+    const keel_data_spec *p = f->spec;
+    const size_t to = (size_t)t->filled * f->real_bytes, from = (size_t)t->at;
+    keel_convert(s->x + to * (size_t)f->x_count, f->o.real, t->x + from * t->x_bytes, p->x_dtype,
+                 n * f->x_count);
+    if (p->has_y)
+        keel_convert(s->y + to * (size_t)f->y_count, f->o.real, t->y + from * t->y_bytes,
+                     p->y_dtype, n * f->y_count);
+    if (p->has_weight) keel_convert(s->weight + to, f->o.real, t->weight + from, KEEL_FLOAT32, n);
+    t->at += n;
+    t->filled += n;
+}
+
+/* The first n rows of one slot become those of another. */
+static void copy_rows(const keel_feed *f, keel_slot *to, const keel_slot *from, int64_t n)
+{
+    const size_t bytes = (size_t)n * f->real_bytes;
+    if (!n) return;
+    memcpy(to->x, from->x, bytes * (size_t)f->x_count);
+    if (f->spec->has_y) memcpy(to->y, from->y, bytes * (size_t)f->y_count);
+    if (f->spec->has_weight) memcpy(to->weight, from->weight, bytes);
+}
+
+/* Begin the pass if that is due. */
+static keel_status enter_pass(const keel_feed *f)
+{
+    keel_stream *t = f->stream;
+    const keel_chance order = { .seed = f->o.seed,
+                                .epoch = t->pass,
+                                .stream = KEEL_STREAM_SHUFFLE };
+    if (t->in_pass) return KEEL_OK;
+    if (t->used_up)
+        return die(t, keel_fail(KEEL_EDATA,
+                                "%s is used up before epoch %u and has no reset: give it one, or "
+                                "ask for fewer epochs or steps",
+                                keel_dataset_name(f->dataset), t->epoch + 1));
+    KEEL_TRY(f->source->begin(f->dataset->origin->state, t->pass, f->o.shuffle ? &order : NULL));
+    t->in_pass = true;
+    t->pass_rows = 0;
+    return KEEL_OK;
+}
+
+static keel_status leave_pass(const keel_feed *f)
+{
+    keel_stream *t = f->stream;
+    t->in_pass = false;
+    t->pass++;
+    t->known_rows = t->pass_rows;
+    t->used_up = f->spec->one_shot;
+    if (f->spec->rows >= 0 && t->pass_rows != f->spec->rows)
+        return die(t, keel_fail(KEEL_EDATA, "%s ended after %lld rows, but says it has %lld",
+                                keel_dataset_name(f->dataset), (long long)t->pass_rows,
+                                (long long)f->spec->rows));
+    if (!t->pass_rows)
+        return die(t, keel_fail(KEEL_EDATA, "%s has no rows", keel_dataset_name(f->dataset)));
+    return KEEL_END;
+}
+
+/* Get the next yield: into the slot where it fits as it is, else pending. KEEL_END: the pass is
+ * over. */
+static keel_status pull(const keel_feed *f, keel_slot *s)
+{
+    keel_stream *t = f->stream;
+    const keel_data_spec *p = f->spec;
+    if (t->at < t->n) return KEEL_OK;
+    KEEL_TRY(enter_pass(f));
+    const bool fits = f->max_rows - t->filled >= p->max_rows && p->x_dtype == f->o.real &&
+                      (!p->has_y || p->y_dtype == f->o.real) &&
+                      (!p->has_weight || f->o.real == KEEL_FLOAT32);
+    const size_t to = (size_t)t->filled * f->real_bytes;
+    char *const x = fits ? s->x + to * (size_t)f->x_count : t->x;
+    char *const y = !p->has_y ? NULL : fits ? s->y + to * (size_t)f->y_count : t->y;
+    float *const w = !p->has_weight ? NULL : fits ? (float *)(void *)(s->weight + to) : t->weight;
+    for (int i = 0; i < EMPTY_YIELDS_MAX; i++) {
+        int64_t rows = 0;
+        const keel_status r = f->source->next(f->dataset->origin->state, x, y, w, &rows);
+        if (r < 0)
+            return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
+                                    (long long)t->step + 1, t->epoch + 1, (long long)t->pass_rows);
+        if (r == KEEL_END) return leave_pass(f);
+        if (!rows) continue;
+        t->pass_rows += rows;
+        if (p->rows >= 0 && t->pass_rows > p->rows)
+            return die(t, keel_fail(KEEL_EDATA, "%s yields more than the %lld rows it says it has",
+                                    keel_dataset_name(f->dataset), (long long)p->rows));
+        if (fits) {
+            t->filled += rows;
+        } else {
+            t->at = 0;
+            t->n = rows;
+        }
+        return KEEL_OK;
+    }
+    return keel_fail(KEEL_EDATA, "%s: %d yields without a row, one after another",
+                     keel_dataset_name(f->dataset), EMPTY_YIELDS_MAX);
+}
+
+typedef enum after_pass { GO_ON, GIVE_SHORT, NOTHING_LEFT } after_pass;
+
+static keel_status never_fills(const keel_feed *f)
+{
+    return die(f->stream, keel_fail(KEEL_EDATA, "%s: its %lld rows never fill a batch of %lld",
+                                    keel_dataset_name(f->dataset), (long long)f->stream->known_rows,
+                                    (long long)f->max_rows));
+}
+
+/* The pass is over and the batch in the making has t->filled rows: what now? */
+static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
+{
+    keel_stream *t = f->stream;
+    const keel_feed_options *o = &f->o;
+    const bool asked = o->steps_per_epoch > 0;
+    /* the pass ended with the last epoch, but for rows that would have been carried */
+    if (asked && !t->step && (!t->filled || (o->end == KEEL_END_CARRY && !t->began_with_pass))) {
+        t->began_with_pass = true;
+        *what = GO_ON;
+        return KEEL_OK;
+    }
+    const bool goes_on = asked && !t->began_with_pass;
+    const bool last = o->epochs && t->epoch + 1 >= (uint64_t)o->epochs;
+    *what = goes_on && !t->used_up ? GO_ON : NOTHING_LEFT;
+    if (!o->batch_size) {
+        if (asked && o->end == KEEL_END_WRAP) *what = GO_ON;
+        return KEEL_OK;
+    }
+    switch (o->end) {
+    case KEEL_END_KEEP:
+        if (t->filled) *what = GIVE_SHORT;
+        break;
+    case KEEL_END_DROP:
+        if (!t->step && !goes_on) return never_fills(f);
+        if (t->filled)
+            snprintf(s->note, sizeof s->note, "%s: the last %lld of %lld rows are left out",
+                     keel_dataset_name(f->dataset), (long long)t->filled, (long long)t->known_rows);
+        t->filled = 0;
+        break;
+    case KEEL_END_CARRY:
+        if (*what == GO_ON) break;
+        if (last || t->used_up) {
+            if (t->filled) *what = GIVE_SHORT;
+            break;
+        }
+        if (!t->step && !goes_on) return never_fills(f);
+        copy_rows(f, &t->carry, s, t->filled);
+        t->carried = t->filled;
+        t->filled = 0;
+        break;
+    case KEEL_END_WRAP:
+        if (!asked && !t->filled) break;
+        *what = GO_ON;
+        if (asked) break;
+        t->rewound = true;
+        t->pass--; /* the same order again */
+        break;
+    case KEEL_END_ERROR:
+        if (t->filled)
+            return die(t, keel_fail(KEEL_EDATA,
+                                    "%s: the last batch has %lld rows of %lld, and the end of the "
+                                    "data is set to be an error",
+                                    keel_dataset_name(f->dataset), (long long)t->filled,
+                                    (long long)o->batch_size));
+        break;
+    }
+    return KEEL_OK;
+}
+
+static void open_epoch(const keel_feed *f, keel_slot *s)
+{
+    keel_stream *t = f->stream;
+    t->epoch_open = true;
+    t->epoch_over = false;
+    t->step = t->epoch_rows = 0;
+    t->began_with_pass = !t->in_pass && t->at == t->n;
+    copy_rows(f, s, &t->carry, t->carried);
+    t->filled = t->carried;
+    t->carried = 0;
+}
+
+static void give_end(const keel_feed *f, keel_slot *s)
+{
+    keel_stream *t = f->stream;
+    s->is_end = true;
+    s->batch = (keel_batch){ .epoch = t->epoch, .step = t->step };
+    if (f->o.steps_per_epoch && t->step < f->o.steps_per_epoch)
+        snprintf(s->note, sizeof s->note,
+                 "%s: epoch %u ends early, after %lld of the %lld steps of steps_per_epoch",
+                 keel_dataset_name(f->dataset), t->epoch + 1, (long long)t->step,
+                 (long long)f->o.steps_per_epoch);
+    t->epoch_open = false;
+    t->epoch++;
+}
+
+static void give_batch(const keel_feed *f, keel_slot *s)
+{
+    keel_stream *t = f->stream;
+    keel_batch *b = &s->batch;
+    *b = (keel_batch){ .x = s->x, .y = s->y, .weight = s->weight, .rows = t->filled };
+    b->first_row = (uint64_t)t->epoch_rows;
+    b->epoch = t->epoch;
+    b->step = t->step;
+    if (f->o.end == KEEL_END_WRAP && t->known_rows) {
+        const int64_t over = t->epoch_rows + t->filled - t->known_rows;
+        b->duplicates = over < 0 ? 0 : over > t->filled ? t->filled : over;
+    }
+    s->is_end = false;
+    keel_feed_finish(f, s);
+    t->epoch_rows += t->filled;
+    t->step++;
+    t->filled = 0;
+    if (!t->rewound) return;
+    t->rewound = t->in_pass = false; /* the rest of the second round is not wanted */
+    t->at = t->n = 0;
+    t->pass++;
+    t->epoch_over = true;
+}
+
+/* The next item into a free slot. After a failure the same call goes on where it stopped. */
+static keel_status produce(const keel_feed *f, keel_slot *s)
+{
+    keel_stream *t = f->stream;
+    after_pass what = GO_ON;
+    if (t->dead.status < 0) return keel_failure_raise(&t->dead);
+    s->note[0] = 0;
+    if (!t->epoch_open) open_epoch(f, s);
+    if (t->epoch_over || (f->o.steps_per_epoch && t->step >= f->o.steps_per_epoch)) {
+        give_end(f, s);
+        return KEEL_OK;
+    }
+    while (f->o.batch_size ? t->filled < f->o.batch_size : !t->filled) {
+        const keel_status r = pull(f, s);
+        if (r < 0) return r;
+        if (r == KEEL_END) {
+            KEEL_TRY(decide(f, s, &what));
+            if (what == GO_ON) continue;
+            /* a short batch where the epoch goes on does not end it */
+            t->epoch_over = t->began_with_pass || !f->o.steps_per_epoch || t->used_up;
+            if (what == GIVE_SHORT) break;
+            t->epoch_over = true;
+            give_end(f, s);
+            return KEEL_OK;
+        }
+        const int64_t left = t->n - t->at, room = f->max_rows - t->filled;
+        if (left > 0) take_pending(f, s, left < room ? left : room);
+    }
+    give_batch(f, s);
+    return KEEL_OK;
+}
+
+static void produce_into(keel_feed *f, keel_slot *s)
+{
+    const keel_status r = produce(f, s);
+    s->failed = r < 0;
+    if (s->failed) keel_failure_take(&s->failure, r);
+}
+
+/* Locked: may the next item be made now? A failure waits in its slot until it is tried again. */
+static bool may_produce(const keel_feed *f)
+{
+    const keel_stream *t = f->stream;
+    const keel_slot *s = &f->slots[f->next_fill % (uint64_t)f->n_slots];
+    if (f->paused || !f->begun) return false;
+    if (s->state == KEEL_SLOT_FILLING) return true;
+    return s->state == KEEL_SLOT_FREE && f->next_fill < f->next_out + (uint64_t)f->n_slots &&
+           (t->epoch <= f->epoch || t->epoch < (uint64_t)f->o.epochs);
+}
+
+void *keel_feed_stream_worker(void *feed)
+{
+    keel_feed *f = feed;
+    pthread_mutex_lock(&f->lock);
+    while (!f->quit) {
+        if (!may_produce(f)) {
+            pthread_cond_wait(&f->work, &f->lock);
+            continue;
+        }
+        keel_slot *s = &f->slots[f->next_fill % (uint64_t)f->n_slots];
+        s->state = KEEL_SLOT_FILLING;
+        f->busy++;
+        pthread_mutex_unlock(&f->lock);
+        produce_into(f, s);
+        pthread_mutex_lock(&f->lock);
+        f->busy--;
+        s->state = KEEL_SLOT_READY;
+        if (!s->failed) f->next_fill++;
+        pthread_cond_broadcast(&f->ready);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return NULL;
+}
+
+/* The slot that comes next, produced by the thread or here. */
+static keel_slot *await(keel_feed *f)
+{
+    keel_slot *s = &f->slots[f->next_out % (uint64_t)f->n_slots];
+    if (s->state == KEEL_SLOT_TOLD) {
+        s->state = KEEL_SLOT_FILLING;
+        pthread_cond_broadcast(&f->work);
+    }
+    if (f->n_threads) {
+        keel_feed_wait(f, s);
+    } else if (s->state != KEEL_SLOT_READY) {
+        const double begin = keel_feed_clock();
+        produce_into(f, s);
+        s->state = KEEL_SLOT_READY;
+        if (!s->failed) f->next_fill++;
+        f->waited += keel_feed_clock() - begin;
+    }
+    return s;
+}
+
+keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch)
+{
+    keel_stream *t = f->stream;
+    const bool in_order =
+        f->begun && (f->ended ? epoch == f->epoch + 1 : epoch == f->epoch && f->step == 0);
+    if (!in_order) {
+        keel_feed_flush(f);
+        if (t->in_pass) t->pass++;
+        if (!f->o.steps_per_epoch) t->pass = epoch;
+        t->epoch = epoch;
+        t->epoch_open = t->in_pass = t->rewound = false;
+        t->at = t->n = t->carried = t->filled = 0;
+        t->dead = (keel_failure){ 0 };
+    }
+    f->begun = true;
+    f->ended = false;
+    f->epoch = epoch;
+    f->step = 0;
+    pthread_cond_broadcast(&f->work);
+    if (!f->spec->one_shot) return KEEL_OK;
+    /* What can be used up must show that it is not, before the epoch begins. */
+    keel_slot *s = await(f);
+    if (!s->failed || s->failure.status != KEEL_EDATA) return KEEL_OK;
+    s->state = KEEL_SLOT_TOLD;
+    return keel_failure_raise(&s->failure);
+}
+
+keel_status keel_feed_stream_next(keel_feed *f, keel_slot **slot)
+{
+    keel_slot *s = *slot = await(f);
+    if (s->failed) {
+        s->state = KEEL_SLOT_TOLD;
+        return keel_failure_raise(&s->failure);
+    }
+    if (s->note[0]) memcpy(f->note, s->note, sizeof f->note);
+    if (!s->is_end) return KEEL_OK;
+    s->state = KEEL_SLOT_FREE;
+    f->next_out++;
+    pthread_cond_signal(&f->work);
+    return KEEL_END;
+}

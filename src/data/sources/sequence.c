@@ -1,0 +1,108 @@
+/* Batches by number, as keras.utils.Sequence: asked for in a shuffled or plain order, every one
+ * once a pass, the short one included. */
+#include "base/memory.h"
+#include "data/source.h"
+
+typedef struct sequence {
+    keel_sequence q;
+    const char *name;
+    int64_t at, n; /* batches given and in all, in this pass */
+    bool shuffled, over;
+    keel_permutation order;
+} sequence;
+
+static keel_status ask_length(const keel_sequence *q, const char *name, int64_t *n)
+{
+    const int64_t length = q->length(q->context);
+    if (length < 1 || length > INT64_C(1) << 48)
+        return keel_fail(KEEL_ECALLBACK, "%s: length answered %lld; a sequence has 1 batch or more",
+                         name, (long long)length);
+    *n = length;
+    return KEEL_OK;
+}
+
+static keel_status begin(void *state, uint32_t pass, const keel_chance *order)
+{
+    (void)pass;
+    sequence *q = state;
+    KEEL_TRY(ask_length(&q->q, q->name, &q->n));
+    q->shuffled = order != NULL;
+    if (order) keel_permutation_init(&q->order, (uint64_t)q->n, order);
+    q->at = 0;
+    q->over = false;
+    return KEEL_OK;
+}
+
+static keel_status next(void *state, void *x, void *y, float *weight, int64_t *rows)
+{
+    sequence *q = state;
+    if (q->at >= q->n) {
+        if (!q->over && q->q.on_epoch_end) {
+            const keel_status s = q->q.on_epoch_end(q->q.context);
+            if (s != KEEL_OK)
+                return keel_fail(KEEL_ECALLBACK, "%s: on_epoch_end answered %s", q->name,
+                                 keel_status_name(s));
+        }
+        q->over = true;
+        return KEEL_END;
+    }
+    const int64_t i =
+        q->shuffled ? (int64_t)keel_permutation_at(&q->order, (uint64_t)q->at) : q->at;
+    int64_t n = 0;
+    const keel_status s = q->q.get(q->q.context, i, x, y, weight, q->q.max_rows, &n);
+    if (s != KEEL_OK)
+        return keel_fail(KEEL_ECALLBACK, "%s: get of batch %lld answered %s", q->name, (long long)i,
+                         keel_status_name(s));
+    if (n < 0 || n > q->q.max_rows)
+        return keel_fail(KEEL_ECALLBACK,
+                         "%s: batch %lld says %lld rows, but there is room for %lld", q->name,
+                         (long long)i, (long long)n, (long long)q->q.max_rows);
+    q->at++;
+    *rows = n;
+    return KEEL_OK;
+}
+
+static void close(void *state)
+{
+    sequence *q = state;
+    if (q->q.release) q->q.release(q->q.context);
+    keel_free(q);
+}
+
+const keel_source keel_source_sequence = {
+    .name = "sequence",
+    .begin = begin,
+    .next = next,
+    .close = close,
+};
+
+keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *from)
+{
+    if (!out || !from) return keel_fail(KEEL_EARG, "sequence: NULL is none");
+    if (from->size != sizeof *from)
+        return keel_fail(KEEL_EARG, "sequence: size must be sizeof(keel_sequence)");
+    const char *name = from->name ? from->name : "sequence";
+    if (!from->length || !from->get)
+        return keel_fail(KEEL_EARG, "%s: length and get must not be NULL", name);
+    if (from->max_rows < 1 || from->rows < 0)
+        return keel_fail(KEEL_EARG, "%s: max_rows must be at least 1 and rows not negative", name);
+    keel_data_spec spec = {
+        .x = from->x_shape,
+        .y = from->y_shape,
+        .x_dtype = from->x_dtype,
+        .y_dtype = from->y_dtype,
+        .has_y = from->has_y,
+        .has_weight = from->has_weight,
+        .rows = from->rows ? from->rows : -1,
+        .max_rows = from->max_rows,
+    };
+    KEEL_TRY(ask_length(from, name, &spec.yields));
+    sequence *q = keel_calloc(1, sizeof *q);
+    if (!q) return KEEL_ENOMEM;
+    q->q = *from;
+    q->q.release = NULL; /* a failed call leaves the context the caller's */
+    KEEL_TRY(keel_dataset_create(out, &keel_source_sequence, q, &spec, name));
+    q->q.release = from->release;
+    q->name = (*out)->origin->name;
+    return KEEL_OK;
+}
