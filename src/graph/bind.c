@@ -234,9 +234,9 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
 static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
 {
     const keel_bound *b = x->b;
-    const keel_op *op = x->p->graph->node[in->node].node.op;
+    const keel_node *n = &x->p->graph->node[in->node].node;
     bool adds = false;
-    if (op->weights_from_merged) {
+    if (n->op->weights_from_merged && n->partial_backward > 0) {
         if (b->piece[0].worker != x->worker) return KEEL_OK;
         return bind_call(x, in, 0, b->piece[0].row, b->piece[0].rows, b->piece[0].local_row, false);
     }

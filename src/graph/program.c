@@ -148,7 +148,7 @@ static void find_lives(compiler *c)
         }
         const bool whole = kind == KEEL_RUN_WEIGHTS;
         unsigned reads = whole ? op->weights_reads : op->backward_reads;
-        if (whole && op->weights_from_merged) continue;
+        if (whole && op->weights_from_merged && n->node.partial_backward > 0) continue;
         touch_reads(c, n, i, reads, at, whole);
         if (!op->loss) touch(c, grad_life(c, n->out), at, whole);
         if (kind == KEEL_RUN_BACKWARD)
