@@ -21,7 +21,8 @@ typedef struct keel_emit {
     keel_graph *graph;
     const void *args; /* of this layer instance */
     const char *name; /* of this layer instance */
-    bool training;    /* of the graph, but false in a frozen BatchNormalization */
+    bool training;    /* of the graph */
+    bool trainable;   /* of this layer: a frozen BatchNormalization uses its moving statistics */
     int n_in;
     const keel_value *in;
     keel_value out; /* the layer sets it */
@@ -33,9 +34,31 @@ typedef struct keel_emit {
 
 typedef struct keel_layer {
     keel_type type;
-    int min_inputs, max_inputs; /* 0, 0: InputLayer; max -1: any number */
+    int min_inputs, max_inputs; /* 0, 0: InputLayer; max -1: any number, called on a list */
+    bool by_chance;             /* it draws numbers: a second call would draw the same ones */
     keel_status (*emit)(keel_emit *e);
+    /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.
+     */
+    keel_status (*to_config)(const void *args, json_t *config);
 } keel_layer;
+
+/* What every layer has, whatever its table says. An InputLayer's shape is here too, because null
+ * stands for any number of rows there. */
+typedef struct keel_layer_common {
+    const char *name; /* borrowed from the JSON; NULL: the user did not say */
+    bool trainable;
+    keel_shape shape; /* InputLayer: of one row */
+    int64_t batch;    /* InputLayer: a fixed batch size; -1: any */
+} keel_layer_common;
+
+/* Read a layer's config: the common keys into *common, the others by the layer's table into `args`
+ * (type.args_size zeroed bytes; on failure it holds nothing). Texts name the layer. */
+keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *args,
+                            keel_layer_common *common);
+
+/* The config that Keras would write. KEEL_ENOMEM or KEEL_OK. */
+keel_status keel_layer_config(const keel_layer *l, const void *args,
+                              const keel_layer_common *common, json_t **out);
 
 /* Shorthands for emit: the spec of input i, and adding one op. */
 const keel_spec *keel_emit_in(const keel_emit *e, int i);
@@ -45,6 +68,24 @@ keel_status keel_emit_op(keel_emit *e, const char *op, const void *args, const k
 /* Emit an activation given as an argument; none or "linear" emits nothing. */
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
                                  keel_value *out);
+
+/* What many layers share. Images are [H, W, C]. */
+keel_status keel_emit_image(const keel_emit *e, const keel_spec **in); /* input 0 has rank 3 */
+/* {top, bottom, left, right} of a window that moves over an image: zeros when !same, else
+ * TensorFlow's rule: as many outputs as strides fit, the odd one of the padding at the end. */
+void keel_same_padding(const keel_shape *image, bool same, const keel_ints *size,
+                       const keel_ints *strides, const keel_ints *dilation, int64_t pad[4]);
+/* Keras counts axes with the batch; -1 is the last. Gives the index among the dims of one row. */
+keel_status keel_row_axis(const keel_emit *e, int64_t axis, int64_t *row_axis);
+/* Keel's images are channels_last (choice 0); the other is refused by name. */
+#define KEEL_DATA_FORMAT(args)                                                                     \
+    KEEL_CHOICE(args, data_format, "\"channels_last\"", "channels_last|channels_first",            \
+                "order of the dims; only channels_last is supported")
+keel_status keel_channels_last(int data_format);
+/* A bias, if the layer has one, and then its activation. */
+keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_object *initializer,
+                                  const keel_object *regularizer, keel_variable *w, keel_spec *spec,
+                                  int *n_weight);
 
 extern const keel_layer *const keel_layers[]; /* generated; ends with NULL */
 const keel_layer *keel_layer_find(const char *class_name);

@@ -1,0 +1,28 @@
+/* An activation by its name, as a layer of its own. */
+#include "layers/layer.h"
+
+typedef struct args_t {
+    keel_object activation;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_OBJECT(args_t, activation, NULL, keel_activation_find, "which one, by its name"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    return keel_emit_activation(e, &a->activation, e->in[0], &e->out);
+}
+
+const keel_layer keel_layer_activation = {
+    .type = { .name = "Activation",
+              .module = "keras.layers",
+              .help = "Applies an activation function.",
+              .args_size = sizeof(args_t),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};

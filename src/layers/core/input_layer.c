@@ -1,0 +1,17 @@
+/* Where rows come in. It emits nothing: the model makes the value. Its shape (batch_shape, or shape
+ * and batch_size) is read with the keys that all layers share, see layer.c. */
+#include "layers/layer.h"
+
+static const keel_field fields[] = {
+    KEEL_REFUSE("sparse", "false", "sparse rows"),
+    KEEL_REFUSE("ragged", "false", "ragged rows"),
+    KEEL_REFUSE("optional", "false", "an input that may be left out"),
+    { 0 },
+};
+
+const keel_layer keel_layer_input_layer = {
+    .type = { .name = "InputLayer",
+              .module = "keras.layers",
+              .help = "Where rows come in: \"shape\" (of one row) or \"batch_shape\".",
+              .fields = fields },
+};

@@ -1,0 +1,253 @@
+/* What all layers share: finding them, the keys that every layer has (name, trainable, dtype), and
+ * the few questions that several layers ask about images and axes. */
+#include "layers/layer.h"
+#include "base/memory.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+const keel_layer *keel_layer_find(const char *class_name)
+{
+    for (int i = 0; keel_layers[i]; i++)
+        if (!strcmp(keel_layers[i]->type.name, class_name)) return keel_layers[i];
+    return NULL;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool is_input(const keel_layer *l)
+{
+    return l->max_inputs == 0;
+}
+
+/* "float32", or Keras's DTypePolicy of it. */
+static keel_status read_dtype(const json_t *dtype)
+{
+    const char *name = NULL;
+    if (!dtype || json_is_null(dtype)) return KEEL_OK;
+    if (json_is_string(dtype))
+        name = json_string_value(dtype);
+    else if (json_is_object(dtype)) {
+        const char *class_name = json_string_value(json_object_get(dtype, "class_name"));
+        if (class_name && strcmp(class_name, "DTypePolicy"))
+            return keel_fail(KEEL_EUNSUP, "dtype policy %s: only float32 is supported", class_name);
+        name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
+    }
+    if (!name) return keel_fail(KEEL_EARG, "dtype: expected a name or a DTypePolicy with a name");
+    if (strcmp(name, "float32"))
+        return keel_fail(KEEL_EUNSUP, "dtype '%s': only float32 is supported", name);
+    return KEEL_OK;
+}
+
+static keel_status read_dims(const char *key, const json_t *dims, size_t first, keel_shape *shape)
+{
+    if (!json_is_array(dims) || json_array_size(dims) < first)
+        return keel_fail(KEEL_EARG, "%s: expected a list of dims", key);
+    if (json_array_size(dims) - first > KEEL_RANK_MAX)
+        return keel_fail(KEEL_EUNSUP, "%s: %zu dims; a row has at most %d", key,
+                         json_array_size(dims) - first, KEEL_RANK_MAX);
+    shape->rank = (int)(json_array_size(dims) - first);
+    for (int i = 0; i < shape->rank; i++) {
+        const json_t *d = json_array_get(dims, first + (size_t)i);
+        if (json_is_null(d))
+            return keel_fail(KEEL_EUNSUP, "%s: dim %zu is not fixed (null); give it a number", key,
+                             first + (size_t)i);
+        if (!json_is_integer(d) || json_integer_value(d) < 1)
+            return keel_fail(KEEL_EARG, "%s: dim %zu must be a whole number above 0", key,
+                             first + (size_t)i);
+        shape->dim[i] = json_integer_value(d);
+    }
+    return keel_shape_check(shape, sizeof(double));
+}
+
+static keel_status read_batch(const char *key, const json_t *batch, int64_t *out)
+{
+    if (!batch || json_is_null(batch)) return KEEL_OK;
+    if (!json_is_integer(batch) || json_integer_value(batch) < 1)
+        return keel_fail(KEEL_EARG, "%s: the batch size must be null or a number above 0", key);
+    *out = json_integer_value(batch);
+    return KEEL_OK;
+}
+
+static keel_status read_input_shape(const json_t *config, keel_layer_common *common)
+{
+    const json_t *batch_shape = json_object_get(config, "batch_shape");
+    const json_t *shape = json_object_get(config, "shape");
+    if (!batch_shape) batch_shape = json_object_get(config, "batch_input_shape");
+    common->batch = -1;
+    if (batch_shape && !json_is_null(batch_shape)) {
+        KEEL_TRY(read_dims("batch_shape", batch_shape, 1, &common->shape));
+        return read_batch("batch_shape", json_array_get(batch_shape, 0), &common->batch);
+    }
+    if (!shape) return keel_fail(KEEL_EARG, "shape: must be given");
+    KEEL_TRY(read_dims("shape", shape, 0, &common->shape));
+    return read_batch("batch_size", json_object_get(config, "batch_size"), &common->batch);
+}
+
+static keel_status read_common(const keel_layer *l, const json_t *config, keel_layer_common *common)
+{
+    const json_t *name = json_object_get(config, "name");
+    const json_t *trainable = json_object_get(config, "trainable");
+    const json_t *activity = json_object_get(config, "activity_regularizer");
+    if (name && !json_is_null(name)) {
+        common->name = json_string_value(name);
+        if (!common->name || !*common->name || strlen(common->name) > 200)
+            return keel_fail(KEEL_EARG, "name: expected a text of 1 to 200 bytes");
+        if (strchr(common->name, '/'))
+            return keel_fail(KEEL_EARG, "name '%s': '/' separates a layer from its weight",
+                             common->name);
+    }
+    if (trainable && !json_is_boolean(trainable))
+        return keel_fail(KEEL_EARG, "trainable: expected true or false");
+    common->trainable = !trainable || json_is_true(trainable);
+    if (activity && !json_is_null(activity))
+        return keel_fail(KEEL_EUNSUP, "activity_regularizer is not supported: leave it out");
+    KEEL_TRY(read_dtype(json_object_get(config, "dtype")));
+    return is_input(l) ? read_input_shape(config, common) : KEEL_OK;
+}
+
+keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *args,
+                            keel_layer_common *common)
+{
+    static const char *const of_all[] = { "name", "trainable", "dtype", "activity_regularizer" };
+    static const char *const of_input[] = { "batch_shape", "batch_input_shape", "shape",
+                                            "batch_size" };
+    keel_status s = KEEL_OK;
+    keel_layer_common got = { .trainable = true, .batch = -1 };
+    json_t *rest = NULL;
+    if (config && !json_is_object(config)) {
+        s = keel_fail(KEEL_EARG, "config: expected an object");
+        goto out;
+    }
+    if ((s = read_common(l, config, &got)) < 0) goto out;
+    rest = config ? json_copy((json_t *)config) : json_object();
+    if (!rest) {
+        s = keel_fail(KEEL_ENOMEM, "out of memory reading a layer");
+        goto out;
+    }
+    for (size_t i = 0; i < sizeof of_all / sizeof *of_all; i++) json_object_del(rest, of_all[i]);
+    for (size_t i = 0; is_input(l) && i < sizeof of_input / sizeof *of_input; i++)
+        json_object_del(rest, of_input[i]);
+    if ((s = keel_fields_read(&l->type, rest, args)) < 0) goto out;
+    *common = got;
+out:
+    json_decref(rest);
+    if (s < 0 && got.name) s = keel_fail_within(s, "layer '%s'", got.name);
+    return s;
+}
+
+keel_status keel_layer_config(const keel_layer *l, const void *args,
+                              const keel_layer_common *common, json_t **out)
+{
+    keel_status s = KEEL_OK;
+    json_t *config = keel_fields_json(&l->type, args);
+    int failed = !config || json_object_set_new(config, "name", json_string(common->name));
+    if (!failed && is_input(l)) {
+        json_t *dims = json_array();
+        failed = json_array_append_new(dims, common->batch < 0 ? json_null()
+                                                               : json_integer(common->batch));
+        for (int i = 0; !failed && i < common->shape.rank; i++)
+            failed = json_array_append_new(dims, json_integer(common->shape.dim[i]));
+        if (failed) json_decref(dims);
+        failed = failed || json_object_set_new(config, "batch_shape", dims) ||
+                 json_object_set_new(config, "dtype", json_string("float32")) ||
+                 json_object_set_new(config, "sparse", json_false());
+    } else if (!failed) {
+        json_t *policy = json_pack("{s:s,s:s,s:{s:s},s:n}", "module", "keras", "class_name",
+                                   "DTypePolicy", "config", "name", "float32", "registered_name");
+        failed = json_object_set_new(config, "trainable", json_boolean(common->trainable)) ||
+                 json_object_set_new(config, "dtype", policy);
+    }
+    if (failed) {
+        s = keel_fail(KEEL_ENOMEM, "out of memory writing layer '%s'", common->name);
+        goto out;
+    }
+    if (l->to_config && (s = l->to_config(args, config)) < 0) goto out;
+    *out = config;
+    config = NULL;
+out:
+    json_decref(config);
+    return s;
+}
+
+/* ---- emitting -------------------------------------------------------------------------------- */
+
+const keel_spec *keel_emit_in(const keel_emit *e, int i)
+{
+    return keel_graph_spec(e->graph, e->in[i]);
+}
+
+keel_status keel_emit_op(keel_emit *e, const char *op, const void *args, const keel_value *in,
+                         int n_in, const keel_variable *w, const keel_spec *spec, int n_w,
+                         keel_value *out)
+{
+    return keel_graph_add(e->graph, op, args, in, n_in, w, spec, n_w, out);
+}
+
+keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
+                                 keel_value *out)
+{
+    const keel_activation *a = activation ? (const keel_activation *)activation->type : NULL;
+    if (!a || !a->op) {
+        *out = in;
+        return KEEL_OK;
+    }
+    return keel_emit_op(e, a->op, a->op_args, &in, 1, NULL, NULL, 0, out);
+}
+
+keel_status keel_emit_image(const keel_emit *e, const keel_spec **in)
+{
+    const keel_spec *spec = keel_emit_in(e, 0);
+    char shape[96];
+    if (spec->shape.rank != 3) {
+        keel_shape_text(shape, &spec->shape);
+        return keel_fail(KEEL_ESHAPE, "expected rows of (height, width, channels), got %s", shape);
+    }
+    *in = spec;
+    return KEEL_OK;
+}
+
+void keel_same_padding(const keel_shape *image, bool same, const keel_ints *size,
+                       const keel_ints *strides, const keel_ints *dilation, int64_t pad[4])
+{
+    for (int i = 0; i < 2; i++) {
+        const int64_t in = image->dim[i], stride = strides->at[i];
+        const int64_t reach = (size->at[i] - 1) * (dilation ? dilation->at[i] : 1) + 1;
+        const int64_t out = (in - 1) / stride + 1;
+        const int64_t need = (out - 1) * stride + reach - in;
+        pad[2 * i] = same && need > 0 ? need / 2 : 0;
+        pad[2 * i + 1] = same && need > 0 ? need - need / 2 : 0;
+    }
+}
+
+keel_status keel_row_axis(const keel_emit *e, int64_t axis, int64_t *row_axis)
+{
+    const int64_t rank = keel_emit_in(e, 0)->shape.rank + 1;
+    if (axis < -rank || axis >= rank)
+        return keel_fail(KEEL_EARG, "axis %lld: the input has %lld dims with the batch",
+                         (long long)axis, (long long)rank);
+    if (axis == 0 || axis == -rank)
+        return keel_fail(KEEL_EUNSUP, "axis %lld is the batch: rows do not see each other",
+                         (long long)axis);
+    *row_axis = (axis < 0 ? axis + rank : axis) - 1;
+    return KEEL_OK;
+}
+
+keel_status keel_channels_last(int data_format)
+{
+    if (!data_format) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP, "data_format channels_first is not supported: use channels_last");
+}
+
+keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_object *initializer,
+                                  const keel_object *regularizer, keel_variable *w, keel_spec *spec,
+                                  int *n_weight)
+{
+    if (!use) return KEEL_OK;
+    const keel_weight_decl bias = { .name = "bias",
+                                    .shape = KEEL_SHAPE(n),
+                                    .initializer = initializer,
+                                    .regularizer = regularizer };
+    KEEL_TRY(e->weight(e, &bias, &w[*n_weight], &spec[*n_weight]));
+    (*n_weight)++;
+    return KEEL_OK;
+}

@@ -1,0 +1,31 @@
+/* Its inputs one after another along one axis. */
+#include "layers/layer.h"
+#include "ops/args.h"
+
+typedef struct args_t {
+    int64_t axis;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INT(args_t, axis, "-1", -7, 7, "along which dim, counted with the batch"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    keel_axis_args op;
+    KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));
+    return keel_emit_op(e, "concatenate", &op, e->in, e->n_in, NULL, NULL, 0, &e->out);
+}
+
+const keel_layer keel_layer_concatenate = {
+    .type = { .name = "Concatenate",
+              .module = "keras.layers",
+              .help = "Puts its inputs one after another along an axis.",
+              .args_size = sizeof(args_t),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = -1,
+    .emit = emit,
+};

@@ -1,0 +1,85 @@
+/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, mean and variance of each channel over
+ * the whole global batch in training, the moving ones otherwise. `synchronized` is accepted either
+ * way: statistics are always those of all rows of the step. */
+#include "layers/layer.h"
+#include "ops/args.h"
+
+typedef struct args_t {
+    int64_t axis;
+    double momentum, epsilon;
+    bool center, scale, synchronized;
+    keel_object beta_initializer, gamma_initializer;
+    keel_object moving_mean_initializer, moving_variance_initializer;
+    keel_object beta_regularizer, gamma_regularizer;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INT(args_t, axis, "-1", -7, 7, "which dim holds the channels: only the last"),
+    KEEL_FLOAT(args_t, momentum, "0.99", 0, 1, "of the moving statistics"),
+    KEEL_FLOAT(args_t, epsilon, "0.001", 0, 1e30, "added to the variance"),
+    KEEL_BOOL(args_t, center, "true", "add beta"),
+    KEEL_BOOL(args_t, scale, "true", "multiply by gamma"),
+    KEEL_OBJECT(args_t, beta_initializer, "\"zeros\"", keel_initializer_find,
+                "first values of beta"),
+    KEEL_OBJECT(args_t, gamma_initializer, "\"ones\"", keel_initializer_find,
+                "first values of gamma"),
+    KEEL_OBJECT(args_t, moving_mean_initializer, "\"zeros\"", keel_initializer_find,
+                "first values of the moving mean"),
+    KEEL_OBJECT(args_t, moving_variance_initializer, "\"ones\"", keel_initializer_find,
+                "first values of the moving variance"),
+    KEEL_OBJECT(args_t, beta_regularizer, "null", keel_regularizer_find, "of beta"),
+    KEEL_OBJECT(args_t, gamma_regularizer, "null", keel_regularizer_find, "of gamma"),
+    KEEL_REFUSE("beta_constraint", "null", "constraint of beta"),
+    KEEL_REFUSE("gamma_constraint", "null", "constraint of gamma"),
+    KEEL_BOOL(args_t, synchronized, "false", "statistics are of the global batch in any case"),
+    KEEL_REFUSE("renorm", "false", "batch renormalization"),
+    KEEL_IGNORE("renorm_clipping", "only read with renorm"),
+    KEEL_IGNORE("renorm_momentum", "only read with renorm"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    keel_variable w[4];
+    keel_spec spec[4];
+    int64_t axis;
+    int n = 0;
+    KEEL_TRY(keel_row_axis(e, a->axis, &axis));
+    if (axis != in->rank - 1)
+        return keel_fail(KEEL_EUNSUP, "axis %lld: only the last axis is supported",
+                         (long long)a->axis);
+    const keel_shape channels = KEEL_SHAPE(in->dim[axis]);
+    const struct {
+        bool used;
+        keel_weight_decl decl;
+    } all[] = {
+        { a->scale, { "gamma", channels, &a->gamma_initializer, &a->gamma_regularizer, false } },
+        { a->center, { "beta", channels, &a->beta_initializer, &a->beta_regularizer, false } },
+        { true, { "moving_mean", channels, &a->moving_mean_initializer, NULL, true } },
+        { true, { "moving_variance", channels, &a->moving_variance_initializer, NULL, true } },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].used) continue;
+        KEEL_TRY(e->weight(e, &all[i].decl, &w[n], &spec[n]));
+        n++;
+    }
+    const keel_batch_norm_args op = { .epsilon = a->epsilon,
+                                      .momentum = a->momentum,
+                                      .center = a->center,
+                                      .scale = a->scale,
+                                      .frozen = !e->trainable };
+    return keel_emit_op(e, "batch_norm", &op, e->in, 1, w, spec, n, &e->out);
+}
+
+const keel_layer keel_layer_batch_normalization = {
+    .type = { .name = "BatchNormalization",
+              .module = "keras.layers",
+              .help = "Normalizes each channel over the global batch.",
+              .args_size = sizeof(args_t),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};

@@ -1,0 +1,77 @@
+/* In training each number is zero with probability `rate`, the others are divided by 1 - rate;
+ * which ones is a function of seed, epoch, layer, row and place. */
+#include "layers/layer.h"
+#include "ops/args.h"
+
+typedef struct args_t {
+    double rate;
+    keel_ints noise_shape;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_FLOAT(args_t, rate, NULL, 0, 1, "the fraction that is dropped"),
+    KEEL_INTS(args_t, noise_shape, 0, "null", -1, 1e15,
+              "with the batch first (null or -1): a dim of 1 shares its draw"),
+    KEEL_IGNORE("seed", "the seed of the run decides"),
+    { 0 },
+};
+
+static keel_status noise(const keel_emit *e, const keel_ints *given, keel_shape *out)
+{
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    char shape[96];
+    keel_shape_text(shape, in);
+    if (given->count != in->rank + 1)
+        return keel_fail(KEEL_ESHAPE, "noise_shape has %d dims, but the batch and rows of %s",
+                         given->count, shape);
+    if (given->at[0] != -1)
+        return keel_fail(KEEL_EUNSUP,
+                         "noise_shape: the batch must be null, every row draws by itself");
+    out->rank = in->rank;
+    for (int i = 0; i < in->rank; i++) {
+        const int64_t d = given->at[i + 1];
+        if (d != -1 && d != 1 && d != in->dim[i])
+            return keel_fail(KEEL_ESHAPE, "noise_shape: dim %d is %lld, not 1 or that of %s", i + 1,
+                             (long long)d, shape);
+        out->dim[i] = d == -1 ? in->dim[i] : d;
+    }
+    return KEEL_OK;
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    keel_dropout_args op = { .rate = a->rate };
+    if (a->noise_shape.count >= 0) KEEL_TRY(noise(e, &a->noise_shape, &op.noise));
+    return keel_emit_op(e, "dropout", &op, e->in, 1, NULL, NULL, 0, &e->out);
+}
+
+static keel_status to_config(const void *args, json_t *config)
+{
+    const args_t *a = args;
+    json_t *shape = a->noise_shape.count < 0 ? json_null() : json_array();
+    int failed = !shape;
+    for (int i = 0; !failed && i < a->noise_shape.count; i++) {
+        const int64_t d = a->noise_shape.at[i];
+        failed = json_array_append_new(shape, d < 0 ? json_null() : json_integer(d));
+    }
+    if (failed || json_object_set(config, "noise_shape", shape)) {
+        json_decref(shape);
+        return keel_fail(KEEL_ENOMEM, "out of memory writing a layer");
+    }
+    json_decref(shape);
+    return KEEL_OK;
+}
+
+const keel_layer keel_layer_dropout = {
+    .type = { .name = "Dropout",
+              .module = "keras.layers",
+              .help = "Drops numbers by chance while training.",
+              .args_size = sizeof(args_t),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .by_chance = true,
+    .emit = emit,
+    .to_config = to_config,
+};
