@@ -182,12 +182,13 @@ static keel_status read_string(const keel_type *type, const keel_field *f, const
 static keel_status add_int(const keel_type *type, const keel_field *f, const json_t *v,
                            keel_ints *ints)
 {
-    if (!json_is_integer(v)) return wrong(type, f, v, "whole numbers");
-    KEEL_TRY(check_range(type, f, (double)json_integer_value(v), v));
+    const bool any = json_is_null(v) && !f->count && f->min == -1; /* a dim that is left open */
+    if (!any && !json_is_integer(v)) return wrong(type, f, v, "whole numbers");
+    if (!any) KEEL_TRY(check_range(type, f, (double)json_integer_value(v), v));
     if (ints->count == KEEL_INTS_MAX)
         return keel_fail(KEEL_EARG, "%s: %s has more than %d numbers", type->name, f->key,
                          KEEL_INTS_MAX);
-    ints->at[ints->count++] = json_integer_value(v);
+    ints->at[ints->count++] = any ? -1 : json_integer_value(v);
     return KEEL_OK;
 }
 

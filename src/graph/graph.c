@@ -119,10 +119,8 @@ keel_status keel_graph_add_op(keel_graph *g, const keel_op *op, const void *args
         n.node.weight[i] = weight_spec[i];
     }
     if ((s = n.node.op->infer(&n.node)) < 0 ||
-        (s = keel_shape_check(&n.node.out.shape, keel_dtype_size(n.node.out.dtype))) < 0) {
-        if (g->layer) s = keel_fail_within(s, "layer '%s'", g->layer);
+        (s = keel_shape_check(&n.node.out.shape, keel_dtype_size(n.node.out.dtype))) < 0)
         goto out;
-    }
     if ((s = reserve((void **)&g->node, g->n_node, sizeof *g->node)) < 0) goto out;
     if ((s = add_value(g, &n.node.out, g->n_node, -1, &n.out)) < 0) goto out;
     g->node[g->n_node++] = n;

@@ -47,8 +47,8 @@ void keel_graph_destroy(keel_graph *g);
 /* A new input: rows of `spec`. */
 keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);
 
-/* Add a node: infer is run at once, so a wrong shape is reported here, with the layer's name.
- * args: op->args_size bytes, copied. weight: variables of `infos`. */
+/* Add a node: infer is run at once, so a wrong shape is reported here; whoever emits adds the
+ * layer's name. args: op->args_size bytes, copied. weight: variables of `infos`. */
 keel_status keel_graph_add(keel_graph *g, const char *op, const void *args, const keel_value *in,
                            int n_in, const keel_variable *weight, const keel_spec *weight_spec,
                            int n_weight, keel_value *out);

@@ -1,8 +1,9 @@
 /* What the model is made of, for the rooms that compile, train and save it.
  *
- * A model is a list of layers, each with its calls; a call takes symbols and makes one. Emitting a
- * model walks the calls in order and lets each layer add its ops to a graph. The model itself keeps
- * such a graph (`built`), so that every call is checked for its shapes when it is made.
+ * A model is a list of layers and a list of calls of them; a call takes symbols and makes one, so a
+ * symbol is the index of its call. Emitting a model walks the calls in order and lets each layer
+ * add its ops to a graph; a new call is emitted into a graph of its own first, so that shapes are
+ * checked when it is made.
  *
  * Order: layers stand in the order in which Keras would list them (model.layers), for that order
  * gives the paths of the weights in the file, the order of the weights, and the order of the
@@ -18,12 +19,13 @@
 
 enum { KEEL_LAYER_WEIGHTS_MAX = 8 };
 
-typedef struct keel_model_call_of { /* one call of a layer: a node of Keras */
+typedef struct keel_model_node { /* one call of a layer: a node of Keras */
     int layer;
+    int index; /* the how-manieth call of its layer, from 0 */
     int n_in;
-    keel_symbol *in;
-    keel_symbol out;
-} keel_model_call_of;
+    keel_symbol *in; /* [n_in], each less than the index of this node */
+    keel_spec out;   /* of one row */
+} keel_model_node;
 
 typedef struct keel_model_layer {
     const keel_layer *kind;
@@ -35,13 +37,14 @@ typedef struct keel_model_layer {
     int64_t batch;   /* an InputLayer's fixed batch size; -1: any */
     int n_weight;
     int weight[KEEL_LAYER_WEIGHTS_MAX]; /* indices into model->weight, in Keras's order of vars */
-    int n_call;
+    int n_node;                         /* calls */
 } keel_model_layer;
 
 /* A weight: `info` is what the graph and the program see (info.trainable: moved by training),
  * `data` the host copy, dense, of info.spec.dtype (the model's). Its index is its keel_variable. */
 typedef struct keel_model_weight {
     keel_weight_info info; /* info.name is "conv2d/kernel" */
+    keel_object initializer;
     int layer;
     bool state;     /* not trainable by nature */
     void *data;     /* 64-byte aligned, written by keel_model_set_weight, load and training */
@@ -81,24 +84,21 @@ struct keel_model {
     keel_dtype dtype;
     uint64_t seed;
     bool sequential, functional; /* neither: empty yet */
-    bool finished; /* it has outputs; only keel_model_add on a Sequential may follow */
+    bool finished; /* it has outputs; only keel_model_add to a Sequential may follow */
 
     int n_layer;
     keel_model_layer *layer;
     int n_weight;
     keel_model_weight *weight;
-    int n_call;
-    keel_model_call_of *call; /* in an order in which every input is made before it is used */
-    int n_symbol;
-    keel_value *symbol; /* its value in `built`; -1: a lost one */
+    int n_node;
+    keel_model_node *node; /* a keel_symbol is an index into it */
     int n_input;
-    int *input; /* calls of InputLayers, in the order of the model's inputs */
+    keel_symbol *input; /* nodes of InputLayers, in the order of the model's inputs */
     int n_output;
     keel_symbol *output;
 
-    keel_graph *built; /* inference graph; shapes of everything */
     keel_model_compiled compiled;
-    json_t *file_config; /* top-level parts of a loaded config.json that are written back */
+    json_t *file_config; /* config.json of a loaded model: written back but for what changed */
 };
 
 /* Emit all layers into a fresh graph. The weights are the model's (keel_variable = index into

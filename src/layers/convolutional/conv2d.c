@@ -22,7 +22,7 @@ static const keel_field fields[] = {
     KEEL_DATA_FORMAT(args_t),
     KEEL_INTS(args_t, dilation_rate, 2, "[1, 1]", 1, 65536, "distance of the window's points"),
     KEEL_INT(args_t, groups, "1", 1, 1e9, "channels are cut into that many groups"),
-    KEEL_OBJECT(args_t, activation, "null", keel_activation_find, "applied to the outputs"),
+    KEEL_OBJECT(args_t, activation, "\"linear\"", keel_activation_find, "applied to the outputs"),
     KEEL_BOOL(args_t, use_bias, "true", "add a bias"),
     KEEL_OBJECT(args_t, kernel_initializer, "\"glorot_uniform\"", keel_initializer_find,
                 "first values of the kernel"),

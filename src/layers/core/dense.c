@@ -11,7 +11,7 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, units, NULL, 1, 1e9, "how many outputs"),
-    KEEL_OBJECT(args_t, activation, "null", keel_activation_find, "applied to the outputs"),
+    KEEL_OBJECT(args_t, activation, "\"linear\"", keel_activation_find, "applied to the outputs"),
     KEEL_BOOL(args_t, use_bias, "true", "add a bias"),
     KEEL_OBJECT(args_t, kernel_initializer, "\"glorot_uniform\"", keel_initializer_find,
                 "first values of the kernel"),

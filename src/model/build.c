@@ -1,0 +1,297 @@
+/* Building: layers, their calls and their weights. Each step either succeeds whole or leaves the
+ * lists where they stood (keel_model_where, keel_model_back). */
+#include "base/memory.h"
+#include "base/text.h"
+#include "model/parts.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { NODES_MAX = 1 << 20, INPUTS_MAX = 1 << 12 };
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* Room for one more; the capacity is the power of two at or above the count, from 8. */
+static keel_status reserve(void **list, int count, size_t size)
+{
+    if (count && (count < 8 || (count & (count - 1)))) return KEEL_OK;
+    void *p = keel_grow(*list, count ? (size_t)count * 2 : 8, size);
+    if (!p) return KEEL_ENOMEM;
+    *list = p;
+    memset((char *)p + (size_t)count * size, 0, size);
+    return KEEL_OK;
+}
+
+static void free_layer(keel_model_layer *l)
+{
+    if (l->args) keel_fields_free(&l->kind->type, l->args);
+    keel_free(l->args);
+    keel_free(l->name);
+}
+
+static void free_weight(keel_model_weight *w)
+{
+    keel_free((void *)w->info.name);
+    keel_free(w->data);
+    if (w->initializer.type) keel_object_free(&w->initializer);
+}
+
+keel_model_mark keel_model_where(const keel_model *m)
+{
+    return (keel_model_mark){ m->n_layer, m->n_weight, m->n_node };
+}
+
+void keel_model_back(keel_model *m, keel_model_mark mark)
+{
+    while (m->n_node > mark.n_node) {
+        keel_model_node *n = &m->node[--m->n_node];
+        m->layer[n->layer].n_node--;
+        keel_free(n->in);
+    }
+    while (m->n_weight > mark.n_weight) {
+        keel_model_weight *w = &m->weight[--m->n_weight];
+        m->layer[w->layer].n_weight--;
+        free_weight(w);
+    }
+    while (m->n_layer > mark.n_layer) free_layer(&m->layer[--m->n_layer]);
+}
+
+keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_symbol *from, int n)
+{
+    keel_symbol *copy = keel_calloc((size_t)n, sizeof *copy);
+    if (!copy) return KEEL_ENOMEM;
+    if (n) memcpy(copy, from, (size_t)n * sizeof *copy);
+    keel_free(*list);
+    *list = copy;
+    *count = n;
+    return KEEL_OK;
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+keel_status keel_model_create(keel_model **out, const char *name, keel_dtype dtype, uint64_t seed)
+{
+    if (!keel_dtype_is_real(dtype))
+        return keel_fail(KEEL_EUNSUP, "a model computes in float32 or float64, not in %s",
+                         keel_dtype_name(dtype));
+    keel_model *m = keel_calloc(1, sizeof *m);
+    if (!m) return KEEL_ENOMEM;
+    m->dtype = dtype;
+    m->seed = seed;
+    if (name && !(m->name = keel_strdup(name))) {
+        keel_model_destroy(m);
+        return KEEL_ENOMEM;
+    }
+    *out = m;
+    return KEEL_OK;
+}
+
+void keel_model_destroy(keel_model *m)
+{
+    if (!m) return;
+    keel_model_back(m, (keel_model_mark){ 0 });
+    keel_free(m->layer);
+    keel_free(m->weight);
+    keel_free(m->node);
+    keel_free(m->input);
+    keel_free(m->output);
+    keel_free(m->name);
+    keel_compiled_free(&m->compiled);
+    json_decref(m->file_config);
+    keel_free(m);
+}
+
+int keel_model_find_layer(const keel_model *m, const char *name)
+{
+    for (int i = 0; i < m->n_layer; i++)
+        if (!strcmp(m->layer[i].name, name)) return i;
+    return -1;
+}
+
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+/* "conv2d", "conv2d_1", ...: the first that is free. */
+static char *free_name(const keel_model *m, const char *class_name)
+{
+    char stem[128], name[160];
+    keel_snake_case(stem, sizeof stem, class_name);
+    snprintf(name, sizeof name, "%s", stem);
+    for (int i = 1; keel_model_find_layer(m, name) >= 0; i++)
+        snprintf(name, sizeof name, "%s_%d", stem, i);
+    return keel_strdup(name);
+}
+
+keel_status keel_model_new_layer(keel_model *m, const char *class_name, const json_t *config,
+                                 int *layer)
+{
+    keel_status s = KEEL_OK;
+    keel_layer_common common;
+    keel_model_layer l = { .kind = keel_layer_find(class_name) };
+    if (!l.kind)
+        return keel_fail(KEEL_EUNSUP,
+                         "there is no layer class '%.100s'; 'keel layers' lists all of them",
+                         class_name);
+    if (m->n_layer >= KEEL_MODEL_LAYERS_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d layers", KEEL_MODEL_LAYERS_MAX);
+    void *args = keel_calloc(1, l.kind->type.args_size);
+    if (!args) return KEEL_ENOMEM;
+    if ((s = keel_layer_read(l.kind, config, args, &common)) < 0) {
+        keel_free(args); /* it owns nothing */
+        return s;
+    }
+    l.args = args;
+    l.trainable = common.trainable;
+    l.batch = common.batch;
+    l.input = (keel_spec){ .dtype = m->dtype, .shape = common.shape };
+    if (common.name && keel_model_find_layer(m, common.name) >= 0) {
+        s = keel_fail(KEEL_EARG, "two layers are named '%s': names must differ", common.name);
+        goto out;
+    }
+    l.name = common.name ? keel_strdup(common.name) : free_name(m, class_name);
+    if (!l.name) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    if ((s = reserve((void **)&m->layer, m->n_layer, sizeof *m->layer)) < 0) goto out;
+    *layer = m->n_layer;
+    m->layer[m->n_layer++] = l;
+    l = (keel_model_layer){ 0 };
+out:
+    free_layer(&l);
+    return s;
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_decl *d, int *weight)
+{
+    keel_status s = KEEL_OK;
+    keel_model_layer *l = &m->layer[layer];
+    keel_model_weight w = { .layer = layer, .state = d->state };
+    keel_text name = { 0 };
+    if (l->n_weight == KEEL_LAYER_WEIGHTS_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d weights", KEEL_LAYER_WEIGHTS_MAX);
+    if ((s = keel_shape_check(&d->shape, sizeof(double))) < 0)
+        return keel_fail_within(s, "%s", d->name);
+    keel_text_add(&name, "%s/%s", l->name, d->name);
+    w.info.name = name.data; /* from here on freed with w */
+    if (name.failed) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    w.info.spec = (keel_spec){ .dtype = m->dtype, .shape = d->shape };
+    w.info.trainable = l->trainable && !d->state;
+    if (d->regularizer && d->regularizer->type)
+        ((const keel_regularizer *)d->regularizer->type)
+            ->factors(d->regularizer->args, &w.info.l1, &w.info.l2);
+    if (d->initializer && (s = keel_object_copy(&w.initializer, d->initializer)) < 0) goto out;
+    if ((s = reserve((void **)&m->weight, m->n_weight, sizeof *m->weight)) < 0) goto out;
+    *weight = m->n_weight;
+    l->weight[l->n_weight++] = m->n_weight;
+    m->weight[m->n_weight++] = w;
+    w = (keel_model_weight){ 0 };
+out:
+    free_weight(&w);
+    return s;
+}
+
+keel_status keel_model_alloc_weight(keel_model *m, int weight)
+{
+    keel_model_weight *w = &m->weight[weight];
+    if (w->data) return KEEL_OK;
+    w->data = keel_aligned_calloc((size_t)keel_shape_count(&w->info.spec.shape),
+                                  keel_dtype_size(w->info.spec.dtype));
+    return w->data ? KEEL_OK : KEEL_ENOMEM;
+}
+
+static keel_status fill_weight(keel_model *m, int weight)
+{
+    keel_model_weight *w = &m->weight[weight];
+    const keel_shape *shape = &w->info.spec.shape;
+    const int64_t n = keel_shape_count(shape);
+    const keel_chance chance = { .seed = m->seed, .stream = KEEL_STREAM_WEIGHTS };
+    const keel_initializer *init = (const keel_initializer *)w->initializer.type;
+    KEEL_TRY(keel_model_alloc_weight(m, weight));
+    if (!init) return KEEL_OK;
+    double *values = keel_calloc((size_t)n, sizeof *values);
+    if (!values) return KEEL_ENOMEM;
+    keel_status s = init->fill(w->initializer.args, shape, &chance, (uint64_t)weight, values);
+    if (s >= 0) keel_convert_reals(w->data, w->info.spec.dtype, values, KEEL_FLOAT64, n);
+    keel_free(values);
+    return s < 0 ? keel_fail_within(s, "%s", w->info.name) : KEEL_OK;
+}
+
+keel_status keel_model_fill_weights(keel_model *m)
+{
+    for (int i = 0; i < m->n_weight; i++)
+        if (!m->weight[i].data) KEEL_TRY(fill_weight(m, i));
+    return KEEL_OK;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
+                                const keel_symbol *in, int n_in)
+{
+    const int most = l->kind->max_inputs < 0 ? INPUTS_MAX : l->kind->max_inputs;
+    if (n_in < l->kind->min_inputs || n_in > most)
+        return keel_fail(KEEL_EARG, "layer '%s': a %s takes %s%d input%s, not %d", l->name,
+                         l->kind->type.name, most == INPUTS_MAX ? "at least " : "",
+                         l->kind->min_inputs, l->kind->min_inputs == 1 ? "" : "s", n_in);
+    for (int i = 0; i < n_in; i++)
+        if (in[i] < 0 || in[i] >= m->n_node)
+            return keel_fail(KEEL_EARG, "layer '%s': input %d is no symbol of this model", l->name,
+                             i);
+    if (l->n_node && l->kind->by_chance)
+        return keel_fail(KEEL_EUNSUP,
+                         "layer '%s': a %s cannot be called twice, it would draw the same numbers; "
+                         "use two of them",
+                         l->name, l->kind->type.name);
+    if (l->n_node && !l->kind->emit)
+        return keel_fail(KEEL_EARG, "layer '%s': an input cannot be called", l->name);
+    return KEEL_OK;
+}
+
+/* Emit the call alone, on inputs of its inputs' shapes. */
+static keel_status infer(keel_model *m, int layer, const keel_symbol *in, int n_in, keel_spec *out)
+{
+    keel_status s = KEEL_OK;
+    keel_graph *g = NULL;
+    keel_value *values = NULL, y = -1;
+    keel_model *maker = m->layer[layer].n_node == 0 ? m : NULL;
+    if ((s = keel_graph_create(&g, m->dtype, false)) < 0) goto out;
+    values = keel_calloc((size_t)n_in, sizeof *values);
+    if (!values) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    for (int i = 0; i < n_in; i++)
+        if ((s = keel_graph_input(g, &m->node[in[i]].out, &values[i])) < 0) goto out;
+    if ((s = keel_model_emit_layer(m, maker, layer, g, values, n_in, &y)) < 0) goto out;
+    *out = *keel_graph_spec(g, y);
+out:
+    keel_free(values);
+    keel_graph_destroy(g);
+    return s;
+}
+
+keel_status keel_model_new_node(keel_model *m, int layer, const keel_symbol *in, int n_in,
+                                keel_symbol *out)
+{
+    keel_status s = KEEL_OK;
+    keel_model_node n = { .layer = layer, .index = m->layer[layer].n_node };
+    KEEL_TRY(check_inputs(m, &m->layer[layer], in, n_in));
+    if (m->n_node >= NODES_MAX) return keel_fail(KEEL_EUNSUP, "more than %d calls", NODES_MAX);
+    const keel_model_mark mark = keel_model_where(m);
+    if ((s = keel_model_put_symbols(&n.in, &n.n_in, in, n_in)) < 0) goto out;
+    n.out = m->layer[layer].input;
+    if (m->layer[layer].kind->emit && (s = infer(m, layer, in, n_in, &n.out)) < 0) goto out;
+    if ((s = reserve((void **)&m->node, m->n_node, sizeof *m->node)) < 0) goto out;
+    *out = m->n_node;
+    m->node[m->n_node++] = n;
+    m->layer[layer].n_node++;
+    return KEEL_OK;
+out:
+    keel_free(n.in);
+    keel_model_back(m, mark);
+    return s;
+}

@@ -1,0 +1,246 @@
+/* What compile chooses: optimizer, losses, metrics. A C call is first written as the compile_config
+ * that Keras would write, and then read like one from a file, so that both mean the same. */
+#include "base/memory.h"
+#include "model/parts.h"
+#include <math.h>
+#include <string.h>
+
+void keel_compiled_free(keel_model_compiled *c)
+{
+    keel_object_free(&c->optimizer);
+    for (int i = 0; i < KEEL_OUTPUTS_MAX; i++) keel_object_free(&c->loss[i]);
+    for (int i = 0; i < c->n_metric; i++) {
+        keel_free(c->metric[i].name);
+        keel_object_free(&c->metric[i].metric);
+    }
+    for (int i = 0; i < c->n_state; i++) keel_tensor_free(&c->state[i]);
+    keel_free(c->state);
+    json_decref(c->config);
+    *c = (keel_model_compiled){ 0 };
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c)
+{
+    keel_status s = KEEL_OK;
+    const keel_optimizer *o = (const keel_optimizer *)c->optimizer.type;
+    const char *names[KEEL_SLOTS_MAX];
+    const int n_slot = o->slots ? o->slots(c->optimizer.args, names) : 0;
+    const int n_weight = keel_model_trainable_count(m), n = n_slot * n_weight;
+    keel_tensor *state = keel_calloc((size_t)n, sizeof *state);
+    if (!state) return KEEL_ENOMEM;
+    int made = 0;
+    for (int w = 0; w < m->n_weight; w++) {
+        if (!m->weight[w].info.trainable) continue;
+        for (int k = 0; k < n_slot; k++, made++)
+            if ((s = keel_tensor_create(&state[made], m->dtype, &m->weight[w].info.spec.shape)) < 0)
+                goto out;
+    }
+    for (int i = 0; i < c->n_state; i++) keel_tensor_free(&c->state[i]);
+    keel_free(c->state);
+    c->state = state;
+    c->n_state = n;
+    c->n_slot = n_slot;
+    c->iterations = 0;
+    state = NULL;
+out:
+    for (int i = 0; state && i < made; i++) keel_tensor_free(&state[i]);
+    keel_free(state);
+    return s;
+}
+
+keel_status keel_model_state_reset(keel_model *m)
+{
+    if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
+    KEEL_TRY(keel_compiled_state_create(m, &m->compiled));
+    m->compiled.learning_rate =
+        ((const keel_optimizer_common *)m->compiled.optimizer.args)->learning_rate;
+    return KEEL_OK;
+}
+
+bool keel_model_is_compiled(const keel_model *m)
+{
+    bool loss = false;
+    for (int i = 0; i < KEEL_OUTPUTS_MAX; i++) loss = loss || m->compiled.loss[i].type;
+    return m->compiled.given && loss;
+}
+
+keel_status keel_model_learning_rate(const keel_model *m, double *out)
+{
+    if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
+    *out = m->compiled.learning_rate;
+    return KEEL_OK;
+}
+
+keel_status keel_model_set_learning_rate(keel_model *m, double rate)
+{
+    if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
+    if (!(rate >= 0) || !isfinite(rate))
+        return keel_fail(KEEL_EARG, "a learning rate of %g: it must be a number, 0 or above", rate);
+    m->compiled.learning_rate = rate;
+    return KEEL_OK;
+}
+
+/* ---- a C call as a compile_config ------------------------------------------------------------ */
+
+/* "mse", or an object where there are arguments or Keras wants one (an optimizer). */
+static keel_status named(const keel_named *n, const keel_type *(*find)(const char *),
+                         const char *what, bool always_object, json_t **out)
+{
+    keel_status s = KEEL_OK;
+    json_t *json = NULL, *args = NULL;
+    keel_object o = { 0 };
+    if (!n->args && !always_object) {
+        if (!(*out = json_string(n->name)))
+            return keel_fail(KEEL_EARG, "%s: its name is not UTF-8", what);
+        return KEEL_OK;
+    }
+    if ((s = keel_args_json(n->args, &args)) < 0) goto out;
+    if (!(json = json_pack("{s:s,s:O}", "class_name", n->name, "config", args))) {
+        s = keel_fail(KEEL_EARG, "%s: its name is not UTF-8", what);
+        goto out;
+    }
+    if ((s = keel_object_read(&o, json, find, what)) < 0) goto out;
+    *out = keel_object_json(&o);
+    if (!*out) s = KEEL_ENOMEM;
+out:
+    keel_object_free(&o);
+    json_decref(args);
+    json_decref(json);
+    return s;
+}
+
+static int count_named(const keel_named *list, int most)
+{
+    int n = 0;
+    while (n < most && list[n].name) n++;
+    return n;
+}
+
+static keel_status check_output(const keel_model *m, const keel_named *n, const char *what)
+{
+    if (n->output >= 0 && n->output < m->n_output) return KEEL_OK;
+    return keel_fail(KEEL_EARG, "%s '%s' is of output %d: the model has %d", what, n->name,
+                     n->output, m->n_output);
+}
+
+/* One loss by itself, or a list with one entry an output. */
+static keel_status losses(const keel_model *m, const keel_compile *c, json_t **out)
+{
+    keel_status s = KEEL_OK;
+    const int n = count_named(c->loss, KEEL_OUTPUTS_MAX);
+    json_t *list = NULL;
+    if (n == 0) return keel_fail(KEEL_EARG, "compile: a loss must be given");
+    for (int i = 0; i < n; i++) KEEL_TRY(check_output(m, &c->loss[i], "loss"));
+    if (n == 1 && c->loss[0].output == 0)
+        return named(&c->loss[0], keel_loss_find, "loss", false, out);
+    list = json_array();
+    for (int k = 0; list && k < m->n_output; k++) {
+        json_t *entry = json_null();
+        for (int i = 0; i < n; i++) {
+            if (c->loss[i].output != k) continue;
+            if (!json_is_null(entry)) {
+                s = keel_fail(KEEL_EARG, "compile: output %d has two losses", k);
+                goto out;
+            }
+            if ((s = named(&c->loss[i], keel_loss_find, "loss", false, &entry)) < 0) goto out;
+        }
+        if (json_array_append_new(list, entry)) break;
+    }
+    if (!list || json_array_size(list) != (size_t)m->n_output) {
+        s = keel_fail(KEEL_ENOMEM, "out of memory compiling");
+        goto out;
+    }
+    *out = list;
+    list = NULL;
+out:
+    json_decref(list);
+    return s;
+}
+
+static keel_status metrics(const keel_model *m, const keel_named *given, json_t **out)
+{
+    keel_status s = KEEL_OK;
+    const int n = count_named(given, KEEL_METRICS_MAX);
+    json_t *all = n ? json_array() : json_null();
+    for (int i = 0; i < n; i++)
+        if ((s = check_output(m, &given[i], "metric")) < 0) goto out;
+    for (int k = 0; n && k < m->n_output; k++) {
+        json_t *list = json_array();
+        for (int i = 0; i < n; i++) {
+            json_t *entry = NULL;
+            if (given[i].output != k) continue;
+            s = named(&given[i], keel_metric_find, "metric", false, &entry);
+            if (s >= 0 && json_array_append_new(list, entry))
+                s = keel_fail(KEEL_ENOMEM, "out of memory compiling");
+            if (s < 0) {
+                json_decref(list);
+                goto out;
+            }
+        }
+        if (m->n_output == 1) {
+            json_decref(all);
+            all = list;
+        } else if (json_array_append_new(all, list)) {
+            s = keel_fail(KEEL_ENOMEM, "out of memory compiling");
+            goto out;
+        }
+    }
+    *out = all;
+    all = NULL;
+out:
+    json_decref(all);
+    return s;
+}
+
+static json_t *weights_json(const keel_model *m, const keel_compile *c)
+{
+    bool any = false;
+    for (int i = 0; i < m->n_output; i++) any = any || c->loss_weights[i] != 0;
+    if (!any) return json_null();
+    json_t *list = json_array();
+    for (int i = 0; list && i < m->n_output; i++)
+        if (json_array_append_new(list, json_real(c->loss_weights[i]))) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+keel_status keel_model_compile(keel_model *m, const keel_compile *c)
+{
+    keel_status s = KEEL_OK;
+    json_t *optimizer = NULL, *loss = NULL, *plain = NULL, *weighted = NULL, *config = NULL;
+    keel_model_compiled made = { 0 };
+    if (c->size != sizeof *c)
+        return keel_fail(KEEL_EARG, "compile: size is %zu, not %zu: begin with KEEL_COMPILE",
+                         c->size, sizeof *c);
+    if (!m->finished) return keel_fail(KEEL_EARG, "compile: the model is not finished");
+    if (!c->optimizer.name) return keel_fail(KEEL_EARG, "compile: an optimizer must be given");
+    for (int i = 0; i < m->n_output; i++)
+        if (!isfinite(c->loss_weights[i]))
+            return keel_fail(KEEL_EARG, "compile: loss weight %d is not finite", i);
+    if ((s = named(&c->optimizer, keel_optimizer_find, "optimizer", true, &optimizer)) < 0)
+        goto out;
+    if ((s = losses(m, c, &loss)) < 0) goto out;
+    if ((s = metrics(m, c->metrics, &plain)) < 0) goto out;
+    if ((s = metrics(m, c->weighted_metrics, &weighted)) < 0) goto out;
+    config = json_pack("{s:O,s:O,s:o,s:O,s:O,s:b,s:i,s:b}", "optimizer", optimizer, "loss", loss,
+                       "loss_weights", weights_json(m, c), "metrics", plain, "weighted_metrics",
+                       weighted, "run_eagerly", 0, "steps_per_execution", 1, "jit_compile", 0);
+    if (!config) {
+        s = keel_fail(KEEL_ENOMEM, "out of memory compiling");
+        goto out;
+    }
+    if ((s = keel_compiled_from_config(m, config, &made)) < 0) goto out;
+    keel_compiled_free(&m->compiled);
+    m->compiled = made;
+out:
+    json_decref(optimizer);
+    json_decref(loss);
+    json_decref(plain);
+    json_decref(weighted);
+    json_decref(config);
+    return s;
+}

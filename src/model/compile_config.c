@@ -1,0 +1,257 @@
+/* Keras's compile_config: read into objects, and written back with the learning rate in force.
+ *
+ * Losses and metrics come in many forms: one for all outputs, a list by output, an object by the
+ * output's name; each a name, {"class_name", "config"}, or a "function" with its name. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "model/parts.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NESTED_MAX = 4 };
+
+static const char *class_of(const json_t *v)
+{
+    return json_string_value(json_object_get(v, "class_name"));
+}
+
+/* Lists: Keras writes a tuple as an object. */
+static const json_t *list_of(const json_t *v)
+{
+    const char *name = class_of(v);
+    if (json_is_array(v)) return v;
+    if (!name || (strcmp(name, "__tuple__") && strcmp(name, "__list__"))) return NULL;
+    const json_t *items = json_object_get(json_object_get(v, "config"), "items");
+    if (!items) items = json_object_get(v, "items");
+    return json_is_array(items) ? items : NULL;
+}
+
+static const char *output_name(const keel_model *m, int output)
+{
+    return m->layer[m->node[m->output[output]].layer].name;
+}
+
+/* The entry for one output of a list by output or an object by name. */
+static keel_status entry_of(const keel_model *m, const json_t *v, const char *what, int output,
+                            const json_t **out)
+{
+    const json_t *list = list_of(v);
+    if (list && json_array_size(list) != (size_t)m->n_output)
+        return keel_fail(KEEL_EARG, "%s: a list of %zu, but the model has %d outputs", what,
+                         json_array_size(list), m->n_output);
+    if (list)
+        *out = json_array_get(list, (size_t)output);
+    else
+        *out = json_object_get(v, output_name(m, output));
+    return KEEL_OK;
+}
+
+static keel_status check_names(const keel_model *m, const json_t *v, const char *what)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(v) || class_of(v)) return KEEL_OK;
+    json_object_foreach((json_t *)v, key, value)
+    {
+        int i = 0;
+        while (i < m->n_output && strcmp(key, output_name(m, i))) i++;
+        if (i == m->n_output) return keel_fail(KEEL_EARG, "%s: no output '%.100s'", what, key);
+    }
+    return KEEL_OK;
+}
+
+static bool given(const json_t *v)
+{
+    return v && !json_is_null(v);
+}
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+static keel_status read_losses(const keel_model *m, const json_t *loss, keel_model_compiled *c)
+{
+    const bool one = json_is_string(loss) || (class_of(loss) && !list_of(loss));
+    KEEL_TRY(check_names(m, loss, "loss"));
+    for (int i = 0; given(loss) && i < m->n_output; i++) {
+        const json_t *entry = loss;
+        if (!one) KEEL_TRY(entry_of(m, loss, "loss", i, &entry));
+        if (given(entry)) KEEL_TRY(keel_object_read(&c->loss[i], entry, keel_loss_find, "loss"));
+    }
+    return KEEL_OK;
+}
+
+static keel_status read_weights(const keel_model *m, const json_t *weights, keel_model_compiled *c)
+{
+    KEEL_TRY(check_names(m, weights, "loss_weights"));
+    for (int i = 0; i < m->n_output; i++) {
+        const json_t *entry = weights;
+        c->loss_weight[i] = 1;
+        if (!given(weights)) continue;
+        if (!json_is_number(weights)) KEEL_TRY(entry_of(m, weights, "loss_weights", i, &entry));
+        if (!given(entry)) continue;
+        if (!json_is_number(entry) || !isfinite(json_number_value(entry)))
+            return keel_fail(KEEL_EARG, "loss_weights: expected numbers");
+        c->loss_weight[i] = json_number_value(entry);
+    }
+    return KEEL_OK;
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+/* The name that logs show: the string the user gave, or the name in the config. */
+static keel_status name_metric(const keel_model *m, const json_t *v, keel_model_metric *metric)
+{
+    char snake[128];
+    const json_t *config = json_object_get(v, "config");
+    const char *name = json_string_value(v);
+    keel_text text = { 0 };
+    if (!name) name = json_string_value(config); /* a function */
+    if (!name) name = json_string_value(json_object_get(config, "name"));
+    if (!name) {
+        keel_snake_case(snake, sizeof snake, metric->metric.type->name);
+        name = snake;
+    }
+    if (m->n_output > 1)
+        keel_text_add(&text, "%s_%s", output_name(m, metric->output), name);
+    else
+        keel_text_add(&text, "%s", name);
+    if (text.failed) {
+        keel_text_free(&text);
+        return KEEL_ENOMEM;
+    }
+    metric->name = text.data;
+    return KEEL_OK;
+}
+
+static bool waits_for_target(const char *name)
+{
+    return name && (!strcmp(name, "accuracy") || !strcmp(name, "acc") ||
+                    !strcmp(name, "crossentropy") || !strcmp(name, "ce"));
+}
+
+static keel_status add_metric(const keel_model *m, const json_t *v, int output, bool weighted,
+                              keel_model_compiled *c)
+{
+    keel_model_metric metric = { .output = output, .weighted = weighted };
+    if (c->n_metric == 2 * KEEL_METRICS_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d metrics", 2 * KEEL_METRICS_MAX);
+    if (!waits_for_target(json_string_value(v)))
+        KEEL_TRY(keel_object_read(&metric.metric, v, keel_metric_find, "metric"));
+    const keel_status s = name_metric(m, v, &metric);
+    if (s < 0)
+        keel_object_free(&metric.metric);
+    else
+        c->metric[c->n_metric++] = metric;
+    return s;
+}
+
+static keel_status add_metrics(const keel_model *m, const json_t *v, int output, bool weighted,
+                               keel_model_compiled *c, int depth)
+{
+    const json_t *list = list_of(v), *entry;
+    const char *key;
+    size_t i;
+    if (!given(v)) return KEEL_OK;
+    if (depth > NESTED_MAX) return keel_fail(KEEL_EARG, "metrics: lists nested too deeply");
+    if (list) {
+        json_array_foreach(list, i, entry)
+            KEEL_TRY(add_metrics(m, entry, output, weighted, c, depth + 1));
+        return KEEL_OK;
+    }
+    if (json_is_object(v) && !class_of(v)) { /* by name, of one output */
+        json_object_foreach((json_t *)v, key, entry)
+            KEEL_TRY(add_metrics(m, entry, output, weighted, c, depth + 1));
+        return KEEL_OK;
+    }
+    return add_metric(m, v, output, weighted, c);
+}
+
+static keel_status read_metrics(const keel_model *m, const json_t *v, bool weighted,
+                                keel_model_compiled *c)
+{
+    const char *what = weighted ? "weighted_metrics" : "metrics";
+    if (!given(v)) return KEEL_OK;
+    if (!list_of(v) && !json_is_object(v))
+        return keel_fail(KEEL_EARG, "%s: expected a list or an object by output", what);
+    KEEL_TRY(check_names(m, v, what));
+    if (m->n_output == 1) return add_metrics(m, v, 0, weighted, c, 0);
+    if (json_array_size(list_of(v)) == 0 && list_of(v)) return KEEL_OK;
+    for (int i = 0; i < m->n_output; i++) {
+        const json_t *entry = NULL;
+        KEEL_TRY(entry_of(m, v, what, i, &entry));
+        KEEL_TRY(add_metrics(m, entry, i, weighted, c, 0));
+    }
+    return KEEL_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
+{
+    const json_t *rate = json_object_get(json_object_get(v, "config"), "learning_rate");
+    if (json_is_object(rate))
+        return keel_fail(KEEL_EUNSUP,
+                         "optimizer: learning rate schedule '%s' is not supported: give a number",
+                         class_of(rate) ? class_of(rate) : "?");
+    KEEL_TRY(keel_object_read(&c->optimizer, v, keel_optimizer_find, "optimizer"));
+    c->learning_rate = ((const keel_optimizer_common *)c->optimizer.args)->learning_rate;
+    return KEEL_OK;
+}
+
+keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config,
+                                      keel_model_compiled *out)
+{
+    keel_status s = KEEL_OK;
+    keel_model_compiled c = { 0 };
+    const json_t *optimizer = json_object_get(compile_config, "optimizer");
+    if (!json_is_object(compile_config))
+        return keel_fail(KEEL_EARG, "compile_config: expected an object");
+    if (!given(optimizer)) {
+        *out = c;
+        return KEEL_OK;
+    }
+    if (m->n_output > KEEL_OUTPUTS_MAX)
+        return keel_fail(KEEL_EUNSUP, "a compiled model of more than %d outputs", KEEL_OUTPUTS_MAX);
+    if ((s = read_optimizer(optimizer, &c)) < 0) goto out;
+    if ((s = read_losses(m, json_object_get(compile_config, "loss"), &c)) < 0) goto out;
+    if ((s = read_weights(m, json_object_get(compile_config, "loss_weights"), &c)) < 0) goto out;
+    s = read_metrics(m, json_object_get(compile_config, "metrics"), false, &c);
+    if (s < 0) goto out;
+    s = read_metrics(m, json_object_get(compile_config, "weighted_metrics"), true, &c);
+    if (s < 0) goto out;
+    if ((s = keel_compiled_state_create(m, &c)) < 0) goto out;
+    if (!(c.config = json_deep_copy(compile_config))) {
+        s = keel_fail(KEEL_ENOMEM, "out of memory reading compile_config");
+        goto out;
+    }
+    c.given = true;
+    *out = c;
+    c = (keel_model_compiled){ 0 };
+out:
+    keel_compiled_free(&c);
+    return s;
+}
+
+keel_status keel_compiled_config(const keel_model *m, json_t **out)
+{
+    const keel_model_compiled *c = &m->compiled;
+    json_t *config = json_deep_copy(c->config);
+    json_t *optimizer = json_object_get(config, "optimizer");
+    bool failed = !config;
+    if (!failed && !json_is_object(optimizer)) {
+        optimizer = keel_object_json(&c->optimizer);
+        failed = json_object_set_new(config, "optimizer", optimizer) != 0;
+    }
+    if (!failed) {
+        json_t *args = json_object_get(optimizer, "config");
+        const json_t *rate = json_object_get(args, "learning_rate");
+        if (!rate || json_number_value(rate) != c->learning_rate)
+            failed = json_object_set_new(args, "learning_rate", json_real(c->learning_rate)) != 0;
+    }
+    if (failed) {
+        json_decref(config);
+        return keel_fail(KEEL_ENOMEM, "out of memory writing compile_config");
+    }
+    *out = config;
+    return KEEL_OK;
+}

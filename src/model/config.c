@@ -1,0 +1,375 @@
+/* config.json: a Sequential or Functional model as Keras writes it, into a model and back. */
+#include "base/memory.h"
+#include "model/parts.h"
+#include <string.h>
+
+enum { NESTED_MAX = 8, CALLS_MAX = 1 << 18, INPUTS_OF_CALL_MAX = 1 << 12 };
+
+static const char *text_at(const json_t *v, const char *key)
+{
+    return json_string_value(json_object_get(v, key));
+}
+
+/* ---- one layer ------------------------------------------------------------------------------- */
+
+static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
+{
+    const char *class_name = text_at(v, "class_name");
+    const char *registered = text_at(v, "registered_name");
+    const json_t *config = json_object_get(v, "config");
+    if (!json_is_object(v) || !class_name || !json_is_object(config))
+        return keel_fail(KEEL_EFORMAT, "layers[%d]: expected class_name and config", m->n_layer);
+    if (!text_at(config, "name"))
+        return keel_fail(KEEL_EFORMAT, "layers[%d]: a %.100s without a name", m->n_layer,
+                         class_name);
+    if (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional") ||
+        !strcmp(class_name, "Model"))
+        return keel_fail(KEEL_EUNSUP, "'%.100s' is a model inside the model: not supported",
+                         text_at(config, "name") ? text_at(config, "name") : class_name);
+    if (registered && strchr(registered, '>'))
+        return keel_fail(KEEL_EUNSUP, "layer class '%.100s' is not one of Keras's", registered);
+    return keel_model_new_layer(m, class_name, config, layer);
+}
+
+/* ---- Sequential ------------------------------------------------------------------------------ */
+
+/* Built by its first data: Keras remembers the shape beside the layers. */
+static keel_status add_input(keel_model *m, const json_t *root, keel_symbol *out)
+{
+    const json_t *shape = json_object_get(json_object_get(root, "config"), "build_input_shape");
+    int layer;
+    if (!json_is_array(shape))
+        shape = json_object_get(json_object_get(root, "build_config"), "input_shape");
+    if (!json_is_array(shape))
+        return keel_fail(KEEL_EUNSUP,
+                         "the model has no input shape: add keras.Input(shape) before saving it");
+    json_t *config = json_pack("{s:O}", "batch_shape", shape);
+    if (!config) return keel_fail(KEEL_ENOMEM, "out of memory reading the model");
+    const keel_status s = keel_model_new_layer(m, "InputLayer", config, &layer);
+    json_decref(config);
+    return s < 0 ? s : keel_model_new_node(m, layer, NULL, 0, out);
+}
+
+static keel_status read_sequential(keel_model *m, const json_t *root, const json_t *layers)
+{
+    keel_symbol last = -1;
+    size_t i;
+    const json_t *v;
+    json_array_foreach(layers, i, v)
+    {
+        const char *class_name = text_at(v, "class_name");
+        const bool is_input = class_name && !strcmp(class_name, "InputLayer");
+        int layer;
+        if (i == 0 && !is_input) KEEL_TRY(add_input(m, root, &last));
+        if (i > 0 && is_input)
+            return keel_fail(KEEL_EFORMAT, "layers[%zu]: an InputLayer in the middle", i);
+        KEEL_TRY(read_layer(m, v, &layer));
+        KEEL_TRY(keel_model_new_node(m, layer, &last, !is_input, &last));
+    }
+    if (last < 0 || json_array_size(layers) < 1)
+        return keel_fail(KEEL_EFORMAT, "layers: the model is empty");
+    const keel_symbol first = 0;
+    KEEL_TRY(keel_model_put_symbols(&m->input, &m->n_input, &first, 1));
+    return keel_model_put_symbols(&m->output, &m->n_output, &last, 1);
+}
+
+/* ---- Functional ------------------------------------------------------------------------------ */
+
+typedef struct wiring {
+    json_t *names; /* layer name -> index */
+    int n_call;    /* of all layers; call = first[layer] + index */
+    int *first;    /* [n_layer + 1] */
+    int *in_from;  /* [n_call + 1] into `in` */
+    int *in;       /* calls */
+    int n_in, cap_in;
+    keel_symbol *symbol; /* [n_call]; -1: not made yet */
+    char *state;         /* [n_call]; 1: waits for its inputs */
+    int *stack;
+} wiring;
+
+static void wiring_free(wiring *w)
+{
+    json_decref(w->names);
+    keel_free(w->first);
+    keel_free(w->in_from);
+    keel_free(w->in);
+    keel_free(w->symbol);
+    keel_free(w->state);
+    keel_free(w->stack);
+}
+
+/* ["dense", 0, 0] -> the call it means. */
+static keel_status find_call(const keel_model *m, const wiring *w, const json_t *history, int *call)
+{
+    const char *name = json_string_value(json_array_get(history, 0));
+    const json_t *node = json_array_get(history, 1), *tensor = json_array_get(history, 2);
+    if (!name || !json_is_integer(node) || !json_is_integer(tensor))
+        return keel_fail(KEEL_EFORMAT, "a reference to a tensor must read [layer, call, tensor]");
+    const json_t *index = json_object_get(w->names, name);
+    if (!index) return keel_fail(KEEL_EFORMAT, "there is no layer '%.100s'", name);
+    const int layer = (int)json_integer_value(index);
+    const int n = w->first[layer + 1] - w->first[layer];
+    if (json_integer_value(node) < 0 || json_integer_value(node) >= n)
+        return keel_fail(KEEL_EFORMAT, "layer '%s' has %d calls, not a call %lld",
+                         m->layer[layer].name, n, (long long)json_integer_value(node));
+    if (json_integer_value(tensor) != 0)
+        return keel_fail(KEEL_EFORMAT, "layer '%s' has one output only", m->layer[layer].name);
+    *call = w->first[layer] + (int)json_integer_value(node);
+    return KEEL_OK;
+}
+
+static keel_status add_inputs(const keel_model *m, wiring *w, const json_t *v, int depth)
+{
+    const char *class_name = text_at(v, "class_name");
+    size_t i;
+    const json_t *entry;
+    if (depth > NESTED_MAX) return keel_fail(KEEL_EFORMAT, "inputs are nested too deeply");
+    if (class_name && !strcmp(class_name, "__keras_tensor__")) {
+        const json_t *history = json_object_get(json_object_get(v, "config"), "keras_history");
+        int call;
+        KEEL_TRY(find_call(m, w, history, &call));
+        if (w->n_in == w->cap_in) {
+            const int more = w->cap_in ? 2 * w->cap_in : 64;
+            int *p = keel_grow(w->in, (size_t)more, sizeof *p);
+            if (!p) return KEEL_ENOMEM;
+            w->in = p;
+            w->cap_in = more;
+        }
+        w->in[w->n_in++] = call;
+        return KEEL_OK;
+    }
+    if (!json_is_array(v))
+        return keel_fail(KEEL_EUNSUP, "it is called with something else than layers' outputs");
+    json_array_foreach(v, i, entry) KEEL_TRY(add_inputs(m, w, entry, depth + 1));
+    return KEEL_OK;
+}
+
+static keel_status read_call(const keel_model *m, wiring *w, int call, const json_t *v)
+{
+    const json_t *kwargs = json_object_get(v, "kwargs"), *value;
+    const char *key;
+    if (!json_is_object(v) || !json_is_array(json_object_get(v, "args")))
+        return keel_fail(KEEL_EFORMAT, "inbound_nodes: expected objects with args and kwargs");
+    json_object_foreach((json_t *)kwargs, key, value)
+    {
+        if (!json_is_null(value))
+            return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
+                             key);
+    }
+    w->in_from[call] = w->n_in;
+    KEEL_TRY(add_inputs(m, w, json_object_get(v, "args"), 0));
+    if (w->n_in - w->in_from[call] > INPUTS_OF_CALL_MAX)
+        return keel_fail(KEEL_EUNSUP, "a call with more than %d inputs", INPUTS_OF_CALL_MAX);
+    return KEEL_OK;
+}
+
+/* The layers by name, and how many calls each has. */
+static keel_status count_calls(keel_model *m, wiring *w, const json_t *layers)
+{
+    const size_t n = json_array_size(layers);
+    w->names = json_object();
+    w->first = keel_calloc(n + 1, sizeof *w->first);
+    if (!w->first) return KEEL_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = json_array_get(layers, i);
+        const json_t *inbound = json_object_get(v, "inbound_nodes");
+        int layer;
+        KEEL_TRY(read_layer(m, v, &layer));
+        const keel_model_layer *l = &m->layer[layer];
+        const size_t calls = l->kind->emit ? json_array_size(inbound) : 1;
+        if (text_at(v, "name") && strcmp(text_at(v, "name"), l->name))
+            return keel_fail(KEEL_EFORMAT, "layer '%s' is also called '%.100s'", l->name,
+                             text_at(v, "name"));
+        if (l->kind->emit ? calls == 0 : json_array_size(inbound) != 0)
+            return keel_fail(KEEL_EFORMAT, "layer '%s': %s", l->name,
+                             l->kind->emit ? "inbound_nodes: it is never called"
+                                           : "an input has no inputs");
+        if (calls > CALLS_MAX || w->n_call + (int)calls > CALLS_MAX)
+            return keel_fail(KEEL_EUNSUP, "more than %d calls of layers", CALLS_MAX);
+        w->n_call += (int)calls;
+        w->first[i + 1] = w->n_call;
+        if (json_object_set_new(w->names, l->name, json_integer(layer)))
+            return keel_fail(KEEL_ENOMEM, "out of memory reading the model");
+    }
+    w->in_from = keel_calloc((size_t)w->n_call + 1, sizeof *w->in_from);
+    w->symbol = keel_calloc((size_t)w->n_call, sizeof *w->symbol);
+    w->state = keel_calloc((size_t)w->n_call, 1);
+    w->stack = keel_calloc((size_t)w->n_call, sizeof *w->stack);
+    if (!w->in_from || !w->symbol || !w->state || !w->stack) return KEEL_ENOMEM;
+    for (int i = 0; i < w->n_call; i++) w->symbol[i] = -1;
+    return KEEL_OK;
+}
+
+static int layer_of(const keel_model *m, const wiring *w, int call)
+{
+    int low = 0, high = m->n_layer - 1;
+    while (low < high) {
+        const int mid = (low + high + 1) / 2;
+        if (w->first[mid] <= call)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    return low;
+}
+
+/* What `call` still waits for: an input, or the layer's call before this; -1: nothing. */
+static int waits_for(const keel_model *m, const wiring *w, int call)
+{
+    if (call > w->first[layer_of(m, w, call)] && w->symbol[call - 1] < 0) return call - 1;
+    for (int i = w->in_from[call]; i < w->in_from[call + 1]; i++)
+        if (w->symbol[w->in[i]] < 0) return w->in[i];
+    return -1;
+}
+
+static keel_status make_call(keel_model *m, wiring *w, int call)
+{
+    const int from = w->in_from[call], n = w->in_from[call + 1] - from;
+    keel_symbol *in = keel_calloc((size_t)n, sizeof *in);
+    if (!in) return KEEL_ENOMEM;
+    for (int i = 0; i < n; i++) in[i] = w->symbol[w->in[from + i]];
+    const keel_status s = keel_model_new_node(m, layer_of(m, w, call), in, n, &w->symbol[call]);
+    keel_free(in);
+    return s;
+}
+
+/* Make calls in the order of the file, but each after what it waits for. */
+static keel_status make_calls(keel_model *m, wiring *w)
+{
+    for (int first = 0; first < w->n_call; first++) {
+        int height = 0;
+        if (w->symbol[first] >= 0) continue;
+        w->stack[height++] = first;
+        w->state[first] = 1;
+        while (height) {
+            const int call = w->stack[height - 1], needs = waits_for(m, w, call);
+            if (needs < 0) {
+                KEEL_TRY(make_call(m, w, call));
+                height--;
+                continue;
+            }
+            if (w->state[needs])
+                return keel_fail(KEEL_EFORMAT, "layer '%s' is part of a cycle",
+                                 m->layer[layer_of(m, w, needs)].name);
+            w->state[needs] = 1;
+            w->stack[height++] = needs;
+        }
+    }
+    return KEEL_OK;
+}
+
+/* input_layers and output_layers: one reference, a list of them, or an object (by sorted key). */
+static keel_status ends(const keel_model *m, const wiring *w, const json_t *v, keel_symbol *list,
+                        int *n, int most, int depth)
+{
+    const char *key, *last = "", *next;
+    size_t i;
+    json_t *entry;
+    if (depth > NESTED_MAX) return keel_fail(KEEL_EFORMAT, "nested too deeply");
+    if (json_is_string(json_array_get(v, 0))) {
+        int call;
+        KEEL_TRY(find_call(m, w, v, &call));
+        if (*n == most) return keel_fail(KEEL_EUNSUP, "more than %d", most);
+        list[(*n)++] = w->symbol[call];
+        return KEEL_OK;
+    }
+    if (json_is_array(v)) {
+        json_array_foreach(v, i, entry) KEEL_TRY(ends(m, w, entry, list, n, most, depth + 1));
+        return KEEL_OK;
+    }
+    if (!json_is_object(v) || json_object_size(v) > (size_t)most)
+        return keel_fail(KEEL_EFORMAT, "expected references to at most %d layers", most);
+    for (size_t k = json_object_size(v); k > 0; k--, last = next) {
+        next = NULL;
+        json_object_foreach((json_t *)v, key, entry)
+        {
+            if ((strcmp(key, last) > 0 || !*last) && (!next || strcmp(key, next) < 0)) next = key;
+        }
+        if (!next) break;
+        KEEL_TRY(ends(m, w, json_object_get(v, next), list, n, most, depth + 1));
+    }
+    return KEEL_OK;
+}
+
+static keel_status read_ends(keel_model *m, const wiring *w, const json_t *config)
+{
+    keel_symbol list[KEEL_OUTPUTS_MAX];
+    int n = 0;
+    keel_status s =
+        ends(m, w, json_object_get(config, "output_layers"), list, &n, KEEL_OUTPUTS_MAX, 0);
+    if (s < 0) return keel_fail_within(s, "output_layers");
+    if (n == 0) return keel_fail(KEEL_EFORMAT, "output_layers: the model has no output");
+    KEEL_TRY(keel_model_put_symbols(&m->output, &m->n_output, list, n));
+    n = 0;
+    s = ends(m, w, json_object_get(config, "input_layers"), list, &n, KEEL_OUTPUTS_MAX, 0);
+    if (s < 0) return keel_fail_within(s, "input_layers");
+    for (int i = 0; i < n; i++) {
+        const keel_model_layer *l = &m->layer[m->node[list[i]].layer];
+        if (l->kind->emit)
+            return keel_fail(KEEL_EUNSUP, "input_layers: '%s' is no InputLayer", l->name);
+        for (int k = 0; k < i; k++)
+            if (list[k] == list[i])
+                return keel_fail(KEEL_EFORMAT, "input_layers: '%s' twice", l->name);
+    }
+    int inputs = 0;
+    for (int i = 0; i < m->n_layer; i++) inputs += !m->layer[i].kind->emit;
+    if (inputs != n) return keel_fail(KEEL_EFORMAT, "input_layers: %d of the %d inputs", n, inputs);
+    return keel_model_put_symbols(&m->input, &m->n_input, list, n);
+}
+
+static keel_status read_functional(keel_model *m, const json_t *config, const json_t *layers)
+{
+    keel_status s = KEEL_OK;
+    wiring w = { 0 };
+    if ((s = count_calls(m, &w, layers)) < 0) goto out;
+    for (int i = 0; i < m->n_layer; i++) {
+        const json_t *inbound = json_object_get(json_array_get(layers, (size_t)i), "inbound_nodes");
+        for (int c = w.first[i]; c < w.first[i + 1]; c++) {
+            if (!m->layer[i].kind->emit)
+                w.in_from[c] = w.n_in;
+            else
+                s = read_call(m, &w, c, json_array_get(inbound, (size_t)(c - w.first[i])));
+            if (s < 0) {
+                s = keel_fail_within(s, "layer '%s'", m->layer[i].name);
+                goto out;
+            }
+        }
+    }
+    w.in_from[w.n_call] = w.n_in;
+    if ((s = make_calls(m, &w)) < 0) goto out;
+    if ((s = read_ends(m, &w, config)) < 0) goto out;
+    s = keel_model_keras_order(m);
+out:
+    wiring_free(&w);
+    return s;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+keel_status keel_model_from_config(keel_model *m, const json_t *root)
+{
+    const char *class_name = text_at(root, "class_name");
+    const json_t *config = json_object_get(root, "config");
+    const json_t *layers = json_object_get(config, "layers");
+    const json_t *trainable = json_object_get(config, "trainable");
+    if (!class_name || !json_is_object(config))
+        return keel_fail(KEEL_EFORMAT, "expected class_name and config");
+    m->sequential = !strcmp(class_name, "Sequential");
+    m->functional = !strcmp(class_name, "Functional");
+    if (!m->sequential && !m->functional)
+        return keel_fail(KEEL_EUNSUP,
+                         "a model of class '%.100s': only Sequential and Functional are supported",
+                         class_name);
+    if (!json_is_array(layers)) return keel_fail(KEEL_EFORMAT, "layers: expected a list");
+    const char *name = text_at(config, "name");
+    keel_free(m->name);
+    m->name = keel_strdup(name ? name : class_name);
+    if (!m->name) return KEEL_ENOMEM;
+    if (m->sequential)
+        KEEL_TRY(read_sequential(m, root, layers));
+    else
+        KEEL_TRY(read_functional(m, config, layers));
+    KEEL_TRY(keel_model_name_paths(m));
+    m->finished = true;
+    return json_is_false(trainable) ? keel_model_set_trainable(m, NULL, false) : KEEL_OK;
+}

@@ -1,0 +1,220 @@
+/* A model as config.json. What was loaded is written back as it was, but for what may have changed
+ * (frozen layers, compile_config), so that nothing is lost that Keel has no use for. */
+#include "base/memory.h"
+#include "model/parts.h"
+#include <string.h>
+
+static keel_status no_memory(void)
+{
+    return keel_fail(KEEL_ENOMEM, "out of memory writing the model's configuration");
+}
+
+/* jansson's setters take the value over and fail where it is NULL, so one test covers both. */
+static bool set(json_t *object, const char *key, json_t *value)
+{
+    return json_object_set_new(object, key, value) == 0;
+}
+
+static bool push(json_t *list, json_t *value)
+{
+    return json_array_append_new(list, value) == 0;
+}
+
+static json_t *shape_json(const keel_shape *s, int64_t batch)
+{
+    json_t *dims = json_array();
+    bool ok = push(dims, batch < 0 ? json_null() : json_integer(batch));
+    for (int i = 0; ok && i < s->rank; i++) ok = push(dims, json_integer(s->dim[i]));
+    if (ok) return dims;
+    json_decref(dims);
+    return NULL;
+}
+
+/* The shape of the first call's inputs; Keras builds the layer with it. */
+static json_t *build_config(const keel_model *m, const keel_model_node *n)
+{
+    const bool list = m->layer[n->layer].kind->max_inputs < 0;
+    json_t *shapes = list ? json_array() : NULL;
+    for (int i = 0; i < n->n_in; i++) {
+        json_t *one = shape_json(&m->node[n->in[i]].out.shape, -1);
+        if (!list)
+            shapes = one;
+        else if (!push(shapes, one)) {
+            json_decref(shapes);
+            return NULL;
+        }
+    }
+    return json_pack("{s:o}", "input_shape", shapes);
+}
+
+static const keel_model_node *first_node(const keel_model *m, int layer)
+{
+    for (int k = 0; k < m->n_node; k++)
+        if (m->node[k].layer == layer) return &m->node[k];
+    return NULL;
+}
+
+static keel_status layer_json(const keel_model *m, int layer, json_t **out)
+{
+    const keel_model_layer *l = &m->layer[layer];
+    const keel_model_node *first = first_node(m, layer);
+    const keel_layer_common common = {
+        .name = l->name, .trainable = l->trainable, .shape = l->input.shape, .batch = l->batch
+    };
+    json_t *config = NULL;
+    KEEL_TRY(keel_layer_config(l->kind, l->args, &common, &config));
+    json_t *v = json_pack("{s:s,s:s,s:o,s:n}", "module", l->kind->type.module, "class_name",
+                          l->kind->type.name, "config", config, "registered_name");
+    if (!v || (l->n_weight && first && !set(v, "build_config", build_config(m, first)))) {
+        json_decref(v);
+        return no_memory();
+    }
+    *out = v;
+    return KEEL_OK;
+}
+
+static json_t *history(const keel_model *m, keel_symbol s)
+{
+    const keel_model_node *n = &m->node[s];
+    return json_pack("[s,i,i]", m->layer[n->layer].name, n->index, 0);
+}
+
+static json_t *tensor_json(const keel_model *m, keel_symbol s)
+{
+    return json_pack("{s:s,s:{s:o,s:s,s:o}}", "class_name", "__keras_tensor__", "config", "shape",
+                     shape_json(&m->node[s].out.shape, -1), "dtype", "float32", "keras_history",
+                     history(m, s));
+}
+
+static json_t *call_json(const keel_model *m, const keel_model_node *n)
+{
+    json_t *tensors = json_array();
+    for (int i = 0; i < n->n_in; i++)
+        if (!push(tensors, tensor_json(m, n->in[i]))) {
+            json_decref(tensors);
+            return NULL;
+        }
+    if (m->layer[n->layer].kind->max_inputs < 0)
+        return json_pack("{s:[o],s:{}}", "args", tensors, "kwargs");
+    return json_pack("{s:o,s:{}}", "args", tensors, "kwargs");
+}
+
+static json_t *ends_json(const keel_model *m, const keel_symbol *list, int n)
+{
+    if (n == 1) return history(m, list[0]);
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++)
+        if (!push(all, history(m, list[i]))) {
+            json_decref(all);
+            return NULL;
+        }
+    return all;
+}
+
+/* name and inbound_nodes: what a layer of a Functional model has beside its config. */
+static keel_status wire(const keel_model *m, json_t *layers)
+{
+    for (int i = 0; i < m->n_layer; i++) {
+        json_t *v = json_array_get(layers, (size_t)i);
+        if (!set(v, "name", json_string(m->layer[i].name)) ||
+            !set(v, "inbound_nodes", json_array()))
+            return no_memory();
+    }
+    for (int k = 0; k < m->n_node; k++) {
+        const keel_model_node *n = &m->node[k];
+        json_t *v = json_array_get(layers, (size_t)n->layer);
+        if (m->layer[n->layer].kind->emit &&
+            !push(json_object_get(v, "inbound_nodes"), call_json(m, n)))
+            return no_memory();
+    }
+    return KEEL_OK;
+}
+
+static keel_status model_json(const keel_model *m, json_t *layers, json_t **out)
+{
+    const keel_model_node *input = &m->node[m->input[0]];
+    json_t *root;
+    if (m->functional)
+        root = json_pack("{s:s,s:s,s:{s:s,s:b,s:O,s:o,s:o},s:s,s:{s:n}}", "module",
+                         "keras.src.models.functional", "class_name", "Functional", "config",
+                         "name", m->name, "trainable", 1, "layers", layers, "input_layers",
+                         ends_json(m, m->input, m->n_input), "output_layers",
+                         ends_json(m, m->output, m->n_output), "registered_name", "Functional",
+                         "build_config", "input_shape");
+    else
+        root = json_pack("{s:s,s:s,s:{s:s,s:b,s:O,s:o},s:n,s:{s:o}}", "module", "keras",
+                         "class_name", "Sequential", "config", "name", m->name, "trainable", 1,
+                         "layers", layers, "build_input_shape",
+                         shape_json(&input->out.shape, m->layer[input->layer].batch),
+                         "registered_name", "build_config", "input_shape",
+                         shape_json(&input->out.shape, m->layer[input->layer].batch));
+    if (!root) return no_memory();
+    *out = root;
+    return KEEL_OK;
+}
+
+static keel_status built_json(const keel_model *m, json_t **out)
+{
+    keel_status s = KEEL_OK;
+    json_t *layers = json_array();
+    for (int i = 0; i < m->n_layer; i++) {
+        json_t *v = NULL;
+        if ((s = layer_json(m, i, &v)) < 0) goto out;
+        if (!push(layers, v)) {
+            s = no_memory();
+            goto out;
+        }
+    }
+    if (m->functional && (s = wire(m, layers)) < 0) goto out;
+    s = model_json(m, layers, out);
+out:
+    json_decref(layers);
+    return s;
+}
+
+/* The loaded configuration, with the frozen layers as they are now. */
+static keel_status loaded_json(const keel_model *m, json_t **out)
+{
+    json_t *root = json_deep_copy(m->file_config), *v;
+    json_t *layers = json_object_get(json_object_get(root, "config"), "layers");
+    size_t i;
+    bool all_frozen = true, ok = root != NULL;
+    json_array_foreach(layers, i, v)
+    {
+        json_t *config = json_object_get(v, "config");
+        const char *name = json_string_value(json_object_get(config, "name"));
+        const int layer = name ? keel_model_find_layer(m, name) : -1;
+        if (layer < 0 || !m->layer[layer].kind->emit) continue;
+        const bool trainable = m->layer[layer].trainable;
+        all_frozen = all_frozen && !trainable;
+        if (json_is_true(json_object_get(config, "trainable")) != trainable)
+            ok = ok && set(config, "trainable", json_boolean(trainable));
+    }
+    json_t *config = json_object_get(root, "config");
+    if (json_is_false(json_object_get(config, "trainable")) && !all_frozen)
+        ok = ok && set(config, "trainable", json_true());
+    if (!ok) {
+        json_decref(root);
+        return no_memory();
+    }
+    *out = root;
+    return KEEL_OK;
+}
+
+keel_status keel_model_to_config(const keel_model *m, json_t **out)
+{
+    json_t *root = NULL, *compile = NULL;
+    if (m->file_config)
+        KEEL_TRY(loaded_json(m, &root));
+    else
+        KEEL_TRY(built_json(m, &root));
+    if (m->compiled.given) {
+        const keel_status s = keel_compiled_config(m, &compile);
+        if (s < 0 || !set(root, "compile_config", compile)) {
+            json_decref(root);
+            return s < 0 ? s : no_memory();
+        }
+    }
+    *out = root;
+    return KEEL_OK;
+}

@@ -1,0 +1,274 @@
+/* .keras files: metadata.json, config.json and model.weights.h5 in a zip archive. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "io/weights_h5.h"
+#include "io/zip.h"
+#include "model/parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CONFIG_BYTES_MAX = 64 << 20 };
+#define KERAS_VERSION "3.15.1" /* whose format this is */
+
+/* ---- where the optimizer's variables stand --------------------------------------------------- */
+
+/* Keras adds variables of all weights for one slot after another group: Adam's momentum and
+ * velocity go weight by weight, velocity_hat follows after all of them. 0 and 1 are iterations and
+ * learning rate. */
+static int variable_of(const keel_model_compiled *c, int t, int k)
+{
+    const char *names[KEEL_SLOTS_MAX] = { 0 };
+    const keel_optimizer *o = (const keel_optimizer *)c->optimizer.type;
+    const int n = c->n_slot ? c->n_state / c->n_slot : 0;
+    o->slots(c->optimizer.args, names);
+    const bool hat = c->n_slot > 1 && !strcmp(names[c->n_slot - 1], "velocity_hat");
+    const int together = hat ? c->n_slot - 1 : c->n_slot;
+    return k < together ? 2 + t * together + k : 2 + n * together + t;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static keel_status read_weight(keel_model *m, const keel_weights *file, int i)
+{
+    keel_model_weight *w = &m->weight[i];
+    char has[96], wants[96];
+    const keel_weight *found = keel_weights_find(file, w->path);
+    if (!found)
+        return keel_fail(KEEL_EFORMAT, "model.weights.h5: %s is missing (%s)", w->path,
+                         w->info.name);
+    if (!keel_shape_equal(&found->shape, &w->info.spec.shape)) {
+        keel_shape_text(has, &found->shape);
+        keel_shape_text(wants, &w->info.spec.shape);
+        return keel_fail(KEEL_EFORMAT, "model.weights.h5: %s (%s) has the shape %s, not %s",
+                         w->path, w->info.name, has, wants);
+    }
+    KEEL_TRY(keel_model_alloc_weight(m, i));
+    return keel_weights_read(file, w->path, m->dtype, &w->info.spec.shape, w->data);
+}
+
+static keel_status read_state(keel_model *m, const keel_weights *file)
+{
+    keel_model_compiled *c = &m->compiled;
+    const keel_shape scalar = { 0 };
+    char path[64];
+    int64_t count = 0;
+    double rate;
+    do snprintf(path, sizeof path, "optimizer/vars/%lld", (long long)count);
+    while (keel_weights_find(file, path) && ++count);
+    if (count == 0) return KEEL_OK; /* saved before the first step of an older Keras */
+    if (count != 2 && count != 2 + (int64_t)c->n_state)
+        return keel_fail(KEEL_EFORMAT,
+                         "model.weights.h5: the optimizer has %lld variables, not %d: its "
+                         "configuration tells of another one",
+                         (long long)count, 2 + c->n_state);
+    int64_t iterations;
+    KEEL_TRY(keel_weights_read(file, "optimizer/vars/0", KEEL_INT64, &scalar, &iterations));
+    KEEL_TRY(keel_weights_read(file, "optimizer/vars/1", KEEL_FLOAT64, &scalar, &rate));
+    if (iterations < 0 || !(rate >= 0 && rate < 1e30))
+        return keel_fail(KEEL_EFORMAT, "model.weights.h5: optimizer: %lld steps at rate %g",
+                         (long long)iterations, rate);
+    for (int i = 0; count > 2 && i < c->n_state; i++) {
+        snprintf(path, sizeof path, "optimizer/vars/%d",
+                 variable_of(c, i / c->n_slot, i % c->n_slot));
+        KEEL_TRY(keel_weights_read(file, path, m->dtype, &c->state[i].shape, c->state[i].data));
+    }
+    c->iterations = iterations;
+    if ((float)rate != (float)c->learning_rate) c->learning_rate = rate;
+    return KEEL_OK;
+}
+
+static keel_status read_weights(keel_model *m, keel_zip *zip)
+{
+    keel_status s = KEEL_OK;
+    keel_weights *file = NULL;
+    void *image = NULL;
+    size_t n_bytes;
+    char next[128];
+    if (keel_zip_find(zip, "model.weights.h5") < 0 && keel_zip_find(zip, "model.weights.json") >= 0)
+        return keel_fail(KEEL_EUNSUP, "model.weights.json: weights in several files");
+    if ((s = keel_zip_read(zip, "model.weights.h5", SIZE_MAX / 4, &image, &n_bytes)) < 0) goto out;
+    if ((s = keel_weights_decode(&file, image, n_bytes)) < 0) {
+        s = keel_fail_within(s, "model.weights.h5");
+        goto out;
+    }
+    for (int i = 0; i < m->n_weight; i++)
+        if ((s = read_weight(m, file, i)) < 0) goto out;
+    for (int i = 0; i < m->n_layer; i++) {
+        const keel_model_layer *l = &m->layer[i];
+        snprintf(next, sizeof next, "%s/vars/%d", l->path, l->n_weight);
+        if (!l->path[0] || !keel_weights_find(file, next)) continue;
+        s = keel_fail(KEEL_EFORMAT, "model.weights.h5: layer '%s' has more than its %d weights",
+                      l->name, l->n_weight);
+        goto out;
+    }
+    if (m->compiled.given) s = read_state(m, file);
+out:
+    keel_weights_destroy(file);
+    keel_free(image);
+    return s;
+}
+
+static keel_status read_config(keel_model *m, keel_zip *zip)
+{
+    void *text = NULL;
+    size_t n_bytes;
+    json_error_t error;
+    KEEL_TRY(keel_zip_read(zip, "config.json", CONFIG_BYTES_MAX, &text, &n_bytes));
+    m->file_config = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    keel_free(text);
+    if (!m->file_config && json_error_code(&error) == json_error_out_of_memory)
+        return keel_fail(KEEL_ENOMEM, "out of memory reading config.json");
+    if (!m->file_config)
+        return keel_fail(KEEL_EFORMAT, "config.json: line %d: %s", error.line, error.text);
+    return keel_model_read_root(m);
+}
+
+keel_status keel_model_read_root(keel_model *m)
+{
+    keel_status s = keel_model_from_config(m, m->file_config);
+    const json_t *compile = json_object_get(m->file_config, "compile_config");
+    if (s >= 0 && compile && !json_is_null(compile)) {
+        s = keel_compiled_from_config(m, compile, &m->compiled);
+        if (s < 0) s = keel_fail_within(s, "compile_config");
+    }
+    return s < 0 ? keel_fail_within(s, "config.json") : KEEL_OK;
+}
+
+keel_status keel_model_load(keel_model **out, const char *path)
+{
+    keel_status s = KEEL_OK;
+    keel_zip *zip = NULL;
+    keel_model *m = NULL;
+    if ((s = keel_zip_open(&zip, path)) < 0) goto out; /* its text names the path */
+    if ((s = keel_model_create(&m, NULL, KEEL_FLOAT32, 0)) < 0) goto out;
+    s = read_config(m, zip);
+    if (s >= 0) s = read_weights(m, zip);
+    if (s < 0) {
+        /* What is a wrong argument in a call is damage in a file. */
+        if (s == KEEL_EARG || s == KEEL_ESHAPE) s = KEEL_EFORMAT;
+        if (s != KEEL_ENOMEM) s = keel_fail_within(s, "%s", path);
+        goto out;
+    }
+    *out = m;
+    m = NULL;
+out:
+    keel_model_destroy(m);
+    keel_zip_close(zip);
+    return s;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* float32 copies where the model is of float64; kept until the image is made. */
+typedef struct copies {
+    void **data;
+    int count;
+} copies;
+
+static keel_status add_reals(keel_weights *file, copies *kept, const char *path,
+                             const keel_shape *shape, keel_dtype dtype, const void *data)
+{
+    keel_tensor t = { .dtype = KEEL_FLOAT32, .shape = *shape, .data = (void *)data };
+    if (dtype != KEEL_FLOAT32) {
+        const int64_t n = keel_shape_count(shape);
+        t.data = keel_calloc((size_t)n, sizeof(float));
+        if (!t.data) return KEEL_ENOMEM;
+        keel_convert_reals(t.data, KEEL_FLOAT32, data, dtype, n);
+        kept->data[kept->count++] = t.data;
+    }
+    return keel_weights_add(file, path, &t);
+}
+
+static keel_status add_state(const keel_model *m, keel_weights *file, copies *kept, float *rate)
+{
+    const keel_model_compiled *c = &m->compiled;
+    char path[64], name[64];
+    const keel_tensor iterations = { .dtype = KEEL_INT64, .data = (void *)&c->iterations };
+    const keel_tensor learning_rate = { .dtype = KEEL_FLOAT32, .data = rate };
+    *rate = (float)c->learning_rate;
+    keel_snake_case(name, sizeof name, c->optimizer.type->name);
+    KEEL_TRY(keel_weights_add_group(file, "optimizer/vars", name));
+    KEEL_TRY(keel_weights_add(file, "optimizer/vars/0", &iterations));
+    KEEL_TRY(keel_weights_add(file, "optimizer/vars/1", &learning_rate));
+    for (int i = 0; i < c->n_state; i++) {
+        snprintf(path, sizeof path, "optimizer/vars/%d",
+                 variable_of(c, i / c->n_slot, i % c->n_slot));
+        KEEL_TRY(add_reals(file, kept, path, &c->state[i].shape, m->dtype, c->state[i].data));
+    }
+    return KEEL_OK;
+}
+
+static keel_status add_layers(const keel_model *m, keel_weights *file, copies *kept)
+{
+    char group[112];
+    for (int i = 0; i < m->n_layer; i++) {
+        const keel_model_layer *l = &m->layer[i];
+        if (!l->path[0]) continue;
+        snprintf(group, sizeof group, "%s/vars", l->path);
+        KEEL_TRY(keel_weights_add_group(file, group, l->name));
+        for (int k = 0; k < l->n_weight; k++) {
+            const keel_model_weight *w = &m->weight[l->weight[k]];
+            KEEL_TRY(add_reals(file, kept, w->path, &w->info.spec.shape, m->dtype, w->data));
+        }
+    }
+    return keel_weights_add_group(file, "vars", m->name);
+}
+
+static keel_status weights_image(const keel_model *m, void **image, size_t *n_bytes)
+{
+    keel_status s = KEEL_OK;
+    keel_weights *file = NULL;
+    float rate;
+    copies kept = { .data = keel_calloc((size_t)(m->n_weight + m->compiled.n_state),
+                                        sizeof *kept.data) };
+    if (!kept.data) return KEEL_ENOMEM;
+    if ((s = keel_weights_create(&file)) < 0) goto out;
+    if ((s = add_layers(m, file, &kept)) < 0) goto out;
+    if (m->compiled.given && (s = add_state(m, file, &kept, &rate)) < 0) goto out;
+    s = keel_weights_encode(file, image, n_bytes);
+out:
+    keel_weights_destroy(file);
+    for (int i = 0; i < kept.count; i++) keel_free(kept.data[i]);
+    keel_free(kept.data);
+    return s;
+}
+
+static void metadata_text(char *out, size_t size)
+{
+    char date[64] = "";
+    struct tm local;
+    const time_t now = time(NULL);
+    if (localtime_r(&now, &local)) strftime(date, sizeof date, "%Y-%m-%d@%H:%M:%S", &local);
+    snprintf(out, size, "{\"keras_version\": \"%s\", \"date_saved\": \"%s\"}", KERAS_VERSION, date);
+}
+
+keel_status keel_model_save(const keel_model *m, const char *path)
+{
+    keel_status s = KEEL_OK;
+    json_t *config = NULL;
+    char *config_text = NULL, metadata[128];
+    void *image = NULL;
+    size_t n_bytes = 0;
+    if (!m->finished)
+        return keel_fail(KEEL_EARG, "%s: the model is not finished, so it cannot be saved", path);
+    if ((s = keel_model_to_config(m, &config)) < 0) goto out;
+    if (!(config_text = json_dumps(config, JSON_COMPACT))) {
+        s = keel_fail(KEEL_ENOMEM, "%s: out of memory writing config.json", path);
+        goto out;
+    }
+    if ((s = weights_image(m, &image, &n_bytes)) < 0) goto out;
+    metadata_text(metadata, sizeof metadata);
+    const keel_zip_member members[] = {
+        { "metadata.json", metadata, strlen(metadata) },
+        { "config.json", config_text, strlen(config_text) },
+        { "model.weights.h5", image, n_bytes },
+    };
+    s = keel_zip_write(path, members, sizeof members / sizeof *members);
+out:
+    json_decref(config);
+    free(config_text); /* of jansson */
+    keel_free(image);
+    return s;
+}

@@ -1,0 +1,159 @@
+/* The order of Keras's model.layers, and the paths that follow from it.
+ *
+ * A layer's depth is the longest way from it to an output; deeper layers come first, and among
+ * equals the one that a walk from the outputs back to the inputs meets first (Keras: map_graph).
+ * Keras names the groups of model.weights.h5 by that order, so a file is only read back rightly by
+ * Keras when ours is the same. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "model/parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct place { /* of a layer */
+    int depth, met;    /* met: as the how-manieth; -1: an input that nothing uses */
+    int layer;
+    bool there;
+} place;
+
+typedef struct walk {
+    int *depth;        /* of each node; -1: not met */
+    int *next_input;   /* of each node on the stack */
+    int *stack, *done; /* nodes; done: inputs before those that use them */
+    int n_done, n_met;
+    place *at; /* of each layer */
+} walk;
+
+static void enter(const keel_model *m, walk *w, int node, int *height)
+{
+    place *p = &w->at[m->node[node].layer];
+    if (!p->there) p->met = w->n_met++;
+    p->there = true;
+    w->depth[node] = 0;
+    w->next_input[node] = 0;
+    w->stack[(*height)++] = node;
+}
+
+static void visit(const keel_model *m, walk *w, int output)
+{
+    int height = 0;
+    if (w->depth[output] < 0) enter(m, w, output, &height);
+    while (height) {
+        const int k = w->stack[height - 1];
+        const keel_model_node *n = &m->node[k];
+        if (w->next_input[k] == n->n_in) {
+            w->done[w->n_done++] = k;
+            height--;
+            continue;
+        }
+        const int from = n->in[w->next_input[k]++];
+        if (w->depth[from] < 0) enter(m, w, from, &height);
+    }
+}
+
+static void measure(const keel_model *m, walk *w)
+{
+    for (int i = w->n_done - 1; i >= 0; i--) {
+        const int k = w->done[i];
+        const keel_model_node *n = &m->node[k];
+        place *p = &w->at[n->layer];
+        if (p->depth > w->depth[k]) w->depth[k] = p->depth;
+        p->depth = w->depth[k];
+        for (int j = 0; j < n->n_in; j++)
+            if (w->depth[n->in[j]] < w->depth[k] + 1) w->depth[n->in[j]] = w->depth[k] + 1;
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const place *p = a, *q = b;
+    if (p->depth != q->depth) return p->depth > q->depth ? -1 : 1;
+    if (p->met != q->met) return p->met < q->met ? -1 : 1;
+    return p->layer < q->layer ? -1 : p->layer > q->layer;
+}
+
+/* at[i].layer is the layer that comes to place i; layers, weights and to are as long as the lists.
+ */
+static void permute(keel_model *m, const place *at, keel_model_layer *layers,
+                    keel_model_weight *weights, int *to)
+{
+    int n = 0;
+    for (int i = 0; i < m->n_layer; i++) {
+        layers[i] = m->layer[at[i].layer];
+        to[at[i].layer] = i;
+        for (int k = 0; k < layers[i].n_weight; k++) {
+            weights[n] = m->weight[layers[i].weight[k]];
+            weights[n].layer = i;
+            layers[i].weight[k] = n++;
+        }
+    }
+    if (m->n_layer) memcpy(m->layer, layers, (size_t)m->n_layer * sizeof *layers);
+    if (n) memcpy(m->weight, weights, (size_t)n * sizeof *weights);
+    for (int k = 0; k < m->n_node; k++) m->node[k].layer = to[m->node[k].layer];
+}
+
+keel_status keel_model_keras_order(keel_model *m)
+{
+    keel_status s = KEEL_OK;
+    const size_t nodes = (size_t)m->n_node, n_layer = (size_t)m->n_layer;
+    int *room = keel_calloc(4 * nodes + n_layer, sizeof *room), *to = NULL;
+    keel_model_layer *layers = keel_calloc(n_layer, sizeof *layers);
+    keel_model_weight *weights = keel_calloc((size_t)m->n_weight, sizeof *weights);
+    walk w = { .at = keel_calloc(n_layer, sizeof *w.at) };
+    if (!room || !layers || !weights || !w.at) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    w.depth = room;
+    w.next_input = room + nodes;
+    w.stack = room + 2 * nodes;
+    w.done = room + 3 * nodes;
+    to = room + 4 * nodes;
+    for (int k = 0; k < m->n_node; k++) w.depth[k] = -1;
+    for (int i = 0; i < m->n_layer; i++) w.at[i] = (place){ .met = -1, .layer = i };
+    for (int i = 0; i < m->n_output; i++) visit(m, &w, m->output[i]);
+    measure(m, &w);
+    for (int k = 0; k < m->n_node; k++) {
+        const keel_model_layer *l = &m->layer[m->node[k].layer];
+        if (w.depth[k] >= 0 || !l->kind->emit) continue;
+        s = keel_fail(KEEL_EARG, "layer '%s' leads to no output: use what it gives or leave it out",
+                      l->name);
+        goto out;
+    }
+    qsort(w.at, n_layer, sizeof *w.at, by_place);
+    permute(m, w.at, layers, weights, to);
+out:
+    keel_free(room);
+    keel_free(layers);
+    keel_free(weights);
+    keel_free(w.at);
+    return s;
+}
+
+keel_status keel_model_name_paths(keel_model *m)
+{
+    char stem[80];
+    json_t *used = json_object();
+    if (!used) return keel_fail(KEEL_ENOMEM, "out of memory naming weights");
+    for (int i = 0; i < m->n_layer; i++) {
+        keel_model_layer *l = &m->layer[i];
+        l->path[0] = 0;
+        if (m->sequential && !l->kind->emit) continue; /* Keras does not list it */
+        keel_snake_case(stem, sizeof stem, l->kind->type.name);
+        const int n = (int)json_integer_value(json_object_get(used, stem));
+        if (json_object_set_new(used, stem, json_integer(n + 1))) {
+            json_decref(used);
+            return keel_fail(KEEL_ENOMEM, "out of memory naming weights");
+        }
+        if (n)
+            snprintf(l->path, sizeof l->path, "layers/%s_%d", stem, n);
+        else
+            snprintf(l->path, sizeof l->path, "layers/%s", stem);
+        for (int k = 0; k < l->n_weight; k++)
+            snprintf(m->weight[l->weight[k]].path, sizeof m->weight->path, "%s/vars/%d", l->path,
+                     k);
+    }
+    json_decref(used);
+    return KEEL_OK;
+}

@@ -1,0 +1,63 @@
+/* What the files of this room share: growing the lists, building one call, config and file. */
+#ifndef KEEL_MODEL_PARTS_H
+#define KEEL_MODEL_PARTS_H
+#include "model/model.h"
+
+enum { KEEL_MODEL_LAYERS_MAX = 1 << 14 }; /* fits a stream of chance, 16 bits, the last reserved */
+
+/* args.c: a JSON object of typed arguments; NULL args: an empty one. */
+keel_status keel_args_json(const keel_arg *args, json_t **out);
+
+/* build.c. A layer of that class, whose index comes back in *layer, without any call yet. */
+keel_status keel_model_new_layer(keel_model *m, const char *class_name, const json_t *config,
+                                 int *layer);
+/* One more call of a layer; the first makes its weights, without data. */
+keel_status keel_model_new_node(keel_model *m, int layer, const keel_symbol *in, int n_in,
+                                keel_symbol *out);
+/* A weight of that layer as it was declared, without data. */
+keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_decl *d, int *weight);
+/* Where the lists stand, and back to there. */
+typedef struct keel_model_mark {
+    int n_layer, n_weight, n_node;
+} keel_model_mark;
+keel_model_mark keel_model_where(const keel_model *m);
+void keel_model_back(keel_model *m, keel_model_mark mark);
+/* Memory and first values for the weights that have no data yet. */
+keel_status keel_model_fill_weights(keel_model *m);
+keel_status keel_model_alloc_weight(keel_model *m, int weight);
+int keel_model_find_layer(const keel_model *m, const char *name); /* index, -1: none */
+int keel_model_find_weight(const keel_model *m, const char *name);
+/* Lists of symbols, replaced whole. */
+keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_symbol *from, int n);
+
+/* emit.c: let a layer add its ops to g. maker (m itself) makes the weights; NULL: they are there.
+ */
+keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_graph *g,
+                                  const keel_value *in, int n_in, keel_value *out);
+
+/* order.c: put layers and weights in the order of Keras's model.layers. KEEL_EARG names a layer
+ * that leads to no output. */
+keel_status keel_model_keras_order(keel_model *m);
+/* Paths of layers and weights in model.weights.h5. */
+keel_status keel_model_name_paths(keel_model *m);
+
+/* config.c */
+keel_status keel_model_from_config(keel_model *m, const json_t *config);
+keel_status keel_model_to_config(const keel_model *m, json_t **out);
+
+/* compile.c and compile_config.c */
+keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config,
+                                      keel_model_compiled *out);
+keel_status keel_compiled_config(const keel_model *m, json_t **out);
+/* Slots and iterations of c from zero, for m's trainable weights as they are now. */
+keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c);
+void keel_compiled_free(keel_model_compiled *c);
+
+/* file.c: m->file_config, the root of config.json, into the model and what it compiles to. */
+keel_status keel_model_read_root(keel_model *m);
+
+/* weights.c: n numbers of float32 or float64 from one type to the other. */
+void keel_convert_reals(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
+                        int64_t n);
+
+#endif

@@ -1,0 +1,182 @@
+/* Text about models and layers: the table of a model's layers, and the page about a layer class.
+ * Both come from the same tables that read files and calls. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "model/parts.h"
+#include <stdio.h>
+#include <string.h>
+
+void keel_model_summary_free(char *text)
+{
+    keel_free(text);
+}
+
+static keel_status give(keel_text *t, char **out)
+{
+    if (t->failed || !t->data) {
+        keel_text_free(t);
+        return keel_fail(KEEL_ENOMEM, "out of memory writing a text");
+    }
+    *out = t->data;
+    return KEEL_OK;
+}
+
+/* ---- the layers of a model ------------------------------------------------------------------- */
+
+static const keel_model_node *last_node(const keel_model *m, int layer)
+{
+    for (int k = m->n_node - 1; k >= 0; k--)
+        if (m->node[k].layer == layer) return &m->node[k];
+    return NULL;
+}
+
+static void shape_cell(char out[96], const keel_model *m, int layer)
+{
+    const keel_model_node *n = last_node(m, layer);
+    size_t at = (size_t)snprintf(out, 96, "(None");
+    for (int i = 0; n && i < n->out.shape.rank && at < 70; i++)
+        at += (size_t)snprintf(out + at, 96 - at, ", %lld", (long long)n->out.shape.dim[i]);
+    snprintf(out + at, 96 - at, ")");
+}
+
+static int64_t layer_params(const keel_model *m, int layer)
+{
+    int64_t n = 0;
+    for (int k = 0; k < m->layer[layer].n_weight; k++)
+        n += keel_shape_count(&m->weight[m->layer[layer].weight[k]].info.spec.shape);
+    return n;
+}
+
+static void connected_cell(keel_text *t, const keel_model *m, int layer)
+{
+    const char *between = "";
+    for (int k = 0; k < m->n_node; k++) {
+        if (m->node[k].layer != layer) continue;
+        for (int i = 0; i < m->node[k].n_in; i++, between = ", ")
+            keel_text_add(t, "%s%s", between, m->layer[m->node[m->node[k].in[i]].layer].name);
+    }
+}
+
+static int at_least(int width, size_t length)
+{
+    return (int)length > width ? (int)length : width;
+}
+
+static void optimizer_lines(keel_text *t, const keel_model *m)
+{
+    const keel_model_compiled *c = &m->compiled;
+    char steps[28], numbers[28];
+    int64_t n = 0;
+    if (!c->given) {
+        keel_text_add(t, "Not compiled: no optimizer and no loss.\n");
+        return;
+    }
+    for (int i = 0; i < c->n_state; i++) n += keel_shape_count(&c->state[i].shape);
+    keel_text_add(t, "Optimizer: %s, learning rate %.9g, %s steps done, %s numbers of state\n",
+                  c->optimizer.type->name, c->learning_rate,
+                  keel_group_digits(steps, c->iterations), keel_group_digits(numbers, n));
+    for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {
+        if (!c->loss[i].type) continue;
+        keel_text_add(t, "Loss: %s", c->loss[i].type->name);
+        if (m->n_output > 1) keel_text_add(t, " of %s", m->layer[m->node[m->output[i]].layer].name);
+        if (c->loss_weight[i] != 1) keel_text_add(t, ", times %g", c->loss_weight[i]);
+        keel_text_add(t, "\n");
+    }
+    for (int i = 0; i < c->n_metric; i++)
+        keel_text_add(t, "%s%s%s%s", i ? ", " : "Metrics: ", c->metric[i].name,
+                      c->metric[i].weighted ? " (weighted)" : "", i + 1 == c->n_metric ? "\n" : "");
+}
+
+static void totals(keel_text *t, const keel_model *m)
+{
+    char number[28], bytes[32];
+    int64_t trainable;
+    const int64_t all = keel_model_count_params(m, &trainable);
+    const struct {
+        const char *what;
+        int64_t n;
+    } line[] = { { "Total", all },
+                 { "Trainable", trainable },
+                 { "Not trainable", all - trainable } };
+    for (int i = 0; i < 3; i++)
+        keel_text_add(t, "%s parameters: %s (%s)\n", line[i].what,
+                      keel_group_digits(number, line[i].n),
+                      keel_bytes_text(bytes, line[i].n * (int64_t)keel_dtype_size(m->dtype)));
+}
+
+keel_status keel_model_summary(const keel_model *m, char **out)
+{
+    keel_text t = { 0 };
+    char shape[96], params[28];
+    int name = 5, kind = 5, dims = 12, number = 10;
+    for (int i = 0; i < m->n_layer; i++) {
+        shape_cell(shape, m, i);
+        name = at_least(name, strlen(m->layer[i].name));
+        kind = at_least(kind, strlen(m->layer[i].kind->type.name));
+        dims = at_least(dims, strlen(shape));
+        number = at_least(number, strlen(keel_group_digits(params, layer_params(m, i))));
+    }
+    keel_text_add(&t, "Model: \"%s\" (%s)\n", keel_model_name(m),
+                  m->sequential ? "Sequential" : "Functional");
+    keel_text_add(&t, "%-*s  %-*s  %-*s  %*s%s\n", name, "Layer", kind, "Class", dims,
+                  "Output shape", number, "Parameters", m->functional ? "  Connected to" : "");
+    for (int i = 0; i < m->n_layer; i++) {
+        const keel_model_layer *l = &m->layer[i];
+        shape_cell(shape, m, i);
+        keel_text_add(&t, "%-*s  %-*s  %-*s  %*s", name, l->name, kind, l->kind->type.name, dims,
+                      shape, number, keel_group_digits(params, layer_params(m, i)));
+        if (m->functional && l->kind->emit) {
+            keel_text_add(&t, "  ");
+            connected_cell(&t, m, i);
+        }
+        keel_text_add(&t, "%s\n", l->trainable ? "" : "  (frozen)");
+    }
+    totals(&t, m);
+    optimizer_lines(&t, m);
+    return give(&t, out);
+}
+
+/* ---- the page about a layer class ------------------------------------------------------------ */
+
+const char *keel_layer_class(int i)
+{
+    for (int k = 0; k <= i; k++)
+        if (!keel_layers[k]) return NULL;
+    return i < 0 ? NULL : keel_layers[i]->type.name;
+}
+
+static void field_line(keel_text *t, const keel_field *f)
+{
+    if (f->kind == KEEL_FIELD_IGNORE) return;
+    keel_text_add(t, "  %-28s ", f->key);
+    if (f->kind == KEEL_FIELD_REFUSE) {
+        keel_text_add(t, "only %s: %s is not supported\n", f->dflt ? f->dflt : "null", f->help);
+        return;
+    }
+    if (f->dflt)
+        keel_text_add(t, "default %-18s ", f->dflt);
+    else
+        keel_text_add(t, "%-26s ", "must be given");
+    keel_text_add(t, "%s", f->help);
+    if (f->kind == KEEL_FIELD_CHOICE) keel_text_add(t, " (%s)", f->choices);
+    keel_text_add(t, "\n");
+}
+
+keel_status keel_layer_help(const char *layer, char **out)
+{
+    keel_text t = { 0 };
+    const keel_layer *l = keel_layer_find(layer);
+    if (!l)
+        return keel_fail(KEEL_EARG, "there is no layer class '%s'; 'keel layers' lists all of them",
+                         layer);
+    keel_text_add(&t, "%s: %s\n", l->type.name, l->type.help);
+    for (const keel_field *f = l->type.fields; f && f->key; f++) field_line(&t, f);
+    keel_text_add(&t, "  %-28s default %-18s %s\n", "name", "null", "null: made from the class");
+    if (l->emit)
+        keel_text_add(&t, "  %-28s default %-18s %s\n", "trainable", "true",
+                      "false: training leaves its weights alone");
+    else
+        keel_text_add(&t, "  %-28s %-26s %s\n", "shape", "must be given",
+                      "of one row; or batch_shape, with the batch (null) first");
+    return give(&t, out);
+}

@@ -1,0 +1,233 @@
+/* Looking at a model and moving its weights: counts, names, shapes, values, what is frozen. */
+#include "base/memory.h"
+#include "model/parts.h"
+#include <string.h>
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+const char *keel_model_name(const keel_model *m)
+{
+    return m->name ? m->name : "";
+}
+
+int keel_model_layer_count(const keel_model *m)
+{
+    return m->n_layer;
+}
+
+int keel_model_input_count(const keel_model *m)
+{
+    return m->n_input;
+}
+
+int keel_model_output_count(const keel_model *m)
+{
+    return m->n_output;
+}
+
+const keel_spec *keel_model_spec(const keel_model *m, keel_symbol s)
+{
+    return s >= 0 && s < m->n_node ? &m->node[s].out : NULL;
+}
+
+keel_status keel_model_input_shape(const keel_model *m, int input, keel_shape *out)
+{
+    if (input < 0 || input >= m->n_input)
+        return keel_fail(KEEL_EARG, "there is no input %d: the model has %d", input, m->n_input);
+    *out = m->node[m->input[input]].out.shape;
+    return KEEL_OK;
+}
+
+keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape *out)
+{
+    if (output < 0 || output >= m->n_output)
+        return keel_fail(KEEL_EARG, "there is no output %d: the model has %d", output, m->n_output);
+    *out = m->node[m->output[output]].out.shape;
+    return KEEL_OK;
+}
+
+const char *keel_model_layer_name(const keel_model *m, int layer)
+{
+    return layer >= 0 && layer < m->n_layer ? m->layer[layer].name : NULL;
+}
+
+const char *keel_model_layer_class(const keel_model *m, int layer)
+{
+    return layer >= 0 && layer < m->n_layer ? m->layer[layer].kind->type.name : NULL;
+}
+
+int64_t keel_model_count_params(const keel_model *m, int64_t *trainable)
+{
+    int64_t all = 0, moved = 0;
+    for (int i = 0; i < m->n_weight; i++) {
+        const int64_t n = keel_shape_count(&m->weight[i].info.spec.shape);
+        all += n;
+        if (m->weight[i].info.trainable) moved += n;
+    }
+    if (trainable) *trainable = moved;
+    return all;
+}
+
+int keel_model_trainable_count(const keel_model *m)
+{
+    int n = 0;
+    for (int i = 0; i < m->n_weight; i++) n += m->weight[i].info.trainable;
+    return n;
+}
+
+int keel_model_trainable(const keel_model *m, int t)
+{
+    for (int i = 0; i < m->n_weight; i++)
+        if (m->weight[i].info.trainable && t-- == 0) return i;
+    return -1;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+int keel_model_weight_count(const keel_model *m)
+{
+    return m->n_weight;
+}
+
+const char *keel_model_weight_name(const keel_model *m, int weight)
+{
+    return weight >= 0 && weight < m->n_weight ? m->weight[weight].info.name : NULL;
+}
+
+int keel_model_find_weight(const keel_model *m, const char *name)
+{
+    for (int i = 0; i < m->n_weight; i++)
+        if (!strcmp(m->weight[i].info.name, name)) return i;
+    return -1;
+}
+
+void keel_convert_reals(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
+                        int64_t n)
+{
+    if (to_type == from_type)
+        memcpy(to, from, (size_t)n * keel_dtype_size(to_type));
+    else if (to_type == KEEL_FLOAT64)
+        for (int64_t i = 0; i < n; i++) ((double *)to)[i] = ((const float *)from)[i];
+    else
+        for (int64_t i = 0; i < n; i++) ((float *)to)[i] = (float)((const double *)from)[i];
+}
+
+static keel_status find(const keel_model *m, const char *name, int *out)
+{
+    *out = keel_model_find_weight(m, name);
+    if (*out >= 0) return KEEL_OK;
+    return keel_fail(KEEL_EARG, "there is no weight '%s': names read 'dense/kernel'", name);
+}
+
+keel_status keel_model_get_weight(const keel_model *m, const char *name, keel_tensor *out)
+{
+    keel_tensor t = { 0 };
+    int i;
+    KEEL_TRY(find(m, name, &i));
+    const keel_spec *spec = &m->weight[i].info.spec;
+    KEEL_TRY(keel_tensor_create(&t, spec->dtype, &spec->shape));
+    keel_convert_reals(t.data, spec->dtype, m->weight[i].data, spec->dtype,
+                       keel_shape_count(&spec->shape));
+    *out = t;
+    return KEEL_OK;
+}
+
+keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_tensor *value)
+{
+    char has[96], given[96];
+    int i;
+    KEEL_TRY(find(m, name, &i));
+    const keel_spec *spec = &m->weight[i].info.spec;
+    if (!keel_dtype_is_real(value->dtype))
+        return keel_fail(KEEL_EUNSUP, "%s: the value must be float32 or float64, not %s", name,
+                         keel_dtype_name(value->dtype));
+    if (!keel_shape_equal(&spec->shape, &value->shape)) {
+        keel_shape_text(has, &spec->shape);
+        keel_shape_text(given, &value->shape);
+        return keel_fail(KEEL_ESHAPE, "%s has the shape %s, the value %s", name, has, given);
+    }
+    keel_convert_reals(m->weight[i].data, spec->dtype, value->data, value->dtype,
+                       keel_shape_count(&spec->shape));
+    return KEEL_OK;
+}
+
+keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype)
+{
+    keel_status s = KEEL_OK;
+    const int n = m->n_weight, n_all = n + m->compiled.n_state;
+    void **data = NULL;
+    if (!keel_dtype_is_real(dtype))
+        return keel_fail(KEEL_EUNSUP, "a model computes in float32 or float64, not in %s",
+                         keel_dtype_name(dtype));
+    if (dtype == m->dtype) return KEEL_OK;
+    data = keel_calloc((size_t)n_all, sizeof *data);
+    if (!data) return KEEL_ENOMEM;
+    for (int i = 0; i < n_all; i++) {
+        const keel_tensor *t = i < n ? NULL : &m->compiled.state[i - n];
+        const int64_t count = keel_shape_count(t ? &t->shape : &m->weight[i].info.spec.shape);
+        data[i] = keel_aligned_calloc((size_t)count, keel_dtype_size(dtype));
+        if (!data[i]) {
+            s = KEEL_ENOMEM;
+            goto out;
+        }
+        keel_convert_reals(data[i], dtype, t ? t->data : m->weight[i].data, m->dtype, count);
+    }
+    for (int i = 0; i < n_all; i++) {
+        void **place = i < n ? &m->weight[i].data : &m->compiled.state[i - n].data;
+        void *old = *place;
+        *place = data[i];
+        data[i] = old;
+        if (i < n)
+            m->weight[i].info.spec.dtype = dtype;
+        else
+            m->compiled.state[i - n].dtype = dtype;
+    }
+    for (int i = 0; i < m->n_layer; i++) m->layer[i].input.dtype = dtype;
+    for (int i = 0; i < m->n_node; i++) m->node[i].out.dtype = dtype;
+    m->dtype = dtype;
+out:
+    for (int i = 0; i < n_all; i++) keel_free(data[i]);
+    keel_free(data);
+    return s;
+}
+
+/* ---- freezing -------------------------------------------------------------------------------- */
+
+static void freeze(keel_model *m, int layer, bool trainable)
+{
+    keel_model_layer *l = &m->layer[layer];
+    l->trainable = trainable;
+    for (int k = 0; k < l->n_weight; k++) {
+        keel_model_weight *w = &m->weight[l->weight[k]];
+        w->info.trainable = trainable && !w->state;
+    }
+}
+
+keel_status keel_model_set_trainable(keel_model *m, const char *layer_name, bool trainable)
+{
+    keel_status s = KEEL_OK;
+    const int only = layer_name ? keel_model_find_layer(m, layer_name) : -1;
+    bool changed = false;
+    if (layer_name && only < 0)
+        return keel_fail(KEEL_EARG, "there is no layer named '%s'", layer_name);
+    bool *before = keel_calloc((size_t)m->n_layer, sizeof *before);
+    if (!before) return KEEL_ENOMEM;
+    for (int i = 0; i < m->n_layer; i++) {
+        before[i] = m->layer[i].trainable;
+        if (only >= 0 && i != only) continue;
+        changed = changed || before[i] != trainable;
+        freeze(m, i, trainable);
+    }
+    if (changed && m->compiled.given) s = keel_model_state_reset(m);
+    for (int i = 0; s < 0 && i < m->n_layer; i++) freeze(m, i, before[i]);
+    keel_free(before);
+    return s;
+}
+
+keel_status keel_model_get_trainable(const keel_model *m, const char *layer_name, bool *out)
+{
+    const int i = keel_model_find_layer(m, layer_name);
+    if (i < 0) return keel_fail(KEEL_EARG, "there is no layer named '%s'", layer_name);
+    *out = m->layer[i].trainable;
+    return KEEL_OK;
+}
