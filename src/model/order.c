@@ -88,8 +88,8 @@ static void permute(keel_model *m, const place *at, keel_model_layer *layers,
             layers[i].weight[k] = n++;
         }
     }
-    if (m->n_layer) memcpy(m->layer, layers, (size_t)m->n_layer * sizeof *layers);
-    if (n) memcpy(m->weight, weights, (size_t)n * sizeof *weights);
+    for (int i = 0; i < m->n_layer; i++) m->layer[i] = layers[i];
+    for (int i = 0; i < n; i++) m->weight[i] = weights[i];
     for (int k = 0; k < m->n_node; k++) m->node[k].layer = to[m->node[k].layer];
 }
 
