@@ -184,6 +184,21 @@ typedef struct keel_compile {
  * Source   Keras: Model.compile */
 keel_status keel_model_compile(keel_model *m, const keel_compile *c);
 
+/* Change parts of what compile chose: what `c` leaves empty (no optimizer name, no loss, no metrics)
+ * stays as it is. The optimizer's state stays where the optimizer does.
+ *
+ * Returns  as keel_model_compile, which this is where the model is not compiled
+ * Owns     everything is copied
+ * Threads  one at a time on one model */
+keel_status keel_model_recompile(keel_model *m, const keel_compile *c);
+
+/* The loss of an output, by Keras's class name: "CategoricalCrossentropy".
+ *
+ * Returns  the name; NULL: not compiled, or this output has no loss
+ * Owns     the text is static
+ * Threads  any, not while the model is changed */
+const char *keel_model_loss_name(const keel_model *m, int output);
+
 /* Does the model have an optimizer and a loss?
  *
  * Returns  true after keel_model_compile, or where a loaded file had a compile configuration

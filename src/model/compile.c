@@ -208,39 +208,93 @@ static json_t *weights_json(const keel_model *m, const keel_compile *c)
     return list;
 }
 
-keel_status keel_model_compile(keel_model *m, const keel_compile *c)
+/* The compile_config of a call. A part that the call leaves empty is taken from `old`; old NULL:
+ * optimizer and loss must be there. */
+static keel_status call_config(const keel_model *m, const keel_compile *c, json_t *old,
+                               json_t **out)
 {
     keel_status s = KEEL_OK;
-    json_t *optimizer = NULL, *loss = NULL, *plain = NULL, *weighted = NULL, *config = NULL;
-    keel_model_compiled made = { 0 };
+    json_t *optimizer = NULL, *loss = NULL, *weights = NULL, *plain = NULL, *weighted = NULL;
+    const json_t *const keep_metrics =
+        c->metrics[0].name || c->weighted_metrics[0].name ? NULL : old;
     if (c->size != sizeof *c)
         return keel_fail(KEEL_EARG, "compile: size is %zu, not %zu: begin with KEEL_COMPILE",
                          c->size, sizeof *c);
     if (!m->finished) return keel_fail(KEEL_EARG, "compile: the model is not finished");
-    if (!c->optimizer.name) return keel_fail(KEEL_EARG, "compile: an optimizer must be given");
-    for (int i = 0; i < m->n_output; i++)
+    if (!old && !c->optimizer.name)
+        return keel_fail(KEEL_EARG, "compile: an optimizer must be given");
+    for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++)
         if (!isfinite(c->loss_weights[i]))
             return keel_fail(KEEL_EARG, "compile: loss weight %d is not finite", i);
-    if ((s = named(&c->optimizer, keel_optimizer_find, "optimizer", true, &optimizer)) < 0)
-        goto out;
-    if ((s = losses(m, c, &loss)) < 0) goto out;
-    if ((s = metrics(m, c->metrics, &plain)) < 0) goto out;
-    if ((s = metrics(m, c->weighted_metrics, &weighted)) < 0) goto out;
-    config = json_pack("{s:O,s:O,s:o,s:O,s:O,s:b,s:i,s:b}", "optimizer", optimizer, "loss", loss,
-                       "loss_weights", weights_json(m, c), "metrics", plain, "weighted_metrics",
-                       weighted, "run_eagerly", 0, "steps_per_execution", 1, "jit_compile", 0);
-    if (!config) {
-        s = keel_fail(KEEL_ENOMEM, "out of memory compiling");
-        goto out;
+    if (c->optimizer.name)
+        s = named(&c->optimizer, keel_optimizer_find, "optimizer", true, &optimizer);
+    else
+        optimizer = json_incref(json_object_get(old, "optimizer"));
+    if (s < 0) goto out;
+    if (c->loss[0].name || !old) {
+        if ((s = losses(m, c, &loss)) < 0) goto out;
+        weights = weights_json(m, c);
+    } else {
+        loss = json_incref(json_object_get(old, "loss"));
+        weights = json_incref(json_object_get(old, "loss_weights"));
     }
-    if ((s = keel_compiled_from_config(m, config, &made)) < 0) goto out;
-    keel_compiled_free(&m->compiled);
-    m->compiled = made;
+    if (keep_metrics) {
+        plain = json_incref(json_object_get(keep_metrics, "metrics"));
+        weighted = json_incref(json_object_get(keep_metrics, "weighted_metrics"));
+    } else {
+        if ((s = metrics(m, c->metrics, &plain)) < 0) goto out;
+        if ((s = metrics(m, c->weighted_metrics, &weighted)) < 0) goto out;
+    }
+    *out = json_pack("{s:O,s:O*,s:O*,s:O*,s:O*,s:b,s:i,s:b}", "optimizer", optimizer, "loss", loss,
+                     "loss_weights", weights, "metrics", plain, "weighted_metrics", weighted,
+                     "run_eagerly", 0, "steps_per_execution", 1, "jit_compile", 0);
+    if (!*out) s = keel_fail(KEEL_ENOMEM, "out of memory compiling");
 out:
     json_decref(optimizer);
     json_decref(loss);
+    json_decref(weights);
     json_decref(plain);
     json_decref(weighted);
-    json_decref(config);
     return s;
+}
+
+keel_status keel_model_compile(keel_model *m, const keel_compile *c)
+{
+    json_t *config = NULL;
+    keel_model_compiled made = { 0 };
+    KEEL_TRY(call_config(m, c, NULL, &config));
+    const keel_status s = keel_compiled_from_config(m, config, &made);
+    json_decref(config);
+    if (s < 0) return s;
+    keel_compiled_free(&m->compiled);
+    m->compiled = made;
+    return KEEL_OK;
+}
+
+keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
+{
+    json_t *old = NULL, *config = NULL;
+    keel_model_compiled made = { 0 };
+    if (!m->compiled.given) return keel_model_compile(m, c);
+    KEEL_TRY(keel_compiled_config(m, &old));
+    keel_status s = call_config(m, c, old, &config);
+    if (s >= 0) s = keel_compiled_from_config(m, config, &made);
+    json_decref(old);
+    json_decref(config);
+    if (s < 0) return s;
+    if (!c->optimizer.name && made.n_state == m->compiled.n_state) { /* it goes on as it was */
+        keel_tensor *const fresh = made.state;
+        made.state = m->compiled.state;
+        m->compiled.state = fresh;
+        made.iterations = m->compiled.iterations;
+    }
+    keel_compiled_free(&m->compiled);
+    m->compiled = made;
+    return KEEL_OK;
+}
+
+const char *keel_model_loss_name(const keel_model *m, int output)
+{
+    if (output < 0 || output >= KEEL_OUTPUTS_MAX || !m->compiled.loss[output].type) return NULL;
+    return m->compiled.loss[output].type->name;
 }
