@@ -1,0 +1,70 @@
+/* The calls that architectures are written with, see architecture.h. */
+#include "architecture.h"
+#include <stdio.h>
+
+enum { NAME_MAX_ = 96 };
+
+keel_symbol keel_net_call(keel_net *n, const char *layer, const keel_arg *args, keel_symbol x)
+{
+    keel_symbol y = x;
+    if (n->status >= 0) n->status = keel_model_call(n->model, layer, args, &x, 1, &y);
+    return y;
+}
+
+keel_symbol keel_net_add(keel_net *n, const char *name, keel_symbol a, keel_symbol b)
+{
+    keel_symbol y = a;
+    const keel_symbol in[] = { a, b };
+    if (n->status >= 0)
+        n->status =
+            keel_model_call(n->model, "Add", KEEL_ARGS(KEEL_ARG_STR("name", name)), in, 2, &y);
+    return y;
+}
+
+keel_symbol keel_net_conv(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
+                          const keel_conv *c)
+{
+    char name[NAME_MAX_];
+    const int64_t stride = c->stride ? c->stride : 1;
+    snprintf(name, sizeof name, "%s%s", prefix, suffix);
+    const keel_arg args[] = {
+        KEEL_ARG_STR("name", name),
+        KEEL_ARG_INTS("kernel_size", c->kernel, c->kernel),
+        KEEL_ARG_INTS("strides", stride, stride),
+        KEEL_ARG_STR("padding", c->same ? "same" : "valid"),
+        KEEL_ARG_BOOL("use_bias", c->bias),
+        { .key = c->filters ? "filters" : NULL, .kind = KEEL_ARG_IS_INT, .number = c->filters },
+        { .key = NULL },
+    };
+    return keel_net_call(n, c->filters ? "Conv2D" : "DepthwiseConv2D", args, x);
+}
+
+keel_symbol keel_net_norm(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
+                          double momentum, double epsilon)
+{
+    char name[NAME_MAX_];
+    snprintf(name, sizeof name, "%s%s", prefix, suffix);
+    return keel_net_call(n, "BatchNormalization",
+                         KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_FLOAT("momentum", momentum),
+                                   KEEL_ARG_FLOAT("epsilon", epsilon)),
+                         x);
+}
+
+keel_symbol keel_net_relu(keel_net *n, keel_symbol x, const char *prefix, const char *suffix)
+{
+    char name[NAME_MAX_];
+    snprintf(name, sizeof name, "%s%s", prefix, suffix);
+    return keel_net_call(n, "Activation",
+                         KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_STR("activation", "relu")),
+                         x);
+}
+
+keel_symbol keel_net_pad(keel_net *n, keel_symbol x, const char *name, int top, int bottom,
+                         int left, int right)
+{
+    char padding[64];
+    snprintf(padding, sizeof padding, "[[%d, %d], [%d, %d]]", top, bottom, left, right);
+    return keel_net_call(n, "ZeroPadding2D",
+                         KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_JSON("padding", padding)),
+                         x);
+}

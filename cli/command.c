@@ -1,0 +1,292 @@
+/* What every command shares: reading options by their table, complaints, numbers for people. */
+#include "command.h"
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *running; /* the command's name, for complaints */
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+int keel_complain(int code, const char *format, ...)
+{
+    va_list ap;
+    fflush(stdout);
+    fprintf(stderr, running ? "keel %s: " : "keel: ", running);
+    va_start(ap, format);
+    vfprintf(stderr, format, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return code;
+}
+
+int keel_complain_status(keel_status status)
+{
+    const char *text = keel_error();
+    keel_complain(0, "%s", *text ? text : keel_status_name(status));
+    switch (status) {
+    case KEEL_EARG:
+        return EXIT_USAGE;
+    case KEEL_EUNSUP:
+        return EXIT_UNSUPPORTED;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+const keel_command *keel_command_find(const char *name)
+{
+    for (int i = 0; keel_commands[i]; i++)
+        if (!strcmp(keel_commands[i]->name, name)) return keel_commands[i];
+    return NULL;
+}
+
+/* Edits (insert, delete, replace, swap of neighbours) that turn a into b; 99 for long words. */
+static int distance(const char *a, const char *b)
+{
+    enum { MOST = 48 };
+    int d[MOST + 1][MOST + 1];
+    const int n = (int)strlen(a), m = (int)strlen(b);
+    if (n > MOST || m > MOST) return 99;
+    for (int i = 0; i <= n; i++)
+        for (int j = 0; j <= m; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = i + j;
+                continue;
+            }
+            const int same = tolower(a[i - 1]) == tolower(b[j - 1]);
+            int best = d[i - 1][j - 1] + !same;
+            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    return d[n][m];
+}
+
+const char *keel_nearest(const char *word, const char *const *names)
+{
+    const char *best = NULL;
+    const int length = (int)strlen(word);
+    int least = length < 4 ? 2 : 4; /* as many edits are another word */
+    for (int i = 0; names[i]; i++) {
+        int d = distance(word, names[i]);
+        if (length >= 3 && !strncmp(word, names[i], (size_t)length)) d = 1; /* its beginning */
+        if (d < least) {
+            least = d;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static int count_options(const keel_option *table)
+{
+    int n = 0;
+    while (table && table[n].name) n++;
+    return n;
+}
+
+static int complain_unknown(const keel_command *c, const char *given, const char *name)
+{
+    const char *names[64] = { "help" };
+    for (int i = 0; i < count_options(c->options) && i < 62; i++) names[i + 1] = c->options[i].name;
+    const char *near = keel_nearest(name, names);
+    if (near)
+        return keel_complain(EXIT_USAGE, "there is no option %s; did you mean --%s?", given, near);
+    return keel_complain(EXIT_USAGE, "there is no option %s; see keel %s --help", given, c->name);
+}
+
+/* Write the value into the member; answers what is wrong with it, NULL if nothing. */
+static const char *store(const keel_option *o, const char *text, char *to)
+{
+    char *end = NULL;
+    errno = 0;
+    switch (o->kind) {
+    case KEEL_OPTION_FLAG:
+        *(bool *)to = true;
+        return NULL;
+    case KEEL_OPTION_TEXT:
+        *(const char **)to = text;
+        return *text ? NULL : "it is empty";
+    case KEEL_OPTION_COUNT: {
+        const long long n = strtoll(text, &end, 10);
+        if (end == text || *end || errno || n < 0) return "it must be a whole number, 0 or more";
+        *(int64_t *)to = n;
+        return NULL;
+    }
+    case KEEL_OPTION_REAL: {
+        const double x = strtod(text, &end);
+        if (end == text || *end || !isfinite(x)) return "it must be a number";
+        *(double *)to = x;
+        return NULL;
+    }
+    case KEEL_OPTION_CHOICE: {
+        const size_t length = strlen(text);
+        const char *word = o->value;
+        for (int i = 0; *word; i++) {
+            const size_t n = strcspn(word, "|");
+            if (n == length && !strncmp(word, text, n)) {
+                *(int *)to = i;
+                return NULL;
+            }
+            word += n + (word[n] == '|');
+        }
+        return "that is none of its words";
+    }
+    }
+    return "no such kind";
+}
+
+static void set_defaults(const keel_command *c, char *options)
+{
+    memset(options, 0, c->size);
+    for (int i = 0; i < count_options(c->options); i++) {
+        const keel_option *o = &c->options[i];
+        if (o->kind == KEEL_OPTION_REAL) *(double *)(options + o->offset) = NAN;
+        if (o->fallback) store(o, o->fallback, options + o->offset);
+    }
+}
+
+/* argv[*i] is an option: find it, take its value (after '=' or the next word), store it. */
+static int read_option(const keel_command *c, int argc, char **argv, int *i, char *options,
+                       bool *given)
+{
+    const char *word = argv[*i], *value = NULL, *wrong;
+    const bool is_long = word[1] == '-';
+    char name[64];
+    const size_t length = is_long ? strcspn(word + 2, "=") : 1;
+    if (length >= sizeof name)
+        return keel_complain(EXIT_USAGE, "there is no option %.40s...; see keel %s --help", word,
+                             c->name);
+    memcpy(name, is_long ? word + 2 : word + 1, length);
+    name[length] = 0;
+    if (is_long && word[2 + length] == '=') value = word + 2 + length + 1;
+    if (!is_long && word[2]) value = word + 2;
+
+    int k = 0;
+    const int n = count_options(c->options);
+    for (; k < n; k++) {
+        const keel_option *o = &c->options[k];
+        if (is_long ? !strcmp(o->name, name) : (o->letter && o->letter == name[0])) break;
+    }
+    if (k == n) return complain_unknown(c, word, name);
+    const keel_option *o = &c->options[k];
+    if (o->kind == KEEL_OPTION_FLAG && value)
+        return keel_complain(EXIT_USAGE, "--%s takes no value; leave out '%s'", o->name, value);
+    if (o->kind != KEEL_OPTION_FLAG && !value) {
+        if (*i + 1 >= argc)
+            return keel_complain(EXIT_USAGE, "--%s lacks its value: --%s %s", o->name, o->name,
+                                 o->value);
+        value = argv[++*i];
+    }
+    if ((wrong = store(o, value ? value : "", options + o->offset)))
+        return keel_complain(EXIT_USAGE, "--%s '%s': %s: --%s %s", o->name, value, wrong, o->name,
+                             o->value);
+    given[k] = true;
+    return -1;
+}
+
+int keel_command_parse(const keel_command *c, int argc, char **argv, void *options, int *n_arg,
+                       char **arg)
+{
+    bool given[64] = { false }, only_args = false;
+    int code;
+    running = c->name;
+    *n_arg = 0;
+    set_defaults(c, options);
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+        if (!only_args && !strcmp(word, "--")) {
+            only_args = true;
+        } else if (!only_args && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
+            keel_help_command(stdout, c);
+            return EXIT_OK;
+        } else if (!only_args && word[0] == '-' && word[1]) {
+            if ((code = read_option(c, argc, argv, &i, options, given)) >= 0) return code;
+        } else if (*n_arg == c->most) {
+            return keel_complain(EXIT_USAGE, "'%s' is one argument too many; usage: keel %s%s%s",
+                                 word, c->name, *c->args ? " " : "", c->args);
+        } else {
+            arg[(*n_arg)++] = argv[i];
+        }
+    }
+    if (*n_arg < c->least)
+        return keel_complain(EXIT_USAGE, "an argument is missing; usage: keel %s %s", c->name,
+                             c->args);
+    for (int k = 0; k < count_options(c->options); k++)
+        if (c->options[k].required && !given[k]) {
+            const keel_option *o = &c->options[k];
+            return keel_complain(EXIT_USAGE, "--%s is missing: --%s %s, %s", o->name, o->name,
+                                 o->value, o->help);
+        }
+    return -1;
+}
+
+/* ---- numbers for people ---------------------------------------------------------------------- */
+
+const char *keel_grouped(char *out, int64_t n)
+{
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%lld", (long long)n);
+    char *to = out;
+    for (int i = 0; i < length; i++) {
+        if (i && digits[i - 1] != '-' && (length - i) % 3 == 0) *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = 0;
+    return out;
+}
+
+const char *keel_bytes_text(char *out, int64_t bytes)
+{
+    static const char *const unit[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    double x = (double)bytes;
+    int i = 0;
+    for (; fabs(x) >= 1024 && i < 6; i++) x /= 1024;
+    snprintf(out, KEEL_NUMBER_MAX, i && fabs(x) < 99.95 ? "%.1f %s" : "%.0f %s", x, unit[i]);
+    return out;
+}
+
+const char *keel_seconds_text(char *out, double seconds)
+{
+    const int64_t whole = (int64_t)(seconds + 0.5);
+    if (seconds < 0.9995)
+        snprintf(out, KEEL_NUMBER_MAX, "%.0f ms", seconds * 1e3);
+    else if (seconds < 59.95)
+        snprintf(out, KEEL_NUMBER_MAX, "%.1f s", seconds);
+    else if (whole < 3600)
+        snprintf(out, KEEL_NUMBER_MAX, "%d:%02d min", (int)(whole / 60), (int)(whole % 60));
+    else
+        snprintf(out, KEEL_NUMBER_MAX, "%lld:%02d h", (long long)(whole / 3600),
+                 (int)(whole / 60 % 60));
+    return out;
+}
+
+bool keel_shape_parse(keel_shape *out, const char *text, int least, int most)
+{
+    keel_shape s = { 0 };
+    while (s.rank < most && s.rank < KEEL_RANK_MAX) {
+        char *end;
+        errno = 0;
+        const long long n = strtoll(text, &end, 10);
+        if (end == text || errno || n < 1 || n > INT32_MAX) return false;
+        s.dim[s.rank++] = n;
+        if (!*end && s.rank >= least) {
+            *out = s;
+            return true;
+        }
+        if (*end != ',' && *end != 'x') return false;
+        text = end + 1;
+    }
+    return false;
+}

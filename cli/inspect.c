@@ -1,0 +1,28 @@
+/* keel inspect M.keras: the layer table, parameters, optimizer and its state. */
+#include "setup.h"
+
+static int run(const void *options, int n_arg, char **arg)
+{
+    keel_model *m = NULL;
+    char *text = NULL;
+    (void)options, (void)n_arg;
+    int code = keel_setup_model(&m, arg[0]);
+    if (code >= 0) return code;
+    const keel_status s = keel_model_summary(m, &text);
+    if (s >= 0) fputs(text, stdout);
+    code = s < 0 ? keel_complain_status(s) : EXIT_OK;
+    keel_model_summary_free(text);
+    keel_model_destroy(m);
+    return code;
+}
+
+const keel_command keel_command_inspect = {
+    .name = "inspect",
+    .args = "MODEL.keras",
+    .least = 1,
+    .most = 1,
+    .summary = "Show a model: its layers, parameters and optimizer",
+    .help = "",
+    .example = "keel inspect m.keras",
+    .run = run,
+};

@@ -1,0 +1,47 @@
+/* keel: find the command, read its options, run it. */
+#include "command.h"
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ARGS = 16 };
+
+static int run(const keel_command *c, int argc, char **argv)
+{
+    char *arg[MOST_ARGS] = { NULL };
+    int n_arg = 0;
+    void *options = calloc(1, c->size ? c->size : 1);
+    if (!options) return keel_complain(EXIT_FAILED, "out of memory");
+    int code = keel_command_parse(c, argc, argv, options, &n_arg, arg);
+    if (code < 0) code = c->run(options, n_arg, arg);
+    free(options);
+    /* a full disk or a closed pipe shows only now */
+    if (code == EXIT_OK && (fflush(stdout) || ferror(stdout)))
+        code = keel_complain(EXIT_FAILED, "standard output cannot be written");
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    if (argc < 2) {
+        keel_help_all(stderr);
+        return EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) word = "help";
+    if (!strcmp(word, "--version")) {
+        puts("keel " KEEL_VERSION);
+        return EXIT_OK;
+    }
+    const keel_command *c = keel_command_find(word);
+    if (c) return run(c, argc - 2, argv + 2);
+
+    const char *names[64] = { NULL };
+    for (int i = 0; keel_commands[i] && i < 63; i++) names[i] = keel_commands[i]->name;
+    const char *near = keel_nearest(word, names);
+    if (near)
+        return keel_complain(EXIT_USAGE, "there is no command '%s'; did you mean keel %s?", word,
+                             near);
+    return keel_complain(EXIT_USAGE, "there is no command '%s'; keel help lists them", word);
+}

@@ -1,0 +1,146 @@
+/* keel new ARCHITECTURE: a model without Python, ready to fit. The networks stand in
+ * architectures/. */
+#include "architecture.h"
+#include "setup.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct options {
+    const char *input, *sizes, *output, *name;
+    int64_t classes, seed;
+    double dropout;
+    bool no_rescaling;
+    keel_compile_options compile;
+} options;
+
+static int find(const keel_architecture **out, const char *name)
+{
+    const char *names[64] = { NULL };
+    for (int i = 0; keel_architectures[i] && i < 63; i++) {
+        names[i] = keel_architectures[i]->name;
+        if (!strcmp(names[i], name)) {
+            *out = keel_architectures[i];
+            return -1;
+        }
+    }
+    const char *near = keel_nearest(name, names);
+    return keel_complain(EXIT_USAGE, "there is no architecture '%s'; %s%s", name,
+                         near ? "did you mean " : "see keel new --help", near ? near : "");
+}
+
+static int check(const options *o, const keel_architecture *a, keel_net *n)
+{
+    keel_shape sizes;
+    if (!keel_shape_parse(&n->input, o->input, 1, KEEL_RANK_MAX - 1))
+        return keel_complain(EXIT_USAGE, "--input '%s': the shape of one row, as 100,100,3 or 784",
+                             o->input);
+    if (a->rank && n->input.rank != a->rank)
+        return keel_complain(EXIT_USAGE, "--input '%s': %s takes images, as 100,100,3", o->input,
+                             a->name);
+    if (o->classes < 1) return keel_complain(EXIT_USAGE, "--classes 0: there must be one at least");
+    if (!(o->dropout >= 0 && o->dropout < 1))
+        return keel_complain(EXIT_USAGE, "--dropout %g: it must be from 0 to below 1", o->dropout);
+    n->dropout = o->dropout;
+    for (const char *p = o->sizes; p && *p;) {
+        char one[24];
+        const size_t length = strcspn(p, ",");
+        snprintf(one, sizeof one, "%.*s", (int)(length < 23 ? length : 23), p);
+        if (n->n_size == 16 || !keel_shape_parse(&sizes, one, 1, 1))
+            return keel_complain(EXIT_USAGE, "--sizes '%s': up to 16 numbers, as 32,64,128",
+                                 o->sizes);
+        n->size[n->n_size++] = sizes.dim[0];
+        p += length + (p[length] == ',');
+    }
+    return -1;
+}
+
+/* Input, rescaling, the architecture, the last layer. */
+static keel_status build(keel_net *n, const keel_architecture *a, const options *o)
+{
+    keel_symbol x = 0;
+    n->status = keel_model_input(n->model, &n->input, NULL, &x);
+    if (n->input.rank == 3 && !o->no_rescaling)
+        x = keel_net_call(
+            n, "Rescaling",
+            KEEL_ARGS(KEEL_ARG_FLOAT("scale", a->scale), KEEL_ARG_FLOAT("offset", a->offset)), x);
+    x = a->build(n, x);
+    x = keel_net_call(n, "Dense",
+                      KEEL_ARGS(KEEL_ARG_STR("name", a->head), KEEL_ARG_INT("units", o->classes),
+                                KEEL_ARG_STR("activation", o->classes > 1 ? "softmax" : "sigmoid")),
+                      x);
+    if (n->status >= 0) n->status = keel_model_outputs(n->model, &x, 1);
+    return n->status;
+}
+
+static int run(const void *given, int n_arg, char **arg)
+{
+    const options *o = given;
+    const keel_architecture *a = NULL;
+    keel_net n = { 0 };
+    char params[KEEL_NUMBER_MAX], trained[KEEL_NUMBER_MAX];
+    int64_t trainable = 0;
+    int code;
+    (void)n_arg;
+    if ((code = find(&a, arg[0])) >= 0) return code;
+    if ((code = check(o, a, &n)) >= 0) return code;
+    if ((code = keel_setup_output(o->output, ".keras")) >= 0) return code;
+
+    keel_compile_options c = o->compile;
+    if (!c.loss)
+        c.loss = o->classes > 1 ? "sparse_categorical_crossentropy" : "binary_crossentropy";
+    keel_status s =
+        keel_model_create(&n.model, o->name ? o->name : a->name, KEEL_FLOAT32, (uint64_t)o->seed);
+    if (s >= 0) s = build(&n, a, o);
+    if (s >= 0 && (code = keel_setup_compile(n.model, &c, a->name)) >= 0) goto out;
+    if (s >= 0) s = keel_model_save(n.model, o->output);
+    if (s < 0) {
+        code = keel_complain_status(s);
+        goto out;
+    }
+    const int64_t count = keel_model_count_params(n.model, &trainable);
+    printf("%s: %s, %d layers, %s parameters, %s of them trained\n", o->output, a->name,
+           keel_model_layer_count(n.model), keel_grouped(params, count),
+           keel_grouped(trained, trainable));
+    code = EXIT_OK;
+out:
+    keel_model_destroy(n.model);
+    return code;
+}
+
+static const keel_option table[] = {
+    KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "M.keras", NULL,
+                    "the file to write"),
+    KEEL_OPTION_ROW(options, input, "input", 0, true, KEEL_OPTION_TEXT, "SHAPE", NULL,
+                    "the shape of one row: height,width,channels of an image, or 784"),
+    KEEL_OPTION_ROW(options, classes, "classes", 0, true, KEEL_OPTION_COUNT, "N", NULL,
+                    "how many classes; 1 makes a yes-or-no model (sigmoid)"),
+    KEEL_OPTION_ROW(options, sizes, "sizes", 0, false, KEEL_OPTION_TEXT, "N,N,...", NULL,
+                    "of mlp: units of its layers; of cnn: filters of its stages"),
+    KEEL_OPTION_ROW(options, dropout, "dropout", 0, false, KEEL_OPTION_REAL, "RATE", "0",
+                    "of mlp: after each layer; of cnn: before the last"),
+    KEEL_OPTION_ROW(options, no_rescaling, "no-rescaling", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+                    "the pixels will not be 0..255: leave out the Rescaling layer"),
+    KEEL_OPTIMIZER_ROWS(options, compile),
+    KEEL_LOSS_ROWS(options, compile),
+    KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
+                    "of the initial weights"),
+    KEEL_OPTION_ROW(options, name, "name", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,
+                    "the model's name (default: the architecture's)"),
+    { 0 },
+};
+
+const keel_command keel_command_new = {
+    .name = "new",
+    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2",
+    .least = 1,
+    .most = 1,
+    .summary = "Make a model without Python",
+    .help = "The model has its optimizer (adam), its loss (sparse_categorical_crossentropy) and "
+            "its metric (accuracy), so that keel fit and Keras can train it as it is. Image models "
+            "begin with a Rescaling layer and take pixels of 0..255. resnet50 and mobilenetv2 are "
+            "those of keras.applications, layer by layer.",
+    .example = "keel new cnn --input 100,100,3 --classes 10 -o m.keras",
+    .options = table,
+    .size = sizeof(options),
+    .run = run,
+};

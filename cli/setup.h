@@ -1,0 +1,79 @@
+/* What commands share before they run: the model's file, what compiles it, the data, the devices.
+ * Each answers -1 to go on, or the exit code after it has said what is wrong. */
+#ifndef KEEL_CLI_SETUP_H
+#define KEEL_CLI_SETUP_H
+#include "command.h"
+
+/* ---- compiling ------------------------------------------------------------------------------- */
+
+/* "SGD(momentum=0.9, nesterov=True)", as in Keras. */
+typedef struct keel_spelled {
+    char text[512];
+    char value[16][64];
+    keel_arg arg[17];
+    keel_named named;
+} keel_spelled;
+
+int keel_setup_spelled(keel_spelled *out, const char *option, const char *text);
+
+typedef struct keel_compile_options {
+    const char *optimizer, *loss, *metrics;
+    double learning_rate;
+} keel_compile_options;
+
+#define KEEL_OPTION_ROW(T, member, option, letter_, required_, kind_, value_, fallback_, help_)    \
+    {                                                                                              \
+        .name = (option), .letter = (letter_), .required = (required_), .kind = (kind_),           \
+        .value = (value_), .fallback = (fallback_), .help = (help_), .offset = offsetof(T, member) \
+    }
+
+#define KEEL_LOSS_ROWS(T, member)                                                                  \
+    KEEL_OPTION_ROW(T, member.loss, "loss", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,              \
+                    "loss by Keras's name, with arguments if need be: "                            \
+                    "'SparseCategoricalCrossentropy(from_logits=True)' (default: the model's)"),   \
+        KEEL_OPTION_ROW(T, member.metrics, "metrics", 0, false, KEEL_OPTION_TEXT, "NAMES", NULL,   \
+                        "metrics, by comma: accuracy,mse (default: the model's)")
+
+#define KEEL_OPTIMIZER_ROWS(T, member)                                                             \
+    KEEL_OPTION_ROW(T, member.optimizer, "optimizer", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,    \
+                    "sgd, adam or adamw, with arguments if need be: 'SGD(momentum=0.9, "           \
+                    "nesterov=True)' (default: the model's, else adam)"),                          \
+        KEEL_OPTION_ROW(T, member.learning_rate, "learning-rate", 0, false, KEEL_OPTION_REAL, "R", \
+                        NULL, "learning rate (default: the optimizer's)")
+
+/* Compile a model, or change what its file says, by the options. `who` is the model in messages. */
+int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char *who);
+
+/* ---- model and data -------------------------------------------------------------------------- */
+
+int keel_setup_model(keel_model **out, const char *path);
+
+typedef struct keel_data_options {
+    const char *data, *image_size, *label;
+    int interpolation;
+} keel_data_options;
+
+#define KEEL_DATA_ROWS(T, member, required)                                                        \
+    KEEL_OPTION_ROW(T, member.data, "data", 0, required, KEEL_OPTION_TEXT, "SRC", NULL,            \
+                    "the data: a directory with a folder of images a class, a.npz with x and y, "  \
+                    "x.npy,y.npy, idx files images,labels (.gz too), or a.csv"),                   \
+        KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
+                        NULL, "resize images to this (default: what the model takes)"),            \
+        KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \
+                        "bilinear|nearest", "bilinear", "how images are resized"),                 \
+        KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL,      \
+                        "the column of a CSV file that holds the labels")
+
+/* Open `spec` (o->data or another source) as the model's input and loss want it. */
+int keel_setup_data(keel_dataset **out, const char *spec, const keel_data_options *o,
+                    const keel_model *m);
+
+#define KEEL_DEVICES_ROW(T, member)                                                                \
+    KEEL_OPTION_ROW(T, member, "devices", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,                \
+                    "cpu:0-3 is four devices, cpu:0+1 one of two cores; see keel devices "         \
+                    "(default: one a core)")
+
+/* Can a file be made at `path`? Asked before the work whose result goes there. */
+int keel_setup_output(const char *path, const char *ending);
+
+#endif
