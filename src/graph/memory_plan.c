@@ -23,7 +23,7 @@ static int64_t aligned(int64_t bytes)
 
 static double rank_of(const keel_buffer *b, int order)
 {
-    const double duration = b->last - b->first + 1;
+    const double duration = (double)b->last - b->first + 1; /* last may be INT_MAX */
     switch (order) {
     case 0:
         return (double)b->bytes;
