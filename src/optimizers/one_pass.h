@@ -2,6 +2,7 @@
  * makes vectors of it and a result does not depend on where a tile begins. */
 #ifndef KEEL_OPTIMIZERS_ONE_PASS_H
 #define KEEL_OPTIMIZERS_ONE_PASS_H
+#include "base/clones.h"
 #include "optimizers/optimizer.h"
 #include <math.h>
 
@@ -11,14 +12,7 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-/* One version an instruction set, chosen when the library is loaded. Sanitizers instrument the
- * choosing function, which runs before they are ready, so they get the plain version. */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                             \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define KEEL_ONE_PASS __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define KEEL_ONE_PASS
-#endif
+#define KEEL_ONE_PASS KEEL_CLONES
 
 #define KEEL_CLAMP(x, bound) ((x) > (bound) ? (bound) : (x) < -(bound) ? -(bound) : (x))
 

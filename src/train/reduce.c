@@ -3,9 +3,9 @@
  * since a comparison of sums would have to keep the order of the additions. */
 #ifndef REAL
 #include "train/reduce.h"
+#include "base/clones.h"
 #include <math.h>
 #include <string.h>
-#define FAST      __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
 #define REAL_FILE "train/reduce.c"
 #define BITS      uint32_t
 #define EXPONENT  0x7f800000u
@@ -24,12 +24,12 @@ bool keel_reduce(keel_dtype real, keel_reduction_of *r)
 #define EXPONENT 0x7ff0000000000000u
 #endif
 
-FAST static void REAL_(add_into)(REAL *restrict g, const REAL *restrict other, int64_t n)
+KEEL_CLONES static void REAL_(add_into)(REAL *restrict g, const REAL *restrict other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) g[i] += other[i];
 }
 
-FAST static BITS REAL_(scale_and_check)(REAL *g, REAL scale, int64_t n)
+KEEL_CLONES static BITS REAL_(scale_and_check)(REAL *g, REAL scale, int64_t n)
 {
     BITS bad = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -42,8 +42,8 @@ FAST static BITS REAL_(scale_and_check)(REAL *g, REAL scale, int64_t n)
     return bad;
 }
 
-FAST static void REAL_(regularise)(REAL *restrict g, const REAL *restrict w, REAL l1, REAL l2,
-                                   int64_t n)
+KEEL_CLONES static void REAL_(regularise)(REAL *restrict g, const REAL *restrict w, REAL l1,
+                                          REAL l2, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) g[i] += 2 * l2 * w[i] + (w[i] > 0 ? l1 : w[i] < 0 ? -l1 : 0);
 }
