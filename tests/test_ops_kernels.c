@@ -274,7 +274,7 @@ static void same_doubles(const char *what, const double *want, const double *got
     double most = 0;
     for (int64_t i = 1; i < n; i++) most = fabs(want[i]) > most ? fabs(want[i]) : most;
     for (int64_t i = 0; i < n; i++)
-        if (!(fabs(want[i] - got[i]) <= 2e-7 * most))
+        if (!(fabs(want[i] - got[i]) <= 4e-7 * most))
             fail_msg("%s: record [%lld] is %.12g, the reference has %.12g", what, (long long)i,
                      got[i], want[i]);
 }

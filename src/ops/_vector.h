@@ -85,13 +85,9 @@ static inline vm vf_greater(vf a, vf b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
 }
-static inline vm vf_nan(vf a)
+static inline vm vf_beats(vf a, vf b) /* a > b, or a is no number */
 {
-    return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
-}
-static inline vm vm_or(vm a, vm b)
-{
-    return (vm)(a | b);
+    return (vm)(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) | _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q));
 }
 static inline vf vf_choose(vm m, vf yes, vf no)
 {
@@ -249,13 +245,10 @@ static inline vm vf_greater(vf a, vf b)
 {
     return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
 }
-static inline vm vf_nan(vf a)
+static inline vm vf_beats(vf a, vf b)
 {
-    return _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-}
-static inline vm vm_or(vm a, vm b)
-{
-    return _mm256_or_si256(a, b);
+    return _mm256_castps_si256(
+        _mm256_or_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ), _mm256_cmp_ps(a, a, _CMP_UNORD_Q)));
 }
 static inline vf vf_choose(vm m, vf yes, vf no)
 {

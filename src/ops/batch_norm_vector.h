@@ -1,6 +1,6 @@
 /* Batch normalisation, 8 or 16 channels at a time; the formulas are those of batch_norm.c.
  *
- * Statistics in one pass over memory: a block of 32 places is summed in float32, which is exact
+ * Statistics in one pass over memory: a block of 64 places is summed in float32, which is exact
  * enough for so few, its deviations are taken from its own mean while it is in the cache, and
  * blocks are merged in double by Chan's rule. So a mean far from 0, or an odd first pixel, costs no
  * digits. Sums of backward likewise: blocks in float32, totals in double.
@@ -11,7 +11,7 @@
 #include "ops/args.h"
 #include <math.h>
 
-enum { BLOCK = 32 };
+enum { BLOCK = 64 };
 
 typedef struct facts { /* of one call; arrays of n channels, in scratch */
     int64_t n, places;
@@ -120,30 +120,87 @@ static void backward(const keel_call *c)
         });
 }
 
-/* Sums of one block for the channels of m: of x - shift and of its square. */
-static inline void deviations(const float *x, int64_t places, int64_t n, vm m, vf shift, vf *sum,
-                              vf *square)
+/* Rows of channels are read in memory order, a few rows at a time, whose sum is then added to
+ * arrays of n sums: so wide rows stream, and narrow ones do not wait for each other's additions. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* sum += x, over `rows` rows, a constant where it is called */
+INLINE void sums_few(const float *x, int64_t n, int rows, float *sum)
 {
-    vf s[2] = { vf_zero(), vf_zero() }, q[2] = { vf_zero(), vf_zero() };
-    for (int64_t i = 0; i < places; i++) {
-        const vf d = vf_sub(vf_load_some(m, x + i * n), shift);
-        s[i & 1] = vf_add(s[i & 1], d);
-        q[i & 1] = vf_fma(d, d, q[i & 1]);
-    }
-    *sum = vf_add(s[0], s[1]);
-    *square = vf_add(q[0], q[1]);
+    VECTOR_EACH(k, n, m, {
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        for (int i = 0; i < rows; i++) s[i & 1] = vf_add(s[i & 1], vf_load_some(m, x + i * n + k));
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+    });
 }
 
-static inline vf mean_of(const float *x, int64_t places, int64_t n, vm m)
+/* sum += x - shift, square += (x - shift)^2 */
+INLINE void deviations_few(const float *x, int64_t n, int rows, const float *shift, float *sum,
+                           float *square)
 {
-    vf even = vf_zero(), odd = vf_zero();
-    int64_t i = 0;
-    for (; i + 2 <= places; i += 2) {
-        even = vf_add(even, vf_load_some(m, x + i * n));
-        odd = vf_add(odd, vf_load_some(m, x + (i + 1) * n));
+    VECTOR_EACH(k, n, m, {
+        const vf about = vf_load_some(m, shift + k);
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        vf q[2] = { vf_load_some(m, square + k), vf_zero() };
+        for (int i = 0; i < rows; i++) {
+            const vf d = vf_sub(vf_load_some(m, x + i * n + k), about);
+            s[i & 1] = vf_add(s[i & 1], d);
+            q[i & 1] = vf_fma(d, d, q[i & 1]);
+        }
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+        vf_store_some(m, square + k, vf_add(q[0], q[1]));
+    });
+}
+
+/* sum += dy, product += dy (x - near) */
+INLINE void products_few(const float *x, const float *dy, int64_t n, int rows, const float *near,
+                         float *sum, float *product)
+{
+    VECTOR_EACH(k, n, m, {
+        const vf about = vf_load_some(m, near + k);
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        vf q[2] = { vf_load_some(m, product + k), vf_zero() };
+        for (int i = 0; i < rows; i++) {
+            const vf g = vf_load_some(m, dy + i * n + k);
+            s[i & 1] = vf_add(s[i & 1], g);
+            q[i & 1] = vf_fma(g, vf_sub(vf_load_some(m, x + i * n + k), about), q[i & 1]);
+        }
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+        vf_store_some(m, product + k, vf_add(q[0], q[1]));
+    });
+}
+
+/* Do `few(..., rows, ...)` over count rows, by eights where rows are narrow, else by fours. */
+#define BY_ROWS(i, rows, count, n, few)                                                            \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        if ((n) <= 4 * LANES) {                                                                    \
+            enum { rows = 8 };                                                                     \
+            for (; i + rows <= (count); i += rows) few;                                            \
+        }                                                                                          \
+        if (i < (count)) {                                                                         \
+            enum { rows = 4 };                                                                     \
+            for (; i + rows <= (count); i += rows) few;                                            \
+        }                                                                                          \
+        if (i < (count)) {                                                                         \
+            enum { rows = 1 };                                                                     \
+            for (; i < (count); i++) few;                                                          \
+        }                                                                                          \
+    } while (0)
+
+/* Take a block of `count` places into the record of the `before` places so far. */
+static void merge_block(double *restrict mean, double *restrict m2, const float *restrict shift,
+                        const float *restrict sum, const float *restrict square, int64_t n,
+                        int64_t before, int64_t count)
+{
+    const double share = (double)count / (double)(before + count), each = 1 / (double)count;
+    const double both = (double)before * share;
+    for (int64_t k = 0; k < n; k++) {
+        const double left = (double)sum[k] * each; /* what the float mean left out */
+        const double d = (double)shift[k] + left - mean[k];
+        m2[k] += (double)square[k] - left * (double)sum[k] + d * d * both;
+        mean[k] += d * share;
     }
-    if (i < places) even = vf_add(even, vf_load_some(m, x + i * n));
-    return vf_mul(vf_add(even, odd), vf_set(1 / (float)places));
 }
 
 static void partial(const keel_call *c)
@@ -151,28 +208,18 @@ static void partial(const keel_call *c)
     const int64_t n = channels_of(c->node);
     const int64_t places = c->rows * (keel_row_count(&c->node->in[0]) / n);
     double *mean = c->partial + 1, *m2 = c->partial + 1 + n;
+    float *shift = c->scratch, *sum = shift + n, *square = sum + n;
     c->partial[0] = (double)c->rows;
     for (int64_t k = 0; k < 2 * n; k++) mean[k] = 0;
     for (int64_t p = 0; p < places; p += BLOCK) {
         const int64_t count = p + BLOCK < places ? BLOCK : places - p;
-        const double after = (double)(p + count), share = (double)count / after;
-        const double both = (double)p * share, each = 1 / (double)count;
         const float *x = (const float *)c->in[0] + p * n;
-        VECTOR_EACH(k, n, m, {
-            float shift[LANES], sum[LANES], square[LANES];
-            vf s, q;
-            const vf about = mean_of(x + k, count, n, m);
-            deviations(x + k, count, n, m, about, &s, &q);
-            vf_store(shift, about);
-            vf_store(sum, s);
-            vf_store(square, q);
-            for (int64_t j = 0; j < LANES && k + j < n; j++) {
-                const double left = (double)sum[j] * each;
-                const double d = shift[j] + left - mean[k + j];
-                m2[k + j] += square[j] - left * sum[j] + d * d * both;
-                mean[k + j] += d * share;
-            }
-        });
+        const float each = 1 / (float)count;
+        for (int64_t k = 0; k < 3 * n; k++) shift[k] = 0; /* and the two behind it */
+        BY_ROWS(i, rows, count, n, sums_few(x + i * n, n, rows, shift));
+        for (int64_t k = 0; k < n; k++) shift[k] *= each;
+        BY_ROWS(i, rows, count, n, deviations_few(x + i * n, n, rows, shift, sum, square));
+        merge_block(mean, m2, shift, sum, square, n, p, count);
     }
 }
 
@@ -187,24 +234,11 @@ static void partial_backward(const keel_call *c)
     for (int64_t p = 0; p < f.places; p += BLOCK) {
         const int64_t count = p + BLOCK < f.places ? BLOCK : f.places - p;
         const float *x = (const float *)c->in[0] + p * n, *dy = (const float *)c->out_grad + p * n;
-        VECTOR_EACH(k, n, m, {
-            float part[2][LANES];
-            const vf near = vf_load_some(m, f.near + k);
-            vf s[2] = { vf_zero(), vf_zero() };
-            vf q[2] = { vf_zero(), vf_zero() };
-            for (int64_t i = 0; i < count; i++) {
-                const vf g = vf_load_some(m, dy + i * n + k);
-                const vf d = vf_sub(vf_load_some(m, x + i * n + k), near);
-                s[i & 1] = vf_add(s[i & 1], g);
-                q[i & 1] = vf_fma(g, d, q[i & 1]);
-            }
-            vf_store(part[0], vf_add(s[0], s[1]));
-            vf_store(part[1], vf_add(q[0], q[1]));
-            for (int64_t j = 0; j < LANES && k + j < n; j++) {
-                sum[k + j] += part[0][j];
-                sum_xhat[k + j] += part[1][j];
-            }
-        });
+        for (int64_t k = 0; k < 2 * n; k++) f.scale[k] = 0; /* and offset, behind it */
+        BY_ROWS(i, rows, count, n,
+                products_few(x + i * n, dy + i * n, n, rows, f.near, f.scale, f.offset));
+        for (int64_t k = 0; k < n; k++) sum[k] += f.scale[k];
+        for (int64_t k = 0; k < n; k++) sum_xhat[k] += f.offset[k];
     }
     for (int64_t k = 0; k < n; k++)
         sum_xhat[k] = (sum_xhat[k] + (f.near[k] - f.mean[k]) * sum[k]) * f.invstd[k];

@@ -31,21 +31,36 @@ static reach reach_of(const keel_window *v, int64_t row, int64_t h, int64_t w, i
     return r;
 }
 
-/* The largest of one window for the channels of m, which start at x. */
-static inline vf largest(const keel_window *v, const reach *r, const float *x, int64_t line,
-                         int64_t channels, vm m, vi *tap)
+/* The largest of the taps [i0, i1) x [j0, j1) for the channels of m, whose tap {0, 0} is at x. */
+static inline __attribute__((always_inline)) vf largest(const float *x, int64_t line,
+                                                        int64_t channels, int64_t i0, int64_t i1,
+                                                        int64_t j0, int64_t j1, int64_t width, vm m,
+                                                        vi *tap)
 {
-    vf best = vf_set(-INFINITY);
-    vi winner = vi_set((int32_t)(r->first[0] * v->size[1] + r->first[1]));
-    for (int64_t i = r->first[0]; i < r->end[0]; i++)
-        for (int64_t j = r->first[1]; j < r->end[1]; j++) {
+    vf best = vf_load_some(m, x + i0 * line + j0 * channels);
+    vi winner = vi_set((int32_t)(i0 * width + j0));
+    for (int64_t i = i0; i < i1; i++)
+        for (int64_t j = i == i0 ? j0 + 1 : j0; j < j1; j++) {
             const vf p = vf_load_some(m, x + i * line + j * channels);
-            const vm better = vm_or(vf_greater(p, best), vf_nan(p));
+            const vm better = vf_beats(p, best);
             best = vf_choose(better, p, best);
-            winner = vi_choose(better, vi_set((int32_t)(i * v->size[1] + j)), winner);
+            winner = vi_choose(better, vi_set((int32_t)(i * width + j)), winner);
         }
     *tap = winner;
     return best;
+}
+
+/* One window; the usual sizes are unrolled. */
+static inline vf window_largest(const keel_window *v, const reach *r, const float *x, int64_t line,
+                                int64_t channels, vm m, vi *tap)
+{
+    const int64_t h = r->end[0] - r->first[0], w = r->end[1] - r->first[1];
+    if (h == 2 && w == 2 && v->size[0] == 2 && v->size[1] == 2)
+        return largest(x, line, channels, 0, 2, 0, 2, 2, m, tap);
+    if (h == 3 && w == 3 && v->size[0] == 3 && v->size[1] == 3)
+        return largest(x, line, channels, 0, 3, 0, 3, 3, m, tap);
+    return largest(x, line, channels, r->first[0], r->end[0], r->first[1], r->end[1], v->size[1], m,
+                   tap);
 }
 
 static void forward(const keel_call *c)
@@ -62,7 +77,7 @@ static void forward(const keel_call *c)
                 const reach r = reach_of(&v, row, h, w, channels);
                 VECTOR_EACH(k, channels, m, {
                     vi tap;
-                    const vf best = largest(&v, &r, x + r.at + k, line, channels, m, &tap);
+                    const vf best = window_largest(&v, &r, x + r.at + k, line, channels, m, &tap);
                     vf_store_some(m, y + place * channels + k, best);
                     if (taps) vi_store_bytes(m, taps + place * channels + k, tap);
                 });
