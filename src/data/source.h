@@ -35,8 +35,8 @@ typedef struct keel_row {
 
 /* What a reading thread keeps from row to row, so that reading allocates only while it grows. */
 typedef struct keel_scratch {
-    void *at[3];
-    size_t n_bytes[3];
+    void *at[4];
+    size_t n_bytes[4];
 } keel_scratch;
 
 /* At least n_bytes in buffer i; NULL with the error set. Contents are not kept. */

@@ -22,7 +22,7 @@ static const char *read_number(const char *p, int *out)
     if (!isdigit((unsigned char)*p)) return NULL;
     for (; isdigit((unsigned char)*p); p++) {
         v = v * 10 + (*p - '0');
-        if (v > 100000) return NULL;
+        if (v > 99999999) return NULL;
     }
     *out = (int)v;
     return p;

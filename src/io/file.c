@@ -40,7 +40,7 @@ keel_status keel_file_read(const char *path, size_t limit, void **data, size_t *
                       (intmax_t)st.st_size, limit);
         goto out;
     }
-    capacity = S_ISREG(st.st_mode) ? (size_t)st.st_size + 1 : 4096;
+    capacity = S_ISREG(st.st_mode) && st.st_size > 4095 ? (size_t)st.st_size + 1 : 4096;
     for (;;) {
         if (!bytes || n + 1 >= capacity) {
             if (bytes) capacity *= 2;

@@ -32,7 +32,9 @@ keel_status keel_weights_add(keel_weights *w, const char *path, const keel_tenso
 /* A group, perhaps empty; `name` (NULL: none) becomes its attribute "name". */
 keel_status keel_weights_add_group(keel_weights *w, const char *path, const char *name);
 
-/* The file image; the caller frees *image with keel_free. Equal lists make equal images. */
+/* The file image; the caller frees *image with keel_free. Lists with equal content make equal
+ * images. One thread at a time, unless libhdf5 was built thread-safe (Debian's is). KEEL_EIO: what
+ * libhdf5 refused, and why. */
 keel_status keel_weights_encode(const keel_weights *w, void **image, size_t *n_bytes);
 
 /* The image is borrowed and must stay until destroy. Arrays come sorted by path (strcmp).

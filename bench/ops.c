@@ -1,0 +1,328 @@
+/* bench_ops [OP]: every kernel of every op on one core, against the op's reference.
+ *
+ * A line for each pass and kernel: median and least time of a call over 15 turns (kernels take
+ * turns, each turn at least 5 ms), speed of the median in GFLOP/s (convolution, dense) or in GB/s
+ * of values read and written once. The reference takes a turn only when it is quick. */
+#include "base/memory.h"
+#include "device/cpu/cpu.h"
+#include "ops/op.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TURNS = 15, KERNELS_MAX = 8, IN_MAX = 4 };
+
+static const struct work {
+    const char *op;
+    int64_t rows;
+    keel_case c;
+} works[] = {
+    { "conv2d", 8, { "56,56,64", "3,3,64,64|64", "pad 1,1,1,1" } },
+    { "conv2d", 8, { "14,14,256", "3,3,256,256|256", "pad 1,1,1,1" } },
+    { "conv2d", 8, { "56,56,64", "1,1,64,256|256", NULL } },
+    { "conv2d", 8, { "28,28,512", "1,1,512,128|128", NULL } },
+    { "conv2d", 4, { "224,224,3", "7,7,3,64|64", "strides 2,2 pad 3,3,3,3" } },
+    { "conv2d", 32, { "28,28,1", "3,3,1,32|32", NULL } },
+    { "conv2d", 32, { "13,13,32", "3,3,32,64|64", NULL } },
+    { "conv2d", 16, { "100,100,3", "3,3,3,32|32", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", 8, { "56,56,128", "3,3,128,1|128", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", 8, { "14,14,512", "3,3,512,1|512", "pad 1,1,1,1" } },
+    { "dense", 64, { "784", "784,512|512", NULL } },
+    { "dense", 32, { "512", "512,512|512", NULL } },
+    { "dense", 32, { "512", "512,10|10", NULL } },
+    { "max_pool2d", 32, { "26,26,32", NULL, NULL } },
+    { "max_pool2d", 8, { "112,112,64", NULL, "pool 3,3 strides 2,2 pad 0,1,0,1" } },
+    { "average_pool2d", 8, { "56,56,64", NULL, NULL } },
+    { "global_average_pool2d", 16, { "7,7,2048", NULL, NULL } },
+    { "relu", 8, { "56,56,64", NULL, NULL } },
+    { "relu", 8, { "14,14,64", NULL, NULL } },
+    { "add", 8, { "56,56,64|56,56,64", NULL, NULL } },
+    { "batch_norm", 8, { "56,56,64", "64|64|64|64", NULL } },
+    { "batch_norm", 8, { "14,14,1024", "1024|1024|1024|1024", NULL } },
+    { "batch_norm", 32, { "25,25,16", "16|16|16|16", NULL } },
+    { "softmax", 64, { "10", NULL, NULL } },
+    { "softmax", 64, { "1000", NULL, NULL } },
+    { "dropout", 64, { "4096", NULL, NULL } },
+};
+
+static const char *const pass_name[] = { "forward", "backward", "weights", "partial", "partial_b" };
+
+typedef struct setup { /* a node and the memory its calls are bound to */
+    keel_node node;
+    keel_spec in_spec[IN_MAX];
+    char args[256];
+    keel_step_facts step;
+    keel_call call;
+    const void *in[IN_MAX];
+    void *in_grad[IN_MAX];
+    bool in_adds[IN_MAX];
+    double *record, *merged, *merged_backward;
+} setup;
+
+typedef struct contender {
+    const char *name;
+    keel_run run;
+    const keel_kernel *kernel; /* NULL: the reference */
+    void *plan, *scratch;
+    int64_t repeats;
+    double us[TURNS];
+} contender;
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static void die(const char *what)
+{
+    fprintf(stderr, "bench_ops: %s: %s\n", what, keel_error());
+    exit(1);
+}
+
+static void *numbers(int64_t count)
+{
+    static uint32_t seed = 1;
+    float *f = keel_aligned_calloc((size_t)count, sizeof *f);
+    if (!f) die("memory");
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        f[i] = (float)(seed >> 8) / 16777216;
+    }
+    return f;
+}
+
+static int shapes(keel_spec *out, int max, const char *text)
+{
+    int n = 0;
+    for (; text && *text && n < max; n++) {
+        char *end = (char *)text;
+        out[n] = (keel_spec){ .dtype = KEEL_FLOAT32 };
+        do {
+            out[n].shape.dim[out[n].shape.rank++] = strtoll(text, &end, 10);
+            text = *end ? end + 1 : end;
+        } while (*end == ',');
+    }
+    return n;
+}
+
+static keel_run reference_of(const keel_op *op, keel_pass pass)
+{
+    const keel_run all[] = { op->forward[0], op->backward[0], op->weights[0], op->partial[0],
+                             op->partial_backward[0] };
+    return all[pass];
+}
+
+/* The reference makes the records that other passes read. */
+static void run_once(setup *s, keel_pass pass)
+{
+    const keel_run run = reference_of(s->node.op, pass);
+    keel_call c = s->call;
+    c.scratch = keel_aligned_calloc((size_t)s->node.scratch + 1, 1);
+    if (!c.scratch) die("memory");
+    run(&c);
+    keel_free(c.scratch);
+}
+
+static void open_setup(setup *s, const struct work *w, const keel_op *op)
+{
+    *s = (setup){ .step = { .seed = 1, .rows = w->rows } };
+    keel_node *n = &s->node;
+    *n = (keel_node){ .op = op,
+                      .args = s->args,
+                      .layer = "bench",
+                      .training = true,
+                      .real = KEEL_FLOAT32,
+                      .in = s->in_spec };
+    if (op->args_for_case) op->args_for_case(s->args, w->c.args);
+    n->n_in = shapes(s->in_spec, IN_MAX, w->c.in);
+    n->n_weight = shapes(n->weight, KEEL_WEIGHTS_MAX, w->c.weights);
+    if (op->infer(n) < 0) die(op->name);
+    keel_call *c = &s->call;
+    *c = (keel_call){ .node = n,
+                      .step = &s->step,
+                      .rows = w->rows,
+                      .in = s->in,
+                      .in_grad = s->in_grad,
+                      .in_adds = s->in_adds };
+    for (int i = 0; i < n->n_in; i++) {
+        s->in[i] = numbers(w->rows * keel_row_count(&s->in_spec[i]));
+        s->in_grad[i] = numbers(w->rows * keel_row_count(&s->in_spec[i]));
+    }
+    for (int i = 0; i < n->n_weight; i++) {
+        c->weight[i] = numbers(keel_row_count(&n->weight[i]));
+        c->weight_grad[i] = numbers(keel_row_count(&n->weight[i]));
+    }
+    for (int i = 0; i < n->n_saved; i++)
+        c->saved[i] = numbers(w->rows * keel_row_count(&n->saved[i]));
+    c->out = numbers(w->rows * keel_row_count(&n->out));
+    c->out_grad = numbers(w->rows * keel_row_count(&n->out));
+    s->record = keel_calloc((size_t)(n->partial + n->partial_backward) + 1, sizeof(double));
+    s->merged = keel_calloc((size_t)n->merged + 1, sizeof(double));
+    s->merged_backward = keel_calloc((size_t)n->merged_backward + 1, sizeof(double));
+    if (!s->record || !s->merged || !s->merged_backward) die("memory");
+    c->partial = s->record;
+    c->merged = c->merged_forward = s->merged;
+    if (n->partial > 0) {
+        run_once(s, KEEL_PARTIAL);
+        op->merge(n, (const double *[]){ s->record }, 1, s->merged);
+        run_once(s, KEEL_PARTIAL_BACKWARD);
+        op->merge_backward(n, (const double *[]){ s->record }, 1, s->merged_backward);
+    }
+    run_once(s, KEEL_FORWARD);
+}
+
+static void close_setup(setup *s)
+{
+    keel_call *c = &s->call;
+    for (int i = 0; i < IN_MAX; i++) {
+        keel_free((void *)s->in[i]);
+        keel_free(s->in_grad[i]);
+    }
+    for (int i = 0; i < KEEL_WEIGHTS_MAX; i++) {
+        keel_free((void *)c->weight[i]);
+        keel_free(c->weight_grad[i]);
+    }
+    for (int i = 0; i < KEEL_SAVED_MAX; i++) keel_free(c->saved[i]);
+    keel_free(c->out);
+    keel_free((void *)c->out_grad);
+    keel_free(s->record);
+    keel_free(s->merged);
+    keel_free(s->merged_backward);
+}
+
+static keel_derived copies[KERNELS_MAX];
+static int n_copies;
+static keel_status derive(void *context, keel_derived *want, const keel_derived **got)
+{
+    const setup *s = context;
+    want->data = keel_aligned_calloc(want->bytes, 1);
+    if (!want->data || n_copies == KERNELS_MAX) die("memory");
+    want->refresh(want, s->call.weight[want->weight]);
+    copies[n_copies] = *want;
+    *got = &copies[n_copies++];
+    return KEEL_OK;
+}
+
+static double turn(const setup *s, const contender *k, int64_t repeats)
+{
+    keel_call c = s->call;
+    c.plan = k->plan;
+    c.scratch = k->scratch;
+    const double start = now_us();
+    for (int64_t i = 0; i < repeats; i++) k->run(&c);
+    return (now_us() - start) / (double)repeats;
+}
+
+/* FLOP of a pass, or 0: it is judged by bytes. */
+static double flop_of(const setup *s)
+{
+    const keel_node *n = &s->node;
+    if (!strstr(n->op->name, "conv2d") && strcmp(n->op->name, "dense") != 0) return 0;
+    const keel_shape *w = &n->weight[0].shape;
+    const double taps = (double)keel_row_count(&n->weight[0]) / (double)w->dim[w->rank - 1];
+    const bool depthwise = strstr(n->op->name, "depthwise") != NULL;
+    const double each = depthwise ? (double)(w->dim[0] * w->dim[1]) : taps;
+    return 2 * (double)s->call.rows * (double)keel_row_count(&n->out) * each;
+}
+
+static double bytes_of(const setup *s, keel_pass pass)
+{
+    const keel_node *n = &s->node;
+    double in = 0, saved = 0;
+    const double out = (double)keel_row_count(&n->out) * 4;
+    for (int i = 0; i < n->n_in; i++) in += (double)keel_row_count(&n->in[i]) * 4;
+    for (int i = 0; i < n->n_saved; i++)
+        saved += (double)keel_row_count(&n->saved[i]) * (double)keel_dtype_size(n->saved[i].dtype);
+    double bytes = in + out + saved;
+    if (pass == KEEL_PARTIAL) bytes = in;
+    if (pass == KEEL_PARTIAL_BACKWARD) bytes = in + out;
+    if (pass == KEEL_BACKWARD) {
+        if (n->op->backward_reads & KEEL_READS_IN) bytes += in;
+        if (n->op->backward_reads & KEEL_READS_OUT) bytes += out;
+    }
+    return bytes * (double)s->call.rows;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int contenders_of(setup *s, keel_pass pass, contender *k)
+{
+    const keel_op *op = s->node.op;
+    int n = 0;
+    k[n++] = (contender){ .name = "reference",
+                          .run = reference_of(op, pass),
+                          .scratch = keel_aligned_calloc((size_t)s->node.scratch + 64, 1) };
+    for (int i = 0; keel_kernels[i] && n < KERNELS_MAX; i++) {
+        const keel_kernel *kernel = keel_kernels[i];
+        keel_prepare p = {
+            .node = &s->node, .pass = pass, .rows = s->call.rows, .derive = derive, .context = s
+        };
+        if (strcmp(kernel->op, op->name) != 0 || !kernel->run[pass]) continue;
+        if (kernel->prepare(&p) < 0) continue;
+        k[n++] = (contender){ .name = kernel->name,
+                              .run = kernel->run[pass],
+                              .kernel = kernel,
+                              .plan = p.plan,
+                              .scratch = keel_aligned_calloc((size_t)p.scratch + 64, 1) };
+    }
+    return n;
+}
+
+static void bench_pass(setup *s, const struct work *w, keel_pass pass)
+{
+    contender k[KERNELS_MAX] = { 0 };
+    s->call.merged = pass == KEEL_BACKWARD ? s->merged_backward : s->merged;
+    const int n = contenders_of(s, pass, k);
+    for (int i = 0; i < n; i++) {
+        const double once = turn(s, &k[i], 1);
+        k[i].repeats = once > 2e5 ? 0 : once > 5000 ? 1 : (int64_t)(5000 / once) + 1;
+        for (int t = 0; t < TURNS; t++) k[i].us[t] = once;
+    }
+    for (int t = 0; t < TURNS; t++)
+        for (int i = 0; i < n; i++)
+            if (k[i].repeats) k[i].us[t] = turn(s, &k[i], k[i].repeats);
+    for (int i = 0; i < n; i++) {
+        qsort(k[i].us, TURNS, sizeof k[i].us[0], by_value);
+        const double median = k[i].us[TURNS / 2], flop = flop_of(s);
+        printf("%-22s %3lld x %-16s %-9s %-9s %10.1f %10.1f %8.1f %s\n", w->op, (long long)w->rows,
+               w->c.in, pass_name[pass], k[i].name, median, k[i].us[0],
+               (flop > 0 ? flop : bytes_of(s, pass)) / median * 1e-3,
+               flop > 0 ? "GFLOP/s" : "GB/s");
+        if (k[i].kernel && k[i].kernel->release) k[i].kernel->release(k[i].plan);
+        keel_free(k[i].scratch);
+    }
+    while (n_copies > 0) {
+        n_copies--;
+        if (copies[n_copies].release) copies[n_copies].release(copies[n_copies].plan);
+        keel_free(copies[n_copies].data);
+    }
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    keel_cpu_single_thread();
+    printf("%-22s %-22s %-9s %-9s %10s %10s %8s\n", "op", "rows x input", "pass", "kernel",
+           "median us", "least us", "speed");
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        const struct work *w = &works[i];
+        const keel_op *op = keel_op_find(w->op);
+        setup s;
+        if (!op || (argc > 1 && strcmp(argv[1], w->op) != 0)) continue;
+        open_setup(&s, w, op);
+        for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
+            const bool meets = pass == KEEL_PARTIAL || pass == KEEL_PARTIAL_BACKWARD;
+            if (reference_of(op, pass) && (!meets || s.node.partial > 0)) bench_pass(&s, w, pass);
+        }
+        close_setup(&s);
+    }
+    return 0;
+}

@@ -1,0 +1,41 @@
+/* Which codec reads a file: told by its first bytes, not by its name. */
+#include "data/codecs/image.h"
+#include <ctype.h>
+#include <string.h>
+
+keel_status keel_image_check_size(int64_t height, int64_t width, int channels, const char *what)
+{
+    if (height < 1 || width < 1)
+        return keel_fail(KEEL_EFORMAT, "%s: an image without pixels", what);
+    if (height > KEEL_IMAGE_SIDE_MAX || width > KEEL_IMAGE_SIDE_MAX ||
+        height * width * channels > KEEL_IMAGE_BYTES_MAX)
+        return keel_fail(KEEL_EFORMAT,
+                         "%s: %lld x %lld pixels are more than is read (%d a side, "
+                         "1 GiB in all)",
+                         what, (long long)height, (long long)width, KEEL_IMAGE_SIDE_MAX);
+    return KEEL_OK;
+}
+
+keel_status keel_image_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
+                              keel_scratch *scratch, int buffer, const char *what)
+{
+    static const unsigned char png[] = { 0x89, 'P', 'N', 'G' };
+    const unsigned char *b = data;
+    if (!n_bytes) return keel_fail(KEEL_EFORMAT, "%s: the file is empty", what);
+    if (n_bytes >= 3 && b[0] == 0xff && b[1] == 0xd8 && b[2] == 0xff)
+        return keel_jpeg_decode(out, data, n_bytes, channels, scratch, buffer, what);
+    if (n_bytes >= sizeof png && !memcmp(b, png, sizeof png))
+        return keel_png_decode(out, data, n_bytes, channels, scratch, buffer, what);
+    static const struct {
+        const char *magic, *name;
+    } known[] = { { "GIF8", "GIF" }, { "BM", "BMP" }, { "RIFF", "WebP" } };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (n_bytes > 4 && !memcmp(b, known[i].magic, strlen(known[i].magic)))
+            return keel_fail(KEEL_EUNSUP, "%s: a %s file; only JPEG and PNG are read", what,
+                             known[i].name);
+    size_t text = 0;
+    while (text < n_bytes && text < 64 && (isprint(b[text]) || isspace(b[text]))) text++;
+    const bool is_text = text == n_bytes || text == 64;
+    return keel_fail(KEEL_EFORMAT, "%s: no JPEG or PNG%s; remove the file or replace it", what,
+                     is_text ? " but text" : "");
+}

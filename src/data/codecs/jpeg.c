@@ -1,0 +1,84 @@
+/* JPEG by libjpeg-turbo. A file that ends early is damaged; other irregularities of the stream that
+ * the library repairs are passed over, as TensorFlow does.
+ *
+ * TensorFlow's decode_image, which Keras uses, takes the fast integer DCT and smooth chroma
+ * upsampling; with them pixels are equal to its (tests/golden/make_images.py). */
+#include "data/codecs/image.h"
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+#include <setjmp.h>
+
+typedef struct errors {
+    struct jpeg_error_mgr base; /* first: the library knows only this */
+    jmp_buf back;
+    char text[JMSG_LENGTH_MAX];
+} errors;
+
+static void give_up(j_common_ptr c)
+{
+    errors *e = (errors *)c->err;
+    c->err->format_message(c, e->text);
+    longjmp(e->back, 1);
+}
+
+static void note(j_common_ptr c, int level)
+{
+    const int code = c->err->msg_code;
+    if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) give_up(c);
+}
+
+static void say_nothing(j_common_ptr c)
+{
+    (void)c;
+}
+
+keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
+                             keel_scratch *scratch, int buffer, const char *what)
+{
+    struct jpeg_decompress_struct c;
+    errors e;
+    keel_status s = KEEL_OK;
+    unsigned char *volatile pixels = NULL;
+    c.err = jpeg_std_error(&e.base);
+    e.base.error_exit = give_up;
+    e.base.emit_message = note;
+    e.base.output_message = say_nothing;
+    if (setjmp(e.back)) {
+        jpeg_destroy_decompress(&c);
+        return keel_fail(KEEL_EFORMAT, "%s: decode JPEG: %s", what, e.text);
+    }
+    jpeg_create_decompress(&c);
+    c.mem->max_memory_to_use = 1L << 30;
+    jpeg_mem_src(&c, data, (unsigned long)n_bytes);
+    jpeg_read_header(&c, TRUE);
+    if (c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK) {
+        s = keel_fail(KEEL_EUNSUP, "%s: a JPEG in CMYK; convert it to RGB", what);
+        goto out;
+    }
+    if ((s = keel_image_check_size(c.image_height, c.image_width, channels, what)) < 0) goto out;
+    c.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    c.dct_method = JDCT_IFAST;
+    c.do_fancy_upsampling = TRUE;
+    jpeg_start_decompress(&c);
+    const size_t stride = (size_t)c.output_width * (size_t)channels;
+    pixels = keel_scratch_reserve(scratch, buffer, stride * c.output_height);
+    if (!pixels) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    while (c.output_scanline < c.output_height) {
+        JSAMPROW row[4];
+        JDIMENSION n = 0;
+        for (; n < 4 && c.output_scanline + n < c.output_height; n++)
+            row[n] = pixels + stride * (c.output_scanline + n);
+        jpeg_read_scanlines(&c, row, n);
+    }
+    jpeg_finish_decompress(&c);
+    *out = (keel_image){ pixels, c.output_height, c.output_width, channels };
+out:
+    jpeg_destroy_decompress(&c);
+    return s;
+}

@@ -1,0 +1,68 @@
+/* PNG by libspng, to 8 bits; alpha is left out, as TensorFlow does with three channels. */
+#include "data/codecs/image.h"
+#include <spng.h>
+#include <string.h>
+
+/* Gray of a colour image as TensorFlow's decoder (libpng) makes it: 0.299 of red, 0.587 of green,
+ * the rest of blue, in 15 bits, each cut off; 16-bit samples are weighed, rounded, then halved. */
+enum { RED = 9797, GREEN = 19234, BLUE = 32768 - RED - GREEN };
+
+static void gray_from_rgb(unsigned char *pixels, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *p = pixels + 3 * i;
+        pixels[i] = (unsigned char)((RED * p[0] + GREEN * p[1] + BLUE * p[2]) >> 15);
+    }
+}
+
+static void gray_from_rgba16(unsigned char *pixels, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t p[4];
+        memcpy(p, pixels + 8 * i, sizeof p);
+        const uint32_t y = (uint32_t)RED * p[0] + (uint32_t)GREEN * p[1] + (uint32_t)BLUE * p[2];
+        pixels[i] = (unsigned char)(((y + 16384) >> 15) >> 8);
+    }
+}
+
+keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
+                            keel_scratch *scratch, int buffer, const char *what)
+{
+    keel_status s = KEEL_OK;
+    struct spng_ihdr h;
+    size_t size;
+    int r;
+    unsigned char *pixels;
+    spng_ctx *c = spng_ctx_new(0);
+    if (!c) return keel_fail(KEEL_ENOMEM, "%s: out of memory", what);
+    spng_set_image_limits(c, KEEL_IMAGE_SIDE_MAX, KEEL_IMAGE_SIDE_MAX);
+    spng_set_chunk_limits(c, 64 << 20, 64 << 20);
+    spng_set_crc_action(c, SPNG_CRC_ERROR, SPNG_CRC_USE);
+    if ((r = spng_set_png_buffer(c, data, n_bytes)) || (r = spng_get_ihdr(c, &h))) goto damaged;
+    if ((s = keel_image_check_size(h.height, h.width, 3, what)) < 0) goto out;
+    const bool plain = h.color_type == SPNG_COLOR_TYPE_GRAYSCALE && h.bit_depth <= 8;
+    const bool deep = h.color_type & 2 && h.bit_depth == 16; /* bit 2: colour */
+    const int format = channels == 3 || !(plain || deep) ? SPNG_FMT_RGB8
+                       : plain                           ? SPNG_FMT_G8
+                                                         : SPNG_FMT_RGBA16;
+    const size_t count = (size_t)h.height * h.width;
+    if ((r = spng_decoded_image_size(c, format, &size))) goto damaged;
+    if (size != count * (format == SPNG_FMT_G8 ? 1 : format == SPNG_FMT_RGB8 ? 3 : 8)) {
+        r = SPNG_EINTERNAL;
+        goto damaged;
+    }
+    if (!(pixels = keel_scratch_reserve(scratch, buffer, size))) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    if ((r = spng_decode_image(c, pixels, size, format, 0))) goto damaged;
+    if (channels == 1 && format == SPNG_FMT_RGB8) gray_from_rgb(pixels, count);
+    if (format == SPNG_FMT_RGBA16) gray_from_rgba16(pixels, count);
+    *out = (keel_image){ pixels, h.height, h.width, channels };
+    goto out;
+damaged:
+    s = keel_fail(KEEL_EFORMAT, "%s: decode PNG: %s", what, spng_strerror(r));
+out:
+    spng_ctx_free(c);
+    return s;
+}

@@ -1,0 +1,10 @@
+/* Images to the size of a model's input, as tf.image.resize: half-pixel centres, no antialias. */
+#ifndef KEEL_DATA_RESIZE_H
+#define KEEL_DATA_RESIZE_H
+#include "data/codecs/image.h"
+
+/* out [height, width, channels] of float32, 0..255. Uses scratch buffer `buffer`. KEEL_ENOMEM. */
+keel_status keel_resize(const keel_image *image, float *out, int64_t height, int64_t width,
+                        keel_interpolation interpolation, keel_scratch *scratch, int buffer);
+
+#endif

@@ -1,0 +1,331 @@
+/* A directory with one folder of images for each class, as
+ * keras.utils.image_dataset_from_directory: the same classes, the same order of files, the same
+ * pixels. A file is read when its row is. */
+#include "base/memory.h"
+#include "data/resize.h"
+#include "data/source.h"
+#include "tensor/shape.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEPTH_MAX = 32, CLASSES_MAX = 1000000, FILE_MAX = 1 << 29 };
+
+typedef struct photo {
+    char *path;
+    size_t folder; /* length of the path up to its last '/' */
+    int32_t label;
+} photo;
+
+typedef struct photos {
+    photo *at;
+    int64_t count, room;
+    char **class_names;
+    int64_t n_classes, class_room;
+    keel_dataset_options o;
+    int64_t y_count;
+    int channels;
+} photos;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Python sorts the folders of a walk, then the files in each. */
+static int by_folder_then_name(const void *a, const void *b)
+{
+    const photo *p = a, *q = b;
+    if (p->label != q->label) return p->label < q->label ? -1 : 1;
+    const size_t n = p->folder < q->folder ? p->folder : q->folder;
+    const int order = memcmp(p->path, q->path, n);
+    if (order || p->folder != q->folder) return order ? order : p->folder < q->folder ? -1 : 1;
+    return strcmp(p->path + n, q->path + n);
+}
+
+static bool is_image(const char *name)
+{
+    static const char *const endings[] = { ".jpg", ".jpeg", ".png" };
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const size_t m = strlen(endings[i]);
+        if (n >= m && !strcasecmp(name + n - m, endings[i])) return true;
+    }
+    return false;
+}
+
+static char *join(const char *folder, const char *name)
+{
+    const size_t a = strlen(folder), b = strlen(name);
+    char *path = keel_calloc(a + b + 2, 1);
+    if (!path) return NULL;
+    memcpy(path, folder, a);
+    path[a] = '/';
+    memcpy(path + a + 1, name, b);
+    return path;
+}
+
+static keel_status add_photo(photos *p, char *path, int32_t label)
+{
+    if (p->count == p->room) {
+        const int64_t room = p->room ? 2 * p->room : 256;
+        photo *at = keel_grow(p->at, (size_t)room, sizeof *at);
+        if (!at) return KEEL_ENOMEM;
+        p->at = at;
+        p->room = room;
+    }
+    p->at[p->count++] = (photo){ path, (size_t)(strrchr(path, '/') - path), label };
+    return KEEL_OK;
+}
+
+static keel_status add_class(photos *p, const char *name)
+{
+    if (p->n_classes == CLASSES_MAX)
+        return keel_fail(KEEL_EDATA, "more than %d folders of classes", CLASSES_MAX);
+    if (p->n_classes == p->class_room) {
+        const int64_t room = p->class_room ? 2 * p->class_room : 16;
+        char **names = keel_grow(p->class_names, (size_t)room, sizeof *names);
+        if (!names) return KEEL_ENOMEM;
+        p->class_names = names;
+        p->class_room = room;
+    }
+    if (!(p->class_names[p->n_classes] = keel_strdup(name))) return KEEL_ENOMEM;
+    p->n_classes++;
+    return KEEL_OK;
+}
+
+/* Collect the images below a folder; links to folders are not followed, so there is an end. */
+static keel_status walk(photos *p, const char *folder, int32_t label, int depth)
+{
+    keel_status s = KEEL_OK;
+    DIR *d = opendir(folder);
+    if (!d) return keel_fail(KEEL_EIO, "%s: %s", folder, strerror(errno));
+    struct dirent *e;
+    while (s >= 0 && (errno = 0, e = readdir(d))) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        char *path = join(folder, e->d_name);
+        struct stat st;
+        if (!path) {
+            s = KEEL_ENOMEM;
+            break;
+        }
+        if (!lstat(path, &st) && S_ISDIR(st.st_mode)) {
+            s = depth < DEPTH_MAX
+                    ? walk(p, path, label, depth + 1)
+                    : keel_fail(KEEL_EDATA, "%s: folders lie deeper than %d", path, DEPTH_MAX);
+        } else if (is_image(e->d_name) && !stat(path, &st) && !S_ISDIR(st.st_mode)) {
+            s = add_photo(p, path, label);
+            if (s >= 0) path = NULL;
+        }
+        keel_free(path);
+    }
+    if (s >= 0 && !e && errno) s = keel_fail(KEEL_EIO, "%s: %s", folder, strerror(errno));
+    closedir(d);
+    return s;
+}
+
+static keel_status find_classes(photos *p, const char *root)
+{
+    keel_status s = KEEL_OK;
+    DIR *d = opendir(root);
+    if (!d) return keel_fail(KEEL_EIO, "%s: %s", root, strerror(errno));
+    struct dirent *e;
+    while (s >= 0 && (errno = 0, e = readdir(d))) {
+        struct stat st;
+        if (e->d_name[0] == '.') continue;
+        char *path = join(root, e->d_name);
+        if (!path)
+            s = KEEL_ENOMEM;
+        else if (!stat(path, &st) && S_ISDIR(st.st_mode))
+            s = add_class(p, e->d_name);
+        keel_free(path);
+    }
+    if (s >= 0 && errno) s = keel_fail(KEEL_EIO, "%s: %s", root, strerror(errno));
+    closedir(d);
+    if (s >= 0 && p->n_classes)
+        qsort(p->class_names, (size_t)p->n_classes, sizeof *p->class_names, by_name);
+    return s;
+}
+
+static void close_photos(void *state)
+{
+    photos *p = state;
+    for (int64_t i = 0; i < p->count; i++) keel_free(p->at[i].path);
+    keel_free(p->at);
+    keel_free(p);
+}
+
+/* The whole file into scratch buffer 0. */
+static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_bytes)
+{
+    keel_status s = KEEL_OK;
+    struct stat st;
+    const int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
+    if (f < 0) return keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
+    size_t n = 0;
+    char *data = NULL;
+    if (fstat(f, &st) || !S_ISREG(st.st_mode)) {
+        s = keel_fail(KEEL_EIO, "%s: not a plain file", path);
+    } else if (st.st_size > FILE_MAX) {
+        s = keel_fail(KEEL_EFORMAT, "%s: %lld bytes are too many for an image", path,
+                      (long long)st.st_size);
+    } else if (!(data = keel_scratch_reserve(scratch, 0, (size_t)st.st_size + 1))) {
+        s = KEEL_ENOMEM;
+    }
+    while (s >= 0 && n < (size_t)st.st_size) {
+        const ssize_t got = read(f, data + n, (size_t)st.st_size - n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) s = keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
+        if (got <= 0) break;
+        n += (size_t)got;
+    }
+    close(f);
+    *n_bytes = n;
+    return s;
+}
+
+static void write_label(const photos *p, int32_t label, const keel_row *row)
+{
+    if (p->o.label_mode != KEEL_LABEL_CATEGORICAL) {
+        if (row->real == KEEL_FLOAT64)
+            *(double *)row->y = label;
+        else
+            *(float *)row->y = (float)label;
+        return;
+    }
+    for (int64_t i = 0; i < p->y_count; i++) {
+        if (row->real == KEEL_FLOAT64)
+            ((double *)row->y)[i] = i == label;
+        else
+            ((float *)row->y)[i] = i == label;
+    }
+}
+
+static keel_status read_row(const void *state, int64_t index, const keel_row *row,
+                            keel_scratch *scratch)
+{
+    const photos *p = state;
+    const photo *f = &p->at[index];
+    keel_image image;
+    size_t n = 0;
+    if (row->y) write_label(p, f->label, row);
+    if (!row->x) return KEEL_OK;
+    KEEL_TRY(read_file(f->path, scratch, &n));
+    KEEL_TRY(keel_image_decode(&image, scratch->at[0], n, p->channels, scratch, 1, f->path));
+    const int64_t h = p->o.height, w = p->o.width;
+    if (row->real == KEEL_FLOAT32)
+        return keel_resize(&image, row->x, h, w, p->o.interpolation, scratch, 2);
+    const size_t count = (size_t)(h * w) * (size_t)p->channels;
+    float *x = keel_scratch_reserve(scratch, 3, count * sizeof *x);
+    if (!x) return KEEL_ENOMEM;
+    KEEL_TRY(keel_resize(&image, x, h, w, p->o.interpolation, scratch, 2));
+    keel_convert(row->x, row->real, x, KEEL_FLOAT32, (int64_t)count);
+    return KEEL_OK;
+}
+
+static const char *row_name(const void *state, int64_t index)
+{
+    return ((const photos *)state)->at[index].path;
+}
+
+static bool claims(const char *spec)
+{
+    struct stat st;
+    return !stat(spec, &st) && S_ISDIR(st.st_mode);
+}
+
+static keel_status open_directory(keel_dataset **out, const char *path,
+                                  const keel_dataset_options *o)
+{
+    return keel_dataset_from_image_directory(out, path, o);
+}
+
+const keel_source keel_source_image_directory = {
+    .name = "image_directory",
+    .help = "a directory that has one folder of images (jpg, png) for each class",
+    .shuffled_split = true,
+    .claims = claims,
+    .open = open_directory,
+    .read = read_row,
+    .row_name = row_name,
+    .close = close_photos,
+};
+
+static keel_status check_options(const keel_dataset_options *o, const char *path)
+{
+    if (!o->height || !o->width)
+        return keel_fail(KEEL_EARG, "%s: say the height and width that images get", path);
+    if (o->height > KEEL_IMAGE_SIDE_MAX || o->width > KEEL_IMAGE_SIDE_MAX)
+        return keel_fail(KEEL_EARG, "%s: images can be given at most %d pixels a side", path,
+                         KEEL_IMAGE_SIDE_MAX);
+    return KEEL_OK;
+}
+
+static keel_status check_found(const photos *p, const char *path)
+{
+    if (!p->n_classes)
+        return keel_fail(KEEL_EDATA,
+                         "%s: no folders in it; put the images of each class into a folder of its "
+                         "own",
+                         path);
+    if (!p->count)
+        return keel_fail(KEEL_EDATA, "%s: no images (jpg, jpeg, png) in its %lld folders", path,
+                         (long long)p->n_classes);
+    if (p->o.label_mode == KEEL_LABEL_BINARY && p->n_classes != 2)
+        return keel_fail(KEEL_EDATA, "%s: binary labels need two folders, and there are %lld", path,
+                         (long long)p->n_classes);
+    return KEEL_OK;
+}
+
+keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *path,
+                                              const keel_dataset_options *options)
+{
+    keel_dataset_options o;
+    keel_status s;
+    if (!out || !path) return keel_fail(KEEL_EARG, "image directory: NULL is none");
+    KEEL_TRY(keel_dataset_options_read(&o, options));
+    KEEL_TRY(check_options(&o, path));
+    photos *p = keel_calloc(1, sizeof *p);
+    if (!p) return KEEL_ENOMEM;
+    p->o = o;
+    p->channels = o.color_mode == KEEL_COLOR_GRAYSCALE ? 1 : 3;
+    s = find_classes(p, path);
+    for (int64_t i = 0; s >= 0 && i < p->n_classes; i++) {
+        char *folder = join(path, p->class_names[i]);
+        s = folder ? walk(p, folder, (int32_t)i, 0) : KEEL_ENOMEM;
+        keel_free(folder);
+    }
+    if (s >= 0) s = check_found(p, path);
+    keel_data_spec spec = {
+        .x = KEEL_SHAPE(o.height, o.width, p->channels),
+        .y_dtype = o.label_mode == KEEL_LABEL_INT ? KEEL_INT32 : KEEL_FLOAT32,
+        .has_y = o.label_mode != KEEL_LABEL_NONE,
+        .rows = p->count,
+        .yields = -1,
+        .n_classes = p->n_classes,
+        .class_names = p->class_names,
+    };
+    if (o.label_mode == KEEL_LABEL_CATEGORICAL) spec.y = KEEL_SHAPE(p->n_classes);
+    if (o.label_mode == KEEL_LABEL_BINARY) spec.y = KEEL_SHAPE(1);
+    p->y_count = keel_shape_count(&spec.y);
+    if (s < 0) {
+        for (int64_t i = 0; i < p->n_classes; i++) keel_free(p->class_names[i]);
+        keel_free(p->class_names);
+        close_photos(p);
+        return s;
+    }
+    qsort(p->at, (size_t)p->count, sizeof *p->at, by_folder_then_name);
+    keel_dataset *d;
+    KEEL_TRY(keel_dataset_create(&d, &keel_source_image_directory, p, &spec, path));
+    if ((s = keel_dataset_take_subset(&d, &o)) < 0) {
+        keel_dataset_destroy(d);
+        return s;
+    }
+    *out = d;
+    return KEEL_OK;
+}

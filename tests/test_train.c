@@ -1,0 +1,431 @@
+/* fit, evaluate and predict as a user meets them: every row once, the same bits again, and failures
+ * that never happened. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "keel/keel.h"
+
+enum { ROWS = 50, FEATURES = 6, CLASSES = 3, LANES = 8 };
+static float x[ROWS * FEATURES], y[ROWS], ones[ROWS];
+static keel_strategy *strategy[LANES + 1];
+
+static void must(keel_status s)
+{
+    if (s < 0) fail_msg("%s", keel_error());
+}
+
+static int start(void **unused)
+{
+    (void)unused;
+    char devices[32];
+    for (int i = 1; i <= LANES; i++) {
+        snprintf(devices, sizeof devices, i == 1 ? "cpu:0" : "cpu:0-%d", i - 1);
+        if (keel_strategy_create(&strategy[i], devices) < 0) return -1;
+    }
+    for (int i = 0; i < ROWS * FEATURES; i++) x[i] = sinf((float)i * 1.3f);
+    for (int i = 0; i < ROWS; i++) {
+        y[i] = (float)(i * 7 % CLASSES);
+        ones[i] = 1;
+    }
+    return 0;
+}
+
+static int finish(void **unused)
+{
+    (void)unused;
+    for (int i = 1; i <= LANES; i++) keel_strategy_destroy(strategy[i]);
+    return 0;
+}
+
+static keel_model *network(const char *optimizer)
+{
+    keel_model *m;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 11));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
+    must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 5))));
+    must(keel_model_add(m, "BatchNormalization", NULL));
+    must(keel_model_add(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "tanh"))));
+    must(keel_model_add(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.25))));
+    must(keel_model_add(
+        m, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax"))));
+    must(keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { optimizer },
+                                                .loss = { { "sparse_categorical_crossentropy" } },
+                                                .metrics = { { "accuracy" } } }));
+    return m;
+}
+
+static keel_dataset *rows_of(int64_t n, float *weight)
+{
+    keel_dataset *d;
+    const keel_tensor tx = { KEEL_FLOAT32, { 2, { n, FEATURES } }, x };
+    const keel_tensor ty = { KEEL_FLOAT32, { 1, { n } }, y };
+    const keel_tensor tw = { KEEL_FLOAT32, { 1, { n } }, weight };
+    must(keel_dataset_from_arrays(&d, &tx, &ty, weight ? &tw : NULL));
+    return d;
+}
+
+/* All weights of a model, one after the other. */
+static int64_t weights_of(const keel_model *m, float *out)
+{
+    int64_t n = 0;
+    for (int i = 0; i < keel_model_weight_count(m); i++) {
+        keel_tensor t;
+        int64_t count = 1;
+        must(keel_model_get_weight(m, keel_model_weight_name(m, i), &t));
+        for (int k = 0; k < t.shape.rank; k++) count *= t.shape.dim[k];
+        memcpy(out + n, t.data, (size_t)count * sizeof(float));
+        n += count;
+        keel_tensor_free(&t);
+    }
+    return n;
+}
+
+static void same_weights(const keel_model *a, const keel_model *b, const char *what)
+{
+    float u[256], v[256];
+    const int64_t n = weights_of(a, u);
+    assert_int_equal(n, weights_of(b, v));
+    if (memcmp(u, v, (size_t)n * sizeof *u)) fail_msg("%s: the weights differ", what);
+}
+
+/* ---- evaluate and predict -----------------------------------------------------------------------
+ */
+
+static void predict_gives_n_rows_in_order_and_evaluate_counts_each_once(void **unused)
+{
+    (void)unused;
+    keel_model *m = network("sgd");
+    for (int64_t n = 1; n <= ROWS; n += n < 20 ? 1 : 7) {
+        keel_dataset *d = rows_of(n, NULL);
+        keel_tensor one;
+        keel_logs logs;
+        must(keel_predict(m, strategy[1], d, NULL, &one));
+        assert_int_equal(one.shape.dim[0], n);
+        double right = 0, loss = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const float *p = (const float *)one.data + i * CLASSES;
+            int best = 0;
+            for (int c = 1; c < CLASSES; c++)
+                if (p[c] > p[best]) best = c;
+            right += best == (int)y[i];
+            loss -= log(p[(int)y[i]]);
+        }
+        for (int lanes = 1; lanes <= LANES; lanes++)
+            for (int64_t batch = 1; batch <= 17; batch += 4) {
+                const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = batch };
+                keel_tensor t;
+                must(keel_predict(m, strategy[lanes], d, &o, &t));
+                for (int64_t i = 0; i < n * CLASSES; i++)
+                    assert_true(fabsf(((float *)t.data)[i] - ((float *)one.data)[i]) < 1e-6);
+                keel_tensor_free(&t);
+                must(keel_evaluate(m, strategy[lanes], d, &o, &logs));
+                assert_string_equal(logs.name[1], "accuracy");
+                assert_true(fabs(logs.value[0] - loss / (double)n) < 1e-5);
+                assert_true(fabs(logs.value[1] - right / (double)n) < 1e-9);
+            }
+        keel_tensor_free(&one);
+        keel_dataset_destroy(d);
+    }
+    keel_model_destroy(m);
+}
+
+static void the_same_lanes_give_the_same_bits(void **unused)
+{
+    (void)unused;
+    for (int lanes = 1; lanes <= LANES; lanes += 3) {
+        keel_model *m[2];
+        keel_dataset *d = rows_of(ROWS, NULL);
+        for (int k = 0; k < 2; k++) {
+            m[k] = network("adamw");
+            must(keel_fit(
+                m[k], strategy[lanes], d,
+                &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 16, .epochs = 3, .seed = 5 },
+                NULL));
+        }
+        same_weights(m[0], m[1], "run to run");
+        keel_model_destroy(m[0]);
+        keel_model_destroy(m[1]);
+        keel_dataset_destroy(d);
+    }
+}
+
+/* ---- failures that never happened ---------------------------------------------------------------
+ */
+
+typedef struct script { /* a generator of batches of 8 rows that fails, ends, or gives a NaN */
+    int at, fail_at, end_at, nan_at;
+} script;
+
+static keel_status next_batch(void *context, void *px, void *py, float *weight, int64_t capacity,
+                              int64_t *rows)
+{
+    script *s = context;
+    (void)weight;
+    if (s->at == s->fail_at) return KEEL_ECALLBACK;
+    if (s->at == s->end_at) return KEEL_END;
+    assert_true(capacity >= 8);
+    memcpy(px, x + s->at % 5 * 8 * FEATURES, 8 * FEATURES * sizeof(float));
+    memcpy(py, y + s->at % 5 * 8, 8 * sizeof(float));
+    if (s->at == s->nan_at) ((float *)px)[3 * FEATURES] = NAN;
+    s->at++;
+    *rows = 8;
+    return KEEL_OK;
+}
+
+static keel_dataset *scripted(script *s)
+{
+    keel_dataset *d;
+    const keel_generator g = { .size = sizeof g,
+                               .context = s,
+                               .x_shape = { 1, { FEATURES } },
+                               .has_y = true,
+                               .max_rows = 8,
+                               .next = next_batch,
+                               .name = "script" };
+    must(keel_dataset_from_generator(&d, &g));
+    return d;
+}
+
+static keel_status fit_script(keel_model *m, int lanes, script s)
+{
+    keel_dataset *d = scripted(&s);
+    const keel_status status =
+        keel_fit(m, strategy[lanes], d, &(keel_fit_options){ KEEL_FIT_OPTIONS, .seed = 2 }, NULL);
+    keel_dataset_destroy(d);
+    return status;
+}
+
+static void a_failed_step_leaves_the_weights_as_before_it(void **unused)
+{
+    (void)unused;
+    const struct {
+        const char *what;
+        script bad;
+        keel_status want;
+        const char *says;
+    } cases[] = {
+        { "the generator fails in step 4", { 0, 3, -1, -1 }, KEEL_ECALLBACK, "script" },
+        { "a NaN in the data of step 3", { 0, -1, 9, 2 }, KEEL_ENUMERIC, "step 3" },
+        { "a NaN in the first step", { 0, -1, 9, 0 }, KEEL_ENUMERIC, "step 1" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int lanes = 1; lanes <= 4; lanes += 3) {
+            keel_model *bad = network("adam"), *good = network("adam");
+            const int steps =
+                cases[i].bad.fail_at >= 0 ? cases[i].bad.fail_at : cases[i].bad.nan_at;
+            assert_int_equal(fit_script(bad, lanes, cases[i].bad), cases[i].want);
+            if (!strstr(keel_error(), cases[i].says))
+                fail_msg("%s: the error is '%s'", cases[i].what, keel_error());
+            if (steps > 0) must(fit_script(good, lanes, (script){ 0, -1, steps, -1 }));
+            same_weights(bad, good, cases[i].what);
+            /* and both go on alike: the optimizer's state is as before the step as well */
+            must(fit_script(bad, lanes, (script){ 0, -1, 4, -1 }));
+            must(fit_script(good, lanes, (script){ 0, -1, 4, -1 }));
+            same_weights(bad, good, "going on after it");
+            keel_model_destroy(bad);
+            keel_model_destroy(good);
+        }
+}
+
+static void a_step_without_weight_moves_nothing(void **unused)
+{
+    (void)unused;
+    float weight[ROWS];
+    keel_model *with = network("adam"), *without = network("adam");
+    for (int i = 0; i < ROWS; i++) weight[i] = i < 16 ? 1 : 0; /* steps 1 and 2, then nothing */
+    keel_dataset *all = rows_of(ROWS, weight), *first = rows_of(16, weight);
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 8, .no_shuffle = true };
+    must(keel_fit(with, strategy[3], all, &o, NULL));
+    must(keel_fit(without, strategy[3], first, &o, NULL));
+    same_weights(with, without, "steps of weight 0");
+    must(keel_fit(with, strategy[3], first, &o, NULL));
+    must(keel_fit(without, strategy[3], first, &o, NULL));
+    same_weights(with, without, "after steps of weight 0: moments and step counter");
+    keel_dataset_destroy(all);
+    keel_dataset_destroy(first);
+    keel_model_destroy(with);
+    keel_model_destroy(without);
+}
+
+static void a_generator_is_refused_before_the_epoch_it_cannot_serve(void **unused)
+{
+    (void)unused;
+    keel_model *m = network("sgd");
+    script s = { 0, -1, 3, -1 };
+    keel_dataset *d = scripted(&s);
+    keel_history h;
+    const keel_status status =
+        keel_fit(m, strategy[2], d, &(keel_fit_options){ KEEL_FIT_OPTIONS, .epochs = 2 }, &h);
+    assert_int_equal(status, KEEL_EDATA);
+    assert_non_null(strstr(keel_error(), "script"));
+    assert_true(h.epochs <= 1);
+    keel_history_free(&h);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
+static keel_status stop_in_step_3(void *context, const keel_progress *p)
+{
+    (void)context;
+    return p->training && p->step == 3 ? KEEL_END : KEEL_OK;
+}
+
+static void the_callback_can_stop_after_a_step(void **unused)
+{
+    (void)unused;
+    keel_model *m = network("sgd");
+    keel_dataset *d = rows_of(ROWS, NULL);
+    keel_history h;
+    must(keel_fit(m, strategy[2], d,
+                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 5,
+                                       .on_progress = stop_in_step_3 },
+                  &h));
+    assert_true(h.stopped);
+    assert_int_equal(h.steps, 3);
+    keel_history_free(&h);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
+static void each_failing_allocation_of_fit_is_one_error_and_no_leak(void **unused)
+{
+    (void)unused;
+    keel_model *m = network("adam"), *fresh = network("adam");
+    keel_dataset *d = rows_of(ROWS, NULL);
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 16, .validation = d };
+    keel_history h;
+    int failures = 0;
+    must(keel_fit(fresh, strategy[3], d, &o, NULL)); /* whatever is made once is made */
+    keel_model_destroy(fresh);
+    fresh = network("adam");
+    const int64_t live = keel_memory_live();
+    for (int64_t at = 0;; at++) {
+        keel_memory_fail_at(at);
+        const keel_status s = keel_fit(m, strategy[3], d, &o, &h);
+        keel_memory_fail_at(-1);
+        keel_history_free(&h);
+        if (s >= 0) break;
+        assert_int_equal(s, KEEL_ENOMEM);
+        assert_true(keel_error()[0] != 0);
+        if (keel_memory_live() != live) fail_msg("allocation %d of fit leaks", (int)at);
+        same_weights(m, fresh, "after a failed allocation");
+        failures++;
+        assert_true(at < 5000);
+    }
+    assert_true(failures > 50);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+    keel_model_destroy(fresh);
+}
+
+static void contradictions_are_refused_before_step_1(void **unused)
+{
+    (void)unused;
+    keel_model *m = network("sgd"), *untouched = network("sgd");
+    keel_dataset *d = rows_of(ROWS, NULL), *wrong;
+    const keel_tensor tx = { KEEL_FLOAT32, { 2, { ROWS, 2 } }, x };
+    const keel_tensor ty = { KEEL_FLOAT32, { 1, { ROWS } }, y };
+    must(keel_dataset_from_arrays(&wrong, &tx, &ty, NULL));
+    const struct {
+        const char *what;
+        const keel_dataset *data;
+        keel_fit_options o;
+        keel_status want;
+        const char *says;
+    } cases[] = {
+        { "rows of another shape", wrong, { KEEL_FIT_OPTIONS }, KEEL_ESHAPE, "(6,)" },
+        { "a tail that is refused",
+          d,
+          { KEEL_FIT_OPTIONS, .batch_size = 16, .end = KEEL_REFUSE },
+          KEEL_EDATA,
+          "" },
+        { "a negative batch size",
+          d,
+          { KEEL_FIT_OPTIONS, .batch_size = -4 },
+          KEEL_EARG,
+          "batch_size" },
+        { "no epochs left",
+          d,
+          { KEEL_FIT_OPTIONS, .epochs = 2, .initial_epoch = 2 },
+          KEEL_EARG,
+          "initial_epoch" },
+        { "options without a size", d, { .size = 0 }, KEEL_EARG, "KEEL_FIT_OPTIONS" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_status s = keel_fit(m, strategy[2], cases[i].data, &cases[i].o, NULL);
+        if (s != cases[i].want) fail_msg("%s: status %d, %s", cases[i].what, s, keel_error());
+        if (!strstr(keel_error(), cases[i].says))
+            fail_msg("%s: the error is '%s'", cases[i].what, keel_error());
+        same_weights(m, untouched, cases[i].what);
+    }
+    keel_dataset_destroy(d);
+    keel_dataset_destroy(wrong);
+    keel_model_destroy(m);
+    keel_model_destroy(untouched);
+}
+
+static void devices_that_are_not_there_are_refused_by_name(void **unused)
+{
+    (void)unused;
+    const struct {
+        const char *text;
+        keel_status want;
+        const char *says;
+    } cases[] = {
+        { "cuda:0", KEEL_EDEVICE, "cuda" },   { "gpu", KEEL_EDEVICE, "gpu" },
+        { "cpu:", KEEL_EARG, "number" },      { "cpu:3-1", KEEL_EARG, "range" },
+        { "cpu:0-999999", KEEL_EARG, "256" }, { "cpu:0+0", KEEL_EARG, "twice" },
+        { "cpu:0;1", KEEL_EARG, "commas" },   { "cpu:0-", KEEL_EARG, "range" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_strategy *s = NULL;
+        const keel_status got = keel_strategy_create(&s, cases[i].text);
+        if (got != cases[i].want || !strstr(keel_error(), cases[i].says))
+            fail_msg("%s: status %d, '%s'", cases[i].text, got, keel_error());
+        assert_null(s);
+    }
+}
+
+static void the_plan_is_what_fit_does(void **unused)
+{
+    (void)unused;
+    keel_model *m = network("adam");
+    keel_plan p;
+    must(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_KEEP));
+    assert_int_equal(p.steps, 17);
+    assert_int_equal(p.last_rows, 7);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(p.full[i], 16);
+        assert_int_equal(p.last[i], i < 3 ? 2 : 1);
+    }
+    assert_true(p.total_bytes > p.weight_bytes + p.moment_bytes);
+    assert_true(p.activation_bound <= p.activation_bytes[0]);
+    keel_plan_free(&p);
+    assert_int_equal(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_REFUSE), KEEL_EDATA);
+    keel_model_destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(predict_gives_n_rows_in_order_and_evaluate_counts_each_once),
+        cmocka_unit_test(the_same_lanes_give_the_same_bits),
+        cmocka_unit_test(a_failed_step_leaves_the_weights_as_before_it),
+        cmocka_unit_test(a_step_without_weight_moves_nothing),
+        cmocka_unit_test(a_generator_is_refused_before_the_epoch_it_cannot_serve),
+        cmocka_unit_test(the_callback_can_stop_after_a_step),
+        cmocka_unit_test(each_failing_allocation_of_fit_is_one_error_and_no_leak),
+        cmocka_unit_test(contradictions_are_refused_before_step_1),
+        cmocka_unit_test(devices_that_are_not_there_are_refused_by_name),
+        cmocka_unit_test(the_plan_is_what_fit_does),
+    };
+    return cmocka_run_group_tests(tests, start, finish);
+}
