@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Make training.npz and train_*.keras: whole trainings by the real Keras on one device.
+
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+
+train_MODEL.keras is the model before its first step, compiled. training.npz holds for each CASE
+(test_against_keras.c has the same table) and TYPE f32 and f64, both from the same initial weights:
+  CASE/TYPE/weights/LAYER/WEIGHT   every weight after the last step
+  CASE/TYPE/history/NAME           one number an epoch
+  CASE/TYPE/evaluate/NAME          on the held-out rows, after training
+  CASE/TYPE/predict                the first PREDICT held-out rows, after training
+The rows come from integer arithmetic that C repeats exactly: see rows().
+"""
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers, optimizers
+
+tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.config.threading.set_inter_op_parallelism_threads(1)
+
+ROWS, HELD_OUT, PREDICT, BATCH, CLASSES = 70, 53, 23, 16, 5  # 5 steps an epoch, the last of 6 rows
+
+
+def stream(seed):
+    """The generator of Numerical Recipes; its upper bits."""
+    while True:
+        seed = (seed * 1664525 + 1013904223) % 2**32
+        yield seed >> 16
+
+
+def rows(kind, n, seed):
+    """Row by row: the label, then the numbers. All are multiples of 1/128, exact in float32."""
+    s = stream(seed)
+    size = 20 if kind == "mlp" else 12 * 12 * 3
+    x, y = np.zeros((n, size)), np.zeros(n, "int32")
+    for i in range(n):
+        y[i] = next(s) % CLASSES
+        for k in range(size):
+            # the class lifts every fifth feature, or diagonal stripes of the image
+            place = k if kind == "mlp" else k // 3 % 12 + k // 36
+            lift = 48 if place % CLASSES == y[i] else 0
+            x[i, k] = (next(s) % 256 + lift - 128) / 128
+    return x if kind == "mlp" else x.reshape(n, 12, 12, 3), y
+
+
+def mlp(regularizer=None):
+    return [
+        layers.Input((20,)),
+        layers.Dense(32, activation="relu", kernel_regularizer=regularizer, name="hidden"),
+        layers.Dense(CLASSES, activation="softmax", kernel_regularizer=regularizer, name="out"),
+    ]
+
+
+def cnn():
+    return [
+        layers.Input((12, 12, 3)),
+        layers.Conv2D(8, 3, use_bias=False, name="conv"),
+        layers.BatchNormalization(momentum=0.875, name="bn"),
+        layers.ReLU(name="relu"),
+        layers.MaxPooling2D(2, name="pool"),
+        layers.Flatten(name="flat"),
+        layers.Dense(CLASSES, activation="softmax", name="out"),
+    ]
+
+
+# Keras takes every rate through float32, in float64 too; these are exact in both. The cases
+# adamw and amsgrad have Keras's own betas.
+BETAS = dict(beta_1=0.875, beta_2=1 - 2**-10)
+
+
+def sgd(rate=2**-4, **more):
+    return lambda: optimizers.SGD(rate, momentum=0.875, **more)
+
+
+def adam():
+    return optimizers.Adam(2**-8, **BETAS)
+
+
+MODELS = {  # the files, as compiled
+    "mlp_sgd": (mlp, sgd()),
+    "mlp_adam": (mlp, adam),
+    "cnn_sgd": (cnn, sgd(2**-6)),
+    "cnn_adam": (cnn, adam),
+    "mlp_l2": (lambda: mlp(keras.regularizers.L2(2**-7)), sgd()),
+}
+
+
+def adamw(**more):
+    return lambda: optimizers.AdamW(2**-8, weight_decay=0.0625, **more)
+
+
+CASES = {  # name: model, optimizer (None: the file's), epochs, weights
+    "mlp_sgd": ("mlp_sgd", None, 20, None),
+    "mlp_adam": ("mlp_adam", None, 20, None),
+    "cnn_sgd": ("cnn_sgd", None, 20, None),
+    "cnn_adam": ("cnn_adam", None, 20, None),
+    "mlp_l2": ("mlp_l2", None, 4, None),
+    "sample_weight": ("mlp_sgd", None, 4, "sample"),
+    "class_weight": ("mlp_adam", None, 4, "class"),
+    "cnn_sample_weight": ("cnn_sgd", None, 4, "sample"),
+    "clipnorm": ("mlp_sgd", sgd(clipnorm=0.25), 4, None),
+    "global_clipnorm": ("mlp_sgd", sgd(global_clipnorm=0.5), 4, None),
+    "clipvalue": ("mlp_sgd", sgd(clipvalue=0.03125), 4, None),
+    "nesterov": ("mlp_sgd", sgd(nesterov=True), 4, None),
+    "adamw": ("mlp_sgd", adamw(), 4, None),
+    "cnn_adamw": ("cnn_sgd", adamw(**BETAS), 4, None),
+    "amsgrad": ("mlp_sgd", lambda: optimizers.Adam(2**-8, amsgrad=True), 4, None),
+}
+CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
+
+
+def compiled(model, optimizer, weighted):
+    layers_of, file_optimizer = MODELS[model]
+    m = keras.Sequential(layers_of(), name=model)
+    m.compile(
+        (optimizer or file_optimizer)(),
+        "sparse_categorical_crossentropy",
+        metrics=["accuracy"],
+        weighted_metrics=["sparse_categorical_crossentropy"] if weighted else None,
+        jit_compile=False,
+    )
+    return m
+
+
+def run(case, initial, kind, out):
+    model, optimizer, epochs, weighting = CASES[case]
+    m = compiled(model, optimizer, weighting)
+    m.set_weights(initial[model])
+    which = model[:3]
+    x, y = rows(which, ROWS, 7)
+    xt, yt = rows(which, HELD_OUT, 8)
+    real = "float32" if kind == "f32" else "float64"
+    x, xt = x.astype(real), xt.astype(real)
+    options = {}
+    if weighting == "sample":
+        options["sample_weight"] = (np.arange(ROWS) % 4 * 0.5).astype(real)
+    if weighting == "class":
+        options["class_weight"] = CLASS_WEIGHT
+    h = m.fit(x, y, BATCH, epochs, shuffle=False, verbose=0, **options)
+    assert m.optimizer.iterations.numpy() == 5 * epochs
+    base = f"{case}/{kind}"
+    for name, values in h.history.items():
+        out[f"{base}/history/{name}"] = np.array(values, "float64")
+    for name, value in m.evaluate(xt, yt, BATCH, verbose=0, return_dict=True).items():
+        out[f"{base}/evaluate/{name}"] = np.array([value], "float64")
+    out[f"{base}/predict"] = m.predict(xt[:PREDICT], BATCH, verbose=0)
+    for layer in m.layers:
+        for w in layer.weights:
+            out[f"{base}/weights/{layer.name}/{w.name}"] = w.numpy()
+    print(case, kind, {k: round(v[-1], 6) for k, v in h.history.items()}, flush=True)
+
+
+keras.utils.set_random_seed(11)
+initial, out = {}, {}
+for name in MODELS:
+    m = compiled(name, None, None)
+    m.save(f"train_{name}.keras")
+    initial[name] = m.get_weights()
+for kind in ("f32", "f64"):
+    keras.config.set_floatx("float32" if kind == "f32" else "float64")
+    keras.config.set_dtype_policy(keras.config.floatx())
+    for case in CASES:
+        run(case, initial, kind, out)
+np.savez_compressed("training.npz", **out)
+for case in CASES:  # what float32 alone costs, for the tolerances of the test
+    worst = {}
+    for path in out:
+        if path.startswith(f"{case}/f32/weights/"):
+            b = out[path.replace("/f32/", "/f64/")]
+            worst[path.split("/", 3)[3]] = np.abs(out[path] - b).max() / np.abs(b).max()
+    print(case, {k: float(f"{v:.1e}") for k, v in worst.items()})
