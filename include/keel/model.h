@@ -184,8 +184,8 @@ typedef struct keel_compile {
  * Source   Keras: Model.compile */
 keel_status keel_model_compile(keel_model *m, const keel_compile *c);
 
-/* Change parts of what compile chose: what `c` leaves empty (no optimizer name, no loss, no metrics)
- * stays as it is. The optimizer's state stays where the optimizer does.
+/* Change parts of what compile chose: what `c` leaves empty (no optimizer name, no loss, no
+ * metrics) stays as it is. The optimizer's state stays where the optimizer does.
  *
  * Returns  as keel_model_compile, which this is where the model is not compiled
  * Owns     everything is copied
