@@ -56,6 +56,13 @@ void keel_strategy_destroy(keel_strategy *s);
 int keel_strategy_devices(const keel_strategy *s);
 const char *keel_strategy_device_name(const keel_strategy *s, int device);
 
+/* How many of the rows of a step a device gets; they differ by at most one between devices.
+ *
+ * Returns  the count; 0 where there is no such device
+ * Owns     nothing changes hands
+ * Threads  any */
+int64_t keel_strategy_rows(const keel_strategy *s, int device, int64_t step_rows);
+
 /* ---- fit ------------------------------------------------------------------------------------- */
 
 /* What becomes of the rows at the end of the data that do not fill a batch. */

@@ -52,3 +52,9 @@ const char *keel_strategy_device_name(const keel_strategy *s, int device)
 {
     return device >= 0 && device < s->lanes.n_lane ? s->name[device] : NULL;
 }
+
+int64_t keel_strategy_rows(const keel_strategy *s, int device, int64_t step_rows)
+{
+    if (device < 0 || device >= s->lanes.n_lane || step_rows < 0) return 0;
+    return keel_cut_rows(step_rows, s->lanes.n_lane, device);
+}

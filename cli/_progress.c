@@ -1,0 +1,255 @@
+/* See progress.h. The live line is drawn at most ten times a second, never wider than the terminal:
+ * what matters least is left out first. Time left is what the rows done so far took, validation
+ * included, times the rows that are left. */
+#include "progress.h"
+#include <langinfo.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double DRAW_EVERY = 0.1, PRINT_EVERY = 5;
+enum { BAR = 20 };
+
+double keel_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Ctrl-C ---------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+    static const char text[] = "\nkeel: stopping after this step; Ctrl-C again kills\n";
+    (void)signal;
+    interrupted = 1;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return; /* nothing to be done about it */
+}
+
+void keel_interrupt_catch(void)
+{
+    struct sigaction a = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND | SA_RESTART };
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+}
+
+bool keel_interrupted(void)
+{
+    return interrupted;
+}
+
+/* ---- pieces of a line ------------------------------------------------------------------------ */
+
+typedef struct piece {
+    char text[128];
+    int width; /* columns */
+    int keep;  /* the lowest goes first where the line is too wide; 0: never shown */
+} piece;
+
+typedef struct line {
+    int n;
+    piece piece[KEEL_LOGS_MAX + 8];
+} line;
+
+static piece *add(line *l, int keep)
+{
+    piece *p = &l->piece[l->n < KEEL_LOGS_MAX + 7 ? l->n++ : l->n];
+    p->keep = keep;
+    return p;
+}
+
+static void put(line *l, int keep, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void put(line *l, int keep, const char *format, ...)
+{
+    va_list ap;
+    piece *p = add(l, keep);
+    va_start(ap, format);
+    vsnprintf(p->text, sizeof p->text, format, ap);
+    va_end(ap);
+    p->width = (int)strlen(p->text);
+}
+
+static void put_bar(line *l, double done)
+{
+    const bool fine = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    piece *p = add(l, 1);
+    char *to = p->text;
+    const int full = (int)(done * BAR + 0.5);
+    for (int i = 0; i < BAR; i++) {
+        const char *cell = fine ? i < full ? "\u2501" : "\u2504" : i < full ? "=" : ".";
+        to += sprintf(to, "%s", cell);
+    }
+    p->width = BAR;
+}
+
+static void put_logs(line *l, const keel_logs *logs)
+{
+    for (int i = 0; i < logs->count; i++)
+        put(l, i == 0 ? 8 : 5,
+            fabs(logs->value[i]) < 1e-3 && logs->value[i] != 0 ? "%s %.2e" : "%s %.4f",
+            logs->name[i], logs->value[i]);
+}
+
+static int width(const line *l)
+{
+    int sum = 0;
+    for (int i = 0; i < l->n; i++)
+        if (l->piece[i].keep) sum += l->piece[i].width + 2;
+    return sum - 2;
+}
+
+static void print(FILE *f, const line *l)
+{
+    const char *between = "";
+    for (int i = 0; i < l->n; i++) {
+        if (!l->piece[i].keep) continue;
+        fprintf(f, "%s%s", between, l->piece[i].text);
+        between = "  ";
+    }
+}
+
+static void fit_to(line *l, int columns)
+{
+    while (width(l) > columns) {
+        int least = -1;
+        for (int i = 0; i < l->n; i++) /* of equals, the last */
+            if (l->piece[i].keep && (least < 0 || l->piece[i].keep <= l->piece[least].keep))
+                least = i;
+        if (least < 0) return;
+        l->piece[least].keep = 0;
+    }
+}
+
+/* ---- what is true now ------------------------------------------------------------------------ */
+
+/* How much of everything is done, 0 to 1; below 0: not known. */
+static double fraction(const keel_progress *p)
+{
+    const double part = p->all_rows > 0 ? (double)p->rows / (double)p->all_rows
+                        : p->steps > 0  ? (double)p->step / (double)p->steps
+                                        : -1;
+    if (part < 0) return -1;
+    const double epochs = p->epochs > 0 ? (double)p->epochs : 1;
+    return ((double)p->epoch + (part < 1 ? part : 1)) / epochs;
+}
+
+static void put_epoch(line *l, const keel_progress *p)
+{
+    if (p->epochs > 0) put(l, 9, "epoch %lld/%lld", (long long)p->epoch + 1, (long long)p->epochs);
+}
+
+static void put_step(line *l, const keel_progress *p)
+{
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
+    if (p->steps > 0)
+        put(l, 7, "step %s/%s", keel_grouped(a, p->step), keel_grouped(b, p->steps));
+    else
+        put(l, 7, "step %s", keel_grouped(a, p->step));
+}
+
+static void put_speed(line *l, const keel_progress *p)
+{
+    char a[KEEL_NUMBER_MAX];
+    if (p->seconds > 0)
+        put(l, 6, "%s rows/s", keel_grouped(a, (int64_t)((double)p->rows / p->seconds + 0.5)));
+}
+
+static void put_left(line *l, const keel_meter *m, const keel_progress *p, double now)
+{
+    char a[KEEL_NUMBER_MAX];
+    const double f = fraction(p);
+    if (m->validates && p->training && p->step == p->steps)
+        put(l, 4, "validating");
+    else if (f > 0)
+        put(l, 7, "%s left", keel_seconds_text(a, (now - m->start) * (1 - f) / f));
+}
+
+static void put_waited(line *l, const keel_progress *p)
+{
+    const double part = p->seconds > 0 ? p->waited / p->seconds : 0;
+    if (part >= 0.02) put(l, 3, "%.0f%% waiting for input", 100 * part);
+}
+
+static void make_running(line *l, const keel_meter *m, const keel_progress *p, double now)
+{
+    put_epoch(l, p);
+    if (m->live && p->all_rows > 0) put_bar(l, (double)p->rows / (double)p->all_rows);
+    put_step(l, p);
+    put_speed(l, p);
+    put_logs(l, &p->logs);
+    put_left(l, m, p, now);
+    put_waited(l, p);
+}
+
+static void make_epoch(line *l, const keel_progress *p)
+{
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
+    put_epoch(l, p);
+    put(l, 7, "%s %s, %s rows", keel_grouped(a, p->step), p->step == 1 ? "step" : "steps",
+        keel_grouped(b, p->rows));
+    put(l, 7, "%s", keel_seconds_text(a, p->seconds));
+    put_speed(l, p);
+    put_logs(l, &p->logs);
+    put_waited(l, p);
+}
+
+/* ---- the callback ---------------------------------------------------------------------------- */
+
+void keel_meter_begin(keel_meter *m, bool validates)
+{
+    *m = (keel_meter){ .live = isatty(STDERR_FILENO), .validates = validates };
+}
+
+void keel_meter_clear(keel_meter *m)
+{
+    if (m->drawn) fputs("\r\033[K", stderr);
+    m->drawn = false;
+}
+
+static int columns(void)
+{
+    struct winsize w;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 10 ? w.ws_col - 1 : 79;
+}
+
+keel_status keel_meter_tell(void *context, const keel_progress *p)
+{
+    keel_meter *m = context;
+    const double now = keel_now();
+    const bool last = p->steps > 0 && p->step == p->steps;
+    line l = { 0 };
+    if (m->start == 0) m->start = now - p->seconds;
+    m->step = p->step;
+    m->rows = p->rows;
+    if (p->epoch_end) {
+        keel_meter_clear(m);
+        make_epoch(&l, p);
+        print(stdout, &l);
+        putchar('\n');
+        fflush(stdout);
+        m->last = now;
+    } else if (m->live && (now - m->last >= DRAW_EVERY || last)) {
+        make_running(&l, m, p, now);
+        fit_to(&l, columns());
+        keel_meter_clear(m);
+        print(stderr, &l);
+        m->drawn = true;
+        m->last = now;
+    } else if (!m->live && m->last == 0) {
+        m->last = now; /* count the seconds from the first step */
+    } else if (!m->live && now - m->last >= PRINT_EVERY) {
+        make_running(&l, m, p, now);
+        print(stdout, &l);
+        putchar('\n');
+        fflush(stdout);
+        m->last = now;
+    }
+    return interrupted ? KEEL_END : KEEL_OK;
+}

@@ -1,0 +1,95 @@
+/* keel evaluate: loss and metrics of a model over data, every row counted once. */
+#include "progress.h"
+#include "setup.h"
+#include <math.h>
+
+typedef struct options {
+    keel_data_options data;
+    keel_compile_options compile;
+    const char *devices;
+    double validation_split;
+    int64_t batch_size, seed;
+} options;
+
+typedef struct job {
+    keel_model *model;
+    keel_dataset *whole, *training, *part; /* part: what is looked at, if a split is asked */
+    keel_strategy *strategy;
+} job;
+
+static int prepare(job *j, const options *o, const char *path)
+{
+    int code;
+    keel_status s = KEEL_OK;
+    if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
+    if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
+    if ((code = keel_setup_compile(j->model, &o->compile, path)) >= 0) return code;
+    if ((code = keel_setup_data(&j->whole, o->data.data, &o->data, j->model)) >= 0) return code;
+    if (!isnan(o->validation_split))
+        s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed, &j->training,
+                               &j->part);
+    if (s >= 0) s = keel_strategy_create(&j->strategy, o->devices);
+    return s < 0 ? keel_complain_status(s) : -1;
+}
+
+static int evaluate(job *j, const options *o)
+{
+    keel_meter meter;
+    keel_logs logs = { 0 };
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
+    keel_meter_begin(&meter, false);
+    const keel_fit_options f = {
+        KEEL_FIT_OPTIONS,
+        .batch_size = o->batch_size,
+        .on_progress = keel_meter_tell,
+        .context = &meter,
+    };
+    const double start = keel_now();
+    const keel_status s =
+        keel_evaluate(j->model, j->strategy, j->part ? j->part : j->whole, &f, &logs);
+    keel_meter_clear(&meter);
+    if (s < 0) return keel_complain_status(s);
+    for (int i = 0; i < logs.count; i++) printf("%-24s %.6g\n", logs.name[i], logs.value[i]);
+    printf("%-24s %s in %s\n", "rows", keel_grouped(a, meter.rows),
+           keel_seconds_text(b, keel_now() - start));
+    return EXIT_OK;
+}
+
+static int run(const void *given, int n_arg, char **arg)
+{
+    job j = { 0 };
+    (void)n_arg;
+    int code = prepare(&j, given, arg[0]);
+    if (code < 0) code = evaluate(&j, given);
+    keel_strategy_destroy(j.strategy);
+    keel_dataset_destroy(j.part);
+    keel_dataset_destroy(j.training);
+    keel_dataset_destroy(j.whole);
+    keel_model_destroy(j.model);
+    return code;
+}
+
+static const keel_option table[] = {
+    KEEL_DATA_ROWS(options, data, true),
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
+                    "rows of a step"),
+    KEEL_DEVICES_ROW(options, devices),
+    KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
+                    NULL, "only the part that keel fit kept for validation with this F and --seed"),
+    KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0", "of the split"),
+    KEEL_LOSS_ROWS(options, compile),
+    { 0 },
+};
+
+const keel_command keel_command_evaluate = {
+    .name = "evaluate",
+    .args = "MODEL.keras",
+    .least = 1,
+    .most = 1,
+    .summary = "Print loss and metrics over data",
+    .help = "Every row is counted once, whatever the batch size and the number of devices.",
+    .example = "keel evaluate trained.keras --data held-out/",
+    .options = table,
+    .size = sizeof(options),
+    .run = run,
+};

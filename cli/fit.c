@@ -1,0 +1,245 @@
+/* keel fit: train a model. Everything is checked before the first step; at the end stands a report
+ * of what ran where and where the time went. */
+#include "progress.h"
+#include "setup.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct options {
+    keel_data_options data;
+    keel_compile_options compile;
+    const char *validation, *devices, *history, *output, *class_weight;
+    double validation_split;
+    int64_t batch_size, epochs, seed, steps_per_epoch, threads;
+    int end;
+    bool no_shuffle, quiet;
+} options;
+
+typedef struct job {
+    const options *o;
+    keel_model *model;
+    keel_dataset *data, *validation, *whole;
+    keel_strategy *strategy;
+    keel_history history;
+    double weight[256]; /* of classes */
+    int n_weight;
+} job;
+
+/* ---- before ---------------------------------------------------------------------------------- */
+
+static int check(const options *o)
+{
+    int code;
+    if (o->validation && !isnan(o->validation_split))
+        return keel_complain(EXIT_USAGE,
+                             "--validation and --validation-split are both given; choose one");
+    if (!isnan(o->validation_split) && !(o->validation_split > 0 && o->validation_split < 1))
+        return keel_complain(EXIT_USAGE, "--validation-split %g: it must be above 0 and below 1",
+                             o->validation_split);
+    if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
+    if (o->epochs < 1) return keel_complain(EXIT_USAGE, "--epochs 0: it must be 1 or more");
+    if ((code = keel_setup_output(o->output, ".keras")) >= 0) return code;
+    return o->history ? keel_setup_output(o->history, ".csv") : -1;
+}
+
+static int read_class_weight(job *j, const char *text)
+{
+    for (const char *p = text; p && *p; j->n_weight++) {
+        char *end;
+        const double w = j->n_weight < 256 ? strtod(p, &end) : NAN;
+        if (isnan(w) || end == p || (*end && *end != ',') || !isfinite(w) || w < 0)
+            return keel_complain(EXIT_USAGE,
+                                 "--class-weight '%s': a number for each class, as 1,2.5,1", text);
+        j->weight[j->n_weight] = w;
+        p = end + (*end == ',');
+    }
+    return -1;
+}
+
+static int open_data(job *j)
+{
+    const options *o = j->o;
+    int code;
+    if (isnan(o->validation_split)) {
+        if ((code = keel_setup_data(&j->data, o->data.data, &o->data, j->model)) >= 0) return code;
+        return o->validation ? keel_setup_data(&j->validation, o->validation, &o->data, j->model)
+                             : -1;
+    }
+    if ((code = keel_setup_data(&j->whole, o->data.data, &o->data, j->model)) >= 0) return code;
+    const keel_status s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed,
+                                             &j->data, &j->validation);
+    return s < 0 ? keel_complain_status(s) : -1;
+}
+
+static int prepare(job *j, const char *path)
+{
+    int code;
+    if ((code = check(j->o)) >= 0) return code;
+    if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
+    if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
+    if ((code = open_data(j)) >= 0) return code;
+    const keel_status s = keel_strategy_create(&j->strategy, j->o->devices);
+    return s < 0 ? keel_complain_status(s) : -1;
+}
+
+/* ---- after ----------------------------------------------------------------------------------- */
+
+static void print_rows(const job *j, const char *what, int64_t rows)
+{
+    char a[KEEL_NUMBER_MAX];
+    const int n = keel_strategy_devices(j->strategy);
+    printf("%s%s rows:", what, keel_grouped(a, rows));
+    for (int i = 0; i < n && i < 16; i++)
+        printf(" %s", keel_grouped(a, keel_strategy_rows(j->strategy, i, rows)));
+    if (n > 16) printf(" ... (%d devices)", n);
+}
+
+static void report(const job *j)
+{
+    const keel_history *h = &j->history;
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX], d[KEEL_NUMBER_MAX];
+    const int n = keel_strategy_devices(j->strategy);
+    printf("\ntrained  %s steps, %s rows in %s%s\n", keel_grouped(a, h->steps),
+           keel_grouped(b, h->rows), keel_seconds_text(c, h->seconds),
+           h->stopped ? ", stopped by Ctrl-C" : "");
+    fputs("devices ", stdout);
+    for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
+    if (n > 16) printf(" ... (%d)", n);
+    putchar('\n');
+    print_rows(j, "split    ", h->full_rows);
+    if (h->last_rows) print_rows(j, "; last step ", h->last_rows);
+    printf("\nmemory   %s planned", keel_bytes_text(a, h->memory_planned));
+    if (h->memory_used >= 0) printf(", %s used", keel_bytes_text(a, h->memory_used));
+    printf("\ntime     compile %s, steps %s, waiting for input %s",
+           keel_seconds_text(a, h->compile_seconds), keel_seconds_text(b, h->step_seconds),
+           keel_seconds_text(c, h->wait_seconds));
+    if (j->validation) printf(", validation %s", keel_seconds_text(d, h->validation_seconds));
+    putchar('\n');
+    if (h->note) printf("note     %s\n", h->note);
+}
+
+static int keep(job *j)
+{
+    keel_status s = keel_model_save(j->model, j->o->output);
+    if (s < 0) return keel_complain_status(s);
+    printf("saved    %s\n", j->o->output);
+    if (!j->o->history) return EXIT_OK;
+    s = keel_history_save(&j->history, j->o->history);
+    if (s < 0) return keel_complain_status(s);
+    printf("history  %s\n", j->o->history);
+    return EXIT_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int train(job *j)
+{
+    const options *o = j->o;
+    char a[KEEL_NUMBER_MAX];
+    keel_meter meter;
+    keel_meter_begin(&meter, j->validation != NULL);
+    const keel_fit_options f = {
+        KEEL_FIT_OPTIONS,
+        .batch_size = o->batch_size,
+        .epochs = o->epochs,
+        .no_shuffle = o->no_shuffle,
+        .seed = (uint64_t)o->seed,
+        .end = (keel_end_of_data)o->end,
+        .steps_per_epoch = o->steps_per_epoch,
+        .validation = j->validation,
+        .class_weight = j->n_weight ? j->weight : NULL,
+        .class_weight_count = j->n_weight,
+        .threads = (int)o->threads,
+        .on_progress = keel_meter_tell,
+        .context = &meter,
+    };
+    const int64_t rows = keel_dataset_rows(j->data);
+    const int n = keel_strategy_devices(j->strategy);
+    printf("%s: %s", keel_dataset_name(j->data),
+           rows < 0 ? "an unknown number of" : keel_grouped(a, rows));
+    printf(" rows");
+    if (j->validation)
+        printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
+    if (keel_dataset_class_count(j->data))
+        printf(", %s classes", keel_grouped(a, keel_dataset_class_count(j->data)));
+    printf("; %d %s\n", n, n == 1 ? "device" : "devices");
+    fflush(stdout);
+
+    keel_interrupt_catch();
+    const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
+    keel_meter_clear(&meter);
+    if (s < 0) return keel_complain_status(s);
+    report(j);
+    const int code = keep(j);
+    return code == EXIT_OK && j->history.stopped ? EXIT_STOPPED : code;
+}
+
+static int run(const void *given, int n_arg, char **arg)
+{
+    job j = { .o = given };
+    (void)n_arg;
+    int code = prepare(&j, arg[0]);
+    if (code < 0) code = train(&j);
+    keel_history_free(&j.history);
+    keel_strategy_destroy(j.strategy);
+    keel_dataset_destroy(j.data);
+    keel_dataset_destroy(j.validation);
+    keel_dataset_destroy(j.whole);
+    keel_model_destroy(j.model);
+    return code;
+}
+
+static const keel_option table[] = {
+    KEEL_DATA_ROWS(options, data, true),
+    KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.keras", NULL,
+                    "the trained model"),
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
+                    "rows of a step, over all devices"),
+    KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_COUNT, "N", "1", "how many"),
+    KEEL_DEVICES_ROW(options, devices),
+    KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
+                    "evaluate these data after each epoch"),
+    KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
+                    NULL,
+                    "keep this part of the data for validation (folders are shuffled by the seed "
+                    "first, of files it is the last rows)"),
+    KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
+                    "of shuffling, dropout and the split"),
+    KEEL_OPTION_ROW(options, no_shuffle, "no-shuffle", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+                    "rows in their own order"),
+    KEEL_OPTION_ROW(options, end, "end", 0, false, KEEL_OPTION_CHOICE, "keep|drop|carry|wrap|error",
+                    "keep",
+                    "rows that do not fill a step: trained as a short step, left out, first of the "
+                    "next epoch, filled up from the start, or refused"),
+    KEEL_OPTION_ROW(options, steps_per_epoch, "steps-per-epoch", 0, false, KEEL_OPTION_COUNT, "N",
+                    NULL, "an epoch is this many steps (default: all the data)"),
+    KEEL_OPTIMIZER_ROWS(options, compile),
+    KEEL_LOSS_ROWS(options, compile),
+    KEEL_OPTION_ROW(options, class_weight, "class-weight", 0, false, KEEL_OPTION_TEXT, "W,W,...",
+                    NULL, "what a row of each class counts"),
+    KEEL_OPTION_ROW(options, history, "history", 0, false, KEEL_OPTION_TEXT, "H.csv", NULL,
+                    "write loss and metrics of each epoch"),
+    KEEL_OPTION_ROW(options, threads, "threads", 0, false, KEEL_OPTION_COUNT, "N", NULL,
+                    "that read data (default: as many as help)"),
+    { 0 },
+};
+
+const keel_command keel_command_fit = {
+    .name = "fit",
+    .args = "MODEL.keras",
+    .least = 1,
+    .most = 1,
+    .summary = "Train a model",
+    .help = "The model is one saved by Keras or made by keel new. Optimizer, loss and metrics are "
+            "what its file says; options override. The result is the same for any number of "
+            "devices, also where the rows do not divide. Ctrl-C ends after the running step and "
+            "saves; a second one kills.",
+    .example =
+        "keel fit m.keras --data photos/ --validation-split 0.2 --batch-size 64 --epochs 5 \\\n"
+        "    --devices cpu:0-3 -o trained.keras",
+    .options = table,
+    .size = sizeof(options),
+    .run = run,
+};

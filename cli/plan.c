@@ -1,0 +1,152 @@
+/* keel plan: how every step is cut over the devices, what becomes of the last rows, and what memory
+ * a fit would take. Runs nothing. */
+#include "setup.h"
+#include <string.h>
+
+typedef struct options {
+    keel_data_options data;
+    keel_compile_options compile;
+    const char *devices;
+    int64_t rows, batch_size;
+    int end;
+} options;
+
+static int count_rows(int64_t *rows, const options *o, const keel_model *m)
+{
+    keel_dataset *d = NULL;
+    *rows = o->rows;
+    if (!o->rows == !o->data.data)
+        return keel_complain(EXIT_USAGE, "give either --rows N, or --data SRC to count them");
+    if (o->rows) return -1;
+    const int code = keel_setup_data(&d, o->data.data, &o->data, m);
+    if (code >= 0) return code;
+    *rows = keel_dataset_rows(d);
+    keel_dataset_destroy(d);
+    return *rows > 0 ? -1 : keel_complain(EXIT_FAILED, "%s has no rows", o->data.data);
+}
+
+static void print_split(const keel_plan *p, const keel_strategy *s)
+{
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
+    printf("\n%-10s %8s %12s %12s\n", "device", "worker", "full step", "last step");
+    for (int i = 0; i < p->devices; i++)
+        printf("%-10s %8lld %12s %12s\n", keel_strategy_device_name(s, i),
+               (long long)p->worker_of[i], keel_grouped(a, p->full[i]),
+               keel_grouped(b, p->last[i]));
+    int64_t full = 0;
+    for (int i = 0; i < p->devices; i++) full += p->full[i];
+    printf("%-10s %8s %12s %12s\n", "rows", "", keel_grouped(a, full),
+           keel_grouped(b, p->last_rows));
+}
+
+static void print_tail(const keel_plan *p, int end)
+{
+    char a[KEEL_NUMBER_MAX];
+    const int64_t tail = p->rows % p->batch_size;
+    keel_grouped(a, tail);
+    fputs("\nend        ", stdout);
+    if (tail == 0)
+        puts("every step is full");
+    else if (end == KEEL_KEEP)
+        printf("the last %s rows are a short step, trained with exact weights\n", a);
+    else if (end == KEEL_DROP)
+        printf("the last %s rows of each epoch are left out\n", a);
+    else if (end == KEEL_CARRY)
+        printf("the last %s rows open the next epoch\n", a);
+    else
+        printf("the last step is filled up with rows from the start, after its %s\n", a);
+}
+
+static void print_memory(const keel_plan *p)
+{
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
+    printf("\n%-10s %8s %12s %12s %12s\n", "memory", "devices", "activations", "gradients",
+           "scratch");
+    for (int w = 0; w < p->workers; w++) {
+        int lanes = 0;
+        for (int i = 0; i < p->devices; i++) lanes += p->worker_of[i] == w;
+        printf("worker %-3d %8d %12s %12s %12s\n", w, lanes,
+               keel_bytes_text(a, p->activation_bytes[w]), keel_bytes_text(b, p->gradient_bytes[w]),
+               keel_bytes_text(c, p->scratch_bytes[w]));
+    }
+    printf("shared     weights %s, optimizer state %s, packed copies %s\n",
+           keel_bytes_text(a, p->weight_bytes), keel_bytes_text(b, p->moment_bytes),
+           keel_bytes_text(c, p->packed_bytes));
+    printf("bound      no plan could hold a worker's activations in less than %s\n",
+           keel_bytes_text(a, p->activation_bound));
+    printf("total      %s, besides the batches that are read ahead\n",
+           keel_bytes_text(a, p->total_bytes));
+}
+
+static int plan(const options *o, keel_model *m, const char *path)
+{
+    keel_plan p = { 0 };
+    keel_strategy *s = NULL; /* for the names of the devices */
+    int64_t rows = 0;
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
+    int code = count_rows(&rows, o, m);
+    if (code >= 0) return code;
+    keel_status status = keel_strategy_create(&s, o->devices);
+    if (status >= 0)
+        status = keel_plan_make(&p, m, o->devices, rows, o->batch_size, (keel_end_of_data)o->end);
+    if (status < 0) {
+        code = keel_complain_status(status);
+        goto out;
+    }
+    printf("model      %s, %s parameters\n", path,
+           keel_grouped(a, keel_model_count_params(m, NULL)));
+    printf("epoch      %s rows in %s %s of %s\n", keel_grouped(a, p.rows), keel_grouped(b, p.steps),
+           p.steps == 1 ? "step" : "steps", keel_grouped(c, p.batch_size));
+    printf("devices    %d, run by %d %s\n", p.devices, p.workers,
+           p.workers == 1 ? "worker" : "workers");
+    print_split(&p, s);
+    print_tail(&p, o->end);
+    print_memory(&p);
+    code = EXIT_OK;
+out:
+    keel_plan_free(&p);
+    keel_strategy_destroy(s);
+    return code;
+}
+
+static int run(const void *given, int n_arg, char **arg)
+{
+    const options *o = given;
+    keel_model *m = NULL;
+    (void)n_arg;
+    if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
+    int code = keel_setup_model(&m, arg[0]);
+    if (code >= 0) return code;
+    if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0) code = plan(o, m, arg[0]);
+    keel_model_destroy(m);
+    return code;
+}
+
+static const keel_option table[] = {
+    KEEL_OPTION_ROW(options, rows, "rows", 0, false, KEEL_OPTION_COUNT, "N", NULL,
+                    "how many rows an epoch has"),
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
+                    "rows of a step, over all devices"),
+    KEEL_DEVICES_ROW(options, devices),
+    KEEL_OPTION_ROW(options, end, "end", 0, false, KEEL_OPTION_CHOICE, "keep|drop|carry|wrap|error",
+                    "keep", "what becomes of rows that do not fill a step; see keel fit"),
+    KEEL_DATA_ROWS(options, data, false),
+    KEEL_OPTIMIZER_ROWS(options, compile),
+    KEEL_LOSS_ROWS(options, compile),
+    { 0 },
+};
+
+const keel_command keel_command_plan = {
+    .name = "plan",
+    .args = "MODEL.keras",
+    .least = 1,
+    .most = 1,
+    .summary = "Say how a fit would be cut, and its memory; run nothing",
+    .help =
+        "Devices that share a core are run in turn by one worker. A worker's memory is sized for "
+        "the largest step.",
+    .example = "keel plan m.keras --rows 1031 --batch-size 64 --devices cpu:0-3",
+    .options = table,
+    .size = sizeof(options),
+    .run = run,
+};

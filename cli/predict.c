@@ -1,0 +1,172 @@
+/* keel predict: the model's outputs for every row, as an .npy file. */
+#include "progress.h"
+#include "setup.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct options {
+    keel_data_options data;
+    const char *devices, *output;
+    int64_t batch_size, show;
+} options;
+
+typedef struct job {
+    keel_model *model;
+    keel_dataset *data;
+    keel_strategy *strategy;
+    keel_tensor out;
+} job;
+
+/* ---- .npy ------------------------------------------------------------------------------------ */
+
+/* NumPy's format 1.0: magic, length of the header, the header as a Python dict padded so that the
+ * numbers begin at a multiple of 64. */
+static bool write_npy(FILE *f, const keel_tensor *t)
+{
+    char head[256], shape[160] = "";
+    size_t at = 0, count = 1;
+    for (int i = 0; i < t->shape.rank; i++) {
+        at += (size_t)snprintf(shape + at, sizeof shape - at, "%lld, ", (long long)t->shape.dim[i]);
+        count *= (size_t)t->shape.dim[i];
+    }
+    if (t->shape.rank > 1) shape[at - 2] = 0;
+    const bool wide = t->dtype == KEEL_FLOAT64;
+    const int n =
+        snprintf(head, sizeof head, "{'descr': '<f%d', 'fortran_order': False, 'shape': (%s), }",
+                 wide ? 8 : 4, shape);
+    const int padded = (10 + n + 1 + 63) / 64 * 64 - 10;
+    const unsigned char begin[10] = {
+        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)padded, (unsigned char)(padded >> 8)
+    };
+    fwrite(begin, 1, sizeof begin, f);
+    fprintf(f, "%s%*s\n", head, padded - 1 - n, "");
+    fwrite(t->data, wide ? 8 : 4, count, f);
+    return !ferror(f);
+}
+
+/* The file appears whole or not at all. */
+static int save(const keel_tensor *t, const char *path)
+{
+    char part[4096];
+    snprintf(part, sizeof part, "%s.%ld", path, (long)getpid());
+    FILE *f = fopen(part, "wb");
+    if (!f) return keel_complain(EXIT_FAILED, "%s: %s", part, strerror(errno));
+    const bool good = write_npy(f, t);
+    if (fclose(f) || !good || rename(part, path)) {
+        const int code =
+            keel_complain(EXIT_FAILED, "%s: could not be written: %s", path, strerror(errno));
+        unlink(part);
+        return code;
+    }
+    return EXIT_OK;
+}
+
+/* ---- the first rows, for the eye ------------------------------------------------------------- */
+
+static double at(const keel_tensor *t, int64_t i)
+{
+    return t->dtype == KEEL_FLOAT64 ? ((const double *)t->data)[i]
+                                    : (double)((const float *)t->data)[i];
+}
+
+static void show(const job *j, int64_t most)
+{
+    const int64_t width = j->out.shape.rank == 2 ? j->out.shape.dim[1] : 0;
+    if (width < 1) return;
+    for (int64_t i = 0; i < j->out.shape.dim[0] && i < most; i++) {
+        int64_t best = 0;
+        for (int64_t k = 1; k < width; k++)
+            if (at(&j->out, i * width + k) > at(&j->out, i * width + best)) best = k;
+        const char *row = keel_dataset_row_name(j->data, i);
+        const char *name = width > 1 ? keel_dataset_class_name(j->data, best) : NULL;
+        if (row)
+            printf("%s: ", row);
+        else
+            printf("row %lld: ", (long long)i);
+        if (name)
+            printf("%s ", name);
+        else if (width > 1)
+            printf("class %lld ", (long long)best);
+        printf("%.4g\n", at(&j->out, i * width + best));
+    }
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int prepare(job *j, const options *o, const char *path)
+{
+    int code;
+    if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
+    if ((code = keel_setup_output(o->output, ".npy")) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
+    if ((code = keel_setup_data(&j->data, o->data.data, &o->data, j->model)) >= 0) return code;
+    const keel_status s = keel_strategy_create(&j->strategy, o->devices);
+    return s < 0 ? keel_complain_status(s) : -1;
+}
+
+static int predict(job *j, const options *o)
+{
+    char a[KEEL_NUMBER_MAX];
+    keel_meter meter;
+    keel_meter_begin(&meter, false);
+    const keel_fit_options f = {
+        KEEL_FIT_OPTIONS,
+        .batch_size = o->batch_size,
+        .on_progress = keel_meter_tell,
+        .context = &meter,
+    };
+    const double start = keel_now();
+    const keel_status s = keel_predict(j->model, j->strategy, j->data, &f, &j->out);
+    keel_meter_clear(&meter);
+    if (s < 0) return keel_complain_status(s);
+    const int code = save(&j->out, o->output);
+    if (code != EXIT_OK) return code;
+    show(j, o->show);
+    printf("%s: %s", o->output, keel_grouped(a, j->out.shape.dim[0]));
+    for (int i = 1; i < j->out.shape.rank; i++)
+        printf(" x %s", keel_grouped(a, j->out.shape.dim[i]));
+    printf(" %s in %s\n", j->out.dtype == KEEL_FLOAT64 ? "float64" : "float32",
+           keel_seconds_text(a, keel_now() - start));
+    return EXIT_OK;
+}
+
+static int run(const void *given, int n_arg, char **arg)
+{
+    job j = { 0 };
+    (void)n_arg;
+    int code = prepare(&j, given, arg[0]);
+    if (code < 0) code = predict(&j, given);
+    keel_tensor_free(&j.out);
+    keel_strategy_destroy(j.strategy);
+    keel_dataset_destroy(j.data);
+    keel_model_destroy(j.model);
+    return code;
+}
+
+static const keel_option table[] = {
+    KEEL_DATA_ROWS(options, data, true),
+    KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.npy", NULL,
+                    "the outputs, a row of them for each row of the data"),
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
+                    "rows of a step"),
+    KEEL_DEVICES_ROW(options, devices),
+    KEEL_OPTION_ROW(options, show, "show", 0, false, KEEL_OPTION_COUNT, "N", "0",
+                    "print the most likely class of the first N rows"),
+    { 0 },
+};
+
+const keel_command keel_command_predict = {
+    .name = "predict",
+    .args = "MODEL.keras",
+    .least = 1,
+    .most = 1,
+    .summary = "Write the model's outputs for every row",
+    .help = "Row i of the file is the output for row i of the data; images are in the order of "
+            "their class, then of their path. Labels are not looked at.",
+    .example = "keel predict trained.keras --data held-out/ -o out.npy",
+    .options = table,
+    .size = sizeof(options),
+    .run = run,
+};
