@@ -331,7 +331,8 @@ keel_status keel_dnnl_reorder(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src
     if (s >= 0 && adds) {
         s = status_of(dnnl_post_ops_create(&sum), "reorder");
 #if V3
-        if (s >= 0) s = status_of(dnnl_post_ops_append_sum(sum, 1, 0, dnnl_f32), "reorder");
+        if (s >= 0)
+            s = status_of(dnnl_post_ops_append_sum(sum, 1, 0, dnnl_data_type_undef), "reorder");
 #else
         if (s >= 0) s = status_of(dnnl_post_ops_append_sum(sum, 1), "reorder");
 #endif
