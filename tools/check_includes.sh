@@ -21,7 +21,8 @@ BEGIN {
     sees["metrics"] = named " losses"
     sees["optimizers"] = named " schedules"
     sees["layers"] = named " activations initializers regularizers constraints"
-    sees["io"] = sees["data"] = low
+    sees["io"] = low
+    sees["data"] = low " io"              # its sources read io's files; neither sees a graph
     sees["model"] = named " io layers losses metrics optimizers activations initializers regularizers" \
         " constraints schedules"
     sees["plan"] = low " device ops graph"
