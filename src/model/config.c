@@ -152,7 +152,8 @@ static keel_status read_call(const keel_model *m, wiring *w, int call, const jso
         return keel_fail(KEEL_EFORMAT, "inbound_nodes: expected objects with args and kwargs");
     json_object_foreach((json_t *)kwargs, key, value)
     {
-        if (!json_is_null(value))
+        /* Keras notes `training` of the first call here, and overrides it in every later one. */
+        if (!json_is_null(value) && !(!strcmp(key, "training") && json_is_boolean(value)))
             return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
                              key);
     }

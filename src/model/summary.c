@@ -150,7 +150,7 @@ static void field_line(keel_text *t, const keel_field *f)
     if (f->kind == KEEL_FIELD_IGNORE) return;
     keel_text_add(t, "  %-28s ", f->key);
     if (f->kind == KEEL_FIELD_REFUSE) {
-        keel_text_add(t, "only %s: %s is not supported\n", f->dflt ? f->dflt : "null", f->help);
+        keel_text_add(t, "only %s; %s: not supported\n", f->dflt ? f->dflt : "null", f->help);
         return;
     }
     if (f->dflt)
