@@ -98,6 +98,11 @@ keel_status keel_model_add(keel_model *m, const char *layer, const keel_arg *arg
 /* What a layer call gives: Keras's symbolic tensor. A number within its model. */
 typedef int keel_symbol;
 
+/* A shape in place: keel_model_input(m, KEEL_DIMS(28, 28, 1), NULL, &x). */
+#define KEEL_DIMS(...)                                                                             \
+    (&(const keel_shape){ .rank = sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t),            \
+                          .dim = { __VA_ARGS__ } })
+
 /* A new input of a Functional model.
  *
  * Shapes   `shape` is that of one row: (28, 28, 1)

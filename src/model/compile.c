@@ -258,12 +258,25 @@ out:
     return s;
 }
 
+/* What a compile_config chooses, with fresh state. */
+static keel_status choose(keel_model *m, const json_t *config, keel_model_compiled *out)
+{
+    keel_model_compiled made = { 0 };
+    KEEL_TRY(keel_compiled_from_config(m, config, &made));
+    const keel_status s = keel_compiled_state_create(m, &made);
+    if (s < 0)
+        keel_compiled_free(&made);
+    else
+        *out = made;
+    return s;
+}
+
 keel_status keel_model_compile(keel_model *m, const keel_compile *c)
 {
     json_t *config = NULL;
     keel_model_compiled made = { 0 };
     KEEL_TRY(call_config(m, c, NULL, &config));
-    const keel_status s = keel_compiled_from_config(m, config, &made);
+    const keel_status s = choose(m, config, &made);
     json_decref(config);
     if (s < 0) return s;
     keel_compiled_free(&m->compiled);
@@ -278,7 +291,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
     if (!m->compiled.given) return keel_model_compile(m, c);
     KEEL_TRY(keel_compiled_config(m, &old));
     keel_status s = call_config(m, c, old, &config);
-    if (s >= 0) s = keel_compiled_from_config(m, config, &made);
+    if (s >= 0) s = choose(m, config, &made);
     json_decref(old);
     json_decref(config);
     if (s < 0) return s;

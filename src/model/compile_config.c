@@ -219,7 +219,6 @@ keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_confi
     if (s < 0) goto out;
     s = read_metrics(m, json_object_get(compile_config, "weighted_metrics"), true, &c);
     if (s < 0) goto out;
-    if ((s = keel_compiled_state_create(m, &c)) < 0) goto out;
     if (!(c.config = json_deep_copy(compile_config))) {
         s = keel_fail(KEEL_ENOMEM, "out of memory reading compile_config");
         goto out;

@@ -103,7 +103,9 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
                       l->name, l->n_weight);
         goto out;
     }
-    if (m->compiled.given) s = read_state(m, file);
+    /* Only now: the weights that the state is as large as are really there. */
+    if (m->compiled.given && (s = keel_compiled_state_create(m, &m->compiled)) >= 0)
+        s = read_state(m, file);
 out:
     keel_weights_destroy(file);
     keel_free(image);

@@ -45,7 +45,7 @@ keel_status keel_model_name_paths(keel_model *m);
 keel_status keel_model_from_config(keel_model *m, const json_t *config);
 keel_status keel_model_to_config(const keel_model *m, json_t **out);
 
-/* compile.c and compile_config.c */
+/* compile.c and compile_config.c. Reading makes no state of the optimizer yet. */
 keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config,
                                       keel_model_compiled *out);
 keel_status keel_compiled_config(const keel_model *m, json_t **out);

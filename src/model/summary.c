@@ -72,7 +72,7 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
         return;
     }
     for (int i = 0; i < c->n_state; i++) n += keel_shape_count(&c->state[i].shape);
-    keel_text_add(t, "Optimizer: %s, learning rate %.9g, %s steps done, %s numbers of state\n",
+    keel_text_add(t, "Optimizer: %s, learning rate %.7g, %s steps done, %s numbers of state\n",
                   c->optimizer.type->name, c->learning_rate,
                   keel_group_digits(steps, c->iterations), keel_group_digits(numbers, n));
     for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Make layers.json: what each layer does to shapes, and the weights it has, as the real Keras says.
+
+A case holds the class, the whole config as Keras writes it, the shapes of one row of its inputs, the
+shape of one row of its output, and the weights: name, shape, and whether training moves them.
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+"""
+import json
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+from keras import layers as L
+from keras import regularizers as R
+
+IMAGE = [(9, 8, 6)]
+CASES = [
+    (L.Dense(5), [(7,)]),
+    (L.Dense(5, activation="relu", use_bias=False, kernel_initializer="he_normal"), [(3, 7)]),
+    (L.Dense(2, kernel_regularizer=R.L1L2(0.1, 0.2), bias_regularizer="l1"), [(2, 3, 4)]),
+    (L.Conv2D(4, 3), IMAGE),
+    (L.Conv2D(4, (3, 2), strides=(2, 3), padding="same", activation="gelu"), IMAGE),
+    (L.Conv2D(4, 3, strides=2, padding="same", use_bias=False), [(1, 2, 1)]),
+    (L.Conv2D(6, 3, dilation_rate=(2, 1), groups=3, bias_initializer="ones"), IMAGE),
+    (L.Conv2D(8, 5, strides=4, padding="same", kernel_regularizer="l2"), IMAGE),
+    (L.DepthwiseConv2D(3), IMAGE),
+    (L.DepthwiseConv2D((2, 3), strides=2, padding="same", depth_multiplier=2), IMAGE),
+    (L.DepthwiseConv2D(3, dilation_rate=2, use_bias=False, activation="relu6"), IMAGE),
+    (L.MaxPooling2D(), IMAGE),
+    (L.MaxPooling2D(3, strides=2, padding="same"), IMAGE),
+    (L.MaxPooling2D((1, 4), padding="same"), IMAGE),
+    (L.AveragePooling2D(2), IMAGE),
+    (L.AveragePooling2D((3, 2), strides=(1, 3), padding="same"), IMAGE),
+    (L.GlobalAveragePooling2D(), IMAGE),
+    (L.GlobalAveragePooling2D(keepdims=True), IMAGE),
+    (L.Flatten(), IMAGE),
+    (L.Flatten(), [(5,)]),
+    (L.Reshape((2, -1, 3)), IMAGE),
+    (L.Reshape((432,)), IMAGE),
+    (L.ZeroPadding2D(), IMAGE),
+    (L.ZeroPadding2D(2), IMAGE),
+    (L.ZeroPadding2D((1, 3)), IMAGE),
+    (L.ZeroPadding2D(((1, 0), (2, 3))), IMAGE),
+    (L.Dropout(0.25, seed=3), IMAGE),
+    (L.Dropout(0.5, noise_shape=(None, 1, 1, 6)), IMAGE),
+    (L.BatchNormalization(), IMAGE),
+    (L.BatchNormalization(axis=3, momentum=0.9, epsilon=1e-5, synchronized=True), IMAGE),
+    (L.BatchNormalization(center=False, gamma_regularizer="l2"), [(4,)]),
+    (L.BatchNormalization(scale=False, beta_initializer="ones"), [(4,)]),
+    (L.Activation("softmax"), [(4,)]),
+    (L.Activation("linear"), [(4, 2)]),
+    (L.ReLU(), [(4,)]),
+    (L.ReLU(max_value=6, negative_slope=0.1, threshold=0.5), [(4,)]),
+    (L.Softmax(), [(4, 3)]),
+    (L.Softmax(axis=1), [(4, 3)]),
+    (L.Add(), [(4, 3), (4, 3)]),
+    (L.Add(), [(4,), (4,), (4,)]),
+    (L.Concatenate(), [(4, 3), (4, 2)]),
+    (L.Concatenate(axis=1), [(4, 3), (2, 3), (1, 3)]),
+    (L.Concatenate(axis=-2), [(4, 3), (2, 3)]),
+    (L.Rescaling(1 / 255.0), IMAGE),
+    (L.Rescaling(2.0, offset=-1.0), [(4,)]),
+]
+
+
+def case(layer, shapes):
+    inputs = [keras.Input(s) for s in shapes]
+    out = layer(inputs if len(inputs) > 1 else inputs[0])
+    moved = [id(w) for w in layer.trainable_weights]
+    return {
+        "class": type(layer).__name__,
+        "config": keras.saving.serialize_keras_object(layer)["config"],
+        "in": shapes,
+        "out": list(out.shape[1:]),
+        "weights": [[w.name, list(w.shape), id(w) in moved] for w in layer.weights],
+    }
+
+
+with open("layers.json", "w") as f:
+    lines = [json.dumps(case(*c)) for c in CASES]
+    f.write("[\n" + ",\n".join(lines) + "\n]\n")

@@ -1,0 +1,253 @@
+/* Layers against Keras: shapes, weights and configurations (tests/golden/layers.json), TensorFlow's
+ * 'same' padding, and what is refused, by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "golden.h"
+#include "model/parts.h"
+
+/* Equal, where 6 and 6.0 are the same number. */
+static bool same_json(const json_t *a, const json_t *b)
+{
+    size_t i;
+    const char *key;
+    json_t *v;
+    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
+    if (json_is_array(a) && json_array_size(a) == json_array_size(b)) {
+        json_array_foreach((json_t *)a, i, v) if (!same_json(v, json_array_get(b, i))) return false;
+        return true;
+    }
+    if (!json_is_object(a) || !json_is_object(b)) return json_equal((json_t *)a, (json_t *)b);
+    json_object_foreach((json_t *)a, key,
+                        v) if (!same_json(v, json_object_get(b, key))) return false;
+    return true;
+}
+
+static void check_weights(const keel_model *m, const json_t *weights, const char *what)
+{
+    assert_int_equal(m->n_weight, json_array_size(weights));
+    for (int i = 0; i < m->n_weight; i++) {
+        const json_t *w = json_array_get(weights, (size_t)i);
+        const char *slash = strchr(m->weight[i].info.name, '/');
+        const json_t *dims = json_array_get(w, 1);
+        const keel_shape *shape = &m->weight[i].info.spec.shape;
+        if (strcmp(slash + 1, json_string_value(json_array_get(w, 0)))) fail_msg("%s: name", what);
+        if (shape->rank != (int)json_array_size(dims)) fail_msg("%s: rank", what);
+        for (int k = 0; k < shape->rank; k++)
+            assert_int_equal(shape->dim[k], json_integer_value(json_array_get(dims, (size_t)k)));
+        assert_int_equal(m->weight[i].info.trainable, json_is_true(json_array_get(w, 2)));
+    }
+}
+
+static void layers_have_keras_shapes_weights_and_configurations(void **state)
+{
+    (void)state;
+    json_t *cases = golden_load("layers.json"), *c;
+    size_t i;
+    json_array_foreach(cases, i, c)
+    {
+        keel_model *m = NULL;
+        keel_symbol in[4], out;
+        int layer;
+        const char *class_name = golden_text(c, "class");
+        const json_t *config = json_object_get(c, "config"), *inputs = json_object_get(c, "in");
+        const keel_shape want = golden_shape(c, "out");
+        assert_int_equal(keel_model_create(&m, "m", KEEL_FLOAT32, 1), KEEL_OK);
+        const int n = (int)json_array_size(inputs);
+        for (int k = 0; k < n; k++) {
+            const json_t *dims = json_array_get(inputs, (size_t)k);
+            keel_shape shape = { .rank = (int)json_array_size(dims) };
+            for (int d = 0; d < shape.rank; d++)
+                shape.dim[d] = json_integer_value(json_array_get(dims, (size_t)d));
+            assert_int_equal(keel_model_input(m, &shape, NULL, &in[k]), KEEL_OK);
+        }
+        if (keel_model_new_layer(m, class_name, config, &layer) < 0 ||
+            keel_model_new_node(m, layer, in, n, &out) < 0)
+            fail_msg("%s %zu: %s", class_name, i, keel_error());
+        if (!keel_shape_equal(&m->node[out].out.shape, &want)) fail_msg("%s %zu", class_name, i);
+        check_weights(m, json_object_get(c, "weights"), class_name);
+
+        const keel_model_layer *l = &m->layer[layer];
+        const keel_layer_common common = { .name = l->name, .trainable = l->trainable };
+        json_t *written = NULL;
+        assert_int_equal(keel_layer_config(l->kind, l->args, &common, &written), KEEL_OK);
+        if (!same_json(written, config))
+            fail_msg("%s %zu is written as %s", class_name, i, json_dumps(written, 0));
+        json_decref(written);
+        keel_model_destroy(m);
+    }
+    json_decref(cases);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void same_padding_is_tensorflow_s(void **state)
+{
+    (void)state;
+    for (int64_t in = 1; in <= 17; in++)
+        for (int64_t size = 1; size <= 5; size++)
+            for (int64_t stride = 1; stride <= 4; stride++)
+                for (int64_t dilation = 1; dilation <= 3; dilation++) {
+                    const keel_shape image = KEEL_SHAPE(in, in, 1);
+                    const keel_ints k = { 2, { size, size } }, s = { 2, { stride, stride } },
+                                    d = { 2, { dilation, dilation } };
+                    int64_t pad[4], none[4];
+                    keel_same_padding(&image, true, &k, &s, &d, pad);
+                    keel_same_padding(&image, false, &k, &s, &d, none);
+                    const int64_t reach = (size - 1) * dilation + 1;
+                    const int64_t left = in % stride;
+                    int64_t want = left ? reach - left : reach - stride; /* TF's own formula */
+                    if (want < 0) want = 0;
+                    assert_int_equal(pad[0], want / 2);
+                    assert_int_equal(pad[1], want - want / 2);
+                    assert_memory_equal(pad, pad + 2, 2 * sizeof *pad);
+                    for (int i = 0; i < 4; i++) assert_int_equal(none[i], 0);
+                }
+}
+
+static const struct {
+    const char *class_name, *config;
+    int64_t shape[4]; /* ends with 0 */
+    keel_status want;
+    const char *says;
+} refused[] = {
+    { "Dense", "{}", { 3 }, KEEL_EARG, "units must be given" },
+    { "Dense", "{\"units\": 0}", { 3 }, KEEL_EARG, "units" },
+    { "Dense", "{\"units\": 2.5}", { 3 }, KEEL_EARG, "units" },
+    { "Dense", "{\"units\": 2, \"unit\": 3}", { 3 }, KEEL_EARG, "unit" },
+    { "Dense", "{\"units\": 2, \"activation\": \"nope\"}", { 3 }, KEEL_EUNSUP, "nope" },
+    { "Dense",
+      "{\"units\": 2, \"kernel_constraint\": \"non_neg\"}",
+      { 3 },
+      KEEL_EUNSUP,
+      "kernel_constraint" },
+    { "Dense", "{\"units\": 2, \"lora_rank\": 4}", { 3 }, KEEL_EUNSUP, "lora_rank" },
+    { "Dense", "{\"units\": 2, \"quantization_config\": {}}", { 3 }, KEEL_EUNSUP, "quantization" },
+    { "Dense",
+      "{\"units\": 2, \"activity_regularizer\": \"l2\"}",
+      { 3 },
+      KEEL_EUNSUP,
+      "activity_regularizer" },
+    { "Dense", "{\"units\": 2, \"dtype\": \"float16\"}", { 3 }, KEEL_EUNSUP, "float16" },
+    { "Dense",
+      "{\"units\": 2, \"dtype\": {\"class_name\": \"DTypePolicy\", \"config\": {\"name\": "
+      "\"mixed_bfloat16\"}}}",
+      { 3 },
+      KEEL_EUNSUP,
+      "mixed_bfloat16" },
+    { "Dense", "{\"units\": 2, \"dtype\": 3}", { 3 }, KEEL_EARG, "dtype" },
+    { "Dense", "{\"units\": 2, \"name\": \"a/b\"}", { 3 }, KEEL_EARG, "a/b" },
+    { "Dense", "{\"units\": 2, \"trainable\": 1}", { 3 }, KEEL_EARG, "trainable" },
+    { "Dense", "{\"units\": 4611686018427387904}", { 3 }, KEEL_EARG, "units" },
+    { "Conv2D", "{\"filters\": 2, \"kernel_size\": 3}", { 8, 8 }, KEEL_ESHAPE, "channels" },
+    { "Conv2D", "{\"filters\": 2, \"kernel_size\": 9}", { 8, 8, 1 }, KEEL_ESHAPE, "conv2d" },
+    { "Conv2D", "{\"filters\": 2, \"kernel_size\": [3]}", { 8, 8, 1 }, KEEL_EARG, "kernel_size" },
+    { "Conv2D",
+      "{\"filters\": 2, \"kernel_size\": 3, \"groups\": 2}",
+      { 8, 8, 3 },
+      KEEL_ESHAPE,
+      "groups" },
+    { "Conv2D",
+      "{\"filters\": 2, \"kernel_size\": 3, \"strides\": 0}",
+      { 8, 8, 1 },
+      KEEL_EARG,
+      "strides" },
+    { "Conv2D",
+      "{\"filters\": 2, \"kernel_size\": 3, \"padding\": \"full\"}",
+      { 8, 8, 1 },
+      KEEL_EARG,
+      "padding" },
+    { "Conv2D",
+      "{\"filters\": 2, \"kernel_size\": 3, \"data_format\": \"channels_first\"}",
+      { 8, 8, 1 },
+      KEEL_EUNSUP,
+      "channels_first" },
+    { "MaxPooling2D", "{}", { 1, 8, 1 }, KEEL_ESHAPE, "max_pool" },
+    { "AveragePooling2D", "{}", { 8, 8, 1 }, KEEL_EARG, "pool_size" },
+    { "GlobalAveragePooling2D", "{}", { 8 }, KEEL_ESHAPE, "(8,)" },
+    { "Reshape", "{\"target_shape\": [5, -1]}", { 12 }, KEEL_ESHAPE, "reshape" },
+    { "Reshape", "{\"target_shape\": [-1, -1]}", { 12 }, KEEL_ESHAPE, "-1" },
+    { "Reshape", "{\"target_shape\": [1,1,1,1,1,1,12]}", { 12 }, KEEL_EUNSUP, "target_shape" },
+    { "ZeroPadding2D", "{\"padding\": [1, 2, 3]}", { 8, 8, 1 }, KEEL_EARG, "padding" },
+    { "Dropout", "{\"rate\": 1.5}", { 8 }, KEEL_EARG, "rate" },
+    { "Dropout", "{\"rate\": 0.5, \"noise_shape\": [1, 8]}", { 8 }, KEEL_EUNSUP, "noise_shape" },
+    { "Dropout", "{\"rate\": 0.5, \"noise_shape\": [null, 3]}", { 8 }, KEEL_ESHAPE, "noise_shape" },
+    { "Dropout", "{\"rate\": 0.5, \"noise_shape\": [null]}", { 8 }, KEEL_ESHAPE, "noise_shape" },
+    { "BatchNormalization", "{\"axis\": 1}", { 8, 8, 3 }, KEEL_EUNSUP, "axis 1" },
+    { "BatchNormalization", "{\"renorm\": true}", { 8 }, KEEL_EUNSUP, "renorm" },
+    { "Softmax", "{\"axis\": 0}", { 8 }, KEEL_EUNSUP, "batch" },
+    { "Softmax", "{\"axis\": 2}", { 8 }, KEEL_EARG, "axis 2" },
+    { "ReLU", "{\"negative_slope\": -1}", { 8 }, KEEL_EARG, "negative_slope" },
+    { "Activation", "{}", { 8 }, KEEL_EARG, "activation" },
+    { "InputLayer", "{\"shape\": [3, null]}", { 8 }, KEEL_EUNSUP, "null" },
+    { "InputLayer", "{\"batch_shape\": [null, -3]}", { 8 }, KEEL_EARG, "batch_shape" },
+    { "InputLayer", "{\"batch_shape\": [0, 3]}", { 8 }, KEEL_EARG, "batch" },
+    { "InputLayer", "{\"shape\": [3], \"sparse\": true}", { 8 }, KEEL_EUNSUP, "sparse" },
+    { "InputLayer", "{\"shape\": [3], \"dtype\": \"int32\"}", { 8 }, KEEL_EUNSUP, "int32" },
+    { "InputLayer", "{\"shape\": [4000000000, 4000000000]}", { 8 }, KEEL_ESHAPE, "" },
+    { "InputLayer", "{}", { 8 }, KEEL_EARG, "shape" },
+    { "LSTM", "{\"units\": 3}", { 8 }, KEEL_EUNSUP, "LSTM" },
+    { "Dense", "[]", { 8 }, KEEL_EARG, "object" },
+};
+
+static void what_is_not_there_is_refused_by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        keel_model *m = NULL;
+        keel_symbol in = -1, out = 77;
+        int layer = 77;
+        keel_shape shape = { 0 };
+        json_t *config = json_loads(refused[i].config, JSON_DECODE_ANY, NULL);
+        while (refused[i].shape[shape.rank]) {
+            shape.dim[shape.rank] = refused[i].shape[shape.rank];
+            shape.rank++;
+        }
+        assert_non_null(config);
+        assert_int_equal(keel_model_create(&m, NULL, KEEL_FLOAT32, 1), KEEL_OK);
+        assert_int_equal(keel_model_input(m, &shape, NULL, &in), KEEL_OK);
+        keel_status s = keel_model_new_layer(m, refused[i].class_name, config, &layer);
+        if (s >= 0) s = keel_model_new_node(m, layer, &in, 1, &out);
+        if (s != refused[i].want || !strstr(keel_error(), refused[i].says))
+            fail_msg("%s %s: %s (%s), expected %s and '%s'", refused[i].class_name,
+                     refused[i].config, keel_status_name(s), keel_error(),
+                     keel_status_name(refused[i].want), refused[i].says);
+        assert_int_equal(out, 77);
+        json_decref(config);
+        keel_model_destroy(m);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void every_layer_has_a_page_with_all_its_arguments(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (; keel_layer_class(n); n++) {
+        char *text = NULL;
+        assert_int_equal(keel_layer_help(keel_layer_class(n), &text), KEEL_OK);
+        const keel_layer *l = keel_layer_find(keel_layer_class(n));
+        for (const keel_field *f = l->type.fields; f && f->key; f++)
+            if (f->kind != KEEL_FIELD_IGNORE && !strstr(text, f->key)) fail_msg("%s", f->key);
+        assert_non_null(strstr(text, "name"));
+        keel_model_summary_free(text);
+    }
+    assert_true(n >= 18);
+    assert_null(keel_layer_class(n + 5));
+    assert_null(keel_layer_class(-1));
+    char *text = NULL;
+    assert_int_equal(keel_layer_help("LSTM", &text), KEEL_EARG);
+    assert_null(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_have_keras_shapes_weights_and_configurations),
+        cmocka_unit_test(same_padding_is_tensorflow_s),
+        cmocka_unit_test(what_is_not_there_is_refused_by_name),
+        cmocka_unit_test(every_layer_has_a_page_with_all_its_arguments),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* Files of the real Keras (tests/golden/(name).keras and .npz): what Keel reads is what Keras
+ * saved, what it computes is what Keras predicted, what it writes is read back the same; and the
+ * order of layers and weights in models with branches (models.json). No Keras is needed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "golden.h"
+#include "io/npz.h"
+#include "io/weights_h5.h"
+#include "io/zip.h"
+#include "model/parts.h"
+#include <unistd.h>
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) < 0) fail_msg("%s: %s", #call, keel_error());                                   \
+    } while (0)
+
+static const char *const files[] = { "sequential_adam", "sequential_plain", "sequential_dropout",
+                                     "functional_sgd", "functional_adamw" };
+
+static const char *golden_path(const char *name, const char *end)
+{
+    static char path[2][4096];
+    static int turn;
+    char *out = path[turn ^= 1];
+    snprintf(out, 4096, "%s", __FILE__);
+    char *slash = strrchr(out, '/');
+    snprintf(slash ? slash + 1 : out, 512, "golden/%s%s", name, end);
+    return out;
+}
+
+static const char *scratch_path(const char *name)
+{
+    static char path[512];
+    const char *folder = getenv("KEEL_TEST_TMP");
+    snprintf(path, sizeof path, "%s/%s.%ld.keras", folder ? folder : "/tmp", name, (long)getpid());
+    return path;
+}
+
+/* ---- the graph on reference ops, all rows at once ---------------------------------------------
+ */
+
+static void *run(const keel_model *m, const keel_tensor *x, keel_value *out, void **values)
+{
+    keel_graph *g = NULL;
+    keel_value in;
+    const int64_t rows = x->shape.dim[0];
+    OK(keel_model_emit(m, KEEL_FLOAT32, false, &g, &in, out));
+    values[in] = x->data;
+    const keel_step_facts step = { .rows = rows };
+    for (int i = 0; i < g->n_node; i++) {
+        keel_graph_node *n = &g->node[i];
+        const void *inputs[8];
+        keel_call c = { .node = &n->node, .step = &step, .rows = rows, .in = inputs };
+        assert_true(n->node.n_in <= 8);
+        for (int k = 0; k < n->node.n_in; k++) inputs[k] = values[n->in[k]];
+        for (int k = 0; k < n->node.n_weight; k++) c.weight[k] = m->weight[n->weight[k]].data;
+        void *scratch = keel_aligned_calloc((size_t)n->node.scratch, 1), *saved[KEEL_SAVED_MAX];
+        for (int k = 0; k < n->node.n_saved; k++)
+            c.saved[k] = saved[k] = keel_aligned_calloc(
+                (size_t)(rows * keel_row_count(&n->node.saved[k])), sizeof(double));
+        c.scratch = scratch;
+        c.out = values[n->out] =
+            keel_aligned_calloc((size_t)(rows * keel_row_count(&n->node.out)), sizeof(float));
+        n->node.op->forward[0](&c);
+        for (int k = 0; k < n->node.n_saved; k++) keel_free(saved[k]);
+        keel_free(scratch);
+    }
+    const keel_value first = in;
+    const int n_value = g->n_value;
+    void *result = values[*out];
+    for (int v = 0; v < n_value; v++)
+        if (v != first && v != *out) keel_free(values[v]);
+    keel_graph_destroy(g);
+    return result;
+}
+
+static void keras_files_predict_what_keras_predicted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        keel_model *m = NULL;
+        keel_tensor x = { 0 }, want = { 0 };
+        keel_value out;
+        void *values[64] = { 0 };
+        OK(keel_model_load(&m, golden_path(files[i], ".keras")));
+        OK(keel_npz_read_file(&x, golden_path(files[i], ".npz"), "x"));
+        OK(keel_npz_read_file(&want, golden_path(files[i], ".npz"), "predict"));
+        float *y = run(m, &x, &out, values);
+        for (int64_t k = 0; k < keel_shape_count(&want.shape); k++)
+            if (!golden_near((double)y[k], (double)((float *)want.data)[k], 1e-5))
+                fail_msg("%s: output %d is %g, Keras %g", files[i], (int)k, (double)y[k],
+                         (double)((float *)want.data)[k]);
+        keel_free(y);
+        keel_tensor_free(&x);
+        keel_tensor_free(&want);
+        keel_model_destroy(m);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static keel_weights *weights_of(const char *path, void **image, json_t **config)
+{
+    keel_zip *zip = NULL;
+    keel_weights *w = NULL;
+    size_t n;
+    void *text;
+    OK(keel_zip_open(&zip, path));
+    OK(keel_zip_read(zip, "config.json", 1 << 20, &text, &n));
+    *config = json_loadb(text, n, 0, NULL);
+    keel_free(text);
+    OK(keel_zip_read(zip, "model.weights.h5", 1 << 24, image, &n));
+    OK(keel_weights_decode(&w, *image, n));
+    assert_true(keel_zip_find(zip, "metadata.json") >= 0);
+    keel_zip_close(zip);
+    return w;
+}
+
+static void what_is_saved_again_equals_the_file_of_keras(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        keel_model *m = NULL;
+        void *image[2];
+        json_t *config[2];
+        OK(keel_model_load(&m, golden_path(files[i], ".keras")));
+        OK(keel_model_save(m, scratch_path(files[i])));
+        keel_model_destroy(m);
+        keel_weights *a = weights_of(golden_path(files[i], ".keras"), &image[0], &config[0]);
+        keel_weights *b = weights_of(scratch_path(files[i]), &image[1], &config[1]);
+        assert_true(json_equal(config[0], config[1]));
+        assert_int_equal(keel_weights_count(a), keel_weights_count(b));
+        for (int64_t k = 0; k < keel_weights_count(a); k++) {
+            const keel_weight *p = keel_weights_at(a, k), *q = keel_weights_at(b, k);
+            assert_string_equal(p->path, q->path);
+            assert_int_equal(p->stored, q->stored);
+            assert_true(keel_shape_equal(&p->shape, &q->shape));
+            assert_memory_equal(p->data, q->data,
+                                (size_t)keel_shape_count(&p->shape) * keel_dtype_size(p->dtype));
+        }
+        assert_int_equal(keel_weights_has_group(a, "optimizer/vars"),
+                         keel_weights_has_group(b, "optimizer/vars"));
+        assert_true(keel_weights_has_group(b, "vars"));
+        keel_weights_destroy(a);
+        keel_weights_destroy(b);
+        for (int k = 0; k < 2; k++) {
+            json_decref(config[k]);
+            keel_free(image[k]);
+        }
+        unlink(scratch_path(files[i]));
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void the_optimizer_s_state_comes_with_the_file(void **state)
+{
+    (void)state;
+    keel_model *m = NULL;
+    keel_tensor velocity = { 0 };
+    OK(keel_model_load(&m, golden_path("sequential_adam", ".keras")));
+    assert_true(keel_model_is_compiled(m));
+    assert_int_equal(m->compiled.iterations, 1);
+    assert_int_equal(m->compiled.n_slot, 2);
+    assert_int_equal(m->compiled.n_state, 2 * keel_model_trainable_count(m));
+    OK(keel_npz_read_file(&velocity, golden_path("sequential_adam", ".npz"),
+                          "saved/optimizer/vars/5")); /* of the second weight */
+    assert_memory_equal(velocity.data, m->compiled.state[3].data,
+                        (size_t)keel_shape_count(&velocity.shape) * sizeof(float));
+    keel_tensor_free(&velocity);
+
+    /* With other losses the state goes; a saved model of float64 is one of float32 again. */
+    OK(keel_model_set_dtype(m, KEEL_FLOAT64));
+    m->compiled.iterations = 12;
+    OK(keel_model_set_learning_rate(m, 0.125));
+    OK(keel_model_save(m, scratch_path("again")));
+    keel_model *again = NULL;
+    OK(keel_model_load(&again, scratch_path("again")));
+    assert_int_equal(again->compiled.iterations, 12);
+    assert_true(again->compiled.learning_rate == 0.125);
+    assert_int_equal(again->dtype, KEEL_FLOAT32);
+    assert_true(((float *)again->compiled.state[3].data)[1] ==
+                (float)((double *)m->compiled.state[3].data)[1]);
+    keel_model_destroy(again);
+    keel_model_destroy(m);
+    unlink(scratch_path("again"));
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+static void check_order(const json_t *c, const json_t *config, const char *how)
+{
+    keel_model *m = NULL;
+    const json_t *layers = json_object_get(c, "layers"), *weights = json_object_get(c, "weights");
+    const json_t *paths = json_object_get(c, "paths"), *moved = json_object_get(c, "trainable");
+    OK(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    m->file_config = json_deep_copy(config);
+    if (keel_model_read_root(m) < 0)
+        fail_msg("%s %s: %s", golden_text(c, "name"), how, keel_error());
+    assert_int_equal(m->n_layer, json_array_size(layers));
+    for (int i = 0; i < m->n_layer; i++)
+        if (strcmp(m->layer[i].name, json_string_value(json_array_get(layers, (size_t)i))))
+            fail_msg("%s %s: layer %d is %s", golden_text(c, "name"), how, i, m->layer[i].name);
+    assert_int_equal(m->n_weight, json_array_size(weights));
+    assert_int_equal(keel_model_trainable_count(m), json_array_size(moved));
+    for (int i = 0; i < m->n_weight; i++) {
+        const json_t *w = json_array_get(weights, (size_t)i);
+        const json_t *stored = json_object_get(paths, m->weight[i].path);
+        assert_string_equal(m->weight[i].info.name, json_string_value(json_array_get(w, 0)));
+        assert_non_null(stored);
+        assert_true(json_equal((json_t *)stored, json_array_get(w, 1)));
+    }
+    for (int t = 0; t < keel_model_trainable_count(m); t++) {
+        const char *path = json_string_value(json_array_get(moved, (size_t)t));
+        const char *name = m->weight[keel_model_trainable(m, t)].info.name;
+        const size_t n = strlen(path), k = strlen(name);
+        assert_true(n >= k && !strcmp(path + n - k, name));
+    }
+    keel_model_destroy(m);
+}
+
+static void layers_and_weights_stand_in_keras_order(void **state)
+{
+    (void)state;
+    json_t *cases = golden_load("models.json"), *c;
+    size_t i;
+    json_array_foreach(cases, i, c)
+    {
+        json_t *config = json_object_get(c, "config");
+        check_order(c, config, "as written");
+        if (!strcmp(golden_text(config, "class_name"), "Functional")) {
+            /* The same graph whose layers are listed from the end to the begin. */
+            json_t *inner = json_object_get(config, "config");
+            json_t *layers = json_incref(json_object_get(inner, "layers")), *turned = json_array();
+            for (size_t k = json_array_size(layers); k > 0; k--)
+                json_array_append(turned, json_array_get(layers, k - 1));
+            json_object_set_new(inner, "layers", turned);
+            check_order(c, config, "turned round");
+            json_decref(layers);
+        }
+    }
+    json_decref(cases);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+/* ---- models of our own ----------------------------------------------------------------------- */
+
+static void a_model_built_here_comes_back_from_its_file(void **state)
+{
+    (void)state;
+    keel_model *m = NULL, *back = NULL;
+    keel_symbol a, b, c, d, e;
+    const keel_arg *units = KEEL_ARGS(KEEL_ARG_INT("units", 4), KEEL_ARG_STR("name", "shared"));
+    OK(keel_model_create(&m, "own", KEEL_FLOAT32, 9));
+    OK(keel_model_input(m, KEEL_DIMS(4), KEEL_ARGS(KEEL_ARG_STR("name", "left")), &a));
+    OK(keel_model_input(m, KEEL_DIMS(4), KEEL_ARGS(KEEL_ARG_STR("name", "right")), &b));
+    OK(keel_model_call(m, "Dense", units, &a, 1, &c));
+    OK(keel_model_call_again(m, "shared", &b, 1, &d));
+    OK(keel_model_call(m, "Concatenate", NULL, (keel_symbol[]){ d, c, a }, 3, &e));
+    OK(keel_model_call(m, "BatchNormalization", KEEL_ARGS(KEEL_ARG_BOOL("trainable", false)), &e, 1,
+                       &e));
+    OK(keel_model_outputs(m, (keel_symbol[]){ e, c }, 2));
+    OK(keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "AdamW" },
+                                              .loss = { { "mse", NULL, 1 }, { "mse", NULL, 0 } },
+                                              .loss_weights = { 1, 0.5 },
+                                              .metrics = { { "mae", NULL, 1 } } }));
+    OK(keel_model_save(m, scratch_path("own")));
+    OK(keel_model_load(&back, scratch_path("own")));
+    assert_string_equal(keel_model_name(back), "own");
+    assert_int_equal(back->n_layer, m->n_layer);
+    assert_int_equal(back->n_node, m->n_node);
+    assert_int_equal(back->n_weight, m->n_weight);
+    assert_string_equal(keel_model_layer_name(back, back->node[back->input[1]].layer), "right");
+    for (int i = 0; i < m->n_weight; i++) {
+        assert_string_equal(m->weight[i].info.name, back->weight[i].info.name);
+        assert_int_equal(m->weight[i].info.trainable, back->weight[i].info.trainable);
+        assert_memory_equal(m->weight[i].data, back->weight[i].data,
+                            (size_t)keel_shape_count(&m->weight[i].info.spec.shape) *
+                                sizeof(float));
+    }
+    assert_true(back->compiled.loss_weight[1] == 0.5);
+    assert_int_equal(back->compiled.n_metric, 1);
+    assert_int_equal(back->compiled.metric[0].output, 1);
+    assert_string_equal(back->compiled.metric[0].name, "shared_mae");
+    OK(keel_model_set_trainable(back, "batch_normalization", true));
+    OK(keel_model_save(back, scratch_path("own")));
+    keel_model_destroy(back);
+    OK(keel_model_load(&back, scratch_path("own")));
+    bool trainable = false;
+    OK(keel_model_get_trainable(back, "batch_normalization", &trainable));
+    assert_true(trainable);
+    assert_int_equal(keel_model_add(back, "Flatten", NULL), KEEL_EUNSUP);
+    keel_model_destroy(back);
+    keel_model_destroy(m);
+    unlink(scratch_path("own"));
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keras_files_predict_what_keras_predicted),
+        cmocka_unit_test(what_is_saved_again_equals_the_file_of_keras),
+        cmocka_unit_test(the_optimizer_s_state_comes_with_the_file),
+        cmocka_unit_test(layers_and_weights_stand_in_keras_order),
+        cmocka_unit_test(a_model_built_here_comes_back_from_its_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
