@@ -64,6 +64,15 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
     endforeach()
 endif()
 
+# bench/NAME.c is build/bench/bench_NAME, like tests not part of `all`: the target bench.
+add_custom_target(bench)
+file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.c)
+foreach(source IN LISTS bench_sources)
+    get_filename_component(name ${source} NAME_WE)
+    keel_test_program(bench_${name} ${source} bench)
+    add_dependencies(bench bench_${name})
+endforeach()
+
 # Examples see what an installed Keel shows: the public headers and the shared library.
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS example_sources)

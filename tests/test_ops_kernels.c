@@ -42,6 +42,10 @@ static const struct extra {
     { "global_average_pool2d", { "7,7,100", NULL, NULL } },
     { "relu", { "7,7,33", NULL, NULL } },
     { "relu", { "7,7,33", NULL, "max_value 0.5 negative_slope 0.25 threshold 0.25" } },
+    { "sigmoid", { "7,7,33", NULL, NULL } },
+    { "tanh", { "7,7,33", NULL, NULL } },
+    { "silu", { "7,7,33", NULL, NULL } },
+    { "leaky_relu", { "7,7,33", NULL, "negative_slope 0.3" } },
     { "add", { "7,9,33|7,9,33", NULL, NULL } },
     { "add", { "1001|1001|1001", NULL, NULL } },
     { "softmax", { "1000", NULL, NULL } },
@@ -391,6 +395,40 @@ static void every_kernel_equals_its_reference(void **state)
     }
 }
 
+static void odd_numbers_come_out_as_the_references(void **state)
+{
+    static const float odd[] = {
+        NAN, 100, -100, 1e-8f, -1e-8f, 88, -88, 0, 0.62f, 0.63f, 3, -0.5f
+    };
+    static const char *const ops[] = { "relu", "relu6", "leaky_relu", "sigmoid",
+                                       "tanh", "silu",  "max_pool2d" };
+    static const keel_case flat = { "12", NULL, NULL }, image = { "2,3,2", NULL, "strides 1,1" };
+    (void)state;
+    for (int i = 0; keel_kernels[i]; i++)
+        for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+            const keel_kernel *k = keel_kernels[i];
+            bench b;
+            results want, got;
+            if (strcmp(k->op, ops[o]) != 0) continue;
+            const bool pool = strcmp(k->op, "max_pool2d") == 0;
+            assert_true(bench_open(&b, keel_op_find(k->op), pool ? &image : &flat, true, 1));
+            memcpy(b.in[0], odd, sizeof odd);
+            results_open(&want, &b);
+            results_open(&got, &b);
+            pass_run(&b, NULL, KEEL_FORWARD, false, &want);
+            if (pass_run(&b, k, KEEL_FORWARD, false, &got))
+                for (int64_t e = 0; e < keel_row_count(&b.node.out); e++) {
+                    const float x = ((float *)want.out)[e], y = ((float *)got.out)[e];
+                    if (isnan(x) ? !isnan(y) : !(fabsf(x - y) <= 2e-6f * fabsf(x) + 1e-30f))
+                        fail_msg("%s_%s: element %lld is %.9g, the reference has %.9g", k->op,
+                                 k->name, (long long)e, y, x);
+                }
+            results_free(&want);
+            results_free(&got);
+            bench_close(&b);
+        }
+}
+
 static void kernels_decline_on_a_lesser_processor(void **state)
 {
     (void)state;
@@ -412,6 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kernel_equals_its_reference),
+        cmocka_unit_test(odd_numbers_come_out_as_the_references),
         cmocka_unit_test(kernels_decline_on_a_lesser_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

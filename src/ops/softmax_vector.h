@@ -1,22 +1,7 @@
-/* Softmax over the last axis, float32. exp(x) = 2^n exp(r) with n = round(x / ln 2), |r| <= ln 2 /
- * 2, and a polynomial of degree 6 for exp(r): its relative error is below 2^-23; under -87 it is 0.
- */
-#include "ops/_vector.h"
+/* Softmax over the last axis, float32, 8 or 16 elements at a time. */
+#include "ops/_pointwise_vector.h"
 #include "ops/args.h"
 #include <math.h>
-
-static inline vf exponential(vf x) /* x <= 0, or no number, which stays one */
-{
-    static const float c[] = { 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1, 1 };
-    const vf low = vf_set(-87.33f);
-    const vf n = vf_round(vf_mul(vf_max(low, x), vf_set(1.44269504f)));
-    vf r = vf_fma(n, vf_set(-0.693359375f), vf_max(low, x)); /* ln 2 in two parts */
-    r = vf_fma(n, vf_set(2.12194440e-4f), r);
-    vf e = vf_set(c[0]);
-    for (int i = 1; i < 7; i++) e = vf_fma(e, r, vf_set(c[i]));
-    const vf power = vf_of_bits(vi_left(vi_add(vf_int(n), vi_set(127)), 23));
-    return vf_choose(vf_greater(low, x), vf_zero(), vf_mul(e, power));
-}
 
 static int64_t last_of(const keel_node *n)
 {
