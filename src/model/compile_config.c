@@ -40,6 +40,8 @@ static keel_status entry_of(const keel_model *m, const json_t *v, const char *wh
     if (list && json_array_size(list) != (size_t)m->n_output)
         return keel_fail(KEEL_EARG, "%s: a list of %zu, but the model has %d outputs", what,
                          json_array_size(list), m->n_output);
+    if (!list && !json_is_object(v))
+        return keel_fail(KEEL_EARG, "%s: expected a name, a list or an object", what);
     if (list)
         *out = json_array_get(list, (size_t)output);
     else

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Make the seeds of fuzz_config and fuzz_keras from the golden models. Run in this folder."""
+import json
+import os
+import zipfile
+
+GOLDEN = "../golden/"
+KERAS = ["sequential_plain", "functional_sgd", "sequential_dropout"]
+
+
+def put(target, name, data):
+    os.makedirs(f"corpus/{target}", exist_ok=True)
+    with open(f"corpus/{target}/{name}", "wb") as f:
+        f.write(data)
+
+
+for case in json.load(open(GOLDEN + "models.json")):
+    put("config", case["name"], json.dumps(case["config"], separators=(",", ":")).encode())
+
+layers = []
+for c in json.load(open(GOLDEN + "layers.json")):
+    if len(c["in"]) == 1:
+        one = {"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [None, *c["in"][0]]}}
+        layers.append((c, [one, {"class_name": c["class"], "config": c["config"]}]))
+for k, (c, stack) in enumerate(layers):
+    root = {"class_name": "Sequential", "config": {"name": "s", "layers": stack}}
+    put("config", f"layer{k}", json.dumps(root, separators=(",", ":")).encode())
+
+for name in KERAS:
+    with zipfile.ZipFile(GOLDEN + name + ".keras") as z:
+        config = json.dumps(json.loads(z.read("config.json")), separators=(",", ":")).encode()
+        weights = z.read("model.weights.h5")
+    put("keras", name, b"\1" + len(config).to_bytes(2, "little") + config + weights)
+with open(GOLDEN + "sequential_plain.keras", "rb") as f:
+    put("keras", "whole", b"\0" + f.read())
