@@ -22,7 +22,7 @@ BEGIN {
     sees["optimizers"] = named " schedules"
     sees["layers"] = named " activations initializers regularizers constraints"
     sees["io"] = low
-    sees["data"] = low " io"              # its sources read io's files; neither sees a graph
+    sees["data"] = low " io"              # sources read the files of io; neither sees a graph
     sees["model"] = named " io layers losses metrics optimizers activations initializers regularizers" \
         " constraints schedules"
     sees["plan"] = low " device ops graph"
