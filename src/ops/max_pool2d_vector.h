@@ -20,15 +20,13 @@ static keel_window window_of(const keel_call *c)
     return keel_window_of(c->node, a->pool, a->strides, NULL, a->pad);
 }
 
-static reach reach_of(const keel_window *v, int64_t row, int64_t h, int64_t w, int64_t channels)
+/* The window at output o of dim d: its taps inside; returns its first pixel, maybe outside. */
+static inline int64_t span(reach *r, const keel_window *v, int d, int64_t o)
 {
-    const int64_t o[2] = { h * v->stride[0] - v->pad[0], w * v->stride[1] - v->pad[1] };
-    reach r = { .at = ((row * v->in[0] + o[0]) * v->in[1] + o[1]) * channels };
-    for (int d = 0; d < 2; d++) {
-        r.first[d] = o[d] < 0 ? -o[d] : 0;
-        r.end[d] = o[d] + v->size[d] > v->in[d] ? v->in[d] - o[d] : v->size[d];
-    }
-    return r;
+    const int64_t from = o * v->stride[d] - v->pad[d], rest = v->in[d] - from;
+    r->first[d] = from < 0 ? -from : 0;
+    r->end[d] = rest < v->size[d] ? rest : v->size[d];
+    return from;
 }
 
 /* The largest of the taps [i0, i1) x [j0, j1) for the channels of m, whose tap {0, 0} is at x. */
@@ -72,9 +70,11 @@ static void forward(const keel_call *c)
     uint8_t *taps = c->node->n_saved ? c->saved[0] : NULL;
     int64_t place = 0;
     for (int64_t row = 0; row < c->rows; row++)
-        for (int64_t h = 0; h < v.out[0]; h++)
+        for (int64_t h = 0; h < v.out[0]; h++) {
+            reach r;
+            const int64_t top = row * v.in[0] + span(&r, &v, 0, h);
             for (int64_t w = 0; w < v.out[1]; w++, place++) {
-                const reach r = reach_of(&v, row, h, w, channels);
+                r.at = top * line + span(&r, &v, 1, w) * channels;
                 VECTOR_EACH(k, channels, m, {
                     vi tap;
                     const vf best = window_largest(&v, &r, x + r.at + k, line, channels, m, &tap);
@@ -82,6 +82,7 @@ static void forward(const keel_call *c)
                     if (taps) vi_store_bytes(m, taps + place * channels + k, tap);
                 });
             }
+        }
 }
 
 static bool tiles(const keel_window *v)
@@ -92,18 +93,30 @@ static bool tiles(const keel_window *v)
     return true;
 }
 
-/* Give the gradient g to the pixel that won, for every tap of a window; once: write, do not add. */
-static inline void scatter(const keel_window *v, const reach *r, float *dx, int64_t line,
-                           int64_t channels, vm m, vf g, vi winner, bool once)
+/* Give the gradient g to the pixel that won, of the taps [i0, i1) x [j0, j1); once: write, do not
+ * add. */
+static inline __attribute__((always_inline)) void give(float *dx, int64_t line, int64_t channels,
+                                                       int64_t i0, int64_t i1, int64_t j0,
+                                                       int64_t j1, int64_t width, vm m, vf g,
+                                                       vi winner, bool once)
 {
-    for (int64_t i = r->first[0]; i < r->end[0]; i++)
-        for (int64_t j = r->first[1]; j < r->end[1]; j++) {
+    for (int64_t i = i0; i < i1; i++)
+        for (int64_t j = j0; j < j1; j++) {
             float *at = dx + i * line + j * channels;
-            const vm here = vi_equal(winner, vi_set((int32_t)(i * v->size[1] + j)));
-            vf d = vf_choose(here, g, vf_zero());
+            vf d = vf_choose(vi_equal(winner, vi_set((int32_t)(i * width + j))), g, vf_zero());
             if (!once) d = vf_add(d, vf_load_some(m, at));
             vf_store_some(m, at, d);
         }
+}
+
+static inline void scatter(const keel_window *v, const reach *r, float *dx, int64_t line,
+                           int64_t channels, vm m, vf g, vi winner, bool once)
+{
+    if (once && v->size[0] == 2 && v->size[1] == 2)
+        give(dx, line, channels, 0, 2, 0, 2, 2, m, g, winner, true);
+    else
+        give(dx, line, channels, r->first[0], r->end[0], r->first[1], r->end[1], v->size[1], m, g,
+             winner, once);
 }
 
 static void backward(const keel_call *c)
@@ -119,15 +132,18 @@ static void backward(const keel_call *c)
     for (int64_t row = 0; row < c->rows; row++) {
         if (!once && !c->in_adds[0])
             memset(dx + row * v.in[0] * line, 0, (size_t)(v.in[0] * line) * sizeof *dx);
-        for (int64_t h = 0; h < v.out[0]; h++)
+        for (int64_t h = 0; h < v.out[0]; h++) {
+            reach r;
+            const int64_t top = row * v.in[0] + span(&r, &v, 0, h);
             for (int64_t w = 0; w < v.out[1]; w++, place++) {
-                const reach r = reach_of(&v, row, h, w, channels);
+                r.at = top * line + span(&r, &v, 1, w) * channels;
                 VECTOR_EACH(k, channels, m, {
                     const vf g = vf_load_some(m, dy + place * channels + k);
                     const vi winner = vi_load_bytes(m, taps + place * channels + k);
                     scatter(&v, &r, dx + r.at + k, line, channels, m, g, winner, once);
                 });
             }
+        }
     }
 }
 
