@@ -4,6 +4,7 @@
  * The text is read whole and cut where it lies; the features become float32, the labels numbers, or
  * the index in their sorted names where one of them is no number. */
 #define _GNU_SOURCE /* strtod_l: a number must not depend on the user's locale */
+#include "data/sources/csv.h"
 #include "base/memory.h"
 #include "data/source.h"
 #include "data/spec.h"
@@ -246,9 +247,8 @@ static keel_status name_labels(const table *t, const keel_dataset_options *o, ke
     return KEEL_OK;
 }
 
-/* Decode a text of which one writable byte follows the end. */
-static keel_status decode(keel_dataset **out, char *text, size_t n_bytes, const char *label,
-                          const keel_dataset_options *o, const char *path)
+keel_status keel_csv_decode(keel_dataset **out, char *text, size_t n_bytes, const char *label,
+                            const keel_dataset_options *o, const char *path)
 {
     table t = { .path = path, .at = text, .end = text + n_bytes, .next_line = 1 };
     keel_tensor x = { 0 }, y = { 0 };
@@ -318,7 +318,7 @@ keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const ch
     if (!out || !path) return keel_fail(KEEL_EARG, "csv: NULL is none");
     KEEL_TRY(keel_dataset_options_read(&o, options));
     KEEL_TRY(keel_file_read(path, CSV_BYTES_MAX, &text, &n_bytes));
-    keel_status s = decode(&d, text, n_bytes, label, &o, path);
+    keel_status s = keel_csv_decode(&d, text, n_bytes, label, &o, path);
     keel_free(text);
     if (s >= 0) s = keel_dataset_take_subset(&d, &o);
     if (s < 0)

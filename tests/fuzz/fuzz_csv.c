@@ -1,0 +1,26 @@
+/* Any bytes as a CSV; the label is the column "y", or there is none. */
+#include "base/memory.h"
+#include "data/sources/csv.h"
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const labels[] = { "y", NULL };
+    for (int mode = KEEL_LABEL_INT; mode <= KEEL_LABEL_NONE; mode++)
+        for (int i = 0; i < 2; i++) {
+            keel_dataset_options o = KEEL_DATASET_OPTIONS;
+            keel_dataset *d = NULL;
+            o.label_mode = (keel_label_mode)mode;
+            char *text = keel_calloc(size + 1, 1);
+            if (!text) return 0;
+            memcpy(text, data, size);
+            if (keel_csv_decode(&d, text, size, labels[i], &o, "fuzz") >= 0 &&
+                keel_dataset_rows(d) * keel_dataset_x_shape(d).dim[0] > (int64_t)size)
+                __builtin_trap(); /* more numbers than the text can hold */
+            keel_dataset_destroy(d);
+            keel_free(text);
+        }
+    return 0;
+}
