@@ -149,6 +149,7 @@ static const struct {
     { "null", NULL, NULL, 0 },
     { "{\"optimizer\":null}", NULL, NULL, 0 },
     { "{\"optimizer\":\"sgd\",\"loss\":\"mse\"}", "MeanSquaredError", NULL, 0 },
+    { "{\"optimizer\":{\"class_name\":\"SGD\"},\"loss\":\"mse\"}", "MeanSquaredError", NULL, 0 },
     { "{\"optimizer\":\"sgd\",\"loss\":[\"mean_squared_error\"],\"metrics\":[\"mae\"]}",
       "MeanSquaredError", "mae", 1 },
     { "{\"optimizer\":\"sgd\",\"loss\":{\"d\":\"mse\"},\"metrics\":{\"d\":[\"mae\",\"acc\"]}}",
@@ -188,6 +189,9 @@ static void every_form_of_compile_config_is_read(void **state)
             assert_null(c->loss[0].type);
         assert_int_equal(c->n_metric, good[i].n_metric);
         if (good[i].metric) assert_string_equal(c->metric[0].name, good[i].metric);
+        json_t *written = NULL;
+        if (keel_model_to_config(m, &written) < 0) fail_msg("%s: %s", good[i].config, keel_error());
+        json_decref(written);
         keel_model_destroy(m);
         keel_text_free(&text);
         keel_text_free(&whole);

@@ -239,7 +239,7 @@ keel_status keel_compiled_config(const keel_model *m, json_t **out)
     json_t *config = json_deep_copy(c->config);
     json_t *optimizer = json_object_get(config, "optimizer");
     bool failed = !config;
-    if (!failed && !json_is_object(optimizer)) {
+    if (!failed && !json_is_object(json_object_get(optimizer, "config"))) { /* a bare name */
         optimizer = keel_object_json(&c->optimizer);
         failed = json_object_set_new(config, "optimizer", optimizer) != 0;
     }
