@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include "ops/op.h"
+#include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -395,6 +396,20 @@ static void every_kernel_equals_its_reference(void **state)
     }
 }
 
+static void no_kernel_starts_a_thread(void **state)
+{
+    (void)state;
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+    if (!tasks) skip();
+#ifdef __SANITIZE_THREAD__
+    n--; /* its own */
+#endif
+    for (struct dirent *d; (d = readdir(tasks));) n += d->d_name[0] != '.';
+    closedir(tasks);
+    assert_int_equal(n, 1);
+}
+
 static void odd_numbers_come_out_as_the_references(void **state)
 {
     static const float odd[] = {
@@ -450,6 +465,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kernel_equals_its_reference),
+        cmocka_unit_test(no_kernel_starts_a_thread),
         cmocka_unit_test(odd_numbers_come_out_as_the_references),
         cmocka_unit_test(kernels_decline_on_a_lesser_processor),
     };
