@@ -5,6 +5,8 @@
 #include "data/feed_impl.h"
 #include <string.h>
 
+enum { LOOK_AHEAD = 2 }; /* rows */
+
 typedef struct pass_order { /* the permutation of the pass that was asked for last */
     bool set;
     int64_t pass;
@@ -81,8 +83,16 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
     const bool want_x = b->x == s->x, want_y = f->spec->has_y && b->y == s->y;
     const bool want_w = f->spec->has_weight && b->weight == s->weight;
     if (!want_x && !want_y && !want_w) return to;
-    for (int64_t i = from; i < to; i++) {
-        const int64_t row = source_row(f, &s->plan, i, &order);
+    int64_t ahead[LOOK_AHEAD]; /* which rows come, counted from `from` in a ring */
+    for (int64_t i = from - LOOK_AHEAD; i < to; i++) {
+        const int64_t row = i < from ? 0 : ahead[(i - from) % LOOK_AHEAD];
+        if (i + LOOK_AHEAD < to) {
+            const int64_t next = source_row(f, &s->plan, i + LOOK_AHEAD, &order);
+            ahead[(i + LOOK_AHEAD - from) % LOOK_AHEAD] = next;
+            if (f->source->expect && f->o.shuffle && want_x)
+                f->source->expect(state, keel_dataset_index(f->dataset, next));
+        }
+        if (i < from) continue;
         const keel_row at = {
             .real = f->o.real,
             .x = want_x ? s->x + (size_t)i * x_bytes : NULL,

@@ -53,6 +53,8 @@ typedef struct keel_source {
 
     /* rows: any thread, also at the same time. A failure's text names the file and the stage. */
     keel_status (*read)(const void *state, int64_t index, const keel_row *row, keel_scratch *s);
+    void (*expect)(const void *state,
+                   int64_t index); /* the row will be read soon; NULL: no matter */
     const char *(*row_name)(const void *state, int64_t index); /* NULL: rows have no names */
     /* Tensors that hold the rows as they are, so that a batch can point into them; NULL: none. */
     void (*tensors)(const void *state, const keel_tensor **x, const keel_tensor **y,

