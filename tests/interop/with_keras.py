@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Pass models back and forth between Keras and the command keel; both must go on alike.
+
+    with_keras.py path/to/keel [NAME...]      needs Keras 3 on TensorFlow; not run by make check
+
+Every model below goes through these steps, each training an epoch of uneven steps, unshuffled:
+  1. Keras trains an epoch and saves; keel predicts from that file, as Keras does
+  2. keel trains the next epoch from the file, Keras from its memory: weights and the optimizer's
+     variables are equal, so the state of the optimizer was read
+  3. Keras loads what keel saved: weights, optimizer and predictions are equal
+  4. Keras and keel both train a third epoch from keel's file: equal, so its state was written
+Models that keel makes (keel new) begin at step 3. Differences are the largest |a - b| over the
+largest |b| of the tensor and must stay below 1e-5; the worst of each model is printed. The optimizer's
+moments are compared to 1e-4: they are small differences of large sums.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+from keras import layers, losses, optimizers, regularizers
+
+ROWS, BATCH, DEVICES, ALLOWED, STATE_ALLOWED = 37, 8, "cpu:0-2", 1e-5, 1e-4
+SPARSE = "sparse_categorical_crossentropy"
+
+
+def mlp():
+    return keras.Sequential(
+        [
+            layers.Input((9,)),
+            layers.Dense(16, "relu", kernel_regularizer=regularizers.L1L2(1e-3, 1e-2)),
+            layers.Dense(16, "tanh", kernel_initializer="he_normal", bias_initializer="ones"),
+            layers.Dense(8, "gelu", use_bias=False, bias_regularizer="l2"),
+            layers.Dropout(0.0),
+            layers.Dense(4, "softmax"),
+        ]
+    )
+
+
+def cnn():
+    return keras.Sequential(
+        [
+            layers.Input((12, 10, 3)),
+            layers.Rescaling(0.5, offset=0.1),
+            layers.ZeroPadding2D(((1, 0), (2, 1))),
+            layers.Conv2D(6, 3, use_bias=False, kernel_regularizer=regularizers.L2(1e-3)),
+            layers.BatchNormalization(momentum=0.9),
+            layers.ReLU(max_value=1.0),
+            layers.DepthwiseConv2D(3, padding="same", depth_multiplier=2, use_bias=False),
+            layers.BatchNormalization(momentum=0.8, epsilon=1e-4, scale=False),
+            layers.Activation("swish"),
+            layers.MaxPooling2D(2, padding="same"),
+            layers.Conv2D(8, (2, 3), padding="same", dilation_rate=2, activation="elu"),
+            layers.AveragePooling2D((2, 1), strides=2, padding="same"),
+            layers.Conv2D(4, 1, strides=2),
+            layers.Reshape((-1, 4)),
+            layers.Flatten(),
+            layers.Dense(4),
+            layers.Softmax(),
+        ]
+    )
+
+
+def residual():
+    x = i = layers.Input((8, 8, 2), name="image")
+    x = layers.Conv2D(4, 3, padding="same", use_bias=False, name="stem")(x)
+    x = s = layers.BatchNormalization(name="stem_bn", momentum=0.9)(x)
+    shared = layers.Conv2D(4, 3, padding="same", activation="relu", name="shared")
+    x = layers.Add()([shared(x), shared(s), s])
+    x = layers.Concatenate()([x, layers.ReLU(negative_slope=0.1)(s)])
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(i, layers.Dense(4, name="scores")(x), name="residual")
+
+
+def frozen():
+    m = cnn()
+    m.layers[2].trainable = False
+    m.layers[3].trainable = False
+    return m
+
+
+def head(units, activation):
+    return lambda: keras.Sequential(
+        [layers.Input((9,)), layers.Dense(12, "relu"), layers.Dense(units, activation)]
+    )
+
+
+LOGITS = losses.SparseCategoricalCrossentropy(from_logits=True)
+MODELS = {  # name: model, optimizer, loss, metrics, kind of y
+    "mlp-sgd": (mlp, optimizers.SGD(0.05), SPARSE, ["accuracy"], "int"),
+    "mlp-momentum": (mlp, optimizers.SGD(0.05, 0.9, nesterov=True), SPARSE, ["accuracy"], "int"),
+    "mlp-adam": (mlp, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
+    "mlp-amsgrad": (mlp, optimizers.Adam(1e-3, amsgrad=True), SPARSE, ["accuracy"], "int"),
+    "mlp-adamw": (mlp, optimizers.AdamW(1e-3, clipnorm=0.5), SPARSE, ["accuracy"], "int"),
+    "cnn-momentum": (cnn, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
+    "cnn-adamw": (cnn, optimizers.AdamW(1e-3, global_clipnorm=1.0), SPARSE, [], "int"),
+    "cnn-frozen": (frozen, optimizers.Adam(1e-3, clipvalue=0.1), SPARSE, ["accuracy"], "int"),
+    "residual": (residual, optimizers.SGD(0.02, 0.9), LOGITS, ["accuracy"], "int"),
+    "smoothed": (
+        head(4, "softmax"),
+        optimizers.Adam(1e-3),
+        losses.CategoricalCrossentropy(label_smoothing=0.1),
+        ["accuracy"],
+        "one-hot",
+    ),
+    "binary": (
+        head(1, "sigmoid"),
+        optimizers.Adam(1e-3),
+        "binary_crossentropy",
+        ["accuracy"],
+        "binary",
+    ),
+    "regression": (head(2, None), optimizers.SGD(0.01, 0.5), "mse", ["mae"], "real"),
+    "weight-decay": (head(2, None), optimizers.SGD(0.01, weight_decay=0.01), "mse", [], "real"),
+}
+MADE = {  # name: arguments of keel new
+    "new-mlp": "mlp --input 9 --classes 4 --optimizer adamw",
+    "new-cnn": "cnn --input 12,10,3 --classes 4 --no-rescaling --optimizer sgd(momentum=0.9)",
+}
+
+
+class keel:
+    def __init__(self, command, folder):
+        self.command, self.folder = command, folder
+
+    def run(self, *args):
+        done = subprocess.run([self.command, *args], capture_output=True, text=True, cwd=self.folder)
+        if done.returncode:
+            raise RuntimeError(f"keel {' '.join(args)}: {done.stderr.strip()[-500:]}")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def fit(self, model, out):
+        options = f"--no-shuffle --batch-size {BATCH} --epochs 1 --devices {DEVICES}"
+        self.run("fit", model, "--data", "rows.npz", *options.split(), "-o", out)
+
+    def predict(self, model):
+        self.run("predict", model, "--data", "rows.npz", "--devices", DEVICES, "-o", "p.npy")
+        return np.load(self.path("p.npy"))
+
+
+def apart(a, b):
+    a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
+    if a.shape != b.shape:
+        return float("inf")
+    d = np.abs(a - b).max(initial=0) / max(np.abs(b).max(initial=0), 1e-30)
+    return d if d == d else float("inf")
+
+
+class report:
+    """Collects the differences of one model; the worst of each step."""
+
+    def __init__(self, name):
+        self.name, self.worst, self.bad = name, {}, []
+
+    def see(self, step, what, got, want, allowed=ALLOWED):
+        d = apart(got, want)
+        self.worst[step] = max(self.worst.get(step, 0), d)
+        if not d <= allowed:
+            self.bad.append(f"{step}: {what} differs by {d:.1e}")
+
+    def models(self, step, got, want):
+        assert len(got.weights) == len(want.weights)
+        for a, b in zip(got.weights, want.weights):
+            self.see(step, b.path, a.numpy(), b.numpy())
+        assert len(got.optimizer.variables) == len(want.optimizer.variables)
+        for a, b in zip(got.optimizer.variables, want.optimizer.variables):
+            self.see(step + " state", "optimizer/" + b.path, a.numpy(), b.numpy(), STATE_ALLOWED)
+
+    def end(self):
+        steps = ", ".join(f"{k} {v:.0e}" for k, v in self.worst.items())
+        print(f"{'FAILED' if self.bad else 'ok':6} {self.name:14} {steps}", flush=True)
+        for line in self.bad[:8]:
+            print("       ", line)
+        return not self.bad
+
+
+def data_of(shape, kind, classes, folder):
+    chance = np.random.default_rng(5)
+    x = chance.normal(size=(ROWS, *shape)).astype("float32")
+    y = chance.integers(0, classes, ROWS)
+    y = {
+        "int": lambda: y,
+        "one-hot": lambda: np.eye(classes, dtype="float32")[y],
+        "binary": lambda: (y[:, None] % 2).astype("float32"),
+        "real": lambda: chance.normal(size=(ROWS, classes)).astype("float32"),
+    }[kind]()
+    np.savez(os.path.join(folder, "rows.npz"), x=x, y=y)
+    return x, y
+
+
+def epoch(m, x, y):
+    m.fit(x, y, BATCH, 1, shuffle=False, verbose=0)
+
+
+def go_on_from_keel(r, k, file, x, y):
+    """Steps 3 and 4: file is what keel saved."""
+    m = keras.models.load_model(k.path(file))
+    r.see("3 predict", "predict", k.predict(file), m.predict(x, verbose=0))
+    epoch(m, x, y)
+    k.fit(file, "third.keras")
+    r.models("4 third epoch", keras.models.load_model(k.path("third.keras")), m)
+
+
+def from_keras(name, k):
+    r = report(name)
+    build, optimizer, loss, metrics, kind = MODELS[name]
+    m = build()
+    x, y = data_of(m.input_shape[1:], kind, m.output_shape[-1], k.folder)
+    m.compile(optimizer, loss, metrics=metrics)
+    epoch(m, x, y)
+    m.save(k.path("first.keras"))
+    r.see("1 predict", "predict", k.predict("first.keras"), m.predict(x, verbose=0))
+    k.fit("first.keras", "second.keras")
+    epoch(m, x, y)
+    r.models("2 second epoch", keras.models.load_model(k.path("second.keras")), m)
+    go_on_from_keel(r, k, "second.keras", x, y)
+    return r.end()
+
+
+def from_keel(name, k):
+    r = report(name)
+    k.run("new", *MADE[name].split(), "-o", "made.keras")
+    m = keras.models.load_model(k.path("made.keras"))
+    x, y = data_of(m.input_shape[1:], "int", m.output_shape[-1], k.folder)
+    k.fit("made.keras", "first.keras")
+    epoch(m, x, y)
+    r.models("2 first epoch", keras.models.load_model(k.path("first.keras")), m)
+    go_on_from_keel(r, k, "first.keras", x, y)
+    return r.end()
+
+
+def main():
+    names = sys.argv[2:] or [*MODELS, *MADE]
+    failed = 0
+    for name in names:
+        keras.backend.clear_session()
+        keras.utils.set_random_seed(3)
+        with tempfile.TemporaryDirectory() as folder:
+            k = keel(os.path.abspath(sys.argv[1]), folder)
+            try:
+                ok = (from_keel if name in MADE else from_keras)(name, k)
+            except Exception as e:
+                print(f"FAILED {name:14} {type(e).__name__}: {e}", flush=True)
+                ok = False
+            failed += not ok
+    print(f"{len(names) - failed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
