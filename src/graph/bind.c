@@ -235,10 +235,10 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
 {
     const keel_bound *b = x->b;
     const keel_node *n = &x->p->graph->node[in->node].node;
-    bool adds = false;
+    bool adds = x->p->schedule.weight_adds[in->node]; /* of another call of the layer */
     if (n->op->weights_from_merged && n->partial_backward > 0) {
         if (b->piece[0].worker != x->worker) return KEEL_OK;
-        return bind_call(x, in, 0, b->piece[0].row, b->piece[0].rows, b->piece[0].local_row, false);
+        return bind_call(x, in, 0, b->piece[0].row, b->piece[0].rows, b->piece[0].local_row, adds);
     }
     for (int i = 0; i < b->n_busy;) {
         const keel_piece *first = &b->piece[i];
@@ -393,8 +393,8 @@ keel_status keel_program_measure(keel_program *p, int64_t rows)
             const keel_pass pass = pass_of[in->kind];
             KEEL_TRY(prepare(
                 &x, in->node, pass, pass == KEEL_WEIGHTS ? local[piece[i].worker] : piece[i].rows,
-                p->graph->node[in->node].node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD, false,
-                &ignored));
+                p->graph->node[in->node].node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
+                pass == KEEL_WEIGHTS && p->schedule.weight_adds[in->node], &ignored));
         }
     }
     return KEEL_OK;

@@ -6,6 +6,7 @@
 typedef struct maker {
     const keel_graph *g;
     const bool *trainable;
+    bool *given; /* [n_variable]: a node wrote its gradient */
     keel_schedule s;
     int capacity_instruction, capacity_segment;
 } maker;
@@ -78,6 +79,27 @@ static keel_status forward(maker *m)
     return KEEL_OK;
 }
 
+/* A layer that is called twice: the first call in the order overwrites, the others add. */
+static keel_status weights(maker *m, int i)
+{
+    const keel_graph_node *n = &m->g->node[i];
+    int all = 0, given = 0;
+    KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
+    for (int k = n->node.n_weight - 1; k >= 0; k--) {
+        const keel_variable v = n->weight[k];
+        if (!m->trainable[v]) continue;
+        all++;
+        given += m->given[v];
+        m->given[v] = true;
+        m->s.order[m->s.n_order++] = v;
+    }
+    if (given > 0 && given < all)
+        return keel_fail(KEEL_EUNSUP, "layer '%s' shares some of its weights, but not all",
+                         n->node.layer);
+    m->s.weight_adds[i] = given > 0;
+    return begin_segment(m, -1, false); /* its out_grad is free from here on */
+}
+
 static keel_status backward_node(maker *m, int i, bool *written)
 {
     const keel_graph_node *n = &m->g->node[i];
@@ -97,26 +119,22 @@ static keel_status backward_node(maker *m, int i, bool *written)
         written[n->in[k]] = true;
     }
     if (asked) KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
-    if (has_trainable(m, n)) {
-        KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
-        for (int k = n->node.n_weight - 1; k >= 0; k--)
-            if (m->trainable[n->weight[k]]) m->s.order[m->s.n_order++] = n->weight[k];
-        KEEL_TRY(begin_segment(m, -1, false)); /* its out_grad is free from here on */
-    }
-    return KEEL_OK;
+    return has_trainable(m, n) ? weights(m, i) : KEEL_OK;
 }
 
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
                                int n_variable)
 {
-    (void)n_variable;
     maker m = { .g = g, .trainable = trainable };
     keel_status s = KEEL_ENOMEM;
     bool *written = keel_calloc((size_t)g->n_value, sizeof *written);
     m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);
+    m.given = keel_calloc((size_t)n_variable, sizeof *m.given);
+    m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
     m.s.order = keel_calloc((size_t)g->n_node * KEEL_WEIGHTS_MAX, sizeof *m.s.order);
-    if (!written || !m.s.needs_grad || !m.s.in_adds || !m.s.order) goto out;
+    if (!written || !m.s.needs_grad || !m.given || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
+        goto out;
     for (int i = 0; i < g->n_node; i++) {
         m.s.in_adds[i] = keel_calloc((size_t)g->node[i].node.n_in, sizeof(bool));
         if (!m.s.in_adds[i]) goto out;
@@ -133,6 +151,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     s = KEEL_OK;
 out:
     keel_free(written);
+    keel_free(m.given);
     keel_schedule_free(&m.s, g);
     return s;
 }
@@ -141,6 +160,7 @@ void keel_schedule_free(keel_schedule *s, const keel_graph *g)
 {
     for (int i = 0; s->in_adds && i < g->n_node; i++) keel_free(s->in_adds[i]);
     keel_free(s->in_adds);
+    keel_free(s->weight_adds);
     keel_free(s->needs_grad);
     keel_free(s->order);
     keel_free(s->instruction);

@@ -34,6 +34,7 @@ typedef struct keel_schedule {
     keel_segment *segment;
     bool *needs_grad;     /* [n_value] */
     bool **in_adds;       /* [n_node][n_in] as the backward call of the node is bound */
+    bool *weight_adds;    /* [n_node] a node before it in the order wrote these gradients already */
     keel_variable *order; /* trainable weights in the order in which their gradients are ready */
 } keel_schedule;
 
