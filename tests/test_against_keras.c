@@ -123,6 +123,7 @@ static const training trainings[] = {
     { "cnn_sgd", "cnn_sgd", 20 },
     { "cnn_adam", "cnn_adam", 20 },
     { "mlp_l2", "mlp_l2", 4 },
+    { "cnn_shared", "cnn_shared", 4 },
     { "sample_weight", "mlp_sgd", 4, .sample_weight = true },
     { "class_weight", "mlp_adam", 4, .class_weight = true },
     { "cnn_sample_weight", "cnn_sgd", 4, .sample_weight = true },

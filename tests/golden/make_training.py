@@ -70,6 +70,19 @@ def cnn():
     ]
 
 
+def shared():
+    """Every layer but the last is called twice."""
+    x = i = layers.Input((12, 12, 3))
+    conv = layers.Conv2D(3, 3, padding="same", name="conv")
+    bn = layers.BatchNormalization(momentum=0.875, name="bn")
+    depthwise = layers.DepthwiseConv2D(3, name="depthwise")
+    dense = layers.Dense(3, activation="tanh", name="dense")
+    for _ in range(2):
+        x = dense(depthwise(conv(bn(x))))
+    x = layers.GlobalAveragePooling2D()(x)
+    return i, layers.Dense(CLASSES, activation="softmax", name="out")(x)
+
+
 # Keras takes every rate through float32, in float64 too; these are exact in both. The cases
 # adamw and amsgrad have Keras's own betas.
 BETAS = dict(beta_1=0.875, beta_2=1 - 2**-10)
@@ -88,6 +101,7 @@ MODELS = {  # the files, as compiled
     "mlp_adam": (mlp, adam),
     "cnn_sgd": (cnn, sgd(2**-6)),
     "cnn_adam": (cnn, adam),
+    "cnn_shared": (shared, sgd(2**-6)),
     "mlp_l2": (lambda: mlp(keras.regularizers.L2(2**-7)), sgd()),
 }
 
@@ -102,6 +116,7 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "cnn_sgd": ("cnn_sgd", None, 20, None),
     "cnn_adam": ("cnn_adam", None, 20, None),
     "mlp_l2": ("mlp_l2", None, 4, None),
+    "cnn_shared": ("cnn_shared", None, 4, None),
     "sample_weight": ("mlp_sgd", None, 4, "sample"),
     "class_weight": ("mlp_adam", None, 4, "class"),
     "cnn_sample_weight": ("cnn_sgd", None, 4, "sample"),
@@ -118,7 +133,11 @@ CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 
 def compiled(model, optimizer, weighted):
     layers_of, file_optimizer = MODELS[model]
-    m = keras.Sequential(layers_of(), name=model)
+    made = layers_of()
+    if isinstance(made, list):
+        m = keras.Sequential(made, name=model)
+    else:
+        m = keras.Model(*made, name=model)
     m.compile(
         (optimizer or file_optimizer)(),
         "sparse_categorical_crossentropy",
