@@ -544,6 +544,40 @@ static void a_sequence_goes_on_where_fewer_steps_are_asked(void **state)
     keel_dataset_destroy(d);
 }
 
+static void a_run_can_be_resumed_at_any_step(void **state)
+{
+    maker m = { .rows = N, .per_yield = 8 };
+    const keel_generator g = generator(&m);
+    keel_dataset *d[] = { arrays(), dataset_of(&g) };
+    for (int k = 0; k < 2; k++) {
+        for (int threads = -1; threads < 3; threads++)
+            for (uint32_t e = 0; e < 3; e++) {
+                int all[N], n = 0;
+                keel_batch b;
+                const keel_feed_options o = {
+                    .batch_size = 10, .shuffle = true, .epochs = 3, .threads = threads
+                };
+                keel_feed *f = feed_of(d[k], o);
+                read_epoch(f, e, all);
+                for (int step = 0; step <= 11; step += 3) {
+                    assert_int_equal(keel_feed_seek(f, e, step), KEEL_OK);
+                    n = 10 * step;
+                    while (keel_feed_next(f, &b) == KEEL_OK) {
+                        assert_int_equal(b.first_row, n);
+                        assert_int_equal(b.step, n / 10);
+                        for (int64_t i = 0; i < b.rows; i++)
+                            assert_int_equal(row_of(&b, i), all[n++]);
+                        keel_feed_release(f, &b);
+                    }
+                    assert_int_equal(n, N);
+                }
+                assert_int_equal(keel_feed_seek(f, e, 12), KEEL_EARG);
+                keel_feed_destroy(f);
+            }
+        keel_dataset_destroy(d[k]);
+    }
+}
+
 static void options_that_make_no_sense_are_refused(void **state)
 {
     static const double minus[] = { -1 };
@@ -591,6 +625,7 @@ int main(void)
         cmocka_unit_test(an_epoch_can_be_begun_again_and_again),
         cmocka_unit_test(a_sequence_gives_every_batch_once_a_pass_the_short_one_too),
         cmocka_unit_test(a_sequence_goes_on_where_fewer_steps_are_asked),
+        cmocka_unit_test(a_run_can_be_resumed_at_any_step),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,6 +244,12 @@ const char *keel_feed_note(const keel_feed *f)
     return f->note[0] ? f->note : NULL;
 }
 
+int64_t keel_feed_bytes(const keel_feed *f)
+{
+    const int64_t elements = f->x_count + f->y_count + (f->weighted ? 1 : 0);
+    return f->n_slots * f->max_rows * elements * (int64_t)f->real_bytes;
+}
+
 double keel_feed_wait_seconds(const keel_feed *f)
 {
     return f->waited;
@@ -283,6 +289,43 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
     pthread_cond_broadcast(&f->work);
     pthread_mutex_unlock(&f->lock);
     return s;
+}
+
+/* A stream has no arithmetic: it is read and thrown away. */
+static keel_status skip_steps(keel_feed *f, uint32_t epoch, int64_t step)
+{
+    const char *name = keel_dataset_name(f->dataset);
+    if (epoch && (f->o.steps_per_epoch || f->o.end == KEEL_END_CARRY))
+        return keel_fail(KEEL_EUNSUP, "%s: a stream whose epochs begin inside a pass cannot resume",
+                         name);
+    KEEL_TRY(keel_feed_begin_epoch(f, epoch));
+    while (f->step < step) {
+        keel_batch b;
+        const keel_status s = keel_feed_next(f, &b);
+        if (s < 0) return s;
+        if (s == KEEL_END)
+            return keel_fail(KEEL_EARG, "%s: epoch %u has no step %lld", name, epoch + 1,
+                             (long long)step + 1);
+        keel_feed_release(f, &b);
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step)
+{
+    if (f->source->next) return skip_steps(f, epoch, step);
+    KEEL_TRY(keel_feed_begin_epoch(f, epoch));
+    const int64_t steps = keel_feed_plan_steps(&f->plan, epoch);
+    if (step < 0 || step > steps)
+        return keel_fail(KEEL_EARG, "%s: epoch %u has %lld steps, so not %lld before one to come",
+                         keel_dataset_name(f->dataset), epoch + 1, (long long)steps,
+                         (long long)step);
+    pthread_mutex_lock(&f->lock);
+    keel_feed_flush(f);
+    f->fill_step = f->step = step;
+    pthread_cond_broadcast(&f->work);
+    pthread_mutex_unlock(&f->lock);
+    return KEEL_OK;
 }
 
 keel_status keel_feed_next(keel_feed *f, keel_batch *out)

@@ -78,6 +78,11 @@ const char *keel_feed_note(const keel_feed *f);
  * is used up. All batches must have been released. */
 keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch);
 
+/* Go to a step of an epoch, to resume a run: keel_feed_next gives that step. Free for rows by
+ * index; a stream is read up to it from the begin of its pass. KEEL_EARG: the epoch has fewer
+ * steps; KEEL_EUNSUP: a stream whose epochs do not begin with a pass (steps_per_epoch, carry). */
+keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step);
+
 /* The next step of the epoch. KEEL_END: the epoch is over; < 0: the first failure in the order of
  * rows, naming source, row, file and stage; the same step is tried again by the next call. One
  * thread at a time. The batch is valid until it is released; at most slots - 1 may be held. */
@@ -88,6 +93,7 @@ void keel_feed_release(keel_feed *f, const keel_batch *b);
  * gives the same rows again. */
 void keel_feed_retry(keel_feed *f, const keel_batch *b);
 
+int64_t keel_feed_bytes(const keel_feed *f);       /* memory of all slots */
 double keel_feed_wait_seconds(const keel_feed *f); /* that keel_feed_next waited, since create */
 
 #endif

@@ -48,7 +48,8 @@ keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, 
     e.base.output_message = say_nothing;
     if (setjmp(e.back)) {
         jpeg_destroy_decompress(&c);
-        return keel_fail(KEEL_EFORMAT, "%s: decode JPEG: %s", what, e.text);
+        return keel_fail(KEEL_EFORMAT, "%s: decode JPEG: %s; replace the file or remove it", what,
+                         e.text);
     }
     jpeg_create_decompress(&c);
     c.mem->max_memory_to_use = 1L << 30;

@@ -61,7 +61,8 @@ keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, i
     *out = (keel_image){ pixels, h.height, h.width, channels };
     goto out;
 damaged:
-    s = keel_fail(KEEL_EFORMAT, "%s: decode PNG: %s", what, spng_strerror(r));
+    s = keel_fail(KEEL_EFORMAT, "%s: decode PNG: %s; replace the file or remove it", what,
+                  spng_strerror(r));
 out:
     spng_ctx_free(c);
     return s;
