@@ -192,22 +192,19 @@ static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, d
     keel_free(scratch);
 }
 
-/* All pieces' records, and their merging into `merged`. */
+/* All rows' records, written piece by piece, and their merging into `merged`. */
 static inline void lab_meet(lab *l, keel_run run, int64_t length, const int64_t *pieces, int count,
-                            void (*merge)(const keel_node *, const double *const *, int, double *),
+                            void (*merge)(const keel_node *, const double *, int64_t, double *),
                             double *merged)
 {
-    double *records[LAB_PIECES_MAX];
-    int64_t first = 0;
-    for (int i = 0; i < count; first += pieces[i++]) {
-        records[i] = keel_calloc((size_t)length, sizeof(double));
-        for (int64_t k = 0; k < length; k++)
-            records[i][k] = NAN; /* a piece overwrites its record */
-        lab_call(l, run, first, pieces[i], records[i], l->merged);
-        assert_true(records[i][0] == (double)pieces[i]);
-    }
-    merge(&l->node, (const double *const *)records, count, merged);
-    for (int i = 0; i < count; i++) keel_free(records[i]);
+    int64_t rows = 0, first = 0;
+    for (int i = 0; i < count; i++) rows += pieces[i];
+    double *records = keel_calloc((size_t)(rows * length) + 1, sizeof(double));
+    for (int64_t k = 0; k < rows * length; k++) records[k] = NAN; /* a row overwrites its record */
+    for (int i = 0; i < count; first += pieces[i++])
+        lab_call(l, run, first, pieces[i], records + first * length, l->merged);
+    merge(&l->node, records, rows, merged);
+    keel_free(records);
 }
 
 static inline void lab_forward(lab *l, const int64_t *pieces, int count)

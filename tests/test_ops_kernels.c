@@ -164,7 +164,8 @@ static void results_open(results *r, const bench *b)
         r->in_grad[i] = numbers(b->rows * keel_row_count(&n->in[i]), false);
     for (int i = 0; i < n->n_weight; i++)
         r->weight_grad[i] = numbers(keel_row_count(&n->weight[i]), false);
-    const int64_t partial = n->partial > n->partial_backward ? n->partial : n->partial_backward;
+    const int64_t one = n->partial > n->partial_backward ? n->partial : n->partial_backward;
+    const int64_t partial = one * b->rows;
     r->partial = keel_aligned_calloc((size_t)partial + 1, sizeof(double));
 }
 
@@ -303,9 +304,9 @@ static void compare(const bench *b, keel_pass pass, const char *name, const resu
         same_floats(what, want->in_grad[i], got->in_grad[i], b->rows * keel_row_count(&n->in[i]));
     for (int i = 0; pass == KEEL_WEIGHTS && i < n->n_weight; i++)
         same_floats(what, want->weight_grad[i], got->weight_grad[i], keel_row_count(&n->weight[i]));
-    if (pass == KEEL_PARTIAL) same_doubles(what, want->partial, got->partial, n->partial);
+    if (pass == KEEL_PARTIAL) same_doubles(what, want->partial, got->partial, n->partial * b->rows);
     if (pass == KEEL_PARTIAL_BACKWARD)
-        same_doubles(what, want->partial, got->partial, n->partial_backward);
+        same_doubles(what, want->partial, got->partial, n->partial_backward * b->rows);
 }
 
 /* Records of the whole, by the reference: what forward and backward of such an op read. */
@@ -317,12 +318,12 @@ static void merge(bench *b)
     if (b->node.merged > 0) {
         b->merged = keel_aligned_calloc((size_t)b->node.merged, sizeof(double));
         pass_run(b, NULL, KEEL_PARTIAL, false, &r);
-        op->merge(&b->node, (const double *[]){ r.partial }, 1, b->merged);
+        op->merge(&b->node, r.partial, b->rows, b->merged);
     }
     if (b->node.merged_backward > 0) {
         b->merged_backward = keel_aligned_calloc((size_t)b->node.merged_backward, sizeof(double));
         pass_run(b, NULL, KEEL_PARTIAL_BACKWARD, false, &r);
-        op->merge_backward(&b->node, (const double *[]){ r.partial }, 1, b->merged_backward);
+        op->merge_backward(&b->node, r.partial, b->rows, b->merged_backward);
     }
     results_free(&r);
 }

@@ -36,16 +36,15 @@ typedef struct keel_lanes {
 keel_status keel_lanes_parse(keel_lanes *out, const char *text);
 void keel_lane_name(char out[64], const keel_lane *lane); /* "cpu:0+1" */
 
-/* How a step of n rows is cut (rule 1): shard i of S gets ceil or floor(n / S) rows, the first ones
- * the larger; inside a lane of several cores its parts are cut by the same rule. */
-static inline int64_t keel_cut_rows(int64_t n, int64_t parts, int64_t i)
-{
-    return n / parts + (i < n % parts);
-}
+/* How a step of n rows is cut (rule 1): shard i of S is [ceil(i n / S), ceil((i + 1) n / S)), so that sizes
+ * differ by at most one, and cuts are nested: where two lanes meet, four lanes meet as well. n <= 2^40. */
 static inline int64_t keel_cut_first(int64_t n, int64_t parts, int64_t i)
 {
-    const int64_t more = n % parts;
-    return i * (n / parts) + (i < more ? i : more);
+    return (i * n + parts - 1) / parts;
+}
+static inline int64_t keel_cut_rows(int64_t n, int64_t parts, int64_t i)
+{
+    return keel_cut_first(n, parts, i + 1) - keel_cut_first(n, parts, i);
 }
 
 /* A piece: the rows of a step that one worker runs at once. Rows 0: the part sits the step out. */

@@ -230,7 +230,9 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
     return KEEL_OK;
 }
 
-/* Weight gradients: once per run of neighbouring rows of the worker, the first overwrites. */
+/* Weight gradients: once per run of neighbouring rows of the worker, the first overwrites. The two
+ * halves of a step are summed apart, whoever has them: so one lane and two give the same bits
+ * wherever kernels treat rows alike, and rounding has no way to grow into a difference. */
 static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
 {
     const keel_bound *b = x->b;
@@ -248,8 +250,12 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
             continue;
         }
         for (i++; i < b->n_busy && b->piece[i].worker == x->worker; i++) rows += b->piece[i].rows;
-        KEEL_TRY(bind_call(x, in, 0, first->row, rows, first->local_row, adds));
-        adds = true;
+        const int64_t half = keel_cut_rows(b->rows, 2, 0), end = first->row + rows;
+        for (int64_t row = first->row, next; row < end; row = next) {
+            next = row < half && half < end ? half : end;
+            KEEL_TRY(bind_call(x, in, 0, row, next - row, first->local_row + row - first->row, adds));
+            adds = true;
+        }
     }
     return KEEL_OK;
 }
@@ -273,12 +279,12 @@ static keel_status bind_seat(binder *x, const keel_piece *all)
             seat->n_piece++;
             seat->rows += b->piece[i].rows;
         }
-    calls = (size_t)s->n_instruction * (size_t)(seat->n_piece + 1);
+    calls = (size_t)s->n_instruction * (size_t)(seat->n_piece + 2);
     for (int i = 0; i < p->graph->n_node; i++) inputs += (size_t)p->graph->node[i].node.n_in;
     seat->first = keel_calloc((size_t)s->n_segment + 1, sizeof *seat->first);
     seat->call = keel_calloc(calls, sizeof *seat->call);
     seat->block = keel_calloc(calls, sizeof *seat->block);
-    seat->patch = keel_calloc(inputs * 5 * (size_t)(seat->n_piece + 1), sizeof *seat->patch);
+    seat->patch = keel_calloc(inputs * 5 * (size_t)(seat->n_piece + 2), sizeof *seat->patch);
     if (!seat->first || !seat->call || !seat->block || !seat->patch) return KEEL_ENOMEM;
     for (int g = 0; g < s->n_segment; g++) {
         const keel_segment *segment = &s->segment[g];

@@ -203,17 +203,15 @@ static void merge_block(double *restrict mean, double *restrict m2, const float 
     }
 }
 
-static void partial(const keel_call *c)
+/* The record of one row of `places` places. Blocks begin anew with each row, so that a record does
+ * not depend on how rows are cut. */
+static void row_statistics(const float *x, int64_t places, int64_t n, float *shift, double *mean)
 {
-    const int64_t n = channels_of(c->node);
-    const int64_t places = c->rows * (keel_row_count(&c->node->in[0]) / n);
-    double *mean = c->partial + 1, *m2 = c->partial + 1 + n;
-    float *shift = c->scratch, *sum = shift + n, *square = sum + n;
-    c->partial[0] = (double)c->rows;
+    double *m2 = mean + n;
+    float *sum = shift + n, *square = sum + n;
     for (int64_t k = 0; k < 2 * n; k++) mean[k] = 0;
-    for (int64_t p = 0; p < places; p += BLOCK) {
+    for (int64_t p = 0; p < places; p += BLOCK, x += BLOCK * n) {
         const int64_t count = p + BLOCK < places ? BLOCK : places - p;
-        const float *x = (const float *)c->in[0] + p * n;
         const float each = 1 / (float)count;
         for (int64_t k = 0; k < 3 * n; k++) shift[k] = 0; /* and the two behind it */
         BY_ROWS(i, rows, count, n, sums_few(x + i * n, n, rows, shift));
@@ -223,25 +221,35 @@ static void partial(const keel_call *c)
     }
 }
 
+static void partial(const keel_call *c)
+{
+    const int64_t n = channels_of(c->node), length = keel_row_count(&c->node->in[0]);
+    for (int64_t row = 0; row < c->rows; row++)
+        row_statistics((const float *)c->in[0] + row * length, length / n, n, c->scratch,
+                       c->partial + row * c->node->partial);
+}
+
 static void partial_backward(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node);
-    double *sum = c->partial + 1, *sum_xhat = c->partial + 1 + n;
-    c->partial[0] = (double)c->rows;
-    for (int64_t k = 0; k < 2 * n; k++) sum[k] = 0;
     if (c->rows == 0) return;
+    const int64_t n = channels_of(c->node), length = keel_row_count(&c->node->in[0]);
     const facts f = facts_of(c);
-    for (int64_t p = 0; p < f.places; p += BLOCK) {
-        const int64_t count = p + BLOCK < f.places ? BLOCK : f.places - p;
-        const float *x = (const float *)c->in[0] + p * n, *dy = (const float *)c->out_grad + p * n;
-        for (int64_t k = 0; k < 2 * n; k++) f.scale[k] = 0; /* and offset, behind it */
-        BY_ROWS(i, rows, count, n,
-                products_few(x + i * n, dy + i * n, n, rows, f.near, f.scale, f.offset));
-        for (int64_t k = 0; k < n; k++) sum[k] += f.scale[k];
-        for (int64_t k = 0; k < n; k++) sum_xhat[k] += f.offset[k];
+    for (int64_t row = 0; row < c->rows; row++) {
+        const float *x = (const float *)c->in[0] + row * length;
+        const float *dy = (const float *)c->out_grad + row * length;
+        double *sum = c->partial + row * c->node->partial_backward, *sum_xhat = sum + n;
+        for (int64_t k = 0; k < 2 * n; k++) sum[k] = 0;
+        for (int64_t p = 0; p < length; p += BLOCK * n) {
+            const int64_t count = p + BLOCK * n < length ? BLOCK : (length - p) / n;
+            for (int64_t k = 0; k < 2 * n; k++) f.scale[k] = 0; /* and offset, behind it */
+            BY_ROWS(i, rows, count, n,
+                    products_few(x + p + i * n, dy + p + i * n, n, rows, f.near, f.scale, f.offset));
+            for (int64_t k = 0; k < n; k++) sum[k] += f.scale[k];
+            for (int64_t k = 0; k < n; k++) sum_xhat[k] += f.offset[k];
+        }
+        for (int64_t k = 0; k < n; k++)
+            sum_xhat[k] = (sum_xhat[k] + (f.near[k] - f.mean[k]) * sum[k]) * f.invstd[k];
     }
-    for (int64_t k = 0; k < n; k++)
-        sum_xhat[k] = (sum_xhat[k] + (f.near[k] - f.mean[k]) * sum[k]) * f.invstd[k];
 }
 
 const keel_kernel VECTOR_KERNEL(batch_norm) = {
