@@ -167,7 +167,8 @@ static void open_setup(setup *s, const struct work *w, const keel_op *op)
         c->saved[i] = numbers(w->rows * keel_row_count(&n->saved[i]));
     c->out = numbers(w->rows * keel_row_count(&n->out));
     c->out_grad = numbers(w->rows * keel_row_count(&n->out));
-    s->record = keel_calloc((size_t)(n->partial + n->partial_backward) + 1, sizeof(double));
+    s->record =
+        keel_calloc((size_t)((n->partial + n->partial_backward) * w->rows) + 1, sizeof(double));
     s->merged = keel_calloc((size_t)n->merged + 1, sizeof(double));
     s->merged_backward = keel_calloc((size_t)n->merged_backward + 1, sizeof(double));
     if (!s->record || !s->merged || !s->merged_backward) die("memory");
@@ -175,9 +176,9 @@ static void open_setup(setup *s, const struct work *w, const keel_op *op)
     c->merged = c->merged_forward = s->merged;
     if (n->partial > 0) {
         run_once(s, KEEL_PARTIAL);
-        op->merge(n, (const double *[]){ s->record }, 1, s->merged);
+        op->merge(n, s->record, w->rows, s->merged);
         run_once(s, KEEL_PARTIAL_BACKWARD);
-        op->merge_backward(n, (const double *[]){ s->record }, 1, s->merged_backward);
+        op->merge_backward(n, s->record, w->rows, s->merged_backward);
     }
     run_once(s, KEEL_FORWARD);
 }

@@ -36,8 +36,9 @@ typedef struct keel_lanes {
 keel_status keel_lanes_parse(keel_lanes *out, const char *text);
 void keel_lane_name(char out[64], const keel_lane *lane); /* "cpu:0+1" */
 
-/* How a step of n rows is cut (rule 1): shard i of S is [ceil(i n / S), ceil((i + 1) n / S)), so that sizes
- * differ by at most one, and cuts are nested: where two lanes meet, four lanes meet as well. n <= 2^40. */
+/* How a step of n rows is cut (rule 1): shard i of S is [ceil(i n / S), ceil((i + 1) n / S)), so
+ * that sizes differ by at most one, and cuts are nested: where two lanes meet, four lanes meet as
+ * well. n <= 2^40. */
 static inline int64_t keel_cut_first(int64_t n, int64_t parts, int64_t i)
 {
     return (i * n + parts - 1) / parts;

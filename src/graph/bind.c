@@ -210,7 +210,6 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
     for (int k = 0; k < n->node.n_saved; k++)
         c->saved[k] = address(x, &p->saved[in->node * KEEL_SAVED_MAX + k], local_row);
     bind_weights(x, n, c, pass);
-    double *record = p->record + part * p->record_doubles;
     const double *merged = p->seat[x->worker].merged;
     if (n->node.merged) c->merged = c->merged_forward = merged + p->merged_at[in->node];
     if (backward) {
@@ -222,11 +221,11 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
                     c->in_grad[k] = address(x, &p->grad[n->in[k]], local_row);
     }
     if (n->node.sums)
-        c->partial = record + p->sums_at[in->node];
+        c->partial = p->sums + part * p->sums_doubles + p->sums_at[in->node];
     else if (pass == KEEL_PARTIAL)
-        c->partial = record + p->record_at[in->node];
+        c->partial = p->record + p->record_at[in->node] + row * n->node.partial;
     else if (pass == KEEL_PARTIAL_BACKWARD)
-        c->partial = record + p->record_backward_at[in->node];
+        c->partial = p->record + p->record_backward_at[in->node] + row * n->node.partial_backward;
     return KEEL_OK;
 }
 
@@ -253,7 +252,8 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
         const int64_t half = keel_cut_rows(b->rows, 2, 0), end = first->row + rows;
         for (int64_t row = first->row, next; row < end; row = next) {
             next = row < half && half < end ? half : end;
-            KEEL_TRY(bind_call(x, in, 0, row, next - row, first->local_row + row - first->row, adds));
+            KEEL_TRY(
+                bind_call(x, in, 0, row, next - row, first->local_row + row - first->row, adds));
             adds = true;
         }
     }
@@ -330,14 +330,13 @@ static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
     if (!b) return s;
     b->rows = rows;
     b->piece = keel_calloc((size_t)n_part, sizeof *b->piece);
-    b->record = keel_calloc((size_t)n_part, sizeof *b->record);
-    b->merge_at = keel_calloc((size_t)n_part * (size_t)n_worker, sizeof *b->merge_at);
+    b->sums = keel_calloc((size_t)n_part, sizeof *b->sums);
     b->seat = keel_calloc((size_t)n_worker, sizeof *b->seat);
-    if (!b->piece || !b->record || !b->merge_at || !b->seat) goto out;
+    if (!b->piece || !b->sums || !b->seat) goto out;
     keel_cut(p->lanes, rows, all);
     for (int i = 0; i < n_part; i++) {
         if (all[i].rows == 0) continue;
-        b->record[b->n_busy] = p->record + i * p->record_doubles;
+        b->sums[b->n_busy] = p->sums + i * p->sums_doubles;
         b->piece[b->n_busy++] = all[i];
     }
     for (int w = 0; w < n_worker; w++) {
@@ -419,7 +418,6 @@ void keel_bound_destroy(const keel_program *p, keel_bound *b)
     }
     keel_free(b->seat);
     keel_free(b->piece);
-    keel_free(b->record);
-    keel_free(b->merge_at);
+    keel_free(b->sums);
     keel_free(b);
 }

@@ -280,16 +280,25 @@ static keel_status place_records(keel_program *p)
         if (!(*tables[i] = keel_calloc((size_t)n, sizeof(int64_t)))) return KEEL_ENOMEM;
     for (int i = 0; i < n; i++) {
         const keel_node *d = &p->graph->node[i].node;
+        int64_t forward, backward;
+        if (!keel_mul_i64(d->partial, p->options.max_rows, &forward) ||
+            !keel_mul_i64(d->partial_backward, p->options.max_rows, &backward) ||
+            forward > INT64_MAX / 64 - p->record_doubles - backward)
+            return keel_fail(KEEL_ESHAPE, "layer '%s': statistics of %lld rows are too many",
+                             d->layer, (long long)p->options.max_rows);
         p->record_at[i] = p->record_doubles;
-        p->record_backward_at[i] = p->record_at[i] + d->partial;
-        p->sums_at[i] = p->record_backward_at[i] + d->partial_backward;
-        p->record_doubles = p->sums_at[i] + d->sums;
+        p->record_backward_at[i] = p->record_at[i] + forward;
+        p->record_doubles = p->record_backward_at[i] + backward;
+        p->sums_at[i] = p->sums_doubles;
+        p->sums_doubles += d->sums;
         p->merged_at[i] = p->merged_doubles;
         p->merged_backward_at[i] = p->merged_at[i] + d->merged;
         p->merged_doubles = p->merged_backward_at[i] + d->merged_backward;
     }
-    p->record_doubles = (p->record_doubles + 7) / 8 * 8 + 8; /* parts do not share cache lines */
-    p->record = keel_aligned_calloc((size_t)(p->record_doubles * p->lanes->n_part), sizeof(double));
+    p->sums_doubles = (p->sums_doubles + 7) / 8 * 8 + 8; /* parts do not share cache lines */
+    p->sums = keel_aligned_calloc((size_t)(p->sums_doubles * p->lanes->n_part), sizeof(double));
+    if (!p->sums || p->options.dry) return p->sums ? KEEL_OK : KEEL_ENOMEM;
+    p->record = keel_aligned_calloc((size_t)p->record_doubles, sizeof(double));
     return p->record ? KEEL_OK : KEEL_ENOMEM;
 }
 
@@ -382,6 +391,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->seat);
     keel_free(p->failure);
     keel_free(p->record);
+    keel_free(p->sums);
     keel_free(p->record_at);
     keel_free(p->record_backward_at);
     keel_free(p->sums_at);
@@ -402,5 +412,5 @@ int64_t keel_program_worker_bytes(const keel_program *p)
     const int64_t grad =
         p->graph->training ? p->store->n_master * (int64_t)keel_dtype_size(p->options.real) : 0;
     return p->rows_bytes + p->shard_bytes + p->scratch_bytes + grad +
-           p->merged_doubles * (int64_t)sizeof(double);
+           (p->merged_doubles + p->record_doubles / p->lanes->n_worker) * (int64_t)sizeof(double);
 }

@@ -55,11 +55,10 @@ typedef struct keel_bound_seat {
 
 typedef struct keel_bound {
     int64_t rows;
-    int n_busy;              /* pieces with rows */
-    keel_piece *piece;       /* [n_busy] in row order */
-    const double **record;   /* [n_busy] records of the busy parts */
-    const double **merge_at; /* [n_busy] scratch of merges, one set a worker: [n_worker][n_busy] */
-    keel_bound_seat *seat;   /* [n_worker] */
+    int n_busy;            /* pieces with rows */
+    keel_piece *piece;     /* [n_busy] in row order */
+    const double **sums;   /* [n_busy] sums of the busy parts */
+    keel_bound_seat *seat; /* [n_worker] */
 } keel_bound;
 
 typedef struct keel_program_options {
@@ -78,13 +77,15 @@ typedef struct keel_program {
     keel_program_options options;
     keel_step_facts facts; /* of the running step */
 
-    keel_place *value, *grad;                          /* [n_value] */
-    keel_place *saved;                                 /* [n_node * KEEL_SAVED_MAX] */
-    bool *skip_forward, *skip_backward;                /* [n_node] views that share memory */
-    int64_t *record_at, *record_backward_at, *sums_at; /* [n_node] doubles into a part's record */
-    int64_t *merged_at, *merged_backward_at;           /* [n_node] doubles into seat.merged */
-    int64_t record_doubles, merged_doubles;
-    double *record; /* [n_part][record_doubles] */
+    keel_place *value, *grad;                /* [n_value] */
+    keel_place *saved;                       /* [n_node * KEEL_SAVED_MAX] */
+    bool *skip_forward, *skip_backward;      /* [n_node] views that share memory */
+    int64_t *record_at, *record_backward_at; /* [n_node] doubles into record: one of each row */
+    int64_t *sums_at;                        /* [n_node] doubles into the sums of a part */
+    int64_t *merged_at, *merged_backward_at; /* [n_node] doubles into seat.merged */
+    int64_t record_doubles, sums_doubles, merged_doubles;
+    double *record; /* of every row of the step, shared: written by whose row it is */
+    double *sums;   /* [n_part][sums_doubles] */
 
     int64_t max_local_rows, max_piece_rows;
     int64_t rows_bytes, rows_bound, shard_bytes, scratch_bytes; /* per worker */

@@ -11,19 +11,18 @@ static void patch_inputs(const keel_program *p, const keel_bound_seat *s)
     }
 }
 
-/* Every worker merges all pieces' records into its own copy: a few microseconds of arithmetic
- * instead of a second meeting. Piece order, doubles: the same answer everywhere. */
+/* Every worker merges all rows' records into its own copy: a few microseconds of arithmetic instead
+ * of a second meeting. Row order, doubles: the same bits for every cut. */
 static void merge(const keel_program *p, const keel_bound *b, const keel_segment *g, int worker)
 {
     const keel_node *n = &p->graph->node[g->merge].node;
-    const int64_t at = g->merge_backward ? p->record_backward_at[g->merge] : p->record_at[g->merge];
-    const double **record = b->merge_at + worker * b->n_busy;
     double *merged = p->seat[worker].merged;
-    for (int i = 0; i < b->n_busy; i++) record[i] = b->record[i] + at;
     if (g->merge_backward)
-        n->op->merge_backward(n, record, b->n_busy, merged + p->merged_backward_at[g->merge]);
+        n->op->merge_backward(n, p->record + p->record_backward_at[g->merge], b->rows,
+                              merged + p->merged_backward_at[g->merge]);
     else
-        n->op->merge(n, record, b->n_busy, merged + p->merged_at[g->merge]);
+        n->op->merge(n, p->record + p->record_at[g->merge], b->rows,
+                     merged + p->merged_at[g->merge]);
 }
 
 static void clear_sums(const keel_program *p, const keel_bound *b, int worker)
@@ -32,7 +31,7 @@ static void clear_sums(const keel_program *p, const keel_bound *b, int worker)
         if (b->piece[i].worker != worker) continue;
         for (int k = 0; k < p->graph->n_node; k++)
             if (p->graph->node[k].node.sums)
-                memset((double *)b->record[i] + p->sums_at[k], 0,
+                memset((double *)b->sums[i] + p->sums_at[k], 0,
                        (size_t)p->graph->node[k].node.sums * sizeof(double));
     }
 }
@@ -71,7 +70,7 @@ void keel_program_sums(const keel_program *p, const keel_bound *b, int node, dou
     const int64_t n = p->graph->node[node].node.sums;
     for (int64_t k = 0; k < n; k++) sums[k] = 0;
     for (int i = 0; i < b->n_busy; i++)
-        for (int64_t k = 0; k < n; k++) sums[k] += b->record[i][p->sums_at[node] + k];
+        for (int64_t k = 0; k < n; k++) sums[k] += b->sums[i][p->sums_at[node] + k];
 }
 
 void keel_program_commit(keel_program *p, const keel_bound *b, int worker)

@@ -1,13 +1,14 @@
 /* Batch normalisation over the last axis: y = gamma (x - mean) / sqrt(var + epsilon) + beta.
  *
- * Statistics are those of the whole global step, however its rows are cut. Each piece of rows gives
- * a record {rows, mean[C], M2[C]} (M2: the sum of squared deviations), found in two passes; records
- * are merged by the rule of Chan, Golub, LeVeque (1979), in piece order, all in double. 0 rows is
- * the identity. The variance is biased (M2 / N), as in Keras 3, also for the moving variance.
+ * Statistics are those of the whole global step. Each row gives a record {mean[C], M2[C]} (M2: the
+ * sum of squared deviations), found in two passes; records are merged by the rule of Chan, Golub,
+ * LeVeque (1979), row after row, all in double, into {rows, mean[C], M2[C]}. 0 rows is the
+ * identity. A record a row costs little, and no cut of the rows can change a bit of what is merged.
+ * The variance is biased (M2 / N), as in Keras 3, also for the moving variance.
  *
  * Backward, with N = rows times places, xhat = (x - mean) / sqrt(var + epsilon):
  *
- *     record {rows, sum dy [C], sum dy xhat [C]}; dbeta and dgamma are its merged sums
+ *     record {sum dy [C], sum dy xhat [C]} of a row; dbeta and dgamma are the merged sums
  *     dx = gamma / sqrt(var + epsilon) (dy - (sum dy) / N - xhat (sum dy xhat) / N)
  *
  * Outside training, or frozen, the moving statistics take the place of the batch's: no record, no
@@ -17,6 +18,9 @@
 #include "ops/cases.h"
 #include "ops/infer.h"
 #include <math.h>
+
+/* Only the loops over channels become vectors: sums keep their order. */
+#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
 
 /* Where the weights are: Keras's order, what is absent is left out. */
 typedef struct places {
@@ -51,41 +55,44 @@ static keel_status infer(keel_node *n)
         const int name = i == at.gamma ? 0 : i == at.beta ? 1 : i == at.mean ? 2 : 3;
         KEEL_TRY(keel_infer_weight(n, i, names[name], &c));
     }
-    if (n->training && !a->frozen)
-        n->partial = n->merged = n->partial_backward = n->merged_backward = 1 + 2 * c.dim[0];
+    if (n->training && !a->frozen) {
+        n->partial = n->partial_backward = 2 * c.dim[0];
+        n->merged = n->merged_backward = 1 + 2 * c.dim[0];
+    }
     n->scratch = 4 * c.dim[0] * (int64_t)sizeof(double);
     return keel_infer_out(n, &n->in[0].shape);
 }
 
-/* Chan's rule, piece after piece: with d = mean_b - mean_a and n = n_a + n_b,
+/* Chan's rule, row after row: with d = mean_b - mean_a and n = n_a + n_b places,
  * mean = mean_a + d n_b / n and M2 = M2_a + M2_b + d^2 n_a n_b / n. */
-static void merge(const keel_node *n, const double *const *records, int count, double *merged)
+VECTORISED static void merge(const keel_node *n, const double *records, int64_t rows,
+                             double *merged)
 {
     const int64_t c = channels_of(n);
     const double per_row = (double)(keel_row_count(&n->in[0]) / c);
-    double *mean = merged + 1, *m2 = merged + 1 + c;
-    for (int64_t k = 0; k < 1 + 2 * c; k++) merged[k] = 0;
-    for (int i = 0; i < count; i++) {
-        if (records[i][0] == 0) continue;
-        const double rows = merged[0] + records[i][0], share = records[i][0] / rows;
-        const double weight = merged[0] * per_row * share;
-        const double *mean_b = records[i] + 1, *m2_b = records[i] + 1 + c;
+    double *restrict mean = merged + 1, *restrict m2 = merged + 1 + c;
+    for (int64_t k = 0; k < 2 * c; k++) mean[k] = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const double share = 1 / (double)(i + 1), weight = (double)i * per_row * share;
+        const double *restrict mean_b = records + i * n->partial, *restrict m2_b = mean_b + c;
         for (int64_t k = 0; k < c; k++) {
             const double d = mean_b[k] - mean[k];
             mean[k] += d * share;
             m2[k] += m2_b[k] + d * d * weight;
         }
-        merged[0] = rows;
     }
+    merged[0] = (double)rows;
 }
 
-static void merge_backward(const keel_node *n, const double *const *records, int count,
-                           double *merged)
+VECTORISED static void merge_backward(const keel_node *n, const double *records, int64_t rows,
+                                      double *merged)
 {
-    const int64_t length = 1 + 2 * channels_of(n);
-    for (int64_t k = 0; k < length; k++) merged[k] = 0;
-    for (int i = 0; i < count; i++)
-        for (int64_t k = 0; records[i][0] > 0 && k < length; k++) merged[k] += records[i][k];
+    const int64_t length = 2 * channels_of(n);
+    double *restrict sum = merged + 1;
+    for (int64_t k = 0; k < length; k++) sum[k] = 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < length; k++) sum[k] += records[i * length + k];
+    merged[0] = (double)rows;
 }
 
 /* Is this node one whose rows meet? */
@@ -175,20 +182,20 @@ static double REAL_(gamma_of)(const keel_call *c, int64_t k)
 
 static void REAL_(partial)(const keel_call *c)
 {
-    const int64_t n = channels_of(c->node);
-    const int64_t count = c->rows * (keel_row_count(&c->node->in[0]) / n);
+    const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]) / n;
     const REAL *x = c->in[0];
-    double *mean = c->partial + 1, *m2 = c->partial + 1 + n;
-    c->partial[0] = (double)c->rows;
-    for (int64_t k = 0; k < 2 * n; k++) mean[k] = 0;
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t k = 0; k < n; k++) mean[k] += x[i * n + k];
-    for (int64_t k = 0; count && k < n; k++) mean[k] /= (double)count;
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t k = 0; k < n; k++) {
-            const double d = x[i * n + k] - mean[k];
-            m2[k] += d * d;
-        }
+    for (int64_t row = 0; row < c->rows; row++, x += per_row * n) {
+        double *mean = c->partial + row * c->node->partial, *m2 = mean + n;
+        for (int64_t k = 0; k < 2 * n; k++) mean[k] = 0;
+        for (int64_t i = 0; i < per_row; i++)
+            for (int64_t k = 0; k < n; k++) mean[k] += x[i * n + k];
+        for (int64_t k = 0; k < n; k++) mean[k] /= (double)per_row;
+        for (int64_t i = 0; i < per_row; i++)
+            for (int64_t k = 0; k < n; k++) {
+                const double d = x[i * n + k] - mean[k];
+                m2[k] += d * d;
+            }
+    }
 }
 
 static void REAL_(forward)(const keel_call *c)
@@ -211,20 +218,18 @@ static void REAL_(forward)(const keel_call *c)
             y[i * n + k] = (REAL)((x[i * n + k] - mean[k]) * scale[k] + offset[k]);
 }
 
-/* sums of dy and of dy xhat over this call's rows */
-static void REAL_(sums)(const keel_call *c, double *sum, double *sum_xhat)
+/* sums of dy and of dy xhat over `rows` rows from `row` of this call */
+static void REAL_(sums)(const keel_call *c, int64_t row, int64_t rows, const double *mean,
+                        const double *invstd, double *sum, double *sum_xhat)
 {
-    const int64_t n = channels_of(c->node);
-    const int64_t count = c->rows * (keel_row_count(&c->node->in[0]) / n);
-    const REAL *x = c->in[0], *dy = c->out_grad;
-    double *mean, *invstd;
+    const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]);
+    const REAL *x = (const REAL *)c->in[0] + row * per_row;
+    const REAL *dy = (const REAL *)c->out_grad + row * per_row;
     for (int64_t k = 0; k < n; k++) sum[k] = sum_xhat[k] = 0;
-    if (count == 0) return;
-    REAL_(channel_facts)(c, &mean, &invstd);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < rows * per_row; i += n)
         for (int64_t k = 0; k < n; k++) {
-            sum[k] += dy[i * n + k];
-            sum_xhat[k] += dy[i * n + k] * (x[i * n + k] - mean[k]);
+            sum[k] += dy[i + k];
+            sum_xhat[k] += dy[i + k] * (x[i + k] - mean[k]);
         }
     for (int64_t k = 0; k < n; k++) sum_xhat[k] *= invstd[k];
 }
@@ -232,8 +237,13 @@ static void REAL_(sums)(const keel_call *c, double *sum, double *sum_xhat)
 static void REAL_(partial_backward)(const keel_call *c)
 {
     const int64_t n = channels_of(c->node);
-    c->partial[0] = (double)c->rows;
-    REAL_(sums)(c, c->partial + 1, c->partial + 1 + n);
+    double *mean, *invstd;
+    if (c->rows == 0) return;
+    REAL_(channel_facts)(c, &mean, &invstd);
+    for (int64_t row = 0; row < c->rows; row++) {
+        double *sum = c->partial + row * c->node->partial_backward;
+        REAL_(sums)(c, row, 1, mean, invstd, sum, sum + n);
+    }
 }
 
 static void REAL_(backward)(const keel_call *c)
@@ -270,8 +280,9 @@ static void REAL_(weights)(const keel_call *c)
     REAL *dbeta = at.beta < 0 ? NULL : c->weight_grad[at.beta];
     const double *sum = c->merged + 1, *sum_xhat = c->merged + 1 + n;
     if (!meets(c->node)) {
-        double *own = (double *)c->scratch + 2 * n;
-        REAL_(sums)(c, own, own + n);
+        double *own = (double *)c->scratch + 2 * n, *mean, *invstd;
+        REAL_(channel_facts)(c, &mean, &invstd);
+        REAL_(sums)(c, 0, c->rows, mean, invstd, own, own + n);
         sum = own;
         sum_xhat = own + n;
     }

@@ -242,8 +242,9 @@ static void partial_backward(const keel_call *c)
         for (int64_t p = 0; p < length; p += BLOCK * n) {
             const int64_t count = p + BLOCK * n < length ? BLOCK : (length - p) / n;
             for (int64_t k = 0; k < 2 * n; k++) f.scale[k] = 0; /* and offset, behind it */
-            BY_ROWS(i, rows, count, n,
-                    products_few(x + p + i * n, dy + p + i * n, n, rows, f.near, f.scale, f.offset));
+            BY_ROWS(
+                i, rows, count, n,
+                products_few(x + p + i * n, dy + p + i * n, n, rows, f.near, f.scale, f.offset));
             for (int64_t k = 0; k < n; k++) sum[k] += f.scale[k];
             for (int64_t k = 0; k < n; k++) sum_xhat[k] += f.offset[k];
         }

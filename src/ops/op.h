@@ -41,7 +41,7 @@ typedef struct keel_node {
     keel_spec out;
     int n_saved;
     keel_spec saved[KEEL_SAVED_MAX];   /* per row, written by forward for backward */
-    int64_t partial, partial_backward; /* doubles of one piece's record, 0: op needs no meeting */
+    int64_t partial, partial_backward; /* doubles of one row's record; 0: rows need not meet */
     int64_t merged, merged_backward;   /* doubles of the merged record */
     int64_t sums;    /* doubles that each piece adds to in c->partial: loss, metrics */
     int64_t scratch; /* bytes a reference call wants in c->scratch */
@@ -74,8 +74,8 @@ typedef struct keel_call {
     void *weight_grad[KEEL_WEIGHTS_MAX]; /* NULL: frozen */
     bool weight_adds;                    /* add to weight_grad, or overwrite it */
 
-    double *partial;              /* this piece's own record, written by the partial calls */
-    const double *merged;         /* the merged record of all pieces */
+    double *partial;      /* the record of this call's first row, the others behind it; or sums */
+    const double *merged; /* the merged record of all rows */
     const double *merged_forward; /* in backward: what forward had merged */
     void *scratch;                /* of the worker; at least what prepare or infer asked for */
     void *plan;                   /* of a kernel: what its prepare made */
@@ -110,15 +110,14 @@ struct keel_op {
     keel_run weights[2];
     unsigned weights_reads; /* KEEL_READS_IN ...; out_grad is always read */
 
-    /* Ops that must see all rows of the global step (BatchNorm). partial: this piece's record, from
-     * in (and, in backward, out_grad); merge: all pieces' records, in piece order, into one.
-     * Records are doubles so that merging is exact enough to be independent of the cut. A record
-     * starts with its row count. */
+    /* Ops that must see all rows of the global step (BatchNorm). partial: a record for each row of
+     * the call, one after the other at c->partial, from in (and, in backward, out_grad); merge: the
+     * records of all rows of the step, in row order, into one. Since records belong to rows, what
+     * is merged does not depend, to the bit, on how the rows were cut. */
     keel_run partial[2];
-    void (*merge)(const keel_node *n, const double *const *records, int count, double *merged);
+    void (*merge)(const keel_node *n, const double *records, int64_t rows, double *merged);
     keel_run partial_backward[2];
-    void (*merge_backward)(const keel_node *n, const double *const *records, int count,
-                           double *merged);
+    void (*merge_backward)(const keel_node *n, const double *records, int64_t rows, double *merged);
     /* Weight gradients that are read off the merged backward record: run by one worker only. Holds
      * for nodes with partial_backward > 0; other nodes of the op run weights as usual. */
     bool weights_from_merged;

@@ -178,7 +178,7 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
     const keel_program *p = t->train.program;
     for (int i = 0; i < t->bound->n_busy; i++) {
         const keel_piece *piece = &t->bound->piece[i];
-        const double *sums = t->bound->record[i] + p->sums_at[t->train.loss_node];
+        const double *sums = t->bound->sums[i] + p->sums_at[t->train.loss_node];
         if (!isfinite(sums[0]) || !isfinite(sums[2]))
             return keel_fail(
                 KEEL_ENUMERIC,
