@@ -101,7 +101,7 @@ for stage in "${stages[@]}"; do
     includes) script includes sh tools/check_includes.sh ;;
     headers) script headers sh tools/check_headers.sh ;;
     tests)
-        compile tests "$build" "all tests examples"
+        compile tests "$build" "all tests examples bench"
         SCRIPTS=1 programs tests "$build"
         ;;
     asan)
