@@ -1,6 +1,6 @@
 #!/bin/sh
 # Who may see whom: refuse an #include that goes up a room. Rooms and what they see stand in the table;
-# every room sees itself and the public headers. Prints each offence; exits 1 if there is one.
+# every room sees itself and the public headers. Also: target_clones stands in one place. Prints each offence; exits 1 if there is one.
 set -eu
 cd "$(dirname "$0")/.."
 files=$(find src cli examples include -name '*.[ch]' 2>/dev/null | sort)
@@ -35,6 +35,9 @@ FNR == 1 {
     if (part[1] == "src" && !(room in sees)) {
         print FILENAME ": room " room " is not in the table of tools/check_includes.sh"; bad = 1
     }
+}
+/target_clones/ && FILENAME != "src/base/clones.h" {
+    print FILENAME ":" FNR ": write KEEL_CLONES of base/clones.h, which spares the sanitizers"; bad = 1
 }
 /^[ \t]*#[ \t]*include[ \t]*["<]/ {
     name = $0; sub(/^[^"<]*["<]/, "", name); sub(/[">].*/, "", name)

@@ -14,13 +14,11 @@
  * Outside training, or frozen, the moving statistics take the place of the batch's: no record, no
  * meeting, and dx = gamma / sqrt(var + epsilon) dy. */
 #ifndef REAL
+#include "base/clones.h" /* only loops over channels become vectors: sums keep their order */
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
 #include <math.h>
-
-/* Only the loops over channels become vectors: sums keep their order. */
-#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
 
 /* Where the weights are: Keras's order, what is absent is left out. */
 typedef struct places {
@@ -65,8 +63,8 @@ static keel_status infer(keel_node *n)
 
 /* Chan's rule, row after row: with d = mean_b - mean_a and n = n_a + n_b places,
  * mean = mean_a + d n_b / n and M2 = M2_a + M2_b + d^2 n_a n_b / n. */
-VECTORISED static void merge(const keel_node *n, const double *records, int64_t rows,
-                             double *merged)
+KEEL_CLONES static void merge(const keel_node *n, const double *records, int64_t rows,
+                              double *merged)
 {
     const int64_t c = channels_of(n);
     const double per_row = (double)(keel_row_count(&n->in[0]) / c);
@@ -84,8 +82,8 @@ VECTORISED static void merge(const keel_node *n, const double *records, int64_t 
     merged[0] = (double)rows;
 }
 
-VECTORISED static void merge_backward(const keel_node *n, const double *records, int64_t rows,
-                                      double *merged)
+KEEL_CLONES static void merge_backward(const keel_node *n, const double *records, int64_t rows,
+                                       double *merged)
 {
     const int64_t length = 2 * channels_of(n);
     double *restrict sum = merged + 1;
