@@ -1,6 +1,7 @@
 #!/bin/sh
 # Who may see whom: refuse an #include that goes up a room. Rooms and what they see stand in the table;
-# every room sees itself and the public headers. Also: target_clones stands in one place. Prints each offence; exits 1 if there is one.
+# every room sees itself and the public headers. Also: target_clones stands in one place. Prints each
+# offence; exits 1 if there is one.
 set -eu
 cd "$(dirname "$0")/.."
 files=$(find src cli examples include -name '*.[ch]' 2>/dev/null | sort)
