@@ -1,5 +1,6 @@
 /* keel fit: train a model. Everything is checked before the first step; at the end stands a report
  * of what ran where and where the time went. */
+#include "profile.h"
 #include "progress.h"
 #include "setup.h"
 #include <math.h>
@@ -9,11 +10,11 @@
 typedef struct options {
     keel_data_options data;
     keel_compile_options compile;
-    const char *validation, *devices, *history, *output, *class_weight;
+    const char *validation, *devices, *history, *output, *class_weight, *trace;
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
     int end;
-    bool no_shuffle, quiet;
+    bool no_shuffle, quiet, profile;
 } options;
 
 typedef struct job {
@@ -152,6 +153,8 @@ static int train(job *j)
         .class_weight = j->n_weight ? j->weight : NULL,
         .class_weight_count = j->n_weight,
         .threads = (int)o->threads,
+        .profile = o->profile,
+        .trace = o->trace,
         .on_progress = keel_meter_tell,
         .context = &meter,
     };
@@ -172,6 +175,7 @@ static int train(job *j)
     keel_meter_clear(&meter);
     if (s < 0) return keel_complain_status(s);
     report(j);
+    if (j->history.profile) keel_profile_print(stdout, j->history.profile);
     const int code = keep(j);
     return code == EXIT_OK && j->history.stopped ? EXIT_STOPPED : code;
 }
@@ -223,6 +227,10 @@ static const keel_option table[] = {
                     "write loss and metrics of each epoch"),
     KEEL_OPTION_ROW(options, threads, "threads", 0, false, KEEL_OPTION_COUNT, "N", NULL,
                     "that read data (default: as many as help)"),
+    KEEL_OPTION_ROW(options, profile, "profile", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+                    "print the time of every layer, forward and backward, and of every core"),
+    KEEL_OPTION_ROW(options, trace, "trace", 0, false, KEEL_OPTION_TEXT, "T.json", NULL,
+                    "write every kernel's time, for chrome://tracing or Perfetto"),
     { 0 },
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <jansson.h>
 #include "base/memory.h"
 #include "keel/keel.h"
 
@@ -413,6 +414,53 @@ static void the_plan_is_what_fit_does(void **unused)
     keel_model_destroy(m);
 }
 
+static void a_profile_names_every_layer_and_a_trace_is_json(void **unused)
+{
+    (void)unused;
+    char path[4096];
+    const char *tmp = getenv("KEEL_TEST_TMP");
+    snprintf(path, sizeof path, "%s/trace.json", tmp ? tmp : "/tmp");
+    keel_model *m = network("adam");
+    keel_dataset *d = rows_of(ROWS, NULL);
+    keel_history h;
+    must(keel_fit(
+        m, strategy[3], d,
+        &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .profile = true, .trace = path },
+        &h));
+    const keel_profile *p = h.profile;
+    assert_non_null(p);
+    assert_int_equal(p->steps, 7);
+    double busy = 0, rows = 0, flops = 0;
+    int seen = 0;
+    for (int w = 0; w < p->workers; w++) busy += p->call_seconds[w];
+    for (int i = 0; i < p->count; i++) {
+        rows += p->row[i].forward_seconds + p->row[i].backward_seconds;
+        flops += p->row[i].forward_flops + p->row[i].backward_flops;
+        seen +=
+            !strcmp(p->row[i].layer, "dense") || !strcmp(p->row[i].layer, "batch_normalization");
+    }
+    assert_true(seen >= 2);
+    assert_true(busy > 0 && fabs(busy - rows) < 1e-6);
+    assert_true(busy <= p->step_seconds * p->workers * 1.01);
+    /* 2 flops a multiply-add; forward, and weights of both layers, and backward of the second */
+    assert_true(fabs(flops - 2.0 * ROWS * (2 * FEATURES * 5 + 3 * 5 * CLASSES)) < 1);
+    json_t *trace = json_load_file(path, 0, NULL);
+    assert_non_null(trace);
+    const json_t *events = json_object_get(trace, "traceEvents");
+    assert_true(json_array_size(events) > 7 * 10);
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *e = json_array_get(events, i);
+        assert_true(json_is_string(json_object_get(e, "ph")));
+        if (json_object_get(e, "dur"))
+            assert_true(json_number_value(json_object_get(e, "dur")) >= 0);
+    }
+    json_decref(trace);
+    remove(path);
+    keel_history_free(&h);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +474,7 @@ int main(void)
         cmocka_unit_test(contradictions_are_refused_before_step_1),
         cmocka_unit_test(devices_that_are_not_there_are_refused_by_name),
         cmocka_unit_test(the_plan_is_what_fit_does),
+        cmocka_unit_test(a_profile_names_every_layer_and_a_trace_is_json),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

@@ -117,11 +117,35 @@ typedef struct keel_fit_options {
     int threads; /* that read data; 0: as many as help */
     keel_on_progress on_progress;
     void *context;
+    bool profile;                /* time every call: history.profile; costs under 2 % */
+    const char *trace;           /* also write every call to this file, for chrome://tracing or
+                                    Perfetto; NULL: no */
     bool reference_kernels;      /* plain C only: slow, for checks */
     const char *without_kernels; /* leave out kernels of this name ("dnnl"), for checks */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)
+
+/* The time of one op of a layer, summed over steps and workers. */
+typedef struct keel_profile_row {
+    char layer[64], op[32];
+    double forward_seconds, backward_seconds; /* backward includes weight gradients */
+    double forward_flops, backward_flops;     /* floating-point operations done in that time */
+    double forward_bytes, backward_bytes;     /* of values and weights read and written */
+} keel_profile_row;
+
+/* Where the time of the steps went. All times are sums over steps. */
+typedef struct keel_profile {
+    int64_t steps;
+    double step_seconds;      /* wall time of the steps */
+    int workers, count;
+    double *call_seconds;     /* [workers] inside kernels */
+    double *merge_seconds, *wait_seconds, *reduce_seconds, *update_seconds; /* [workers] */
+    keel_profile_row *row;    /* [count] in the order of the model */
+    double peak_flops;        /* per second, of one core, measured: float32 multiply-adds */
+    double peak_bytes;        /* per second, of one core, measured: reading and writing memory */
+    int64_t lost_events;      /* of the trace, which holds the first million of each worker */
+} keel_profile;
 
 /* What a fit did. Everything in it belongs to the history. */
 typedef struct keel_history {
@@ -131,6 +155,8 @@ typedef struct keel_history {
     double *value; /* [epochs][count] */
     bool stopped;  /* by the callback */
     char *note;    /* a line about the data that the user should see, or NULL */
+
+    keel_profile *profile; /* NULL unless asked for */
 
     /* the report */
     int64_t steps, rows;

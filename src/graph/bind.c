@@ -194,6 +194,8 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
     x->s->block[x->s->n_block++] = pointers;
     keel_bound_call *bc = &x->s->call[x->s->n_call++];
     keel_call *c = &bc->call;
+    bc->node = in->node;
+    bc->pass = pass;
     *c = (keel_call){ .node = &n->node,
                       .step = &p->facts,
                       .rows = rows,

@@ -8,6 +8,7 @@
 #include "device/team.h"
 #include "graph/schedule.h"
 #include "graph/store.h"
+#include "graph/timing.h"
 
 enum { KEEL_INPUTS_MAX = 8, KEEL_PROGRAM_OUTPUTS_MAX = 16 };
 
@@ -35,6 +36,8 @@ typedef struct keel_seat {
 typedef struct keel_bound_call {
     keel_run run;
     keel_call call;
+    int node;
+    keel_pass pass;
 } keel_bound_call;
 
 typedef struct keel_patch { /* a pointer into the batch, set when a step begins */
@@ -94,6 +97,8 @@ typedef struct keel_program {
     keel_bound **bound;
     int n_fallback; /* calls for which only the reference answered */
 
+    keel_timing *timing; /* borrowed; NULL: nobody wants to know */
+
     /* while running */
     const void *input[KEEL_INPUTS_MAX];
     keel_failure *failure; /* [n_worker] */
@@ -120,6 +125,9 @@ keel_status keel_program_measure(keel_program *p, int64_t rows);
  * batch. A failing call skips the rest of this worker's work but not its meetings; returns the
  * status, with its text in p->failure[worker]. */
 keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker);
+
+/* Inside a run's work: all workers meet; the wait is timed where somebody wants to know. */
+void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
 /* Rows [first, first + n) of output `i` as worker's piece holds them. */
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece, int worker);

@@ -36,6 +36,28 @@ static void clear_sums(const keel_program *p, const keel_bound *b, int worker)
     }
 }
 
+static void run_calls(const keel_program *p, const keel_bound_seat *seat, int g, int worker)
+{
+    if (!p->timing) {
+        for (int i = seat->first[g]; i < seat->first[g + 1]; i++)
+            seat->call[i].run(&seat->call[i].call);
+        return;
+    }
+    int64_t at = keel_now_ns();
+    for (int i = seat->first[g]; i < seat->first[g + 1]; i++) {
+        const keel_bound_call *c = &seat->call[i];
+        c->run(&c->call);
+        at = keel_timing_call(p->timing, worker, c->node, c->pass, at);
+    }
+}
+
+void keel_program_meet(const keel_program *p, keel_team *team, int worker)
+{
+    const int64_t begin = p->timing ? keel_now_ns() : 0;
+    keel_team_meet(team);
+    if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
+}
+
 keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
 {
     const keel_bound_seat *seat = &b->seat[worker];
@@ -45,14 +67,17 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     clear_sums(p, b, worker);
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];
-        if (segment->merge >= 0 && f->status >= 0) merge(p, b, segment, worker);
+        if (segment->merge >= 0 && f->status >= 0) {
+            const int64_t begin = p->timing ? keel_now_ns() : 0;
+            merge(p, b, segment, worker);
+            if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_MERGE, begin);
+        }
         if (f->status >= 0) {
-            for (int i = seat->first[g]; i < seat->first[g + 1]; i++)
-                seat->call[i].run(&seat->call[i].call);
+            run_calls(p, seat, g, worker);
             const keel_status s = keel_call_status_take();
             if (s < 0) keel_failure_take(f, s);
         }
-        if (segment->meets) keel_team_meet(team);
+        if (segment->meets) keel_program_meet(p, team, worker);
     }
     return f->status;
 }

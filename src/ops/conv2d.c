@@ -70,6 +70,13 @@ static int64_t at_most(int64_t n, int64_t limit)
     return n < limit ? n : limit;
 }
 
+/* A multiplication and an addition for each output and each tap. */
+static double flops(const keel_node *n)
+{
+    const int64_t *kernel = n->weight[0].shape.dim;
+    return 2.0 * (double)keel_row_count(&n->out) * (double)(kernel[0] * kernel[1] * kernel[2]);
+}
+
 #define REAL_FILE "ops/conv2d.c"
 #include "ops/real.h"
 
@@ -91,6 +98,7 @@ const keel_op keel_op_conv2d = {
     .backward = REALS(backward),
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,
+    .flops = flops,
     .cases = (const keel_case[]){ { "4,5,3", "3,3,3,4|4", NULL },
                                   { "4,4,2", "3,3,2,3", "pad 1,1,1,1" },
                                   { "5,6,2", "3,2,2,2|2", "strides 2,2 pad 0,1,1,0" },

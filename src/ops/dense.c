@@ -34,6 +34,11 @@ static dims dims_of(const keel_call *call)
                    w->dim[1] };
 }
 
+static double flops(const keel_node *n)
+{
+    return 2.0 * (double)keel_row_count(&n->out) * (double)n->weight[0].shape.dim[0];
+}
+
 #define REAL_FILE "ops/dense.c"
 #include "ops/real.h"
 
@@ -44,6 +49,7 @@ const keel_op keel_op_dense = {
     .backward = REALS(backward),
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,
+    .flops = flops,
     .cases = (const keel_case[]){ { "5", "5,3|3", NULL },
                                   { "4,3,7", "7,70|70", NULL },
                                   { "20", "20,1", NULL },

@@ -35,6 +35,12 @@ static keel_window window_of(const keel_call *c)
     return keel_window_of(c->node, c->node->weight[0].shape.dim, a->strides, a->dilation, a->pad);
 }
 
+static double flops(const keel_node *n)
+{
+    const int64_t *kernel = n->weight[0].shape.dim;
+    return 2.0 * (double)keel_row_count(&n->out) * (double)(kernel[0] * kernel[1]);
+}
+
 #define REAL_FILE "ops/depthwise_conv2d.c"
 #include "ops/real.h"
 
@@ -55,6 +61,7 @@ const keel_op keel_op_depthwise_conv2d = {
     .backward = REALS(backward),
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,
+    .flops = flops,
     .cases = (const keel_case[]){ { "4,5,3", "3,3,3,1|3", "pad 1,1,1,1" },
                                   { "5,5,2", "3,2,2,3|6", "strides 2,2 pad 0,1,0,1" },
                                   { "6,6,33", "2,2,33,2", "dilation 2,2" },

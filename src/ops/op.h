@@ -125,6 +125,10 @@ struct keel_op {
      * here. */
     void (*commit)(const keel_node *n, const double *merged, void *const *weight);
 
+    /* Floating-point operations of forward for one row; backward and weights have as many each.
+     * NULL: so few that bytes tell the cost. */
+    double (*flops)(const keel_node *n);
+
     bool loss; /* a chain of gradients begins here: backward has no out_grad, and gives the sums */
     /* The program may let out share the memory of in[0], and in_grad[0] that of out_grad: */
     bool view;    /* the same bytes in another shape: forward and backward need not even run */

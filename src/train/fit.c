@@ -2,6 +2,7 @@
  * come, the programs are bound to them, and then an epoch is a loop of feed, step, callback. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "train/profile.h"
 #include "train/session.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@ typedef struct fit {
     keel_strategy *strategy;
     keel_fit_options o;
     keel_trainer *trainer;
+    keel_timing *timing;
     keel_feed *feed, *validation_feed;
     keel_history history;
     keel_progress progress;
@@ -74,6 +76,7 @@ void keel_history_free(keel_history *h)
     for (int i = 0; i < h->count; i++) keel_free(h->name[i]);
     keel_free(h->value);
     keel_free(h->note);
+    keel_profile_destroy(h->profile);
     *h = (keel_history){ 0 };
 }
 
@@ -176,6 +179,27 @@ static keel_status run_epoch(fit *f, int64_t epoch)
     return tell(f);
 }
 
+enum { TRACE_EVENTS = 1 << 20 }; /* of a worker: 24 MiB */
+
+static keel_status begin_timing(fit *f)
+{
+    keel_program *p = f->trainer->train.program;
+    if (!f->o.profile && !f->o.trace) return KEEL_OK;
+    KEEL_TRY(keel_timing_create(&f->timing, p->lanes->n_worker, p->graph->n_node,
+                                f->o.trace ? TRACE_EVENTS : 0));
+    p->timing = f->timing;
+    return KEEL_OK;
+}
+
+static keel_status end_timing(fit *f)
+{
+    keel_history *h = &f->history;
+    if (f->o.trace) KEEL_TRY(keel_trace_write(f->o.trace, f->trainer, f->timing));
+    if (!f->o.profile) return KEEL_OK;
+    return keel_profile_make(&h->profile, f->trainer, f->timing, h->steps, h->rows,
+                             h->step_seconds);
+}
+
 static keel_status prepare(fit *f, const keel_dataset *data)
 {
     const keel_shape y = keel_dataset_y_shape(data);
@@ -202,6 +226,7 @@ static keel_status prepare(fit *f, const keel_dataset *data)
         else
             f->history.last_rows = rows[i];
     }
+    KEEL_TRY(begin_timing(f));
     return begin_history(f);
 }
 
@@ -231,6 +256,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
         s = run_epoch(&f, e);
     keel_trainer_store(f.trainer);
     f.history.memory_planned = planned_bytes(&f);
+    if (f.timing && s >= 0) s = end_timing(&f);
 out:
     if (entered) keel_team_leave(strategy->team);
     f.history.stopped = f.stop;
@@ -240,6 +266,7 @@ out:
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
     if (f.feed && keel_feed_note(f.feed)) f.history.note = keel_strdup(keel_feed_note(f.feed));
     keel_trainer_destroy(f.trainer);
+    keel_timing_destroy(f.timing);
     keel_feed_destroy(f.feed);
     keel_feed_destroy(f.validation_feed);
     if (history)

@@ -109,6 +109,13 @@ static void apply_my_tiles(const keel_trainer *t, int worker)
     }
 }
 
+static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_t begin)
+{
+    keel_timing *timing = t->train.program->timing;
+    if (!timing) return 0;
+    return begin ? keel_timing_phase(timing, worker, phase, begin) : keel_now_ns();
+}
+
 static void train_worker(void *context, int worker)
 {
     keel_trainer *t = context;
@@ -116,7 +123,7 @@ static void train_worker(void *context, int worker)
     keel_team *team = t->strategy->team;
     double sums[KEEL_LOSS_SUMS];
     keel_program_run(p, t->bound, team, worker);
-    keel_team_meet(team);
+    keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
     const double divisor = divisor_of(t, sums);
     if (!(sums[2] > 0) && isfinite(sums[2])) {
@@ -124,16 +131,22 @@ static void train_worker(void *context, int worker)
         return; /* no weight at all: nothing moves */
     }
     const bool finite = isfinite(sums[0]) && isfinite(divisor) && divisor != 0;
+    int64_t at = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     reduce_my_tiles(t, worker, finite ? 1 / divisor : 0);
-    keel_team_meet(team);
+    timed(t, worker, KEEL_PHASE_REDUCE, at);
+    keel_program_meet(p, team, worker);
     bool good = finite;
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
     if (!good) return;
+    at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     apply_my_tiles(t, worker);
     if (worker == 0) keel_program_commit(p, t->bound, worker);
+    timed(t, worker, KEEL_PHASE_UPDATE, at);
     if (t->store->n_derived > 0) {
-        keel_team_meet(team);
+        keel_program_meet(p, team, worker);
+        at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
         keel_store_refresh(t->store, worker, t->strategy->lanes.n_worker);
+        timed(t, worker, KEEL_PHASE_UPDATE, at);
     }
 }
 

@@ -1,0 +1,70 @@
+/* See profile.h. Times of workers are added: a layer's milliseconds are those of all cores
+ * together. */
+#include "profile.h"
+#include <string.h>
+
+typedef struct layer {
+    const char *name;
+    double forward, backward, flops, bytes;
+} layer;
+
+/* The rows of one layer follow each other. */
+static int next_layer(const keel_profile *p, int i, layer *l)
+{
+    *l = (layer){ .name = p->row[i].layer };
+    for (; i < p->count && !strcmp(p->row[i].layer, l->name); i++) {
+        const keel_profile_row *r = &p->row[i];
+        l->forward += r->forward_seconds;
+        l->backward += r->backward_seconds;
+        if (r->forward_seconds > 0) l->bytes += r->forward_bytes;
+        if (r->backward_seconds > 0) l->bytes += r->backward_bytes;
+        l->flops += r->forward_flops + r->backward_flops;
+    }
+    return i;
+}
+
+static void print_rate(FILE *f, double done, double seconds, double peak)
+{
+    if (done > 0 && seconds > 0)
+        fprintf(f, " %8.1f %3.0f %%", 1e-9 * done / seconds,
+                peak > 0 ? 100 * done / seconds / peak : 0);
+    else
+        fprintf(f, " %8s %5s", "", "");
+}
+
+void keel_profile_print(FILE *f, const keel_profile *p)
+{
+    double all = 0, flops = 0, busy = 0;
+    const double steps = p->steps > 0 ? (double)p->steps : 1, ms = 1e3 / steps;
+    layer l;
+    for (int w = 0; w < p->workers; w++) {
+        all += p->call_seconds[w] + p->merge_seconds[w] + p->reduce_seconds[w] +
+               p->update_seconds[w] + p->wait_seconds[w];
+        busy += p->call_seconds[w];
+    }
+    fprintf(f, "\n%-28s %9s %9s %6s %14s %14s\n", "layer, ms a step of all cores", "forward",
+            "backward", "share", "GFLOP/s, peak", "GB/s, peak");
+    for (int i = 0; i < p->count;) {
+        i = next_layer(p, i, &l);
+        const double time = l.forward + l.backward;
+        fprintf(f, "%-28.28s %9.3f %9.3f %4.1f %%", l.name, ms * l.forward, ms * l.backward,
+                all > 0 ? 100 * time / all : 0);
+        print_rate(f, l.flops, time, p->peak_flops);
+        print_rate(f, l.bytes, time, p->peak_bytes);
+        fputc('\n', f);
+        flops += l.flops;
+    }
+    for (int w = 0; w < p->workers; w++)
+        fprintf(
+            f, "worker %-3d %9.3f ms kernels, %.3f merge, %.3f reduce, %.3f update, %.3f waiting\n",
+            w, ms * p->call_seconds[w], ms * p->merge_seconds[w], ms * p->reduce_seconds[w],
+            ms * p->update_seconds[w], ms * p->wait_seconds[w]);
+    fprintf(f,
+            "step %.3f ms; kernels %.0f %% of it; %.1f GFLOP/s in all; one core's peak %.0f "
+            "GFLOP/s, %.0f GB/s\n",
+            ms * p->step_seconds, 100 * busy / (p->step_seconds * p->workers),
+            1e-9 * flops / p->step_seconds, 1e-9 * p->peak_flops, 1e-9 * p->peak_bytes);
+    if (p->lost_events)
+        fprintf(f, "the trace is cut: %lld later events found no room\n",
+                (long long)p->lost_events);
+}

@@ -1,0 +1,172 @@
+/* See profile.h. Flops come from the ops, bytes from the shapes: what a call must read and write,
+ * once. */
+#include "train/profile.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "device/cpu/peak.h"
+#include "io/file.h"
+#include <stdio.h>
+#include <string.h>
+
+static double row_bytes(const keel_spec *s)
+{
+    return (double)(keel_row_count(s) * (int64_t)keel_dtype_size(s->dtype));
+}
+
+/* Bytes of forward and of backward for `rows` rows in `calls` calls. */
+static void bytes_of(const keel_node *n, double rows, double steps, double *forward,
+                     double *backward)
+{
+    double in = 0, weights = 0;
+    for (int k = 0; k < n->n_in; k++) in += row_bytes(&n->in[k]);
+    for (int k = 0; k < n->n_weight; k++) weights += row_bytes(&n->weight[k]);
+    const double out = row_bytes(&n->out);
+    *forward = rows * (in + out) + steps * weights;
+    *backward = rows * (2 * in + 2 * out) + 2 * steps * weights;
+}
+
+static void fill_row(keel_profile_row *r, const keel_node *n, const keel_timing *timing, int node,
+                     int64_t rows, int64_t steps)
+{
+    int64_t ns[KEEL_PASS_COUNT] = { 0 };
+    snprintf(r->layer, sizeof r->layer, "%s", n->layer);
+    snprintf(r->op, sizeof r->op, "%s", n->op->name);
+    for (int w = 0; w < timing->n_worker; w++)
+        for (int p = 0; p < KEEL_PASS_COUNT; p++)
+            ns[p] += timing->seat[w].call_ns[(int64_t)node * KEEL_PASS_COUNT + p];
+    r->forward_seconds = 1e-9 * (double)(ns[KEEL_FORWARD] + ns[KEEL_PARTIAL]);
+    r->backward_seconds =
+        1e-9 * (double)(ns[KEEL_BACKWARD] + ns[KEEL_WEIGHTS] + ns[KEEL_PARTIAL_BACKWARD]);
+    if (n->op->flops) {
+        const double f = n->op->flops(n) * (double)rows;
+        r->forward_flops = ns[KEEL_FORWARD] ? f : 0;
+        r->backward_flops = (ns[KEEL_BACKWARD] ? f : 0) + (ns[KEEL_WEIGHTS] ? f : 0);
+    }
+    bytes_of(n, (double)rows, (double)steps, &r->forward_bytes, &r->backward_bytes);
+}
+
+keel_status keel_profile_make(keel_profile **out, const keel_trainer *t, const keel_timing *timing,
+                              int64_t steps, int64_t rows, double step_seconds)
+{
+    const keel_graph *g = t->train.program->graph;
+    const int n = timing->n_worker;
+    keel_profile *p = keel_calloc(1, sizeof *p);
+    if (!p) return KEEL_ENOMEM;
+    double **const by_worker[] = { &p->merge_seconds, &p->wait_seconds, &p->reduce_seconds,
+                                   &p->update_seconds };
+    p->steps = steps;
+    p->step_seconds = step_seconds;
+    p->workers = n;
+    p->call_seconds = keel_calloc((size_t)n, sizeof(double));
+    p->row = keel_calloc((size_t)g->n_node, sizeof *p->row);
+    bool have = p->call_seconds && p->row;
+    for (int k = 0; k < KEEL_PHASE_COUNT; k++)
+        have = (*by_worker[k] = keel_calloc((size_t)n, sizeof(double))) && have;
+    if (!have) {
+        keel_profile_destroy(p);
+        return KEEL_ENOMEM;
+    }
+    for (int i = 0; i < g->n_node; i++)
+        fill_row(&p->row[p->count++], &g->node[i].node, timing, i, rows, steps);
+    for (int w = 0; w < n; w++) {
+        const keel_timing_seat *s = &timing->seat[w];
+        for (int64_t k = 0; k < (int64_t)g->n_node * KEEL_PASS_COUNT; k++)
+            p->call_seconds[w] += 1e-9 * (double)s->call_ns[k];
+        for (int k = 0; k < KEEL_PHASE_COUNT; k++)
+            (*by_worker[k])[w] = 1e-9 * (double)s->phase_ns[k];
+        p->lost_events += s->lost;
+    }
+    p->peak_flops = keel_peak_flops();
+    p->peak_bytes = keel_peak_bytes();
+    *out = p;
+    return KEEL_OK;
+}
+
+void keel_profile_destroy(keel_profile *p)
+{
+    if (!p) return;
+    keel_free(p->call_seconds);
+    keel_free(p->merge_seconds);
+    keel_free(p->wait_seconds);
+    keel_free(p->reduce_seconds);
+    keel_free(p->update_seconds);
+    keel_free(p->row);
+    keel_free(p);
+}
+
+/* ---- trace --------------------------------------------------------------------------------------
+ */
+
+static const char *const pass_names[] = { "forward", "backward", "weights", "statistics",
+                                          "statistics backward" };
+static const char *const phase_names[] = { "merge", "wait", "reduce", "update" };
+
+/* A name as JSON text; layer names come from files. */
+static void add_name(keel_text *x, const char *name)
+{
+    keel_text_add(x, "\"");
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            keel_text_add(x, "\\%c", *c);
+        else if (*c < 32)
+            keel_text_add(x, "\\u%04x", *c);
+        else
+            keel_text_add(x, "%c", *c);
+    }
+    keel_text_add(x, "\"");
+}
+
+static void add_event(keel_text *x, const keel_graph *g, const keel_event *e, int worker,
+                      int64_t zero)
+{
+    const double begin = 1e-3 * (double)(e->begin - zero),
+                 took = 1e-3 * (double)(e->end - e->begin);
+    keel_text_add(x, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
+                  worker, begin, took);
+    if (e->node < 0) {
+        add_name(x, phase_names[e->what]);
+        keel_text_add(x, ",\"cat\":\"phase\"}");
+        return;
+    }
+    const keel_node *n = &g->node[e->node].node;
+    add_name(x, n->layer);
+    keel_text_add(x, ",\"cat\":\"%s\",\"args\":{\"op\":\"%s\",\"pass\":\"%s\"}}",
+                  pass_names[e->what], n->op->name, pass_names[e->what]);
+}
+
+keel_status keel_trace_write(const char *path, const keel_trainer *t, const keel_timing *timing)
+{
+    const keel_graph *g = t->train.program->graph;
+    keel_new_file *f = NULL;
+    keel_text x = { 0 };
+    int64_t zero = INT64_MAX;
+    KEEL_TRY(keel_new_file_create(&f, path));
+    for (int w = 0; w < timing->n_worker; w++)
+        if (timing->seat[w].n_event && timing->seat[w].event[0].begin < zero)
+            zero = timing->seat[w].event[0].begin;
+    keel_text_add(&x, "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\","
+                      "\"args\":{\"name\":\"keel fit\"}}");
+    keel_status s = KEEL_OK;
+    for (int w = 0; w < timing->n_worker && s >= 0; w++) {
+        keel_text_add(&x,
+                      ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\","
+                      "\"args\":{\"name\":\"worker %d\"}}",
+                      w, w);
+        for (int64_t i = 0; i < timing->seat[w].n_event && s >= 0; i++) {
+            add_event(&x, g, &timing->seat[w].event[i], w, zero);
+            if (x.failed)
+                s = keel_fail(KEEL_ENOMEM, "%s: no memory for the trace", path);
+            else if (x.length > 1 << 16) {
+                s = keel_new_file_write(f, x.data, x.length);
+                x.length = 0;
+            }
+        }
+    }
+    keel_text_add(&x, "\n]}\n");
+    if (s >= 0 && x.failed) s = keel_fail(KEEL_ENOMEM, "%s: no memory for the trace", path);
+    if (s >= 0) s = keel_new_file_write(f, x.data, x.length);
+    keel_text_free(&x);
+    if (s >= 0) return keel_new_file_commit(f);
+    keel_new_file_abort(f);
+    return s;
+}
