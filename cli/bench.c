@@ -1,0 +1,401 @@
+/* keel bench WORK: how fast this machine trains five usual networks.
+ *
+ * It is an ordinary keel_fit on arrays in memory: shuffled, with SGD and momentum, as a user would
+ * call it. The clock is read in the progress callback, so a step's time is all that lies between
+ * two steps as a user sees them: waiting for rows, the step, the running loss. Warm-up steps are
+ * left out; the median is the answer. --export writes the same model and data as files, so that
+ * `keel fit` can be timed from outside against it. */
+#include "architecture.h"
+#include "progress.h"
+#include "setup.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    WARM_STEPS = 10, /* left out at most */
+    LEAST_WARM = 2,  /* and at least */
+    LEAST_STEPS = 5, /* measured at least, however slow */
+    MOST_STEPS = 1000000,
+    MANY_EPOCHS = 100000 /* the callback ends the fit */
+};
+static const double WARM_SECONDS = 0.5;
+
+typedef struct options {
+    const char *devices, *export;
+    int64_t batch_size, steps, seed;
+    double seconds;
+    int dtype;
+    bool json;
+} options;
+
+/* ---- works ----------------------------------------------------------------------------------- */
+
+typedef struct work {
+    const char *name, *what, *architecture; /* NULL: build */
+    keel_symbol (*build)(keel_net *n, keel_symbol x);
+    keel_shape input;
+    int64_t classes, rows, batch_size;
+} work;
+
+/* The convolutional network of Keras's example mnist_convnet. */
+static keel_symbol mnist_cnn(keel_net *n, keel_symbol x)
+{
+    for (int64_t filters = 32; filters <= 64; filters *= 2) {
+        x = keel_net_call(n, "Conv2D",
+                          KEEL_ARGS(KEEL_ARG_INT("filters", filters),
+                                    KEEL_ARG_INTS("kernel_size", 3, 3),
+                                    KEEL_ARG_STR("activation", "relu")),
+                          x);
+        x = keel_net_call(n, "MaxPooling2D", KEEL_ARGS(KEEL_ARG_INTS("pool_size", 2, 2)), x);
+    }
+    x = keel_net_call(n, "Flatten", NULL, x);
+    return keel_net_call(n, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.5)), x);
+}
+
+static const work works[] = {
+    { "mlp", "784-512-512-10", "mlp", NULL, { 1, { 784 } }, 10, 16384, 64 },
+    { "mnist-cnn", "28x28x1, 10 classes", NULL, mnist_cnn, { 3, { 28, 28, 1 } }, 10, 8192, 64 },
+    { "resnet18",
+      "224x224x3, 1000 classes",
+      "resnet18",
+      NULL,
+      { 3, { 224, 224, 3 } },
+      1000,
+      64,
+      16 },
+    { "resnet50",
+      "224x224x3, 1000 classes",
+      "resnet50",
+      NULL,
+      { 3, { 224, 224, 3 } },
+      1000,
+      64,
+      16 },
+    { "mobilenetv2",
+      "224x224x3, 1000 classes",
+      "mobilenetv2",
+      NULL,
+      { 3, { 224, 224, 3 } },
+      1000,
+      64,
+      16 },
+};
+enum { WORKS = sizeof works / sizeof *works };
+
+static int find(const work **out, const char *name)
+{
+    const char *names[WORKS + 1] = { NULL };
+    for (int i = 0; i < WORKS; i++) {
+        names[i] = works[i].name;
+        if (!strcmp(name, works[i].name)) {
+            *out = &works[i];
+            return -1;
+        }
+    }
+    const char *near = keel_nearest(name, names);
+    return keel_complain(EXIT_USAGE, "there is no work '%s'; %s%s", name,
+                         near ? "did you mean " : "see keel bench --help", near ? near : "");
+}
+
+/* ---- the job --------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const options *o;
+    const work *w;
+    int64_t batch_size, rows;
+    keel_model *model;
+    keel_tensor x, y;
+    keel_dataset *data;
+    keel_strategy *strategy;
+    keel_history history;
+
+    double *took; /* [count] seconds of the measured steps */
+    int64_t count, room, warm;
+    double first, start,
+        last; /* when the first step was over, measuring began, the last step was */
+} job;
+
+static keel_status build(job *j)
+{
+    const work *w = j->w;
+    keel_net n = { .input = w->input };
+    keel_symbol x = 0;
+    keel_symbol (*body)(keel_net *, keel_symbol) = w->build;
+    for (int i = 0; !body && keel_architectures[i]; i++)
+        if (!strcmp(keel_architectures[i]->name, w->architecture))
+            body = keel_architectures[i]->build;
+    n.status = keel_model_create(&n.model, NULL, KEEL_FLOAT32, (uint64_t)j->o->seed);
+    j->model = n.model;
+    if (n.status >= 0) n.status = keel_model_input(n.model, &n.input, NULL, &x);
+    if (n.status >= 0) x = body(&n, x);
+    x = keel_net_call(
+        &n, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", w->classes), KEEL_ARG_STR("activation", "softmax")), x);
+    if (n.status >= 0) n.status = keel_model_outputs(n.model, &x, 1);
+    if (n.status < 0) return n.status;
+    return keel_model_compile(
+        n.model,
+        &(keel_compile){ KEEL_COMPILE,
+                         .optimizer = { "sgd", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.01),
+                                                         KEEL_ARG_FLOAT("momentum", 0.9)) },
+                         .loss = { { "sparse_categorical_crossentropy" } } });
+}
+
+/* Numbers of [0, 1) and labels; speed does not ask for more. */
+static keel_status make_data(job *j)
+{
+    uint64_t state = 0x9e3779b97f4a7c15u + (uint64_t)j->o->seed;
+    keel_shape shape = j->w->input;
+    int64_t count = j->rows;
+    shape.rank++;
+    shape.dim[0] = j->rows;
+    for (int i = 1; i < shape.rank; i++) {
+        shape.dim[i] = j->w->input.dim[i - 1];
+        count *= shape.dim[i];
+    }
+    keel_status s = keel_tensor_create(&j->x, KEEL_FLOAT32, &shape);
+    if (s >= 0) s = keel_tensor_create(&j->y, KEEL_INT32, &(keel_shape){ 1, { j->rows } });
+    if (s < 0) return s;
+    float *x = j->x.data;
+    int32_t *y = j->y.data;
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's, MMIX */
+        x[i] = (float)(state >> 40) * 0x1p-24f;
+    }
+    for (int64_t i = 0; i < j->rows; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        y[i] = (int32_t)((state >> 33) % (uint64_t)j->w->classes);
+    }
+    return keel_dataset_from_arrays(&j->data, &j->x, &j->y, NULL);
+}
+
+/* ---- export ---------------------------------------------------------------------------------- */
+
+static bool write_npy(const char *path, const keel_tensor *t, const char *type)
+{
+    char head[128], shape[96] = "";
+    size_t n = 0, bytes = 4; /* float32 and int32 */
+    for (int i = 0; i < t->shape.rank; i++) {
+        n += (size_t)snprintf(shape + n, sizeof shape - n, "%lld,", (long long)t->shape.dim[i]);
+        bytes *= (size_t)t->shape.dim[i];
+    }
+    memcpy(head, "\x93NUMPY\x01\0v\0", 10); /* 118 bytes of text follow */
+    n = (size_t)snprintf(head + 10, sizeof head - 10,
+                         "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+    memset(head + 10 + n, ' ', sizeof head - 11 - n);
+    head[sizeof head - 1] = '\n';
+    FILE *f = fopen(path, "wb");
+    if (!f) return false;
+    const bool ok = fwrite(head, sizeof head, 1, f) == 1 && fwrite(t->data, bytes, 1, f) == 1;
+    return fclose(f) == 0 && ok;
+}
+
+static int export_work(const job *j)
+{
+    char path[4096];
+    const char *folder = j->o->export;
+    if (strlen(folder) > sizeof path - 32)
+        return keel_complain(EXIT_USAGE, "--export: the path is too long");
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return keel_complain(EXIT_FAILED, "--export '%s': %s", folder, strerror(errno));
+    snprintf(path, sizeof path, "%s/model.keras", folder);
+    const keel_status s = keel_model_save(j->model, path);
+    if (s < 0) return keel_complain_status(s);
+    snprintf(path, sizeof path, "%s/x.npy", folder);
+    bool ok = write_npy(path, &j->x, "<f4");
+    if (ok) {
+        snprintf(path, sizeof path, "%s/y.npy", folder);
+        ok = write_npy(path, &j->y, "<i4");
+    }
+    if (!ok) return keel_complain(EXIT_FAILED, "%s: %s", path, strerror(errno));
+    printf("%s: model.keras, x.npy, y.npy of %lld rows\n", folder, (long long)j->rows);
+    return EXIT_OK;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+static keel_status on_step(void *context, const keel_progress *p)
+{
+    job *j = context;
+    const double now = keel_now(), took = now - j->last;
+    if (keel_interrupted()) return KEEL_END;
+    if (p->epoch_end) return KEEL_OK; /* what it costs belongs to the next step */
+    j->last = now;
+    if (j->first == 0) j->first = now;
+    if (j->start == 0) {
+        j->warm++;
+        if (j->warm >= WARM_STEPS || (j->warm >= LEAST_WARM && now - j->first >= WARM_SECONDS))
+            j->start = now;
+        return KEEL_OK;
+    }
+    j->took[j->count++] = took;
+    if (j->count == j->room) return KEEL_END;
+    if (j->o->steps) return KEEL_OK;
+    return j->count >= LEAST_STEPS && now - j->start >= j->o->seconds ? KEEL_END : KEEL_OK;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct result {
+    double median, mean, least, rows_per_second; /* times in ms */
+    double in_steps, waiting, else_;             /* shares of the fit after its compilation */
+} result;
+
+static result summarize(job *j)
+{
+    const keel_history *h = &j->history;
+    const double all = h->seconds - h->compile_seconds;
+    const int64_t n = j->count, middle = n / 2;
+    result r = { .mean = 1e3 * (j->last - j->start) / (double)n };
+    qsort(j->took, (size_t)n, sizeof *j->took, compare);
+    r.median = 1e3 * (n % 2 ? j->took[middle] : (j->took[middle - 1] + j->took[middle]) / 2);
+    r.least = 1e3 * j->took[0];
+    r.rows_per_second = 1e3 * (double)j->batch_size / r.median;
+    r.in_steps = h->step_seconds / all;
+    r.waiting = h->wait_seconds / all;
+    r.else_ = 1 - r.in_steps - r.waiting;
+    return r;
+}
+
+static void print_json(job *j)
+{
+    const keel_history *h = &j->history;
+    const result r = summarize(j);
+    printf("{\"peer\": \"keel\", \"version\": \"%s\", \"work\": \"%s\", \"batch\": %lld, "
+           "\"dtype\": \"float32\", \"devices\": \"",
+           KEEL_VERSION, j->w->name, (long long)j->batch_size);
+    for (int i = 0; i < keel_strategy_devices(j->strategy); i++)
+        printf("%s%s", i ? "," : "", keel_strategy_device_name(j->strategy, i));
+    printf("\", \"steps\": %lld, \"warm_up\": %lld, \"ms\": %.4f, \"mean_ms\": %.4f, \"least_ms\": "
+           "%.4f, \"rows_per_s\": %.1f, ",
+           (long long)j->count, (long long)j->warm, r.median, r.mean, r.least, r.rows_per_second);
+    printf("\"step_share\": %.4f, \"wait_share\": %.4f, \"compile_ms\": %.1f, "
+           "\"memory_planned\": %lld, \"memory_used\": %lld}\n",
+           r.in_steps, r.waiting, 1e3 * h->compile_seconds, (long long)h->memory_planned,
+           (long long)h->memory_used);
+}
+
+static void print_text(job *j)
+{
+    const keel_history *h = &j->history;
+    const result r = summarize(j);
+    const int n = keel_strategy_devices(j->strategy);
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
+    printf("%s (%s), batch %s, float32, SGD with momentum\n", j->w->name, j->w->what,
+           keel_grouped(a, j->batch_size));
+    fputs("devices ", stdout);
+    for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
+    if (n > 16) printf(" ... (%d)", n);
+    printf("\nstep     %.3f ms: the median of %s steps after %s of warm-up (least %.3f, mean "
+           "%.3f)\n",
+           r.median, keel_grouped(a, j->count), keel_grouped(b, j->warm), r.least, r.mean);
+    printf("speed    %s rows/s\n", keel_grouped(a, (int64_t)(r.rows_per_second + 0.5)));
+    printf("share    steps %.1f%%, waiting for input %.1f%%, between steps %.1f%%\n",
+           100 * r.in_steps, 100 * r.waiting, 100 * r.else_);
+    printf("memory   %s planned", keel_bytes_text(a, h->memory_planned));
+    if (h->memory_used >= 0) printf(", %s used", keel_bytes_text(a, h->memory_used));
+    printf("\ncompile  %s\n", keel_seconds_text(a, h->compile_seconds));
+}
+
+static int measure(job *j)
+{
+    const keel_fit_options f = { KEEL_FIT_OPTIONS,       .batch_size = j->batch_size,
+                                 .epochs = MANY_EPOCHS,  .seed = (uint64_t)j->o->seed,
+                                 .on_progress = on_step, .context = j };
+    j->room = j->o->steps ? j->o->steps : MOST_STEPS;
+    j->took = calloc((size_t)j->room, sizeof *j->took);
+    if (!j->took) return keel_complain(EXIT_FAILED, "out of memory");
+    keel_interrupt_catch();
+    const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
+    if (s < 0) return keel_complain_status(s);
+    if (keel_interrupted() && j->count < 1) return EXIT_STOPPED;
+    if (j->o->json)
+        print_json(j);
+    else
+        print_text(j);
+    return keel_interrupted() ? EXIT_STOPPED : EXIT_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int check(job *j, const char *name)
+{
+    const options *o = j->o;
+    int code;
+    if ((code = find(&j->w, name)) >= 0) return code;
+    if (o->dtype)
+        return keel_complain(EXIT_UNSUPPORTED,
+                             "--dtype mixed_bfloat16: this version trains in float32 only");
+    if (o->steps > MOST_STEPS) return keel_complain(EXIT_USAGE, "--steps: at most %d", MOST_STEPS);
+    if (!(o->seconds > 0)) return keel_complain(EXIT_USAGE, "--seconds: it must be above 0");
+    j->batch_size = o->batch_size ? o->batch_size : j->w->batch_size;
+    if (j->batch_size > 1 << 20) return keel_complain(EXIT_USAGE, "--batch-size: at most 1048576");
+    /* whole batches, two at least, so that every step is alike */
+    j->rows = j->w->rows / j->batch_size * j->batch_size;
+    if (j->rows < 2 * j->batch_size) j->rows = 2 * j->batch_size;
+    return -1;
+}
+
+static int run(const void *given, int n_arg, char **arg)
+{
+    job j = { .o = given };
+    int code;
+    (void)n_arg;
+    if ((code = check(&j, arg[0])) >= 0) return code;
+    keel_status s = keel_strategy_create(&j.strategy, j.o->devices);
+    if (s >= 0) s = build(&j);
+    if (s >= 0) s = make_data(&j);
+    if (s < 0)
+        code = keel_complain_status(s);
+    else
+        code = j.o->export ? export_work(&j) : measure(&j);
+    free(j.took);
+    keel_history_free(&j.history);
+    keel_strategy_destroy(j.strategy);
+    keel_dataset_destroy(j.data);
+    keel_tensor_free(&j.x);
+    keel_tensor_free(&j.y);
+    keel_model_destroy(j.model);
+    return code;
+}
+
+static const keel_option table[] = {
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", NULL,
+                    "rows of a step, over all devices (default: 64; of 224x224 images 16)"),
+    KEEL_DEVICES_ROW(options, devices),
+    KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
+                    "float32", "the arithmetic; mixed_bfloat16 is refused in this version"),
+    KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_COUNT, "K", NULL,
+                    "measure this many steps (default: as --seconds says)"),
+    KEEL_OPTION_ROW(options, seconds, "seconds", 0, false, KEEL_OPTION_REAL, "S", "3",
+                    "measure this long, and 5 steps at least"),
+    KEEL_OPTION_ROW(options, json, "json", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+                    "one line of JSON"),
+    KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
+                    "of weights, data, shuffling and dropout"),
+    KEEL_OPTION_ROW(options, export, "export", 0, false, KEEL_OPTION_TEXT, "DIR", NULL,
+                    "do not train; write the work's model.keras, x.npy and y.npy for keel fit"),
+    { 0 },
+};
+
+const keel_command keel_command_bench = {
+    .name = "bench",
+    .args = "mlp|mnist-cnn|resnet18|resnet50|mobilenetv2",
+    .least = 1,
+    .most = 1,
+    .summary = "Measure how fast this machine trains",
+    .help = "An ordinary fit from data in memory, shuffled, with SGD and momentum; the time of a "
+            "step is what lies between two steps as a user sees them, and the answer the median "
+            "after a warm-up. mlp is the network 784-512-512-10, mnist-cnn that of Keras's MNIST "
+            "example, the others take images of 224x224x3 with 1000 classes.",
+    .example = "keel bench mnist-cnn --batch-size 256 --devices cpu:0-1",
+    .options = table,
+    .size = sizeof(options),
+    .run = run,
+};
