@@ -9,6 +9,7 @@
 #include "device/cpu/cpu.h"
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,7 +26,8 @@ struct keel_team {
     keel_meeting *start, *meeting, *end;
     void (*work)(void *, int);
     void *context;
-    int quit;
+    bool quit;            /* written before the meeting at `start`, read after it */
+    bool failed;          /* not all threads started; written and read behind the gate */
     pthread_mutex_t gate; /* held until all threads have started, or one could not */
     int entered;
     cpu_set_t before; /* the caller's mask, for leave */
@@ -46,8 +48,9 @@ static void *serve(void *arg)
     const member *m = arg;
     keel_team *t = m->team;
     pthread_mutex_lock(&t->gate);
+    const bool failed = t->failed;
     pthread_mutex_unlock(&t->gate);
-    if (t->quit) return NULL;
+    if (failed) return NULL;
     bind_to(m->core);
     keel_cpu_single_thread();
     for (;;) {
@@ -80,7 +83,7 @@ keel_status keel_team_create(keel_team **out, const int *core, int n)
         error = pthread_create(&m->thread, NULL, serve, m);
         t->started += !error;
     }
-    t->quit = error != 0;
+    t->failed = error != 0;
     pthread_mutex_unlock(&t->gate);
     if (error) {
         s = keel_fail(KEEL_EDEVICE, "worker %d of %d cannot be started: %s", t->started, n,
@@ -98,8 +101,8 @@ void keel_team_destroy(keel_team *t)
 {
     if (!t) return;
     if (t->started > 1) {
-        if (!t->quit) { /* all started: they wait in `start` */
-            t->quit = 1;
+        if (!t->failed) { /* all wait in `start`, or will: one may not even have got there */
+            t->quit = true;
             keel_meeting_wait(t->start);
         }
         for (int i = 1; i < t->started; i++) pthread_join(t->member[i].thread, NULL);
