@@ -1,0 +1,179 @@
+#!/bin/bash
+# The command: what each subcommand does with right and with wrong input, its exit codes, and that an
+# error is one line that begins with the command's name. The man page and docs/commands.md are what the
+# option tables say.
+set -u
+here=$PWD
+cd "$KEEL_TEST_TMP" || exit 2
+failed=0
+
+fail()
+{
+    echo "error: $*"
+    failed=$((failed + 1))
+}
+
+# want CODE PATTERN ARGUMENT...: run keel, compare the exit code, look for PATTERN in what it printed.
+# Where CODE is 1 to 3, stderr must be one line that begins with "keel".
+want()
+{
+    local code=$1 pattern=$2 got
+    shift 2
+    "$KEEL" "$@" >out.txt 2>err.txt
+    got=$?
+    ((got == code)) || fail "keel $*: exit code $got, not $code: $(head -c 300 err.txt)"
+    grep -qE -e "$pattern" out.txt err.txt || fail "keel $*: nothing like '$pattern' in: $(head -c 300 out.txt err.txt)"
+    ((code == 0 || code > 3)) && return
+    [[ $(wc -l <err.txt) == 1 ]] || fail "keel $*: the error is not one line: $(head -c 600 err.txt)"
+    grep -q '^keel' err.txt || fail "keel $*: the error does not say who speaks: $(cat err.txt)"
+}
+
+# ---- help ---------------------------------------------------------------------------------------
+want 0 '^usage: keel COMMAND' --help
+want 0 '^keel [0-9]' --version
+want 0 'exit codes' help
+for c in $("$KEEL" help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    want 0 "^usage: keel $c" "$c" --help
+    grep -q '^example:' out.txt || fail "keel $c --help has no example"
+    want 2 "there is no option --no-such-thing; see keel $c --help" "$c" --no-such-thing
+    want 0 "^usage: keel $c" help "$c"
+    awk 'length > 120 { exit 1 }' out.txt || fail "keel help $c: a line is too long"
+done
+[[ $("$KEEL" help | grep -c '^  [a-z]') -ge 9 ]] || fail "keel help lists too few commands"
+"$KEEL" >out.txt 2>err.txt
+[[ $? == 2 ]] || fail "keel alone: exit code is not 2"
+want 2 'did you mean keel fit' fti
+want 2 'keel help lists them' xyzzy
+"$KEEL" help --format man >keel.1
+cmp -s keel.1 "$here/../docs/keel.1" || fail "docs/keel.1 is old: keel help --format man > docs/keel.1"
+"$KEEL" help --format markdown >commands.md
+cmp -s commands.md "$here/../docs/commands.md" ||
+    fail "docs/commands.md is old: keel help --format markdown > docs/commands.md"
+
+# ---- devices, layers ----------------------------------------------------------------------------
+want 0 '^cpu:0 ' devices
+want 2 'one argument too many' devices cpu
+want 0 '^BatchNormalization$' layers
+want 0 'kernel_size' layers conv2d
+want 2 'did you mean Conv2D' layers Conv2
+want 2 'keel layers lists them' layers Zzzzzzzzz
+
+# ---- new, inspect -------------------------------------------------------------------------------
+want 0 '9,930 parameters' new mlp --input 4 --classes 10 --sizes 64,128 -o mlp.keras
+want 0 'cnn' new cnn --input 16,16,3 --classes 10 --sizes 8,16 -o cnn.keras
+want 0 'resnet18' new resnet18 --input 32,32,3 --classes 10 -o resnet18.keras
+want 0 '25,636,712 parameters' new resnet50 --input 64,64,3 --classes 1000 -o resnet50.keras
+want 0 '3,538,984 parameters' new mobilenetv2 --input 65,67,3 --classes 1000 -o mobilenetv2.keras
+rm resnet*.keras mobilenetv2.keras
+want 0 '6 layers' new mlp --input 4 --classes 3 --optimizer 'SGD(momentum=0.9, nesterov=True)' \
+    --learning-rate 0.05 --dropout 0.25 --metrics accuracy,mse -o sgd.keras
+want 0 'SGD, learning rate 0.05' inspect sgd.keras
+want 0 'Metrics: accuracy, mse' inspect sgd.keras
+want 0 'parameters' new mlp --input 4 --classes 1 -o yes.keras
+want 0 'Loss: BinaryCrossentropy' inspect yes.keras
+want 2 'did you mean resnet50' new resnet5 --input 32,32,3 --classes 2 -o m.keras
+want 2 'an argument is missing' new --input 4 --classes 2 -o m.keras
+want 2 '--classes is missing' new mlp --input 4 -o m.keras
+want 2 "'4,x'.*the shape of one row" new mlp --input 4,x --classes 2 -o m.keras
+want 2 'takes images' new cnn --input 4 --classes 2 -o m.keras
+want 2 'whole number' new mlp --input 4 --classes -2 -o m.keras
+want 2 'end in .keras' new mlp --input 4 --classes 2 -o m.h5
+want 1 'nothing can be written' new mlp --input 4 --classes 2 -o nowhere/m.keras
+want 2 'is a directory' new mlp --input 4 --classes 2 -o "$(mkdir -p d.keras && echo d.keras)"
+want 3 'sdg' new mlp --input 4 --classes 2 --optimizer sdg -o m.keras
+want 2 'momentun' new mlp --input 4 --classes 2 --optimizer 'sgd(momentun=0.9)' -o m.keras
+want 2 "the '\)' at the end" new mlp --input 4 --classes 2 --optimizer 'sgd(momentum=0.9' -o m.keras
+[[ ! -e m.keras ]] || fail "a refused keel new left a file"
+want 1 'none.keras' inspect none.keras
+head -c 500 mlp.keras >cut.keras
+want 1 'cut.keras' inspect cut.keras
+: >empty.keras
+want 1 'empty.keras' inspect empty.keras
+
+# ---- fit, evaluate, predict on a CSV ------------------------------------------------------------
+awk 'BEGIN { srand(7); print "a,b,c,d,kind"
+    for (i = 0; i < 103; i++) { a = rand(); b = rand(); print a "," b "," rand() "," rand() "," (a > b ? "more" : "less") } }' >t.csv
+want 0 'parameters' new mlp --input 4 --classes 2 --sizes 32 --learning-rate 0.01 -o two.keras
+fit=(fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0-3)
+want 0 'split +16 rows: 4 4 4 4; last step 7 rows: 2 2 2 1' "${fit[@]}" --epochs 30 --history h.csv -o fit.keras
+grep -q '^epoch 30/30  7 steps, 103 rows' out.txt || fail "no line of the last epoch: $(tail -n 12 out.txt)"
+[[ $(wc -l <h.csv) == 31 ]] || fail "h.csv has not a line for each epoch"
+want 0 '^accuracy +(1|0\.9)' evaluate fit.keras --data t.csv --label kind --devices cpu:0-2
+cp out.txt three.txt
+want 0 '^rows +103 ' evaluate fit.keras --data t.csv --label kind --batch-size 7 --devices cpu:0
+awk '$1 == "loss"' three.txt out.txt |
+    awk 'NR == 1 { a = $2 } NR == 2 { exit !($2 > a * 0.9999 && $2 < a * 1.0001) }' ||
+    fail "evaluate on one and on three devices differs: $(cat three.txt out.txt)"
+want 0 '103 x 2 float32' predict fit.keras --data t.csv --label kind --show 2 -o p.npy
+[[ $(head -c 6 p.npy | od -An -c | tr -d ' ') == '223NUMPY' ]] || fail "p.npy does not begin as .npy does"
+[[ $(wc -c <p.npy) == $((128 + 103 * 2 * 4)) ]] || fail "p.npy has $(wc -c <p.npy) bytes"
+want 0 'Adam.* 210 steps done' inspect fit.keras
+for end in drop carry wrap; do want 0 'saved' "${fit[@]}" --end $end -o end.keras; done
+want 0 'validation' "${fit[@]}" --validation-split 0.2 --epochs 2 --no-shuffle --seed 3 -o v.keras
+grep -q 'val_accuracy' out.txt || fail "no val_accuracy with --validation-split"
+want 0 'val_loss' "${fit[@]}" --validation t.csv -o v.keras
+want 0 'saved' "${fit[@]}" --class-weight 1,2 --optimizer adamw --learning-rate 0.002 -o v.keras
+want 0 'AdamW, learning rate 0.002' inspect v.keras
+
+# one device and four: the same weights, so the same file of predictions to six digits
+want 0 'saved' fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0 --optimizer sgd -o one.keras
+want 0 'saved' "${fit[@]}" --optimizer sgd -o four.keras
+for n in one four; do
+    want 0 float32 predict $n.keras --data t.csv --label kind -o $n.npy
+    tail -c $((103 * 2 * 4)) $n.npy | od -An -v -w4 -f >$n.txt
+done
+paste one.txt four.txt | awk '{ d = $1 - $2; if (d * d > 1e-10) exit 1 }' || fail "one device and four differ"
+
+# the outputs are data again
+want 0 'parameters' new mlp --input 2 --classes 2 --loss mse --metrics mae -o mse.keras
+want 0 'mae ' fit mse.keras --data p.npy,p.npy -o mse.keras
+
+want 2 '--data is missing' fit two.keras -o m.keras
+want 2 '--output is missing' fit two.keras --data t.csv
+want 2 '--epochs lacks its value' fit two.keras --data t.csv -o m.keras --epochs
+want 2 "--epochs 'many'" fit two.keras --data t.csv -o m.keras --epochs many
+want 2 'did you mean --batch-size' fit two.keras --data t.csv -o m.keras --batchsize 3
+want 2 'it must be 1 or more' "${fit[@]}" --batch-size 0 -o m.keras
+want 2 'choose one' "${fit[@]}" --validation t.csv --validation-split 0.1 -o m.keras
+want 2 'above 0 and below 1' "${fit[@]}" --validation-split 1.5 -o m.keras
+want 2 'none of its words' "${fit[@]}" --end sometimes -o m.keras
+want 2 'a number for each class' "${fit[@]}" --class-weight 1,x -o m.keras
+want 2 'takes no value' "${fit[@]}" --no-shuffle=yes -o m.keras
+want 2 'kin' fit two.keras --data t.csv --label kin -o m.keras
+want 1 'none.csv' fit two.keras --data none.csv --label kind -o m.keras
+want 2 'cpu' "${fit[@]}" --devices cpu:x -o m.keras
+want 1 'gpu' "${fit[@]}" --devices gpu:0 -o m.keras
+want 1 'last batch of 7' "${fit[@]}" --end error -o m.keras
+want 1 'shape' fit mlp.keras --data p.npy,p.npy -o m.keras
+want 1 'none.keras' evaluate none.keras --data t.csv
+want 2 'end in .npy' predict fit.keras --data t.csv --label kind -o p.txt
+want 2 '--image-size' fit cnn.keras --data . --image-size 9 -o m.keras
+[[ ! -e m.keras ]] || fail "a refused keel fit left a file"
+
+# ---- images -------------------------------------------------------------------------------------
+"$KEEL_BUILD/make_shapes" shapes 67 5 >/dev/null || fail "make_shapes"
+want 0 'split +32 rows: 16 16; last step 3 rows: 2 1' fit cnn.keras --data shapes --devices cpu:0-1 -o c.keras
+want 0 '^rows +13 ' evaluate c.keras --data shapes --validation-split 0.2
+want 0 '^shapes/circle/00000.jpg: ' predict c.keras --data shapes --show 1 -o c.npy
+want 0 'cpu:3 +[01] +16 +0$' plan cnn.keras --rows 1027 --batch-size 64 --devices cpu:0-3
+want 0 '67 rows in 3 steps of 32' plan cnn.keras --data shapes
+want 0 'left out' plan cnn.keras --rows 1031 --batch-size 64 --end drop
+want 2 'either --rows N' plan cnn.keras
+want 2 'either --rows N' plan cnn.keras --rows 3 --data shapes
+echo 'no picture' >shapes/circle/00000.jpg
+want 1 'shapes/circle/00000.jpg' fit cnn.keras --data shapes -o m.keras
+[[ ! -e m.keras ]] || fail "a failed keel fit left a file"
+
+# ---- Ctrl-C ends after the running step and saves -----------------------------------------------
+"$KEEL" "${fit[@]}" --epochs 2000000 -o stopped.keras >out.txt 2>err.txt &
+pid=$!
+for _ in $(seq 100); do grep -q '^epoch' out.txt && break; sleep 0.1; done
+kill -INT $pid
+wait $pid
+code=$?
+[[ $code == 130 ]] || fail "after Ctrl-C: exit code $code, not 130: $(cat err.txt)"
+grep -q 'stopped by Ctrl-C' out.txt || fail "after Ctrl-C the report does not say so"
+want 0 'steps done' inspect stopped.keras
+
+((failed == 0)) || { echo "$failed failed"; exit 1; }
+echo "every command does what it should"
