@@ -1,5 +1,6 @@
 /* See setup.h. */
 #include "setup.h"
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -146,7 +147,17 @@ static keel_label_mode label_mode(const keel_model *m)
     return KEEL_LABEL_INT;
 }
 
-int keel_setup_data(keel_dataset **out, const char *spec, const keel_data_options *o,
+static bool holds_t10k(const char *folder)
+{
+    DIR *d = opendir(folder);
+    bool found = false;
+    for (const struct dirent *e; d && !found && (e = readdir(d));)
+        found = !strncmp(e->d_name, "t10k-images", 11);
+    if (d) closedir(d);
+    return found;
+}
+
+int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const keel_data_options *o,
                     const keel_model *m)
 {
     keel_dataset_options d = KEEL_DATASET_OPTIONS;
@@ -168,6 +179,7 @@ int keel_setup_data(keel_dataset **out, const char *spec, const keel_data_option
     }
     d.label_mode = label_mode(m);
     d.label = o->label;
+    if (held_out && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;
     d.interpolation = o->interpolation ? KEEL_NEAREST : KEEL_BILINEAR;
     s = keel_dataset_open(out, spec, &d);
     return s < 0 ? keel_complain_status(s) : -1;

@@ -24,7 +24,8 @@ static int prepare(job *j, const options *o, const char *path)
     if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
     if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
     if ((code = keel_setup_compile(j->model, &o->compile, path)) >= 0) return code;
-    if ((code = keel_setup_data(&j->whole, o->data.data, &o->data, j->model)) >= 0) return code;
+    if ((code = keel_setup_data(&j->whole, o->data.data, false, &o->data, j->model)) >= 0)
+        return code;
     if (!isnan(o->validation_split))
         s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed, &j->training,
                                &j->part);

@@ -63,11 +63,14 @@ static int open_data(job *j)
     const options *o = j->o;
     int code;
     if (isnan(o->validation_split)) {
-        if ((code = keel_setup_data(&j->data, o->data.data, &o->data, j->model)) >= 0) return code;
-        return o->validation ? keel_setup_data(&j->validation, o->validation, &o->data, j->model)
-                             : -1;
+        if ((code = keel_setup_data(&j->data, o->data.data, false, &o->data, j->model)) >= 0)
+            return code;
+        return o->validation
+                   ? keel_setup_data(&j->validation, o->validation, true, &o->data, j->model)
+                   : -1;
     }
-    if ((code = keel_setup_data(&j->whole, o->data.data, &o->data, j->model)) >= 0) return code;
+    if ((code = keel_setup_data(&j->whole, o->data.data, false, &o->data, j->model)) >= 0)
+        return code;
     const keel_status s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed,
                                              &j->data, &j->validation);
     return s < 0 ? keel_complain_status(s) : -1;
@@ -203,8 +206,9 @@ static const keel_option table[] = {
                     "rows of a step, over all devices"),
     KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_COUNT, "N", "1", "how many"),
     KEEL_DEVICES_ROW(options, devices),
-    KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
-                    "evaluate these data after each epoch"),
+    KEEL_OPTION_ROW(
+        options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
+        "evaluate these data after each epoch (of a directory of MNIST's files: those named t10k)"),
     KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
                     NULL,
                     "keep this part of the data for validation (folders are shuffled by the seed "

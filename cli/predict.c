@@ -101,7 +101,8 @@ static int prepare(job *j, const options *o, const char *path)
     if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
     if ((code = keel_setup_output(o->output, ".npy")) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
-    if ((code = keel_setup_data(&j->data, o->data.data, &o->data, j->model)) >= 0) return code;
+    if ((code = keel_setup_data(&j->data, o->data.data, false, &o->data, j->model)) >= 0)
+        return code;
     const keel_status s = keel_strategy_create(&j->strategy, o->devices);
     return s < 0 ? keel_complain_status(s) : -1;
 }

@@ -64,8 +64,9 @@ typedef struct keel_data_options {
         KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL,      \
                         "the column of a CSV file that holds the labels")
 
-/* Open `spec` (o->data or another source) as the model's input and loss want it. */
-int keel_setup_data(keel_dataset **out, const char *spec, const keel_data_options *o,
+/* Open `spec` (o->data or another source) as the model's input and loss want it. held_out: of a
+ * directory of MNIST's files those named t10k. */
+int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const keel_data_options *o,
                     const keel_model *m);
 
 #define KEEL_DEVICES_ROW(T, member)                                                                \
