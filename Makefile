@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check demo install format clean
+.PHONY: all setup check demo bench install format clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
 
@@ -19,6 +19,10 @@ check:
 
 demo: all
 	@KEEL=$(abspath $(BUILD))/keel bash tools/demo.sh
+
+# The table of bench/README.md. PEERS: a Python with TensorFlow, PyTorch or JAX; BENCH: options, as --quick.
+bench: all
+	@python3 bench/run.py --keel $(abspath $(BUILD))/keel $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)

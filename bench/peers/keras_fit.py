@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Keras's own fit on arrays; the mean step of its best epoch.
+
+    keras_fit.py WORK [...] [--backend tensorflow|jax|torch] [--devices N]
+
+--devices N (TensorFlow only): MirroredStrategy over N logical CPU devices.
+"""
+import os
+import sys
+import time
+
+import peer
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def resnet18(keras, shape, classes):
+    from keras import layers
+
+    def norm(x):
+        return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
+
+    def conv(x, filters, kernel, stride):
+        if stride == 2 and kernel > 1:
+            x = layers.ZeroPadding2D(kernel // 2)(x)
+        padding = "valid" if stride == 2 else "same"
+        return layers.Conv2D(filters, kernel, stride, padding, use_bias=False)(x)
+
+    inputs = layers.Input(shape)
+    x = layers.ReLU()(norm(conv(inputs, 64, 7, 2)))
+    x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(x))
+    for filters in (64, 128, 256, 512):
+        for i in range(2):
+            stride = 2 if filters > 64 and i == 0 else 1
+            shortcut = norm(conv(x, filters, 1, stride)) if stride == 2 else x
+            x = layers.ReLU()(norm(conv(x, filters, 3, stride)))
+            x = norm(conv(x, filters, 3, 1))
+            x = layers.ReLU()(layers.Add()([shortcut, x]))
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(inputs, layers.Dense(classes, "softmax", dtype="float32")(x))
+
+
+def build(keras, work):
+    from keras import layers
+
+    shape, classes, _, _ = peer.WORKS[work]
+    if work == "resnet18":
+        return resnet18(keras, shape, classes)
+    if work == "resnet50":
+        return keras.applications.ResNet50(weights=None, input_shape=shape, classes=classes)
+    if work == "mobilenetv2":
+        return keras.applications.MobileNetV2(weights=None, input_shape=shape, classes=classes)
+    last = layers.Dense(classes, "softmax", dtype="float32")
+    if work == "mlp":
+        hidden = [layers.Dense(512, "relu"), layers.Dense(512, "relu")]
+        return keras.Sequential([layers.Input(shape), *hidden, last])
+    return keras.Sequential(
+        [
+            layers.Input(shape),
+            layers.Conv2D(32, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Conv2D(64, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dropout(0.5),
+            last,
+        ]
+    )
+
+
+class Peer:
+    def __init__(self, args):
+        self.strategy = None
+        os.environ["KERAS_BACKEND"] = args.backend
+        short = {"tensorflow": "tf"}.get(args.backend, args.backend)
+        self.name = f"keras-{short}"
+        if args.backend == "tensorflow":
+            import tensorflow as tf
+
+            self.library = tf
+            if args.devices > 1:
+                self.name += f"-mirrored-{args.devices}"
+                cpu = tf.config.list_physical_devices("CPU")[0]
+                one = tf.config.LogicalDeviceConfiguration()
+                tf.config.set_logical_device_configuration(cpu, [one] * args.devices)
+                names = [f"CPU:{i}" for i in range(args.devices)]
+                self.strategy = tf.distribute.MirroredStrategy(names)
+        else:
+            self.library = __import__(args.backend)
+        import keras
+
+        self.keras = keras
+
+    def versions(self):
+        return {"keras": self.keras.__version__, self.library.__name__: self.library.__version__}
+
+    def prepare(self, work, batch, dtype):
+        keras = self.keras
+        keras.config.set_dtype_policy(dtype)
+        x, y = peer.data(work, batch)
+
+        def make():
+            model = build(keras, work)
+            sgd = keras.optimizers.SGD(peer.LEARNING_RATE, peer.MOMENTUM)
+            model.compile(sgd, "sparse_categorical_crossentropy")
+            return model
+
+        if self.strategy:
+            with self.strategy.scope():
+                model = make()
+        else:
+            model = make()
+        model.fit(x[: 2 * batch], y[: 2 * batch], batch_size=batch, verbose=0)  # traces, compiles
+
+        class Clock(keras.callbacks.Callback):
+            def __init__(self, seconds):
+                super().__init__()
+                self.seconds, self.took, self.start = seconds, [], time.perf_counter()
+
+            def on_epoch_begin(self, epoch, logs=None):
+                self.began = time.perf_counter()
+
+            def on_epoch_end(self, epoch, logs=None):
+                now = time.perf_counter()
+                self.took.append(now - self.began)
+                if now - self.start >= self.seconds:
+                    self.model.stop_training = True
+
+        def measure(seconds):
+            clock = Clock(seconds)
+            model.fit(x, y, batch_size=batch, epochs=100000, verbose=0, callbacks=[clock])
+            steps = len(x) // batch
+            return {"ms": 1e3 * min(clock.took) / steps, "steps": steps * len(clock.took)}
+
+        return measure
+
+
+def arguments(a):
+    a.add_argument("--backend", default="tensorflow", choices=["tensorflow", "jax", "torch"])
+    a.add_argument("--devices", type=int, default=1)
+
+
+if __name__ == "__main__":
+    sys.exit(peer.main(Peer, arguments))

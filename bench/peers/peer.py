@@ -1,0 +1,150 @@
+"""What every peer shares: the works and their data, the command line, the line of JSON.
+
+    PEER.py WORK [--batch-size N] [--dtype float32|mixed_bfloat16] [--seconds S]
+    PEER.py --serve
+
+The first form prints one line of JSON: median (Keras: best epoch) ms of a training step, rows/s,
+versions. With --serve a peer starts once and answers lines of "WORK BATCH DTYPE SECONDS" on standard
+input, each with such a line, so that bench/run.py can take turns between peers without paying for
+their start every time; what it has prepared for a small work it keeps.
+
+Works and rows are those of `keel bench`: SGD(0.01, momentum 0.9), sparse categorical cross-entropy,
+no metric, numbers of [0, 1) in memory, every batch full.
+"""
+import argparse
+import gc
+import json
+import os
+import statistics
+import sys
+import time
+import traceback
+
+WORKS = {  # shape of a row, classes, rows, batch size
+    "mlp": ((784,), 10, 16384, 64),
+    "mnist-cnn": ((28, 28, 1), 10, 8192, 64),
+    "resnet18": ((224, 224, 3), 1000, 64, 16),
+    "resnet50": ((224, 224, 3), 1000, 64, 16),
+    "mobilenetv2": ((224, 224, 3), 1000, 64, 16),
+}
+LEARNING_RATE, MOMENTUM = 0.01, 0.9
+LEAST_STEPS, WARM_STEPS, WARM_SECONDS = 5, 10, 0.5
+
+
+class Unsupported(Exception):
+    """This peer does not have the work or the type; the text says which."""
+
+
+def is_large(work):
+    return len(WORKS[work][0]) == 3 and WORKS[work][0][0] > 100
+
+
+def data(work, batch):
+    """x [rows, ...] float32 and y [rows] int32, channels last; rows as keel bench counts them."""
+    import numpy as np
+
+    shape, classes, rows, _ = WORKS[work]
+    rows = max(rows // batch * batch, 2 * batch)
+    chance = np.random.default_rng(0)
+    x = chance.random((rows, *shape), dtype=np.float32)
+    return x, chance.integers(0, classes, rows).astype(np.int32)
+
+
+def time_steps(step, seconds):
+    """Seconds of each call of step(i), after a warm-up; at least LEAST_STEPS however slow."""
+    begin = time.perf_counter()
+    i = 0
+    while i < WARM_STEPS and (i < 2 or time.perf_counter() - begin < WARM_SECONDS):
+        step(i)
+        i += 1
+    took = []
+    begin = last = time.perf_counter()
+    while len(took) < LEAST_STEPS or last - begin < seconds:
+        step(i)
+        i += 1
+        now = time.perf_counter()
+        took.append(now - last)
+        last = now
+    return took
+
+
+def peak_mib():
+    """Peak memory of this process so far."""
+    with open("/proc/self/status") as f:
+        for line in f:
+            if line.startswith("VmHWM:"):
+                return round(int(line.split()[1]) / 1024)
+    return None
+
+
+def run_one(peer, prepared, work, batch, dtype, seconds):
+    if work not in WORKS:
+        raise Unsupported(f"no work '{work}'; there are {', '.join(WORKS)}")
+    key = (work, batch, dtype)
+    if key not in prepared:
+        if is_large(work):
+            prepared.clear()
+            gc.collect()
+        prepared[key] = peer.prepare(work, batch, dtype)
+    took = prepared[key](seconds)  # seconds of steps, or {"ms": ..} and more
+    out = {"peer": peer.name, "work": work, "batch": batch, "dtype": dtype}
+    if isinstance(took, dict):
+        out.update(took)
+    else:
+        out.update(ms=1e3 * statistics.median(took), least_ms=1e3 * min(took), steps=len(took))
+    out["rows_per_s"] = round(1e3 * batch / out["ms"], 1)
+    for k in ("ms", "least_ms"):
+        if k in out:
+            out[k] = round(out[k], 4)
+    out["peak_mib"] = peak_mib() + (peer.more_mib() if hasattr(peer, "more_mib") else 0)
+    out["versions"] = peer.versions()
+    return out
+
+
+def reply(f, value):
+    f.write(json.dumps(value) + "\n")
+    f.flush()
+
+
+def run_caught(peer, prepared, *job):
+    try:
+        return run_one(peer, prepared, *job)
+    except Unsupported as e:
+        return {"peer": peer.name, "unsupported": str(e)}
+    except Exception as e:  # a peer that crashes is a result, not the end of the table
+        traceback.print_exc()
+        return {"peer": peer.name, "error": f"{type(e).__name__}: {e}".split("\n")[0][:200]}
+
+
+def main(make, add_arguments=None):
+    """make(args) gives a peer: .name, .versions(), .prepare(work, batch, dtype) -> f(seconds)."""
+    a = argparse.ArgumentParser()
+    a.add_argument("work", nargs="?", choices=list(WORKS))
+    a.add_argument("--batch-size", type=int)
+    a.add_argument("--dtype", default="float32", choices=["float32", "mixed_bfloat16"])
+    a.add_argument("--seconds", type=float, default=2.0)
+    a.add_argument("--serve", action="store_true")
+    if add_arguments:
+        add_arguments(a)
+    args = a.parse_args()
+    if not args.work and not args.serve:
+        a.error("WORK or --serve is needed")
+
+    out = os.fdopen(os.dup(1), "w")  # only JSON goes there; what libraries print goes to stderr
+    os.dup2(2, 1)
+    try:
+        peer = make(args)
+    except ImportError as e:
+        reply(out, {"missing": str(e)})
+        return 3
+    prepared = {}
+    if not args.serve:
+        batch = args.batch_size or WORKS[args.work][3]
+        result = run_caught(peer, prepared, args.work, batch, args.dtype, args.seconds)
+        reply(out, result)
+        return 0 if "ms" in result else 1
+    reply(out, {"ready": peer.name, "versions": peer.versions()})
+    for line in sys.stdin:
+        work, batch, dtype, seconds = line.split()
+        reply(out, run_caught(peer, prepared, work, int(batch), dtype, float(seconds)))
+    return 0

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""PyTorch, a bare loop over batches in memory; the median step.
+
+    torch_loop.py WORK [...] [--mode eager|compile|ddp]
+
+eager and compile use all cores; ddp is DistributedDataParallel on gloo, a process a core with one
+thread and half of the batch. Images are tried in both memory formats and the faster one is kept.
+"""
+import multiprocessing
+import os
+import socket
+import sys
+import time
+
+import peer
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+PROCESSES = 2
+
+
+class Loop:
+    """A model and its batches; step(i) trains on one of them."""
+
+    def __init__(self, work, batch, dtype, wrap, rank=0, of=1):
+        import torch
+        import torch_nets
+
+        self.torch, self.bfloat16 = torch, dtype == "mixed_bfloat16"
+        torch.manual_seed(0)
+        x, y = peer.data(work, batch)
+        x, y = torch.from_numpy(x), torch.from_numpy(y).long()
+        self.image = x.ndim == 4
+        if self.image:
+            x = x.permute(0, 3, 1, 2)
+        own = slice(rank * batch // of, (rank + 1) * batch // of)
+        self.batches = [(x[i : i + batch][own], y[i : i + batch][own]) for i in range(0, len(x), batch)]
+        self.bare = torch_nets.build(work)
+        self.wrap = wrap
+        self.use_format(False)
+
+    def use_format(self, channels_last):
+        torch = self.torch
+        form = torch.channels_last if channels_last else torch.contiguous_format
+        if self.image:
+            self.bare = self.bare.to(memory_format=form)
+            self.batches = [(x.contiguous(memory_format=form), y) for x, y in self.batches]
+        self.channels_last = channels_last
+        self.model = self.wrap(self.bare)
+        self.sgd = torch.optim.SGD(
+            self.model.parameters(), peer.LEARNING_RATE, peer.MOMENTUM, fused=True
+        )
+        self.loss = torch.nn.CrossEntropyLoss()
+
+    def step(self, i):
+        x, y = self.batches[i % len(self.batches)]
+        with self.torch.autocast("cpu", self.torch.bfloat16, enabled=self.bfloat16):
+            loss = self.loss(self.model(x), y)
+        self.sgd.zero_grad()
+        loss.backward()
+        self.sgd.step()
+        return loss
+
+    def time_of(self, channels_last, steps):
+        self.use_format(channels_last)
+        self.step(0)
+        self.step(1)
+        start = time.perf_counter()
+        for i in range(steps):
+            self.step(i)
+        return time.perf_counter() - start
+
+
+def faster_format(loop, batch, work):
+    if not loop.image:
+        return False
+    steps = 2 if peer.is_large(work) else 10
+    return loop.time_of(True, steps) < loop.time_of(False, steps)
+
+
+# ---- several processes ---------------------------------------------------------------------------
+
+
+def join_group(rank, port):
+    import torch
+    import torch.distributed
+
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=PROCESSES
+    )
+
+
+def parallel_loop(work, batch, dtype, channels_last, rank):
+    from torch.nn.parallel import DistributedDataParallel
+
+    loop = Loop(work, batch, dtype, lambda m: m, rank, PROCESSES)
+    loop.wrap = DistributedDataParallel
+    loop.use_format(channels_last)
+    return loop
+
+
+def follow(rank, port, pipe):
+    """A process other than the first: do what rank 0 says, until its pipe closes."""
+    join_group(rank, port)
+    loops = {}
+    while True:
+        try:
+            what, *rest = pipe.recv()
+        except EOFError:
+            return
+        if what == "prepare":
+            work, batch, dtype, channels_last = rest
+            if peer.is_large(work):
+                loops.clear()
+            loops[work, batch, dtype] = parallel_loop(work, batch, dtype, channels_last, rank)
+        elif what == "run":
+            key, steps = rest
+            for i in range(steps):
+                loops[key].step(i)
+        pipe.send(peer.peak_mib())
+
+
+# ---- the peer ------------------------------------------------------------------------------------
+
+
+class Peer:
+    def __init__(self, args):
+        import torch
+
+        self.torch, self.mode = torch, args.mode
+        self.name = "torch" if args.mode == "eager" else f"torch-{args.mode}"
+        self.followers, self.follower_mib = [], []
+        if args.mode != "ddp":
+            torch.set_num_threads(os.cpu_count())
+            return
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        context = multiprocessing.get_context("spawn")
+        for rank in range(1, PROCESSES):
+            mine, its = context.Pipe()
+            context.Process(target=follow, args=(rank, port, its), daemon=True).start()
+            its.close()
+            self.followers.append(mine)
+        join_group(0, port)
+
+    def versions(self):
+        return {"torch": self.torch.__version__}
+
+    def more_mib(self):
+        return sum(self.follower_mib)
+
+    def tell(self, *what):
+        for f in self.followers:
+            f.send(what)
+
+    def wait(self):
+        self.follower_mib = [f.recv() for f in self.followers]
+
+    def prepare(self, work, batch, dtype):
+        loop = Loop(work, batch, dtype, lambda m: m)
+        channels_last = faster_format(loop, batch, work)
+        if self.mode == "ddp":
+            if batch % PROCESSES:
+                raise peer.Unsupported(f"batch {batch} is not {PROCESSES} equal parts")
+            del loop
+            self.tell("prepare", work, batch, dtype, channels_last)
+            loop = parallel_loop(work, batch, dtype, channels_last, 0)
+            self.wait()
+            return lambda seconds: self.measure_parallel(loop, (work, batch, dtype), seconds)
+        if self.mode == "compile":
+            loop.wrap = self.torch.compile
+        loop.use_format(channels_last)
+        return lambda seconds: peer.time_steps(loop.step, seconds)
+
+    def measure_parallel(self, loop, key, seconds):
+        """All processes must take the same number of steps: two pieces, the first to learn it."""
+        took = []
+        steps = 3
+        for _ in range(2):
+            took = []
+            self.tell("run", key, steps)
+            for i in range(steps):
+                start = time.perf_counter()
+                loop.step(i)
+                took.append(time.perf_counter() - start)
+            self.wait()
+            steps = max(peer.LEAST_STEPS, min(100000, int(seconds / min(took))))
+        return took
+
+
+def arguments(a):
+    a.add_argument("--mode", default="eager", choices=["eager", "compile", "ddp"])
+
+
+if __name__ == "__main__":
+    sys.exit(peer.main(Peer, arguments))
