@@ -167,13 +167,23 @@ static int step(run *r, int64_t rows, double *out)
     keel_program_sums(r->program, r->bound, r->loss, &out[n++]);
     for (int i = 0; i < r->bound->n_busy; i++) {
         const keel_piece *p = &r->bound->piece[i];
-        const double *o = keel_program_output(r->program, 0, p, p->worker);
+        const double *o = keel_program_output(r->program, 0, p);
         for (int64_t k = 0; k < p->rows * OUT; k++) out[n + p->row * OUT + k] = o[k];
     }
     n += (int)rows * OUT;
     for (int v = 0; v < 7; v++) {
         const keel_store_weight *w = &r->store->weight[v];
-        for (int64_t i = 0; i < w->count && w->info.trainable; i++) {
+        if (!w->info.trainable) continue;
+        if (r->program->late[v].node >= 0) { /* in two tiles, to see that they meet */
+            const int64_t last = w->info.spec.shape.dim[w->info.spec.shape.rank - 1];
+            const int64_t cut =
+                w->info.spec.shape.rank > 1 ? w->count / last / 2 * last : w->count / 2;
+            keel_program_tile(r->program, r->bound, v, 0, cut, out + n);
+            keel_program_tile(r->program, r->bound, v, cut, w->count - cut, out + n + cut);
+            n += (int)w->count;
+            continue;
+        }
+        for (int64_t i = 0; i < w->count; i++) {
             out[n] = 0;
             for (int k = 0; k < r->lanes.n_worker; k++)
                 if (r->bound->seat[k].rows > 0)

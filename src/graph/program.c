@@ -155,6 +155,12 @@ static void find_lives(compiler *c)
             for (int k = 0; k < n->node.n_in; k++)
                 if (s->needs_grad[n->in[k]]) touch(c, grad_life(c, n->in[k]), at, false);
     }
+    for (int i = 0; i < c->g->n_node; i++) { /* what owners of tiles read stays to the end */
+        if (!s->late[i] || s->n_instruction == 0) continue;
+        touch(c, value_life(c, c->g->node[i].in[0]), s->n_instruction, true);
+        if (c->life[root_of(c, grad_life(c, c->g->node[i].out))].last >= 0)
+            touch(c, grad_life(c, c->g->node[i].out), s->n_instruction, true);
+    }
     for (int i = 0; i < c->p->n_output; i++)
         touch(c, value_life(c, c->p->output[i]), s->n_instruction, true);
 }
@@ -271,6 +277,36 @@ static keel_status check_trainable(const keel_program *p)
     return KEEL_OK;
 }
 
+static keel_status find_late(keel_program *p)
+{
+    const keel_graph *g = p->graph;
+    const int r = p->options.real == KEEL_FLOAT64;
+    p->late = keel_calloc((size_t)p->store->n_weight, sizeof *p->late);
+    if (!p->late) return KEEL_ENOMEM;
+    for (int v = 0; v < p->store->n_weight; v++) p->late[v].node = -1;
+    for (int i = 0; i < g->n_node; i++) {
+        const keel_graph_node *n = &g->node[i];
+        if (!p->schedule.late[i]) continue;
+        keel_tile_run run = n->node.op->weights_tile[r];
+        int priority = INT_MIN;
+        for (int k = 0; keel_kernels[k] && !p->options.reference_only; k++) {
+            const keel_kernel *kernel = keel_kernels[k];
+            keel_prepare q = { .node = &n->node,
+                               .pass = KEEL_WEIGHTS,
+                               .rows = p->options.max_rows };
+            if (!kernel->weights_tile || strcmp(kernel->op, n->node.op->name) ||
+                (p->options.without && !strcmp(p->options.without, kernel->name)) ||
+                kernel->priority <= priority || kernel->prepare(&q) < 0)
+                continue;
+            run = kernel->weights_tile;
+            priority = kernel->priority;
+        }
+        for (int k = 0; k < n->node.n_weight; k++)
+            p->late[n->weight[k]] = (struct keel_late){ .node = i, .weight = k, .run = run };
+    }
+    return KEEL_OK;
+}
+
 static keel_status place_records(keel_program *p)
 {
     const int n = p->graph->n_node;
@@ -363,6 +399,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     for (int v = 0; v < store->n_weight; v++) trainable[v] = store->weight[v].info.trainable;
     if ((s = keel_schedule_make(&p->schedule, graph, trainable, store->n_weight)) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
+    if ((s = find_late(p)) < 0) goto out;
     find_largest_rows(p);
     if ((s = plan_memory(p)) < 0) goto out;
     if ((s = place_records(p)) < 0) goto out;
@@ -398,6 +435,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->merged_at);
     keel_free(p->merged_backward_at);
     keel_schedule_free(&p->schedule, p->graph);
+    keel_free(p->late);
     keel_free(p->value);
     keel_free(p->grad);
     keel_free(p->saved);

@@ -80,6 +80,11 @@ typedef struct keel_program {
     keel_program_options options;
     keel_step_facts facts; /* of the running step */
 
+    struct keel_late {    /* [n_weight] who makes the gradient of a weight tile by tile */
+        int node, weight; /* node -1: gradients are made by workers, and added */
+        keel_tile_run run;
+    } * late;
+
     keel_place *value, *grad;                /* [n_value] */
     keel_place *saved;                       /* [n_node * KEEL_SAVED_MAX] */
     bool *skip_forward, *skip_backward;      /* [n_node] views that share memory */
@@ -129,8 +134,13 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 /* Inside a run's work: all workers meet; the wait is timed where somebody wants to know. */
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
-/* Rows [first, first + n) of output `i` as worker's piece holds them. */
-const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece, int worker);
+/* The gradient of elements [first, first + count) of a late weight, over all rows of the step, into
+ * `grad`. After a run in which all workers have met. */
+void keel_program_tile(const keel_program *p, const keel_bound *b, keel_variable v, int64_t first,
+                       int64_t count, void *grad);
+
+/* The rows of a piece of output `i`. */
+const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece);
 /* The sums (loss, metrics) of a node, added over the pieces of a finished run, in piece order. */
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums);
 /* After the commit point, by one worker: let ops move their state (BatchNorm's moving statistics).

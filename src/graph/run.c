@@ -82,12 +82,42 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     return f->status;
 }
 
-const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece, int worker)
+/* Rows of a value (or gradient) as piece's worker holds them. */
+static const void *rows_at(const keel_program *p, const keel_place *at, const keel_piece *piece)
 {
-    const keel_place *at = &p->value[p->output[i]];
     if (at->kind == KEEL_PLACE_INPUT)
         return (const char *)p->input[at->at] + piece->row * at->row_bytes;
-    return p->seat[worker].rows + at->at + piece->local_row * at->row_bytes;
+    return p->seat[piece->worker].rows + at->at + piece->local_row * at->row_bytes;
+}
+
+void keel_program_tile(const keel_program *p, const keel_bound *b, keel_variable v, int64_t first,
+                       int64_t count, void *grad)
+{
+    const struct keel_late *late = &p->late[v];
+    const keel_graph_node *n = &p->graph->node[late->node];
+    keel_span span[KEEL_LANES_MAX];
+    keel_tile_call c = { .node = &n->node,
+                         .span = span,
+                         .weight = late->weight,
+                         .first = first,
+                         .count = count,
+                         .grad = grad };
+    for (int i = 0; i < b->n_busy; i++) {
+        const keel_piece *piece = &b->piece[i];
+        if (i > 0 && piece->worker == b->piece[i - 1].worker) {
+            span[c.n_span - 1].rows += piece->rows;
+            continue;
+        }
+        span[c.n_span++] = (keel_span){ .in = rows_at(p, &p->value[n->in[0]], piece),
+                                        .out_grad = rows_at(p, &p->grad[n->out], piece),
+                                        .rows = piece->rows };
+    }
+    late->run(&c);
+}
+
+const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece)
+{
+    return rows_at(p, &p->value[p->output[i]], piece);
 }
 
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums)

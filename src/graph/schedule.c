@@ -64,6 +64,19 @@ static void find_needs(maker *m)
     }
 }
 
+/* Weights whose gradient owners make tile by tile: the op can, a row has one place, and nobody else
+ * uses the weights. */
+static void find_late(maker *m, const int *uses)
+{
+    for (int i = 0; i < m->g->n_node; i++) {
+        const keel_graph_node *n = &m->g->node[i];
+        bool late = m->g->training && n->node.op->weights_tile[0] && n->node.n_in == 1 &&
+                    n->node.in[0].shape.rank == 1;
+        for (int k = 0; k < n->node.n_weight; k++) late = late && uses[n->weight[k]] == 1;
+        m->s.late[i] = late;
+    }
+}
+
 static keel_status forward(maker *m)
 {
     KEEL_TRY(begin_segment(m, -1, false));
@@ -84,7 +97,7 @@ static keel_status weights(maker *m, int i)
 {
     const keel_graph_node *n = &m->g->node[i];
     int all = 0, given = 0;
-    KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
+    if (!m->s.late[i]) KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
     for (int k = n->node.n_weight - 1; k >= 0; k--) {
         const keel_variable v = n->weight[k];
         if (!m->trainable[v]) continue;
@@ -97,6 +110,7 @@ static keel_status weights(maker *m, int i)
         return keel_fail(KEEL_EUNSUP, "layer '%s' shares some of its weights, but not all",
                          n->node.layer);
     m->s.weight_adds[i] = given > 0;
+    if (m->s.late[i]) return KEEL_OK;
     return begin_segment(m, -1, false); /* its out_grad is free from here on */
 }
 
@@ -128,18 +142,24 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     maker m = { .g = g, .trainable = trainable };
     keel_status s = KEEL_ENOMEM;
     bool *written = keel_calloc((size_t)g->n_value, sizeof *written);
+    int *uses = keel_calloc((size_t)n_variable, sizeof *uses);
     m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);
     m.given = keel_calloc((size_t)n_variable, sizeof *m.given);
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
+    m.s.late = keel_calloc((size_t)g->n_node, sizeof *m.s.late);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
     m.s.order = keel_calloc((size_t)g->n_node * KEEL_WEIGHTS_MAX, sizeof *m.s.order);
-    if (!written || !m.s.needs_grad || !m.given || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
+    if (!written || !uses || !m.s.late || !m.s.needs_grad || !m.given || !m.s.weight_adds ||
+        !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
         m.s.in_adds[i] = keel_calloc((size_t)g->node[i].node.n_in, sizeof(bool));
         if (!m.s.in_adds[i]) goto out;
     }
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i].node.n_weight; k++) uses[g->node[i].weight[k]]++;
     find_needs(&m);
+    find_late(&m, uses);
     if ((s = forward(&m)) < 0) goto out;
     if (g->training) {
         if ((s = begin_segment(&m, -1, false)) < 0) goto out;
@@ -151,6 +171,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     s = KEEL_OK;
 out:
     keel_free(written);
+    keel_free(uses);
     keel_free(m.given);
     keel_schedule_free(&m.s, g);
     return s;
@@ -162,6 +183,7 @@ void keel_schedule_free(keel_schedule *s, const keel_graph *g)
     keel_free(s->in_adds);
     keel_free(s->weight_adds);
     keel_free(s->needs_grad);
+    keel_free(s->late);
     keel_free(s->order);
     keel_free(s->instruction);
     keel_free(s->segment);

@@ -35,6 +35,7 @@ typedef struct keel_schedule {
     bool *needs_grad;     /* [n_value] */
     bool **in_adds;       /* [n_node][n_in] as the backward call of the node is bound */
     bool *weight_adds;    /* [n_node] a node before it in the order wrote these gradients already */
+    bool *late;           /* [n_node] weight gradients are made by the owners of tiles */
     keel_variable *order; /* trainable weights in the order in which their gradients are ready */
 } keel_schedule;
 

@@ -17,11 +17,20 @@ static void place(keel_store *s, keel_variable v)
     *end += align_elements(w->count, keel_dtype_size(s->real));
 }
 
+/* Elements of a tile: whole rows of the last dim, but for a row that is longer than a tile. */
+static int64_t tile_of(const keel_store_weight *w)
+{
+    const keel_shape *s = &w->info.spec.shape;
+    const int64_t last = s->rank > 0 ? s->dim[s->rank - 1] : 1;
+    return last < KEEL_TILE ? KEEL_TILE / last * last : last;
+}
+
 static keel_status make_tiles(keel_store *s)
 {
     int64_t n = 0;
     for (int v = 0; v < s->n_weight; v++)
-        if (s->weight[v].info.trainable) n += (s->weight[v].count + KEEL_TILE - 1) / KEEL_TILE;
+        if (s->weight[v].info.trainable)
+            n += (s->weight[v].count + tile_of(&s->weight[v]) - 1) / tile_of(&s->weight[v]);
     if (!(s->tile = keel_calloc((size_t)n, sizeof *s->tile))) return KEEL_ENOMEM;
     /* in the order of the flat range, so that an owner's tiles are neighbours */
     for (int64_t at = 0; at < s->n_master;) {
@@ -29,11 +38,12 @@ static keel_status make_tiles(keel_store *s)
         while (!s->weight[v].info.trainable || s->weight[v].offset != at || !s->weight[v].count)
             v++;
         const keel_store_weight *w = &s->weight[v];
-        for (int64_t i = 0; i < w->count; i += KEEL_TILE)
+        const int64_t tile = tile_of(w);
+        for (int64_t i = 0; i < w->count; i += tile)
             s->tile[s->n_tile++] = (keel_tile){
                 .variable = v,
                 .offset = at + i,
-                .count = w->count - i < KEEL_TILE ? w->count - i : KEEL_TILE,
+                .count = w->count - i < tile ? w->count - i : tile,
             };
         at += align_elements(w->count, keel_dtype_size(s->real));
     }

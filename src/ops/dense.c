@@ -48,6 +48,7 @@ const keel_op keel_op_dense = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .weights = REALS(weights),
+    .weights_tile = REALS(weights_tile),
     .weights_reads = KEEL_READS_IN,
     .flops = flops,
     .cases = (const keel_case[]){ { "5", "5,3|3", NULL },
@@ -103,5 +104,28 @@ static void REAL_(weights)(const keel_call *c)
         }
     if (c->node->n_weight > 1 && c->weight_grad[1])
         REAL_(sum_places)(c->weight_grad[1], dy, d.places, d.k, c->weight_adds);
+}
+
+/* Rows of the kernel [first / K, ...), or a part of the bias: rows of the step one after the other.
+ */
+static void REAL_(weights_tile)(const keel_tile_call *c)
+{
+    const int64_t n_c = c->node->weight[0].shape.dim[0], n_k = c->node->weight[0].shape.dim[1];
+    const int64_t length = c->weight == 0 ? n_k : c->count;
+    REAL *grad = c->grad;
+    for (int64_t j = 0; j < c->count / length; j++)
+        for (int64_t k0 = 0; k0 < length; k0 += KEEL_SUMS_BLOCK) {
+            const int64_t nk = length - k0 < KEEL_SUMS_BLOCK ? length - k0 : KEEL_SUMS_BLOCK;
+            const int64_t at = c->weight == 0 ? k0 : c->first + k0;
+            double acc[KEEL_SUMS_BLOCK] = { 0 };
+            for (int s = 0; s < c->n_span; s++) {
+                const REAL *x = c->span[s].in, *dy = c->span[s].out_grad;
+                for (int64_t i = 0; i < c->span[s].rows; i++)
+                    REAL_(add_scaled)
+                    (acc, c->weight == 0 ? x[i * n_c + c->first / n_k + j] : 1, dy + i * n_k + at,
+                     nk);
+            }
+            REAL_(store)(grad + j * length + k0, acc, nk, false);
+        }
 }
 #endif

@@ -93,6 +93,23 @@ typedef struct keel_case {
 } keel_case;
 
 /* Pairs of functions: [0] float32, [1] float64; see ops/real.h. */
+/* One tile of a weight gradient over all rows of the step, wherever workers hold them. */
+typedef struct keel_span { /* neighbouring rows */
+    const void *in, *out_grad;
+    int64_t rows;
+} keel_span;
+
+typedef struct keel_tile_call {
+    const keel_node *node;
+    int n_span;
+    const keel_span *span; /* in row order */
+    int weight;            /* which of the node's weights */
+    int64_t first, count;  /* elements of it, whole rows of its last dim */
+    void *grad;            /* [count], overwritten */
+} keel_tile_call;
+
+typedef void (*keel_tile_run)(const keel_tile_call *c);
+
 struct keel_op {
     const char *name; /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
     size_t args_size; /* copied into the graph; plain bytes, no pointers */
@@ -108,6 +125,10 @@ struct keel_op {
     unsigned backward_reads;
     /* weight_grad from in, saved and out_grad over all rows of one worker; NULL: no weights. */
     keel_run weights[2];
+    /* The same tile by tile, by whoever owns the tile, once backward is through: nothing is held or
+     * added once a worker, and as rows are taken one after the other, neither the cut of the rows
+     * nor the tiles change a bit. Used where a row has one place only (rank 1); NULL: weights. */
+    keel_tile_run weights_tile[2];
     unsigned weights_reads; /* KEEL_READS_IN ...; out_grad is always read */
 
     /* Ops that must see all rows of the global step (BatchNorm). partial: a record for each row of
@@ -184,6 +205,7 @@ struct keel_kernel {
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */
     keel_status (*prepare)(keel_prepare *p);
     keel_run run[KEEL_PASS_COUNT];
+    keel_tile_run weights_tile; /* prepare is asked for KEEL_WEIGHTS and leaves no plan */
     void (*release)(void *plan);
 };
 

@@ -35,6 +35,24 @@ static double divisor_of(const keel_trainer *t, double sums[KEEL_LOSS_SUMS])
 /* ---- one worker's part -------------------------------------------------------------------------
  */
 
+static char *reduced(const keel_trainer *t, int64_t offset)
+{
+    int w = 0;
+    while (t->bound->seat[w].rows == 0) w++;
+    return t->train.program->seat[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
+}
+
+/* A tile that nobody has a part of yet: the owner makes it from everybody's rows. */
+static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad)
+{
+    keel_program *p = t->train.program;
+    const int64_t begin = p->timing ? keel_now_ns() : 0;
+    keel_program_tile(p, t->bound, tile->variable,
+                      tile->offset - t->store->weight[tile->variable].offset, tile->count, grad);
+    if (p->timing)
+        keel_timing_call(p->timing, worker, p->late[tile->variable].node, KEEL_WEIGHTS, begin);
+}
+
 static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
 {
     const keel_program *p = t->train.program;
@@ -54,19 +72,16 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
                                 .l1 = info->l1,
                                 .l2 = info->l2,
                                 .wants_norm = t->needs_norms };
-        for (int w = 0; w < t->strategy->lanes.n_worker; w++)
-            if (t->bound->seat[w].rows > 0) source[r.n_source++] = p->seat[w].grad + at;
+        if (p->late[tile->variable].node >= 0) {
+            source[r.n_source++] = reduced(t, tile->offset);
+            make_tile(t, worker, tile, source[0]);
+        } else
+            for (int w = 0; w < t->strategy->lanes.n_worker; w++)
+                if (t->bound->seat[w].rows > 0) source[r.n_source++] = p->seat[w].grad + at;
         if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
         t->tile_norm[i] = r.norm;
         vote->regulariser += r.regulariser;
     }
-}
-
-static char *reduced(const keel_trainer *t, int64_t offset)
-{
-    int w = 0;
-    while (t->bound->seat[w].rows == 0) w++;
-    return t->train.program->seat[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
 }
 
 /* Keras's clips: by value, by each weight's norm, or by the norm of all. */
@@ -286,7 +301,7 @@ keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *out)
     const int64_t bytes = p->value[p->output[0]].row_bytes;
     for (int i = 0; i < t->bound->n_busy; i++) {
         const keel_piece *piece = &t->bound->piece[i];
-        memcpy((char *)out + piece->row * bytes, keel_program_output(p, 0, piece, piece->worker),
+        memcpy((char *)out + piece->row * bytes, keel_program_output(p, 0, piece),
                (size_t)(piece->rows * bytes));
     }
     return KEEL_OK;

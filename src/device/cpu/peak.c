@@ -1,10 +1,11 @@
 /* See peak.h. The best of a few short runs: other programs can only slow them down. */
 #include "device/cpu/peak.h"
+#include "base/clones.h"
 #include "base/memory.h"
 #include <string.h>
 #include <time.h>
 
-#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("O3")))
+
 
 static double seconds(void)
 {
@@ -17,7 +18,7 @@ enum { CHAINS = 12, WIDTH = 16, ROUNDS = 20000 };
 typedef float lanes __attribute__((vector_size(WIDTH * sizeof(float))));
 
 /* Independent chains of multiply-adds, as many as hide the latency. */
-CLONES static float multiply_add(float factor)
+KEEL_CLONES static float multiply_add(float factor)
 {
     lanes sum[CHAINS];
     const lanes f = factor - (lanes){ 0 };

@@ -1,0 +1,193 @@
+/* Dense on rows of one place: tiles of the weight gradient equal the gradient, and no bit of it,
+ * nor of the outputs, depends on how rows are cut or tiles are made. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "ops/op.h"
+
+enum { ROWS_MAX = 70, C_MAX = 130, K_MAX = 140 };
+static float x[ROWS_MAX * C_MAX], dy[ROWS_MAX * K_MAX], w[C_MAX * K_MAX], bias[K_MAX];
+
+static const struct {
+    int64_t rows, c, k;
+} sizes[] = { { 1, 1, 1 },     { 7, 5, 3 },     { 16, 33, 48 },  { 64, 20, 10 },
+              { 33, 130, 49 }, { 70, 17, 140 }, { 13, 64, 113 }, { 2, 100, 16 } };
+
+static void fill(float *out, int64_t n, float step)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = sinf((float)i * step);
+}
+
+static keel_node node_of(int64_t c, int64_t k, keel_spec *in)
+{
+    *in = (keel_spec){ KEEL_FLOAT32, { 1, { c } } };
+    keel_node n = { .op = keel_op_find("dense"),
+                    .layer = "dense",
+                    .training = true,
+                    .real = KEEL_FLOAT32,
+                    .n_in = 1,
+                    .in = in,
+                    .n_weight = 2,
+                    .weight = { { KEEL_FLOAT32, { 2, { c, k } } },
+                                { KEEL_FLOAT32, { 1, { k } } } } };
+    assert_int_equal(n.op->infer(&n), KEEL_OK);
+    return n;
+}
+
+/* The reference, and every kernel of this processor. */
+static int tile_runs(const keel_node *n, keel_tile_run *run)
+{
+    int count = 0;
+    run[count++] = n->op->weights_tile[0];
+    for (int i = 0; keel_kernels[i]; i++) {
+        keel_prepare p = { .node = n, .pass = KEEL_WEIGHTS, .rows = 1 };
+        if (keel_kernels[i]->weights_tile && !strcmp(keel_kernels[i]->op, "dense") &&
+            keel_kernels[i]->prepare(&p) >= 0)
+            run[count++] = keel_kernels[i]->weights_tile;
+    }
+    return count;
+}
+
+static void gradient(const keel_node *n, keel_tile_run run, int weight, int64_t rows, int64_t cut,
+                     int64_t tile, float *out)
+{
+    const int64_t c = n->weight[0].shape.dim[0], k = n->weight[0].shape.dim[1];
+    const int64_t count = weight ? k : c * k, step = weight ? tile : tile * k;
+    const keel_span span[] = { { x, dy, cut }, { x + cut * c, dy + cut * k, rows - cut } };
+    for (int64_t at = 0; at < count; at += step)
+        run(&(keel_tile_call){ .node = n,
+                               .n_span = cut < rows ? 2 : 1,
+                               .span = span,
+                               .weight = weight,
+                               .first = at,
+                               .count = count - at < step ? count - at : step,
+                               .grad = out + at });
+}
+
+static void tiles_are_the_gradient_whatever_the_cut(void **unused)
+{
+    (void)unused;
+    static float want[C_MAX * K_MAX], got[C_MAX * K_MAX], again[C_MAX * K_MAX], want_bias[K_MAX];
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t rows = sizes[i].rows, c = sizes[i].c, k = sizes[i].k;
+        keel_spec in;
+        keel_node n = node_of(c, k, &in);
+        keel_tile_run run[8];
+        n.op->weights[0](&(keel_call){ .node = &n,
+                                       .rows = rows,
+                                       .in = (const void *[]){ x },
+                                       .out_grad = dy,
+                                       .weight_grad = { want, want_bias } });
+        const int n_run = tile_runs(&n, run);
+        for (int r = 0; r < n_run; r++)
+            for (int weight = 0; weight < 2; weight++) {
+                const int64_t count = weight ? k : c * k;
+                const float *right = weight ? want_bias : want;
+                gradient(&n, run[r], weight, rows, rows, weight ? k : c, got);
+                for (int64_t e = 0; e < count; e++)
+                    if (!(fabsf(got[e] - right[e]) <= 2e-6f * (1 + (float)rows)))
+                        fail_msg("%d x %d x %d, kernel %d: [%d] is %g, not %g", (int)rows, (int)c,
+                                 (int)k, r, (int)e, (double)got[e], (double)right[e]);
+                for (int64_t cut = 1; cut <= rows; cut += 3)
+                    for (int64_t tile = 1; tile <= (weight ? k : c); tile += 5) {
+                        gradient(&n, run[r], weight, rows, cut, tile, again);
+                        if (memcmp(got, again, (size_t)count * sizeof *got))
+                            fail_msg("%d x %d x %d, kernel %d: cut at %d, tiles of %d, other bits",
+                                     (int)rows, (int)c, (int)k, r, (int)cut, (int)tile);
+                    }
+            }
+    }
+}
+
+typedef struct copies { /* what kernels derive */
+    keel_derived kept[8];
+    int n;
+    const float *weight;
+} copies;
+
+static keel_status derive(void *context, keel_derived *want, const keel_derived **got)
+{
+    copies *c = context;
+    keel_derived *d = &c->kept[c->n++];
+    *d = *want;
+    d->data = keel_aligned_calloc(d->bytes, 1);
+    d->refresh(d, c->weight);
+    *got = d;
+    return KEEL_OK;
+}
+
+static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
+{
+    (void)unused;
+    static float whole[ROWS_MAX * K_MAX], parts[ROWS_MAX * K_MAX];
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t rows = sizes[i].rows, c = sizes[i].c, k = sizes[i].k;
+        keel_spec in;
+        const keel_node n = node_of(c, k, &in);
+        for (int e = 0; keel_kernels[e]; e++) {
+            const keel_kernel *kernel = keel_kernels[e];
+            if (strcmp(kernel->op, "dense") || !kernel->weights_tile) continue;
+            for (int pass = KEEL_FORWARD; pass <= KEEL_BACKWARD; pass++) {
+                copies made = { .weight = w };
+                keel_prepare p = { .node = &n,
+                                   .pass = (keel_pass)pass,
+                                   .rows = rows,
+                                   .derive = derive,
+                                   .context = &made };
+                if (kernel->prepare(&p) < 0) continue;
+                const int64_t width = pass == KEEL_FORWARD ? k : c;
+                for (int64_t part = 1; part <= rows; part += 4) {
+                    float *out = part == 1 ? whole : parts;
+                    const int64_t step = part == 1 ? rows : part;
+                    for (int64_t at = 0; at < rows; at += step) {
+                        void *grad = out + at * c;
+                        const bool adds = false;
+                        keel_call call = { .node = &n,
+                                           .rows = rows - at < step ? rows - at : step,
+                                           .in = (const void *[]){ x + at * c },
+                                           .out = out + at * k,
+                                           .weight = { w, bias },
+                                           .out_grad = dy + at * k,
+                                           .in_grad = &grad,
+                                           .in_adds = &adds,
+                                           .plan = p.plan };
+                        kernel->run[pass](&call);
+                    }
+                    if (part > 1 && memcmp(whole, parts, (size_t)(rows * width) * sizeof *whole))
+                        fail_msg("%s, pass %d, %d x %d x %d: parts of %d rows give other bits",
+                                 kernel->name, pass, (int)rows, (int)c, (int)k, (int)part);
+                }
+                if (kernel->release) kernel->release(p.plan);
+                for (int d = 0; d < made.n; d++) {
+                    made.kept[d].release(made.kept[d].plan);
+                    keel_free(made.kept[d].data);
+                }
+            }
+        }
+    }
+}
+
+static int start(void **unused)
+{
+    (void)unused;
+    fill(x, ROWS_MAX * C_MAX, 0.37f);
+    fill(dy, ROWS_MAX * K_MAX, 0.73f);
+    fill(w, C_MAX * K_MAX, 0.11f);
+    fill(bias, K_MAX, 1.9f);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_are_the_gradient_whatever_the_cut),
+        cmocka_unit_test(outputs_do_not_depend_on_the_rows_beside_them),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
