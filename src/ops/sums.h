@@ -25,10 +25,10 @@ static inline double REAL_(dot)(const REAL *a, const REAL *b, int64_t n)
            ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-/* out[j] = acc[j], or += */
+/* out[j] = acc[j], or +=: rounded first, so that a sum of two calls is that of two workers */
 static inline void REAL_(store)(REAL *out, const double *acc, int64_t n, bool adds)
 {
-    for (int64_t j = 0; j < n; j++) out[j] = (REAL)(adds ? out[j] + acc[j] : acc[j]);
+    for (int64_t j = 0; j < n; j++) out[j] = (REAL)acc[j] + (adds ? out[j] : 0);
 }
 
 /* out[k] = sum over `count` places of dy[place][k]: the gradient of a bias. */
