@@ -3,8 +3,9 @@
  * It is an ordinary keel_fit on arrays in memory: shuffled, with SGD and momentum, as a user would
  * call it. The clock is read in the progress callback, so a step's time is all that lies between
  * two steps as a user sees them: waiting for rows, the step, the running loss. Warm-up steps are
- * left out; the median is the answer. --export writes the same model and data as files, so that
- * `keel fit` can be timed from outside against it. */
+ * left out; the median is the answer. A second, shorter fit with the profile on then says where the
+ * time goes, so that the first is not disturbed by it. --export writes the same model and data as
+ * files, so that `keel fit` can be timed from outside against it. */
 #include "architecture.h"
 #include "progress.h"
 #include "setup.h"
@@ -27,7 +28,7 @@ typedef struct options {
     int64_t batch_size, steps, seed;
     double seconds;
     int dtype;
-    bool json;
+    bool json, no_profile;
 } options;
 
 /* ---- works ----------------------------------------------------------------------------------- */
@@ -109,10 +110,11 @@ typedef struct job {
     keel_tensor x, y;
     keel_dataset *data;
     keel_strategy *strategy;
-    keel_history history;
+    keel_history history, profiled; /* of the measured fit, and of the short one after it */
 
     double *took; /* [count] seconds of the measured steps */
     int64_t count, room, warm;
+    int64_t profile_steps; /* of the second fit that are left */
     double first, start,
         last; /* when the first step was over, measuring began, the last step was */
 } job;
@@ -236,6 +238,13 @@ static keel_status on_step(void *context, const keel_progress *p)
     return j->count >= LEAST_STEPS && now - j->start >= j->o->seconds ? KEEL_END : KEEL_OK;
 }
 
+static keel_status on_profiled_step(void *context, const keel_progress *p)
+{
+    job *j = context;
+    if (keel_interrupted()) return KEEL_END;
+    return p->epoch_end || --j->profile_steps > 0 ? KEEL_OK : KEEL_END;
+}
+
 static int compare(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -263,6 +272,114 @@ static result summarize(job *j)
     return r;
 }
 
+/* ---- the profile ----------------------------------------------------------------------------- */
+
+enum { OPS = 32 };
+
+typedef struct op_class {
+    const char *name;
+    double forward, backward, flops, bytes; /* sums over steps and workers */
+} op_class;
+
+typedef struct profile {
+    int n;
+    op_class op[OPS]; /* the slowest first */
+    double steps;
+    double kernels, waiting, updates; /* shares of the steps' time of all workers */
+    double host_ms, flops, bytes;     /* per step */
+} profile;
+
+static int slower(const void *a, const void *b)
+{
+    const op_class *x = a, *y = b;
+    const double s = x->forward + x->backward, t = y->forward + y->backward;
+    return (s < t) - (s > t);
+}
+
+static void add_row(profile *out, const keel_profile_row *r)
+{
+    int k = 0;
+    while (k < out->n && strcmp(out->op[k].name, r->op)) k++;
+    if (k == OPS) return;
+    if (k == out->n) out->op[out->n++].name = r->op;
+    op_class *c = &out->op[k];
+    c->forward += r->forward_seconds;
+    c->backward += r->backward_seconds;
+    if (r->forward_seconds > 0) c->bytes += r->forward_bytes;
+    if (r->backward_seconds > 0) c->bytes += r->backward_bytes;
+    c->flops += r->forward_flops + r->backward_flops;
+}
+
+static profile look(const keel_profile *p)
+{
+    profile out = { .steps = p->steps > 0 ? (double)p->steps : 1 };
+    const double all = p->step_seconds * p->workers;
+    for (int i = 0; i < p->count; i++) add_row(&out, &p->row[i]);
+    for (int w = 0; w < p->workers; w++) {
+        out.kernels += p->call_seconds[w] / all;
+        out.waiting += p->wait_seconds[w] / all;
+        out.updates += (p->merge_seconds[w] + p->reduce_seconds[w] + p->update_seconds[w]) / all;
+    }
+    for (int k = 0; k < out.n; k++) {
+        out.flops += out.op[k].flops / out.steps;
+        out.bytes += out.op[k].bytes / out.steps;
+    }
+    const double rest = 1 - out.kernels - out.waiting - out.updates;
+    out.host_ms = rest > 0 ? 1e3 * rest * p->step_seconds / out.steps : 0;
+    qsort(out.op, (size_t)out.n, sizeof *out.op, slower);
+    return out;
+}
+
+static void print_profile(const keel_profile *p)
+{
+    const profile l = look(p);
+    char a[KEEL_NUMBER_MAX];
+    double sum = 0;
+    printf("inside   kernels %.1f%%, reduce and update %.1f%%, waiting for each other %.1f%%; host "
+           "%.3f ms a step\n",
+           100 * l.kernels, 100 * l.updates, 100 * l.waiting, l.host_ms);
+    printf("moved    %s a step by the kernels\n", keel_bytes_text(a, (int64_t)l.bytes));
+    printf("peak     of one core, measured: %.0f GFLOP/s, %.0f GB/s\n\n", 1e-9 * p->peak_flops,
+           1e-9 * p->peak_bytes);
+    printf("%-26s %9s %9s %6s  %s\n", "op, ms a step of all cores", "forward", "backward", "share",
+           "GFLOP/s a core, of its peak");
+    for (int k = 0; k < l.n; k++) sum += l.op[k].forward + l.op[k].backward;
+    for (int k = 0; k < l.n; k++) {
+        const op_class *c = &l.op[k];
+        const double seconds = c->forward + c->backward;
+        if (seconds <= 0) continue;
+        printf("%-26s %9.3f %9.3f %5.1f%%", c->name, 1e3 * c->forward / l.steps,
+               1e3 * c->backward / l.steps, 100 * seconds / sum);
+        if (c->flops > 0)
+            printf("  %.1f, %.0f%%", 1e-9 * c->flops / seconds,
+                   p->peak_flops > 0 ? 100 * c->flops / seconds / p->peak_flops : 0);
+        putchar('\n');
+    }
+}
+
+static void print_profile_json(const keel_profile *p)
+{
+    const profile l = look(p);
+    printf(", \"kernel_share\": %.4f, \"update_share\": %.4f, \"meeting_share\": %.4f, "
+           "\"host_ms\": %.4f, \"flops_per_step\": %.0f, \"bytes_per_step\": %.0f, "
+           "\"gflops\": %.2f, \"core_peak_gflops\": %.1f, \"core_peak_gbytes\": %.1f, "
+           "\"workers\": %d, \"ops\": [",
+           l.kernels, l.updates, l.waiting, l.host_ms, l.flops, l.bytes,
+           1e-9 * l.flops * l.steps / p->step_seconds, 1e-9 * p->peak_flops, 1e-9 * p->peak_bytes,
+           p->workers);
+    for (int k = 0; k < l.n; k++) {
+        const op_class *c = &l.op[k];
+        const double seconds = c->forward + c->backward;
+        printf("%s{\"op\": \"%s\", \"forward_ms\": %.4f, \"backward_ms\": %.4f, "
+               "\"core_gflops\": %.2f}",
+               k ? ", " : "", c->name, 1e3 * c->forward / l.steps, 1e3 * c->backward / l.steps,
+               seconds > 0 ? 1e-9 * c->flops / seconds : 0);
+    }
+    putchar(']');
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
 static void print_json(job *j)
 {
     const keel_history *h = &j->history;
@@ -276,9 +393,11 @@ static void print_json(job *j)
            "%.4f, \"rows_per_s\": %.1f, ",
            (long long)j->count, (long long)j->warm, r.median, r.mean, r.least, r.rows_per_second);
     printf("\"step_share\": %.4f, \"wait_share\": %.4f, \"compile_ms\": %.1f, "
-           "\"memory_planned\": %lld, \"memory_used\": %lld}\n",
+           "\"memory_planned\": %lld, \"memory_used\": %lld",
            r.in_steps, r.waiting, 1e3 * h->compile_seconds, (long long)h->memory_planned,
            (long long)h->memory_used);
+    if (j->profiled.profile) print_profile_json(j->profiled.profile);
+    puts("}");
 }
 
 static void print_text(job *j)
@@ -301,6 +420,7 @@ static void print_text(job *j)
     printf("memory   %s planned", keel_bytes_text(a, h->memory_planned));
     if (h->memory_used >= 0) printf(", %s used", keel_bytes_text(a, h->memory_used));
     printf("\ncompile  %s\n", keel_seconds_text(a, h->compile_seconds));
+    if (j->profiled.profile) print_profile(j->profiled.profile);
 }
 
 static int measure(job *j)
@@ -312,9 +432,18 @@ static int measure(job *j)
     j->took = calloc((size_t)j->room, sizeof *j->took);
     if (!j->took) return keel_complain(EXIT_FAILED, "out of memory");
     keel_interrupt_catch();
-    const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
+    keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
     if (s < 0) return keel_complain_status(s);
     if (keel_interrupted() && j->count < 1) return EXIT_STOPPED;
+    if (!j->o->no_profile && !keel_interrupted()) {
+        const keel_fit_options with = { KEEL_FIT_OPTIONS,      .batch_size = j->batch_size,
+                                        .epochs = MANY_EPOCHS, .seed = (uint64_t)j->o->seed,
+                                        .profile = true,       .on_progress = on_profiled_step,
+                                        .context = j };
+        j->profile_steps = 2 + j->count / 4;
+        s = keel_fit(j->model, j->strategy, j->data, &with, &j->profiled);
+        if (s < 0) return keel_complain_status(s);
+    }
     if (j->o->json)
         print_json(j);
     else
@@ -357,6 +486,7 @@ static int run(const void *given, int n_arg, char **arg)
         code = j.o->export ? export_work(&j) : measure(&j);
     free(j.took);
     keel_history_free(&j.history);
+    keel_history_free(&j.profiled);
     keel_strategy_destroy(j.strategy);
     keel_dataset_destroy(j.data);
     keel_tensor_free(&j.x);
@@ -377,6 +507,8 @@ static const keel_option table[] = {
                     "measure this long, and 5 steps at least"),
     KEEL_OPTION_ROW(options, json, "json", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "one line of JSON"),
+    KEEL_OPTION_ROW(options, no_profile, "no-profile", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+                    "leave out the short second fit that says where the time goes"),
     KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
                     "of weights, data, shuffling and dropout"),
     KEEL_OPTION_ROW(options, export, "export", 0, false, KEEL_OPTION_TEXT, "DIR", NULL,
@@ -392,7 +524,8 @@ const keel_command keel_command_bench = {
     .summary = "Measure how fast this machine trains",
     .help = "An ordinary fit from data in memory, shuffled, with SGD and momentum; the time of a "
             "step is what lies between two steps as a user sees them, and the answer the median "
-            "after a warm-up. mlp is the network 784-512-512-10, mnist-cnn that of Keras's MNIST "
+            "after a warm-up; a short second fit says where the time goes. mlp is the network "
+            "784-512-512-10, mnist-cnn that of Keras's MNIST "
             "example, the others take images of 224x224x3 with 1000 classes.",
     .example = "keel bench mnist-cnn --batch-size 256 --devices cpu:0-1",
     .options = table,
