@@ -164,6 +164,15 @@ echo 'no picture' >shapes/circle/00000.jpg
 want 1 'shapes/circle/00000.jpg' fit cnn.keras --data shapes -o m.keras
 [[ ! -e m.keras ]] || fail "a failed keel fit left a file"
 
+# ---- bench --------------------------------------------------------------------------------------
+want 0 '^step +[0-9.]+ ms: the median of 3 steps' bench mlp --steps 3
+want 0 '^{.*"work": "mnist-cnn", "batch": 7, .*"steps": 2, .*"op": "conv2d".*}$' bench mnist-cnn --steps 2 --batch-size 7 --json
+want 3 'mixed_bfloat16' bench mlp --dtype mixed_bfloat16
+want 2 'did you mean mnist-cnn' bench mnist-cn
+want 2 'seconds' bench mlp --seconds 0
+want 0 'x.npy, y.npy of 16384 rows' bench mlp --export work
+want 0 '^trained +2 steps' fit work/model.keras --data work/x.npy,work/y.npy --steps-per-epoch 2 -o w.keras
+
 # ---- Ctrl-C ends after the running step and saves -----------------------------------------------
 "$KEEL" "${fit[@]}" --epochs 2000000 -o stopped.keras >out.txt 2>err.txt &
 pid=$!
