@@ -137,14 +137,14 @@ typedef struct keel_profile_row {
 /* Where the time of the steps went. All times are sums over steps. */
 typedef struct keel_profile {
     int64_t steps;
-    double step_seconds;      /* wall time of the steps */
+    double step_seconds; /* wall time of the steps */
     int workers, count;
-    double *call_seconds;     /* [workers] inside kernels */
+    double *call_seconds; /* [workers] inside kernels */
     double *merge_seconds, *wait_seconds, *reduce_seconds, *update_seconds; /* [workers] */
-    keel_profile_row *row;    /* [count] in the order of the model */
-    double peak_flops;        /* per second, of one core, measured: float32 multiply-adds */
-    double peak_bytes;        /* per second, of one core, measured: reading and writing memory */
-    int64_t lost_events;      /* of the trace, which holds the first million of each worker */
+    keel_profile_row *row; /* [count] in the order of the model */
+    double peak_flops;     /* per second, of one core, measured: float32 multiply-adds */
+    double peak_bytes;     /* per second, of one core, measured: reading and writing memory */
+    int64_t lost_events;   /* of the trace, which holds the first million of each worker */
 } keel_profile;
 
 /* What a fit did. Everything in it belongs to the history. */

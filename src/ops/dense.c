@@ -120,10 +120,8 @@ static void REAL_(weights_tile)(const keel_tile_call *c)
             double acc[KEEL_SUMS_BLOCK] = { 0 };
             for (int s = 0; s < c->n_span; s++) {
                 const REAL *x = c->span[s].in, *dy = c->span[s].out_grad;
-                for (int64_t i = 0; i < c->span[s].rows; i++)
-                    REAL_(add_scaled)
-                    (acc, c->weight == 0 ? x[i * n_c + c->first / n_k + j] : 1, dy + i * n_k + at,
-                     nk);
+                for (int64_t i = 0; i < c->span[s].rows; i++) REAL_(add_scaled)
+                (acc, c->weight == 0 ? x[i * n_c + c->first / n_k + j] : 1, dy + i * n_k + at, nk);
             }
             REAL_(store)(grad + j * length + k0, acc, nk, false);
         }

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-
-
 static double seconds(void)
 {
     struct timespec t;
