@@ -386,6 +386,8 @@ def table(args, results, took):
 def write_readme(path, text):
     with open(path) as f:
         old = f.read()
+    if any(old.count(mark) != 1 for mark in MARKS):
+        sys.exit(f"{path} must have the lines {' and '.join(MARKS)} once each; nothing is written")
     before, rest = old.split(MARKS[0])
     after = rest.split(MARKS[1])[1]
     with open(path, "w") as f:
