@@ -66,27 +66,44 @@ static keel_status read_item(keel_lanes *l, const char *text, const char **at)
     return add_lane(l, text, id, n);
 }
 
-/* Workers: one a core that is used. Cores named beyond the machine's own are spread in blocks, so
- * that the rows of one worker stay neighbours. */
+/* Lanes beyond the machine's cores are logical: every core gets a worker, and a part is where the
+ * rows of a lane and those of a worker overlap, as fractions of a step. */
+static keel_status share_cores(keel_lanes *l, const char *text, const keel_cores *cores)
+{
+    l->shared = true;
+    l->n_part = 0;
+    l->n_worker = cores->n < l->n_lane ? cores->n : l->n_lane;
+    for (int w = 0; w < l->n_worker; w++) l->core[w] = cores->os[w];
+    for (int i = 0; i < l->n_lane; i++) {
+        l->lane[i].first_part = l->n_part;
+        for (int w = 0; w < l->n_worker; w++) {
+            const int64_t begin = (int64_t)i * l->n_worker, end = begin + l->n_worker;
+            const int64_t w_begin = (int64_t)w * l->n_lane, w_end = w_begin + l->n_lane;
+            if (begin >= w_end || w_begin >= end) continue;
+            if (l->n_part == KEEL_LANES_MAX) return bad(text, "more than 256 devices");
+            l->part[l->n_part++] = (keel_lane_part){ .lane = i, .worker = w };
+        }
+    }
+    return KEEL_OK;
+}
+
+/* Workers: one a core that is used. A wide lane of cores that are not there takes the first ones.
+ */
 static keel_status assign_workers(keel_lanes *l, const char *text, const keel_cores *cores)
 {
-    int largest = 0, part = 0, worker_of_core[KEEL_CORES_MAX];
-    for (int i = 0; i < l->n_lane; i++)
+    int largest = 0, widest = 1, part = 0, worker_of_core[KEEL_CORES_MAX];
+    for (int i = 0; i < l->n_lane; i++) {
+        if (l->lane[i].n_core > widest) widest = l->lane[i].n_core;
         for (int c = 0; c < l->lane[i].n_core; c++)
             if (l->lane[i].id[c] > largest) largest = l->lane[i].id[c];
+    }
+    if (widest > cores->n) return bad(text, "a device has more cores than this machine");
+    if (largest >= cores->n && widest == 1) return share_cores(l, text, cores);
     for (int i = 0; i < cores->n; i++) worker_of_core[i] = -1;
-    l->n_worker = 0;
     for (int i = 0; i < l->n_lane; i++) {
         const keel_lane *lane = &l->lane[i];
-        if (lane->n_core > cores->n) return bad(text, "a device has more cores than this machine");
         for (int c = 0; c < lane->n_core; c++, part++) {
-            int core;
-            if (largest < cores->n)
-                core = lane->id[c];
-            else if (lane->n_core > 1)
-                core = c; /* a wide lane spans the first cores */
-            else
-                core = (int)((int64_t)i * cores->n / l->n_lane);
+            const int core = largest < cores->n ? lane->id[c] : c;
             if (worker_of_core[core] < 0) {
                 worker_of_core[core] = l->n_worker;
                 l->core[l->n_worker++] = cores->os[core];
@@ -134,23 +151,59 @@ void keel_lane_name(char out[64], const keel_lane *lane)
         at += snprintf(out + at, (size_t)(64 - at), "+%d", lane->id[i]);
 }
 
+/* Rows of part p, the c-th of its lane. */
+static void part_rows(const keel_lanes *l, int64_t n, int p, int64_t *first, int64_t *end)
+{
+    const int lane = l->part[p].lane, w = l->part[p].worker;
+    const int64_t begin = keel_cut_first(n, l->n_lane, lane),
+                  next = keel_cut_first(n, l->n_lane, lane + 1);
+    if (l->shared) {
+        const int64_t w_begin = keel_cut_first(n, l->n_worker, w);
+        const int64_t w_end = keel_cut_first(n, l->n_worker, w + 1);
+        *first = begin > w_begin ? begin : w_begin;
+        *end = next < w_end ? next : w_end;
+    } else {
+        const int cores = l->lane[lane].n_core, c = p - l->lane[lane].first_part;
+        *first = begin + keel_cut_first(next - begin, cores, c);
+        *end = begin + keel_cut_first(next - begin, cores, c + 1);
+    }
+}
+
 int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
 {
     int64_t local[KEEL_LANES_MAX] = { 0 };
     int busy = 0;
-    for (int i = 0, p = 0; i < lanes->n_lane; i++) {
-        const int64_t first = keel_cut_first(n, lanes->n_lane, i);
-        const int64_t rows = keel_cut_rows(n, lanes->n_lane, i);
-        for (int c = 0; c < lanes->lane[i].n_core; c++, p++) {
-            const int w = lanes->part[p].worker;
-            piece[p] = (keel_piece){ .lane = i,
-                                     .worker = w,
-                                     .row = first + keel_cut_first(rows, lanes->lane[i].n_core, c),
-                                     .rows = keel_cut_rows(rows, lanes->lane[i].n_core, c),
-                                     .local_row = local[w] };
-            local[w] += piece[p].rows;
-            busy += piece[p].rows > 0;
-        }
+    for (int p = 0; p < lanes->n_part; p++) {
+        const int w = lanes->part[p].worker;
+        int64_t first, end;
+        part_rows(lanes, n, p, &first, &end);
+        piece[p] = (keel_piece){ .lane = lanes->part[p].lane,
+                                 .worker = w,
+                                 .row = first,
+                                 .rows = end > first ? end - first : 0,
+                                 .local_row = local[w] };
+        local[w] += piece[p].rows;
+        busy += piece[p].rows > 0;
     }
     return busy;
+}
+
+static int64_t divide_up(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+void keel_cut_most(const keel_lanes *lanes, int64_t n, int64_t *of_piece, int64_t *of_worker)
+{
+    const int64_t of_lane = divide_up(n, lanes->n_lane);
+    int64_t sum[KEEL_LANES_MAX] = { 0 };
+    *of_piece = *of_worker = 0;
+    for (int p = 0; p < lanes->n_part; p++) {
+        const int64_t rows = divide_up(of_lane, lanes->lane[lanes->part[p].lane].n_core);
+        int64_t *s = &sum[lanes->part[p].worker];
+        *s += rows;
+        if (rows > *of_piece) *of_piece = rows;
+        if (*s > *of_worker) *of_worker = *s;
+    }
+    if (lanes->shared) *of_worker = divide_up(n, lanes->n_worker);
 }

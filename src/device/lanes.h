@@ -8,6 +8,7 @@
 #ifndef KEEL_DEVICE_LANES_H
 #define KEEL_DEVICE_LANES_H
 #include "base/error.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { KEEL_LANES_MAX = 256, KEEL_LANE_CORES_MAX = 64 };
@@ -18,13 +19,14 @@ typedef struct keel_lane {
     int id[KEEL_LANE_CORES_MAX]; /* as the user numbered them */
 } keel_lane;
 
-/* A part of a lane: what one worker runs of it. A lane of one core has one part. */
+/* A part of a lane: what one worker runs of it. Most lanes of one core have one part. */
 typedef struct keel_lane_part {
     int lane, worker;
 } keel_lane_part;
 
 typedef struct keel_lanes {
     int n_lane, n_part, n_worker;
+    bool shared; /* lanes outnumber cores: workers cut the rows evenly, across lanes */
     keel_lane lane[KEEL_LANES_MAX];
     keel_lane_part part[KEEL_LANES_MAX]; /* in lane order; a worker's parts ascend */
     int core[KEEL_LANES_MAX];            /* [n_worker] the operating system's number of its core */
@@ -54,6 +56,10 @@ typedef struct keel_piece {
     int64_t row, rows; /* within the step */
     int64_t local_row; /* within the worker's own rows */
 } keel_piece;
+
+/* The most rows that a piece, and that all pieces of one worker, have in any step of up to n rows
+ * (a smaller step can give one lane a row more than a larger one does). */
+void keel_cut_most(const keel_lanes *lanes, int64_t n, int64_t *of_piece, int64_t *of_worker);
 
 /* Fill piece[lanes->n_part] for a step of n rows. Returns the number of pieces with rows. */
 int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece);

@@ -358,20 +358,6 @@ static keel_status make_seats(keel_program *p)
     return KEEL_OK;
 }
 
-static void find_largest_rows(keel_program *p)
-{
-    keel_piece piece[KEEL_LANES_MAX];
-    int64_t local[KEEL_LANES_MAX] = { 0 };
-    keel_cut(p->lanes, p->options.max_rows, piece);
-    for (int i = 0; i < p->lanes->n_part; i++) {
-        local[piece[i].worker] += piece[i].rows;
-        if (piece[i].rows > p->max_piece_rows) p->max_piece_rows = piece[i].rows;
-    }
-    /* fewer rows never give a worker more of them, but a lane may get its odd row elsewhere */
-    for (int w = 0; w < p->lanes->n_worker; w++)
-        if (local[w] > p->max_local_rows) p->max_local_rows = local[w];
-}
-
 keel_status keel_program_create(keel_program **out, keel_graph *graph, const keel_value *outputs,
                                 int n_output, keel_store *store, const keel_lanes *lanes,
                                 const keel_program_options *options)
@@ -400,7 +386,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = keel_schedule_make(&p->schedule, graph, trainable, store->n_weight)) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
     if ((s = find_late(p)) < 0) goto out;
-    find_largest_rows(p);
+    keel_cut_most(lanes, options->max_rows, &p->max_piece_rows, &p->max_local_rows);
     if ((s = plan_memory(p)) < 0) goto out;
     if ((s = place_records(p)) < 0) goto out;
     if ((s = make_seats(p)) < 0) goto out;

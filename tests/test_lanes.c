@@ -1,0 +1,95 @@
+/* How a step is cut: every row once, sizes that differ by at most one, never more than was planned.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include "device/lanes.h"
+
+/* Lanes as a machine of `cores` cores would have them, whatever this one has. */
+static void shared_lanes(keel_lanes *l, int lanes, int cores)
+{
+    memset(l, 0, sizeof *l);
+    l->n_lane = lanes;
+    l->n_worker = cores;
+    l->shared = true;
+    for (int i = 0; i < lanes; i++) {
+        l->lane[i] = (keel_lane){ .n_core = 1, .first_part = l->n_part, .id = { i } };
+        for (int w = 0; w < cores; w++)
+            if (i * cores < (w + 1) * lanes && w * lanes < (i + 1) * cores)
+                l->part[l->n_part++] = (keel_lane_part){ .lane = i, .worker = w };
+    }
+}
+
+static void check_cuts(const keel_lanes *l, const char *what)
+{
+    for (int64_t most = 1; most <= 64; most++) {
+        int64_t of_piece, of_worker;
+        keel_cut_most(l, most, &of_piece, &of_worker);
+        for (int64_t n = 1; n <= most; n++) {
+            keel_piece piece[KEEL_LANES_MAX];
+            int64_t next = 0, lane[KEEL_LANES_MAX] = { 0 }, worker[KEEL_LANES_MAX] = { 0 };
+            int busy = 0;
+            const int got = keel_cut(l, n, piece);
+            for (int p = 0; p < l->n_part; p++) {
+                if (piece[p].rows == 0) continue;
+                if (piece[p].row != next)
+                    fail_msg("%s: %d rows are not cut in order", what, (int)n);
+                assert_int_equal(piece[p].local_row, worker[piece[p].worker]);
+                next += piece[p].rows;
+                lane[piece[p].lane] += piece[p].rows;
+                worker[piece[p].worker] += piece[p].rows;
+                assert_true(piece[p].rows <= of_piece);
+                busy++;
+            }
+            assert_int_equal(next, n);
+            assert_int_equal(busy, got);
+            for (int i = 0; i < l->n_lane; i++)
+                if (lane[i] != n / l->n_lane && lane[i] != (n + l->n_lane - 1) / l->n_lane)
+                    fail_msg("%s: lane %d of %d rows has %d", what, i, (int)n, (int)lane[i]);
+            for (int w = 0; w < l->n_worker; w++) assert_true(worker[w] <= of_worker);
+        }
+    }
+}
+
+static void every_row_is_cut_once_and_evenly(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = { "cpu:0",   "cpu:0-1", "cpu:0-2",       "cpu:0-3",
+                                         "cpu:0-7", "cpu:0-8", "cpu:0-1,cpu:0", "cpu" };
+    keel_lanes l;
+    char what[64];
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (keel_lanes_parse(&l, texts[i]) < 0) fail_msg("%s", keel_error());
+        check_cuts(&l, texts[i]);
+    }
+    for (int lanes = 1; lanes <= 17; lanes++)
+        for (int cores = 1; cores <= lanes; cores++) {
+            snprintf(what, sizeof what, "%d lanes on %d cores", lanes, cores);
+            shared_lanes(&l, lanes, cores);
+            check_cuts(&l, what);
+        }
+}
+
+static void cuts_are_nested(void **unused)
+{
+    (void)unused;
+    for (int64_t n = 0; n <= 200; n++)
+        for (int64_t parts = 1; parts <= 16; parts++)
+            for (int64_t i = 0; i <= parts; i++)
+                for (int64_t more = 2; more <= 4; more++)
+                    assert_int_equal(keel_cut_first(n, parts, i),
+                                     keel_cut_first(n, parts * more, i * more));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_cut_once_and_evenly),
+        cmocka_unit_test(cuts_are_nested),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
