@@ -12,11 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char files_root[64];
+static char files_root[256];
 
 static inline void files_begin(void)
 {
-    strcpy(files_root, "/tmp/keel_test_XXXXXX");
+    const char *folder = getenv("KEEL_TEST_TMP");
+    snprintf(files_root, sizeof files_root, "%s/keel_test_XXXXXX", folder ? folder : "/tmp");
     if (!mkdtemp(files_root)) abort();
 }
 

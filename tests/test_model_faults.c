@@ -118,6 +118,21 @@ static keel_status look_and_change(void)
     return s;
 }
 
+static keel_status compile_anew(void)
+{
+    double before, after;
+    assert_true(keel_model_learning_rate(standing, &before) >= 0);
+    const keel_compile other = {
+        KEEL_COMPILE,
+        .optimizer = { "adam", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", before / 2)) },
+        .loss = { { "mse" } }, .metrics = { { "mae" }, { "mse", NULL, 1 } }
+    };
+    const keel_status s = keel_model_compile(standing, &other);
+    assert_true(keel_model_learning_rate(standing, &after) >= 0);
+    assert_true(after == (s < 0 ? before : before / 2));
+    return s;
+}
+
 static void every_allocation_fails_once(void **state)
 {
     (void)state;
@@ -125,8 +140,13 @@ static void every_allocation_fails_once(void **state)
         const char *what;
         keel_status (*run)(void);
     } doings[] = {
-        { "build", only_build }, { "load", load_adam }, { "load functional", load_functional },
-        { "save", save },        { "emit", emit },      { "change", look_and_change },
+        { "build", only_build },
+        { "load", load_adam },
+        { "load functional", load_functional },
+        { "save", save },
+        { "emit", emit },
+        { "change", look_and_change },
+        { "compile anew", compile_anew },
     };
     assert_int_equal(build(&standing), KEEL_OK);
     for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {
