@@ -42,11 +42,19 @@ static char *reduced(const keel_trainer *t, int64_t offset)
     return t->train.program->seat[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
 }
 
+/* Begin (begin 0: the time now) or end a phase; 0 where nobody wants to know. */
+static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_t begin)
+{
+    keel_timing *timing = t->train.program->timing;
+    if (!timing) return 0;
+    return begin ? keel_timing_phase(timing, worker, phase, begin) : keel_now_ns();
+}
+
 /* A tile that nobody has a part of yet: the owner makes it from everybody's rows. */
 static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad)
 {
-    keel_program *p = t->train.program;
-    const int64_t begin = p->timing ? keel_now_ns() : 0;
+    const keel_program *p = t->train.program;
+    const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     keel_program_tile(p, t->bound, tile->variable,
                       tile->offset - t->store->weight[tile->variable].offset, tile->count, grad);
     if (p->timing)
@@ -78,7 +86,9 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
         } else
             for (int w = 0; w < t->strategy->lanes.n_worker; w++)
                 if (t->bound->seat[w].rows > 0) source[r.n_source++] = p->seat[w].grad + at;
+        const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
+        timed(t, worker, KEEL_PHASE_REDUCE, begin);
         t->tile_norm[i] = r.norm;
         vote->regulariser += r.regulariser;
     }
@@ -124,13 +134,6 @@ static void apply_my_tiles(const keel_trainer *t, int worker)
     }
 }
 
-static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_t begin)
-{
-    keel_timing *timing = t->train.program->timing;
-    if (!timing) return 0;
-    return begin ? keel_timing_phase(timing, worker, phase, begin) : keel_now_ns();
-}
-
 static void train_worker(void *context, int worker)
 {
     keel_trainer *t = context;
@@ -146,14 +149,12 @@ static void train_worker(void *context, int worker)
         return; /* no weight at all: nothing moves */
     }
     const bool finite = isfinite(sums[0]) && isfinite(divisor) && divisor != 0;
-    int64_t at = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     reduce_my_tiles(t, worker, finite ? 1 / divisor : 0);
-    timed(t, worker, KEEL_PHASE_REDUCE, at);
     keel_program_meet(p, team, worker);
     bool good = finite;
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
     if (!good) return;
-    at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    int64_t at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     apply_my_tiles(t, worker);
     if (worker == 0) keel_program_commit(p, t->bound, worker);
     timed(t, worker, KEEL_PHASE_UPDATE, at);
