@@ -1,17 +1,6 @@
 /* Glorot and Bengio 2010: truncated normal of variance 2 / (fan_in + fan_out). */
 #include "initializers/initializer.h"
 
-typedef struct args_t {
-    keel_seeded seeded;
-} args_t;
-
-static const keel_field fields[] = {
-    KEEL_SEED_FIELD(args_t),
-    KEEL_REFUSE("input_axes", "null", "other axes for the fan"),
-    KEEL_REFUSE("output_axes", "null", "other axes for the fan"),
-    { 0 },
-};
-
 static keel_status fill(const void *args, const keel_shape *shape, const keel_chance *c,
                         uint64_t row, double *out)
 {
@@ -25,8 +14,8 @@ const keel_initializer keel_initializer_glorot_normal = {
         .name = "GlorotNormal",
         .module = "keras.initializers",
         .help = "truncated normal of variance 2 / (fan_in + fan_out)",
-        .args_size = sizeof(args_t),
-        .fields = fields,
+        .args_size = sizeof(keel_seeded),
+        .fields = keel_fan_fields,
     },
     .fill = fill,
 };

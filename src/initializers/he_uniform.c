@@ -1,17 +1,6 @@
 /* He et al. 2015: uniform in +-sqrt(6 / fan_in). */
 #include "initializers/initializer.h"
 
-typedef struct args_t {
-    keel_seeded seeded;
-} args_t;
-
-static const keel_field fields[] = {
-    KEEL_SEED_FIELD(args_t),
-    KEEL_REFUSE("input_axes", "null", "other axes for the fan"),
-    KEEL_REFUSE("output_axes", "null", "other axes for the fan"),
-    { 0 },
-};
-
 static keel_status fill(const void *args, const keel_shape *shape, const keel_chance *c,
                         uint64_t row, double *out)
 {
@@ -25,8 +14,8 @@ const keel_initializer keel_initializer_he_uniform = {
         .name = "HeUniform",
         .module = "keras.initializers",
         .help = "uniform in +-sqrt(6 / fan_in)",
-        .args_size = sizeof(args_t),
-        .fields = fields,
+        .args_size = sizeof(keel_seeded),
+        .fields = keel_fan_fields,
     },
     .fill = fill,
 };

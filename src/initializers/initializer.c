@@ -23,6 +23,13 @@ void keel_compute_fans(const keel_shape *s, double *fan_in, double *fan_out)
     }
 }
 
+const keel_field keel_fan_fields[] = {
+    KEEL_INT(keel_seeded, seed, "null", 0, 0, "replaces the seed of the model"),
+    KEEL_REFUSE("input_axes", "null", "other axes for the fan"),
+    KEEL_REFUSE("output_axes", "null", "other axes for the fan"),
+    { 0 },
+};
+
 keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c)
 {
     keel_chance mine = *c;

@@ -43,6 +43,8 @@ typedef struct keel_seeded {
         .key = "seed", .kind = KEEL_FIELD_INT, .offset = offsetof(args, seeded.seed),              \
         .dflt = "null", .help = "replaces the seed of the model"                                   \
     }
+/* The fields of those whose only argument is the seed and whose variance comes from the fans. */
+extern const keel_field keel_fan_fields[];
 /* `c` with the seed of `s` where it has one. */
 keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c);
 

@@ -37,3 +37,20 @@ double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS])
     (void)args;
     return sum[1] != 0 ? sum[0] / sum[1] : 0;
 }
+
+void keel_metric_of_loss(const keel_metric_call *c, keel_loss_run run)
+{
+    double sum[3] = { 0 };
+    run(&(keel_loss_call){
+        .args = c->args,
+        .prediction = c->prediction,
+        .target = c->target,
+        .rows = c->rows,
+        .y_pred = c->y_pred,
+        .y_true = c->y_true,
+        .weight = c->weight,
+        .sum = sum,
+    });
+    c->sum[0] += sum[0];
+    c->sum[1] += sum[2];
+}

@@ -2,6 +2,7 @@
 #ifndef KEEL_METRICS_METRIC_H
 #define KEEL_METRICS_METRIC_H
 #include "base/field.h"
+#include "losses/loss.h"
 #include "ops/op.h"
 
 enum { KEEL_METRIC_SUMS = 4 };
@@ -37,5 +38,7 @@ const char *keel_metric_resolve(const char *name, const char *loss, const keel_s
 
 /* sum[0] / sum[1]: weighted values over weights, 0 before anything was seen. */
 double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS]);
+/* The update of a metric that is a loss's mean over rows; c->args are the loss's. */
+void keel_metric_of_loss(const keel_metric_call *c, keel_loss_run run);
 
 #endif

@@ -19,31 +19,14 @@ static keel_status check(const void *args, const keel_spec *prediction, const ke
     return keel_loss_sparse_categorical_crossentropy.check(args, prediction, target, &elements);
 }
 
-static void update(const keel_metric_call *c, keel_loss_run run)
-{
-    double sum[3] = { 0 };
-    run(&(keel_loss_call){
-        .args = c->args,
-        .prediction = c->prediction,
-        .target = c->target,
-        .rows = c->rows,
-        .y_pred = c->y_pred,
-        .y_true = c->y_true,
-        .weight = c->weight,
-        .sum = sum,
-    });
-    c->sum[0] += sum[0];
-    c->sum[1] += sum[2];
-}
-
 static void update_f32(const keel_metric_call *c)
 {
-    update(c, keel_loss_sparse_categorical_crossentropy.run[0]);
+    keel_metric_of_loss(c, keel_loss_sparse_categorical_crossentropy.run[0]);
 }
 
 static void update_f64(const keel_metric_call *c)
 {
-    update(c, keel_loss_sparse_categorical_crossentropy.run[1]);
+    keel_metric_of_loss(c, keel_loss_sparse_categorical_crossentropy.run[1]);
 }
 
 const keel_metric keel_metric_sparse_categorical_crossentropy = {
