@@ -96,7 +96,8 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
     enum { METRICS = 8 };
     keel_spelled optimizer, loss, metrics[METRICS];
     keel_compile c = { KEEL_COMPILE };
-    const bool compiled = keel_model_is_compiled(m);
+    const bool refused = keel_model_refused(m) != NULL;
+    const bool compiled = keel_model_is_compiled(m) || refused;
     int code;
     if (!compiled && !o->loss)
         return keel_complain(EXIT_USAGE,
@@ -117,7 +118,7 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
     } else if (!compiled && strstr(o->loss, "rossentropy")) {
         c.metrics[0].name = "accuracy";
     }
-    if (c.optimizer.name || c.loss[0].name || c.metrics[0].name) {
+    if (refused || c.optimizer.name || c.loss[0].name || c.metrics[0].name) {
         const keel_status s = keel_model_recompile(m, &c);
         if (s < 0) return keel_complain_status(s);
     }

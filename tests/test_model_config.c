@@ -122,7 +122,8 @@ static keel_status load(const char *config, keel_model **out)
     assert_int_equal(keel_model_create(&m, NULL, KEEL_FLOAT32, 0), KEEL_OK);
     m->file_config = json_loads(config, JSON_REJECT_DUPLICATES, NULL);
     if (!m->file_config) fail_msg("no JSON: %s", config);
-    const keel_status s = keel_model_read_root(m);
+    keel_status s = keel_model_read_root(m);
+    if (s >= 0 && m->refused && !out) s = keel_fail(KEEL_EUNSUP, "%s", m->refused);
     if (s < 0 || !out)
         keel_model_destroy(m);
     else
@@ -237,12 +238,40 @@ static void a_long_chain_needs_no_deep_stack_and_too_many_layers_are_refused(voi
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void what_compile_asks_in_vain_can_be_replaced(void **state)
+{
+    (void)state;
+    keel_model *m = NULL;
+    double rate;
+    assert_int_equal(load(COMPILED("{\"optimizer\":{\"class_name\":\"RMSprop\",\"config\":{}},"
+                                   "\"loss\":\"mse\",\"metrics\":[\"mae\"]}"),
+                          &m),
+                     KEEL_OK);
+    assert_false(keel_model_is_compiled(m));
+    assert_non_null(strstr(keel_model_refused(m), "RMSprop"));
+    /* what it says is not forgotten: the loss alone mends nothing, another optimizer does */
+    assert_int_equal(
+        keel_model_recompile(m, &(keel_compile){ KEEL_COMPILE, .loss = { { "mse" } } }),
+        KEEL_EUNSUP);
+    assert_non_null(strstr(keel_error(), "RMSprop"));
+    assert_non_null(keel_model_refused(m));
+    assert_int_equal(
+        keel_model_recompile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" } }), KEEL_OK);
+    assert_null(keel_model_refused(m));
+    assert_int_equal(keel_model_learning_rate(m, &rate), KEEL_OK);
+    assert_string_equal(keel_model_loss_name(m, 0), "MeanSquaredError");
+    assert_int_equal(m->compiled.n_metric, 1);
+    keel_model_destroy(m);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_damaged_configuration_is_an_error_that_says_where),
         cmocka_unit_test(every_form_of_compile_config_is_read),
         cmocka_unit_test(a_long_chain_needs_no_deep_stack_and_too_many_layers_are_refused),
+        cmocka_unit_test(what_compile_asks_in_vain_can_be_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,7 +141,8 @@ keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out)
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* Read a .keras file (Keras 3: config.json, metadata.json, model.weights.h5), with its compile
- * configuration and the state of its optimizer where it has them.
+ * configuration and the state of its optimizer where it has them. Where only the compile
+ * configuration asks for what Keel does not have, the model comes without: keel_model_refused.
  *
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged; KEEL_EUNSUP: a layer or an option that Keel
  *          does not have, by name; KEEL_ENOMEM
@@ -210,6 +211,14 @@ const char *keel_model_loss_name(const keel_model *m, int output);
  * Owns     nothing changes hands
  * Threads  any, not while the model is changed */
 bool keel_model_is_compiled(const keel_model *m);
+
+/* Why the compile configuration of a loaded file was not taken: an optimizer, a loss or a metric
+ * that Keel does not have, by name. The model predicts; to train, recompile it with others.
+ *
+ * Returns  the text; NULL: it was taken, there was none, or the model was compiled since
+ * Owns     the text belongs to the model
+ * Threads  any, not while the model is changed */
+const char *keel_model_refused(const keel_model *m);
 
 /* The optimizer's learning rate.
  *

@@ -96,6 +96,7 @@ void keel_model_destroy(keel_model *m)
     keel_free(m->output);
     keel_free(m->name);
     keel_compiled_free(&m->compiled);
+    keel_free(m->refused);
     json_decref(m->file_config);
     keel_free(m);
 }

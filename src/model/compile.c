@@ -59,6 +59,11 @@ keel_status keel_model_state_reset(keel_model *m)
     return KEEL_OK;
 }
 
+const char *keel_model_refused(const keel_model *m)
+{
+    return m->refused;
+}
+
 bool keel_model_is_compiled(const keel_model *m)
 {
     bool loss = false;
@@ -85,23 +90,23 @@ keel_status keel_model_set_learning_rate(keel_model *m, double rate)
 /* ---- a C call as a compile_config ------------------------------------------------------------ */
 
 /* "mse", or an object where there are arguments or Keras wants one (an optimizer). */
-static keel_status named(const keel_named *n, const keel_type *(*find)(const char *),
-                         const char *what, bool always_object, json_t **out)
+static keel_status named(const keel_named *n, const keel_kind *kind, bool always_object,
+                         json_t **out)
 {
     keel_status s = KEEL_OK;
     json_t *json = NULL, *args = NULL;
     keel_object o = { 0 };
     if (!n->args && !always_object) {
         if (!(*out = json_string(n->name)))
-            return keel_fail(KEEL_EARG, "%s: its name is not UTF-8", what);
+            return keel_fail(KEEL_EARG, "%s: its name is not UTF-8", kind->what);
         return KEEL_OK;
     }
     if ((s = keel_args_json(n->args, &args)) < 0) goto out;
     if (!(json = json_pack("{s:s,s:O}", "class_name", n->name, "config", args))) {
-        s = keel_fail(KEEL_EARG, "%s: its name is not UTF-8", what);
+        s = keel_fail(KEEL_EARG, "%s: its name is not UTF-8", kind->what);
         goto out;
     }
-    if ((s = keel_object_read(&o, json, find, what)) < 0) goto out;
+    if ((s = keel_kind_read(&o, json, kind)) < 0) goto out;
     *out = keel_object_json(&o);
     if (!*out) s = KEEL_ENOMEM;
 out:
@@ -133,8 +138,7 @@ static keel_status losses(const keel_model *m, const keel_compile *c, json_t **o
     json_t *list = NULL;
     if (n == 0) return keel_fail(KEEL_EARG, "compile: a loss must be given");
     for (int i = 0; i < n; i++) KEEL_TRY(check_output(m, &c->loss[i], "loss"));
-    if (n == 1 && c->loss[0].output == 0)
-        return named(&c->loss[0], keel_loss_find, "loss", false, out);
+    if (n == 1 && c->loss[0].output == 0) return named(&c->loss[0], &keel_kind_loss, false, out);
     list = json_array();
     for (int k = 0; list && k < m->n_output; k++) {
         json_t *entry = json_null();
@@ -144,7 +148,7 @@ static keel_status losses(const keel_model *m, const keel_compile *c, json_t **o
                 s = keel_fail(KEEL_EARG, "compile: output %d has two losses", k);
                 goto out;
             }
-            if ((s = named(&c->loss[i], keel_loss_find, "loss", false, &entry)) < 0) goto out;
+            if ((s = named(&c->loss[i], &keel_kind_loss, false, &entry)) < 0) goto out;
         }
         if (json_array_append_new(list, entry)) break;
     }
@@ -171,7 +175,7 @@ static keel_status metrics(const keel_model *m, const keel_named *given, json_t 
         for (int i = 0; i < n; i++) {
             json_t *entry = NULL;
             if (given[i].output != k) continue;
-            s = named(&given[i], keel_metric_find, "metric", false, &entry);
+            s = named(&given[i], &keel_kind_metric, false, &entry);
             if (s >= 0 && json_array_append_new(list, entry))
                 s = keel_fail(KEEL_ENOMEM, "out of memory compiling");
             if (s < 0) {
@@ -227,7 +231,7 @@ static keel_status call_config(const keel_model *m, const keel_compile *c, json_
         if (!isfinite(c->loss_weights[i]))
             return keel_fail(KEEL_EARG, "compile: loss weight %d is not finite", i);
     if (c->optimizer.name)
-        s = named(&c->optimizer, keel_optimizer_find, "optimizer", true, &optimizer);
+        s = named(&c->optimizer, &keel_kind_optimizer, true, &optimizer);
     else
         optimizer = json_incref(json_object_get(old, "optimizer"));
     if (s < 0) goto out;
@@ -271,6 +275,14 @@ static keel_status choose(keel_model *m, const json_t *config, keel_model_compil
     return s;
 }
 
+static void take(keel_model *m, const keel_model_compiled *made)
+{
+    keel_compiled_free(&m->compiled);
+    m->compiled = *made;
+    keel_free(m->refused);
+    m->refused = NULL;
+}
+
 keel_status keel_model_compile(keel_model *m, const keel_compile *c)
 {
     json_t *config = NULL;
@@ -279,8 +291,7 @@ keel_status keel_model_compile(keel_model *m, const keel_compile *c)
     const keel_status s = choose(m, config, &made);
     json_decref(config);
     if (s < 0) return s;
-    keel_compiled_free(&m->compiled);
-    m->compiled = made;
+    take(m, &made);
     return KEEL_OK;
 }
 
@@ -288,21 +299,25 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
 {
     json_t *old = NULL, *config = NULL;
     keel_model_compiled made = { 0 };
-    if (!m->compiled.given) return keel_model_compile(m, c);
-    KEEL_TRY(keel_compiled_config(m, &old));
+    if (!m->compiled.given && !m->refused) return keel_model_compile(m, c);
+    if (m->refused)
+        old = json_incref(json_object_get(m->file_config, "compile_config"));
+    else
+        KEEL_TRY(keel_compiled_config(m, &old));
     keel_status s = call_config(m, c, old, &config);
     if (s >= 0) s = choose(m, config, &made);
+    if (s < 0 && m->refused) s = keel_fail_within(s, "compile_config");
     json_decref(old);
     json_decref(config);
     if (s < 0) return s;
-    if (!c->optimizer.name && made.n_state == m->compiled.n_state) { /* it goes on as it was */
+    if (m->compiled.given && !c->optimizer.name &&
+        made.n_state == m->compiled.n_state) { /* it goes on as it was */
         keel_tensor *const fresh = made.state;
         made.state = m->compiled.state;
         m->compiled.state = fresh;
         made.iterations = m->compiled.iterations;
     }
-    keel_compiled_free(&m->compiled);
-    m->compiled = made;
+    take(m, &made);
     return KEEL_OK;
 }
 

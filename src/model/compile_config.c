@@ -16,6 +16,42 @@ static const char *class_of(const json_t *v)
     return json_string_value(json_object_get(v, "class_name"));
 }
 
+/* ---- what there is --------------------------------------------------------------------------- */
+
+static const keel_type *nth_optimizer(int i)
+{
+    return keel_optimizers[i] ? &keel_optimizers[i]->type : NULL;
+}
+
+static const keel_type *nth_loss(int i)
+{
+    return keel_losses[i] ? &keel_losses[i]->type : NULL;
+}
+
+static const keel_type *nth_metric(int i)
+{
+    return keel_metrics[i] ? &keel_metrics[i]->type : NULL;
+}
+
+const keel_kind keel_kind_optimizer = { "optimizer", keel_optimizer_find, nth_optimizer };
+const keel_kind keel_kind_loss = { "loss", keel_loss_find, nth_loss };
+const keel_kind keel_kind_metric = { "metric", keel_metric_find, nth_metric };
+
+keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind)
+{
+    const keel_status s = keel_object_read(o, v, kind->find, kind->what);
+    const char *name = json_is_string(v) ? json_string_value(v) : class_of(v);
+    char known[600] = "";
+    size_t n = 0;
+    if (s != KEEL_EUNSUP || !name || kind->find(name)) return s;
+    for (int i = 0; kind->nth(i) && n < sizeof known - 64; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%.40s", i ? ", " : "",
+                              kind->nth(i)->name);
+    return keel_fail(s, "%s: there is no '%.60s' here; there are %s", kind->what, name, known);
+}
+
+/* ---- outputs --------------------------------------------------------------------------------- */
+
 /* Lists: Keras writes a tuple as an object. */
 static const json_t *list_of(const json_t *v)
 {
@@ -77,7 +113,7 @@ static keel_status read_losses(const keel_model *m, const json_t *loss, keel_mod
     for (int i = 0; given(loss) && i < m->n_output; i++) {
         const json_t *entry = loss;
         if (!one) KEEL_TRY(entry_of(m, loss, "loss", i, &entry));
-        if (given(entry)) KEEL_TRY(keel_object_read(&c->loss[i], entry, keel_loss_find, "loss"));
+        if (given(entry)) KEEL_TRY(keel_kind_read(&c->loss[i], entry, &keel_kind_loss));
     }
     return KEEL_OK;
 }
@@ -138,7 +174,7 @@ static keel_status add_metric(const keel_model *m, const json_t *v, int output, 
     if (c->n_metric == 2 * KEEL_METRICS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d metrics", 2 * KEEL_METRICS_MAX);
     if (!waits_for_target(json_string_value(v)))
-        KEEL_TRY(keel_object_read(&metric.metric, v, keel_metric_find, "metric"));
+        KEEL_TRY(keel_kind_read(&metric.metric, v, &keel_kind_metric));
     const keel_status s = name_metric(m, v, &metric);
     if (s < 0)
         keel_object_free(&metric.metric);
@@ -195,7 +231,7 @@ static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
         return keel_fail(KEEL_EUNSUP,
                          "optimizer: learning rate schedule '%s' is not supported: give a number",
                          class_of(rate) ? class_of(rate) : "?");
-    KEEL_TRY(keel_object_read(&c->optimizer, v, keel_optimizer_find, "optimizer"));
+    KEEL_TRY(keel_kind_read(&c->optimizer, v, &keel_kind_optimizer));
     c->learning_rate = ((const keel_optimizer_common *)c->optimizer.args)->learning_rate;
     return KEEL_OK;
 }

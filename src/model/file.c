@@ -134,6 +134,9 @@ keel_status keel_model_read_root(keel_model *m)
     if (s >= 0 && compile && !json_is_null(compile)) {
         s = keel_compiled_from_config(m, compile, &m->compiled);
         if (s < 0) s = keel_fail_within(s, "compile_config");
+        /* An optimizer that Keel does not have is no reason not to predict, or to choose another.
+         */
+        if (s == KEEL_EUNSUP) s = (m->refused = keel_strdup(keel_error())) ? KEEL_OK : KEEL_ENOMEM;
     }
     return s < 0 ? keel_fail_within(s, "config.json") : KEEL_OK;
 }

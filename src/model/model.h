@@ -98,6 +98,8 @@ struct keel_model {
     keel_symbol *output;
 
     keel_model_compiled compiled;
+    char *refused; /* why the compile_config of the file cannot be followed; NULL: it is, or there
+                      is none, or another was given since */
     json_t *file_config; /* config.json of a loaded model: written back but for what changed */
 };
 

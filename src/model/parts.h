@@ -45,6 +45,16 @@ keel_status keel_model_name_paths(keel_model *m);
 keel_status keel_model_from_config(keel_model *m, const json_t *config);
 keel_status keel_model_to_config(const keel_model *m, json_t **out);
 
+/* compile_config.c: what compile chooses of. keel_kind_read is keel_object_read; where there is no
+ * such name it says which there are. */
+typedef struct keel_kind {
+    const char *what; /* "loss" */
+    const keel_type *(*find)(const char *name);
+    const keel_type *(*nth)(int i); /* NULL after the last */
+} keel_kind;
+extern const keel_kind keel_kind_optimizer, keel_kind_loss, keel_kind_metric;
+keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind);
+
 /* compile.c and compile_config.c. Reading makes no state of the optimizer yet. */
 keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config,
                                       keel_model_compiled *out);

@@ -68,7 +68,8 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
     char steps[28], numbers[28];
     int64_t n = 0;
     if (!c->given) {
-        keel_text_add(t, "Not compiled: no optimizer and no loss.\n");
+        keel_text_add(t, "Not compiled: %s\n",
+                      m->refused ? m->refused : "no optimizer and no loss.");
         return;
     }
     for (int i = 0; i < c->n_state; i++) n += keel_shape_count(&c->state[i].shape);

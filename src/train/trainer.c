@@ -17,6 +17,7 @@ static keel_status refuse_what_is_thin(const keel_model *m)
 
 static keel_status refuse_to_score(const keel_model *m)
 {
+    if (m->refused) return keel_fail(KEEL_EUNSUP, "model '%s': %s", m->name, m->refused);
     if (!m->compiled.given)
         return keel_fail(KEEL_EARG, "model '%s' is not compiled: give it an optimizer and a loss",
                          m->name);
