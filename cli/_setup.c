@@ -186,21 +186,21 @@ int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const k
     return s < 0 ? keel_complain_status(s) : -1;
 }
 
-int keel_setup_output(const char *path, const char *ending)
+int keel_setup_output(const char *option, const char *path, const char *ending)
 {
     char folder[4096];
     struct stat st;
     const size_t n = strlen(path), e = strlen(ending);
     const char *slash = strrchr(path, '/');
     if (n <= e || strcmp(path + n - e, ending))
-        return keel_complain(EXIT_USAGE, "-o '%s': the name must end in %s", path, ending);
-    if (n >= sizeof folder) return keel_complain(EXIT_USAGE, "-o: the path is too long");
+        return keel_complain(EXIT_USAGE, "%s '%s': the name must end in %s", option, path, ending);
+    if (n >= sizeof folder) return keel_complain(EXIT_USAGE, "%s: the path is too long", option);
     if (!stat(path, &st) && S_ISDIR(st.st_mode))
-        return keel_complain(EXIT_USAGE, "-o '%s' is a directory; name a file", path);
+        return keel_complain(EXIT_USAGE, "%s '%s' is a directory; name a file", option, path);
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
              slash ? path : ".");
     if (access(folder, W_OK))
-        return keel_complain(EXIT_FAILED, "-o '%s': nothing can be written to %s: %s", path, folder,
-                             strerror(errno));
+        return keel_complain(EXIT_FAILED, "%s '%s': nothing can be written to %s: %s", option, path,
+                             folder, strerror(errno));
     return -1;
 }

@@ -40,8 +40,8 @@ static int check(const options *o)
                              o->validation_split);
     if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
     if (o->epochs < 1) return keel_complain(EXIT_USAGE, "--epochs 0: it must be 1 or more");
-    if ((code = keel_setup_output(o->output, ".keras")) >= 0) return code;
-    return o->history ? keel_setup_output(o->history, ".csv") : -1;
+    if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
+    return o->history ? keel_setup_output("--history", o->history, ".csv") : -1;
 }
 
 static int read_class_weight(job *j, const char *text)
@@ -105,9 +105,9 @@ static void report(const job *j)
     const keel_history *h = &j->history;
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX], d[KEEL_NUMBER_MAX];
     const int n = keel_strategy_devices(j->strategy);
-    printf("\ntrained  %s steps, %s rows in %s%s\n", keel_grouped(a, h->steps),
-           keel_grouped(b, h->rows), keel_seconds_text(c, h->seconds),
-           h->stopped ? ", stopped by Ctrl-C" : "");
+    printf("\ntrained  %s %s, %s rows in %s%s\n", keel_grouped(a, h->steps),
+           h->steps == 1 ? "step" : "steps", keel_grouped(b, h->rows),
+           keel_seconds_text(c, h->seconds), h->stopped ? ", stopped by Ctrl-C" : "");
     fputs("devices ", stdout);
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);

@@ -83,7 +83,7 @@ static int run(const void *given, int n_arg, char **arg)
     (void)n_arg;
     if ((code = find(&a, arg[0])) >= 0) return code;
     if ((code = check(o, a, &n)) >= 0) return code;
-    if ((code = keel_setup_output(o->output, ".keras")) >= 0) return code;
+    if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
 
     keel_compile_options c = o->compile;
     if (!c.loss)

@@ -99,7 +99,7 @@ static int prepare(job *j, const options *o, const char *path)
 {
     int code;
     if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
-    if ((code = keel_setup_output(o->output, ".npy")) >= 0) return code;
+    if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
     if ((code = keel_setup_data(&j->data, o->data.data, false, &o->data, j->model)) >= 0)
         return code;

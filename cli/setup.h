@@ -75,6 +75,6 @@ int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const k
                     "(default: one a core)")
 
 /* Can a file be made at `path`? Asked before the work whose result goes there. */
-int keel_setup_output(const char *path, const char *ending);
+int keel_setup_output(const char *option, const char *path, const char *ending);
 
 #endif
