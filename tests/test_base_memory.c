@@ -157,9 +157,32 @@ static void numbers_and_sizes_read_well(void **state)
     assert_string_equal(keel_bytes_text(out, INT64_MAX), "8.0 EiB");
 }
 
+static void large_blocks_are_zero_aligned_and_given_back(void **unused)
+{
+    (void)unused;
+    const int64_t live = keel_memory_live();
+    for (size_t size = 3 << 20; size < (size_t)20 << 20; size += (3 << 20) + 4097) {
+        unsigned char *p = keel_aligned_calloc(1, size), *q = keel_aligned_calloc(1, size);
+        assert_non_null(p);
+        assert_non_null(q);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        for (size_t i = 0; i < size; i += 997) assert_int_equal(p[i], 0);
+        assert_int_equal(p[size - 1], 0);
+        memset(p, 0xff, size);
+        memset(q, 0xee, size);
+        assert_int_equal(p[0], 0xff);
+        assert_int_equal(p[size - 1], 0xff);
+        keel_free(p);
+        assert_int_equal(q[size - 1], 0xee);
+        keel_free(q);
+    }
+    assert_int_equal(keel_memory_live(), live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_blocks_are_zero_aligned_and_given_back),
         cmocka_unit_test(blocks_are_zeroed_aligned_and_counted),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(growing_keeps_contents_and_the_count),

@@ -1,6 +1,7 @@
-/* Memory without headers: blocks are the C library's own, so free() is all that releases one, and
- * what is live is counted by the calls. Counters are relaxed: they are read when nobody allocates.
- */
+/* Small blocks are the C library's own. Large aligned ones are mapped: the system gives their
+ * pages, already zero, when a worker touches them first, so nothing is written twice and nothing
+ * that is never used is paid for. What is live is counted by the calls; counters are relaxed: they
+ * are read when nobody allocates. */
 #include "base/memory.h"
 #include "base/error.h"
 #include <stdatomic.h>
@@ -9,6 +10,18 @@
 #include <sys/mman.h>
 
 enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { MAPS = 0 }; /* so that every block is watched */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { MAPS = 0 };
+#else
+enum { MAPS = 1 };
+#endif
+#else
+enum { MAPS = 1 };
+#endif
 
 static _Atomic int64_t live, calls, fail_in = -1;
 
@@ -50,19 +63,44 @@ void *keel_calloc(size_t n, size_t size)
     return born(refused() ? NULL : calloc(1, bytes), bytes);
 }
 
+/* What lies before a mapped block. Such a block is aligned to a huge page; should the C library
+ * ever give a block that is, the page before it is its own as well and can be looked at. */
+typedef struct mapped {
+    uint64_t magic;
+    void *self, *base;
+    size_t length;
+} mapped;
+
+static const uint64_t mapped_magic = 0x6b65656c2d6d6170;
+
+static void *map(size_t bytes)
+{
+    const size_t length = (bytes + CACHE_LINE + HUGE_PAGE + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    char *base = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) return NULL;
+    char *p = base + HUGE_PAGE - (uintptr_t)base % HUGE_PAGE; /* leaves room before it */
+    (void)madvise(p, bytes, MADV_HUGEPAGE);                   /* advice: may be refused */
+    ((mapped *)p)[-1] =
+        (mapped){ .magic = mapped_magic, .self = p, .base = base, .length = length };
+    return p;
+}
+
+/* The mapping of a block; NULL: the C library's. */
+static const mapped *mapping_of(const void *p)
+{
+    if (!MAPS || !p || (uintptr_t)p % HUGE_PAGE) return NULL;
+    const mapped *m = (const mapped *)p - 1;
+    return m->magic == mapped_magic && m->self == p ? m : NULL;
+}
+
 void *keel_aligned_calloc(size_t n, size_t size)
 {
     size_t bytes;
     if (!product(n, size, &bytes)) return NULL;
     if (refused()) return born(NULL, bytes);
-    const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : CACHE_LINE;
-    const size_t padded = (bytes + align - 1) / align * align; /* aligned_alloc asks for it */
-    void *p = aligned_alloc(align, padded);
-    if (p) {
-        if (align == HUGE_PAGE)
-            (void)madvise(p, padded, MADV_HUGEPAGE); /* advice: may be refused */
-        memset(p, 0, bytes);
-    }
+    if (MAPS && bytes >= HUGE_FROM) return born(map(bytes), bytes);
+    void *p = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+    if (p) memset(p, 0, bytes);
     return born(p, bytes);
 }
 
@@ -90,8 +128,12 @@ char *keel_strndup(const char *s, size_t n)
 
 void keel_free(void *p)
 {
+    const mapped *m = mapping_of(p);
     if (p) atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
-    free(p);
+    if (m)
+        munmap(m->base, m->length);
+    else
+        free(p);
 }
 
 bool keel_mul(size_t a, size_t b, size_t *product)

@@ -8,7 +8,8 @@
 
 /* Each returns NULL with KEEL_ENOMEM's text set. n * size may be 0: a valid pointer comes back. */
 void *keel_calloc(size_t n, size_t size);
-void *keel_aligned_calloc(size_t n, size_t size); /* 64-byte aligned; huge pages if large */
+void *keel_aligned_calloc(size_t n, size_t size); /* 64-byte aligned; large: huge pages, untouched;
+                                                     not for keel_grow */
 void *keel_grow(void *p, size_t n, size_t size);  /* realloc; new bytes are not zeroed */
 char *keel_strdup(const char *s);
 char *keel_strndup(const char *s, size_t n);
