@@ -206,6 +206,10 @@ static void npy_pairs_and_npz_archives_are_arrays(void **state)
     assert_int_equal(keel_dataset_open(&d, files_path("c.npz"), NULL), KEEL_EFORMAT);
     assert_non_null(strstr(keel_error(), "no array named x"));
     assert_null(d);
+    ((char *)xb)[0] = 0;
+    assert_int_equal(keel_zip_write(files_path("d.npz"), plain, 2), KEEL_OK);
+    assert_int_equal(keel_dataset_open(&d, files_path("d.npz"), NULL), KEEL_EFORMAT);
+    assert_non_null(strstr(keel_error(), "d.npz: array 'x': not a .npy"));
     keel_free(xb);
     keel_free(yb);
     files_end();

@@ -1,4 +1,5 @@
-/* The feed beyond its table: shuffling, weights, retries, sequences, what is refused and when. */
+/* The feed beyond its table: shuffling, weights, retries, sequences, what is refused and when.
+ * Long, since all of it stands on the same few scripted sources. */
 #include "base/memory.h"
 #include "data/feed.h"
 #include <setjmp.h>

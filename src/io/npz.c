@@ -55,15 +55,20 @@ static keel_status begin(keel_zip_stream **out, keel_npy_header *h, keel_zip *z,
     unsigned char first[12], *bytes = NULL;
     size_t size = 0;
     const int64_t index = find(z, name);
-    if (index < 0) return keel_fail(KEEL_EFORMAT, "has no array '%s'", name);
+    if (index < 0) return keel_fail(KEEL_EFORMAT, "%s: has no array '%s'", keel_zip_what(z), name);
     if (keel_zip_size(z, index) < sizeof first)
-        return keel_fail(KEEL_EFORMAT, "array '%s' is shorter than a .npy header", name);
+        return keel_fail(KEEL_EFORMAT, "%s: array '%s' is shorter than a .npy header",
+                         keel_zip_what(z), name);
     keel_status s = keel_zip_stream_open(&stream, z, index);
     if (s >= 0) s = keel_zip_stream_read(stream, first, sizeof first);
-    if (s >= 0) s = keel_npy_header_size(&size, first, sizeof first);
     if (s < 0) goto out;
+    if ((s = keel_npy_header_size(&size, first, sizeof first)) < 0) {
+        s = keel_fail_within(s, "%s: array '%s'", keel_zip_what(z), name);
+        goto out;
+    }
     if (size < sizeof first || size > keel_zip_size(z, index)) {
-        s = keel_fail(KEEL_EFORMAT, "array '%s': the header claims %zu bytes", name, size);
+        s = keel_fail(KEEL_EFORMAT, "%s: array '%s': the header claims %zu bytes", keel_zip_what(z),
+                      name, size);
         goto out;
     }
     bytes = keel_calloc(size, 1);
@@ -73,13 +78,16 @@ static keel_status begin(keel_zip_stream **out, keel_npy_header *h, keel_zip *z,
     }
     memcpy(bytes, first, sizeof first);
     s = keel_zip_stream_read(stream, bytes + sizeof first, size - sizeof first);
-    if (s >= 0) s = keel_npy_header_parse(h, bytes, size, name);
-    if (s >= 0 && keel_zip_size(z, index) - size != h->n_bytes) {
+    if (s < 0) goto out;
+    if ((s = keel_npy_header_parse(h, bytes, size, name)) < 0)
+        s = keel_fail_within(s, "%s", keel_zip_what(z));
+    else if (keel_zip_size(z, index) - size != h->n_bytes) {
         char shape[96];
         keel_shape_text(shape, &h->shape);
-        s = keel_fail(KEEL_EFORMAT, "array '%s' has %llu bytes of elements, its shape %s needs %zu",
-                      name, (unsigned long long)(keel_zip_size(z, index) - size), shape,
-                      h->n_bytes);
+        s = keel_fail(KEEL_EFORMAT,
+                      "%s: array '%s' has %llu bytes of elements, its shape %s needs %zu",
+                      keel_zip_what(z), name, (unsigned long long)(keel_zip_size(z, index) - size),
+                      shape, h->n_bytes);
     }
     if (s < 0) goto out;
     *out = stream;
@@ -144,5 +152,5 @@ keel_status keel_npz_read_file(keel_tensor *out, const char *path, const char *n
     KEEL_TRY(keel_zip_open(&z, path));
     keel_status s = keel_npz_read(out, z, name);
     keel_zip_close(z);
-    return s < 0 ? keel_fail_within(s, "%s", path) : s;
+    return s;
 }

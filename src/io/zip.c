@@ -139,6 +139,11 @@ int64_t keel_zip_find(const keel_zip *z, const char *name)
     return zip_name_locate(z->zip, name, 0);
 }
 
+const char *keel_zip_what(const keel_zip *z)
+{
+    return z->what;
+}
+
 uint64_t keel_zip_size(const keel_zip *z, int64_t index)
 {
     return z->sizes[index];

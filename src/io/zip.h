@@ -20,6 +20,7 @@ keel_status keel_zip_open_memory(keel_zip **out, const void *data, size_t n_byte
                                  const char *what);
 void keel_zip_close(keel_zip *z); /* NULL is fine */
 
+const char *keel_zip_what(const keel_zip *z);                /* its name in messages */
 int64_t keel_zip_count(const keel_zip *z);                   /* members */
 const char *keel_zip_name(const keel_zip *z, int64_t index); /* valid until close */
 int64_t keel_zip_find(const keel_zip *z, const char *name);  /* index, or -1 */
