@@ -23,7 +23,10 @@ static int prepare(job *j, const options *o, const char *path)
     keel_status s = KEEL_OK;
     if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
     if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
-    if ((code = keel_setup_compile(j->model, &o->compile, path)) >= 0) return code;
+    keel_compile_options compile = o->compile;
+    if (keel_model_refused(j->model))
+        compile.optimizer = "sgd"; /* moves nothing here: any will do */
+    if ((code = keel_setup_compile(j->model, &compile, path)) >= 0) return code;
     if ((code = keel_setup_data(&j->whole, o->data.data, false, &o->data, j->model)) >= 0)
         return code;
     if (!isnan(o->validation_split))

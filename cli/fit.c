@@ -58,6 +58,18 @@ static int read_class_weight(job *j, const char *text)
     return -1;
 }
 
+/* A forgotten class would weigh 1 without a word. */
+static int check_class_weight(const job *j)
+{
+    keel_shape y;
+    if (!j->n_weight || keel_model_output_shape(j->model, 0, &y) < 0 || y.rank < 1) return -1;
+    const int64_t units = y.dim[y.rank - 1], classes = units > 1 ? units : 2;
+    if (j->n_weight == classes) return -1;
+    return keel_complain(EXIT_USAGE,
+                         "--class-weight has %d numbers, but the model has %lld classes",
+                         j->n_weight, (long long)classes);
+}
+
 static int open_data(job *j)
 {
     const options *o = j->o;
@@ -82,6 +94,7 @@ static int prepare(job *j, const char *path)
     if ((code = check(j->o)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
+    if ((code = check_class_weight(j)) >= 0) return code;
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
     const keel_status s = keel_strategy_create(&j->strategy, j->o->devices);

@@ -138,6 +138,7 @@ want 2 'choose one' "${fit[@]}" --validation t.csv --validation-split 0.1 -o m.k
 want 2 'above 0 and below 1' "${fit[@]}" --validation-split 1.5 -o m.keras
 want 2 'none of its words' "${fit[@]}" --end sometimes -o m.keras
 want 2 'a number for each class' "${fit[@]}" --class-weight 1,x -o m.keras
+want 2 'has 3 numbers, but the model has 2 classes' "${fit[@]}" --class-weight 1,2,3 -o m.keras
 want 2 'takes no value' "${fit[@]}" --no-shuffle=yes -o m.keras
 want 2 'kin' fit two.keras --data t.csv --label kin -o m.keras
 want 1 'none.csv' fit two.keras --data none.csv --label kind -o m.keras
