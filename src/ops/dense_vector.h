@@ -1,14 +1,13 @@
-/* Dense in float32, on rows of one place: three products that share one kernel.
+/* Dense in float32, on rows of one place: three products.
  *
  *     forward   y  [B, K] = x  [B, C] W  [C, K] + b
- *     backward  dx [B, C] = dy [B, K] Wt [K, C]     Wt a transposed copy, made when weights move
+ *     backward  dx [B, C] = dy [B, K] Wt [K, C]
  *     weights   dW [C, K] = xt [C, B] dy [B, K]     a tile of it, over everybody's rows
  *
  * A block of ROWS x (VECTORS * LANES) sums stays in registers while the inner dim runs; W is read
  * in place, row after row, and nothing is packed. Every sum takes its terms one after the other, so
  * that an element does not depend on how many rows, or which part of them, a call has: one device
  * and many give the same bits. */
-#include "base/memory.h"
 #include "ops/_vector.h"
 
 enum { ROWS = 8, VECTORS = 3 };
@@ -86,75 +85,62 @@ static void multiply(const product *p, int64_t n, int64_t width)
         rows_of(p, n, k, 1, vm_first(left));
 }
 
-typedef struct plan {
-    int64_t c, k;
-    const keel_derived *transposed; /* [K, C] */
-} plan;
+/* Backward reads W as it lies, by dots of its rows with those of dy: a transposed copy would be
+ * faster to multiply with, but to write it anew each step, into lines that every core has read,
+ * costs more. */
+enum { DOT_ROWS = 4, DOT_COLUMNS = 4 };
 
-/* 8 x 8 numbers, in registers: pairs, fours, halves. */
-static void transpose_8(const float *w, int64_t w_row, float *t, int64_t t_row)
+/* The sums of four vectors. */
+static inline __m128 sums_of(vf a, vf b, vf c, vf d)
 {
-    __m256 a[8], b[8];
-    EACH(i, 8) a[i] = _mm256_loadu_ps(w + i * w_row);
-    EACH(i, 4)
+#ifdef __AVX512F__
+#define HALVES(x) _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1))
+#else
+#define HALVES(x) (x)
+#endif
+    const __m256 ab = _mm256_hadd_ps(HALVES(a), HALVES(b));
+    const __m256 all = _mm256_hadd_ps(ab, _mm256_hadd_ps(HALVES(c), HALVES(d)));
+    return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+}
+
+/* dx[i .. i + rows, j .. j + columns] = dy W^T; rows and columns are constants where this is
+ * called. */
+INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t c, bool adds,
+                 const int rows, const int columns)
+{
+    vf sum[DOT_ROWS][DOT_COLUMNS];
+    EACH(r, rows) EACH(j, DOT_COLUMNS) sum[r][j] = vf_zero();
+    VECTOR_EACH(at, k, m, {
+        vf of_w[DOT_COLUMNS];
+        EACH(j, columns) of_w[j] = vf_load_some(m, w + j * k + at);
+        EACH(r, rows)
+        {
+            const vf of_dy = vf_load_some(m, dy + r * k + at);
+            EACH(j, columns) sum[r][j] = vf_fma(of_dy, of_w[j], sum[r][j]);
+        }
+    });
+    EACH(r, rows)
     {
-        b[2 * i] = _mm256_unpacklo_ps(a[2 * i], a[2 * i + 1]);
-        b[2 * i + 1] = _mm256_unpackhi_ps(a[2 * i], a[2 * i + 1]);
-    }
-    EACH(i, 2)
-    {
-        a[4 * i] = _mm256_shuffle_ps(b[4 * i], b[4 * i + 2], 0x44);
-        a[4 * i + 1] = _mm256_shuffle_ps(b[4 * i], b[4 * i + 2], 0xee);
-        a[4 * i + 2] = _mm256_shuffle_ps(b[4 * i + 1], b[4 * i + 3], 0x44);
-        a[4 * i + 3] = _mm256_shuffle_ps(b[4 * i + 1], b[4 * i + 3], 0xee);
-    }
-    EACH(i, 4)
-    {
-        _mm256_storeu_ps(t + i * t_row, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
-        _mm256_storeu_ps(t + (i + 4) * t_row, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+        float out[DOT_COLUMNS];
+        _mm_storeu_ps(out, sums_of(sum[r][0], sum[r][1], sum[r][2], sum[r][3]));
+        EACH(j, columns) dx[r * c + j] = adds ? dx[r * c + j] + out[j] : out[j];
     }
 }
 
-static void transpose(const keel_derived *d, const void *weight)
+INLINE void dot_rows(const float *dy, int64_t n, const float *w, int64_t k, float *dx, int64_t c,
+                     bool adds, const int columns)
 {
-    const plan *size = d->plan;
-    const int64_t c = size->c, k = size->k, whole = k / 8 * 8;
-    const float *w = weight;
-    float *t = d->data;
     int64_t i = 0;
-    for (; i + 8 <= c; i += 8) {
-        for (int64_t j = 0; j < whole; j += 8) transpose_8(w + i * k + j, k, t + j * c + i, c);
-        for (int64_t j = whole; j < k; j++)
-            for (int64_t l = i; l < i + 8; l++) t[j * c + l] = w[l * k + j];
-    }
-    for (; i < c; i++)
-        for (int64_t j = 0; j < k; j++) t[j * c + i] = w[i * k + j];
+    for (; i + DOT_ROWS <= n; i += DOT_ROWS)
+        dots(dy + i * k, w, k, dx + i * c, c, adds, DOT_ROWS, columns);
+    for (; i < n; i++) dots(dy + i * k, w, k, dx + i * c, c, adds, 1, columns);
 }
 
 static keel_status prepare(keel_prepare *p)
 {
-    const keel_node *n = p->node;
-    const int64_t *w = n->weight[0].shape.dim;
     KEEL_TRY(vector_prepare(p));
-    if (n->in[0].shape.rank != 1) return KEEL_EUNSUP; /* many places: a packed product is faster */
-    if (p->pass != KEEL_BACKWARD) return KEEL_OK;
-    plan *mine = keel_calloc(1, sizeof *mine), *copy = keel_calloc(1, sizeof *copy);
-    keel_status s = KEEL_ENOMEM;
-    if (!mine || !copy) goto out;
-    *mine = *copy = (plan){ .c = w[0], .k = w[1] };
-    keel_derived want = { .bytes = (size_t)(w[0] * w[1]) * sizeof(float),
-                          .key = 0x7472616e73706f73, /* not the hash of a layout */
-                          .refresh = transpose,
-                          .release = keel_free,
-                          .plan = copy };
-    copy = NULL; /* derive owns it from here on */
-    if ((s = p->derive(p->context, &want, &mine->transposed)) < 0) goto out;
-    p->plan = mine;
-    mine = NULL;
-out:
-    keel_free(mine);
-    keel_free(copy);
-    return s;
+    /* many places: a packed product is faster */
+    return p->node->in[0].shape.rank == 1 ? KEEL_OK : KEEL_EUNSUP;
 }
 
 static void forward(const keel_call *c)
@@ -174,18 +160,14 @@ static void forward(const keel_call *c)
 
 static void backward(const keel_call *c)
 {
-    const plan *pl = c->plan;
-    if (!c->in_grad[0]) return;
-    const product p = { .a = c->out_grad,
-                        .a_row = pl->k,
-                        .a_step = 1,
-                        .b = pl->transposed->data,
-                        .b_row = pl->c,
-                        .inner = pl->k,
-                        .out = c->in_grad[0],
-                        .out_row = pl->c,
-                        .adds = c->in_adds[0] };
-    multiply(&p, c->rows, pl->c);
+    const int64_t n_c = c->node->weight[0].shape.dim[0], k = c->node->weight[0].shape.dim[1];
+    const float *w = c->weight[0], *dy = c->out_grad;
+    float *dx = c->in_grad[0];
+    int64_t j = 0;
+    if (!dx) return;
+    for (; j + DOT_COLUMNS <= n_c; j += DOT_COLUMNS)
+        dot_rows(dy, c->rows, w + j * k, k, dx + j, n_c, c->in_adds[0], DOT_COLUMNS);
+    for (; j < n_c; j++) dot_rows(dy, c->rows, w + j * k, k, dx + j, n_c, c->in_adds[0], 1);
 }
 
 /* The bias: sums of dy over rows. */
@@ -233,5 +215,4 @@ const keel_kernel VECTOR_KERNEL(dense) = {
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
     .weights_tile = weights_tile,
-    .release = keel_free,
 };
