@@ -45,6 +45,8 @@ static int64_t planned_bytes(const fit *f)
     const int n = t->strategy->lanes.n_worker;
     int64_t sum = keel_store_bytes(t->store) + n * keel_program_worker_bytes(t->train.program);
     if (t->test.program) sum += n * keel_program_worker_bytes(t->test.program);
+    sum += keel_feed_bytes(f->feed);
+    if (f->validation_feed) sum += keel_feed_bytes(f->validation_feed);
     return sum;
 }
 
