@@ -461,6 +461,36 @@ static void a_profile_names_every_layer_and_a_trace_is_json(void **unused)
     keel_model_destroy(m);
 }
 
+static void a_layer_without_a_fast_kernel_is_named(void **unused)
+{
+    (void)unused;
+    keel_model *m;
+    keel_history h;
+    keel_dataset *d = rows_of(ROWS, NULL);
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
+    must(keel_model_add(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", 2, FEATURES / 2))));
+    must(keel_model_add(m, "Softmax",
+                        KEEL_ARGS(KEEL_ARG_INT("axis", 1), KEEL_ARG_STR("name", "odd"))));
+    must(keel_model_add(m, "Flatten", NULL));
+    must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", CLASSES))));
+    must(keel_model_compile(m,
+                            &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" },
+                                             .loss = { { "sparse_categorical_crossentropy" } } }));
+    must(keel_fit(m, strategy[2], d, NULL, &h));
+    assert_non_null(h.note);
+    assert_non_null(strstr(h.note, "no fast kernel"));
+    keel_history_free(&h);
+    keel_model_destroy(m);
+    m = network("sgd");
+    must(keel_fit(m, strategy[2], d,
+                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .reference_kernels = true }, &h));
+    assert_null(h.note); /* as asked */
+    keel_history_free(&h);
+    keel_model_destroy(m);
+    keel_dataset_destroy(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +504,7 @@ int main(void)
         cmocka_unit_test(contradictions_are_refused_before_step_1),
         cmocka_unit_test(devices_that_are_not_there_are_refused_by_name),
         cmocka_unit_test(the_plan_is_what_fit_does),
+        cmocka_unit_test(a_layer_without_a_fast_kernel_is_named),
         cmocka_unit_test(a_profile_names_every_layer_and_a_trace_is_json),
     };
     return cmocka_run_group_tests(tests, start, finish);

@@ -154,7 +154,7 @@ typedef struct keel_history {
     char *name[2 * KEEL_LOGS_MAX];
     double *value; /* [epochs][count] */
     bool stopped;  /* by the callback */
-    char *note;    /* a line about the data that the user should see, or NULL */
+    char *note;    /* a line about the data or a slow layer that the user should see, or NULL */
 
     keel_profile *profile; /* NULL unless asked for */
 

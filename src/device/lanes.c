@@ -179,6 +179,7 @@ int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
         part_rows(lanes, n, p, &first, &end);
         piece[p] = (keel_piece){ .lane = lanes->part[p].lane,
                                  .worker = w,
+                                 .part = p,
                                  .row = first,
                                  .rows = end > first ? end - first : 0,
                                  .local_row = local[w] };

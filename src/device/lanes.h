@@ -52,9 +52,9 @@ static inline int64_t keel_cut_rows(int64_t n, int64_t parts, int64_t i)
 
 /* A piece: the rows of a step that one worker runs at once. Rows 0: the part sits the step out. */
 typedef struct keel_piece {
-    int lane, worker;
-    int64_t row, rows; /* within the step */
-    int64_t local_row; /* within the worker's own rows */
+    int lane, worker, part; /* part: index into keel_lanes.part */
+    int64_t row, rows;      /* within the step */
+    int64_t local_row;      /* within the worker's own rows */
 } keel_piece;
 
 /* The most rows that a piece, and that all pieces of one worker, have in any step of up to n rows

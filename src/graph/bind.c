@@ -3,6 +3,7 @@
  * patched when a step begins; there are few. */
 #include "graph/bind.h"
 #include "base/memory.h"
+#include <limits.h>
 #include <string.h>
 
 typedef struct keel_prepared keel_prepared;
@@ -42,19 +43,13 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
     return keel_store_derive(x->p->store, n->weight[want->weight], want, got);
 }
 
-static bool may_use(const keel_program *p, const keel_kernel *k, const keel_op *op, keel_pass pass)
-{
-    return !p->options.reference_only && k->run[pass] && !strcmp(k->op, op->name) &&
-           !(p->options.without && !strcmp(k->name, p->options.without));
-}
-
-static const keel_kernel *next_kernel(const keel_program *p, const keel_op *op, keel_pass pass,
-                                      int below)
+const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, int below)
 {
     const keel_kernel *best = NULL;
-    for (int i = 0; keel_kernels[i]; i++) {
+    for (int i = 0; keel_kernels[i] && !p->options.reference_only; i++) {
         const keel_kernel *k = keel_kernels[i];
-        if (may_use(p, k, op, pass) && k->priority < below &&
+        const bool left_out = p->options.without && !strcmp(k->name, p->options.without);
+        if (!left_out && !strcmp(k->op, op->name) && k->priority < below &&
             (!best || k->priority > best->priority))
             best = k;
     }
@@ -83,10 +78,11 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
                           .weight_adds = weight_adds,
                           .scratch = n->scratch };
     x->node = node;
-    int asked = 0;
-    for (int below = 1 << 30; !e->kernel;) {
-        const keel_kernel *k = next_kernel(p, n->op, pass, below);
-        if (!k) break;
+    const keel_kernel *k;
+    bool refused = false;
+    for (int below = INT_MAX; !e->kernel && (k = keel_next_kernel(p, n->op, below)) != NULL;
+         below = k->priority) {
+        if (!k->run[pass]) continue;
         keel_prepare q = { .node = n,
                            .pass = pass,
                            .rows = rows,
@@ -99,15 +95,15 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
             keel_free(e);
             return keel_fail_within(s, "layer '%s'", n->layer);
         }
-        if (s >= 0) {
-            e->kernel = k;
-            e->plan = q.plan;
-            e->scratch = q.scratch;
+        if (s < 0) {
+            refused = true;
+            continue;
         }
-        below = k->priority;
-        asked++;
+        e->kernel = k;
+        e->plan = q.plan;
+        e->scratch = q.scratch;
     }
-    p->n_fallback += asked > 0 && !e->kernel;
+    if (refused && !e->kernel && !p->slow) p->slow = n;
     e->next = seat->prepared;
     seat->prepared = e;
     if (e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
@@ -262,14 +258,7 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
     return KEEL_OK;
 }
 
-static int part_of(const keel_lanes *l, const keel_piece *all, const keel_piece *piece)
-{
-    for (int i = 0; i < l->n_part; i++)
-        if (all[i].row == piece->row && all[i].rows == piece->rows && all[i].rows > 0) return i;
-    return 0;
-}
-
-static keel_status bind_seat(binder *x, const keel_piece *all)
+static keel_status bind_seat(binder *x)
 {
     const keel_program *p = x->p;
     const keel_schedule *s = &p->schedule;
@@ -295,8 +284,8 @@ static keel_status bind_seat(binder *x, const keel_piece *all)
             const keel_piece *piece = &b->piece[i];
             if (piece->worker != x->worker) continue;
             for (int at = segment->begin; at < segment->weights; at++)
-                KEEL_TRY(bind_call(x, &s->instruction[at], part_of(p->lanes, all, piece),
-                                   piece->row, piece->rows, piece->local_row, false));
+                KEEL_TRY(bind_call(x, &s->instruction[at], piece->part, piece->row, piece->rows,
+                                   piece->local_row, false));
         }
         for (int at = segment->weights; at < segment->end && seat->n_piece > 0; at++)
             KEEL_TRY(bind_weights_calls(x, &s->instruction[at]));
@@ -343,7 +332,7 @@ static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
     }
     for (int w = 0; w < n_worker; w++) {
         binder x = { .p = p, .b = b, .s = &b->seat[w], .worker = w };
-        if ((s = bind_seat(&x, all)) < 0) goto out;
+        if ((s = bind_seat(&x)) < 0) goto out;
     }
     *out = b;
     b = NULL;

@@ -1,7 +1,11 @@
-/* Inside the graph room: what program.c frees of what bind.c made. */
+/* Inside the graph room: what program.c shares with bind.c. */
 #ifndef KEEL_GRAPH_BIND_H
 #define KEEL_GRAPH_BIND_H
 #include "graph/program.h"
+
+/* The kernel of an op that is asked after those of priority `below`; NULL: the reference is next.
+ */
+const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, int below);
 
 void keel_bound_destroy(const keel_program *p, keel_bound *b);
 void keel_prepared_destroy(keel_seat *s);

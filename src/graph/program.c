@@ -29,11 +29,6 @@ typedef struct compiler {
     int *segment_of; /* [n_instruction] */
 } compiler;
 
-static int value_life(const compiler *c, keel_value v)
-{
-    (void)c;
-    return v;
-}
 static int grad_life(const compiler *c, keel_value v)
 {
     return c->g->n_value + v;
@@ -71,10 +66,10 @@ static void join_values(compiler *c)
         const keel_op *op = n->node.op;
         if (!op->view && !op->inplace) continue;
         const keel_value in = n->in[0];
-        const int root = root_of(c, value_life(c, in));
+        const int root = root_of(c, in);
         bool join = op->view;
         if (op->inplace && !is_input(c, root) && c->consumers[in] == 1 && !c->shared[root] &&
-            c->life[value_life(c, n->out)].row_bytes == c->life[root].row_bytes) {
+            c->life[n->out].row_bytes == c->life[root].row_bytes) {
             int maker = g->value[in].node;
             while (g->node[maker].node.op->view && g->value[g->node[maker].in[0]].node >= 0)
                 maker = g->value[g->node[maker].in[0]].node;
@@ -84,7 +79,7 @@ static void join_values(compiler *c)
                                  !(op->backward_reads & KEEL_READS_IN));
         }
         if (!join) continue;
-        c->life[value_life(c, n->out)].root = root;
+        c->life[n->out].root = root;
         c->p->skip_forward[i] = op->view;
         c->shared[root] = c->shared[root] || c->consumers[in] > 1 || c->consumers[n->out] > 1;
     }
@@ -123,8 +118,8 @@ static void touch_reads(compiler *c, const keel_graph_node *n, int node, unsigne
                         bool whole)
 {
     if (reads & KEEL_READS_IN)
-        for (int k = 0; k < n->node.n_in; k++) touch(c, value_life(c, n->in[k]), at, whole);
-    if (reads & KEEL_READS_OUT) touch(c, value_life(c, n->out), at, whole);
+        for (int k = 0; k < n->node.n_in; k++) touch(c, n->in[k], at, whole);
+    if (reads & KEEL_READS_OUT) touch(c, n->out, at, whole);
     if (reads & KEEL_READS_SAVED)
         for (int k = 0; k < n->node.n_saved; k++) touch(c, saved_life(c, node, k), at, whole);
 }
@@ -139,7 +134,7 @@ static void find_lives(compiler *c)
         const keel_run_kind kind = s->instruction[at].kind;
         if (kind == KEEL_RUN_FORWARD) {
             touch_reads(c, n, i, KEEL_READS_IN | KEEL_READS_SAVED, at, false);
-            touch(c, value_life(c, n->out), at, false);
+            touch(c, n->out, at, false);
             continue;
         }
         if (kind == KEEL_RUN_PARTIAL) {
@@ -157,12 +152,11 @@ static void find_lives(compiler *c)
     }
     for (int i = 0; i < c->g->n_node; i++) { /* what owners of tiles read stays to the end */
         if (!s->late[i] || s->n_instruction == 0) continue;
-        touch(c, value_life(c, c->g->node[i].in[0]), s->n_instruction, true);
+        touch(c, c->g->node[i].in[0], s->n_instruction, true);
         if (c->life[root_of(c, grad_life(c, c->g->node[i].out))].last >= 0)
             touch(c, grad_life(c, c->g->node[i].out), s->n_instruction, true);
     }
-    for (int i = 0; i < c->p->n_output; i++)
-        touch(c, value_life(c, c->p->output[i]), s->n_instruction, true);
+    for (int i = 0; i < c->p->n_output; i++) touch(c, c->p->output[i], s->n_instruction, true);
 }
 
 /* Time is the segment for what is held for all rows (shards of a segment run one after the other),
@@ -288,18 +282,15 @@ static keel_status find_late(keel_program *p)
         const keel_graph_node *n = &g->node[i];
         if (!p->schedule.late[i]) continue;
         keel_tile_run run = n->node.op->weights_tile[r];
-        int priority = INT_MIN;
-        for (int k = 0; keel_kernels[k] && !p->options.reference_only; k++) {
-            const keel_kernel *kernel = keel_kernels[k];
+        const keel_kernel *kernel;
+        for (int below = INT_MAX; (kernel = keel_next_kernel(p, n->node.op, below)) != NULL;
+             below = kernel->priority) {
             keel_prepare q = { .node = &n->node,
                                .pass = KEEL_WEIGHTS,
                                .rows = p->options.max_rows };
-            if (!kernel->weights_tile || strcmp(kernel->op, n->node.op->name) ||
-                (p->options.without && !strcmp(p->options.without, kernel->name)) ||
-                kernel->priority <= priority || kernel->prepare(&q) < 0)
-                continue;
+            if (!kernel->weights_tile || kernel->prepare(&q) < 0) continue;
             run = kernel->weights_tile;
-            priority = kernel->priority;
+            break;
         }
         for (int k = 0; k < n->node.n_weight; k++)
             p->late[n->weight[k]] = (struct keel_late){ .node = i, .weight = k, .run = run };

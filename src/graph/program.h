@@ -100,7 +100,7 @@ typedef struct keel_program {
     keel_seat *seat;                                            /* [n_worker] */
     int n_bound, bound_capacity;
     keel_bound **bound;
-    int n_fallback; /* calls for which only the reference answered */
+    const keel_node *slow; /* the first op whose fast kernels all refused; NULL: none */
 
     keel_timing *timing; /* borrowed; NULL: nobody wants to know */
 

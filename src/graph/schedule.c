@@ -120,8 +120,10 @@ static keel_status backward_node(maker *m, int i, bool *written)
     bool asked = false;
     if (n->node.op->loss)
         asked = true;
-    else if (!m->s.needs_grad[n->out] || !written[n->out])
+    else if (!m->s.needs_grad[n->out] || !written[n->out]) {
+        m->s.late[i] = false; /* no gradient reaches it */
         return KEEL_OK;
+    }
     if (n->node.partial_backward > 0) {
         KEEL_TRY(add(m, KEEL_RUN_PARTIAL_BACKWARD, i));
         KEEL_TRY(begin_segment(m, i, true));

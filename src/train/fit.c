@@ -183,6 +183,17 @@ static keel_status run_epoch(fit *f, int64_t epoch)
 
 enum { TRACE_EVENTS = 1 << 20 }; /* of a worker: 24 MiB */
 
+/* Slow must not be silent: a layer that only the plain reference serves. NULL: there is none. */
+static char *slow_note(const keel_trainer *t)
+{
+    char line[256];
+    const keel_node *n = t->train.program ? t->train.program->slow : NULL;
+    if (!n || n->real != KEEL_FLOAT32) return NULL; /* float64 is for checks, and always plain */
+    snprintf(line, sizeof line, "layer '%s': no fast kernel takes its %s; the plain one runs",
+             n->layer, n->op->name);
+    return keel_strdup(line);
+}
+
 static keel_status begin_timing(fit *f)
 {
     keel_program *p = f->trainer->train.program;
@@ -266,7 +277,10 @@ out:
     f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
-    if (f.feed && keel_feed_note(f.feed)) f.history.note = keel_strdup(keel_feed_note(f.feed));
+    if (f.feed && keel_feed_note(f.feed))
+        f.history.note = keel_strdup(keel_feed_note(f.feed));
+    else if (f.trainer)
+        f.history.note = slow_note(f.trainer);
     keel_trainer_destroy(f.trainer);
     keel_timing_destroy(f.timing);
     keel_feed_destroy(f.feed);

@@ -112,6 +112,7 @@ keel_status keel_session_test(keel_trainer *t, keel_feed *f, const keel_fit_opti
     keel_status s;
     keel_batch b;
     const double start = keel_seconds();
+    keel_test_begin(t);
     while ((s = keel_feed_next(f, &b)) == KEEL_OK) {
         s = keel_test_step(t, &b, tally);
         keel_feed_release(f, &b);

@@ -97,14 +97,12 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
 /* Keras's clips: by value, by each weight's norm, or by the norm of all. */
 static double scale_of(const keel_trainer *t, const keel_optimizer_common *o, keel_variable v)
 {
-    double sum = 0, limit = o->clipnorm;
+    const bool global = !isnan(o->global_clipnorm);
+    const double limit = global ? o->global_clipnorm : o->clipnorm;
+    double sum = 0;
     if (!t->needs_norms) return 1;
-    if (!isnan(o->global_clipnorm)) {
-        limit = o->global_clipnorm;
-        v = -1;
-    }
     for (int i = 0; i < t->store->n_tile; i++)
-        if (v < 0 || t->store->tile[i].variable == v) sum += t->tile_norm[i];
+        if (global || t->store->tile[i].variable == v) sum += t->tile_norm[i];
     return keel_clip_scale(sqrt(sum), limit);
 }
 
@@ -112,12 +110,13 @@ static void apply_my_tiles(const keel_trainer *t, int worker)
 {
     const keel_optimizer_common *o = t->optimizer_args;
     const size_t element = keel_dtype_size(t->store->real);
+    const bool each = !isnan(o->clipnorm); /* else one scale serves all */
     keel_variable v = -1;
-    double scale = 1;
+    double scale = scale_of(t, o, v);
     for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {
         const keel_tile *tile = &t->store->tile[i];
         const int64_t at = tile->offset * (int64_t)element;
-        if (tile->variable != v) {
+        if (each && tile->variable != v) {
             v = tile->variable;
             scale = scale_of(t, o, v);
         }
@@ -259,7 +258,6 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     return KEEL_OK;
 }
 
-/* What the regularisers add to a loss that is only looked at. */
 static double regulariser_of(const keel_store *s)
 {
     double sum = 0;
@@ -279,6 +277,11 @@ static double regulariser_of(const keel_store *s)
     return sum;
 }
 
+void keel_test_begin(keel_trainer *t)
+{
+    t->penalty = regulariser_of(t->store);
+}
+
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally)
 {
     keel_program *p = t->test.program;
@@ -288,7 +291,7 @@ keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tal
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
     keel_program_sums(p, t->bound, t->test.loss_node, sums);
     const double divisor = keel_loss_divisor(t->test.loss.loss, t->test.loss.args, sums);
-    const double loss = (divisor != 0 ? sums[0] / divisor : 0) + regulariser_of(t->store);
+    const double loss = (divisor != 0 ? sums[0] / divisor : 0) + t->penalty;
     add_to_tally(t, &t->test, b, loss, tally);
     return KEEL_OK;
 }

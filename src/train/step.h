@@ -14,6 +14,9 @@ typedef struct keel_tally {
  * state and `tally` are as before. */
 keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally);
 
+/* Before test steps whenever the weights have moved: what the regularisers add to their loss. */
+void keel_test_begin(keel_trainer *t);
+
 /* Forward, loss and metrics. */
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally);
 

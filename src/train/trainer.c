@@ -43,9 +43,7 @@ static keel_status take_logits(keel_scored *s, const keel_graph *g, keel_value *
     const int *axis = n->node.args; /* softmax's args begin with its axis */
     if (strcmp(n->node.op->name, loss->logits_of)) return KEEL_OK;
     if (!strcmp(loss->logits_of, "softmax") && *axis != -1 && *axis != last) return KEEL_OK;
-    const size_t size = loss->type.args_size;
     keel_object copy = { 0 }, original = { .type = &loss->type, .args = (void *)s->loss.args };
-    (void)size;
     KEEL_TRY(keel_object_copy(&copy, &original));
     loss->use_logits(copy.args);
     s->logits_args = copy.args;
@@ -181,9 +179,8 @@ static keel_status share_tiles(keel_trainer *t)
     int64_t all = 0, done = 0;
     t->first_tile = keel_calloc((size_t)n_worker + 1, sizeof *t->first_tile);
     t->tile_norm = keel_calloc((size_t)s->n_tile, sizeof *t->tile_norm);
-    t->weight_norm = keel_calloc((size_t)s->n_weight, sizeof *t->weight_norm);
     t->vote = keel_aligned_calloc((size_t)n_worker, sizeof *t->vote);
-    if (!t->first_tile || !t->tile_norm || !t->weight_norm || !t->vote) return KEEL_ENOMEM;
+    if (!t->first_tile || !t->tile_norm || !t->vote) return KEEL_ENOMEM;
     for (int i = 0; i < s->n_tile; i++) all += s->tile[i].count;
     for (int i = 0, w = 1; i < s->n_tile; i++) {
         while (w < n_worker && done >= all * w / n_worker) t->first_tile[w++] = i;
@@ -262,7 +259,6 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_store_destroy(t->store);
     keel_free(t->first_tile);
     keel_free(t->tile_norm);
-    keel_free(t->weight_norm);
     keel_free(t->vote);
     keel_free(t);
 }

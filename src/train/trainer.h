@@ -37,19 +37,17 @@ typedef struct keel_trainer {
     const keel_optimizer *optimizer;
     const void *optimizer_args;
     int n_moment;
-    int *first_tile;     /* [n_worker + 1] tiles of each owner */
-    double *tile_norm;   /* [n_tile] sum of squares of the reduced gradient */
-    double *weight_norm; /* [n_weight] norms, for clipnorm */
+    int *first_tile;   /* [n_worker + 1] tiles of each owner */
+    double *tile_norm; /* [n_tile] sum of squares of the reduced gradient */
     bool needs_norms;
+    double penalty; /* of the regularisers, while the weights are only looked at */
     int64_t iterations;
     double learning_rate;
 
     /* of the running step */
     const keel_bound *bound;
     keel_vote *vote; /* [n_worker] */
-    double divisor;
-    bool no_op; /* the step's weights sum to 0 */
-    keel_status outcome;
+    bool no_op;      /* the step's weights sum to 0 */
 } keel_trainer;
 
 typedef struct keel_trainer_options {
