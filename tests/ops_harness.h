@@ -99,6 +99,7 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
                            .layer = "a layer",
                            .training = training,
                            .real = real,
+                           .held = real,
                            .stream = 5,
                            .in = l->in_spec };
     assert_true(op->args_size <= sizeof l->args);

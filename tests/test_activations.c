@@ -48,6 +48,7 @@ static void check_case(const json_t *all, const json_t *k, int f64)
                     .layer = "activation",
                     .training = true,
                     .real = in.dtype,
+                    .held = in.dtype,
                     .n_in = 1,
                     .in = &in };
     if (op->infer(&n) < 0) fail_msg("%s: %s", name, keel_error());

@@ -14,7 +14,7 @@ keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training)
                          keel_dtype_name(real));
     keel_graph *g = keel_calloc(1, sizeof *g);
     if (!g) return KEEL_ENOMEM;
-    g->real = real;
+    g->real = g->held = real;
     g->training = training;
     *out = g;
     return KEEL_OK;
@@ -111,6 +111,7 @@ keel_status keel_graph_add_op(keel_graph *g, const keel_op *op, const void *args
     if ((s = fill(g, &n, args, in, n_in)) < 0) goto out;
     n.node.training = g->training;
     n.node.real = g->real;
+    n.node.held = g->held;
     n.node.stream = g->stream;
     n.node.n_in = n_in;
     n.node.n_weight = n_weight;

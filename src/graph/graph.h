@@ -32,6 +32,7 @@ typedef struct keel_graph_node {
 
 struct keel_graph {
     keel_dtype real;
+    keel_dtype held; /* what the nodes to come hold their outputs in: real, or bfloat16 */
     bool training;
     int n_value, n_node, n_input;
     keel_graph_value *value;

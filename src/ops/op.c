@@ -30,16 +30,17 @@ keel_status keel_call_status_take(void)
     return s;
 }
 
-static keel_status check_spec(const keel_node *n, const char *what, int i, const keel_spec *s)
+static keel_status check_spec(const keel_node *n, const char *what, int i, const keel_spec *s,
+                              keel_dtype dtype)
 {
     const char *name = n->op->name;
     char text[96];
     if (s->shape.rank < 0 || s->shape.rank > KEEL_RANK_MAX)
         return keel_fail(KEEL_ESHAPE, "%s: %s %d has rank %d; at most %d is supported", name, what,
                          i, s->shape.rank, (int)KEEL_RANK_MAX);
-    if (s->dtype != n->real)
+    if (s->dtype != dtype)
         return keel_fail(KEEL_EUNSUP, "%s: %s %d is %s; this model computes in %s", name, what, i,
-                         keel_dtype_name(s->dtype), keel_dtype_name(n->real));
+                         keel_dtype_name(s->dtype), keel_dtype_name(dtype));
     keel_shape_text(text, &s->shape);
     for (int d = 0; d < s->shape.rank; d++)
         if (s->shape.dim[d] < 1)
@@ -62,8 +63,9 @@ keel_status keel_infer_check(const keel_node *n, int n_in, int min_weight, int m
     if (n->n_weight < min_weight || n->n_weight > max_weight)
         return keel_fail(KEEL_EARG, "%s: has %d weights, needs %d to %d", n->op->name, n->n_weight,
                          min_weight, max_weight);
-    for (int i = 0; i < n->n_in; i++) KEEL_TRY(check_spec(n, "input", i, &n->in[i]));
-    for (int i = 0; i < n->n_weight; i++) KEEL_TRY(check_spec(n, "weight", i, &n->weight[i]));
+    for (int i = 0; i < n->n_in; i++) KEEL_TRY(check_spec(n, "input", i, &n->in[i], n->held));
+    for (int i = 0; i < n->n_weight; i++)
+        KEEL_TRY(check_spec(n, "weight", i, &n->weight[i], n->real));
     return KEEL_OK;
 }
 
@@ -104,7 +106,7 @@ keel_status keel_infer_out(keel_node *n, const keel_shape *shape)
 {
     const keel_status s = keel_shape_check(shape, sizeof(double));
     if (s < 0) return keel_fail_within(s, "%s: the output", n->op->name);
-    n->out = (keel_spec){ n->real, *shape };
+    n->out = (keel_spec){ n->held, *shape };
     return KEEL_OK;
 }
 

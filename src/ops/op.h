@@ -29,7 +29,8 @@ typedef struct keel_node {
     const void *args;  /* op->args_size bytes */
     const char *layer; /* name of the layer that emitted it, for messages and profiles */
     bool training;     /* backward will follow, dropout drops, BatchNorm looks at the batch */
-    keel_dtype real;   /* float32 or float64: the type of its mathematics */
+    keel_dtype real;   /* float32 or float64: the type of its mathematics and of its weights */
+    keel_dtype held;   /* what its output is held in: real, or bfloat16 where real is float32 */
     uint16_t stream;   /* of chance: index of the layer in the model */
 
     int n_in;
@@ -206,6 +207,14 @@ struct keel_kernel {
     keel_status (*prepare)(keel_prepare *p);
     keel_run run[KEEL_PASS_COUNT];
     keel_tile_run weights_tile; /* prepare is asked for KEEL_WEIGHTS and leaves no plan */
+    /* The same where the node's output is held in bfloat16, and so are its inputs (node->held;
+     * labels and the like aside) and their gradients: in, out, out_grad and in_grad point to
+     * keel_bf16, while weights, weight gradients, saved values and records stay as they are. Sums
+     * are float32 at least; a result is rounded once, to nearest even. A pass that is NULL here
+     * runs by `run` on copies widened to float32 (graph/widen.h), prepared with a node that says
+     * so. */
+    keel_run narrow[KEEL_PASS_COUNT];
+    keel_tile_run narrow_tile;
     void (*release)(void *plan);
 };
 

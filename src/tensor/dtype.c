@@ -6,15 +6,15 @@
 static const struct {
     const char *name;
     size_t size;
-} types[KEEL_DTYPE_COUNT] = {
+} types[KEEL_DTYPE_COUNT + 1] = {
     [KEEL_FLOAT32] = { "float32", 4 }, [KEEL_FLOAT64] = { "float64", 8 },
     [KEEL_UINT8] = { "uint8", 1 },     [KEEL_INT32] = { "int32", 4 },
-    [KEEL_INT64] = { "int64", 8 },
+    [KEEL_INT64] = { "int64", 8 },     [KEEL_BFLOAT16] = { "bfloat16", 2 },
 };
 
 static bool known(keel_dtype t)
 {
-    return (unsigned)t < KEEL_DTYPE_COUNT;
+    return (unsigned)t <= KEEL_DTYPE_COUNT;
 }
 
 size_t keel_dtype_size(keel_dtype t)
