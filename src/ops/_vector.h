@@ -1,12 +1,15 @@
-/* Vectors of float32 for kernels of our own: one text, NAME_vector.h, for two instruction sets.
+/* Vectors of float32 for kernels of our own: one text, NAME_vector.h, for two instruction sets and,
+ * with ops/_values.h, for values held in float32 or in bfloat16.
  *
  * NAME_avx2.c and NAME_avx512.c only include NAME_vector.h; the build compiles each with its flags,
  * and this header gives vectors of 8 or 16 lanes under one set of names. A mask says which lanes
- * exist, so that a tail is the same loop. vf floats, vi int32, vm mask. */
+ * exist, so that a tail is the same loop. vf floats, vi int32, vm mask; vx_load_some and its kin
+ * take float32 or bfloat16 in memory. */
 #ifndef KEEL_OPS_VECTOR_H
 #define KEEL_OPS_VECTOR_H
 #include "device/cpu/cpu.h"
 #include "ops/op.h"
+#include "tensor/bfloat16.h"
 #include <immintrin.h>
 #include <string.h>
 
@@ -133,6 +136,10 @@ static inline vi vi_or(vi a, vi b)
 {
     return _mm512_or_si512(a, b);
 }
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm512_and_si512(a, b);
+}
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);
@@ -174,6 +181,22 @@ static inline vi vi_load_bytes(vm m, const uint8_t *p) /* one byte a lane */
 static inline void vi_store_bytes(vm m, uint8_t *p, vi x)
 {
     _mm512_mask_cvtepi32_storeu_epi8(p, m, x);
+}
+static inline vi vi_load_words(vm m, const uint16_t *p) /* two bytes a lane */
+{
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, p));
+}
+static inline void vi_store_words(vm m, uint16_t *p, vi x)
+{
+    _mm256_mask_storeu_epi16(p, m, _mm512_cvtepi32_epi16(x));
+}
+static inline vi vi_of_floats(vf x)
+{
+    return _mm512_castps_si512(x);
+}
+static inline vm vf_unordered(vf x) /* no number */
+{
+    return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
 }
 
 #else
@@ -298,6 +321,10 @@ static inline vi vi_or(vi a, vi b)
 {
     return _mm256_or_si256(a, b);
 }
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm256_and_si256(a, b);
+}
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);
@@ -352,7 +379,62 @@ static inline void vi_store_bytes(vm m, uint8_t *p, vi x)
     _mm_storeu_si128((__m128i *)byte, _mm_packus_epi16(words, words));
     memcpy(p, byte, (size_t)vm_count(m));
 }
+static inline bool vm_all(vm m) /* of first lanes; known where VECTOR_EACH knows it */
+{
+    return ((__v8si)m)[LANES - 1] != 0;
+}
+static inline vi vi_load_words(vm m, const uint16_t *p)
+{
+    uint16_t word[LANES] = { 0 };
+    if (vm_all(m)) return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    memcpy(word, p, (size_t)vm_count(m) * sizeof *p);
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)word));
+}
+static inline void vi_store_words(vm m, uint16_t *p, vi x)
+{
+    uint16_t word[LANES];
+    const __m128i words =
+        _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    if (vm_all(m)) {
+        _mm_storeu_si128((__m128i *)p, words);
+        return;
+    }
+    _mm_storeu_si128((__m128i *)word, words);
+    memcpy(p, word, (size_t)vm_count(m) * sizeof *p);
+}
+static inline vi vi_of_floats(vf x)
+{
+    return _mm256_castps_si256(x);
+}
+static inline vm vf_unordered(vf x)
+{
+    return _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
 #endif
+
+/* bfloat16 in memory, float32 in registers; rounded as keel_bf16_round does, bit for bit. */
+static inline vf vn_load_some(vm m, const keel_bf16 *p)
+{
+    return vf_of_bits(vi_left(vi_load_words(m, p), 16));
+}
+static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
+{
+    const vi bits = vi_of_floats(x), last = vi_and(vi_right(bits, 16), vi_set(1));
+    const vi even = vi_add(vi_add(bits, vi_set(0x7fff)), last);
+    const vi quiet = vi_or(bits, vi_set(0x400000)); /* what is no number stays one */
+    vi_store_words(m, p, vi_right(vi_choose(vf_unordered(x), quiet, even), 16));
+}
+static inline void vn_store_same(vm m, keel_bf16 *p, vf x)
+{
+    vi_store_words(m, p, vi_right(vi_of_floats(x), 16));
+}
+
+/* Values by the type of the pointer p. Same: x is one that was loaded, or 0; nothing to round. */
+#define vx_load_some(m, p) _Generic(*(p), float : vf_load_some, keel_bf16 : vn_load_some)((m), (p))
+#define vx_store_some(m, p, x)                                                                     \
+    _Generic(*(p), float : vf_store_some, keel_bf16 : vn_store_some)((m), (p), (x))
+#define vx_store_same(m, p, x)                                                                     \
+    _Generic(*(p), float : vf_store_some, keel_bf16 : vn_store_same)((m), (p), (x))
 
 /* The first test of every prepare here: float32, on a processor that has the instructions. */
 static inline keel_status vector_prepare(keel_prepare *p)

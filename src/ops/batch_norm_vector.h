@@ -7,6 +7,7 @@
  *
  * Means are split into a float and what it leaves out, which goes into the offset of each channel.
  */
+#ifndef VALUE
 #include "ops/_vector.h"
 #include "ops/args.h"
 #include <math.h>
@@ -70,105 +71,7 @@ static double weight_of(const keel_call *c, int at, int64_t k, double absent)
     return at < 0 ? absent : ((const float *)c->weight[at])[k];
 }
 
-static void forward(const keel_call *c)
-{
-    if (c->rows == 0) return;
-    const facts f = facts_of(c);
-    const int64_t n = f.n;
-    const float *x = c->in[0];
-    float *y = c->out;
-    for (int64_t k = 0; k < n; k++) {
-        const double scale = f.invstd[k] * weight_of(c, f.gamma, k, 1);
-        f.scale[k] = (float)scale;
-        f.offset[k] = (float)(weight_of(c, f.beta, k, 0) + (f.near[k] - f.mean[k]) * scale);
-    }
-    for (int64_t i = 0; i < f.places; i++, x += n, y += n)
-        VECTOR_EACH(k, n, m, {
-            const vf d = vf_sub(vf_load_some(m, x + k), vf_load_some(m, f.near + k));
-            const vf v = vf_fma(d, vf_load_some(m, f.scale + k), vf_load_some(m, f.offset + k));
-            vf_store_some(m, y + k, v);
-        });
-}
-
-static void backward(const keel_call *c)
-{
-    if (!c->in_grad[0] || c->rows == 0) return;
-    const facts f = facts_of(c);
-    const int64_t n = f.n;
-    const double total =
-        c->node->partial ? c->merged[0] * (double)(keel_row_count(&c->node->in[0]) / n) : 1;
-    const float *x = c->in[0], *dy = c->out_grad;
-    float *dx = c->in_grad[0];
-    /* dx = scale (dy - share + slope (x - near) + offset): dy less its mean first, as those two may
-     * be equal */
-    for (int64_t k = 0; k < n; k++) {
-        const double a = c->node->partial ? c->merged[1 + k] / total : 0;
-        const double b = c->node->partial ? c->merged[1 + n + k] / total * f.invstd[k] : 0;
-        f.scale[k] = (float)(f.invstd[k] * weight_of(c, f.gamma, k, 1));
-        f.share[k] = (float)a;
-        f.slope[k] = (float)-b;
-        f.offset[k] = (float)(f.share[k] - a - (f.near[k] - f.mean[k]) * b);
-    }
-    for (int64_t i = 0; i < f.places; i++, x += n, dy += n, dx += n)
-        VECTOR_EACH(k, n, m, {
-            const vf d = vf_sub(vf_load_some(m, x + k), vf_load_some(m, f.near + k));
-            vf g = vf_fma(d, vf_load_some(m, f.slope + k), vf_load_some(m, f.offset + k));
-            g = vf_add(g, vf_sub(vf_load_some(m, dy + k), vf_load_some(m, f.share + k)));
-            g = vf_mul(g, vf_load_some(m, f.scale + k));
-            if (c->in_adds[0]) g = vf_add(g, vf_load_some(m, dx + k));
-            vf_store_some(m, dx + k, g);
-        });
-}
-
-/* Rows of channels are read in memory order, a few rows at a time, whose sum is then added to
- * arrays of n sums: so wide rows stream, and narrow ones do not wait for each other's additions. */
 #define INLINE static inline __attribute__((always_inline))
-
-/* sum += x, over `rows` rows, a constant where it is called */
-INLINE void sums_few(const float *x, int64_t n, int rows, float *sum)
-{
-    VECTOR_EACH(k, n, m, {
-        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
-        for (int i = 0; i < rows; i++) s[i & 1] = vf_add(s[i & 1], vf_load_some(m, x + i * n + k));
-        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
-    });
-}
-
-/* sum += x - shift, square += (x - shift)^2 */
-INLINE void deviations_few(const float *x, int64_t n, int rows, const float *shift, float *sum,
-                           float *square)
-{
-    VECTOR_EACH(k, n, m, {
-        const vf about = vf_load_some(m, shift + k);
-        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
-        vf q[2] = { vf_load_some(m, square + k), vf_zero() };
-        for (int i = 0; i < rows; i++) {
-            const vf d = vf_sub(vf_load_some(m, x + i * n + k), about);
-            s[i & 1] = vf_add(s[i & 1], d);
-            q[i & 1] = vf_fma(d, d, q[i & 1]);
-        }
-        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
-        vf_store_some(m, square + k, vf_add(q[0], q[1]));
-    });
-}
-
-/* sum += dy, product += dy (x - near) */
-INLINE void products_few(const float *x, const float *dy, int64_t n, int rows, const float *near,
-                         float *sum, float *product)
-{
-    VECTOR_EACH(k, n, m, {
-        const vf about = vf_load_some(m, near + k);
-        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
-        vf q[2] = { vf_load_some(m, product + k), vf_zero() };
-        for (int i = 0; i < rows; i++) {
-            const vf g = vf_load_some(m, dy + i * n + k);
-            s[i & 1] = vf_add(s[i & 1], g);
-            q[i & 1] = vf_fma(g, vf_sub(vf_load_some(m, x + i * n + k), about), q[i & 1]);
-        }
-        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
-        vf_store_some(m, product + k, vf_add(q[0], q[1]));
-    });
-}
 
 /* Do `few(..., rows, ...)` over count rows, by eights where rows are narrow, else by fours. */
 #define BY_ROWS(i, rows, count, n, few)                                                            \
@@ -203,9 +106,127 @@ static void merge_block(double *restrict mean, double *restrict m2, const float 
     }
 }
 
+#define VALUE_FILE "ops/batch_norm_vector.h"
+#include "ops/_values.h"
+
+const keel_kernel VECTOR_KERNEL(batch_norm) = {
+    .op = "batch_norm",
+    .name = VECTOR_NAME,
+    .priority = VECTOR_PRIORITY,
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = forward_f32,
+             [KEEL_BACKWARD] = backward_f32,
+             [KEEL_PARTIAL] = partial_f32,
+             [KEEL_PARTIAL_BACKWARD] = partial_backward_f32 },
+    .narrow = { [KEEL_FORWARD] = forward_bf16,
+                [KEEL_BACKWARD] = backward_bf16,
+                [KEEL_PARTIAL] = partial_bf16,
+                [KEEL_PARTIAL_BACKWARD] = partial_backward_bf16 },
+};
+#else
+static void VALUE_(forward)(const keel_call *c)
+{
+    if (c->rows == 0) return;
+    const facts f = facts_of(c);
+    const int64_t n = f.n;
+    const VALUE *x = c->in[0];
+    VALUE *y = c->out;
+    for (int64_t k = 0; k < n; k++) {
+        const double scale = f.invstd[k] * weight_of(c, f.gamma, k, 1);
+        f.scale[k] = (float)scale;
+        f.offset[k] = (float)(weight_of(c, f.beta, k, 0) + (f.near[k] - f.mean[k]) * scale);
+    }
+    for (int64_t i = 0; i < f.places; i++, x += n, y += n)
+        VECTOR_EACH(k, n, m, {
+            const vf d = vf_sub(vx_load_some(m, x + k), vf_load_some(m, f.near + k));
+            const vf v = vf_fma(d, vf_load_some(m, f.scale + k), vf_load_some(m, f.offset + k));
+            vx_store_some(m, y + k, v);
+        });
+}
+
+static void VALUE_(backward)(const keel_call *c)
+{
+    if (!c->in_grad[0] || c->rows == 0) return;
+    const facts f = facts_of(c);
+    const int64_t n = f.n;
+    const double total =
+        c->node->partial ? c->merged[0] * (double)(keel_row_count(&c->node->in[0]) / n) : 1;
+    const VALUE *x = c->in[0], *dy = c->out_grad;
+    VALUE *dx = c->in_grad[0];
+    /* dx = scale (dy - share + slope (x - near) + offset): dy less its mean first, as those two may
+     * be equal */
+    for (int64_t k = 0; k < n; k++) {
+        const double a = c->node->partial ? c->merged[1 + k] / total : 0;
+        const double b = c->node->partial ? c->merged[1 + n + k] / total * f.invstd[k] : 0;
+        f.scale[k] = (float)(f.invstd[k] * weight_of(c, f.gamma, k, 1));
+        f.share[k] = (float)a;
+        f.slope[k] = (float)-b;
+        f.offset[k] = (float)(f.share[k] - a - (f.near[k] - f.mean[k]) * b);
+    }
+    for (int64_t i = 0; i < f.places; i++, x += n, dy += n, dx += n)
+        VECTOR_EACH(k, n, m, {
+            const vf d = vf_sub(vx_load_some(m, x + k), vf_load_some(m, f.near + k));
+            vf g = vf_fma(d, vf_load_some(m, f.slope + k), vf_load_some(m, f.offset + k));
+            g = vf_add(g, vf_sub(vx_load_some(m, dy + k), vf_load_some(m, f.share + k)));
+            g = vf_mul(g, vf_load_some(m, f.scale + k));
+            if (c->in_adds[0]) g = vf_add(g, vx_load_some(m, dx + k));
+            vx_store_some(m, dx + k, g);
+        });
+}
+
+/* Rows of channels are read in memory order, a few rows at a time, whose sum is then added to
+ * arrays of n sums: so wide rows stream, and narrow ones do not wait for each other's additions. */
+
+/* sum += x, over `rows` rows, a constant where it is called */
+INLINE void VALUE_(sums_few)(const VALUE *x, int64_t n, int rows, float *sum)
+{
+    VECTOR_EACH(k, n, m, {
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        for (int i = 0; i < rows; i++) s[i & 1] = vf_add(s[i & 1], vx_load_some(m, x + i * n + k));
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+    });
+}
+
+/* sum += x - shift, square += (x - shift)^2 */
+INLINE void VALUE_(deviations_few)(const VALUE *x, int64_t n, int rows, const float *shift,
+                                   float *sum, float *square)
+{
+    VECTOR_EACH(k, n, m, {
+        const vf about = vf_load_some(m, shift + k);
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        vf q[2] = { vf_load_some(m, square + k), vf_zero() };
+        for (int i = 0; i < rows; i++) {
+            const vf d = vf_sub(vx_load_some(m, x + i * n + k), about);
+            s[i & 1] = vf_add(s[i & 1], d);
+            q[i & 1] = vf_fma(d, d, q[i & 1]);
+        }
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+        vf_store_some(m, square + k, vf_add(q[0], q[1]));
+    });
+}
+
+/* sum += dy, product += dy (x - near) */
+INLINE void VALUE_(products_few)(const VALUE *x, const VALUE *dy, int64_t n, int rows,
+                                 const float *near, float *sum, float *product)
+{
+    VECTOR_EACH(k, n, m, {
+        const vf about = vf_load_some(m, near + k);
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        vf q[2] = { vf_load_some(m, product + k), vf_zero() };
+        for (int i = 0; i < rows; i++) {
+            const vf g = vx_load_some(m, dy + i * n + k);
+            s[i & 1] = vf_add(s[i & 1], g);
+            q[i & 1] = vf_fma(g, vf_sub(vx_load_some(m, x + i * n + k), about), q[i & 1]);
+        }
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+        vf_store_some(m, product + k, vf_add(q[0], q[1]));
+    });
+}
+
 /* The record of one row of `places` places. Blocks begin anew with each row, so that a record does
  * not depend on how rows are cut. */
-static void row_statistics(const float *x, int64_t places, int64_t n, float *shift, double *mean)
+static void VALUE_(row_statistics)(const VALUE *x, int64_t places, int64_t n, float *shift,
+                                   double *mean)
 {
     double *m2 = mean + n;
     float *sum = shift + n, *square = sum + n;
@@ -214,37 +235,38 @@ static void row_statistics(const float *x, int64_t places, int64_t n, float *shi
         const int64_t count = p + BLOCK < places ? BLOCK : places - p;
         const float each = 1 / (float)count;
         for (int64_t k = 0; k < 3 * n; k++) shift[k] = 0; /* and the two behind it */
-        BY_ROWS(i, rows, count, n, sums_few(x + i * n, n, rows, shift));
+        BY_ROWS(i, rows, count, n, VALUE_(sums_few)(x + i * n, n, rows, shift));
         for (int64_t k = 0; k < n; k++) shift[k] *= each;
-        BY_ROWS(i, rows, count, n, deviations_few(x + i * n, n, rows, shift, sum, square));
+        BY_ROWS(i, rows, count, n, VALUE_(deviations_few)(x + i * n, n, rows, shift, sum, square));
         merge_block(mean, m2, shift, sum, square, n, p, count);
     }
 }
 
-static void partial(const keel_call *c)
+static void VALUE_(partial)(const keel_call *c)
 {
     const int64_t n = channels_of(c->node), length = keel_row_count(&c->node->in[0]);
-    for (int64_t row = 0; row < c->rows; row++)
-        row_statistics((const float *)c->in[0] + row * length, length / n, n, c->scratch,
-                       c->partial + row * c->node->partial);
+    const VALUE *x = c->in[0];
+    double *record = c->partial;
+    for (int64_t row = 0; row < c->rows; row++, x += length, record += c->node->partial)
+        VALUE_(row_statistics)(x, length / n, n, c->scratch, record);
 }
 
-static void partial_backward(const keel_call *c)
+static void VALUE_(partial_backward)(const keel_call *c)
 {
     if (c->rows == 0) return;
     const int64_t n = channels_of(c->node), length = keel_row_count(&c->node->in[0]);
     const facts f = facts_of(c);
     for (int64_t row = 0; row < c->rows; row++) {
-        const float *x = (const float *)c->in[0] + row * length;
-        const float *dy = (const float *)c->out_grad + row * length;
+        const VALUE *x = (const VALUE *)c->in[0] + row * length;
+        const VALUE *dy = (const VALUE *)c->out_grad + row * length;
         double *sum = c->partial + row * c->node->partial_backward, *sum_xhat = sum + n;
         for (int64_t k = 0; k < 2 * n; k++) sum[k] = 0;
         for (int64_t p = 0; p < length; p += BLOCK * n) {
             const int64_t count = p + BLOCK * n < length ? BLOCK : (length - p) / n;
             for (int64_t k = 0; k < 2 * n; k++) f.scale[k] = 0; /* and offset, behind it */
-            BY_ROWS(
-                i, rows, count, n,
-                products_few(x + p + i * n, dy + p + i * n, n, rows, f.near, f.scale, f.offset));
+            BY_ROWS(i, rows, count, n,
+                    VALUE_(products_few)(x + p + i * n, dy + p + i * n, n, rows, f.near, f.scale,
+                                         f.offset));
             for (int64_t k = 0; k < n; k++) sum[k] += f.scale[k];
             for (int64_t k = 0; k < n; k++) sum_xhat[k] += f.offset[k];
         }
@@ -252,14 +274,4 @@ static void partial_backward(const keel_call *c)
             sum_xhat[k] = (sum_xhat[k] + (f.near[k] - f.mean[k]) * sum[k]) * f.invstd[k];
     }
 }
-
-const keel_kernel VECTOR_KERNEL(batch_norm) = {
-    .op = "batch_norm",
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward,
-             [KEEL_BACKWARD] = backward,
-             [KEEL_PARTIAL] = partial,
-             [KEEL_PARTIAL_BACKWARD] = partial_backward },
-};
+#endif
