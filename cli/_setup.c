@@ -131,9 +131,11 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
 
 /* ---- model and data -------------------------------------------------------------------------- */
 
-int keel_setup_model(keel_model **out, const char *path)
+int keel_setup_model(keel_model **out, const char *path, int dtype)
 {
-    const keel_status s = keel_model_load(out, path);
+    static const char *const policy[] = { NULL, "float32", "mixed_bfloat16" };
+    keel_status s = keel_model_load(out, path);
+    if (s >= 0 && policy[dtype]) s = keel_model_set_dtype_policy(*out, policy[dtype]);
     return s < 0 ? keel_complain_status(s) : -1;
 }
 

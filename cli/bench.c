@@ -136,6 +136,8 @@ static keel_status build(job *j)
         &n, "Dense",
         KEEL_ARGS(KEEL_ARG_INT("units", w->classes), KEEL_ARG_STR("activation", "softmax")), x);
     if (n.status >= 0) n.status = keel_model_outputs(n.model, &x, 1);
+    if (n.status >= 0 && j->o->dtype)
+        n.status = keel_model_set_dtype_policy(n.model, "mixed_bfloat16");
     if (n.status < 0) return n.status;
     return keel_model_compile(
         n.model,
@@ -385,8 +387,8 @@ static void print_json(job *j)
     const keel_history *h = &j->history;
     const result r = summarize(j);
     printf("{\"peer\": \"keel\", \"version\": \"%s\", \"work\": \"%s\", \"batch\": %lld, "
-           "\"dtype\": \"float32\", \"devices\": \"",
-           KEEL_VERSION, j->w->name, (long long)j->batch_size);
+           "\"dtype\": \"%s\", \"devices\": \"",
+           KEEL_VERSION, j->w->name, (long long)j->batch_size, keel_model_dtype_policy(j->model));
     for (int i = 0; i < keel_strategy_devices(j->strategy); i++)
         printf("%s%s", i ? "," : "", keel_strategy_device_name(j->strategy, i));
     printf("\", \"steps\": %lld, \"warm_up\": %lld, \"ms\": %.4f, \"mean_ms\": %.4f, \"least_ms\": "
@@ -406,8 +408,8 @@ static void print_text(job *j)
     const result r = summarize(j);
     const int n = keel_strategy_devices(j->strategy);
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
-    printf("%s (%s), batch %s, float32, SGD with momentum\n", j->w->name, j->w->what,
-           keel_grouped(a, j->batch_size));
+    printf("%s (%s), batch %s, %s, SGD with momentum\n", j->w->name, j->w->what,
+           keel_grouped(a, j->batch_size), keel_model_dtype_policy(j->model));
     fputs("devices ", stdout);
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);
@@ -458,9 +460,6 @@ static int check(job *j, const char *name)
     const options *o = j->o;
     int code;
     if ((code = find(&j->w, name)) >= 0) return code;
-    if (o->dtype)
-        return keel_complain(EXIT_UNSUPPORTED,
-                             "--dtype mixed_bfloat16: this version trains in float32 only");
     if (o->steps > MOST_STEPS) return keel_complain(EXIT_USAGE, "--steps: at most %d", MOST_STEPS);
     if (!(o->seconds > 0)) return keel_complain(EXIT_USAGE, "--seconds: it must be above 0");
     j->batch_size = o->batch_size ? o->batch_size : j->w->batch_size;
@@ -500,7 +499,7 @@ static const keel_option table[] = {
                     "rows of a step, over all devices (default: 64; of 224x224 images 16)"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
-                    "float32", "the arithmetic; mixed_bfloat16 is refused in this version"),
+                    "float32", "dtype policy of all layers, as keel fit has it"),
     KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_COUNT, "K", NULL,
                     "measure this many steps (default: as --seconds says)"),
     KEEL_OPTION_ROW(options, seconds, "seconds", 0, false, KEEL_OPTION_REAL, "S", "3",

@@ -9,6 +9,7 @@ typedef struct options {
     const char *devices;
     double validation_split;
     int64_t batch_size, seed;
+    int dtype;
 } options;
 
 typedef struct job {
@@ -22,7 +23,7 @@ static int prepare(job *j, const options *o, const char *path)
     int code;
     keel_status s = KEEL_OK;
     if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
-    if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
     keel_compile_options compile = o->compile;
     if (keel_model_refused(j->model))
         compile.optimizer = "sgd"; /* moves nothing here: any will do */
@@ -78,6 +79,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
                     "rows of a step"),
     KEEL_DEVICES_ROW(options, devices),
+    KEEL_DTYPE_ROW(options, dtype),
     KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
                     NULL, "only the part that keel fit kept for validation with this F and --seed"),
     KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0", "of the split"),

@@ -13,7 +13,7 @@ typedef struct options {
     const char *validation, *devices, *history, *output, *class_weight, *trace;
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
-    int end;
+    int end, dtype;
     bool no_shuffle, quiet, profile;
 } options;
 
@@ -93,7 +93,7 @@ static int prepare(job *j, const char *path)
     int code;
     if ((code = check(j->o)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
-    if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path, j->o->dtype)) >= 0) return code;
     if ((code = check_class_weight(j)) >= 0) return code;
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
@@ -183,7 +183,10 @@ static int train(job *j)
         printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
     if (keel_dataset_class_count(j->data))
         printf(", %s classes", keel_grouped(a, keel_dataset_class_count(j->data)));
-    printf("; %d %s\n", n, n == 1 ? "device" : "devices");
+    printf("; %d %s", n, n == 1 ? "device" : "devices");
+    if (strcmp(keel_model_dtype_policy(j->model), "float32"))
+        printf(", %s", keel_model_dtype_policy(j->model));
+    putchar('\n');
     fflush(stdout);
 
     keel_interrupt_catch();
@@ -219,6 +222,7 @@ static const keel_option table[] = {
                     "rows of a step, over all devices"),
     KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_COUNT, "N", "1", "how many"),
     KEEL_DEVICES_ROW(options, devices),
+    KEEL_DTYPE_ROW(options, dtype),
     KEEL_OPTION_ROW(
         options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
         "evaluate these data after each epoch (of a directory of MNIST's files: those named t10k)"),

@@ -6,7 +6,7 @@ static int run(const void *options, int n_arg, char **arg)
     keel_model *m = NULL;
     char *text = NULL;
     (void)options, (void)n_arg;
-    int code = keel_setup_model(&m, arg[0]);
+    int code = keel_setup_model(&m, arg[0], 0);
     if (code >= 0) return code;
     const keel_status s = keel_model_summary(m, &text);
     if (s >= 0) fputs(text, stdout);

@@ -8,7 +8,7 @@ typedef struct options {
     keel_compile_options compile;
     const char *devices;
     int64_t rows, batch_size;
-    int end;
+    int end, dtype;
 } options;
 
 static int count_rows(int64_t *rows, const options *o, const keel_model *m)
@@ -115,7 +115,7 @@ static int run(const void *given, int n_arg, char **arg)
     keel_model *m = NULL;
     (void)n_arg;
     if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
-    int code = keel_setup_model(&m, arg[0]);
+    int code = keel_setup_model(&m, arg[0], o->dtype);
     if (code >= 0) return code;
     if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0) code = plan(o, m, arg[0]);
     keel_model_destroy(m);
@@ -128,6 +128,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
                     "rows of a step, over all devices"),
     KEEL_DEVICES_ROW(options, devices),
+    KEEL_DTYPE_ROW(options, dtype),
     KEEL_OPTION_ROW(options, end, "end", 0, false, KEEL_OPTION_CHOICE, "keep|drop|carry|wrap|error",
                     "keep", "what becomes of rows that do not fill a step; see keel fit"),
     KEEL_DATA_ROWS(options, data, false),

@@ -10,6 +10,7 @@ typedef struct options {
     keel_data_options data;
     const char *devices, *output;
     int64_t batch_size, show;
+    int dtype;
 } options;
 
 typedef struct job {
@@ -100,7 +101,7 @@ static int prepare(job *j, const options *o, const char *path)
     int code;
     if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
     if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
-    if ((code = keel_setup_model(&j->model, path)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
     if ((code = keel_setup_data(&j->data, o->data.data, false, &o->data, j->model)) >= 0)
         return code;
     const keel_status s = keel_strategy_create(&j->strategy, o->devices);
@@ -153,6 +154,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
                     "rows of a step"),
     KEEL_DEVICES_ROW(options, devices),
+    KEEL_DTYPE_ROW(options, dtype),
     KEEL_OPTION_ROW(options, show, "show", 0, false, KEEL_OPTION_COUNT, "N", "0",
                     "print the most likely class of the first N rows"),
     { 0 },

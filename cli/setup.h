@@ -46,7 +46,15 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
 
 /* ---- model and data -------------------------------------------------------------------------- */
 
-int keel_setup_model(keel_model **out, const char *path);
+/* dtype: index of the choices of KEEL_DTYPE_ROW. */
+int keel_setup_model(keel_model **out, const char *path, int dtype);
+
+#define KEEL_DTYPE_ROW(T, member)                                                                  \
+    KEEL_OPTION_ROW(T, member, "dtype", 0, false, KEEL_OPTION_CHOICE,                              \
+                    "model|float32|mixed_bfloat16", "model",                                       \
+                    "dtype policy of all layers: as the model's file says; float32; or "           \
+                    "mixed_bfloat16, which holds values between layers in bfloat16 and weights, "  \
+                    "gradients of weights and sums in float32")
 
 typedef struct keel_data_options {
     const char *data, *image_size, *label;

@@ -307,6 +307,23 @@ keel_status keel_model_get_trainable(const keel_model *m, const char *layer_name
  * Threads  one at a time on one model */
 keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype);
 
+/* Give every layer but the inputs a dtype policy: "float32", or "mixed_bfloat16", under which
+ * weights, their gradients and all sums are float32 and the values between layers are held in
+ * bfloat16. A saved model says so to whoever loads it; a model turned to float64 has no policy.
+ *
+ * Returns  KEEL_OK; KEEL_EUNSUP: another policy, by name
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model
+ * Source   Keras: layer.dtype_policy, keras.config.set_dtype_policy */
+keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy);
+
+/* The policy of all layers, or "float32 and mixed_bfloat16" where they differ.
+ *
+ * Returns  the name, static
+ * Owns     nothing changes hands
+ * Threads  any, not while it is changed */
+const char *keel_model_dtype_policy(const keel_model *m);
+
 /* ---- the reference of arguments -------------------------------------------------------------- */
 
 /* The i-th layer class Keel has ("Conv2D"), NULL after the last; and the text about one: its

@@ -3,6 +3,7 @@
  * patched when a step begins; there are few. */
 #include "graph/bind.h"
 #include "base/memory.h"
+#include "graph/widen.h"
 #include <limits.h>
 #include <string.h>
 
@@ -15,16 +16,24 @@ struct keel_prepared {
     bool in_adds, weight_adds;
     const keel_kernel *kernel; /* NULL: the reference */
     void *plan;
+    keel_run run; /* the kernel's or the reference; or keel_widened_run, by way of `widened` */
+    keel_widened *widened;
     int64_t scratch;
 };
+
+static void free_prepared(keel_prepared *e)
+{
+    if (e->kernel && e->kernel->release) e->kernel->release(e->plan);
+    keel_widened_destroy(e->widened);
+    keel_free(e);
+}
 
 void keel_prepared_destroy(keel_seat *s)
 {
     while (s->prepared) {
         keel_prepared *e = s->prepared;
         s->prepared = e->next;
-        if (e->kernel && e->kernel->release) e->kernel->release(e->plan);
-        keel_free(e);
+        free_prepared(e);
     }
 }
 
@@ -56,13 +65,84 @@ const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, in
     return best;
 }
 
-/* Ask the kernels of the op, the reference last. */
+static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
+{
+    switch (pass) {
+    case KEEL_FORWARD:
+        return op->forward[r];
+    case KEEL_PARTIAL:
+        return op->partial[r];
+    case KEEL_BACKWARD:
+        return op->backward[r];
+    case KEEL_PARTIAL_BACKWARD:
+        return op->partial_backward[r];
+    default:
+        return op->weights[r];
+    }
+}
+
+/* Ask the kernels of the op for `n`, which is the node or its widened self; e->run stays NULL when
+ * all refuse. narrow: their passes on bfloat16. */
+static keel_status ask_kernels(binder *x, keel_prepared *e, const keel_node *n, bool narrow,
+                               bool *refused)
+{
+    const keel_kernel *k;
+    for (int below = INT_MAX; (k = keel_next_kernel(x->p, n->op, below)) != NULL;
+         below = k->priority) {
+        const keel_run run = narrow ? k->narrow[e->pass] : k->run[e->pass];
+        if (!run) continue;
+        keel_prepare q = { .node = n,
+                           .pass = e->pass,
+                           .rows = e->rows,
+                           .in_adds = e->in_adds,
+                           .weight_adds = e->weight_adds,
+                           .derive = derive,
+                           .context = x };
+        const keel_status s = k->prepare(&q);
+        if (s == KEEL_EUNSUP) {
+            *refused = true;
+            continue;
+        }
+        if (s < 0) return keel_fail_within(s, "layer '%s'", n->layer);
+        e->kernel = k;
+        e->plan = q.plan;
+        e->run = run;
+        e->scratch = q.scratch;
+        break;
+    }
+    return KEEL_OK;
+}
+
+/* Kernels first, those for bfloat16 before others on widened copies; the reference last. */
+static keel_status choose(binder *x, keel_prepared *e, const keel_node *n)
+{
+    bool refused = false;
+    e->scratch = n->scratch;
+    if (keel_node_is_narrow(n)) {
+        KEEL_TRY(ask_kernels(x, e, n, true, &refused));
+        if (e->run) return KEEL_OK;
+        KEEL_TRY(keel_widened_create(&e->widened, n, e->pass));
+        n = &e->widened->node;
+    }
+    KEEL_TRY(ask_kernels(x, e, n, false, &refused));
+    if (!e->run) {
+        e->run = reference_of(n->op, e->pass, n->real == KEEL_FLOAT64);
+        if (refused && !x->p->slow) x->p->slow = &x->p->graph->node[x->node].node;
+    }
+    if (!e->widened) return KEEL_OK;
+    e->widened->run = e->run;
+    e->widened->plan = e->plan;
+    e->widened->scratch = e->scratch;
+    e->run = keel_widened_run;
+    e->scratch = keel_widened_bytes(e->widened, e->rows);
+    return KEEL_OK;
+}
+
 static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bool in_adds,
                            bool weight_adds, const keel_prepared **out)
 {
     keel_program *p = x->p;
     keel_seat *seat = &p->seat[x->worker];
-    const keel_node *n = &p->graph->node[node].node;
     for (const keel_prepared *e = seat->prepared; e; e = e->next)
         if (e->node == node && e->pass == pass && e->rows == rows && e->in_adds == in_adds &&
             e->weight_adds == weight_adds) {
@@ -71,39 +151,15 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
         }
     keel_prepared *e = keel_calloc(1, sizeof *e);
     if (!e) return KEEL_ENOMEM;
-    *e = (keel_prepared){ .node = node,
-                          .pass = pass,
-                          .rows = rows,
-                          .in_adds = in_adds,
-                          .weight_adds = weight_adds,
-                          .scratch = n->scratch };
+    *e = (keel_prepared){
+        .node = node, .pass = pass, .rows = rows, .in_adds = in_adds, .weight_adds = weight_adds
+    };
     x->node = node;
-    const keel_kernel *k;
-    bool refused = false;
-    for (int below = INT_MAX; !e->kernel && (k = keel_next_kernel(p, n->op, below)) != NULL;
-         below = k->priority) {
-        if (!k->run[pass]) continue;
-        keel_prepare q = { .node = n,
-                           .pass = pass,
-                           .rows = rows,
-                           .in_adds = in_adds,
-                           .weight_adds = weight_adds,
-                           .derive = derive,
-                           .context = x };
-        const keel_status s = k->prepare(&q);
-        if (s < 0 && s != KEEL_EUNSUP) {
-            keel_free(e);
-            return keel_fail_within(s, "layer '%s'", n->layer);
-        }
-        if (s < 0) {
-            refused = true;
-            continue;
-        }
-        e->kernel = k;
-        e->plan = q.plan;
-        e->scratch = q.scratch;
+    const keel_status s = choose(x, e, &p->graph->node[node].node);
+    if (s < 0) {
+        free_prepared(e);
+        return s;
     }
-    if (refused && !e->kernel && !p->slow) p->slow = n;
     e->next = seat->prepared;
     seat->prepared = e;
     if (e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
@@ -148,22 +204,6 @@ static void bind_weights(const binder *x, const keel_graph_node *n, keel_call *c
     }
 }
 
-static keel_run reference_of(const keel_op *op, keel_run_kind kind, int r)
-{
-    switch (kind) {
-    case KEEL_RUN_FORWARD:
-        return op->forward[r];
-    case KEEL_RUN_PARTIAL:
-        return op->partial[r];
-    case KEEL_RUN_BACKWARD:
-        return op->backward[r];
-    case KEEL_RUN_PARTIAL_BACKWARD:
-        return op->partial_backward[r];
-    default:
-        return op->weights[r];
-    }
-}
-
 static const keel_pass pass_of[] = {
     [KEEL_RUN_FORWARD] = KEEL_FORWARD,   [KEEL_RUN_PARTIAL] = KEEL_PARTIAL,
     [KEEL_RUN_BACKWARD] = KEEL_BACKWARD, [KEEL_RUN_PARTIAL_BACKWARD] = KEEL_PARTIAL_BACKWARD,
@@ -200,9 +240,8 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
                       .in_grad = pointers + n->node.n_in,
                       .in_adds = adds,
                       .weight_adds = weight_adds,
-                      .plan = e->plan };
-    bc->run = e->kernel ? e->kernel->run[pass]
-                        : reference_of(n->node.op, in->kind, p->options.real == KEEL_FLOAT64);
+                      .plan = e->widened ? (void *)e->widened : e->plan };
+    bc->run = e->run;
     for (int k = 0; k < n->node.n_in; k++) bind_value(x, &c->in[k], n->in[k], row, local_row);
     c->out = address(x, &p->value[n->out], local_row);
     for (int k = 0; k < n->node.n_saved; k++)

@@ -134,3 +134,16 @@ out:
     keel_free(n.in);
     return s;
 }
+
+keel_status keel_graph_cast(keel_graph *g, keel_value in, keel_dtype held, keel_value *out)
+{
+    const keel_spec *spec = keel_graph_spec(g, in);
+    const keel_dtype before = g->held;
+    *out = in;
+    if (!spec || spec->dtype == held) return KEEL_OK;
+    if (!keel_dtype_is_real(spec->dtype) && spec->dtype != KEEL_BFLOAT16) return KEEL_OK;
+    g->held = held;
+    const keel_status s = keel_graph_add(g, "cast", NULL, &in, 1, NULL, NULL, 0, out);
+    g->held = before;
+    return s;
+}

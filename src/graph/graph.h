@@ -59,6 +59,9 @@ keel_status keel_graph_add_op(keel_graph *g, const keel_op *op, const void *args
                               const keel_value *in, int n_in, const keel_variable *weight,
                               const keel_spec *weight_spec, int n_weight, keel_value *out);
 
+/* The value held in `held`: itself, or a cast of it. Values of integers are left as they are. */
+keel_status keel_graph_cast(keel_graph *g, keel_value in, keel_dtype held, keel_value *out);
+
 const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v);
 
 #endif

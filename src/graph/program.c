@@ -6,6 +6,7 @@
  * in bind.c. */
 #include "graph/program.h"
 #include "base/memory.h"
+#include "graph/widen.h"
 #include "graph/bind.h"
 #include "graph/memory_plan.h"
 #include <limits.h>
@@ -288,8 +289,10 @@ static keel_status find_late(keel_program *p)
             keel_prepare q = { .node = &n->node,
                                .pass = KEEL_WEIGHTS,
                                .rows = p->options.max_rows };
-            if (!kernel->weights_tile || kernel->prepare(&q) < 0) continue;
-            run = kernel->weights_tile;
+            const keel_tile_run tile =
+                keel_node_is_narrow(&n->node) ? kernel->narrow_tile : kernel->weights_tile;
+            if (!tile || kernel->prepare(&q) < 0) continue;
+            run = tile;
             break;
         }
         for (int k = 0; k < n->node.n_weight; k++)

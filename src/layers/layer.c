@@ -19,8 +19,8 @@ static bool is_input(const keel_layer *l)
     return l->max_inputs == 0;
 }
 
-/* "float32", or Keras's DTypePolicy of it. */
-static keel_status read_dtype(const json_t *dtype)
+/* A policy's name, or Keras's DTypePolicy with it. */
+static keel_status read_dtype(const json_t *dtype, bool *mixed)
 {
     const char *name = NULL;
     if (!dtype || json_is_null(dtype)) return KEEL_OK;
@@ -29,13 +29,32 @@ static keel_status read_dtype(const json_t *dtype)
     else if (json_is_object(dtype)) {
         const char *class_name = json_string_value(json_object_get(dtype, "class_name"));
         if (class_name && strcmp(class_name, "DTypePolicy"))
-            return keel_fail(KEEL_EUNSUP, "dtype policy %s: only float32 is supported", class_name);
+            return keel_fail(KEEL_EUNSUP,
+                             "dtype policy %s: only float32 and mixed_bfloat16 are supported",
+                             class_name);
         name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
     }
     if (!name) return keel_fail(KEEL_EARG, "dtype: expected a name or a DTypePolicy with a name");
-    if (strcmp(name, "float32"))
-        return keel_fail(KEEL_EUNSUP, "dtype '%s': only float32 is supported", name);
-    return KEEL_OK;
+    return keel_policy_find(name, mixed);
+}
+
+keel_status keel_policy_find(const char *name, bool *mixed)
+{
+    *mixed = !strcmp(name, "mixed_bfloat16");
+    if (*mixed || !strcmp(name, "float32")) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP, "dtype '%.40s': only float32 and mixed_bfloat16 are supported",
+                     name);
+}
+
+const char *keel_policy_name(bool mixed)
+{
+    return mixed ? "mixed_bfloat16" : "float32";
+}
+
+json_t *keel_policy_json(bool mixed)
+{
+    return json_pack("{s:s,s:s,s:{s:s},s:n}", "module", "keras", "class_name", "DTypePolicy",
+                     "config", "name", keel_policy_name(mixed), "registered_name");
 }
 
 static keel_status read_dims(const char *key, const json_t *dims, size_t first, keel_shape *shape)
@@ -101,8 +120,10 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     common->trainable = !trainable || json_is_true(trainable);
     if (activity && !json_is_null(activity))
         return keel_fail(KEEL_EUNSUP, "activity_regularizer is not supported: leave it out");
-    KEEL_TRY(read_dtype(json_object_get(config, "dtype")));
-    return is_input(l) ? read_input_shape(config, common) : KEEL_OK;
+    KEEL_TRY(read_dtype(json_object_get(config, "dtype"), &common->mixed));
+    if (!is_input(l)) return KEEL_OK;
+    common->mixed = false; /* an input is what is fed, whatever layers make of it */
+    return read_input_shape(config, common);
 }
 
 keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *args,
@@ -152,10 +173,8 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
                  json_object_set_new(config, "dtype", json_string("float32")) ||
                  json_object_set_new(config, "sparse", json_false());
     } else if (!failed) {
-        json_t *policy = json_pack("{s:s,s:s,s:{s:s},s:n}", "module", "keras", "class_name",
-                                   "DTypePolicy", "config", "name", "float32", "registered_name");
         failed = json_object_set_new(config, "trainable", json_boolean(common->trainable)) ||
-                 json_object_set_new(config, "dtype", policy);
+                 json_object_set_new(config, "dtype", keel_policy_json(common->mixed));
     }
     if (failed) {
         s = keel_fail(KEEL_ENOMEM, "out of memory writing layer '%s'", common->name);

@@ -47,6 +47,7 @@ typedef struct keel_layer {
 typedef struct keel_layer_common {
     const char *name; /* borrowed from the JSON; NULL: the user did not say */
     bool trainable;
+    bool mixed;       /* the policy is mixed_bfloat16: weights in float32, values in bfloat16 */
     keel_shape shape; /* InputLayer: of one row */
     int64_t batch;    /* InputLayer: a fixed batch size; -1: any */
 } keel_layer_common;
@@ -55,6 +56,11 @@ typedef struct keel_layer_common {
  * (type.args_size zeroed bytes; on failure it holds nothing). Texts name the layer. */
 keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *args,
                             keel_layer_common *common);
+
+/* Keras's names of dtype policies. KEEL_EUNSUP names what is not supported. */
+keel_status keel_policy_find(const char *name, bool *mixed);
+const char *keel_policy_name(bool mixed);
+json_t *keel_policy_json(bool mixed); /* as in a config; the caller's; NULL: no memory */
 
 /* The config that Keras would write. KEEL_ENOMEM or KEEL_OK. */
 keel_status keel_layer_config(const keel_layer *l, const void *args,

@@ -141,6 +141,7 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
     }
     l.args = args;
     l.trainable = common.trainable;
+    l.mixed = common.mixed;
     l.batch = common.batch;
     l.input = (keel_spec){ .dtype = m->dtype, .shape = common.shape };
     if (common.name && keel_model_find_layer(m, common.name) >= 0) {
@@ -269,6 +270,7 @@ static keel_status infer(keel_model *m, int layer, const keel_symbol *in, int n_
         if ((s = keel_graph_input(g, &m->node[in[i]].out, &values[i])) < 0) goto out;
     if ((s = keel_model_emit_layer(m, maker, layer, g, values, n_in, &y)) < 0) goto out;
     *out = *keel_graph_spec(g, y);
+    out->dtype = m->dtype; /* what it is held in is the policy's matter */
 out:
     keel_free(values);
     keel_graph_destroy(g);

@@ -4,6 +4,8 @@
 #include "model/parts.h"
 #include <string.h>
 
+enum { DEPTH_MAX = 32 }; /* of the arguments of a call */
+
 static keel_status no_memory(void)
 {
     return keel_fail(KEEL_ENOMEM, "out of memory writing the model's configuration");
@@ -58,9 +60,11 @@ static keel_status layer_json(const keel_model *m, int layer, json_t **out)
 {
     const keel_model_layer *l = &m->layer[layer];
     const keel_model_node *first = first_node(m, layer);
-    const keel_layer_common common = {
-        .name = l->name, .trainable = l->trainable, .shape = l->input.shape, .batch = l->batch
-    };
+    const keel_layer_common common = { .name = l->name,
+                                       .trainable = l->trainable,
+                                       .mixed = l->mixed,
+                                       .shape = l->input.shape,
+                                       .batch = l->batch };
     json_t *config = NULL;
     KEEL_TRY(keel_layer_config(l->kind, l->args, &common, &config));
     json_t *v = json_pack("{s:s,s:s,s:o,s:n}", "module", l->kind->type.module, "class_name",
@@ -82,7 +86,8 @@ static json_t *history(const keel_model *m, keel_symbol s)
 static json_t *tensor_json(const keel_model *m, keel_symbol s)
 {
     return json_pack("{s:s,s:{s:o,s:s,s:o}}", "class_name", "__keras_tensor__", "config", "shape",
-                     shape_json(&m->node[s].out.shape, -1), "dtype", "float32", "keras_history",
+                     shape_json(&m->node[s].out.shape, -1), "dtype",
+                     m->layer[m->node[s].layer].mixed ? "bfloat16" : "float32", "keras_history",
                      history(m, s));
 }
 
@@ -172,13 +177,39 @@ out:
     return s;
 }
 
-/* The loaded configuration, with the frozen layers as they are now. */
+/* The policy that a config names; it was read before, so it is a good one. */
+static bool is_mixed(const json_t *dtype)
+{
+    const char *name = json_string_value(dtype);
+    if (!name) name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
+    return name && !strcmp(name, keel_policy_name(true));
+}
+
+/* Calls tell the dtype of the tensors they take: {"class_name": "__keras_tensor__", "config":
+ * {"dtype": ..., "keras_history": [layer, ...]}}, at any depth of their arguments. */
+static bool rename_tensors(const keel_model *m, json_t *v, int depth)
+{
+    const char *key,
+        *name = json_string_value(json_array_get(json_object_get(v, "keras_history"), 0));
+    const int layer = name ? keel_model_find_layer(m, name) : -1;
+    json_t *child;
+    size_t i;
+    bool ok = true;
+    if (depth > DEPTH_MAX) return true;
+    if (layer >= 0 && json_object_get(v, "dtype"))
+        ok = set(v, "dtype", json_string(m->layer[layer].mixed ? "bfloat16" : "float32"));
+    json_object_foreach(v, key, child) ok = ok && rename_tensors(m, child, depth + 1);
+    json_array_foreach(v, i, child) ok = ok && rename_tensors(m, child, depth + 1);
+    return ok;
+}
+
+/* The loaded configuration, with the frozen layers and the policies as they are now. */
 static keel_status loaded_json(const keel_model *m, json_t **out)
 {
     json_t *root = json_deep_copy(m->file_config), *v;
     json_t *layers = json_object_get(json_object_get(root, "config"), "layers");
     size_t i;
-    bool all_frozen = true, ok = root != NULL;
+    bool all_frozen = true, changed = false, ok = root != NULL;
     json_array_foreach(layers, i, v)
     {
         json_t *config = json_object_get(v, "config");
@@ -189,7 +220,13 @@ static keel_status loaded_json(const keel_model *m, json_t **out)
         all_frozen = all_frozen && !trainable;
         if (json_is_true(json_object_get(config, "trainable")) != trainable)
             ok = ok && set(config, "trainable", json_boolean(trainable));
+        if (is_mixed(json_object_get(config, "dtype")) != m->layer[layer].mixed) {
+            ok = ok && set(config, "dtype", keel_policy_json(m->layer[layer].mixed));
+            changed = true;
+        }
     }
+    json_array_foreach(layers, i, v) if (changed) ok =
+        ok && rename_tensors(m, json_object_get(v, "inbound_nodes"), 0);
     json_t *config = json_object_get(root, "config");
     if (json_is_false(json_object_get(config, "trainable")) && !all_frozen)
         ok = ok && set(config, "trainable", json_true());

@@ -47,20 +47,27 @@ keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int la
 {
     const keel_model_layer *l = &m->layer[layer];
     context c = { .m = m, .maker = maker, .layer = layer };
+    keel_status s = KEEL_OK;
+    keel_value *held = keel_calloc((size_t)n_in, sizeof *held);
+    if (!held) return KEEL_ENOMEM;
+    g->layer = l->name;
+    g->stream = (uint16_t)layer;
+    g->held = l->mixed && g->real == KEEL_FLOAT32 ? KEEL_BFLOAT16 : g->real;
+    for (int i = 0; i < n_in && s >= 0; i++) s = keel_graph_cast(g, in[i], g->held, &held[i]);
     keel_emit e = { .graph = g,
                     .args = l->args,
                     .name = l->name,
                     .training = g->training,
                     .trainable = l->trainable,
                     .n_in = n_in,
-                    .in = in,
+                    .in = held,
                     .out = -1,
                     .weight = weight,
                     .context = &c };
-    g->layer = l->name;
-    g->stream = (uint16_t)layer;
-    const keel_status s = l->kind->emit(&e);
+    if (s >= 0) s = l->kind->emit(&e);
+    keel_free(held);
     g->layer = NULL;
+    g->held = g->real;
     if (s < 0) return s == KEEL_ENOMEM ? s : keel_fail_within(s, "layer '%s'", l->name);
     *out = e.out;
     return s;
@@ -101,7 +108,12 @@ keel_status keel_model_emit(const keel_model *m, keel_dtype real, bool training,
     for (int k = 0; k < m->n_node; k++)
         if (m->layer[m->node[k].layer].kind->emit && (s = emit_node(m, k, g, values)) < 0) goto out;
     for (int i = 0; i < m->n_input; i++) inputs[i] = values[m->input[i]];
-    for (int i = 0; i < m->n_output; i++) outputs[i] = values[m->output[i]];
+    for (int i = 0; i < m->n_output; i++) { /* whoever scores or reads them wants real numbers */
+        g->layer = m->layer[m->node[m->output[i]].layer].name;
+        s = keel_graph_cast(g, values[m->output[i]], real, &outputs[i]);
+        g->layer = NULL;
+        if (s < 0) goto out;
+    }
     *graph = g;
     g = NULL;
 out:

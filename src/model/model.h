@@ -33,6 +33,7 @@ typedef struct keel_model_layer {
     char *name;    /* unique in the model */
     char path[96]; /* in model.weights.h5: "layers/conv2d_1"; final with the model */
     bool trainable;
+    bool mixed;      /* its policy is mixed_bfloat16; counts where the model is of float32 */
     keel_spec input; /* an InputLayer's: the spec of one row */
     int64_t batch;   /* an InputLayer's fixed batch size; -1: any */
     int n_weight;

@@ -110,6 +110,8 @@ keel_status keel_model_summary(const keel_model *m, char **out)
     keel_text t = { 0 };
     char shape[96], params[28];
     int name = 5, kind = 5, dims = 12, number = 10;
+    const char *policy = keel_model_dtype_policy(m);
+    const bool differ = strstr(policy, " and ") != NULL;
     for (int i = 0; i < m->n_layer; i++) {
         shape_cell(shape, m, i);
         name = at_least(name, strlen(m->layer[i].name));
@@ -130,9 +132,12 @@ keel_status keel_model_summary(const keel_model *m, char **out)
             keel_text_add(&t, "  ");
             connected_cell(&t, m, i);
         }
-        keel_text_add(&t, "%s\n", l->trainable ? "" : "  (frozen)");
+        if (!l->trainable) keel_text_add(&t, "  (frozen)");
+        if (differ && l->mixed) keel_text_add(&t, "  (%s)", keel_policy_name(true));
+        keel_text_add(&t, "\n");
     }
     totals(&t, m);
+    keel_text_add(&t, "Dtype policy: %s\n", policy);
     optimizer_lines(&t, m);
     return give(&t, out);
 }

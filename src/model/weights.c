@@ -191,6 +191,27 @@ out:
     return s;
 }
 
+keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy)
+{
+    bool mixed;
+    KEEL_TRY(keel_policy_find(policy, &mixed));
+    for (int i = 0; i < m->n_layer; i++) m->layer[i].mixed = mixed && m->layer[i].kind->emit;
+    return KEEL_OK;
+}
+
+const char *keel_model_dtype_policy(const keel_model *m)
+{
+    int mixed = 0, all = 0;
+    for (int i = 0; i < m->n_layer; i++) {
+        if (!m->layer[i].kind->emit) continue;
+        all++;
+        mixed += m->layer[i].mixed;
+    }
+    if (m->dtype == KEEL_FLOAT64) return "float64";
+    if (mixed > 0 && mixed < all) return "float32 and mixed_bfloat16";
+    return keel_policy_name(mixed > 0);
+}
+
 /* ---- freezing -------------------------------------------------------------------------------- */
 
 static void freeze(keel_model *m, int layer, bool trainable)

@@ -2,6 +2,7 @@
  * dx = dy W^T; dW = x^T dy and db = sum of dy, over all places of all rows. */
 #ifndef REAL
 #include "ops/infer.h"
+#include "tensor/bfloat16.h"
 
 static keel_status infer(keel_node *n)
 {
@@ -59,6 +60,15 @@ const keel_op keel_op_dense = {
 #else
 #include "ops/sums.h"
 
+/* Elements [at, at + n) of a row of the step; as REAL in `room` where they are held narrow. */
+static const REAL *REAL_(part)(const void *values, int64_t at, int64_t n, bool narrow, REAL *room)
+{
+    const keel_bf16 *from = values;
+    if (!narrow) return (const REAL *)values + at;
+    for (int64_t i = 0; i < n; i++) room[i] = (REAL)keel_bf16_wide(from[at + i]);
+    return room;
+}
+
 static void REAL_(forward)(const keel_call *c)
 {
     const dims d = dims_of(c);
@@ -112,17 +122,22 @@ static void REAL_(weights_tile)(const keel_tile_call *c)
 {
     const int64_t n_c = c->node->weight[0].shape.dim[0], n_k = c->node->weight[0].shape.dim[1];
     const int64_t length = c->weight == 0 ? n_k : c->count;
+    const bool narrow = c->node->held == KEEL_BFLOAT16;
     REAL *grad = c->grad;
     for (int64_t j = 0; j < c->count / length; j++)
         for (int64_t k0 = 0; k0 < length; k0 += KEEL_SUMS_BLOCK) {
             const int64_t nk = length - k0 < KEEL_SUMS_BLOCK ? length - k0 : KEEL_SUMS_BLOCK;
             const int64_t at = c->weight == 0 ? k0 : c->first + k0;
             double acc[KEEL_SUMS_BLOCK] = { 0 };
-            for (int s = 0; s < c->n_span; s++) {
-                const REAL *x = c->span[s].in, *dy = c->span[s].out_grad;
-                for (int64_t i = 0; i < c->span[s].rows; i++) REAL_(add_scaled)
-                (acc, c->weight == 0 ? x[i * n_c + c->first / n_k + j] : 1, dy + i * n_k + at, nk);
-            }
+            for (int s = 0; s < c->n_span; s++)
+                for (int64_t i = 0; i < c->span[s].rows; i++) {
+                    REAL room[KEEL_SUMS_BLOCK], x = 1;
+                    if (c->weight == 0)
+                        x = *REAL_(part)(c->span[s].in, i * n_c + c->first / n_k + j, 1, narrow,
+                                         &x);
+                    REAL_(add_scaled)
+                    (acc, x, REAL_(part)(c->span[s].out_grad, i * n_k + at, nk, narrow, room), nk);
+                }
             REAL_(store)(grad + j * length + k0, acc, nk, false);
         }
 }

@@ -128,7 +128,8 @@ struct keel_op {
     keel_run weights[2];
     /* The same tile by tile, by whoever owns the tile, once backward is through: nothing is held or
      * added once a worker, and as rows are taken one after the other, neither the cut of the rows
-     * nor the tiles change a bit. Used where a row has one place only (rank 1); NULL: weights. */
+     * nor the tiles change a bit. Used where a row has one place only (rank 1); NULL: weights. The
+     * float32 one reads spans of bfloat16 where the node says so (held). */
     keel_tile_run weights_tile[2];
     unsigned weights_reads; /* KEEL_READS_IN ...; out_grad is always read */
 
@@ -151,7 +152,9 @@ struct keel_op {
      * NULL: so few that bytes tell the cost. */
     double (*flops)(const keel_node *n);
 
-    bool loss; /* a chain of gradients begins here: backward has no out_grad, and gives the sums */
+    bool casts; /* reads and writes what the node's specs say, bfloat16 too: the engine never widens
+                 */
+    bool loss;  /* a chain of gradients begins here: backward has no out_grad, and gives the sums */
     /* The program may let out share the memory of in[0], and in_grad[0] that of out_grad: */
     bool view;    /* the same bytes in another shape: forward and backward need not even run */
     bool inplace; /* pointwise: each element is read before it is written (only where backward

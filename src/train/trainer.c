@@ -33,10 +33,12 @@ static keel_status refuse_to_score(const keel_model *m)
 }
 
 /* A cross-entropy of a softmax (or sigmoid) is computed from the logits, as Keras does. */
-static keel_status take_logits(keel_scored *s, const keel_graph *g, keel_value *prediction)
+static keel_status take_logits(keel_scored *s, keel_graph *g, keel_value *prediction)
 {
     const keel_loss *loss = s->loss.loss;
-    const int maker = g->value[*prediction].node;
+    int maker = g->value[*prediction].node;
+    if (maker >= 0 && g->node[maker].node.op->casts) /* the softmax is held in another type */
+        maker = g->value[g->node[maker].in[0]].node;
     if (maker < 0 || !loss->logits_of || loss->has_logits(s->loss.args)) return KEEL_OK;
     const keel_graph_node *n = &g->node[maker];
     const int last = g->value[*prediction].spec.shape.rank - 1;
@@ -48,8 +50,8 @@ static keel_status take_logits(keel_scored *s, const keel_graph *g, keel_value *
     loss->use_logits(copy.args);
     s->logits_args = copy.args;
     s->loss.args = copy.args;
-    *prediction = n->in[0];
-    return KEEL_OK;
+    g->layer = n->node.layer;
+    return keel_graph_cast(g, n->in[0], g->real, prediction);
 }
 
 static keel_status add_metrics(keel_scored *s, const keel_model *m, keel_graph *g,

@@ -155,6 +155,9 @@ case("sparsemax", lambda x: sparsemax(x[0], 2), [(3, 4)], args="axis 1")
 case("glu", lambda x: A.glu(x[0], 1), [(4, 3)], args="axis 0")
 
 path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.json")
+
+case("cast", L.Identity(), [(4, 3)])
+
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases,", os.path.getsize(path), "bytes")

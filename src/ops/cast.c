@@ -1,0 +1,81 @@
+/* Cast: the same numbers held in another type, as Keras does where a layer's inputs are not of its
+ * compute dtype. The types are those of the node, so float32 and bfloat16 share a text; gradients
+ * are cast back. */
+#ifndef REAL
+#include "ops/infer.h"
+#include "tensor/bfloat16.h"
+#include <string.h>
+
+static bool known(const keel_node *n, keel_dtype t)
+{
+    return t == n->real || (t == KEEL_BFLOAT16 && n->real == KEEL_FLOAT32);
+}
+
+static keel_status infer(keel_node *n)
+{
+    if (n->n_in != 1 || n->n_weight != 0)
+        return keel_fail(KEEL_EARG, "cast: has %d inputs and %d weights, needs 1 and 0", n->n_in,
+                         n->n_weight);
+    if (!known(n, n->in[0].dtype) || !known(n, n->held))
+        return keel_fail(KEEL_EUNSUP, "cast: from %s to %s, where mathematics is in %s",
+                         keel_dtype_name(n->in[0].dtype), keel_dtype_name(n->held),
+                         keel_dtype_name(n->real));
+    return keel_infer_out(n, &n->in[0].shape);
+}
+
+#define REAL_FILE "ops/cast.c"
+#include "ops/real.h"
+
+const keel_op keel_op_cast = {
+    .name = "cast",
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .casts = true,
+    .cases =
+        (const keel_case[]){ { "5", NULL, NULL }, { "4,3,7", NULL, NULL }, { NULL, NULL, NULL } },
+};
+#else
+
+/* to[i] = from[i], or to[i] += from[i] */
+static void REAL_(move)(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
+                        int64_t n, bool adds)
+{
+    const keel_bf16 *narrow_from = from;
+    keel_bf16 *narrow_to = to;
+    const REAL *real_from = from;
+    REAL *real_to = to;
+    if (from_type == KEEL_BFLOAT16 && to_type != KEEL_BFLOAT16) {
+        for (int64_t i = 0; i < n; i++)
+            real_to[i] = (adds ? real_to[i] : 0) + (REAL)keel_bf16_wide(narrow_from[i]);
+    } else if (to_type == KEEL_BFLOAT16 && from_type != KEEL_BFLOAT16) {
+        for (int64_t i = 0; i < n; i++)
+            narrow_to[i] =
+                keel_bf16_round((adds ? keel_bf16_wide(narrow_to[i]) : 0) + (float)real_from[i]);
+    } else if (!adds) {
+        memcpy(to, from, (size_t)n * keel_dtype_size(to_type));
+    } else if (to_type == KEEL_BFLOAT16) {
+        for (int64_t i = 0; i < n; i++)
+            narrow_to[i] =
+                keel_bf16_round(keel_bf16_wide(narrow_to[i]) + keel_bf16_wide(narrow_from[i]));
+    } else {
+        for (int64_t i = 0; i < n; i++) real_to[i] += real_from[i];
+    }
+}
+
+static void REAL_(forward)(const keel_call *c)
+{
+    const keel_node *n = c->node;
+    REAL_(move)
+    (c->out, n->out.dtype, c->in[0], n->in[0].dtype, c->rows * keel_row_count(&n->out), false);
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const keel_node *n = c->node;
+    if (!c->in_grad[0]) return;
+    REAL_(move)
+    (c->in_grad[0], n->in[0].dtype, c->out_grad, n->out.dtype, c->rows * keel_row_count(&n->out),
+     c->in_adds[0]);
+}
+#endif
