@@ -16,8 +16,7 @@
 #include <cmocka.h>
 #include "io/npz.h"
 #include "keel/keel.h"
-
-enum { ROWS = 70, HELD_OUT = 53, PREDICT = 23, BATCH = 16, CLASSES = 5, SIZE_MAX_ = 12 * 12 * 3 };
+#include "training_rows.h"
 
 static keel_zip *golden;
 static keel_strategy *one, *four;
@@ -30,32 +29,8 @@ static void must(keel_status s)
 /* ---- the rows ----------------------------------------------------------------------------------
  */
 
-typedef struct rows {
-    float x[ROWS * SIZE_MAX_], y[ROWS];
-} rows;
 static rows flat, flat_held_out, images, images_held_out;
 static float sample_weight[ROWS];
-
-static uint32_t next(uint32_t *seed)
-{
-    *seed = *seed * 1664525u + 1013904223u;
-    return *seed >> 16;
-}
-
-/* As rows() of make_training.py: integers, then multiples of 1/128. */
-static void make_rows(rows *r, int is_image, int n, uint32_t seed)
-{
-    const int size = is_image ? SIZE_MAX_ : 20;
-    for (int i = 0; i < n; i++) {
-        const int label = (int)(next(&seed) % CLASSES);
-        r->y[i] = (float)label;
-        for (int k = 0; k < size; k++) {
-            const int place = is_image ? k / 3 % 12 + k / 36 : k;
-            const int lift = place % CLASSES == label ? 48 : 0;
-            r->x[i * size + k] = (float)((int)(next(&seed) % 256) + lift - 128) / 128;
-        }
-    }
-}
 
 static int start(void **unused)
 {

@@ -176,22 +176,27 @@ def run(case, initial, kind, out):
     print(case, kind, {k: round(v[-1], 6) for k, v in h.history.items()}, flush=True)
 
 
-keras.utils.set_random_seed(11)
-initial, out = {}, {}
-for name in MODELS:
-    m = compiled(name, None, None)
-    m.save(f"train_{name}.keras")
-    initial[name] = m.get_weights()
-for kind in ("f32", "f64"):
-    keras.config.set_floatx("float32" if kind == "f32" else "float64")
-    keras.config.set_dtype_policy(keras.config.floatx())
-    for case in CASES:
-        run(case, initial, kind, out)
-np.savez_compressed("training.npz", **out)
-for case in CASES:  # what float32 alone costs, for the tolerances of the test
-    worst = {}
-    for path in out:
-        if path.startswith(f"{case}/f32/weights/"):
-            b = out[path.replace("/f32/", "/f64/")]
-            worst[path.split("/", 3)[3]] = np.abs(out[path] - b).max() / np.abs(b).max()
-    print(case, {k: float(f"{v:.1e}") for k, v in worst.items()})
+def main():
+    keras.utils.set_random_seed(11)
+    initial, out = {}, {}
+    for name in MODELS:
+        m = compiled(name, None, None)
+        m.save(f"train_{name}.keras")
+        initial[name] = m.get_weights()
+    for kind in ("f32", "f64"):
+        keras.config.set_floatx("float32" if kind == "f32" else "float64")
+        keras.config.set_dtype_policy(keras.config.floatx())
+        for case in CASES:
+            run(case, initial, kind, out)
+    np.savez_compressed("training.npz", **out)
+    for case in CASES:  # what float32 alone costs, for the tolerances of the test
+        worst = {}
+        for path in out:
+            if path.startswith(f"{case}/f32/weights/"):
+                b = out[path.replace("/f32/", "/f64/")]
+                worst[path.split("/", 3)[3]] = np.abs(out[path] - b).max() / np.abs(b).max()
+        print(case, {k: float(f"{v:.1e}") for k, v in worst.items()})
+
+
+if __name__ == "__main__":
+    main()
