@@ -2,17 +2,19 @@
  *
  * A line for each pass and kernel: median and least time of a call over 15 turns (kernels take
  * turns, each turn at least 5 ms), speed of the median in GFLOP/s (convolution, dense) or in GB/s
- * of values read and written once. The reference takes a turn only when it is quick. */
+ * of values read and written once. The reference takes a turn only when it is quick. A kernel's
+ * passes on values held in bfloat16 follow its others: "avx512 bf16". */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include "ops/op.h"
+#include "tensor/bfloat16.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { TURNS = 15, KERNELS_MAX = 8, IN_MAX = 4 };
+enum { TURNS = 15, KERNELS_MAX = 12, IN_MAX = 4 };
 
 static const struct work {
     const char *op;
@@ -36,6 +38,7 @@ static const struct work {
     { "max_pool2d", 8, { "112,112,64", NULL, "pool 3,3 strides 2,2 pad 0,1,0,1" } },
     { "average_pool2d", 8, { "56,56,64", NULL, NULL } },
     { "global_average_pool2d", 16, { "7,7,2048", NULL, NULL } },
+    { "relu", 8, { "112,112,96", NULL, "max_value 6" } },
     { "relu", 8, { "56,56,64", NULL, NULL } },
     { "relu", 8, { "14,14,64", NULL, NULL } },
     { "relu6", 8, { "56,56,64", NULL, NULL } },
@@ -45,7 +48,9 @@ static const struct work {
     { "silu", 8, { "56,56,64", NULL, NULL } },
     { "gelu", 8, { "14,14,64", NULL, NULL } },
     { "rescaling", 16, { "100,100,3", NULL, NULL } },
+    { "add", 8, { "56,56,256|56,56,256", NULL, NULL } },
     { "add", 8, { "56,56,64|56,56,64", NULL, NULL } },
+    { "batch_norm", 8, { "112,112,96", "96|96|96|96", NULL } },
     { "batch_norm", 8, { "56,56,64", "64|64|64|64", NULL } },
     { "batch_norm", 8, { "14,14,1024", "1024|1024|1024|1024", NULL } },
     { "batch_norm", 32, { "25,25,16", "16|16|16|16", NULL } },
@@ -56,21 +61,26 @@ static const struct work {
 
 static const char *const pass_name[] = { "forward", "backward", "weights", "partial", "partial_b" };
 
-typedef struct setup { /* a node and the memory its calls are bound to */
+typedef struct bound { /* a call and what it is bound to */
     keel_node node;
-    keel_spec in_spec[IN_MAX];
-    char args[256];
-    keel_step_facts step;
     keel_call call;
     const void *in[IN_MAX];
     void *in_grad[IN_MAX];
+} bound;
+
+typedef struct setup {  /* a node and the memory its calls are bound to */
+    bound wide, narrow; /* narrow: values are bfloat16, the rest is wide's */
+    keel_spec in_spec[IN_MAX];
+    char args[256];
+    keel_step_facts step;
     bool in_adds[IN_MAX];
     double *record, *merged, *merged_backward;
 } setup;
 
 typedef struct contender {
-    const char *name;
+    char name[16];
     keel_run run;
+    const bound *on;
     const keel_kernel *kernel; /* NULL: the reference */
     void *plan, *scratch;
     int64_t repeats;
@@ -126,38 +136,47 @@ static keel_run reference_of(const keel_op *op, keel_pass pass)
 /* The reference makes the records that other passes read. */
 static void run_once(setup *s, keel_pass pass)
 {
-    const keel_run run = reference_of(s->node.op, pass);
-    keel_call c = s->call;
-    c.scratch = keel_aligned_calloc((size_t)s->node.scratch + 1, 1);
+    const keel_run run = reference_of(s->wide.node.op, pass);
+    keel_call c = s->wide.call;
+    c.scratch = keel_aligned_calloc((size_t)s->wide.node.scratch + 1, 1);
     if (!c.scratch) die("memory");
     run(&c);
     keel_free(c.scratch);
 }
 
-static void open_setup(setup *s, const struct work *w, const keel_op *op)
+static void *narrowed(const void *from, int64_t count)
 {
-    *s = (setup){ .step = { .seed = 1, .rows = w->rows } };
-    keel_node *n = &s->node;
+    keel_bf16 *to = keel_aligned_calloc((size_t)count, sizeof *to);
+    if (!to) die("memory");
+    keel_bf16_narrow(to, from, count);
+    return to;
+}
+
+static void open_wide(setup *s, const struct work *w, const keel_op *op)
+{
+    bound *b = &s->wide;
+    keel_node *n = &b->node;
     *n = (keel_node){ .op = op,
                       .args = s->args,
                       .layer = "bench",
                       .training = true,
                       .real = KEEL_FLOAT32,
+                      .held = KEEL_FLOAT32,
                       .in = s->in_spec };
     if (op->args_for_case) op->args_for_case(s->args, w->c.args);
     n->n_in = shapes(s->in_spec, IN_MAX, w->c.in);
     n->n_weight = shapes(n->weight, KEEL_WEIGHTS_MAX, w->c.weights);
     if (op->infer(n) < 0) die(op->name);
-    keel_call *c = &s->call;
+    keel_call *c = &b->call;
     *c = (keel_call){ .node = n,
                       .step = &s->step,
                       .rows = w->rows,
-                      .in = s->in,
-                      .in_grad = s->in_grad,
+                      .in = b->in,
+                      .in_grad = b->in_grad,
                       .in_adds = s->in_adds };
     for (int i = 0; i < n->n_in; i++) {
-        s->in[i] = numbers(w->rows * keel_row_count(&s->in_spec[i]));
-        s->in_grad[i] = numbers(w->rows * keel_row_count(&s->in_spec[i]));
+        b->in[i] = numbers(w->rows * keel_row_count(&s->in_spec[i]));
+        b->in_grad[i] = numbers(w->rows * keel_row_count(&s->in_spec[i]));
     }
     for (int i = 0; i < n->n_weight; i++) {
         c->weight[i] = numbers(keel_row_count(&n->weight[i]));
@@ -167,13 +186,36 @@ static void open_setup(setup *s, const struct work *w, const keel_op *op)
         c->saved[i] = numbers(w->rows * keel_row_count(&n->saved[i]));
     c->out = numbers(w->rows * keel_row_count(&n->out));
     c->out_grad = numbers(w->rows * keel_row_count(&n->out));
+}
+
+static void open_narrow(setup *s, int64_t rows)
+{
+    bound *b = &s->narrow;
+    *b = s->wide;
+    b->node.held = KEEL_BFLOAT16;
+    b->call.node = &b->node;
+    b->call.in = b->in;
+    b->call.in_grad = b->in_grad;
+    for (int i = 0; i < b->node.n_in; i++) {
+        b->in[i] = narrowed(b->in[i], rows * keel_row_count(&s->in_spec[i]));
+        b->in_grad[i] = narrowed(b->in_grad[i], rows * keel_row_count(&s->in_spec[i]));
+    }
+    b->call.out = narrowed(b->call.out, rows * keel_row_count(&b->node.out));
+    b->call.out_grad = narrowed(b->call.out_grad, rows * keel_row_count(&b->node.out));
+}
+
+static void open_setup(setup *s, const struct work *w, const keel_op *op)
+{
+    *s = (setup){ .step = { .seed = 1, .rows = w->rows } };
+    open_wide(s, w, op);
+    const keel_node *n = &s->wide.node;
     s->record =
         keel_calloc((size_t)((n->partial + n->partial_backward) * w->rows) + 1, sizeof(double));
     s->merged = keel_calloc((size_t)n->merged + 1, sizeof(double));
     s->merged_backward = keel_calloc((size_t)n->merged_backward + 1, sizeof(double));
     if (!s->record || !s->merged || !s->merged_backward) die("memory");
-    c->partial = s->record;
-    c->merged = c->merged_forward = s->merged;
+    s->wide.call.partial = s->record;
+    s->wide.call.merged = s->wide.call.merged_forward = s->merged;
     if (n->partial > 0) {
         run_once(s, KEEL_PARTIAL);
         op->merge(n, s->record, w->rows, s->merged);
@@ -181,22 +223,29 @@ static void open_setup(setup *s, const struct work *w, const keel_op *op)
         op->merge_backward(n, s->record, w->rows, s->merged_backward);
     }
     run_once(s, KEEL_FORWARD);
+    open_narrow(s, w->rows);
+}
+
+static void close_values(bound *b)
+{
+    for (int i = 0; i < IN_MAX; i++) {
+        keel_free((void *)b->in[i]);
+        keel_free(b->in_grad[i]);
+    }
+    keel_free(b->call.out);
+    keel_free((void *)b->call.out_grad);
 }
 
 static void close_setup(setup *s)
 {
-    keel_call *c = &s->call;
-    for (int i = 0; i < IN_MAX; i++) {
-        keel_free((void *)s->in[i]);
-        keel_free(s->in_grad[i]);
-    }
+    keel_call *c = &s->wide.call;
+    close_values(&s->wide);
+    close_values(&s->narrow);
     for (int i = 0; i < KEEL_WEIGHTS_MAX; i++) {
         keel_free((void *)c->weight[i]);
         keel_free(c->weight_grad[i]);
     }
     for (int i = 0; i < KEEL_SAVED_MAX; i++) keel_free(c->saved[i]);
-    keel_free(c->out);
-    keel_free((void *)c->out_grad);
     keel_free(s->record);
     keel_free(s->merged);
     keel_free(s->merged_backward);
@@ -209,15 +258,16 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
     const setup *s = context;
     want->data = keel_aligned_calloc(want->bytes, 1);
     if (!want->data || n_copies == KERNELS_MAX) die("memory");
-    want->refresh(want, s->call.weight[want->weight]);
+    want->refresh(want, s->wide.call.weight[want->weight]);
     copies[n_copies] = *want;
     *got = &copies[n_copies++];
     return KEEL_OK;
 }
 
-static double turn(const setup *s, const contender *k, int64_t repeats)
+static double turn(const setup *s, keel_pass pass, const contender *k, int64_t repeats)
 {
-    keel_call c = s->call;
+    keel_call c = k->on->call;
+    c.merged = pass == KEEL_BACKWARD ? s->merged_backward : s->merged;
     c.plan = k->plan;
     c.scratch = k->scratch;
     const double start = now_us();
@@ -226,23 +276,24 @@ static double turn(const setup *s, const contender *k, int64_t repeats)
 }
 
 /* FLOP of a pass, or 0: it is judged by bytes. */
-static double flop_of(const setup *s)
+static double flop_of(const bound *b)
 {
-    const keel_node *n = &s->node;
+    const keel_node *n = &b->node;
     if (!strstr(n->op->name, "conv2d") && strcmp(n->op->name, "dense") != 0) return 0;
     const keel_shape *w = &n->weight[0].shape;
     const double taps = (double)keel_row_count(&n->weight[0]) / (double)w->dim[w->rank - 1];
     const bool depthwise = strstr(n->op->name, "depthwise") != NULL;
     const double each = depthwise ? (double)(w->dim[0] * w->dim[1]) : taps;
-    return 2 * (double)s->call.rows * (double)keel_row_count(&n->out) * each;
+    return 2 * (double)b->call.rows * (double)keel_row_count(&n->out) * each;
 }
 
-static double bytes_of(const setup *s, keel_pass pass)
+static double bytes_of(const bound *b, keel_pass pass)
 {
-    const keel_node *n = &s->node;
+    const keel_node *n = &b->node;
+    const double each = (double)keel_dtype_size(n->held);
     double in = 0, saved = 0;
-    const double out = (double)keel_row_count(&n->out) * 4;
-    for (int i = 0; i < n->n_in; i++) in += (double)keel_row_count(&n->in[i]) * 4;
+    const double out = (double)keel_row_count(&n->out) * each;
+    for (int i = 0; i < n->n_in; i++) in += (double)keel_row_count(&n->in[i]) * each;
     for (int i = 0; i < n->n_saved; i++)
         saved += (double)keel_row_count(&n->saved[i]) * (double)keel_dtype_size(n->saved[i].dtype);
     double bytes = in + out + saved;
@@ -252,7 +303,7 @@ static double bytes_of(const setup *s, keel_pass pass)
         if (n->op->backward_reads & KEEL_READS_IN) bytes += in;
         if (n->op->backward_reads & KEEL_READS_OUT) bytes += out;
     }
-    return bytes * (double)s->call.rows;
+    return bytes * (double)b->call.rows;
 }
 
 static int by_value(const void *a, const void *b)
@@ -261,25 +312,37 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The kernel on float32 or on bfloat16, where it runs the pass. */
+static int contender_of(setup *s, keel_pass pass, const keel_kernel *kernel, const bound *on,
+                        contender *k)
+{
+    const bool narrow = on->node.held == KEEL_BFLOAT16;
+    const keel_run run = narrow ? kernel->narrow[pass] : kernel->run[pass];
+    keel_prepare p = {
+        .node = &on->node, .pass = pass, .rows = on->call.rows, .derive = derive, .context = s
+    };
+    if (!run || kernel->prepare(&p) < 0) return 0;
+    *k = (contender){ .run = run,
+                      .on = on,
+                      .kernel = kernel,
+                      .plan = p.plan,
+                      .scratch = keel_aligned_calloc((size_t)p.scratch + 64, 1) };
+    snprintf(k->name, sizeof k->name, "%s%s", kernel->name, narrow ? " bf16" : "");
+    return 1;
+}
+
 static int contenders_of(setup *s, keel_pass pass, contender *k)
 {
-    const keel_op *op = s->node.op;
+    const keel_op *op = s->wide.node.op;
     int n = 0;
     k[n++] = (contender){ .name = "reference",
                           .run = reference_of(op, pass),
-                          .scratch = keel_aligned_calloc((size_t)s->node.scratch + 64, 1) };
-    for (int i = 0; keel_kernels[i] && n < KERNELS_MAX; i++) {
-        const keel_kernel *kernel = keel_kernels[i];
-        keel_prepare p = {
-            .node = &s->node, .pass = pass, .rows = s->call.rows, .derive = derive, .context = s
-        };
-        if (strcmp(kernel->op, op->name) != 0 || !kernel->run[pass]) continue;
-        if (kernel->prepare(&p) < 0) continue;
-        k[n++] = (contender){ .name = kernel->name,
-                              .run = kernel->run[pass],
-                              .kernel = kernel,
-                              .plan = p.plan,
-                              .scratch = keel_aligned_calloc((size_t)p.scratch + 64, 1) };
+                          .on = &s->wide,
+                          .scratch = keel_aligned_calloc((size_t)s->wide.node.scratch + 64, 1) };
+    for (int i = 0; keel_kernels[i] && n + 1 < KERNELS_MAX; i++) {
+        if (strcmp(keel_kernels[i]->op, op->name) != 0) continue;
+        n += contender_of(s, pass, keel_kernels[i], &s->wide, &k[n]);
+        n += contender_of(s, pass, keel_kernels[i], &s->narrow, &k[n]);
     }
     return n;
 }
@@ -287,22 +350,21 @@ static int contenders_of(setup *s, keel_pass pass, contender *k)
 static void bench_pass(setup *s, const struct work *w, keel_pass pass)
 {
     contender k[KERNELS_MAX] = { 0 };
-    s->call.merged = pass == KEEL_BACKWARD ? s->merged_backward : s->merged;
     const int n = contenders_of(s, pass, k);
     for (int i = 0; i < n; i++) {
-        const double once = turn(s, &k[i], 1);
+        const double once = turn(s, pass, &k[i], 1);
         k[i].repeats = once > 2e5 ? 0 : once > 5000 ? 1 : (int64_t)(5000 / once) + 1;
         for (int t = 0; t < TURNS; t++) k[i].us[t] = once;
     }
     for (int t = 0; t < TURNS; t++)
         for (int i = 0; i < n; i++)
-            if (k[i].repeats) k[i].us[t] = turn(s, &k[i], k[i].repeats);
+            if (k[i].repeats) k[i].us[t] = turn(s, pass, &k[i], k[i].repeats);
     for (int i = 0; i < n; i++) {
         qsort(k[i].us, TURNS, sizeof k[i].us[0], by_value);
-        const double median = k[i].us[TURNS / 2], flop = flop_of(s);
-        printf("%-22s %3lld x %-16s %-9s %-9s %10.1f %10.1f %8.1f %s\n", w->op, (long long)w->rows,
+        const double median = k[i].us[TURNS / 2], flop = flop_of(k[i].on);
+        printf("%-22s %3lld x %-16s %-9s %-12s %10.1f %10.1f %8.1f %s\n", w->op, (long long)w->rows,
                w->c.in, pass_name[pass], k[i].name, median, k[i].us[0],
-               (flop > 0 ? flop : bytes_of(s, pass)) / median * 1e-3,
+               (flop > 0 ? flop : bytes_of(k[i].on, pass)) / median * 1e-3,
                flop > 0 ? "GFLOP/s" : "GB/s");
         if (k[i].kernel && k[i].kernel->release) k[i].kernel->release(k[i].plan);
         keel_free(k[i].scratch);
@@ -318,7 +380,7 @@ static void bench_pass(setup *s, const struct work *w, keel_pass pass)
 int main(int argc, char **argv)
 {
     keel_cpu_single_thread();
-    printf("%-22s %-22s %-9s %-9s %10s %10s %8s\n", "op", "rows x input", "pass", "kernel",
+    printf("%-22s %-22s %-9s %-12s %10s %10s %8s\n", "op", "rows x input", "pass", "kernel",
            "median us", "least us", "speed");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
         const struct work *w = &works[i];
@@ -328,7 +390,8 @@ int main(int argc, char **argv)
         open_setup(&s, w, op);
         for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
             const bool meets = pass == KEEL_PARTIAL || pass == KEEL_PARTIAL_BACKWARD;
-            if (reference_of(op, pass) && (!meets || s.node.partial > 0)) bench_pass(&s, w, pass);
+            if (reference_of(op, pass) && (!meets || s.wide.node.partial > 0))
+                bench_pass(&s, w, pass);
         }
         close_setup(&s);
     }
