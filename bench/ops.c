@@ -1,4 +1,4 @@
-/* bench_ops [OP]: every kernel of every op on one core, against the op's reference.
+/* bench_ops [OP [INPUT]]: every kernel of every op on one core, against the op's reference.
  *
  * A line for each pass and kernel: median and least time of a call over 15 turns (kernels take
  * turns, each turn at least 5 ms), speed of the median in GFLOP/s (convolution, dense) or in GB/s
@@ -22,7 +22,12 @@ static const struct work {
     keel_case c;
 } works[] = {
     { "conv2d", 8, { "56,56,64", "3,3,64,64|64", "pad 1,1,1,1" } },
+    { "conv2d", 8, { "28,28,128", "3,3,128,128|128", "pad 1,1,1,1" } },
     { "conv2d", 8, { "14,14,256", "3,3,256,256|256", "pad 1,1,1,1" } },
+    { "conv2d", 8, { "7,7,512", "3,3,512,512|512", "pad 1,1,1,1" } },
+    { "conv2d", 32, { "26,26,32", "3,3,32,64|64", NULL } },
+    { "conv2d", 8, { "32,32,16", "3,3,16,32|32", NULL } },
+    { "conv2d", 8, { "32,32,32", "3,3,32,32|32", NULL } },
     { "conv2d", 8, { "56,56,64", "1,1,64,256|256", NULL } },
     { "conv2d", 8, { "28,28,512", "1,1,512,128|128", NULL } },
     { "conv2d", 4, { "224,224,3", "7,7,3,64|64", "strides 2,2 pad 3,3,3,3" } },
@@ -387,6 +392,7 @@ int main(int argc, char **argv)
         const keel_op *op = keel_op_find(w->op);
         setup s;
         if (!op || (argc > 1 && strcmp(argv[1], w->op) != 0)) continue;
+        if (argc > 2 && strcmp(argv[2], w->c.in) != 0) continue;
         open_setup(&s, w, op);
         for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
             const bool meets = pass == KEEL_PARTIAL || pass == KEEL_PARTIAL_BACKWARD;
