@@ -27,7 +27,7 @@ typedef struct options {
     const char *devices, *export;
     int64_t batch_size, steps, seed;
     double seconds;
-    int dtype;
+    int dtype, float32;
     bool json, no_profile;
 } options;
 
@@ -392,8 +392,9 @@ static void print_json(job *j)
     for (int i = 0; i < keel_strategy_devices(j->strategy); i++)
         printf("%s%s", i ? "," : "", keel_strategy_device_name(j->strategy, i));
     printf("\", \"steps\": %lld, \"warm_up\": %lld, \"ms\": %.4f, \"mean_ms\": %.4f, \"least_ms\": "
-           "%.4f, \"rows_per_s\": %.1f, ",
-           (long long)j->count, (long long)j->warm, r.median, r.mean, r.least, r.rows_per_second);
+           "%.4f, \"rows_per_s\": %.1f, \"float32\": \"%s\", ",
+           (long long)j->count, (long long)j->warm, r.median, r.mean, r.least, r.rows_per_second,
+           keel_float32_in_force((keel_float32)j->o->float32));
     printf("\"step_share\": %.4f, \"wait_share\": %.4f, \"compile_ms\": %.1f, "
            "\"memory_planned\": %lld, \"memory_used\": %lld",
            r.in_steps, r.waiting, 1e3 * h->compile_seconds, (long long)h->memory_planned,
@@ -413,6 +414,8 @@ static void print_text(job *j)
     fputs("devices ", stdout);
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);
+    if (!strcmp(keel_model_dtype_policy(j->model), "float32"))
+        printf("\nfloat32  %s", keel_float32_in_force((keel_float32)j->o->float32));
     printf("\nstep     %.3f ms: the median of %s steps after %s of warm-up (least %.3f, mean "
            "%.3f)\n",
            r.median, keel_grouped(a, j->count), keel_grouped(b, j->warm), r.least, r.mean);
@@ -427,9 +430,13 @@ static void print_text(job *j)
 
 static int measure(job *j)
 {
-    const keel_fit_options f = { KEEL_FIT_OPTIONS,       .batch_size = j->batch_size,
-                                 .epochs = MANY_EPOCHS,  .seed = (uint64_t)j->o->seed,
-                                 .on_progress = on_step, .context = j };
+    const keel_fit_options f = { KEEL_FIT_OPTIONS,
+                                 .batch_size = j->batch_size,
+                                 .epochs = MANY_EPOCHS,
+                                 .seed = (uint64_t)j->o->seed,
+                                 .on_progress = on_step,
+                                 .context = j,
+                                 .float32 = (keel_float32)j->o->float32 };
     j->room = j->o->steps ? j->o->steps : MOST_STEPS;
     j->took = calloc((size_t)j->room, sizeof *j->took);
     if (!j->took) return keel_complain(EXIT_FAILED, "out of memory");
@@ -438,10 +445,12 @@ static int measure(job *j)
     if (s < 0) return keel_complain_status(s);
     if (keel_interrupted() && j->count < 1) return EXIT_STOPPED;
     if (!j->o->no_profile && !keel_interrupted()) {
-        const keel_fit_options with = { KEEL_FIT_OPTIONS,      .batch_size = j->batch_size,
-                                        .epochs = MANY_EPOCHS, .seed = (uint64_t)j->o->seed,
-                                        .profile = true,       .on_progress = on_profiled_step,
-                                        .context = j };
+        const keel_fit_options with = {
+            KEEL_FIT_OPTIONS,      .batch_size = j->batch_size,
+            .epochs = MANY_EPOCHS, .seed = (uint64_t)j->o->seed,
+            .profile = true,       .on_progress = on_profiled_step,
+            .context = j,          .float32 = (keel_float32)j->o->float32
+        };
         j->profile_steps = 2 + j->count / 4;
         s = keel_fit(j->model, j->strategy, j->data, &with, &j->profiled);
         if (s < 0) return keel_complain_status(s);
@@ -500,6 +509,7 @@ static const keel_option table[] = {
     KEEL_DEVICES_ROW(options, devices),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
                     "float32", "dtype policy of all layers, as keel fit has it"),
+    KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_COUNT, "K", NULL,
                     "measure this many steps (default: as --seconds says)"),
     KEEL_OPTION_ROW(options, seconds, "seconds", 0, false, KEEL_OPTION_REAL, "S", "3",

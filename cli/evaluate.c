@@ -9,7 +9,7 @@ typedef struct options {
     const char *devices;
     double validation_split;
     int64_t batch_size, seed;
-    int dtype;
+    int dtype, float32;
 } options;
 
 typedef struct job {
@@ -46,6 +46,7 @@ static int evaluate(job *j, const options *o)
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
         .batch_size = o->batch_size,
+        .float32 = (keel_float32)o->float32,
         .on_progress = keel_meter_tell,
         .context = &meter,
     };
@@ -80,6 +81,7 @@ static const keel_option table[] = {
                     "rows of a step"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
+    KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
                     NULL, "only the part that keel fit kept for validation with this F and --seed"),
     KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0", "of the split"),

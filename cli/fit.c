@@ -13,7 +13,7 @@ typedef struct options {
     const char *validation, *devices, *history, *output, *class_weight, *trace;
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
-    int end, dtype;
+    int end, dtype, float32;
     bool no_shuffle, quiet, profile;
 } options;
 
@@ -134,6 +134,8 @@ static void report(const job *j)
            keel_seconds_text(c, h->wait_seconds));
     if (j->validation) printf(", validation %s", keel_seconds_text(d, h->validation_seconds));
     putchar('\n');
+    if (!strcmp(keel_model_dtype_policy(j->model), "float32"))
+        printf("float32  %s\n", keel_float32_in_force((keel_float32)j->o->float32));
     if (h->note) printf("note     %s\n", h->note);
 }
 
@@ -171,6 +173,7 @@ static int train(job *j)
         .threads = (int)o->threads,
         .profile = o->profile,
         .trace = o->trace,
+        .float32 = (keel_float32)o->float32,
         .on_progress = keel_meter_tell,
         .context = &meter,
     };
@@ -223,6 +226,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_COUNT, "N", "1", "how many"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
+    KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(
         options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
         "evaluate these data after each epoch (of a directory of MNIST's files: those named t10k)"),

@@ -10,7 +10,7 @@ typedef struct options {
     keel_data_options data;
     const char *devices, *output;
     int64_t batch_size, show;
-    int dtype;
+    int dtype, float32;
 } options;
 
 typedef struct job {
@@ -116,6 +116,7 @@ static int predict(job *j, const options *o)
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
         .batch_size = o->batch_size,
+        .float32 = (keel_float32)o->float32,
         .on_progress = keel_meter_tell,
         .context = &meter,
     };
@@ -155,6 +156,7 @@ static const keel_option table[] = {
                     "rows of a step"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
+    KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, show, "show", 0, false, KEEL_OPTION_COUNT, "N", "0",
                     "print the most likely class of the first N rows"),
     { 0 },

@@ -82,6 +82,14 @@ int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const k
                     "cpu:0-3 is four devices, cpu:0+1 one of two cores; see keel devices "         \
                     "(default: one a core)")
 
+/* The order of the words is that of keel_float32. */
+#define KEEL_FLOAT32_ROW(T, member)                                                                \
+    KEEL_OPTION_ROW(                                                                               \
+        T, member, "float32", 0, false, KEEL_OPTION_CHOICE, "exact|fma|fast", "exact",             \
+        "how float32 is multiplied: exact is by AMX, as accurate as multiply-adds, "               \
+        "where it measured faster (see make tune), fma by multiply-adds only, fast by "            \
+        "AMX to about 17 bits; without AMX all are fma")
+
 /* Can a file be made at `path`? Asked before the work whose result goes there. */
 int keel_setup_output(const char *option, const char *path, const char *ending);
 

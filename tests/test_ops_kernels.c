@@ -566,7 +566,7 @@ static void kernels_decline_on_a_lesser_processor(void **state)
         assert_int_equal(k->prepare(&p), KEEL_EUNSUP);
         bench_close(&b);
     }
-    keel_cpu_limit(KEEL_CPU_AVX512);
+    keel_cpu_limit(KEEL_CPU_AMX);
 }
 
 int main(void)

@@ -17,6 +17,15 @@ typedef enum keel_dtype {
     KEEL_DTYPE_COUNT
 } keel_dtype;
 
+/* How products of float32 values are computed, where dense layers and convolutions multiply. */
+typedef enum keel_float32 {
+    KEEL_FLOAT32_EXACT, /* as accurate as multiply-adds: by AMX, with each value as three bfloat16
+                           numbers, where that was measured to be faster; by multiply-adds elsewhere
+                         */
+    KEEL_FLOAT32_FMA,   /* multiply-adds of float32 only */
+    KEEL_FLOAT32_FAST   /* by AMX, with each value as two bfloat16 numbers: about 17 bits */
+} keel_float32;
+
 enum { KEEL_RANK_MAX = 6 };
 
 typedef struct keel_shape {

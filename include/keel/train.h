@@ -122,9 +122,18 @@ typedef struct keel_fit_options {
                                     Perfetto; NULL: no */
     bool reference_kernels;      /* plain C only: slow, for checks */
     const char *without_kernels; /* leave out kernels of this name ("dnnl"), for checks */
+    keel_float32 float32;        /* of float32 models; without AMX all are multiply-adds */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)
+
+/* What a choice of keel_fit_options.float32 means on this processor, in a few words: "fma (no AMX
+ * on this processor)".
+ *
+ * Returns  a text
+ * Owns     the text is constant
+ * Threads  any */
+const char *keel_float32_in_force(keel_float32 float32);
 
 /* The time of one op of a layer, summed over steps and workers. */
 typedef struct keel_profile_row {

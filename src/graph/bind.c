@@ -3,6 +3,7 @@
  * patched when a step begins; there are few. */
 #include "graph/bind.h"
 #include "base/memory.h"
+#include "graph/tuned.h"
 #include "graph/widen.h"
 #include <limits.h>
 #include <string.h>
@@ -52,16 +53,21 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
     return keel_store_derive(x->p->store, n->weight[want->weight], want, got);
 }
 
-const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, int below)
+const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, const char *measured,
+                                    int *below)
 {
     const keel_kernel *best = NULL;
+    int rank = INT_MIN;
     for (int i = 0; keel_kernels[i] && !p->options.reference_only; i++) {
         const keel_kernel *k = keel_kernels[i];
         const bool left_out = p->options.without && !strcmp(k->name, p->options.without);
-        if (!left_out && !strcmp(k->op, op->name) && k->priority < below &&
-            (!best || k->priority > best->priority))
-            best = k;
+        const bool first = measured && !strcmp(k->name, measured);
+        const int own = first ? INT_MAX - 1 : k->priority;
+        if (left_out || strcmp(k->op, op->name) || own >= *below || own <= rank) continue;
+        best = k;
+        rank = own;
     }
+    *below = rank;
     return best;
 }
 
@@ -86,9 +92,11 @@ static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
 static keel_status ask_kernels(binder *x, keel_prepared *e, const keel_node *n, bool narrow,
                                bool *refused)
 {
+    const bool mixed = narrow || e->widened; /* its values are no float32 */
+    const keel_float32 float32 = mixed ? KEEL_FLOAT32_FMA : x->p->options.float32;
+    const char *measured = mixed ? NULL : keel_tuned_kernel(n, e->pass, float32);
     const keel_kernel *k;
-    for (int below = INT_MAX; (k = keel_next_kernel(x->p, n->op, below)) != NULL;
-         below = k->priority) {
+    for (int below = INT_MAX; (k = keel_next_kernel(x->p, n->op, measured, &below)) != NULL;) {
         const keel_run run = narrow ? k->narrow[e->pass] : k->run[e->pass];
         if (!run) continue;
         keel_prepare q = { .node = n,
@@ -96,6 +104,8 @@ static keel_status ask_kernels(binder *x, keel_prepared *e, const keel_node *n, 
                            .rows = e->rows,
                            .in_adds = e->in_adds,
                            .weight_adds = e->weight_adds,
+                           .float32 = float32,
+                           .measured = measured && !strcmp(k->name, measured),
                            .derive = derive,
                            .context = x };
         const keel_status s = k->prepare(&q);

@@ -3,9 +3,11 @@
 #define KEEL_GRAPH_BIND_H
 #include "graph/program.h"
 
-/* The kernel of an op that is asked after those of priority `below`; NULL: the reference is next.
+/* The kernel of an op that is asked after those of rank *below (INT_MAX at first), which becomes
+ * its own: that named `measured` (NULL: none) first, then by priority. NULL: the reference is next.
  */
-const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, int below);
+const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, const char *measured,
+                                    int *below);
 
 void keel_bound_destroy(const keel_program *p, keel_bound *b);
 void keel_prepared_destroy(keel_seat *s);

@@ -6,9 +6,10 @@
  * in bind.c. */
 #include "graph/program.h"
 #include "base/memory.h"
-#include "graph/widen.h"
 #include "graph/bind.h"
 #include "graph/memory_plan.h"
+#include "graph/tuned.h"
+#include "graph/widen.h"
 #include <limits.h>
 #include <string.h>
 
@@ -283,14 +284,18 @@ static keel_status find_late(keel_program *p)
         const keel_graph_node *n = &g->node[i];
         if (!p->schedule.late[i]) continue;
         keel_tile_run run = n->node.op->weights_tile[r];
+        const bool narrow = keel_node_is_narrow(&n->node);
+        const keel_float32 float32 = narrow ? KEEL_FLOAT32_FMA : p->options.float32;
+        const char *measured = narrow ? NULL : keel_tuned_kernel(&n->node, KEEL_WEIGHTS, float32);
         const keel_kernel *kernel;
-        for (int below = INT_MAX; (kernel = keel_next_kernel(p, n->node.op, below)) != NULL;
-             below = kernel->priority) {
+        for (int below = INT_MAX;
+             (kernel = keel_next_kernel(p, n->node.op, measured, &below)) != NULL;) {
             keel_prepare q = { .node = &n->node,
                                .pass = KEEL_WEIGHTS,
-                               .rows = p->options.max_rows };
-            const keel_tile_run tile =
-                keel_node_is_narrow(&n->node) ? kernel->narrow_tile : kernel->weights_tile;
+                               .rows = p->options.max_rows,
+                               .float32 = float32,
+                               .measured = measured && !strcmp(kernel->name, measured) };
+            const keel_tile_run tile = narrow ? kernel->narrow_tile : kernel->weights_tile;
             if (!tile || kernel->prepare(&q) < 0) continue;
             run = tile;
             break;

@@ -68,8 +68,9 @@ typedef struct keel_program_options {
     keel_dtype real;
     bool reference_only; /* no kernel but the plain reference: for tests */
     const char *without; /* leave out kernels of this name ("dnnl"); NULL: none */
-    int64_t max_rows;    /* of a step */
-    bool dry;            /* plan only: nothing that a run would need is allocated */
+    keel_float32 float32;
+    int64_t max_rows; /* of a step */
+    bool dry;         /* plan only: nothing that a run would need is allocated */
 } keel_program_options;
 
 typedef struct keel_program {

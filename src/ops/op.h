@@ -193,6 +193,8 @@ typedef struct keel_prepare {
     keel_pass pass;
     int64_t rows;
     bool in_adds, weight_adds; /* as the call will be bound (in_adds: of input 0) */
+    keel_float32 float32;      /* how products may be computed */
+    bool measured;             /* ops/tuned.h names this kernel for the node and pass */
     int64_t scratch;           /* out: bytes of scratch */
     void *plan;                /* out */
     /* Ask for a derived copy: returns the shared one of that key, or takes over *want (its plan

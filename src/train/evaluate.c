@@ -25,6 +25,7 @@ static keel_status begin(look *l, keel_model *m, keel_strategy *s, const keel_da
     keel_team_enter(s->team);
     l->entered = true;
     const keel_trainer_options t = { .reference_kernels = l->o.reference_kernels,
+                                     .float32 = l->o.float32,
                                      .without_kernels = l->o.without_kernels };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, scored ? &y : NULL, 0,
                                  keel_feed_max_rows(l->feed), &t));

@@ -218,6 +218,7 @@ static keel_status prepare(fit *f, const keel_dataset *data)
     const keel_shape y = keel_dataset_y_shape(data);
     int64_t test_rows = 0;
     keel_trainer_options options = { .reference_kernels = f->o.reference_kernels,
+                                     .float32 = f->o.float32,
                                      .without_kernels = f->o.without_kernels };
     if (f->o.validation) {
         const keel_shape vy = keel_dataset_y_shape(f->o.validation);

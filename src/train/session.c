@@ -39,6 +39,9 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
     if (out->initial_epoch >= out->epochs)
         return keel_fail(KEEL_EARG, "initial_epoch %lld leaves nothing of %lld epochs",
                          (long long)out->initial_epoch, (long long)out->epochs);
+    if ((unsigned)out->float32 > KEEL_FLOAT32_FAST)
+        return keel_fail(KEEL_EARG, "float32 is %d; it must be KEEL_FLOAT32_EXACT, _FMA or _FAST",
+                         (int)out->float32);
     if ((unsigned)out->end > KEEL_REFUSE) return keel_fail(KEEL_EARG, "no such end of data");
     return KEEL_OK;
 }

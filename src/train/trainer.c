@@ -232,6 +232,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
     t->options = (keel_program_options){ .real = m->dtype,
                                          .reference_only = options->reference_kernels,
                                          .without = options->without_kernels,
+                                         .float32 = options->float32,
                                          .dry = options->dry };
     if (train_rows > 0) {
         if ((s = compile(t, &t->train, y_shape, true, train_rows)) < 0) goto out;

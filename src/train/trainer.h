@@ -53,6 +53,7 @@ typedef struct keel_trainer {
 typedef struct keel_trainer_options {
     const char *without_kernels;
     bool reference_kernels;
+    keel_float32 float32;
     bool dry; /* no activations, no gradients: for the plan */
 } keel_trainer_options;
 

@@ -4,8 +4,33 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
-static atomic_int limit = KEEL_CPU_AVX512;
+static atomic_int limit = KEEL_CPU_AMX;
+
+#if defined(__x86_64__)
+/* Tiles are 8 KiB of state that Linux saves only for a process that has asked for them. The answer
+ * holds for all its threads, and to ask twice changes nothing. */
+static bool tiles_allowed(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    const unsigned tile_and_bf16 = 1u << 24 | 1u << 22; /* of CPUID 7, EDX */
+    static atomic_int answer;                           /* 0: not asked, else 1 no, 2 yes */
+    int known = atomic_load(&answer);
+    if (!known) {
+        unsigned a, b, c, d;
+        const bool has =
+            __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & tile_and_bf16) == tile_and_bf16;
+        known = has && !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) ? 2 : 1;
+        atomic_store(&answer, known);
+    }
+    return known == 2;
+}
+#endif
 
 static keel_cpu_isa detect(void)
 {
@@ -15,7 +40,7 @@ static keel_cpu_isa detect(void)
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return KEEL_CPU_AVX2;
-    return KEEL_CPU_AVX512;
+    return tiles_allowed() ? KEEL_CPU_AMX : KEEL_CPU_AVX512;
 #else
     return KEEL_CPU_BASE;
 #endif
@@ -34,7 +59,7 @@ void keel_cpu_limit(keel_cpu_isa isa)
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa)
 {
-    static const char *const name[] = { "base", "avx2", "avx512" };
+    static const char *const name[] = { "base", "avx2", "avx512", "amx" };
     return name[isa];
 }
 

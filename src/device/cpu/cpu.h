@@ -4,14 +4,20 @@
 #include <stdbool.h>
 
 /* Instruction sets, each with all before it. A file NAME_avx2.c is compiled for KEEL_CPU_AVX2 (AVX2
- * and FMA), NAME_avx512.c for KEEL_CPU_AVX512 (F, BW, DQ, VL); its prepare answers KEEL_EUNSUP
- * below that. */
-typedef enum keel_cpu_isa { KEEL_CPU_BASE, KEEL_CPU_AVX2, KEEL_CPU_AVX512 } keel_cpu_isa;
+ * and FMA), NAME_avx512.c for KEEL_CPU_AVX512 (F, BW, DQ, VL), NAME_amx.c for KEEL_CPU_AMX (tiles
+ * and their products of bfloat16, which the operating system has allowed this process to use); its
+ * prepare answers KEEL_EUNSUP below that. */
+typedef enum keel_cpu_isa {
+    KEEL_CPU_BASE,
+    KEEL_CPU_AVX2,
+    KEEL_CPU_AVX512,
+    KEEL_CPU_AMX
+} keel_cpu_isa;
 
 /* The best set of this processor that the operating system saves. Any thread; cheap. */
 keel_cpu_isa keel_cpu_level(void);
 
-/* For tests: pretend to be no better than `isa`; KEEL_CPU_AVX512 takes the limit away. */
+/* For tests: pretend to be no better than `isa`; KEEL_CPU_AMX takes the limit away. */
 void keel_cpu_limit(keel_cpu_isa isa);
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa); /* "avx512" */
