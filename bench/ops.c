@@ -1,4 +1,5 @@
-/* bench_ops [OP [INPUT]]: every kernel of every op on one core, against the op's reference.
+/* bench_ops [--bfloat16] [OP [INPUT]]: every kernel of every op on one core, against the op's
+ * reference; --bfloat16: only on values held in that. INPUT is how the shape begins.
  *
  * A line for each pass and kernel: median and least time of a call over 15 turns (kernels take
  * turns, each turn at least 5 ms), speed of the median in GFLOP/s (convolution, dense) or in GB/s
@@ -34,11 +35,31 @@ static const struct work {
     { "conv2d", 32, { "28,28,1", "3,3,1,32|32", NULL } },
     { "conv2d", 32, { "13,13,32", "3,3,32,64|64", NULL } },
     { "conv2d", 16, { "100,100,3", "3,3,3,32|32", "pad 1,1,1,1" } },
+    { "conv2d", 8, { "58,58,64", "3,3,64,128", "strides 2,2" } },
+    { "conv2d", 8, { "56,56,64", "1,1,64,64", NULL } },
+    { "conv2d", 8, { "56,56,256", "1,1,256,64", NULL } },
+    { "conv2d", 8, { "28,28,128", "1,1,128,512", NULL } },
+    { "conv2d", 8, { "14,14,1024", "1,1,1024,256", NULL } },
+    { "conv2d", 8, { "14,14,256", "1,1,256,1024", NULL } },
+    { "conv2d", 8, { "7,7,2048", "1,1,2048,512", NULL } },
+    { "conv2d", 8, { "7,7,512", "1,1,512,2048", NULL } },
+    { "conv2d", 8, { "56,56,256", "1,1,256,512", "strides 2,2" } },
+    { "conv2d", 8, { "14,14,1024", "1,1,1024,2048", "strides 2,2" } },
+    { "conv2d", 8, { "112,112,16", "1,1,16,96", NULL } },
+    { "conv2d", 8, { "56,56,144", "1,1,144,24", NULL } },
+    { "conv2d", 8, { "14,14,96", "1,1,96,576", NULL } },
+    { "conv2d", 8, { "7,7,960", "1,1,960,160", NULL } },
+    { "depthwise_conv2d", 8, { "112,112,32", "3,3,32,1", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", 8, { "113,113,96", "3,3,96,1", "strides 2,2" } },
+    { "depthwise_conv2d", 8, { "7,7,960", "3,3,960,1", "pad 1,1,1,1" } },
     { "depthwise_conv2d", 8, { "56,56,128", "3,3,128,1|128", "pad 1,1,1,1" } },
     { "depthwise_conv2d", 8, { "14,14,512", "3,3,512,1|512", "pad 1,1,1,1" } },
     { "dense", 64, { "784", "784,512|512", NULL } },
     { "dense", 32, { "512", "512,512|512", NULL } },
     { "dense", 32, { "512", "512,10|10", NULL } },
+    { "dense", 32, { "784", "784,512|512", NULL } },
+    { "dense", 128, { "784", "784,512|512", NULL } },
+    { "dense", 128, { "512", "512,512|512", NULL } },
     { "max_pool2d", 32, { "26,26,32", NULL, NULL } },
     { "max_pool2d", 8, { "112,112,64", NULL, "pool 3,3 strides 2,2 pad 0,1,0,1" } },
     { "average_pool2d", 8, { "56,56,64", NULL, NULL } },
@@ -64,7 +85,11 @@ static const struct work {
     { "dropout", 64, { "4096", NULL, NULL } },
 };
 
-static const char *const pass_name[] = { "forward", "backward", "weights", "partial", "partial_b" };
+/* After the passes: the weight gradients tile by tile. */
+enum { TILES = KEEL_PASS_COUNT, TILE = 16384 };
+static const char *const pass_name[] = { "forward", "backward",  "weights",
+                                         "partial", "partial_b", "tiles" };
+static bool narrow_only;
 
 typedef struct bound { /* a call and what it is bound to */
     keel_node node;
@@ -83,8 +108,9 @@ typedef struct setup {  /* a node and the memory its calls are bound to */
 } setup;
 
 typedef struct contender {
-    char name[16];
+    char name[24];
     keel_run run;
+    keel_tile_run tile; /* instead of run, for TILES */
     const bound *on;
     const keel_kernel *kernel; /* NULL: the reference */
     void *plan, *scratch;
@@ -269,14 +295,46 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
     return KEEL_OK;
 }
 
-static double turn(const setup *s, keel_pass pass, const contender *k, int64_t repeats)
+/* All weights, rows in two spans as two workers hold them. */
+static void run_tiles(const bound *b, keel_tile_run run)
+{
+    const keel_call *c = &b->call;
+    const keel_node *n = &b->node;
+    const int64_t half = c->rows / 2, size = (int64_t)keel_dtype_size(n->held);
+    const keel_span span[] = {
+        { c->in[0], c->out_grad, half },
+        { (const char *)c->in[0] + half * keel_row_count(&n->in[0]) * size,
+          (const char *)c->out_grad + half * keel_row_count(&n->out) * size, c->rows - half },
+    };
+    for (int w = 0; w < n->n_weight; w++) {
+        const keel_shape *shape = &n->weight[w].shape;
+        const int64_t last = shape->dim[shape->rank - 1], all = keel_row_count(&n->weight[w]);
+        const int64_t tile = last < TILE ? TILE / last * last : last;
+        for (int64_t at = 0; at < all; at += tile) {
+            const keel_tile_call t = { .node = n,
+                                       .n_span = 2,
+                                       .span = span,
+                                       .weight = w,
+                                       .first = at,
+                                       .count = all - at < tile ? all - at : tile,
+                                       .grad = (float *)c->weight_grad[w] + at };
+            run(&t);
+        }
+    }
+}
+
+static double turn(const setup *s, int pass, const contender *k, int64_t repeats)
 {
     keel_call c = k->on->call;
     c.merged = pass == KEEL_BACKWARD ? s->merged_backward : s->merged;
     c.plan = k->plan;
     c.scratch = k->scratch;
     const double start = now_us();
-    for (int64_t i = 0; i < repeats; i++) k->run(&c);
+    for (int64_t i = 0; i < repeats; i++)
+        if (k->tile)
+            run_tiles(k->on, k->tile);
+        else
+            k->run(&c);
     return (now_us() - start) / (double)repeats;
 }
 
@@ -292,7 +350,7 @@ static double flop_of(const bound *b)
     return 2 * (double)b->call.rows * (double)keel_row_count(&n->out) * each;
 }
 
-static double bytes_of(const bound *b, keel_pass pass)
+static double bytes_of(const bound *b, int pass)
 {
     const keel_node *n = &b->node;
     const double each = (double)keel_dtype_size(n->held);
@@ -318,16 +376,21 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The kernel on float32 or on bfloat16, where it runs the pass. */
-static int contender_of(setup *s, keel_pass pass, const keel_kernel *kernel, const bound *on,
+static int contender_of(setup *s, int pass, const keel_kernel *kernel, const bound *on,
                         contender *k)
 {
     const bool narrow = on->node.held == KEEL_BFLOAT16;
-    const keel_run run = narrow ? kernel->narrow[pass] : kernel->run[pass];
-    keel_prepare p = {
-        .node = &on->node, .pass = pass, .rows = on->call.rows, .derive = derive, .context = s
-    };
-    if (!run || kernel->prepare(&p) < 0) return 0;
+    const bool tiles = pass == TILES;
+    const keel_run run = tiles ? NULL : narrow ? kernel->narrow[pass] : kernel->run[pass];
+    const keel_tile_run tile = !tiles ? NULL : narrow ? kernel->narrow_tile : kernel->weights_tile;
+    keel_prepare p = { .node = &on->node,
+                       .pass = tiles ? KEEL_WEIGHTS : (keel_pass)pass,
+                       .rows = on->call.rows,
+                       .derive = derive,
+                       .context = s };
+    if ((!run && !tile) || (narrow_only && !narrow) || kernel->prepare(&p) < 0) return 0;
     *k = (contender){ .run = run,
+                      .tile = tile,
                       .on = on,
                       .kernel = kernel,
                       .plan = p.plan,
@@ -336,14 +399,17 @@ static int contender_of(setup *s, keel_pass pass, const keel_kernel *kernel, con
     return 1;
 }
 
-static int contenders_of(setup *s, keel_pass pass, contender *k)
+static int contenders_of(setup *s, int pass, contender *k)
 {
     const keel_op *op = s->wide.node.op;
     int n = 0;
-    k[n++] = (contender){ .name = "reference",
-                          .run = reference_of(op, pass),
-                          .on = &s->wide,
-                          .scratch = keel_aligned_calloc((size_t)s->wide.node.scratch + 64, 1) };
+    if (!narrow_only)
+        k[n++] =
+            (contender){ .name = "reference",
+                         .run = pass == TILES ? NULL : reference_of(op, pass),
+                         .tile = pass == TILES ? op->weights_tile[0] : NULL,
+                         .on = &s->wide,
+                         .scratch = keel_aligned_calloc((size_t)s->wide.node.scratch + 64, 1) };
     for (int i = 0; keel_kernels[i] && n + 1 < KERNELS_MAX; i++) {
         if (strcmp(keel_kernels[i]->op, op->name) != 0) continue;
         n += contender_of(s, pass, keel_kernels[i], &s->wide, &k[n]);
@@ -352,7 +418,7 @@ static int contenders_of(setup *s, keel_pass pass, contender *k)
     return n;
 }
 
-static void bench_pass(setup *s, const struct work *w, keel_pass pass)
+static void bench_pass(setup *s, const struct work *w, int pass)
 {
     contender k[KERNELS_MAX] = { 0 };
     const int n = contenders_of(s, pass, k);
@@ -367,7 +433,7 @@ static void bench_pass(setup *s, const struct work *w, keel_pass pass)
     for (int i = 0; i < n; i++) {
         qsort(k[i].us, TURNS, sizeof k[i].us[0], by_value);
         const double median = k[i].us[TURNS / 2], flop = flop_of(k[i].on);
-        printf("%-22s %3lld x %-16s %-9s %-12s %10.1f %10.1f %8.1f %s\n", w->op, (long long)w->rows,
+        printf("%-22s %3lld x %-16s %-9s %-20s %10.1f %10.1f %8.1f %s\n", w->op, (long long)w->rows,
                w->c.in, pass_name[pass], k[i].name, median, k[i].us[0],
                (flop > 0 ? flop : bytes_of(k[i].on, pass)) / median * 1e-3,
                flop > 0 ? "GFLOP/s" : "GB/s");
@@ -385,20 +451,26 @@ static void bench_pass(setup *s, const struct work *w, keel_pass pass)
 int main(int argc, char **argv)
 {
     keel_cpu_single_thread();
-    printf("%-22s %-22s %-9s %-12s %10s %10s %8s\n", "op", "rows x input", "pass", "kernel",
+    if (argc > 1 && strcmp(argv[1], "--bfloat16") == 0) {
+        narrow_only = true;
+        argc--;
+        argv++;
+    }
+    printf("%-22s %-22s %-9s %-20s %10s %10s %8s\n", "op", "rows x input", "pass", "kernel",
            "median us", "least us", "speed");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
         const struct work *w = &works[i];
         const keel_op *op = keel_op_find(w->op);
         setup s;
         if (!op || (argc > 1 && strcmp(argv[1], w->op) != 0)) continue;
-        if (argc > 2 && strcmp(argv[2], w->c.in) != 0) continue;
+        if (argc > 2 && strncmp(argv[2], w->c.in, strlen(argv[2])) != 0) continue;
         open_setup(&s, w, op);
         for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
             const bool meets = pass == KEEL_PARTIAL || pass == KEEL_PARTIAL_BACKWARD;
             if (reference_of(op, pass) && (!meets || s.wide.node.partial > 0))
                 bench_pass(&s, w, pass);
         }
+        if (op->weights_tile[0] && s.wide.node.in[0].shape.rank == 1) bench_pass(&s, w, TILES);
         close_setup(&s);
     }
     return 0;

@@ -2,7 +2,7 @@
 # keel_ops[] lists it. A stem that does not match its symbol fails at link, by name. Not listed: the
 # file named like the kind (ops/op.c), names that begin with _ or end in _impl, and vendor suffixes,
 # which under src/ops are kernels (conv2d_dnnl.c holds keel_kernel_conv2d_dnnl).
-set(KEEL_KERNEL_SUFFIX "_(dnnl|avx2|avx512|amx|cuda)$")
+set(KEEL_KERNEL_SUFFIX "_(dnnl|avx2|avx512|avx512_bf16|amx|cuda)$")
 
 # Write registry_KIND.c with the array of `stems`.
 function(keel_write_registry kind plural header stems file)

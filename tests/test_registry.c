@@ -81,7 +81,7 @@ static void every_kernel_serves_an_op(void **state)
         const keel_kernel *k = keel_kernels[n];
         if (!keel_op_find(k->op)) fail_msg("kernel %s serves %s, which is no op", k->name, k->op);
         bool runs = false;
-        for (int p = 0; p < KEEL_PASS_COUNT; p++) runs |= k->run[p] != NULL;
+        for (int p = 0; p < KEEL_PASS_COUNT; p++) runs |= k->run[p] || k->narrow[p];
         if (!runs || !k->prepare) fail_msg("kernel %s of %s runs nothing", k->name, k->op);
     }
 }

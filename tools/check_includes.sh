@@ -32,7 +32,7 @@ BEGIN {
 FNR == 1 {
     n = split(FILENAME, part, "/")
     room = part[1] == "src" ? part[2] : part[1]
-    vendor = FILENAME ~ /_((dnnl|avx2|avx512|amx|cuda)\.c|vector\.h)$/
+    vendor = FILENAME ~ /_((dnnl|avx2|avx512|avx512_bf16|amx|cuda)\.c|vector\.h)$/
     if (part[1] == "src" && !(room in sees)) {
         print FILENAME ": room " room " is not in the table of tools/check_includes.sh"; bad = 1
     }

@@ -1,6 +1,9 @@
 /* Instruction sets by the compiler's own query, which also asks what the operating system saves. */
 #define _GNU_SOURCE
 #include "device/cpu/cpu.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -55,6 +58,25 @@ keel_cpu_isa keel_cpu_level(void)
 void keel_cpu_limit(keel_cpu_isa isa)
 {
     atomic_store(&limit, isa);
+}
+
+#if defined(__x86_64__)
+static bool bf16_without_amx(void)
+{
+    unsigned a, b, c, d;
+    enum { AMX_BF16 = 1 << 22, AVX512_BF16 = 1 << 5 };
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & AMX_BF16)) return false;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & AVX512_BF16);
+}
+#endif
+
+bool keel_cpu_bf16(void)
+{
+#if defined(__x86_64__)
+    return keel_cpu_level() >= KEEL_CPU_AVX512 && bf16_without_amx();
+#else
+    return false;
+#endif
 }
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa)

@@ -22,6 +22,11 @@ void keel_cpu_limit(keel_cpu_isa isa);
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa); /* "avx512" */
 
+/* KEEL_CPU_AVX512 and its products of bfloat16 pairs: a file NAME_avx512_bf16.c is compiled for
+ * those. Twice as many operations a second as in float32, but on a processor with AMX half as many:
+ * there a library that knows AMX is the better choice, and this says false. Any thread; cheap. */
+bool keel_cpu_bf16(void);
+
 /* Every worker calls this once before it prepares or runs a kernel: libraries that use OpenMP then
  * start no team in this thread. A lane of several cores is several workers. false: no OpenMP in the
  * process. */
