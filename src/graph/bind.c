@@ -307,37 +307,78 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
     return KEEL_OK;
 }
 
+/* How many rows the next call of a segment takes of a piece that has `left` rows to go: blocks of
+ * nearly the same size, so that few kernels are prepared. */
+static int64_t block_of(const keel_segment *segment, int64_t left)
+{
+    const int64_t blocks = (left + segment->block - 1) / segment->block;
+    return (left + blocks - 1) / blocks;
+}
+
+static int64_t blocks_of(const keel_segment *segment, int64_t rows)
+{
+    return (rows + segment->block - 1) / segment->block;
+}
+
+/* The most calls, and pointers into the batch, that bind_seat can make. */
+static void count_calls(const binder *x, size_t *calls, size_t *patches)
+{
+    const keel_schedule *s = &x->p->schedule;
+    *calls = *patches = 0;
+    for (int g = 0; g < s->n_segment; g++) {
+        const keel_segment *segment = &s->segment[g];
+        int64_t blocks = 0;
+        for (int i = 0; i < x->b->n_busy; i++)
+            if (x->b->piece[i].worker == x->worker)
+                blocks += blocks_of(segment, x->b->piece[i].rows);
+        for (int at = segment->begin; at < segment->end; at++) {
+            const int node = s->instruction[at].node;
+            const int64_t most = at < segment->weights ? blocks : x->s->n_piece + 2;
+            *calls += (size_t)most;
+            *patches += (size_t)most * (size_t)x->p->graph->node[node].node.n_in;
+        }
+    }
+}
+
+static keel_status bind_segment(binder *x, const keel_segment *segment)
+{
+    const keel_bound *b = x->b;
+    const keel_instruction *instruction = x->p->schedule.instruction;
+    for (int i = 0; i < b->n_busy; i++) {
+        const keel_piece *piece = &b->piece[i];
+        if (piece->worker != x->worker) continue;
+        for (int64_t row = 0, rows; row < piece->rows; row += rows) {
+            rows = block_of(segment, piece->rows - row);
+            for (int at = segment->begin; at < segment->weights; at++)
+                KEEL_TRY(bind_call(x, &instruction[at], piece->part, piece->row + row, rows,
+                                   piece->local_row + row, false));
+        }
+    }
+    for (int at = segment->weights; at < segment->end && x->s->n_piece > 0; at++)
+        KEEL_TRY(bind_weights_calls(x, &instruction[at]));
+    return KEEL_OK;
+}
+
 static keel_status bind_seat(binder *x)
 {
-    const keel_program *p = x->p;
-    const keel_schedule *s = &p->schedule;
+    const keel_schedule *s = &x->p->schedule;
     const keel_bound *b = x->b;
     keel_bound_seat *seat = x->s;
-    size_t inputs = 0, calls;
+    size_t calls, patches;
     for (int i = 0; i < b->n_busy; i++)
         if (b->piece[i].worker == x->worker) {
             seat->n_piece++;
             seat->rows += b->piece[i].rows;
         }
-    calls = (size_t)s->n_instruction * (size_t)(seat->n_piece + 2);
-    for (int i = 0; i < p->graph->n_node; i++) inputs += (size_t)p->graph->node[i].node.n_in;
+    count_calls(x, &calls, &patches);
     seat->first = keel_calloc((size_t)s->n_segment + 1, sizeof *seat->first);
     seat->call = keel_calloc(calls, sizeof *seat->call);
     seat->block = keel_calloc(calls, sizeof *seat->block);
-    seat->patch = keel_calloc(inputs * 5 * (size_t)(seat->n_piece + 2), sizeof *seat->patch);
+    seat->patch = keel_calloc(patches, sizeof *seat->patch);
     if (!seat->first || !seat->call || !seat->block || !seat->patch) return KEEL_ENOMEM;
     for (int g = 0; g < s->n_segment; g++) {
-        const keel_segment *segment = &s->segment[g];
         seat->first[g] = seat->n_call;
-        for (int i = 0; i < b->n_busy; i++) {
-            const keel_piece *piece = &b->piece[i];
-            if (piece->worker != x->worker) continue;
-            for (int at = segment->begin; at < segment->weights; at++)
-                KEEL_TRY(bind_call(x, &s->instruction[at], piece->part, piece->row, piece->rows,
-                                   piece->local_row, false));
-        }
-        for (int at = segment->weights; at < segment->end && seat->n_piece > 0; at++)
-            KEEL_TRY(bind_weights_calls(x, &s->instruction[at]));
+        KEEL_TRY(bind_segment(x, &s->segment[g]));
     }
     seat->first[s->n_segment] = seat->n_call;
     return KEEL_OK;
@@ -432,14 +473,18 @@ keel_status keel_program_measure(keel_program *p, int64_t rows)
     for (int i = 0; i < p->lanes->n_part; i++) local[piece[i].worker] += piece[i].rows;
     for (int i = 0; i < p->lanes->n_part; i++) {
         binder x = { .p = p, .worker = piece[i].worker };
-        for (int at = 0; at < p->schedule.n_instruction && piece[i].rows > 0; at++) {
-            const keel_instruction *in = &p->schedule.instruction[at];
-            const bool *adds = p->schedule.in_adds[in->node];
-            const keel_pass pass = pass_of[in->kind];
-            KEEL_TRY(prepare(
-                &x, in->node, pass, pass == KEEL_WEIGHTS ? local[piece[i].worker] : piece[i].rows,
-                p->graph->node[in->node].node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
-                pass == KEEL_WEIGHTS && p->schedule.weight_adds[in->node], &ignored));
+        for (int g = 0; g < p->schedule.n_segment && piece[i].rows > 0; g++) {
+            const keel_segment *segment = &p->schedule.segment[g];
+            const int64_t block = block_of(segment, piece[i].rows); /* the first is the largest */
+            for (int at = segment->begin; at < segment->end; at++) {
+                const keel_instruction *in = &p->schedule.instruction[at];
+                const bool *adds = p->schedule.in_adds[in->node];
+                const keel_pass pass = pass_of[in->kind];
+                KEEL_TRY(prepare(
+                    &x, in->node, pass, pass == KEEL_WEIGHTS ? local[x.worker] : block,
+                    p->graph->node[in->node].node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
+                    pass == KEEL_WEIGHTS && p->schedule.weight_adds[in->node], &ignored));
+            }
         }
     }
     return KEEL_OK;

@@ -2,8 +2,8 @@
  *
  * Two classes of memory. What crosses a segment, or is read by a weight gradient over all rows of a
  * worker, is held for all the worker's rows (a shard is a row offset). What lives inside one
- * segment of one shard is held for one shard and reused by the next. See program.h; calls are bound
- * in bind.c. */
+ * segment of one block of rows is held for one block and reused by the next. See program.h; calls
+ * are bound in bind.c. */
 #include "graph/program.h"
 #include "base/memory.h"
 #include "graph/bind.h"
@@ -162,7 +162,7 @@ static void find_lives(compiler *c)
 }
 
 /* Time is the segment for what is held for all rows (shards of a segment run one after the other),
- * and the instruction for what is held for one shard. */
+ * and the instruction for what is held for one block. */
 static keel_status place_class(compiler *c, bool rows_class, int64_t rows, int64_t *bytes,
                                int64_t *bound)
 {
@@ -178,10 +178,12 @@ static keel_status place_class(compiler *c, bool rows_class, int64_t rows, int64
             l->last < c->p->schedule.n_instruction ? l->last : c->p->schedule.n_instruction - 1;
         const bool whole = l->whole || c->segment_of[l->first] != c->segment_of[last];
         if (whole != rows_class) continue;
+        const int64_t block = c->p->schedule.segment[c->segment_of[l->first]].block;
+        const int64_t held = whole || rows < block ? rows : block;
         int64_t size;
-        if (!keel_mul_i64(l->row_bytes, rows, &size)) {
+        if (!keel_mul_i64(l->row_bytes, held, &size)) {
             s = keel_fail(KEEL_ESHAPE, "%lld rows of %lld bytes are more than memory can hold",
-                          (long long)rows, (long long)l->row_bytes);
+                          (long long)held, (long long)l->row_bytes);
             goto out;
         }
         which[n] = b;

@@ -3,10 +3,16 @@
 #include "base/memory.h"
 #include <string.h>
 
+/* Of values that a call may leave for the next one. Measured with 1, 2, 4 and 8 MiB: no matter. */
+enum { CACHE_BYTES = 2 << 20 };
+
 typedef struct maker {
     const keel_graph *g;
     const bool *trainable;
     bool *given; /* [n_variable]: a node wrote its gradient */
+    int *held;   /* [n_node] whose weight gradients wait for the end of the segment */
+    int n_held;
+    bool holds; /* one of them will read values */
     keel_schedule s;
     int capacity_instruction, capacity_segment;
 } maker;
@@ -44,6 +50,21 @@ static keel_status add(maker *m, keel_run_kind kind, int node)
     last->end = s->n_instruction;
     if (kind != KEEL_RUN_WEIGHTS) last->weights = s->n_instruction;
     return KEEL_OK;
+}
+
+/* Weight gradients end a segment, since what they read is free from there on. Statistics of what
+ * backward has just written go before them, while it is in the cache. */
+static keel_status end_segment(maker *m, int merge, bool merge_backward)
+{
+    for (int k = 0; k < m->n_held; k++) KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, m->held[k]));
+    m->n_held = 0;
+    m->holds = false;
+    return begin_segment(m, merge, merge_backward);
+}
+
+static int64_t spec_bytes(const keel_spec *s) /* of one row */
+{
+    return keel_row_count(s) * (int64_t)keel_dtype_size(s->dtype);
 }
 
 static bool has_trainable(const maker *m, const keel_graph_node *n)
@@ -92,12 +113,21 @@ static keel_status forward(maker *m)
     return KEEL_OK;
 }
 
+/* Does its weight gradient read what rows hold, and so keep that alive? */
+static bool reads_values(const keel_node *n)
+{
+    return !(n->op->weights_from_merged && n->partial_backward > 0);
+}
+
 /* A layer that is called twice: the first call in the order overwrites, the others add. */
 static keel_status weights(maker *m, int i)
 {
     const keel_graph_node *n = &m->g->node[i];
     int all = 0, given = 0;
-    if (!m->s.late[i]) KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, i));
+    if (!m->s.late[i]) {
+        m->held[m->n_held++] = i;
+        m->holds = m->holds || reads_values(&n->node);
+    }
     for (int k = n->node.n_weight - 1; k >= 0; k--) {
         const keel_variable v = n->weight[k];
         if (!m->trainable[v]) continue;
@@ -110,8 +140,7 @@ static keel_status weights(maker *m, int i)
         return keel_fail(KEEL_EUNSUP, "layer '%s' shares some of its weights, but not all",
                          n->node.layer);
     m->s.weight_adds[i] = given > 0;
-    if (m->s.late[i]) return KEEL_OK;
-    return begin_segment(m, -1, false); /* its out_grad is free from here on */
+    return KEEL_OK;
 }
 
 static keel_status backward_node(maker *m, int i, bool *written)
@@ -126,7 +155,9 @@ static keel_status backward_node(maker *m, int i, bool *written)
     }
     if (n->node.partial_backward > 0) {
         KEEL_TRY(add(m, KEEL_RUN_PARTIAL_BACKWARD, i));
-        KEEL_TRY(begin_segment(m, i, true));
+        KEEL_TRY(end_segment(m, i, true));
+    } else if (m->holds && !n->node.op->view) {
+        KEEL_TRY(end_segment(m, -1, false));
     }
     for (int k = 0; k < n->node.n_in; k++) {
         if (!m->s.needs_grad[n->in[k]]) continue;
@@ -136,6 +167,23 @@ static keel_status backward_node(maker *m, int i, bool *written)
     }
     if (asked) KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
     return has_trainable(m, n) ? weights(m, i) : KEEL_OK;
+}
+
+/* As many rows as leave the values of one call in a core's cache. Where values are small that is a
+ * whole shard, as kernels like many rows. */
+static void find_blocks(maker *m)
+{
+    for (int g = 0; g < m->s.n_segment; g++) {
+        keel_segment *s = &m->s.segment[g];
+        int64_t most = 1;
+        for (int at = s->begin; at < s->weights; at++) {
+            const keel_node *n = &m->g->node[m->s.instruction[at].node].node;
+            int64_t bytes = spec_bytes(&n->out);
+            for (int k = 0; k < n->n_in; k++) bytes += spec_bytes(&n->in[k]);
+            if (bytes > most) most = bytes;
+        }
+        s->block = CACHE_BYTES > most ? CACHE_BYTES / most : 1;
+    }
 }
 
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
@@ -150,9 +198,10 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
     m.s.late = keel_calloc((size_t)g->n_node, sizeof *m.s.late);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
+    m.held = keel_calloc((size_t)g->n_node, sizeof *m.held);
     m.s.order = keel_calloc((size_t)g->n_node * KEEL_WEIGHTS_MAX, sizeof *m.s.order);
-    if (!written || !uses || !m.s.late || !m.s.needs_grad || !m.given || !m.s.weight_adds ||
-        !m.s.in_adds || !m.s.order)
+    if (!written || !uses || !m.s.late || !m.s.needs_grad || !m.given || !m.held ||
+        !m.s.weight_adds || !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
         m.s.in_adds[i] = keel_calloc((size_t)g->node[i].node.n_in, sizeof(bool));
@@ -167,7 +216,9 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
         if ((s = begin_segment(&m, -1, false)) < 0) goto out;
         for (int i = g->n_node - 1; i >= 0; i--)
             if ((s = backward_node(&m, i, written)) < 0) goto out;
+        if (m.n_held > 0 && (s = end_segment(&m, -1, false)) < 0) goto out;
     }
+    find_blocks(&m);
     *out = m.s;
     m.s = (keel_schedule){ 0 };
     s = KEEL_OK;
@@ -175,6 +226,7 @@ out:
     keel_free(written);
     keel_free(uses);
     keel_free(m.given);
+    keel_free(m.held);
     keel_schedule_free(&m.s, g);
     return s;
 }

@@ -1,8 +1,10 @@
 /* The order of a program: which op runs which pass when, cut into segments.
  *
- * Inside a segment a worker runs the calls of one shard after the other, then the weight gradients
- * of the segment once over all its rows. A segment begins with a merge where its first op must see
- * all rows; then the one before it ends in a meeting of all workers. */
+ * Inside a segment a worker runs the calls of one block of rows after the other, then the weight
+ * gradients of the segment once over all its rows. A block is a shard or less of it: so few rows
+ * that what one call writes is still in the cache when the next one reads it. A segment begins with
+ * a merge where its first op must see all rows; then the one before it ends in a meeting of all
+ * workers. */
 #ifndef KEEL_GRAPH_SCHEDULE_H
 #define KEEL_GRAPH_SCHEDULE_H
 #include "graph/graph.h"
@@ -25,7 +27,8 @@ typedef struct keel_segment {
     bool merge_backward;
     bool meets; /* lanes meet after it */
     int begin, weights,
-        end; /* instructions: [begin, weights) per shard, [weights, end) per worker */
+        end;       /* instructions: [begin, weights) per block, [weights, end) per worker */
+    int64_t block; /* rows, at most; what the kernels give does not depend on it */
 } keel_segment;
 
 typedef struct keel_schedule {
