@@ -142,6 +142,8 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
                                    .context = &made };
                 if (kernel->prepare(&p) < 0) continue;
                 const int64_t width = pass == KEEL_FORWARD ? k : c;
+                void *scratch = keel_aligned_calloc((size_t)p.scratch + 1, 1);
+                assert_non_null(scratch);
                 for (int64_t part = 1; part <= rows; part += 4) {
                     float *out = part == 1 ? whole : parts;
                     const int64_t step = part == 1 ? rows : part;
@@ -156,6 +158,7 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
                                            .out_grad = dy + at * k,
                                            .in_grad = &grad,
                                            .in_adds = &adds,
+                                           .scratch = scratch,
                                            .plan = p.plan };
                         kernel->run[pass](&call);
                     }
@@ -163,6 +166,7 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
                         fail_msg("%s, pass %d, %d x %d x %d: parts of %d rows give other bits",
                                  kernel->name, pass, (int)rows, (int)c, (int)k, (int)part);
                 }
+                keel_free(scratch);
                 if (kernel->release) kernel->release(p.plan);
                 for (int d = 0; d < made.n; d++) {
                     made.kept[d].release(made.kept[d].plan);

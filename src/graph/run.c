@@ -101,7 +101,9 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, keel_variable
                          .weight = late->weight,
                          .first = first,
                          .count = count,
-                         .grad = grad };
+                         .grad = grad,
+                         .soon = (const char *)keel_store_data(p->store, v) +
+                                 first * (int64_t)keel_dtype_size(p->store->real) };
     for (int i = 0; i < b->n_busy; i++) {
         const keel_piece *piece = &b->piece[i];
         if (i > 0 && piece->worker == b->piece[i - 1].worker) {

@@ -10,27 +10,46 @@
  * and many give the same bits. */
 #include "ops/_vector.h"
 
-enum { ROWS = 8, VECTORS = 3 };
+/* As many sums as there are registers for, one for each factor left. */
+enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3 };
 #define INLINE static inline __attribute__((always_inline))
 /* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
-/* What one product reads: a[i, j] at a + i * a_row + j * a_step, b[j, k] at b + j * b_row + k. */
+/* A run of the inner dim: a[i, j] at a + i * a_row + j * a_step, b[j, k] at b + j * b_row + k. */
+typedef struct run {
+    const float *a, *b;
+    int64_t inner;
+} run;
+
 typedef struct product {
-    const float *a, *b, *start; /* start [K]: what sums begin with; NULL: 0 */
-    int64_t a_row, a_step, b_row, inner;
+    const run *run; /* one after the other: sums go on from the one before */
+    int n_run;
+    const float *start; /* start [K]: what sums begin with; NULL: 0 */
+    int64_t a_row, a_step, b_row;
     float *out;
     int64_t out_row;
-    bool adds; /* sums go on from what is in out */
+    bool adds;        /* sums begin with what is in out */
+    const char *soon; /* what is written next, and how many bytes of it to ask for a time */
+    int64_t pace;
 } product;
 
-/* rows and vectors are constants where this is called; the last vector has the lanes of `last`. */
-INLINE void block(const product *p, int64_t i, int64_t k, const int rows, const int vectors,
-                  vm last)
+/* A line that other cores have read must be taken from them before it is written. A compiler makes
+ * this instruction of __builtin_prefetch only under a flag of its own. */
+static inline void fetch_to_write(const void *p)
 {
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+}
+
+/* rows, vectors and tile are constants where this is called; the last vector has the lanes of
+ * `last`. ahead: where in b is what will be read soon; W is larger than the cache next to the core,
+ * and without a word ahead of time each panel of it would be waited for. */
+INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int vectors, vm last,
+                  int64_t ahead, const bool tile)
+{
+    const char *soon = p->soon;
     vf sum[ROWS][VECTORS], w[VECTORS];
     const vm all = vm_first(LANES);
-    const float *a = p->a + i * p->a_row, *b = p->b + k;
     EACH(v, vectors) w[v] = vf_zero();
     if (p->start) EACH(v, vectors)
     w[v] = vf_load_some(v < vectors - 1 ? all : last, p->start + k + v * LANES);
@@ -39,13 +58,22 @@ INLINE void block(const product *p, int64_t i, int64_t k, const int rows, const 
         const float *out = p->out + (i + r) * p->out_row + k + v * LANES;
         sum[r][v] = p->adds ? vf_load_some(v < vectors - 1 ? all : last, out) : w[v];
     }
-    for (int64_t j = 0; j < p->inner; j++, a += p->a_step, b += p->b_row) {
-        EACH(v, vectors - 1) w[v] = vf_load(b + v * LANES);
-        w[vectors - 1] = vf_load_some(last, b + (vectors - 1) * LANES);
-        EACH(r, rows)
-        {
-            const vf x = vf_set(a[r * p->a_row]);
-            EACH(v, vectors) sum[r][v] = vf_fma(x, w[v], sum[r][v]);
+    for (int s = 0; s < p->n_run; s++) {
+        const float *a = p->run[s].a + i * p->a_row, *b = p->run[s].b + k;
+        for (int64_t j = 0; j < p->run[s].inner; j++, a += p->a_step, b += p->b_row) {
+            if (tile) {
+                fetch_to_write(soon);
+                soon += p->pace;
+            } else {
+                __builtin_prefetch(b + ahead, 0, 2);
+            }
+            EACH(v, vectors - 1) w[v] = vf_load(b + v * LANES);
+            w[vectors - 1] = vf_load_some(last, b + (vectors - 1) * LANES);
+            EACH(r, rows)
+            {
+                const vf x = vf_set(a[r * p->a_row]);
+                EACH(v, vectors) sum[r][v] = vf_fma(x, w[v], sum[r][v]);
+            }
         }
     }
     EACH(r, rows) EACH(v, vectors)
@@ -53,42 +81,59 @@ INLINE void block(const product *p, int64_t i, int64_t k, const int rows, const 
         float *out = p->out + (i + r) * p->out_row + k + v * LANES;
         vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
     }
+    p->soon = soon;
 }
 
-INLINE void rows_of(const product *p, int64_t n, int64_t k, const int vectors, vm last)
+/* more: is there a panel after this one? Each block of rows asks for one vector of it. */
+INLINE void rows_of(product *p, int64_t n, int64_t k, const int vectors, vm last, bool more,
+                    const bool tile)
 {
-    int64_t i = 0;
-    for (; i + ROWS <= n; i += ROWS) block(p, i, k, ROWS, vectors, last);
-    if (i + 4 <= n) {
-        block(p, i, k, 4, vectors, last);
+    int64_t i = 0, ahead = more ? VECTORS * LANES : 0;
+    for (; i + ROWS <= n; i += ROWS) {
+        block(p, i, k, ROWS, vectors, last, ahead, tile);
+        ahead = more && ahead < (2 * VECTORS - 1) * LANES ? ahead + LANES : 0;
+    }
+    if (ROWS > 4 && i + 4 <= n) {
+        block(p, i, k, 4, vectors, last, 0, tile);
         i += 4;
     }
     if (i + 2 <= n) {
-        block(p, i, k, 2, vectors, last);
+        block(p, i, k, 2, vectors, last, 0, tile);
         i += 2;
     }
-    if (i < n) block(p, i, k, 1, vectors, last);
+    if (i < n) block(p, i, k, 1, vectors, last, 0, tile);
 }
 
 /* out [n, width]: a panel of columns at a time, whose part of b stays in the cache for all rows. */
-static void multiply(const product *p, int64_t n, int64_t width)
+INLINE void multiply_as(product *p, int64_t n, int64_t width, const bool tile)
 {
     const vm all = vm_first(LANES);
     int64_t k = 0;
-    for (; k + VECTORS * LANES <= width; k += VECTORS * LANES) rows_of(p, n, k, VECTORS, all);
+    for (; k + VECTORS * LANES <= width; k += VECTORS * LANES)
+        rows_of(p, n, k, VECTORS, all, k + 2 * VECTORS * LANES <= width, tile);
     const int64_t left = width - k;
     if (left > 2 * LANES)
-        rows_of(p, n, k, 3, vm_first(left - 2 * LANES));
+        rows_of(p, n, k, 3, vm_first(left - 2 * LANES), false, tile);
     else if (left > LANES)
-        rows_of(p, n, k, 2, vm_first(left - LANES));
+        rows_of(p, n, k, 2, vm_first(left - LANES), false, tile);
     else if (left > 0)
-        rows_of(p, n, k, 1, vm_first(left));
+        rows_of(p, n, k, 1, vm_first(left), false, tile);
+}
+
+static void multiply(product *p, int64_t n, int64_t width)
+{
+    multiply_as(p, n, width, false);
+}
+
+static void multiply_tile(product *p, int64_t n, int64_t width)
+{
+    multiply_as(p, n, width, true);
 }
 
 /* Backward reads W as it lies, by dots of its rows with those of dy: a transposed copy would be
  * faster to multiply with, but to write it anew each step, into lines that every core has read,
  * costs more. */
-enum { DOT_ROWS = 4, DOT_COLUMNS = 4 };
+enum { DOT_ROWS = 4, DOT_COLUMNS = 4, DOT_FLOATS = 8192 };
 
 /* The sums of four vectors. */
 static inline __m128 sums_of(vf a, vf b, vf c, vf d)
@@ -104,14 +149,15 @@ static inline __m128 sums_of(vf a, vf b, vf c, vf d)
 }
 
 /* dx[i .. i + rows, j .. j + columns] = dy W^T; rows and columns are constants where this is
- * called. */
+ * called. ahead: a row of W that is read soon. */
 INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t c, bool adds,
-                 const int rows, const int columns)
+                 const int rows, const int columns, const float *ahead)
 {
     vf sum[DOT_ROWS][DOT_COLUMNS];
     EACH(r, rows) EACH(j, DOT_COLUMNS) sum[r][j] = vf_zero();
     VECTOR_EACH(at, k, m, {
         vf of_w[DOT_COLUMNS];
+        __builtin_prefetch(ahead + at, 0, 3);
         EACH(j, columns) of_w[j] = vf_load_some(m, w + j * k + at);
         EACH(r, rows)
         {
@@ -127,18 +173,27 @@ INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t 
     }
 }
 
+/* Each block of rows asks for one of the rows of W that come after these. */
 INLINE void dot_rows(const float *dy, int64_t n, const float *w, int64_t k, float *dx, int64_t c,
-                     bool adds, const int columns)
+                     bool adds, const int columns, bool more)
 {
-    int64_t i = 0;
-    for (; i + DOT_ROWS <= n; i += DOT_ROWS)
-        dots(dy + i * k, w, k, dx + i * c, c, adds, DOT_ROWS, columns);
-    for (; i < n; i++) dots(dy + i * k, w, k, dx + i * c, c, adds, 1, columns);
+    int64_t i = 0, ahead = 0;
+    for (; i + DOT_ROWS <= n; i += DOT_ROWS, ahead++)
+        dots(dy + i * k, w, k, dx + i * c, c, adds, DOT_ROWS, columns,
+             more && ahead < DOT_COLUMNS ? w + (DOT_COLUMNS + ahead) * k : w);
+    for (; i < n; i++) dots(dy + i * k, w, k, dx + i * c, c, adds, 1, columns, w);
+}
+
+static bool is_short(const keel_node *n)
+{
+    return n->weight[0].shape.dim[1] <= 2 * LANES;
 }
 
 static keel_status prepare(keel_prepare *p)
 {
     KEEL_TRY(vector_prepare(p));
+    if (p->pass == KEEL_BACKWARD && is_short(p->node))
+        p->scratch = keel_row_count(&p->node->weight[0]) * (int64_t)sizeof(float);
     /* many places: a packed product is faster */
     return p->node->in[0].shape.rank == 1 ? KEEL_OK : KEEL_EUNSUP;
 }
@@ -146,28 +201,61 @@ static keel_status prepare(keel_prepare *p)
 static void forward(const keel_call *c)
 {
     const int64_t *w = c->node->weight[0].shape.dim;
-    const product p = { .a = c->in[0],
-                        .a_row = w[0],
-                        .a_step = 1,
-                        .b = c->weight[0],
-                        .b_row = w[1],
-                        .start = c->node->n_weight > 1 ? c->weight[1] : NULL,
-                        .inner = w[0],
-                        .out = c->out,
-                        .out_row = w[1] };
+    const run all = { c->in[0], c->weight[0], w[0] };
+    product p = { .run = &all,
+                  .n_run = 1,
+                  .a_row = w[0],
+                  .a_step = 1,
+                  .b_row = w[1],
+                  .start = c->node->n_weight > 1 ? c->weight[1] : NULL,
+                  .out = c->out,
+                  .out_row = w[1] };
     multiply(&p, c->rows, w[1]);
+}
+
+/* So short dots would be all summing of vectors; W is small and turned over in a moment. */
+static void backward_short(const keel_call *c)
+{
+    const int64_t n_c = c->node->weight[0].shape.dim[0], k = c->node->weight[0].shape.dim[1];
+    const float *w = c->weight[0];
+    float *turned = c->scratch;
+    for (int64_t i = 0; i < n_c; i++)
+        for (int64_t j = 0; j < k; j++) turned[j * n_c + i] = w[i * k + j];
+    const run all = { c->out_grad, turned, k };
+    product p = { .run = &all,
+                  .n_run = 1,
+                  .a_row = k,
+                  .a_step = 1,
+                  .b_row = n_c,
+                  .out = c->in_grad[0],
+                  .out_row = n_c,
+                  .adds = c->in_adds[0] };
+    multiply(&p, c->rows, n_c);
 }
 
 static void backward(const keel_call *c)
 {
     const int64_t n_c = c->node->weight[0].shape.dim[0], k = c->node->weight[0].shape.dim[1];
-    const float *w = c->weight[0], *dy = c->out_grad;
-    float *dx = c->in_grad[0];
-    int64_t j = 0;
-    if (!dx) return;
-    for (; j + DOT_COLUMNS <= n_c; j += DOT_COLUMNS)
-        dot_rows(dy, c->rows, w + j * k, k, dx + j, n_c, c->in_adds[0], DOT_COLUMNS);
-    for (; j < n_c; j++) dot_rows(dy, c->rows, w + j * k, k, dx + j, n_c, c->in_adds[0], 1);
+    const float *w = c->weight[0];
+    const bool adds = c->in_adds[0];
+    if (!c->in_grad[0]) return;
+    if (is_short(c->node)) {
+        backward_short(c);
+        return;
+    }
+    /* so many rows that their dy stays in the nearest cache while W runs by */
+    const int64_t most = DOT_FLOATS / k / DOT_ROWS * DOT_ROWS;
+    for (int64_t i = 0, n; i < c->rows; i += n) {
+        n = most < DOT_ROWS ? DOT_ROWS : most;
+        if (n > c->rows - i) n = c->rows - i;
+        const float *dy = (const float *)c->out_grad + i * k;
+        float *dx = (float *)c->in_grad[0] + i * n_c;
+        int64_t j = 0;
+        for (; j + DOT_COLUMNS <= n_c; j += DOT_COLUMNS)
+            dot_rows(dy, n, w + j * k, k, dx + j, n_c, adds, DOT_COLUMNS,
+                     j + 2 * DOT_COLUMNS <= n_c);
+        for (; j < n_c; j++) dot_rows(dy, n, w + j * k, k, dx + j, n_c, adds, 1, false);
+    }
 }
 
 /* The bias: sums of dy over rows. */
@@ -186,25 +274,36 @@ static void bias_tile(const keel_tile_call *c)
     });
 }
 
-/* One span after the other: the sums of the second begin with those of the first. */
+/* The rows of one worker after those of another, in the same sums. */
 static void weights_tile(const keel_tile_call *c)
 {
+    enum { RUNS = 16 };
+    run runs[RUNS];
     const int64_t n_c = c->node->weight[0].shape.dim[0], n_k = c->node->weight[0].shape.dim[1];
     if (c->weight != 0) {
         bias_tile(c);
         return;
     }
-    for (int s = 0; s < c->n_span; s++) {
-        const product p = { .a = (const float *)c->span[s].in + c->first / n_k,
-                            .a_row = 1,
-                            .a_step = n_c,
-                            .b = c->span[s].out_grad,
-                            .b_row = n_k,
-                            .inner = c->span[s].rows,
-                            .out = c->grad,
-                            .out_row = n_k,
-                            .adds = s > 0 };
-        multiply(&p, c->count / n_k, n_k);
+    const int64_t n = c->count / n_k;
+    const int64_t blocks = ((n + ROWS - 1) / ROWS) * ((n_k - 1) / (VECTORS * LANES) + 1);
+    for (int from = 0; from < c->n_span; from += RUNS) {
+        product p = { .run = runs,
+                      .a_row = 1,
+                      .a_step = n_c,
+                      .b_row = n_k,
+                      .out = c->grad,
+                      .out_row = n_k,
+                      .adds = from > 0,
+                      .soon = c->soon };
+        int64_t rows = 0;
+        for (; p.n_run < RUNS && from + p.n_run < c->n_span; p.n_run++) {
+            const keel_span *span = &c->span[from + p.n_run];
+            runs[p.n_run] =
+                (run){ (const float *)span->in + c->first / n_k, span->out_grad, span->rows };
+            rows += span->rows;
+        }
+        p.pace = c->count * (int64_t)sizeof(float) / (blocks * rows + 1);
+        multiply_tile(&p, n, n_k);
     }
 }
 

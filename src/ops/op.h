@@ -107,6 +107,8 @@ typedef struct keel_tile_call {
     int weight;            /* which of the node's weights */
     int64_t first, count;  /* elements of it, whole rows of its last dim */
     void *grad;            /* [count], overwritten */
+    const void *soon;      /* [count] these elements of the weight, written next: other cores have
+                              read them, so a kernel that asks for them early hides the wait */
 } keel_tile_call;
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);

@@ -185,7 +185,9 @@ static keel_status share_tiles(keel_trainer *t)
     if (!t->first_tile || !t->tile_norm || !t->vote) return KEEL_ENOMEM;
     for (int i = 0; i < s->n_tile; i++) all += s->tile[i].count;
     for (int i = 0, w = 1; i < s->n_tile; i++) {
-        while (w < n_worker && done >= all * w / n_worker) t->first_tile[w++] = i;
+        /* the tile that a cut goes through is with whom it has more of */
+        while (w < n_worker && done + s->tile[i].count / 2 >= all * w / n_worker)
+            t->first_tile[w++] = i;
         done += s->tile[i].count;
         if (i == s->n_tile - 1)
             while (w < n_worker) t->first_tile[w++] = s->n_tile;
