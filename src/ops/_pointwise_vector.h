@@ -48,29 +48,33 @@ static inline vf tangent(vf x)
     return vf_choose(vf_greater(size, vf_set(0.625f)), signed_far, near);
 }
 
-/* forward and backward from value(args, x) and slope(args, v), v being c->out or c->in[0]; y may be
- * x and dx may be dy. */
+/* forward and backward from value(args, x) and slope(args, v), v being c->out or c->in[0], for
+ * values held in float32 and in bfloat16; y may be x and dx may be dy. */
 #define POINTWISE_VECTOR(value, slope, read)                                                       \
-    static void forward(const keel_call *c)                                                        \
+    POINTWISE_VECTOR_OF(float, f32, value, slope, read)                                            \
+    POINTWISE_VECTOR_OF(keel_bf16, bf16, value, slope, read)
+
+#define POINTWISE_VECTOR_OF(type, suffix, value, slope, read)                                      \
+    static void forward_##suffix(const keel_call *c)                                               \
     {                                                                                              \
         const int64_t count = c->rows * keel_row_count(&c->node->out);                             \
         const void *args = c->node->args;                                                          \
-        const float *x = c->in[0];                                                                 \
-        float *y = c->out;                                                                         \
-        VECTOR_EACH(i, count, m, vf_store_some(m, y + i, value(args, vf_load_some(m, x + i))));    \
+        const type *x = c->in[0];                                                                  \
+        type *y = c->out;                                                                          \
+        VECTOR_EACH(i, count, m, vx_store_some(m, y + i, value(args, vx_load_some(m, x + i))));    \
     }                                                                                              \
-    static void backward(const keel_call *c)                                                       \
+    static void backward_##suffix(const keel_call *c)                                              \
     {                                                                                              \
         const int64_t count = c->rows * keel_row_count(&c->node->out);                             \
         const void *args = c->node->args;                                                          \
-        const float *at = read, *dy = c->out_grad;                                                 \
-        float *dx = c->in_grad[0];                                                                 \
+        const type *at = read, *dy = c->out_grad;                                                  \
+        type *dx = c->in_grad[0];                                                                  \
         if (!dx) return;                                                                           \
         VECTOR_EACH(i, count, m, {                                                                 \
-            const vf k = slope(args, vf_load_some(m, at + i));                                     \
-            vf g = vf_mul(k, vf_load_some(m, dy + i));                                             \
-            if (c->in_adds[0]) g = vf_add(g, vf_load_some(m, dx + i));                             \
-            vf_store_some(m, dx + i, g);                                                           \
+            const vf k = slope(args, vx_load_some(m, at + i));                                     \
+            vf g = vf_mul(k, vx_load_some(m, dy + i));                                             \
+            if (c->in_adds[0]) g = vf_add(g, vx_load_some(m, dx + i));                             \
+            vx_store_some(m, dx + i, g);                                                           \
         });                                                                                        \
     }
 
@@ -80,7 +84,8 @@ static inline vf tangent(vf x)
         .name = VECTOR_NAME,                                                                       \
         .priority = VECTOR_PRIORITY,                                                               \
         .prepare = vector_prepare,                                                                 \
-        .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },                           \
+        .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
+        .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
     }
 
 #endif

@@ -1,82 +1,116 @@
 /* Mean over windows, 8 or 16 channels at a time; padding is not counted. Backward adds each
- * window's share to its pixels, in the order of the windows. */
-#include "ops/_vector.h"
-#include "ops/args.h"
-#include "ops/window.h"
+ * window's share to its pixels, in the order of the windows; where windows tile the image it writes
+ * them. */
+#ifndef VALUE
+#include "ops/_pool_vector.h"
 
-/* Pixels of one window inside the image: [first, end) by dim, and 1 / their number. */
-typedef struct reach {
-    int64_t first[2], end[2];
-    float share;
-} reach;
-
-static keel_window window_of(const keel_call *c)
+static keel_status prepare(keel_prepare *p)
 {
-    const keel_pool2d_args *a = c->node->args;
-    return keel_window_of(c->node, a->pool, a->strides, NULL, a->pad);
+    KEEL_TRY(vector_prepare(p));
+    p->scratch = sums_bytes(p);
+    return KEEL_OK;
 }
 
-static reach reach_of(const keel_window *v, int64_t h, int64_t w)
+static inline float share_of(span h, span w)
 {
-    const int64_t o[2] = { h * v->stride[0] - v->pad[0], w * v->stride[1] - v->pad[1] };
-    reach r;
-    for (int d = 0; d < 2; d++) {
-        r.first[d] = o[d] < 0 ? 0 : o[d];
-        r.end[d] = o[d] + v->size[d] > v->in[d] ? v->in[d] : o[d] + v->size[d];
-    }
-    r.share = 1 / (float)((r.end[0] - r.first[0]) * (r.end[1] - r.first[1]));
-    return r;
+    return 1 / (float)((h.end - h.first) * (w.end - w.first));
 }
 
-static void forward(const keel_call *c)
-{
-    const keel_window v = window_of(c);
-    const int64_t n = c->node->out.shape.dim[2], line = v.in[1] * n;
-    float *y = c->out;
-    for (int64_t row = 0; row < c->rows; row++) {
-        const float *x = (const float *)c->in[0] + row * v.in[0] * line;
-        for (int64_t h = 0; h < v.out[0]; h++)
-            for (int64_t w = 0; w < v.out[1]; w++, y += n) {
-                const reach r = reach_of(&v, h, w);
-                VECTOR_EACH(k, n, m, {
-                    vf sum = vf_zero();
-                    for (int64_t i = r.first[0]; i < r.end[0]; i++)
-                        for (int64_t j = r.first[1]; j < r.end[1]; j++)
-                            sum = vf_add(sum, vf_load_some(m, x + i * line + j * n + k));
-                    vf_store_some(m, y + k, vf_mul(sum, vf_set(r.share)));
-                });
-            }
-    }
-}
-
-static void backward(const keel_call *c)
-{
-    const keel_window v = window_of(c);
-    const int64_t n = c->node->out.shape.dim[2], line = v.in[1] * n;
-    const float *dy = c->out_grad;
-    if (!c->in_grad[0]) return;
-    for (int64_t row = 0; row < c->rows; row++) {
-        float *dx = (float *)c->in_grad[0] + row * v.in[0] * line;
-        if (!c->in_adds[0]) memset(dx, 0, (size_t)(v.in[0] * line) * sizeof *dx);
-        for (int64_t h = 0; h < v.out[0]; h++)
-            for (int64_t w = 0; w < v.out[1]; w++, dy += n) {
-                const reach r = reach_of(&v, h, w);
-                VECTOR_EACH(k, n, m, {
-                    const vf g = vf_mul(vf_load_some(m, dy + k), vf_set(r.share));
-                    for (int64_t i = r.first[0]; i < r.end[0]; i++)
-                        for (int64_t j = r.first[1]; j < r.end[1]; j++) {
-                            float *at = dx + i * line + j * n + k;
-                            vf_store_some(m, at, vf_add(g, vf_load_some(m, at)));
-                        }
-                });
-            }
-    }
-}
+#define VALUE_FILE "ops/average_pool2d_vector.h"
+#include "ops/_values.h"
 
 const keel_kernel VECTOR_KERNEL(average_pool2d) = {
     .op = "average_pool2d",
     .name = VECTOR_NAME,
     .priority = VECTOR_PRIORITY,
-    .prepare = vector_prepare,
-    .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
+    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
 };
+#else
+/* The sum of height x width pixels, constants where the size is a usual one. */
+INLINE vf VALUE_(sum)(const VALUE *x, int64_t line, int64_t n, int64_t height, int64_t width, vm m)
+{
+    vf sum = vf_zero();
+    for (int64_t i = 0; i < height; i++)
+        for (int64_t j = 0; j < width; j++)
+            sum = vf_add(sum, vx_load_some(m, x + i * line + j * n));
+    return sum;
+}
+
+static inline void VALUE_(mean)(VALUE *y, const VALUE *x, int64_t line, int64_t n, span h, span w)
+{
+    const int64_t height = h.end - h.first, width = w.end - w.first;
+    const vf share = vf_set(share_of(h, w));
+    if (height == 2 && width == 2)
+        VECTOR_EACH(k, n, m, {
+            vx_store_some(m, y + k, vf_mul(VALUE_(sum)(x + k, line, n, 2, 2, m), share));
+        });
+    else
+        VECTOR_EACH(k, n, m, {
+            vx_store_some(m, y + k, vf_mul(VALUE_(sum)(x + k, line, n, height, width, m), share));
+        });
+}
+
+static void VALUE_(forward)(const keel_call *c)
+{
+    const keel_window v = window_of(c->node);
+    const int64_t n = c->node->out.shape.dim[2], line = v.in[1] * n;
+    const VALUE *x = c->in[0];
+    VALUE *y = c->out;
+    for (int64_t row = 0; row < c->rows; row++, x += v.in[0] * line)
+        for (int64_t i = 0; i < v.out[0]; i++) {
+            const span h = span_of(&v, 0, i);
+            for (int64_t j = 0; j < v.out[1]; j++, y += n) {
+                const span w = span_of(&v, 1, j);
+                VALUE_(mean)(y, x + (h.at + h.first) * line + (w.at + w.first) * n, line, n, h, w);
+            }
+        }
+}
+
+/* Windows tile the image. */
+static void VALUE_(scatter)(const keel_call *c, const keel_window *v)
+{
+    const int64_t n = c->node->out.shape.dim[2], line = v->in[1] * n;
+    const vf share = vf_set(1 / (float)(v->size[0] * v->size[1]));
+    const VALUE *dy = c->out_grad;
+    VALUE *dx = c->in_grad[0];
+    for (int64_t h = 0; h < c->rows * v->out[0]; h++, dx += (v->size[0] - 1) * line)
+        for (int64_t w = 0; w < v->out[1]; w++, dy += n, dx += v->size[1] * n)
+            VECTOR_EACH(k, n, m, {
+                const vf g = vf_mul(vx_load_some(m, dy + k), share);
+                for (int64_t i = 0; i < v->size[0]; i++)
+                    for (int64_t j = 0; j < v->size[1]; j++)
+                        vx_store_some(m, dx + i * line + j * n + k, g);
+            });
+}
+
+static void VALUE_(backward)(const keel_call *c)
+{
+    const keel_window v = window_of(c->node);
+    const int64_t n = c->node->out.shape.dim[2], line = v.in[1] * n;
+    const VALUE *dy = c->out_grad;
+    VALUE *dx = c->in_grad[0];
+    if (!dx) return;
+    if (tiles(c->node, c->in_adds[0])) {
+        VALUE_(scatter)(c, &v);
+        return;
+    }
+    for (int64_t row = 0; row < c->rows; row++, dx += v.in[0] * line) {
+        float *sums = SUMS_OPEN(dx, v.in[0] * line, c->in_adds[0], c->scratch);
+        for (int64_t i = 0; i < v.out[0] * v.out[1]; i++, dy += n) {
+            const span h = span_of(&v, 0, i / v.out[1]), w = span_of(&v, 1, i % v.out[1]);
+            const vf share = vf_set(share_of(h, w));
+            VECTOR_EACH(k, n, m, {
+                const vf g = vf_mul(vx_load_some(m, dy + k), share);
+                for (int64_t y = h.first; y < h.end; y++)
+                    for (int64_t x = w.first; x < w.end; x++) {
+                        float *at = sums + (h.at + y) * line + (w.at + x) * n + k;
+                        vf_store_some(m, at, vf_add(g, vf_load_some(m, at)));
+                    }
+            });
+        }
+        SUMS_CLOSE(dx, v.in[0] * line, sums);
+    }
+}
+#endif

@@ -4,6 +4,7 @@
  * a vector of lanes is the mask in memory order. uniform >= rate on 24 bits is word >> 8 >=
  * ceil(rate 2^24). Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1,
  * 2, 3". */
+#ifndef VALUE
 #include "ops/_vector.h"
 #include "ops/args.h"
 #include <math.h>
@@ -56,31 +57,6 @@ static void fill_mask(const keel_call *c, uint8_t *mask, double rate)
     }
 }
 
-/* to = from scaled where the mask says so, else 0; `to` may be `from`. */
-static void apply(const keel_call *c, float *to, const float *from, const uint8_t *mask, bool adds)
-{
-    const double rate = ((const keel_dropout_args *)c->node->args)->rate;
-    const vf scale = vf_set((float)(rate < 1 ? 1 / (1 - rate) : 0));
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
-    VECTOR_EACH(i, count, m, {
-        const vm kept = vi_greater(vi_load_bytes(m, mask + i), vi_set(0));
-        vf v = vf_choose(kept, vf_mul(vf_load_some(m, from + i), scale), vf_zero());
-        if (adds) v = vf_add(v, vf_load_some(m, to + i));
-        vf_store_some(m, to + i, v);
-    });
-}
-
-static void forward(const keel_call *c)
-{
-    fill_mask(c, c->saved[0], ((const keel_dropout_args *)c->node->args)->rate);
-    apply(c, c->out, c->in[0], c->saved[0], false);
-}
-
-static void backward(const keel_call *c)
-{
-    if (c->in_grad[0]) apply(c, c->in_grad[0], c->out_grad, c->saved[0], c->in_adds[0]);
-}
-
 static keel_status prepare(keel_prepare *p)
 {
     const keel_dropout_args *a = p->node->args;
@@ -88,10 +64,41 @@ static keel_status prepare(keel_prepare *p)
     return p->node->training && !a->noise.rank ? KEEL_OK : KEEL_EUNSUP;
 }
 
+#define VALUE_FILE "ops/dropout_vector.h"
+#include "ops/_values.h"
+
 const keel_kernel VECTOR_KERNEL(dropout) = {
     .op = "dropout",
     .name = VECTOR_NAME,
     .priority = VECTOR_PRIORITY,
     .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
+    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
+    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
 };
+#else
+/* to = from scaled where the mask says so, else 0; `to` may be `from`. */
+static void VALUE_(apply)(const keel_call *c, VALUE *to, const VALUE *from, const uint8_t *mask,
+                          bool adds)
+{
+    const double rate = ((const keel_dropout_args *)c->node->args)->rate;
+    const vf scale = vf_set((float)(rate < 1 ? 1 / (1 - rate) : 0));
+    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    VECTOR_EACH(i, count, m, {
+        const vm kept = vi_greater(vi_load_bytes(m, mask + i), vi_set(0));
+        vf v = vf_choose(kept, vf_mul(vx_load_some(m, from + i), scale), vf_zero());
+        if (adds) v = vf_add(v, vx_load_some(m, to + i));
+        vx_store_some(m, to + i, v);
+    });
+}
+
+static void VALUE_(forward)(const keel_call *c)
+{
+    fill_mask(c, c->saved[0], ((const keel_dropout_args *)c->node->args)->rate);
+    VALUE_(apply)(c, c->out, c->in[0], c->saved[0], false);
+}
+
+static void VALUE_(backward)(const keel_call *c)
+{
+    if (c->in_grad[0]) VALUE_(apply)(c, c->in_grad[0], c->out_grad, c->saved[0], c->in_adds[0]);
+}
+#endif

@@ -1,17 +1,30 @@
 /* Mean over the whole image, 8 or 16 channels at a time. A channel is summed over stretches of 64
  * places, and those sums are added, which keeps float32 within a few units of its last place. */
+#ifndef VALUE
 #include "ops/_vector.h"
 
 enum { STRETCH = 64 };
 
-static void forward(const keel_call *c)
+#define VALUE_FILE "ops/global_average_pool2d_vector.h"
+#include "ops/_values.h"
+
+const keel_kernel VECTOR_KERNEL(global_average_pool2d) = {
+    .op = "global_average_pool2d",
+    .name = VECTOR_NAME,
+    .priority = VECTOR_PRIORITY,
+    .prepare = vector_prepare,
+    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
+    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
+};
+#else
+static void VALUE_(forward)(const keel_call *c)
 {
     const keel_shape *in = &c->node->in[0].shape;
     const int64_t places = in->dim[0] * in->dim[1], n = in->dim[2];
     const vf share = vf_set(1 / (float)places);
     for (int64_t row = 0; row < c->rows; row++) {
-        const float *x = (const float *)c->in[0] + row * places * n;
-        float *y = (float *)c->out + row * n;
+        const VALUE *x = (const VALUE *)c->in[0] + row * places * n;
+        VALUE *y = (VALUE *)c->out + row * n;
         VECTOR_EACH(k, n, m, {
             vf all = vf_zero();
             for (int64_t p = 0; p < places; p += STRETCH) {
@@ -19,39 +32,32 @@ static void forward(const keel_call *c)
                 vf even = vf_zero(), odd = vf_zero();
                 int64_t q = p;
                 for (; q + 2 <= end; q += 2) {
-                    even = vf_add(even, vf_load_some(m, x + q * n + k));
-                    odd = vf_add(odd, vf_load_some(m, x + (q + 1) * n + k));
+                    even = vf_add(even, vx_load_some(m, x + q * n + k));
+                    odd = vf_add(odd, vx_load_some(m, x + (q + 1) * n + k));
                 }
-                if (q < end) even = vf_add(even, vf_load_some(m, x + q * n + k));
+                if (q < end) even = vf_add(even, vx_load_some(m, x + q * n + k));
                 all = vf_add(all, vf_add(even, odd));
             }
-            vf_store_some(m, y + k, vf_mul(all, share));
+            vx_store_some(m, y + k, vf_mul(all, share));
         });
     }
 }
 
-static void backward(const keel_call *c)
+static void VALUE_(backward)(const keel_call *c)
 {
     const keel_shape *in = &c->node->in[0].shape;
     const int64_t places = in->dim[0] * in->dim[1], n = in->dim[2];
     const vf share = vf_set(1 / (float)places);
     for (int64_t row = 0; c->in_grad[0] && row < c->rows; row++) {
-        const float *dy = (const float *)c->out_grad + row * n;
+        const VALUE *dy = (const VALUE *)c->out_grad + row * n;
         for (int64_t p = 0; p < places; p++) {
-            float *dx = (float *)c->in_grad[0] + (row * places + p) * n;
+            VALUE *dx = (VALUE *)c->in_grad[0] + (row * places + p) * n;
             VECTOR_EACH(k, n, m, {
-                vf g = vf_mul(vf_load_some(m, dy + k), share);
-                if (c->in_adds[0]) g = vf_add(g, vf_load_some(m, dx + k));
-                vf_store_some(m, dx + k, g);
+                vf g = vf_mul(vx_load_some(m, dy + k), share);
+                if (c->in_adds[0]) g = vf_add(g, vx_load_some(m, dx + k));
+                vx_store_some(m, dx + k, g);
             });
         }
     }
 }
-
-const keel_kernel VECTOR_KERNEL(global_average_pool2d) = {
-    .op = "global_average_pool2d",
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
-    .prepare = vector_prepare,
-    .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
-};
+#endif
