@@ -136,10 +136,6 @@ static inline vi vi_or(vi a, vi b)
 {
     return _mm512_or_si512(a, b);
 }
-static inline vi vi_and(vi a, vi b)
-{
-    return _mm512_and_si512(a, b);
-}
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);
@@ -182,21 +178,30 @@ static inline void vi_store_bytes(vm m, uint8_t *p, vi x)
 {
     _mm512_mask_cvtepi32_storeu_epi8(p, m, x);
 }
-static inline vi vi_load_words(vm m, const uint16_t *p) /* two bytes a lane */
+static inline vf vn_load_some(vm m, const keel_bf16 *p) /* bfloat16: see below */
 {
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, p));
+    static const int16_t to_upper[32] = { 0, 0, 0, 1, 0, 2,  0, 3,  0, 4,  0, 5,  0, 6,  0, 7,
+                                          0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15 };
+    const __m512i words = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(m, p));
+    return _mm512_castsi512_ps(
+        _mm512_maskz_permutexvar_epi16(0xaaaaaaaa, _mm512_loadu_si512(to_upper), words));
 }
-static inline void vi_store_words(vm m, uint16_t *p, vi x)
+static inline void vn_store_same(vm m, keel_bf16 *p, vf x)
 {
-    _mm256_mask_storeu_epi16(p, m, _mm512_cvtepi32_epi16(x));
+    static const int16_t upper[32] = { 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31 };
+    const __m512i words =
+        _mm512_permutexvar_epi16(_mm512_loadu_si512(upper), _mm512_castps_si512(x));
+    _mm256_mask_storeu_epi16(p, m, _mm512_castsi512_si256(words));
 }
-static inline vi vi_of_floats(vf x)
+static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
 {
-    return _mm512_castps_si512(x);
-}
-static inline vm vf_unordered(vf x) /* no number */
-{
-    return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i bits = _mm512_castps_si512(x);
+    const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+    const __m512i up =
+        _mm512_mask_mov_epi32(_mm512_set1_epi32(0x7fff), odd, _mm512_set1_epi32(0x8000));
+    const __m512 even = _mm512_castsi512_ps(_mm512_add_epi32(bits, up));
+    /* what is no number becomes the quiet one of x */
+    vn_store_same(m, p, _mm512_fixupimm_ps(even, x, _mm512_set1_epi32(0x22), 0));
 }
 
 #else
@@ -321,10 +326,6 @@ static inline vi vi_or(vi a, vi b)
 {
     return _mm256_or_si256(a, b);
 }
-static inline vi vi_and(vi a, vi b)
-{
-    return _mm256_and_si256(a, b);
-}
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);
@@ -383,53 +384,37 @@ static inline bool vm_all(vm m) /* of first lanes; known where VECTOR_EACH knows
 {
     return ((__v8si)m)[LANES - 1] != 0;
 }
-static inline vi vi_load_words(vm m, const uint16_t *p)
-{
-    uint16_t word[LANES] = { 0 };
-    if (vm_all(m)) return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
-    memcpy(word, p, (size_t)vm_count(m) * sizeof *p);
-    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)word));
-}
-static inline void vi_store_words(vm m, uint16_t *p, vi x)
-{
-    uint16_t word[LANES];
-    const __m128i words =
-        _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    if (vm_all(m)) {
-        _mm_storeu_si128((__m128i *)p, words);
-        return;
-    }
-    _mm_storeu_si128((__m128i *)word, words);
-    memcpy(p, word, (size_t)vm_count(m) * sizeof *p);
-}
-static inline vi vi_of_floats(vf x)
-{
-    return _mm256_castps_si256(x);
-}
-static inline vm vf_unordered(vf x)
-{
-    return _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-}
-#endif
-
-/* bfloat16 in memory, float32 in registers; rounded as keel_bf16_round does, bit for bit. */
 static inline vf vn_load_some(vm m, const keel_bf16 *p)
 {
-    return vf_of_bits(vi_left(vi_load_words(m, p), 16));
-}
-static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
-{
-    const vi bits = vi_of_floats(x), last = vi_and(vi_right(bits, 16), vi_set(1));
-    const vi even = vi_add(vi_add(bits, vi_set(0x7fff)), last);
-    const vi quiet = vi_or(bits, vi_set(0x400000)); /* what is no number stays one */
-    vi_store_words(m, p, vi_right(vi_choose(vf_unordered(x), quiet, even), 16));
+    keel_bf16 some[LANES] = { 0 };
+    if (!vm_all(m)) p = memcpy(some, p, (size_t)vm_count(m) * sizeof *p);
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 static inline void vn_store_same(vm m, keel_bf16 *p, vf x)
 {
-    vi_store_words(m, p, vi_right(vi_of_floats(x), 16));
+    keel_bf16 some[LANES];
+    const __m256i upper =
+        _mm256_setr_epi8(2, 3, 6, 7, 10, 11, 14, 15, -1, -1, -1, -1, -1, -1, -1, -1, 2, 3, 6, 7, 10,
+                         11, 14, 15, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i words = _mm256_shuffle_epi8(_mm256_castps_si256(x), upper);
+    const __m128i close = _mm256_castsi256_si128(_mm256_permute4x64_epi64(words, 0x08));
+    _mm_storeu_si128((__m128i *)(vm_all(m) ? p : some), close);
+    if (!vm_all(m)) memcpy(p, some, (size_t)vm_count(m) * sizeof *p);
 }
+static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
+{
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+    const __m256 even = _mm256_castsi256_ps(_mm256_add_epi32(bits, up));
+    vn_store_same(m, p, _mm256_or_ps(even, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
+#endif
 
-/* Values by the type of the pointer p. Same: x is one that was loaded, or 0; nothing to round. */
+/* Values in memory, float32 or bfloat16 by the type of the pointer p. bfloat16 is rounded as
+ * keel_bf16_round does, bit for bit but for which NaN a NaN becomes. Same: x is a value that was
+ * loaded, or 0; there is nothing to round. */
 #define vx_load_some(m, p) _Generic(*(p), float : vf_load_some, keel_bf16 : vn_load_some)((m), (p))
 #define vx_store_some(m, p, x)                                                                     \
     _Generic(*(p), float : vf_store_some, keel_bf16 : vn_store_some)((m), (p), (x))
