@@ -26,6 +26,23 @@ typedef struct keel_device_info {
  * Threads  any */
 keel_status keel_devices(keel_device_info *info, int max, int *count);
 
+/* Compute as on a processor that has no better instructions than `name`: "base" (of any x86-64),
+ * "avx2", "avx512", "avx512_bf16" or "amx". For reproducing what another machine computes; numbers
+ * agree to rounding. A name better than this processor changes nothing. To be called before the
+ * first fit, evaluate, predict or plan of the process, since oneDNN chooses its code once.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not one of these names
+ * Owns     nothing changes hands
+ * Threads  none may be training meanwhile */
+keel_status keel_instructions_limit(const char *name);
+
+/* What computes here: instructions and oneDNN's version, "avx512_bf16, oneDNN 3.2.0".
+ *
+ * Returns  a text
+ * Owns     the text stays the library's, until the next call in this thread
+ * Threads  any */
+const char *keel_computes_with(void);
+
 /* The lanes a step is cut over, and the threads that run them. */
 typedef struct keel_strategy keel_strategy;
 
