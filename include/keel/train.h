@@ -111,8 +111,9 @@ typedef struct keel_progress {
     keel_logs logs;         /* running means of the epoch */
 } keel_progress;
 
-/* Called after every step, from the thread that called fit.
- * KEEL_OK: go on; KEEL_END: stop after this step, the model keeps what it learned; < 0: fit fails
+/* Called after every step, also of a validation, from the thread that called fit.
+ * KEEL_OK: go on; KEEL_END: stop after this step, the model keeps what it learned (the epoch of a
+ * validation cut short has NaN for val_ numbers); < 0: fit fails
  * with KEEL_ECALLBACK. */
 typedef keel_status (*keel_on_progress)(void *context, const keel_progress *p);
 
@@ -167,6 +168,7 @@ typedef struct keel_profile {
     int workers, count;
     double *call_seconds; /* [workers] inside kernels */
     double *merge_seconds, *wait_seconds, *reduce_seconds, *update_seconds; /* [workers] */
+    double *read_seconds;  /* [workers] taking their rows from memory, where no thread does that */
     keel_profile_row *row; /* [count] in the order of the model */
     double peak_flops;     /* per second, of one core, measured: float32 multiply-adds */
     double peak_bytes;     /* per second, of one core, measured: reading and writing memory */
