@@ -428,6 +428,7 @@ keel_status keel_dnnl_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64
                             const float *a, int64_t lda, const float *b, int64_t ldb, bool adds,
                             float *c, int64_t ldc)
 {
+    KEEL_TRY(ready());
     const dnnl_status_t s = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1,
                                        a, lda, b, ldb, adds, c, ldc);
     return s == dnnl_success ? KEEL_OK
