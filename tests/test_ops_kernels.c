@@ -64,6 +64,13 @@ static const struct extra {
     { "batch_norm", { "6,7,64", "64|64|64|64", NULL } },
     { "batch_norm", { "5,5,19", "19|19|19|19", NULL } },
     { "batch_norm", { "300", "300|300|300|300", NULL } },
+    { "batch_norm", { "9,7,64", "64|64|64|64", "relu" } },
+    { "batch_norm", { "5,5,19", "19|19|19|19", "relu max_value 1" } },
+    { "batch_norm", { "9,9,40|9,9,40", "40|40|40|40", "relu" } },
+    { "batch_norm", { "5,5,19|5,5,19", "19|19|19|19", NULL } },
+    { "batch_norm", { "7,7,24|7,7,24", "24|24|24|24", "relu frozen" } },
+    { "max_pool2d", { "12,12,64", NULL, "relu" } },
+    { "max_pool2d", { "13,12,19", NULL, "pool 3,3 strides 2,2 pad 0,1,1,1 relu" } },
 };
 
 /* Something to run passes on, with room for the largest count of rows. */
@@ -331,6 +338,7 @@ static void merge(bench *b)
         b->merged = keel_aligned_calloc((size_t)b->node.merged, sizeof(double));
         pass_run(b, NULL, KEEL_PARTIAL, false, &r);
         op->merge(&b->node, r.partial, b->rows, b->merged);
+        pass_run(b, NULL, KEEL_FORWARD, false, &r); /* what it saves is read below */
     }
     if (b->node.merged_backward > 0) {
         b->merged_backward = keel_aligned_calloc((size_t)b->node.merged_backward, sizeof(double));

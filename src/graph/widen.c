@@ -25,7 +25,7 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
     if (!w) return KEEL_ENOMEM;
     w->narrow = n;
     w->node = *n;
-    w->in = reads & KEEL_READS_IN;
+    w->in = reads & (KEEL_READS_IN | KEEL_READS_FIRST);
     w->out = reads & KEEL_READS_OUT;
     w->out_grad = !forward;
     w->makes_out = pass == KEEL_FORWARD;

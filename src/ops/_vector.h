@@ -32,6 +32,20 @@ static inline vm vm_first(int64_t n) /* the first n lanes; all when n >= LANES *
 {
     return n >= LANES ? (vm)0xffff : (vm)((1u << n) - 1);
 }
+static inline vm vm_and(vm a, vm b)
+{
+    return a & b;
+}
+static inline vm vm_load(const uint8_t *bits) /* a bit a lane */
+{
+    vm m;
+    memcpy(&m, bits, sizeof m);
+    return m;
+}
+static inline void vm_store(uint8_t *bits, vm m)
+{
+    memcpy(bits, &m, sizeof m);
+}
 static inline vf vf_set(float x)
 {
     return _mm512_set1_ps(x);
@@ -216,6 +230,19 @@ static inline vm vm_first(int64_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n > LANES ? LANES : (int)n),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vm vm_and(vm a, vm b)
+{
+    return _mm256_and_si256(a, b);
+}
+static inline vm vm_load(const uint8_t *bits) /* a bit a lane */
+{
+    const __m256i each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(*bits), each), each);
+}
+static inline void vm_store(uint8_t *bits, vm m)
+{
+    *bits = (uint8_t)_mm256_movemask_ps(_mm256_castsi256_ps(m));
 }
 static inline vf vf_set(float x)
 {
@@ -439,20 +466,6 @@ static inline keel_status vector_prepare(keel_prepare *p)
             const vm m = vm_first((n)-i);                                                          \
             __VA_ARGS__;                                                                           \
         }                                                                                          \
-    } while (0)
-
-/* to[i] = from[i], or where the call adds to[i] += from[i], for i < n; each float or keel_bf16. */
-#define VECTOR_MOVE(to, from, n, adds)                                                             \
-    do {                                                                                           \
-        if (adds)                                                                                  \
-            VECTOR_EACH(e, n, m, {                                                                 \
-                const vf sum = vf_add(vx_load_some(m, (to) + e), vx_load_some(m, (from) + e));     \
-                vx_store_some(m, (to) + e, sum);                                                   \
-            });                                                                                    \
-        else if (sizeof *(to) == sizeof *(from))                                                   \
-            memcpy((to), (from), (size_t)(n) * sizeof *(to));                                      \
-        else                                                                                       \
-            VECTOR_EACH(e, n, m, vx_store_some(m, (to) + e, vx_load_some(m, (from) + e)));         \
     } while (0)
 
 #endif

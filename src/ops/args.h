@@ -20,6 +20,7 @@ typedef struct keel_pool2d_args { /* max_pool2d, average_pool2d */
     int64_t pool[2];
     int64_t strides[2];
     int64_t pad[4]; /* each less than the pool, so that every window sees the image */
+    bool relu;      /* max_pool2d: of the result, 0 where all of a window is below */
 } keel_pool2d_args;
 
 typedef struct keel_global_pool2d_args { /* global_average_pool2d */
@@ -47,12 +48,23 @@ typedef struct keel_dropout_args { /* dropout */
     keel_shape noise; /* of one row; a dim of 1 shares its draw; rank 0: as the input */
 } keel_dropout_args;
 
-typedef struct keel_batch_norm_args { /* batch_norm; over the last axis */
+/* batch_norm; over the last axis. With a second input that is added to the result; with relu, what
+ * is below 0 then becomes 0, and above max_value max_value. Layers ask for neither: graph/fuse.h
+ * takes the ops behind a batch_norm into it. */
+typedef struct keel_batch_norm_args {
     double epsilon, momentum;
     bool center,
         scale;   /* is there a beta, a gamma; weights: gamma, beta, moving mean and variance */
     bool frozen; /* normalise with the moving statistics although the graph trains */
+    bool relu;
+    double max_value; /* of relu; 0: none */
 } keel_batch_norm_args;
+
+/* Bytes of the bits that relu saves for one place of n channels: bit k of them is of channel k. */
+static inline int64_t keel_batch_norm_bits(int64_t n)
+{
+    return (n + 15) / 16 * 2;
+}
 
 typedef struct keel_relu_args { /* relu; zeros are max(x, 0) */
     bool capped;                /* is there a max_value */

@@ -12,7 +12,11 @@
  *     dx = gamma / sqrt(var + epsilon) (dy - (sum dy) / N - xhat (sum dy xhat) / N)
  *
  * Outside training, or frozen, the moving statistics take the place of the batch's: no record, no
- * meeting, and dx = gamma / sqrt(var + epsilon) dy. */
+ * meeting, and dx = gamma / sqrt(var + epsilon) dy.
+ *
+ * With a second input z and relu, y = max(that + z, 0). Forward then saves a bit for each element,
+ * 1 where gradients pass: backward reads 1/32 of what it would take to look at y, three times. dy
+ * is what passes, above and as the gradient of z. */
 #ifndef REAL
 #include "base/clones.h" /* only loops over channels become vectors: sums keep their order */
 #include "ops/args.h"
@@ -41,13 +45,17 @@ static keel_status infer(keel_node *n)
     static const char *const names[] = { "gamma", "beta", "moving_mean", "moving_variance" };
     const keel_batch_norm_args *a = n->args;
     const places at = places_of(a);
-    KEEL_TRY(keel_infer_check(n, 1, at.variance + 1, at.variance + 1));
+    KEEL_TRY(keel_infer_check(n, n->n_in == 2 ? 2 : 1, at.variance + 1, at.variance + 1));
     if (n->in[0].shape.rank < 1)
         return keel_fail(KEEL_ESHAPE, "batch_norm: a row of the input needs an axis");
     if (!(a->epsilon >= 0) || !isfinite(a->momentum))
         return keel_fail(KEEL_EARG,
                          "batch_norm: epsilon %g must not be negative, momentum %g finite",
                          a->epsilon, a->momentum);
+    if (n->n_in == 2 && !keel_shape_equal(&n->in[1].shape, &n->in[0].shape))
+        return keel_fail(KEEL_ESHAPE, "batch_norm: what is added has another shape");
+    if (!(a->max_value >= 0))
+        return keel_fail(KEEL_EARG, "batch_norm: max_value %g must not be negative", a->max_value);
     const keel_shape c = KEEL_SHAPE(channels_of(n));
     for (int i = 0; i <= at.variance; i++) {
         const int name = i == at.gamma ? 0 : i == at.beta ? 1 : i == at.mean ? 2 : 3;
@@ -56,6 +64,11 @@ static keel_status infer(keel_node *n)
     if (n->training && !a->frozen) {
         n->partial = n->partial_backward = 2 * c.dim[0];
         n->merged = n->merged_backward = 1 + 2 * c.dim[0];
+    }
+    if (n->training && a->relu) {
+        n->n_saved = 1;
+        n->saved[0] = (keel_spec){ KEEL_UINT8, KEEL_SHAPE(keel_row_count(&n->in[0]) / c.dim[0],
+                                                          keel_batch_norm_bits(c.dim[0])) };
     }
     n->scratch = 4 * c.dim[0] * (int64_t)sizeof(double);
     return keel_infer_out(n, &n->in[0].shape);
@@ -99,6 +112,19 @@ static bool meets(const keel_node *n)
     return n->partial > 0;
 }
 
+/* Does the gradient of channel k of a place pass? bits: of that place; NULL: all do. */
+static bool passes(const uint8_t *bits, int64_t k)
+{
+    return !bits || bits[k / 8] >> k % 8 & 1;
+}
+
+/* The bits of place `place` of this call. */
+static uint8_t *bits_of(const keel_call *c, int64_t place)
+{
+    if (!((const keel_batch_norm_args *)c->node->args)->relu || !c->node->n_saved) return NULL;
+    return (uint8_t *)c->saved[0] + place * keel_batch_norm_bits(channels_of(c->node));
+}
+
 #define REAL_FILE "ops/batch_norm.c"
 #include "ops/real.h"
 
@@ -121,6 +147,8 @@ static void args_for_case(void *args, const char *text)
     a->frozen = keel_case_has(text, "frozen");
     keel_case_number(text, "epsilon", &a->epsilon);
     keel_case_number(text, "momentum", &a->momentum);
+    a->relu = keel_case_has(text, "relu");
+    keel_case_number(text, "max_value", &a->max_value);
 }
 
 const keel_op keel_op_batch_norm = {
@@ -129,21 +157,26 @@ const keel_op keel_op_batch_norm = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
-    .backward_reads = KEEL_READS_IN,
+    .backward_reads = KEEL_READS_FIRST | KEEL_READS_SAVED,
     .weights = REALS(weights),
-    .weights_reads = KEEL_READS_IN,
+    .weights_reads = KEEL_READS_FIRST | KEEL_READS_SAVED,
     .partial = REALS(partial),
     .merge = merge,
     .partial_backward = REALS(partial_backward),
     .merge_backward = merge_backward,
     .weights_from_merged = true,
     .commit = commit,
+    .inplace_second = true,
     .cases = (const keel_case[]){ { "5", "5|5|5|5", NULL },
                                   { "3,4,6", "6|6|6|6", "epsilon 0.01 momentum 0.9" },
                                   { "2,2,3", "3|3|3", "no_scale" },
                                   { "4,3", "3|3|3", "no_center" },
                                   { "3", "3|3", "no_center no_scale" },
                                   { "2,3,4", "4|4|4|4", "frozen" },
+                                  { "3,2,19", "19|19|19|19", "relu" },
+                                  { "3,4,6|3,4,6", "6|6|6|6", NULL },
+                                  { "3,4,6|3,4,6", "6|6|6|6", "relu" },
+                                  { "2,2,9|2,2,9", "9|9|9|9", "relu max_value 0.5 frozen" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };
@@ -196,12 +229,27 @@ static void REAL_(partial)(const keel_call *c)
     }
 }
 
+/* The relu of one place; bits NULL: nobody asks for gradients. */
+static void REAL_(rectify)(const keel_call *c, REAL *y, uint8_t *bits)
+{
+    const int64_t n = channels_of(c->node);
+    const double max_value = ((const keel_batch_norm_args *)c->node->args)->max_value;
+    const REAL max = max_value > 0 ? (REAL)max_value : (REAL)INFINITY;
+    for (int64_t k = 0; k < n; k++) {
+        if (bits && k % 8 == 0) bits[k / 8] = 0;
+        if (bits && y[k] > 0 && y[k] < max) bits[k / 8] |= (uint8_t)(1 << k % 8);
+        y[k] = y[k] <= 0 ? 0 : y[k] > max ? max : y[k]; /* NaN stays */
+    }
+}
+
 static void REAL_(forward)(const keel_call *c)
 {
     const int64_t n = channels_of(c->node);
     const int64_t count = c->rows * (keel_row_count(&c->node->in[0]) / n);
     const int beta = places_of(c->node->args).beta;
     const REAL *x = c->in[0];
+    const REAL *z = c->node->n_in > 1 ? c->in[1] : NULL;
+    const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
     REAL *y = c->out;
     double *mean, *scale;
     if (count == 0) return;
@@ -211,9 +259,13 @@ static void REAL_(forward)(const keel_call *c)
         scale[k] *= REAL_(gamma_of)(c, k);
         offset[k] = beta < 0 ? 0 : ((const REAL *)c->weight[beta])[k];
     }
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t k = 0; k < n; k++)
-            y[i * n + k] = (REAL)((x[i * n + k] - mean[k]) * scale[k] + offset[k]);
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t k = 0; k < n; k++) {
+            const REAL v = (REAL)((x[i * n + k] - mean[k]) * scale[k] + offset[k]);
+            y[i * n + k] = z ? v + z[i * n + k] : v; /* y may be z */
+        }
+        if (relu) REAL_(rectify)(c, y + i * n, bits_of(c, i));
+    }
 }
 
 /* sums of dy and of dy xhat over `rows` rows from `row` of this call */
@@ -224,11 +276,14 @@ static void REAL_(sums)(const keel_call *c, int64_t row, int64_t rows, const dou
     const REAL *x = (const REAL *)c->in[0] + row * per_row;
     const REAL *dy = (const REAL *)c->out_grad + row * per_row;
     for (int64_t k = 0; k < n; k++) sum[k] = sum_xhat[k] = 0;
-    for (int64_t i = 0; i < rows * per_row; i += n)
+    for (int64_t i = 0; i < rows * per_row; i += n) {
+        const uint8_t *bits = bits_of(c, (row * per_row + i) / n);
         for (int64_t k = 0; k < n; k++) {
+            if (!passes(bits, k)) continue;
             sum[k] += dy[i + k];
             sum_xhat[k] += dy[i + k] * (x[i + k] - mean[k]);
         }
+    }
     for (int64_t k = 0; k < n; k++) sum_xhat[k] *= invstd[k];
 }
 
@@ -249,9 +304,9 @@ static void REAL_(backward)(const keel_call *c)
     const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]) / n;
     const int64_t count = c->rows * per_row;
     const REAL *x = c->in[0], *dy = c->out_grad;
-    REAL *dx = c->in_grad[0];
+    REAL *dx = c->in_grad[0], *dz = c->node->n_in > 1 ? c->in_grad[1] : NULL;
     double *mean, *invstd;
-    if (!dx || count == 0) return;
+    if ((!dx && !dz) || count == 0) return;
     REAL_(channel_facts)(c, &mean, &invstd);
     /* dx = scale (dy - a - (x - mean) b) with per-channel scale, a and b; a and b are 0 where the
      * statistics are not the batch's */
@@ -262,12 +317,16 @@ static void REAL_(backward)(const keel_call *c)
         b[k] = meets(c->node) ? c->merged[1 + n + k] / total * invstd[k] : 0;
         scale[k] = invstd[k] * REAL_(gamma_of)(c, k);
     }
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *bits = bits_of(c, i);
         for (int64_t k = 0; k < n; k++) {
             const int64_t e = i * n + k;
-            const double g = scale[k] * (dy[e] - a[k] - (x[e] - mean[k]) * b[k]);
-            dx[e] = (REAL)(c->in_adds[0] ? dx[e] + g : g);
+            const REAL given = passes(bits, k) ? dy[e] : 0; /* dx may be dy */
+            const double g = scale[k] * (given - a[k] - (x[e] - mean[k]) * b[k]);
+            if (dx) dx[e] = (REAL)(c->in_adds[0] ? dx[e] + g : g);
+            if (dz) dz[e] = c->in_adds[1] ? dz[e] + given : given;
         }
+    }
 }
 
 static void REAL_(weights)(const keel_call *c)

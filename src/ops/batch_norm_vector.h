@@ -5,6 +5,8 @@
  * blocks are merged in double by Chan's rule. So a mean far from 0, or an odd first pixel, costs no
  * digits. Sums of backward likewise: blocks in float32, totals in double.
  *
+ * What forward saves of relu is a bit for each element, read as a mask of a vector (batch_norm.c).
+ *
  * Means are split into a float and what it leaves out, which goes into the offset of each channel.
  */
 #ifndef VALUE
@@ -19,6 +21,8 @@ typedef struct facts { /* of one call; arrays of n channels, in scratch */
     double *mean, *invstd;
     float *near, *scale, *offset, *slope, *share; /* near: the mean as a float */
     int gamma, beta;
+    uint8_t *bits;     /* of the first place; NULL: gradients pass everywhere */
+    int64_t bit_bytes; /* of a place */
 } facts;
 
 static int64_t channels_of(const keel_node *n)
@@ -47,7 +51,9 @@ static facts facts_of(const keel_call *c)
                 .places = c->rows * per_row,
                 .mean = c->scratch,
                 .gamma = a->scale ? 0 : -1,
-                .beta = a->center ? a->scale : -1 };
+                .beta = a->center ? a->scale : -1,
+                .bits = a->relu && node->n_saved ? c->saved[0] : NULL,
+                .bit_bytes = a->relu && node->n_saved ? keel_batch_norm_bits(n) : 0 };
     f.invstd = f.mean + n;
     f.near = (float *)(f.invstd + n);
     f.scale = f.near + n;
@@ -124,37 +130,107 @@ const keel_kernel VECTOR_KERNEL(batch_norm) = {
                 [KEEL_PARTIAL_BACKWARD] = partial_backward_bf16 },
 };
 #else
+/* y = (x - near) scale + offset, + z where z is there, and its relu. y may be z. */
+INLINE void VALUE_(normalise)(const keel_call *c, const facts *f, const VALUE *z, bool relu)
+{
+    const keel_batch_norm_args *a = c->node->args;
+    const vf zero = vf_zero();
+    const vf cap = vf_set(a->max_value > 0 ? (float)a->max_value : INFINITY);
+    const int64_t n = f->n;
+    const VALUE *x = c->in[0];
+    VALUE *y = c->out;
+    uint8_t *bits = f->bits;
+    for (int64_t i = 0; i < f->places; i++, x += n, y += n, bits += f->bit_bytes) {
+        VECTOR_EACH(k, n, m, {
+            const vf d = vf_sub(vx_load_some(m, x + k), vf_load_some(m, f->near + k));
+            vf v = vf_fma(d, vf_load_some(m, f->scale + k), vf_load_some(m, f->offset + k));
+            if (z) v = vf_add(v, vx_load_some(m, z + k));
+            if (relu) v = vf_min(cap, vf_max(zero, v));
+            if (relu && f->bits)
+                vm_store(bits + k / 8, vm_and(vf_greater(v, zero), vf_greater(cap, v)));
+            vx_store_some(m, y + k, v);
+        });
+        if (z) z += n;
+    }
+}
+
 static void VALUE_(forward)(const keel_call *c)
 {
     if (c->rows == 0) return;
     const facts f = facts_of(c);
     const int64_t n = f.n;
-    const VALUE *x = c->in[0];
-    VALUE *y = c->out;
+    const VALUE *z = c->node->n_in > 1 ? c->in[1] : NULL;
+    const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
     for (int64_t k = 0; k < n; k++) {
         const double scale = f.invstd[k] * weight_of(c, f.gamma, k, 1);
         f.scale[k] = (float)scale;
         f.offset[k] = (float)(weight_of(c, f.beta, k, 0) + (f.near[k] - f.mean[k]) * scale);
     }
-    for (int64_t i = 0; i < f.places; i++, x += n, y += n)
+    if (z && relu)
+        VALUE_(normalise)(c, &f, z, true);
+    else if (z)
+        VALUE_(normalise)(c, &f, z, false);
+    else if (relu)
+        VALUE_(normalise)(c, &f, NULL, true);
+    else
+        VALUE_(normalise)(c, &f, NULL, false);
+}
+
+/* dz = what passes of dy, where nobody asks for dx. */
+static void VALUE_(pass_on)(const keel_call *c, const facts *f)
+{
+    const int64_t n = f->n;
+    const VALUE *dy = c->out_grad;
+    VALUE *dz = c->in_grad[1];
+    for (int64_t i = 0; i < f->places; i++, dy += n, dz += n)
         VECTOR_EACH(k, n, m, {
-            const vf d = vf_sub(vx_load_some(m, x + k), vf_load_some(m, f.near + k));
-            const vf v = vf_fma(d, vf_load_some(m, f.scale + k), vf_load_some(m, f.offset + k));
-            vx_store_some(m, y + k, v);
+            vf given = vx_load_some(m, dy + k);
+            if (f->bits)
+                given = vf_choose(vm_load(f->bits + i * f->bit_bytes + k / 8), given, vf_zero());
+            if (c->in_adds[1]) given = vf_add(given, vx_load_some(m, dz + k));
+            vx_store_some(m, dz + k, given);
         });
+}
+
+/* dx = scale (dy - share + slope (x - near) + offset) and dz = dy, with what passes of dy. dx may
+ * be dy. */
+INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool passes, bool z)
+{
+    const int64_t n = f->n;
+    const VALUE *x = c->in[0], *dy = c->out_grad;
+    VALUE *dx = c->in_grad[0], *dz = z ? c->in_grad[1] : NULL;
+    const uint8_t *bits = f->bits;
+    for (int64_t i = 0; i < f->places; i++, x += n, dy += n, dx += n, bits += f->bit_bytes) {
+        VECTOR_EACH(k, n, m, {
+            const vf d = vf_sub(vx_load_some(m, x + k), vf_load_some(m, f->near + k));
+            vf g = vf_fma(d, vf_load_some(m, f->slope + k), vf_load_some(m, f->offset + k));
+            vf given = vx_load_some(m, dy + k);
+            if (!passes) given = vf_choose(vm_load(bits + k / 8), given, vf_zero());
+            g = vf_add(g, vf_sub(given, vf_load_some(m, f->share + k)));
+            g = vf_mul(g, vf_load_some(m, f->scale + k));
+            if (c->in_adds[0]) g = vf_add(g, vx_load_some(m, dx + k));
+            vx_store_some(m, dx + k, g);
+            if (z)
+                vx_store_some(m, dz + k,
+                              c->in_adds[1] ? vf_add(given, vx_load_some(m, dz + k)) : given);
+        });
+        if (z) dz += n;
+    }
 }
 
 static void VALUE_(backward)(const keel_call *c)
 {
-    if (!c->in_grad[0] || c->rows == 0) return;
+    const bool z = c->node->n_in > 1 && c->in_grad[1];
+    if (c->rows == 0) return;
     const facts f = facts_of(c);
     const int64_t n = f.n;
+    if (!c->in_grad[0]) {
+        if (z) VALUE_(pass_on)(c, &f);
+        return;
+    }
     const double total =
         c->node->partial ? c->merged[0] * (double)(keel_row_count(&c->node->in[0]) / n) : 1;
-    const VALUE *x = c->in[0], *dy = c->out_grad;
-    VALUE *dx = c->in_grad[0];
-    /* dx = scale (dy - share + slope (x - near) + offset): dy less its mean first, as those two may
-     * be equal */
+    /* dy less its mean first, as those two may be equal */
     for (int64_t k = 0; k < n; k++) {
         const double a = c->node->partial ? c->merged[1 + k] / total : 0;
         const double b = c->node->partial ? c->merged[1 + n + k] / total * f.invstd[k] : 0;
@@ -163,15 +239,14 @@ static void VALUE_(backward)(const keel_call *c)
         f.slope[k] = (float)-b;
         f.offset[k] = (float)(f.share[k] - a - (f.near[k] - f.mean[k]) * b);
     }
-    for (int64_t i = 0; i < f.places; i++, x += n, dy += n, dx += n)
-        VECTOR_EACH(k, n, m, {
-            const vf d = vf_sub(vx_load_some(m, x + k), vf_load_some(m, f.near + k));
-            vf g = vf_fma(d, vf_load_some(m, f.slope + k), vf_load_some(m, f.offset + k));
-            g = vf_add(g, vf_sub(vx_load_some(m, dy + k), vf_load_some(m, f.share + k)));
-            g = vf_mul(g, vf_load_some(m, f.scale + k));
-            if (c->in_adds[0]) g = vf_add(g, vx_load_some(m, dx + k));
-            vx_store_some(m, dx + k, g);
-        });
+    if (z && f.bits)
+        VALUE_(gradients)(c, &f, false, true);
+    else if (z)
+        VALUE_(gradients)(c, &f, true, true);
+    else if (f.bits)
+        VALUE_(gradients)(c, &f, false, false);
+    else
+        VALUE_(gradients)(c, &f, true, false);
 }
 
 /* Rows of channels are read in memory order, a few rows at a time, whose sum is then added to
@@ -205,16 +280,18 @@ INLINE void VALUE_(deviations_few)(const VALUE *x, int64_t n, int rows, const fl
     });
 }
 
-/* sum += dy, product += dy (x - near) */
-INLINE void VALUE_(products_few)(const VALUE *x, const VALUE *dy, int64_t n, int rows,
-                                 const float *near, float *sum, float *product)
+/* sum += dy, product += dy (x - near), with what passes of dy */
+INLINE void VALUE_(products_few)(const VALUE *x, const VALUE *dy, const uint8_t *bits,
+                                 int64_t bit_bytes, int64_t n, int rows, const float *near,
+                                 float *sum, float *product)
 {
     VECTOR_EACH(k, n, m, {
         const vf about = vf_load_some(m, near + k);
         vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
         vf q[2] = { vf_load_some(m, product + k), vf_zero() };
         for (int i = 0; i < rows; i++) {
-            const vf g = vx_load_some(m, dy + i * n + k);
+            vf g = vx_load_some(m, dy + i * n + k);
+            if (bits) g = vf_choose(vm_load(bits + i * bit_bytes + k / 8), g, vf_zero());
             s[i & 1] = vf_add(s[i & 1], g);
             q[i & 1] = vf_fma(g, vf_sub(vx_load_some(m, x + i * n + k), about), q[i & 1]);
         }
@@ -264,9 +341,15 @@ static void VALUE_(partial_backward)(const keel_call *c)
         for (int64_t p = 0; p < length; p += BLOCK * n) {
             const int64_t count = p + BLOCK * n < length ? BLOCK : (length - p) / n;
             for (int64_t k = 0; k < 2 * n; k++) f.scale[k] = 0; /* and offset, behind it */
-            BY_ROWS(i, rows, count, n,
-                    VALUE_(products_few)(x + p + i * n, dy + p + i * n, n, rows, f.near, f.scale,
-                                         f.offset));
+            const uint8_t *bits = f.bits ? f.bits + (row * length + p) / n * f.bit_bytes : NULL;
+            if (bits)
+                BY_ROWS(i, rows, count, n,
+                        VALUE_(products_few)(x + p + i * n, dy + p + i * n, bits + i * f.bit_bytes,
+                                             f.bit_bytes, n, rows, f.near, f.scale, f.offset));
+            else
+                BY_ROWS(i, rows, count, n,
+                        VALUE_(products_few)(x + p + i * n, dy + p + i * n, NULL, 0, n, rows,
+                                             f.near, f.scale, f.offset));
             for (int64_t k = 0; k < n; k++) sum[k] += f.scale[k];
             for (int64_t k = 0; k < n; k++) sum_xhat[k] += f.offset[k];
         }

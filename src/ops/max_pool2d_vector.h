@@ -61,6 +61,8 @@ static void VALUE_(forward)(const keel_call *c)
     const VALUE *x = c->in[0];
     VALUE *y = c->out;
     uint8_t *taps = c->node->n_saved ? c->saved[0] : NULL;
+    const bool relu = ((const keel_pool2d_args *)c->node->args)->relu;
+    const vf zero = vf_zero();
     for (int64_t row = 0; row < c->rows; row++, x += v.in[0] * line)
         for (int64_t i = 0; i < v.out[0]; i++) {
             const span h = span_of(&v, 0, i);
@@ -69,8 +71,11 @@ static void VALUE_(forward)(const keel_call *c)
                 const VALUE *at = x + h.at * line + w.at * channels;
                 VECTOR_EACH(k, channels, m, {
                     vi tap;
-                    const vf best =
-                        VALUE_(window_largest)(&v, h, w, at + k, line, channels, m, &tap);
+                    vf best = VALUE_(window_largest)(&v, h, w, at + k, line, channels, m, &tap);
+                    if (relu) { /* 255: nobody won */
+                        tap = vi_choose(vf_beats(best, zero), tap, vi_set(255));
+                        best = vf_max(zero, best);
+                    }
                     vx_store_same(m, y + k, best);
                     if (taps) vi_store_bytes(m, taps + k, tap);
                 });

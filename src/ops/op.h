@@ -84,7 +84,12 @@ typedef struct keel_call {
 
 typedef void (*keel_run)(const keel_call *c);
 
-enum { KEEL_READS_IN = 1, KEEL_READS_OUT = 2, KEEL_READS_SAVED = 4 };
+enum {
+    KEEL_READS_IN = 1, /* all inputs */
+    KEEL_READS_OUT = 2,
+    KEEL_READS_SAVED = 4,
+    KEEL_READS_FIRST = 8 /* in[0] only */
+};
 
 /* Test cases for the conformance test: shapes of one row and arguments as words. */
 typedef struct keel_case {
@@ -161,6 +166,8 @@ struct keel_op {
     bool view;    /* the same bytes in another shape: forward and backward need not even run */
     bool inplace; /* pointwise: each element is read before it is written (only where backward
                      does not read in[0], and nobody else does) */
+    bool inplace_second; /* the same of in[1], where there is one; of gradients as above, but only
+                            where weight gradients are read off the merged record */
 
     const keel_case *cases;                              /* at least two, ends with in NULL */
     void (*args_for_case)(void *args, const char *text); /* NULL: args stay zero */
