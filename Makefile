@@ -5,11 +5,10 @@ JOBS ?= $(shell nproc)
 
 .PHONY: all setup check demo bench install format clean
 all: $(BUILD)/build.ninja
-	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
 
 $(BUILD)/build.ninja: | setup
-	@cmake -S . -B $(BUILD) -G Ninja --log-level=NOTICE $(if $(KEEL_DNNL),-DKEEL_DNNL=$(KEEL_DNNL))
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 
 setup:
 	@sh tools/setup.sh

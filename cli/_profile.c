@@ -3,6 +3,8 @@
 #include "profile.h"
 #include <string.h>
 
+enum { WIDEST = 48 }; /* of names: fused layers have several */
+
 typedef struct layer {
     const char *name;
     double forward, backward, flops, bytes;
@@ -36,31 +38,33 @@ void keel_profile_print(FILE *f, const keel_profile *p)
 {
     double all = 0, flops = 0, busy = 0;
     const double steps = p->steps > 0 ? (double)p->steps : 1, ms = 1e3 / steps;
+    int width = 28;
     layer l;
+    for (int i = 0; i < p->count; i = next_layer(p, i, &l))
+        if ((int)strlen(p->row[i].layer) > width) width = (int)strlen(p->row[i].layer);
+    if (width > WIDEST) width = WIDEST;
     for (int w = 0; w < p->workers; w++) {
         all += p->call_seconds[w] + p->merge_seconds[w] + p->reduce_seconds[w] +
-               p->update_seconds[w] + p->read_seconds[w] + p->wait_seconds[w];
+               p->update_seconds[w] + p->wait_seconds[w];
         busy += p->call_seconds[w];
     }
-    fprintf(f, "\n%-28s %9s %9s %6s %14s %14s\n", "layer, ms a step of all cores", "forward",
+    fprintf(f, "\n%-*s %9s %9s %6s %14s %14s\n", width, "layer, ms a step of all cores", "forward",
             "backward", "share", "GFLOP/s, peak", "GB/s, peak");
     for (int i = 0; i < p->count;) {
         i = next_layer(p, i, &l);
         const double time = l.forward + l.backward;
-        fprintf(f, "%-28.28s %9.3f %9.3f %4.1f %%", l.name, ms * l.forward, ms * l.backward,
-                all > 0 ? 100 * time / all : 0);
+        fprintf(f, "%-*.*s %9.3f %9.3f %4.1f %%", width, width, l.name, ms * l.forward,
+                ms * l.backward, all > 0 ? 100 * time / all : 0);
         print_rate(f, l.flops, time, p->peak_flops);
         print_rate(f, l.bytes, time, p->peak_bytes);
         fputc('\n', f);
         flops += l.flops;
     }
     for (int w = 0; w < p->workers; w++)
-        fprintf(f,
-                "worker %-3d %9.3f ms kernels, %.3f rows, %.3f merge, %.3f reduce, %.3f update, "
-                "%.3f waiting (%.1f %%)\n",
-                w, ms * p->call_seconds[w], ms * p->read_seconds[w], ms * p->merge_seconds[w],
-                ms * p->reduce_seconds[w], ms * p->update_seconds[w], ms * p->wait_seconds[w],
-                100 * p->wait_seconds[w] / p->step_seconds);
+        fprintf(
+            f, "worker %-3d %9.3f ms kernels, %.3f merge, %.3f reduce, %.3f update, %.3f waiting\n",
+            w, ms * p->call_seconds[w], ms * p->merge_seconds[w], ms * p->reduce_seconds[w],
+            ms * p->update_seconds[w], ms * p->wait_seconds[w]);
     fprintf(f,
             "step %.3f ms; kernels %.0f %% of it; %.1f GFLOP/s in all; one core's peak %.0f "
             "GFLOP/s, %.0f GB/s\n",

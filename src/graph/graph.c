@@ -20,16 +20,18 @@ keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training)
     return KEEL_OK;
 }
 
+void keel_graph_node_free(keel_graph_node *n)
+{
+    keel_free((void *)n->node.args);
+    keel_free((void *)n->node.layer);
+    keel_free((void *)n->node.in);
+    keel_free(n->in);
+}
+
 void keel_graph_destroy(keel_graph *g)
 {
     if (!g) return;
-    for (int i = 0; i < g->n_node; i++) {
-        keel_graph_node *n = &g->node[i];
-        keel_free((void *)n->node.args);
-        keel_free((void *)n->node.layer);
-        keel_free((void *)n->node.in);
-        keel_free(n->in);
-    }
+    for (int i = 0; i < g->n_node; i++) keel_graph_node_free(&g->node[i]);
     keel_free(g->node);
     keel_free(g->value);
     keel_free(g);
@@ -128,10 +130,7 @@ keel_status keel_graph_add_op(keel_graph *g, const keel_op *op, const void *args
     *out = n.out;
     n = (keel_graph_node){ 0 };
 out:
-    keel_free((void *)n.node.args);
-    keel_free((void *)n.node.in);
-    keel_free((void *)n.node.layer);
-    keel_free(n.in);
+    keel_graph_node_free(&n);
     return s;
 }
 

@@ -44,6 +44,7 @@ struct keel_graph {
 
 keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training);
 void keel_graph_destroy(keel_graph *g);
+void keel_graph_node_free(keel_graph_node *n); /* what it points to, not itself */
 
 /* A new input: rows of `spec`. */
 keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);

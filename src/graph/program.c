@@ -66,11 +66,12 @@ static void join_values(compiler *c)
     for (int i = 0; i < g->n_node; i++) {
         const keel_graph_node *n = &g->node[i];
         const keel_op *op = n->node.op;
-        if (!op->view && !op->inplace) continue;
-        const keel_value in = n->in[0];
+        const bool second = op->inplace_second && n->node.n_in == 2;
+        if (!op->view && !op->inplace && !second) continue;
+        const keel_value in = n->in[second];
         const int root = root_of(c, in);
         bool join = op->view;
-        if (op->inplace && !is_input(c, root) && c->consumers[in] == 1 && !c->shared[root] &&
+        if (!op->view && !is_input(c, root) && c->consumers[in] == 1 && !c->shared[root] &&
             c->life[n->out].row_bytes == c->life[root].row_bytes) {
             int maker = g->value[in].node;
             while (g->node[maker].node.op->view && g->value[g->node[maker].in[0]].node >= 0)
@@ -87,6 +88,13 @@ static void join_values(compiler *c)
     }
 }
 
+/* May the gradient of in[0] be written over that of out? */
+static bool grad_inplace(const keel_node *n)
+{
+    if (n->op->inplace_second) return n->op->weights_from_merged && n->partial_backward > 0;
+    return (n->op->view || n->op->inplace) && n->n_weight == 0 && !n->op->loss && n->n_in == 1;
+}
+
 /* Join gradients: backward of a view, or of a pointwise op, may write over what it reads. */
 static void join_grads(compiler *c)
 {
@@ -96,13 +104,11 @@ static void join_grads(compiler *c)
     for (int i = 0; i < g->n_node; i++) {
         const keel_graph_node *n = &g->node[i];
         const keel_op *op = n->node.op;
-        if ((!op->view && !op->inplace) || n->node.n_weight > 0 || op->loss) continue;
+        if (!grad_inplace(&n->node)) continue;
         if (!s->needs_grad[n->in[0]] || s->in_adds[i][0] || !s->needs_grad[n->out]) continue;
         const int from = grad_life(c, n->out), to = grad_life(c, n->in[0]);
         if (c->life[from].row_bytes != c->life[to].row_bytes) continue;
-        bool again = false; /* the same value twice among the inputs */
-        for (int k = 1; k < n->node.n_in; k++) again = again || n->in[k] == n->in[0];
-        if (again || (n->node.n_in > 1)) continue;
+        if (n->node.n_in == 2 && n->in[1] == n->in[0]) continue;
         c->life[from].root = to;
         c->p->skip_backward[i] = op->view;
     }
@@ -121,6 +127,7 @@ static void touch_reads(compiler *c, const keel_graph_node *n, int node, unsigne
 {
     if (reads & KEEL_READS_IN)
         for (int k = 0; k < n->node.n_in; k++) touch(c, n->in[k], at, whole);
+    if (reads & KEEL_READS_FIRST) touch(c, n->in[0], at, whole);
     if (reads & KEEL_READS_OUT) touch(c, n->out, at, whole);
     if (reads & KEEL_READS_SAVED)
         for (int k = 0; k < n->node.n_saved; k++) touch(c, saved_life(c, node, k), at, whole);

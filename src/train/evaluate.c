@@ -26,7 +26,8 @@ static keel_status begin(look *l, keel_model *m, keel_strategy *s, const keel_da
     l->entered = true;
     const keel_trainer_options t = { .reference_kernels = l->o.reference_kernels,
                                      .float32 = l->o.float32,
-                                     .without_kernels = l->o.without_kernels };
+                                     .without_kernels = l->o.without_kernels,
+                                     .unfused = l->o.unfused };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, scored ? &y : NULL, 0,
                                  keel_feed_max_rows(l->feed), &t));
     KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
@@ -60,7 +61,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
         *out = logs;
     }
     end(&l);
-    return st == KEEL_END ? KEEL_OK : st;
+    return st;
 }
 
 keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *data,

@@ -1,6 +1,7 @@
 /* See trainer.h. */
 #include "train/trainer.h"
 #include "base/memory.h"
+#include "graph/fuse.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,13 +92,14 @@ static keel_status add_metrics(keel_scored *s, const keel_model *m, keel_graph *
 
 /* The model's graph with its targets, weights, loss and metrics. */
 static keel_status emit(keel_scored *s, const keel_model *m, const keel_shape *y_shape,
-                        bool training, keel_graph **out, keel_value *outputs)
+                        bool training, bool fuse, keel_graph **out, keel_value *outputs)
 {
     keel_value inputs[KEEL_INPUTS_MAX], in[3], loss_in[3], ignored;
     keel_graph *g = NULL;
     s->loss_node = -1;
     KEEL_TRY(keel_model_emit(m, m->dtype, training, &g, inputs, outputs));
-    keel_status st = KEEL_OK;
+    keel_status st = fuse ? keel_graph_fuse(g, outputs, m->n_output) : KEEL_OK;
+    if (st < 0) goto out;
     if (y_shape) {
         const keel_spec y = { .dtype = m->dtype, .shape = *y_shape };
         const keel_spec w = { .dtype = m->dtype };
@@ -157,7 +159,7 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_shape *y_
 {
     keel_graph *g = NULL;
     keel_value outputs[KEEL_OUTPUTS_MAX];
-    KEEL_TRY(emit(s, t->model, y_shape, training, &g, outputs));
+    KEEL_TRY(emit(s, t->model, y_shape, training, !t->unfused, &g, outputs));
     if (!t->store) {
         const keel_status st = make_store(t, g);
         if (st < 0) {
@@ -231,6 +233,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
     if (!t) return s;
     t->model = m;
     t->strategy = strategy;
+    t->unfused = options->unfused;
     t->options = (keel_program_options){ .real = m->dtype,
                                          .reference_only = options->reference_kernels,
                                          .without = options->without_kernels,

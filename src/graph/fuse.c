@@ -1,0 +1,219 @@
+/* See fuse.h. One walk over the nodes in their order: a node that can be taken into the one before
+ * it leaves its work there, and its output becomes another name of that one's; a node that can take
+ * over the work of the one before it reads what that one read. What is left without work is
+ * dropped, and values are numbered anew. */
+#include "graph/fuse.h"
+#include "base/memory.h"
+#include "ops/args.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct fuser {
+    keel_graph *g;
+    int *uses;        /* [n_value] */
+    keel_value *name; /* [n_value] the value it now is; itself where nothing changed */
+    bool *dead;       /* [n_node] */
+} fuser;
+
+static bool is(const keel_graph_node *n, const char *op)
+{
+    return !strcmp(n->node.op->name, op);
+}
+
+/* Who makes input k of node n, where nobody else reads it and the op is `op`; or NULL. */
+static keel_graph_node *only_maker(const fuser *f, const keel_graph_node *n, int k, const char *op)
+{
+    const keel_value v = n->in[k];
+    const int maker = f->g->value[v].node;
+    if (maker < 0 || f->uses[v] != 1) return NULL;
+    keel_graph_node *m = &f->g->node[maker];
+    return is(m, op) && m->node.held == n->node.held ? m : NULL;
+}
+
+/* Is it max(x, 0), or min(max(x, 0), *max)? *max 0: no limit. */
+static bool is_relu(const keel_graph_node *n, double *max)
+{
+    *max = is(n, "relu6") ? 6 : 0;
+    if (is(n, "relu6")) return true;
+    if (!is(n, "relu")) return false;
+    const keel_relu_args *a = n->node.args;
+    if (a->capped) *max = a->max_value;
+    return a->negative_slope == 0 && a->threshold == 0 && !(a->capped && !(a->max_value > 0));
+}
+
+/* Nothing of a value is below 0. */
+static bool not_negative(const fuser *f, keel_value v)
+{
+    const int maker = f->g->value[v].node;
+    double ignored;
+    if (maker < 0) return false;
+    const keel_graph_node *n = &f->g->node[maker];
+    return is_relu(n, &ignored) ||
+           (is(n, "batch_norm") && ((const keel_batch_norm_args *)n->node.args)->relu);
+}
+
+static keel_status add_layer(keel_graph_node *to, const char *first, const char *second)
+{
+    if (!strcmp(first, second)) return KEEL_OK;
+    const size_t n = strlen(first) + strlen(second) + 4;
+    char *both = keel_calloc(n, 1);
+    if (!both) return KEEL_ENOMEM;
+    snprintf(both, n, "%s + %s", first, second);
+    keel_free((void *)to->node.layer);
+    to->node.layer = both;
+    return KEEL_OK;
+}
+
+/* `later` did its work in `n`, which is made again with what its arguments now say. */
+static keel_status take_in(fuser *f, keel_graph_node *n, const keel_graph_node *later)
+{
+    KEEL_TRY(add_layer(n, n->node.layer, later->node.layer));
+    f->dead[later - f->g->node] = true;
+    f->name[later->out] = n->out;
+    f->uses[n->out] = f->uses[later->out];
+    return n->node.op->infer(&n->node);
+}
+
+/* `n` does the work of `earlier` and reads what that one read. */
+static keel_status take_over(fuser *f, keel_graph_node *n, const keel_graph_node *earlier)
+{
+    KEEL_TRY(add_layer(n, earlier->node.layer, n->node.layer));
+    f->dead[earlier - f->g->node] = true;
+    n->in[0] = earlier->in[0];
+    ((keel_spec *)n->node.in)[0] = earlier->node.in[0];
+    return n->node.op->infer(&n->node);
+}
+
+/* batch_norm -> relu */
+static keel_status fuse_relu(fuser *f, keel_graph_node *n)
+{
+    double max;
+    keel_graph_node *bn = only_maker(f, n, 0, "batch_norm");
+    if (!bn || !is_relu(n, &max)) return KEEL_OK;
+    keel_batch_norm_args *a = (keel_batch_norm_args *)bn->node.args;
+    if (a->relu) return KEEL_OK;
+    a->relu = true;
+    a->max_value = max;
+    return take_in(f, bn, n);
+}
+
+/* batch_norm -> add, where the other input is there already when the batch_norm runs */
+static keel_status fuse_add(fuser *f, keel_graph_node *n)
+{
+    for (int k = 0; k < 2 && n->node.n_in == 2; k++) {
+        keel_graph_node *bn = only_maker(f, n, k, "batch_norm");
+        const keel_value other = n->in[1 - k];
+        if (!bn || bn->node.n_in > 1 || ((const keel_batch_norm_args *)bn->node.args)->relu ||
+            f->g->value[other].node > bn - f->g->node || other == bn->in[0])
+            continue;
+        keel_value *in = keel_calloc(2, sizeof *in);
+        keel_spec *spec = keel_calloc(2, sizeof *spec);
+        if (!in || !spec) {
+            keel_free(in);
+            keel_free(spec);
+            return KEEL_ENOMEM;
+        }
+        in[0] = bn->in[0];
+        in[1] = other;
+        spec[0] = bn->node.in[0];
+        spec[1] = n->node.in[1 - k];
+        keel_free(bn->in);
+        keel_free((void *)bn->node.in);
+        bn->in = in;
+        bn->node.in = spec;
+        bn->node.n_in = 2;
+        return take_in(f, bn, n);
+    }
+    return KEEL_OK;
+}
+
+/* zero_pad2d -> conv2d; relu ... zero_pad2d -> max_pool2d, whose own padding never wins. In a
+ * window of nothing above 0 a zero beside the image may have won: then no pixel has a gradient, and
+ * now it has one that the relu before it stops. */
+static keel_status fuse_pad(fuser *f, keel_graph_node *n)
+{
+    const bool pool = is(n, "max_pool2d");
+    const keel_graph_node *pad = only_maker(f, n, 0, "zero_pad2d");
+    if (!pad || (pool && !not_negative(f, pad->in[0]))) return KEEL_OK;
+    const int64_t *more = ((const keel_zero_pad2d_args *)pad->node.args)->pad;
+    keel_pool2d_args *p = (keel_pool2d_args *)n->node.args;
+    keel_conv2d_args *c = (keel_conv2d_args *)n->node.args;
+    int64_t *const to = pool ? p->pad : c->pad;
+    for (int i = 0; i < 4; i++)
+        if (pool && to[i] + more[i] >= p->pool[i / 2]) return KEEL_OK;
+    for (int i = 0; i < 4; i++) to[i] += more[i];
+    return take_over(f, n, pad);
+}
+
+static keel_status fuse_pool(fuser *f, keel_graph_node *n)
+{
+    double max = 0;
+    keel_pool2d_args *a = (keel_pool2d_args *)n->node.args;
+    const keel_graph_node *relu = only_maker(f, n, 0, "relu");
+    if (!relu || !is_relu(relu, &max) || max > 0) return KEEL_OK;
+    a->relu = true;
+    return take_over(f, n, relu);
+}
+
+static keel_status fuse_node(fuser *f, keel_graph_node *n)
+{
+    for (int k = 0; k < n->node.n_in; k++) n->in[k] = f->name[n->in[k]];
+    if (is(n, "relu") || is(n, "relu6")) return fuse_relu(f, n);
+    if (is(n, "add")) return fuse_add(f, n);
+    if (is(n, "conv2d") || is(n, "depthwise_conv2d")) return fuse_pad(f, n);
+    if (!is(n, "max_pool2d")) return KEEL_OK;
+    KEEL_TRY(fuse_pad(f, n));
+    return fuse_pool(f, n);
+}
+
+/* Drop dead nodes and the values that they made. */
+static void drop(fuser *f, keel_value *keep, int n_keep)
+{
+    keel_graph *g = f->g;
+    int n_value = 0, n_node = 0;
+    keel_value *now = f->uses; /* no longer needed */
+    for (int v = 0; v < g->n_value; v++) {
+        const int node = g->value[v].node;
+        if (node >= 0 && f->dead[node]) continue;
+        now[v] = n_value;
+        g->value[n_value++] = g->value[v];
+    }
+    for (int i = 0; i < n_keep; i++) keep[i] = now[f->name[keep[i]]];
+    for (int i = 0; i < g->n_node; i++) {
+        keel_graph_node *n = &g->node[i];
+        if (f->dead[i]) {
+            keel_graph_node_free(n);
+            continue;
+        }
+        for (int k = 0; k < n->node.n_in; k++) n->in[k] = now[n->in[k]];
+        n->out = now[n->out];
+        g->value[n->out].node = n_node;
+        g->node[n_node++] = *n;
+    }
+    g->n_value = n_value;
+    g->n_node = n_node;
+}
+
+keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep)
+{
+    keel_status s = KEEL_OK;
+    fuser f = { .g = g,
+                .uses = keel_calloc((size_t)g->n_value, sizeof(int)),
+                .name = keel_calloc((size_t)g->n_value, sizeof(keel_value)),
+                .dead = keel_calloc((size_t)g->n_node, sizeof(bool)) };
+    if (!f.uses || !f.name || !f.dead) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    for (int v = 0; v < g->n_value; v++) f.name[v] = v;
+    for (int i = 0; i < n_keep; i++) f.uses[keep[i]]++;
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i].node.n_in; k++) f.uses[g->node[i].in[k]]++;
+    for (int i = 0; i < g->n_node && s >= 0; i++) s = fuse_node(&f, &g->node[i]);
+    if (s >= 0) drop(&f, keep, n_keep);
+out:
+    keel_free(f.uses);
+    keel_free(f.name);
+    keel_free(f.dead);
+    return s;
+}

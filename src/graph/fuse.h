@@ -1,0 +1,21 @@
+/* Fusing: ops that only touch what the op before them wrote are taken into it, so that values are
+ * read and written as few times as possible. */
+#ifndef KEEL_GRAPH_FUSE_H
+#define KEEL_GRAPH_FUSE_H
+#include "graph/graph.h"
+
+/* Rewrite `g` where what lies between two ops has one reader and is not among `keep` [n_keep],
+ * values that others will ask for; they get their new numbers. Call it before nodes whose index
+ * somebody remembers are added.
+ *
+ *     zero_pad2d -> conv2d, depthwise_conv2d   the convolution pads
+ *     relu ... zero_pad2d -> max_pool2d        the pooling pads: nothing is below 0
+ *     batch_norm -> relu, relu6                args relu, max_value of batch_norm
+ *     batch_norm -> add -> relu, relu6         and its second input, made before it
+ *     relu -> max_pool2d                       arg relu of max_pool2d
+ *
+ * A fused node is called by both layers, "bn + relu". Values and gradients are those of the graph
+ * as it was: equal bits in float32, but where two results are exactly 0 their signs may differ. */
+keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep);
+
+#endif

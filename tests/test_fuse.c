@@ -1,0 +1,352 @@
+/* Fusing ops changes nothing but speed: which ops are left of a graph, and training with and
+ * without it, to the bit in float32, on one lane and several. */
+#include "base/memory.h"
+#include "graph/fuse.h"
+#include "keel/keel.h"
+#include "ops/args.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { ROWS = 26, BATCH = 8, SIDE = 14, CLASSES = 4 };
+
+static void must(keel_status s)
+{
+    if (s < 0) fail_msg("%s", keel_error());
+}
+
+/* ---- what is left of a graph ----------------------------------------------------------------- */
+
+typedef struct builder {
+    keel_graph *g;
+    keel_value at;
+} builder;
+
+static keel_value add(builder *b, const char *layer, const char *op, const void *args,
+                      const keel_value *in, int n_in)
+{
+    const int64_t c = keel_graph_spec(b->g, in[0])->shape.dim[2];
+    const keel_variable weight[] = { 0, 1, 2, 3 };
+    const keel_spec each = { KEEL_FLOAT32, { 1, { c } } };
+    const keel_spec of_channels[] = { each, each, each, each };
+    const keel_spec kernel = { KEEL_FLOAT32, { 4, { 3, 3, c, c } } };
+    const bool bn = !strcmp(op, "batch_norm"), conv = !strcmp(op, "conv2d");
+    keel_value out;
+    b->g->layer = layer;
+    must(keel_graph_add(b->g, op, args, in, n_in, weight, conv ? &kernel : of_channels,
+                        bn     ? 4
+                        : conv ? 1
+                               : 0,
+                        &out));
+    return out;
+}
+
+static const keel_batch_norm_args bn = {
+    .epsilon = 1e-3, .momentum = 0.9, .center = true, .scale = true
+};
+static const keel_conv2d_args conv = { .strides = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 };
+static const keel_pool2d_args pool = { .pool = { 3, 3 }, .strides = { 2, 2 } };
+static const keel_zero_pad2d_args pad = { .pad = { 1, 1, 1, 1 } };
+static const keel_relu_args relu, capped = { .capped = true, .max_value = 6 },
+                                  leaky = { .negative_slope = 0.1 };
+
+/* Words of a graph in a line, each reading the one before: an op, "+" adds input 0, "keep" says
+ * that somebody will ask for what is there. After it: what is left, as layers, in the same way. */
+static void what_is_left_of_a_graph(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *words[8], *left;
+    } cases[] = {
+        { { "bn", "relu" }, "bn + relu" },
+        { { "bn", "relu6" }, "bn + relu6" },
+        { { "bn", "capped" }, "bn + capped" },
+        { { "bn", "leaky" }, "bn, leaky" },
+        { { "bn", "+" }, "bn + +" },
+        { { "bn", "+", "relu" }, "bn + + + relu" },
+        { { "bn", "relu", "+" }, "bn + relu, +" },
+        { { "bn", "relu", "relu" }, "bn + relu, relu" },
+        { { "bn", "keep", "relu" }, "bn, relu" },
+        { { "bn", "+", "keep", "relu" }, "bn + +, relu" },
+        { { "conv", "relu" }, "conv, relu" },
+        { { "conv", "relu", "pool" }, "conv, relu + pool" },
+        { { "conv", "capped", "pool" }, "conv, capped, pool" },
+        { { "conv", "relu", "pad", "pool" }, "conv, relu + pad + pool" },
+        { { "bn", "relu", "pad", "pool" }, "bn + relu, pad + pool" },
+        { { "conv", "pad", "pool" }, "conv, pad, pool" },
+        { { "conv", "relu", "keep", "pad", "pool" }, "conv, relu, pad + pool" },
+        { { "pad", "conv" }, "pad + conv" },
+        { { "pad", "pad", "conv" }, "pad, pad + conv" },
+        { { "pad", "keep", "conv" }, "pad, conv" },
+        { { "pad", "conv", "bn", "relu", "pad", "conv" }, "pad + conv, bn + relu, pad + conv" },
+    };
+    static const struct {
+        const char *word, *op;
+        const void *args;
+    } ops[] = {
+        { "bn", "batch_norm", &bn },   { "conv", "conv2d", &conv }, { "pool", "max_pool2d", &pool },
+        { "pad", "zero_pad2d", &pad }, { "relu", "relu", &relu },   { "capped", "relu", &capped },
+        { "leaky", "relu", &leaky },   { "relu6", "relu6", NULL },  { "+", "add", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        builder b = { 0 };
+        keel_value first, keep[3];
+        char left[200] = "";
+        int n_keep = 0;
+        must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+        must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 9, 9, 5 } } }, &first));
+        b.at = first;
+        b.at = add(&b, "first", "tanh", NULL, &first, 1);
+        first = b.at;
+        b.at = add(&b, "second", "tanh", NULL, &first, 1);
+        for (const char *const *w = cases[i].words; *w; w++) {
+            if (!strcmp(*w, "keep")) keep[n_keep++] = b.at;
+            for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+                if (!strcmp(*w, ops[k].word))
+                    b.at = add(&b, *w, ops[k].op, ops[k].args, (keel_value[]){ b.at, first },
+                               !strcmp(*w, "+") ? 2 : 1);
+        }
+        const keel_shape shape = keel_graph_spec(b.g, b.at)->shape;
+        keep[n_keep++] = b.at;
+        must(keel_graph_fuse(b.g, keep, n_keep));
+        for (int k = 2; k < b.g->n_node; k++) {
+            const keel_graph_node *n = &b.g->node[k];
+            if (k > 2) strcat(left, ", ");
+            strcat(left, n->node.layer);
+            assert_int_equal(b.g->value[n->out].node, k);
+            for (int j = 0; j < n->node.n_in; j++) {
+                assert_true(n->in[j] < n->out);
+                assert_true(
+                    keel_shape_equal(&n->node.in[j].shape, &b.g->value[n->in[j]].spec.shape));
+            }
+        }
+        if (strcmp(left, cases[i].left))
+            fail_msg("case %d leaves '%s', not '%s'", (int)i, left, cases[i].left);
+        assert_true(keel_shape_equal(&shape, &keel_graph_spec(b.g, keep[n_keep - 1])->shape));
+        keel_graph_destroy(b.g);
+    }
+}
+
+static void what_is_added_must_be_made_before_the_batch_norm(void **unused)
+{
+    (void)unused;
+    for (int before = 0; before < 2; before++) {
+        builder b = { 0 };
+        keel_value x, n, z, sum;
+        must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+        must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 4, 5 } } }, &x));
+        if (before) z = add(&b, "z", "tanh", NULL, &x, 1);
+        n = add(&b, "n", "batch_norm", &bn, &x, 1);
+        if (!before) z = add(&b, "z", "tanh", NULL, &x, 1);
+        sum = add(&b, "sum", "add", NULL, (keel_value[]){ n, z }, 2);
+        must(keel_graph_fuse(b.g, &sum, 1));
+        assert_int_equal(b.g->n_node, before ? 2 : 3);
+        keel_graph_destroy(b.g);
+    }
+}
+
+static void a_failing_allocation_leaves_a_graph_that_can_be_freed(void **unused)
+{
+    (void)unused;
+    const int64_t live = keel_memory_live();
+    keel_status s = KEEL_ENOMEM;
+    for (int64_t at = 0; s < 0; at++) {
+        builder b = { 0 };
+        keel_value x, z, v;
+        must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+        must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 9, 9, 5 } } }, &x));
+        z = add(&b, "z", "tanh", NULL, &x, 1);
+        v = add(&b, "n", "batch_norm", &bn, &x, 1);
+        v = add(&b, "sum", "add", NULL, (keel_value[]){ v, z }, 2);
+        v = add(&b, "r", "relu", &relu, &v, 1);
+        v = add(&b, "pad", "zero_pad2d", &pad, &v, 1);
+        v = add(&b, "pool", "max_pool2d", &pool, &v, 1);
+        keel_memory_fail_at(at);
+        s = keel_graph_fuse(b.g, &v, 1);
+        keel_memory_fail_at(-1);
+        keel_graph_destroy(b.g);
+        assert_int_equal(keel_memory_live(), live);
+        assert_true(at < 50);
+    }
+}
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+static keel_symbol call(keel_model *m, const char *layer, const keel_arg *args, keel_symbol in)
+{
+    keel_symbol out;
+    must(keel_model_call(m, layer, args, &in, 1, &out));
+    return out;
+}
+
+static keel_symbol conv_bn(keel_model *m, keel_symbol x, int64_t filters, int64_t size,
+                           const char *padding)
+{
+    x = call(m, "Conv2D",
+             KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", size),
+                       KEEL_ARG_STR("padding", padding), KEEL_ARG_BOOL("use_bias", false)),
+             x);
+    return call(m, "BatchNormalization", KEEL_ARGS(KEEL_ARG_FLOAT("momentum", 0.9)), x);
+}
+
+/* Everything that is fused: padding before convolutions of both kinds and pooling, a block whose
+ * shortcut is normalised, one whose shortcut is its input, a linear one, rectifiers of each kind.
+ */
+static keel_model *network(keel_dtype dtype)
+{
+    keel_model *m;
+    keel_symbol x, pair[2];
+    must(keel_model_create(&m, NULL, dtype, 7));
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = call(m, "ZeroPadding2D", KEEL_ARGS(KEEL_ARG_INT("padding", 2)), x);
+    x = conv_bn(m, x, 8, 5, "valid");
+    x = call(m, "ReLU", NULL, x);
+    x = call(m, "ZeroPadding2D", NULL, x);
+    x = call(m, "MaxPooling2D", KEEL_ARGS(KEEL_ARG_INT("pool_size", 3), KEEL_ARG_INT("strides", 2)),
+             x);
+    pair[0] = conv_bn(m, x, 19, 1, "same");
+    pair[1] = conv_bn(m, call(m, "ReLU", NULL, conv_bn(m, x, 8, 3, "same")), 19, 1, "same");
+    must(keel_model_call(m, "Add", NULL, pair, 2, &x));
+    pair[0] = x = call(m, "ReLU", NULL, x);
+    x = call(m, "ZeroPadding2D", NULL, x);
+    x = call(m, "DepthwiseConv2D",
+             KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_BOOL("use_bias", false)), x);
+    x = call(m, "BatchNormalization", NULL, x);
+    x = call(m, "ReLU", KEEL_ARGS(KEEL_ARG_FLOAT("max_value", 1)), x);
+    pair[1] = conv_bn(m, x, 19, 1, "same");
+    must(keel_model_call(m, "Add", NULL, pair, 2, &x));
+    x = call(m, "Conv2D",
+             KEEL_ARGS(KEEL_ARG_INT("filters", 6), KEEL_ARG_INT("kernel_size", 2),
+                       KEEL_ARG_STR("activation", "relu")),
+             x);
+    x = call(m, "MaxPooling2D", NULL, x);
+    x = call(m, "Flatten", NULL, x);
+    x = call(m, "Dense",
+             KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")), x);
+    must(keel_model_outputs(m, &x, 1));
+    must(keel_model_compile(
+        m,
+        &(keel_compile){
+            KEEL_COMPILE, .optimizer = { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.05)) },
+            .loss = { { "sparse_categorical_crossentropy" } }, .metrics = { { "accuracy" } } }));
+    return m;
+}
+
+typedef struct way {
+    const char *devices;
+    bool unfused, reference;
+} way;
+
+static keel_model *train(keel_dtype dtype, const way *w, keel_history *h)
+{
+    static float x[ROWS * SIDE * SIDE * 3], y[ROWS];
+    uint32_t state = 5;
+    keel_strategy *s;
+    keel_dataset *d;
+    for (int i = 0; i < ROWS * SIDE * SIDE * 3; i++) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = (float)(state >> 8) / 8388608.0f - 1;
+    }
+    for (int i = 0; i < ROWS; i++) y[i] = (float)(i * 7 % CLASSES);
+    const keel_tensor images = { KEEL_FLOAT32, { 4, { ROWS, SIDE, SIDE, 3 } }, x };
+    const keel_tensor labels = { KEEL_FLOAT32, { 1, { ROWS } }, y };
+    must(keel_strategy_create(&s, w->devices));
+    must(keel_dataset_from_arrays(&d, &images, &labels, NULL));
+    keel_model *m = network(dtype);
+    must(keel_fit(m, s, d,
+                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = 3,
+                                       .validation = d, .reference_kernels = w->reference,
+                                       .unfused = w->unfused },
+                  h));
+    keel_dataset_destroy(d);
+    keel_strategy_destroy(s);
+    return m;
+}
+
+static double element(const keel_tensor *t, int64_t i)
+{
+    return t->dtype == KEEL_FLOAT64 ? ((const double *)t->data)[i]
+                                    : (double)((const float *)t->data)[i];
+}
+
+static void near(const keel_model *a, const keel_model *b, double limit, const char *what)
+{
+    for (int i = 0; i < keel_model_weight_count(a); i++) {
+        const char *name = keel_model_weight_name(a, i);
+        keel_tensor u, v;
+        int64_t n = 1;
+        must(keel_model_get_weight(a, name, &u));
+        must(keel_model_get_weight(b, name, &v));
+        for (int k = 0; k < u.shape.rank; k++) n *= u.shape.dim[k];
+        for (int64_t k = 0; k < n; k++)
+            if (!(fabs(element(&u, k) - element(&v, k)) <= limit))
+                fail_msg("%s: %s[%lld] is %.9g fused and %.9g not", what, name, (long long)k,
+                         element(&u, k), element(&v, k));
+        keel_tensor_free(&u);
+        keel_tensor_free(&v);
+    }
+}
+
+static void fused_training_gives_the_weights_of_unfused_training(void **unused)
+{
+    (void)unused;
+    static const struct {
+        keel_dtype dtype;
+        way way;
+        double limit;
+    } cases[] = {
+        { KEEL_FLOAT32, { "cpu:0", false, false }, 0 },
+        { KEEL_FLOAT32, { "cpu:0-1", false, false }, 0 },
+        { KEEL_FLOAT32, { "cpu:0-2", false, false }, 0 },
+        { KEEL_FLOAT32, { "cpu:0", false, true }, 0 },
+        { KEEL_FLOAT64, { "cpu:0-1", false, false }, 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        way other = cases[i].way;
+        keel_history h = { 0 }, g = { 0 };
+        char what[64];
+        other.unfused = true;
+        snprintf(what, sizeof what, "case %d, %s", (int)i, other.devices);
+        keel_model *a = train(cases[i].dtype, &cases[i].way, &h);
+        keel_model *b = train(cases[i].dtype, &other, &g);
+        near(a, b, cases[i].limit, what);
+        assert_int_equal(h.count, g.count);
+        for (int64_t k = 0; k < h.epochs * h.count; k++) /* loss and metrics, validation too */
+            assert_true(fabs(h.value[k] - g.value[k]) <= 1e-6 * fabs(g.value[k]));
+        assert_true(h.memory_planned < g.memory_planned);
+        keel_history_free(&h);
+        keel_history_free(&g);
+        keel_model_destroy(a);
+        keel_model_destroy(b);
+    }
+}
+
+static void fused_weights_do_not_depend_on_the_number_of_lanes(void **unused)
+{
+    (void)unused;
+    static const char *const devices[] = { "cpu:0-1", "cpu:0-2", "cpu:0-6", "cpu:0-7" };
+    keel_model *one = train(KEEL_FLOAT32, &(way){ .devices = "cpu:0" }, NULL);
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        keel_model *many = train(KEEL_FLOAT32, &(way){ .devices = devices[i] }, NULL);
+        near(many, one, 0, devices[i]);
+        keel_model_destroy(many);
+    }
+    keel_model_destroy(one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_left_of_a_graph),
+        cmocka_unit_test(what_is_added_must_be_made_before_the_batch_norm),
+        cmocka_unit_test(a_failing_allocation_leaves_a_graph_that_can_be_freed),
+        cmocka_unit_test(fused_training_gives_the_weights_of_unfused_training),
+        cmocka_unit_test(fused_weights_do_not_depend_on_the_number_of_lanes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
