@@ -61,6 +61,7 @@ static const struct work {
     { "dense", 128, { "784", "784,512|512", NULL } },
     { "dense", 128, { "512", "512,512|512", NULL } },
     { "max_pool2d", 32, { "26,26,32", NULL, NULL } },
+    { "max_pool2d", 32, { "11,11,64", NULL, NULL } },
     { "max_pool2d", 8, { "112,112,64", NULL, "pool 3,3 strides 2,2 pad 0,1,0,1" } },
     { "average_pool2d", 8, { "56,56,64", NULL, NULL } },
     { "global_average_pool2d", 16, { "7,7,2048", NULL, NULL } },
