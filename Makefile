@@ -5,10 +5,11 @@ JOBS ?= $(shell nproc)
 
 .PHONY: all setup check demo bench install format clean
 all: $(BUILD)/build.ninja
+	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
 
 $(BUILD)/build.ninja: | setup
-	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=NOTICE $(if $(KEEL_DNNL),-DKEEL_DNNL=$(KEEL_DNNL))
 
 setup:
 	@sh tools/setup.sh

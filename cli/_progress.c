@@ -225,6 +225,8 @@ keel_status keel_meter_tell(void *context, const keel_progress *p)
     const double now = keel_now();
     const bool last = p->steps > 0 && p->step == p->steps;
     line l = { 0 };
+    /* the line says already that a fit validates */
+    if (m->validates && !p->training) return interrupted ? KEEL_END : KEEL_OK;
     if (m->start == 0) m->start = now - p->seconds;
     m->step = p->step;
     m->rows = p->rows;

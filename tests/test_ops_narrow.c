@@ -597,10 +597,52 @@ static void every_narrow_pass_equals_its_reference(void **state)
     }
 }
 
+/* Casts say both types themselves, so their kernels' plain passes are tried on each pair. */
+static void casts_equal_their_reference(void **state)
+{
+    enum { N = 1003 };
+    static const keel_dtype types[] = { KEEL_FLOAT32, KEEL_BFLOAT16 };
+    const keel_op *op = keel_op_find("cast");
+    (void)state;
+    for (int i = 0; keel_kernels[i]; i++)
+        for (int test = 0; test < 8; test++) {
+            const keel_kernel *k = keel_kernels[i];
+            const bool adds = test & 4;
+            float from[N], want[N], got[N];
+            const void *in = from;
+            void *want_grad = want, *got_grad = got;
+            keel_spec spec = { types[test & 1], KEEL_SHAPE(N) };
+            keel_node n = {
+                .op = op, .real = KEEL_FLOAT32, .held = types[test >> 1 & 1], .n_in = 1, .in = &spec
+            };
+            keel_call c = { .node = &n,
+                            .rows = 1,
+                            .in = &in,
+                            .out = want,
+                            .out_grad = from,
+                            .in_grad = &want_grad,
+                            .in_adds = &adds };
+            keel_prepare p = { .node = &n, .rows = 1 };
+            if (strcmp(k->op, "cast") != 0) continue;
+            assert_int_equal(op->infer(&n), KEEL_OK);
+            if (k->prepare(&p) < 0) continue;
+            for (int e = 0; e < N; e++) from[e] = draw() * 1.01f, want[e] = got[e] = draw();
+            op->forward[0](&c);
+            c.out = got;
+            k->run[KEEL_FORWARD](&c);
+            assert_memory_equal(want, got, sizeof got);
+            op->backward[0](&c);
+            c.in_grad = &got_grad;
+            k->run[KEEL_BACKWARD](&c);
+            assert_memory_equal(want, got, sizeof got);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_narrow_pass_equals_its_reference),
+        cmocka_unit_test(casts_equal_their_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "train/profile.h"
 #include "train/session.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -144,7 +145,15 @@ static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
     keel_tally tally = { 0 };
     const double start = keel_seconds();
     KEEL_TRY(keel_feed_begin_epoch(f->validation_feed, (uint32_t)epoch));
-    KEEL_TRY(keel_session_test(f->trainer, f->validation_feed, &f->o, NULL, &tally));
+    keel_progress p = { .epoch = epoch,
+                        .epochs = f->o.epochs,
+                        .steps = keel_feed_steps(f->validation_feed),
+                        .all_rows = keel_feed_rows(f->validation_feed) };
+    keel_trainer_names(f->trainer, &f->trainer->test, &p.logs);
+    const keel_status s = keel_session_test(f->trainer, f->validation_feed, &f->o,
+                                            f->o.on_progress ? &p : NULL, &tally);
+    if (s < 0) return s;
+    f->stop = s == KEEL_END;
     keel_tally_logs(&f->trainer->test, &tally, logs);
     f->history.validation_seconds += keel_seconds() - start;
     return KEEL_OK;
@@ -168,8 +177,9 @@ static keel_status run_epoch(fit *f, int64_t epoch)
     double *row = &h->value[h->epochs * h->count];
     const int n = p->logs.count;
     memcpy(row, p->logs.value, (size_t)n * sizeof *row);
+    for (int i = n; i < h->count; i++) row[i] = NAN; /* until it is known */
+    if (f->o.validation && !f->stop) KEEL_TRY(validate(f, epoch, &logs));
     if (f->o.validation && !f->stop) {
-        KEEL_TRY(validate(f, epoch, &logs));
         memcpy(row + n, logs.value, (size_t)n * sizeof *row);
         for (int i = 0; i < n && p->logs.count < KEEL_LOGS_MAX; i++) {
             p->logs.name[p->logs.count] = h->name[n + i];
