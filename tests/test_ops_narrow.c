@@ -597,6 +597,36 @@ static void every_narrow_pass_equals_its_reference(void **state)
     }
 }
 
+static void bfloat16_is_rounded_as_by_the_plain_function(void **state)
+{
+    enum { N = 1 << 16 };
+    static const keel_case two = { "65536|65536", NULL, NULL };
+    (void)state;
+    for (int i = 0; keel_kernels[i]; i++) {
+        const keel_kernel *k = keel_kernels[i];
+        bench b;
+        results r;
+        if (strcmp(k->op, "add") != 0 || !k->narrow[KEEL_FORWARD]) continue;
+        assert_int_equal(bench_open(&b, keel_op_find("add"), &two, true, 1), KEEL_OK);
+        results_open(&r, &b, true);
+        keel_bf16 *x = b.in16[0], *y = b.in16[1];
+        const keel_bf16 *sum = r.out;
+        for (int e = 0; e < N; e++) { /* any bits, and beside them some as large, or smaller */
+            x[e] = (keel_bf16)e;
+            y[e] = (keel_bf16)((e & 0x7f80) - (e % 11 << 7) + e * 77 % 128);
+        }
+        const bool ran = pass_run(&b, k, KEEL_FORWARD, false, 1, &r);
+        for (int e = 0; ran && e < N; e++) {
+            const keel_bf16 want = keel_bf16_round(keel_bf16_wide(x[e]) + keel_bf16_wide(y[e]));
+            const bool number = !isnan(keel_bf16_wide(want));
+            if (number ? sum[e] != want : !isnan(keel_bf16_wide(sum[e])))
+                fail_msg("add_%s: %#x + %#x is %#x, not %#x", k->name, x[e], y[e], sum[e], want);
+        }
+        results_free(&r);
+        bench_close(&b);
+    }
+}
+
 /* Casts say both types themselves, so their kernels' plain passes are tried on each pair. */
 static void casts_equal_their_reference(void **state)
 {
@@ -642,6 +672,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_narrow_pass_equals_its_reference),
+        cmocka_unit_test(bfloat16_is_rounded_as_by_the_plain_function),
         cmocka_unit_test(casts_equal_their_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

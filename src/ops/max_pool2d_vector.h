@@ -99,22 +99,22 @@ INLINE void VALUE_(give)(VALUE *dx, int64_t line, int64_t channels, int64_t heig
 static void VALUE_(scatter)(const keel_call *c, const keel_window *v)
 {
     const int64_t channels = c->node->out.shape.dim[2], line = v->in[1] * channels;
+    const int64_t height = v->size[0], width = v->size[1];
     const VALUE *dy = c->out_grad;
     const uint8_t *taps = c->saved[0];
     VALUE *dx = c->in_grad[0];
     for (int64_t row = 0; row < c->rows; row++, dx += v->in[0] * line) {
         zero_rest(dx, v, channels * (int64_t)sizeof *dx);
         for (int64_t i = 0; i < v->out[0]; i++) {
-            VALUE *at = dx + i * v->size[0] * line;
-            for (int64_t j = 0; j < v->out[1]; j++, at += v->size[1] * channels) {
+            VALUE *at = dx + i * height * line;
+            for (int64_t j = 0; j < v->out[1]; j++, at += width * channels) {
                 VECTOR_EACH(k, channels, m, {
                     const vf g = vx_load_some(m, dy + k);
                     const vi winner = vi_load_bytes(m, taps + k);
-                    if (v->size[0] == 2 && v->size[1] == 2)
+                    if (height == 2 && width == 2)
                         VALUE_(give)(at + k, line, channels, 2, 2, m, g, winner);
                     else
-                        VALUE_(give)
-                    (at + k, line, channels, v->size[0], v->size[1], m, g, winner);
+                        VALUE_(give)(at + k, line, channels, height, width, m, g, winner);
                 });
                 dy += channels, taps += channels;
             }
