@@ -104,7 +104,7 @@ typedef struct bound { /* a call and what it is bound to */
 
 typedef struct setup {  /* a node and the memory its calls are bound to */
     bound wide, narrow; /* narrow: values are bfloat16, the rest is wide's */
-    keel_spec in_spec[IN_MAX];
+    keel_spec in_spec[IN_MAX], narrow_spec[IN_MAX];
     char args[256];
     keel_step_facts step;
     bool in_adds[IN_MAX];
@@ -227,11 +227,13 @@ static void open_narrow(setup *s, int64_t rows)
 {
     bound *b = &s->narrow;
     *b = s->wide;
-    b->node.held = KEEL_BFLOAT16;
+    b->node.held = b->node.out.dtype = KEEL_BFLOAT16;
+    b->node.in = s->narrow_spec;
     b->call.node = &b->node;
     b->call.in = b->in;
     b->call.in_grad = b->in_grad;
     for (int i = 0; i < b->node.n_in; i++) {
+        s->narrow_spec[i] = (keel_spec){ KEEL_BFLOAT16, s->in_spec[i].shape };
         b->in[i] = narrowed(b->in[i], rows * keel_row_count(&s->in_spec[i]));
         b->in_grad[i] = narrowed(b->in_grad[i], rows * keel_row_count(&s->in_spec[i]));
     }
