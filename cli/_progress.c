@@ -21,6 +21,20 @@ double keel_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static double began;
+
+__attribute__((constructor)) static void begin(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    began = keel_now() - (double)t.tv_sec - 1e-9 * (double)t.tv_nsec;
+}
+
+double keel_since_start(void)
+{
+    return keel_now() - began;
+}
+
 /* ---- Ctrl-C ---------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t interrupted;

@@ -191,8 +191,9 @@ typedef struct keel_history {
     int64_t steps, rows;
     int64_t full_rows, last_rows; /* of a full and of the last step of an epoch; 0: none */
     double seconds, compile_seconds, step_seconds, wait_seconds, validation_seconds;
-    int64_t memory_planned; /* bytes: weights, moments, gradients, activations, slots */
-    int64_t memory_used;    /* peak of the process while fit ran, less before; -1: unknown */
+    double first_step_seconds; /* until the first step began */
+    int64_t memory_planned;    /* bytes: weights, moments, gradients, activations, slots */
+    int64_t memory_used;       /* peak of the process while fit ran, less before; -1: unknown */
 } keel_history;
 
 /* Train a compiled model. The answer does not depend on the number of devices.

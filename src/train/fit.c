@@ -19,6 +19,7 @@ typedef struct fit {
     keel_feed *feed, *validation_feed;
     keel_history history;
     keel_progress progress;
+    double start;
     bool stop;
 } fit;
 
@@ -120,6 +121,7 @@ static keel_status train_epoch(fit *f, keel_tally *tally)
     keel_batch b;
     while (!f->stop && (s = keel_feed_next(f->feed, &b)) == KEEL_OK) {
         const double before = keel_seconds();
+        if (h->steps == 0) h->first_step_seconds = before - f->start;
         s = keel_train_step(f->trainer, &b, f->o.seed, tally);
         if (s < 0) {
             keel_feed_retry(f->feed, &b);
@@ -258,8 +260,7 @@ static keel_status prepare(fit *f, const keel_dataset *data)
 keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
                      const keel_fit_options *options, keel_history *history)
 {
-    fit f = { .model = m, .strategy = strategy };
-    const double start = keel_seconds();
+    fit f = { .model = m, .strategy = strategy, .start = keel_seconds() };
     const int64_t resident = resident_bytes();
     bool entered = false;
     keel_status s = keel_session_options(&f.o, options);
@@ -276,7 +277,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     keel_team_enter(strategy->team);
     entered = true;
     if ((s = prepare(&f, data)) < 0) goto out;
-    f.history.compile_seconds = keel_seconds() - start;
+    f.history.compile_seconds = keel_seconds() - f.start;
     for (int64_t e = f.o.initial_epoch; e < f.o.epochs && !f.stop && s >= 0; e++)
         s = run_epoch(&f, e);
     keel_trainer_store(f.trainer);
@@ -285,7 +286,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
 out:
     if (entered) keel_team_leave(strategy->team);
     f.history.stopped = f.stop;
-    f.history.seconds = keel_seconds() - start;
+    f.history.seconds = keel_seconds() - f.start;
     f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
