@@ -23,6 +23,7 @@ demo: all
 
 # The table of bench/README.md. PEERS: a Python with TensorFlow, PyTorch or JAX; BENCH: options, as --quick.
 bench: all
+	@cmake --build $(BUILD) -j $(JOBS) --target bench_epoch >/dev/null
 	@python3 bench/run.py --keel $(abspath $(BUILD))/keel $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 
 install: all
