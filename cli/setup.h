@@ -88,7 +88,7 @@ int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const k
         T, member, "float32", 0, false, KEEL_OPTION_CHOICE, "exact|fma|fast", "exact",             \
         "how float32 is multiplied: exact is by AMX, as accurate as multiply-adds, "               \
         "where it measured faster (see make tune), fma by multiply-adds only, fast by "            \
-        "AMX to about 17 bits; without AMX all are fma")
+        "AMX to about 16 bits; without AMX all are fma")
 
 /* Can a file be made at `path`? Asked before the work whose result goes there. */
 int keel_setup_output(const char *option, const char *path, const char *ending);

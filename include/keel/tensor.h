@@ -23,7 +23,7 @@ typedef enum keel_float32 {
                            numbers, where that was measured to be faster; by multiply-adds elsewhere
                          */
     KEEL_FLOAT32_FMA,   /* multiply-adds of float32 only */
-    KEEL_FLOAT32_FAST   /* by AMX, with each value as two bfloat16 numbers: about 17 bits */
+    KEEL_FLOAT32_FAST   /* by AMX, with each value as two bfloat16 numbers: about 16 bits */
 } keel_float32;
 
 enum { KEEL_RANK_MAX = 6 };

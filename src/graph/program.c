@@ -293,6 +293,7 @@ static keel_status find_late(keel_program *p)
         const keel_graph_node *n = &g->node[i];
         if (!p->schedule.late[i]) continue;
         keel_tile_run run = n->node.op->weights_tile[r];
+        const void *plan = NULL;
         const bool narrow = keel_node_is_narrow(&n->node);
         const keel_float32 float32 = narrow ? KEEL_FLOAT32_FMA : p->options.float32;
         const char *measured = narrow ? NULL : keel_tuned_kernel(&n->node, KEEL_WEIGHTS, float32);
@@ -307,10 +308,13 @@ static keel_status find_late(keel_program *p)
             const keel_tile_run tile = narrow ? kernel->narrow_tile : kernel->weights_tile;
             if (!tile || kernel->prepare(&q) < 0) continue;
             run = tile;
+            plan = q.plan;
+            if (q.scratch > p->scratch_bytes) p->scratch_bytes = q.scratch;
             break;
         }
         for (int k = 0; k < n->node.n_weight; k++)
-            p->late[n->weight[k]] = (struct keel_late){ .node = i, .weight = k, .run = run };
+            p->late[n->weight[k]] =
+                (struct keel_late){ .node = i, .weight = k, .run = run, .plan = plan };
     }
     return KEEL_OK;
 }

@@ -84,6 +84,7 @@ typedef struct keel_program {
     struct keel_late {    /* [n_weight] who makes the gradient of a weight tile by tile */
         int node, weight; /* node -1: gradients are made by workers, and added */
         keel_tile_run run;
+        const void *plan;
     } * late;
 
     keel_place *value, *grad;                /* [n_value] */
@@ -136,9 +137,9 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
 /* The gradient of elements [first, first + count) of a late weight, over all rows of the step, into
- * `grad`. After a run in which all workers have met. */
-void keel_program_tile(const keel_program *p, const keel_bound *b, keel_variable v, int64_t first,
-                       int64_t count, void *grad);
+ * `grad`, by a worker. After a run in which all workers have met. */
+void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
+                       int64_t first, int64_t count, void *grad);
 
 /* The rows of a piece of output `i`. */
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece);

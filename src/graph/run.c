@@ -90,8 +90,8 @@ static const void *rows_at(const keel_program *p, const keel_place *at, const ke
     return p->seat[piece->worker].rows + at->at + piece->local_row * at->row_bytes;
 }
 
-void keel_program_tile(const keel_program *p, const keel_bound *b, keel_variable v, int64_t first,
-                       int64_t count, void *grad)
+void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
+                       int64_t first, int64_t count, void *grad)
 {
     const struct keel_late *late = &p->late[v];
     const keel_graph_node *n = &p->graph->node[late->node];
@@ -103,7 +103,9 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, keel_variable
                          .count = count,
                          .grad = grad,
                          .soon = (const char *)keel_store_data(p->store, v) +
-                                 first * (int64_t)keel_dtype_size(p->store->real) };
+                                 first * (int64_t)keel_dtype_size(p->store->real),
+                         .scratch = p->seat[worker].scratch,
+                         .plan = late->plan };
     for (int i = 0; i < b->n_busy; i++) {
         const keel_piece *piece = &b->piece[i];
         if (i > 0 && piece->worker == b->piece[i - 1].worker) {

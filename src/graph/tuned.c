@@ -4,21 +4,6 @@
 #include "ops/args.h"
 #include <string.h>
 
-#define TUNED(level, op, pass, window, stride, c, k, places, fma, exact, fast)                     \
-    { #level,                                                                                      \
-      #op,                                                                                         \
-      pass,                                                                                        \
-      window,                                                                                      \
-      stride,                                                                                      \
-      c,                                                                                           \
-      k,                                                                                           \
-      places,                                                                                      \
-      { [KEEL_FLOAT32_FMA] = fma, [KEEL_FLOAT32_EXACT] = exact, [KEEL_FLOAT32_FAST] = fast } },
-const keel_tuned keel_tuned_rows[] = {
-#include "graph/tuned.inc"
-    { 0 },
-};
-
 bool keel_tuned_class(const keel_node *n, keel_tuned *out)
 {
     if (!n->op->name || n->n_weight < 1 || n->real != KEEL_FLOAT32) return false;

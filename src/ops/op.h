@@ -114,6 +114,8 @@ typedef struct keel_tile_call {
     void *grad;            /* [count], overwritten */
     const void *soon;      /* [count] these elements of the weight, written next: other cores have
                               read them, so a kernel that asks for them early hides the wait */
+    void *scratch;         /* of the worker, at least what prepare asked for */
+    const void *plan;      /* what prepare left */
 } keel_tile_call;
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);
@@ -220,7 +222,7 @@ struct keel_kernel {
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */
     keel_status (*prepare)(keel_prepare *p);
     keel_run run[KEEL_PASS_COUNT];
-    keel_tile_run weights_tile; /* prepare is asked for KEEL_WEIGHTS and leaves no plan */
+    keel_tile_run weights_tile; /* prepare is asked for KEEL_WEIGHTS; nobody releases its plan */
     /* The same where the node's output is held in bfloat16, and so are its inputs (node->held;
      * labels and the like aside) and their gradients: in, out, out_grad and in_grad point to
      * keel_bf16, while weights, weight gradients, saved values and records stay as they are. Sums

@@ -16,7 +16,7 @@ const char *keel_float32_in_force(keel_float32 float32)
     if (float32 == KEEL_FLOAT32_FMA) return "fma";
     if (keel_cpu_level() < KEEL_CPU_AMX) return "fma (no AMX on this processor)";
     if (float32 == KEEL_FLOAT32_FAST)
-        return "fast: three bfloat16 products by AMX in large layers, about 17 bits; else fma";
+        return "fast: three bfloat16 products by AMX in large layers, about 16 bits; else fma";
     if (!measured(keel_cpu_isa_name(KEEL_CPU_AMX)))
         return "fma (exact products by AMX were not measured yet: see make tune)";
     return "exact: six bfloat16 products by AMX where they measured faster, else fma";

@@ -1,0 +1,17 @@
+/* The table of tuned.h, by itself so that a test can bring its own. */
+#include "graph/tuned.h"
+
+#define TUNED(level, op, pass, window, stride, c, k, places, fma, exact, fast)                     \
+    { #level,                                                                                      \
+      #op,                                                                                         \
+      pass,                                                                                        \
+      window,                                                                                      \
+      stride,                                                                                      \
+      c,                                                                                           \
+      k,                                                                                           \
+      places,                                                                                      \
+      { [KEEL_FLOAT32_FMA] = fma, [KEEL_FLOAT32_EXACT] = exact, [KEEL_FLOAT32_FAST] = fast } },
+const keel_tuned keel_tuned_rows[] = {
+#include "graph/tuned.inc"
+    { 0 },
+};
