@@ -54,6 +54,24 @@ static inline vf VALUE_(window_largest)(const keel_window *v, span h, span w, co
     return VALUE_(largest)(x, line, channels, h.first, h.end, w.first, w.end, v->size[1], m, tap);
 }
 
+/* One place: y, and the taps that won where taps is not NULL; relu is a constant where this is
+ * called.
+ */
+INLINE void VALUE_(pool)(VALUE *y, uint8_t *taps, const keel_window *v, span h, span w,
+                         const VALUE *x, int64_t line, int64_t channels, bool relu)
+{
+    VECTOR_EACH(k, channels, m, {
+        vi tap;
+        vf best = VALUE_(window_largest)(v, h, w, x + k, line, channels, m, &tap);
+        if (relu) { /* 255: nobody won */
+            tap = vi_choose(vf_beats(best, vf_zero()), tap, vi_set(255));
+            best = vf_max(vf_zero(), best);
+        }
+        vx_store_same(m, y + k, best);
+        if (taps) vi_store_bytes(m, taps + k, tap);
+    });
+}
+
 static void VALUE_(forward)(const keel_call *c)
 {
     const keel_window v = window_of(c->node);
@@ -62,23 +80,16 @@ static void VALUE_(forward)(const keel_call *c)
     VALUE *y = c->out;
     uint8_t *taps = c->node->n_saved ? c->saved[0] : NULL;
     const bool relu = ((const keel_pool2d_args *)c->node->args)->relu;
-    const vf zero = vf_zero();
     for (int64_t row = 0; row < c->rows; row++, x += v.in[0] * line)
         for (int64_t i = 0; i < v.out[0]; i++) {
             const span h = span_of(&v, 0, i);
             for (int64_t j = 0; j < v.out[1]; j++, y += channels) {
                 const span w = span_of(&v, 1, j);
                 const VALUE *at = x + h.at * line + w.at * channels;
-                VECTOR_EACH(k, channels, m, {
-                    vi tap;
-                    vf best = VALUE_(window_largest)(&v, h, w, at + k, line, channels, m, &tap);
-                    if (relu) { /* 255: nobody won */
-                        tap = vi_choose(vf_beats(best, zero), tap, vi_set(255));
-                        best = vf_max(zero, best);
-                    }
-                    vx_store_same(m, y + k, best);
-                    if (taps) vi_store_bytes(m, taps + k, tap);
-                });
+                if (relu)
+                    VALUE_(pool)(y, taps, &v, h, w, at, line, channels, true);
+                else
+                    VALUE_(pool)(y, taps, &v, h, w, at, line, channels, false);
                 if (taps) taps += channels;
             }
         }
