@@ -5,10 +5,11 @@ JOBS ?= $(shell nproc)
 
 .PHONY: all setup check demo bench install format clean
 all: $(BUILD)/build.ninja
+	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
 
 $(BUILD)/build.ninja: | setup
-	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=NOTICE $(if $(KEEL_DNNL),-DKEEL_DNNL=$(KEEL_DNNL))
 
 setup:
 	@sh tools/setup.sh
@@ -22,6 +23,7 @@ demo: all
 
 # The table of bench/README.md. PEERS: a Python with TensorFlow, PyTorch or JAX; BENCH: options, as --quick.
 bench: all
+	@cmake --build $(BUILD) -j $(JOBS) --target bench_epoch >/dev/null
 	@python3 bench/run.py --keel $(abspath $(BUILD))/keel $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 
 install: all

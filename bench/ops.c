@@ -61,6 +61,7 @@ static const struct work {
     { "dense", 128, { "784", "784,512|512", NULL } },
     { "dense", 128, { "512", "512,512|512", NULL } },
     { "max_pool2d", 32, { "26,26,32", NULL, NULL } },
+    { "max_pool2d", 32, { "11,11,64", NULL, NULL } },
     { "max_pool2d", 8, { "112,112,64", NULL, "pool 3,3 strides 2,2 pad 0,1,0,1" } },
     { "average_pool2d", 8, { "56,56,64", NULL, NULL } },
     { "global_average_pool2d", 16, { "7,7,2048", NULL, NULL } },
@@ -74,6 +75,9 @@ static const struct work {
     { "silu", 8, { "56,56,64", NULL, NULL } },
     { "gelu", 8, { "14,14,64", NULL, NULL } },
     { "rescaling", 16, { "100,100,3", NULL, NULL } },
+    { "zero_pad2d", 8, { "112,112,96", NULL, "pad 0,1,0,1" } },
+    { "zero_pad2d", 8, { "56,56,64", NULL, "pad 1,1,1,1" } },
+    { "concatenate", 8, { "28,28,256|28,28,32", NULL, NULL } },
     { "add", 8, { "56,56,256|56,56,256", NULL, NULL } },
     { "add", 8, { "56,56,64|56,56,64", NULL, NULL } },
     { "batch_norm", 8, { "112,112,96", "96|96|96|96", NULL } },
@@ -100,7 +104,7 @@ typedef struct bound { /* a call and what it is bound to */
 
 typedef struct setup {  /* a node and the memory its calls are bound to */
     bound wide, narrow; /* narrow: values are bfloat16, the rest is wide's */
-    keel_spec in_spec[IN_MAX];
+    keel_spec in_spec[IN_MAX], narrow_spec[IN_MAX];
     char args[256];
     keel_step_facts step;
     bool in_adds[IN_MAX];
@@ -223,11 +227,13 @@ static void open_narrow(setup *s, int64_t rows)
 {
     bound *b = &s->narrow;
     *b = s->wide;
-    b->node.held = KEEL_BFLOAT16;
+    b->node.held = b->node.out.dtype = KEEL_BFLOAT16;
+    b->node.in = s->narrow_spec;
     b->call.node = &b->node;
     b->call.in = b->in;
     b->call.in_grad = b->in_grad;
     for (int i = 0; i < b->node.n_in; i++) {
+        s->narrow_spec[i] = (keel_spec){ KEEL_BFLOAT16, s->in_spec[i].shape };
         b->in[i] = narrowed(b->in[i], rows * keel_row_count(&s->in_spec[i]));
         b->in_grad[i] = narrowed(b->in_grad[i], rows * keel_row_count(&s->in_spec[i]));
     }

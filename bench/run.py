@@ -3,14 +3,17 @@
 
     run.py --keel build/keel [--peers PYTHON] [--quick] [...]       the table
     run.py --keel build/keel --check-fit [--works mlp:64,...]       is a bench number that of a fit?
+    run.py --keel build/keel --hold                                 first step, short last step
 
 Within a round every program measures every work once, one after the other; the round begins with
 another program each time. A cell is the median over rounds of the median step (Keras: mean step of
 the best epoch). Small works stay prepared in the peers between rounds; works of 224x224 images get
 a fresh process each, so that they have the memory and the machine to themselves.
 
-The whole table goes into bench/README.md, between its two marks; --output says where else.
-Programs that PYTHON cannot import are left out, and said so.
+The whole table goes into bench/README.md, between its two marks; --output says where else: each type
+has its own, then what Keel alone is held to (first step, short last step).
+Programs that PYTHON cannot import are left out, and said so; one that takes longer than --limit for
+a cell is ended, and not asked for that cell again.
 """
 import argparse
 import datetime
@@ -32,7 +35,7 @@ MARKS = ("<!-- table: written by make bench -->", "<!-- end of table -->")
 WORKS = "mlp:64,mlp:256,mnist-cnn:64,mnist-cnn:256,resnet18:16,resnet50:16,mobilenetv2:16"
 QUICK = "mlp:64,mnist-cnn:64,mnist-cnn:256"
 LARGE = ("resnet18", "resnet50", "mobilenetv2")
-LIMIT = 400  # seconds until a peer that does not answer is ended
+DTYPES = ("float32", "mixed_bfloat16")
 
 KEEL = {  # name of the column: --devices
     "1 lane": "cpu:0",
@@ -53,10 +56,18 @@ PEERS = {  # name: script, arguments, is it tried on the large works by default?
     "jax-2": ("jax_loop.py", ["--devices", "2"], False),
 }
 QUICK_PEERS = "keras-tf,mirrored,torch,jax"
-AIMS = {  # rows/s over the fastest peer
-    "mlp:64": 2.0, "mlp:256": 1.6, "mnist-cnn:64": 2.2, "mnist-cnn:256": 1.5,
-    "resnet18:16": 1.8, "resnet50:16": 1.9, "mobilenetv2:16": 1.8,
+AIMS = {  # rows/s over the fastest peer at the same type
+    "float32": {
+        "mlp:64": 2.0, "mlp:256": 1.6, "mnist-cnn:64": 2.2, "mnist-cnn:256": 1.5,
+        "resnet18:16": 1.8, "resnet50:16": 1.9, "mobilenetv2:16": 1.8,
+    },
+    "mixed_bfloat16": {
+        "mlp:64": 2.2, "mlp:256": 2.2, "mnist-cnn:64": 3.0, "mnist-cnn:256": 2.0,
+        "resnet18:16": 2.0, "resnet50:16": 2.5, "mobilenetv2:16": 2.0,
+    },
 }  # fmt: skip
+FIRST_STEP = {"mlp:64": 0.05, "resnet50:16": 1.0}  # seconds from the start of the process, at most
+SHORT_STEP = 1.03  # an epoch with a short last step, over what its rows ask, at most
 
 
 def say(*words):
@@ -74,10 +85,10 @@ class Keel:
     def __init__(self, args, name):
         self.args, self.name = args, name
 
-    def measure(self, cell, seconds):
+    def measure(self, cell, dtype, seconds):
         work, batch = cell.split(":")
         command = [self.args.keel, "bench", work, "--batch-size", batch, "--json"]
-        command += ["--devices", KEEL[self.name], "--dtype", self.args.dtype]
+        command += ["--devices", KEEL[self.name], "--dtype", dtype]
         if self.name != DEFAULT:
             command.append("--no-profile")
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -96,6 +107,7 @@ class Keel:
 class Peer:
     def __init__(self, args, name):
         self.args, self.name, self.process, self.gone = args, name, None, None
+        self.slow = {}  # what took too long: what was answered
 
     def start(self):
         script, more, _ = PEERS[self.name]
@@ -106,19 +118,19 @@ class Peer:
         )  # fmt: skip
         hello = self.read()
         if "ready" not in hello:
-            self.gone = hello.get("missing") or hello.get("error")
+            self.gone = hello.get("missing") or hello.get("error") or hello.get("slow")
             say(f"  {self.name} is left out: {self.gone}")
             self.stop()
 
     def read(self):
         """The next line, or what happened instead."""
-        text, end = b"", time.monotonic() + LIMIT
+        text, end = b"", time.monotonic() + self.args.limit
         with selectors.DefaultSelector() as s:
             s.register(self.process.stdout, selectors.EVENT_READ)
             while not text.endswith(b"\n"):
                 if not s.select(max(0, end - time.monotonic())):
                     self.stop()
-                    return {"error": f"no answer within {LIMIT} s"}
+                    return {"slow": f"no answer within {self.args.limit} s"}
                 piece = os.read(self.process.stdout.fileno(), 65536)
                 if not piece:
                     self.stop()
@@ -126,7 +138,9 @@ class Peer:
                 text += piece
         return json.loads(text)
 
-    def measure(self, cell, seconds):
+    def measure(self, cell, dtype, seconds):
+        if (cell, dtype) in self.slow:
+            return self.slow[cell, dtype]
         if is_large(cell) or self.args.fresh:
             self.stop()
         if not self.process and not self.gone:
@@ -135,12 +149,14 @@ class Peer:
             return {"missing": self.gone}
         work, batch = cell.split(":")
         try:
-            self.process.stdin.write(f"{work} {batch} {self.args.dtype} {seconds}\n".encode())
+            self.process.stdin.write(f"{work} {batch} {dtype} {seconds}\n".encode())
             self.process.stdin.flush()
         except BrokenPipeError:
             self.stop()
             return {"error": "it ended; see its log"}
         result = self.read()
+        if "slow" in result:
+            self.slow[cell, dtype] = result
         if is_large(cell) or self.args.fresh:
             self.stop()
         return result
@@ -165,30 +181,31 @@ def wanted(args, name, cell):
     return args.all or PEERS[name][2]
 
 
-def run_round(args, programs, cells, turn, results):
+def run_round(args, programs, cells, dtype, turn, results):
     for cell in cells:
         order = [p for p in programs if wanted(args, p.name, cell)]
         k = turn % len(order) if order else 0
         for p in order[k:] + order[:k]:
-            r = p.measure(cell, args.seconds)
+            r = p.measure(cell, dtype, args.seconds)
             results.setdefault(cell, {}).setdefault(p.name, []).append(r)
             if "ms" in r:
                 say(f"  round {turn + 1}  {cell:15} {p.name:12} {r['ms']:10.3f} ms")
             elif "missing" not in r:
-                text = r.get("unsupported") or r.get("error")
+                text = r.get("unsupported") or r.get("error") or r.get("slow")
                 say(f"  round {turn + 1}  {cell:15} {p.name:12} {text}")
 
 
-def run_rounds(args, programs, cells):
+def run_rounds(args, programs, cells, dtype):
+    say(f"{dtype}:")
     results, begin = {}, time.monotonic()
     small, large = [c for c in cells if not is_large(c)], [c for c in cells if is_large(c)]
     for turn in range(args.rounds if small else 0):
-        run_round(args, programs, small, turn, results)
+        run_round(args, programs, small, dtype, turn, results)
     for p in programs:
         p.stop()
     for turn in range(args.image_rounds if large else 0):
         start = time.monotonic()
-        run_round(args, programs, large, turn, results)
+        run_round(args, programs, large, dtype, turn, results)
         now = time.monotonic()
         if now - begin + (now - start) > 60 * args.minutes:  # another round would be too long
             break
@@ -229,7 +246,7 @@ def time_table(results, names):
     return markdown(["ms per step"] + names, rows)
 
 
-def ratio_table(results):
+def ratio_table(results, dtype):
     rows = []
     for cell, by in results.items():
         ms = {n: ms_of(runs) for n, runs in by.items()}
@@ -241,7 +258,7 @@ def ratio_table(results):
             f"{1e3 * int(cell.split(':')[1]) / ours:,.0f}" if ours else "-",
             best or "-",
             ratio(peers.get(best), ours),
-            f"{AIMS[cell]:.1f}" if cell in AIMS else "-",
+            f"{AIMS[dtype][cell]:.1f}" if cell in AIMS[dtype] else "-",
             ratio(ms.get("mirrored"), ours),
             ratio(ms.get("1 lane"), ours),
             ratio(ours, ms.get("1 lane of 2")),
@@ -342,9 +359,9 @@ def machine():
     return f"{model}, {os.cpu_count()} cores ({', '.join(extra) or 'no AVX-512'}), {memory:.0f} GiB"
 
 
-def versions(args, results):
+def versions(args, measured):
     found = {}
-    for by in results.values():
+    for by in [by for results, _ in measured.values() for by in results.values()]:
         for runs in by.values():
             for r in runs:
                 found.update(r.get("versions", {}))
@@ -357,29 +374,45 @@ def commit():
     return output_of(["git", "rev-parse", "--short", "HEAD"]) + (" (changed)" if changed else "")
 
 
-def table(args, results, took):
+def table_of(args, dtype, results, took):
     names = [n for n in [*KEEL, *PEERS] if any(ms_of(by.get(n)) for by in results.values())]
     small = max((len(runs) for c, by in results.items() if not is_large(c) for runs in by.values()), default=0)
     large = max((len(runs) for c, by in results.items() if is_large(c) for runs in by.values()), default=0)
-    missing = {n: r["missing"] for by in results.values() for n, runs in by.items() for r in runs if "missing" in r}
+    left = {n: r["missing"] for by in results.values() for n, runs in by.items() for r in runs if "missing" in r}
+    late = {f"{n}, {label(c)}" for c, by in results.items() for n, runs in by.items() for r in runs if "slow" in r}
     lines = [
-        f"- machine: {machine()}",
-        f"- versions: {versions(args, results)}",
-        f"- commit {commit()}, {datetime.date.today()}, {args.dtype}",
-        f"- {args.seconds:g} s a measurement, rounds: {small} of the small works, {large} of the images; "
+        f"### {dtype}",
+        "",
+        f"{args.seconds:g} s a measurement, rounds: {small} of the small works, {large} of the images; "
         f"{took / 60:.0f} minutes. {spread_line(results)}",
     ]
-    if missing:
-        lines.append("- left out: " + "; ".join(f"{n} ({why})" for n, why in missing.items()))
+    if left:
+        lines += ["Left out: " + "; ".join(f"{n} ({why})" for n, why in left.items()) + "."]
+    if late:
+        lines += [f"No answer within {args.limit} s: " + "; ".join(sorted(late)) + "."]
     for part in (
         time_table(results, names),
-        ratio_table(results),
+        ratio_table(results, dtype),
         keel_table(results),
         ops_table(results),
         memory_table(args, results, names),
     ):
         if part:
             lines += ["", *part]
+    return lines
+
+
+def table(args, measured, held):
+    lines = [
+        f"- machine: {machine()}",
+        f"- versions: {versions(args, measured)}",
+        f"- commit {commit()}, {datetime.date.today()}",
+    ]
+    for dtype, (results, took) in measured.items():
+        lines += ["", *table_of(args, dtype, results, took)]
+    if held:
+        rows = [[what, value, limit] for what, value, limit in held]
+        lines += ["", "### What Keel is held to", "", *markdown(["float32, 2 lanes", "measured", "at most"], rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -392,6 +425,54 @@ def write_readme(path, text):
     after = rest.split(MARKS[1])[1]
     with open(path, "w") as f:
         f.write(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{after}")
+
+
+# ---- what Keel alone is held to ------------------------------------------------------------------
+
+
+def seconds_of(text):
+    """\"38 ms\", \"1.5 s\" as keel prints them."""
+    value, unit = text.split()
+    return float(value) / {"ms": 1e3, "s": 1}[unit]
+
+
+def first_step(args, cell):
+    """Median of the time from the start of `keel fit` to its first step; files are in the cache."""
+    work, batch = cell.split(":")
+    times = []
+    with tempfile.TemporaryDirectory() as folder:
+        base = ["--batch-size", batch, "--devices", KEEL[DEFAULT]]
+        made = [args.keel, "bench", work, *base, "--export", folder]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+        fit = [args.keel, "fit", f"{folder}/model.keras", "--data", f"{folder}/x.npy,{folder}/y.npy", *base]
+        fit += ["--steps-per-epoch", "1", "-o", f"{folder}/out.keras"]
+        for _ in range(5):
+            out = subprocess.run(fit, check=True, capture_output=True, text=True).stdout
+            times.append(seconds_of(out.split("first step after ")[1].split(" (")[0]))
+    return statistics.median(times)
+
+
+def short_step(args):
+    """[(work, times of what its rows ask)] by bench_epoch, where it was built."""
+    program = os.path.join(os.path.dirname(args.keel), "bench", "bench_epoch")
+    if not os.path.exists(program):
+        say(f"  there is no {program}: short last steps are not measured")
+        return []
+    out = subprocess.run([program, KEEL[DEFAULT]], check=True, capture_output=True, text=True).stdout
+    return [(r["work"], r["of_its_rows"]) for r in map(json.loads, out.splitlines())]
+
+
+def hold(args):
+    rows = []
+    for cell, limit in FIRST_STEP.items():
+        took = first_step(args, cell)
+        rows.append((f"{label(cell)}: first step after", f"{1e3 * took:.0f} ms", f"{1e3 * limit:.0f} ms"))
+    for work, part in short_step(args):
+        what = f"{work}: an epoch of 1,031 rows at batch 64, over 1,031/1,024 of one of 1,024"
+        rows.append((what, f"{part:.3f}", f"{SHORT_STEP}"))
+    for row in rows:
+        say("  " + ": ".join(row[:2]))
+    return rows
 
 
 # ---- is a bench number that of a fit? -------------------------------------------------------------
@@ -445,20 +526,23 @@ def arguments():
     a.add_argument("--works", help=f"WORK:BATCH by comma (default: {WORKS})")
     a.add_argument("--only", help=f"of the programs only these, by comma: {','.join([*KEEL, *PEERS])}")
     a.add_argument("--all", action="store_true", help="slow peers on images too (Keras on JAX and PyTorch, ...)")
-    a.add_argument("--dtype", default="float32", choices=["float32", "mixed_bfloat16"])
+    a.add_argument("--dtype", help=f"by comma (default: {','.join(DTYPES)}; quick: float32)")
     a.add_argument("--seconds", type=float, help="of a measurement (default: 1.5; quick 0.5; check 3)")
     a.add_argument("--rounds", type=int, help="of small works (default: 3; quick 1; check 5)")
     a.add_argument("--image-rounds", type=int, default=3, help="of 224x224 works, at most (default: 3)")
-    a.add_argument("--minutes", type=float, default=18, help="no further image round that ends later (default: 18)")
+    a.add_argument("--minutes", type=float, default=18, help="of a type: no further image round that ends later (18)")
+    a.add_argument("--limit", type=int, default=150, help="seconds for a peer to answer, once a cell (default: 150)")
     a.add_argument("--fresh", action="store_true", help="every measurement in a process of its own (clean memory)")
     a.add_argument("--quick", action="store_true", help=f"{QUICK}; {QUICK_PEERS}; about 3 minutes; printed only")
     a.add_argument("--output", help="the Markdown file with the marks (default: bench/README.md); - prints only")
     a.add_argument("--logs", default="", help="folder of the peers' logs and bench.json (default: beside keel)")
+    a.add_argument("--hold", action="store_true", help="only what Keel is held to: first step, short last step")
     a.add_argument("--check-fit", action="store_true", help="compare keel bench with keel fit from outside")
     a.add_argument("--devices", default=KEEL[DEFAULT], help="of --check-fit")
     args = a.parse_args()
     quick, check = args.quick, args.check_fit
     args.works = args.works or ("mlp:64,mnist-cnn:64" if check else QUICK if quick else WORKS)
+    args.dtypes = (args.dtype or (DTYPES[0] if quick else ",".join(DTYPES))).split(",")
     args.only = args.only or (",".join([*KEEL, QUICK_PEERS]) if quick else None)
     args.seconds = args.seconds or (3 if check else 0.5 if quick else 1.5)
     args.rounds = args.rounds or (5 if check else 1 if quick else 3)
@@ -468,6 +552,9 @@ def arguments():
     for cell in args.works.split(","):
         if cell.count(":") != 1 or not cell.split(":")[1].isdigit():
             a.error(f"--works '{cell}': it is written WORK:BATCH, as mlp:64")
+    for dtype in args.dtypes:
+        if dtype not in DTYPES:
+            a.error(f"--dtype '{dtype}': there are {', '.join(DTYPES)}")
     for name in (args.only or "").split(","):
         if name and name not in KEEL and name not in PEERS:
             a.error(f"--only '{name}': there are {', '.join([*KEEL, *PEERS])}")
@@ -479,19 +566,24 @@ def main():
     cells = args.works.split(",")
     if args.check_fit:
         return check_fit(args, cells)
+    if args.hold:
+        hold(args)
+        return 0
     os.makedirs(args.logs, exist_ok=True)
     only = args.only.split(",") if args.only else [*KEEL, *PEERS]
     programs = [Keel(args, n) for n in KEEL if n in only]
     if args.peers:
         programs += [Peer(args, n) for n in PEERS if n in only]
+    measured = {}
     try:
-        results, took = run_rounds(args, programs, cells)
+        for dtype in args.dtypes:
+            measured[dtype] = run_rounds(args, programs, cells, dtype)
     finally:
         for p in programs:
             p.stop()
-    text = table(args, results, took)
+    text = table(args, measured, [] if args.quick or args.works != WORKS else hold(args))
     with open(os.path.join(args.logs, "bench.json"), "w") as f:
-        json.dump(results, f, indent=1)
+        json.dump({dtype: results for dtype, (results, _) in measured.items()}, f, indent=1)
     print(text)
     if args.output != "-":
         write_readme(args.output, text)

@@ -45,7 +45,7 @@ void keel_profile_print(FILE *f, const keel_profile *p)
     if (width > WIDEST) width = WIDEST;
     for (int w = 0; w < p->workers; w++) {
         all += p->call_seconds[w] + p->merge_seconds[w] + p->reduce_seconds[w] +
-               p->update_seconds[w] + p->wait_seconds[w];
+               p->update_seconds[w] + p->read_seconds[w] + p->wait_seconds[w];
         busy += p->call_seconds[w];
     }
     fprintf(f, "\n%-*s %9s %9s %6s %14s %14s\n", width, "layer, ms a step of all cores", "forward",
@@ -61,10 +61,12 @@ void keel_profile_print(FILE *f, const keel_profile *p)
         flops += l.flops;
     }
     for (int w = 0; w < p->workers; w++)
-        fprintf(
-            f, "worker %-3d %9.3f ms kernels, %.3f merge, %.3f reduce, %.3f update, %.3f waiting\n",
-            w, ms * p->call_seconds[w], ms * p->merge_seconds[w], ms * p->reduce_seconds[w],
-            ms * p->update_seconds[w], ms * p->wait_seconds[w]);
+        fprintf(f,
+                "worker %-3d %9.3f ms kernels, %.3f rows, %.3f merge, %.3f reduce, %.3f update, "
+                "%.3f waiting (%.1f %%)\n",
+                w, ms * p->call_seconds[w], ms * p->read_seconds[w], ms * p->merge_seconds[w],
+                ms * p->reduce_seconds[w], ms * p->update_seconds[w], ms * p->wait_seconds[w],
+                100 * p->wait_seconds[w] / p->step_seconds);
     fprintf(f,
             "step %.3f ms; kernels %.0f %% of it; %.1f GFLOP/s in all; one core's peak %.0f "
             "GFLOP/s, %.0f GB/s\n",

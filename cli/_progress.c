@@ -21,6 +21,20 @@ double keel_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static double began;
+
+__attribute__((constructor)) static void begin(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    began = keel_now() - (double)t.tv_sec - 1e-9 * (double)t.tv_nsec;
+}
+
+double keel_since_start(void)
+{
+    return keel_now() - began;
+}
+
 /* ---- Ctrl-C ---------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t interrupted;
@@ -225,6 +239,8 @@ keel_status keel_meter_tell(void *context, const keel_progress *p)
     const double now = keel_now();
     const bool last = p->steps > 0 && p->step == p->steps;
     line l = { 0 };
+    /* the line says already that a fit validates */
+    if (m->validates && !p->training) return interrupted ? KEEL_END : KEEL_OK;
     if (m->start == 0) m->start = now - p->seconds;
     m->step = p->step;
     m->rows = p->rows;

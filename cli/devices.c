@@ -15,6 +15,7 @@ static int run(const void *options, int n_arg, char **arg)
         printf("%-8s %s, %s\n", info[i].name, info[i].description,
                info[i].memory ? keel_bytes_text(text, info[i].memory) : "memory unknown");
     if (s >= 0 && count > MOST) printf("and %d more\n", count - MOST);
+    if (s >= 0) printf("computing with %s\n", keel_computes_with());
     free(info);
     return s < 0 ? keel_complain_status(s) : EXIT_OK;
 }
@@ -23,10 +24,12 @@ const keel_command keel_command_devices = {
     .name = "devices",
     .args = "",
     .summary = "List the devices of this machine",
-    .help = "A pure query: nothing is started or allocated on any device. --devices of fit, "
-            "evaluate, predict and plan takes these names: cpu:0-3 is four logical devices of one "
-            "core's work each (also on fewer cores, which they then share in turn), cpu:0+1 one "
-            "device of two cores, cpu:0,cpu:1 two devices. The default is one device a core.",
+    .help =
+        "A pure query: nothing is started or allocated on any device. --devices of fit, "
+        "evaluate, predict and plan takes these names: cpu:0-3 is four logical devices of one "
+        "core's work each (also on fewer cores, which they then share in turn), cpu:0+1 one "
+        "device of two cores, cpu:0,cpu:1 two devices. The default is one device a core. The last "
+        "line names the instructions in use and the version of oneDNN.",
     .example = "keel devices",
     .run = run,
 };

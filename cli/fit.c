@@ -23,6 +23,7 @@ typedef struct job {
     keel_dataset *data, *validation, *whole;
     keel_strategy *strategy;
     keel_history history;
+    double before;      /* keel_fit: seconds since the process began */
     double weight[256]; /* of classes */
     int n_weight;
 } job;
@@ -129,7 +130,8 @@ static void report(const job *j)
     if (h->last_rows) print_rows(j, "; last step ", h->last_rows);
     printf("\nmemory   %s planned", keel_bytes_text(a, h->memory_planned));
     if (h->memory_used >= 0) printf(", %s used", keel_bytes_text(a, h->memory_used));
-    printf("\ntime     compile %s, steps %s, waiting for input %s",
+    printf("\ntime     first step after %s (compile %s), steps %s, waiting for input %s",
+           keel_seconds_text(d, j->before + h->first_step_seconds),
            keel_seconds_text(a, h->compile_seconds), keel_seconds_text(b, h->step_seconds),
            keel_seconds_text(c, h->wait_seconds));
     if (j->validation) printf(", validation %s", keel_seconds_text(d, h->validation_seconds));
@@ -193,6 +195,7 @@ static int train(job *j)
     fflush(stdout);
 
     keel_interrupt_catch();
+    j->before = keel_since_start();
     const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
     keel_meter_clear(&meter);
     if (s < 0) return keel_complain_status(s);

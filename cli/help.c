@@ -21,6 +21,12 @@ static const struct {
 };
 enum { EXIT_COUNT = sizeof EXIT_TEXT / sizeof *EXIT_TEXT };
 
+static const char KEEL_CPU_TEXT[] =
+    "The environment variable KEEL_CPU=base, avx2, avx512, avx512_bf16 or amx keeps Keel and "
+    "oneDNN "
+    "to these instructions, as on a processor that has no better ones: to reproduce what another "
+    "machine computes. keel --version says what is in force.";
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* Print words wrapped to 80 columns; the first line begins at `column`, others at `indent`. */
@@ -116,6 +122,8 @@ void keel_help_all(FILE *f)
         fprintf(f, "  %3d  ", EXIT_TEXT[i].code);
         wrap(f, EXIT_TEXT[i].text, 7, 7);
     }
+    fputc('\n', f);
+    wrap(f, KEEL_CPU_TEXT, 0, 0);
 }
 
 /* ---- man page -------------------------------------------------------------------------------- */
@@ -176,7 +184,10 @@ static void man_page(void)
         man_text(EXIT_TEXT[i].text);
         putchar('\n');
     }
-    fputs(".SH ERRORS\nAn error is one line on standard error: what, where, what to do.\n", stdout);
+    fputs(".SH ENVIRONMENT\n", stdout);
+    man_text(KEEL_CPU_TEXT);
+    fputs("\n.SH ERRORS\nAn error is one line on standard error: what, where, what to do.\n",
+          stdout);
 }
 
 /* ---- Markdown -------------------------------------------------------------------------------- */
@@ -211,6 +222,7 @@ static void markdown(void)
     }
     puts("\n## Exit codes\n");
     for (int i = 0; i < EXIT_COUNT; i++) printf("- %d: %s\n", EXIT_TEXT[i].code, EXIT_TEXT[i].text);
+    printf("\n## Environment\n\n%s\n", KEEL_CPU_TEXT);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

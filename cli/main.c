@@ -28,10 +28,13 @@ int main(int argc, char **argv)
         keel_help_all(stderr);
         return EXIT_USAGE;
     }
+    const char *const most = getenv("KEEL_CPU");
+    if (most && *most && keel_instructions_limit(most) < 0)
+        return keel_complain(EXIT_USAGE, "KEEL_CPU: %s", keel_error());
     const char *word = argv[1];
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) word = "help";
     if (!strcmp(word, "--version")) {
-        puts("keel " KEEL_VERSION);
+        printf("keel " KEEL_VERSION " (%s)\n", keel_computes_with());
         return EXIT_OK;
     }
     const keel_command *c = keel_command_find(word);

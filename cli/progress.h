@@ -27,5 +27,7 @@ void keel_interrupt_catch(void);
 bool keel_interrupted(void);
 
 double keel_now(void); /* seconds, monotonic */
+/* Since the process began: what loading it took, as its processor time tells, and all since. */
+double keel_since_start(void);
 
 #endif

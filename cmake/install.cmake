@@ -11,6 +11,15 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/docs/keel.1)
     install(FILES docs/keel.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
+# Our own copy of oneDNN, in a folder where nobody else looks. Debian's stays where it is.
+if(KEEL_DNNL_USED STREQUAL "wheel")
+    install(FILES ${DNNL_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR}/keel)
+    install(DIRECTORY ${KEEL_DNNL_DIR}/share/doc/onednn DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/keel)
+    string(APPEND KEEL_PC_LIBS " -L\${libdir}/keel -l:libdnnl.so.3 -Wl,-rpath,\${libdir}/keel")
+elseif(KEEL_HAVE_DNNL)
+    string(APPEND KEEL_PC_LIBS " -ldnnl")
+endif()
+
 # The .pc file finds its prefix from its own place, so that the tree can be moved.
 file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" KEEL_PC_UP "${up}")

@@ -52,11 +52,19 @@ cmp -s commands.md "$here/../docs/commands.md" ||
 
 # ---- devices, layers ----------------------------------------------------------------------------
 want 0 '^cpu:0 ' devices
+want 0 '^computing with .*oneDNN' devices
 want 2 'one argument too many' devices cpu
 want 0 '^BatchNormalization$' layers
 want 0 'kernel_size' layers conv2d
 want 2 'did you mean Conv2D' layers Conv2
 want 2 'keel layers lists them' layers Zzzzzzzzz
+
+# ---- KEEL_CPU -----------------------------------------------------------------------------------
+want 0 '^keel [0-9.]+ \((base|avx|amx)[a-z0-9_]*, (no oneDNN|oneDNN [23][.])' --version
+KEEL_CPU=base want 0 '^keel [0-9.]+ \(base, ' --version
+KEEL_CPU=amx want 0 '^keel ' --version
+KEEL_CPU=avx3 want 2 "KEEL_CPU: instructions 'avx3': use base, avx2" devices
+KEEL_CPU='' want 0 '^keel ' --version
 
 # ---- new, inspect -------------------------------------------------------------------------------
 want 0 '9,930 parameters' new mlp --input 4 --classes 10 --sizes 64,128 -o mlp.keras
@@ -104,6 +112,11 @@ want 0 '^rows +103 ' evaluate fit.keras --data t.csv --label kind --batch-size 7
 awk '$1 == "loss"' three.txt out.txt |
     awk 'NR == 1 { a = $2 } NR == 2 { exit !($2 > a * 0.9999 && $2 < a * 1.0001) }' ||
     fail "evaluate on one and on three devices differs: $(cat three.txt out.txt)"
+cp out.txt any.txt
+KEEL_CPU=base want 0 '^rows +103 ' evaluate fit.keras --data t.csv --label kind --batch-size 7 --devices cpu:0
+awk '$1 == "loss"' any.txt out.txt |
+    awk 'NR == 1 { a = $2 } NR == 2 { exit !($2 > a * 0.9999 && $2 < a * 1.0001) }' ||
+    fail "evaluate with KEEL_CPU=base differs: $(cat any.txt out.txt)"
 want 0 '103 x 2 float32' predict fit.keras --data t.csv --label kind --show 2 -o p.npy
 [[ $(head -c 6 p.npy | od -An -c | tr -d ' ') == '223NUMPY' ]] || fail "p.npy does not begin as .npy does"
 [[ $(wc -c <p.npy) == $((128 + 103 * 2 * 4)) ]] || fail "p.npy has $(wc -c <p.npy) bytes"
@@ -165,10 +178,16 @@ echo 'no picture' >shapes/circle/00000.jpg
 want 1 'shapes/circle/00000.jpg' fit cnn.keras --data shapes -o m.keras
 [[ ! -e m.keras ]] || fail "a failed keel fit left a file"
 
+# ---- what KEEL_CPU=base runs in oneDNN, by its own word --------------------------------------------
+if "$KEEL" --version | grep -q ', oneDNN'; then
+    DNNL_VERBOSE=1 KEEL_CPU=base want 0 ',exec,cpu,convolution' bench mnist-cnn --steps 2 --batch-size 4
+    ! grep ',exec,cpu,' out.txt | cut -d, -f 5 | grep -m 1 avx || fail "KEEL_CPU=base: oneDNN ran AVX"
+fi
+
 # ---- bench --------------------------------------------------------------------------------------
 want 0 '^step +[0-9.]+ ms: the median of 3 steps' bench mlp --steps 3
 want 0 '^{.*"work": "mnist-cnn", "batch": 7, .*"steps": 2, .*"op": "conv2d".*}$' bench mnist-cnn --steps 2 --batch-size 7 --json
-want 3 'mixed_bfloat16' bench mlp --dtype mixed_bfloat16
+want 0 'mixed_bfloat16' bench mlp --dtype mixed_bfloat16 --steps 2
 want 2 'did you mean mnist-cnn' bench mnist-cn
 want 2 'seconds' bench mlp --seconds 0
 want 0 'x.npy, y.npy of 16384 rows' bench mlp --export work

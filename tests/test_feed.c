@@ -109,6 +109,41 @@ static void batches_point_into_arrays_that_fit_as_they_are(void **state)
     keel_dataset_destroy(d);
 }
 
+static void rows_left_to_the_steps_are_those_that_the_feed_would_read(void **state)
+{
+    keel_dataset *d = arrays();
+    const keel_feed_options o = { .batch_size = 10, .shuffle = true, .seed = 3 };
+    keel_feed_options leaving = o;
+    leaving.leaves_rows = true;
+    keel_feed *f = feed_of(d, o), *g = feed_of(d, leaving);
+    keel_batch a, b;
+    assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
+    assert_int_equal(keel_feed_begin_epoch(g, 0), KEEL_OK);
+    for (int step = 0; keel_feed_next(f, &a) == KEEL_OK; step++) {
+        assert_int_equal(keel_feed_next(g, &b), KEEL_OK);
+        assert_null(a.unread);
+        assert_non_null(b.unread);
+        assert_int_equal(b.rows, a.rows);
+        assert_true(b.weight_sum == a.weight_sum);
+        if (step == 2) { /* the step failed, and is asked for again */
+            keel_feed_read(&b, 0, 1);
+            keel_feed_retry(g, &b);
+            assert_int_equal(keel_feed_next(g, &b), KEEL_OK);
+        }
+        const int64_t cut = b.rows / 3;
+        memset((void *)b.x, 0xff, (size_t)b.rows * sizeof x_of[0]);
+        keel_feed_read(&b, cut, b.rows);
+        keel_feed_read(&b, 0, cut);
+        assert_memory_equal(b.x, a.x, (size_t)b.rows * sizeof x_of[0]);
+        assert_memory_equal(b.y, a.y, (size_t)b.rows * sizeof(float));
+        keel_feed_release(f, &a);
+        keel_feed_release(g, &b);
+    }
+    keel_feed_destroy(f);
+    keel_feed_destroy(g);
+    keel_dataset_destroy(d);
+}
+
 static void class_weights_multiply_into_the_weights_of_rows(void **state)
 {
     static const double weight[] = { 2, 0.5, 0 }; /* class 3 is not there: 1 */
@@ -614,6 +649,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shuffling_is_a_permutation_that_only_seed_and_epoch_decide),
         cmocka_unit_test(batches_point_into_arrays_that_fit_as_they_are),
+        cmocka_unit_test(rows_left_to_the_steps_are_those_that_the_feed_would_read),
         cmocka_unit_test(class_weights_multiply_into_the_weights_of_rows),
         cmocka_unit_test(a_retried_step_gives_the_same_rows),
         cmocka_unit_test(nothing_is_allocated_once_the_feed_is_made),

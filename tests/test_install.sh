@@ -48,6 +48,25 @@ project/build/main
 project/build/main_static
 echo "CMake package: runs"
 
+# nothing leads back to the folder it was built in: no path in a text, none that the loader follows
+if grep -rIl "$KEEL_BUILD" "$to"; then
+    echo "error: these texts name the build folder"
+    exit 1
+fi
+for file in "$to"/bin/* "$libdir"/libkeel.so; do
+    if readelf -d "$file" | grep -E "(RPATH|RUNPATH|NEEDED).*$KEEL_BUILD"; then
+        echo "error: $file looks for libraries in the build folder"
+        exit 1
+    fi
+    if ldd "$file" | grep -E "not found|$KEEL_BUILD"; then
+        echo "error: $file finds its libraries only beside the build"
+        exit 1
+    fi
+done
+[ ! -e "$libdir/keel/libdnnl.so.3" ] || ldd "$libdir/libkeel.so" | grep -q "$to/.*libdnnl" ||
+    { echo "error: the installed oneDNN is not the one that is used" && exit 1; }
+echo "paths: none into the build folder"
+
 if [ -e "$to/bin/keel" ]; then
     "$to/bin/keel" --help >/dev/null
     echo "command: runs"

@@ -296,6 +296,39 @@ static void the_callback_can_stop_after_a_step(void **unused)
     keel_model_destroy(m);
 }
 
+static keel_status stop_in_validation(void *context, const keel_progress *p)
+{
+    int *validated = context;
+    if (p->training) return KEEL_OK;
+    (*validated)++;
+    return p->epoch == 1 && p->step == 2 ? KEEL_END : KEEL_OK;
+}
+
+static void the_callback_can_stop_inside_a_validation(void **unused)
+{
+    (void)unused;
+    keel_model *m = network("sgd");
+    keel_dataset *d = rows_of(ROWS, NULL);
+    keel_history h;
+    int validated = 0;
+    must(keel_fit(m, strategy[2], d,
+                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 5,
+                                       .validation = d, .on_progress = stop_in_validation,
+                                       .context = &validated },
+                  &h));
+    const int64_t steps = (ROWS + 7) / 8;
+    assert_true(h.stopped);
+    assert_int_equal(h.epochs, 2);
+    assert_int_equal(h.steps, 2 * steps);
+    assert_int_equal(validated, steps + 2);
+    const int n = h.count / 2; /* losses and metrics of training, then the same of validation */
+    assert_false(isnan(h.value[n]) || isnan(h.value[h.count]));
+    assert_true(isnan(h.value[h.count + n]));
+    keel_history_free(&h);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
 static void each_failing_allocation_of_fit_is_one_error_and_no_leak(void **unused)
 {
     (void)unused;
@@ -500,6 +533,7 @@ int main(void)
         cmocka_unit_test(a_step_without_weight_moves_nothing),
         cmocka_unit_test(a_generator_is_refused_before_the_epoch_it_cannot_serve),
         cmocka_unit_test(the_callback_can_stop_after_a_step),
+        cmocka_unit_test(the_callback_can_stop_inside_a_validation),
         cmocka_unit_test(each_failing_allocation_of_fit_is_one_error_and_no_leak),
         cmocka_unit_test(contradictions_are_refused_before_step_1),
         cmocka_unit_test(devices_that_are_not_there_are_refused_by_name),

@@ -103,13 +103,22 @@ for stage in "${stages[@]}"; do
     tests)
         compile tests "$build" "all tests examples bench"
         SCRIPTS=1 programs tests "$build"
+        names=()
+        for name in $(grep -h '^test_' tests/onednn.list); do
+            [[ -e $build/tests/${name}_debian ]] && names+=("${name}_debian")
+        done
+        if ((${#names[@]})); then
+            programs debian-onednn "$build" "${names[@]}"
+        else
+            echo "(oneDNN 3.2 was not fetched, so there is one oneDNN to test)"
+        fi
         ;;
     asan)
-        compile asan "$build/asan" "all tests" -DKEEL_SANITIZE=address
+        compile asan "$build/asan" "all tests" -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn"
         TIMEOUT=600 programs asan "$build/asan"
         ;;
     tsan)
-        compile tsan "$build/tsan" "threads" -DKEEL_SANITIZE=thread
+        compile tsan "$build/tsan" "threads" -DKEEL_SANITIZE=thread "-DKEEL_DNNL_DIR=$build/onednn"
         names=()
         for name in $(threaded); do
             names+=("$name")
@@ -118,7 +127,7 @@ for stage in "${stages[@]}"; do
         if ((${#names[@]})); then TIMEOUT=600 programs tsan "$build/tsan" "${names[@]}"; fi
         ;;
     fuzz)
-        compile fuzz "$build/fuzz" fuzz -DKEEL_SANITIZE=fuzzer -DCMAKE_C_COMPILER=clang-14
+        compile fuzz "$build/fuzz" fuzz -DKEEL_SANITIZE=fuzzer -DCMAKE_C_COMPILER=clang-14 -DKEEL_DNNL=OFF
         fuzz
         ;;
     *)

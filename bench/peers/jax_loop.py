@@ -4,7 +4,8 @@
     jax_loop.py WORK [...] [--devices N]
 
 Only mlp and mnist-cnn: the networks of images are Keras's on JAX (keras_fit.py --backend jax).
---devices N splits each batch over N host devices.
+--devices N splits each batch over N host devices. mixed_bfloat16: rows and float32 weights are
+rounded to bfloat16 at each step, logits and loss are float32.
 """
 import os
 import sys
@@ -66,16 +67,16 @@ class Peer:
 
     def prepare(self, work, batch, dtype):
         jax, jnp = self.jax, self.jax.numpy
-        if dtype != "float32":
-            raise peer.Unsupported(f"{dtype}: only float32 is written for bare JAX")
         if batch % self.devices:
             raise peer.Unsupported(f"batch {batch} is not {self.devices} equal parts")
         weights, net = build(work)
+        narrow = (lambda v: v.astype(jnp.bfloat16)) if dtype != "float32" else (lambda v: v)
         moments = jax.tree.map(jnp.zeros_like, weights)
 
         def step(w, m, x, y, key):
             def loss(w):
-                logs = jax.nn.log_softmax(net(w, x, key))
+                logits = net(jax.tree.map(narrow, w), narrow(x), key).astype(jnp.float32)
+                logs = jax.nn.log_softmax(logits)
                 return -jnp.take_along_axis(logs, y[:, None], 1).mean()
 
             value, g = jax.value_and_grad(loss)(w)

@@ -4,8 +4,11 @@
     torch_loop.py WORK [...] [--mode eager|compile|ddp]
 
 eager and compile use all cores; ddp is DistributedDataParallel on gloo, a process a core with one
-thread and half of the batch. Images are tried in both memory formats and the faster one is kept.
+thread and half of the batch. Images are tried in both memory formats, mixed_bfloat16 by autocast and
+as a bfloat16 model whose master weights are float32; the fastest is kept.
 """
+import copy
+import itertools
 import multiprocessing
 import os
 import socket
@@ -36,23 +39,39 @@ class Loop:
         self.batches = [(x[i : i + batch][own], y[i : i + batch][own]) for i in range(0, len(x), batch)]
         self.bare = torch_nets.build(work)
         self.wrap = wrap
-        self.use_format(False)
+        self.use_form((False, False))
 
-    def use_format(self, channels_last):
+    def use_form(self, form):
+        """form: channels last? A bfloat16 model beside float32 masters (else autocast)?"""
         torch = self.torch
-        form = torch.channels_last if channels_last else torch.contiguous_format
+        channels_last, self.narrow = form
+        memory = torch.channels_last if channels_last else torch.contiguous_format
         if self.image:
-            self.bare = self.bare.to(memory_format=form)
-            self.batches = [(x.contiguous(memory_format=form), y) for x, y in self.batches]
-        self.channels_last = channels_last
-        self.model = self.wrap(self.bare)
-        self.sgd = torch.optim.SGD(
-            self.model.parameters(), peer.LEARNING_RATE, peer.MOMENTUM, fused=True
-        )
+            self.bare = self.bare.to(memory_format=memory)
+            self.batches = [(x.contiguous(memory_format=memory), y) for x, y in self.batches]
+        bare = self.narrowed() if self.narrow else self.bare
+        self.model = self.wrap(bare)
+        self.weights = list(self.model.parameters())
+        self.masters = self.weights
+        if self.narrow:
+            self.masters = [w.detach().float() for w in self.weights]
+            for m in self.masters:
+                m.grad = torch.empty_like(m)
+        self.sgd = torch.optim.SGD(self.masters, peer.LEARNING_RATE, peer.MOMENTUM, fused=True)
         self.loss = torch.nn.CrossEntropyLoss()
+
+    def narrowed(self):
+        """The model in bfloat16; statistics of batches stay in float32."""
+        model = copy.deepcopy(self.bare).to(self.torch.bfloat16)
+        for m in model.modules():
+            if isinstance(m, self.torch.nn.BatchNorm2d):
+                m.float()
+        return model
 
     def step(self, i):
         x, y = self.batches[i % len(self.batches)]
+        if self.narrow:
+            return self.step_narrow(x, y)
         with self.torch.autocast("cpu", self.torch.bfloat16, enabled=self.bfloat16):
             loss = self.loss(self.model(x), y)
         self.sgd.zero_grad()
@@ -60,8 +79,18 @@ class Loop:
         self.sgd.step()
         return loss
 
-    def time_of(self, channels_last, steps):
-        self.use_format(channels_last)
+    def step_narrow(self, x, y):
+        loss = self.loss(self.model(x.to(self.torch.bfloat16)).float(), y)
+        self.model.zero_grad()
+        loss.backward()
+        with self.torch.no_grad():
+            self.torch._foreach_copy_([m.grad for m in self.masters], [w.grad for w in self.weights])
+            self.sgd.step()
+            self.torch._foreach_copy_(self.weights, self.masters)
+        return loss
+
+    def time_of(self, form, steps):
+        self.use_form(form)
         self.step(0)
         self.step(1)
         start = time.perf_counter()
@@ -70,11 +99,14 @@ class Loop:
         return time.perf_counter() - start
 
 
-def faster_format(loop, batch, work):
-    if not loop.image:
-        return False
-    steps = 2 if peer.is_large(work) else 10
-    return loop.time_of(True, steps) < loop.time_of(False, steps)
+def fastest_form(loop, work):
+    forms = list(itertools.product((False, True)[: 1 + loop.image], (False, True)[: 1 + loop.bfloat16]))
+    if len(forms) == 1:
+        return forms[0]
+    steps = 2 if peer.is_large(work) else 10 if loop.image else 100
+    # the first tries also make what later ones find made
+    best = {form: min(loop.time_of(form, steps) for _ in range(1 if peer.is_large(work) else 2)) for form in forms}
+    return min(best, key=best.get)
 
 
 # ---- several processes ---------------------------------------------------------------------------
@@ -90,12 +122,12 @@ def join_group(rank, port):
     )
 
 
-def parallel_loop(work, batch, dtype, channels_last, rank):
+def parallel_loop(work, batch, dtype, form, rank):
     from torch.nn.parallel import DistributedDataParallel
 
     loop = Loop(work, batch, dtype, lambda m: m, rank, PROCESSES)
     loop.wrap = DistributedDataParallel
-    loop.use_format(channels_last)
+    loop.use_form(form)
     return loop
 
 
@@ -109,10 +141,10 @@ def follow(rank, port, pipe):
         except EOFError:
             return
         if what == "prepare":
-            work, batch, dtype, channels_last = rest
+            work, batch, dtype, form = rest
             if peer.is_large(work):
                 loops.clear()
-            loops[work, batch, dtype] = parallel_loop(work, batch, dtype, channels_last, rank)
+            loops[work, batch, dtype] = parallel_loop(work, batch, dtype, form, rank)
         elif what == "run":
             key, steps = rest
             for i in range(steps):
@@ -159,18 +191,18 @@ class Peer:
 
     def prepare(self, work, batch, dtype):
         loop = Loop(work, batch, dtype, lambda m: m)
-        channels_last = faster_format(loop, batch, work)
+        form = fastest_form(loop, work)
         if self.mode == "ddp":
             if batch % PROCESSES:
                 raise peer.Unsupported(f"batch {batch} is not {PROCESSES} equal parts")
             del loop
-            self.tell("prepare", work, batch, dtype, channels_last)
-            loop = parallel_loop(work, batch, dtype, channels_last, 0)
+            self.tell("prepare", work, batch, dtype, form)
+            loop = parallel_loop(work, batch, dtype, form, 0)
             self.wait()
             return lambda seconds: self.measure_parallel(loop, (work, batch, dtype), seconds)
         if self.mode == "compile":
             loop.wrap = self.torch.compile
-        loop.use_format(channels_last)
+        loop.use_form(form)
         return lambda seconds: peer.time_steps(loop.step, seconds)
 
     def measure_parallel(self, loop, key, seconds):

@@ -26,6 +26,23 @@ typedef struct keel_device_info {
  * Threads  any */
 keel_status keel_devices(keel_device_info *info, int max, int *count);
 
+/* Compute as on a processor that has no better instructions than `name`: "base" (of any x86-64),
+ * "avx2", "avx512", "avx512_bf16" or "amx". For reproducing what another machine computes; numbers
+ * agree to rounding. A name better than this processor changes nothing. To be called before the
+ * first fit, evaluate, predict or plan of the process, since oneDNN chooses its code once.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not one of these names
+ * Owns     nothing changes hands
+ * Threads  none may be training meanwhile */
+keel_status keel_instructions_limit(const char *name);
+
+/* What computes here: instructions and oneDNN's version, "avx512_bf16, oneDNN 3.2.0".
+ *
+ * Returns  a text
+ * Owns     the text stays the library's, until the next call in this thread
+ * Threads  any */
+const char *keel_computes_with(void);
+
 /* The lanes a step is cut over, and the threads that run them. */
 typedef struct keel_strategy keel_strategy;
 
@@ -94,8 +111,9 @@ typedef struct keel_progress {
     keel_logs logs;         /* running means of the epoch */
 } keel_progress;
 
-/* Called after every step, from the thread that called fit.
- * KEEL_OK: go on; KEEL_END: stop after this step, the model keeps what it learned; < 0: fit fails
+/* Called after every step, also of a validation, from the thread that called fit.
+ * KEEL_OK: go on; KEEL_END: stop after this step, the model keeps what it learned (the epoch of a
+ * validation cut short has NaN for val_ numbers); < 0: fit fails
  * with KEEL_ECALLBACK. */
 typedef keel_status (*keel_on_progress)(void *context, const keel_progress *p);
 
@@ -151,6 +169,7 @@ typedef struct keel_profile {
     int workers, count;
     double *call_seconds; /* [workers] inside kernels */
     double *merge_seconds, *wait_seconds, *reduce_seconds, *update_seconds; /* [workers] */
+    double *read_seconds;  /* [workers] taking their rows from memory, where no thread does that */
     keel_profile_row *row; /* [count] in the order of the model */
     double peak_flops;     /* per second, of one core, measured: float32 multiply-adds */
     double peak_bytes;     /* per second, of one core, measured: reading and writing memory */
@@ -172,8 +191,9 @@ typedef struct keel_history {
     int64_t steps, rows;
     int64_t full_rows, last_rows; /* of a full and of the last step of an epoch; 0: none */
     double seconds, compile_seconds, step_seconds, wait_seconds, validation_seconds;
-    int64_t memory_planned; /* bytes: weights, moments, gradients, activations, slots */
-    int64_t memory_used;    /* peak of the process while fit ran, less before; -1: unknown */
+    double first_step_seconds; /* until the first step began */
+    int64_t memory_planned;    /* bytes: weights, moments, gradients, activations, slots */
+    int64_t memory_used;       /* peak of the process while fit ran, less before; -1: unknown */
 } keel_history;
 
 /* Train a compiled model. The answer does not depend on the number of devices.

@@ -39,7 +39,10 @@ typedef struct keel_feed_options {
     const double *class_weight; /* by label, multiplied into the weights; borrowed; NULL: none */
     int64_t class_weight_count; /* a label that is not in it weighs 1 */
     bool wants_weight;          /* give weights even where all are one */
+    bool leaves_rows;           /* rows in memory may be left to keel_feed_read */
 } keel_feed_options;
+
+typedef struct keel_feed keel_feed;
 
 typedef struct keel_batch {
     const void *x, *y, *weight; /* y NULL: none; weight NULL: all one */
@@ -50,9 +53,8 @@ typedef struct keel_batch {
     uint32_t epoch;
     int64_t step; /* of the epoch */
     int slot;
+    const keel_feed *unread; /* the rows of x and y are still to be read; NULL: they are there */
 } keel_batch;
-
-typedef struct keel_feed keel_feed;
 
 /* Everything is allocated and every contradiction refused here. The dataset must outlive the feed.
  * KEEL_EDATA: the data cannot serve what the options ask. */
@@ -88,6 +90,11 @@ keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step);
  * thread at a time. The batch is valid until it is released; at most slots - 1 may be held. */
 keel_status keel_feed_next(keel_feed *f, keel_batch *out);
 void keel_feed_release(keel_feed *f, const keel_batch *b);
+
+/* Where a batch came with its rows unread (leaves_rows): read rows [from, to) of it. Cannot fail.
+ * Any thread, at the same time as others that read other rows: so each worker fetches its own, into
+ * its own cache. Does nothing to a batch that is read. */
+void keel_feed_read(const keel_batch *b, int64_t from, int64_t to);
 
 /* A failed step never happened: give back the batch that was taken last so that keel_feed_next
  * gives the same rows again. */

@@ -196,10 +196,22 @@ static void read_here(keel_feed *f, keel_slot *s)
     const double begin = keel_feed_clock();
     open_slot(f, s, f->epoch, f->step);
     f->next_fill = f->next_out + 1;
-    s->failed = read_rows(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;
+    /* weights are summed when a batch is finished, so those cannot wait */
+    if (f->o.leaves_rows && f->source->in_memory && !f->weighted)
+        s->batch.unread = f;
+    else
+        s->failed = read_rows(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;
     if (!s->failed) keel_feed_finish(f, s);
     s->state = KEEL_SLOT_READY;
     f->waited += keel_feed_clock() - begin;
+}
+
+void keel_feed_read(const keel_batch *b, int64_t from, int64_t to)
+{
+    const keel_feed *f = b->unread;
+    keel_failure failure;
+    keel_scratch scratch = { 0 }; /* copies need none */
+    if (f) read_rows(f, &f->slots[b->slot], from, to, &scratch, &failure);
 }
 
 keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot)

@@ -47,7 +47,7 @@ typedef struct keel_source {
     const char *name;
     const char *help;    /* what it reads, for the message that nothing understood a SRC */
     bool shuffled_split; /* a validation split shuffles first */
-    bool in_memory;      /* read is a copy: cheap, never waits */
+    bool in_memory;      /* read is a copy: cheap, never waits, never fails */
     bool (*claims)(const char *spec);
     keel_status (*open)(keel_dataset **out, const char *spec, const keel_dataset_options *o);
 

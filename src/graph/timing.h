@@ -9,6 +9,7 @@ typedef enum keel_phase { /* what a worker does besides its calls */
                           KEEL_PHASE_WAIT, /* for other workers */
                           KEEL_PHASE_REDUCE,
                           KEEL_PHASE_UPDATE, /* optimizer, state, packed copies */
+                          KEEL_PHASE_READ,   /* its rows of the batch */
                           KEEL_PHASE_COUNT
 } keel_phase;
 

@@ -25,14 +25,24 @@ static inline span span_of(const keel_window *v, int d, int64_t o)
         span){ .first = at < 0 ? -at : 0, .end = rest < v->size[d] ? rest : v->size[d], .at = at };
 }
 
-/* Windows tile the image, and backward does not add: every dx is written once, at once. */
-static inline bool tiles(const keel_node *n, bool adds)
+/* No pixel is in two windows, and backward does not add: every dx is written once, at once. */
+static inline bool apart(const keel_node *n, bool adds)
 {
     const keel_window v = window_of(n);
-    if (adds) return false;
     for (int d = 0; d < 2; d++)
-        if (v.pad[d] || v.stride[d] != v.size[d] || v.out[d] * v.size[d] != v.in[d]) return false;
-    return true;
+        if (v.pad[d] || v.stride[d] != v.size[d] || v.out[d] * v.size[d] > v.in[d]) return false;
+    return !adds;
+}
+
+/* Zeros for the pixels of an image beyond the last windows; size: bytes of a pixel. */
+static inline void zero_rest(void *dx, const keel_window *v, int64_t size)
+{
+    const int64_t height = v->out[0] * v->size[0], width = v->out[1] * v->size[1];
+    if (height == v->in[0] && width == v->in[1]) return;
+    for (int64_t i = 0; i < v->in[0]; i++) {
+        const int64_t first = i < height ? width : 0;
+        memset((char *)dx + (i * v->in[1] + first) * size, 0, (size_t)((v->in[1] - first) * size));
+    }
 }
 
 /* Where the gradients of one image are added up: dx itself where that is float32, else scratch,
@@ -68,7 +78,7 @@ static inline float *sums_in_scratch(const keel_bf16 *dx, int64_t n, bool adds, 
 static inline int64_t sums_bytes(const keel_prepare *p)
 {
     const bool narrow = p->node->held == KEEL_BFLOAT16 && p->pass == KEEL_BACKWARD;
-    return narrow && !tiles(p->node, p->in_adds)
+    return narrow && !apart(p->node, p->in_adds)
                ? keel_row_count(&p->node->in[0]) * (int64_t)sizeof(float)
                : 0;
 }

@@ -468,4 +468,18 @@ static inline keel_status vector_prepare(keel_prepare *p)
         }                                                                                          \
     } while (0)
 
+/* to[i] = from[i], or where the call adds to[i] += from[i], for i < n; each float or keel_bf16. */
+#define VECTOR_MOVE(to, from, n, adds)                                                             \
+    do {                                                                                           \
+        if (adds)                                                                                  \
+            VECTOR_EACH(e, n, m, {                                                                 \
+                const vf sum = vf_add(vx_load_some(m, (to) + e), vx_load_some(m, (from) + e));     \
+                vx_store_some(m, (to) + e, sum);                                                   \
+            });                                                                                    \
+        else if (sizeof *(to) == sizeof *(from))                                                   \
+            memcpy((to), (from), (size_t)(n) * sizeof *(to));                                      \
+        else                                                                                       \
+            VECTOR_EACH(e, n, m, vx_store_some(m, (to) + e, vx_load_some(m, (from) + e)));         \
+    } while (0)
+
 #endif

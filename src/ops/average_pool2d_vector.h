@@ -1,6 +1,6 @@
 /* Mean over windows, 8 or 16 channels at a time; padding is not counted. Backward adds each
- * window's share to its pixels, in the order of the windows; where windows tile the image it writes
- * them. */
+ * window's share to its pixels, in the order of the windows; where no pixel is in two windows it
+ * writes them. */
 #ifndef VALUE
 #include "ops/_pool_vector.h"
 
@@ -68,21 +68,26 @@ static void VALUE_(forward)(const keel_call *c)
         }
 }
 
-/* Windows tile the image. */
+/* No pixel is in two windows. */
 static void VALUE_(scatter)(const keel_call *c, const keel_window *v)
 {
     const int64_t n = c->node->out.shape.dim[2], line = v->in[1] * n;
     const vf share = vf_set(1 / (float)(v->size[0] * v->size[1]));
     const VALUE *dy = c->out_grad;
     VALUE *dx = c->in_grad[0];
-    for (int64_t h = 0; h < c->rows * v->out[0]; h++, dx += (v->size[0] - 1) * line)
-        for (int64_t w = 0; w < v->out[1]; w++, dy += n, dx += v->size[1] * n)
-            VECTOR_EACH(k, n, m, {
-                const vf g = vf_mul(vx_load_some(m, dy + k), share);
-                for (int64_t i = 0; i < v->size[0]; i++)
-                    for (int64_t j = 0; j < v->size[1]; j++)
-                        vx_store_some(m, dx + i * line + j * n + k, g);
-            });
+    for (int64_t row = 0; row < c->rows; row++, dx += v->in[0] * line) {
+        zero_rest(dx, v, n * (int64_t)sizeof *dx);
+        for (int64_t i = 0; i < v->out[0]; i++) {
+            VALUE *at = dx + i * v->size[0] * line;
+            for (int64_t j = 0; j < v->out[1]; j++, dy += n, at += v->size[1] * n)
+                VECTOR_EACH(k, n, m, {
+                    const vf g = vf_mul(vx_load_some(m, dy + k), share);
+                    for (int64_t h = 0; h < v->size[0]; h++)
+                        for (int64_t w = 0; w < v->size[1]; w++)
+                            vx_store_some(m, at + h * line + w * n + k, g);
+                });
+        }
+    }
 }
 
 static void VALUE_(backward)(const keel_call *c)
@@ -92,7 +97,7 @@ static void VALUE_(backward)(const keel_call *c)
     const VALUE *dy = c->out_grad;
     VALUE *dx = c->in_grad[0];
     if (!dx) return;
-    if (tiles(c->node, c->in_adds[0])) {
+    if (apart(c->node, c->in_adds[0])) {
         VALUE_(scatter)(c, &v);
         return;
     }

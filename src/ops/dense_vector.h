@@ -11,7 +11,7 @@
 #include "ops/_vector.h"
 
 /* As many sums as there are registers for, one for each factor left. */
-enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3 };
+enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, LINE = 64 };
 #define INLINE static inline __attribute__((always_inline))
 /* Unrolled, else sums would live in memory and not in registers. */
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
@@ -45,7 +45,7 @@ static inline void fetch_to_write(const void *p)
  * `last`. ahead: where in b is what will be read soon; W is larger than the cache next to the core,
  * and without a word ahead of time each panel of it would be waited for. */
 INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int vectors, vm last,
-                  int64_t ahead, const bool tile)
+                  int64_t ahead, const int fetched, const bool tile)
 {
     const char *soon = p->soon;
     vf sum[ROWS][VECTORS], w[VECTORS];
@@ -62,10 +62,10 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
         const float *a = p->run[s].a + i * p->a_row, *b = p->run[s].b + k;
         for (int64_t j = 0; j < p->run[s].inner; j++, a += p->a_step, b += p->b_row) {
             if (tile) {
-                fetch_to_write(soon);
+                for (int64_t at = 0; at < p->pace; at += LINE) fetch_to_write(soon + at);
                 soon += p->pace;
             } else {
-                __builtin_prefetch(b + ahead, 0, 2);
+                EACH(v, fetched) __builtin_prefetch(b + ahead + v * LANES, 0, 2);
             }
             EACH(v, vectors - 1) w[v] = vf_load(b + v * LANES);
             w[vectors - 1] = vf_load_some(last, b + (vectors - 1) * LANES);
@@ -84,24 +84,33 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
     p->soon = soon;
 }
 
-/* more: is there a panel after this one? Each block of rows asks for one vector of it. */
+/* more: is there a panel after this one? Each block of rows asks for one vector of it; where there
+ * are few blocks, the first asks for all. */
 INLINE void rows_of(product *p, int64_t n, int64_t k, const int vectors, vm last, bool more,
                     const bool tile)
 {
     int64_t i = 0, ahead = more ? VECTORS * LANES : 0;
-    for (; i + ROWS <= n; i += ROWS) {
-        block(p, i, k, ROWS, vectors, last, ahead, tile);
-        ahead = more && ahead < (2 * VECTORS - 1) * LANES ? ahead + LANES : 0;
+    if (n < VECTORS * ROWS && n >= ROWS) {
+        block(p, 0, k, ROWS, vectors, last, ahead, vectors, tile);
+        ahead = 0;
+        i = ROWS;
     }
+    for (; i + ROWS <= n; i += ROWS) {
+        block(p, i, k, ROWS, vectors, last, ahead, 1, tile);
+        ahead = more && ahead > 0 && ahead < (2 * VECTORS - 1) * LANES ? ahead + LANES : 0;
+    }
+    if (i > 0) ahead = 0;
     if (ROWS > 4 && i + 4 <= n) {
-        block(p, i, k, 4, vectors, last, 0, tile);
+        block(p, i, k, 4, vectors, last, ahead, vectors, tile);
+        ahead = 0;
         i += 4;
     }
     if (i + 2 <= n) {
-        block(p, i, k, 2, vectors, last, 0, tile);
+        block(p, i, k, 2, vectors, last, ahead, vectors, tile);
+        ahead = 0;
         i += 2;
     }
-    if (i < n) block(p, i, k, 1, vectors, last, 0, tile);
+    if (i < n) block(p, i, k, 1, vectors, last, ahead, vectors, tile);
 }
 
 /* out [n, width]: a panel of columns at a time, whose part of b stays in the cache for all rows. */

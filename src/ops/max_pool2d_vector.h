@@ -1,7 +1,7 @@
 /* Maximum pooling, 8 or 16 channels at a time; the tap that won is noted as max_pool2d.c does.
  *
- * Backward writes every dx once: where windows tile the image the gradient or 0; elsewhere a line
- * of pixels is added up in scratch, in float32, from the windows that hold them, in their order. */
+ * A window's edges are worked out once an output place. Backward: where no pixel is in two windows
+ * every dx is written once, the gradient or 0; elsewhere windows add to sums, in order. */
 #ifndef VALUE
 #include "ops/_pool_vector.h"
 
@@ -106,25 +106,31 @@ INLINE void VALUE_(give)(VALUE *dx, int64_t line, int64_t channels, int64_t heig
         }
 }
 
-/* Windows tile the image. */
+/* No pixel is in two windows. */
 static void VALUE_(scatter)(const keel_call *c, const keel_window *v)
 {
     const int64_t channels = c->node->out.shape.dim[2], line = v->in[1] * channels;
+    const int64_t height = v->size[0], width = v->size[1];
     const VALUE *dy = c->out_grad;
     const uint8_t *taps = c->saved[0];
     VALUE *dx = c->in_grad[0];
-    for (int64_t h = 0; h < c->rows * v->out[0]; h++, dx += (v->size[0] - 1) * line)
-        for (int64_t w = 0; w < v->out[1]; w++) {
-            VECTOR_EACH(k, channels, m, {
-                const vf g = vx_load_some(m, dy + k);
-                const vi winner = vi_load_bytes(m, taps + k);
-                if (v->size[0] == 2 && v->size[1] == 2)
-                    VALUE_(give)(dx + k, line, channels, 2, 2, m, g, winner);
-                else
-                    VALUE_(give)(dx + k, line, channels, v->size[0], v->size[1], m, g, winner);
-            });
-            dy += channels, taps += channels, dx += v->size[1] * channels;
+    for (int64_t row = 0; row < c->rows; row++, dx += v->in[0] * line) {
+        zero_rest(dx, v, channels * (int64_t)sizeof *dx);
+        for (int64_t i = 0; i < v->out[0]; i++) {
+            VALUE *at = dx + i * height * line;
+            for (int64_t j = 0; j < v->out[1]; j++, at += width * channels) {
+                VECTOR_EACH(k, channels, m, {
+                    const vf g = vx_load_some(m, dy + k);
+                    const vi winner = vi_load_bytes(m, taps + k);
+                    if (height == 2 && width == 2)
+                        VALUE_(give)(at + k, line, channels, 2, 2, m, g, winner);
+                    else
+                        VALUE_(give)(at + k, line, channels, height, width, m, g, winner);
+                });
+                dy += channels, taps += channels;
+            }
         }
+    }
 }
 
 /* Add the gradient g to the pixel that won. */
@@ -147,7 +153,7 @@ static void VALUE_(backward)(const keel_call *c)
     const uint8_t *taps = c->saved[0];
     VALUE *dx = c->in_grad[0];
     if (!dx) return;
-    if (tiles(c->node, c->in_adds[0])) {
+    if (apart(c->node, c->in_adds[0])) {
         VALUE_(scatter)(c, &v);
         return;
     }

@@ -61,7 +61,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
         *out = logs;
     }
     end(&l);
-    return st;
+    return st == KEEL_END ? KEEL_OK : st;
 }
 
 keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *data,

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "train/profile.h"
 #include "train/session.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -18,6 +19,7 @@ typedef struct fit {
     keel_feed *feed, *validation_feed;
     keel_history history;
     keel_progress progress;
+    double start;
     bool stop;
 } fit;
 
@@ -119,6 +121,7 @@ static keel_status train_epoch(fit *f, keel_tally *tally)
     keel_batch b;
     while (!f->stop && (s = keel_feed_next(f->feed, &b)) == KEEL_OK) {
         const double before = keel_seconds();
+        if (h->steps == 0) h->first_step_seconds = before - f->start;
         s = keel_train_step(f->trainer, &b, f->o.seed, tally);
         if (s < 0) {
             keel_feed_retry(f->feed, &b);
@@ -144,7 +147,15 @@ static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
     keel_tally tally = { 0 };
     const double start = keel_seconds();
     KEEL_TRY(keel_feed_begin_epoch(f->validation_feed, (uint32_t)epoch));
-    KEEL_TRY(keel_session_test(f->trainer, f->validation_feed, &f->o, NULL, &tally));
+    keel_progress p = { .epoch = epoch,
+                        .epochs = f->o.epochs,
+                        .steps = keel_feed_steps(f->validation_feed),
+                        .all_rows = keel_feed_rows(f->validation_feed) };
+    keel_trainer_names(f->trainer, &f->trainer->test, &p.logs);
+    const keel_status s = keel_session_test(f->trainer, f->validation_feed, &f->o,
+                                            f->o.on_progress ? &p : NULL, &tally);
+    if (s < 0) return s;
+    f->stop = s == KEEL_END;
     keel_tally_logs(&f->trainer->test, &tally, logs);
     f->history.validation_seconds += keel_seconds() - start;
     return KEEL_OK;
@@ -168,8 +179,9 @@ static keel_status run_epoch(fit *f, int64_t epoch)
     double *row = &h->value[h->epochs * h->count];
     const int n = p->logs.count;
     memcpy(row, p->logs.value, (size_t)n * sizeof *row);
+    for (int i = n; i < h->count; i++) row[i] = NAN; /* until it is known */
+    if (f->o.validation && !f->stop) KEEL_TRY(validate(f, epoch, &logs));
     if (f->o.validation && !f->stop) {
-        KEEL_TRY(validate(f, epoch, &logs));
         memcpy(row + n, logs.value, (size_t)n * sizeof *row);
         for (int i = 0; i < n && p->logs.count < KEEL_LOGS_MAX; i++) {
             p->logs.name[p->logs.count] = h->name[n + i];
@@ -248,8 +260,7 @@ static keel_status prepare(fit *f, const keel_dataset *data)
 keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
                      const keel_fit_options *options, keel_history *history)
 {
-    fit f = { .model = m, .strategy = strategy };
-    const double start = keel_seconds();
+    fit f = { .model = m, .strategy = strategy, .start = keel_seconds() };
     const int64_t resident = resident_bytes();
     bool entered = false;
     keel_status s = keel_session_options(&f.o, options);
@@ -266,7 +277,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     keel_team_enter(strategy->team);
     entered = true;
     if ((s = prepare(&f, data)) < 0) goto out;
-    f.history.compile_seconds = keel_seconds() - start;
+    f.history.compile_seconds = keel_seconds() - f.start;
     for (int64_t e = f.o.initial_epoch; e < f.o.epochs && !f.stop && s >= 0; e++)
         s = run_epoch(&f, e);
     keel_trainer_store(f.trainer);
@@ -275,7 +286,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
 out:
     if (entered) keel_team_leave(strategy->team);
     f.history.stopped = f.stop;
-    f.history.seconds = keel_seconds() - start;
+    f.history.seconds = keel_seconds() - f.start;
     f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;

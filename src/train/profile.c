@@ -53,7 +53,7 @@ keel_status keel_profile_make(keel_profile **out, const keel_trainer *t, const k
     keel_profile *p = keel_calloc(1, sizeof *p);
     if (!p) return KEEL_ENOMEM;
     double **const by_worker[] = { &p->merge_seconds, &p->wait_seconds, &p->reduce_seconds,
-                                   &p->update_seconds };
+                                   &p->update_seconds, &p->read_seconds };
     p->steps = steps;
     p->step_seconds = step_seconds;
     p->workers = n;
@@ -90,6 +90,7 @@ void keel_profile_destroy(keel_profile *p)
     keel_free(p->wait_seconds);
     keel_free(p->reduce_seconds);
     keel_free(p->update_seconds);
+    keel_free(p->read_seconds);
     keel_free(p->row);
     keel_free(p);
 }
@@ -99,7 +100,7 @@ void keel_profile_destroy(keel_profile *p)
 
 static const char *const pass_names[] = { "forward", "backward", "weights", "statistics",
                                           "statistics backward" };
-static const char *const phase_names[] = { "merge", "wait", "reduce", "update" };
+static const char *const phase_names[] = { "merge", "wait", "reduce", "update", "rows" };
 
 /* A name as JSON text; layer names come from files. */
 static void add_name(keel_text *x, const char *name)

@@ -85,6 +85,7 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
         .seed = o->seed,
         .threads = o->threads,
         .epochs = 1,
+        .leaves_rows = true, /* the steps read them */
     };
     if (training) {
         f.shuffle = !o->no_shuffle;
@@ -128,7 +129,7 @@ keel_status keel_session_test(keel_trainer *t, keel_feed *f, const keel_fit_opti
         keel_tally_logs(&t->test, tally, &progress->logs);
         s = o->on_progress(o->context, progress);
         if (s < 0) return keel_fail(KEEL_ECALLBACK, "the progress callback failed");
-        if (s == KEEL_END) break;
+        if (s == KEEL_END) return KEEL_END;
     }
     return s < 0 ? s : KEEL_OK;
 }

@@ -21,7 +21,8 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
 /* Prepare every row count that can be known. */
 keel_status keel_session_prepare(keel_scored *s, const keel_feed *f);
 
-/* One pass over a feed in evaluation; `progress` (may be NULL) is told after each step. */
+/* One pass over a feed in evaluation; `progress` (may be NULL) is told after each step. KEEL_END:
+ * its callback stopped the pass. */
 keel_status keel_session_test(keel_trainer *t, keel_feed *f, const keel_fit_options *o,
                               keel_progress *progress, keel_tally *tally);
 

@@ -1,5 +1,6 @@
 /* See step.h. The order inside a step, the same for every worker:
  *
+ *     read           each worker its rows, where the feed left that to it
  *     run            forward and backward, lanes meeting where rows must be seen together
  *     meet           now all gradients and sums are there
  *     reduce         each owner adds its tiles over the workers, divides once, regularises, checks
@@ -133,12 +134,23 @@ static void apply_my_tiles(const keel_trainer *t, int worker)
     }
 }
 
-static void train_worker(void *context, int worker)
+static void read_my_rows(const keel_trainer *t, const keel_program *p, int worker)
 {
-    keel_trainer *t = context;
+    const keel_bound *b = t->bound;
+    const int64_t begin = p->timing ? keel_now_ns() : 0;
+    if (!t->batch->unread) return;
+    for (int i = 0; i < b->n_busy; i++)
+        if (b->piece[i].worker == worker)
+            keel_feed_read(t->batch, b->piece[i].row, b->piece[i].row + b->piece[i].rows);
+    if (begin) keel_timing_phase(p->timing, worker, KEEL_PHASE_READ, begin);
+}
+
+static void train_part(keel_trainer *t, int worker)
+{
     keel_program *p = t->train.program;
     keel_team *team = t->strategy->team;
     double sums[KEEL_LOSS_SUMS];
+    read_my_rows(t, p, worker);
     keel_program_run(p, t->bound, team, worker);
     keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
@@ -165,9 +177,17 @@ static void train_worker(void *context, int worker)
     }
 }
 
+static void train_worker(void *context, int worker)
+{
+    keel_trainer *t = context;
+    train_part(t, worker);
+    if (t->train.program->timing) t->vote[worker].ended = keel_now_ns();
+}
+
 static void test_worker(void *context, int worker)
 {
     keel_trainer *t = context;
+    read_my_rows(t, t->test.program, worker);
     keel_program_run(t->test.program, t->bound, t->strategy->team, worker);
 }
 
@@ -183,6 +203,7 @@ static keel_status begin(keel_trainer *t, keel_program *p, const keel_batch *b, 
         .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
     };
     t->no_op = false;
+    t->batch = b;
     return keel_program_bind(p, b->rows, &t->bound);
 }
 
@@ -246,6 +267,8 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     KEEL_TRY(begin(t, p, b, seed));
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
     keel_team_run(t->strategy->team, train_worker, t);
+    for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
+        keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
     const double divisor = divisor_of(t, sums);
     if (!t->no_op) {

@@ -3,6 +3,7 @@
  * end. */
 #ifndef KEEL_TRAIN_TRAINER_H
 #define KEEL_TRAIN_TRAINER_H
+#include "data/feed.h"
 #include "graph/program.h"
 #include "model/model.h"
 #include "train/score.h"
@@ -24,7 +25,8 @@ typedef struct keel_scored {
 typedef struct keel_vote {
     keel_variable bad;  /* a weight whose gradient is not finite; -1: none */
     double regulariser; /* its tiles' share of the regularisers */
-    char pad[112];      /* votes do not share cache lines */
+    int64_t ended;      /* when it was through with the step, where that is timed */
+    char pad[104];      /* votes do not share cache lines */
 } keel_vote;
 
 typedef struct keel_trainer {
@@ -46,6 +48,7 @@ typedef struct keel_trainer {
     double learning_rate;
 
     /* of the running step */
+    const keel_batch *batch;
     const keel_bound *bound;
     keel_vote *vote; /* [n_worker] */
     bool no_op;      /* the step's weights sum to 0 */

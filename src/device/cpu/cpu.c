@@ -1,9 +1,6 @@
 /* Instruction sets by the compiler's own query, which also asks what the operating system saves. */
 #define _GNU_SOURCE
 #include "device/cpu/cpu.h"
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -43,7 +40,8 @@ static keel_cpu_isa detect(void)
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return KEEL_CPU_AVX2;
-    return tiles_allowed() ? KEEL_CPU_AMX : KEEL_CPU_AVX512;
+    if (!__builtin_cpu_supports("avx512bf16")) return KEEL_CPU_AVX512;
+    return tiles_allowed() ? KEEL_CPU_AMX : KEEL_CPU_AVX512_BF16;
 #else
     return KEEL_CPU_BASE;
 #endif
@@ -51,7 +49,7 @@ static keel_cpu_isa detect(void)
 
 keel_cpu_isa keel_cpu_level(void)
 {
-    const keel_cpu_isa have = detect(), most = (keel_cpu_isa)atomic_load(&limit);
+    const keel_cpu_isa have = detect(), most = keel_cpu_limit_now();
     return have < most ? have : most;
 }
 
@@ -60,28 +58,19 @@ void keel_cpu_limit(keel_cpu_isa isa)
     atomic_store(&limit, isa);
 }
 
-#if defined(__x86_64__)
-static bool bf16_without_amx(void)
+keel_cpu_isa keel_cpu_limit_now(void)
 {
-    unsigned a, b, c, d;
-    enum { AMX_BF16 = 1 << 22, AVX512_BF16 = 1 << 5 };
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & AMX_BF16)) return false;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & AVX512_BF16);
+    return (keel_cpu_isa)atomic_load(&limit);
 }
-#endif
 
 bool keel_cpu_bf16(void)
 {
-#if defined(__x86_64__)
-    return keel_cpu_level() >= KEEL_CPU_AVX512 && bf16_without_amx();
-#else
-    return false;
-#endif
+    return keel_cpu_level() == KEEL_CPU_AVX512_BF16;
 }
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa)
 {
-    static const char *const name[] = { "base", "avx2", "avx512", "amx" };
+    static const char *const name[] = { "base", "avx2", "avx512", "avx512_bf16", "amx" };
     return name[isa];
 }
 

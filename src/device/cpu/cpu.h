@@ -3,29 +3,36 @@
 #define KEEL_DEVICE_CPU_CPU_H
 #include <stdbool.h>
 
-/* Instruction sets, each with all before it. A file NAME_avx2.c is compiled for KEEL_CPU_AVX2 (AVX2
- * and FMA), NAME_avx512.c for KEEL_CPU_AVX512 (F, BW, DQ, VL), NAME_amx.c for KEEL_CPU_AMX (tiles
- * and their products of bfloat16, which the operating system has allowed this process to use); its
+/* Instruction sets, each with all before it. A file NAME_SET.c is compiled for its set, and its
  * prepare answers KEEL_EUNSUP below that. */
 typedef enum keel_cpu_isa {
     KEEL_CPU_BASE,
-    KEEL_CPU_AVX2,
-    KEEL_CPU_AVX512,
-    KEEL_CPU_AMX
+    KEEL_CPU_AVX2,        /* and FMA */
+    KEEL_CPU_AVX512,      /* F, BW, DQ, VL */
+    KEEL_CPU_AVX512_BF16, /* products of bfloat16 pairs: twice as many operations a second as in
+                             float32 */
+    KEEL_CPU_AMX,         /* tiles and their products of bfloat16, which the operating system has
+                             allowed this process to use */
+    KEEL_CPU_ISAS
 } keel_cpu_isa;
 
-/* The best set of this processor that the operating system saves. Any thread; cheap. */
+/* The best set of this processor that the operating system saves, no better than the limit. Any
+ * thread; cheap. */
 keel_cpu_isa keel_cpu_level(void);
 
-/* For tests: pretend to be no better than `isa`; KEEL_CPU_AMX takes the limit away. */
+/* Pretend to be no better than `isa`; KEEL_CPU_AMX, where it stands at first, takes the limit away.
+ * oneDNN keeps to the limit that stood when its first kernel was made. */
 void keel_cpu_limit(keel_cpu_isa isa);
+keel_cpu_isa keel_cpu_limit_now(void);
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa); /* "avx512" */
 
-/* KEEL_CPU_AVX512 and its products of bfloat16 pairs: a file NAME_avx512_bf16.c is compiled for
- * those. Twice as many operations a second as in float32, but on a processor with AMX half as many:
- * there a library that knows AMX is the better choice, and this says false. Any thread; cheap. */
+/* Is KEEL_CPU_AVX512_BF16 the best there is? A processor with AMX is left to a library that knows
+ * it: there these products are half as many as AMX's. Any thread; cheap. */
 bool keel_cpu_bf16(void);
+
+/* The version of oneDNN that is loaded, "3.2.0"; in dnnl.c, so not in a build without oneDNN. */
+const char *keel_dnnl_version(void);
 
 /* Every worker calls this once before it prepares or runs a kernel: libraries that use OpenMP then
  * start no team in this thread. A lane of several cores is several workers. false: no OpenMP in the

@@ -4,6 +4,7 @@
  * own -> dilation is always passed. Primitive descriptors and primitives know the thread count of
  * the thread that makes them. */
 #include "device/cpu/dnnl.h"
+#include "device/cpu/cpu.h"
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,10 +19,28 @@ static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 static char version[32] = "none", fault[160];
 
+/* Before anything asks oneDNN what the processor has, for then it is too late. */
+static void limit_instructions(void)
+{
+    static const dnnl_cpu_isa_t most[KEEL_CPU_ISAS] = {
+        [KEEL_CPU_BASE] = dnnl_cpu_isa_sse41,
+        [KEEL_CPU_AVX2] = dnnl_cpu_isa_avx2,
+        [KEEL_CPU_AVX512] = dnnl_cpu_isa_avx512_core,
+        [KEEL_CPU_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
+    };
+    const keel_cpu_isa limit = keel_cpu_limit_now();
+    /* without a limit of ours, the user's ONEDNN_MAX_CPU_ISA holds */
+    if (limit < KEEL_CPU_AMX && dnnl_set_max_cpu_isa(most[limit]) != dnnl_success)
+        snprintf(fault, sizeof fault, "oneDNN %s: cannot be kept to %s", version,
+                 keel_cpu_isa_name(limit));
+}
+
 static void start(void)
 {
     const dnnl_version_t *v = dnnl_version();
     snprintf(version, sizeof version, "%d.%d.%d", v->major, v->minor, v->patch);
+    limit_instructions();
+    if (fault[0]) return;
     if (v->major != DNNL_VERSION_MAJOR)
         snprintf(fault, sizeof fault, "oneDNN: version %s is loaded, built for %d", version,
                  DNNL_VERSION_MAJOR);
@@ -409,6 +428,7 @@ keel_status keel_dnnl_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64
                             const float *a, int64_t lda, const float *b, int64_t ldb, bool adds,
                             float *c, int64_t ldc)
 {
+    KEEL_TRY(ready());
     const dnnl_status_t s = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1,
                                        a, lda, b, ldb, adds, c, ldc);
     return s == dnnl_success ? KEEL_OK

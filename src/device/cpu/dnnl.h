@@ -4,7 +4,10 @@
  * The two have the same C names but other descriptors (structs there, handles here) and other enum
  * values, so one object serves one major version, chosen when Keel is built. Everything is float32
  * and one thread: a primitive is made and run in a thread that called keel_cpu_single_thread().
- * Scratchpads are the caller's. */
+ * Scratchpads are the caller's.
+ *
+ * The loaded library must be of the major version compiled against and run on OpenMP or
+ * sequentially: else every function below fails with KEEL_EDEVICE. */
 #ifndef KEEL_DEVICE_CPU_DNNL_H
 #define KEEL_DEVICE_CPU_DNNL_H
 #include "base/error.h"
@@ -79,9 +82,5 @@ keel_status keel_dnnl_run(const keel_dnnl_primitive *p, void *const *data, void 
 keel_status keel_dnnl_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                             const float *a, int64_t lda, const float *b, int64_t ldb, bool adds,
                             float *c, int64_t ldc);
-
-/* "2.6.3"; the loaded library, which must be of the major version compiled against and run on
- * OpenMP or sequentially: else every function above fails with KEEL_EDEVICE. */
-const char *keel_dnnl_version(void);
 
 #endif

@@ -1,0 +1,221 @@
+/* See _pairs_avx512_bf16.h. */
+#include "ops/_pairs_avx512_bf16.h"
+
+enum { ROWS_MOST = 12 };
+/* Unrolled, else sums would live in memory and not in registers. */
+#define EACH(i, n) _Pragma("GCC unroll 12") for (int i = 0; i < (n); i++)
+#define INLINE     static inline __attribute__((always_inline))
+
+/* rows and vectors are constants where this is called; the last vector has the lanes of `last`. */
+INLINE void block(const keel_pairs *p, int64_t i, const int rows, const int vectors, __mmask16 last)
+{
+    __m512 sum[ROWS_MOST][VECTORS];
+    __m512i w[VECTORS];
+    const char *a[ROWS_MOST];
+    int64_t out[ROWS_MOST];
+#define MASK(v) ((v) < vectors - 1 ? (__mmask16)0xffff : last)
+    EACH(r, rows)
+    {
+        a[r] = p->a + (p->place ? p->place[i + r].a : (i + r) * p->a_row);
+        out[r] = p->place ? p->place[i + r].out : (i + r) * p->out_row;
+    }
+    EACH(r, rows) EACH(v, vectors)
+    {
+        const float *from = p->wide ? (float *)p->out + out[r] : p->start;
+        const bool any = p->wide ? p->adds : p->start != NULL;
+        sum[r][v] = any ? _mm512_maskz_loadu_ps(MASK(v), from + v * LANES) : _mm512_setzero_ps();
+    }
+    for (int t = 0; t < p->n_tap; t++) {
+        int64_t x = p->tap ? p->tap[t].a : 0;
+        const uint32_t *at = p->w + (p->tap ? p->tap[t].w : 0) * vectors * LANES;
+        const uint32_t *const end = at + (p->pairs - p->half) * vectors * LANES;
+        for (; at < end; x += p->a_step, at += vectors * LANES) {
+            EACH(v, vectors) w[v] = _mm512_loadu_si512(at + v * LANES);
+            EACH(r, rows)
+            {
+                int32_t both;
+                memcpy(&both, a[r] + x, sizeof both);
+                const __m512bh pair = (__m512bh)_mm512_set1_epi32(both);
+                EACH(v, vectors) sum[r][v] = _mm512_dpbf16_ps(sum[r][v], pair, (__m512bh)w[v]);
+            }
+        }
+        if (!p->half) continue;
+        EACH(v, vectors) w[v] = _mm512_loadu_si512(at + v * LANES);
+        EACH(r, rows)
+        {
+            keel_bf16 one;
+            memcpy(&one, a[r] + x, sizeof one);
+            const __m512bh pair = (__m512bh)_mm512_set1_epi32(one);
+            EACH(v, vectors) sum[r][v] = _mm512_dpbf16_ps(sum[r][v], pair, (__m512bh)w[v]);
+        }
+    }
+    if (p->wide) {
+        EACH(r, rows)
+        EACH(v, vectors)
+        _mm512_mask_storeu_ps((float *)p->out + out[r] + v * LANES, MASK(v), sum[r][v]);
+        return;
+    }
+    EACH(r, rows) EACH(v, vectors)
+    {
+        keel_bf16 *to = (keel_bf16 *)p->out + out[r] + v * LANES;
+        __m512 y = sum[r][v];
+        if (p->adds) y = _mm512_add_ps(widened(_mm256_maskz_loadu_epi16(MASK(v), to)), y);
+        _mm256_mask_storeu_epi16(to, MASK(v), (__m256i)_mm512_cvtneps_pbh(y));
+    }
+#undef MASK
+}
+
+/* A block for each number of rows and vectors of which the sums fit into registers; below 12 sums
+ * the processor would wait for them. */
+#define BLOCK(v, r)                                                                                \
+    static void block_##v##_##r(const keel_pairs *p, int64_t i, __mmask16 last)                    \
+    {                                                                                              \
+        block(p, i, r, v, last);                                                                   \
+    }
+#define BLOCKS_6(v)  BLOCK(v, 1) BLOCK(v, 2) BLOCK(v, 3) BLOCK(v, 4) BLOCK(v, 5) BLOCK(v, 6)
+#define BLOCKS_8(v)  BLOCKS_6(v) BLOCK(v, 7) BLOCK(v, 8)
+#define BLOCKS_12(v) BLOCKS_8(v) BLOCK(v, 9) BLOCK(v, 10) BLOCK(v, 11) BLOCK(v, 12)
+BLOCKS_12(1)
+BLOCKS_8(2)
+BLOCKS_8(3)
+BLOCKS_6(4)
+
+#define NAMES_6(v)                                                                                 \
+    block_##v##_1, block_##v##_2, block_##v##_3, block_##v##_4, block_##v##_5, block_##v##_6
+#define NAMES_8(v)  NAMES_6(v), block_##v##_7, block_##v##_8
+#define NAMES_12(v) NAMES_8(v), block_##v##_9, block_##v##_10, block_##v##_11, block_##v##_12
+typedef void (*run_block)(const keel_pairs *, int64_t, __mmask16);
+static const run_block blocks[VECTORS][ROWS_MOST] = {
+    { NAMES_12(1) }, { NAMES_8(2) }, { NAMES_8(3) }, { NAMES_6(4) }
+};
+static const int rows_most[VECTORS] = { 12, 8, 8, 6 };
+
+/* Blocks differ by one row at most. */
+void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns)
+{
+    const int vectors = (int)((columns + LANES - 1) / LANES);
+    const int64_t n_block = (n + rows_most[vectors - 1] - 1) / rows_most[vectors - 1];
+    const __mmask16 last = first16(columns - (vectors - 1) * LANES);
+    for (int64_t b = 0, i = 0, end; b < n_block; b++, i = end) {
+        end = n * (b + 1) / n_block;
+        blocks[vectors - 1][end - i - 1](p, i, last);
+    }
+}
+
+/* Packing ------------------------------------------------------------------------------------ */
+
+void keel_pairs_pack_values(uint32_t *to, const keel_bf16 *low, const keel_bf16 *high, int64_t n)
+{
+    __m512i index = _mm512_set_epi32(47 << 16 | 15, 46 << 16 | 14, 45 << 16 | 13, 44 << 16 | 12,
+                                     43 << 16 | 11, 42 << 16 | 10, 41 << 16 | 9, 40 << 16 | 8,
+                                     39 << 16 | 7, 38 << 16 | 6, 37 << 16 | 5, 36 << 16 | 4,
+                                     35 << 16 | 3, 34 << 16 | 2, 33 << 16 | 1, 32 << 16 | 0);
+    const __m512i upper = _mm512_add_epi16(index, _mm512_set1_epi16(16));
+    for (int64_t i = 0; i < n; i += 32) {
+        const __mmask32 m = first32(n - i);
+        const __m512i a = _mm512_maskz_loadu_epi16(low ? m : 0, low + i);
+        const __m512i b = _mm512_maskz_loadu_epi16(high ? m : 0, high + i);
+        _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(a, index, b));
+        if (n - i > LANES)
+            _mm512_storeu_si512(to + i + LANES, _mm512_permutex2var_epi16(a, upper, b));
+    }
+}
+
+void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t n_k, int64_t k,
+                             int64_t columns)
+{
+    const __m512i index = _mm512_set_epi32(
+        31 << 16 | 15, 30 << 16 | 14, 29 << 16 | 13, 28 << 16 | 12, 27 << 16 | 11, 26 << 16 | 10,
+        25 << 16 | 9, 24 << 16 | 8, 23 << 16 | 7, 22 << 16 | 6, 21 << 16 | 5, 20 << 16 | 4,
+        19 << 16 | 3, 18 << 16 | 2, 17 << 16 | 1, 16 << 16 | 0);
+    const int64_t width = up(columns, LANES);
+    for (int64_t c = 0; c < n_c; c += 2)
+        for (int64_t j = 0; j < width; j += LANES, to += LANES) {
+            const __mmask16 m = first16(columns - j);
+            const float *at = w + c * n_k + k + j;
+            const __m512 low = _mm512_maskz_loadu_ps(m, at);
+            const __m512 high = _mm512_maskz_loadu_ps(c + 1 < n_c ? m : 0, at + n_k);
+            const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+            _mm512_storeu_si512(to, _mm512_permutexvar_epi16(index, both));
+        }
+}
+
+INLINE void turn(__m512i a[16])
+{
+    __m512i b[16];
+    EACH(i, 8)
+    {
+        b[2 * i] = _mm512_unpacklo_epi32(a[2 * i], a[2 * i + 1]);
+        b[2 * i + 1] = _mm512_unpackhi_epi32(a[2 * i], a[2 * i + 1]);
+    }
+    EACH(i, 4) EACH(h, 2)
+    {
+        a[4 * i + 2 * h] = _mm512_unpacklo_epi64(b[4 * i + h], b[4 * i + 2 + h]);
+        a[4 * i + 2 * h + 1] = _mm512_unpackhi_epi64(b[4 * i + h], b[4 * i + 2 + h]);
+    }
+    EACH(h, 2) EACH(i, 4)
+    {
+        b[8 * h + i] = _mm512_shuffle_i32x4(a[8 * h + i], a[8 * h + 4 + i], 0x88);
+        b[8 * h + 4 + i] = _mm512_shuffle_i32x4(a[8 * h + i], a[8 * h + 4 + i], 0xdd);
+    }
+    EACH(i, 8)
+    {
+        a[i] = _mm512_shuffle_i32x4(b[i], b[8 + i], 0x88);
+        a[8 + i] = _mm512_shuffle_i32x4(b[i], b[8 + i], 0xdd);
+    }
+}
+
+/* 16 x 16 pairs at a time. */
+void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c, int64_t columns)
+{
+    const int64_t width = up(columns, LANES), pairs = (n_k + 1) / 2;
+    for (int64_t j = 0; j < width; j += LANES)
+        for (int64_t k = 0; k < n_k; k += 2 * LANES) {
+            const __mmask16 low = first16(n_k - k), high = first16(n_k - k - LANES);
+            __m512i tile[16];
+            EACH(r, 16)
+            {
+                const bool there = j + r < columns;
+                const float *at = w + (c + j + r) * n_k + k;
+                const __m512 a = _mm512_maskz_loadu_ps(there ? low : 0, at);
+                const __m512 b = _mm512_maskz_loadu_ps(there ? high : 0, at + LANES);
+                tile[r] = (__m512i)_mm512_cvtne2ps_pbh(b, a);
+            }
+            turn(tile);
+            EACH(r, 16)
+            if (k / 2 + r < pairs) _mm512_storeu_si512(to + (k / 2 + r) * width + j, tile[r]);
+        }
+}
+
+void keel_pairs_sum(const keel_span *span, int n_span, int64_t n_k, int64_t k, int64_t count,
+                    float *db, bool adds)
+{
+    enum { STRETCH = 128 };
+    for (int64_t j = 0; j < count; j += LANES) {
+        const __mmask16 m = first16(count - j);
+        __m512 sum = _mm512_setzero_ps(), some = sum;
+        int64_t n = 0;
+        for (int s = 0; s < n_span; s++) {
+            const keel_bf16 *dy = (const keel_bf16 *)span[s].out_grad + k + j;
+            for (int64_t i = 0; i < span[s].rows; i++, dy += n_k) {
+                some = _mm512_add_ps(some, widened(_mm256_maskz_loadu_epi16(m, dy)));
+                if (++n % STRETCH) continue;
+                sum = _mm512_add_ps(sum, some);
+                some = _mm512_setzero_ps();
+            }
+        }
+        sum = _mm512_add_ps(sum, some);
+        if (adds) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(m, db + j), sum);
+        _mm512_mask_storeu_ps(db + j, m, sum);
+    }
+}
+
+void keel_pairs_add(float *to, const float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        const __mmask16 m = first16(n - i);
+        const __m512 sum =
+            _mm512_add_ps(_mm512_maskz_loadu_ps(m, to + i), _mm512_maskz_loadu_ps(m, from + i));
+        _mm512_mask_storeu_ps(to + i, m, sum);
+    }
+}

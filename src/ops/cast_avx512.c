@@ -1,0 +1,2 @@
+/* cast with AVX-512: see cast_vector.h. */
+#include "ops/cast_vector.h"

@@ -1,0 +1,282 @@
+/* Winograd's convolution against the direct sum: its error, measured in double, stays within a few
+ * times that of a plain float32 sum, for normal, wide-range and all-positive numbers and for long
+ * sums; a row gives the same bits whatever rows are beside it. (That it computes what the reference
+ * does, over odd shapes, is held by tests/test_ops_kernels.c.) */
+#include "device/cpu/cpu.h"
+#include "ops/args.h"
+#include "ops_harness.h"
+
+typedef enum numbers { NORMAL, WIDE, POSITIVE, NUMBERS } numbers;
+static const char *const numbers_name[] = { "normal", "wide-range", "positive" };
+
+static uint32_t seed = 1;
+static double uniform(void) /* in (0, 1) */
+{
+    seed = seed * 1664525u + 1013904223u;
+    return ((double)(seed >> 8) + 0.5) / (1 << 24);
+}
+
+static void fill(float *x, int64_t n, numbers kind)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double sign = uniform() < 0.5 ? -1 : 1;
+        if (kind == NORMAL) x[i] = (float)(sqrt(-2 * log(uniform())) * cos(6.2831853 * uniform()));
+        if (kind == WIDE) x[i] = (float)(sign * exp2(24 * uniform() - 12));
+        if (kind == POSITIVE) x[i] = (float)uniform();
+    }
+}
+
+/* The three passes as plain sums in T, terms one after the other. */
+#define DIRECT(name, T)                                                                            \
+    static void name(const lab *l, keel_pass pass, const float *a, const float *b, T *out)         \
+    {                                                                                              \
+        const keel_conv2d_args *g = (const void *)l->args;                                         \
+        const int64_t *x = l->in_spec[0].shape.dim, *y = l->node.out.shape.dim, nc = x[2];         \
+        const int64_t nk = y[2];                                                                   \
+        for (int64_t at = 0; at < l->rows * y[0] * y[1]; at++)                                     \
+            for (int64_t tap = 0; tap < 9; tap++) {                                                \
+                const int64_t row = at / (y[0] * y[1]);                                            \
+                const int64_t h = at / y[1] % y[0] + tap / 3 - g->pad[0];                          \
+                const int64_t w = at % y[1] + tap % 3 - g->pad[2];                                 \
+                if (h < 0 || w < 0 || h >= x[0] || w >= x[1]) continue;                            \
+                const int64_t pixel = ((row * x[0] + h) * x[1] + w) * nc;                          \
+                for (int64_t c = 0; c < nc; c++)                                                   \
+                    for (int64_t k = 0; k < nk; k++) {                                             \
+                        const int64_t in = pixel + c, to = at * nk + k;                            \
+                        const int64_t kernel = (tap * nc + c) * nk + k;                            \
+                        if (pass == KEEL_FORWARD) out[to] += (T)a[in] * (T)b[kernel];              \
+                        if (pass == KEEL_BACKWARD) out[in] += (T)a[to] * (T)b[kernel];             \
+                        if (pass == KEEL_WEIGHTS) out[kernel] += (T)a[in] * (T)b[to];              \
+                    }                                                                              \
+            }                                                                                      \
+    }
+DIRECT(direct_float, float)
+DIRECT(direct_double, double)
+
+static keel_derived *copies[4];
+static int n_copies;
+static keel_status derive(void *context, keel_derived *want, const keel_derived **got)
+{
+    const lab *l = context;
+    keel_derived *d = keel_calloc(1, sizeof *d);
+    assert_true(d && n_copies < 4);
+    *d = *want;
+    d->data = keel_aligned_calloc(d->bytes, 1);
+    d->refresh(d, l->weight[d->weight]);
+    *got = copies[n_copies++] = d;
+    return KEEL_OK;
+}
+
+/* Rows [first, first + rows) of the lab; false: the kernel declines. */
+static bool run(lab *l, const keel_kernel *kernel, keel_pass pass, int64_t first, int64_t rows)
+{
+    keel_prepare p = {
+        .node = &l->node, .pass = pass, .rows = rows, .derive = derive, .context = l
+    };
+    const keel_status s = kernel->prepare(&p);
+    if (s == KEEL_EUNSUP) return false;
+    assert_int_equal(s, KEEL_OK);
+    float *scratch = keel_aligned_calloc((size_t)p.scratch + 64, 1);
+    memset(scratch, 0xff, (size_t)p.scratch);
+    const int64_t in_at = first * keel_row_count(&l->in_spec[0]);
+    const int64_t out_at = first * keel_row_count(&l->node.out);
+    const void *in[] = { (float *)l->in[0] + in_at };
+    void *in_grad[] = { (float *)l->in_grad[0] + in_at };
+    keel_call c = { .node = &l->node,
+                    .step = &l->step,
+                    .rows = rows,
+                    .in = in,
+                    .out = (float *)l->out + out_at,
+                    .out_grad = (float *)l->out_grad + out_at,
+                    .in_grad = in_grad,
+                    .in_adds = &l->in_adds,
+                    .weight_adds = l->weight_adds,
+                    .scratch = scratch,
+                    .plan = p.plan };
+    for (int i = 0; i < l->node.n_weight; i++) {
+        c.weight[i] = l->weight[i];
+        c.weight_grad[i] = l->frozen[i] ? NULL : l->weight_grad[i];
+    }
+    kernel->run[pass](&c);
+    assert_int_equal(keel_call_status_take(), KEEL_OK);
+    kernel->release(p.plan);
+    while (n_copies > 0) {
+        keel_derived *d = copies[--n_copies];
+        d->release(d->plan);
+        keel_free(d->data);
+        keel_free(d);
+    }
+    keel_free(scratch);
+    return true;
+}
+
+static double largest_error(const float *got, const double *want, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double off = fabs(got[i] - want[i]);
+        if (!(off <= most)) most = off;
+    }
+    return most;
+}
+
+/* The largest error over that of the plain float32 sum. */
+static double error_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
+{
+    const float *a = pass == KEEL_BACKWARD ? l->out_grad : l->in[0];
+    const float *b = pass == KEEL_WEIGHTS ? l->out_grad : l->weight[0];
+    float *got = pass == KEEL_FORWARD    ? l->out
+                 : pass == KEEL_BACKWARD ? l->in_grad[0]
+                                         : l->weight_grad[0];
+    const int64_t n = pass == KEEL_FORWARD    ? lab_out_count(l)
+                      : pass == KEEL_BACKWARD ? lab_in_count(l, 0)
+                                              : keel_row_count(&l->node.weight[0]);
+    float *plain = keel_calloc((size_t)n, sizeof *plain);
+    double *exact = keel_calloc((size_t)n, sizeof *exact);
+    assert_true(run(l, kernel, pass, 0, l->rows));
+    direct_float(l, pass, a, b, plain);
+    direct_double(l, pass, a, b, exact);
+    const double ratio = largest_error(got, exact, n) / largest_error(plain, exact, n);
+    keel_free(plain);
+    keel_free(exact);
+    return ratio;
+}
+
+static bool is_winograd(const keel_kernel *k)
+{
+    return strcmp(k->op, "conv2d") == 0 && strncmp(k->name, "winograd", 8) == 0;
+}
+
+static void fill_lab(lab *l, numbers kind)
+{
+    fill(l->in[0], lab_in_count(l, 0), kind);
+    fill(l->weight[0], keel_row_count(&l->node.weight[0]), kind);
+    fill(l->out_grad, lab_out_count(l), kind);
+}
+
+static void errors_are_at_most_twice_those_of_a_plain_float32_sum(void **state)
+{
+    static const struct {
+        keel_case c;
+        int64_t rows;
+    } cases[] = {
+        { { "7,7,512", "3,3,512,64", "pad 1,1,1,1" }, 1 }, /* long sums over channels */
+        { { "8,8,64", "3,3,64,512", "pad 1,1,1,1" }, 1 },  /* and over filters */
+        { { "30,30,32", "3,3,32,32", NULL }, 6 },          /* and over places */
+    };
+    (void)state;
+    const keel_op *op = keel_op_find("conv2d");
+    for (int i = 0; keel_kernels[i]; i++)
+        for (size_t at = 0; is_winograd(keel_kernels[i]) && at < sizeof cases / sizeof *cases; at++)
+            for (numbers kind = 0; kind < NUMBERS; kind++) {
+                lab l;
+                double ratio[3];
+                assert_int_equal(lab_open(&l, op, &cases[at].c, false, true, cases[at].rows), 0);
+                fill_lab(&l, kind);
+                for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
+                    ratio[pass] = error_ratio(&l, keel_kernels[i], pass);
+                print_message("%s, %s, %s: forward %.2f, backward %.2f, weights %.2f\n",
+                              keel_kernels[i]->name, cases[at].c.weights, numbers_name[kind],
+                              ratio[0], ratio[1], ratio[2]);
+                for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
+                    assert_true(ratio[pass] <= 2);
+                lab_close(&l);
+            }
+}
+
+static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
+{
+    static const keel_case c = { "9,7,64", "3,3,64,90|90", "pad 1,1,2,0" };
+    enum { ALL = 9 };
+    (void)state;
+    for (int i = 0; keel_kernels[i]; i++) {
+        lab whole, cut;
+        if (!is_winograd(keel_kernels[i])) continue;
+        assert_int_equal(lab_open(&whole, keel_op_find("conv2d"), &c, false, true, ALL), 0);
+        assert_int_equal(lab_open(&cut, keel_op_find("conv2d"), &c, false, true, ALL), 0);
+        seed = 5;
+        fill_lab(&whole, NORMAL);
+        seed = 5;
+        fill_lab(&cut, NORMAL);
+        for (int64_t each = 1; each < ALL; each++)
+            for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_BACKWARD; pass++) {
+                const bool forward = pass == KEEL_FORWARD;
+                const int64_t n = forward ? lab_out_count(&cut) : lab_in_count(&cut, 0);
+                void *of_cut = forward ? cut.out : cut.in_grad[0];
+                lab_fill(&cut, of_cut, n, NAN);
+                assert_true(run(&whole, keel_kernels[i], pass, 0, ALL));
+                for (int64_t row = 0; row < ALL; row += each)
+                    run(&cut, keel_kernels[i], pass, row, row + each < ALL ? each : ALL - row);
+                assert_memory_equal(forward ? whole.out : whole.in_grad[0], of_cut,
+                                    (size_t)n * sizeof(float));
+            }
+        lab_close(&whole);
+        lab_close(&cut);
+    }
+}
+
+static void frozen_weights_leave_the_gradient_of_the_bias_alone(void **state)
+{
+    static const keel_case c = { "6,6,160", "3,3,160,40|40", "pad 1,1,1,1" };
+    (void)state;
+    for (int i = 0; keel_kernels[i]; i++) {
+        lab l;
+        float bias[40];
+        if (!is_winograd(keel_kernels[i])) continue;
+        assert_int_equal(lab_open(&l, keel_op_find("conv2d"), &c, false, true, 3), 0);
+        if (run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3)) {
+            memcpy(bias, l.weight_grad[1], sizeof bias);
+            lab_fill(&l, l.weight_grad[0], 9 * 160 * 40, 7);
+            lab_fill(&l, l.weight_grad[1], 40, NAN);
+            l.frozen[0] = true;
+            run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3);
+            assert_memory_equal(bias, l.weight_grad[1], sizeof bias);
+            for (int64_t e = 0; e < 9 * 160 * 40; e++)
+                assert_true(((float *)l.weight_grad[0])[e] == 7);
+            l.frozen[0] = false;
+            l.frozen[1] = true;
+            lab_fill(&l, l.weight_grad[1], 40, 7);
+            run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3);
+            for (int64_t e = 0; e < 40; e++) assert_true(((float *)l.weight_grad[1])[e] == 7);
+        }
+        lab_close(&l);
+    }
+}
+
+static void small_or_unfit_shapes_are_left_to_others(void **state)
+{
+    static const keel_case unfit[] = {
+        { "9,9,8", "3,3,8,32", NULL },            /* few channels */
+        { "14,14,64", "3,3,64,8", NULL },         /* few filters */
+        { "3,3,64", "3,3,64,64", "pad 1,1,1,1" }, /* tiles mostly empty */
+        { "14,14,64", "3,3,64,64", "strides 2,2" },
+        { "14,14,64", "3,3,64,64", "dilation 2,2" },
+        { "14,14,64", "3,3,32,64", "groups 2" },
+        { "14,14,64", "3,2,64,64", NULL },
+    };
+    (void)state;
+    for (int i = 0; keel_kernels[i]; i++)
+        for (size_t at = 0; is_winograd(keel_kernels[i]) && at < sizeof unfit / sizeof *unfit; at++)
+            for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
+                lab l;
+                assert_int_equal(lab_open(&l, keel_op_find("conv2d"), &unfit[at], false, true, 2),
+                                 0);
+                keel_prepare p = {
+                    .node = &l.node, .pass = pass, .rows = 2, .derive = derive, .context = &l
+                };
+                if (pass != KEEL_BACKWARD || at > 0)
+                    assert_int_equal(keel_kernels[i]->prepare(&p), KEEL_EUNSUP);
+                lab_close(&l);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_are_at_most_twice_those_of_a_plain_float32_sum),
+        cmocka_unit_test(bits_of_a_row_do_not_depend_on_the_rows_beside_it),
+        cmocka_unit_test(frozen_weights_leave_the_gradient_of_the_bias_alone),
+        cmocka_unit_test(small_or_unfit_shapes_are_left_to_others),
+    };
+    return cmocka_run_group_tests_name("conv_winograd", tests, NULL, NULL);
+}
