@@ -104,23 +104,6 @@ void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns)
 
 /* Packing ------------------------------------------------------------------------------------ */
 
-void keel_pairs_pack_values(uint32_t *to, const keel_bf16 *low, const keel_bf16 *high, int64_t n)
-{
-    __m512i index = _mm512_set_epi32(47 << 16 | 15, 46 << 16 | 14, 45 << 16 | 13, 44 << 16 | 12,
-                                     43 << 16 | 11, 42 << 16 | 10, 41 << 16 | 9, 40 << 16 | 8,
-                                     39 << 16 | 7, 38 << 16 | 6, 37 << 16 | 5, 36 << 16 | 4,
-                                     35 << 16 | 3, 34 << 16 | 2, 33 << 16 | 1, 32 << 16 | 0);
-    const __m512i upper = _mm512_add_epi16(index, _mm512_set1_epi16(16));
-    for (int64_t i = 0; i < n; i += 32) {
-        const __mmask32 m = first32(n - i);
-        const __m512i a = _mm512_maskz_loadu_epi16(low ? m : 0, low + i);
-        const __m512i b = _mm512_maskz_loadu_epi16(high ? m : 0, high + i);
-        _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(a, index, b));
-        if (n - i > LANES)
-            _mm512_storeu_si512(to + i + LANES, _mm512_permutex2var_epi16(a, upper, b));
-    }
-}
-
 void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t n_k, int64_t k,
                              int64_t columns)
 {

@@ -45,9 +45,6 @@ typedef struct keel_pairs {
 /* Rows 0 to n times a panel of at most PANEL columns. */
 void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns);
 
-/* Two rows of n values as pairs; `to` is written up to a multiple of LANES, with zeros. high may be
- * NULL: zeros. */
-void keel_pairs_pack_values(uint32_t *to, const keel_bf16 *low, const keel_bf16 *high, int64_t n);
 /* Columns [k, k + columns) of W [n_c, n_k], rounded, as pairs of rows. */
 void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t n_k, int64_t k,
                              int64_t columns);
@@ -72,6 +69,26 @@ static inline __mmask32 first32(int64_t n)
 static inline __m512 widened(__m256i x)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+/* Two rows of n values as pairs; `to` is written up to a multiple of LANES, with zeros. high may be
+ * NULL: zeros. */
+static inline void keel_pairs_pack_values(uint32_t *to, const keel_bf16 *low, const keel_bf16 *high,
+                                          int64_t n)
+{
+    const __m512i index = _mm512_set_epi32(
+        47 << 16 | 15, 46 << 16 | 14, 45 << 16 | 13, 44 << 16 | 12, 43 << 16 | 11, 42 << 16 | 10,
+        41 << 16 | 9, 40 << 16 | 8, 39 << 16 | 7, 38 << 16 | 6, 37 << 16 | 5, 36 << 16 | 4,
+        35 << 16 | 3, 34 << 16 | 2, 33 << 16 | 1, 32 << 16 | 0);
+    const __m512i upper = _mm512_add_epi16(index, _mm512_set1_epi16(16));
+    for (int64_t i = 0; i < n; i += 32) {
+        const __mmask32 m = first32(n - i);
+        const __m512i a = _mm512_maskz_loadu_epi16(low ? m : 0, low + i);
+        const __m512i b = _mm512_maskz_loadu_epi16(high ? m : 0, high + i);
+        _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(a, index, b));
+        if (n - i > LANES)
+            _mm512_storeu_si512(to + i + LANES, _mm512_permutex2var_epi16(a, upper, b));
+    }
 }
 
 /* [k, k + count) of a bias's gradient: sums of dy [n, n_k] over places, by stretches, so that

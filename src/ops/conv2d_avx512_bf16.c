@@ -380,12 +380,13 @@ static void weights_of(const plan *pl, const keel_bf16 *images, const keel_bf16 
         const int64_t some = places - at < 2 * PAIRS ? places - at : 2 * PAIRS;
         const int64_t pairs = (some + 1) / 2;
         windows_at(pl, images, at, places, row);
-        for (int64_t j = 0; j < n_k; j += PANEL) {
-            const int64_t width = n_k - j < PANEL ? n_k - j : PANEL;
-            for (int64_t i = 0; i < pairs; i++) {
-                const keel_bf16 *low = dy + (at + 2 * i) * pl->k + k + j;
-                keel_pairs_pack_values(dy_pairs + j * pairs + i * up(width, LANES), low,
-                                       2 * i + 1 < some ? low + pl->k : NULL, width);
+        for (int64_t i = 0; i < pairs; i++) { /* in the order of memory */
+            const keel_bf16 *low = dy + (at + 2 * i) * pl->k + k;
+            const keel_bf16 *high = 2 * i + 1 < some ? low + pl->k : NULL;
+            for (int64_t j = 0; j < n_k; j += PANEL) {
+                const int64_t width = n_k - j < PANEL ? n_k - j : PANEL;
+                keel_pairs_pack_values(dy_pairs + j * pairs + i * up(width, LANES), low + j,
+                                       high ? high + j : NULL, width);
             }
         }
         add_pairs(pl, row, pairs, some % 2, dy_pairs, k, n_k, dw, adds, scratch);

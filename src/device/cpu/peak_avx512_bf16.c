@@ -1,0 +1,41 @@
+/* The rate of AVX512_BF16's products of pairs: see peak.h. */
+#include "device/cpu/cpu.h"
+#include "device/cpu/peak.h"
+#include <immintrin.h>
+#include <time.h>
+
+enum { CHAINS = 12, ROUNDS = 20000, TURNS = 8 };
+/* Unrolled, else the sums would live in memory. */
+#define EACH(i) _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++)
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Independent chains, as many as hide the latency. */
+static float products(int pair)
+{
+    const __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
+    __m512 sum[CHAINS];
+    EACH(i) sum[i] = _mm512_set1_ps((float)i);
+    for (int r = 0; r < ROUNDS; r++) EACH(i) sum[i] = _mm512_dpbf16_ps(sum[i], x, x);
+    EACH(i) if (i > 0) sum[0] = _mm512_add_ps(sum[0], sum[i]);
+    return _mm512_reduce_add_ps(sum[0]);
+}
+
+double keel_peak_bf16_flops(void)
+{
+    volatile float keep;
+    double best = 0;
+    for (int k = 0; keel_cpu_bf16() && k < TURNS; k++) {
+        const double begin = seconds();
+        keep = products(0x3f003f00);
+        const double rate = 64.0 * CHAINS * ROUNDS / (seconds() - begin);
+        if (rate > best) best = rate;
+    }
+    (void)keep;
+    return best;
+}
