@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check demo bench install format clean
+.PHONY: all setup check demo bench tune install format clean
 all: $(BUILD)/build.ninja
 	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -25,6 +25,12 @@ demo: all
 bench: all
 	@cmake --build $(BUILD) -j $(JOBS) --target bench_epoch >/dev/null
 	@python3 bench/run.py --keel $(abspath $(BUILD))/keel $(if $(PEERS),--peers $(PEERS)) $(BENCH)
+
+# Which kernels are the fastest on this kind of processor: written to a table that is committed, and
+# taken up by the next make.
+tune: all
+	@cmake --build $(BUILD) -j $(JOBS) --target bench_tune
+	@$(BUILD)/bench/bench_tune src/graph/tuned.inc
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)

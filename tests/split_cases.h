@@ -509,6 +509,31 @@ static void nothing_runs_that_was_not_asked_for(void **unused)
     lab_close(&l);
 }
 
+/* The table above has dense of 320 x 40. */
+static void a_measured_class_reaches_to_twice_and_half_its_sizes(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *in, *weights, *kernel;
+        keel_float32 float32;
+    } look[] = { { "320", "320,40", "split_amx", KEEL_FLOAT32_EXACT },
+                 { "640", "640,20", "split_amx", KEEL_FLOAT32_FAST },
+                 { "320", "320,40", NULL, KEEL_FLOAT32_FMA },
+                 { "641", "641,40", NULL, KEEL_FLOAT32_EXACT },
+                 { "2,320", "320,40", "split_amx", KEEL_FLOAT32_EXACT },
+                 { "3,320", "320,40", NULL, KEEL_FLOAT32_EXACT } };
+    for (size_t i = 0; i < sizeof look / sizeof *look; i++) {
+        lab l;
+        lab_open(&l, "dense", look[i].in, look[i].weights, NULL, 1, NORMAL);
+        const char *name = keel_tuned_kernel(&l.node[0], KEEL_FORWARD, look[i].float32);
+        if (!look[i].kernel)
+            assert_null(name);
+        else
+            assert_string_equal(name, look[i].kernel);
+        lab_close(&l);
+    }
+}
+
 /* ---- a whole fit ----------------------------------------------------------------------------- */
 
 enum { ROWS = 50, SIZE = 8, CLASSES = 40 };
@@ -614,6 +639,7 @@ static int run_all(void)
         cmocka_unit_test(what_pieces_would_lose_comes_out_right),
         cmocka_unit_test(zeros_are_multiplied_as_others),
         cmocka_unit_test(nothing_runs_that_was_not_asked_for),
+        cmocka_unit_test(a_measured_class_reaches_to_twice_and_half_its_sizes),
         cmocka_unit_test(a_fit_is_the_same_on_any_number_of_lanes),
     };
     return cmocka_run_group_tests(tests, start, NULL);

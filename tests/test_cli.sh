@@ -77,6 +77,7 @@ want 0 '6 layers' new mlp --input 4 --classes 3 --optimizer 'SGD(momentum=0.9, n
     --learning-rate 0.05 --dropout 0.25 --metrics accuracy,mse -o sgd.keras
 want 0 'SGD, learning rate 0.05' inspect sgd.keras
 want 0 'Metrics: accuracy, mse' inspect sgd.keras
+want 0 'float32: .*' inspect sgd.keras
 want 0 'parameters' new mlp --input 4 --classes 1 -o yes.keras
 want 0 'Loss: BinaryCrossentropy' inspect yes.keras
 want 2 'did you mean resnet50' new resnet5 --input 32,32,3 --classes 2 -o m.keras
@@ -127,6 +128,8 @@ grep -q 'val_accuracy' out.txt || fail "no val_accuracy with --validation-split"
 want 0 'val_loss' "${fit[@]}" --validation t.csv -o v.keras
 want 0 'saved' "${fit[@]}" --class-weight 1,2 --optimizer adamw --learning-rate 0.002 -o v.keras
 want 0 'AdamW, learning rate 0.002' inspect v.keras
+for mode in exact fma fast; do want 0 '^float32 +(exact|fma|fast)' "${fit[@]}" --float32 $mode -o v.keras; done
+want 2 'exact\|fma\|fast' "${fit[@]}" --float32 slow -o v.keras
 
 # one device and four: the same weights, so the same file of predictions to six digits
 want 0 'saved' fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0 --optimizer sgd -o one.keras
