@@ -137,9 +137,10 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
 /* The gradient of elements [first, first + count) of a late weight, over all rows of the step, into
- * `grad`, by a worker. After a run in which all workers have met. */
+ * `grad`, by a worker; looked, bad: see keel_tile_call, false before, may be NULL. After a run in
+ * which all workers have met. */
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad);
+                       int64_t first, int64_t count, void *grad, bool *looked, bool *bad);
 
 /* The rows of a piece of output `i`. */
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece);

@@ -91,7 +91,7 @@ static const void *rows_at(const keel_program *p, const keel_place *at, const ke
 }
 
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad)
+                       int64_t first, int64_t count, void *grad, bool *looked, bool *bad)
 {
     const struct keel_late *late = &p->late[v];
     const keel_graph_node *n = &p->graph->node[late->node];
@@ -102,6 +102,8 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                          .first = first,
                          .count = count,
                          .grad = grad,
+                         .looked = looked,
+                         .bad = bad,
                          .soon = (const char *)keel_store_data(p->store, v) +
                                  first * (int64_t)keel_dtype_size(p->store->real),
                          .scratch = p->seat[worker].scratch,

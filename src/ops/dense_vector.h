@@ -9,6 +9,7 @@
  * that an element does not depend on how many rows, or which part of them, a call has: one device
  * and many give the same bits. */
 #include "ops/_vector.h"
+#include <math.h>
 
 /* As many sums as there are registers for, one for each factor left. */
 enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, LINE = 64 };
@@ -30,6 +31,7 @@ typedef struct product {
     float *out;
     int64_t out_row;
     bool adds;        /* sums begin with what is in out */
+    bool bad;         /* tiles: a sum is not finite */
     const char *soon; /* what is written next, and how many bytes of it to ask for a time */
     int64_t pace;
 } product;
@@ -39,6 +41,16 @@ typedef struct product {
 static inline void fetch_to_write(const void *p)
 {
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+}
+
+static inline bool not_finite(vf x)
+{
+#ifdef __AVX512F__
+    return _mm512_fpclass_ps_mask(x, 0x99); /* both infinities, both kinds of no number */
+#else
+    const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+    return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(INFINITY), _CMP_NLT_UQ));
+#endif
 }
 
 /* rows, vectors and tile are constants where this is called; the last vector has the lanes of
@@ -80,6 +92,7 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
     {
         float *out = p->out + (i + r) * p->out_row + k + v * LANES;
         vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
+        if (tile) p->bad |= not_finite(sum[r][v]);
     }
     p->soon = soon;
 }
@@ -313,6 +326,10 @@ static void weights_tile(const keel_tile_call *c)
         }
         p.pace = c->count * (int64_t)sizeof(float) / (blocks * rows + 1);
         multiply_tile(&p, n, n_k);
+        if (c->looked && from + p.n_run == c->n_span) {
+            *c->looked = true;
+            *c->bad = p.bad;
+        }
     }
 }
 

@@ -116,6 +116,8 @@ typedef struct keel_tile_call {
                               read them, so a kernel that asks for them early hides the wait */
     void *scratch;         /* of the worker, at least what prepare asked for */
     const void *plan;      /* what prepare left */
+    bool *looked, *bad;    /* out: a kernel that looks for numbers that are not finite while it has
+                              them says so, and whether there are any; may be NULL */
 } keel_tile_call;
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);

@@ -51,15 +51,20 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
     return begin ? keel_timing_phase(timing, worker, phase, begin) : keel_now_ns();
 }
 
-/* A tile that nobody has a part of yet: the owner makes it from everybody's rows. */
-static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad)
+/* A tile that nobody has a part of yet: the owner makes it from everybody's rows. Did the kernel
+ * look for numbers that are not finite, and was there one? */
+static bool make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
+                      bool *bad)
 {
+    bool looked = false;
     const keel_program *p = t->train.program;
     const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     keel_program_tile(p, t->bound, worker, tile->variable,
-                      tile->offset - t->store->weight[tile->variable].offset, tile->count, grad);
+                      tile->offset - t->store->weight[tile->variable].offset, tile->count, grad,
+                      &looked, bad);
     if (p->timing)
         keel_timing_call(p->timing, worker, p->late[tile->variable].node, KEEL_WEIGHTS, begin);
+    return looked;
 }
 
 static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
@@ -83,7 +88,14 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
                                 .wants_norm = t->needs_norms };
         if (p->late[tile->variable].node >= 0) {
             source[r.n_source++] = reduced(t, tile->offset);
-            make_tile(t, worker, tile, source[0]);
+            bool bad = false;
+            const bool looked = make_tile(t, worker, tile, source[0], &bad);
+            /* one pass less: the update divides. What is finite stays so if it only shrinks. */
+            if (looked && !t->needs_norms && info->l1 == 0 && info->l2 == 0 && scale <= 1) {
+                if (bad && vote->bad < 0) vote->bad = tile->variable;
+                t->tile_scale[i] = scale;
+                continue;
+            }
         } else
             for (int w = 0; w < t->strategy->lanes.n_worker; w++)
                 if (t->bound->seat[w].rows > 0) source[r.n_source++] = p->seat[w].grad + at;
@@ -91,6 +103,7 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
         if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
         t->tile_norm[i] = r.norm;
+        t->tile_scale[i] = 1;
         vote->regulariser += r.regulariser;
     }
 }
@@ -127,7 +140,7 @@ static void apply_my_tiles(const keel_trainer *t, int worker)
                           .count = tile->count,
                           .w = t->store->master + at,
                           .g = reduced(t, tile->offset),
-                          .scale = scale,
+                          .scale = scale * t->tile_scale[i],
                           .clip = isnan(o->clipvalue) ? INFINITY : o->clipvalue };
         for (int k = 0; k < t->n_moment; k++) u.slot[k] = t->store->moment[k] + at;
         t->optimizer->apply[t->store->real == KEEL_FLOAT64](&u);

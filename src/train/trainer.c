@@ -183,8 +183,9 @@ static keel_status share_tiles(keel_trainer *t)
     int64_t all = 0, done = 0;
     t->first_tile = keel_calloc((size_t)n_worker + 1, sizeof *t->first_tile);
     t->tile_norm = keel_calloc((size_t)s->n_tile, sizeof *t->tile_norm);
+    t->tile_scale = keel_calloc((size_t)s->n_tile, sizeof *t->tile_scale);
     t->vote = keel_aligned_calloc((size_t)n_worker, sizeof *t->vote);
-    if (!t->first_tile || !t->tile_norm || !t->vote) return KEEL_ENOMEM;
+    if (!t->first_tile || !t->tile_norm || !t->tile_scale || !t->vote) return KEEL_ENOMEM;
     for (int i = 0; i < s->n_tile; i++) all += s->tile[i].count;
     for (int i = 0, w = 1; i < s->n_tile; i++) {
         /* the tile that a cut goes through is with whom it has more of */
@@ -267,6 +268,7 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_store_destroy(t->store);
     keel_free(t->first_tile);
     keel_free(t->tile_norm);
+    keel_free(t->tile_scale);
     keel_free(t->vote);
     keel_free(t);
 }

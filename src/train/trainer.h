@@ -40,8 +40,9 @@ typedef struct keel_trainer {
     const keel_optimizer *optimizer;
     const void *optimizer_args;
     int n_moment;
-    int *first_tile;   /* [n_worker + 1] tiles of each owner */
-    double *tile_norm; /* [n_tile] sum of squares of the reduced gradient */
+    int *first_tile;    /* [n_worker + 1] tiles of each owner */
+    double *tile_norm;  /* [n_tile] sum of squares of the reduced gradient */
+    double *tile_scale; /* [n_tile] what the update still has to multiply it by */
     bool needs_norms;
     double penalty; /* of the regularisers, while the weights are only looked at */
     int64_t iterations;
