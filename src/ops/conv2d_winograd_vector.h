@@ -13,7 +13,11 @@
  * Transformed values lie as [point][channels / LANES][tile][LANES]: transforms store whole lines,
  * and the products find the tiles of a block at constant distances. An element's sum runs over
  * channels alone, so that neither the block nor the rows beside it change a bit; a weight gradient
- * is a sum of blocks of tiles, in order from the first row of the call. */
+ * is a sum of blocks of tiles, in order from the first row of the call.
+ *
+ * The file is long since the three passes share tiles, buffers and transforms, which must be
+ * inlined with constants. A pixel that is not finite may make its tile's other outputs not a
+ * number, where the direct sum keeps them: such a step is refused either way. */
 #include "base/memory.h"
 #include "ops/_vector.h"
 #include "ops/args.h"
