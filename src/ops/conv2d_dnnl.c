@@ -3,7 +3,7 @@
 
 static keel_status prepare(keel_prepare *p)
 {
-    return keel_conv_dnnl_prepare(p, false);
+    return keel_conv_dnnl_prepare(p, KEEL_CONV);
 }
 
 const keel_kernel keel_kernel_conv2d_dnnl = {
@@ -14,5 +14,8 @@ const keel_kernel keel_kernel_conv2d_dnnl = {
     .run = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
              [KEEL_BACKWARD] = keel_conv_dnnl_backward,
              [KEEL_WEIGHTS] = keel_conv_dnnl_weights },
+    .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
+                [KEEL_BACKWARD] = keel_conv_dnnl_backward,
+                [KEEL_WEIGHTS] = keel_conv_dnnl_weights },
     .release = keel_conv_dnnl_release,
 };

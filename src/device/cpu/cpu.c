@@ -65,7 +65,7 @@ keel_cpu_isa keel_cpu_limit_now(void)
 
 bool keel_cpu_bf16(void)
 {
-    return keel_cpu_level() == KEEL_CPU_AVX512_BF16;
+    return keel_cpu_level() >= KEEL_CPU_AVX512_BF16;
 }
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa)

@@ -94,27 +94,28 @@ static bool fill(dnnl_dims_t out, int n, const int64_t *in)
     return true;
 }
 
-keel_status keel_dnnl_md_tag(keel_dnnl_md *m, int n, const int64_t *dims, dnnl_format_tag_t tag)
+keel_status keel_dnnl_md_tag(keel_dnnl_md *m, dnnl_data_type_t type, int n, const int64_t *dims,
+                             dnnl_format_tag_t tag)
 {
     dnnl_dims_t d;
     if (!fill(d, n, dims)) return status_of(dnnl_invalid_arguments, "layout");
 #if V3
-    return status_of(dnnl_memory_desc_create_with_tag(&m->md, n, d, dnnl_f32, tag), "layout");
+    return status_of(dnnl_memory_desc_create_with_tag(&m->md, n, d, type, tag), "layout");
 #else
-    return status_of(dnnl_memory_desc_init_by_tag(m->md, n, d, dnnl_f32, tag), "layout");
+    return status_of(dnnl_memory_desc_init_by_tag(m->md, n, d, type, tag), "layout");
 #endif
 }
 
-keel_status keel_dnnl_md_strides(keel_dnnl_md *m, int n, const int64_t *dims,
+keel_status keel_dnnl_md_strides(keel_dnnl_md *m, dnnl_data_type_t type, int n, const int64_t *dims,
                                  const int64_t *strides)
 {
     dnnl_dims_t d, s;
     if (!fill(d, n, dims) || !fill(s, n, strides))
         return status_of(dnnl_invalid_arguments, "layout");
 #if V3
-    return status_of(dnnl_memory_desc_create_with_strides(&m->md, n, d, dnnl_f32, s), "layout");
+    return status_of(dnnl_memory_desc_create_with_strides(&m->md, n, d, type, s), "layout");
 #else
-    return status_of(dnnl_memory_desc_init_by_strides(m->md, n, d, dnnl_f32, s), "layout");
+    return status_of(dnnl_memory_desc_init_by_strides(m->md, n, d, type, s), "layout");
 #endif
 }
 
@@ -148,14 +149,17 @@ uint64_t keel_dnnl_md_key(const keel_dnnl_md *m)
 #if V3
     int n = 0, n_inner = 0;
     dnnl_format_kind_t kind;
+    dnnl_data_type_t type;
     const dnnl_query_t what[] = { dnnl_query_dims, dnnl_query_padded_dims, dnnl_query_strides };
     const dnnl_query_t inner[] = { dnnl_query_inner_blks, dnnl_query_inner_idxs };
     if (dnnl_memory_desc_query(m->md, dnnl_query_format_kind, &kind) != dnnl_success ||
         kind != dnnl_blocked ||
+        dnnl_memory_desc_query(m->md, dnnl_query_data_type, &type) != dnnl_success ||
         dnnl_memory_desc_query(m->md, dnnl_query_ndims_s32, &n) != dnnl_success ||
         dnnl_memory_desc_query(m->md, dnnl_query_inner_nblks_s32, &n_inner) != dnnl_success)
         return 0;
     mix(&h, &n, sizeof n);
+    mix(&h, &type, sizeof type);
     for (int i = 0; i < 3; i++) {
         const dnnl_dims_t *d;
         if (dnnl_memory_desc_query(m->md, what[i], &d) != dnnl_success) return 0;
@@ -173,6 +177,7 @@ uint64_t keel_dnnl_md_key(const keel_dnnl_md *m)
     const size_t n = sizeof(dnnl_dim_t) * (size_t)md->ndims;
     const size_t n_inner = sizeof(dnnl_dim_t) * (size_t)b->inner_nblks;
     mix(&h, &md->ndims, sizeof md->ndims);
+    mix(&h, &md->data_type, sizeof md->data_type);
     mix(&h, md->dims, n);
     mix(&h, md->padded_dims, n);
     mix(&h, b->strides, n);
@@ -268,14 +273,27 @@ keel_status keel_dnnl_conv_forward(dnnl_primitive_desc_t *pd, const keel_dnnl_md
 #endif
 }
 
+static bool same_type(const keel_dnnl_md *a, const keel_dnnl_md *b)
+{
+#if V3
+    dnnl_data_type_t x, y;
+    return dnnl_memory_desc_query(a->md, dnnl_query_data_type, &x) == dnnl_success &&
+           dnnl_memory_desc_query(b->md, dnnl_query_data_type, &y) == dnnl_success && x == y;
+#else
+    return a->md->data_type == b->md->data_type;
+#endif
+}
+
 /* oneDNN wants the forward's descriptor as a hint, in 2.6 for its choice only, in 3.x also where
- * layouts are `any`; one of the same shapes serves. */
+ * layouts are `any`; one of the same shapes serves. None where a gradient is float32 beside
+ * bfloat16 values: no forward has such types. */
 static keel_status hint_of(dnnl_primitive_desc_t *hint, const keel_dnnl_md *src,
                            const keel_dnnl_md *weights, const keel_dnnl_md *dst,
                            const keel_dnnl_window *w)
 {
     *hint = NULL;
-    return V3 ? keel_dnnl_conv_forward(hint, src, weights, NULL, dst, w) : KEEL_OK;
+    const bool has = V3 && same_type(src, dst) && same_type(weights, dst);
+    return has ? keel_dnnl_conv_forward(hint, src, weights, NULL, dst, w) : KEEL_OK;
 }
 
 static keel_status conv_backward(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
@@ -371,6 +389,13 @@ bool keel_dnnl_is_reference(const_dnnl_primitive_desc_t pd)
     const char *name = "";
     dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
     return strncmp(name, "ref", 3) == 0;
+}
+
+bool keel_dnnl_uses_tiles(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return strstr(name, "amx") != NULL;
 }
 
 /* Primitives --------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * it.
  *
  * The two have the same C names but other descriptors (structs there, handles here) and other enum
- * values, so one object serves one major version, chosen when Keel is built. Everything is float32
- * and one thread: a primitive is made and run in a thread that called keel_cpu_single_thread().
+ * values, so one object serves one major version, chosen when Keel is built. Everything is one
+ * thread: a primitive is made and run in a thread that called keel_cpu_single_thread().
  * Scratchpads are the caller's.
  *
  * The loaded library must be of the major version compiled against and run on OpenMP or
@@ -27,13 +27,15 @@ typedef struct keel_dnnl_md {
 
 enum { KEEL_DNNL_ARGS = 8, KEEL_DNNL_DIMS = 6 };
 
-keel_status keel_dnnl_md_tag(keel_dnnl_md *m, int n, const int64_t *dims, dnnl_format_tag_t tag);
-keel_status keel_dnnl_md_strides(keel_dnnl_md *m, int n, const int64_t *dims,
+keel_status keel_dnnl_md_tag(keel_dnnl_md *m, dnnl_data_type_t type, int n, const int64_t *dims,
+                             dnnl_format_tag_t tag);
+keel_status keel_dnnl_md_strides(keel_dnnl_md *m, dnnl_data_type_t type, int n, const int64_t *dims,
                                  const int64_t *strides);
 void keel_dnnl_md_free(keel_dnnl_md *m); /* and zero it */
 bool keel_dnnl_md_equal(const keel_dnnl_md *a, const keel_dnnl_md *b);
 size_t keel_dnnl_md_bytes(const keel_dnnl_md *m);
-/* A number equal for equal layouts of equal dims; 0: a layout that is more than blocks and strides.
+/* A number equal for equal layouts of equal dims and type; 0: a layout that is more than blocks and
+ * strides.
  */
 uint64_t keel_dnnl_md_key(const keel_dnnl_md *m);
 /* The layout that a primitive wants for what = dnnl_query_src_md, dnnl_query_weights_md, ... */
@@ -57,6 +59,7 @@ keel_status keel_dnnl_conv_weights(dnnl_primitive_desc_t *pd, const keel_dnnl_md
                                    const keel_dnnl_md *dst, const keel_dnnl_window *w);
 /* Is the implementation chosen oneDNN's own plain reference? Ours is no slower. */
 bool keel_dnnl_is_reference(const_dnnl_primitive_desc_t pd);
+bool keel_dnnl_uses_tiles(const_dnnl_primitive_desc_t pd); /* AMX */
 /* dst = src, or dst += src when `adds`, between two layouts of the same dims. */
 keel_status keel_dnnl_reorder(dnnl_primitive_desc_t *pd, const keel_dnnl_md *src,
                               const keel_dnnl_md *dst, bool adds);
