@@ -1,5 +1,6 @@
 /* See discover.h. */
 #include "device/discover.h"
+#include "device/cpu/cpu.h"
 #include <hwloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,9 +65,10 @@ keel_status keel_machine_find(keel_machine *out)
     snprintf(out->model, sizeof out->model, "%s", model ? model : "processor");
     __builtin_cpu_init();
     snprintf(out->instructions, sizeof out->instructions, "%s",
-             __builtin_cpu_supports("avx512f") ? "AVX-512"
-             : __builtin_cpu_supports("avx2")  ? "AVX2"
-                                               : "SSE2");
+             keel_cpu_level() >= KEEL_CPU_AMX    ? "AVX-512 and AMX"
+             : __builtin_cpu_supports("avx512f") ? "AVX-512"
+             : __builtin_cpu_supports("avx2")    ? "AVX2"
+                                                 : "SSE2");
     hwloc_topology_destroy(t);
     return KEEL_OK;
 }

@@ -30,6 +30,7 @@ enum { TILE_HALVES = TILE_ROWS * TILE_REDUCED };
 
 typedef float vf __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t vi __attribute__((vector_size(64), aligned(4), may_alias));
+typedef uint32_t vu __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint16_t vh __attribute__((vector_size(32), aligned(2), may_alias));
 #define INLINE     static inline __attribute__((always_inline))
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
@@ -54,7 +55,7 @@ INLINE void split(vf x, vi *piece, const int pieces, vi *largest)
     *largest = (magnitude & larger) | (*largest & ~larger);
     EACH(p, pieces)
     {
-        piece[p] = ((vi)x + 0x8000) & (int32_t)0xffff0000;
+        piece[p] = (vi)(((vu)x + 0x8000) & 0xffff0000);
         x -= (vf)piece[p];
     }
 }
