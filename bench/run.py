@@ -42,7 +42,9 @@ KEEL = {  # name of the column: --devices
     "1 lane of 2": "cpu:0+1",
     "2 lanes": "cpu:0-1",
     "4 lanes": "cpu:0-3",
+    "2 lanes fast": "cpu:0-1",  # --float32 fast: float32 only, where a processor has AMX
 }
+FAST = "2 lanes fast"
 DEFAULT = "2 lanes"  # what keel takes on a machine of two cores
 PEERS = {  # name: script, arguments, is it tried on the large works by default?
     "keras-tf": ("keras_fit.py", [], True),
@@ -89,6 +91,7 @@ class Keel:
         work, batch = cell.split(":")
         command = [self.args.keel, "bench", work, "--batch-size", batch, "--json"]
         command += ["--devices", KEEL[self.name], "--dtype", dtype]
+        command += ["--float32", "fast"] if self.name == FAST else []
         if self.name != DEFAULT:
             command.append("--no-profile")
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -175,7 +178,9 @@ class Peer:
 # ---- rounds --------------------------------------------------------------------------------------
 
 
-def wanted(args, name, cell):
+def wanted(args, name, cell, dtype):
+    if name == FAST:
+        return dtype == "float32" and "amx_bf16" in cpu_flags()
     if name in KEEL or not is_large(cell):
         return True
     return args.all or PEERS[name][2]
@@ -183,7 +188,7 @@ def wanted(args, name, cell):
 
 def run_round(args, programs, cells, dtype, turn, results):
     for cell in cells:
-        order = [p for p in programs if wanted(args, p.name, cell)]
+        order = [p for p in programs if wanted(args, p.name, cell, dtype)]
         k = turn % len(order) if order else 0
         for p in order[k:] + order[:k]:
             r = p.measure(cell, dtype, args.seconds)
@@ -344,6 +349,11 @@ def output_of(command, fallback="unknown"):
         return fallback
 
 
+def cpu_flags():
+    with open("/proc/cpuinfo") as f:
+        return set(next((line for line in f if line.startswith("flags")), "").split())
+
+
 def machine():
     model, memory = platform.machine(), 0
     with open("/proc/cpuinfo") as f:
@@ -351,11 +361,10 @@ def machine():
             if line.startswith("model name"):
                 model = line.split(":", 1)[1].strip()
                 break
-    with open("/proc/cpuinfo") as f:
-        flags = f.read()
+    flags = cpu_flags()
     with open("/proc/meminfo") as f:
         memory = int(f.readline().split()[1]) / 2**20
-    extra = [n for n, flag in (("AVX-512", "avx512f"), ("AMX", "amx_bf16")) if f" {flag}" in flags]
+    extra = [n for n, flag in (("AVX-512", "avx512f"), ("AMX", "amx_bf16")) if flag in flags]
     return f"{model}, {os.cpu_count()} cores ({', '.join(extra) or 'no AVX-512'}), {memory:.0f} GiB"
 
 

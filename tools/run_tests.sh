@@ -1,7 +1,8 @@
 #!/bin/bash
 # run_tests.sh BUILD [NAME...]: run the test programs BUILD/tests/NAME (default: every tests/test_*.c,
 # and every tests/test_*.sh where SCRIPTS=1), JOBS at a time, and count cmocka's tests. A program that
-# crashes, hangs, leaks, is missing or runs no test counts as one failure. Last line: 'N passed, N failed'.
+# crashes, hangs, leaks, is missing or runs no test counts as one failure; one whose tests are all
+# skipped is named. Last line: 'N passed, N failed'.
 #
 # A test runs in the folder tests/, with KEEL_TEST_TMP an empty scratch folder, KEEL the command,
 # KEEL_BUILD the build folder. A script counts as one test; exit 77 means skipped.
@@ -11,7 +12,7 @@ root=$(cd .. && pwd)
 
 one() # NAME: run it, leave NAME.log and NAME.count ("passed failed seconds") in $KEEL_BUILD/check/$TAG
 {
-    local name=$1 dir=$KEEL_BUILD/check/$TAG program=$KEEL_BUILD/tests/$1 status passed failed begin
+    local name=$1 dir=$KEEL_BUILD/check/$TAG program=$KEEL_BUILD/tests/$1 status passed failed skipped begin
     local -a before=()
     [[ $name == *.sh ]] && program="bash $root/tests/$name"
     if [[ $TAG == tsan ]]; then # its shadow memory wants addresses that are not random
@@ -31,13 +32,15 @@ one() # NAME: run it, leave NAME.log and NAME.count ("passed failed seconds") in
         passed=$((status == 0)) failed=$((status != 0 && status != 77))
         [[ $status == 77 ]] && echo "$name: skipped: $(tail -n 1 "$dir/$name.log")"
     else
-        read -r passed failed < <(awk '
+        read -r passed failed skipped < <(awk '
             match($0, /\[  PASSED  \] [0-9]+ test/) { p += substr($0, RSTART + 13) }
             match($0, /\[  FAILED  \] [0-9]+ test/) { f += substr($0, RSTART + 13) }
-            END { print p + 0, f + 0 }' "$dir/$name.log")
+            match($0, /\[  SKIPPED \] [0-9]+ test/) { s += substr($0, RSTART + 13) }
+            END { print p + 0, f + 0, s + 0 }' "$dir/$name.log")
         ((status == 124 || status == 137)) && echo "no end within $TIMEOUT s" >>"$dir/$name.log"
         ((status != 0 && failed == 0)) && failed=1
-        ((passed + failed == 0)) && failed=1 && echo "no test was run" >>"$dir/$name.log"
+        ((passed + failed + skipped == 0)) && failed=1 && echo "no test was run" >>"$dir/$name.log"
+        ((passed + failed == 0)) && echo "$name: skipped: $(sed -n 's/^\[  SKIPPED \] \([a-z_0-9]*\)$/\1/p' "$dir/$name.log" | head -n 1)"
     fi
     echo "$passed $failed $((SECONDS - begin))" >"$dir/$name.count"
     if ((failed)); then
