@@ -47,6 +47,8 @@ static const struct extra {
     { "depthwise_conv2d", { "11,10,35", "3,3,35,1|35", "strides 2,1 pad 1,1,1,1" } },
     { "depthwise_conv2d", { "11,10,35", "3,3,35,1|35", "strides 3,3 pad 1,0,1,0" } },
     { "depthwise_conv2d", { "12,12,20", "3,3,20,1|20", "dilation 2,3 pad 2,2,3,3" } },
+    { "depthwise_conv2d", { "41,50,67", "3,3,67,1", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", { "50,41,67", "3,3,67,1|67", "strides 2,2 pad 0,1,0,1" } },
     { "depthwise_conv2d", { "8,9,36", "2,5,36,1|36", "strides 1,2 pad 0,1,2,2" } },
     { "depthwise_conv2d", { "9,9,9", "11,11,9,1", "pad 5,5,5,5" } },
     { "dense", { "784", "784,512|512", NULL } },
