@@ -27,8 +27,8 @@ keel_cpu_isa keel_cpu_limit_now(void);
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa); /* "avx512" */
 
-/* Does this processor multiply bfloat16 pairs, and are kernels for values held so worth their while?
- * Any thread; cheap. */
+/* Does this processor multiply bfloat16 pairs, and are kernels for values held so worth their
+ * while? Any thread; cheap. */
 bool keel_cpu_bf16(void);
 
 /* The version of oneDNN that is loaded, "3.2.0"; in dnnl.c, so not in a build without oneDNN. */
