@@ -11,6 +11,7 @@
  * a weight gradient wherever the step and the tiles are cut. */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
+#include "graph/widen.h"
 #include "ops/op.h"
 #include "tensor/bfloat16.h"
 #include <math.h>
@@ -707,9 +708,27 @@ static void casts_equal_their_reference(void **state)
         }
 }
 
+/* Where rows met, batch_norm reads its weight gradients off the merged record, and what a worker
+ * holds of inputs and gradients may be gone by then. */
+static void a_weight_gradient_read_off_the_record_widens_no_values(void **state)
+{
+    (void)state;
+    for (int frozen = 0; frozen < 2; frozen++) {
+        const keel_case c = { "3,4,6", "6|6|6|6", frozen ? "frozen" : NULL };
+        bench b;
+        keel_widened *w;
+        assert_int_equal(bench_open(&b, keel_op_find("batch_norm"), &c, true, 2), KEEL_OK);
+        assert_int_equal(keel_widened_create(&w, &b.narrow, KEEL_WEIGHTS), KEEL_OK);
+        assert_int_equal(keel_widened_bytes(w, 2) > 0, frozen);
+        keel_widened_destroy(w);
+        bench_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_weight_gradient_read_off_the_record_widens_no_values),
         cmocka_unit_test(every_narrow_pass_equals_its_reference),
         cmocka_unit_test(bfloat16_is_rounded_as_by_the_plain_function),
         cmocka_unit_test(casts_equal_their_reference),

@@ -18,7 +18,10 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
 {
     const size_t n_in = (size_t)n->n_in;
     const bool forward = pass == KEEL_FORWARD || pass == KEEL_PARTIAL;
+    const bool from_record =
+        pass == KEEL_WEIGHTS && n->op->weights_from_merged && n->partial_backward > 0;
     const unsigned reads = forward                ? KEEL_READS_IN
+                           : from_record          ? 0
                            : pass == KEEL_WEIGHTS ? n->op->weights_reads
                                                   : n->op->backward_reads;
     keel_widened *w = keel_calloc(1, sizeof *w);
@@ -27,7 +30,7 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
     w->node = *n;
     w->in = reads & (KEEL_READS_IN | KEEL_READS_FIRST);
     w->out = reads & KEEL_READS_OUT;
-    w->out_grad = !forward;
+    w->out_grad = !forward && !from_record;
     w->makes_out = pass == KEEL_FORWARD;
     w->makes_grad = pass == KEEL_BACKWARD;
     keel_spec *in = keel_calloc(n_in, sizeof *in);
