@@ -274,6 +274,12 @@ def ratio_table(results, dtype):
     return markdown(head, rows)
 
 
+def core_peak(run):
+    """GFLOP/s of one core in the type that the run multiplies."""
+    bf16 = run["core_peak_bf16_gflops"] if run["dtype"] == "mixed_bfloat16" else 0
+    return bf16 or run["core_peak_gflops"]
+
+
 def keel_table(results):
     """What only Keel says: where its time goes, its memory."""
     rows = []
@@ -281,7 +287,7 @@ def keel_table(results):
         runs = [r for r in by.get(DEFAULT, []) if "ms" in r]
         if runs:
             mid = sorted(runs, key=lambda r: r["ms"])[len(runs) // 2]
-            peak = mid["core_peak_gflops"] * mid["workers"]
+            peak = core_peak(mid) * mid["workers"]
             rows.append([
                 label(cell), f"{100 * mid['kernel_share']:.1f} %", f"{100 * mid['meeting_share']:.1f} %",
                 f"{1e3 * mid['host_ms']:.0f} us", f"{100 * mid['wait_share']:.1f} %",
@@ -308,7 +314,7 @@ def ops_table(results):
             share = (o["forward_ms"] + o["backward_ms"]) / total if total else 0
             if share >= 0.01:
                 speed = o["core_gflops"]
-                of_peak = f" ({100 * speed / mid['core_peak_gflops']:.0f} %)"
+                of_peak = f" ({100 * o['of_peak']:.0f} %)"
                 rows.append([
                     label(cell), o["op"], f"{o['forward_ms']:.3f}", f"{o['backward_ms']:.3f}",
                     f"{100 * share:.0f} %", f"{speed:.0f}{of_peak}" if speed else "",

@@ -8,6 +8,7 @@ enum { WIDEST = 48 }; /* of names: fused layers have several */
 typedef struct layer {
     const char *name;
     double forward, backward, flops, bytes;
+    double most_flops; /* at the peaks of its rows, in the time they took */
 } layer;
 
 /* The rows of one layer follow each other. */
@@ -21,24 +22,41 @@ static int next_layer(const keel_profile *p, int i, layer *l)
         if (r->forward_seconds > 0) l->bytes += r->forward_bytes;
         if (r->backward_seconds > 0) l->bytes += r->backward_bytes;
         l->flops += r->forward_flops + r->backward_flops;
+        l->most_flops += (r->forward_seconds + r->backward_seconds) * r->peak_flops;
     }
     return i;
 }
 
-static void print_rate(FILE *f, double done, double seconds, double peak)
+static void print_rate(FILE *f, double done, double seconds, double most)
 {
     if (done > 0 && seconds > 0)
-        fprintf(f, " %8.1f %3.0f %%", 1e-9 * done / seconds,
-                peak > 0 ? 100 * done / seconds / peak : 0);
+        fprintf(f, " %8.1f %3.0f %%", 1e-9 * done / seconds, most > 0 ? 100 * done / most : 0);
     else
         fprintf(f, " %8s %5s", "", "");
+}
+
+const char keel_profile_above[] =
+    "More than 100 %: operations are counted as of a direct convolution by multiply-adds; "
+    "Winograd's,\n"
+    "for 3x3 windows, multiplies 2.25 times less, and AMX multiplies float32 in pieces.\n";
+
+char *keel_profile_peaks(char out[KEEL_PEAKS_MAX], const keel_profile *p)
+{
+    char bf16[40] = "";
+    if (p->peak_bf16_flops > 0)
+        snprintf(bf16, sizeof bf16, " (bfloat16: %.0f)", 1e-9 * p->peak_bf16_flops);
+    snprintf(out, KEEL_PEAKS_MAX, "%.0f GFLOP/s%s, %.0f GB/s", 1e-9 * p->peak_flops, bf16,
+             1e-9 * p->peak_bytes);
+    return out;
 }
 
 void keel_profile_print(FILE *f, const keel_profile *p)
 {
     double all = 0, flops = 0, busy = 0;
+    bool above = false; /* its peak */
     const double steps = p->steps > 0 ? (double)p->steps : 1, ms = 1e3 / steps;
     int width = 28;
+    char peaks[KEEL_PEAKS_MAX];
     layer l;
     for (int i = 0; i < p->count; i = next_layer(p, i, &l))
         if ((int)strlen(p->row[i].layer) > width) width = (int)strlen(p->row[i].layer);
@@ -55,10 +73,11 @@ void keel_profile_print(FILE *f, const keel_profile *p)
         const double time = l.forward + l.backward;
         fprintf(f, "%-*.*s %9.3f %9.3f %4.1f %%", width, width, l.name, ms * l.forward,
                 ms * l.backward, all > 0 ? 100 * time / all : 0);
-        print_rate(f, l.flops, time, p->peak_flops);
-        print_rate(f, l.bytes, time, p->peak_bytes);
+        print_rate(f, l.flops, time, l.most_flops);
+        print_rate(f, l.bytes, time, time * p->peak_bytes);
         fputc('\n', f);
         flops += l.flops;
+        above = above || l.flops > l.most_flops;
     }
     for (int w = 0; w < p->workers; w++)
         fprintf(f,
@@ -67,11 +86,10 @@ void keel_profile_print(FILE *f, const keel_profile *p)
                 w, ms * p->call_seconds[w], ms * p->read_seconds[w], ms * p->merge_seconds[w],
                 ms * p->reduce_seconds[w], ms * p->update_seconds[w], ms * p->wait_seconds[w],
                 100 * p->wait_seconds[w] / p->step_seconds);
-    fprintf(f,
-            "step %.3f ms; kernels %.0f %% of it; %.1f GFLOP/s in all; one core's peak %.0f "
-            "GFLOP/s, %.0f GB/s\n",
+    fprintf(f, "step %.3f ms; kernels %.0f %% of it; %.1f GFLOP/s in all; one core's peak %s\n",
             ms * p->step_seconds, 100 * busy / (p->step_seconds * p->workers),
-            1e-9 * flops / p->step_seconds, 1e-9 * p->peak_flops, 1e-9 * p->peak_bytes);
+            1e-9 * flops / p->step_seconds, keel_profile_peaks(peaks, p));
+    if (above) fputs(keel_profile_above, f);
     if (p->lost_events)
         fprintf(f, "the trace is cut: %lld later events found no room\n",
                 (long long)p->lost_events);

@@ -7,6 +7,7 @@
  * time goes, so that the first is not disturbed by it. --export writes the same model and data as
  * files, so that `keel fit` can be timed from outside against it. */
 #include "architecture.h"
+#include "profile.h"
 #include "progress.h"
 #include "setup.h"
 #include <errno.h>
@@ -281,6 +282,7 @@ enum { OPS = 32 };
 typedef struct op_class {
     const char *name;
     double forward, backward, flops, bytes; /* sums over steps and workers */
+    double most_flops;                      /* at the peaks of its rows, in the time they took */
 } op_class;
 
 typedef struct profile {
@@ -310,6 +312,7 @@ static void add_row(profile *out, const keel_profile_row *r)
     if (r->forward_seconds > 0) c->bytes += r->forward_bytes;
     if (r->backward_seconds > 0) c->bytes += r->backward_bytes;
     c->flops += r->forward_flops + r->backward_flops;
+    c->most_flops += (r->forward_seconds + r->backward_seconds) * r->peak_flops;
 }
 
 static profile look(const keel_profile *p)
@@ -335,14 +338,13 @@ static profile look(const keel_profile *p)
 static void print_profile(const keel_profile *p)
 {
     const profile l = look(p);
-    char a[KEEL_NUMBER_MAX];
+    char a[KEEL_NUMBER_MAX], peaks[KEEL_PEAKS_MAX];
     double sum = 0, most = 0;
     printf("inside   kernels %.1f%%, reduce and update %.1f%%, waiting for each other %.1f%%; host "
            "%.3f ms a step\n",
            100 * l.kernels, 100 * l.updates, 100 * l.waiting, l.host_ms);
     printf("moved    %s a step by the kernels\n", keel_bytes_text(a, (int64_t)l.bytes));
-    printf("peak     of one core, measured: %.0f GFLOP/s, %.0f GB/s\n\n", 1e-9 * p->peak_flops,
-           1e-9 * p->peak_bytes);
+    printf("peak     of one core, measured: %s\n\n", keel_profile_peaks(peaks, p));
     printf("%-26s %9s %9s %6s  %s\n", "op, ms a step of all cores", "forward", "backward", "share",
            "GFLOP/s a core, of its peak");
     for (int k = 0; k < l.n; k++) sum += l.op[k].forward + l.op[k].backward;
@@ -352,15 +354,12 @@ static void print_profile(const keel_profile *p)
         if (seconds <= 0) continue;
         printf("%-26s %9.3f %9.3f %5.1f%%", c->name, 1e3 * c->forward / l.steps,
                1e3 * c->backward / l.steps, 100 * seconds / sum);
-        const double of_peak = p->peak_flops > 0 ? c->flops / seconds / p->peak_flops : 0;
+        const double of_peak = c->most_flops > 0 ? c->flops / c->most_flops : 0;
         if (c->flops > 0) printf("  %.1f, %.0f%%", 1e-9 * c->flops / seconds, 100 * of_peak);
         if (of_peak > most) most = of_peak;
         putchar('\n');
     }
-    if (most > 1)
-        printf(
-            "More than 100%%: operations are counted as of a direct convolution; Winograd's, for "
-            "3x3\nwindows, multiplies 2.25 times less.\n");
+    if (most > 1) fputs(keel_profile_above, stdout);
 }
 
 static void print_profile_json(const keel_profile *p)
@@ -368,18 +367,20 @@ static void print_profile_json(const keel_profile *p)
     const profile l = look(p);
     printf(", \"kernel_share\": %.4f, \"update_share\": %.4f, \"meeting_share\": %.4f, "
            "\"host_ms\": %.4f, \"flops_per_step\": %.0f, \"bytes_per_step\": %.0f, "
-           "\"gflops\": %.2f, \"core_peak_gflops\": %.1f, \"core_peak_gbytes\": %.1f, "
+           "\"gflops\": %.2f, \"core_peak_gflops\": %.1f, \"core_peak_bf16_gflops\": %.1f, "
+           "\"core_peak_gbytes\": %.1f, "
            "\"workers\": %d, \"ops\": [",
            l.kernels, l.updates, l.waiting, l.host_ms, l.flops, l.bytes,
-           1e-9 * l.flops * l.steps / p->step_seconds, 1e-9 * p->peak_flops, 1e-9 * p->peak_bytes,
-           p->workers);
+           1e-9 * l.flops * l.steps / p->step_seconds, 1e-9 * p->peak_flops,
+           1e-9 * p->peak_bf16_flops, 1e-9 * p->peak_bytes, p->workers);
     for (int k = 0; k < l.n; k++) {
         const op_class *c = &l.op[k];
         const double seconds = c->forward + c->backward;
         printf("%s{\"op\": \"%s\", \"forward_ms\": %.4f, \"backward_ms\": %.4f, "
-               "\"core_gflops\": %.2f}",
+               "\"core_gflops\": %.2f, \"of_peak\": %.4f}",
                k ? ", " : "", c->name, 1e3 * c->forward / l.steps, 1e3 * c->backward / l.steps,
-               seconds > 0 ? 1e-9 * c->flops / seconds : 0);
+               seconds > 0 ? 1e-9 * c->flops / seconds : 0,
+               c->most_flops > 0 ? c->flops / c->most_flops : 0);
     }
     putchar(']');
 }

@@ -57,9 +57,20 @@ static int finish(void **unused)
 /* ---- what is trained --------------------------------------------------------------------------
  */
 
-typedef enum network { DENSE, CONVOLUTION, DEPTHWISE, RESIDUAL, CONCATENATED, NETWORKS } network;
-static const char *const network_name[] = { "dense", "convolution", "depthwise", "residual",
-                                            "concatenated" };
+/* DEEP has the channels that fast kernels ask for, Winograd's among them. */
+typedef enum network {
+    DENSE,
+    CONVOLUTION,
+    DEPTHWISE,
+    RESIDUAL,
+    CONCATENATED,
+    DEEP,
+    DEEP_BFLOAT16,
+    NETWORKS
+} network;
+static const char *const network_name[] = { "dense",        "convolution",  "depthwise",
+                                            "residual",     "concatenated", "deep",
+                                            "deep bfloat16" };
 
 enum {
     BATCH_NORM = 1,
@@ -109,9 +120,9 @@ static keel_symbol block(keel_model *m, const recipe *r, const char *layer, keel
                  x);
     else if (!strcmp(layer, "Conv2D"))
         x = call(m, layer,
-                 KEEL_ARGS(KEEL_ARG_INT("filters", 4), KEEL_ARG_INT("kernel_size", 3),
-                           KEEL_ARG_STR("padding", "same"), KEEL_ARG_BOOL("use_bias", !bn),
-                           KEEL_ARG_JSON("kernel_regularizer", l2)),
+                 KEEL_ARGS(KEEL_ARG_INT("filters", r->network < DEEP ? 4 : 32),
+                           KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_STR("padding", "same"),
+                           KEEL_ARG_BOOL("use_bias", !bn), KEEL_ARG_JSON("kernel_regularizer", l2)),
                  x);
     else
         x = call(m, layer,
@@ -132,6 +143,9 @@ static keel_symbol body(keel_model *m, const recipe *r, keel_symbol x)
         return block(m, r, "Conv2D", x);
     case DEPTHWISE:
         return block(m, r, "DepthwiseConv2D", block(m, r, "Conv2D", x));
+    case DEEP:
+    case DEEP_BFLOAT16:
+        return block(m, r, "Conv2D", block(m, r, "Conv2D", x));
     default:
         pair[0] = block(m, r, "Conv2D", x);
         pair[1] = block(m, r, "Conv2D", r->network == RESIDUAL ? pair[0] : x);
@@ -154,6 +168,7 @@ static keel_model *build(const recipe *r)
     x = call(m, "Dense",
              KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")), x);
     must(keel_model_outputs(m, &x, 1));
+    if (r->network == DEEP_BFLOAT16) must(keel_model_set_dtype_policy(m, "mixed_bfloat16"));
     must(keel_model_compile(
         m, &(keel_compile){
                KEEL_COMPILE,

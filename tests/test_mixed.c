@@ -52,7 +52,7 @@ static void fit(keel_model *m, const struct work *w, const char *devices, int64_
     const keel_tensor x = { KEEL_FLOAT32, shape, r->x },
                       y = { KEEL_FLOAT32, { 1, { ROWS } }, r->y };
     const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = epochs,
-                                 .no_shuffle = true };
+                                 .no_shuffle = true, .profile = true };
     keel_dataset *d;
     keel_strategy *s;
     must(keel_dataset_from_arrays(&d, &x, &y, NULL));
@@ -153,6 +153,27 @@ static void weights_do_not_depend_on_the_number_of_devices(void **state)
     }
 }
 
+/* The share of the peak is that of the type a layer multiplies, where the processor has one. */
+static void a_profile_measures_layers_against_the_peak_of_their_type(void **state)
+{
+    (void)state;
+    keel_model *m = load(&works[0]);
+    keel_history h;
+    fit(m, &works[0], "cpu:0-1", 1, &h);
+    const keel_profile *p = h.profile;
+    const double narrow = p->peak_bf16_flops > 0 ? p->peak_bf16_flops : p->peak_flops;
+    bool held = false;
+    assert_true(p->peak_flops > 0 && narrow > 0);
+    for (int i = 0; i < p->count; i++) {
+        const keel_profile_row *r = &p->row[i];
+        assert_true(r->peak_flops == p->peak_flops || r->peak_flops == narrow);
+        held = held || (r->forward_flops > 0 && r->peak_flops == narrow);
+    }
+    assert_true(held);
+    keel_history_free(&h);
+    keel_model_destroy(m);
+}
+
 static void float64_has_no_policy(void **state)
 {
     (void)state;
@@ -233,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_those_of_keras_within_what_the_policy_changes),
         cmocka_unit_test(weights_do_not_depend_on_the_number_of_devices),
+        cmocka_unit_test(a_profile_measures_layers_against_the_peak_of_their_type),
         cmocka_unit_test(float64_has_no_policy),
         cmocka_unit_test(the_policy_counts_and_is_saved),
         cmocka_unit_test(other_policies_are_refused_by_name),

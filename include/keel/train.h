@@ -160,6 +160,7 @@ typedef struct keel_profile_row {
     double forward_seconds, backward_seconds; /* backward includes weight gradients */
     double forward_flops, backward_flops;     /* floating-point operations done in that time */
     double forward_bytes, backward_bytes;     /* of values and weights read and written */
+    double peak_flops; /* per second, of one core, measured: at best, in the type it multiplies */
 } keel_profile_row;
 
 /* Where the time of the steps went. All times are sums over steps. */
@@ -169,11 +170,12 @@ typedef struct keel_profile {
     int workers, count;
     double *call_seconds; /* [workers] inside kernels */
     double *merge_seconds, *wait_seconds, *reduce_seconds, *update_seconds; /* [workers] */
-    double *read_seconds;  /* [workers] taking their rows from memory, where no thread does that */
-    keel_profile_row *row; /* [count] in the order of the model */
-    double peak_flops;     /* per second, of one core, measured: float32 multiply-adds */
-    double peak_bytes;     /* per second, of one core, measured: reading and writing memory */
-    int64_t lost_events;   /* of the trace, which holds the first million of each worker */
+    double *read_seconds;   /* [workers] taking their rows from memory, where no thread does that */
+    keel_profile_row *row;  /* [count] in the order of the model */
+    double peak_flops;      /* per second, of one core, measured: float32 multiply-adds */
+    double peak_bf16_flops; /* the same of bfloat16 pairs; 0: the processor has no such products */
+    double peak_bytes;      /* per second, of one core, measured: reading and writing memory */
+    int64_t lost_events;    /* of the trace, which holds the first million of each worker */
 } keel_profile;
 
 /* What a fit did. Everything in it belongs to the history. */

@@ -25,6 +25,13 @@ static void bytes_of(const keel_node *n, double rows, double steps, double *forw
     *backward = rows * (2 * in + 2 * out) + 2 * steps * weights;
 }
 
+/* Products of values held in bfloat16 have their own peak, where the processor has any. */
+static double peak_of(const keel_profile *p, const keel_node *n)
+{
+    const bool bf16 = n->n_in > 0 && n->in[0].dtype == KEEL_BFLOAT16 && p->peak_bf16_flops > 0;
+    return bf16 ? p->peak_bf16_flops : p->peak_flops;
+}
+
 static void fill_row(keel_profile_row *r, const keel_node *n, const keel_timing *timing, int node,
                      int64_t rows, int64_t steps)
 {
@@ -66,8 +73,13 @@ keel_status keel_profile_make(keel_profile **out, const keel_trainer *t, const k
         keel_profile_destroy(p);
         return KEEL_ENOMEM;
     }
-    for (int i = 0; i < g->n_node; i++)
+    p->peak_flops = keel_peak_flops();
+    p->peak_bf16_flops = keel_peak_bf16_flops();
+    p->peak_bytes = keel_peak_bytes();
+    for (int i = 0; i < g->n_node; i++) {
+        p->row[p->count].peak_flops = peak_of(p, &g->node[i].node);
         fill_row(&p->row[p->count++], &g->node[i].node, timing, i, rows, steps);
+    }
     for (int w = 0; w < n; w++) {
         const keel_timing_seat *s = &timing->seat[w];
         for (int64_t k = 0; k < (int64_t)g->n_node * KEEL_PASS_COUNT; k++)
@@ -76,8 +88,6 @@ keel_status keel_profile_make(keel_profile **out, const keel_trainer *t, const k
             (*by_worker[k])[w] = 1e-9 * (double)s->phase_ns[k];
         p->lost_events += s->lost;
     }
-    p->peak_flops = keel_peak_flops();
-    p->peak_bytes = keel_peak_bytes();
     *out = p;
     return KEEL_OK;
 }

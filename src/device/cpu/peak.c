@@ -2,6 +2,7 @@
 #include "device/cpu/peak.h"
 #include "base/clones.h"
 #include "base/memory.h"
+#include "device/cpu/cpu.h"
 #include <string.h>
 #include <time.h>
 
@@ -41,6 +42,12 @@ double keel_peak_flops(void)
     }
     (void)keep;
     return best;
+}
+
+double keel_peak_bf16_flops(void)
+{
+    if (keel_cpu_level() >= KEEL_CPU_AMX) return keel_peak_bf16_flops_of_tiles();
+    return keel_cpu_bf16() ? keel_peak_bf16_flops_of_vectors() : 0;
 }
 
 double keel_peak_bytes(void)
