@@ -1,13 +1,21 @@
 /* See _pairs_avx512_bf16.h. */
 #include "ops/_pairs_avx512_bf16.h"
 
-enum { ROWS_MOST = 12 };
+enum { ROWS_MOST = 12, LINE = 64 };
 /* Unrolled, else sums would live in memory and not in registers. */
 #define EACH(i, n) _Pragma("GCC unroll 12") for (int i = 0; i < (n); i++)
 #define INLINE     static inline __attribute__((always_inline))
 
+/* A line that is about to be written, or the next that will be. A compiler makes this instruction
+ * of __builtin_prefetch only under a flag of its own. */
+static inline void fetch_to_write(const void *p)
+{
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+}
+
 /* rows and vectors are constants where this is called; the last vector has the lanes of `last`. */
-INLINE void block(const keel_pairs *p, int64_t i, const int rows, const int vectors, __mmask16 last)
+INLINE void block(const keel_pairs *p, int64_t i, const char *soon, int64_t pace, const int rows,
+                  const int vectors, __mmask16 last)
 {
     __m512 sum[ROWS_MOST][VECTORS];
     __m512i w[VECTORS];
@@ -19,17 +27,23 @@ INLINE void block(const keel_pairs *p, int64_t i, const int rows, const int vect
         a[r] = p->a + (p->place ? p->place[i + r].a : (i + r) * p->a_row);
         out[r] = p->place ? p->place[i + r].out : (i + r) * p->out_row;
     }
+    if (p->wide)
+        EACH(r, rows) EACH(v, vectors) fetch_to_write((float *)p->out + out[r] + v * LANES);
+    else
+        EACH(r, rows)
+    EACH(v, (vectors + 1) / 2) fetch_to_write((keel_bf16 *)p->out + out[r] + 2 * v * LANES);
     EACH(r, rows) EACH(v, vectors)
     {
         const float *from = p->wide ? (float *)p->out + out[r] : p->start;
-        const bool any = p->wide ? p->adds : p->start != NULL;
+        const bool any = p->wide ? p->adds && !p->after : p->start != NULL;
         sum[r][v] = any ? _mm512_maskz_loadu_ps(MASK(v), from + v * LANES) : _mm512_setzero_ps();
     }
     for (int t = 0; t < p->n_tap; t++) {
         int64_t x = p->tap ? p->tap[t].a : 0;
         const uint32_t *at = p->w + (p->tap ? p->tap[t].w : 0) * vectors * LANES;
         const uint32_t *const end = at + (p->pairs - p->half) * vectors * LANES;
-        for (; at < end; x += p->a_step, at += vectors * LANES) {
+        for (; at < end; x += p->a_step, at += vectors * LANES, soon += pace) {
+            __builtin_prefetch(soon, 0, 2);
             EACH(v, vectors) w[v] = _mm512_loadu_si512(at + v * LANES);
             EACH(r, rows)
             {
@@ -50,9 +64,13 @@ INLINE void block(const keel_pairs *p, int64_t i, const int rows, const int vect
         }
     }
     if (p->wide) {
-        EACH(r, rows)
-        EACH(v, vectors)
-        _mm512_mask_storeu_ps((float *)p->out + out[r] + v * LANES, MASK(v), sum[r][v]);
+        EACH(r, rows) EACH(v, vectors)
+        {
+            float *to = (float *)p->out + out[r] + v * LANES;
+            if (p->adds && p->after)
+                sum[r][v] = _mm512_add_ps(_mm512_maskz_loadu_ps(MASK(v), to), sum[r][v]);
+            _mm512_mask_storeu_ps(to, MASK(v), sum[r][v]);
+        }
         return;
     }
     EACH(r, rows) EACH(v, vectors)
@@ -68,9 +86,10 @@ INLINE void block(const keel_pairs *p, int64_t i, const int rows, const int vect
 /* A block for each number of rows and vectors of which the sums fit into registers; below 12 sums
  * the processor would wait for them. */
 #define BLOCK(v, r)                                                                                \
-    static void block_##v##_##r(const keel_pairs *p, int64_t i, __mmask16 last)                    \
+    static void block_##v##_##r(const keel_pairs *p, int64_t i, const char *soon, int64_t pace,    \
+                                __mmask16 last)                                                    \
     {                                                                                              \
-        block(p, i, r, v, last);                                                                   \
+        block(p, i, soon, pace, r, v, last);                                                       \
     }
 #define BLOCKS_6(v)  BLOCK(v, 1) BLOCK(v, 2) BLOCK(v, 3) BLOCK(v, 4) BLOCK(v, 5) BLOCK(v, 6)
 #define BLOCKS_8(v)  BLOCKS_6(v) BLOCK(v, 7) BLOCK(v, 8)
@@ -84,11 +103,21 @@ BLOCKS_6(4)
     block_##v##_1, block_##v##_2, block_##v##_3, block_##v##_4, block_##v##_5, block_##v##_6
 #define NAMES_8(v)  NAMES_6(v), block_##v##_7, block_##v##_8
 #define NAMES_12(v) NAMES_8(v), block_##v##_9, block_##v##_10, block_##v##_11, block_##v##_12
-typedef void (*run_block)(const keel_pairs *, int64_t, __mmask16);
+typedef void (*run_block)(const keel_pairs *, int64_t, const char *, int64_t, __mmask16);
 static const run_block blocks[VECTORS][ROWS_MOST] = {
     { NAMES_12(1) }, { NAMES_8(2) }, { NAMES_8(3) }, { NAMES_6(4) }
 };
 static const int rows_most[VECTORS] = { 12, 8, 8, 6 };
+
+/* What a block of so many steps asks for. */
+static void ask(keel_pairs_soon *s, int64_t steps, const char **soon, int64_t *pace)
+{
+    const int i = s->at[0] >= s->end[0];
+    if (s->at[i] >= s->end[i]) return;
+    *soon = s->at[i];
+    *pace = LINE;
+    s->at[i] += steps * LINE;
+}
 
 /* Blocks differ by one row at most. */
 void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns)
@@ -97,8 +126,11 @@ void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns)
     const int64_t n_block = (n + rows_most[vectors - 1] - 1) / rows_most[vectors - 1];
     const __mmask16 last = first16(columns - (vectors - 1) * LANES);
     for (int64_t b = 0, i = 0, end; b < n_block; b++, i = end) {
+        const char *soon = (const char *)p->w;
+        int64_t pace = 0;
         end = n * (b + 1) / n_block;
-        blocks[vectors - 1][end - i - 1](p, i, last);
+        if (p->soon) ask(p->soon, p->n_tap * p->pairs, &soon, &pace);
+        blocks[vectors - 1][end - i - 1](p, i, soon, pace, last);
     }
 }
 

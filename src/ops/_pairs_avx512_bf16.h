@@ -24,6 +24,12 @@ typedef struct keel_pairs_tap {
     int64_t a, w;
 } keel_pairs_tap;
 
+/* Memory that will be read soon, to be asked for a line each step of the products, which leave the
+ * way to memory idle: what packing would wait for. */
+typedef struct keel_pairs_soon {
+    const char *at[2], *end[2]; /* two stretches; the products move `at` */
+} keel_pairs_soon;
+
 /* A row's pairs are n_tap runs of `pairs`, each a_step bytes behind the last: pair p of tap t of
  * row i is 32 bits at a + (its place) + tap[t].a + p * a_step, and multiplies row p of the tap's
  * part of the panel. */
@@ -39,7 +45,9 @@ typedef struct keel_pairs {
     const float *start;        /* [columns]: what sums begin with; NULL: 0 */
     void *out;                 /* keel_bf16, or float where `wide` */
     int64_t out_row;
-    bool wide, adds;
+    bool wide, adds; /* adds: `wide` sums begin with what is in out; others are added to it */
+    bool after;      /* such sums begin with 0 and what is in out comes last: nobody waits for it */
+    keel_pairs_soon *soon; /* NULL: nothing */
 } keel_pairs;
 
 /* Rows 0 to n times a panel of at most PANEL columns. */

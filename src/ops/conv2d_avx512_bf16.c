@@ -216,7 +216,7 @@ static keel_status make_plan(plan *pl, keel_prepare *p)
     const int64_t image = pl->wide_h * pl->wide_line * 2;
     pl->images = larger(IMAGES_BYTES / image, weights ? 4 * PAIRS * pl->k / pl->to : 1);
     if (pl->images < 1) pl->images = 1;
-    if (pl->images > p->rows) pl->images = p->rows;
+    if (pl->images > p->rows || (weights && !pl->pads)) pl->images = p->rows;
     pl->images_at = weights ? PAIRS * (X_ROW + DY_MOST) * 4 : 0;
     p->scratch = pl->images_at + (pl->pads ? up(pl->images * image, 64) : 0);
     pl->apart_at = p->scratch;
@@ -316,7 +316,7 @@ static void windows_at(const plan *pl, const keel_bf16 *images, int64_t at, int6
 {
     const int64_t places = pl->to / pl->k;
     int64_t i = 0;
-    for (; i < 2 * PAIRS && at + i < n; i++)
+    for (; at + i < n; i++)
         row[i] = images + (at + i) / places * pl->wide_h * pl->wide_line +
                  pl->class->place[(at + i) % places].a / 2;
     row[i] = NULL;
@@ -326,7 +326,7 @@ static void windows_at(const plan *pl, const keel_bf16 *images, int64_t at, int6
  * [panel][pairs][width]. `odd`: the last has one place. */
 static void add_pairs(const plan *pl, const keel_bf16 *const *row, int64_t pairs, bool odd,
                       const uint32_t *dy, int64_t k, int64_t n_k, float *dw, bool adds,
-                      uint32_t *x_pairs)
+                      keel_pairs_soon *soon, uint32_t *x_pairs)
 {
     const int64_t all = pl->n_tap * pl->inner;
     /* a block is some taps, or a part of one */
@@ -363,23 +363,41 @@ static void add_pairs(const plan *pl, const keel_bf16 *const *row, int64_t pairs
                                    .out = dw + first * pl->k + k + j,
                                    .out_row = pl->k,
                                    .wide = true,
-                                   .adds = adds };
+                                   .adds = adds,
+                                   .after = true,
+                                   .soon = soon };
             keel_pairs_multiply(&p, n, width);
         }
     }
 }
 
-/* dW of outputs [k, k + n_k) from n images. */
+/* What the next stretch of places packs. Of x only where no place is left out or read twice: other
+ * images have been copied, or are few. */
+static keel_pairs_soon soon_of(const plan *pl, const keel_bf16 *images, const keel_bf16 *dy,
+                               int64_t at, int64_t places)
+{
+    const int64_t n = places - at < 2 * PAIRS ? places - at : 2 * PAIRS;
+    const bool whole = pl->inner == pl->c && pl->from == pl->to / pl->k * pl->c;
+    const keel_bf16 *const x = images + (whole ? at * pl->c : 0);
+    dy += at * pl->k;
+    return (keel_pairs_soon){ .at = { (const char *)dy, (const char *)x },
+                              .end = { (const char *)(dy + n * pl->k),
+                                       (const char *)(whole ? x + n * pl->c : x) } };
+}
+
+/* dW of outputs [k, k + n_k) from n images, in stretches of places that differ by a pair. */
 static void weights_of(const plan *pl, const keel_bf16 *images, const keel_bf16 *dy, int64_t n,
                        int64_t k, int64_t n_k, float *dw, bool adds, uint32_t *scratch)
 {
     uint32_t *const dy_pairs = scratch + PAIRS * X_ROW;
     const keel_bf16 *row[2 * PAIRS + 1];
     const int64_t places = n * (pl->to / pl->k);
-    for (int64_t at = 0; at < places; at += 2 * PAIRS, adds = true) {
-        const int64_t some = places - at < 2 * PAIRS ? places - at : 2 * PAIRS;
-        const int64_t pairs = (some + 1) / 2;
-        windows_at(pl, images, at, places, row);
+    const int64_t stretches = (places + 2 * PAIRS - 1) / (2 * PAIRS);
+    const int64_t step = up((places + stretches - 1) / stretches, 2);
+    for (int64_t at = 0; at < places; at += step, adds = true) {
+        const int64_t some = places - at < step ? places - at : step, pairs = (some + 1) / 2;
+        keel_pairs_soon soon = soon_of(pl, images, dy, at + some, places);
+        windows_at(pl, images, at, at + some, row);
         for (int64_t i = 0; i < pairs; i++) { /* in the order of memory */
             const keel_bf16 *low = dy + (at + 2 * i) * pl->k + k;
             const keel_bf16 *high = 2 * i + 1 < some ? low + pl->k : NULL;
@@ -389,7 +407,7 @@ static void weights_of(const plan *pl, const keel_bf16 *images, const keel_bf16 
                                        high ? high + j : NULL, width);
             }
         }
-        add_pairs(pl, row, pairs, some % 2, dy_pairs, k, n_k, dw, adds, scratch);
+        add_pairs(pl, row, pairs, some % 2, dy_pairs, k, n_k, dw, adds, &soon, scratch);
     }
 }
 
