@@ -1,9 +1,10 @@
 /* Batch normalisation, 8 or 16 channels at a time; the formulas are those of batch_norm.c.
  *
  * Statistics in one pass over memory: a block of 64 places is summed in float32, which is exact
- * enough for so few, its deviations are taken from its own mean while it is in the cache, and
- * blocks are merged in double by Chan's rule. So a mean far from 0, or an odd first pixel, costs no
- * digits. Sums of backward likewise: blocks in float32, totals in double.
+ * enough for so few, as deviations from the mean of the blocks before it (the first block: from its
+ * own), and blocks are merged in double by Chan's rule. So a mean far from 0, or an odd first
+ * pixel, costs no digits: a block that lies far from those before it adds that distance to M2, too.
+ * Sums of backward likewise: blocks in float32, totals in double.
  *
  * What forward saves of relu is a bit for each element, read as a mask of a vector (batch_norm.c).
  *
@@ -97,6 +98,22 @@ static double weight_of(const keel_call *c, int at, int64_t k, double absent)
         }                                                                                          \
     } while (0)
 
+/* Do `few(..., rows, ...)` over count places, by fours where their channels are a line of memory or
+ * two: what a channel needs is then in registers. Wider ones are written one after the other, as
+ * four places at once made that up to twice slower. */
+#define BY_FEW(i, rows, count, n, few)                                                             \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        if ((n) * (int64_t)sizeof(VALUE) <= 128) {                                                 \
+            enum { rows = 4 };                                                                     \
+            for (; i + rows <= (count); i += rows) few;                                            \
+        }                                                                                          \
+        if (i < (count)) {                                                                         \
+            enum { rows = 1 };                                                                     \
+            for (; i < (count); i++) few;                                                          \
+        }                                                                                          \
+    } while (0)
+
 /* Take a block of `count` places into the record of the `before` places so far. */
 static void merge_block(double *restrict mean, double *restrict m2, const float *restrict shift,
                         const float *restrict sum, const float *restrict square, int64_t n,
@@ -130,28 +147,40 @@ const keel_kernel VECTOR_KERNEL(batch_norm) = {
                 [KEEL_PARTIAL_BACKWARD] = partial_backward_bf16 },
 };
 #else
-/* y = (x - near) scale + offset, + z where z is there, and its relu. y may be z. */
-INLINE void VALUE_(normalise)(const keel_call *c, const facts *f, const VALUE *z, bool relu)
+/* y = (x - near) scale + offset, + z where z is there, and its relu, over `rows` places, a constant
+ * where it is called. y may be z. */
+INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint8_t *bits,
+                                  int64_t bit_bytes, const facts *f, int rows, bool relu, vf cap)
+{
+    const int64_t n = f->n;
+    const float *near = f->near, *scale = f->scale, *offset = f->offset;
+    VECTOR_EACH(k, n, m, {
+        const vf from = vf_load_some(m, near + k);
+        const vf by = vf_load_some(m, scale + k);
+        const vf to = vf_load_some(m, offset + k);
+        for (int i = 0; i < rows; i++) {
+            vf v = vf_fma(vf_sub(vx_load_some(m, x + i * n + k), from), by, to);
+            if (z) v = vf_add(v, vx_load_some(m, z + i * n + k));
+            if (relu) v = vf_min(cap, vf_max(vf_zero(), v));
+            if (bits)
+                vm_store(bits + i * bit_bytes + k / 8,
+                         vm_and(vf_greater(v, vf_zero()), vf_greater(cap, v)));
+            vx_store_some(m, y + i * n + k, v);
+        }
+    });
+}
+
+INLINE void VALUE_(normalise)(const keel_call *c, const facts *f, const VALUE *z, bool relu,
+                              bool bits)
 {
     const keel_batch_norm_args *a = c->node->args;
-    const vf zero = vf_zero();
     const vf cap = vf_set(a->max_value > 0 ? (float)a->max_value : INFINITY);
-    const int64_t n = f->n;
+    const int64_t n = f->n, each = f->bit_bytes;
     const VALUE *x = c->in[0];
     VALUE *y = c->out;
-    uint8_t *bits = f->bits;
-    for (int64_t i = 0; i < f->places; i++, x += n, y += n, bits += f->bit_bytes) {
-        VECTOR_EACH(k, n, m, {
-            const vf d = vf_sub(vx_load_some(m, x + k), vf_load_some(m, f->near + k));
-            vf v = vf_fma(d, vf_load_some(m, f->scale + k), vf_load_some(m, f->offset + k));
-            if (z) v = vf_add(v, vx_load_some(m, z + k));
-            if (relu) v = vf_min(cap, vf_max(zero, v));
-            if (relu && f->bits)
-                vm_store(bits + k / 8, vm_and(vf_greater(v, zero), vf_greater(cap, v)));
-            vx_store_some(m, y + k, v);
-        });
-        if (z) z += n;
-    }
+    BY_FEW(i, rows, f->places, n,
+           VALUE_(normalise_few)(x + i * n, z ? z + i * n : NULL, y + i * n,
+                                 bits ? f->bits + i * each : NULL, each, f, rows, relu, cap));
 }
 
 static void VALUE_(forward)(const keel_call *c)
@@ -166,14 +195,14 @@ static void VALUE_(forward)(const keel_call *c)
         f.scale[k] = (float)scale;
         f.offset[k] = (float)(weight_of(c, f.beta, k, 0) + (f.near[k] - f.mean[k]) * scale);
     }
-    if (z && relu)
-        VALUE_(normalise)(c, &f, z, true);
+    if (z && f.bits)
+        VALUE_(normalise)(c, &f, z, true, true);
+    else if (f.bits)
+        VALUE_(normalise)(c, &f, NULL, true, true);
     else if (z)
-        VALUE_(normalise)(c, &f, z, false);
-    else if (relu)
-        VALUE_(normalise)(c, &f, NULL, true);
+        VALUE_(normalise)(c, &f, z, relu, false);
     else
-        VALUE_(normalise)(c, &f, NULL, false);
+        VALUE_(normalise)(c, &f, NULL, relu, false);
 }
 
 /* dz = what passes of dy, where nobody asks for dx. */
@@ -194,28 +223,44 @@ static void VALUE_(pass_on)(const keel_call *c, const facts *f)
 
 /* dx = scale (dy - share + slope (x - near) + offset) and dz = dy, with what passes of dy. dx may
  * be dy. */
-INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool passes, bool z)
+INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t *bits,
+                                  int64_t bit_bytes, VALUE *dx, VALUE *dz, const facts *f, int rows,
+                                  bool adds, bool adds_z)
 {
     const int64_t n = f->n;
+    const float *near = f->near, *slope = f->slope, *offset = f->offset;
+    const float *share = f->share, *scale = f->scale;
+    VECTOR_EACH(k, n, m, {
+        const vf from = vf_load_some(m, near + k);
+        const vf rise = vf_load_some(m, slope + k);
+        const vf to = vf_load_some(m, offset + k);
+        const vf less = vf_load_some(m, share + k);
+        const vf by = vf_load_some(m, scale + k);
+        for (int i = 0; i < rows; i++) {
+            const int64_t at = i * n + k;
+            vf given = vx_load_some(m, dy + at);
+            if (bits) given = vf_choose(vm_load(bits + i * bit_bytes + k / 8), given, vf_zero());
+            vf g = vf_fma(vf_sub(vx_load_some(m, x + at), from), rise, to);
+            g = vf_mul(vf_add(g, vf_sub(given, less)), by);
+            if (adds) g = vf_add(g, vx_load_some(m, dx + at));
+            vx_store_some(m, dx + at, g);
+            if (dz) {
+                if (adds_z) given = vf_add(given, vx_load_some(m, dz + at));
+                vx_store_some(m, dz + at, given);
+            }
+        }
+    });
+}
+
+INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool z, bool bits)
+{
+    const int64_t n = f->n, each = f->bit_bytes;
     const VALUE *x = c->in[0], *dy = c->out_grad;
     VALUE *dx = c->in_grad[0], *dz = z ? c->in_grad[1] : NULL;
-    const uint8_t *bits = f->bits;
-    for (int64_t i = 0; i < f->places; i++, x += n, dy += n, dx += n, bits += f->bit_bytes) {
-        VECTOR_EACH(k, n, m, {
-            const vf d = vf_sub(vx_load_some(m, x + k), vf_load_some(m, f->near + k));
-            vf g = vf_fma(d, vf_load_some(m, f->slope + k), vf_load_some(m, f->offset + k));
-            vf given = vx_load_some(m, dy + k);
-            if (!passes) given = vf_choose(vm_load(bits + k / 8), given, vf_zero());
-            g = vf_add(g, vf_sub(given, vf_load_some(m, f->share + k)));
-            g = vf_mul(g, vf_load_some(m, f->scale + k));
-            if (c->in_adds[0]) g = vf_add(g, vx_load_some(m, dx + k));
-            vx_store_some(m, dx + k, g);
-            if (z)
-                vx_store_some(m, dz + k,
-                              c->in_adds[1] ? vf_add(given, vx_load_some(m, dz + k)) : given);
-        });
-        if (z) dz += n;
-    }
+    const bool adds = c->in_adds[0], adds_z = z && c->in_adds[1];
+    BY_FEW(i, rows, f->places, n,
+           VALUE_(gradients_few)(x + i * n, dy + i * n, bits ? f->bits + i * each : NULL, each,
+                                 dx + i * n, dz ? dz + i * n : NULL, f, rows, adds, adds_z));
 }
 
 static void VALUE_(backward)(const keel_call *c)
@@ -240,13 +285,13 @@ static void VALUE_(backward)(const keel_call *c)
         f.offset[k] = (float)(f.share[k] - a - (f.near[k] - f.mean[k]) * b);
     }
     if (z && f.bits)
-        VALUE_(gradients)(c, &f, false, true);
-    else if (z)
         VALUE_(gradients)(c, &f, true, true);
-    else if (f.bits)
-        VALUE_(gradients)(c, &f, false, false);
-    else
+    else if (z)
         VALUE_(gradients)(c, &f, true, false);
+    else if (f.bits)
+        VALUE_(gradients)(c, &f, false, true);
+    else
+        VALUE_(gradients)(c, &f, false, false);
 }
 
 /* Rows of channels are read in memory order, a few rows at a time, whose sum is then added to
@@ -310,10 +355,14 @@ static void VALUE_(row_statistics)(const VALUE *x, int64_t places, int64_t n, fl
     for (int64_t k = 0; k < 2 * n; k++) mean[k] = 0;
     for (int64_t p = 0; p < places; p += BLOCK, x += BLOCK * n) {
         const int64_t count = p + BLOCK < places ? BLOCK : places - p;
-        const float each = 1 / (float)count;
-        for (int64_t k = 0; k < 3 * n; k++) shift[k] = 0; /* and the two behind it */
-        BY_ROWS(i, rows, count, n, VALUE_(sums_few)(x + i * n, n, rows, shift));
-        for (int64_t k = 0; k < n; k++) shift[k] *= each;
+        for (int64_t k = 0; k < 2 * n; k++) sum[k] = 0; /* and square, behind it */
+        if (p == 0) {
+            const float each = 1 / (float)count;
+            BY_ROWS(i, rows, count, n, VALUE_(sums_few)(x + i * n, n, rows, sum));
+            for (int64_t k = 0; k < n; k++) shift[k] = sum[k] * each, sum[k] = 0;
+        } else {
+            for (int64_t k = 0; k < n; k++) shift[k] = (float)mean[k];
+        }
         BY_ROWS(i, rows, count, n, VALUE_(deviations_few)(x + i * n, n, rows, shift, sum, square));
         merge_block(mean, m2, shift, sum, square, n, p, count);
     }
