@@ -276,11 +276,12 @@ static keel_status make_plan(plan *pl, keel_prepare *p)
     return KEEL_OK;
 }
 
-/* Measured on one core, oneDNN's time for ours, packing included. With AVX-512: backward with
- * strides 1.1 to 1.6, with a large W, which oneDNN is slow to turn, 1.0 to 1.9; forward with
- * strides 1.0 to 1.05; the weight gradient of few channels, which waits for memory, 1.1 to 1.2.
- * With AVX2 only backward with strides is faster, 1.1 to 1.9. Elsewhere oneDNN is at nine tenths of
- * the peak and more, and even or ahead. */
+/* Measured on one core and on two, oneDNN's time for ours, packing included. With AVX-512: backward
+ * with strides 1.1 to 1.6; where it adds to what is there, which oneDNN does in a second pass, 1.03
+ * to 1.2; with a large W, which oneDNN is slow to turn, 1.0 to 1.9; forward with strides 1.0 to
+ * 1.05, with a very large W 1.1; the weight gradient of few channels, which waits for memory, 1.1
+ * to 1.25. With AVX2 only backward with strides is faster, 1.1 to 1.9. Elsewhere oneDNN is at nine
+ * tenths of the peak and more, and even or ahead. */
 static bool pays(const keel_prepare *p)
 {
     const keel_conv2d_args *a = p->node->args;
@@ -288,9 +289,9 @@ static bool pays(const keel_prepare *p)
     const bool strided = a->strides[0] > 1 || a->strides[1] > 1;
     if (strided && p->pass == KEEL_BACKWARD) return true;
     if (LANES < 16) return false;
-    if (p->pass == KEEL_FORWARD) return strided;
-    if (p->pass == KEEL_BACKWARD) return c * k >= 1 << 20;
-    return !strided && c >= 64 && k >= 64 && c * k <= 1 << 14;
+    if (p->pass == KEEL_FORWARD) return strided || (k > c && c * k >= 1 << 20);
+    if (p->pass == KEEL_BACKWARD) return (p->in_adds && c >= 64) || c * k > 1 << 14;
+    return !strided && ((c >= 64 && k >= 64 && c * k <= 1 << 14) || (k <= 32 && k < c));
 }
 
 static keel_status prepare(keel_prepare *p)
@@ -328,7 +329,8 @@ static void group(const plan *pl, const product *whole, int64_t n, int64_t inner
             p.inner = at_most(inner - j, INNER);
             p.out += k;
             if (p.start) p.start += k;
-            p.resumes = whole->resumes || j > 0;
+            p.resumes = j > 0;
+            p.adds = whole->adds && j == 0;
             multiply(&p, n, width);
             w += inner * p.w_row;
         }
@@ -368,7 +370,7 @@ static void backward(const keel_call *c)
                                 .out = dx + (pl->strided ? 0 : i * pl->c),
                                 .out_row = pl->c,
                                 .out_place = pl->strided ? pl->place + i : NULL,
-                                .resumes = c->in_adds[0] };
+                                .adds = c->in_adds[0] };
             group(pl, &p, at_most(places - i, GROUP), pl->k, pl->c);
         }
     }
