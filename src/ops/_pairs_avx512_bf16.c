@@ -155,31 +155,6 @@ void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t 
         }
 }
 
-INLINE void turn(__m512i a[16])
-{
-    __m512i b[16];
-    EACH(i, 8)
-    {
-        b[2 * i] = _mm512_unpacklo_epi32(a[2 * i], a[2 * i + 1]);
-        b[2 * i + 1] = _mm512_unpackhi_epi32(a[2 * i], a[2 * i + 1]);
-    }
-    EACH(i, 4) EACH(h, 2)
-    {
-        a[4 * i + 2 * h] = _mm512_unpacklo_epi64(b[4 * i + h], b[4 * i + 2 + h]);
-        a[4 * i + 2 * h + 1] = _mm512_unpackhi_epi64(b[4 * i + h], b[4 * i + 2 + h]);
-    }
-    EACH(h, 2) EACH(i, 4)
-    {
-        b[8 * h + i] = _mm512_shuffle_i32x4(a[8 * h + i], a[8 * h + 4 + i], 0x88);
-        b[8 * h + 4 + i] = _mm512_shuffle_i32x4(a[8 * h + i], a[8 * h + 4 + i], 0xdd);
-    }
-    EACH(i, 8)
-    {
-        a[i] = _mm512_shuffle_i32x4(b[i], b[8 + i], 0x88);
-        a[8 + i] = _mm512_shuffle_i32x4(b[i], b[8 + i], 0xdd);
-    }
-}
-
 /* 16 x 16 pairs at a time. */
 void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c, int64_t columns)
 {
@@ -196,7 +171,7 @@ void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c
                 const __m512 b = _mm512_maskz_loadu_ps(there ? high : 0, at + LANES);
                 tile[r] = (__m512i)_mm512_cvtne2ps_pbh(b, a);
             }
-            turn(tile);
+            keel_pairs_turn(tile);
             EACH(r, 16)
             if (k / 2 + r < pairs) _mm512_storeu_si512(to + (k / 2 + r) * width + j, tile[r]);
         }

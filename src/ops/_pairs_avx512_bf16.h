@@ -79,6 +79,34 @@ static inline __m512 widened(__m256i x)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
+/* A square of pairs, turned. Unrolled, else it would live in memory. */
+static inline __attribute__((always_inline)) void keel_pairs_turn(__m512i a[16])
+{
+    __m512i b[16];
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)
+    {
+        b[2 * i] = _mm512_unpacklo_epi32(a[2 * i], a[2 * i + 1]);
+        b[2 * i + 1] = _mm512_unpackhi_epi32(a[2 * i], a[2 * i + 1]);
+    }
+    _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+        _Pragma("GCC unroll 2") for (int h = 0; h < 2; h++)
+    {
+        a[4 * i + 2 * h] = _mm512_unpacklo_epi64(b[4 * i + h], b[4 * i + 2 + h]);
+        a[4 * i + 2 * h + 1] = _mm512_unpackhi_epi64(b[4 * i + h], b[4 * i + 2 + h]);
+    }
+    _Pragma("GCC unroll 2") for (int h = 0; h < 2; h++)
+        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+    {
+        b[8 * h + i] = _mm512_shuffle_i32x4(a[8 * h + i], a[8 * h + 4 + i], 0x88);
+        b[8 * h + 4 + i] = _mm512_shuffle_i32x4(a[8 * h + i], a[8 * h + 4 + i], 0xdd);
+    }
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)
+    {
+        a[i] = _mm512_shuffle_i32x4(b[i], b[8 + i], 0x88);
+        a[8 + i] = _mm512_shuffle_i32x4(b[i], b[8 + i], 0xdd);
+    }
+}
+
 /* Two rows of n values as pairs; `to` is written up to a multiple of LANES, with zeros. high may be
  * NULL: zeros. */
 static inline void keel_pairs_pack_values(uint32_t *to, const keel_bf16 *low, const keel_bf16 *high,

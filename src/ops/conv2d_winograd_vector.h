@@ -20,7 +20,7 @@
  * number, where the direct sum keeps them: such a step is refused either way. */
 #include "base/memory.h"
 #include "ops/_vector.h"
-#include "ops/args.h"
+#include "ops/_winograd.h"
 
 #ifdef __AVX512F__
 enum { ROWS = 14, CHANNELS = 8 };
@@ -37,67 +37,6 @@ enum { WEIGHTS_BLOCK = 128, WEIGHTS_TILES = 112 };
 #define INLINE static inline __attribute__((always_inline))
 /* Unrolled, else sums would live in memory and not in registers. */
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
-
-static int64_t ceil_of(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit;
-}
-
-static int64_t at_most(int64_t n, int64_t limit)
-{
-    return n < limit ? n : limit;
-}
-
-/* Tiles ---------------------------------------------------------------------------------------- */
-
-typedef struct image { /* of one row: [h, w, c] */
-    int64_t h, w, c;
-} image;
-
-/* What is convolved, and where its tiles are. Tile (i, j) of a row makes out[2 i .., 2 j ..] from
- * the 4x4 pixels of in at [2 i - top .., 2 j - left ..]; what is outside of the images is zero, or
- * not written. */
-typedef struct problem {
-    image in, out;
-    int64_t top, left;
-    int64_t down, across; /* tiles of a row */
-} problem;
-
-static problem problem_of(const keel_node *n, bool backward)
-{
-    const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out.shape.dim;
-    const image in = { x[0], x[1], x[2] }, out = { y[0], y[1], y[2] };
-    problem p = { .in = in, .out = out, .top = a->pad[0], .left = a->pad[2] };
-    if (backward) p = (problem){ .in = out, .out = in, .top = 2 - p.top, .left = 2 - p.left };
-    p.down = ceil_of(p.out.h, 2);
-    p.across = ceil_of(p.out.w, 2);
-    return p;
-}
-
-static int64_t pixels(const image *m)
-{
-    return m->h * m->w * m->c;
-}
-
-typedef struct cursor { /* a tile of a call */
-    int64_t row, i, j;
-} cursor;
-
-static cursor cursor_at(const problem *p, int64_t tile)
-{
-    const int64_t each = p->down * p->across, place = tile % each;
-    return (cursor){ tile / each, place / p->across, place % p->across };
-}
-
-static void cursor_next(const problem *p, cursor *at)
-{
-    if (++at->j < p->across) return;
-    at->j = 0;
-    if (++at->i < p->down) return;
-    at->i = 0;
-    at->row++;
-}
 
 /* A buffer of transformed values: [POINTS or 4][blocks][tiles][LANES]. Points lie an odd number of
  * lines apart, else they would all want the same few places of the cache. */
@@ -125,17 +64,6 @@ static void pixels_of(const problem *p, const float *in, const cursor *c, const 
         const bool inside =
             (uint64_t)(h + i) < (uint64_t)p->in.h && (uint64_t)(w + j) < (uint64_t)p->in.w;
         at[4 * i + j] = inside ? in + ((h + i) * p->in.w + w + j) * p->in.c : zeros;
-    }
-}
-
-/* Where the 2x2 outputs of a tile are; false: there is no such pixel. */
-static void outputs_of(const problem *p, const cursor *c, bool there[4], int64_t at[4])
-{
-    const int64_t h = 2 * c->i, w = 2 * c->j;
-    EACH(i, 2) EACH(j, 2)
-    {
-        there[2 * i + j] = h + i < p->out.h && w + j < p->out.w;
-        at[2 * i + j] = c->row * pixels(&p->out) + ((h + i) * p->out.w + w + j) * p->out.c;
     }
 }
 
@@ -663,13 +591,8 @@ static bool pays(const problem *o)
 
 static keel_status prepare(keel_prepare *p)
 {
-    const keel_conv2d_args *a = p->node->args;
-    const int64_t *w = p->node->weight[0].shape.dim;
     KEEL_TRY(vector_prepare(p));
-    if (p->pass > KEEL_WEIGHTS || p->rows < 1) return KEEL_EUNSUP;
-    if (w[0] != 3 || w[1] != 3 || a->groups != 1 || a->strides[0] != 1 || a->strides[1] != 1 ||
-        a->dilation[0] != 1 || a->dilation[1] != 1)
-        return KEEL_EUNSUP;
+    if (p->pass > KEEL_WEIGHTS || p->rows < 1 || !has_tiles(p->node)) return KEEL_EUNSUP;
     const problem o = problem_of(p->node, p->pass == KEEL_BACKWARD);
     const int64_t tiles = o.down * o.across * p->rows;
     if (!pays(&o)) return KEEL_EUNSUP;
