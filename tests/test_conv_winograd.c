@@ -1,10 +1,20 @@
 /* Winograd's convolution against the direct sum: its error, measured in double, stays within a few
  * times that of a plain float32 sum, for normal, wide-range and all-positive numbers and for long
  * sums; a row gives the same bits whatever rows are beside it. (That it computes what the reference
- * does, over odd shapes, is held by tests/test_ops_kernels.c.) */
+ * does, over odd shapes, is held by tests/test_ops_kernels.c.)
+ *
+ * On values held in bfloat16 it is measured against the direct products of the same values, and
+ * both against sums of the numbers before they were rounded: so the direct error is that of
+ * rounding values, weights and results. Winograd rounds values and weights once more, transformed.
+ * Where numbers have either sign a transformed value has 4 times the variance of a value, and a
+ * result is made of roundings with 25 / 9 of the direct variance for each operand in forward and
+ * backward, 4 times it in weights: an error of sqrt((1 + 2 x 25/9) / 2) = 1.8 and of
+ * sqrt((2 + 2 x 4) / 2) = 2.2 times the direct one; hence the bound of 3. (Odd shapes, and rows
+ * apart: tests/test_ops_narrow.c.) */
 #include "device/cpu/cpu.h"
 #include "ops/args.h"
 #include "ops_harness.h"
+#include "tensor/bfloat16.h"
 
 typedef enum numbers { NORMAL, WIDE, POSITIVE, NUMBERS } numbers;
 static const char *const numbers_name[] = { "normal", "wide-range", "positive" };
@@ -144,7 +154,8 @@ static double error_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
 
 static bool is_winograd(const keel_kernel *k)
 {
-    return strcmp(k->op, "conv2d") == 0 && strncmp(k->name, "winograd", 8) == 0;
+    return strcmp(k->op, "conv2d") == 0 && strncmp(k->name, "winograd", 8) == 0 &&
+           k->run[KEEL_FORWARD];
 }
 
 static void fill_lab(lab *l, numbers kind)
@@ -154,16 +165,18 @@ static void fill_lab(lab *l, numbers kind)
     fill(l->out_grad, lab_out_count(l), kind);
 }
 
+/* Long sums over channels, over filters, over places. */
+static const struct {
+    keel_case c;
+    int64_t rows;
+} cases[] = {
+    { { "7,7,512", "3,3,512,64", "pad 1,1,1,1" }, 1 },
+    { { "8,8,64", "3,3,64,512", "pad 1,1,1,1" }, 1 },
+    { { "30,30,32", "3,3,32,32", NULL }, 6 },
+};
+
 static void errors_are_at_most_twice_those_of_a_plain_float32_sum(void **state)
 {
-    static const struct {
-        keel_case c;
-        int64_t rows;
-    } cases[] = {
-        { { "7,7,512", "3,3,512,64", "pad 1,1,1,1" }, 1 }, /* long sums over channels */
-        { { "8,8,64", "3,3,64,512", "pad 1,1,1,1" }, 1 },  /* and over filters */
-        { { "30,30,32", "3,3,32,32", NULL }, 6 },          /* and over places */
-    };
     (void)state;
     const keel_op *op = keel_op_find("conv2d");
     for (int i = 0; keel_kernels[i]; i++)
@@ -270,6 +283,151 @@ static void small_or_unfit_shapes_are_left_to_others(void **state)
             }
 }
 
+/* Values held in bfloat16 ---------------------------------------------------------------------- */
+
+static keel_bf16 *narrowed(const float *f, int64_t n)
+{
+    keel_bf16 *b = keel_aligned_calloc((size_t)n, sizeof *b);
+    assert_non_null(b);
+    keel_bf16_narrow(b, f, n);
+    return b;
+}
+
+/* The same node, its values in bfloat16. */
+static keel_node narrow_node(const lab *l, keel_spec *in)
+{
+    keel_node n = l->node;
+    *in = l->in_spec[0];
+    in->dtype = n.out.dtype = n.held = KEEL_BFLOAT16;
+    n.in = in;
+    return n;
+}
+
+/* A pass on the lab's numbers, rounded; the result, widened, in `out` [n]. false: declined. */
+static bool run_narrow(lab *l, const keel_kernel *kernel, keel_pass pass, float *out, int64_t n)
+{
+    keel_spec in_spec;
+    const keel_node node = narrow_node(l, &in_spec);
+    keel_prepare p = {
+        .node = &node, .pass = pass, .rows = l->rows, .derive = derive, .context = l
+    };
+    const keel_status s = kernel->prepare(&p);
+    if (s == KEEL_EUNSUP) return false;
+    assert_int_equal(s, KEEL_OK);
+    keel_bf16 *x = narrowed(l->in[0], lab_in_count(l, 0));
+    keel_bf16 *dy = narrowed(l->out_grad, lab_out_count(l));
+    keel_bf16 *result = keel_aligned_calloc((size_t)n, sizeof *result);
+    void *scratch = keel_aligned_calloc((size_t)p.scratch + 64, 1);
+    memset(scratch, 0xff, (size_t)p.scratch);
+    const void *in[] = { x };
+    void *in_grad[] = { result };
+    keel_call c = { .node = &node,
+                    .step = &l->step,
+                    .rows = l->rows,
+                    .in = in,
+                    .out = result,
+                    .weight = { l->weight[0] },
+                    .out_grad = dy,
+                    .in_grad = in_grad,
+                    .in_adds = &l->in_adds,
+                    .weight_grad = { out },
+                    .scratch = scratch,
+                    .plan = p.plan };
+    kernel->narrow[pass](&c);
+    assert_int_equal(keel_call_status_take(), KEEL_OK);
+    if (pass != KEEL_WEIGHTS) keel_bf16_widen(out, result, n);
+    kernel->release(p.plan);
+    while (n_copies > 0) {
+        keel_derived *d = copies[--n_copies];
+        d->release(d->plan);
+        keel_free(d->data);
+        keel_free(d);
+    }
+    keel_free(scratch);
+    keel_free(result);
+    keel_free(dy);
+    keel_free(x);
+    return true;
+}
+
+static const keel_kernel *kernel_of(const char *name)
+{
+    for (int i = 0; keel_kernels[i]; i++)
+        if (strcmp(keel_kernels[i]->op, "conv2d") == 0 && strcmp(keel_kernels[i]->name, name) == 0)
+            return keel_kernels[i];
+    return NULL;
+}
+
+/* The largest error over that of the direct products; 0: the processor has none. */
+static double narrow_ratio(lab *l, keel_pass pass)
+{
+    const float *a = pass == KEEL_BACKWARD ? l->out_grad : l->in[0];
+    const float *b = pass == KEEL_WEIGHTS ? l->out_grad : l->weight[0];
+    const int64_t n = pass == KEEL_FORWARD    ? lab_out_count(l)
+                      : pass == KEEL_BACKWARD ? lab_in_count(l, 0)
+                                              : keel_row_count(&l->node.weight[0]);
+    float *got = keel_aligned_calloc((size_t)n, sizeof *got);
+    double *exact = keel_calloc((size_t)n, sizeof *exact), ratio = 0;
+    if (run_narrow(l, kernel_of("avx512_bf16"), pass, got, n)) {
+        direct_double(l, pass, a, b, exact);
+        const double direct = largest_error(got, exact, n);
+        assert_true(run_narrow(l, kernel_of("winograd_avx512_bf16"), pass, got, n));
+        ratio = largest_error(got, exact, n) / direct;
+    }
+    keel_free(exact);
+    keel_free(got);
+    return ratio;
+}
+
+static void errors_in_bfloat16_are_at_most_three_times_the_direct_ones(void **state)
+{
+    (void)state;
+    if (!kernel_of("winograd_avx512_bf16")) skip();
+    for (size_t at = 0; at < sizeof cases / sizeof *cases; at++)
+        for (numbers kind = 0; kind < NUMBERS; kind++) {
+            lab l;
+            double ratio[3];
+            assert_int_equal(
+                lab_open(&l, keel_op_find("conv2d"), &cases[at].c, false, true, cases[at].rows), 0);
+            fill_lab(&l, kind);
+            for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
+                ratio[pass] = narrow_ratio(&l, pass);
+            print_message("bfloat16, %s, %s: forward %.2f, backward %.2f, weights %.2f\n",
+                          cases[at].c.weights, numbers_name[kind], ratio[0], ratio[1], ratio[2]);
+            for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
+                assert_true(ratio[pass] <= 3);
+            lab_close(&l);
+        }
+}
+
+static void bfloat16_of_unfit_shapes_is_left_to_others(void **state)
+{
+    static const keel_case unfit[] = {
+        { "14,14,48", "3,3,48,64", NULL },        /* not whole vectors of channels */
+        { "14,14,64", "3,3,64,48", NULL },        /* or of filters */
+        { "3,3,64", "3,3,64,64", "pad 1,1,1,1" }, /* tiles mostly empty */
+        { "14,14,64", "3,3,64,64", "strides 2,2" }, { "14,14,64", "3,3,64,64", "dilation 2,2" },
+        { "14,14,64", "3,3,32,64", "groups 2" },    { "14,14,64", "5,5,64,64", NULL },
+    };
+    const keel_kernel *k = kernel_of("winograd_avx512_bf16");
+    (void)state;
+    if (!k) skip();
+    for (size_t at = 0; at < sizeof unfit / sizeof *unfit; at++)
+        for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
+            lab l;
+            keel_spec in;
+            assert_int_equal(lab_open(&l, keel_op_find("conv2d"), &unfit[at], false, true, 2), 0);
+            const keel_node n = narrow_node(&l, &in);
+            keel_prepare p = {
+                .node = &n, .pass = pass, .rows = 2, .derive = derive, .context = &l
+            };
+            assert_int_equal(k->prepare(&p), KEEL_EUNSUP);
+            p.node = &l.node; /* float32 */
+            assert_int_equal(k->prepare(&p), KEEL_EUNSUP);
+            lab_close(&l);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +435,8 @@ int main(void)
         cmocka_unit_test(bits_of_a_row_do_not_depend_on_the_rows_beside_it),
         cmocka_unit_test(frozen_weights_leave_the_gradient_of_the_bias_alone),
         cmocka_unit_test(small_or_unfit_shapes_are_left_to_others),
+        cmocka_unit_test(errors_in_bfloat16_are_at_most_three_times_the_direct_ones),
+        cmocka_unit_test(bfloat16_of_unfit_shapes_is_left_to_others),
     };
     return cmocka_run_group_tests_name("conv_winograd", tests, NULL, NULL);
 }
