@@ -31,9 +31,10 @@ enum { ROWS = 5, CHANNELS = 4 };
 enum { POINTS = 16, PANEL = 2 * LANES };
 enum { AHEAD = 4 }; /* tiles; 2 and 8 are even */
 /* A weight gradient goes by blocks of WEIGHTS_BLOCK channels and as many filters, whose sums, 64
- * KiB a point, stay in the cache over all tiles, of which WEIGHTS_TILES are taken at a time.
- * Measured: blocks of 64 are up to 13 % slower, of 256 even; 56 or 224 tiles up to 5 % slower. */
-enum { WEIGHTS_BLOCK = 128, WEIGHTS_TILES = 112 };
+ * KiB a point, stay in the cache over all tiles, of which at most WEIGHTS_TILES, in equal parts,
+ * are taken at a time. Measured: blocks of 64 are up to 13 % slower, of 256 even; 56 or 224 tiles
+ * up to 5 % slower. */
+enum { WEIGHTS_BLOCK = 128, WEIGHTS_TILES = 128 };
 #define INLINE static inline __attribute__((always_inline))
 /* Unrolled, else sums would live in memory and not in registers. */
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
@@ -446,8 +447,8 @@ static void kernel_gradient(const problem *p, const float *u, int64_t point, int
                             int64_t k0, int64_t nk, float *dw, bool adds)
 {
     const int64_t lines = ceil_of(nc, LANES) * LANES;
-    for (int64_t k = 0; k < nk; k += LANES)
-        for (int64_t c = 0; c < nc; c++) {
+    for (int64_t c = 0; c < nc; c++)
+        for (int64_t k = 0; k < nk; k += LANES) {
             const vm m = vm_first(nk - k);
             const float *at = u + (k / PANEL * lines + c) * PANEL + k % PANEL;
             float *to = dw + (c0 + c) * p->out.c + k0 + k;
@@ -508,8 +509,9 @@ static void weights_pair(const weights_block *b)
 {
     const keel_call *c = b->call;
     const int64_t tiles = b->p.down * b->p.across * c->rows;
-    for (int64_t t = 0; t < tiles; t += WEIGHTS_TILES) {
-        const int64_t n = at_most(tiles - t, WEIGHTS_TILES);
+    const int64_t blocks = ceil_of(tiles, WEIGHTS_TILES);
+    for (int64_t i = 0, t = 0, n; i < blocks; i++, t += n) {
+        n = tiles * (i + 1) / blocks - t;
         if (c->weight_grad[0]) weights_line(b, t, n, 0);
         weights_line(b, t, n, 1);
         if (!c->weight_grad[0]) continue;
