@@ -340,22 +340,51 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
     }
 }
 
-static keel_status bind_segment(binder *x, const keel_segment *segment)
+/* The calls of a segment for one block of rows of a piece. */
+static keel_status bind_block(binder *x, const keel_segment *segment, const keel_piece *piece,
+                              int64_t row, int64_t rows)
+{
+    const keel_instruction *instruction = x->p->schedule.instruction;
+    for (int at = segment->begin; at < segment->weights; at++)
+        KEEL_TRY(bind_call(x, &instruction[at], piece->part, piece->row + row, rows,
+                           piece->local_row + row, false));
+    return KEEL_OK;
+}
+
+static keel_status bind_blocks(binder *x, const keel_segment *segment, const keel_piece *piece,
+                               bool upward)
+{
+    for (int64_t row = upward ? 0 : piece->rows, rows; upward ? row < piece->rows : row > 0;
+         row += upward ? rows : -rows) {
+        const int64_t left = upward ? piece->rows - row : row;
+        rows = block_of(segment, left);
+        KEEL_TRY(bind_block(x, segment, piece, upward ? row : row - rows, rows));
+    }
+    return KEEL_OK;
+}
+
+/* Does a node of it add to the sums of its piece, in the order of its calls? */
+static bool sums_up(const binder *x, const keel_segment *segment)
+{
+    for (int at = segment->begin; at < segment->weights; at++)
+        if (x->p->graph->node[x->p->schedule.instruction[at].node].node.sums > 0) return true;
+    return false;
+}
+
+/* Every other segment takes its rows from the last to the first: what was touched last is in the
+ * cache yet. */
+static keel_status bind_segment(binder *x, int g)
 {
     const keel_bound *b = x->b;
-    const keel_instruction *instruction = x->p->schedule.instruction;
-    for (int i = 0; i < b->n_busy; i++) {
-        const keel_piece *piece = &b->piece[i];
-        if (piece->worker != x->worker) continue;
-        for (int64_t row = 0, rows; row < piece->rows; row += rows) {
-            rows = block_of(segment, piece->rows - row);
-            for (int at = segment->begin; at < segment->weights; at++)
-                KEEL_TRY(bind_call(x, &instruction[at], piece->part, piece->row + row, rows,
-                                   piece->local_row + row, false));
-        }
+    const keel_schedule *s = &x->p->schedule;
+    const keel_segment *segment = &s->segment[g];
+    const bool upward = g % 2 == 0 || sums_up(x, segment);
+    for (int k = 0; k < b->n_busy; k++) {
+        const keel_piece *piece = &b->piece[upward ? k : b->n_busy - 1 - k];
+        if (piece->worker == x->worker) KEEL_TRY(bind_blocks(x, segment, piece, upward));
     }
     for (int at = segment->weights; at < segment->end && x->s->n_piece > 0; at++)
-        KEEL_TRY(bind_weights_calls(x, &instruction[at]));
+        KEEL_TRY(bind_weights_calls(x, &s->instruction[at]));
     return KEEL_OK;
 }
 
@@ -378,7 +407,7 @@ static keel_status bind_seat(binder *x)
     if (!seat->first || !seat->call || !seat->block || !seat->patch) return KEEL_ENOMEM;
     for (int g = 0; g < s->n_segment; g++) {
         seat->first[g] = seat->n_call;
-        KEEL_TRY(bind_segment(x, &s->segment[g]));
+        KEEL_TRY(bind_segment(x, g));
     }
     seat->first[s->n_segment] = seat->n_call;
     return KEEL_OK;
