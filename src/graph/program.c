@@ -294,6 +294,7 @@ static keel_status find_late(keel_program *p)
         if (!p->schedule.late[i]) continue;
         keel_tile_run run = n->node.op->weights_tile[r];
         const void *plan = NULL;
+        int64_t rows = 0;
         const bool narrow = keel_node_is_narrow(&n->node);
         const keel_float32 float32 = narrow ? KEEL_FLOAT32_FMA : p->options.float32;
         const char *measured = narrow ? NULL : keel_tuned_kernel(&n->node, KEEL_WEIGHTS, float32);
@@ -309,12 +310,19 @@ static keel_status find_late(keel_program *p)
             if (!tile || kernel->prepare(&q) < 0) continue;
             run = tile;
             plan = q.plan;
+            rows = kernel->tile_rows;
             if (q.scratch > p->scratch_bytes) p->scratch_bytes = q.scratch;
             break;
         }
-        for (int k = 0; k < n->node.n_weight; k++)
-            p->late[n->weight[k]] =
-                (struct keel_late){ .node = i, .weight = k, .run = run, .plan = plan };
+        for (int k = 0; k < n->node.n_weight; k++) {
+            const keel_shape *w = &n->node.weight[k].shape;
+            const int64_t row = w->rank > 1 ? w->dim[w->rank - 1] : KEEL_TILE;
+            p->late[n->weight[k]] = (struct keel_late){ .node = i,
+                                                        .weight = k,
+                                                        .run = run,
+                                                        .plan = plan,
+                                                        .most = rows ? rows * row : INT64_MAX };
+        }
     }
     return KEEL_OK;
 }

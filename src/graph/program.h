@@ -85,6 +85,7 @@ typedef struct keel_program {
         int node, weight; /* node -1: gradients are made by workers, and added */
         keel_tile_run run;
         const void *plan;
+        int64_t most; /* elements at a time, where the weight is moved in between */
     } * late;
 
     keel_place *value, *grad;                /* [n_value] */
@@ -137,11 +138,17 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
 /* The gradient of elements [first, first + count) of a late weight, over all rows of the step, into
- * `grad`, by a worker; looked, bad: see keel_tile_call, false before, may be NULL. After a run in
- * which all workers have met. */
+ * `grad`, by a worker; looked, bad: see keel_tile_call, false before, or NULL: these elements are
+ * moved next. After a run in which all workers have met. */
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
                        int64_t first, int64_t count, void *grad, bool *looked, bool *bad);
 
+/* Are the inputs and gradients that a worker has for late weights so small that these weights'
+ * gradients can only be finite? After the worker's run. */
+bool keel_program_tame(const keel_program *p, const keel_bound *b, int worker);
+
+/* Rows of a value (or gradient) as the piece's worker holds them. */
+const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece);
 /* The rows of a piece of output `i`. */
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece);
 /* The sums (loss, metrics) of a node, added over the pieces of a finished run, in piece order. */

@@ -82,8 +82,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     return f->status;
 }
 
-/* Rows of a value (or gradient) as piece's worker holds them. */
-static const void *rows_at(const keel_program *p, const keel_place *at, const keel_piece *piece)
+const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece)
 {
     if (at->kind == KEEL_PLACE_INPUT)
         return (const char *)p->input[at->at] + piece->row * at->row_bytes;
@@ -93,6 +92,8 @@ static const void *rows_at(const keel_program *p, const keel_place *at, const ke
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
                        int64_t first, int64_t count, void *grad, bool *looked, bool *bad)
 {
+    const keel_store *store = p->store;
+    const int64_t element = (int64_t)keel_dtype_size(store->real);
     const struct keel_late *late = &p->late[v];
     const keel_graph_node *n = &p->graph->node[late->node];
     keel_span span[KEEL_LANES_MAX];
@@ -104,18 +105,20 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                          .grad = grad,
                          .looked = looked,
                          .bad = bad,
-                         .soon = (const char *)keel_store_data(p->store, v) +
-                                 first * (int64_t)keel_dtype_size(p->store->real),
+                         .n_soon = 1,
+                         .soon = { (const char *)keel_store_data(store, v) + first * element },
                          .scratch = p->seat[worker].scratch,
                          .plan = late->plan };
+    for (int k = 0; !looked && k < store->n_moment; k++)
+        c.soon[c.n_soon++] = store->moment[k] + (store->weight[v].offset + first) * element;
     for (int i = 0; i < b->n_busy; i++) {
         const keel_piece *piece = &b->piece[i];
         if (i > 0 && piece->worker == b->piece[i - 1].worker) {
             span[c.n_span - 1].rows += piece->rows;
             continue;
         }
-        span[c.n_span++] = (keel_span){ .in = rows_at(p, &p->value[n->in[0]], piece),
-                                        .out_grad = rows_at(p, &p->grad[n->out], piece),
+        span[c.n_span++] = (keel_span){ .in = keel_program_rows(p, &p->value[n->in[0]], piece),
+                                        .out_grad = keel_program_rows(p, &p->grad[n->out], piece),
                                         .rows = piece->rows };
     }
     late->run(&c);
@@ -123,7 +126,7 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
 
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece)
 {
-    return rows_at(p, &p->value[p->output[i]], piece);
+    return keel_program_rows(p, &p->value[p->output[i]], piece);
 }
 
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums)

@@ -34,6 +34,8 @@ typedef struct product {
     bool bad;         /* tiles: a sum is not finite */
     const char *soon; /* what is written next, and how many bytes of it to ask for a time */
     int64_t pace;
+    const keel_tile_call *call;
+    int asked; /* for so many of the call's `soon` */
 } product;
 
 /* A line that other cores have read must be taken from them before it is written. A compiler makes
@@ -51,6 +53,18 @@ static inline bool not_finite(vf x)
     const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
     return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(INFINITY), _CMP_NLT_UQ));
 #endif
+}
+
+/* All of one asked for: the next. */
+static inline void ask_on(product *p, const char *soon)
+{
+    const keel_tile_call *c = p->call;
+    p->soon = soon;
+    if (soon < (const char *)c->soon[p->asked] + c->count * (int64_t)sizeof(float)) return;
+    if (++p->asked < c->n_soon)
+        p->soon = c->soon[p->asked];
+    else
+        p->asked = 0, p->pace = 0;
 }
 
 /* rows, vectors and tile are constants where this is called; the last vector has the lanes of
@@ -94,7 +108,7 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
         vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
         if (tile) p->bad |= not_finite(sum[r][v]);
     }
-    p->soon = soon;
+    if (tile) ask_on(p, soon);
 }
 
 /* more: is there a panel after this one? Each block of rows asks for one vector of it; where there
@@ -316,7 +330,8 @@ static void weights_tile(const keel_tile_call *c)
                       .out = c->grad,
                       .out_row = n_k,
                       .adds = from > 0,
-                      .soon = c->soon };
+                      .soon = c->soon[0],
+                      .call = c };
         int64_t rows = 0;
         for (; p.n_run < RUNS && from + p.n_run < c->n_span; p.n_run++) {
             const keel_span *span = &c->span[from + p.n_run];
@@ -324,7 +339,7 @@ static void weights_tile(const keel_tile_call *c)
                 (run){ (const float *)span->in + c->first / n_k, span->out_grad, span->rows };
             rows += span->rows;
         }
-        p.pace = c->count * (int64_t)sizeof(float) / (blocks * rows + 1);
+        p.pace = c->n_soon * c->count * (int64_t)sizeof(float) / (blocks * rows + 1);
         multiply_tile(&p, n, n_k);
         if (c->looked && from + p.n_run == c->n_span) {
             *c->looked = true;
@@ -340,4 +355,5 @@ const keel_kernel VECTOR_KERNEL(dense) = {
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
     .weights_tile = weights_tile,
+    .tile_rows = ROWS,
 };

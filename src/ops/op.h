@@ -112,12 +112,13 @@ typedef struct keel_tile_call {
     int weight;            /* which of the node's weights */
     int64_t first, count;  /* elements of it, whole rows of its last dim */
     void *grad;            /* [count], overwritten */
-    const void *soon;      /* [count] these elements of the weight, written next: other cores have
-                              read them, so a kernel that asks for them early hides the wait */
-    void *scratch;         /* of the worker, at least what prepare asked for */
-    const void *plan;      /* what prepare left */
-    bool *looked, *bad;    /* out: a kernel that looks for numbers that are not finite while it has
-                              them says so, and whether there are any; may be NULL */
+    int n_soon;
+    const void *soon[4]; /* [count] these elements of the weight, and of what else is written
+                            next: a kernel that asks for them early hides the wait */
+    void *scratch;       /* of the worker, at least what prepare asked for */
+    const void *plan;    /* what prepare left */
+    bool *looked, *bad;  /* out: a kernel that looks for numbers that are not finite while it has
+                            them says so, and whether there are any; may be NULL */
 } keel_tile_call;
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);
@@ -225,6 +226,7 @@ struct keel_kernel {
     keel_status (*prepare)(keel_prepare *p);
     keel_run run[KEEL_PASS_COUNT];
     keel_tile_run weights_tile; /* prepare is asked for KEEL_WEIGHTS; nobody releases its plan */
+    int64_t tile_rows;          /* of the weight, that it makes as fast as more; 0: a whole tile */
     /* The same where the node's output is held in bfloat16, and so are its inputs (node->held;
      * labels and the like aside) and their gradients: in, out, out_grad and in_grad point to
      * keel_bf16, while weights, weight gradients, saved values and records stay as they are. Sums

@@ -64,6 +64,17 @@ static void REAL_(heavy)(int64_t n, REAL *restrict w, const REAL *restrict g, RE
     }
 }
 
+/* heavy without decay and clamp, what most trainings use: the loop is bound by its instructions. */
+KEEL_ONE_PASS
+static void REAL_(heavy_only)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
+                              REAL rate, REAL scale, REAL momentum)
+{
+    for (int64_t i = 0; i < n; i++) {
+        m[i] = m[i] * momentum - g[i] * scale * rate;
+        w[i] = w[i] + m[i];
+    }
+}
+
 KEEL_ONE_PASS
 static void REAL_(nesterov)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
                             REAL rate, REAL decay, REAL scale, REAL clip, REAL momentum)
@@ -84,6 +95,8 @@ static void REAL_(apply)(const keel_update *u)
         REAL_(plain)(u->count, u->w, u->g, rate, decay, scale, clip);
     else if (a->nesterov)
         REAL_(nesterov)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
+    else if (decay == 0 && isinf(clip))
+        REAL_(heavy_only)(u->count, u->w, u->g, u->slot[0], rate, scale, momentum);
     else
         REAL_(heavy)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
 }

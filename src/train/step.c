@@ -8,7 +8,12 @@
  *     apply          each owner moves its tiles; one worker moves the state
  *     meet, refresh  packed copies of the weights are made again
  *
- * Before the commit point nothing lasting is written, so a failed step never happened. */
+ * Before the commit point nothing lasting is written, so a failed step never happened.
+ *
+ * Gradients of dense layers, which owners make from everybody's rows, need not be there to know
+ * that they are finite: mostly what they are made of is so small that they must be. Then a tile is
+ * made behind the commit point and moved at once, out of the cache; where all tiles are such, the
+ * first meeting is the commit point and there is no second. */
 #include "train/step.h"
 #include "base/memory.h"
 #include "train/reduce.h"
@@ -36,6 +41,18 @@ static double divisor_of(const keel_trainer *t, double sums[KEEL_LOSS_SUMS])
 /* ---- one worker's part -------------------------------------------------------------------------
  */
 
+static bool is_late(const keel_trainer *t, const keel_tile *tile)
+{
+    return t->train.program->late[tile->variable].node >= 0;
+}
+
+static bool all_tame(const keel_trainer *t)
+{
+    bool tame = true;
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) tame = tame && t->vote[w].tame;
+    return tame;
+}
+
 static char *reduced(const keel_trainer *t, int64_t offset)
 {
     int w = 0;
@@ -51,23 +68,22 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
     return begin ? keel_timing_phase(timing, worker, phase, begin) : keel_now_ns();
 }
 
-/* A tile that nobody has a part of yet: the owner makes it from everybody's rows. Did the kernel
- * look for numbers that are not finite, and was there one? */
-static bool make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
-                      bool *bad)
+/* A tile that nobody has a part of yet, or a part of it: the owner makes it from everybody's rows.
+ * looked, bad: did the kernel look for numbers that are not finite, and was there one? */
+static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
+                      bool *looked, bool *bad)
 {
-    bool looked = false;
     const keel_program *p = t->train.program;
     const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     keel_program_tile(p, t->bound, worker, tile->variable,
                       tile->offset - t->store->weight[tile->variable].offset, tile->count, grad,
-                      &looked, bad);
+                      looked, bad);
     if (p->timing)
         keel_timing_call(p->timing, worker, p->late[tile->variable].node, KEEL_WEIGHTS, begin);
-    return looked;
 }
 
-static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
+/* moves_late: late tiles are left to apply_my_tiles. */
+static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool moves_late)
 {
     const keel_program *p = t->train.program;
     const size_t element = keel_dtype_size(t->store->real);
@@ -79,6 +95,10 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
         const keel_tile *tile = &t->store->tile[i];
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
+        if (moves_late && is_late(t, tile)) {
+            t->tile_scale[i] = scale;
+            continue;
+        }
         keel_reduction_of r = { .source = source,
                                 .w = t->store->master + at,
                                 .count = tile->count,
@@ -86,10 +106,10 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale)
                                 .l1 = info->l1,
                                 .l2 = info->l2,
                                 .wants_norm = t->needs_norms };
-        if (p->late[tile->variable].node >= 0) {
+        if (is_late(t, tile)) {
             source[r.n_source++] = reduced(t, tile->offset);
-            bool bad = false;
-            const bool looked = make_tile(t, worker, tile, source[0], &bad);
+            bool looked = false, bad = false;
+            make_tile(t, worker, tile, source[0], &looked, &bad);
             /* one pass less: the update divides. What is finite stays so if it only shrinks. */
             if (looked && !t->needs_norms && info->l1 == 0 && info->l2 == 0 && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
@@ -120,30 +140,56 @@ static double scale_of(const keel_trainer *t, const keel_optimizer_common *o, ke
     return keel_clip_scale(sqrt(sum), limit);
 }
 
-static void apply_my_tiles(const keel_trainer *t, int worker)
+/* Move a tile, or a part of one, by its gradient. */
+static void move(const keel_trainer *t, int worker, const keel_tile *tile, const void *grad,
+                 double scale)
 {
     const keel_optimizer_common *o = t->optimizer_args;
-    const size_t element = keel_dtype_size(t->store->real);
+    const int64_t at = tile->offset * (int64_t)keel_dtype_size(t->store->real);
+    const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    keel_update u = { .args = o,
+                      .iteration = t->iterations + 1,
+                      .learning_rate = t->learning_rate,
+                      .count = tile->count,
+                      .w = t->store->master + at,
+                      .g = grad,
+                      .scale = scale,
+                      .clip = isnan(o->clipvalue) ? INFINITY : o->clipvalue };
+    for (int k = 0; k < t->n_moment; k++) u.slot[k] = t->store->moment[k] + at;
+    t->optimizer->apply[t->store->real == KEEL_FLOAT64](&u);
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
+}
+
+/* Make a late tile and move it, by so little at a time that it does not leave the cache. */
+static void make_and_move(const keel_trainer *t, int worker, const keel_tile *tile, double scale)
+{
+    void *grad = reduced(t, t->store->tile[t->late_tile[worker]].offset); /* one place for all */
+    const int64_t most = t->train.program->late[tile->variable].most;
+    keel_tile part = *tile;
+    for (int64_t i = 0; i < tile->count; i += part.count) {
+        part.offset = tile->offset + i;
+        part.count = tile->count - i < most ? tile->count - i : most;
+        make_tile(t, worker, &part, grad, NULL, NULL);
+        move(t, worker, &part, grad, scale);
+    }
+}
+
+static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_late)
+{
+    const keel_optimizer_common *o = t->optimizer_args;
     const bool each = !isnan(o->clipnorm); /* else one scale serves all */
     keel_variable v = -1;
     double scale = scale_of(t, o, v);
     for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {
         const keel_tile *tile = &t->store->tile[i];
-        const int64_t at = tile->offset * (int64_t)element;
         if (each && tile->variable != v) {
             v = tile->variable;
             scale = scale_of(t, o, v);
         }
-        keel_update u = { .args = t->optimizer_args,
-                          .iteration = t->iterations + 1,
-                          .learning_rate = t->learning_rate,
-                          .count = tile->count,
-                          .w = t->store->master + at,
-                          .g = reduced(t, tile->offset),
-                          .scale = scale * t->tile_scale[i],
-                          .clip = isnan(o->clipvalue) ? INFINITY : o->clipvalue };
-        for (int k = 0; k < t->n_moment; k++) u.slot[k] = t->store->moment[k] + at;
-        t->optimizer->apply[t->store->real == KEEL_FLOAT64](&u);
+        if (moves_late && is_late(t, tile))
+            make_and_move(t, worker, tile, scale * t->tile_scale[i]);
+        else
+            move(t, worker, tile, reduced(t, tile->offset), scale * t->tile_scale[i]);
     }
 }
 
@@ -165,6 +211,7 @@ static void train_part(keel_trainer *t, int worker)
     double sums[KEEL_LOSS_SUMS];
     read_my_rows(t, p, worker);
     keel_program_run(p, t->bound, team, worker);
+    t->vote[worker].tame = t->may_move_late && keel_program_tame(p, t->bound, worker);
     keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
     const double divisor = divisor_of(t, sums);
@@ -173,13 +220,17 @@ static void train_part(keel_trainer *t, int worker)
         return; /* no weight at all: nothing moves */
     }
     const bool finite = isfinite(sums[0]) && isfinite(divisor) && divisor != 0;
-    reduce_my_tiles(t, worker, finite ? 1 / divisor : 0);
-    keel_program_meet(p, team, worker);
-    bool good = finite;
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
-    if (!good) return;
+    const double scale = finite ? 1 / divisor : 0;
+    const bool moves_late = finite && fabs(scale) <= 1 && all_tame(t);
+    reduce_my_tiles(t, worker, scale, moves_late);
+    if (!moves_late || !t->all_late) {
+        keel_program_meet(p, team, worker);
+        bool good = finite;
+        for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
+        if (!good) return;
+    }
+    apply_my_tiles(t, worker, moves_late);
     int64_t at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
-    apply_my_tiles(t, worker);
     if (worker == 0) keel_program_commit(p, t->bound, worker);
     timed(t, worker, KEEL_PHASE_UPDATE, at);
     if (t->store->n_derived > 0) {

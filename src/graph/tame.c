@@ -1,0 +1,58 @@
+/* Whether weight gradients that owners will make can only be finite: known from what they are made
+ * of, before anybody makes them. With every input and gradient of at most 2^40, a sum of 2^40 terms
+ * stays below 2^120, far from the largest float. So the step can be decided on first, and an owner
+ * moves a tile while the tile's gradient is in the cache. */
+#include "base/clones.h"
+#include "graph/program.h"
+#include <string.h>
+
+enum { EXPONENT_AT_MOST = 127 + 40 };
+
+/* Sizes of floats, infinities and what is no number too, are in the order of their bits. */
+KEEL_CLONES static bool tame_f32(const char *x, int64_t n)
+{
+    uint32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i * (int64_t)sizeof bits, sizeof bits);
+        bits &= 0x7fffffffu;
+        most = bits > most ? bits : most;
+    }
+    return most < (uint32_t)EXPONENT_AT_MOST << 23;
+}
+
+KEEL_CLONES static bool tame_bf16(const char *x, int64_t n)
+{
+    uint16_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t bits;
+        memcpy(&bits, x + i * (int64_t)sizeof bits, sizeof bits);
+        bits &= 0x7fff;
+        most = bits > most ? bits : most;
+    }
+    return most < (uint16_t)EXPONENT_AT_MOST << 7;
+}
+
+static bool is_tame(const void *x, const keel_spec *row, int64_t rows)
+{
+    const int64_t n = rows * keel_row_count(row);
+    if (row->dtype == KEEL_FLOAT32) return tame_f32(x, n);
+    return row->dtype == KEEL_BFLOAT16 && tame_bf16(x, n);
+}
+
+bool keel_program_tame(const keel_program *p, const keel_bound *b, int worker)
+{
+    for (int v = 0; v < p->store->n_weight; v++) {
+        if (p->late[v].node < 0 || p->late[v].weight > 0) continue;
+        const keel_graph_node *n = &p->graph->node[p->late[v].node];
+        for (int i = 0; i < b->n_busy; i++) {
+            const keel_piece *piece = &b->piece[i];
+            if (piece->worker != worker) continue;
+            if (!is_tame(keel_program_rows(p, &p->value[n->in[0]], piece), &n->node.in[0],
+                         piece->rows) ||
+                !is_tame(keel_program_rows(p, &p->grad[n->out], piece), &n->node.out, piece->rows))
+                return false;
+        }
+    }
+    return true;
+}
