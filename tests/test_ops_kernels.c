@@ -4,6 +4,7 @@
  * on bfloat16 see test_ops_narrow.c. */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
+#include "ops/args.h"
 #include "ops/op.h"
 #include <dirent.h>
 #include <math.h>
@@ -500,9 +501,49 @@ static void kernels_decline_on_a_lesser_processor(void **state)
     keel_cpu_limit(KEEL_CPU_AMX);
 }
 
+/* A window's largest is what is no number, the last of those, whatever is beside it. */
+static void pooling_lets_what_is_no_number_win(void **state)
+{
+    enum { IN = 7 * 7 * 19, OUT = 3 * 3 * 19 };
+    static const float odd[] = { NAN, INFINITY, -INFINITY, NAN, 0, -0.0f };
+    static float x[IN], want[OUT], got[OUT];
+    static uint8_t want_taps[OUT], got_taps[OUT];
+    const keel_op *op = keel_op_find("max_pool2d");
+    const void *in = x;
+    (void)state;
+    for (int i = 0; i < IN; i++)
+        x[i] = i * 37 % 11 < 2 ? odd[i * 13 % 6] : (float)(i * 29 % 17) - 8;
+    for (int i = 0; keel_kernels[i]; i++)
+        for (int relu = 0; relu < 2; relu++) {
+            const keel_kernel *k = keel_kernels[i];
+            const keel_pool2d_args a = { .pool = { 3, 3 }, .strides = { 2, 2 }, .relu = relu };
+            keel_spec spec = { KEEL_FLOAT32, KEEL_SHAPE(7, 7, 19) };
+            keel_node n = { .op = op,
+                            .args = &a,
+                            .training = true,
+                            .real = KEEL_FLOAT32,
+                            .held = KEEL_FLOAT32,
+                            .n_in = 1,
+                            .in = &spec };
+            keel_call c = { .node = &n, .rows = 1, .in = &in, .out = want, .saved = { want_taps } };
+            keel_prepare p = { .node = &n, .rows = 1 };
+            if (strcmp(k->op, "max_pool2d") != 0 || strstr(k->name, "dnnl")) continue;
+            assert_int_equal(op->infer(&n), KEEL_OK);
+            if (k->prepare(&p) < 0) continue;
+            op->forward[0](&c);
+            c.out = got;
+            c.saved[0] = got_taps;
+            k->run[KEEL_FORWARD](&c);
+            for (int e = 0; e < OUT; e++)
+                assert_true(isnan(want[e]) ? isnan(got[e]) : want[e] == got[e]);
+            assert_memory_equal(want_taps, got_taps, sizeof want_taps);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pooling_lets_what_is_no_number_win),
         cmocka_unit_test(every_kernel_equals_its_reference),
         cmocka_unit_test(no_kernel_starts_a_thread),
         cmocka_unit_test(odd_numbers_come_out_as_the_references),

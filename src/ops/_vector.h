@@ -36,6 +36,10 @@ static inline vm vm_and(vm a, vm b)
 {
     return a & b;
 }
+static inline bool vm_any(vm m)
+{
+    return m != 0;
+}
 static inline vm vm_load(const uint8_t *bits) /* a bit a lane */
 {
     vm m;
@@ -234,6 +238,10 @@ static inline vm vm_first(int64_t n)
 static inline vm vm_and(vm a, vm b)
 {
     return _mm256_and_si256(a, b);
+}
+static inline bool vm_any(vm m)
+{
+    return !_mm256_testz_si256(m, m);
 }
 static inline vm vm_load(const uint8_t *bits) /* a bit a lane */
 {

@@ -25,9 +25,10 @@ const keel_kernel VECTOR_KERNEL(max_pool2d) = {
     .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
 };
 #else
-/* The largest of the taps [i0, i1) x [j0, j1) for the channels of m, whose tap {0, 0} is at x. */
-INLINE vf VALUE_(largest)(const VALUE *x, int64_t line, int64_t channels, int64_t i0, int64_t i1,
-                          int64_t j0, int64_t j1, int64_t width, vm m, vi *tap)
+/* The largest of the taps [i0, i1) x [j0, j1) for the channels of m, whose tap {0, 0} is at x; what
+ * is no number beats what is one, and the last of those wins. */
+static vf VALUE_(largest_or_nan)(const VALUE *x, int64_t line, int64_t channels, int64_t i0,
+                                 int64_t i1, int64_t j0, int64_t j1, int64_t width, vm m, vi *tap)
 {
     vf best = vx_load_some(m, x + i0 * line + j0 * channels);
     vi winner = vi_set((int32_t)(i0 * width + j0));
@@ -39,6 +40,25 @@ INLINE vf VALUE_(largest)(const VALUE *x, int64_t line, int64_t channels, int64_
             winner = vi_choose(better, vi_set((int32_t)(i * width + j)), winner);
         }
     *tap = winner;
+    return best;
+}
+
+/* The same by plain comparisons, whose sum tells where one was no number. */
+INLINE vf VALUE_(largest)(const VALUE *x, int64_t line, int64_t channels, int64_t i0, int64_t i1,
+                          int64_t j0, int64_t j1, int64_t width, vm m, vi *tap)
+{
+    vf best = vx_load_some(m, x + i0 * line + j0 * channels), sum = best;
+    vi winner = vi_set((int32_t)(i0 * width + j0));
+    for (int64_t i = i0; i < i1; i++)
+        for (int64_t j = i == i0 ? j0 + 1 : j0; j < j1; j++) {
+            const vf p = vx_load_some(m, x + i * line + j * channels);
+            winner = vi_choose(vf_greater(p, best), vi_set((int32_t)(i * width + j)), winner);
+            best = vf_max(p, best);
+            sum = vf_add(sum, p);
+        }
+    *tap = winner;
+    if (vm_any(vf_beats(sum, sum)))
+        return VALUE_(largest_or_nan)(x, line, channels, i0, i1, j0, j1, width, m, tap);
     return best;
 }
 
