@@ -537,16 +537,24 @@ static int compare_rounded_weights(const keel_kernel *k, const char *name, const
     return ran;
 }
 
-/* A tile over the rows cut into spans at `cuts` (ascending, ends with rows). */
+static _Alignas(64) char tile_scratch[1 << 20];
+
+/* A tile over the rows cut into spans at `cuts` (ascending, ends with rows); again: behind another
+ * of that weight and these rows. */
 static void tile_run(const bench *b, keel_tile_run run, bool narrow, const int64_t *cuts,
-                     int weight, int64_t first, int64_t count, float *grad)
+                     int weight, int64_t first, int64_t count, bool again, float *grad)
 {
     const keel_node *n = narrow ? &b->narrow : &b->wide;
     const int64_t in = keel_row_count(&n->in[0]), out = keel_row_count(&n->out);
     keel_span span[4];
-    keel_tile_call c = {
-        .node = n, .span = span, .weight = weight, .first = first, .count = count, .grad = grad
-    };
+    keel_tile_call c = { .node = n,
+                         .span = span,
+                         .weight = weight,
+                         .first = first,
+                         .count = count,
+                         .grad = grad,
+                         .scratch = tile_scratch,
+                         .again = again };
     for (int64_t row = 0; row < b->rows; row = *cuts++)
         span[c.n_span++] = (keel_span){
             .in = narrow ? (void *)(b->in16[0] + row * in) : (void *)(b->in[0] + row * in),
@@ -566,20 +574,21 @@ static int compare_tiles(bench *b, const keel_kernel *k, const char *name)
                                                 { rows / 3, rows / 3 + rows / 2, rows } };
     if (!k->narrow_tile || n->in[0].shape.rank != 1 || k->prepare(&p) < 0) return 0;
     assert_null(p.plan);
+    assert_true(p.scratch <= (int64_t)sizeof tile_scratch);
     for (int w = 0; w < n->n_weight; w++) {
         const keel_shape *shape = &n->weight[w].shape;
         const int64_t count = keel_row_count(&n->weight[w]), last = shape->dim[shape->rank - 1];
         float *want = numbers(count, false), *got = numbers(count, false);
         float *cut = numbers(count, false);
-        tile_run(b, n->op->weights_tile[0], false, cuts[0], w, 0, count, want);
-        tile_run(b, k->narrow_tile, true, cuts[0], w, 0, count, got);
+        tile_run(b, n->op->weights_tile[0], false, cuts[0], w, 0, count, false, want);
+        tile_run(b, k->narrow_tile, true, cuts[0], w, 0, count, false, got);
         same(name, want, got, true, count);
         for (int i = 1; i < 3; i++) {
             const int64_t whole = count / last,
                           some = shape->rank > 1 ? whole / 3 * last : last / 3;
             if (cuts[i][0] == 0 || (i == 2 && cuts[i][0] == cuts[i][1])) continue;
-            if (some) tile_run(b, k->narrow_tile, true, cuts[i], w, 0, some, cut);
-            tile_run(b, k->narrow_tile, true, cuts[i], w, some, count - some, cut + some);
+            if (some) tile_run(b, k->narrow_tile, true, cuts[i], w, 0, some, false, cut);
+            tile_run(b, k->narrow_tile, true, cuts[i], w, some, count - some, some > 0, cut + some);
             for (int64_t e = 0; e < count; e++)
                 if (memcmp(&got[e], &cut[e], sizeof *got) != 0)
                     fail_msg("%s: tile: element %lld of weight %d depends on the cut (%.9g, %.9g)",

@@ -28,8 +28,9 @@ typedef struct keel_place {
 /* What one worker owns while a program runs. */
 typedef struct keel_seat {
     char *rows, *shard, *scratch;
-    char *grad;     /* flat, in the layout of the store's masters; NULL in inference */
-    double *merged; /* merged records, of all nodes */
+    char *grad;          /* flat, in the layout of the store's masters; NULL in inference */
+    double *merged;      /* merged records, of all nodes */
+    keel_variable tiled; /* the weight of which the worker made the last tile in this step; or -1 */
     struct keel_prepared *prepared; /* kernels prepared so far, by node, pass and rows */
 } keel_seat;
 

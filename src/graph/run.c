@@ -63,6 +63,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     const keel_bound_seat *seat = &b->seat[worker];
     keel_failure *f = &p->failure[worker];
     f->status = KEEL_OK;
+    p->seat[worker].tiled = -1;
     patch_inputs(p, seat);
     clear_sums(p, b, worker);
     for (int g = 0; g < p->schedule.n_segment; g++) {
@@ -108,6 +109,7 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                          .n_soon = 1,
                          .soon = { (const char *)keel_store_data(store, v) + first * element },
                          .scratch = p->seat[worker].scratch,
+                         .again = p->seat[worker].tiled == v,
                          .plan = late->plan };
     for (int k = 0; !looked && k < store->n_moment; k++)
         c.soon[c.n_soon++] = store->moment[k] + (store->weight[v].offset + first) * element;
@@ -121,6 +123,7 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                                         .out_grad = keel_program_rows(p, &p->grad[n->out], piece),
                                         .rows = piece->rows };
     }
+    if (!c.again) p->seat[worker].tiled = v;
     late->run(&c);
 }
 

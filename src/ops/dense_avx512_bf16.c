@@ -69,7 +69,14 @@ static keel_status derive(keel_prepare *p, const dims *d, const keel_derived **g
     return p->derive(p->context, &want, got);
 }
 
-enum { PAIRS = 128, X_MOST = 512, TILE_MOST = 64 }; /* of a weight gradient: see weights_of */
+/* of a weight gradient: see weights_of and weights_kept */
+enum { PAIRS = 128, X_MOST = 512, TILE_MOST = 64, KEPT_MOST = 512 << 10 };
+
+/* Of dy packed for all tiles that a worker makes of a weight. */
+static int64_t kept_bytes(int64_t pairs, int64_t k)
+{
+    return pairs * up(k, PANEL) * 4;
+}
 
 static keel_status prepare(keel_prepare *p)
 {
@@ -81,7 +88,11 @@ static keel_status prepare(keel_prepare *p)
     p->scratch = 0;
     p->plan = NULL;
     if (p->pass == KEEL_WEIGHTS) {
-        p->scratch = PAIRS * (X_MOST + LANES + PANEL) * 4;
+        const int64_t pairs = (p->rows + 1) / 2;
+        p->scratch = kept_bytes(pairs < PAIRS ? pairs : PAIRS, d.k);
+        if (p->scratch > KEPT_MOST) p->scratch = KEPT_MOST;
+        if (p->scratch < PAIRS * (X_MOST + LANES + PANEL) * 4)
+            p->scratch = PAIRS * (X_MOST + LANES + PANEL) * 4;
         if (p->weight_adds) p->scratch += d.c * d.k * (int64_t)sizeof(float);
         return KEEL_OK;
     }
@@ -223,16 +234,60 @@ static void weights(const keel_call *c)
     if (db) keel_pairs_sum(&all, 1, d.k, 0, d.k, db, c->weight_adds);
 }
 
+/* weights_of where all pairs fit: dy stays packed from tile to tile, [panel][pairs][PANEL], and
+ * what is moved next is asked for. */
+static void weights_kept(const keel_tile_call *c, const dims *d, uint32_t *x_pairs)
+{
+    const keel_bf16 *x[2 * PAIRS + 1], *dy[2 * PAIRS + 1];
+    const int64_t first = c->first / d->k, count = c->count / d->k, x_row = TILE_MOST + LANES;
+    cursor u = { c->span, c->span + c->n_span, 0 };
+    const int64_t pairs = next_pairs(&u, d->c, d->k, x, dy);
+    keel_pairs_soon soon = { { NULL }, { NULL } };
+    for (int i = 0; i < c->n_soon && i < 2; i++) {
+        soon.at[i] = c->soon[i];
+        soon.end[i] = soon.at[i] + c->count * (int64_t)sizeof(float);
+    }
+    for (int64_t at = 0; at < count; at += TILE_MOST) {
+        const int64_t n_c = count - at < TILE_MOST ? count - at : TILE_MOST;
+        for (int64_t i = 0; i < pairs; i++)
+            keel_pairs_pack_values(x_pairs + i * x_row, x[2 * i] + first + at,
+                                   x[2 * i + 1] ? x[2 * i + 1] + first + at : NULL, n_c);
+        uint32_t *kept = c->scratch;
+        for (int64_t k = 0; k < d->k; k += PANEL, kept += pairs * PANEL) {
+            const int64_t width = d->k - k < PANEL ? d->k - k : PANEL;
+            for (int64_t i = 0; i < pairs && !c->again && at == 0; i++)
+                keel_pairs_pack_values(kept + i * up(width, LANES), dy[2 * i] + k,
+                                       dy[2 * i + 1] ? dy[2 * i + 1] + k : NULL, width);
+            const keel_pairs p = { .a = (const char *)x_pairs,
+                                   .a_row = sizeof *x_pairs,
+                                   .a_step = x_row * (int64_t)sizeof *x_pairs,
+                                   .pairs = pairs,
+                                   .n_tap = 1,
+                                   .soon = &soon,
+                                   .w = kept,
+                                   .out = (float *)c->grad + at * d->k + k,
+                                   .out_row = d->k,
+                                   .wide = true };
+            keel_pairs_multiply(&p, n_c, width);
+        }
+    }
+}
+
 static void tile(const keel_tile_call *c)
 {
     const dims d = dims_of(c->node);
     _Alignas(64) uint32_t x_pairs[PAIRS * (TILE_MOST + LANES)], dy_pairs[PAIRS * PANEL];
+    int64_t rows = 0;
     if (c->weight != 0) {
         keel_pairs_sum(c->span, c->n_span, d.k, c->first, c->count, c->grad, false);
         return;
     }
-    weights_of(c->span, c->n_span, &d, c->first / d.k, c->count / d.k, c->grad, x_pairs, TILE_MOST,
-               dy_pairs);
+    for (int i = 0; i < c->n_span; i++) rows += c->span[i].rows;
+    if ((rows + 1) / 2 <= PAIRS && kept_bytes((rows + 1) / 2, d.k) <= KEPT_MOST)
+        weights_kept(c, &d, x_pairs);
+    else
+        weights_of(c->span, c->n_span, &d, c->first / d.k, c->count / d.k, c->grad, x_pairs,
+                   TILE_MOST, dy_pairs);
 }
 
 const keel_kernel keel_kernel_dense_avx512_bf16 = {

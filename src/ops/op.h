@@ -116,6 +116,7 @@ typedef struct keel_tile_call {
     const void *soon[4]; /* [count] these elements of the weight, and of what else is written
                             next: a kernel that asks for them early hides the wait */
     void *scratch;       /* of the worker, at least what prepare asked for */
+    bool again;          /* scratch is as the last call left it: of this weight, from these rows */
     const void *plan;    /* what prepare left */
     bool *looked, *bad;  /* out: a kernel that looks for numbers that are not finite while it has
                             them says so, and whether there are any; may be NULL */
