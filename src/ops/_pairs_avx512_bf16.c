@@ -1,9 +1,10 @@
 /* See _pairs_avx512_bf16.h. */
 #include "ops/_pairs_avx512_bf16.h"
 
-enum { ROWS_MOST = 12, LINE = 64 };
+enum { ROWS_MOST = 12, LINE = 64, SUMS_MOST = 16 };
 /* Unrolled, else sums would live in memory and not in registers. */
 #define EACH(i, n) _Pragma("GCC unroll 12") for (int i = 0; i < (n); i++)
+#define SUMS(v)    _Pragma("GCC unroll 16") for (int v = 0; v < vectors; v++)
 #define INLINE     static inline __attribute__((always_inline))
 
 /* A line that is about to be written, or the next that will be. A compiler makes this instruction
@@ -177,27 +178,46 @@ void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c
         }
 }
 
+/* Of `vectors` neighbours, a constant where this is called; the last has the lanes of `last`. */
+INLINE void sum_columns(const keel_span *span, int n_span, int64_t n_k, int64_t k, float *db,
+                        bool adds, const int vectors, __mmask16 last)
+{
+    enum { STRETCH = 128 };
+    __m512 some[SUMS_MOST], sum[SUMS_MOST];
+    int64_t n = 0;
+#define MASK(v) ((v) < vectors - 1 ? (__mmask16)0xffff : last)
+    SUMS(v) some[v] = sum[v] = _mm512_setzero_ps();
+    for (int s = 0; s < n_span; s++) {
+        const keel_bf16 *dy = (const keel_bf16 *)span[s].out_grad + k;
+        for (int64_t i = 0; i < span[s].rows; i++, dy += n_k) {
+            SUMS(v)
+            some[v] =
+                _mm512_add_ps(some[v], widened(_mm256_maskz_loadu_epi16(MASK(v), dy + v * LANES)));
+            if (++n % STRETCH) continue;
+            SUMS(v) sum[v] = _mm512_add_ps(sum[v], some[v]);
+            SUMS(v) some[v] = _mm512_setzero_ps();
+        }
+    }
+    SUMS(v)
+    {
+        sum[v] = _mm512_add_ps(sum[v], some[v]);
+        if (adds) sum[v] = _mm512_add_ps(_mm512_maskz_loadu_ps(MASK(v), db + v * LANES), sum[v]);
+        _mm512_mask_storeu_ps(db + v * LANES, MASK(v), sum[v]);
+    }
+#undef MASK
+}
+
+/* dy lies far apart: as many neighbours at a time as there are, or it is read over and over. */
 void keel_pairs_sum(const keel_span *span, int n_span, int64_t n_k, int64_t k, int64_t count,
                     float *db, bool adds)
 {
-    enum { STRETCH = 128 };
-    for (int64_t j = 0; j < count; j += LANES) {
-        const __mmask16 m = first16(count - j);
-        __m512 sum = _mm512_setzero_ps(), some = sum;
-        int64_t n = 0;
-        for (int s = 0; s < n_span; s++) {
-            const keel_bf16 *dy = (const keel_bf16 *)span[s].out_grad + k + j;
-            for (int64_t i = 0; i < span[s].rows; i++, dy += n_k) {
-                some = _mm512_add_ps(some, widened(_mm256_maskz_loadu_epi16(m, dy)));
-                if (++n % STRETCH) continue;
-                sum = _mm512_add_ps(sum, some);
-                some = _mm512_setzero_ps();
-            }
-        }
-        sum = _mm512_add_ps(sum, some);
-        if (adds) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(m, db + j), sum);
-        _mm512_mask_storeu_ps(db + j, m, sum);
-    }
+    int64_t j = 0;
+    for (; count - j >= SUMS_MOST * LANES; j += SUMS_MOST * LANES)
+        sum_columns(span, n_span, n_k, k + j, db + j, adds, SUMS_MOST, 0xffff);
+    for (; count - j >= 4 * LANES; j += 4 * LANES)
+        sum_columns(span, n_span, n_k, k + j, db + j, adds, 4, 0xffff);
+    for (; j < count; j += LANES)
+        sum_columns(span, n_span, n_k, k + j, db + j, adds, 1, first16(count - j));
 }
 
 void keel_pairs_add(float *to, const float *from, int64_t n)
