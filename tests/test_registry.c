@@ -86,6 +86,18 @@ static void every_kernel_serves_an_op(void **state)
     }
 }
 
+/* Of two that stand at the same place only one would ever be asked. */
+static void kernels_of_an_op_are_asked_in_one_order(void **state)
+{
+    for (int n = 0; keel_kernels[n]; n++)
+        for (int i = 0; i < n; i++) {
+            const keel_kernel *a = keel_kernels[i], *b = keel_kernels[n];
+            if (!strcmp(a->op, b->op) && a->priority == b->priority)
+                fail_msg("kernels %s and %s of %s both have priority %d", a->name, b->name, a->op,
+                         a->priority);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,6 +105,7 @@ int main(void)
         cmocka_unit_test(every_argument_has_a_key_and_help),
         cmocka_unit_test(ops_are_found_and_have_a_reference_and_cases),
         cmocka_unit_test(every_kernel_serves_an_op),
+        cmocka_unit_test(kernels_of_an_op_are_asked_in_one_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void weights(const keel_call *c)
 const keel_kernel keel_kernel_conv2d_few_avx512 = {
     .op = "conv2d",
     .name = "few_avx512",
-    .priority = VECTOR_PRIORITY + 90, /* before a library's; no two of an op may have the same */
+    .priority = VECTOR_PRIORITY + 95, /* before a library's */
     .prepare = prepare,
     .run = { [KEEL_WEIGHTS] = weights },
 };

@@ -221,7 +221,7 @@ typedef struct keel_prepare {
 struct keel_kernel {
     const char *op;   /* "conv2d" */
     const char *name; /* "dnnl"; the file is <op>_<name>.c, the symbol keel_kernel_<op>_<name> */
-    int priority;     /* higher is asked first */
+    int priority;     /* higher is asked first; no two of an op have the same */
     /* Can you run this pass for that many rows? KEEL_OK: p->plan and p->scratch are set;
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */
     keel_status (*prepare)(keel_prepare *p);
