@@ -225,7 +225,8 @@ static void run_tiles(const setup *s, const contender *k)
                                                    .first = at,
                                                    .count = all - at < step ? all - at : step,
                                                    .grad = s->dw[0] + at,
-                                                   .soon = s->w[0] + at,
+                                                   .n_soon = 1,
+                                                   .soon = { s->w[0] + at },
                                                    .scratch = k->scratch,
                                                    .plan = k->plan });
 }

@@ -63,6 +63,8 @@ static const struct extra {
     { "dense", { "512", "512,10|10", NULL } },
     { "dense", { "129", "129,67", NULL } },
     { "dense", { "5,33", "33,130", NULL } },
+    { "dense",
+      { "2050", "2050,2047|2047", NULL } }, /* packed call by call: no shared copy so large */
     { "max_pool2d", { "12,12,64", NULL, NULL } },
     { "max_pool2d", { "13,12,19", NULL, "pool 3,3 strides 2,2 pad 0,1,1,1" } },
     { "max_pool2d", { "9,9,33", NULL, "pool 2,3 strides 1,1" } },

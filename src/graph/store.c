@@ -1,6 +1,7 @@
 /* See store.h. */
 #include "graph/store.h"
 #include "base/memory.h"
+#include "device/lanes.h"
 #include <string.h>
 
 static int64_t align_elements(int64_t n, size_t element)
@@ -155,10 +156,15 @@ fail:
     return KEEL_ENOMEM;
 }
 
-void keel_store_refresh(const keel_store *s, int first, int stride)
+void keel_store_refresh(const keel_store *s, int worker, int n_worker)
 {
-    for (int i = first; i < s->n_derived; i += stride) {
+    size_t bytes[KEEL_LANES_MAX] = { 0 };
+    for (int i = 0; i < s->n_derived; i++) {
         const keel_derived *d = &s->derived[i]->copy;
-        d->refresh(d, keel_store_data(s, s->derived[i]->variable));
+        int least = 0;
+        for (int w = 1; w < n_worker; w++)
+            if (bytes[w] < bytes[least]) least = w;
+        bytes[least] += d->bytes;
+        if (least == worker) d->refresh(d, keel_store_data(s, s->derived[i]->variable));
     }
 }

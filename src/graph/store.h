@@ -52,7 +52,8 @@ int64_t keel_store_bytes(const keel_store *s); /* masters, state, moments and co
  * failure want's plan is released. */
 keel_status keel_store_derive(keel_store *s, keel_variable v, keel_derived *want,
                               const keel_derived **got);
-/* Make copies first, first + stride, ... again after the weights moved: a worker's share. */
-void keel_store_refresh(const keel_store *s, int first, int stride);
+/* Make a worker's share of the copies again after the weights moved: each copy falls to who has the
+ * fewest bytes so far. At most KEEL_LANES_MAX workers. */
+void keel_store_refresh(const keel_store *s, int worker, int n_worker);
 
 #endif

@@ -4,9 +4,9 @@
  *     backward  dx [n, C] = dy [n, K] Wt [K, C]         pairs of outputs
  *     weights   dW [C, K] = xt [C, n] dy [n, K]         pairs of places
  *
- * Weights are rounded to bfloat16 where they are packed: for rows of many places in a shared copy,
- * for rows of one place panel by panel in each call, which costs a tenth of a call on 32 rows and
- * spares a copy that would be made again after each step.
+ * Weights are rounded to bfloat16 where they are packed: in a shared copy, made again after each
+ * step. Where rows are one place and the copy would be large, each call packs panel by panel: that
+ * costs a tenth of a call on 32 rows, and a large copy as much memory as half of the weights.
  *
  * Where a row is one place, pairs of places are those of the step, (0, 1), (2, 3) ..., also where a
  * cut goes between: one device and many give the same bits. */
@@ -72,6 +72,9 @@ static keel_status derive(keel_prepare *p, const dims *d, const keel_derived **g
 /* of a weight gradient: see weights_of and weights_kept */
 enum { PAIRS = 128, X_MOST = 512, TILE_MOST = 64, KEPT_MOST = 512 << 10 };
 
+/* Weights that have a shared copy whatever a row is: 8 MiB. */
+enum { COPY_MOST = 4 << 20 };
+
 /* Of dy packed for all tiles that a worker makes of a weight. */
 static int64_t kept_bytes(int64_t pairs, int64_t k)
 {
@@ -96,7 +99,7 @@ static keel_status prepare(keel_prepare *p)
         if (p->weight_adds) p->scratch += d.c * d.k * (int64_t)sizeof(float);
         return KEEL_OK;
     }
-    if (d.places > 1) {
+    if (d.places > 1 || d.c * d.k <= COPY_MOST) {
         const keel_derived *got;
         KEEL_TRY(derive(p, &d, &got));
         p->plan = (void *)got;
