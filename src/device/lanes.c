@@ -194,17 +194,15 @@ static int64_t divide_up(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-void keel_cut_most(const keel_lanes *lanes, int64_t n, int64_t *of_piece, int64_t *of_worker)
+int64_t keel_cut_most(const keel_lanes *lanes, int64_t n)
 {
     const int64_t of_lane = divide_up(n, lanes->n_lane);
-    int64_t sum[KEEL_LANES_MAX] = { 0 };
-    *of_piece = *of_worker = 0;
+    int64_t sum[KEEL_LANES_MAX] = { 0 }, most = 0;
+    if (lanes->shared) return divide_up(n, lanes->n_worker);
     for (int p = 0; p < lanes->n_part; p++) {
-        const int64_t rows = divide_up(of_lane, lanes->lane[lanes->part[p].lane].n_core);
         int64_t *s = &sum[lanes->part[p].worker];
-        *s += rows;
-        if (rows > *of_piece) *of_piece = rows;
-        if (*s > *of_worker) *of_worker = *s;
+        *s += divide_up(of_lane, lanes->lane[lanes->part[p].lane].n_core);
+        if (*s > most) most = *s;
     }
-    if (lanes->shared) *of_worker = divide_up(n, lanes->n_worker);
+    return most;
 }

@@ -2,7 +2,7 @@
  *
  * A lane is a device of the user: "cpu:0" one core, "cpu:0+1" one device of two cores, "cpu:0-3"
  * four lanes. A worker is a thread bound to one core. Lanes may outnumber cores: then a worker runs
- * several lanes in turn. A lane of k cores is run by k workers, each with its part of the lane's
+ * several lanes as one. A lane of k cores is run by k workers, each with its part of the lane's
  * rows: the sums are the same algebra, and no team of threads ever waits inside a kernel (measured:
  * two threads with half the rows each beat a team of two on convolutions). */
 #ifndef KEEL_DEVICE_LANES_H
@@ -57,9 +57,9 @@ typedef struct keel_piece {
     int64_t local_row;      /* within the worker's own rows */
 } keel_piece;
 
-/* The most rows that a piece, and that all pieces of one worker, have in any step of up to n rows
- * (a smaller step can give one lane a row more than a larger one does). */
-void keel_cut_most(const keel_lanes *lanes, int64_t n, int64_t *of_piece, int64_t *of_worker);
+/* The most rows that the pieces of one worker have in any step of up to n rows (a smaller step can
+ * give one lane a row more than a larger one does). */
+int64_t keel_cut_most(const keel_lanes *lanes, int64_t n);
 
 /* Fill piece[lanes->n_part] for a step of n rows. Returns the number of pieces with rows. */
 int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece);

@@ -276,7 +276,7 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
     return KEEL_OK;
 }
 
-/* Weight gradients: once per run of neighbouring rows of the worker, the first overwrites. The two
+/* Weight gradients: once per run of the worker's rows, the first overwrites. The two
  * halves of a step are summed apart, whoever has them: so one lane and two give the same bits
  * wherever kernels treat rows alike, and rounding has no way to grow into a difference. */
 static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
@@ -288,19 +288,12 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
         if (b->piece[0].worker != x->worker) return KEEL_OK;
         return bind_call(x, in, 0, b->piece[0].row, b->piece[0].rows, b->piece[0].local_row, adds);
     }
-    for (int i = 0; i < b->n_busy;) {
-        const keel_piece *first = &b->piece[i];
-        int64_t rows = first->rows;
-        if (first->worker != x->worker) {
-            i++;
-            continue;
-        }
-        for (i++; i < b->n_busy && b->piece[i].worker == x->worker; i++) rows += b->piece[i].rows;
-        const int64_t half = keel_cut_rows(b->rows, 2, 0), end = first->row + rows;
-        for (int64_t row = first->row, next; row < end; row = next) {
+    for (int i = 0; i < b->n_run; i++) {
+        const keel_piece *run = &b->run[i];
+        const int64_t half = keel_cut_rows(b->rows, 2, 0), end = run->row + run->rows;
+        for (int64_t row = run->row, next; run->worker == x->worker && row < end; row = next) {
             next = row < half && half < end ? half : end;
-            KEEL_TRY(
-                bind_call(x, in, 0, row, next - row, first->local_row + row - first->row, adds));
+            KEEL_TRY(bind_call(x, in, 0, row, next - row, run->local_row + row - run->row, adds));
             adds = true;
         }
     }
@@ -364,23 +357,25 @@ static keel_status bind_blocks(binder *x, const keel_segment *segment, const kee
 }
 
 /* Does a node of it add to the sums of its piece, in the order of its calls? */
-static bool sums_up(const binder *x, const keel_segment *segment)
+static bool sums_up(const keel_program *p, const keel_segment *segment)
 {
     for (int at = segment->begin; at < segment->weights; at++)
-        if (x->p->graph->node[x->p->schedule.instruction[at].node].node.sums > 0) return true;
+        if (p->graph->node[p->schedule.instruction[at].node].node.sums > 0) return true;
     return false;
 }
 
 /* Every other segment takes its rows from the last to the first: what was touched last is in the
- * cache yet. */
+ * cache yet. Lanes of one core are run as one, so that weights are read once for all of them; where
+ * sums are per piece each piece is run by itself. */
 static keel_status bind_segment(binder *x, int g)
 {
     const keel_bound *b = x->b;
     const keel_schedule *s = &x->p->schedule;
     const keel_segment *segment = &s->segment[g];
-    const bool upward = g % 2 == 0 || sums_up(x, segment);
-    for (int k = 0; k < b->n_busy; k++) {
-        const keel_piece *piece = &b->piece[upward ? k : b->n_busy - 1 - k];
+    const bool sums = sums_up(x->p, segment), upward = g % 2 == 0 || sums;
+    const int n = sums ? b->n_busy : b->n_run;
+    for (int k = 0; k < n; k++) {
+        const keel_piece *piece = &(sums ? b->piece : b->run)[upward ? k : n - 1 - k];
         if (piece->worker == x->worker) KEEL_TRY(bind_blocks(x, segment, piece, upward));
     }
     for (int at = segment->weights; at < segment->end && x->s->n_piece > 0; at++)
@@ -431,6 +426,18 @@ static keel_status place_scratch(keel_program *p, int64_t before)
     return KEEL_OK;
 }
 
+/* Neighbouring pieces of one worker joined; returns how many. */
+static int join(const keel_piece *piece, int n, keel_piece *run)
+{
+    int n_run = 0;
+    for (int i = 0; i < n; i++)
+        if (n_run > 0 && run[n_run - 1].worker == piece[i].worker)
+            run[n_run - 1].rows += piece[i].rows;
+        else if (piece[i].rows > 0)
+            run[n_run++] = piece[i];
+    return n_run;
+}
+
 static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
 {
     const int n_part = p->lanes->n_part, n_worker = p->lanes->n_worker;
@@ -442,13 +449,15 @@ static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
     b->piece = keel_calloc((size_t)n_part, sizeof *b->piece);
     b->sums = keel_calloc((size_t)n_part, sizeof *b->sums);
     b->seat = keel_calloc((size_t)n_worker, sizeof *b->seat);
-    if (!b->piece || !b->sums || !b->seat) goto out;
+    b->run = keel_calloc((size_t)n_part, sizeof *b->run);
+    if (!b->piece || !b->run || !b->sums || !b->seat) goto out;
     keel_cut(p->lanes, rows, all);
     for (int i = 0; i < n_part; i++) {
         if (all[i].rows == 0) continue;
         b->sums[b->n_busy] = p->sums + i * p->sums_doubles;
         b->piece[b->n_busy++] = all[i];
     }
+    b->n_run = join(b->piece, b->n_busy, b->run);
     for (int w = 0; w < n_worker; w++) {
         binder x = { .p = p, .b = b, .s = &b->seat[w], .worker = w };
         if ((s = bind_seat(&x)) < 0) goto out;
@@ -495,16 +504,20 @@ keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **
 
 keel_status keel_program_measure(keel_program *p, int64_t rows)
 {
-    keel_piece piece[KEEL_LANES_MAX];
+    keel_piece piece[KEEL_LANES_MAX], run[KEEL_LANES_MAX];
     int64_t local[KEEL_LANES_MAX] = { 0 };
     const keel_prepared *ignored;
     keel_cut(p->lanes, rows, piece);
-    for (int i = 0; i < p->lanes->n_part; i++) local[piece[i].worker] += piece[i].rows;
-    for (int i = 0; i < p->lanes->n_part; i++) {
-        binder x = { .p = p, .worker = piece[i].worker };
-        for (int g = 0; g < p->schedule.n_segment && piece[i].rows > 0; g++) {
-            const keel_segment *segment = &p->schedule.segment[g];
-            const int64_t block = block_of(segment, piece[i].rows); /* the first is the largest */
+    const int n = p->lanes->n_part, n_run = join(piece, n, run);
+    for (int i = 0; i < n; i++) local[piece[i].worker] += piece[i].rows;
+    for (int g = 0; g < p->schedule.n_segment; g++) {
+        const keel_segment *segment = &p->schedule.segment[g];
+        const bool sums = sums_up(p, segment);
+        for (int i = 0; i < (sums ? n : n_run); i++) {
+            const keel_piece *of = sums ? &piece[i] : &run[i];
+            binder x = { .p = p, .worker = of->worker };
+            if (of->rows == 0) continue;
+            const int64_t block = block_of(segment, of->rows); /* the first is the largest */
             for (int at = segment->begin; at < segment->end; at++) {
                 const keel_instruction *in = &p->schedule.instruction[at];
                 const bool *adds = p->schedule.in_adds[in->node];
@@ -532,6 +545,7 @@ void keel_bound_destroy(const keel_program *p, keel_bound *b)
     }
     keel_free(b->seat);
     keel_free(b->piece);
+    keel_free(b->run);
     keel_free(b->sums);
     keel_free(b);
 }

@@ -257,7 +257,7 @@ static keel_status plan_memory(keel_program *p)
     find_lives(&c);
     if ((s = place_class(&c, true, p->max_local_rows, &p->rows_bytes, &p->rows_bound)) < 0)
         goto out;
-    if ((s = place_class(&c, false, p->max_piece_rows, &p->shard_bytes, &ignored)) < 0) goto out;
+    if ((s = place_class(&c, false, p->max_local_rows, &p->shard_bytes, &ignored)) < 0) goto out;
     spread_places(&c);
 out:
     keel_free(c.life);
@@ -406,7 +406,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = keel_schedule_make(&p->schedule, graph, trainable, store->n_weight)) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
     if ((s = find_late(p)) < 0) goto out;
-    keel_cut_most(lanes, options->max_rows, &p->max_piece_rows, &p->max_local_rows);
+    p->max_local_rows = keel_cut_most(lanes, options->max_rows);
     if ((s = plan_memory(p)) < 0) goto out;
     if ((s = place_records(p)) < 0) goto out;
     if ((s = make_seats(p)) < 0) goto out;

@@ -59,8 +59,9 @@ typedef struct keel_bound_seat {
 
 typedef struct keel_bound {
     int64_t rows;
-    int n_busy;            /* pieces with rows */
+    int n_busy, n_run;     /* pieces with rows */
     keel_piece *piece;     /* [n_busy] in row order */
+    keel_piece *run;       /* [n_run] neighbours of one worker joined: lanes that share a core */
     const double **sums;   /* [n_busy] sums of the busy parts */
     keel_bound_seat *seat; /* [n_worker] */
 } keel_bound;
@@ -99,7 +100,7 @@ typedef struct keel_program {
     double *record; /* of every row of the step, shared: written by whose row it is */
     double *sums;   /* [n_part][sums_doubles] */
 
-    int64_t max_local_rows, max_piece_rows;
+    int64_t max_local_rows;
     int64_t rows_bytes, rows_bound, shard_bytes, scratch_bytes; /* per worker */
     keel_seat *seat;                                            /* [n_worker] */
     int n_bound, bound_capacity;

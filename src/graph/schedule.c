@@ -169,20 +169,25 @@ static keel_status backward_node(maker *m, int i, bool *written)
     return has_trainable(m, n) ? weights(m, i) : KEEL_OK;
 }
 
-/* As many rows as leave the values of one call in a core's cache. Where values are small that is a
- * whole shard, as kernels like many rows. */
+/* As many rows as leave the values of one call in a core's cache, but so many that its weights,
+ * which each call reads anew, are not more than its values. Where values are small that is a whole
+ * shard, as kernels like many rows. */
 static void find_blocks(maker *m)
 {
     for (int g = 0; g < m->s.n_segment; g++) {
         keel_segment *s = &m->s.segment[g];
-        int64_t most = 1;
+        int64_t most = 1, weights = 0;
         for (int at = s->begin; at < s->weights; at++) {
             const keel_node *n = &m->g->node[m->s.instruction[at].node].node;
             int64_t bytes = spec_bytes(&n->out);
             for (int k = 0; k < n->n_in; k++) bytes += spec_bytes(&n->in[k]);
             if (bytes > most) most = bytes;
+            bytes = 0;
+            for (int k = 0; k < n->n_weight; k++) bytes += spec_bytes(&n->weight[k]);
+            if (bytes > weights) weights = bytes;
         }
-        s->block = CACHE_BYTES > most ? CACHE_BYTES / most : 1;
+        if (weights < CACHE_BYTES) weights = CACHE_BYTES;
+        s->block = weights > most ? weights / most : 1;
     }
 }
 

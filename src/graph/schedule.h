@@ -1,7 +1,7 @@
 /* The order of a program: which op runs which pass when, cut into segments.
  *
  * Inside a segment a worker runs the calls of one block of rows after the other, then the weight
- * gradients of the segment once over all its rows. A block is a shard or less of it: so few rows
+ * gradients of the segment once over all its rows. A block is all of them or less: so few rows
  * that what one call writes is still in the cache when the next one reads it. A segment begins with
  * a merge where its first op must see all rows; then the one before it ends in a meeting of all
  * workers. */
