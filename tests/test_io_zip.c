@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char place[512];
 
@@ -151,6 +153,23 @@ static void any_cut_or_changed_byte_gives_an_error_or_the_bytes(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void only_a_plain_file_is_replaced(void **state)
+{
+    (void)state;
+    struct stat st;
+    keel_new_file *f = NULL;
+    mkfifo(in_scratch("pipe"), 0600);
+    assert_int_equal(keel_file_write(place, "abc", 3), KEEL_EIO);
+    assert_non_null(strstr(keel_error(), "pipe: cannot be created"));
+    assert_int_equal(stat(place, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    unlink(place);
+    assert_int_equal(keel_new_file_create(&f, "/"), KEEL_EIO);
+    assert_null(f);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(keel_file_write(in_scratch("it"), "a", 1), KEEL_OK);
+}
+
 static void each_allocation_may_fail(void **state)
 {
     (void)state;
@@ -182,6 +201,7 @@ int main(void)
         cmocka_unit_test(names_may_not_repeat),
         cmocka_unit_test(a_lying_directory_is_refused),
         cmocka_unit_test(any_cut_or_changed_byte_gives_an_error_or_the_bytes),
+        cmocka_unit_test(only_a_plain_file_is_replaced),
         cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,15 @@ void keel_map_close(keel_map *m)
     if (m) *m = (keel_map){ 0 };
 }
 
+/* A rename would put a plain file in place of a device or a pipe. */
+static keel_status check_place(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return KEEL_OK;
+    return keel_fail(KEEL_EIO, "%s: cannot be created: a %s has this name; give another", path,
+                     S_ISDIR(st.st_mode) ? "folder" : "device or pipe");
+}
+
 struct keel_new_file {
     int fd;
     char *path, *temporary;
@@ -109,6 +118,7 @@ struct keel_new_file {
 keel_status keel_new_file_create(keel_new_file **out, const char *path)
 {
     keel_status s = KEEL_OK;
+    KEEL_TRY(check_place(path));
     keel_new_file *f = keel_calloc(1, sizeof *f);
     if (!f) return KEEL_ENOMEM;
     f->fd = -1;

@@ -21,7 +21,7 @@ typedef struct keel_map {
 keel_status keel_map_open(keel_map *out, const char *path);
 void keel_map_close(keel_map *m); /* NULL and an empty map are fine */
 
-/* A file on its way: write, then commit or abort. */
+/* A file on its way: write, then commit or abort. What is at path may be a plain file only. */
 typedef struct keel_new_file keel_new_file;
 
 keel_status keel_new_file_create(keel_new_file **out, const char *path);
