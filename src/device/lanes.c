@@ -16,15 +16,16 @@ static keel_status bad(const char *text, const char *why)
                      text, why);
 }
 
+enum { NUMBER_MAX = 99999999 };
+
+/* NULL: there is none. One above NUMBER_MAX reads as the next after it. */
 static const char *read_number(const char *p, int *out)
 {
     long v = 0;
     if (!isdigit((unsigned char)*p)) return NULL;
-    for (; isdigit((unsigned char)*p); p++) {
-        v = v * 10 + (*p - '0');
-        if (v > 99999999) return NULL;
-    }
-    *out = (int)v;
+    for (; isdigit((unsigned char)*p); p++)
+        if (v <= NUMBER_MAX) v = v * 10 + (*p - '0');
+    *out = v <= NUMBER_MAX ? (int)v : NUMBER_MAX + 1;
     return p;
 }
 
@@ -43,12 +44,15 @@ static keel_status add_lane(keel_lanes *l, const char *text, const int *id, int 
 /* One item: 0, 0-3, 0+1 or 0+1+2. */
 static keel_status read_item(keel_lanes *l, const char *text, const char **at)
 {
+    static const char too_large[] = "a number above 99999999";
     int id[KEEL_LANE_CORES_MAX], n = 0, last;
     const char *p = read_number(*at, &id[n++]);
     if (!p) return bad(text, "a number of a device is missing");
+    if (id[0] > NUMBER_MAX) return bad(text, too_large);
     if (*p == '-') {
         p = read_number(p + 1, &last);
-        if (!p || last < id[0]) return bad(text, "a range must go up");
+        if (!p) return bad(text, "a number is missing after '-'");
+        if (last < id[0]) return bad(text, "a range must go up");
         if (last - id[0] >= KEEL_LANES_MAX) return bad(text, "more than 256 devices");
         for (int i = id[0]; i <= last; i++) KEEL_TRY(add_lane(l, text, &i, 1));
         *at = p;
@@ -58,6 +62,7 @@ static keel_status read_item(keel_lanes *l, const char *text, const char **at)
         if (n == KEEL_LANE_CORES_MAX) return bad(text, "more than 64 cores in one device");
         p = read_number(p + 1, &id[n]);
         if (!p) return bad(text, "a core is missing after '+'");
+        if (id[n] > NUMBER_MAX) return bad(text, too_large);
         for (int i = 0; i < n; i++)
             if (id[i] == id[n]) return bad(text, "a core is named twice in one device");
         n++;

@@ -63,14 +63,19 @@ static keel_status open_checked(keel_zip *z, const void *data, size_t n_bytes)
     zip_error_t e;
     keel_status s = KEEL_OK;
     if (n_bytes < 22) /* an end record; libzip would take no bytes for no members */
-        return keel_fail(KEEL_EFORMAT, "%s: not a zip archive: only %zu bytes", z->what, n_bytes);
+        return keel_fail(KEEL_EFORMAT, "%s: not a zip archive, or cut short: %zu bytes", z->what,
+                         n_bytes);
     zip_error_init(&e);
     zip_source_t *source = zip_source_buffer_create(data, n_bytes, 0, &e);
     if (source) z->zip = zip_open_from_source(source, ZIP_RDONLY, &e);
     if (!z->zip) {
-        s = keel_fail(zip_error_code_zip(&e) == ZIP_ER_MEMORY ? KEEL_ENOMEM : KEEL_EFORMAT,
-                      "%s: not a zip archive that can be read: %s", z->what,
-                      zip_error_strerror(&e));
+        const int code = zip_error_code_zip(&e);
+        if (code == ZIP_ER_NOZIP)
+            s = keel_fail(KEEL_EFORMAT, "%s: not a zip archive, or cut short", z->what);
+        else
+            s = keel_fail(code == ZIP_ER_MEMORY ? KEEL_ENOMEM : KEEL_EFORMAT,
+                          "%s: this zip archive cannot be read: %s", z->what,
+                          zip_error_strerror(&e));
         zip_source_free(source);
     }
     zip_error_fini(&e);

@@ -79,6 +79,14 @@ static keel_status read_state(keel_model *m, const keel_weights *file)
     return KEEL_OK;
 }
 
+#define A_MODEL_IS "a model is a .keras file as Keras 3 saves it"
+
+static keel_status check_member(const keel_zip *zip, const char *name)
+{
+    return keel_zip_find(zip, name) < 0 ? keel_fail(KEEL_EFORMAT, "no %s in it; " A_MODEL_IS, name)
+                                        : KEEL_OK;
+}
+
 static keel_status read_weights(keel_model *m, keel_zip *zip)
 {
     keel_status s = KEEL_OK;
@@ -88,6 +96,7 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
     char next[128];
     if (keel_zip_find(zip, "model.weights.h5") < 0 && keel_zip_find(zip, "model.weights.json") >= 0)
         return keel_fail(KEEL_EUNSUP, "model.weights.json: weights in several files");
+    KEEL_TRY(check_member(zip, "model.weights.h5"));
     if ((s = keel_zip_read(zip, "model.weights.h5", SIZE_MAX / 4, &image, &n_bytes)) < 0) goto out;
     if ((s = keel_weights_decode(&file, image, n_bytes)) < 0) {
         s = keel_fail_within(s, "model.weights.h5");
@@ -117,6 +126,7 @@ static keel_status read_config(keel_model *m, keel_zip *zip)
     void *text = NULL;
     size_t n_bytes;
     json_error_t error;
+    KEEL_TRY(check_member(zip, "config.json"));
     KEEL_TRY(keel_zip_read(zip, "config.json", CONFIG_BYTES_MAX, &text, &n_bytes));
     m->file_config = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
     keel_free(text);
@@ -146,14 +156,18 @@ keel_status keel_model_load(keel_model **out, const char *path)
     keel_status s = KEEL_OK;
     keel_zip *zip = NULL;
     keel_model *m = NULL;
-    if ((s = keel_zip_open(&zip, path)) < 0) goto out; /* its text names the path */
+    if ((s = keel_zip_open(&zip, path)) < 0) { /* its text names the path */
+        if (s == KEEL_EFORMAT) s = keel_fail(s, "%s; " A_MODEL_IS, keel_error());
+        goto out;
+    }
     if ((s = keel_model_create(&m, NULL, KEEL_FLOAT32, 0)) < 0) goto out;
     s = read_config(m, zip);
     if (s >= 0) s = read_weights(m, zip);
     if (s < 0) {
         /* What is a wrong argument in a call is damage in a file. */
         if (s == KEEL_EARG || s == KEEL_ESHAPE) s = KEEL_EFORMAT;
-        if (s != KEEL_ENOMEM) s = keel_fail_within(s, "%s", path);
+        const bool named = !strncmp(keel_error(), path, strlen(path)); /* by the archive */
+        if (s != KEEL_ENOMEM && !named) s = keel_fail_within(s, "%s", path);
         goto out;
     }
     *out = m;
