@@ -53,7 +53,7 @@ char *keel_profile_peaks(char out[KEEL_PEAKS_MAX], const keel_profile *p)
 void keel_profile_print(FILE *f, const keel_profile *p)
 {
     double all = 0, flops = 0, busy = 0;
-    bool above = false; /* its peak */
+    bool above = false, cached = false; /* above the peak of the core, of the memory */
     const double steps = p->steps > 0 ? (double)p->steps : 1, ms = 1e3 / steps;
     int width = 28;
     char peaks[KEEL_PEAKS_MAX];
@@ -78,6 +78,7 @@ void keel_profile_print(FILE *f, const keel_profile *p)
         fputc('\n', f);
         flops += l.flops;
         above = above || l.flops > l.most_flops;
+        cached = cached || l.bytes > time * p->peak_bytes;
     }
     for (int w = 0; w < p->workers; w++)
         fprintf(f,
@@ -90,6 +91,9 @@ void keel_profile_print(FILE *f, const keel_profile *p)
             ms * p->step_seconds, 100 * busy / (p->step_seconds * p->workers),
             1e-9 * flops / p->step_seconds, keel_profile_peaks(peaks, p));
     if (above) fputs(keel_profile_above, f);
+    if (cached)
+        fputs("GB/s above 100 %: the peak is that of memory, and these values were in the cache.\n",
+              f);
     if (p->lost_events)
         fprintf(f, "the trace is cut: %lld later events found no room\n",
                 (long long)p->lost_events);

@@ -206,6 +206,18 @@ static char *slow_note(const keel_trainer *t)
     return keel_strdup(line);
 }
 
+/* Neither must a trace that ends early; a profile says so itself. */
+static char *cut_note(const fit *f)
+{
+    int64_t lost = 0;
+    char line[256];
+    for (int w = 0; f->timing && w < f->timing->n_worker; w++) lost += f->timing->seat[w].lost;
+    if (!lost || f->o.profile) return NULL;
+    snprintf(line, sizeof line, "the trace is cut: %lld later events found no room",
+             (long long)lost);
+    return keel_strdup(line);
+}
+
 static keel_status begin_timing(fit *f)
 {
     keel_program *p = f->trainer->train.program;
@@ -294,6 +306,7 @@ out:
         f.history.note = keel_strdup(keel_feed_note(f.feed));
     else if (f.trainer)
         f.history.note = slow_note(f.trainer);
+    if (!f.history.note) f.history.note = cut_note(&f);
     keel_trainer_destroy(f.trainer);
     keel_timing_destroy(f.timing);
     keel_feed_destroy(f.feed);
