@@ -199,6 +199,9 @@ int keel_setup_output(const char *option, const char *path, const char *ending)
     if (n >= sizeof folder) return keel_complain(EXIT_USAGE, "%s: the path is too long", option);
     if (!stat(path, &st) && S_ISDIR(st.st_mode))
         return keel_complain(EXIT_USAGE, "%s '%s' is a directory; name a file", option, path);
+    if (!stat(path, &st) && !S_ISREG(st.st_mode))
+        return keel_complain(EXIT_USAGE, "%s '%s' is a device or a pipe; name a file", option,
+                             path);
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
              slash ? path : ".");
     if (access(folder, W_OK))

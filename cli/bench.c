@@ -97,8 +97,9 @@ static int find(const work **out, const char *name)
         }
     }
     const char *near = keel_nearest(name, names);
-    return keel_complain(EXIT_USAGE, "there is no work '%s'; %s%s", name,
-                         near ? "did you mean " : "see keel bench --help", near ? near : "");
+    if (near)
+        return keel_complain(EXIT_USAGE, "there is no work '%s'; did you mean %s?", name, near);
+    return keel_complain(EXIT_USAGE, "there is no work '%s'; see keel bench --help", name);
 }
 
 /* ---- the job --------------------------------------------------------------------------------- */
@@ -178,25 +179,6 @@ static keel_status make_data(job *j)
 
 /* ---- export ---------------------------------------------------------------------------------- */
 
-static bool write_npy(const char *path, const keel_tensor *t, const char *type)
-{
-    char head[128], shape[96] = "";
-    size_t n = 0, bytes = 4; /* float32 and int32 */
-    for (int i = 0; i < t->shape.rank; i++) {
-        n += (size_t)snprintf(shape + n, sizeof shape - n, "%lld,", (long long)t->shape.dim[i]);
-        bytes *= (size_t)t->shape.dim[i];
-    }
-    memcpy(head, "\x93NUMPY\x01\0v\0", 10); /* 118 bytes of text follow */
-    n = (size_t)snprintf(head + 10, sizeof head - 10,
-                         "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
-    memset(head + 10 + n, ' ', sizeof head - 11 - n);
-    head[sizeof head - 1] = '\n';
-    FILE *f = fopen(path, "wb");
-    if (!f) return false;
-    const bool ok = fwrite(head, sizeof head, 1, f) == 1 && fwrite(t->data, bytes, 1, f) == 1;
-    return fclose(f) == 0 && ok;
-}
-
 static int export_work(const job *j)
 {
     char path[4096];
@@ -209,12 +191,10 @@ static int export_work(const job *j)
     const keel_status s = keel_model_save(j->model, path);
     if (s < 0) return keel_complain_status(s);
     snprintf(path, sizeof path, "%s/x.npy", folder);
-    bool ok = write_npy(path, &j->x, "<f4");
-    if (ok) {
-        snprintf(path, sizeof path, "%s/y.npy", folder);
-        ok = write_npy(path, &j->y, "<i4");
-    }
-    if (!ok) return keel_complain(EXIT_FAILED, "%s: %s", path, strerror(errno));
+    int code = keel_save_npy(&j->x, path);
+    snprintf(path, sizeof path, "%s/y.npy", folder);
+    if (code == EXIT_OK) code = keel_save_npy(&j->y, path);
+    if (code != EXIT_OK) return code;
     printf("%s: model.keras, x.npy, y.npy of %lld rows\n", folder, (long long)j->rows);
     return EXIT_OK;
 }
@@ -509,13 +489,13 @@ static int run(const void *given, int n_arg, char **arg)
 }
 
 static const keel_option table[] = {
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", NULL,
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "rows of a step, over all devices (default: 64; of 224x224 images 16)"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
                     "float32", "dtype policy of all layers, as keel fit has it"),
     KEEL_FLOAT32_ROW(options, float32),
-    KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_COUNT, "K", NULL,
+    KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_POSITIVE, "K", NULL,
                     "measure this many steps (default: as --seconds says)"),
     KEEL_OPTION_ROW(options, seconds, "seconds", 0, false, KEEL_OPTION_REAL, "S", "3",
                     "measure this long, and 5 steps at least"),

@@ -118,9 +118,13 @@ static const char *store(const keel_option *o, const char *text, char *to)
     case KEEL_OPTION_TEXT:
         *(const char **)to = text;
         return *text ? NULL : "it is empty";
-    case KEEL_OPTION_COUNT: {
+    case KEEL_OPTION_COUNT:
+    case KEEL_OPTION_POSITIVE: {
+        const bool zero = o->kind == KEEL_OPTION_COUNT;
         const long long n = strtoll(text, &end, 10);
-        if (end == text || *end || errno || n < 0) return "it must be a whole number, 0 or more";
+        if (end == text || *end || errno || n < !zero)
+            return zero ? "it must be a whole number, 0 or more"
+                        : "it must be a whole number, 1 or more";
         *(int64_t *)to = n;
         return NULL;
     }

@@ -11,11 +11,12 @@
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef enum keel_option_kind {
-    KEEL_OPTION_FLAG,  /* bool */
-    KEEL_OPTION_COUNT, /* int64_t, 0 or more */
-    KEEL_OPTION_REAL,  /* double; NAN where it is not given and has no default */
-    KEEL_OPTION_TEXT,  /* const char *; NULL where it is not given and has no default */
-    KEEL_OPTION_CHOICE /* int: the index of the word in `value`, "keep|drop|carry" */
+    KEEL_OPTION_FLAG,     /* bool */
+    KEEL_OPTION_COUNT,    /* int64_t, 0 or more */
+    KEEL_OPTION_POSITIVE, /* int64_t, 1 or more; 0 where it is not given and has no default */
+    KEEL_OPTION_REAL,     /* double; NAN where it is not given and has no default */
+    KEEL_OPTION_TEXT,     /* const char *; NULL where it is not given and has no default */
+    KEEL_OPTION_CHOICE    /* int: the index of the word in `value`, "keep|drop|carry" */
 } keel_option_kind;
 
 typedef struct keel_option {

@@ -22,7 +22,6 @@ static int prepare(job *j, const options *o, const char *path)
 {
     int code;
     keel_status s = KEEL_OK;
-    if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
     if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
     keel_compile_options compile = o->compile;
     if (keel_model_refused(j->model))
@@ -77,7 +76,7 @@ static int run(const void *given, int n_arg, char **arg)
 
 static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),

@@ -39,10 +39,9 @@ static int check(const options *o)
     if (!isnan(o->validation_split) && !(o->validation_split > 0 && o->validation_split < 1))
         return keel_complain(EXIT_USAGE, "--validation-split %g: it must be above 0 and below 1",
                              o->validation_split);
-    if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
-    if (o->epochs < 1) return keel_complain(EXIT_USAGE, "--epochs 0: it must be 1 or more");
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
-    return o->history ? keel_setup_output("--history", o->history, ".csv") : -1;
+    if (o->history && (code = keel_setup_output("--history", o->history, ".csv")) >= 0) return code;
+    return o->trace ? keel_setup_output("--trace", o->trace, ".json") : -1;
 }
 
 static int read_class_weight(job *j, const char *text)
@@ -198,10 +197,13 @@ static int train(job *j)
     j->before = keel_since_start();
     const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
     keel_meter_clear(&meter);
-    if (s < 0) return keel_complain_status(s);
+    const int failed = s < 0 ? keel_complain_status(s) : EXIT_OK;
+    /* what was learned is not lost because a trace could not be written */
+    if (s < 0 && !j->history.stopped && j->history.epochs < o->epochs) return failed;
     report(j);
     if (j->history.profile) keel_profile_print(stdout, j->history.profile);
     const int code = keep(j);
+    if (failed != EXIT_OK) return failed;
     return code == EXIT_OK && j->history.stopped ? EXIT_STOPPED : code;
 }
 
@@ -224,9 +226,10 @@ static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.keras", NULL,
                     "the trained model"),
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step, over all devices"),
-    KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_COUNT, "N", "1", "how many"),
+    KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
+                    "how many"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
@@ -245,15 +248,15 @@ static const keel_option table[] = {
                     "keep",
                     "rows that do not fill a step: trained as a short step, left out, first of the "
                     "next epoch, filled up from the start, or refused"),
-    KEEL_OPTION_ROW(options, steps_per_epoch, "steps-per-epoch", 0, false, KEEL_OPTION_COUNT, "N",
-                    NULL, "an epoch is this many steps (default: all the data)"),
+    KEEL_OPTION_ROW(options, steps_per_epoch, "steps-per-epoch", 0, false, KEEL_OPTION_POSITIVE,
+                    "N", NULL, "an epoch is this many steps (default: all the data)"),
     KEEL_OPTIMIZER_ROWS(options, compile),
     KEEL_LOSS_ROWS(options, compile),
     KEEL_OPTION_ROW(options, class_weight, "class-weight", 0, false, KEEL_OPTION_TEXT, "W,W,...",
                     NULL, "what a row of each class counts"),
     KEEL_OPTION_ROW(options, history, "history", 0, false, KEEL_OPTION_TEXT, "H.csv", NULL,
                     "write loss and metrics of each epoch"),
-    KEEL_OPTION_ROW(options, threads, "threads", 0, false, KEEL_OPTION_COUNT, "N", NULL,
+    KEEL_OPTION_ROW(options, threads, "threads", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "that read data (default: as many as help)"),
     KEEL_OPTION_ROW(options, profile, "profile", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "print the time of every layer, forward and backward, and of every core"),

@@ -6,6 +6,14 @@
 
 enum { MOST_ARGS = 16 };
 
+/* A full disk or a closed pipe shows only now. */
+static int end(int code)
+{
+    if (code == EXIT_OK && (fflush(stdout) || ferror(stdout)))
+        code = keel_complain(EXIT_FAILED, "standard output cannot be written");
+    return code;
+}
+
 static int run(const keel_command *c, int argc, char **argv)
 {
     char *arg[MOST_ARGS] = { NULL };
@@ -15,10 +23,7 @@ static int run(const keel_command *c, int argc, char **argv)
     int code = keel_command_parse(c, argc, argv, options, &n_arg, arg);
     if (code < 0) code = c->run(options, n_arg, arg);
     free(options);
-    /* a full disk or a closed pipe shows only now */
-    if (code == EXIT_OK && (fflush(stdout) || ferror(stdout)))
-        code = keel_complain(EXIT_FAILED, "standard output cannot be written");
-    return code;
+    return end(code);
 }
 
 int main(int argc, char **argv)
@@ -35,7 +40,7 @@ int main(int argc, char **argv)
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) word = "help";
     if (!strcmp(word, "--version")) {
         printf("keel " KEEL_VERSION " (%s)\n", keel_computes_with());
-        return EXIT_OK;
+        return end(EXIT_OK);
     }
     const keel_command *c = keel_command_find(word);
     if (c) return run(c, argc - 2, argv + 2);

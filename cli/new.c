@@ -25,8 +25,10 @@ static int find(const keel_architecture **out, const char *name)
         }
     }
     const char *near = keel_nearest(name, names);
-    return keel_complain(EXIT_USAGE, "there is no architecture '%s'; %s%s", name,
-                         near ? "did you mean " : "see keel new --help", near ? near : "");
+    if (near)
+        return keel_complain(EXIT_USAGE, "there is no architecture '%s'; did you mean %s?", name,
+                             near);
+    return keel_complain(EXIT_USAGE, "there is no architecture '%s'; see keel new --help", name);
 }
 
 static int check(const options *o, const keel_architecture *a, keel_net *n)
@@ -38,7 +40,6 @@ static int check(const options *o, const keel_architecture *a, keel_net *n)
     if (a->rank && n->input.rank != a->rank)
         return keel_complain(EXIT_USAGE, "--input '%s': %s takes images, as 100,100,3", o->input,
                              a->name);
-    if (o->classes < 1) return keel_complain(EXIT_USAGE, "--classes 0: there must be one at least");
     if (!(o->dropout >= 0 && o->dropout < 1))
         return keel_complain(EXIT_USAGE, "--dropout %g: it must be from 0 to below 1", o->dropout);
     n->dropout = o->dropout;
@@ -114,7 +115,7 @@ static const keel_option table[] = {
                     "the file to write"),
     KEEL_OPTION_ROW(options, input, "input", 0, true, KEEL_OPTION_TEXT, "SHAPE", NULL,
                     "the shape of one row: height,width,channels of an image, or 784"),
-    KEEL_OPTION_ROW(options, classes, "classes", 0, true, KEEL_OPTION_COUNT, "N", NULL,
+    KEEL_OPTION_ROW(options, classes, "classes", 0, true, KEEL_OPTION_POSITIVE, "N", NULL,
                     "how many classes; 1 makes a yes-or-no model (sigmoid)"),
     KEEL_OPTION_ROW(options, sizes, "sizes", 0, false, KEEL_OPTION_TEXT, "N,N,...", NULL,
                     "of mlp: units of its layers; of cnn: filters of its stages"),

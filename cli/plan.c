@@ -114,7 +114,6 @@ static int run(const void *given, int n_arg, char **arg)
     const options *o = given;
     keel_model *m = NULL;
     (void)n_arg;
-    if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
     int code = keel_setup_model(&m, arg[0], o->dtype);
     if (code >= 0) return code;
     if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0) code = plan(o, m, arg[0]);
@@ -123,9 +122,9 @@ static int run(const void *given, int n_arg, char **arg)
 }
 
 static const keel_option table[] = {
-    KEEL_OPTION_ROW(options, rows, "rows", 0, false, KEEL_OPTION_COUNT, "N", NULL,
+    KEEL_OPTION_ROW(options, rows, "rows", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "how many rows an epoch has"),
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step, over all devices"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),

@@ -1,10 +1,8 @@
 /* keel predict: the model's outputs for every row, as an .npy file. */
 #include "progress.h"
 #include "setup.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct options {
     keel_data_options data;
@@ -19,50 +17,6 @@ typedef struct job {
     keel_strategy *strategy;
     keel_tensor out;
 } job;
-
-/* ---- .npy ------------------------------------------------------------------------------------ */
-
-/* NumPy's format 1.0: magic, length of the header, the header as a Python dict padded so that the
- * numbers begin at a multiple of 64. */
-static bool write_npy(FILE *f, const keel_tensor *t)
-{
-    char head[256], shape[160] = "";
-    size_t at = 0, count = 1;
-    for (int i = 0; i < t->shape.rank; i++) {
-        at += (size_t)snprintf(shape + at, sizeof shape - at, "%lld, ", (long long)t->shape.dim[i]);
-        count *= (size_t)t->shape.dim[i];
-    }
-    if (t->shape.rank > 1) shape[at - 2] = 0;
-    const bool wide = t->dtype == KEEL_FLOAT64;
-    const int n =
-        snprintf(head, sizeof head, "{'descr': '<f%d', 'fortran_order': False, 'shape': (%s), }",
-                 wide ? 8 : 4, shape);
-    const int padded = (10 + n + 1 + 63) / 64 * 64 - 10;
-    const unsigned char begin[10] = {
-        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)padded, (unsigned char)(padded >> 8)
-    };
-    fwrite(begin, 1, sizeof begin, f);
-    fprintf(f, "%s%*s\n", head, padded - 1 - n, "");
-    fwrite(t->data, wide ? 8 : 4, count, f);
-    return !ferror(f);
-}
-
-/* The file appears whole or not at all. */
-static int save(const keel_tensor *t, const char *path)
-{
-    char part[4096];
-    snprintf(part, sizeof part, "%s.%ld", path, (long)getpid());
-    FILE *f = fopen(part, "wb");
-    if (!f) return keel_complain(EXIT_FAILED, "%s: %s", part, strerror(errno));
-    const bool good = write_npy(f, t);
-    if (fclose(f) || !good || rename(part, path)) {
-        const int code =
-            keel_complain(EXIT_FAILED, "%s: could not be written: %s", path, strerror(errno));
-        unlink(part);
-        return code;
-    }
-    return EXIT_OK;
-}
 
 /* ---- the first rows, for the eye ------------------------------------------------------------- */
 
@@ -99,7 +53,6 @@ static void show(const job *j, int64_t most)
 static int prepare(job *j, const options *o, const char *path)
 {
     int code;
-    if (o->batch_size < 1) return keel_complain(EXIT_USAGE, "--batch-size 0: it must be 1 or more");
     if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
     if ((code = keel_setup_data(&j->data, o->data.data, false, &o->data, j->model)) >= 0)
@@ -124,7 +77,7 @@ static int predict(job *j, const options *o)
     const keel_status s = keel_predict(j->model, j->strategy, j->data, &f, &j->out);
     keel_meter_clear(&meter);
     if (s < 0) return keel_complain_status(s);
-    const int code = save(&j->out, o->output);
+    const int code = keel_save_npy(&j->out, o->output);
     if (code != EXIT_OK) return code;
     show(j, o->show);
     printf("%s: %s", o->output, keel_grouped(a, j->out.shape.dim[0]));
@@ -152,7 +105,7 @@ static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.npy", NULL,
                     "the outputs, a row of them for each row of the data"),
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_COUNT, "N", "32",
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),

@@ -1,5 +1,6 @@
 /* What commands share before they run: the model's file, what compiles it, the data, the devices.
- * Each answers -1 to go on, or the exit code after it has said what is wrong. */
+ * Each answers -1 to go on, or the exit code after it has said what is wrong. And a file that two
+ * of them write. */
 #ifndef KEEL_CLI_SETUP_H
 #define KEEL_CLI_SETUP_H
 #include "command.h"
@@ -92,5 +93,11 @@ int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const k
 
 /* Can a file be made at `path`? Asked before the work whose result goes there. */
 int keel_setup_output(const char *option, const char *path, const char *ending);
+
+/* ---- afterwards ------------------------------------------------------------------------------ */
+
+/* Write an .npy file, which appears whole or not at all. Answers EXIT_OK, or the exit code after it
+ * has said what is wrong. */
+int keel_save_npy(const keel_tensor *t, const char *path);
 
 #endif

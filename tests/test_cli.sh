@@ -80,7 +80,7 @@ want 0 'Metrics: accuracy, mse' inspect sgd.keras
 want 0 'float32: .*' inspect sgd.keras
 want 0 'parameters' new mlp --input 4 --classes 1 -o yes.keras
 want 0 'Loss: BinaryCrossentropy' inspect yes.keras
-want 2 'did you mean resnet50' new resnet5 --input 32,32,3 --classes 2 -o m.keras
+want 2 'did you mean resnet50[?]' new resnet5 --input 32,32,3 --classes 2 -o m.keras
 want 2 'an argument is missing' new --input 4 --classes 2 -o m.keras
 want 2 '--classes is missing' new mlp --input 4 -o m.keras
 want 2 "'4,x'.*the shape of one row" new mlp --input 4,x --classes 2 -o m.keras
@@ -95,9 +95,12 @@ want 2 "the '\)' at the end" new mlp --input 4 --classes 2 --optimizer 'sgd(mome
 [[ ! -e m.keras ]] || fail "a refused keel new left a file"
 want 1 'none.keras' inspect none.keras
 head -c 500 mlp.keras >cut.keras
-want 1 'cut.keras' inspect cut.keras
+want 1 'cut.keras: not a zip archive, or cut short; a model is a .keras file' inspect cut.keras
 : >empty.keras
-want 1 'empty.keras' inspect empty.keras
+want 1 'empty.keras: not a zip archive, or cut short: 0 bytes; a model is' inspect empty.keras
+printf 'PK\5\6%018d' 0 | tr 0 '\0' >none.keras # a zip archive of nothing
+want 1 '^keel inspect: none.keras: no config.json in it; a model is' inspect none.keras
+rm none.keras
 
 # ---- fit, evaluate, predict on a CSV ------------------------------------------------------------
 awk 'BEGIN { srand(7); print "a,b,c,d,kind"
@@ -149,7 +152,9 @@ want 2 '--output is missing' fit two.keras --data t.csv
 want 2 '--epochs lacks its value' fit two.keras --data t.csv -o m.keras --epochs
 want 2 "--epochs 'many'" fit two.keras --data t.csv -o m.keras --epochs many
 want 2 'did you mean --batch-size' fit two.keras --data t.csv -o m.keras --batchsize 3
-want 2 'it must be 1 or more' "${fit[@]}" --batch-size 0 -o m.keras
+for option in batch-size epochs steps-per-epoch threads; do
+    want 2 "--$option '0': it must be a whole number, 1 or more" "${fit[@]}" --$option 0 -o m.keras
+done
 want 2 'choose one' "${fit[@]}" --validation t.csv --validation-split 0.1 -o m.keras
 want 2 'above 0 and below 1' "${fit[@]}" --validation-split 1.5 -o m.keras
 want 2 'none of its words' "${fit[@]}" --end sometimes -o m.keras
@@ -159,6 +164,8 @@ want 2 'takes no value' "${fit[@]}" --no-shuffle=yes -o m.keras
 want 2 'kin' fit two.keras --data t.csv --label kin -o m.keras
 want 1 'none.csv' fit two.keras --data none.csv --label kind -o m.keras
 want 2 'cpu' "${fit[@]}" --devices cpu:x -o m.keras
+want 2 'a number above 99999999' "${fit[@]}" --devices cpu:99999999999 -o m.keras
+want 2 "a number is missing after '-'" "${fit[@]}" --devices cpu:3- -o m.keras
 want 1 'gpu' "${fit[@]}" --devices gpu:0 -o m.keras
 want 1 'last batch of 7' "${fit[@]}" --end error -o m.keras
 want 1 'shape' fit mlp.keras --data p.npy,p.npy -o m.keras
@@ -191,10 +198,42 @@ fi
 want 0 '^step +[0-9.]+ ms: the median of 3 steps' bench mlp --steps 3
 want 0 '^{.*"work": "mnist-cnn", "batch": 7, .*"steps": 2, .*"op": "conv2d".*}$' bench mnist-cnn --steps 2 --batch-size 7 --json
 want 0 'mixed_bfloat16' bench mlp --dtype mixed_bfloat16 --steps 2
-want 2 'did you mean mnist-cnn' bench mnist-cn
+want 2 'did you mean mnist-cnn[?]' bench mnist-cn
+want 2 'see keel bench --help' bench nothing-like-it
+want 2 "--batch-size '0': it must be a whole number, 1 or more" bench mlp --batch-size 0
+want 2 "--steps '0': it must be a whole number, 1 or more" bench mlp --steps 0
 want 2 'seconds' bench mlp --seconds 0
 want 0 'x.npy, y.npy of 16384 rows' bench mlp --export work
 want 0 '^trained +2 steps' fit work/model.keras --data work/x.npy,work/y.npy --steps-per-epoch 2 -o w.keras
+
+# ---- traces, and files that cannot be written ----------------------------------------------------
+want 0 'saved' "${fit[@]}" --trace t.json --profile -o traced.keras
+[[ $(head -c 16 t.json) == '{"traceEvents":[' && $(tail -n 1 t.json) == ']}' ]] || fail "t.json is no trace"
+grep -q '"name":"worker 1"' t.json || [[ $(nproc) == 1 ]] || fail "t.json does not name its threads"
+want 2 "--trace 't.txt': the name must end in .json" "${fit[@]}" --trace t.txt -o m.keras
+want 1 "--trace 'nowhere/t.json': nothing can be written" "${fit[@]}" --trace nowhere/t.json -o m.keras
+want 2 "--trace 'd.json' is a directory" "${fit[@]}" --trace "$(mkdir -p d.json && echo d.json)" -o m.keras
+mkfifo pipe.json
+want 2 "--trace 'pipe.json' is a device or a pipe" "${fit[@]}" --trace pipe.json -o m.keras
+[[ -p pipe.json ]] || fail "a refused --trace put something in place of a pipe"
+[[ ! -e m.keras ]] || fail "a refused --trace left a model"
+if [[ -w /dev/full ]]; then
+    for c in --version devices "inspect two.keras"; do
+        "$KEEL" $c >/dev/full 2>err.txt
+        [[ $? == 1 ]] && grep -q 'standard output cannot be written' err.txt || fail "keel $c to a full disk: $(cat err.txt)"
+    done
+fi
+# a disk that is full after 200 KiB: what was learned is saved, and nothing is left by halves
+trap '' XFSZ
+ulimit -S -f 200
+want 1 '^keel fit: long.json: writing: ' "${fit[@]}" --epochs 100 --trace long.json -o full.keras
+want 0 'Adam.* 700 steps done' inspect full.keras
+want 1 '^keel bench: full/model.keras: writing: ' bench mlp --export full
+ulimit -S -f 20000
+want 1 '^keel bench: full/x.npy: could not be written: ' bench mlp --export full
+ulimit -S -f unlimited
+trap - XFSZ
+[[ $(echo full/* long*) == 'full/model.keras long*' ]] || fail "left by halves: $(echo full/* long*)"
 
 # ---- Ctrl-C ends after the running step and saves -----------------------------------------------
 "$KEEL" "${fit[@]}" --epochs 2000000 -o stopped.keras >out.txt 2>err.txt &
