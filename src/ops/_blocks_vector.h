@@ -71,12 +71,14 @@ INLINE void block(const product *p, int64_t i, const char *soon, int64_t pace, c
         a[r] = p->a + (p->a_place ? p->a_place[i + r] : (i + r) * p->a_row);
         out[r] = p->out + (p->out_place ? p->out_place[i + r] : (i + r) * p->out_row);
     }
-    EACH(v, vectors) w[v] = p->start ? vf_load_some(MASK(v), p->start + v * LANES) : vf_zero();
-    EACH(r, rows) EACH(v, vectors)
-    {
-        sum[r][v] = p->resumes ? vf_load_some(MASK(v), out[r] + v * LANES) : w[v];
-        fetch_to_write(out[r] + v * LANES);
+    /* A branch for all rather than for each: they would cost short inner dims some percent. */
+    if (p->resumes) {
+        EACH(r, rows) EACH(v, vectors) sum[r][v] = vf_load_some(MASK(v), out[r] + v * LANES);
+    } else {
+        EACH(v, vectors) w[v] = p->start ? vf_load_some(MASK(v), p->start + v * LANES) : vf_zero();
+        EACH(r, rows) EACH(v, vectors) sum[r][v] = w[v];
     }
+    EACH(r, rows) EACH(v, vectors) fetch_to_write(out[r] + v * LANES);
     for (int64_t j = 0, x = 0; j < p->inner; j++, x += step, at += w_row, soon += pace) {
         __builtin_prefetch(soon, 0, 2);
         EACH(v, vectors - 1) w[v] = vf_load(at + v * LANES);
@@ -87,12 +89,11 @@ INLINE void block(const product *p, int64_t i, const char *soon, int64_t pace, c
             EACH(v, vectors) sum[r][v] = vf_fma(one, w[v], sum[r][v]);
         }
     }
-    EACH(r, rows) EACH(v, vectors)
-    {
-        float *to = out[r] + v * LANES;
-        vf_store_some(MASK(v), to,
-                      p->adds ? vf_add(vf_load_some(MASK(v), to), sum[r][v]) : sum[r][v]);
+    if (p->adds) {
+        EACH(r, rows)
+        EACH(v, vectors) sum[r][v] = vf_add(vf_load_some(MASK(v), out[r] + v * LANES), sum[r][v]);
     }
+    EACH(r, rows) EACH(v, vectors) vf_store_some(MASK(v), out[r] + v * LANES, sum[r][v]);
 #undef MASK
 }
 

@@ -10,14 +10,17 @@
  * lines of a panel is met by GROUP places while it lies in the cache. A sum takes its channels one
  * after the other, whatever places are beside it.
  *
- * A weight gradient reads x and dy in place, STRETCH places at a time from the first row of the
- * call on: each stretch's sums begin at 0 and are added to those of the ones before. */
+ * A weight gradient takes a stretch of places at a time from the first row of the call on, and
+ * reads x and dy in place, or packed where there are many channels: each stretch's sums begin at 0
+ * and are added to those of the ones before. */
 #include "base/memory.h"
 #include "ops/_blocks_vector.h"
 #include "ops/args.h"
 
-/* GROUP and STRETCH divide the places of the usual images: 56x56, 28x28, 14x14. */
-enum { INNER = 512, GROUP = 196, STRETCH = 98 };
+/* GROUP and STRETCH divide the places of the usual images: 56x56, 28x28, 14x14. Weight gradients of
+ * PACKED values and more read packed operands; of the smaller one WHOLE values at a time, or those
+ * of STRETCH places. */
+enum { INNER = 512, GROUP = 196, STRETCH = 98, PACKED = 1 << 18, WHOLE = 98 << 10 };
 
 /* Packed weights: panels of [inner][columns, up to a whole vector] ----------------------------- */
 
@@ -99,6 +102,9 @@ typedef struct plan {
     int64_t c, k, x_row, places; /* channels; values of an image of x; places of one of y */
     bool strided;
     int64_t *place; /* strided: of a window in an image of x, [places + 1] */
+    /* of weights */
+    bool packs;
+    int64_t stretch, apart_at; /* places at a time; where scratch has a gradient to be added */
 } plan;
 
 static void release(void *p)
@@ -136,7 +142,13 @@ static keel_status make_plan(plan *pl, keel_prepare *p)
             pl->place[i] = (i / y[1] * a->strides[0] * x[1] + i % y[1] * a->strides[1]) * pl->c;
     }
     if (p->pass != KEEL_WEIGHTS) return derive(p, pl);
-    if (p->weight_adds) p->scratch = (pl->c + 1) * pl->k * (int64_t)sizeof(float);
+    const int64_t small = up(at_most(pl->c, pl->k), PANEL);
+    pl->packs = pl->c * pl->k >= PACKED;
+    pl->stretch = STRETCH;
+    for (int i = 0; i < 2 && pl->packs && 2 * pl->stretch * small <= WHOLE; i++) pl->stretch *= 2;
+    if (pl->packs) pl->apart_at = pl->stretch * (PANEL + small);
+    p->scratch = pl->apart_at * (int64_t)sizeof(float);
+    if (p->weight_adds) p->scratch += (pl->c + 1) * pl->k * (int64_t)sizeof(float);
     return KEEL_OK;
 }
 
@@ -144,8 +156,9 @@ static keel_status make_plan(plan *pl, keel_prepare *p)
  * with strides 1.1 to 1.6; where it adds to what is there, which oneDNN does in a second pass, 1.03
  * to 1.2; with a large W, which oneDNN is slow to turn, 1.0 to 1.9; forward with strides 1.0 to
  * 1.05, with a very large W 1.1; the weight gradient of few channels, which waits for memory, 1.1
- * to 1.25. With AVX2 only backward with strides is faster, 1.1 to 1.9. Elsewhere oneDNN is at nine
- * tenths of the peak and more, and even or ahead. */
+ * to 1.25, and of many, packed, 1.05 to 1.2, but for very many outputs. With AVX2 only backward
+ * with strides is faster, 1.1 to 1.9. Elsewhere oneDNN is at nine tenths of the peak and more, and
+ * even or ahead. */
 static bool pays(const keel_prepare *p)
 {
     const keel_conv2d_args *a = p->node->args;
@@ -155,7 +168,9 @@ static bool pays(const keel_prepare *p)
     if (LANES < 16) return false;
     if (p->pass == KEEL_FORWARD) return strided || (k > c && c * k >= 1 << 20);
     if (p->pass == KEEL_BACKWARD) return (p->in_adds && c >= 64) || c * k > 1 << 14;
-    return !strided && ((c >= 64 && k >= 64 && c * k <= 1 << 14) || (k <= 32 && k < c));
+    if (strided) return false;
+    if (c * k >= PACKED) return c >= 64 && k >= 64 && k <= 1024;
+    return (c >= 64 && k >= 64 && c * k <= 1 << 14) || (k <= 32 && k < c);
 }
 
 static keel_status prepare(keel_prepare *p)
@@ -243,7 +258,7 @@ static void backward(const keel_call *c)
 /* Weight gradients ----------------------------------------------------------------------------- */
 
 /* dw [c, k] is, or grows by, xt dy of n places; `more` places behind them are asked for. */
-static void add_products(const plan *pl, const float *x, const float *dy, int64_t n, bool more,
+static void add_in_place(const plan *pl, const float *x, const float *dy, int64_t n, bool more,
                          float *dw, bool adds)
 {
     const int64_t x_bytes = pl->c * (int64_t)sizeof *x, dy_bytes = pl->k * (int64_t)sizeof *dy;
@@ -266,20 +281,91 @@ static void add_products(const plan *pl, const float *x, const float *dy, int64_
     }
 }
 
+/* One of the two operands of a weight gradient, from the first of the places that are packed. */
+typedef struct side {
+    const float *at;
+    int64_t channels;
+} side;
+
+/* Channels [j, j + at most PANEL) of n places, a whole number of vectors a place. */
+static void pack_places(float *to, const side *s, int64_t n, int64_t j)
+{
+    const int64_t width = at_most(s->channels - j, PANEL);
+    const float *from = s->at + j;
+    for (int64_t i = 0; i < n; i++, from += s->channels, to += up(width, LANES))
+        if (width == PANEL)
+            EACH(v, VECTORS) vf_store(to + v * LANES, vf_load(from + v * LANES));
+        else
+            for (int64_t v = 0; v < width; v += LANES)
+                vf_store(to + v, vf_load_some(vm_first(width - v), from + v));
+}
+
+/* What a block asks for while it runs: the panel of the larger side that is packed next, and by and
+ * by the next n places of the smaller one. `more`: there are such places. */
+static void ask_for(product *p, const side *large, const side *small, int64_t n, bool more,
+                    int64_t l, int64_t j)
+{
+    const int64_t inner = up(small->channels, PANEL) / PANEL, lines = up(small->channels, 16) / 16;
+    const int64_t rounds = up(large->channels, PANEL) / PANEL * inner;
+    const int64_t round = l / PANEL * inner + j / PANEL;
+    const int64_t from = lines * round / rounds, to = lines * (round + 1) / rounds;
+    const bool last = l + PANEL >= large->channels;
+    if (j == 0 && (!last || more))
+        p->ask[0] = (ask){ (const char *)(large->at + (last ? n * large->channels : l + PANEL)),
+                           large->channels * (int64_t)sizeof(float), PANEL / 16 };
+    if (more)
+        p->ask[1] = (ask){ (const char *)(small->at + n * small->channels + from * 16),
+                           small->channels * (int64_t)sizeof(float), to - from };
+}
+
+/* The same of operands that are packed in panels: the smaller side whole, the larger a panel at a
+ * time. Read in place, lines that are a power of two apart would push each other out of the cache.
+ */
+static void add_packed(const plan *pl, const side *x, const side *dy, int64_t n, bool more,
+                       float *dw, bool adds, float *scratch)
+{
+    const bool turned = pl->c < pl->k;
+    const side *large = turned ? dy : x, *small = turned ? x : dy;
+    float *const part = scratch, *const whole = scratch + pl->stretch * PANEL;
+    for (int64_t j = 0; j < small->channels; j += PANEL) pack_places(whole + j * n, small, n, j);
+    for (int64_t l = 0; l < large->channels; l += PANEL) {
+        pack_places(part, large, n, l);
+        for (int64_t j = 0; j < small->channels; j += PANEL) {
+            const int64_t c = turned ? j : l, k = turned ? l : j;
+            const int64_t rows = at_most(pl->c - c, PANEL), width = at_most(pl->k - k, PANEL);
+            product p = { .a = turned ? whole + j * n : part,
+                          .a_row = 1,
+                          .a_step = up(rows, LANES),
+                          .w = turned ? part : whole + j * n,
+                          .w_row = up(width, LANES),
+                          .inner = n,
+                          .out = dw + c * pl->k + k,
+                          .out_row = pl->k,
+                          .adds = adds };
+            ask_for(&p, large, small, n, more, l, j);
+            multiply(&p, rows, width);
+        }
+    }
+}
+
 static void weights(const keel_call *c)
 {
     const plan *pl = c->plan;
     const int64_t places = c->rows * pl->places;
-    const float *x = c->in[0], *dy = c->out_grad;
+    side x = { c->in[0], pl->c }, dy = { c->out_grad, pl->k };
     float *const to[] = { c->weight_grad[0], c->node->n_weight > 1 ? c->weight_grad[1] : NULL };
-    float *const apart = c->scratch;
+    float *const apart = (float *)c->scratch + pl->apart_at;
     float *const dw = to[0] && c->weight_adds ? apart : to[0];
     float *const db = to[1] && c->weight_adds ? apart + pl->c * pl->k : to[1];
     if (db) memset(db, 0, (size_t)pl->k * sizeof *db);
-    for (int64_t i = 0, n; i < places; i += n, x += n * pl->c, dy += n * pl->k) {
-        n = at_most(places - i, STRETCH);
-        if (dw) add_products(pl, x, dy, n, i + n<places, dw, i> 0);
-        if (db) add_bias(db, dy, n, pl->k);
+    for (int64_t i = 0, n; i < places; i += n, x.at += n * pl->c, dy.at += n * pl->k) {
+        n = at_most(places - i, pl->stretch);
+        const bool more = i + n < places;
+        if (dw && pl->packs)
+            add_packed(pl, &x, &dy, n, more, dw, i > 0, c->scratch);
+        else if (dw)
+            add_in_place(pl, x.at, dy.at, n, more, dw, i > 0);
+        if (db) add_bias(db, dy.at, n, pl->k);
     }
     if (c->weight_adds && dw) VECTOR_MOVE(to[0], dw, pl->c * pl->k, true);
     if (c->weight_adds && db) VECTOR_MOVE(to[1], db, pl->k, true);
