@@ -1,6 +1,6 @@
 /* A bench to run an op's reference on, in float32 or float64, with the rows cut into any pieces:
- * what the conformance test and the comparison with Keras share. (tests/test_ops_kernels.c holds
- * the comparison of every fast kernel with its reference.) */
+ * what the conformance test and the comparison with Keras share. (Every fast kernel
+ * is compared with its reference on that of kernel_bench.h.) */
 #ifndef TESTS_OPS_HARNESS_H
 #define TESTS_OPS_HARNESS_H
 #include "base/memory.h"

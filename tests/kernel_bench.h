@@ -1,0 +1,472 @@
+/* A bench to run a kernel's passes on, and its op's reference on the same numbers: what the
+ * comparisons in float32 (test_ops_kernels.c) and in bfloat16 (test_ops_narrow.c) share.
+ *
+ * Numbers are multiples of 1/16 below 2 in size, which bfloat16 holds, as do weights: sums of their
+ * products are exact in float32 whatever their order; windows have ties, rectifiers zeros. */
+#ifndef TESTS_KERNEL_BENCH_H
+#define TESTS_KERNEL_BENCH_H
+#include "base/memory.h"
+#include "ops/op.h"
+#include "tensor/bfloat16.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { IN_MAX = 4, COPIES_MAX = 16 };
+
+typedef struct kernel_case {
+    const char *op;
+    keel_case c;
+} kernel_case;
+
+/* Beside the ops' own cases: tried with every kernel of the op, in every pass it has. */
+static const kernel_case kernel_cases[] = {
+    { "conv2d", { "28,28,1", "3,3,1,32|32", NULL } },
+    { "conv2d", { "13,13,32", "3,3,32,64|64", NULL } },
+    { "conv2d", { "14,15,20", "3,3,20,30", "strides 2,2 pad 1,1,1,1" } },
+    { "conv2d", { "29,29,3", "7,7,3,16|16", "strides 2,2 pad 3,2,3,2" } },
+    { "conv2d", { "9,9,64", "1,1,64,48|48", NULL } },
+    { "conv2d", { "9,8,64", "1,1,64,48", "strides 2,2" } },
+    { "conv2d", { "9,9,12", "3,3,4,24|24", "groups 3 pad 1,1,1,1" } },
+    { "conv2d", { "17,17,5", "3,3,5,7|7", "dilation 2,3 pad 2,2,3,3" } },
+    { "conv2d", { "13,14,4", "2,2,4,70", "strides 3,3" } },
+    { "conv2d", { "11,9,3", "4,5,3,133|133", "strides 1,2 pad 3,1,2,4" } },
+    { "conv2d", { "13,11,70", "1,1,70,133|133", "strides 3,2" } },
+    { "conv2d", { "31,30,20", "1,1,20,18|18", "strides 1,2" } },
+    { "conv2d", { "3,3,530", "1,1,530,37", "strides 2,2" } },
+    { "conv2d", { "2,3,1030", "1,1,1030,1030|1030", NULL } },
+    { "conv2d", { "12,11,66", "1,1,66,70|70", NULL } },
+    { "conv2d", { "6,6,16", "3,3,16,16|16", "strides 2,2" } },
+    { "conv2d", { "7,7,35", "3,3,35,61|61", "pad 1,1,1,1" } },
+    { "conv2d", { "4,9,32", "3,3,32,64", "pad 1,0,0,2" } },
+    { "conv2d", { "9,3,96", "3,3,96,48|48", "pad 2,1,1,2" } },
+    { "conv2d", { "6,3,48", "3,3,48,160|160", "pad 2,2,3,3" } },
+    { "conv2d", { "14,14,128", "3,3,128,32", NULL } },
+    { "conv2d", { "5,6,70", "1,1,70,150", NULL } },
+    { "conv2d", { "5,5,33", "1,1,33,67|67", NULL } },
+    { "conv2d", { "9,6,64", "3,3,64,96|96", "pad 1,1,1,1" } },
+    { "conv2d", { "7,13,96", "3,3,96,32", "pad 2,1,0,2" } },
+    { "conv2d", { "7,7,32", "3,3,32,288|288", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", { "14,14,32", "3,3,32,1|32", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", { "15,14,19", "3,3,19,1", "strides 2,2 pad 0,1,0,1" } },
+    { "depthwise_conv2d", { "9,9,8", "5,5,8,1|8", "pad 2,2,2,2" } },
+    { "depthwise_conv2d", { "9,9,6", "3,3,6,2|12", NULL } },
+    { "depthwise_conv2d", { "7,7,40", "3,3,40,1", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", { "5,11,17", "3,3,17,1|17", NULL } },
+    { "depthwise_conv2d", { "2,1,33", "3,3,33,1|33", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", { "9,12,16", "3,3,16,1|16", "strides 2,2 pad 1,1,1,1" } },
+    { "depthwise_conv2d", { "12,9,48", "3,3,48,1", "strides 2,2 pad 2,1,3,2" } },
+    { "depthwise_conv2d", { "13,18,21", "3,3,21,1|21", "strides 2,2" } },
+    { "depthwise_conv2d", { "11,10,35", "3,3,35,1|35", "strides 2,1 pad 1,1,1,1" } },
+    { "depthwise_conv2d", { "11,10,35", "3,3,35,1|35", "strides 3,3 pad 1,0,1,0" } },
+    { "depthwise_conv2d", { "12,12,20", "3,3,20,1|20", "dilation 2,3 pad 2,2,3,3" } },
+    { "depthwise_conv2d", { "41,50,67", "3,3,67,1", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", { "50,41,67", "3,3,67,1|67", "strides 2,2 pad 0,1,0,1" } },
+    { "depthwise_conv2d", { "8,9,36", "2,5,36,1|36", "strides 1,2 pad 0,1,2,2" } },
+    { "depthwise_conv2d", { "9,9,9", "11,11,9,1", "pad 5,5,5,5" } },
+    { "dense", { "784", "784,512|512", NULL } },
+    { "dense", { "512", "512,10|10", NULL } },
+    { "dense", { "5,33", "33,130", NULL } },
+    { "dense", { "129", "129,67", NULL } },
+    { "max_pool2d", { "12,12,64", NULL, NULL } },
+    { "max_pool2d", { "13,12,19", NULL, "pool 3,3 strides 2,2 pad 0,1,1,1" } },
+    { "max_pool2d", { "9,9,33", NULL, "pool 2,3 strides 1,1" } },
+    { "max_pool2d", { "11,10,33", NULL, NULL } },
+    { "max_pool2d", { "12,12,64", NULL, "relu" } },
+    { "max_pool2d", { "13,12,19", NULL, "pool 3,3 strides 2,2 pad 0,1,1,1 relu" } },
+    { "average_pool2d", { "12,12,64", NULL, NULL } },
+    { "average_pool2d", { "11,13,33", NULL, NULL } },
+    { "average_pool2d", { "13,12,19", NULL, "pool 3,3 strides 2,2 pad 0,1,1,1" } },
+    { "global_average_pool2d", { "7,7,100", NULL, NULL } },
+    { "relu", { "7,7,33", NULL, NULL } },
+    { "relu", { "7,7,33", NULL, "max_value 0.5 negative_slope 0.25 threshold 0.25" } },
+    { "relu6", { "7,7,33", NULL, NULL } },
+    { "sigmoid", { "7,7,33", NULL, NULL } },
+    { "tanh", { "7,7,33", NULL, NULL } },
+    { "silu", { "7,7,33", NULL, NULL } },
+    { "gelu", { "7,7,33", NULL, NULL } },
+    { "leaky_relu", { "7,7,33", NULL, "negative_slope 0.3" } },
+    { "zero_pad2d", { "7,9,33", NULL, "pad 1,2,3,0" } },
+    { "add", { "7,9,33|7,9,33", NULL, NULL } },
+    { "add", { "1001|1001|1001", NULL, NULL } },
+    { "softmax", { "1000", NULL, NULL } },
+    { "softmax", { "7,37,5", NULL, "axis 1" } },
+    { "softmax", { "7,37", NULL, NULL } },
+    { "dropout", { "1003", NULL, "rate 0.5" } },
+    { "dropout", { "7,9,31", NULL, "rate 0.2" } },
+    { "batch_norm", { "6,7,64", "64|64|64|64", NULL } },
+    { "batch_norm", { "5,5,19", "19|19|19|19", NULL } },
+    { "batch_norm", { "300", "300|300|300|300", NULL } },
+    { "batch_norm", { "9,7,64", "64|64|64|64", "relu" } },
+    { "batch_norm", { "5,5,19", "19|19|19|19", "relu max_value 1" } },
+    { "batch_norm", { "9,9,40|9,9,40", "40|40|40|40", "relu" } },
+    { "batch_norm", { "5,5,19|5,5,19", "19|19|19|19", NULL } },
+    { "batch_norm", { "7,7,24|7,7,24", "24|24|24|24", "relu frozen" } },
+};
+enum { KERNEL_CASES = sizeof kernel_cases / sizeof *kernel_cases };
+
+/* One op twice over the same numbers: in float32, and held in bfloat16 where `both`. */
+typedef struct bench {
+    keel_node wide, narrow;
+    keel_spec wide_in[IN_MAX], narrow_in[IN_MAX];
+    _Alignas(16) char args[256];
+    keel_step_facts step;
+    int64_t rows;
+    bool both;
+    float *in[IN_MAX], *weight[KEEL_WEIGHTS_MAX], *out_grad;
+    keel_bf16 *in16[IN_MAX], *out_grad16;
+    double *merged, *merged_backward;
+} bench;
+
+typedef struct results { /* of a pass; values are keel_bf16 where it ran on such */
+    void *out, *saved[KEEL_SAVED_MAX], *in_grad[IN_MAX];
+    float *weight_grad[KEEL_WEIGHTS_MAX];
+    double *partial;
+} results;
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static uint32_t seed = 1;
+static inline float draw(void)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (float)((int)(seed >> 26) - 32) / 16;
+}
+
+static inline float *numbers(int64_t count, bool positive)
+{
+    float *f = keel_aligned_calloc((size_t)count, sizeof *f);
+    for (int64_t i = 0; i < count; i++) f[i] = positive ? fabsf(draw()) + 0.5f : draw();
+    return f;
+}
+
+static inline keel_bf16 *narrowed(const float *f, int64_t count)
+{
+    keel_bf16 *b = keel_aligned_calloc((size_t)count, sizeof *b);
+    keel_bf16_narrow(b, f, count);
+    return b;
+}
+
+/* ---- the bench ------------------------------------------------------------------------------- */
+
+static inline int shapes(keel_spec *out, keel_dtype t, int max, const char *text)
+{
+    int n = 0;
+    for (; text && *text && n < max; n++) {
+        char *end = (char *)text;
+        out[n] = (keel_spec){ .dtype = t };
+        do {
+            out[n].shape.dim[out[n].shape.rank++] = strtoll(text, &end, 10);
+            text = *end ? end + 1 : end;
+        } while (*end == ',');
+    }
+    return n;
+}
+
+static inline keel_status node_of(keel_node *n, keel_spec *in, const bench *b, const keel_op *op,
+                                  const keel_case *c, bool training, keel_dtype held)
+{
+    *n = (keel_node){ .op = op,
+                      .args = b->args,
+                      .layer = "a layer",
+                      .training = training,
+                      .real = KEEL_FLOAT32,
+                      .held = held,
+                      .stream = 5,
+                      .in = in };
+    n->n_in = shapes(in, held, IN_MAX, c->in);
+    n->n_weight = shapes(n->weight, KEEL_FLOAT32, KEEL_WEIGHTS_MAX, c->weights);
+    return op->infer(n);
+}
+
+static inline keel_status bench_open(bench *b, const keel_op *op, const keel_case *c, bool training,
+                                     int64_t rows, bool both)
+{
+    *b = (bench){ .rows = rows,
+                  .step = { .seed = 7, .epoch = 3, .first_row = 1000, .rows = rows },
+                  .both = both };
+    assert_true(op->args_size <= sizeof b->args);
+    if (op->args_for_case) op->args_for_case(b->args, c->args);
+    KEEL_TRY(node_of(&b->wide, b->wide_in, b, op, c, training, KEEL_FLOAT32));
+    if (both) KEEL_TRY(node_of(&b->narrow, b->narrow_in, b, op, c, training, KEEL_BFLOAT16));
+    for (int i = 0; i < b->wide.n_in; i++) {
+        const int64_t n = rows * keel_row_count(&b->wide_in[i]);
+        b->in[i] = numbers(n, false);
+        if (both) b->in16[i] = narrowed(b->in[i], n);
+    }
+    for (int i = 0; i < b->wide.n_weight; i++) {
+        const int64_t n = keel_row_count(&b->wide.weight[i]);
+        b->weight[i] = numbers(n, strcmp(op->name, "batch_norm") == 0);
+        /* so that bfloat16 holds a quarter of the sum of nine, which Winograd makes of them */
+        for (int64_t e = 0; both && strcmp(op->name, "conv2d") == 0 && e < n; e++)
+            b->weight[i][e] = fminf(fmaxf(b->weight[i][e], -1.75f), 1.75f);
+    }
+    b->out_grad = numbers(rows * keel_row_count(&b->wide.out), false);
+    if (both) b->out_grad16 = narrowed(b->out_grad, rows * keel_row_count(&b->wide.out));
+    return KEEL_OK;
+}
+
+static inline void bench_close(bench *b)
+{
+    for (int i = 0; i < IN_MAX; i++) keel_free(b->in[i]), keel_free(b->in16[i]);
+    for (int i = 0; i < KEEL_WEIGHTS_MAX; i++) keel_free(b->weight[i]);
+    keel_free(b->out_grad);
+    keel_free(b->out_grad16);
+    keel_free(b->merged);
+    keel_free(b->merged_backward);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static inline void *begin(int64_t count, bool narrow)
+{
+    float *f = numbers(count, false);
+    if (!narrow) return f;
+    keel_bf16 *b = narrowed(f, count);
+    keel_free(f);
+    return b;
+}
+
+/* Gradients start as equal numbers on both sides, so that adding is seen; outputs start as rubbish.
+ */
+static inline void results_open(results *r, const bench *b, bool narrow)
+{
+    const keel_node *n = &b->wide;
+    *r = (results){ 0 };
+    seed = 99;
+    r->out = begin(b->rows * keel_row_count(&n->out), narrow);
+    for (int i = 0; i < n->n_saved; i++)
+        r->saved[i] = keel_aligned_calloc((size_t)(b->rows * keel_row_count(&n->saved[i])),
+                                          keel_dtype_size(n->saved[i].dtype));
+    for (int i = 0; i < n->n_in; i++)
+        r->in_grad[i] = begin(b->rows * keel_row_count(&n->in[i]), narrow);
+    for (int i = 0; i < n->n_weight; i++)
+        r->weight_grad[i] = numbers(keel_row_count(&n->weight[i]), false);
+    const int64_t one = n->partial > n->partial_backward ? n->partial : n->partial_backward;
+    r->partial = keel_aligned_calloc((size_t)(one * b->rows) + 1, sizeof(double));
+}
+
+static inline void results_free(results *r)
+{
+    keel_free(r->out);
+    for (int i = 0; i < KEEL_SAVED_MAX; i++) keel_free(r->saved[i]);
+    for (int i = 0; i < IN_MAX; i++) keel_free(r->in_grad[i]);
+    for (int i = 0; i < KEEL_WEIGHTS_MAX; i++) keel_free(r->weight_grad[i]);
+    keel_free(r->partial);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static keel_derived *copies[COPIES_MAX];
+static int n_copies;
+static inline keel_status derive(void *context, keel_derived *want, const keel_derived **got)
+{
+    const bench *b = context;
+    keel_derived *d = keel_calloc(1, sizeof *d);
+    *d = *want;
+    d->data = keel_aligned_calloc(want->bytes, 1);
+    d->refresh(d, b->weight[d->weight]);
+    assert_true(n_copies < COPIES_MAX);
+    copies[n_copies++] = d;
+    *got = d;
+    return KEEL_OK;
+}
+
+static inline void forget_copies(void)
+{
+    while (n_copies > 0) {
+        keel_derived *d = copies[--n_copies];
+        if (d->release) d->release(d->plan);
+        keel_free(d->data);
+        keel_free(d);
+    }
+}
+
+static inline keel_run reference_of(const keel_op *op, keel_pass pass)
+{
+    const keel_run all[] = { op->forward[0], op->backward[0], op->weights[0], op->partial[0],
+                             op->partial_backward[0] };
+    return all[pass];
+}
+
+/* Rows [first, first + rows) of the bench as the call of a pass. */
+static inline void call_some(bench *b, keel_run run, bool narrow, keel_pass pass,
+                             const keel_prepare *p, results *r, int64_t first, int64_t rows)
+{
+    const keel_node *n = p->node;
+    const size_t size = narrow ? sizeof(keel_bf16) : sizeof(float);
+    const void *in[IN_MAX];
+    void *in_grad[IN_MAX];
+    bool in_adds[IN_MAX];
+    void *scratch = keel_aligned_calloc((size_t)p->scratch + 64, 1);
+    memset(scratch, 0xff, (size_t)p->scratch); /* NaN: nobody may rely on zeros */
+    const size_t at_out = (size_t)(first * keel_row_count(&n->out)) * size;
+    keel_call c = { .node = n,
+                    .step = &b->step,
+                    .rows = rows,
+                    .row = 40 + first,
+                    .in = in,
+                    .out = (char *)r->out + at_out,
+                    .out_grad = (narrow ? (char *)b->out_grad16 : (char *)b->out_grad) + at_out,
+                    .in_grad = in_grad,
+                    .in_adds = in_adds,
+                    .weight_adds = p->weight_adds,
+                    .partial = r->partial,
+                    .merged = pass == KEEL_BACKWARD ? b->merged_backward : b->merged,
+                    .merged_forward = b->merged,
+                    .scratch = scratch,
+                    .plan = p->plan };
+    for (int i = 0; i < n->n_in; i++) {
+        const size_t at = (size_t)(first * keel_row_count(&n->in[i])) * size;
+        in[i] = (narrow ? (const char *)b->in16[i] : (const char *)b->in[i]) + at;
+        in_grad[i] = (char *)r->in_grad[i] + at;
+        in_adds[i] = p->in_adds;
+    }
+    for (int i = 0; i < n->n_saved; i++)
+        c.saved[i] = (char *)r->saved[i] + (size_t)(first * keel_row_count(&n->saved[i])) *
+                                               keel_dtype_size(n->saved[i].dtype);
+    for (int i = 0; i < n->n_weight; i++) {
+        c.weight[i] = b->weight[i];
+        c.weight_grad[i] = r->weight_grad[i];
+    }
+    if (pass == KEEL_PARTIAL) c.partial += first * n->partial;
+    if (pass == KEEL_PARTIAL_BACKWARD) c.partial += first * n->partial_backward;
+    run(&c);
+    assert_int_equal(keel_call_status_take(), KEEL_OK);
+    keel_free(scratch);
+}
+
+/* One pass in `parts` calls: the kernel's, its narrow one where the bench has both, or with NULL
+ * the reference in float32. false: the kernel has no such pass, or declines. */
+static inline bool pass_run(bench *b, const keel_kernel *kernel, keel_pass pass, bool adds,
+                            int parts, results *r)
+{
+    const bool narrow = kernel && b->both;
+    const keel_run run = !kernel  ? reference_of(b->wide.op, pass)
+                         : narrow ? kernel->narrow[pass]
+                                  : kernel->run[pass];
+    if (!run) return false;
+    for (int i = 0; i < parts; i++) {
+        const int64_t first = i * b->rows / parts, rows = (i + 1) * b->rows / parts - first;
+        keel_prepare p = { .node = narrow ? &b->narrow : &b->wide,
+                           .pass = pass,
+                           .rows = rows,
+                           .in_adds = adds,
+                           .weight_adds = adds || i > 0,
+                           .scratch = kernel ? 0 : b->wide.scratch,
+                           .derive = derive,
+                           .context = b };
+        if (rows == 0) continue;
+        if (kernel) {
+            const keel_status s = kernel->prepare(&p);
+            if (s == KEEL_EUNSUP) return false;
+            if (s < 0) fail_msg("%s_%s: prepare: %s", kernel->op, kernel->name, keel_error());
+        }
+        call_some(b, run, narrow, pass, &p, r, first, rows);
+        if (kernel && kernel->release) kernel->release(p.plan);
+        forget_copies();
+    }
+    return true;
+}
+
+/* Records of the whole, by the reference: what forward and backward of such an op read. */
+static inline void merge(bench *b)
+{
+    const keel_node *n = &b->wide;
+    results r;
+    results_open(&r, b, false);
+    if (n->merged > 0) {
+        b->merged = keel_aligned_calloc((size_t)n->merged, sizeof(double));
+        pass_run(b, NULL, KEEL_PARTIAL, false, 1, &r);
+        n->op->merge(n, r.partial, b->rows, b->merged);
+        pass_run(b, NULL, KEEL_FORWARD, false, 1, &r); /* what it saves is read below */
+    }
+    if (n->merged_backward > 0) {
+        b->merged_backward = keel_aligned_calloc((size_t)n->merged_backward, sizeof(double));
+        pass_run(b, NULL, KEEL_PARTIAL_BACKWARD, false, 1, &r);
+        n->op->merge_backward(n, r.partial, b->rows, b->merged_backward);
+    }
+    results_free(&r);
+}
+
+/* Has the op this pass here? Weight gradients read off the merged record need one. */
+static inline bool has_pass(const bench *b, keel_pass pass)
+{
+    const keel_node *n = &b->wide;
+    if (!reference_of(n->op, pass)) return false;
+    if (pass == KEEL_PARTIAL) return n->partial > 0;
+    if (pass == KEEL_PARTIAL_BACKWARD) return n->partial_backward > 0;
+    return pass != KEEL_WEIGHTS || !n->op->weights_from_merged || b->merged_backward;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+/* Half a unit in the last place of the bfloat16 nearest to x. */
+static inline double half_unit(double x)
+{
+    int e;
+    if (x == 0 || !isfinite(x)) return 0;
+    frexp(x, &e);
+    return ldexp(1, (e < -125 ? -125 : e) - 9);
+}
+
+/* Within a hundred thousandth of the largest, for sums in another order; got is float, or keel_bf16
+ * where `narrow`: then rounded once more. */
+static inline void same(const char *what, const float *want, const void *got, bool narrow,
+                        int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(want[i])) most = fmax(most, fabs((double)want[i]));
+    for (int64_t i = 0; i < n; i++) {
+        const double x = want[i];
+        const double y = narrow ? keel_bf16_wide(((keel_bf16 *)got)[i]) : ((const float *)got)[i];
+        const double room = 1e-5 * most + 1e-30 + (narrow ? half_unit(x) * (1 + 1e-6) : 0);
+        if (!(fabs(x - y) <= room))
+            fail_msg("%s: element %lld is %.9g, the reference has %.9g (%.3g may lie between; "
+                     "largest %.3g)",
+                     what, (long long)i, y, x, room, most);
+    }
+}
+
+static inline void same_doubles(const char *what, const double *want, const double *got, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 1; i < n; i++) most = fmax(most, fabs(want[i]));
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(want[i] - got[i]) <= 4e-7 * most))
+            fail_msg("%s: record [%lld] is %.12g, the reference has %.12g", what, (long long)i,
+                     got[i], want[i]);
+}
+
+/* What a pass writes: of the reference, and of a kernel. */
+static inline void compare(const bench *b, keel_pass pass, const char *name, const results *want,
+                           const results *got)
+{
+    static const char *const passes[] = { "forward", "backward", "weights", "partial",
+                                          "partial_backward" };
+    const keel_node *n = &b->wide;
+    char what[200];
+    snprintf(what, sizeof what, "%s %s of %lld rows", name, passes[pass], (long long)b->rows);
+    if (pass == KEEL_FORWARD) {
+        same(what, want->out, got->out, b->both, b->rows * keel_row_count(&n->out));
+        for (int i = 0; i < n->n_saved; i++)
+            assert_memory_equal(want->saved[i], got->saved[i],
+                                (size_t)(b->rows * keel_row_count(&n->saved[i])) *
+                                    keel_dtype_size(n->saved[i].dtype));
+    }
+    for (int i = 0; pass == KEEL_BACKWARD && i < n->n_in; i++)
+        same(what, want->in_grad[i], got->in_grad[i], b->both, b->rows * keel_row_count(&n->in[i]));
+    for (int i = 0; pass == KEEL_WEIGHTS && i < n->n_weight; i++)
+        same(what, want->weight_grad[i], got->weight_grad[i], false, keel_row_count(&n->weight[i]));
+    if (pass == KEEL_PARTIAL) same_doubles(what, want->partial, got->partial, n->partial * b->rows);
+    if (pass == KEEL_PARTIAL_BACKWARD)
+        same_doubles(what, want->partial, got->partial, n->partial_backward * b->rows);
+}
+
+#endif
