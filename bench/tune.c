@@ -228,6 +228,7 @@ static void run_tiles(const setup *s, const contender *k)
                                                    .n_soon = 1,
                                                    .soon = { s->w[0] + at },
                                                    .scratch = k->scratch,
+                                                   .again = at > 0,
                                                    .plan = k->plan });
 }
 

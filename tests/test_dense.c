@@ -40,22 +40,28 @@ static keel_node node_of(int64_t c, int64_t k, keel_spec *in)
     return n;
 }
 
-/* The reference, and every kernel of this processor. */
-static int tile_runs(const keel_node *n, keel_tile_run *run)
+/* The reference, and every kernel of this processor; what they all can do with goes to *scratch. */
+static int tile_runs(const keel_node *n, keel_tile_run *run, void **scratch)
 {
     int count = 0;
+    int64_t bytes = 64;
     run[count++] = n->op->weights_tile[0];
     for (int i = 0; keel_kernels[i]; i++) {
-        keel_prepare p = { .node = n, .pass = KEEL_WEIGHTS, .rows = 1 };
+        keel_prepare p = { .node = n, .pass = KEEL_WEIGHTS, .rows = ROWS_MAX };
         if (keel_kernels[i]->weights_tile && !strcmp(keel_kernels[i]->op, "dense") &&
-            keel_kernels[i]->prepare(&p) >= 0)
+            keel_kernels[i]->prepare(&p) >= 0) {
             run[count++] = keel_kernels[i]->weights_tile;
+            if (p.scratch > bytes) bytes = p.scratch;
+        }
     }
+    *scratch = keel_aligned_calloc((size_t)bytes, 1);
+    assert_non_null(*scratch);
     return count;
 }
 
+/* kept: of the kernel, or NULL: it must do without */
 static void gradient(const keel_node *n, keel_tile_run run, int weight, int64_t rows, int64_t cut,
-                     int64_t tile, float *out)
+                     int64_t tile, void *kept, float *out)
 {
     const int64_t c = n->weight[0].shape.dim[0], k = n->weight[0].shape.dim[1];
     const int64_t count = weight ? k : c * k, step = weight ? tile : tile * k;
@@ -67,7 +73,66 @@ static void gradient(const keel_node *n, keel_tile_run run, int weight, int64_t 
                                .weight = weight,
                                .first = at,
                                .count = count - at < step ? count - at : step,
-                               .grad = out + at });
+                               .grad = out + at,
+                               .scratch = kept,
+                               .again = at > 0 });
+}
+
+/* w and its moment, moved by a kernel that will, else by the gradient as optimizers do. */
+static void move(const keel_node *n, keel_tile_run run, int64_t rows, int64_t tile, void *kept,
+                 float *to, float *m, bool *moved)
+{
+    static float grad[C_MAX * K_MAX];
+    const int64_t c = n->weight[0].shape.dim[0], k = n->weight[0].shape.dim[1];
+    const keel_span span[] = { { x, dy, 1 }, { x + c, dy + k, rows - 1 } };
+    for (int64_t at = 0; at < c * k; at += tile * k) {
+        const int64_t count = c * k - at < tile * k ? c * k - at : tile * k;
+        keel_tile_move how = { to + at, m + at, 0.9f, 0.3f, 0.01f, false };
+        run(&(keel_tile_call){ .node = n,
+                               .n_span = rows > 1 ? 2 : 1,
+                               .span = span,
+                               .first = at,
+                               .count = count,
+                               .grad = grad,
+                               .n_soon = 2,
+                               .soon = { to + at, m + at },
+                               .scratch = kept,
+                               .again = at > 0,
+                               .move = moved ? &how : NULL });
+        if (how.moved) *moved = true;
+        for (int64_t i = 0; i < count && !how.moved; i++) {
+            volatile float keep = m[at + i] * 0.9f, g = grad[i] * 0.3f; /* rounded one by one */
+            volatile float step = g * 0.01f;
+            m[at + i] = keep - step;
+            to[at + i] += m[at + i];
+        }
+    }
+}
+
+static void a_kernel_that_moves_gives_the_bits_of_the_optimizer(void **unused)
+{
+    (void)unused;
+    static float a[C_MAX * K_MAX], ma[C_MAX * K_MAX], b[C_MAX * K_MAX], mb[C_MAX * K_MAX];
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t c = sizes[i].c, k = sizes[i].k;
+        keel_spec in;
+        keel_node n = node_of(c, k, &in);
+        keel_tile_run run[8];
+        void *kept;
+        const int n_run = tile_runs(&n, run, &kept);
+        bool any = n_run == 1 || k < 48;
+        for (int r = 0; r < n_run; r++)
+            for (int64_t tile = 1; tile <= c; tile += 7) {
+                fill(a, c * k, 0.3f), fill(b, c * k, 0.3f);
+                fill(ma, c * k, 0.7f), fill(mb, c * k, 0.7f);
+                move(&n, run[r], sizes[i].rows, tile, kept, a, ma, NULL);
+                move(&n, run[r], sizes[i].rows, tile, kept, b, mb, &any);
+                assert_memory_equal(a, b, (size_t)(c * k) * sizeof *a);
+                assert_memory_equal(ma, mb, (size_t)(c * k) * sizeof *a);
+            }
+        assert_true(any);
+        keel_free(kept);
+    }
 }
 
 static void tiles_are_the_gradient_whatever_the_cut(void **unused)
@@ -84,24 +149,26 @@ static void tiles_are_the_gradient_whatever_the_cut(void **unused)
                                        .in = (const void *[]){ x },
                                        .out_grad = dy,
                                        .weight_grad = { want, want_bias } });
-        const int n_run = tile_runs(&n, run);
+        void *kept;
+        const int n_run = tile_runs(&n, run, &kept);
         for (int r = 0; r < n_run; r++)
             for (int weight = 0; weight < 2; weight++) {
                 const int64_t count = weight ? k : c * k;
                 const float *right = weight ? want_bias : want;
-                gradient(&n, run[r], weight, rows, rows, weight ? k : c, got);
+                gradient(&n, run[r], weight, rows, rows, weight ? k : c, NULL, got);
                 for (int64_t e = 0; e < count; e++)
                     if (!(fabsf(got[e] - right[e]) <= 2e-6f * (1 + (float)rows)))
                         fail_msg("%d x %d x %d, kernel %d: [%d] is %g, not %g", (int)rows, (int)c,
                                  (int)k, r, (int)e, (double)got[e], (double)right[e]);
                 for (int64_t cut = 1; cut <= rows; cut += 3)
                     for (int64_t tile = 1; tile <= (weight ? k : c); tile += 5) {
-                        gradient(&n, run[r], weight, rows, cut, tile, again);
+                        gradient(&n, run[r], weight, rows, cut, tile, cut % 2 ? kept : NULL, again);
                         if (memcmp(got, again, (size_t)count * sizeof *got))
                             fail_msg("%d x %d x %d, kernel %d: cut at %d, tiles of %d, other bits",
                                      (int)rows, (int)c, (int)k, r, (int)cut, (int)tile);
                     }
             }
+        keel_free(kept);
     }
 }
 
@@ -191,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_are_the_gradient_whatever_the_cut),
+        cmocka_unit_test(a_kernel_that_moves_gives_the_bits_of_the_optimizer),
         cmocka_unit_test(outputs_do_not_depend_on_the_rows_beside_them),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include "keel/keel.h"
 
-enum { ROWS = 45, FEATURES = 70, HIDDEN = 37, CLASSES = 3 };
+enum { ROWS = 45, FEATURES = 70, HIDDEN = 117, CLASSES = 3 };
 static float x[ROWS * FEATURES], y[ROWS];
 
 static void must(keel_status s)

@@ -141,9 +141,10 @@ void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
 /* The gradient of elements [first, first + count) of a late weight, over all rows of the step, into
  * `grad`, by a worker; looked, bad: see keel_tile_call, false before, or NULL: these elements are
- * moved next. After a run in which all workers have met. */
+ * moved next, maybe by the kernel: see `move` there. After a run in which all workers have met. */
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad, bool *looked, bool *bad);
+                       int64_t first, int64_t count, void *grad, bool *looked, bool *bad,
+                       keel_tile_move *move);
 
 /* Are the inputs and gradients that a worker has for late weights so small that these weights'
  * gradients can only be finite? After the worker's run. */

@@ -91,7 +91,8 @@ const void *keel_program_rows(const keel_program *p, const keel_place *at, const
 }
 
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad, bool *looked, bool *bad)
+                       int64_t first, int64_t count, void *grad, bool *looked, bool *bad,
+                       keel_tile_move *move)
 {
     const keel_store *store = p->store;
     const int64_t element = (int64_t)keel_dtype_size(store->real);
@@ -106,6 +107,7 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                          .grad = grad,
                          .looked = looked,
                          .bad = bad,
+                         .move = move,
                          .n_soon = 1,
                          .soon = { (const char *)keel_store_data(store, v) + first * element },
                          .scratch = p->seat[worker].scratch,

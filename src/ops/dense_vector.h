@@ -220,6 +220,8 @@ INLINE void dot_rows(const float *dy, int64_t n, const float *w, int64_t k, floa
     for (; i < n; i++) dots(dy + i * k, w, k, dx + i * c, c, adds, 1, columns, w);
 }
 
+#include "ops/_dense_tiles_vector.h"
+
 static bool is_short(const keel_node *n)
 {
     return n->weight[0].shape.dim[1] <= 2 * LANES;
@@ -230,6 +232,11 @@ static keel_status prepare(keel_prepare *p)
     KEEL_TRY(vector_prepare(p));
     if (p->pass == KEEL_BACKWARD && is_short(p->node))
         p->scratch = keel_row_count(&p->node->weight[0]) * (int64_t)sizeof(float);
+    if (p->pass == KEEL_WEIGHTS) {
+        const int64_t n_k = p->node->weight[0].shape.dim[1];
+        const int64_t rows = p->rows < TILE_ROWS_MOST ? p->rows : TILE_ROWS_MOST;
+        p->scratch = kept_bytes(rows, n_k) < KEPT_MOST ? kept_bytes(rows, n_k) : KEPT_MOST;
+    }
     /* many places: a packed product is faster */
     return p->node->in[0].shape.rank == 1 ? KEEL_OK : KEEL_EUNSUP;
 }
@@ -320,6 +327,7 @@ static void weights_tile(const keel_tile_call *c)
         bias_tile(c);
         return;
     }
+    if (tiles(c)) return;
     const int64_t n = c->count / n_k;
     const int64_t blocks = ((n + ROWS - 1) / ROWS) * ((n_k - 1) / (VECTORS * LANES) + 1);
     for (int from = 0; from < c->n_span; from += RUNS) {

@@ -105,6 +105,14 @@ typedef struct keel_span { /* neighbouring rows */
     int64_t rows;
 } keel_span;
 
+/* How a tile is moved, where that is so plain that the kernel which makes its gradient g may do it:
+ * m = m keep - g scale rate and w = w + m, every product and sum rounded by itself. float32. */
+typedef struct keel_tile_move {
+    float *w, *m;
+    float keep, scale, rate;
+    bool moved; /* out: grad is not written then */
+} keel_tile_move;
+
 typedef struct keel_tile_call {
     const keel_node *node;
     int n_span;
@@ -113,13 +121,14 @@ typedef struct keel_tile_call {
     int64_t first, count;  /* elements of it, whole rows of its last dim */
     void *grad;            /* [count], overwritten */
     int n_soon;
-    const void *soon[4]; /* [count] these elements of the weight, and of what else is written
-                            next: a kernel that asks for them early hides the wait */
-    void *scratch;       /* of the worker, at least what prepare asked for */
-    bool again;          /* scratch is as the last call left it: of this weight, from these rows */
-    const void *plan;    /* what prepare left */
-    bool *looked, *bad;  /* out: a kernel that looks for numbers that are not finite while it has
-                            them says so, and whether there are any; may be NULL */
+    const void *soon[4];  /* [count] these elements of the weight, and of what else is written
+                             next: a kernel that asks for them early hides the wait */
+    void *scratch;        /* of the worker, at least what prepare asked for */
+    bool again;           /* scratch is as the last call left it: of this weight, from these rows */
+    const void *plan;     /* what prepare left */
+    bool *looked, *bad;   /* out: a kernel that looks for numbers that are not finite while it has
+                             them says so, and whether there are any; may be NULL */
+    keel_tile_move *move; /* what a kernel may do with the gradient; NULL: it is asked for */
 } keel_tile_call;
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);

@@ -25,6 +25,12 @@ static int slots(const void *args, const char *names[KEEL_SLOTS_MAX])
     return 1;
 }
 
+static double heavy(const void *args)
+{
+    const args_t *a = args;
+    return a->nesterov || keel_decay(&a->common) != 0 ? 0 : a->momentum;
+}
+
 #define REAL_FILE "optimizers/sgd.c"
 #include "ops/real.h"
 
@@ -39,6 +45,7 @@ const keel_optimizer keel_optimizer_sgd = {
     },
     .slots = slots,
     .together = 1,
+    .heavy = heavy,
     .apply = REALS(apply),
 };
 

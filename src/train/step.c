@@ -71,13 +71,13 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
 /* A tile that nobody has a part of yet, or a part of it: the owner makes it from everybody's rows.
  * looked, bad: did the kernel look for numbers that are not finite, and was there one? */
 static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
-                      bool *looked, bool *bad)
+                      bool *looked, bool *bad, keel_tile_move *how)
 {
     const keel_program *p = t->train.program;
     const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     keel_program_tile(p, t->bound, worker, tile->variable,
                       tile->offset - t->store->weight[tile->variable].offset, tile->count, grad,
-                      looked, bad);
+                      looked, bad, how);
     if (p->timing)
         keel_timing_call(p->timing, worker, p->late[tile->variable].node, KEEL_WEIGHTS, begin);
 }
@@ -109,7 +109,7 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
         if (is_late(t, tile)) {
             source[r.n_source++] = reduced(t, tile->offset);
             bool looked = false, bad = false;
-            make_tile(t, worker, tile, source[0], &looked, &bad);
+            make_tile(t, worker, tile, source[0], &looked, &bad, NULL);
             /* one pass less: the update divides. What is finite stays so if it only shrinks. */
             if (looked && !t->needs_norms && info->l1 == 0 && info->l2 == 0 && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
@@ -160,17 +160,39 @@ static void move(const keel_trainer *t, int worker, const keel_tile *tile, const
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
 }
 
+/* May the kernel that makes a gradient move by it? With many rows that would save little, and tiles
+ * in parts are faster. */
+static bool is_heavy(const keel_trainer *t, keel_tile_move *how)
+{
+    enum { ROWS_MOST = 128 };
+    const keel_optimizer_common *o = t->optimizer_args;
+    if (!t->optimizer->heavy || t->bound->rows > ROWS_MOST || t->store->real != KEEL_FLOAT32 ||
+        !isnan(o->clipvalue))
+        return false;
+    how->keep = (float)t->optimizer->heavy(o);
+    how->rate = (float)t->learning_rate;
+    return how->keep != 0;
+}
+
 /* Make a late tile and move it, by so little at a time that it does not leave the cache. */
 static void make_and_move(const keel_trainer *t, int worker, const keel_tile *tile, double scale)
 {
     void *grad = reduced(t, t->store->tile[t->late_tile[worker]].offset); /* one place for all */
     const int64_t most = t->train.program->late[tile->variable].most;
     keel_tile part = *tile;
+    keel_tile_move how = { 0 };
+    const bool heavy = is_heavy(t, &how);
     for (int64_t i = 0; i < tile->count; i += part.count) {
         part.offset = tile->offset + i;
-        part.count = tile->count - i < most ? tile->count - i : most;
-        make_tile(t, worker, &part, grad, NULL, NULL);
-        move(t, worker, &part, grad, scale);
+        part.count = tile->count - i < most || heavy ? tile->count - i : most;
+        if (heavy) {
+            how.w = (float *)t->store->master + part.offset;
+            how.m = (float *)t->store->moment[0] + part.offset;
+            how.scale = (float)scale;
+            how.moved = false;
+        }
+        make_tile(t, worker, &part, grad, NULL, NULL, heavy ? &how : NULL);
+        if (!how.moved) move(t, worker, &part, grad, scale);
     }
 }
 
