@@ -10,6 +10,7 @@
 static const kernel_case long_sums[] = {
     { "conv2d", { "12,15,900", "1,1,900,300|300", NULL } },
     { "conv2d", { "9,7,290", "1,1,290,1010", NULL } },
+    { "conv2d", { "13,9,70", "1,1,70,181|181", NULL } },
 };
 
 static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_pass pass, bool adds)

@@ -46,6 +46,7 @@ typedef struct product {
     bool resumes;       /* sums begin with what is in out */
     bool adds;          /* what is in out is added to sums */
     ask ask[2];         /* of the blocks, first those of one, then those of the other */
+    int64_t ahead;      /* not 0: instead, a block asks for as many rows of a, so many further on */
 } product;
 
 /* A line that is about to be written. A compiler makes this instruction of __builtin_prefetch only
@@ -137,8 +138,13 @@ static void multiply(const product *p, int64_t n, int64_t columns)
         const ask *k = &p->ask[b >= p->ask[0].blocks];
         const int64_t at = b - (k == p->ask ? 0 : p->ask[0].blocks);
         const bool asks = at < k->blocks;
-        blocks[vectors - 1][end - i - 1](p, i, asks ? k->first + at * LINE : (const char *)p->w,
-                                         asks ? k->pace : 0, last);
+        const char *soon = asks ? k->first + at * LINE : (const char *)p->w;
+        int64_t pace = asks ? k->pace : 0;
+        if (p->ahead) {
+            soon = (const char *)(p->a + (i + p->ahead) * p->a_row);
+            pace = (end - i) * (int64_t)sizeof(float);
+        }
+        blocks[vectors - 1][end - i - 1](p, i, soon, pace, last);
     }
 }
 

@@ -7,12 +7,14 @@
  *
  * A block of rows x columns of sums stays in registers while the inner dim runs. Forward and
  * backward read W packed in panels of PANEL columns, a line for each channel; a stretch of INNER
- * lines of a panel is met by GROUP places while it lies in the cache. A sum takes its channels one
+ * lines of a panel is met by GROUP places while it lies in the cache. With the first panel each
+ * block asks for places AHEAD of it, else it would wait for memory. A sum takes its channels one
  * after the other, whatever places are beside it.
  *
  * A weight gradient takes a stretch of places at a time from the first row of the call on, and
  * reads x and dy in place, or packed where there are many channels: each stretch's sums begin at 0
- * and are added to those of the ones before. */
+ * and are added to those of the ones before. In place it makes the transpose where dy is the wider:
+ * of what is read by vectors whole lines are met, and many of them would not fit into the cache. */
 #include "base/memory.h"
 #include "ops/_blocks_vector.h"
 #include "ops/args.h"
@@ -20,7 +22,7 @@
 /* GROUP and STRETCH divide the places of the usual images: 56x56, 28x28, 14x14. Weight gradients of
  * PACKED values and more read packed operands; of the smaller one WHOLE values at a time, or those
  * of STRETCH places. */
-enum { INNER = 512, GROUP = 196, STRETCH = 98, PACKED = 1 << 18, WHOLE = 98 << 10 };
+enum { INNER = 512, GROUP = 196, STRETCH = 98, AHEAD = 24, PACKED = 1 << 18, WHOLE = 98 << 10 };
 
 /* Packed weights: panels of [inner][columns, up to a whole vector] ----------------------------- */
 
@@ -103,7 +105,7 @@ typedef struct plan {
     bool strided;
     int64_t *place; /* strided: of a window in an image of x, [places + 1] */
     /* of weights */
-    bool packs;
+    bool packs, turns;         /* turns: the transpose is summed */
     int64_t stretch, apart_at; /* places at a time; where scratch has a gradient to be added */
 } plan;
 
@@ -148,17 +150,18 @@ static keel_status make_plan(plan *pl, keel_prepare *p)
     for (int i = 0; i < 2 && pl->packs && 2 * pl->stretch * small <= WHOLE; i++) pl->stretch *= 2;
     if (pl->packs) pl->apart_at = pl->stretch * (PANEL + small);
     p->scratch = pl->apart_at * (int64_t)sizeof(float);
-    if (p->weight_adds) p->scratch += (pl->c + 1) * pl->k * (int64_t)sizeof(float);
+    pl->turns = !pl->packs && pl->c >= 64 && pl->c < pl->k;
+    if (p->weight_adds || pl->turns) p->scratch += (pl->c + 1) * pl->k * (int64_t)sizeof(float);
     return KEEL_OK;
 }
 
-/* Measured on one core and on two, oneDNN's time for ours, packing included. With AVX-512: backward
- * with strides 1.1 to 1.6; where it adds to what is there, which oneDNN does in a second pass, 1.03
- * to 1.2; with a large W, which oneDNN is slow to turn, 1.0 to 1.9; forward with strides 1.0 to
- * 1.05, with a very large W 1.1; the weight gradient of few channels, which waits for memory, 1.1
- * to 1.25, and of many, packed, 1.05 to 1.2, but for very many outputs. With AVX2 only backward
- * with strides is faster, 1.1 to 1.9. Elsewhere oneDNN is at nine tenths of the peak and more, and
- * even or ahead. */
+/* Measured on one core and on two, oneDNN's time for ours, packing included. With AVX-512: forward
+ * and backward of few channels on many places, which wait for memory, 1.05 to 1.3, of others 0.99
+ * to 1.05; backward with strides 1.1 to 1.6; where it adds to what is there, which oneDNN does in a
+ * second pass, 1.03 to 1.2; with a large W, which oneDNN is slow to turn, 1.0 to 1.9; the weight
+ * gradient of few channels, which waits for memory, 1.1 to 1.25, and of many, packed, 1.05 to 1.2,
+ * but for very many outputs. With AVX2 only backward with strides is faster, 1.1 to 1.9. Elsewhere
+ * oneDNN is even or ahead. */
 static bool pays(const keel_prepare *p)
 {
     const keel_conv2d_args *a = p->node->args;
@@ -166,7 +169,8 @@ static bool pays(const keel_prepare *p)
     const bool strided = a->strides[0] > 1 || a->strides[1] > 1;
     if (strided && p->pass == KEEL_BACKWARD) return true;
     if (LANES < 16) return false;
-    if (p->pass == KEEL_FORWARD) return strided || (k > c && c * k >= 1 << 20);
+    if (p->pass != KEEL_WEIGHTS && c >= 64 && k >= 64) return true;
+    if (p->pass == KEEL_FORWARD) return strided;
     if (p->pass == KEEL_BACKWARD) return (p->in_adds && c >= 64) || c * k > 1 << 14;
     if (strided) return false;
     if (c * k >= PACKED) return c >= 64 && k >= 64 && k <= 1024;
@@ -210,6 +214,7 @@ static void group(const plan *pl, const product *whole, int64_t n, int64_t inner
             if (p.start) p.start += k;
             p.resumes = j > 0;
             p.adds = whole->adds && j == 0;
+            if (k == 0 && inner <= INNER && !p.a_place) p.ahead = AHEAD;
             multiply(&p, n, width);
             w += inner * p.w_row;
         }
@@ -257,35 +262,57 @@ static void backward(const keel_call *c)
 
 /* Weight gradients ----------------------------------------------------------------------------- */
 
-/* dw [c, k] is, or grows by, xt dy of n places; `more` places behind them are asked for. */
-static void add_in_place(const plan *pl, const float *x, const float *dy, int64_t n, bool more,
-                         float *dw, bool adds)
-{
-    const int64_t x_bytes = pl->c * (int64_t)sizeof *x, dy_bytes = pl->k * (int64_t)sizeof *dy;
-    for (int64_t k = 0; k < pl->k; k += PANEL) {
-        const int64_t width = at_most(pl->k - k, PANEL);
-        product p = { .a = x,
-                      .a_row = 1,
-                      .a_step = pl->c,
-                      .w = dy + k,
-                      .w_row = pl->k,
-                      .inner = n,
-                      .out = dw + k,
-                      .out_row = pl->k,
-                      .adds = adds };
-        if (more)
-            p.ask[0] = (ask){ (const char *)(dy + n * pl->k + k), dy_bytes, up(width, 16) / 16 };
-        if (more && k == 0)
-            p.ask[1] = (ask){ (const char *)(x + n * pl->c), x_bytes, up(pl->c, 16) / 16 };
-        multiply(&p, pl->c, width);
-    }
-}
-
-/* One of the two operands of a weight gradient, from the first of the places that are packed. */
+/* One of the two operands of a weight gradient, from the first place of a stretch on. */
 typedef struct side {
     const float *at;
     int64_t channels;
 } side;
+
+/* dw [a's channels, w's] is, or grows by, at w of n places; `more`: those behind them are asked
+ * for.
+ */
+static void add_in_place(const side *a, const side *w, int64_t n, bool more, float *dw, bool adds)
+{
+    const int64_t a_bytes = a->channels * (int64_t)sizeof(float);
+    const int64_t w_bytes = w->channels * (int64_t)sizeof(float);
+    for (int64_t k = 0; k < w->channels; k += PANEL) {
+        const int64_t width = at_most(w->channels - k, PANEL);
+        product p = { .a = a->at,
+                      .a_row = 1,
+                      .a_step = a->channels,
+                      .w = w->at + k,
+                      .w_row = w->channels,
+                      .inner = n,
+                      .out = dw + k,
+                      .out_row = w->channels,
+                      .adds = adds };
+        if (more)
+            p.ask[0] =
+                (ask){ (const char *)(w->at + n * w->channels + k), w_bytes, up(width, 16) / 16 };
+        if (more && k == 0)
+            p.ask[1] =
+                (ask){ (const char *)(a->at + n * a->channels), a_bytes, up(a->channels, 16) / 16 };
+        multiply(&p, a->channels, width);
+    }
+}
+
+/* dw [c, k] is, or grows by, the transpose of t [k, c]. */
+static void add_turned(float *dw, const float *t, int64_t c, int64_t k, bool adds)
+{
+    for (int64_t i = 0; i < c; i += LANES)
+        for (int64_t j = 0; j < k; j += LANES) {
+            const vm columns = vm_first(c - i), m = vm_first(k - j);
+            vf a[LANES];
+            EACH(r, LANES)
+            a[r] = j + r < k ? vf_load_some(columns, t + (j + r) * c + i) : vf_zero();
+            turn(a);
+            EACH(r, LANES) if (i + r < c)
+            {
+                float *to = dw + (i + r) * k + j;
+                vf_store_some(m, to, adds ? vf_add(vf_load_some(m, to), a[r]) : a[r]);
+            }
+        }
+}
 
 /* Channels [j, j + at most PANEL) of n places, a whole number of vectors a place. */
 static void pack_places(float *to, const side *s, int64_t n, int64_t j)
@@ -355,7 +382,7 @@ static void weights(const keel_call *c)
     side x = { c->in[0], pl->c }, dy = { c->out_grad, pl->k };
     float *const to[] = { c->weight_grad[0], c->node->n_weight > 1 ? c->weight_grad[1] : NULL };
     float *const apart = (float *)c->scratch + pl->apart_at;
-    float *const dw = to[0] && c->weight_adds ? apart : to[0];
+    float *const dw = to[0] && (c->weight_adds || pl->turns) ? apart : to[0];
     float *const db = to[1] && c->weight_adds ? apart + pl->c * pl->k : to[1];
     if (db) memset(db, 0, (size_t)pl->k * sizeof *db);
     for (int64_t i = 0, n; i < places; i += n, x.at += n * pl->c, dy.at += n * pl->k) {
@@ -364,10 +391,13 @@ static void weights(const keel_call *c)
         if (dw && pl->packs)
             add_packed(pl, &x, &dy, n, more, dw, i > 0, c->scratch);
         else if (dw)
-            add_in_place(pl, x.at, dy.at, n, more, dw, i > 0);
+            add_in_place(pl->turns ? &dy : &x, pl->turns ? &x : &dy, n, more, dw, i > 0);
         if (db) add_bias(db, dy.at, n, pl->k);
     }
-    if (c->weight_adds && dw) VECTOR_MOVE(to[0], dw, pl->c * pl->k, true);
+    if (pl->turns && dw)
+        add_turned(to[0], dw, pl->c, pl->k, c->weight_adds);
+    else if (c->weight_adds && dw)
+        VECTOR_MOVE(to[0], dw, pl->c * pl->k, true);
     if (c->weight_adds && db) VECTOR_MOVE(to[1], db, pl->k, true);
 }
 
