@@ -131,6 +131,10 @@ void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns)
         int64_t pace = 0;
         end = n * (b + 1) / n_block;
         if (p->soon) ask(p->soon, p->n_tap * p->pairs, &soon, &pace);
+        if (p->ahead) {
+            soon = p->a + (p->place ? p->place[i].a : i * p->a_row) + p->ahead;
+            pace = (end - i) * (int64_t)sizeof(uint32_t);
+        }
         blocks[vectors - 1][end - i - 1](p, i, soon, pace, last);
     }
 }

@@ -48,6 +48,7 @@ typedef struct keel_pairs {
     bool wide, adds; /* adds: `wide` sums begin with what is in out; others are added to it */
     bool after;      /* such sums begin with 0 and what is in out comes last: nobody waits for it */
     keel_pairs_soon *soon; /* NULL: nothing */
+    int64_t ahead;         /* not 0: instead, blocks ask for a so many bytes further on */
 } keel_pairs;
 
 /* Rows 0 to n times a panel of at most PANEL columns. */

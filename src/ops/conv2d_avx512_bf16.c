@@ -16,7 +16,14 @@
 #include "ops/args.h"
 
 /* Of a weight gradient: as many pairs of places, channels of x and of dy as the caches hold. */
-enum { PAIRS = 128, X_MOST = 512, X_ROW = X_MOST + LANES, DY_MOST = 512, IMAGES_BYTES = 256 << 10 };
+enum {
+    AHEAD = 24,
+    PAIRS = 128,
+    X_MOST = 512,
+    X_ROW = X_MOST + LANES,
+    DY_MOST = 512,
+    IMAGES_BYTES = 256 << 10
+};
 
 typedef struct class
 {
@@ -279,6 +286,10 @@ static void convolve(const keel_call *c, const keel_bf16 *from, const float *sta
             const int64_t width = pl->columns - k < PANEL ? pl->columns - k : PANEL;
             for (int64_t image = 0; image < n; image++)
                 for (int g = 0; g < pl->n_class; g++) {
+                    /* many channels from memory, whole places of them: or there is no wait */
+                    const bool waits = k == 0 && !pl->pads && pl->class[g].n_tap == 1 &&
+                                       pl->inner >= pl->columns &&
+                                       pl->class[g].n_place * pl->inner == pl->from;
                     const keel_pairs p = { .a = (const char *)(images +
                                                                image * pl->wide_h * pl->wide_line),
                                            .place = pl->class[g].place,
@@ -290,7 +301,8 @@ static void convolve(const keel_call *c, const keel_bf16 *from, const float *sta
                                            .w = w,
                                            .start = start ? start + k : NULL,
                                            .out = to + image * pl->to + k,
-                                           .adds = adds };
+                                           .adds = adds,
+                                           .ahead = waits ? AHEAD * pl->inner * 2 : 0 };
                     keel_pairs_multiply(&p, pl->class[g].n_place, width);
                 }
             w += pl->n_tap * ((pl->inner + 1) / 2) * PANEL;
