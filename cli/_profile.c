@@ -36,9 +36,9 @@ static void print_rate(FILE *f, double done, double seconds, double most)
 }
 
 const char keel_profile_above[] =
-    "More than 100 %: operations are counted as of a direct convolution by multiply-adds; "
-    "Winograd's,\n"
-    "for 3x3 windows, multiplies 2.25 times less, and AMX multiplies float32 in pieces.\n";
+    "More than 100 %: operations are counted as of a direct convolution by multiply-adds;\n"
+    "Winograd's, for 3x3 windows, multiplies 2.25 or 4 times less, and AMX multiplies\n"
+    "float32 in pieces.\n";
 
 char *keel_profile_peaks(char out[KEEL_PEAKS_MAX], const keel_profile *p)
 {

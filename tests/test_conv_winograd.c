@@ -1,7 +1,8 @@
-/* Winograd's convolution against the direct sum: its error, measured in double, stays within a few
- * times that of a plain float32 sum, for normal, wide-range and all-positive numbers and for long
- * sums; a row gives the same bits whatever rows are beside it. (That it computes what the reference
- * does, over odd shapes, is held by tests/test_ops_kernels.c.)
+/* Winograd's convolution against the direct sum: its error, measured in double, is at most twice
+ * that of a plain float32 sum (larger tiles: three times for wide-range numbers), for normal,
+ * wide-range and all-positive numbers and for long sums; a row gives the same bits whatever rows
+ * are beside it. (That it computes what the reference does, over odd shapes, is held by
+ * tests/test_ops_kernels.c.)
  *
  * On values held in bfloat16 it is measured against the direct products of the same values, and
  * both against sums of the numbers before they were rounded: so the direct error is that of
@@ -130,7 +131,7 @@ static double largest_error(const float *got, const double *want, int64_t n)
     return most;
 }
 
-/* The largest error over that of the plain float32 sum. */
+/* The largest error over that of the plain float32 sum; 0: the kernel declines. */
 static double error_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
 {
     const float *a = pass == KEEL_BACKWARD ? l->out_grad : l->in[0];
@@ -143,7 +144,11 @@ static double error_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
                                               : keel_row_count(&l->node.weight[0]);
     float *plain = keel_calloc((size_t)n, sizeof *plain);
     double *exact = keel_calloc((size_t)n, sizeof *exact);
-    assert_true(run(l, kernel, pass, 0, l->rows));
+    if (!run(l, kernel, pass, 0, l->rows)) {
+        keel_free(plain);
+        keel_free(exact);
+        return 0;
+    }
     direct_float(l, pass, a, b, plain);
     direct_double(l, pass, a, b, exact);
     const double ratio = largest_error(got, exact, n) / largest_error(plain, exact, n);
@@ -180,16 +185,19 @@ static const struct {
     { { "7,7,512", "3,3,512,64", "pad 1,1,1,1" }, 1 },
     { { "8,8,64", "3,3,64,512", "pad 1,1,1,1" }, 1 },
     { { "30,30,32", "3,3,32,32", NULL }, 6 },
+    { { "14,14,256", "3,3,256,64", "pad 1,1,1,1" }, 3 },
+    { { "16,15,64", "3,3,64,256", "pad 1,1,1,1" }, 3 },
     { { "14,14,512", "3,3,512,64", "strides 2,2 pad 1,1,1,1" }, 1 },
     { { "16,16,64", "3,3,64,512", "strides 2,2 pad 0,1,0,1" }, 1 },
     { { "57,59,32", "3,3,32,32", "strides 2,2" }, 6 },
 };
 
-static void errors_are_at_most_twice_those_of_a_plain_float32_sum(void **state)
+static void errors_are_those_of_a_plain_float32_sum_within_twice(void **state)
 {
     (void)state;
     const keel_op *op = keel_op_find("conv2d");
-    for (int i = 0; keel_kernels[i]; i++)
+    for (int i = 0; keel_kernels[i]; i++) {
+        int taken[3] = { 0 };
         for (size_t at = 0; at < sizeof cases / sizeof *cases; at++)
             for (numbers kind = 0; kind < NUMBERS; kind++) {
                 const keel_kernel *k = keel_kernels[i];
@@ -199,20 +207,26 @@ static void errors_are_at_most_twice_those_of_a_plain_float32_sum(void **state)
                 assert_int_equal(lab_open(&l, op, &cases[at].c, false, true, cases[at].rows), 0);
                 seed = 1; /* the same numbers whatever kernels there are */
                 fill_lab(&l, kind);
-                for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
+                for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++) {
                     ratio[pass] = error_ratio(&l, k, pass);
+                    taken[pass] += ratio[pass] > 0;
+                }
                 print_message("%s, %s, %s: forward %.2f, backward %.2f, weights %.2f\n", k->name,
                               cases[at].c.weights, numbers_name[kind], ratio[0], ratio[1],
                               ratio[2]);
+                const bool larger = strncmp(k->name, "winograd4", 9) == 0;
                 for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
-                    assert_true(ratio[pass] <= 2);
+                    assert_true(ratio[pass] <= (larger && kind == WIDE ? 3 : 2));
                 lab_close(&l);
             }
+        for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
+            assert_true(!is_winograd(keel_kernels[i]) || taken[pass] >= 2 * NUMBERS);
+    }
 }
 
 static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
 {
-    static const keel_case both[] = { { "9,7,64", "3,3,64,90|90", "pad 1,1,2,0" },
+    static const keel_case both[] = { { "15,14,64", "3,3,64,90|90", "pad 1,1,2,0" },
                                       { "13,9,64", "3,3,64,94|94", "strides 2,2 pad 1,1,2,1" } };
     enum { ALL = 9 };
     (void)state;
@@ -245,30 +259,28 @@ static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
 
 static void frozen_weights_leave_the_gradient_of_the_bias_alone(void **state)
 {
-    static const keel_case both[] = { { "6,6,160", "3,3,160,40|40", "pad 1,1,1,1" },
-                                      { "9,13,160", "3,3,160,40|40", "strides 2,2 pad 1,1,1,1" } };
+    static const keel_case both[] = { { "14,14,160", "3,3,160,64|64", "pad 1,1,1,1" },
+                                      { "9,13,160", "3,3,160,64|64", "strides 2,2 pad 1,1,1,1" } };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++) {
         lab l;
-        float bias[40];
+        float bias[64];
         const keel_case *c = &both[takes(keel_kernels[i], &both[1])];
         if (!is_winograd(keel_kernels[i])) continue;
         assert_int_equal(lab_open(&l, keel_op_find("conv2d"), c, false, true, 3), 0);
-        if (run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3)) {
-            memcpy(bias, l.weight_grad[1], sizeof bias);
-            lab_fill(&l, l.weight_grad[0], 9 * 160 * 40, 7);
-            lab_fill(&l, l.weight_grad[1], 40, NAN);
-            l.frozen[0] = true;
-            run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3);
-            assert_memory_equal(bias, l.weight_grad[1], sizeof bias);
-            for (int64_t e = 0; e < 9 * 160 * 40; e++)
-                assert_true(((float *)l.weight_grad[0])[e] == 7);
-            l.frozen[0] = false;
-            l.frozen[1] = true;
-            lab_fill(&l, l.weight_grad[1], 40, 7);
-            run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3);
-            for (int64_t e = 0; e < 40; e++) assert_true(((float *)l.weight_grad[1])[e] == 7);
-        }
+        assert_true(run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3));
+        memcpy(bias, l.weight_grad[1], sizeof bias);
+        lab_fill(&l, l.weight_grad[0], 9 * 160 * 64, 7);
+        lab_fill(&l, l.weight_grad[1], 64, NAN);
+        l.frozen[0] = true;
+        run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3);
+        assert_memory_equal(bias, l.weight_grad[1], sizeof bias);
+        for (int64_t e = 0; e < 9 * 160 * 64; e++) assert_true(((float *)l.weight_grad[0])[e] == 7);
+        l.frozen[0] = false;
+        l.frozen[1] = true;
+        lab_fill(&l, l.weight_grad[1], 64, 7);
+        run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3);
+        for (int64_t e = 0; e < 64; e++) assert_true(((float *)l.weight_grad[1])[e] == 7);
         lab_close(&l);
     }
 }
@@ -278,8 +290,8 @@ static void small_or_unfit_shapes_are_left_to_others(void **state)
     enum { EACH = 7 };
     static const keel_case unfit[2][EACH] = {
         { { "9,9,8", "3,3,8,32", NULL },            /* few channels */
-          { "14,14,64", "3,3,64,8", NULL },         /* few filters */
-          { "3,3,64", "3,3,64,64", "pad 1,1,1,1" }, /* tiles mostly empty */
+          { "14,14,64", "3,3,64,4", NULL },         /* few filters */
+          { "1,1,64", "3,3,64,64", "pad 1,1,1,1" }, /* tiles mostly empty */
           { "14,14,64", "3,3,64,64", "strides 2,2" },
           { "14,14,64", "3,3,64,64", "dilation 2,2" },
           { "14,14,64", "3,3,32,64", "groups 2" },
@@ -459,7 +471,7 @@ static void bfloat16_of_unfit_shapes_is_left_to_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_are_at_most_twice_those_of_a_plain_float32_sum),
+        cmocka_unit_test(errors_are_those_of_a_plain_float32_sum_within_twice),
         cmocka_unit_test(bits_of_a_row_do_not_depend_on_the_rows_beside_it),
         cmocka_unit_test(frozen_weights_leave_the_gradient_of_the_bias_alone),
         cmocka_unit_test(small_or_unfit_shapes_are_left_to_others),

@@ -149,7 +149,7 @@ static void output_tiles(const problem *p, const float *m, int64_t point, cursor
     for (int64_t t = 0; t < tiles; t++, cursor_next(p, &c)) {
         bool there[4];
         int64_t at[4];
-        outputs_of(p, &c, there, at);
+        outputs_of(p, &c, 2, there, at);
         for (int64_t f = 0; f < n; f += WORDS, m += WORDS) {
             __m512 y[2][4];
             EACH(h, 2) output16(m + h * LANES, point, y[h]);
@@ -210,13 +210,13 @@ static void convolve(const keel_call *c, const problem *p, const keel_bf16 *in, 
 
 static void forward(const keel_call *c)
 {
-    const problem p = problem_of(c->node, false);
+    const problem p = problem_of(c->node, false, 2);
     convolve(c, &p, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out, false);
 }
 
 static void backward(const keel_call *c)
 {
-    const problem p = problem_of(c->node, true);
+    const problem p = problem_of(c->node, true, 2);
     if (c->in_grad[0]) convolve(c, &p, c->out_grad, NULL, c->in_grad[0], c->in_adds[0]);
 }
 
@@ -456,7 +456,7 @@ static void gradient_pairs(const problem *p, const keel_bf16 *dy, int64_t t, int
         for (int h = 0; h < 2; h++, cursor_next(p, &at)) {
             bool there[4];
             int64_t place[4];
-            outputs_of(p, &at, there, place);
+            outputs_of(p, &at, 2, there, place);
             EACH(j, 4)
             pixel[h][j] = there[j] && 2 * i + h < tiles ? dy + place[j] + first : zeros;
         }
@@ -559,7 +559,7 @@ static void span_products(const keel_call *c, const problem *p, int64_t first, i
 static void weights(const keel_call *c)
 {
     const plan *pl = c->plan;
-    const problem p = problem_of(c->node, false);
+    const problem p = problem_of(c->node, false, 2);
     keel_bf16 *const zeros = c->scratch;
     uint32_t *const v = (uint32_t *)((char *)c->scratch + pl->v);
     uint32_t *const w = v + POINTS * pl->v_point;
@@ -638,7 +638,7 @@ static keel_status prepare(keel_prepare *p)
     if (n->real != KEEL_FLOAT32 || n->held != KEEL_BFLOAT16 || n->in[0].dtype != KEEL_BFLOAT16 ||
         p->rows < 1 || p->pass > KEEL_WEIGHTS || !keel_cpu_bf16() || !has_tiles(n))
         return KEEL_EUNSUP;
-    const problem o = problem_of(n, p->pass == KEEL_BACKWARD);
+    const problem o = problem_of(n, p->pass == KEEL_BACKWARD, 2);
     const int64_t tiles = o.down * o.across * p->rows;
     if (!pays(&o)) return KEEL_EUNSUP;
     plan *pl = keel_calloc(1, sizeof *pl);

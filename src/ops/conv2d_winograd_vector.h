@@ -1,13 +1,12 @@
-/* conv2d with 3x3 windows, stride 1, by Winograd's F(2x2, 3x3) (Lavin & Gray 2015): 16 products for
- * each 2x2 tile of outputs instead of 36.
+/* conv2d with 3x3 windows, stride 1, by Winograd's F(T x T, 3x3), T being TILE
+ * (_winograd_vector.h): 16 products for each 2x2 tile of outputs instead of 36, or 36 for each 4x4
+ * tile instead of 144.
  *
- *     forward   Y  = At [ (G g Gt) . (Bt d B) ] A, summed over channels; d the 4x4 pixels of a tile
+ *     forward   Y  = At [ (G g Gt) . (Bt d B) ] A, summed over channels; d the pixels of a tile
  *     backward  the same on dy, with the kernel turned by 180 degrees and C, K exchanged
  *     weights   dg = Gt [ (Bt d B) . (A dy At) ] G, summed over tiles and rows
  *
- * At each of the 16 points the elementwise product, summed over channels, is a product of matrices.
- * Bt, At and A only add, so that the error is about that of the direct sum (tests/test_winograd.c
- * bounds it); larger tiles, F(4x4, 3x3), would multiply by 4 and 8 and lose a digit.
+ * At each point the elementwise product, summed over channels, is a product of matrices.
  *
  * A block of tiles is transformed, multiplied and transformed back while it lies in the cache.
  * Transformed values lie as [point][channels / LANES][tile][LANES]: transforms store whole lines,
@@ -19,8 +18,8 @@
  * inlined with constants. A pixel that is not finite may make its tile's other outputs not a
  * number, where the direct sum keeps them: such a step is refused either way. */
 #include "base/memory.h"
-#include "ops/_vector.h"
 #include "ops/_winograd.h"
+#include "ops/_winograd_vector.h"
 
 #ifdef __AVX512F__
 enum { ROWS = 14, CHANNELS = 8 };
@@ -28,19 +27,23 @@ enum { ROWS = 14, CHANNELS = 8 };
 enum { ROWS = 5, CHANNELS = 4 };
 #endif
 /* A panel is two vectors of columns; ROWS x 2 or CHANNELS x 2 sums stay in registers. */
-enum { POINTS = 16, PANEL = 2 * LANES };
+enum { PANEL = 2 * LANES };
+/* Of a sum over channels, in vectors; and the place behind a line of points of dy that has the sums
+ * of tiles. */
+#if TILE == 2
+enum { SEGMENT = 1 << 30, TOTAL = 1 };
+#else
+enum { SEGMENT = 16 / LANES, TOTAL = SIDE };
+#endif
 enum { AHEAD = 4 }; /* tiles; 2 and 8 are even */
 /* A weight gradient goes by blocks of WEIGHTS_BLOCK channels and as many filters, whose sums, 64
  * KiB a point, stay in the cache over all tiles, of which at most WEIGHTS_TILES, in equal parts,
  * are taken at a time. Measured: blocks of 64 are up to 13 % slower, of 256 even; 56 or 224 tiles
  * up to 5 % slower. */
 enum { WEIGHTS_BLOCK = 128, WEIGHTS_TILES = 128 };
-#define INLINE static inline __attribute__((always_inline))
-/* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
-/* A buffer of transformed values: [POINTS or 4][blocks][tiles][LANES]. Points lie an odd number of
- * lines apart, else they would all want the same few places of the cache. */
+/* A buffer of transformed values: [POINTS or SIDE][blocks][tiles][LANES]. Points lie an odd number
+ * of lines apart, else they would all want the same few places of the cache. */
 typedef struct buffer {
     float *data;
     int64_t block, point; /* floats from one to the next */
@@ -54,43 +57,39 @@ static buffer buffer_of(float *data, int64_t channels, int64_t tiles)
 
 /* Transforms ----------------------------------------------------------------------------------- */
 
-/* Where the 4x4 pixels of a tile are. */
+/* Where the pixels of a tile are. */
 static void pixels_of(const problem *p, const float *in, const cursor *c, const float *zeros,
                       const float *at[POINTS])
 {
-    const int64_t h = 2 * c->i - p->top, w = 2 * c->j - p->left;
+    const int64_t h = TILE * c->i - p->top, w = TILE * c->j - p->left;
     in += c->row * pixels(&p->in);
-    EACH(i, 4) EACH(j, 4)
+    EACH(i, SIDE) EACH(j, SIDE)
     {
         const bool inside =
             (uint64_t)(h + i) < (uint64_t)p->in.h && (uint64_t)(w + j) < (uint64_t)p->in.w;
-        at[4 * i + j] = inside ? in + ((h + i) * p->in.w + w + j) * p->in.c : zeros;
+        at[SIDE * i + j] = inside ? in + ((h + i) * p->in.w + w + j) * p->in.c : zeros;
     }
 }
 
-/* Lines [line, line + lines) of Bt d B, lines being constant where this is called: Bt takes
- * d0 - d2, d1 + d2, d2 - d1, d1 - d3. */
-INLINE void input_lines(const float *const at[POINTS], int64_t c, vm m, float *out, int64_t point,
-                        const int line, const int lines)
+/* Lines [line, line + lines) of Bt d B, lines being constant where this is called. out: where
+ * points of each kind begin. */
+INLINE void input_lines(const float *const at[POINTS], int64_t c, vm m, float *const out[KINDS],
+                        int64_t point, const int line, const int lines)
 {
-    static const int one[] = { 0, 1, 2, 1 }, other[] = { 2, 2, 1, 3 };
-    vf d[4][4];
-    if (lines == 4) EACH(i, 4) EACH(j, 4) d[i][j] = vf_load_some(m, at[4 * i + j] + c);
+    vf t[SIDE][SIDE];
+    EACH(j, SIDE)
+    {
+        vf d[SIDE], v[SIDE];
+        EACH(i, SIDE) d[i] = vf_load_some(m, at[SIDE * i + j] + c);
+        input_points(d, v);
+        EACH(l, lines) t[l][j] = v[line + l];
+    }
     EACH(l, lines)
     {
-        const int i = line + l;
-        vf t[4];
-        if (lines != 4) EACH(j, 4)
-            {
-                d[one[i]][j] = vf_load_some(m, at[4 * one[i] + j] + c);
-                d[other[i]][j] = vf_load_some(m, at[4 * other[i] + j] + c);
-            }
-        EACH(j, 4)
-        t[j] = i == 1 ? vf_add(d[1][j], d[2][j]) : vf_sub(d[one[i]][j], d[other[i]][j]);
-        vf_store(out + (4 * l + 0) * point, vf_sub(t[0], t[2]));
-        vf_store(out + (4 * l + 1) * point, vf_add(t[1], t[2]));
-        vf_store(out + (4 * l + 2) * point, vf_sub(t[2], t[1]));
-        vf_store(out + (4 * l + 3) * point, vf_sub(t[1], t[3]));
+        vf v[SIDE];
+        input_points(t[l], v);
+        EACH(j, SIDE)
+        vf_store(out[kind_of(line + l == LAST, j == LAST)] + (SIDE * l + j) * point, v[j]);
     }
 }
 
@@ -102,21 +101,28 @@ INLINE void ask_for(const float *pixel, int64_t floats_ahead)
                  _MM_HINT_T0);
 }
 
-/* Transform channels [first, first + n) of `tiles` tiles from `c` on. */
+/* Transform channels [first, first + n) of `tiles` tiles from `c` on. The points that a tile does
+ * without are written too, to where the next tile that has them goes. */
 INLINE void input_tiles(const problem *p, const float *in, cursor c, int64_t tiles, int64_t first,
                         int64_t n, const float *zeros, const buffer *v, const int line,
                         const int lines)
 {
+    int64_t place[KINDS] = { 0 };
     for (int64_t t = 0; t < tiles; t++, cursor_next(p, &c)) {
         const float *at[POINTS];
-        float *out = v->data + t * LANES;
+        float *out[KINDS];
+        if (line == LAST && !has_lowest(p, &c)) continue;
+        EACH(i, KINDS) out[i] = v->data + place[i] * LANES;
         pixels_of(p, in, &c, zeros, at);
         VECTOR_EACH(k, n, m, {
-            const int64_t ahead = AHEAD * 2 * p->in.c + first + k;
-            if (line == 0) EACH(i, 4) ask_for(at[10 + i / 2 * 4 + i % 2], ahead); /* the new ones */
+            const int64_t ahead = AHEAD * TILE * p->in.c + first + k;
+            if (line == 0) EACH(i, TILE)
+            EACH(j, TILE) /* those that the tile before has not */
+            ask_for(at[(2 + i) * SIDE + 2 + j], ahead);
             input_lines(at, first + k, m, out, v->point, line, lines);
-            out += v->block;
+            EACH(i, KINDS) out[i] += v->block;
         });
+        count_tile(p, &c, place);
     }
 }
 
@@ -124,43 +130,47 @@ INLINE void input_tiles(const problem *p, const float *in, cursor c, int64_t til
 static void output_tiles(const problem *p, const buffer *from, cursor c, int64_t tiles,
                          int64_t first, int64_t n, const float *bias, float *out, bool adds)
 {
+    int64_t place[KINDS] = { 0 };
     for (int64_t t = 0; t < tiles; t++, cursor_next(p, &c)) {
-        const float *in = from->data + t * LANES;
-        bool there[4];
-        int64_t at[4];
-        outputs_of(p, &c, there, at);
+        const float *in[KINDS];
+        bool there[TILE * TILE];
+        int64_t at[TILE * TILE];
+        EACH(i, KINDS) in[i] = from->data + place[i] * LANES;
+        outputs_of(p, &c, TILE, there, at);
         VECTOR_EACH(k, n, m, {
-            vf half[4][2];
-            vf y[4];
-            EACH(i, 4)
-            {
-                const float *u = in + 4 * i * from->point;
-                const vf u1 = vf_load(u + from->point), u2 = vf_load(u + 2 * from->point);
-                half[i][0] = vf_add(vf_load(u), vf_add(u1, u2));
-                half[i][1] = vf_sub(vf_sub(u1, u2), vf_load(u + 3 * from->point));
-            }
+            vf half[SIDE][TILE];
             const vf b = bias ? vf_load_some(m, bias + first + k) : vf_zero();
-            EACH(j, 2)
+            EACH(i, SIDE)
             {
-                y[j] = vf_add(half[0][j], vf_add(half[1][j], half[2][j]));
-                y[2 + j] = vf_sub(vf_sub(half[1][j], half[2][j]), half[3][j]);
+                vf u[SIDE];
+                EACH(j, SIDE)
+                u[j] = vf_load(in[kind_of(i == LAST, j == LAST)] + (SIDE * i + j) * from->point);
+                output_points(u, half[i]);
             }
-            EACH(j, 4)
+            EACH(j, TILE)
             {
-                float *to = out + at[j] + first + k;
-                if (there[j]) vf_store_some(m, to, vf_add(y[j], adds ? vf_load_some(m, to) : b));
+                vf u[SIDE], y[TILE];
+                EACH(i, SIDE) u[i] = half[i][j];
+                output_points(u, y);
+                EACH(i, TILE)
+                {
+                    float *to = out + at[TILE * i + j] + first + k;
+                    if (there[TILE * i + j])
+                        vf_store_some(m, to, vf_add(y[i], adds ? vf_load_some(m, to) : b));
+                }
             }
-            in += from->block;
+            EACH(i, KINDS) in[i] += from->block;
         });
+        count_tile(p, &c, place);
     }
 }
 
 /* Products ------------------------------------------------------------------------------------- */
 
-/* m [rows, PANEL] = v [rows, LANES blocks] u [LANES blocks, PANEL]; rows is a constant where this
- * is called. */
+/* m [rows, PANEL] is, or grows by, v [rows, LANES blocks] u [LANES blocks, PANEL]; rows is a
+ * constant where this is called. */
 INLINE void product(const buffer *v, const float *at, const float *u, int64_t blocks,
-                    const buffer *m, float *out, const int rows)
+                    const buffer *m, float *out, bool adds, const int rows)
 {
     vf sum[ROWS][2];
     EACH(r, rows) EACH(k, 2) sum[r][k] = vf_zero();
@@ -175,19 +185,23 @@ INLINE void product(const buffer *v, const float *at, const float *u, int64_t bl
                 sum[r][1] = vf_fma(x, w1, sum[r][1]);
             }
         }
-    EACH(r, rows) EACH(k, 2) vf_store(out + k * m->block + r * LANES, sum[r][k]);
+    EACH(r, rows) EACH(k, 2)
+    {
+        float *to = out + k * m->block + r * LANES;
+        vf_store(to, adds ? vf_add(vf_load(to), sum[r][k]) : sum[r][k]);
+    }
 }
 
 /* One point: all tiles, one panel. Tiles are shared out evenly, as few rows leave adders idle. */
 static void product_tiles(const buffer *v, const float *at, const float *u, int64_t blocks,
-                          const buffer *m, float *out, int64_t tiles)
+                          const buffer *m, float *out, bool adds, int64_t tiles)
 {
     for (int64_t parts = ceil_of(tiles, ROWS), rows; parts > 0; parts--) {
         rows = ceil_of(tiles, parts);
         switch (rows) {
 #define CASE(r)                                                                                    \
     case r:                                                                                        \
-        product(v, at, u, blocks, m, out, r);                                                      \
+        product(v, at, u, blocks, m, out, adds, r);                                                \
         break;
             CASE(1)
             CASE(2)
@@ -227,16 +241,6 @@ static int64_t packed_floats(int64_t c, int64_t k)
     return ceil_of(k, PANEL) * PANEL * ceil_of(c, LANES) * LANES;
 }
 
-INLINE void kernel_line(const vf g[3], vf u[4])
-{
-    const vf half = vf_set(0.5f), ends = vf_mul(half, vf_add(g[0], g[2])),
-             middle = vf_mul(half, g[1]);
-    u[0] = g[0];
-    u[1] = vf_add(ends, middle);
-    u[2] = vf_sub(ends, middle);
-    u[3] = g[2];
-}
-
 /* Past the caches: a packed kernel of many channels would only drive out what they hold. */
 INLINE void store_past(float *p, vf x)
 {
@@ -247,20 +251,21 @@ INLINE void store_past(float *p, vf x)
 #endif
 }
 
-INLINE void kernel_points(const vf g[3][3], float *out, int64_t point, const bool past)
+INLINE void kernel_store(const vf g[3][3], float *out, int64_t point, const bool past)
 {
-    vf t[3][4], column[3], u[4];
-    EACH(i, 3) kernel_line(g[i], t[i]);
-    EACH(j, 4)
+    vf t[3][SIDE];
+    EACH(i, 3) kernel_points(g[i], t[i]);
+    EACH(j, SIDE)
     {
-        EACH(i, 3) column[i] = t[i][j];
-        kernel_line(column, u);
-        EACH(i, 4)
+        const vf column[] = { t[0][j], t[1][j], t[2][j] };
+        vf u[SIDE];
+        kernel_points(column, u);
+        EACH(i, SIDE)
         {
             if (past)
-                store_past(out + (4 * i + j) * point, u[i]);
+                store_past(out + (SIDE * i + j) * point, u[i]);
             else
-                vf_store(out + (4 * i + j) * point, u[i]);
+                vf_store(out + (SIDE * i + j) * point, u[i]);
         }
     }
 }
@@ -275,7 +280,7 @@ INLINE void pack_straight(const packer *k, const float *w, float *out, const boo
             float *to = out + (column / PANEL * lines + c) * PANEL + column % PANEL;
             vf g[3][3];
             EACH(i, 3) EACH(j, 3) g[i][j] = vf_load_some(m, at + (3 * i + j) * k->c * k->k);
-            kernel_points((const vf(*)[3])g, to, point, past);
+            kernel_store((const vf(*)[3])g, to, point, past);
         }
 }
 
@@ -297,7 +302,7 @@ INLINE void pack_turned(const packer *k, const float *w, float *out, const bool 
                 float *to = out + (column / PANEL * lines + f + l) * PANEL + column % PANEL;
                 vf g[3][3];
                 EACH(i, 3) EACH(j, 3) g[i][j] = vf_load(piece[3 * i + j][l]);
-                kernel_points((const vf(*)[3])g, to, point, past);
+                kernel_store((const vf(*)[3])g, to, point, past);
             }
         }
 }
@@ -335,13 +340,19 @@ static void convolve(const keel_call *c, const problem *p, const float *in, cons
     for (int64_t t = 0; t < tiles; t += pl->tiles) {
         const int64_t n = at_most(tiles - t, pl->tiles);
         const cursor at = cursor_at(p, t);
-        input_tiles(p, in, at, n, 0, p->in.c, zeros, &v, 0, 4);
+        int64_t with[KINDS];
+        count_tiles(p, at, n, with);
+        input_tiles(p, in, at, n, 0, p->in.c, zeros, &v, 0, SIDE);
         for (int64_t k = 0; k < p->out.c; k += pl->columns) {
             const int64_t nk = at_most(p->out.c - k, pl->columns);
             for (int x = 0; x < POINTS; x++)
                 for (int64_t j = 0; j < nk; j += PANEL)
-                    product_tiles(&v, v.data + x * v.point, u + x * point + (k + j) / PANEL * panel,
-                                  blocks, &m, m.data + x * m.point + j / LANES * m.block, n);
+                    for (int64_t b = 0; b < blocks; b += SEGMENT)
+                        product_tiles(&v, v.data + x * v.point + b * v.block,
+                                      u + x * point + (k + j) / PANEL * panel + b * LANES * PANEL,
+                                      at_most(blocks - b, SEGMENT), &m,
+                                      m.data + x * m.point + j / LANES * m.block, b > 0,
+                                      with[kind_of(x / SIDE == LAST, x % SIDE == LAST)]);
             output_tiles(p, &m, at, n, k, nk, bias, out, adds);
         }
     }
@@ -349,53 +360,62 @@ static void convolve(const keel_call *c, const problem *p, const float *in, cons
 
 static void forward(const keel_call *c)
 {
-    const problem p = problem_of(c->node, false);
+    const problem p = problem_of(c->node, false, TILE);
     convolve(c, &p, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out, false);
 }
 
 static void backward(const keel_call *c)
 {
-    const problem p = problem_of(c->node, true);
+    const problem p = problem_of(c->node, true, TILE);
     if (c->in_grad[0]) convolve(c, &p, c->out_grad, NULL, c->in_grad[0], c->in_adds[0]);
 }
 
 /* Weights -------------------------------------------------------------------------------------- */
 
-/* One line of A dy At: A takes y0, y0 + y1, y0 - y1, -y1. */
-INLINE void gradient_line(const float *const at[4], int64_t k, vm m, float *out, int64_t point,
-                          const int line)
+/* One line of A dy At; last: where the points of the last column begin. Behind line 1 there is the
+ * sum of the outputs, for the bias, if none of its points is that. */
+INLINE void gradient_line(const float *const at[TILE * TILE], int64_t k, vm m, float *out,
+                          float *last, int64_t point, const int line)
 {
-    vf t[2];
-    EACH(j, 2)
+    vf t[TILE], w[SIDE], total = vf_zero();
+    EACH(j, TILE)
     {
-        const vf y0 = vf_load_some(m, at[j] + k), y1 = vf_load_some(m, at[2 + j] + k);
-        t[j] = line == 0   ? y0
-               : line == 1 ? vf_add(y0, y1)
-               : line == 2 ? vf_sub(y0, y1)
-                           : vf_sub(vf_zero(), y1);
+        vf y[TILE];
+        EACH(i, TILE)
+        {
+            y[i] = vf_load_some(m, at[TILE * i + j] + k);
+            total = vf_add(total, y[i]);
+        }
+        gradient_points(y, w);
+        t[j] = w[line];
     }
-    vf_store(out, t[0]);
-    vf_store(out + point, vf_add(t[0], t[1]));
-    vf_store(out + 2 * point, vf_sub(t[0], t[1]));
-    vf_store(out + 3 * point, vf_sub(vf_zero(), t[1]));
+    gradient_points(t, w);
+    EACH(j, LAST) vf_store(out + j * point, w[j]);
+    vf_store(last + LAST * point, w[LAST]);
+    if (line == 1 && TILE == 4) vf_store(out + TOTAL * point, total);
 }
 
 INLINE void gradient_tiles(const problem *p, const float *dy, cursor c, int64_t tiles,
                            int64_t first, int64_t n, const float *zeros, const buffer *w,
                            const int line)
 {
+    int64_t place[KINDS] = { 0 };
     for (int64_t t = 0; t < tiles; t++, cursor_next(p, &c)) {
-        const float *at[4];
-        float *out = w->data + t * LANES;
-        bool there[4];
-        int64_t place[4];
-        outputs_of(p, &c, there, place);
-        EACH(i, 4) at[i] = there[i] ? dy + place[i] + first : zeros;
+        const float *at[TILE * TILE];
+        float *out = w->data + place[kind_of(line == LAST, false)] * LANES;
+        float *last = w->data + place[kind_of(line == LAST, true)] * LANES;
+        bool there[TILE * TILE];
+        int64_t pixel[TILE * TILE];
+        if (line == LAST && !has_lowest(p, &c)) continue;
+        outputs_of(p, &c, TILE, there, pixel);
+        EACH(i, TILE * TILE) at[i] = there[i] ? dy + pixel[i] + first : zeros;
         VECTOR_EACH(k, n, m, {
-            if (line == 0) EACH(i, 4) ask_for(at[i], AHEAD * 2 * p->out.c + k);
-            gradient_line(at, k, m, out, w->point, line);
+            if (line == 0) EACH(i, TILE * TILE) ask_for(at[i], AHEAD * TILE * p->out.c + k);
+            gradient_line(at, k, m, out, last, w->point, line);
             out += w->block;
+            last += w->block;
         });
+        count_tile(p, &c, place);
     }
 }
 
@@ -420,26 +440,19 @@ INLINE void product_weights(const float *v, const float *w, int64_t block, int64
     EACH(r, CHANNELS) EACH(k, 2) vf_store(u + r * PANEL + k * LANES, sum[r][k]);
 }
 
-/* The four points of a line; u [point][panel][channel][PANEL]. */
-static void products_weights(const buffer *v, const buffer *w, int64_t tiles, int64_t c, int64_t k,
-                             float *u, int64_t point, bool adds)
+/* The points of a line; u [point][panel][channel][PANEL]. last: how many tiles have the last
+ * column. */
+static void products_weights(const buffer *v, const buffer *w, int64_t tiles, int64_t last,
+                             int64_t c, int64_t k, float *u, int64_t point, bool adds)
 {
     const int64_t lines = ceil_of(c, LANES) * LANES;
-    for (int x = 0; x < 4; x++)
+    for (int x = 0; x < SIDE; x++)
         for (int64_t j = 0; j < k; j += PANEL)
             for (int64_t i = 0; i < lines; i += CHANNELS)
                 product_weights(v->data + x * v->point + i / LANES * v->block + i % LANES,
-                                w->data + x * w->point + j / LANES * w->block, w->block, tiles,
+                                w->data + x * w->point + j / LANES * w->block, w->block,
+                                x == LAST ? last : tiles,
                                 u + x * point + (j / PANEL * lines + i) * PANEL, adds);
-}
-
-/* Gt takes u0 + (u1 + u2) / 2, (u1 - u2) / 2, (u1 + u2) / 2 + u3. */
-INLINE void kernel_gradient_line(const vf u[4], vf g[3])
-{
-    const vf half = vf_set(0.5f), sum = vf_mul(half, vf_add(u[1], u[2]));
-    g[0] = vf_add(u[0], sum);
-    g[1] = vf_mul(half, vf_sub(u[1], u[2]));
-    g[2] = vf_add(sum, u[3]);
 }
 
 /* Gt u G of a block of channels [c0, c0 + nc) and filters [k0, k0 + nk), into dw [3, 3, C, K]. */
@@ -452,18 +465,18 @@ static void kernel_gradient(const problem *p, const float *u, int64_t point, int
             const vm m = vm_first(nk - k);
             const float *at = u + (k / PANEL * lines + c) * PANEL + k % PANEL;
             float *to = dw + (c0 + c) * p->out.c + k0 + k;
-            vf line[4][3];
-            EACH(i, 4)
+            vf line[SIDE][3];
+            EACH(i, SIDE)
             {
-                vf x[4];
-                EACH(j, 4) x[j] = vf_load(at + (4 * i + j) * point);
-                kernel_gradient_line(x, line[i]);
+                vf x[SIDE];
+                EACH(j, SIDE) x[j] = vf_load(at + (SIDE * i + j) * point);
+                kernel_gradient_points(x, line[i]);
             }
             EACH(j, 3)
             {
-                const vf x[4] = { line[0][j], line[1][j], line[2][j], line[3][j] };
-                vf g[3];
-                kernel_gradient_line(x, g);
+                vf x[SIDE], g[3];
+                EACH(i, SIDE) x[i] = line[i][j];
+                kernel_gradient_points(x, g);
                 EACH(i, 3)
                 {
                     float *tap = to + (3 * i + j) * p->in.c * p->out.c;
@@ -473,10 +486,10 @@ static void kernel_gradient(const problem *p, const float *u, int64_t point, int
         }
 }
 
-/* The bias sees the sum of a tile's outputs, which is at point (1, 1) of A dy At. */
+/* The bias sees the sum of the outputs. */
 static void bias_gradient(const buffer *w, int64_t tiles, int64_t n, float *sums, bool adds)
 {
-    const float *at = w->data + w->point;
+    const float *at = w->data + TOTAL * w->point;
     for (int64_t k = 0; k < n; k += LANES, at += w->block) {
         vf sum = vf_zero();
         for (int64_t t = 0; t < tiles; t++) sum = vf_add(sum, vf_load(at + t * LANES));
@@ -498,11 +511,15 @@ INLINE void weights_line(const weights_block *b, int64_t t, int64_t n, const int
 {
     const keel_call *c = b->call;
     const cursor at = cursor_at(&b->p, t);
+    int64_t with[KINDS];
+    count_tiles(&b->p, at, n, with);
     gradient_tiles(&b->p, c->out_grad, at, n, b->k0, b->nk, b->zeros, &b->w, line);
     if (line == 1 && b->bias) bias_gradient(&b->w, n, b->nk, b->bias, t > 0);
     if (!c->weight_grad[0]) return;
     input_tiles(&b->p, c->in[0], at, n, b->c0, b->nc, b->zeros, &b->v, line, 1);
-    products_weights(&b->v, &b->w, n, b->nc, b->nk, b->u + 4 * line * b->point, b->point, t > 0);
+    products_weights(&b->v, &b->w, with[kind_of(line == LAST, false)],
+                     with[kind_of(line == LAST, true)], b->nc, b->nk, b->u + SIDE * line * b->point,
+                     b->point, t > 0);
 }
 
 static void weights_pair(const weights_block *b)
@@ -517,6 +534,10 @@ static void weights_pair(const weights_block *b)
         if (!c->weight_grad[0]) continue;
         weights_line(b, t, n, 2);
         weights_line(b, t, n, 3);
+#if TILE == 4
+        weights_line(b, t, n, 4);
+        weights_line(b, t, n, 5);
+#endif
     }
     if (c->weight_grad[0])
         kernel_gradient(&b->p, b->u, b->point, b->c0, b->nc, b->k0, b->nk, c->weight_grad[0],
@@ -539,15 +560,15 @@ static int64_t weights_layout(weights_block *b, float *scratch, int64_t c, int64
     b->point = nc * nk + LANES;
     const int64_t v = u + POINTS * b->point;
     b->v = buffer_of(scratch ? scratch + v : NULL, nc, WEIGHTS_TILES);
-    const int64_t w = v + 4 * b->v.point;
+    const int64_t w = v + SIDE * b->v.point;
     b->w = buffer_of(scratch ? scratch + w : NULL, nk, WEIGHTS_TILES);
     if (scratch) b->zeros = scratch, b->bias = scratch + bias, b->u = scratch + u;
-    return w + 4 * b->w.point;
+    return w + (SIDE + 1) * b->w.point;
 }
 
 static void weights(const keel_call *c)
 {
-    weights_block b = { .call = c, .p = problem_of(c->node, false) };
+    weights_block b = { .call = c, .p = problem_of(c->node, false, TILE) };
     const int64_t n_c = b.p.in.c, n_k = b.p.out.c;
     weights_layout(&b, c->scratch, n_c, n_k);
     float *const bias = c->node->n_weight > 1 && c->weight_grad[1] ? b.bias : NULL;
@@ -572,32 +593,55 @@ static keel_status derive(keel_prepare *p, plan *pl, const problem *o)
     *k = (packer){ .c = p->node->in[0].shape.dim[2], .k = p->node->out.shape.dim[2], turned };
     keel_derived want = { .bytes = (size_t)(POINTS * packed_floats(o->in.c, o->out.c)) * 4,
                           .weight = 0,
-                          .key = 0x77696e6f67726164u + turned + 2 * LANES,
+                          .key = 0x77696e6f67726164u + turned + 2 * LANES + 64 * TILE,
                           .refresh = refresh,
                           .release = keel_free,
                           .plan = k };
     return p->derive(p->context, &want, &pl->packed);
 }
 
-/* Where it is faster: products, those with the rests of tiles and vectors counted, are at most
- * two thirds of the direct ones. Measured against oneDNN on one core with AVX-512 over 16 to 512
+/* Where it is faster: products, those with the rests of tiles and vectors counted, are at most two
+ * thirds of the direct ones. Measured against oneDNN on one core with AVX-512 over 16 to 512
  * channels: 1.4 to 2.2 times as fast where the ratio is 0.44 to 0.6, even at 0.65, slower above;
- * and with fewer than 16 channels transforms outweigh products. */
+ * and with fewer than 16 channels transforms outweigh products.
+ *
+ * Larger tiles must do with three quarters of the products of small ones, and images of 14x14
+ * places pay for 2.25 times as many weights. Measured over 64 to 256 channels: 1.2 to 1.4 times as
+ * fast as small ones. */
 static bool pays(const problem *o)
 {
-    const int64_t tiles = o->down * o->across, c = ceil_of(o->in.c, LANES) * LANES;
-    const int64_t k = ceil_of(o->out.c, PANEL) * PANEL;
-    return o->in.c >= 16 && (double)(POINTS * tiles * c * k) <=
-                                0.65 * 9 * (double)(o->out.h * o->out.w * o->in.c * o->out.c);
+    const int64_t c = ceil_of(o->in.c, LANES) * LANES, k = ceil_of(o->out.c, PANEL) * PANEL;
+    const double products = (double)products_of(o), places = (double)(o->out.h * o->out.w);
+#if TILE == 4
+    problem small = *o;
+    small.tile = 2, small.down = ceil_of(o->out.h, 2), small.across = ceil_of(o->out.w, 2);
+    if (places < 196 || products > 0.75 * (double)products_of(&small)) return false;
+#endif
+    return o->in.c >= 16 &&
+           products * (double)(c * k) <= 0.65 * 9 * places * (double)(o->in.c * o->out.c);
+}
+
+/* Measured; half as many tiles and twice as many are up to 10 % slower. */
+static void plan_blocks(plan *pl, const problem *o, int64_t tiles)
+{
+#if TILE == 2
+    const int64_t most = o->in.c <= 56 ? 28 : o->in.c < 256 ? o->in.c / 2 : 128, columns = 64;
+#else
+    const int64_t most = o->in.c <= 64 ? 64 : o->in.c < 256 ? 4096 / o->in.c : 16, columns = 128;
+#endif
+    pl->tiles = at_most(most, tiles);
+    pl->columns = at_most(ceil_of(o->out.c, PANEL) * PANEL, columns);
 }
 
 static keel_status prepare(keel_prepare *p)
 {
     KEEL_TRY(vector_prepare(p));
     if (p->pass > KEEL_WEIGHTS || p->rows < 1 || !has_tiles(p->node)) return KEEL_EUNSUP;
-    const problem o = problem_of(p->node, p->pass == KEEL_BACKWARD);
+    const problem o = problem_of(p->node, p->pass == KEEL_BACKWARD, TILE);
     const int64_t tiles = o.down * o.across * p->rows;
     if (!pays(&o)) return KEEL_EUNSUP;
+    /* over fewer channels the error is more than twice a plain sum's */
+    if (TILE == 4 && p->pass != KEEL_WEIGHTS && o.in.c < 64) return KEEL_EUNSUP;
     if (p->pass == KEEL_WEIGHTS) {
         weights_block b;
         p->scratch = weights_layout(&b, NULL, o.in.c, o.out.c) * 4;
@@ -605,8 +649,7 @@ static keel_status prepare(keel_prepare *p)
     }
     plan *pl = keel_calloc(1, sizeof *pl);
     if (!pl) return KEEL_ENOMEM;
-    pl->tiles = at_most(o.in.c <= 56 ? 28 : o.in.c < 256 ? o.in.c / 2 : 128, tiles);
-    pl->columns = at_most(ceil_of(o.out.c, PANEL) * PANEL, 64);
+    plan_blocks(pl, &o, tiles);
     const keel_status s = derive(p, pl, &o);
     if (s < 0) {
         keel_free(pl);
@@ -619,10 +662,16 @@ static keel_status prepare(keel_prepare *p)
     return KEEL_OK;
 }
 
+#if TILE == 2
 const keel_kernel VECTOR_KERNEL(conv2d_winograd) = {
-    .op = "conv2d",
     .name = "winograd_" VECTOR_NAME,
     .priority = VECTOR_PRIORITY + 100, /* before a library's */
+#else
+const keel_kernel VECTOR_KERNEL(conv2d_winograd4) = {
+    .name = "winograd4_" VECTOR_NAME,
+    .priority = VECTOR_PRIORITY + 107, /* before those of smaller tiles */
+#endif
+    .op = "conv2d",
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,
