@@ -119,7 +119,7 @@ static inline void count_tiles(const problem *p, cursor c, int64_t n, int64_t ti
 }
 
 /* Products of a channel and a filter for an image: points of its tiles. */
-static inline int64_t products_of(const problem *p)
+static inline int64_t tile_products(const problem *p)
 {
     const int64_t side = p->tile + 2;
     return (side * p->down - (p->out.h % p->tile != 0)) *

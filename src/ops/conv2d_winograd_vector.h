@@ -611,11 +611,11 @@ static keel_status derive(keel_prepare *p, plan *pl, const problem *o)
 static bool pays(const problem *o)
 {
     const int64_t c = ceil_of(o->in.c, LANES) * LANES, k = ceil_of(o->out.c, PANEL) * PANEL;
-    const double products = (double)products_of(o), places = (double)(o->out.h * o->out.w);
+    const double products = (double)tile_products(o), places = (double)(o->out.h * o->out.w);
 #if TILE == 4
     problem small = *o;
     small.tile = 2, small.down = ceil_of(o->out.h, 2), small.across = ceil_of(o->out.w, 2);
-    if (places < 196 || products > 0.75 * (double)products_of(&small)) return false;
+    if (places < 196 || products > 0.75 * (double)tile_products(&small)) return false;
 #endif
     return o->in.c >= 16 &&
            products * (double)(c * k) <= 0.65 * 9 * places * (double)(o->in.c * o->out.c);
