@@ -19,28 +19,31 @@
  * inlined with constants. A pixel that is not finite may make its tile's other outputs not a
  * number, where the direct sum keeps them: such a step is refused either way. */
 #include "base/memory.h"
-#include "ops/_vector.h"
 #include "ops/_winograd_strided.h"
+#include "ops/_winograd_vector.h"
 
-#ifdef __AVX512F__
-enum { ROWS = 14, CHANNELS = 8 };
-#else
-enum { ROWS = 5, CHANNELS = 4 };
-#endif
-/* A panel is two vectors of columns; ROWS x 2 or CHANNELS x 2 sums stay in registers. */
-enum { PANEL = 2 * LANES };
+enum { PIXELS = 25, SIDE = 4, U_POINTS = 16, TERMS_MOST = 9 };
 enum { AHEAD = 4 }; /* tiles */
-enum {
-    U_AHEAD = 8
-}; /* lines of a panel; up to 5 % faster where weights do not stay in the cache */
-/* A weight gradient goes by blocks of WEIGHTS_BLOCK channels and as many filters, whose sums, 64
- * KiB a point, stay in the cache over all tiles, of which at most WEIGHTS_TILES, in equal parts,
- * are taken at a time. */
-enum { WEIGHTS_BLOCK = 128, WEIGHTS_TILES = 128 };
-enum { PIXELS = 25, U_POINTS = 16, TERMS_MOST = 9 };
-#define INLINE static inline __attribute__((always_inline))
-/* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+/* Lines of a panel; up to 5 % faster where weights do not stay in the cache. */
+enum { U_AHEAD = 8 };
+
+/* U of three taps. */
+INLINE void kernel_points(const vf g[3], vf u[SIDE])
+{
+    u[0] = g[0];
+    u[1] = vf_add(g[0], g[2]);
+    u[2] = g[2];
+    u[3] = g[1];
+}
+
+INLINE void kernel_gradient_points(const vf u[SIDE], vf g[3])
+{
+    g[0] = vf_add(u[0], u[1]);
+    g[1] = u[3];
+    g[2] = vf_add(u[1], u[2]);
+}
+
+#include "ops/_winograd_kernel_vector.h"
 
 /* Run `body` with `x`, a constant, for the kind of a tile. */
 #define WITH_KIND(kind, x, ...)                                                                    \
@@ -60,19 +63,6 @@ enum { PIXELS = 25, U_POINTS = 16, TERMS_MOST = 9 };
         }                                                                                          \
     } while (0)
 
-/* A buffer of transformed values: [points][blocks][tiles][LANES]. Points lie an odd number of
- * lines apart, else they would all want the same few places of the cache. */
-typedef struct buffer {
-    float *data;
-    int64_t block, point; /* floats from one to the next */
-} buffer;
-
-static buffer buffer_of(float *data, int64_t channels, int64_t tiles)
-{
-    const int64_t each = tiles * LANES, blocks = ceil_of(channels, PANEL) * 2;
-    return (buffer){ data, each, blocks * each + 5 * LANES };
-}
-
 /* Transforms ----------------------------------------------------------------------------------- */
 
 /* Where the side x side pixels of a tile are; what is outside of the image is zero. */
@@ -88,13 +78,6 @@ INLINE void pixels_of(const strided *s, const float *in, const place *p, const f
                 (uint64_t)(h + i) < (uint64_t)down->in && (uint64_t)(w + j) < (uint64_t)across->in;
             at[side * i + j] = inside ? in + ((h + i) * across->in + w + j) * s->c : zeros;
         }
-}
-
-/* Ask for a line that will be read soon: those of a pixel are too short a run for the processor to
- * guess what comes next. An address outside of the images is harmless. */
-INLINE void ask_for(const float *at, int64_t floats_ahead)
-{
-    _mm_prefetch((const char *)((uintptr_t)at + (uintptr_t)floats_ahead * sizeof *at), _MM_HINT_T0);
 }
 
 /* V of five pixels; a half has its first three. */
@@ -339,125 +322,12 @@ static void product_tiles(const operands *o, int64_t v_block, int64_t blocks, fl
     case r:                                                                                        \
         product(o, at, v_block, blocks, m, m_block, r);                                            \
         break;
-            CASE(1)
-            CASE(2)
-            CASE(3)
-            CASE(4)
-            CASE(5)
-#ifdef __AVX512F__
-            CASE(6)
-            CASE(7)
-            CASE(8)
-            CASE(9)
-            CASE(10)
-            CASE(11)
-            CASE(12)
-            CASE(13)
-            CASE(14)
-#endif
+            TO_ROWS(CASE)
 #undef CASE
         }
         tiles -= rows;
         at += rows * LANES;
     }
-}
-
-/* The kernel, transformed ---------------------------------------------------------------------- */
-
-/* u [U_POINTS][panels][channels][PANEL], each line of a panel the filters of one channel. Zero
- * where a panel or the last vector of channels is wider than the kernel. */
-typedef struct packer {
-    int64_t c, k; /* Keras's kernel is [3, 3, c, k] */
-    bool turned;  /* for backward: filters and channels exchanged */
-} packer;
-
-static int64_t packed_floats(int64_t c, int64_t k)
-{
-    return ceil_of(k, PANEL) * PANEL * ceil_of(c, LANES) * LANES;
-}
-
-INLINE void kernel_line(const vf g[3], vf u[4])
-{
-    u[0] = g[0];
-    u[1] = vf_add(g[0], g[2]);
-    u[2] = g[2];
-    u[3] = g[1];
-}
-
-/* Past the caches: a packed kernel of many channels would only drive out what they hold. */
-INLINE void store_past(float *p, vf x)
-{
-#ifdef __AVX512F__
-    _mm512_stream_ps(p, x);
-#else
-    _mm256_stream_ps(p, x);
-#endif
-}
-
-INLINE void kernel_points(const vf g[3][3], float *out, int64_t point, const bool past)
-{
-    vf t[3][4], column[3], u[4];
-    EACH(i, 3) kernel_line(g[i], t[i]);
-    EACH(j, 4)
-    {
-        EACH(i, 3) column[i] = t[i][j];
-        kernel_line(column, u);
-        EACH(i, 4)
-        {
-            if (past)
-                store_past(out + (4 * i + j) * point, u[i]);
-            else
-                vf_store(out + (4 * i + j) * point, u[i]);
-        }
-    }
-}
-
-INLINE void pack_straight(const packer *k, const float *w, float *out, const bool past)
-{
-    const int64_t point = packed_floats(k->c, k->k), lines = ceil_of(k->c, LANES) * LANES;
-    for (int64_t column = 0; column < ceil_of(k->k, PANEL) * PANEL; column += LANES)
-        for (int64_t c = 0; c < lines; c++) {
-            const vm m = vm_first(c < k->c && column < k->k ? k->k - column : 0);
-            const float *at = w + c * k->k + column;
-            float *to = out + (column / PANEL * lines + c) * PANEL + column % PANEL;
-            vf g[3][3];
-            EACH(i, 3) EACH(j, 3) g[i][j] = vf_load_some(m, at + (3 * i + j) * k->c * k->k);
-            kernel_points((const vf(*)[3])g, to, point, past);
-        }
-}
-
-/* [LANES][LANES] pieces of each tap are transposed on the way. */
-INLINE void pack_turned(const packer *k, const float *w, float *out, const bool past)
-{
-    const int64_t point = packed_floats(k->k, k->c), lines = ceil_of(k->k, LANES) * LANES;
-    float piece[9][LANES][LANES];
-    for (int64_t column = 0; column < ceil_of(k->c, PANEL) * PANEL; column += LANES)
-        for (int64_t f = 0; f < lines; f += LANES) {
-            const int64_t nc = at_most(k->c - column, LANES), nf = at_most(k->k - f, LANES);
-            memset(piece, 0, sizeof piece);
-            for (int tap = 0; tap < 9; tap++)
-                for (int64_t c = 0; c < nc; c++) {
-                    const float *at = w + (tap * k->c + column + c) * k->k + f;
-                    for (int64_t l = 0; l < nf; l++) piece[tap][l][c] = at[l];
-                }
-            for (int l = 0; l < LANES; l++) {
-                float *to = out + (column / PANEL * lines + f + l) * PANEL + column % PANEL;
-                vf g[3][3];
-                EACH(i, 3) EACH(j, 3) g[i][j] = vf_load(piece[3 * i + j][l]);
-                kernel_points((const vf(*)[3])g, to, point, past);
-            }
-        }
-}
-
-static void refresh(const keel_derived *d, const void *weight)
-{
-    const packer *k = d->plan;
-    const bool past = d->bytes > 1 << 20;
-    if (k->turned && past) pack_turned(k, weight, d->data, true);
-    if (k->turned && !past) pack_turned(k, weight, d->data, false);
-    if (!k->turned && past) pack_straight(k, weight, d->data, true);
-    if (!k->turned && !past) pack_straight(k, weight, d->data, false);
-    if (past) _mm_sfence(); /* other workers read it after their next meeting */
 }
 
 /* Forward and backward ------------------------------------------------------------------------- */
@@ -622,45 +492,6 @@ static void products_weights(const buffer *v, const buffer *d, const block *b, i
     }
 }
 
-/* dg0 = u0 + u1, dg1 = u3, dg2 = u1 + u2. */
-INLINE void kernel_gradient_line(const vf u[4], vf g[3])
-{
-    g[0] = vf_add(u[0], u[1]);
-    g[1] = u[3];
-    g[2] = vf_add(u[1], u[2]);
-}
-
-/* Of a block of channels [c0, c0 + nc) and filters [k0, k0 + nk), into dw [3, 3, C, K]. */
-static void kernel_gradient(const strided *s, const float *u, int64_t point, int64_t c0, int64_t nc,
-                            int64_t k0, int64_t nk, float *dw, bool adds)
-{
-    const int64_t lines = ceil_of(nc, LANES) * LANES;
-    for (int64_t c = 0; c < nc; c++)
-        for (int64_t k = 0; k < nk; k += LANES) {
-            const vm m = vm_first(nk - k);
-            const float *at = u + (k / PANEL * lines + c) * PANEL + k % PANEL;
-            float *to = dw + (c0 + c) * s->k + k0 + k;
-            vf line[4][3];
-            EACH(i, 4)
-            {
-                vf x[4];
-                EACH(j, 4) x[j] = vf_load(at + (4 * i + j) * point);
-                kernel_gradient_line(x, line[i]);
-            }
-            EACH(j, 3)
-            {
-                const vf x[4] = { line[0][j], line[1][j], line[2][j], line[3][j] };
-                vf g[3];
-                kernel_gradient_line(x, g);
-                EACH(i, 3)
-                {
-                    float *tap = to + (3 * i + j) * s->c * s->k;
-                    vf_store_some(m, tap, adds ? vf_add(vf_load_some(m, tap), g[i]) : g[i]);
-                }
-            }
-        }
-}
-
 /* The bias sees the sum of a tile's outputs: of a whole tile that is dM at (1, 1), and a half has
  * it at 0 in its dimension. So line 0 holds it for half tiles, line 1 for the others. */
 static void bias_gradient(const buffer *d, const block *b, int line, int64_t n, float *sums,
@@ -720,8 +551,9 @@ static void weights_pair(const weights_block *w)
         du_of(w, &b, adds, 2);
         du_of(w, &b, adds, 4);
     }
+    const packer kernel = { .c = w->s.c, .k = w->s.k };
     if (asked)
-        kernel_gradient(&w->s, w->u, w->point, w->c0, w->nc, w->k0, w->nk, c->weight_grad[0],
+        kernel_gradient(&kernel, w->u, w->point, w->c0, w->nc, w->k0, w->nk, c->weight_grad[0],
                         c->weight_adds);
     float *db = c->weight_grad[1];
     if (w->bias)
@@ -766,21 +598,6 @@ static void weights(const keel_call *c)
 
 /* Prepare -------------------------------------------------------------------------------------- */
 
-static keel_status derive(keel_prepare *p, plan *pl)
-{
-    const bool turned = p->pass == KEEL_BACKWARD;
-    packer *k = keel_calloc(1, sizeof *k);
-    if (!k) return KEEL_ENOMEM;
-    *k = (packer){ .c = p->node->in[0].shape.dim[2], .k = p->node->out.shape.dim[2], turned };
-    keel_derived want = { .bytes = (size_t)(U_POINTS * packed_floats(pl->s.c, pl->s.k)) * 4,
-                          .weight = 0,
-                          .key = 0x7374726964656400u + turned + 2 * LANES,
-                          .refresh = refresh,
-                          .release = keel_free,
-                          .plan = k };
-    return p->derive(p->context, &want, &pl->packed);
-}
-
 /* Where it is faster, by its products, those with the rests of vectors counted, over the direct
  * ones. Measured against oneDNN on one core, over images of 2x2 to 112x112 and 16 to 512 channels.
  * With AVX-512 forward is 1.06 to 1.6 times as fast up to a ratio of 0.8 (more on images of 4x4 and
@@ -813,7 +630,8 @@ static keel_status prepare(keel_prepare *p)
     for (int kind = 0; kind < TILE_KINDS; kind++) recipe_of(&s, kind, &pl->recipe[kind]);
     pl->tiles = at_most(s.c < 256 ? 56 : 128, tiles_of(&s) * p->rows);
     pl->columns = at_most(ceil_of(s.k, PANEL) * PANEL, 64);
-    const keel_status e = derive(p, pl);
+    const keel_status e =
+        kernel_derive(p, 0x7374726964656400u, false, pl->s.c, pl->s.k, &pl->packed);
     if (e < 0) {
         keel_free(pl);
         return e;

@@ -1,6 +1,6 @@
 /* conv2d with 3x3 windows, stride 1, by Winograd's F(T x T, 3x3), T being TILE
- * (_winograd_vector.h): 16 products for each 2x2 tile of outputs instead of 36, or 36 for each 4x4
- * tile instead of 144.
+ * (_winograd_points_vector.h): 16 products for each 2x2 tile of outputs instead of 36, or 36 for
+ * each 4x4 tile instead of 144.
  *
  *     forward   Y  = At [ (G g Gt) . (Bt d B) ] A, summed over channels; d the pixels of a tile
  *     backward  the same on dy, with the kernel turned by 180 degrees and C, K exchanged
@@ -18,16 +18,9 @@
  * inlined with constants. A pixel that is not finite may make its tile's other outputs not a
  * number, where the direct sum keeps them: such a step is refused either way. */
 #include "base/memory.h"
-#include "ops/_winograd.h"
-#include "ops/_winograd_vector.h"
+#include "ops/_winograd_points_vector.h"
+#include "ops/_winograd_kernel_vector.h"
 
-#ifdef __AVX512F__
-enum { ROWS = 14, CHANNELS = 8 };
-#else
-enum { ROWS = 5, CHANNELS = 4 };
-#endif
-/* A panel is two vectors of columns; ROWS x 2 or CHANNELS x 2 sums stay in registers. */
-enum { PANEL = 2 * LANES };
 /* Of a sum over channels, in vectors; and the place behind a line of points of dy that has the sums
  * of tiles. */
 #if TILE == 2
@@ -36,25 +29,6 @@ enum { SEGMENT = 1 << 30, TOTAL = 1 };
 enum { SEGMENT = 16 / LANES, TOTAL = SIDE };
 #endif
 enum { AHEAD = 4 }; /* tiles; 2 and 8 are even */
-/* A weight gradient goes by blocks of WEIGHTS_BLOCK channels and as many filters, whose sums, 64
- * KiB a point, stay in the cache over all tiles, of which at most WEIGHTS_TILES, in equal parts,
- * are taken at a time. Measured: blocks of 64 are up to 13 % slower, of 256 even; 56 or 224 tiles
- * up to 5 % slower. */
-enum { WEIGHTS_BLOCK = 128, WEIGHTS_TILES = 128 };
-
-/* A buffer of transformed values: [POINTS or SIDE][blocks][tiles][LANES]. Points lie an odd number
- * of lines apart, else they would all want the same few places of the cache. */
-typedef struct buffer {
-    float *data;
-    int64_t block, point; /* floats from one to the next */
-} buffer;
-
-static buffer buffer_of(float *data, int64_t channels, int64_t tiles)
-{
-    const int64_t block = tiles * LANES, blocks = ceil_of(channels, PANEL) * 2;
-    return (buffer){ data, block, blocks * block + 5 * LANES };
-}
-
 /* Transforms ----------------------------------------------------------------------------------- */
 
 /* Where the pixels of a tile are. */
@@ -91,14 +65,6 @@ INLINE void input_lines(const float *const at[POINTS], int64_t c, vm m, float *c
         EACH(j, SIDE)
         vf_store(out[kind_of(line + l == LAST, j == LAST)] + (SIDE * l + j) * point, v[j]);
     }
-}
-
-/* Ask for a pixel that a tile further on will read: its lines are too short a run for the
- * processor to guess what comes next. An address outside of the images is harmless. */
-INLINE void ask_for(const float *pixel, int64_t floats_ahead)
-{
-    _mm_prefetch((const char *)((uintptr_t)pixel + (uintptr_t)floats_ahead * sizeof *pixel),
-                 _MM_HINT_T0);
 }
 
 /* Transform channels [first, first + n) of `tiles` tiles from `c` on. The points that a tile does
@@ -203,119 +169,13 @@ static void product_tiles(const buffer *v, const float *at, const float *u, int6
     case r:                                                                                        \
         product(v, at, u, blocks, m, out, adds, r);                                                \
         break;
-            CASE(1)
-            CASE(2)
-            CASE(3)
-            CASE(4)
-            CASE(5)
-#ifdef __AVX512F__
-            CASE(6)
-            CASE(7)
-            CASE(8)
-            CASE(9)
-            CASE(10)
-            CASE(11)
-            CASE(12)
-            CASE(13)
-            CASE(14)
-#endif
+            TO_ROWS(CASE)
 #undef CASE
         }
         tiles -= rows;
         at += rows * LANES;
         out += rows * LANES;
     }
-}
-
-/* The kernel, transformed ---------------------------------------------------------------------- */
-
-/* u [POINTS][panels][channels][PANEL]: G g Gt, each line of a panel the filters of one channel.
- * Zero where a panel or the last vector of channels is wider than the kernel. */
-typedef struct packer {
-    int64_t c, k; /* Keras's kernel is [3, 3, c, k] */
-    bool turned;  /* for backward: turned by 180 degrees, filters and channels exchanged */
-} packer;
-
-static int64_t packed_floats(int64_t c, int64_t k)
-{
-    return ceil_of(k, PANEL) * PANEL * ceil_of(c, LANES) * LANES;
-}
-
-/* Past the caches: a packed kernel of many channels would only drive out what they hold. */
-INLINE void store_past(float *p, vf x)
-{
-#ifdef __AVX512F__
-    _mm512_stream_ps(p, x);
-#else
-    _mm256_stream_ps(p, x);
-#endif
-}
-
-INLINE void kernel_store(const vf g[3][3], float *out, int64_t point, const bool past)
-{
-    vf t[3][SIDE];
-    EACH(i, 3) kernel_points(g[i], t[i]);
-    EACH(j, SIDE)
-    {
-        const vf column[] = { t[0][j], t[1][j], t[2][j] };
-        vf u[SIDE];
-        kernel_points(column, u);
-        EACH(i, SIDE)
-        {
-            if (past)
-                store_past(out + (SIDE * i + j) * point, u[i]);
-            else
-                vf_store(out + (SIDE * i + j) * point, u[i]);
-        }
-    }
-}
-
-INLINE void pack_straight(const packer *k, const float *w, float *out, const bool past)
-{
-    const int64_t point = packed_floats(k->c, k->k), lines = ceil_of(k->c, LANES) * LANES;
-    for (int64_t column = 0; column < ceil_of(k->k, PANEL) * PANEL; column += LANES)
-        for (int64_t c = 0; c < lines; c++) {
-            const vm m = vm_first(c < k->c && column < k->k ? k->k - column : 0);
-            const float *at = w + c * k->k + column;
-            float *to = out + (column / PANEL * lines + c) * PANEL + column % PANEL;
-            vf g[3][3];
-            EACH(i, 3) EACH(j, 3) g[i][j] = vf_load_some(m, at + (3 * i + j) * k->c * k->k);
-            kernel_store((const vf(*)[3])g, to, point, past);
-        }
-}
-
-/* [LANES][LANES] pieces of each tap are transposed on the way. */
-INLINE void pack_turned(const packer *k, const float *w, float *out, const bool past)
-{
-    const int64_t point = packed_floats(k->k, k->c), lines = ceil_of(k->k, LANES) * LANES;
-    float piece[9][LANES][LANES];
-    for (int64_t column = 0; column < ceil_of(k->c, PANEL) * PANEL; column += LANES)
-        for (int64_t f = 0; f < lines; f += LANES) {
-            const int64_t nc = at_most(k->c - column, LANES), nf = at_most(k->k - f, LANES);
-            memset(piece, 0, sizeof piece);
-            for (int tap = 0; tap < 9; tap++)
-                for (int64_t c = 0; c < nc; c++) {
-                    const float *at = w + (tap * k->c + column + c) * k->k + f;
-                    for (int64_t l = 0; l < nf; l++) piece[8 - tap][l][c] = at[l];
-                }
-            for (int l = 0; l < LANES; l++) {
-                float *to = out + (column / PANEL * lines + f + l) * PANEL + column % PANEL;
-                vf g[3][3];
-                EACH(i, 3) EACH(j, 3) g[i][j] = vf_load(piece[3 * i + j][l]);
-                kernel_store((const vf(*)[3])g, to, point, past);
-            }
-        }
-}
-
-static void refresh(const keel_derived *d, const void *weight)
-{
-    const packer *k = d->plan;
-    const bool past = d->bytes > 1 << 20;
-    if (k->turned && past) pack_turned(k, weight, d->data, true);
-    if (k->turned && !past) pack_turned(k, weight, d->data, false);
-    if (!k->turned && past) pack_straight(k, weight, d->data, true);
-    if (!k->turned && !past) pack_straight(k, weight, d->data, false);
-    if (past) _mm_sfence(); /* other workers read it after their next meeting */
 }
 
 /* Forward and backward ------------------------------------------------------------------------- */
@@ -455,37 +315,6 @@ static void products_weights(const buffer *v, const buffer *w, int64_t tiles, in
                                 u + x * point + (j / PANEL * lines + i) * PANEL, adds);
 }
 
-/* Gt u G of a block of channels [c0, c0 + nc) and filters [k0, k0 + nk), into dw [3, 3, C, K]. */
-static void kernel_gradient(const problem *p, const float *u, int64_t point, int64_t c0, int64_t nc,
-                            int64_t k0, int64_t nk, float *dw, bool adds)
-{
-    const int64_t lines = ceil_of(nc, LANES) * LANES;
-    for (int64_t c = 0; c < nc; c++)
-        for (int64_t k = 0; k < nk; k += LANES) {
-            const vm m = vm_first(nk - k);
-            const float *at = u + (k / PANEL * lines + c) * PANEL + k % PANEL;
-            float *to = dw + (c0 + c) * p->out.c + k0 + k;
-            vf line[SIDE][3];
-            EACH(i, SIDE)
-            {
-                vf x[SIDE];
-                EACH(j, SIDE) x[j] = vf_load(at + (SIDE * i + j) * point);
-                kernel_gradient_points(x, line[i]);
-            }
-            EACH(j, 3)
-            {
-                vf x[SIDE], g[3];
-                EACH(i, SIDE) x[i] = line[i][j];
-                kernel_gradient_points(x, g);
-                EACH(i, 3)
-                {
-                    float *tap = to + (3 * i + j) * p->in.c * p->out.c;
-                    vf_store_some(m, tap, adds ? vf_add(vf_load_some(m, tap), g[i]) : g[i]);
-                }
-            }
-        }
-}
-
 /* The bias sees the sum of the outputs. */
 static void bias_gradient(const buffer *w, int64_t tiles, int64_t n, float *sums, bool adds)
 {
@@ -539,8 +368,9 @@ static void weights_pair(const weights_block *b)
         weights_line(b, t, n, 5);
 #endif
     }
+    const packer kernel = { .c = b->p.in.c, .k = b->p.out.c };
     if (c->weight_grad[0])
-        kernel_gradient(&b->p, b->u, b->point, b->c0, b->nc, b->k0, b->nk, c->weight_grad[0],
+        kernel_gradient(&kernel, b->u, b->point, b->c0, b->nc, b->k0, b->nk, c->weight_grad[0],
                         c->weight_adds);
     float *db = c->weight_grad[1];
     if (b->bias)
@@ -584,21 +414,6 @@ static void weights(const keel_call *c)
 }
 
 /* Prepare -------------------------------------------------------------------------------------- */
-
-static keel_status derive(keel_prepare *p, plan *pl, const problem *o)
-{
-    const bool turned = p->pass == KEEL_BACKWARD;
-    packer *k = keel_calloc(1, sizeof *k);
-    if (!k) return KEEL_ENOMEM;
-    *k = (packer){ .c = p->node->in[0].shape.dim[2], .k = p->node->out.shape.dim[2], turned };
-    keel_derived want = { .bytes = (size_t)(POINTS * packed_floats(o->in.c, o->out.c)) * 4,
-                          .weight = 0,
-                          .key = 0x77696e6f67726164u + turned + 2 * LANES + 64 * TILE,
-                          .refresh = refresh,
-                          .release = keel_free,
-                          .plan = k };
-    return p->derive(p->context, &want, &pl->packed);
-}
 
 /* Where it is faster: products, those with the rests of tiles and vectors counted, are at most two
  * thirds of the direct ones. Measured against oneDNN on one core with AVX-512 over 16 to 512
@@ -650,7 +465,8 @@ static keel_status prepare(keel_prepare *p)
     plan *pl = keel_calloc(1, sizeof *pl);
     if (!pl) return KEEL_ENOMEM;
     plan_blocks(pl, &o, tiles);
-    const keel_status s = derive(p, pl, &o);
+    const keel_status s =
+        kernel_derive(p, 0x77696e6f67726164u + 64 * TILE, true, o.in.c, o.out.c, &pl->packed);
     if (s < 0) {
         keel_free(pl);
         return s;
