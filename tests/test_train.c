@@ -417,7 +417,7 @@ static void devices_that_are_not_there_are_refused_by_name(void **unused)
         { "cuda:0", KEEL_EDEVICE, "cuda" },   { "gpu", KEEL_EDEVICE, "gpu" },
         { "cpu:", KEEL_EARG, "number" },      { "cpu:3-1", KEEL_EARG, "range" },
         { "cpu:0-999999", KEEL_EARG, "256" }, { "cpu:0+0", KEEL_EARG, "twice" },
-        { "cpu:0;1", KEEL_EARG, "commas" },   { "cpu:0-", KEEL_EARG, "range" },
+        { "cpu:0;1", KEEL_EARG, "commas" },   { "cpu:0-", KEEL_EARG, "missing after" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         keel_strategy *s = NULL;
