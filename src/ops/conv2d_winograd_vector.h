@@ -29,6 +29,7 @@ enum { SEGMENT = 1 << 30, TOTAL = 1 };
 enum { SEGMENT = 16 / LANES, TOTAL = SIDE };
 #endif
 enum { AHEAD = 4 }; /* tiles; 2 and 8 are even */
+
 /* Transforms ----------------------------------------------------------------------------------- */
 
 /* Where the pixels of a tile are. */
