@@ -348,6 +348,23 @@ static inline void call_some(bench *b, keel_run run, bool narrow, keel_pass pass
     keel_free(scratch);
 }
 
+/* Does the kernel take this pass? Asked before the reference runs, which takes its time. */
+static inline bool pass_takes(bench *b, const keel_kernel *kernel, keel_pass pass, bool adds)
+{
+    keel_prepare p = { .node = b->both ? &b->narrow : &b->wide,
+                       .pass = pass,
+                       .rows = b->rows,
+                       .in_adds = adds,
+                       .weight_adds = adds,
+                       .derive = derive,
+                       .context = b };
+    if (!(b->both ? kernel->narrow[pass] : kernel->run[pass])) return false;
+    const keel_status s = kernel->prepare(&p);
+    if (s == KEEL_OK && kernel->release) kernel->release(p.plan);
+    forget_copies();
+    return s != KEEL_EUNSUP;
+}
+
 /* One pass in `parts` calls: the kernel's, its narrow one where the bench has both, or with NULL
  * the reference in float32. false: the kernel has no such pass, or declines. */
 static inline bool pass_run(bench *b, const keel_kernel *kernel, keel_pass pass, bool adds,

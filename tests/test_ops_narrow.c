@@ -73,7 +73,7 @@ static void compare_adding(bench *b, const keel_kernel *k, const char *what)
 static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_pass pass, bool adds)
 {
     results want, got, cut;
-    if (!k->narrow[pass] || !has_pass(b, pass)) return 0;
+    if (!has_pass(b, pass) || !pass_takes(b, k, pass, adds)) return 0;
     results_open(&want, b, false);
     results_open(&got, b, true);
     results_open(&cut, b, true);
