@@ -431,11 +431,19 @@ def table(args, measured, held):
     return "\n".join(lines) + "\n"
 
 
-def write_readme(path, text):
-    with open(path) as f:
-        old = f.read()
+def read_readme(path):
+    try:
+        with open(path) as f:
+            old = f.read()
+    except OSError as e:
+        sys.exit(f"--output {path}: {e.strerror}; it is a file with the lines {' and '.join(MARKS)}")
     if any(old.count(mark) != 1 for mark in MARKS):
         sys.exit(f"{path} must have the lines {' and '.join(MARKS)} once each; nothing is written")
+    return old
+
+
+def write_readme(path, text):
+    old = read_readme(path)
     before, rest = old.split(MARKS[0])
     after = rest.split(MARKS[1])[1]
     with open(path, "w") as f:
@@ -562,6 +570,8 @@ def arguments():
     args.seconds = args.seconds or (3 if check else 0.5 if quick else 1.5)
     args.rounds = args.rounds or (5 if check else 1 if quick else 3)
     args.output = args.output or ("-" if quick or args.works != WORKS or not args.peers else README)
+    if args.output != "-" and not check:
+        read_readme(args.output)  # before minutes of measuring
     args.keel = os.path.abspath(args.keel)
     args.logs = os.path.abspath(args.logs or os.path.join(os.path.dirname(args.keel), "bench"))
     for cell in args.works.split(","):
