@@ -22,8 +22,9 @@
 #include "ops/_winograd_strided.h"
 #include "ops/_winograd_vector.h"
 
-enum { PIXELS = 25, SIDE = 4, U_POINTS = 16, TERMS_MOST = 9 };
-enum { AHEAD = 4 }; /* tiles */
+enum { PIXELS = 25, SIDE = 4, TERMS_MOST = 9 };
+enum { V_LINE = 5, M_LINE = 3 }; /* points of a line of V and of dM */
+enum { AHEAD = 4 };              /* tiles */
 /* Lines of a panel; up to 5 % faster where weights do not stay in the cache. */
 enum { U_AHEAD = 8 };
 
@@ -43,7 +44,7 @@ INLINE void kernel_gradient_points(const vf u[SIDE], vf g[3])
     g[2] = vf_add(u[1], u[2]);
 }
 
-#include "ops/_winograd_kernel_vector.h"
+#include "ops/_winograd_weights_vector.h"
 
 /* Run `body` with `x`, a constant, for the kind of a tile. */
 #define WITH_KIND(kind, x, ...)                                                                    \
@@ -508,92 +509,52 @@ static void bias_gradient(const buffer *d, const block *b, int line, int64_t n, 
     }
 }
 
-typedef struct weights_block { /* what the blocks of a call share */
-    const keel_call *call;
-    strided s;
-    int64_t c0, nc, k0, nk; /* channels and filters */
-    float *zeros, *bias, *u;
-    int64_t point; /* of u */
-    buffer v, d;   /* d: of dM */
-} weights_block;
-
 /* Of a block of tiles; adds: to those before. */
-INLINE void dm_of(const weights_block *w, const block *b, bool adds, const int line)
+INLINE void dm_of(const weights_block *w, const strided *s, const block *b, bool adds,
+                  const int line)
 {
-    dm_tiles(&w->s, w->call->out_grad, b, w->k0, w->nk, &w->d, line);
-    if (line < 2 && w->bias) bias_gradient(&w->d, b, line, w->nk, w->bias, adds || line > 0);
+    dm_tiles(s, w->call->out_grad, b, w->k0, w->nk, &w->w, line);
+    if (line < 2 && w->bias) bias_gradient(&w->w, b, line, w->nk, w->bias, adds || line > 0);
 }
 
 /* The terms of a line of V, which belong to a line of dU. Lines 3 and 4 belong to the same. */
-INLINE void du_of(const weights_block *w, const block *b, bool adds, const int line)
+INLINE void du_of(const weights_block *w, const strided *s, const block *b, bool adds,
+                  const int line)
 {
-    float *const u = w->u + 4 * (line < 4 ? line : 3) * w->point;
-    input_tiles(&w->s, w->call->in[0], b, w->c0, w->nc, w->zeros, &w->v, line, 1);
-    products_weights(&w->v, &w->d, b, line, w->nc, w->nk, u, w->point, adds || line == 4);
+    float *const u = w->u + SIDE * (line < 4 ? line : 3) * w->point;
+    input_tiles(s, w->call->in[0], b, w->c0, w->nc, w->zeros, &w->v, line, 1);
+    products_weights(&w->v, &w->w, b, line, w->nc, w->nk, u, w->point, adds || line == 4);
 }
 
-static void weights_pair(const weights_block *w)
+static void weights_pair(const weights_block *w, const strided *s)
 {
-    const keel_call *c = w->call;
-    const bool asked = c->weight_grad[0] != NULL;
-    const int64_t tiles = tiles_of(&w->s) * c->rows, blocks = ceil_of(tiles, WEIGHTS_TILES);
+    const bool asked = w->call->weight_grad[0] != NULL;
+    const int64_t tiles = tiles_of(s) * w->call->rows, blocks = ceil_of(tiles, WEIGHTS_TILES);
     for (int64_t i = 0, t = 0, n; i < blocks; i++, t += n) {
         n = tiles * (i + 1) / blocks - t;
-        const block b = block_of(&w->s, t, n);
+        const block b = block_of(s, t, n);
         const bool adds = t > 0;
-        dm_of(w, &b, adds, 0);
-        if (asked) du_of(w, &b, adds, 0);
-        if (asked) du_of(w, &b, adds, 3);
-        dm_of(w, &b, adds, 1);
+        dm_of(w, s, &b, adds, 0);
+        if (asked) du_of(w, s, &b, adds, 0);
+        if (asked) du_of(w, s, &b, adds, 3);
+        dm_of(w, s, &b, adds, 1);
         if (!asked) continue;
-        du_of(w, &b, adds, 1);
-        dm_of(w, &b, adds, 2);
-        du_of(w, &b, adds, 2);
-        du_of(w, &b, adds, 4);
+        du_of(w, s, &b, adds, 1);
+        dm_of(w, s, &b, adds, 2);
+        du_of(w, s, &b, adds, 2);
+        du_of(w, s, &b, adds, 4);
     }
-    const packer kernel = { .c = w->s.c, .k = w->s.k };
-    if (asked)
-        kernel_gradient(&kernel, w->u, w->point, w->c0, w->nc, w->k0, w->nk, c->weight_grad[0],
-                        c->weight_adds);
-    float *db = c->weight_grad[1];
-    if (w->bias)
-        VECTOR_EACH(k, w->nk, m, {
-            const vf sum = vf_load(w->bias + k);
-            float *to = db + w->k0 + k;
-            vf_store_some(m, to, c->weight_adds ? vf_add(vf_load_some(m, to), sum) : sum);
-        });
-}
-
-/* Where things lie in the scratch of a weight gradient, in floats; returns how many there are. */
-static int64_t weights_layout(weights_block *b, float *scratch, int64_t c, int64_t k)
-{
-    const int64_t nc = ceil_of(at_most(c, WEIGHTS_BLOCK), LANES) * LANES;
-    const int64_t nk = ceil_of(at_most(k, WEIGHTS_BLOCK), PANEL) * PANEL;
-    const int64_t bias = ceil_of(c > k ? c : k, LANES) * LANES, u = bias + nk;
-    b->point = nc * nk + LANES;
-    const int64_t v = u + U_POINTS * b->point;
-    b->v = buffer_of(scratch ? scratch + v : NULL, nc, WEIGHTS_TILES);
-    const int64_t d = v + 5 * b->v.point;
-    b->d = buffer_of(scratch ? scratch + d : NULL, nk, WEIGHTS_TILES);
-    if (scratch) b->zeros = scratch, b->bias = scratch + bias, b->u = scratch + u;
-    return d + 3 * b->d.point;
 }
 
 static void weights(const keel_call *c)
 {
-    weights_block b = { .call = c, .s = strided_of(c->node, false) };
-    const int64_t n_c = b.s.c, n_k = b.s.k;
-    weights_layout(&b, c->scratch, n_c, n_k);
-    float *const bias = c->node->n_weight > 1 && c->weight_grad[1] ? b.bias : NULL;
-    if (!c->weight_grad[0] && !bias) return;
-    memset(b.zeros, 0, (size_t)(b.bias - b.zeros) * sizeof *b.zeros);
-    for (b.c0 = 0; b.c0 < (c->weight_grad[0] ? n_c : 1); b.c0 += WEIGHTS_BLOCK)
-        for (b.k0 = 0; b.k0 < n_k; b.k0 += WEIGHTS_BLOCK) {
-            b.nc = at_most(n_c - b.c0, WEIGHTS_BLOCK);
-            b.nk = at_most(n_k - b.k0, WEIGHTS_BLOCK);
-            b.bias = b.c0 == 0 ? bias : NULL;
-            weights_pair(&b);
-        }
+    const strided s = strided_of(c->node, false);
+    weights_block w = { .call = c, .kernel = { .c = s.c, .k = s.k } };
+    if (!weights_open(&w, V_LINE, M_LINE)) return;
+    do {
+        weights_pair(&w, &s);
+        weights_store(&w);
+    } while (weights_next(&w));
 }
 
 /* Prepare -------------------------------------------------------------------------------------- */
@@ -620,8 +581,8 @@ static keel_status prepare(keel_prepare *p)
     const strided s = strided_of(p->node, p->pass == KEEL_BACKWARD);
     if (!pays(p, &s)) return KEEL_EUNSUP;
     if (p->pass == KEEL_WEIGHTS) {
-        weights_block w;
-        p->scratch = weights_layout(&w, NULL, s.c, s.k) * 4;
+        weights_block w = { .kernel = { .c = s.c, .k = s.k } };
+        p->scratch = weights_layout(&w, NULL, V_LINE, M_LINE) * 4;
         return KEEL_OK;
     }
     plan *pl = keel_calloc(1, sizeof *pl);

@@ -19,7 +19,7 @@
  * number, where the direct sum keeps them: such a step is refused either way. */
 #include "base/memory.h"
 #include "ops/_winograd_points_vector.h"
-#include "ops/_winograd_kernel_vector.h"
+#include "ops/_winograd_weights_vector.h"
 
 /* Of a sum over channels, in vectors; and the place behind a line of points of dy that has the sums
  * of tiles. */
@@ -327,91 +327,54 @@ static void bias_gradient(const buffer *w, int64_t tiles, int64_t n, float *sums
     }
 }
 
-typedef struct weights_block { /* what the blocks of a call share */
-    const keel_call *call;
-    problem p;
-    int64_t c0, nc, k0, nk; /* channels and filters */
-    float *zeros, *bias, *u;
-    int64_t point; /* of u */
-    buffer v, w;
-} weights_block;
-
-/* Line `line` of the points, over n tiles from t on. */
-INLINE void weights_line(const weights_block *b, int64_t t, int64_t n, const int line)
+/* Line `line` of the points, over the tiles from `at` on, which are as many as `with` says; adds:
+ * to those before. */
+INLINE void weights_line(const weights_block *b, const problem *p, cursor at,
+                         const int64_t with[KINDS], bool adds, const int line)
 {
     const keel_call *c = b->call;
-    const cursor at = cursor_at(&b->p, t);
-    int64_t with[KINDS];
-    count_tiles(&b->p, at, n, with);
-    gradient_tiles(&b->p, c->out_grad, at, n, b->k0, b->nk, b->zeros, &b->w, line);
-    if (line == 1 && b->bias) bias_gradient(&b->w, n, b->nk, b->bias, t > 0);
+    const int64_t n = with[0];
+    gradient_tiles(p, c->out_grad, at, n, b->k0, b->nk, b->zeros, &b->w, line);
+    if (line == 1 && b->bias) bias_gradient(&b->w, n, b->nk, b->bias, adds);
     if (!c->weight_grad[0]) return;
-    input_tiles(&b->p, c->in[0], at, n, b->c0, b->nc, b->zeros, &b->v, line, 1);
+    input_tiles(p, c->in[0], at, n, b->c0, b->nc, b->zeros, &b->v, line, 1);
     products_weights(&b->v, &b->w, with[kind_of(line == LAST, false)],
                      with[kind_of(line == LAST, true)], b->nc, b->nk, b->u + SIDE * line * b->point,
-                     b->point, t > 0);
+                     b->point, adds);
 }
 
-static void weights_pair(const weights_block *b)
+static void weights_pair(const weights_block *b, const problem *p)
 {
-    const keel_call *c = b->call;
-    const int64_t tiles = b->p.down * b->p.across * c->rows;
+    const bool asked = b->call->weight_grad[0] != NULL;
+    const int64_t tiles = p->down * p->across * b->call->rows;
     const int64_t blocks = ceil_of(tiles, WEIGHTS_TILES);
     for (int64_t i = 0, t = 0, n; i < blocks; i++, t += n) {
+        const cursor at = cursor_at(p, t);
+        const bool adds = t > 0;
+        int64_t with[KINDS];
         n = tiles * (i + 1) / blocks - t;
-        if (c->weight_grad[0]) weights_line(b, t, n, 0);
-        weights_line(b, t, n, 1);
-        if (!c->weight_grad[0]) continue;
-        weights_line(b, t, n, 2);
-        weights_line(b, t, n, 3);
+        count_tiles(p, at, n, with);
+        if (asked) weights_line(b, p, at, with, adds, 0);
+        weights_line(b, p, at, with, adds, 1);
+        if (!asked) continue;
+        weights_line(b, p, at, with, adds, 2);
+        weights_line(b, p, at, with, adds, 3);
 #if TILE == 4
-        weights_line(b, t, n, 4);
-        weights_line(b, t, n, 5);
+        weights_line(b, p, at, with, adds, 4);
+        weights_line(b, p, at, with, adds, 5);
 #endif
     }
-    const packer kernel = { .c = b->p.in.c, .k = b->p.out.c };
-    if (c->weight_grad[0])
-        kernel_gradient(&kernel, b->u, b->point, b->c0, b->nc, b->k0, b->nk, c->weight_grad[0],
-                        c->weight_adds);
-    float *db = c->weight_grad[1];
-    if (b->bias)
-        VECTOR_EACH(k, b->nk, m, {
-            const vf sum = vf_load(b->bias + k);
-            float *to = db + b->k0 + k;
-            vf_store_some(m, to, c->weight_adds ? vf_add(vf_load_some(m, to), sum) : sum);
-        });
-}
-
-/* Where things lie in the scratch of a weight gradient, in floats; returns how many there are. */
-static int64_t weights_layout(weights_block *b, float *scratch, int64_t c, int64_t k)
-{
-    const int64_t nc = ceil_of(at_most(c, WEIGHTS_BLOCK), LANES) * LANES;
-    const int64_t nk = ceil_of(at_most(k, WEIGHTS_BLOCK), PANEL) * PANEL;
-    const int64_t bias = ceil_of(c > k ? c : k, LANES) * LANES, u = bias + nk;
-    b->point = nc * nk + LANES;
-    const int64_t v = u + POINTS * b->point;
-    b->v = buffer_of(scratch ? scratch + v : NULL, nc, WEIGHTS_TILES);
-    const int64_t w = v + SIDE * b->v.point;
-    b->w = buffer_of(scratch ? scratch + w : NULL, nk, WEIGHTS_TILES);
-    if (scratch) b->zeros = scratch, b->bias = scratch + bias, b->u = scratch + u;
-    return w + (SIDE + 1) * b->w.point;
 }
 
 static void weights(const keel_call *c)
 {
-    weights_block b = { .call = c, .p = problem_of(c->node, false, TILE) };
-    const int64_t n_c = b.p.in.c, n_k = b.p.out.c;
-    weights_layout(&b, c->scratch, n_c, n_k);
-    float *const bias = c->node->n_weight > 1 && c->weight_grad[1] ? b.bias : NULL;
-    if (!c->weight_grad[0] && !bias) return;
-    memset(b.zeros, 0, (size_t)(b.bias - b.zeros) * sizeof *b.zeros);
-    for (b.c0 = 0; b.c0 < (c->weight_grad[0] ? n_c : 1); b.c0 += WEIGHTS_BLOCK)
-        for (b.k0 = 0; b.k0 < n_k; b.k0 += WEIGHTS_BLOCK) {
-            b.nc = at_most(n_c - b.c0, WEIGHTS_BLOCK);
-            b.nk = at_most(n_k - b.k0, WEIGHTS_BLOCK);
-            b.bias = b.c0 == 0 ? bias : NULL;
-            weights_pair(&b);
-        }
+    const problem p = problem_of(c->node, false, TILE);
+    weights_block b = { .call = c, .kernel = { .c = p.in.c, .k = p.out.c } };
+    if (!weights_open(&b, SIDE, SIDE + 1)) return;
+    do {
+        weights_pair(&b, &p);
+        weights_store(&b);
+    } while (weights_next(&b));
 }
 
 /* Prepare -------------------------------------------------------------------------------------- */
@@ -459,8 +422,8 @@ static keel_status prepare(keel_prepare *p)
     /* over fewer channels the error is more than twice a plain sum's */
     if (TILE == 4 && p->pass != KEEL_WEIGHTS && o.in.c < 64) return KEEL_EUNSUP;
     if (p->pass == KEEL_WEIGHTS) {
-        weights_block b;
-        p->scratch = weights_layout(&b, NULL, o.in.c, o.out.c) * 4;
+        weights_block b = { .kernel = { .c = o.in.c, .k = o.out.c } };
+        p->scratch = weights_layout(&b, NULL, SIDE, SIDE + 1) * 4;
         return KEEL_OK;
     }
     plan *pl = keel_calloc(1, sizeof *pl);
