@@ -7,6 +7,7 @@
  * passes on values held in bfloat16 follow its others: "avx512 bf16". */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
+#include "ops/cases.h"
 #include "ops/op.h"
 #include "tensor/bfloat16.h"
 #include <math.h>
@@ -159,20 +160,6 @@ static void *numbers(int64_t count)
     return f;
 }
 
-static int shapes(keel_spec *out, int max, const char *text)
-{
-    int n = 0;
-    for (; text && *text && n < max; n++) {
-        char *end = (char *)text;
-        out[n] = (keel_spec){ .dtype = KEEL_FLOAT32 };
-        do {
-            out[n].shape.dim[out[n].shape.rank++] = strtoll(text, &end, 10);
-            text = *end ? end + 1 : end;
-        } while (*end == ',');
-    }
-    return n;
-}
-
 static keel_run reference_of(const keel_op *op, keel_pass pass)
 {
     const keel_run all[] = { op->forward[0], op->backward[0], op->weights[0], op->partial[0],
@@ -211,8 +198,8 @@ static void open_wide(setup *s, const struct work *w, const keel_op *op)
                       .held = KEEL_FLOAT32,
                       .in = s->in_spec };
     if (op->args_for_case) op->args_for_case(s->args, w->c.args);
-    n->n_in = shapes(s->in_spec, IN_MAX, w->c.in);
-    n->n_weight = shapes(n->weight, KEEL_WEIGHTS_MAX, w->c.weights);
+    n->n_in = keel_case_shapes(w->c.in, KEEL_FLOAT32, s->in_spec, IN_MAX);
+    n->n_weight = keel_case_shapes(w->c.weights, KEEL_FLOAT32, n->weight, KEEL_WEIGHTS_MAX);
     if (op->infer(n) < 0) die(op->name);
     keel_call *c = &b->call;
     *c = (keel_call){ .node = n,

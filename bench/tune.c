@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include "graph/tuned.h"
+#include "ops/cases.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,22 +117,10 @@ typedef struct setup {
     bool tiles; /* its weight gradient is made tile by tile */
 } setup;
 
-static keel_spec spec_of(const char **text)
-{
-    keel_spec s = { .dtype = KEEL_FLOAT32 };
-    for (bool more = **text; more;) {
-        char *end;
-        s.shape.dim[s.shape.rank++] = strtoll(*text, &end, 10);
-        more = *end == ',';
-        *text = *end ? end + 1 : end;
-    }
-    return s;
-}
-
 static void open_setup(setup *s, const struct work *w, int64_t rows)
 {
-    const char *in = w->in, *weights = w->weights;
-    *s = (setup){ .in = spec_of(&in), .rows = rows };
+    *s = (setup){ .rows = rows };
+    keel_case_shapes(w->in, KEEL_FLOAT32, &s->in, 1);
     keel_node *n = &s->node;
     *n = (keel_node){ .op = keel_op_find(w->op),
                       .args = s->args,
@@ -141,7 +130,7 @@ static void open_setup(setup *s, const struct work *w, int64_t rows)
                       .n_in = 1,
                       .in = &s->in };
     if (n->op->args_for_case) n->op->args_for_case(s->args, w->args);
-    while (*weights) n->weight[n->n_weight++] = spec_of(&weights);
+    n->n_weight = keel_case_shapes(w->weights, KEEL_FLOAT32, n->weight, KEEL_WEIGHTS_MAX);
     if (n->op->infer(n) < 0) die(w->in);
     s->tiles = n->op->weights_tile[0] && s->in.shape.rank == 1;
     s->x = numbers(rows * keel_row_count(&s->in));

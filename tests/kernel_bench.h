@@ -6,6 +6,7 @@
 #ifndef TESTS_KERNEL_BENCH_H
 #define TESTS_KERNEL_BENCH_H
 #include "base/memory.h"
+#include "ops/cases.h"
 #include "ops/op.h"
 #include "tensor/bfloat16.h"
 #include <math.h>
@@ -161,20 +162,6 @@ static inline keel_bf16 *narrowed(const float *f, int64_t count)
 
 /* ---- the bench ------------------------------------------------------------------------------- */
 
-static inline int shapes(keel_spec *out, keel_dtype t, int max, const char *text)
-{
-    int n = 0;
-    for (; text && *text && n < max; n++) {
-        char *end = (char *)text;
-        out[n] = (keel_spec){ .dtype = t };
-        do {
-            out[n].shape.dim[out[n].shape.rank++] = strtoll(text, &end, 10);
-            text = *end ? end + 1 : end;
-        } while (*end == ',');
-    }
-    return n;
-}
-
 static inline keel_status node_of(keel_node *n, keel_spec *in, const bench *b, const keel_op *op,
                                   const keel_case *c, bool training, keel_dtype held)
 {
@@ -186,8 +173,8 @@ static inline keel_status node_of(keel_node *n, keel_spec *in, const bench *b, c
                       .held = held,
                       .stream = 5,
                       .in = in };
-    n->n_in = shapes(in, held, IN_MAX, c->in);
-    n->n_weight = shapes(n->weight, KEEL_FLOAT32, KEEL_WEIGHTS_MAX, c->weights);
+    n->n_in = keel_case_shapes(c->in, held, in, IN_MAX);
+    n->n_weight = keel_case_shapes(c->weights, KEEL_FLOAT32, n->weight, KEEL_WEIGHTS_MAX);
     return op->infer(n);
 }
 

@@ -4,6 +4,7 @@
 #ifndef TESTS_OPS_HARNESS_H
 #define TESTS_OPS_HARNESS_H
 #include "base/memory.h"
+#include "ops/cases.h"
 #include "ops/op.h"
 #include <math.h>
 #include <setjmp.h>
@@ -61,21 +62,6 @@ static inline void lab_random(const lab *l, void *p, int64_t count, uint32_t sal
     }
 }
 
-static inline int lab_shapes(keel_spec *out, keel_dtype real, int max, const char *text)
-{
-    int n = 0;
-    while (text && *text && n < max) {
-        keel_spec s = { .dtype = real };
-        char *end = (char *)text;
-        do {
-            s.shape.dim[s.shape.rank++] = strtoll(text, &end, 10);
-            text = *end ? end + 1 : end;
-        } while (*end == ',');
-        out[n++] = s;
-    }
-    return n;
-}
-
 static inline int64_t lab_in_count(const lab *l, int i)
 {
     return l->rows * keel_row_count(&l->in_spec[i]);
@@ -104,8 +90,8 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
                            .in = l->in_spec };
     assert_true(op->args_size <= sizeof l->args);
     if (op->args_for_case) op->args_for_case(l->args, c->args);
-    l->node.n_in = lab_shapes(l->in_spec, real, LAB_IN_MAX, c->in);
-    l->node.n_weight = lab_shapes(l->node.weight, real, KEEL_WEIGHTS_MAX, c->weights);
+    l->node.n_in = keel_case_shapes(c->in, real, l->in_spec, LAB_IN_MAX);
+    l->node.n_weight = keel_case_shapes(c->weights, real, l->node.weight, KEEL_WEIGHTS_MAX);
     KEEL_TRY(op->infer(&l->node));
     const keel_node *n = &l->node;
     for (int i = 0; i < n->n_in; i++) {

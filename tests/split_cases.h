@@ -16,6 +16,7 @@
 #include "device/cpu/cpu.h"
 #include "graph/tuned.h"
 #include "keel/keel.h"
+#include "ops/cases.h"
 #include "ops/op.h"
 
 /* Every shape that the networks below have, on every kind of processor: the kernels run in a whole
@@ -60,18 +61,6 @@ typedef struct lab {
     double *x8, *w8, *b8, *dy8, *result8, *size8; /* size8: the same of magnitudes */
 } lab;
 
-static keel_spec spec_of(const char **text)
-{
-    keel_spec s = { .dtype = KEEL_FLOAT32 };
-    for (bool more = **text; more;) {
-        char *end;
-        s.shape.dim[s.shape.rank++] = strtoll(*text, &end, 10);
-        more = *end == ',';
-        *text = *end ? end + 1 : end;
-    }
-    return s;
-}
-
 static double *widened(const float *x, int64_t n)
 {
     double *out = keel_calloc((size_t)n + 1, sizeof *out);
@@ -96,11 +85,11 @@ static void lab_open(lab *l, const char *op, const char *in, const char *weights
                      int64_t rows, data kind)
 {
     *l = (lab){ .rows = rows };
-    l->in[0] = l->in[1] = spec_of(&in);
+    keel_case_shapes(in, KEEL_FLOAT32, l->in, 1);
+    l->in[1] = l->in[0];
     l->in[1].dtype = KEEL_FLOAT64;
     for (int r = 0; r < 2; r++) {
         keel_node *n = &l->node[r];
-        const char *w = weights;
         *n = (keel_node){ .op = keel_op_find(op),
                           .args = l->args,
                           .layer = "a layer",
@@ -110,10 +99,7 @@ static void lab_open(lab *l, const char *op, const char *in, const char *weights
                           .n_in = 1,
                           .in = &l->in[r] };
         if (n->op->args_for_case) n->op->args_for_case(l->args, args);
-        for (; *w; n->n_weight++) {
-            n->weight[n->n_weight] = spec_of(&w);
-            n->weight[n->n_weight].dtype = n->real;
-        }
+        n->n_weight = keel_case_shapes(weights, n->real, n->weight, KEEL_WEIGHTS_MAX);
         if (n->op->infer(n) < 0) fail_msg("%s", keel_error());
     }
     const keel_node *n = &l->node[0];

@@ -1,8 +1,13 @@
-/* Reading the args of a test case: words and numbers, "strides 2,2 groups 2". */
+/* Reading a test case: its shapes, "8,8,3|16", and its args, words and numbers, "strides 2,2 groups
+ * 2". */
 #ifndef KEEL_OPS_CASES_H
 #define KEEL_OPS_CASES_H
+#include "ops/op.h"
 #include <stdbool.h>
 #include <stdint.h>
+
+/* The shapes of a row, parted by '|': how many there were (at most max). text may be NULL. */
+int keel_case_shapes(const char *text, keel_dtype dtype, keel_spec *out, int max);
 
 /* The numbers after the word `key`: how many there were (at most max); the rest of out stays as
  * it was, so defaults are set before. text may be NULL. */

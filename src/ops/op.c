@@ -152,6 +152,20 @@ int keel_case_number(const char *text, const char *key, double *out)
     return 1;
 }
 
+int keel_case_shapes(const char *text, keel_dtype dtype, keel_spec *out, int max)
+{
+    int n = 0;
+    for (; text && *text && n < max; n++) {
+        char *end;
+        out[n] = (keel_spec){ .dtype = dtype };
+        do {
+            out[n].shape.dim[out[n].shape.rank++] = strtoll(text, &end, 10);
+            text = *end ? end + 1 : end;
+        } while (*end == ',' && out[n].shape.rank < KEEL_RANK_MAX);
+    }
+    return n;
+}
+
 int keel_case_ints(const char *text, const char *key, int64_t *out, int max)
 {
     const char *p = after_key(text, key);
