@@ -107,6 +107,24 @@ static void moving_while_gradients_are_made_gives_the_same_bits(void **unused)
             }
 }
 
+static void a_clip_of_0_clips_nothing(void **unused)
+{
+    (void)unused;
+    static const keel_arg plain[] = { RATE, MU, { 0 } };
+    static const char *const clips[] = { "clipnorm", "global_clipnorm", "clipvalue" };
+    for (size_t i = 0; i < sizeof clips / sizeof *clips; i++)
+        for (int lanes = 1; lanes <= 2; lanes++) {
+            const keel_arg zero[] = { RATE, MU, KEEL_ARG_FLOAT(clips[i], 0), { 0 } };
+            fill(1);
+            keel_model *a = network("float32", "SGD", plain), *b = network("float32", "SGD", zero);
+            must(fit(a, lanes));
+            must(fit(b, lanes));
+            same_weights(a, b, clips[i]);
+            keel_model_destroy(a);
+            keel_model_destroy(b);
+        }
+}
+
 /* With weights of 0 the loss is finite whatever the input is. */
 static void a_gradient_that_overflows_moves_nothing(void **unused)
 {
@@ -143,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moving_while_gradients_are_made_gives_the_same_bits),
+        cmocka_unit_test(a_clip_of_0_clips_nothing),
         cmocka_unit_test(a_gradient_that_overflows_moves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,9 @@ static void check_case(const json_t *all, const json_t *k, size_t index, int64_t
     void *slot[KEEL_SLOTS_MAX] = { calloc(n, 8), calloc(n, 8), calloc(n, 8) };
     for (size_t s = 0; s < json_array_size(steps); s++) {
         void *g = golden_reals(json_array_get(steps, s), f64);
-        const double norm = norm_of(g, f64, n);
+        const double norm = norm_of(g, f64, n); /* of the weight and of all: there is one */
+        const double limit =
+            keel_clips(common->clipnorm) ? common->clipnorm : common->global_clipnorm;
         for (int64_t at = 0; at < (int64_t)n; at += tile) {
             keel_update u = {
                 .args = args,
@@ -54,8 +56,8 @@ static void check_case(const json_t *all, const json_t *k, size_t index, int64_t
                 .count = at + tile > (int64_t)n ? (int64_t)n - at : tile,
                 .w = (char *)w + (size_t)at * size,
                 .g = (char *)g + (size_t)at * size,
-                .scale = keel_clip_scale(norm, common->clipnorm),
-                .clip = isnan(common->clipvalue) ? INFINITY : common->clipvalue,
+                .scale = keel_clip_scale(norm, limit),
+                .clip = keel_clip_bound(common->clipvalue),
             };
             for (int i = 0; i < n_slot; i++) u.slot[i] = (char *)slot[i] + (size_t)at * size;
             o->apply[f64](&u);

@@ -20,5 +20,10 @@ keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_com
 
 double keel_clip_scale(double norm, double limit)
 {
-    return isnan(limit) || norm <= limit ? 1 : limit / norm;
+    return !keel_clips(limit) || norm <= limit ? 1 : limit / norm;
+}
+
+double keel_clip_bound(double clipvalue)
+{
+    return keel_clips(clipvalue) ? clipvalue : INFINITY;
 }

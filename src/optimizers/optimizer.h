@@ -10,7 +10,7 @@ enum { KEEL_SLOTS_MAX = 3 };
 typedef struct keel_optimizer_common {
     double learning_rate;
     double weight_decay;                         /* NAN: none */
-    double clipnorm, clipvalue, global_clipnorm; /* NAN: none; at most one may be given */
+    double clipnorm, clipvalue, global_clipnorm; /* NAN or 0: none; at most one may be given */
 } keel_optimizer_common;
 
 /* Put these into an optimizer's field table; defaults of the first two differ between optimizers.
@@ -93,7 +93,17 @@ const keel_type *keel_optimizer_find(const char *name);
 /* KEEL_EARG where more than one of the three clips is given, as in Keras. */
 keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_common *c);
 
-/* keel_update.scale for a gradient (or all of them) of that norm; limit NAN: 1. */
+/* Does this limit clip? In Keras null and 0 both mean that nothing is clipped. */
+static inline bool keel_clips(double limit)
+{
+    return limit > 0;
+}
+
+/* keel_update.scale for a gradient (or all of them) of that norm; 1 where the limit does not clip.
+ */
 double keel_clip_scale(double norm, double limit);
+
+/* keel_update.clip for that clipvalue; INFINITY where it does not clip. */
+double keel_clip_bound(double clipvalue);
 
 #endif

@@ -131,7 +131,7 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
 /* Keras's clips: by value, by each weight's norm, or by the norm of all. */
 static double scale_of(const keel_trainer *t, const keel_optimizer_common *o, keel_variable v)
 {
-    const bool global = !isnan(o->global_clipnorm);
+    const bool global = keel_clips(o->global_clipnorm);
     const double limit = global ? o->global_clipnorm : o->clipnorm;
     double sum = 0;
     if (!t->needs_norms) return 1;
@@ -154,7 +154,7 @@ static void move(const keel_trainer *t, int worker, const keel_tile *tile, const
                       .w = t->store->master + at,
                       .g = grad,
                       .scale = scale,
-                      .clip = isnan(o->clipvalue) ? INFINITY : o->clipvalue };
+                      .clip = keel_clip_bound(o->clipvalue) };
     for (int k = 0; k < t->n_moment; k++) u.slot[k] = t->store->moment[k] + at;
     t->optimizer->apply[t->store->real == KEEL_FLOAT64](&u);
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
@@ -167,7 +167,7 @@ static bool is_heavy(const keel_trainer *t, keel_tile_move *how)
     enum { ROWS_MOST = 128 };
     const keel_optimizer_common *o = t->optimizer_args;
     if (!t->optimizer->heavy || t->bound->rows > ROWS_MOST || t->store->real != KEEL_FLOAT32 ||
-        !isnan(o->clipvalue))
+        keel_clips(o->clipvalue))
         return false;
     how->keep = (float)t->optimizer->heavy(o);
     how->rate = (float)t->learning_rate;
@@ -199,7 +199,7 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
 static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_late)
 {
     const keel_optimizer_common *o = t->optimizer_args;
-    const bool each = !isnan(o->clipnorm); /* else one scale serves all */
+    const bool each = keel_clips(o->clipnorm); /* else one scale serves all */
     keel_variable v = -1;
     double scale = scale_of(t, o, v);
     for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {

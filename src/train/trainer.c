@@ -227,7 +227,7 @@ static keel_status take_optimizer(keel_trainer *t)
     t->iterations = c->iterations;
     t->learning_rate = c->learning_rate;
     const keel_optimizer_common *o = t->optimizer_args;
-    t->needs_norms = !isnan(o->clipnorm) || !isnan(o->global_clipnorm);
+    t->needs_norms = keel_clips(o->clipnorm) || keel_clips(o->global_clipnorm);
     KEEL_TRY(keel_store_add_moments(t->store, t->n_moment));
     for (int i = 0; c->state && i < keel_model_trainable_count(t->model); i++)
         for (int k = 0; k < t->n_moment; k++) {

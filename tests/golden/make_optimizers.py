@@ -49,7 +49,8 @@ for real in ("float32", "float64"):
     f = (lambda x: x) if real == "float32" else (lambda x: round(x * 1024) / 1024)
     betas = dict() if real == "float32" else dict(beta_1=f(0.9), beta_2=f(0.999))
     for common in (dict(), dict(weight_decay=f(0.01)), dict(clipvalue=f(0.3)), dict(clipnorm=0.5),
-                   dict(weight_decay=f(0.1), clipnorm=0.5, learning_rate=f(0.05))):
+                   dict(weight_decay=f(0.1), clipnorm=0.5, learning_rate=f(0.05)),
+                   dict(clipnorm=0.0), dict(clipvalue=0.0), dict(global_clipnorm=0.0)):
         case("SGD", common, real)
         case("SGD", dict(common, momentum=f(0.9)), real)
         case("SGD", dict(common, momentum=f(0.8), nesterov=True), real)
