@@ -7,6 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+_Static_assert(KEEL_KEEP == 0 && KEEL_DROP == 1 && KEEL_CARRY == 2 && KEEL_WRAP == 3 &&
+                   KEEL_REFUSE == 4,
+               "the words of KEEL_END_ROW");
+_Static_assert(KEEL_FLOAT32_EXACT == 0 && KEEL_FLOAT32_FMA == 1 && KEEL_FLOAT32_FAST == 2,
+               "the words of KEEL_FLOAT32_ROW");
+
 /* ---- names with arguments -------------------------------------------------------------------- */
 
 /* A value as JSON: numbers stay, Python's words become JSON's, other words are quoted. */

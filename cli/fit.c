@@ -244,10 +244,9 @@ static const keel_option table[] = {
                     "of shuffling, dropout and the split"),
     KEEL_OPTION_ROW(options, no_shuffle, "no-shuffle", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "rows in their own order"),
-    KEEL_OPTION_ROW(options, end, "end", 0, false, KEEL_OPTION_CHOICE, "keep|drop|carry|wrap|error",
-                    "keep",
-                    "rows that do not fill a step: trained as a short step, left out, first of the "
-                    "next epoch, filled up from the start, or refused"),
+    KEEL_END_ROW(options, end,
+                 "rows that do not fill a step: trained as a short step, left out, first of the "
+                 "next epoch, filled up from the start, or refused"),
     KEEL_OPTION_ROW(options, steps_per_epoch, "steps-per-epoch", 0, false, KEEL_OPTION_POSITIVE,
                     "N", NULL, "an epoch is this many steps (default: all the data)"),
     KEEL_OPTIMIZER_ROWS(options, compile),

@@ -83,7 +83,12 @@ int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const k
                     "cpu:0-3 is four devices, cpu:0+1 one of two cores; see keel devices "         \
                     "(default: one a core)")
 
-/* The order of the words is that of keel_float32. */
+/* The order of the words is that of keel_end_of_data; _setup.c holds it to that. */
+#define KEEL_END_ROW(T, member, help_)                                                             \
+    KEEL_OPTION_ROW(T, member, "end", 0, false, KEEL_OPTION_CHOICE, "keep|drop|carry|wrap|error",  \
+                    "keep", help_)
+
+/* The order of the words is that of keel_float32; _setup.c holds it to that. */
 #define KEEL_FLOAT32_ROW(T, member)                                                                \
     KEEL_OPTION_ROW(                                                                               \
         T, member, "float32", 0, false, KEEL_OPTION_CHOICE, "exact|fma|fast", "exact",             \

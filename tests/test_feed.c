@@ -625,11 +625,11 @@ static void options_that_make_no_sense_are_refused(void **state)
         { { .batch_size = 0 }, KEEL_EARG, "say a batch size" },
         { { .batch_size = -1 }, KEEL_EARG, "negative" },
         { { .batch_size = 8, .real = KEEL_INT32 }, KEEL_EARG, "float32 or float64" },
-        { { .batch_size = 8, .end = (keel_feed_end)9 }, KEEL_EARG, "policy" },
+        { { .batch_size = 8, .end = (keel_end_of_data)9 }, KEEL_EARG, "policy" },
         { { .batch_size = 8, .slots = 1000 }, KEEL_EARG, "slots" },
         { { .batch_size = 8, .class_weight = minus, .class_weight_count = 1 }, KEEL_EARG, "-1" },
-        { { .batch_size = 200, .end = KEEL_END_DROP }, KEEL_EDATA, "never fill" },
-        { { .batch_size = 8, .end = KEEL_END_ERROR }, KEEL_EDATA, "last batch of 7" },
+        { { .batch_size = 200, .end = KEEL_DROP }, KEEL_EDATA, "never fill" },
+        { { .batch_size = 8, .end = KEEL_REFUSE }, KEEL_EDATA, "last batch of 7" },
     };
     keel_dataset *d = arrays();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -19,10 +19,10 @@ typedef struct epoch {
     int row[ROWS_MAX], step[ROWS_MAX];
 } epoch;
 
-static bool refused(int n, int batch, int asked, keel_feed_end end)
+static bool refused(int n, int batch, int asked, keel_end_of_data end)
 {
-    if (end == KEEL_END_DROP || end == KEEL_END_CARRY) return n < batch;
-    if (end != KEEL_END_ERROR || n % batch == 0) return false;
+    if (end == KEEL_DROP || end == KEEL_CARRY) return n < batch;
+    if (end != KEEL_REFUSE || n % batch == 0) return false;
     const int pass = (n + batch - 1) / batch;
     return !(asked > 0 && asked < pass && EPOCHS * asked <= n / batch);
 }
@@ -34,15 +34,15 @@ static void give(epoch *e, int row)
 }
 
 /* The model: one cursor that walks over the rows. */
-static void model(epoch out[EPOCHS], int n, int batch, int asked, keel_feed_end end)
+static void model(epoch out[EPOCHS], int n, int batch, int asked, keel_end_of_data end)
 {
-    const int pass = end == KEEL_END_DROP ? n / batch : (n + batch - 1) / batch;
+    const int pass = end == KEEL_DROP ? n / batch : (n + batch - 1) / batch;
     const bool smaller = asked && asked < pass;
     int at = 0, left[64], n_left = 0;
     memset(out, 0, EPOCHS * sizeof *out);
     for (int i = 0; i < EPOCHS; i++) {
         epoch *e = &out[i];
-        if (end == KEEL_END_CARRY && !smaller) {
+        if (end == KEEL_CARRY && !smaller) {
             int have[ROWS_MAX], m = 0;
             for (int k = 0; k < n_left; k++) have[m++] = left[k];
             for (int k = 0; k < n; k++) have[m++] = k;
@@ -52,20 +52,20 @@ static void model(epoch out[EPOCHS], int n, int batch, int asked, keel_feed_end 
                 if (k % batch == batch - 1 || k == whole - 1) e->steps++;
             }
             for (n_left = 0; whole + n_left < m; n_left++) left[n_left] = have[whole + n_left];
-        } else if (end == KEEL_END_CARRY || (end == KEEL_END_WRAP && asked)) {
+        } else if (end == KEEL_CARRY || (end == KEEL_WRAP && asked)) {
             for (; e->steps < asked; e->steps++)
                 for (int k = 0; k < batch; k++, at = (at + 1) % n) give(e, at);
-        } else if (end == KEEL_END_WRAP) {
+        } else if (end == KEEL_WRAP) {
             for (; e->steps < pass; e->steps++)
                 for (int k = 0; k < batch; k++) give(e, (e->steps * batch + k) % n);
         } else {
             if (!smaller) at = 0;
             for (const int want = smaller ? asked : pass; e->steps < want; e->steps++) {
-                if (at >= n || (end == KEEL_END_DROP && at + batch > n)) at = 0;
+                if (at >= n || (end == KEEL_DROP && at + batch > n)) at = 0;
                 for (int k = 0; k < batch && at < n; k++) give(e, at++);
             }
         }
-        if (end == KEEL_END_WRAP && e->n > n) e->twice = e->n - n;
+        if (end == KEEL_WRAP && e->n > n) e->twice = e->n - n;
     }
 }
 
@@ -215,14 +215,14 @@ static void sweep(int kind, const char *what)
 {
     for (int n = 1; n <= 13; n++) EACH(b, sizes)
     EACH(k, steps)
-    for (int end = 0; end <= KEEL_END_ERROR; end++) {
+    for (int end = 0; end <= KEEL_REFUSE; end++) {
         counting c = { .n = n };
         keel_generator g = generator_of(&c);
         keel_dataset *d = NULL;
         keel_feed_options o = { .batch_size = sizes[b],
                                 .steps_per_epoch = steps[k],
                                 .epochs = EPOCHS,
-                                .end = (keel_feed_end)end,
+                                .end = (keel_end_of_data)end,
                                 .threads = kind == 0 || kind == 3 ? -1 : 2 };
         if (kind == 2 || kind == 4) o.real = KEEL_FLOAT64;
         if (kind < 3) {

@@ -74,12 +74,12 @@ static void the_stream_is_the_same_for_any_number_of_threads(void **state)
 {
     rows r = { .bad = -5 };
     keel_dataset *d = slow_rows(&r);
-    for (int end = KEEL_END_KEEP; end <= KEEL_END_WRAP; end++) {
+    for (int end = KEEL_KEEP; end <= KEEL_WRAP; end++) {
         keel_feed_options o = { .batch_size = 16,
                                 .shuffle = true,
                                 .seed = 9,
                                 .epochs = 3,
-                                .end = (keel_feed_end)end,
+                                .end = (keel_end_of_data)end,
                                 .threads = -1 };
         const uint64_t want = hash_of(d, o);
         for (o.threads = 1; o.threads <= 8; o.threads++)
@@ -179,11 +179,11 @@ static void a_generator_in_a_thread_gives_what_it_gives_without(void **state)
                                .reset = count_reset };
     keel_dataset *d = NULL;
     assert_int_equal(keel_dataset_from_generator(&d, &g), KEEL_OK);
-    for (int end = KEEL_END_KEEP; end <= KEEL_END_WRAP; end++)
+    for (int end = KEEL_KEEP; end <= KEEL_WRAP; end++)
         for (int steps = 0; steps < 20; steps += 6) {
             keel_feed_options o = { .batch_size = 16,
                                     .epochs = 3,
-                                    .end = (keel_feed_end)end,
+                                    .end = (keel_end_of_data)end,
                                     .steps_per_epoch = steps,
                                     .threads = -1 };
             const uint64_t want = hash_of(d, o);

@@ -37,6 +37,15 @@ typedef enum keel_subset {
     KEEL_SUBSET_VALIDATION
 } keel_subset;
 
+/* What becomes of the rows at the end of the data that do not fill a batch. */
+typedef enum keel_end_of_data {
+    KEEL_KEEP,  /* trained as a short step, with exact weights */
+    KEEL_DROP,  /* left out, and said so */
+    KEEL_CARRY, /* they open the next epoch; the last epoch trains them as a short step */
+    KEEL_WRAP,  /* filled up with rows from the start, declared as duplicates */
+    KEEL_REFUSE /* refused before step 1 */
+} keel_end_of_data;
+
 /* How files become rows; each reader uses the members that concern it. */
 typedef struct keel_dataset_options {
     size_t size;                      /* sizeof(keel_dataset_options) */

@@ -82,15 +82,6 @@ int64_t keel_strategy_rows(const keel_strategy *s, int device, int64_t step_rows
 
 /* ---- fit ------------------------------------------------------------------------------------- */
 
-/* What becomes of the rows at the end of the data that do not fill a batch. */
-typedef enum keel_end_of_data {
-    KEEL_KEEP,  /* trained as a short step, with exact weights */
-    KEEL_DROP,  /* left out, and said so */
-    KEEL_CARRY, /* they open the next epoch */
-    KEEL_WRAP,  /* filled up with rows from the start */
-    KEEL_REFUSE /* refused before step 1 */
-} keel_end_of_data;
-
 enum { KEEL_LOGS_MAX = 32 };
 
 /* Named numbers: "loss", "accuracy", ... in the order of Keras's logs. */

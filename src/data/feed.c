@@ -30,7 +30,7 @@ static keel_status check_options(const keel_feed *f)
         return keel_fail(KEEL_EARG, "feed: batches are float32 or float64");
     if (o->batch_size < 0 || o->steps_per_epoch < 0 || o->epochs < 0)
         return keel_fail(KEEL_EARG, "%s: batch size, steps and epochs must not be negative", name);
-    if ((unsigned)o->end > KEEL_END_ERROR)
+    if ((unsigned)o->end > KEEL_REFUSE)
         return keel_fail(KEEL_EARG, "%s: no such policy for the end of the data", name);
     if (o->slots < 0 || o->slots > SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
         return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, SLOTS_MAX,
@@ -61,7 +61,7 @@ static keel_status check_stream(const keel_feed *f)
             "%s has no reset, so it serves one epoch and not %lld: give it a reset, or "
             "say steps_per_epoch",
             name, (long long)o->epochs);
-    if (!o->steps_per_epoch && o->end == KEEL_END_WRAP && o->batch_size &&
+    if (!o->steps_per_epoch && o->end == KEEL_WRAP && o->batch_size &&
         (f->spec->rows < 0 || f->spec->rows % o->batch_size))
         return keel_fail(
             KEEL_EDATA, "%s has no reset, so its last batch cannot be filled from the start", name);
@@ -202,7 +202,7 @@ int64_t keel_feed_steps(const keel_feed *f)
 {
     if (f->planned) return keel_feed_plan_steps(&f->plan, f->epoch);
     const int64_t asked = f->o.steps_per_epoch, has = f->spec->yields;
-    if (f->o.batch_size || has < 0 || f->o.end == KEEL_END_WRAP) /* asked may turn out too many */
+    if (f->o.batch_size || has < 0 || f->o.end == KEEL_WRAP) /* asked may turn out too many */
         return asked ? asked : has >= 0 && !f->o.batch_size ? has : -1;
     return asked && asked < has ? asked : has;
 }
@@ -230,8 +230,8 @@ int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *com
         if (f->dataset->rows < f->max_rows) n = 0;
         if (tail) all[n++] = tail;
     } else {
-        known = f->o.batch_size && (f->spec->endless || f->o.end == KEEL_END_DROP ||
-                                    f->o.end == KEEL_END_WRAP || f->o.end == KEEL_END_ERROR);
+        known = f->o.batch_size && (f->spec->endless || f->o.end == KEEL_DROP ||
+                                    f->o.end == KEEL_WRAP || f->o.end == KEEL_REFUSE);
     }
     if (complete) *complete = known && n <= max;
     if (n > max) n = max;
@@ -295,7 +295,7 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
 static keel_status skip_steps(keel_feed *f, uint32_t epoch, int64_t step)
 {
     const char *name = keel_dataset_name(f->dataset);
-    if (epoch && (f->o.steps_per_epoch || f->o.end == KEEL_END_CARRY))
+    if (epoch && (f->o.steps_per_epoch || f->o.end == KEEL_CARRY))
         return keel_fail(KEEL_EUNSUP, "%s: a stream whose epochs begin inside a pass cannot resume",
                          name);
     KEEL_TRY(keel_feed_begin_epoch(f, epoch));

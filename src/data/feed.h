@@ -3,7 +3,7 @@
  * Rows are read by a pool of threads straight into preallocated slots, ahead of the step that
  * needs them and bounded by the number of slots; steps come out in order. Where rows can be read
  * by index, step s of epoch e is arithmetic, so the order does not depend on threads and a step can
- * be asked for again. What ends how (see keel_feed_end):
+ * be asked for again. What ends how (see keel_end_of_data):
  *
  *                steps_per_epoch 0         smaller than the data     larger than the data
  *   keep         all rows, short tail      goes on; short tails      ends early, said so
@@ -17,20 +17,12 @@
 #include "keel/dataset.h"
 #include <stdbool.h>
 
-typedef enum keel_feed_end {
-    KEEL_END_KEEP,  /* the short last batch is trained, with exact weights */
-    KEEL_END_DROP,  /* it is left out */
-    KEEL_END_CARRY, /* its rows open the next epoch; the last epoch trains them as a short batch */
-    KEEL_END_WRAP,  /* it is filled with rows from the start, declared as duplicates */
-    KEEL_END_ERROR, /* refused before step 1 */
-} keel_feed_end;
-
 typedef struct keel_feed_options {
     keel_dtype real;    /* of x, y and weight in a batch: float32 or float64 */
     int64_t batch_size; /* 0: as the source yields (streams); refused for rows */
     bool shuffle;       /* rows: all of them; sequence: the order of its batches; generator: no */
     uint64_t seed;
-    keel_feed_end end;
+    keel_end_of_data end;
     int64_t steps_per_epoch; /* 0: an epoch is the data */
     int64_t epochs;          /* how many will be asked for; 0: not known (nothing is read ahead of
                                 the epoch that was begun) */

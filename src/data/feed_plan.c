@@ -21,26 +21,26 @@ keel_status keel_feed_plan_init(keel_feed_plan *p, int64_t n, const keel_feed_op
     *p = (keel_feed_plan){
         .n = n, .batch = batch, .steps_per_epoch = asked, .epochs = o->epochs, .end = o->end
     };
-    p->pass_steps = o->end == KEEL_END_DROP ? n / batch : ceil_div(n, batch);
-    if (n < batch && (o->end == KEEL_END_DROP || o->end == KEEL_END_CARRY))
+    p->pass_steps = o->end == KEEL_DROP ? n / batch : ceil_div(n, batch);
+    if (n < batch && (o->end == KEEL_DROP || o->end == KEEL_CARRY))
         return keel_fail(
             KEEL_EDATA,
             "%s: %lld rows never fill a batch of %lld, and short batches are %s: use a "
             "batch size of at most %lld, or keep short batches",
-            name, rows, size, o->end == KEEL_END_DROP ? "dropped" : "carried", rows);
+            name, rows, size, o->end == KEEL_DROP ? "dropped" : "carried", rows);
 
     /* "smaller than the data" is counted in rows where batches may span passes */
-    const bool spans = o->end == KEEL_END_CARRY || o->end == KEEL_END_WRAP;
+    const bool spans = o->end == KEEL_CARRY || o->end == KEEL_WRAP;
     const bool smaller = asked > 0 && (spans ? asked < ceil_div(n, batch) : asked < p->pass_steps);
-    if (o->end == KEEL_END_CARRY)
+    if (o->end == KEEL_CARRY)
         p->kind = smaller || (asked && n % batch == 0 && asked == n / batch) ? KEEL_PLAN_ROWS
                                                                              : KEEL_PLAN_CARRIED;
-    else if (o->end == KEEL_END_WRAP)
+    else if (o->end == KEEL_WRAP)
         p->kind = asked ? KEEL_PLAN_ROWS : KEEL_PLAN_WHOLE;
     else
         p->kind = smaller ? KEEL_PLAN_STEPS : KEEL_PLAN_WHOLE;
 
-    if (o->end == KEEL_END_ERROR && n % batch) {
+    if (o->end == KEEL_REFUSE && n % batch) {
         int64_t needed;
         const bool reached = p->kind == KEEL_PLAN_WHOLE || !o->epochs ||
                              !keel_mul_i64(o->epochs, asked, &needed) || needed > n / batch;
@@ -84,7 +84,7 @@ int64_t keel_feed_plan_steps(const keel_feed_plan *p, uint32_t epoch)
 /* Rows before step `t` of the row of passes. */
 static int64_t rows_before(const keel_feed_plan *p, int64_t t)
 {
-    const int64_t of_pass = p->end == KEEL_END_DROP ? p->pass_steps * p->batch : p->n;
+    const int64_t of_pass = p->end == KEEL_DROP ? p->pass_steps * p->batch : p->n;
     return t / p->pass_steps * of_pass + min(t % p->pass_steps * p->batch, of_pass);
 }
 
@@ -103,7 +103,7 @@ keel_plan_step keel_feed_plan_step(const keel_feed_plan *p, uint32_t epoch, int6
     switch (p->kind) {
     case KEEL_PLAN_WHOLE:
         s.position = at;
-        if (p->end == KEEL_END_WRAP) {
+        if (p->end == KEEL_WRAP) {
             s.same_pass = true;
             if (at + p->batch > p->n) s.duplicates = at + p->batch - p->n;
         } else {
@@ -122,7 +122,7 @@ keel_plan_step keel_feed_plan_step(const keel_feed_plan *p, uint32_t epoch, int6
         const int64_t g = ((int64_t)epoch * p->steps_per_epoch + step) * p->batch;
         s.pass = g / p->n;
         s.position = g % p->n;
-        if (p->end == KEEL_END_WRAP && at + p->batch > p->n)
+        if (p->end == KEEL_WRAP && at + p->batch > p->n)
             s.duplicates = min(p->batch, at + p->batch - p->n);
         break;
     }
@@ -145,11 +145,11 @@ int keel_feed_plan_counts(const keel_feed_plan *p, int64_t counts[2])
     if (p->kind == KEEL_PLAN_CARRIED) {
         if (p->epochs && keel_mul_i64(p->epochs, p->n, &total)) tail = total % p->batch;
         counts[n++] = p->batch; /* n >= batch here */
-    } else if (p->kind == KEEL_PLAN_ROWS || p->end == KEEL_END_WRAP) {
+    } else if (p->kind == KEEL_PLAN_ROWS || p->end == KEEL_WRAP) {
         counts[n++] = p->batch;
     } else {
         if (p->n >= p->batch) counts[n++] = p->batch;
-        if (p->end == KEEL_END_KEEP) tail = p->n % p->batch;
+        if (p->end == KEEL_KEEP) tail = p->n % p->batch;
         /* steps_per_epoch x epochs may stop before the first tail */
         int64_t steps;
         if (p->epochs && p->kind == KEEL_PLAN_STEPS && n &&
@@ -171,13 +171,13 @@ void keel_feed_plan_note(const keel_feed_plan *p, const char *name, char *text, 
             "%s: %lld rows make %lld steps, not the %lld that steps_per_epoch asks: every epoch "
             "ends early",
             name, rows, has, asked);
-    else if (p->end == KEEL_END_DROP && tail)
+    else if (p->end == KEEL_DROP && tail)
         snprintf(text, size, "%s: the last %lld of %lld rows are left out of every pass", name,
                  tail, rows);
-    else if (p->end == KEEL_END_WRAP && tail && p->kind == KEEL_PLAN_WHOLE)
+    else if (p->end == KEEL_WRAP && tail && p->kind == KEEL_PLAN_WHOLE)
         snprintf(text, size, "%s: %lld rows are taken twice to fill the last batch of every epoch",
                  name, batch - tail);
-    else if (p->end == KEEL_END_WRAP && asked > has)
+    else if (p->end == KEEL_WRAP && asked > has)
         snprintf(text, size, "%s: steps_per_epoch goes round the %lld rows more than once", name,
                  rows);
 }

@@ -18,7 +18,7 @@ typedef struct keel_feed_plan {
     int64_t n, batch;        /* rows of a pass, rows of a full step */
     int64_t steps_per_epoch; /* 0: an epoch is the data */
     int64_t epochs;          /* 0: not known */
-    keel_feed_end end;
+    keel_end_of_data end;
     keel_plan_kind kind;
     int64_t pass_steps; /* steps of one pass that is cut for itself */
 } keel_feed_plan;

@@ -48,7 +48,7 @@ keel_status keel_feed_stream_create(keel_feed *f)
     if (!(t->x = keel_aligned_calloc(1, x)) || (y && !(t->y = keel_aligned_calloc(1, y))) ||
         (p->has_weight && !(t->weight = keel_calloc(n, sizeof(float)))))
         return KEEL_ENOMEM;
-    if (f->o.end != KEEL_END_CARRY || !f->o.batch_size) return KEEL_OK;
+    if (f->o.end != KEEL_CARRY || !f->o.batch_size) return KEEL_OK;
     if (!(t->carry.x = keel_calloc(b, (size_t)f->x_count * f->real_bytes)) ||
         (y && !(t->carry.y = keel_calloc(b, (size_t)f->y_count * f->real_bytes))) ||
         (p->has_weight && !(t->carry.weight = keel_calloc(b, f->real_bytes))))
@@ -193,7 +193,7 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
     const keel_feed_options *o = &f->o;
     const bool asked = o->steps_per_epoch > 0;
     /* the pass ended with the last epoch, but for rows that would have been carried */
-    if (asked && !t->step && (!t->filled || (o->end == KEEL_END_CARRY && !t->began_with_pass))) {
+    if (asked && !t->step && (!t->filled || (o->end == KEEL_CARRY && !t->began_with_pass))) {
         t->began_with_pass = true;
         *what = GO_ON;
         return KEEL_OK;
@@ -202,21 +202,21 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
     const bool last = o->epochs && t->epoch + 1 >= (uint64_t)o->epochs;
     *what = goes_on && !t->used_up ? GO_ON : NOTHING_LEFT;
     if (!o->batch_size) {
-        if (asked && o->end == KEEL_END_WRAP) *what = GO_ON;
+        if (asked && o->end == KEEL_WRAP) *what = GO_ON;
         return KEEL_OK;
     }
     switch (o->end) {
-    case KEEL_END_KEEP:
+    case KEEL_KEEP:
         if (t->filled) *what = GIVE_SHORT;
         break;
-    case KEEL_END_DROP:
+    case KEEL_DROP:
         if (!t->step && !goes_on) return never_fills(f);
         if (t->filled)
             snprintf(s->note, sizeof s->note, "%s: the last %lld of %lld rows are left out",
                      keel_dataset_name(f->dataset), (long long)t->filled, (long long)t->known_rows);
         t->filled = 0;
         break;
-    case KEEL_END_CARRY:
+    case KEEL_CARRY:
         if (*what == GO_ON) break;
         if (last || t->used_up) {
             if (t->filled) *what = GIVE_SHORT;
@@ -227,14 +227,14 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
         t->carried = t->filled;
         t->filled = 0;
         break;
-    case KEEL_END_WRAP:
+    case KEEL_WRAP:
         if (!asked && !t->filled) break;
         *what = GO_ON;
         if (asked) break;
         t->rewound = true;
         t->pass--; /* the same order again */
         break;
-    case KEEL_END_ERROR:
+    case KEEL_REFUSE:
         if (t->filled)
             return die(t, keel_fail(KEEL_EDATA,
                                     "%s: the last batch has %lld rows of %lld, and the end of the "
@@ -280,7 +280,7 @@ static void give_batch(const keel_feed *f, keel_slot *s)
     b->first_row = (uint64_t)t->epoch_rows;
     b->epoch = t->epoch;
     b->step = t->step;
-    if (f->o.end == KEEL_END_WRAP && t->known_rows) {
+    if (f->o.end == KEEL_WRAP && t->known_rows) {
         const int64_t over = t->epoch_rows + t->filled - t->known_rows;
         b->duplicates = over < 0 ? 0 : over > t->filled ? t->filled : over;
     }
