@@ -360,6 +360,69 @@ static void each_failing_allocation_of_fit_is_one_error_and_no_leak(void **unuse
     keel_model_destroy(fresh);
 }
 
+typedef struct epoch_rows {
+    int n;
+    int64_t rows[8];
+} epoch_rows;
+
+static keel_status count_rows(void *context, const keel_progress *p)
+{
+    epoch_rows *e = context;
+    if (p->epoch_end) e->rows[e->n++] = p->rows;
+    return KEEL_OK;
+}
+
+/* Six epochs, in one fit or in two. */
+static void fit_six(keel_model *m, const keel_dataset *d, bool in_two, keel_fit_options o,
+                    epoch_rows *e)
+{
+    o.on_progress = count_rows;
+    o.context = e;
+    if (in_two) {
+        o.epochs = 3;
+        must(keel_fit(m, strategy[2], d, &o, NULL));
+        o.initial_epoch = 3;
+    }
+    o.epochs = 6;
+    must(keel_fit(m, strategy[2], d, &o, NULL));
+    assert_int_equal(e->n, 6);
+}
+
+static void a_fit_that_goes_on_takes_the_rows_of_one_that_never_ended(void **unused)
+{
+    (void)unused;
+    keel_dataset *d = rows_of(ROWS, NULL);
+    for (int end = KEEL_KEEP; end <= KEEL_REFUSE; end++)
+        for (int steps = 0; steps <= 2; steps += 2) {
+            epoch_rows one = { 0 }, two = { 0 };
+            /* three epochs of 50 rows fill ten steps of 15: nothing is carried out of the third */
+            const keel_fit_options o = { KEEL_FIT_OPTIONS,
+                                         .batch_size = end == KEEL_REFUSE ? 5 : 15,
+                                         .end = (keel_end_of_data)end, .steps_per_epoch = steps };
+            keel_model *a = network("adam"), *b = network("adam");
+            fit_six(a, d, false, o, &one);
+            fit_six(b, d, true, o, &two);
+            for (int i = 0; i < 6; i++)
+                if (one.rows[i] != two.rows[i])
+                    fail_msg("end %d, steps %d, epoch %d: %d rows, in one fit %d", end, steps, i,
+                             (int)two.rows[i], (int)one.rows[i]);
+            same_weights(a, b, "six epochs in two fits");
+            keel_model_destroy(a);
+            keel_model_destroy(b);
+        }
+    /* what a fit carries it has trained at its end, so the next one does not take it again */
+    epoch_rows e = { 0 };
+    int64_t all = 0;
+    keel_model *m = network("sgd");
+    fit_six(m, d, true, (keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 16, .end = KEEL_CARRY },
+            &e);
+    for (int i = 0; i < 6; i++) all += e.rows[i];
+    assert_int_equal(all, 6 * ROWS);
+    assert_int_equal(e.rows[0] + e.rows[1] + e.rows[2], 3 * ROWS);
+    keel_model_destroy(m);
+    keel_dataset_destroy(d);
+}
+
 static void contradictions_are_refused_before_step_1(void **unused)
 {
     (void)unused;
@@ -535,6 +598,7 @@ int main(void)
         cmocka_unit_test(the_callback_can_stop_after_a_step),
         cmocka_unit_test(the_callback_can_stop_inside_a_validation),
         cmocka_unit_test(each_failing_allocation_of_fit_is_one_error_and_no_leak),
+        cmocka_unit_test(a_fit_that_goes_on_takes_the_rows_of_one_that_never_ended),
         cmocka_unit_test(contradictions_are_refused_before_step_1),
         cmocka_unit_test(devices_that_are_not_there_are_refused_by_name),
         cmocka_unit_test(the_plan_is_what_fit_does),

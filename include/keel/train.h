@@ -109,13 +109,14 @@ typedef struct keel_progress {
 typedef keel_status (*keel_on_progress)(void *context, const keel_progress *p);
 
 typedef struct keel_fit_options {
-    size_t size;        /* sizeof(keel_fit_options): KEEL_FIT_OPTIONS */
-    int64_t batch_size; /* the global batch; 0: 32 for rows, as it yields for generators and
-                           sequences */
-    int64_t epochs;     /* 0: 1 */
-    int64_t initial_epoch;
-    bool no_shuffle; /* rows in their own order */
-    uint64_t seed;   /* of shuffling and dropout */
+    size_t size;           /* sizeof(keel_fit_options): KEEL_FIT_OPTIONS */
+    int64_t batch_size;    /* the global batch; 0: 32 for rows, as it yields for generators and
+                              sequences */
+    int64_t epochs;        /* 0: 1 */
+    int64_t initial_epoch; /* go on after a fit of so many epochs: they keep their numbers, and so
+                              their order of rows; what a fit carries it has trained at its end */
+    bool no_shuffle;       /* rows in their own order */
+    uint64_t seed;         /* of shuffling and dropout */
     keel_end_of_data end;
     int64_t steps_per_epoch; /* 0: an epoch is the data */
     const keel_dataset *validation;

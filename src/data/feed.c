@@ -28,8 +28,11 @@ static keel_status check_options(const keel_feed *f)
     const char *name = keel_dataset_name(f->dataset);
     if (!keel_dtype_is_real(o->real))
         return keel_fail(KEEL_EARG, "feed: batches are float32 or float64");
-    if (o->batch_size < 0 || o->steps_per_epoch < 0 || o->epochs < 0)
+    if (o->batch_size < 0 || o->steps_per_epoch < 0 || o->epochs < 0 || o->first_epoch < 0)
         return keel_fail(KEEL_EARG, "%s: batch size, steps and epochs must not be negative", name);
+    if (o->first_epoch > INT32_MAX || (o->epochs && o->first_epoch >= o->epochs))
+        return keel_fail(KEEL_EARG, "%s: epoch %lld is not one of %lld", name,
+                         (long long)o->first_epoch + 1, (long long)o->epochs);
     if ((unsigned)o->end > KEEL_REFUSE)
         return keel_fail(KEEL_EARG, "%s: no such policy for the end of the data", name);
     if (o->slots < 0 || o->slots > SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
@@ -52,27 +55,28 @@ static keel_status check_stream(const keel_feed *f)
 {
     const keel_feed_options *o = &f->o;
     const char *name = keel_dataset_name(f->dataset);
+    const int64_t epochs = o->epochs - o->first_epoch; /* that it serves, where they are known */
     if (f->spec->endless && !o->steps_per_epoch)
         return keel_fail(KEEL_EDATA, "%s never ends: say steps_per_epoch", name);
     if (!f->spec->one_shot || f->spec->endless) return KEEL_OK;
-    if (!o->steps_per_epoch && o->epochs > 1)
+    if (!o->steps_per_epoch && epochs > 1)
         return keel_fail(
             KEEL_EDATA,
             "%s has no reset, so it serves one epoch and not %lld: give it a reset, or "
             "say steps_per_epoch",
-            name, (long long)o->epochs);
+            name, (long long)epochs);
     if (!o->steps_per_epoch && o->end == KEEL_WRAP && o->batch_size &&
         (f->spec->rows < 0 || f->spec->rows % o->batch_size))
         return keel_fail(
             KEEL_EDATA, "%s has no reset, so its last batch cannot be filled from the start", name);
     int64_t steps, rows;
-    if (f->planned && o->epochs > 1 &&
-        (!keel_mul_i64(o->epochs - 1, o->steps_per_epoch, &steps) ||
+    if (f->planned && epochs > 1 &&
+        (!keel_mul_i64(epochs - 1, o->steps_per_epoch, &steps) ||
          !keel_mul_i64(steps, o->batch_size, &rows) || rows >= f->plan.n))
         return keel_fail(KEEL_EDATA,
                          "%s has no reset and %lld rows: they do not last for %lld epochs of %lld "
                          "steps of %lld rows; give it a reset",
-                         name, (long long)f->plan.n, (long long)o->epochs,
+                         name, (long long)f->plan.n, (long long)epochs,
                          (long long)o->steps_per_epoch, (long long)o->batch_size);
     return KEEL_OK;
 }
@@ -138,9 +142,14 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     f->weighted = f->spec->has_weight || f->o.class_weight || f->o.wants_weight;
     f->max_rows = f->o.batch_size ? f->o.batch_size : f->spec->max_rows;
     f->planned = dataset->rows >= 0 && f->o.batch_size;
+    f->epoch = (uint32_t)f->o.first_epoch;
     if (f->planned) {
         const char *name = keel_dataset_name(dataset);
         if ((s = keel_feed_plan_init(&f->plan, dataset->rows, &f->o, name)) < 0) goto out;
+        if (!keel_feed_plan_can_count(&f->plan, f->epoch)) {
+            s = keel_fail(KEEL_EARG, "epoch %u is more than can be counted", f->epoch);
+            goto out;
+        }
         int64_t counts[2];
         keel_feed_plan_counts(&f->plan, counts);
         if (f->source->read) f->max_rows = counts[0];

@@ -24,8 +24,10 @@ typedef struct keel_feed_options {
     uint64_t seed;
     keel_end_of_data end;
     int64_t steps_per_epoch; /* 0: an epoch is the data */
-    int64_t epochs;          /* how many will be asked for; 0: not known (nothing is read ahead of
-                                the epoch that was begun) */
+    int64_t first_epoch;     /* the first that will be asked for: with carry nothing is left over
+                                from the epochs before it */
+    int64_t epochs;          /* the last that will be asked for, plus 1; 0: not known (nothing is
+                                read ahead of the epoch that was begun) */
     int slots;               /* 0: 3 */
     int threads;             /* 0: as many as help; -1: none, reading happens in keel_feed_next */
     const double *class_weight; /* by label, multiplied into the weights; borrowed; NULL: none */

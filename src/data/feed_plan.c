@@ -19,7 +19,12 @@ keel_status keel_feed_plan_init(keel_feed_plan *p, int64_t n, const keel_feed_op
     const int64_t batch = o->batch_size, asked = o->steps_per_epoch;
     const long long rows = n, size = batch;
     *p = (keel_feed_plan){
-        .n = n, .batch = batch, .steps_per_epoch = asked, .epochs = o->epochs, .end = o->end
+        .n = n,
+        .batch = batch,
+        .steps_per_epoch = asked,
+        .first_epoch = o->first_epoch,
+        .epochs = o->epochs,
+        .end = o->end,
     };
     p->pass_steps = o->end == KEEL_DROP ? n / batch : ceil_div(n, batch);
     if (n < batch && (o->end == KEEL_DROP || o->end == KEEL_CARRY))
@@ -61,10 +66,12 @@ bool keel_feed_plan_can_count(const keel_feed_plan *p, uint32_t epoch)
            keel_mul_i64(rows > p->n ? rows : p->n, (int64_t)epoch + 2, &rows);
 }
 
-/* Carried: the rows of all epochs up to `epoch` that have been given when it begins. */
+/* Carried: the rows of all epochs up to `epoch` that have been given when it begins. Before the
+ * first epoch asked for nothing is left over. */
 static int64_t carried_begin(const keel_feed_plan *p, int64_t epoch)
 {
-    return epoch * p->n / p->batch * p->batch;
+    const int64_t first = p->first_epoch;
+    return first * p->n + (epoch - first) * p->n / p->batch * p->batch;
 }
 
 static int64_t carried_end(const keel_feed_plan *p, int64_t epoch)
@@ -143,7 +150,8 @@ int keel_feed_plan_counts(const keel_feed_plan *p, int64_t counts[2])
     int n = 0;
     int64_t tail = 0, total = 0;
     if (p->kind == KEEL_PLAN_CARRIED) {
-        if (p->epochs && keel_mul_i64(p->epochs, p->n, &total)) tail = total % p->batch;
+        if (p->epochs && keel_mul_i64(p->epochs - p->first_epoch, p->n, &total))
+            tail = total % p->batch;
         counts[n++] = p->batch; /* n >= batch here */
     } else if (p->kind == KEEL_PLAN_ROWS || p->end == KEEL_WRAP) {
         counts[n++] = p->batch;

@@ -15,9 +15,9 @@ typedef enum keel_plan_kind {
 } keel_plan_kind;
 
 typedef struct keel_feed_plan {
-    int64_t n, batch;        /* rows of a pass, rows of a full step */
-    int64_t steps_per_epoch; /* 0: an epoch is the data */
-    int64_t epochs;          /* 0: not known */
+    int64_t n, batch;            /* rows of a pass, rows of a full step */
+    int64_t steps_per_epoch;     /* 0: an epoch is the data */
+    int64_t first_epoch, epochs; /* those asked for: [first_epoch, epochs); epochs 0: not known */
     keel_end_of_data end;
     keel_plan_kind kind;
     int64_t pass_steps; /* steps of one pass that is cut for itself */

@@ -89,15 +89,19 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
     };
     if (training) {
         f.shuffle = !o->no_shuffle;
-        f.end = (keel_feed_end)o->end;
+        f.end = o->end;
         f.steps_per_epoch = o->steps_per_epoch;
-        f.epochs = o->epochs - o->initial_epoch;
+        f.first_epoch = o->initial_epoch;
+        f.epochs = o->epochs;
         f.class_weight = o->class_weight;
         f.class_weight_count = o->class_weight_count;
     } else {
         if (o->validation_batch_size) f.batch_size = o->validation_batch_size;
         f.steps_per_epoch = o->validation_steps;
-        if (o->validation) f.epochs = o->epochs - o->initial_epoch; /* once an epoch */
+        if (o->validation) { /* once an epoch */
+            f.first_epoch = o->initial_epoch;
+            f.epochs = o->epochs;
+        }
     }
     return keel_feed_create(out, d, &f);
 }
