@@ -1,9 +1,11 @@
 /* Statuses and the text of the last error. */
 #include "base/error.h"
+#include "base/text.h"
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -34,6 +36,50 @@ static void texts_are_one_line_without_control_characters(void **state)
 {
     keel_fail(KEEL_EARG, "%s", "a\nb\tc\033[2Jd");
     assert_string_equal(keel_error(), "a b c?[2Jd");
+}
+
+static void only_whole_printable_characters_reach_a_terminal(void **state)
+{
+    static const struct {
+        const char *given, *shown;
+    } cases[] = {
+        { "plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80",
+          "plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80" },
+        { "\x1B[2J\x07\x7F", "?[2J??" },
+        { "\xC2\x9B"
+          "2J\xC2\x80\xC2\xA0",
+          "?2J?\xC2\xA0" }, /* U+009B begins a sequence too */
+        { "\x9B"
+          "2J \xFF\xFE",
+          "?2J ??" },
+        { "\xC0\x9B \xE0\x82\x9B \xED\xA0\x80 \xF4\x90\x80\x80", "?? ??? ??? ????" },
+        { "a\xE2\x80\xAE"
+          "b\xE2\x81\xA9"
+          "c\xE2\x80\xA8"
+          "d",
+          "a?b?c?d" },
+        { "cut \xE2\x82", "cut ??" },
+        { "a\tb\nc\rd", "a b c?d" },
+        { "", "" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[64], in_place[64];
+        assert_string_equal(keel_printable(out, sizeof out, cases[i].given), cases[i].shown);
+        snprintf(in_place, sizeof in_place, "%s", cases[i].given);
+        assert_string_equal(keel_printable(in_place, sizeof in_place, in_place), cases[i].shown);
+        keel_fail(KEEL_EARG, "%s", cases[i].given);
+        assert_string_equal(keel_error(), cases[i].shown);
+    }
+    char small[5];
+    assert_string_equal(keel_printable(small, sizeof small, "ab\xE2\x82\xAC"), "ab");
+    assert_string_equal(keel_printable(small, 1, "ab"), "");
+
+    keel_text t = { 0 };
+    keel_text_add_name(&t, 4, "\xC3\xA9\xC2\x9B");
+    keel_text_add_name(&t, 0, "\n|");
+    assert_string_equal(t.data, "\xC3\xA9?   |");
+    assert_int_equal(t.length, strlen(t.data));
+    keel_text_free(&t);
 }
 
 static void long_texts_are_cut_with_a_mark(void **state)
@@ -81,6 +127,7 @@ int main(void)
         cmocka_unit_test(a_failure_returns_its_status_and_sets_the_text),
         cmocka_unit_test(a_caller_puts_the_place_before_the_text),
         cmocka_unit_test(texts_are_one_line_without_control_characters),
+        cmocka_unit_test(only_whole_printable_characters_reach_a_terminal),
         cmocka_unit_test(long_texts_are_cut_with_a_mark),
         cmocka_unit_test(a_failure_travels_between_threads),
     };

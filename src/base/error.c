@@ -1,7 +1,7 @@
 /* Error text: one fixed buffer a thread, written without allocating, so that reporting an error
- * cannot fail. Texts quote what came from files, so control characters are blotted out here, once.
- */
+ * cannot fail. Texts quote what came from files, so they are made printable here, once. */
 #include "base/error.h"
+#include "base/text.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,12 +44,7 @@ static size_t put(char *text, size_t at, const char *format, va_list list)
 
 static void keep(const char *text)
 {
-    size_t n = 0;
-    for (; text[n] && n < KEEL_ERROR_MAX - 1; n++) {
-        const unsigned char c = (unsigned char)text[n];
-        error_text[n] = (char)(c == '\n' || c == '\t' ? ' ' : c < 0x20 || c == 0x7F ? '?' : c);
-    }
-    error_text[n] = 0;
+    keel_printable(error_text, sizeof error_text, text);
 }
 
 /* Both compose in a second buffer, since an argument may be keel_error() itself. */

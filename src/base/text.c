@@ -42,6 +42,77 @@ void keel_text_free(keel_text *t)
     *t = (keel_text){ 0 };
 }
 
+/* ---- names that come from outside ------------------------------------------------------------ */
+
+int keel_utf8_next(const char *text, size_t n, uint32_t *code)
+{
+    const unsigned char *b = (const unsigned char *)text;
+    if (n == 0) return 0;
+    const int length = b[0] < 0x80             ? 1
+                       : (b[0] & 0xE0) == 0xC0 ? 2
+                       : (b[0] & 0xF0) == 0xE0 ? 3
+                       : (b[0] & 0xF8) == 0xF0 ? 4
+                                               : 0;
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    if (length == 0 || (size_t)length > n) return 0;
+    uint32_t c = length == 1 ? b[0] : b[0] & (0x7Fu >> length);
+    for (int i = 1; i < length; i++) {
+        if ((b[i] & 0xC0) != 0x80) return 0;
+        c = c << 6 | (b[i] & 0x3F);
+    }
+    if (c < least[length] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return 0;
+    if (code) *code = c;
+    return length;
+}
+
+static bool is_control(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 ||
+           (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+}
+
+char *keel_printable(char *out, size_t size, const char *text)
+{
+    size_t left = strlen(text), n = 0;
+    while (left > 0 && n + 1 < size) {
+        uint32_t c = 0;
+        const int length = keel_utf8_next(text, left, &c);
+        const size_t taken = length > 0 ? (size_t)length : 1;
+        if (length == 0 || is_control(c)) {
+            out[n++] = *text == '\n' || *text == '\t' ? ' ' : '?';
+        } else {
+            if (n + taken >= size) break;
+            memmove(out + n, text, taken);
+            n += taken;
+        }
+        text += taken;
+        left -= taken;
+    }
+    if (size > 0) out[n] = 0;
+    return out;
+}
+
+size_t keel_name_width(const char *name)
+{
+    size_t left = strlen(name), width = 0;
+    for (; left > 0; width++) {
+        const int length = keel_utf8_next(name, left, NULL);
+        name += length > 0 ? length : 1;
+        left -= length > 0 ? (size_t)length : 1;
+    }
+    return width;
+}
+
+void keel_text_add_name(keel_text *t, size_t width, const char *name)
+{
+    const size_t begin = t->length, has = keel_name_width(name);
+    keel_text_add(t, "%s", name);
+    if (t->failed) return;
+    keel_printable(t->data + begin, t->length - begin + 1, t->data + begin);
+    t->length = begin + strlen(t->data + begin);
+    if (has < width && width - has < 4096) keel_text_add(t, "%*s", (int)(width - has), "");
+}
+
 /* ASCII on purpose: a name must not change with the user's locale. */
 static bool is_upper(char c)
 {
