@@ -42,6 +42,7 @@ static keel_status build(keel_model **out)
     if ((s = keel_model_call(m, "Add", NULL, (keel_symbol[]){ c, b }, 2, &c)) < 0) goto out;
     if ((s = keel_model_call(m, "Flatten", NULL, &c, 1, &c)) < 0) goto out;
     if ((s = keel_model_outputs(m, (keel_symbol[]){ c, b }, 2)) < 0) goto out;
+    if ((s = keel_model_set_class_names(m, (const char *const[]){ "a", "b" }, 2)) < 0) goto out;
     s = keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "adam" },
                                                .loss = { { "mse" } },
                                                .metrics = { { "mae" }, { "mse", NULL, 1 } } });

@@ -11,6 +11,7 @@
 #include "io/weights_h5.h"
 #include "io/zip.h"
 #include "model/parts.h"
+#include <string.h>
 #include <unistd.h>
 
 #define OK(call)                                                                                   \
@@ -301,6 +302,82 @@ static void a_model_built_here_comes_back_from_its_file(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void names_of_classes_come_back_with_the_model(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "iris \"setosa\"", "h\xC3\xA4us", "z\ny" };
+    keel_model *m = NULL;
+    OK(keel_model_load(&m, golden_path("sequential_adam", ".keras")));
+    assert_int_equal(keel_model_class_count(m), 0);
+    assert_null(keel_model_class_name(m, 0));
+    OK(keel_model_set_class_names(m, (const char *const[]){ "old" }, 1));
+    OK(keel_model_set_class_names(m, names, 3));
+    OK(keel_model_save(m, scratch_path("names")));
+    keel_model_destroy(m);
+    OK(keel_model_load(&m, scratch_path("names")));
+    assert_int_equal(keel_model_class_count(m), 3);
+    for (int i = 0; i < 3; i++) assert_string_equal(keel_model_class_name(m, i), names[i]);
+    assert_null(keel_model_class_name(m, 3));
+    assert_null(keel_model_class_name(m, -1));
+    OK(keel_model_set_class_names(m, NULL, 0)); /* then the file is Keras's alone again */
+    OK(keel_model_save(m, scratch_path("names")));
+    keel_model_destroy(m);
+    keel_zip *zip = NULL;
+    OK(keel_zip_open(&zip, scratch_path("names")));
+    assert_int_equal(keel_zip_find(zip, "keel.json"), -1);
+    keel_zip_close(zip);
+    unlink(scratch_path("names"));
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void wrong_names_of_classes_are_refused_and_change_nothing(void **state)
+{
+    (void)state;
+    char *longest = keel_calloc(4098, 1);
+    memset(longest, 'x', 4097);
+    const struct {
+        const char *names[2];
+        int64_t n;
+        const char *says;
+    } bad[] = {
+        { { "a", "a" }, 2, "two classes are called 'a'" },
+        { { "a", "" }, 2, "class 1 is empty" },
+        { { "a", NULL }, 2, "class 1 is empty" },
+        { { "a\xFF" }, 1, "class 0 is not UTF-8" },
+        { { longest }, 1, "class 0 has 4097 bytes" },
+        { { "a" }, -1, "names of -1 classes" },
+        { { "a" }, (1 << 20) + 1, "names of 1048577 classes" },
+    };
+    keel_model *m = NULL;
+    OK(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    OK(keel_model_set_class_names(m, (const char *const[]){ "kept" }, 1));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(keel_model_set_class_names(m, bad[i].names, bad[i].n), KEEL_EARG);
+        if (!strstr(keel_error(), bad[i].says)) fail_msg("%s", keel_error());
+        assert_string_equal(keel_model_class_name(m, 0), "kept");
+    }
+    static const struct {
+        const char *text, *says;
+        keel_status status;
+    } damaged[] = {
+        { "{", "keel.json: line 1", KEEL_EFORMAT },
+        { "[]", "keel.json: expected an object", KEEL_EFORMAT },
+        { "{\"class_names\":3}", "expected a list", KEEL_EFORMAT },
+        { "{\"class_names\":[\"a\",3]}", "class_names: 1 is no text", KEEL_EFORMAT },
+        { "{\"class_names\":[\"a\",\"a\"]}", "called 'a'", KEEL_EARG },
+        { "{\"cursor\":3}", "'cursor' is not known to this Keel", KEEL_EUNSUP },
+    };
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        assert_int_equal(keel_model_read_extra(m, damaged[i].text, strlen(damaged[i].text)),
+                         damaged[i].status);
+        if (!strstr(keel_error(), damaged[i].says)) fail_msg("%s", keel_error());
+        assert_string_equal(keel_model_class_name(m, 0), "kept");
+    }
+    keel_model_destroy(m);
+    keel_free(longest);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +386,8 @@ int main(void)
         cmocka_unit_test(the_optimizer_s_state_comes_with_the_file),
         cmocka_unit_test(layers_and_weights_stand_in_keras_order),
         cmocka_unit_test(a_model_built_here_comes_back_from_its_file),
+        cmocka_unit_test(names_of_classes_come_back_with_the_model),
+        cmocka_unit_test(wrong_names_of_classes_are_refused_and_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,6 +324,26 @@ keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy);
  * Threads  any, not while it is changed */
 const char *keel_model_dtype_policy(const keel_model *m);
 
+/* ---- names of classes ------------------------------------------------------------------------ */
+
+/* Say what the labels 0, 1, ... of a classifier are called, in that order; n 0: nothing is known.
+ * Saved with the model, in a member keel.json that Keras passes over, and loaded with it.
+ *
+ * Returns  KEEL_OK; KEEL_EARG, by number: a name that is empty, longer than 4096 bytes, not UTF-8 or
+ *          there twice, more than 1,048,576 names or 4 MiB of them; KEEL_ENOMEM; then nothing
+ * changed
+ * Owns     the names are copied
+ * Threads  one at a time on one model */
+keel_status keel_model_set_class_names(keel_model *m, const char *const *names, int64_t n);
+
+/* How many names there are (0: not known), and the i-th; NULL: none.
+ *
+ * Returns  the number or text
+ * Owns     text belongs to the model, until names are set again
+ * Threads  any, not while the model is changed */
+int64_t keel_model_class_count(const keel_model *m);
+const char *keel_model_class_name(const keel_model *m, int64_t i);
+
 /* ---- the reference of arguments -------------------------------------------------------------- */
 
 /* The i-th layer class Keel has ("Conv2D"), NULL after the last; and the text about one: its

@@ -1,4 +1,5 @@
-/* .keras files: metadata.json, config.json and model.weights.h5 in a zip archive. */
+/* .keras files: metadata.json, config.json and model.weights.h5 in a zip archive, and keel.json
+ * where there is something to say that Keras has no place for. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "io/weights_h5.h"
@@ -137,6 +138,17 @@ static keel_status read_config(keel_model *m, keel_zip *zip)
     return keel_model_read_root(m);
 }
 
+static keel_status read_extra(keel_model *m, keel_zip *zip)
+{
+    void *text = NULL;
+    size_t n_bytes;
+    if (keel_zip_find(zip, "keel.json") < 0) return KEEL_OK;
+    KEEL_TRY(keel_zip_read(zip, "keel.json", KEEL_EXTRA_BYTES_MAX, &text, &n_bytes));
+    const keel_status s = keel_model_read_extra(m, text, n_bytes);
+    keel_free(text);
+    return s;
+}
+
 keel_status keel_model_read_root(keel_model *m)
 {
     keel_status s = keel_model_from_config(m, m->file_config);
@@ -162,6 +174,7 @@ keel_status keel_model_load(keel_model **out, const char *path)
     }
     if ((s = keel_model_create(&m, NULL, KEEL_FLOAT32, 0)) < 0) goto out;
     s = read_config(m, zip);
+    if (s >= 0) s = read_extra(m, zip);
     if (s >= 0) s = read_weights(m, zip);
     if (s < 0) {
         /* What is a wrong argument in a call is damage in a file. */
@@ -267,7 +280,7 @@ keel_status keel_model_save(const keel_model *m, const char *path)
 {
     keel_status s = KEEL_OK;
     json_t *config = NULL;
-    char *config_text = NULL, metadata[128];
+    char *config_text = NULL, *extra_text = NULL, metadata[128];
     void *image = NULL;
     size_t n_bytes = 0;
     if (!m->finished)
@@ -278,16 +291,19 @@ keel_status keel_model_save(const keel_model *m, const char *path)
         goto out;
     }
     if ((s = weights_image(m, &image, &n_bytes)) < 0) goto out;
+    if (m->n_class && (s = keel_model_extra_text(m, &extra_text)) < 0) goto out;
     metadata_text(metadata, sizeof metadata);
     const keel_zip_member members[] = {
         { "metadata.json", metadata, strlen(metadata) },
         { "config.json", config_text, strlen(config_text) },
         { "model.weights.h5", image, n_bytes },
+        { "keel.json", extra_text, extra_text ? strlen(extra_text) : 0 },
     };
-    s = keel_zip_write(path, members, sizeof members / sizeof *members);
+    s = keel_zip_write(path, members, extra_text ? 4 : 3);
 out:
     json_decref(config);
-    free(config_text); /* of jansson */
+    free(config_text); /* of jansson, like the next */
+    free(extra_text);
     keel_free(image);
     return s;
 }

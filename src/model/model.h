@@ -101,6 +101,8 @@ struct keel_model {
     keel_model_compiled compiled;
     char *refused; /* why the compile_config of the file cannot be followed; NULL: it is, or there
                       is none, or another was given since */
+    int64_t n_class;
+    char **class_names;  /* [n_class]: what the labels 0, 1, ... are called; none: not known */
     json_t *file_config; /* config.json of a loaded model: written back but for what changed */
 };
 

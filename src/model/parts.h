@@ -66,6 +66,12 @@ void keel_compiled_free(keel_model_compiled *c);
 /* file.c: m->file_config, the root of config.json, into the model and what it compiles to. */
 keel_status keel_model_read_root(keel_model *m);
 
+enum { KEEL_EXTRA_BYTES_MAX = 32 << 20 };
+/* class_names.c: what a .keras file says beyond Keras, its member keel.json, and that member's
+ * text, which the caller gives to free(). */
+keel_status keel_model_read_extra(keel_model *m, const char *text, size_t n_bytes);
+keel_status keel_model_extra_text(const keel_model *m, char **out);
+
 /* weights.c: n numbers of float32 or float64 from one type to the other. */
 void keel_convert_reals(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
                         int64_t n);
