@@ -2,6 +2,7 @@
  * Long, since all of it stands on the same few scripted sources. */
 #include "base/memory.h"
 #include "data/feed.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -614,6 +615,51 @@ static void a_run_can_be_resumed_at_any_step(void **state)
     }
 }
 
+static keel_status weigh_next(void *context, void *x, void *y, float *weight, int64_t capacity,
+                              int64_t *rows)
+{
+    maker *m = context;
+    const int first = m->at;
+    const keel_status s = make_next(context, x, y, NULL, capacity, rows);
+    for (int64_t i = 0; s == KEEL_OK && i < *rows; i++) weight[i] = first + i == 13 ? -1 : 1;
+    return s;
+}
+
+static void a_weight_below_0_is_refused_with_its_row(void **state)
+{
+    static const float weights[] = { -0.5F, NAN, INFINITY };
+    static const char *const says[] = { "row 7 is -0.5", "row 7 is nan", "row 7 is inf" };
+    static float x[10], w[10];
+    const keel_tensor tx = { KEEL_FLOAT32, { 1, { 10 } }, x };
+    const keel_tensor tw = { KEEL_FLOAT32, { 2, { 10, 1 } }, w };
+    keel_dataset *d = NULL;
+    for (int i = 0; i < 3; i++) {
+        w[7] = weights[i];
+        assert_int_equal(keel_dataset_from_arrays(&d, &tx, NULL, &tw), KEEL_EDATA);
+        if (!strstr(keel_error(), says[i])) fail_msg("%s", keel_error());
+        assert_null(d);
+    }
+    /* rows of a generator are known when they come */
+    maker m = { .rows = 24, .per_yield = 8 };
+    keel_generator g = generator(&m);
+    g.has_weight = true;
+    g.next = weigh_next;
+    d = dataset_of(&g);
+    keel_feed *f = feed_of(d, (keel_feed_options){ .batch_size = 5 });
+    assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
+    keel_batch b;
+    assert_int_equal(keel_feed_next(f, &b), KEEL_OK); /* rows 0 to 4 of 8 that came */
+    assert_true(b.weight_sum == 5);
+    keel_feed_release(f, &b);
+    for (int i = 0; i < 2; i++) { /* and asking again does not help */
+        assert_int_equal(keel_feed_next(f, &b), KEEL_EDATA);
+        if (!strstr(keel_error(), "camera: the weight of row 13 is -1"))
+            fail_msg("%s", keel_error());
+    }
+    keel_feed_destroy(f);
+    keel_dataset_destroy(d);
+}
+
 static void options_that_make_no_sense_are_refused(void **state)
 {
     static const double minus[] = { -1 };
@@ -663,6 +709,7 @@ int main(void)
         cmocka_unit_test(a_sequence_gives_every_batch_once_a_pass_the_short_one_too),
         cmocka_unit_test(a_sequence_goes_on_where_fewer_steps_are_asked),
         cmocka_unit_test(a_run_can_be_resumed_at_any_step),
+        cmocka_unit_test(a_weight_below_0_is_refused_with_its_row),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* Datasets: where the rows come from. A dataset says what its rows look like and how many there
  * are; batch size, shuffling and the end of the data are said where it is used (fit, evaluate,
  * predict), so one dataset serves them all. A row is (x, y, weight); y and weight may be absent.
+ * A weight must be a finite number, 0 or more; another is refused with its row, where Keras would
+ * train with it.
  *
  * Names are Keras's and tf.data's. Options begin with their own size, NULL means the defaults. */
 #ifndef KEEL_DATASET_H
@@ -65,7 +67,7 @@ typedef struct keel_dataset_options {
  *
  * Shapes   x [n, ...], y [n, ...], weight [n] or [n, 1]; y and weight may be NULL; any dtype
  * Returns  KEEL_OK; KEEL_EARG: x is NULL or has no first dim; KEEL_ESHAPE: the counts of rows
- *          differ; KEEL_ENOMEM
+ *          differ; KEEL_EDATA: no rows, or a weight that is negative or not finite; KEEL_ENOMEM
  * Owns     the arrays are borrowed, not copied: they must outlive the dataset unchanged; the caller
  *          destroys *out
  * Threads  any */

@@ -1,5 +1,7 @@
 /* From the types in which data is kept to the type in which a model works. */
 #include "data/source.h"
+#include "tensor/dtype.h"
+#include <math.h>
 #include <string.h>
 
 #define CONVERT(name, to, from)                                                                    \
@@ -40,4 +42,22 @@ void keel_convert(void *dst, keel_dtype real, const void *src, keel_dtype from, 
         memcpy(dst, src, (size_t)count * (real == KEEL_FLOAT64 ? sizeof(double) : sizeof(float)));
     else
         convert[real == KEEL_FLOAT64][from](dst, src, count);
+}
+
+/* A negative weight would turn a row's gradient round, and a step whose weights sum to 0 or less
+ * has no mean. */
+keel_status keel_weights_check(const void *weight, keel_dtype dtype, int64_t n, int64_t first_row,
+                               const char *name)
+{
+    const size_t size = keel_dtype_size(dtype);
+    for (int64_t i = 0; i < n; i++) {
+        double w;
+        keel_convert(&w, KEEL_FLOAT64, (const char *)weight + (size_t)i * size, dtype, 1);
+        if (!(w >= 0) || isinf(w))
+            return keel_fail(KEEL_EDATA,
+                             "%s: the weight of row %lld is %g; it must be a finite number, 0 or "
+                             "more: 0 leaves the row out",
+                             name, (long long)(first_row + i), w);
+    }
+    return KEEL_OK;
 }

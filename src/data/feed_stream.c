@@ -161,6 +161,9 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
                                     (long long)t->step + 1, t->epoch + 1, (long long)t->pass_rows);
         if (r == KEEL_END) return leave_pass(f);
         if (!rows) continue;
+        const char *name = keel_dataset_name(f->dataset);
+        if (w && keel_weights_check(w, KEEL_FLOAT32, rows, t->pass_rows, name) < 0)
+            return die(t, KEEL_EDATA);
         t->pass_rows += rows;
         if (p->rows >= 0 && t->pass_rows > p->rows)
             return die(t, keel_fail(KEEL_EDATA, "%s yields more than the %lld rows it says it has",

@@ -112,6 +112,11 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
 /* dst[i] = src[i] for i < count, from any dtype into float32 or float64. */
 void keel_convert(void *dst, keel_dtype real, const void *src, keel_dtype from, int64_t count);
 
+/* Weights of n rows, of which the first is `first_row` of `name`: KEEL_EDATA names the row and the
+ * weight where one is negative or no number. */
+keel_status keel_weights_check(const void *weight, keel_dtype dtype, int64_t n, int64_t first_row,
+                               const char *name);
+
 extern const keel_source *const keel_sources[]; /* ends with NULL; made by the build */
 
 #endif

@@ -101,7 +101,7 @@ static keel_status check_all(const keel_tensor *x, const keel_tensor *y, const k
     const keel_shape w = row_shape(weight);
     if (keel_shape_count(&w) != 1)
         return keel_fail(KEEL_ESHAPE, "%s: weight must have one number for each row", name);
-    return KEEL_OK;
+    return weight->data ? keel_weights_check(weight->data, weight->dtype, rows, 0, name) : KEEL_OK;
 }
 
 /* Wraps a (taken over) into a dataset over its tensors. */
