@@ -128,7 +128,13 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
         const keel_status s = keel_model_recompile(m, &c);
         if (s < 0) return keel_complain_status(s);
     }
+    if (keel_model_metrics_left_out(m))
+        printf("%s: trained and evaluated without %s, a metric that keel does not have\n", who,
+               keel_model_metrics_left_out(m));
     if (!isnan(o->learning_rate)) {
+        if (keel_model_schedule(m))
+            printf("%s: a learning rate of %g takes the place of the schedule %s\n", who,
+                   o->learning_rate, keel_model_schedule(m));
         const keel_status s = keel_model_set_learning_rate(m, o->learning_rate);
         if (s < 0) return keel_complain_status(s);
     }

@@ -134,6 +134,20 @@ want 0 'AdamW, learning rate 0.002' inspect v.keras
 for mode in exact fma fast; do want 0 '^float32 +(exact|fma|fast)' "${fit[@]}" --float32 $mode -o v.keras; done
 want 2 'exact\|fma\|fast' "${fit[@]}" --float32 slow -o v.keras
 
+# a file that asks for a schedule and a metric that are not there
+sed '1s/kind/y/; s/less/0/; s/more/1/' t.csv >y.csv
+schedule=(fit "$here/golden/compiled_schedule.keras" --data y.csv --label y)
+want 3 "schedule 'CosineDecay'.*--learning-rate" "${schedule[@]}" -o m.keras
+[[ ! -e m.keras ]] || fail "a refused keel fit left a file"
+want 0 'learning rate of 0.001 takes the place of the schedule CosineDecay$' "${schedule[@]}" --learning-rate 0.001 -o rate.keras
+grep -q 'without SensitivityAtSpecificity, a metric' out.txt || fail "no word of a metric left out: $(cat out.txt)"
+want 0 'learning rate 0.001, 9 steps done' inspect rate.keras
+grep -q 'not supported: SensitivityAtSpecificity' out.txt || fail "inspect: no word of the metric: $(cat out.txt)"
+want 0 '^accuracy ' evaluate "$here/golden/compiled_schedule.keras" --data y.csv --label y
+want 0 'by the schedule CosineDecay' inspect "$here/golden/compiled_schedule.keras"
+want 0 'saved' fit rate.keras --data y.csv --label y --metrics accuracy -o rate.keras
+want 3 'xyz' fit rate.keras --data y.csv --label y --metrics xyz -o m.keras
+
 # one device and four: the same weights, so the same file of predictions to six digits
 want 0 'saved' fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0 --optimizer sgd -o one.keras
 want 0 'saved' "${fit[@]}" --optimizer sgd -o four.keras

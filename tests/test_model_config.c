@@ -100,10 +100,6 @@ static const struct {
     { COMPILED("7"), KEEL_EARG, "compile_config" },
     { COMPILED("{\"optimizer\":7}"), KEEL_EARG, "optimizer" },
     { COMPILED("{\"optimizer\":\"adamant\"}"), KEEL_EUNSUP, "adamant" },
-    { COMPILED(
-          "{\"optimizer\":{\"class_name\":\"SGD\",\"config\":{\"learning_rate\":{\"class_name\":"
-          "\"CosineDecay\"}}}}"),
-      KEEL_EUNSUP, "CosineDecay" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":\"hinge\"}"), KEEL_EUNSUP, "hinge" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":7}"), KEEL_EARG, "loss" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":[\"mse\",\"mse\"]}"), KEEL_EARG, "1 outputs" },
@@ -113,7 +109,6 @@ static const struct {
     { COMPILED("{\"optimizer\":\"sgd\",\"metrics\":\"mae\"}"), KEEL_EARG, "metrics" },
     { COMPILED("{\"optimizer\":\"sgd\",\"metrics\":[7]}"), KEEL_EARG, "metric" },
     { COMPILED("{\"optimizer\":\"sgd\",\"metrics\":[[[[[[[\"mae\"]]]]]]]}"), KEEL_EARG, "deep" },
-    { COMPILED("{\"optimizer\":\"sgd\",\"weighted_metrics\":[\"auc\"]}"), KEEL_EUNSUP, "auc" },
 };
 
 static keel_status load(const char *config, keel_model **out)

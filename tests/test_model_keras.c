@@ -192,6 +192,47 @@ static void the_optimizer_s_state_comes_with_the_file(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+/* Keel has no schedules and not every metric: what it leaves alone is in the file as it was. */
+static void a_schedule_and_an_unknown_metric_go_through_a_file(void **state)
+{
+    (void)state;
+    keel_model *m[2] = { NULL };
+    OK(keel_model_load(&m[0], golden_path("compiled_schedule", ".keras")));
+    OK(keel_model_save(m[0], scratch_path("schedule")));
+    OK(keel_model_load(&m[1], scratch_path("schedule")));
+    for (int i = 0; i < 2; i++) {
+        const keel_model_compiled *c = &m[i]->compiled;
+        assert_true(keel_model_is_compiled(m[i]));
+        assert_null(keel_model_refused(m[i]));
+        assert_string_equal(keel_model_schedule(m[i]), "CosineDecay");
+        assert_string_equal(keel_model_metrics_left_out(m[i]), "SensitivityAtSpecificity");
+        assert_int_equal(c->n_metric, 1);
+        assert_int_equal(c->iterations, 5);
+        assert_int_equal(c->n_state, 8);
+        for (int k = 0; k < c->n_state; k++)
+            assert_memory_equal(c->state[k].data, m[0]->compiled.state[k].data,
+                                (size_t)keel_shape_count(&c->state[k].shape) * sizeof(float));
+    }
+    assert_true(((float *)m[0]->compiled.state[7].data)[0] != 0);
+    /* a number takes its place; chosen metrics take that of the file's */
+    OK(keel_model_set_learning_rate(m[1], 0.125));
+    OK(keel_model_save(m[1], scratch_path("schedule")));
+    keel_model_destroy(m[1]);
+    OK(keel_model_load(&m[1], scratch_path("schedule")));
+    assert_null(keel_model_schedule(m[1]));
+    assert_true(m[1]->compiled.learning_rate == 0.125);
+    assert_int_equal(m[1]->compiled.iterations, 5);
+    OK(keel_model_recompile(m[1], &(keel_compile){ KEEL_COMPILE, .metrics = { { "mae" } } }));
+    assert_null(keel_model_metrics_left_out(m[1]));
+    assert_int_equal(
+        keel_model_recompile(
+            m[1], &(keel_compile){ KEEL_COMPILE, .metrics = { { "SensitivityAtSpecificity" } } }),
+        KEEL_EUNSUP);
+    for (int i = 0; i < 2; i++) keel_model_destroy(m[i]);
+    unlink(scratch_path("schedule"));
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 /* ---- orders ---------------------------------------------------------------------------------- */
 
 static void check_order(const json_t *c, const json_t *config, const char *how)
@@ -383,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keras_files_predict_what_keras_predicted),
         cmocka_unit_test(what_is_saved_again_equals_the_file_of_keras),
+        cmocka_unit_test(a_schedule_and_an_unknown_metric_go_through_a_file),
         cmocka_unit_test(the_optimizer_s_state_comes_with_the_file),
         cmocka_unit_test(layers_and_weights_stand_in_keras_order),
         cmocka_unit_test(a_model_built_here_comes_back_from_its_file),

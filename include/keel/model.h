@@ -220,7 +220,23 @@ bool keel_model_is_compiled(const keel_model *m);
  * Threads  any, not while the model is changed */
 const char *keel_model_refused(const keel_model *m);
 
-/* The optimizer's learning rate.
+/* The metrics of a loaded file that Keel does not have, by name with commas: it trains without
+ * them and writes them back.
+ *
+ * Returns  the text; NULL: there are none, or other metrics were chosen since
+ * Owns     the text belongs to the model
+ * Threads  any, not while the model is changed */
+const char *keel_model_metrics_left_out(const keel_model *m);
+
+/* The learning rate schedule of a loaded file, by Keras's class name. Keel has none: to train, set
+ * a number, which takes its place.
+ *
+ * Returns  the name; NULL: there is none, or a number took its place
+ * Owns     the text belongs to the model
+ * Threads  any, not while the model is changed */
+const char *keel_model_schedule(const keel_model *m);
+
+/* The optimizer's learning rate; setting one replaces a schedule.
  *
  * Returns  KEEL_OK; KEEL_EARG: not compiled, negative or not finite
  * Owns     nothing changes hands

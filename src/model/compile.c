@@ -15,6 +15,8 @@ void keel_compiled_free(keel_model_compiled *c)
     }
     for (int i = 0; i < c->n_state; i++) keel_tensor_free(&c->state[i]);
     keel_free(c->state);
+    keel_free(c->left_out);
+    keel_free(c->schedule);
     json_decref(c->config);
     *c = (keel_model_compiled){ 0 };
 }
@@ -84,7 +86,19 @@ keel_status keel_model_set_learning_rate(keel_model *m, double rate)
     if (!(rate >= 0) || !isfinite(rate))
         return keel_fail(KEEL_EARG, "a learning rate of %g: it must be a number, 0 or above", rate);
     m->compiled.learning_rate = rate;
+    keel_free(m->compiled.schedule);
+    m->compiled.schedule = NULL;
     return KEEL_OK;
+}
+
+const char *keel_model_schedule(const keel_model *m)
+{
+    return m->compiled.schedule;
+}
+
+const char *keel_model_metrics_left_out(const keel_model *m)
+{
+    return m->compiled.left_out;
 }
 
 /* ---- a C call as a compile_config ------------------------------------------------------------ */
@@ -262,11 +276,12 @@ out:
     return s;
 }
 
-/* What a compile_config chooses, with fresh state. */
-static keel_status choose(keel_model *m, const json_t *config, keel_model_compiled *out)
+/* What a compile_config chooses, with fresh state. by_file: its metrics are those of a file. */
+static keel_status choose(keel_model *m, const json_t *config, bool by_file,
+                          keel_model_compiled *out)
 {
     keel_model_compiled made = { 0 };
-    KEEL_TRY(keel_compiled_from_config(m, config, &made));
+    KEEL_TRY(keel_compiled_from_config(m, config, by_file, &made));
     const keel_status s = keel_compiled_state_create(m, &made);
     if (s < 0)
         keel_compiled_free(&made);
@@ -288,7 +303,7 @@ keel_status keel_model_compile(keel_model *m, const keel_compile *c)
     json_t *config = NULL;
     keel_model_compiled made = { 0 };
     KEEL_TRY(call_config(m, c, NULL, &config));
-    const keel_status s = choose(m, config, &made);
+    const keel_status s = choose(m, config, false, &made);
     json_decref(config);
     if (s < 0) return s;
     take(m, &made);
@@ -305,7 +320,8 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
     else
         KEEL_TRY(keel_compiled_config(m, &old));
     keel_status s = call_config(m, c, old, &config);
-    if (s >= 0) s = choose(m, config, &made);
+    const bool by_file = !c->metrics[0].name && !c->weighted_metrics[0].name;
+    if (s >= 0) s = choose(m, config, by_file, &made);
     if (s < 0 && m->refused) s = keel_fail_within(s, "compile_config");
     json_decref(old);
     json_decref(config);

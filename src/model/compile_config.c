@@ -161,6 +161,25 @@ static keel_status name_metric(const keel_model *m, const json_t *v, keel_model_
     return KEEL_OK;
 }
 
+/* One more name in the text of metrics that are left out. */
+static keel_status leave_out(const json_t *v, keel_model_compiled *c)
+{
+    const json_t *config = json_object_get(v, "config");
+    const char *name = json_string_value(v);
+    if (!name) name = json_string_value(config); /* a function */
+    if (!name) name = class_of(v);
+    keel_text text = { 0 };
+    keel_text_add(&text, "%s%s%.60s", c->left_out ? c->left_out : "", c->left_out ? ", " : "",
+                  name ? name : "?");
+    if (text.failed) {
+        keel_text_free(&text);
+        return KEEL_ENOMEM;
+    }
+    keel_free(c->left_out);
+    c->left_out = text.data;
+    return KEEL_OK;
+}
+
 static bool waits_for_target(const char *name)
 {
     return name && (!strcmp(name, "accuracy") || !strcmp(name, "acc") ||
@@ -173,9 +192,12 @@ static keel_status add_metric(const keel_model *m, const json_t *v, int output, 
     keel_model_metric metric = { .output = output, .weighted = weighted };
     if (c->n_metric == 2 * KEEL_METRICS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d metrics", 2 * KEEL_METRICS_MAX);
+    keel_status s = KEEL_OK;
     if (!waits_for_target(json_string_value(v)))
-        KEEL_TRY(keel_kind_read(&metric.metric, v, &keel_kind_metric));
-    const keel_status s = name_metric(m, v, &metric);
+        s = keel_kind_read(&metric.metric, v, &keel_kind_metric);
+    if (s == KEEL_EUNSUP && c->by_file) return leave_out(v, c);
+    if (s < 0) return s;
+    s = name_metric(m, v, &metric);
     if (s < 0)
         keel_object_free(&metric.metric);
     else
@@ -224,23 +246,37 @@ static keel_status read_metrics(const keel_model *m, const json_t *v, bool weigh
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* The optimizer but for its schedule, which is only named. */
+static keel_status read_scheduled(const json_t *v, const json_t *rate, keel_model_compiled *c)
+{
+    keel_status s = KEEL_ENOMEM;
+    json_t *plain = json_deep_copy(v);
+    const char *name = class_of(rate);
+    if (!plain) return keel_fail(s, "out of memory reading compile_config");
+    if (!(c->schedule = keel_strdup(name ? name : "?"))) goto out;
+    json_object_del(json_object_get(plain, "config"), "learning_rate");
+    s = keel_kind_read(&c->optimizer, plain, &keel_kind_optimizer);
+out:
+    json_decref(plain);
+    return s;
+}
+
 static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
 {
     const json_t *rate = json_object_get(json_object_get(v, "config"), "learning_rate");
     if (json_is_object(rate))
-        return keel_fail(KEEL_EUNSUP,
-                         "optimizer: learning rate schedule '%s' is not supported: give a number",
-                         class_of(rate) ? class_of(rate) : "?");
-    KEEL_TRY(keel_kind_read(&c->optimizer, v, &keel_kind_optimizer));
+        KEEL_TRY(read_scheduled(v, rate, c));
+    else
+        KEEL_TRY(keel_kind_read(&c->optimizer, v, &keel_kind_optimizer));
     c->learning_rate = ((const keel_optimizer_common *)c->optimizer.args)->learning_rate;
     return KEEL_OK;
 }
 
-keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config,
+keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config, bool by_file,
                                       keel_model_compiled *out)
 {
     keel_status s = KEEL_OK;
-    keel_model_compiled c = { 0 };
+    keel_model_compiled c = { .by_file = by_file };
     const json_t *optimizer = json_object_get(compile_config, "optimizer");
     if (!json_is_object(compile_config))
         return keel_fail(KEEL_EARG, "compile_config: expected an object");
@@ -282,7 +318,7 @@ keel_status keel_compiled_config(const keel_model *m, json_t **out)
     if (!failed) {
         json_t *args = json_object_get(optimizer, "config");
         const json_t *rate = json_object_get(args, "learning_rate");
-        if (!rate || json_number_value(rate) != c->learning_rate)
+        if (!c->schedule && (!rate || json_number_value(rate) != c->learning_rate))
             failed = json_object_set_new(args, "learning_rate", json_real(c->learning_rate)) != 0;
     }
     if (failed) {

@@ -15,9 +15,14 @@ enum { CONFIG_BYTES_MAX = 64 << 20 };
 
 /* ---- where the optimizer's variables stand --------------------------------------------------- */
 
+/* 0 and 1 are iterations and learning rate; a schedule of the rate is no variable. */
+static int first_slot(const keel_model_compiled *c)
+{
+    return c->schedule ? 1 : 2;
+}
+
 /* Keras adds variables of all weights for one slot after another group: Adam's momentum and
- * velocity go weight by weight, velocity_hat follows after all of them. 0 and 1 are iterations and
- * learning rate. */
+ * velocity go weight by weight, velocity_hat follows after all of them. */
 static int variable_of(const keel_model_compiled *c, int t, int k)
 {
     const char *names[KEEL_SLOTS_MAX] = { 0 };
@@ -26,7 +31,7 @@ static int variable_of(const keel_model_compiled *c, int t, int k)
     o->slots(c->optimizer.args, names);
     const bool hat = c->n_slot > 1 && !strcmp(names[c->n_slot - 1], "velocity_hat");
     const int together = hat ? c->n_slot - 1 : c->n_slot;
-    return k < together ? 2 + t * together + k : 2 + n * together + t;
+    return first_slot(c) + (k < together ? t * together + k : n * together + t);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -55,22 +60,24 @@ static keel_status read_state(keel_model *m, const keel_weights *file)
     const keel_shape scalar = { 0 };
     char path[64];
     int64_t count = 0;
-    double rate;
+    double rate = c->learning_rate;
     do snprintf(path, sizeof path, "optimizer/vars/%lld", (long long)count);
     while (keel_weights_find(file, path) && ++count);
     if (count == 0) return KEEL_OK; /* saved before the first step of an older Keras */
-    if (count != 2 && count != 2 + (int64_t)c->n_state)
+    const int first = first_slot(c);
+    if (count != first && count != first + (int64_t)c->n_state)
         return keel_fail(KEEL_EFORMAT,
                          "model.weights.h5: the optimizer has %lld variables, not %d: its "
                          "configuration tells of another one",
-                         (long long)count, 2 + c->n_state);
+                         (long long)count, first + c->n_state);
     int64_t iterations;
     KEEL_TRY(keel_weights_read(file, "optimizer/vars/0", KEEL_INT64, &scalar, &iterations));
-    KEEL_TRY(keel_weights_read(file, "optimizer/vars/1", KEEL_FLOAT64, &scalar, &rate));
+    if (!c->schedule)
+        KEEL_TRY(keel_weights_read(file, "optimizer/vars/1", KEEL_FLOAT64, &scalar, &rate));
     if (iterations < 0 || !(rate >= 0 && rate < 1e30))
         return keel_fail(KEEL_EFORMAT, "model.weights.h5: optimizer: %lld steps at rate %g",
                          (long long)iterations, rate);
-    for (int i = 0; count > 2 && i < c->n_state; i++) {
+    for (int i = 0; count > first && i < c->n_state; i++) {
         snprintf(path, sizeof path, "optimizer/vars/%d",
                  variable_of(c, i / c->n_slot, i % c->n_slot));
         KEEL_TRY(keel_weights_read(file, path, m->dtype, &c->state[i].shape, c->state[i].data));
@@ -154,7 +161,7 @@ keel_status keel_model_read_root(keel_model *m)
     keel_status s = keel_model_from_config(m, m->file_config);
     const json_t *compile = json_object_get(m->file_config, "compile_config");
     if (s >= 0 && compile && !json_is_null(compile)) {
-        s = keel_compiled_from_config(m, compile, &m->compiled);
+        s = keel_compiled_from_config(m, compile, true, &m->compiled);
         if (s < 0) s = keel_fail_within(s, "compile_config");
         /* An optimizer that Keel does not have is no reason not to predict, or to choose another.
          */
@@ -223,7 +230,7 @@ static keel_status add_state(const keel_model *m, keel_weights *file, copies *ke
     keel_snake_case(name, sizeof name, c->optimizer.type->name);
     KEEL_TRY(keel_weights_add_group(file, "optimizer/vars", name));
     KEEL_TRY(keel_weights_add(file, "optimizer/vars/0", &iterations));
-    KEEL_TRY(keel_weights_add(file, "optimizer/vars/1", &learning_rate));
+    if (!c->schedule) KEEL_TRY(keel_weights_add(file, "optimizer/vars/1", &learning_rate));
     for (int i = 0; i < c->n_state; i++) {
         snprintf(path, sizeof path, "optimizer/vars/%d",
                  variable_of(c, i / c->n_slot, i % c->n_slot));

@@ -71,8 +71,13 @@ typedef struct keel_model_compiled {
     json_t *config; /* compile_config as it is written, or as it was read: kept as it is, but for
                        the learning rate */
 
+    bool by_file;   /* read from a file: a metric that Keel does not have is no error */
+    char *left_out; /* metrics of the file that Keel does not have, by name; NULL: none */
+
     int64_t iterations; /* steps done */
     double learning_rate;
+    char *schedule; /* the file's schedule of the learning rate, by class: Keel does not have it, so
+                       training waits for a number; NULL: the rate is a number */
     int n_slot;  /* per trainable weight, as optimizer->slots says */
     int n_state; /* n_slot * (number of trainable weights) */
     /* [n_state]: trainable weight t's slot k at t * n_slot + k; zeros before the first step; of the

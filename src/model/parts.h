@@ -55,8 +55,9 @@ typedef struct keel_kind {
 extern const keel_kind keel_kind_optimizer, keel_kind_loss, keel_kind_metric;
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind);
 
-/* compile.c and compile_config.c. Reading makes no state of the optimizer yet. */
-keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config,
+/* compile.c and compile_config.c. Reading makes no state of the optimizer yet. by_file: metrics
+ * that Keel does not have are left out and named in out->left_out; else they are refused. */
+keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config, bool by_file,
                                       keel_model_compiled *out);
 keel_status keel_compiled_config(const keel_model *m, json_t **out);
 /* Slots and iterations of c from zero, for m's trainable weights as they are now. */

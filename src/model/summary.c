@@ -73,8 +73,12 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
         return;
     }
     for (int i = 0; i < c->n_state; i++) n += keel_shape_count(&c->state[i].shape);
-    keel_text_add(t, "Optimizer: %s, learning rate %.7g, %s steps done, %s numbers of state\n",
-                  c->optimizer.type->name, c->learning_rate,
+    keel_text_add(t, "Optimizer: %s, learning rate ", c->optimizer.type->name);
+    if (c->schedule)
+        keel_text_add(t, "by the schedule %s (not supported: give a number)", c->schedule);
+    else
+        keel_text_add(t, "%.7g", c->learning_rate);
+    keel_text_add(t, ", %s steps done, %s numbers of state\n",
                   keel_group_digits(steps, c->iterations), keel_group_digits(numbers, n));
     for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {
         if (!c->loss[i].type) continue;
@@ -86,6 +90,7 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
     for (int i = 0; i < c->n_metric; i++)
         keel_text_add(t, "%s%s%s%s", i ? ", " : "Metrics: ", c->metric[i].name,
                       c->metric[i].weighted ? " (weighted)" : "", i + 1 == c->n_metric ? "\n" : "");
+    if (c->left_out) keel_text_add(t, "Metrics that are not supported: %s\n", c->left_out);
 }
 
 static void totals(keel_text *t, const keel_model *m)

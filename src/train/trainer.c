@@ -220,6 +220,11 @@ static keel_status take_optimizer(keel_trainer *t)
 {
     const keel_model_compiled *c = &t->model->compiled;
     const char *names[KEEL_SLOTS_MAX];
+    if (c->schedule)
+        return keel_fail(KEEL_EUNSUP,
+                         "model '%s': the learning rate is the schedule '%s', which is not "
+                         "supported; set a number (--learning-rate) to train",
+                         t->model->name, c->schedule);
     t->optimizer = (const keel_optimizer *)c->optimizer.type;
     t->optimizer_args = c->optimizer.args;
     KEEL_TRY(keel_optimizer_check(&t->optimizer->type, t->optimizer_args));

@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Make compiled_schedule.keras: a model whose file asks for what Keel does not have, a learning rate
+schedule and a metric, after five steps of Adam.
+
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+"""
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+
+keras.utils.set_random_seed(3)
+rng = np.random.default_rng(3)
+x = rng.random((40, 4)).astype("float32")
+y = (x[:, 0] > x[:, 1]).astype("float32")
+model = keras.Sequential(
+    [keras.Input((4,)), keras.layers.Dense(3, "relu"), keras.layers.Dense(1, "sigmoid")]
+)
+model.compile(
+    optimizer=keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.01, 1000)),
+    loss="binary_crossentropy",
+    metrics=["accuracy", keras.metrics.SensitivityAtSpecificity(0.5, name="sensitivity")],
+)
+model.fit(x, y, batch_size=8, epochs=1, verbose=0)
+model.save("compiled_schedule.keras")
