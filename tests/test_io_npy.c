@@ -62,6 +62,9 @@ static void what_is_written_is_read_again(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+#define DICT(descr, order, shape)                                                                  \
+    "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape "}"
+
 static void small_types_are_widened(void **state)
 {
     (void)state;
@@ -78,6 +81,8 @@ static void small_types_are_widened(void **state)
         { "<i2", { 255, 255, 0, 128 }, 4, KEEL_INT32, { -1, -32768 } },
         { "<u2", { 255, 255, 0, 128 }, 4, KEEL_INT32, { 65535, 32768 } },
         { "|u1", { 255, 3 }, 2, KEEL_UINT8, { 255, 3 } },
+        { "<u1", { 255, 3 }, 2, KEEL_UINT8, { 255, 3 } },
+        { "<i1", { 255, 127 }, 2, KEEL_INT32, { -1, 127 } },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         unsigned char file[256];
@@ -97,17 +102,143 @@ static void small_types_are_widened(void **state)
     }
 }
 
+static void an_array_in_fortran_order_is_read_row_by_row(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *descr;
+        int size;
+    } types[] = { { "<i4", 4 }, { "|u1", 1 }, { "<i2", 2 }, { "<u4", 4 }, { "<i8", 8 } };
+    const struct {
+        const char *text;
+        keel_shape shape;
+    } shapes[] = { { "(7,)", KEEL_SHAPE(7) },
+                   { "(3, 5)", KEEL_SHAPE(3, 5) },
+                   { "(2, 3, 4)", KEEL_SHAPE(2, 3, 4) },
+                   { "(0, 4)", KEEL_SHAPE(0, 4) },
+                   { "(1, 1, 1)", KEEL_SHAPE(1, 1, 1) },
+                   { "(2, 600)", KEEL_SHAPE(2, 600) } }; /* longer than a piece */
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            unsigned char file[256 + 1200 * 8];
+            char dict[128];
+            keel_tensor got = { 0 };
+            keel_zip *z = NULL;
+            const keel_shape *shape = &shapes[i].shape;
+            snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': True, 'shape': %s}",
+                     types[t].descr, shapes[i].text);
+            const int64_t count = keel_shape_count(shape);
+            const size_t bytes = (size_t)(count * types[t].size), n = build(file, dict, bytes);
+            for (int64_t f = 0; f < count; f++) { /* the f-th stored has row-major index r */
+                int64_t rest = f, r = 0, at[KEEL_RANK_MAX];
+                for (int d = 0; d < shape->rank; d++) {
+                    at[d] = rest % shape->dim[d];
+                    rest /= shape->dim[d];
+                }
+                for (int d = 0; d < shape->rank; d++) r = r * shape->dim[d] + at[d];
+                file[n - bytes + (size_t)(f * types[t].size)] = (unsigned char)(r % 100);
+            }
+            const keel_zip_member m[] = { { "a.npy", file, n } };
+            assert_int_equal(keel_zip_write(in_scratch("f.npz"), m, 1), KEEL_OK);
+            assert_int_equal(keel_zip_open(&z, place), KEEL_OK);
+            for (int zipped = 0; zipped < 2; zipped++) {
+                if (zipped)
+                    assert_int_equal(keel_npz_read(&got, z, "a"), KEEL_OK);
+                else
+                    assert_int_equal(keel_npy_decode(&got, file, n, "f.npy"), KEEL_OK);
+                assert_true(keel_shape_equal(&got.shape, shape));
+                const size_t wide = keel_dtype_size(got.dtype);
+                for (int64_t r = 0; r < count; r++)
+                    assert_int_equal(((unsigned char *)got.data)[(size_t)r * wide], r % 100);
+                keel_tensor_free(&got);
+            }
+            keel_zip_close(z);
+        }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void arrays_of_texts_are_handed_out_as_utf_8(void **state)
+{
+    (void)state;
+    /* As NumPy stores ['cat', '', 'hä€😀'] and [b'cat', b'', b'dog.']; the last four in two orders.
+     */
+    static const uint32_t wide[3][4] = { { 'c', 'a', 't' }, { 0 }, { 'h', 0xE4, 0x20AC, 0x1F600 } };
+    static const char narrow[] = "cat\0\0\0\0\0dog.", square[] = "abcd";
+    const struct {
+        const char *dict;
+        const void *data;
+        size_t n;
+        const char *want[4];
+    } cases[] = {
+        { DICT("'<U4'", "False", "(3,)"),
+          wide,
+          48,
+          { "cat", "", "h\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80" } },
+        { DICT("'|S4'", "False", "(3,)"), narrow, 12, { "cat", "", "dog." } },
+        { DICT("'|S1'", "False", "(2, 2)"), square, 4, { "a", "b", "c", "d" } },
+        { DICT("'|S1'", "True", "(2, 2)"), square, 4, { "a", "c", "b", "d" } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char file[256];
+        keel_npy_texts t = { 0 };
+        keel_zip *z = NULL;
+        const size_t n = build(file, cases[i].dict, cases[i].n);
+        memcpy(file + n - cases[i].n, cases[i].data, cases[i].n);
+        const keel_zip_member m[] = { { "a.npy", file, n } };
+        assert_int_equal(keel_zip_write(in_scratch("t.npz"), m, 1), KEEL_OK);
+        assert_int_equal(keel_zip_open(&z, place), KEEL_OK);
+        for (int zipped = 0; zipped < 2; zipped++) {
+            if (zipped)
+                assert_int_equal(keel_npz_read_texts(&t, z, "a"), KEEL_OK);
+            else
+                assert_int_equal(keel_npy_decode_texts(&t, file, n, "t.npy"), KEEL_OK);
+            assert_int_equal(t.count, keel_shape_count(&t.shape));
+            for (int64_t k = 0; k < t.count; k++) assert_string_equal(t.text[k], cases[i].want[k]);
+            keel_npy_texts_free(&t);
+        }
+        keel_zip_close(z);
+    }
+    static const struct {
+        const char *dict, *data;
+        size_t n;
+        keel_status want;
+    } bad[] = {
+        { DICT("'<U1'", "False", "(1,)"), "\0\0\x11\0", 4, KEEL_EFORMAT },      /* above U+10FFFF */
+        { DICT("'<U1'", "False", "(1,)"), "\0\xD8\0\0", 4, KEEL_EFORMAT },      /* a surrogate */
+        { DICT("'<U2'", "False", "(1,)"), "\0\0\0\0a\0\0\0", 8, KEEL_EFORMAT }, /* a zero inside */
+        { DICT("'|S2'", "False", "(1,)"), "a\xFF", 2, KEEL_EFORMAT },
+        { DICT("'<i4'", "False", "(1,)"), "\0\0\0\0", 4, KEEL_EUNSUP },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        unsigned char file[256];
+        keel_npy_texts t = { 0 };
+        const size_t n = build(file, bad[i].dict, bad[i].n);
+        memcpy(file + n - bad[i].n, bad[i].data, bad[i].n);
+        assert_int_equal(keel_npy_decode_texts(&t, file, n, "t.npy"), bad[i].want);
+        assert_null(t.text);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void a_hostile_header_is_refused_by_name(void **state)
 {
     (void)state;
-#define DICT(descr, order, shape)                                                                  \
-    "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape "}"
     const struct {
         const char *dict, *says;
         size_t n;
         keel_status want;
     } bad[] = {
-        { DICT("'<f4'", "True", "(2, 3)"), "Fortran order", 24, KEEL_EUNSUP },
+        { DICT("'<f4'", "True", "(2, 3)"), "needs 24", 23, KEEL_EFORMAT },
+        { DICT("'<f4'", "True", "(4294967296, 4294967296)"), "larger", 4, KEEL_ESHAPE },
+        { DICT("'<U3'", "False", "(1,)"), "texts", 12, KEEL_EUNSUP },
+        { DICT("'|S3'", "True", "(1, 2)"), "texts", 6, KEEL_EUNSUP },
+        { DICT("'|S0'", "False", "(9,)"), "'|S0'", 0, KEEL_EUNSUP },
+        { DICT("'<U99999999999999999999'", "False", "(9,)"), "'<U9", 0, KEEL_EUNSUP },
+        { DICT("'<U1000000000'", "False", "(9,)"), "'<U1", 0, KEEL_EUNSUP },
+        { DICT("'|S268435456'", "False", "(99999999999, 1024)"), "larger", 4, KEEL_ESHAPE },
+        { DICT("'|S268435456'", "False", "(1024, 1024)"), "needs", 4, KEEL_EFORMAT },
+        { DICT("'<f2'", "False", "(1,)"), "'<f2'", 2, KEEL_EUNSUP },
+        { DICT("'<u8'", "False", "(1,)"), "'<u8'", 8, KEEL_EUNSUP },
         { DICT("'>f4'", "False", "(2,)"), "'>f4'", 8, KEEL_EUNSUP },
         { DICT("'<c8'", "False", "(1,)"), "'<c8'", 8, KEEL_EUNSUP },
         { DICT("'|O'", "False", "(1,)"), "'|O'", 8, KEEL_EUNSUP },
@@ -249,7 +380,8 @@ static void a_lying_npz_is_refused_before_memory_is_taken(void **state)
     const char *dicts[] = {
         DICT("'<f4'", "False", "(268435456, 1024)"), /* 1 TiB */
         DICT("'<f4'", "False", "(1,)"),
-        DICT("'<f4'", "True", "(2, 1)"),
+        DICT("'<f4'", "True", "(268435456, 1024)"),
+        DICT("'|S8'", "False", "(268435456, 1024)"),
     };
     for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++) {
         unsigned char file[256];
@@ -285,6 +417,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read_again),
         cmocka_unit_test(small_types_are_widened),
+        cmocka_unit_test(an_array_in_fortran_order_is_read_row_by_row),
+        cmocka_unit_test(arrays_of_texts_are_handed_out_as_utf_8),
         cmocka_unit_test(a_hostile_header_is_refused_by_name),
         cmocka_unit_test(every_cut_of_a_file_is_refused),
         cmocka_unit_test(rows_of_a_mapped_array_are_read),

@@ -5,6 +5,7 @@
  * Python. Sizes are multiplied with overflow checks before anything is allocated. */
 #include "io/npy.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <limits.h>
@@ -13,18 +14,23 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied as they are stored");
 
-enum { HEADER_MAX = 1 << 16 }; /* NumPy's own limit for headers it trusts is 10,000 */
+enum {
+    HEADER_MAX = 1 << 16, /* NumPy's own limit for headers it trusts is 10,000 */
+    TEXT_WIDTH_MAX = 1 << 28,
+};
 
 static const struct {
     char descr[4]; /* without the byte order */
     unsigned char size;
     keel_dtype dtype;
 } types[KEEL_NPY_TYPE_COUNT] = {
+    /* size of S and U: of one character */
     [KEEL_NPY_F4] = { "f4", 4, KEEL_FLOAT32 }, [KEEL_NPY_F8] = { "f8", 8, KEEL_FLOAT64 },
     [KEEL_NPY_U1] = { "u1", 1, KEEL_UINT8 },   [KEEL_NPY_I4] = { "i4", 4, KEEL_INT32 },
     [KEEL_NPY_I8] = { "i8", 8, KEEL_INT64 },   [KEEL_NPY_B1] = { "b1", 1, KEEL_UINT8 },
     [KEEL_NPY_I1] = { "i1", 1, KEEL_INT32 },   [KEEL_NPY_I2] = { "i2", 2, KEEL_INT32 },
-    [KEEL_NPY_U2] = { "u2", 2, KEEL_INT32 },
+    [KEEL_NPY_U2] = { "u2", 2, KEEL_INT32 },   [KEEL_NPY_U4] = { "u4", 4, KEEL_INT64 },
+    [KEEL_NPY_S] = { "S", 1, KEEL_UINT8 },     [KEEL_NPY_U] = { "U", 4, KEEL_UINT8 },
 };
 
 keel_status keel_npy_header_size(size_t *out, const void *begin, size_t n_bytes)
@@ -117,20 +123,39 @@ static keel_status take_shape(cursor *c, keel_shape *shape)
     return KEEL_OK;
 }
 
-static keel_status take_type(cursor *c, keel_npy_type *out)
+/* 'S5' and 'U5' after the byte order: so many characters in each text. */
+static bool take_width(const char *descr, size_t *width)
+{
+    int64_t n = 0;
+    cursor c = { descr + 1, descr + strlen(descr) };
+    if (!take_number(&c, &n) || c.at != c.end || n > TEXT_WIDTH_MAX) return false;
+    *width = (size_t)n;
+    return true;
+}
+
+static keel_status take_type(cursor *c, keel_npy_header *h)
 {
     char descr[32];
     if (take(c, '[')) return keel_fail(KEEL_EUNSUP, "a structured dtype; save plain arrays");
     if (!take_string(c, descr, sizeof descr))
         return keel_fail(KEEL_EFORMAT, "'descr' is not a string");
+    const char *name = descr + (descr[0] != 0);
     for (int i = 0; i < KEEL_NPY_TYPE_COUNT; i++) {
-        if (strcmp(descr + (descr[0] != 0), types[i].descr) != 0) continue;
+        size_t width = 1;
+        const bool text = i == KEEL_NPY_S || i == KEEL_NPY_U;
+        if (text ? *name != *types[i].descr || !take_width(name, &width)
+                 : strcmp(name, types[i].descr) != 0)
+            continue;
         if (descr[0] != '<' && !(descr[0] == '|' && types[i].size == 1)) continue;
-        *out = (keel_npy_type)i;
+        if (width == 0) return keel_fail(KEEL_EUNSUP, "dtype '%s': texts without room", descr);
+        h->stored = (keel_npy_type)i;
+        h->is_text = text;
+        h->element_bytes = types[i].size * width;
         return KEEL_OK;
     }
-    return keel_fail(KEEL_EUNSUP,
-                     "dtype '%s'; known are little-endian f4 f8 i1 u1 i2 u2 i4 i8 and bool", descr);
+    return keel_fail(
+        KEEL_EUNSUP,
+        "dtype '%s'; known are little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8, bool, S and U", descr);
 }
 
 static keel_status parse_dict(keel_npy_header *h, cursor c)
@@ -149,11 +174,11 @@ static keel_status parse_dict(keel_npy_header *h, cursor c)
             return keel_fail(KEEL_EFORMAT, "the header has a wrong or second key '%s'", key);
         *has = true;
         if (has == &has_descr) {
-            KEEL_TRY(take_type(&c, &h->stored));
+            KEEL_TRY(take_type(&c, h));
         } else if (has == &has_shape) {
             KEEL_TRY(take_shape(&c, &h->shape));
         } else if (take_word(&c, "True")) {
-            return keel_fail(KEEL_EUNSUP, "Fortran order; save numpy.ascontiguousarray(a)");
+            h->fortran = true;
         } else if (!take_word(&c, "False")) {
             return keel_fail(KEEL_EFORMAT, "'fortran_order' is neither True nor False");
         }
@@ -179,12 +204,20 @@ keel_status keel_npy_header_parse(keel_npy_header *out, const void *begin, size_
     if (s >= 0) s = parse_dict(&h, (cursor){ text + (text[6] == 1 ? 10 : 12), text + h.offset });
     if (s >= 0) {
         h.dtype = types[h.stored].dtype;
-        s = keel_shape_check(&h.shape, keel_dtype_size(h.dtype)); /* never less than stored */
+        h.fortran = h.fortran && h.shape.rank > 1;
+        /* Never less than stored; a text gets a pointer and 3 bytes for the 4 of each character. */
+        s = keel_shape_check(&h.shape, h.is_text ? 2 * h.element_bytes + sizeof(char *)
+                                                 : keel_dtype_size(h.dtype));
     }
     if (s < 0) return keel_fail_within(s, "%s", what);
-    h.n_bytes = (size_t)keel_shape_count(&h.shape) * types[h.stored].size;
+    h.n_bytes = (size_t)keel_shape_count(&h.shape) * h.element_bytes;
     *out = h;
     return KEEL_OK;
+}
+
+static uint32_t get32(const unsigned char *p)
+{
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count)
@@ -207,9 +240,149 @@ void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, s
     case KEEL_NPY_U2:
         for (size_t i = 0; i < count; i++) wide[i] = from[2 * i] | from[2 * i + 1] << 8;
         break;
-    default:
-        memcpy(out, stored, count * types[h->stored].size);
+    case KEEL_NPY_U4: {
+        int64_t *wider = out;
+        for (size_t i = 0; i < count; i++) wider[i] = get32(from + 4 * i);
+        break;
     }
+    default:
+        memcpy(out, stored, count * h->element_bytes);
+    }
+}
+
+/* Fortran order: how many elements lie between neighbours of each dimension, and the odometer over
+ * all dimensions but the last. */
+typedef struct walk {
+    size_t stride[KEEL_RANK_MAX], base;
+    int64_t at[KEEL_RANK_MAX];
+} walk;
+
+static walk walk_begin(const keel_shape *shape)
+{
+    walk w = { .stride = { 1 } };
+    for (int d = 1; d < shape->rank; d++) w.stride[d] = w.stride[d - 1] * (size_t)shape->dim[d - 1];
+    return w;
+}
+
+static void walk_on(walk *w, const keel_shape *shape)
+{
+    for (int d = shape->rank - 2; d >= 0; d--) {
+        w->base += w->stride[d];
+        if (++w->at[d] < shape->dim[d]) return;
+        w->base -= w->stride[d] * (size_t)shape->dim[d];
+        w->at[d] = 0;
+    }
+}
+
+void keel_npy_convert_all(const keel_npy_header *h, void *out, const void *stored)
+{
+    enum { PIECE = 512 };
+    const size_t count = (size_t)keel_shape_count(&h->shape), size = h->element_bytes;
+    unsigned char piece[PIECE * 8];
+    char *to = out;
+    if (!h->fortran || count == 0) {
+        keel_npy_convert(h, out, stored, count);
+        return;
+    }
+    const int last = h->shape.rank - 1;
+    const size_t columns = (size_t)h->shape.dim[last];
+    walk w = walk_begin(&h->shape);
+    for (size_t row = 0; row < count / columns; row++, walk_on(&w, &h->shape))
+        for (size_t c = 0; c < columns;) {
+            const size_t n = columns - c < PIECE ? columns - c : PIECE;
+            for (size_t i = 0; i < n; i++)
+                memcpy(piece + i * size,
+                       (const char *)stored + (w.base + (c + i) * w.stride[last]) * size, size);
+            keel_npy_convert(h, to, piece, n);
+            to += n * keel_dtype_size(h->dtype);
+            c += n;
+        }
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* Append one text as UTF-8 at *to, which has room: what is stored is never shorter. */
+static bool put_text(char **to, const keel_npy_header *h, const unsigned char *from)
+{
+    char *p = *to;
+    size_t n = h->element_bytes / types[h->stored].size;
+    if (h->stored == KEEL_NPY_S) {
+        while (n > 0 && !from[n - 1]) n--;
+        memcpy(p, from, n);
+        p += n;
+    } else {
+        while (n > 0 && !get32(from + 4 * (n - 1))) n--;
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t c = get32(from + 4 * i);
+            if (c > 0x10FFFF) return false;
+            if (c < 0x80) {
+                *p++ = (char)c;
+                continue;
+            }
+            const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+            *p++ = (char)((0xF0 << (3 - more)) | c >> (6 * more));
+            for (int k = more - 1; k >= 0; k--) *p++ = (char)(0x80 | (c >> (6 * k) & 0x3F));
+        }
+    }
+    const size_t length = (size_t)(p - *to);
+    for (size_t i = 0; i < length;) { /* surrogates and zeros inside are no text either */
+        const int step = keel_utf8_next(*to + i, length - i, NULL);
+        if (step == 0 || !(*to)[i]) return false;
+        i += (size_t)step;
+    }
+    *p++ = 0;
+    *to = p;
+    return true;
+}
+
+void keel_npy_texts_free(keel_npy_texts *t)
+{
+    if (!t) return;
+    keel_free(t->text);
+    keel_free(t->memory);
+    *t = (keel_npy_texts){ 0 };
+}
+
+keel_status keel_npy_texts_make(keel_npy_texts *out, const keel_npy_header *h, const void *stored,
+                                const char *what)
+{
+    keel_status s = KEEL_OK;
+    keel_npy_texts t = { .shape = h->shape, .count = keel_shape_count(&h->shape) };
+    const size_t count = (size_t)t.count,
+                 columns = h->fortran ? (size_t)h->shape.dim[h->shape.rank - 1] : 1;
+    if (!h->is_text) return keel_fail(KEEL_EUNSUP, "%s: an array of numbers, not of texts", what);
+    t.text = keel_calloc(count, sizeof *t.text);
+    t.memory = keel_calloc(count, h->element_bytes + 1);
+    if (!t.text || !t.memory) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    char *to = t.memory;
+    walk w = walk_begin(&h->shape);
+    for (size_t i = 0; i < count; i++) {
+        const size_t column = i % columns;
+        const size_t from = h->fortran ? w.base + column * w.stride[h->shape.rank - 1] : i;
+        t.text[i] = to;
+        if (!put_text(&to, h, (const unsigned char *)stored + from * h->element_bytes)) {
+            s = keel_fail(KEEL_EFORMAT, "%s: element %zu is not UTF-8", what, i);
+            goto out;
+        }
+        if (h->fortran && column + 1 == columns) walk_on(&w, &h->shape);
+    }
+    *out = t;
+    t = (keel_npy_texts){ 0 };
+out:
+    keel_npy_texts_free(&t);
+    return s;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+keel_status keel_npy_check_numbers(const keel_npy_header *h, const char *what)
+{
+    return h->is_text
+               ? keel_fail(KEEL_EUNSUP, "%s: an array of texts, where numbers are read", what)
+               : KEEL_OK;
 }
 
 static keel_status check_length(const keel_npy_header *h, size_t n_bytes, const char *what)
@@ -228,10 +401,29 @@ keel_status keel_npy_decode(keel_tensor *out, const void *data, size_t n_bytes, 
     keel_tensor t = { 0 };
     KEEL_TRY(keel_npy_header_parse(&h, data, n_bytes, what));
     KEEL_TRY(check_length(&h, n_bytes, what));
+    KEEL_TRY(keel_npy_check_numbers(&h, what));
     KEEL_TRY(keel_tensor_create(&t, h.dtype, &h.shape));
-    keel_npy_convert(&h, t.data, (const char *)data + h.offset, (size_t)keel_shape_count(&h.shape));
+    keel_npy_convert_all(&h, t.data, (const char *)data + h.offset);
     *out = t;
     return KEEL_OK;
+}
+
+keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t n_bytes,
+                                  const char *what)
+{
+    keel_npy_header h;
+    KEEL_TRY(keel_npy_header_parse(&h, data, n_bytes, what));
+    KEEL_TRY(check_length(&h, n_bytes, what));
+    return keel_npy_texts_make(out, &h, (const char *)data + h.offset, what);
+}
+
+keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path)
+{
+    keel_map map = { 0 };
+    KEEL_TRY(keel_map_open(&map, path));
+    const keel_status s = keel_npy_decode_texts(out, map.data, map.n_bytes, path);
+    keel_map_close(&map);
+    return s;
 }
 
 keel_status keel_npy_read(keel_tensor *out, const char *path)
@@ -249,6 +441,9 @@ keel_status keel_npy_map_open(keel_npy_map *out, const char *path)
     KEEL_TRY(keel_map_open(&m.map, path));
     keel_status s = keel_npy_header_parse(&m.header, m.map.data, m.map.n_bytes, path);
     if (s >= 0) s = check_length(&m.header, m.map.n_bytes, path);
+    if (s >= 0) s = keel_npy_check_numbers(&m.header, path);
+    if (s >= 0 && m.header.fortran)
+        s = keel_fail(KEEL_EUNSUP, "%s: Fortran order, whose rows are not together", path);
     if (s < 0) {
         keel_map_close(&m.map);
         return s;
@@ -276,7 +471,7 @@ keel_status keel_npy_map_rows(const keel_npy_map *m, int64_t first, int64_t n, v
     if (n == 0 || m->header.n_bytes == 0) return KEEL_OK;
     const size_t row_bytes = m->header.n_bytes / (size_t)rows;
     keel_npy_convert(&m->header, out, m->data + (size_t)first * row_bytes,
-                     (size_t)n * row_bytes / types[m->header.stored].size);
+                     (size_t)n * row_bytes / m->header.element_bytes);
     return KEEL_OK;
 }
 

@@ -1,9 +1,10 @@
 /* NumPy's .npy, versions 1 to 3.
  *
- * Little-endian f4 f8 i1 u1 i2 u2 i4 i8 and bool, C order. Keel's tensors have fewer types, so
- * bool becomes uint8 (0 or 1), and i1, i2, u2 become int32. Fortran order, big-endian and other
- * types are refused by name.
- * Source: numpy/lib/format.py, "NPY format". */
+ * Little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8 and bool. Keel's tensors have fewer types, so bool
+ * becomes uint8 (0 or 1), i1, i2, u2 become int32 and u4 int64. Fortran order is read into
+ * row-major order. Texts, S and U of a fixed width, are handed out as such; float16, u8, complex
+ * numbers, objects, big- endian and structured types are refused by name. Source:
+ * numpy/lib/format.py, "NPY format". */
 #ifndef KEEL_IO_NPY_H
 #define KEEL_IO_NPY_H
 #include "io/file.h"
@@ -20,13 +21,19 @@ typedef enum keel_npy_type {
     KEEL_NPY_I1,
     KEEL_NPY_I2,
     KEEL_NPY_U2,
+    KEEL_NPY_U4,
+    KEEL_NPY_S, /* bytes, ended by zeros */
+    KEEL_NPY_U, /* 4 bytes a character, ended by zeros */
     KEEL_NPY_TYPE_COUNT
 } keel_npy_type;
 
 /* What a header says. n_bytes is that of the elements as stored; offset is where they begin. */
 typedef struct keel_npy_header {
     keel_npy_type stored;
-    keel_dtype dtype; /* what the elements become */
+    size_t element_bytes; /* of one, as stored */
+    bool fortran;         /* the first index varies fastest, and there are several */
+    bool is_text;         /* KEEL_NPY_S or _U; then dtype has no meaning */
+    keel_dtype dtype;     /* what the elements become */
     keel_shape shape;
     size_t offset;
     size_t n_bytes;
@@ -37,11 +44,33 @@ keel_status keel_npy_header_size(size_t *out, const void *begin, size_t n_bytes)
 /* Parse a header that lies wholly in `begin`; `what` names the file in messages. */
 keel_status keel_npy_header_parse(keel_npy_header *out, const void *begin, size_t n_bytes,
                                   const char *what);
-/* Convert `count` stored elements to h->dtype; `stored` need not be aligned. */
+/* KEEL_EUNSUP for an array of texts. */
+keel_status keel_npy_check_numbers(const keel_npy_header *h, const char *what);
+/* Convert `count` stored elements to h->dtype, in the order they have; `stored` need not be
+ * aligned. Not for texts. */
 void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count);
+/* The whole array to h->dtype, in row-major order. */
+void keel_npy_convert_all(const keel_npy_header *h, void *out, const void *stored);
+
+/* An array of texts, UTF-8, in row-major order. */
+typedef struct keel_npy_texts {
+    keel_shape shape;
+    int64_t count;
+    char **text; /* [count] */
+    char *memory;
+} keel_npy_texts;
+
+void keel_npy_texts_free(keel_npy_texts *t); /* NULL and an empty one are fine */
+/* From the stored elements of an array of texts. KEEL_EUNSUP: it is one of numbers; KEEL_EFORMAT:
+ * an element is not UTF-8 or no character. */
+keel_status keel_npy_texts_make(keel_npy_texts *out, const keel_npy_header *h, const void *stored,
+                                const char *what);
+keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path);
+keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t n_bytes,
+                                  const char *what);
 
 /* Read a whole array into a new tensor (keel_tensor_free). The file must be exactly as long as
- * its header says. */
+ * its header says. KEEL_EUNSUP: an array of texts, or a type that Keel does not have. */
 keel_status keel_npy_read(keel_tensor *out, const char *path);
 keel_status keel_npy_decode(keel_tensor *out, const void *data, size_t n_bytes, const char *what);
 
@@ -55,7 +84,8 @@ typedef struct keel_npy_map {
 keel_status keel_npy_map_open(keel_npy_map *out, const char *path);
 void keel_npy_map_close(keel_npy_map *m); /* NULL and an empty one are fine */
 /* Rows first .. first + n - 1 (of the first dim), converted to header.dtype, into `out`.
- * Any thread, also concurrently. KEEL_EARG: out of range, or the array has rank 0. */
+ * Any thread, also concurrently. KEEL_EARG: out of range, or the array has rank 0. Opening refuses
+ * Fortran order and texts. */
 keel_status keel_npy_map_rows(const keel_npy_map *m, int64_t first, int64_t n, void *out);
 
 /* Write a tensor as version 1, atomically. */

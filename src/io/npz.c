@@ -108,6 +108,48 @@ keel_status keel_npz_header(keel_npy_header *out, keel_zip *z, const char *name)
     return KEEL_OK;
 }
 
+/* All elements as they are stored, for what is not read piece by piece; finishes the stream. */
+static keel_status read_stored(void **out, keel_zip_stream *stream, const keel_npy_header *h)
+{
+    void *stored = keel_calloc(h->n_bytes, 1);
+    keel_status s = stored ? keel_zip_stream_read(stream, stored, h->n_bytes) : KEEL_ENOMEM;
+    if (s >= 0)
+        s = keel_zip_stream_finish(stream);
+    else
+        keel_zip_stream_close(stream);
+    if (s < 0)
+        keel_free(stored);
+    else
+        *out = stored;
+    return s;
+}
+
+keel_status keel_npz_read_texts(keel_npy_texts *out, keel_zip *z, const char *name)
+{
+    keel_zip_stream *stream = NULL;
+    keel_npy_header h;
+    void *stored = NULL;
+    KEEL_TRY(begin(&stream, &h, z, name));
+    KEEL_TRY(read_stored(&stored, stream, &h));
+    keel_status s = keel_npy_texts_make(out, &h, stored, name);
+    keel_free(stored);
+    return s < 0 ? keel_fail_within(s, "%s", keel_zip_what(z)) : s;
+}
+
+static keel_status read_fortran(keel_tensor *out, keel_zip_stream *stream, const keel_npy_header *h)
+{
+    void *stored = NULL;
+    keel_tensor t = { 0 };
+    KEEL_TRY(read_stored(&stored, stream, h));
+    const keel_status s = keel_tensor_create(&t, h->dtype, &h->shape);
+    if (s >= 0) {
+        keel_npy_convert_all(h, t.data, stored);
+        *out = t;
+    }
+    keel_free(stored);
+    return s;
+}
+
 keel_status keel_npz_read(keel_tensor *out, keel_zip *z, const char *name)
 {
     enum { PIECE = 1 << 16 }; /* a multiple of every element's size */
@@ -116,7 +158,13 @@ keel_status keel_npz_read(keel_tensor *out, keel_zip *z, const char *name)
     keel_tensor t = { 0 };
     keel_npy_header h;
     KEEL_TRY(begin(&stream, &h, z, name));
-    keel_status s = keel_tensor_create(&t, h.dtype, &h.shape);
+    keel_status s = keel_npy_check_numbers(&h, name);
+    if (s < 0) {
+        s = keel_fail_within(s, "%s", keel_zip_what(z));
+        goto out;
+    }
+    if (h.fortran) return read_fortran(out, stream, &h);
+    s = keel_tensor_create(&t, h.dtype, &h.shape);
     if (s < 0) goto out;
     piece = keel_calloc(PIECE, 1);
     if (!piece) {
@@ -124,7 +172,7 @@ keel_status keel_npz_read(keel_tensor *out, keel_zip *z, const char *name)
         goto out;
     }
     const size_t count = (size_t)keel_shape_count(&h.shape);
-    const size_t size = count ? h.n_bytes / count : 1;
+    const size_t size = h.element_bytes;
     char *to = t.data;
     const size_t to_size = count ? keel_dtype_size(h.dtype) : 1;
     for (size_t done = 0; done < count;) {

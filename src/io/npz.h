@@ -17,8 +17,9 @@ bool keel_npz_has(const keel_zip *z, const char *name);
 
 /* Shape and type of one array, without its elements. */
 keel_status keel_npz_header(keel_npy_header *out, keel_zip *z, const char *name);
-/* One array, by its name without ".npy", into a new tensor. */
+/* One array, by its name without ".npy", into a new tensor; or as texts, if it is one of texts. */
 keel_status keel_npz_read(keel_tensor *out, keel_zip *z, const char *name);
+keel_status keel_npz_read_texts(keel_npy_texts *out, keel_zip *z, const char *name);
 /* Open, read, close. */
 keel_status keel_npz_read_file(keel_tensor *out, const char *path, const char *name);
 

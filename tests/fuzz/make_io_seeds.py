@@ -24,6 +24,9 @@ def saved(save, *args, **kwargs):
 
 for code in ["f4", "f8", "u1", "i4", "i8", "b1", "i1", "i2", "u2"]:
     put("npy", code, saved(np.save, np.arange(6).astype(code).reshape(2, 3)))
+put("npy", "fortran", saved(np.save, np.asfortranarray(np.arange(6, dtype="i2").reshape(2, 3))))
+put("npy", "bytes", saved(np.save, np.array([[b"cat", b""], [b"dog.", b"x"]])))
+put("npy", "texts", saved(np.save, np.array(["cat", "", "h\u00e4\u20ac\U0001f600"])))
 put("npy", "scalar", saved(np.save, np.float32(2)))
 put("npy", "version3", saved(lambda b: np.lib.format.write_array(b, np.ones(2), version=(3, 0))))
 
