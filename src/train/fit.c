@@ -142,11 +142,17 @@ static keel_status train_epoch(fit *f, keel_tally *tally)
     return s < 0 ? s : KEEL_OK;
 }
 
+/* The error is about the other data. */
+static keel_status of_validation(keel_status s)
+{
+    return s < 0 ? keel_fail_within(s, "validation data") : s;
+}
+
 static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
 {
     keel_tally tally = { 0 };
     const double start = keel_seconds();
-    KEEL_TRY(keel_feed_begin_epoch(f->validation_feed, (uint32_t)epoch));
+    KEEL_TRY(of_validation(keel_feed_begin_epoch(f->validation_feed, (uint32_t)epoch)));
     keel_progress p = { .epoch = epoch,
                         .epochs = f->o.epochs,
                         .steps = keel_feed_steps(f->validation_feed),
@@ -154,7 +160,7 @@ static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
     keel_trainer_names(f->trainer, &f->trainer->test, &p.logs);
     const keel_status s = keel_session_test(f->trainer, f->validation_feed, &f->o,
                                             f->o.on_progress ? &p : NULL, &tally);
-    if (s < 0) return s;
+    if (s < 0) return s == KEEL_ECALLBACK ? s : of_validation(s);
     f->stop = s == KEEL_END;
     keel_tally_logs(&f->trainer->test, &tally, logs);
     f->history.validation_seconds += keel_seconds() - start;
@@ -248,8 +254,9 @@ static keel_status prepare(fit *f, const keel_dataset *data)
     if (f->o.validation) {
         const keel_shape vy = keel_dataset_y_shape(f->o.validation);
         if (!keel_shape_equal(&vy, &y))
-            return keel_fail(KEEL_ESHAPE, "%s: targets have another shape than those of %s",
-                             keel_dataset_name(f->o.validation), keel_dataset_name(data));
+            return of_validation(
+                keel_fail(KEEL_ESHAPE, "%s: targets have another shape than those of %s",
+                          keel_dataset_name(f->o.validation), keel_dataset_name(data)));
         test_rows = keel_feed_max_rows(f->validation_feed);
     }
     KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &y,
@@ -279,11 +286,13 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (history) *history = (keel_history){ 0 };
     if (s < 0) return s;
     if ((s = keel_session_check(m, data, true)) < 0) goto out;
-    if (f.o.validation && (s = keel_session_check(m, f.o.validation, true)) < 0) goto out;
+    if (f.o.validation && (s = of_validation(keel_session_check(m, f.o.validation, true))) < 0)
+        goto out;
     /* feeds start their threads before this thread is bound to a core */
     if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype)) < 0) goto out;
     if (f.o.validation) {
-        s = keel_session_feed(&f.validation_feed, f.o.validation, &f.o, false, m->dtype);
+        s = of_validation(
+            keel_session_feed(&f.validation_feed, f.o.validation, &f.o, false, m->dtype));
         if (s < 0) goto out;
     }
     keel_team_enter(strategy->team);
