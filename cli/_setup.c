@@ -2,8 +2,11 @@
 #include "setup.h"
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,13 +175,49 @@ static bool holds_t10k(const char *folder)
     return found;
 }
 
-int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const keel_data_options *o,
-                    const keel_model *m)
+/* The columns of a CSV file, as its first line says, as far as they go into `size`; "" if it cannot
+ * be read. */
+static void header_of(const char *path, char *out, size_t size)
+{
+    FILE *f = fopen(path, "r");
+    *out = 0;
+    if (!f) return;
+    if (fgets(out, (int)size, f)) {
+        const bool whole = strchr(out, '\n');
+        out[strcspn(out, "\r\n")] = 0;
+        for (char *c = out; *c; c++)
+            if ((unsigned char)*c < 32 || *c == 127) *c = '?';
+        if (!whole && strlen(out) > 3) strcpy(out + strlen(out) - 3, "...");
+    }
+    fclose(f);
+}
+
+/* Without a label every column of a CSV is an input, and there is nothing to learn. */
+static int check_label(const char *spec, const keel_data_options *o)
+{
+    char columns[512];
+    struct stat st;
+    const size_t n = strlen(spec);
+    if (o->label || n < 4 || strcasecmp(spec + n - 4, ".csv")) return -1;
+    if (stat(spec, &st) || !S_ISREG(st.st_mode)) return -1; /* opening it says what is wrong */
+    header_of(spec, columns, sizeof columns);
+    return keel_complain(EXIT_USAGE,
+                         "%s: say which column holds the labels: --label COLUMN, one "
+                         "of %s",
+                         spec, columns);
+}
+
+int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
+                    const keel_data_options *o, const keel_model *m)
 {
     keel_dataset_options d = KEEL_DATASET_OPTIONS;
     keel_shape x, size;
     keel_status s = keel_model_input_shape(m, 0, &x);
     if (s < 0) return keel_complain_status(s);
+    if (use != KEEL_USE_INPUTS) {
+        const int code = check_label(spec, o);
+        if (code >= 0) return code;
+    }
     if (x.rank == 3) {
         d.height = x.dim[0];
         d.width = x.dim[1];
@@ -194,30 +233,98 @@ int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const k
     }
     d.label_mode = label_mode(m);
     d.label = o->label;
-    if (held_out && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;
+    if (use == KEEL_USE_VALIDATION && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;
     d.interpolation = o->interpolation ? KEEL_NEAREST : KEEL_BILINEAR;
     s = keel_dataset_open(out, spec, &d);
+    if (s < 0 && use == KEEL_USE_VALIDATION) return keel_complain_within(s, "validation data");
     return s < 0 ? keel_complain_status(s) : -1;
 }
 
+int keel_setup_devices(keel_strategy **out, const char *devices)
+{
+    const keel_status s = keel_strategy_create(out, devices);
+    if (s < 0) return keel_complain_status(s);
+    const int n = keel_strategy_devices(*out), cores = keel_strategy_cores(*out);
+    if (n > cores)
+        printf("%d devices share %d %s: the answer is that of %d devices, the speed that of %d\n",
+               n, cores, cores == 1 ? "core" : "cores", n, cores);
+    return -1;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
 int keel_setup_output(const char *option, const char *path, const char *ending)
 {
-    char folder[4096];
+    char tried[4096];
     struct stat st;
     const size_t n = strlen(path), e = strlen(ending);
     const char *slash = strrchr(path, '/');
+    const int folder = slash ? (int)(slash - path) + 1 : 0;
     if (n <= e || strcmp(path + n - e, ending))
         return keel_complain(EXIT_USAGE, "%s '%s': the name must end in %s", option, path, ending);
-    if (n >= sizeof folder) return keel_complain(EXIT_USAGE, "%s: the path is too long", option);
-    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+    if (n + 16 >= sizeof tried)
+        return keel_complain(EXIT_USAGE, "%s: the path is too long", option);
+    const bool there = !stat(path, &st);
+    if (there && S_ISDIR(st.st_mode))
         return keel_complain(EXIT_USAGE, "%s '%s' is a directory; name a file", option, path);
-    if (!stat(path, &st) && !S_ISREG(st.st_mode))
+    if (there && !S_ISREG(st.st_mode))
         return keel_complain(EXIT_USAGE, "%s '%s' is a device or a pipe; name a file", option,
                              path);
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
-             slash ? path : ".");
-    if (access(folder, W_OK))
-        return keel_complain(EXIT_FAILED, "%s '%s': nothing can be written to %s: %s", option, path,
-                             folder, strerror(errno));
+    if (there && access(path, W_OK))
+        return keel_complain(EXIT_FAILED, "%s '%s' cannot be written: %s", option, path,
+                             strerror(errno));
+    snprintf(tried, sizeof tried, "%.*s.keel-try-XXXXXX", folder, path);
+    const int fd = mkstemp(tried);
+    if (fd < 0)
+        return keel_complain(EXIT_FAILED, "%s '%s': nothing can be written to %.*s: %s", option,
+                             path, folder ? folder : 1, folder ? path : ".", strerror(errno));
+    close(fd);
+    unlink(tried);
+    return -1;
+}
+
+/* The path with its folder resolved, so that two spellings of one file compare equal. */
+static bool resolve(char out[PATH_MAX], const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (realpath(path, out)) return true;
+    const int n = slash ? (int)(slash - path) + 1 : 1;
+    if (snprintf(folder, sizeof folder, "%.*s", n, slash ? path : ".") >= PATH_MAX) return false;
+    if (!realpath(folder, out)) return false;
+    const size_t used = strlen(out);
+    return snprintf(out + used, PATH_MAX - used, "/%s", name) < (int)(PATH_MAX - used);
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    char x[PATH_MAX], y[PATH_MAX];
+    struct stat s, t;
+    if (!stat(a, &s) && !stat(b, &t) && s.st_dev == t.st_dev && s.st_ino == t.st_ino) return true;
+    return resolve(x, a) && resolve(y, b) && !strcmp(x, y);
+}
+
+int keel_setup_apart(const keel_setup_file *outputs, const keel_setup_file *inputs)
+{
+    for (const keel_setup_file *o = outputs; o->option; o++) {
+        if (!o->path) continue;
+        for (const keel_setup_file *p = o + 1; p->option; p++)
+            if (p->path && same_file(o->path, p->path))
+                return keel_complain(EXIT_USAGE, "%s and %s both write '%s'; choose two files",
+                                     o->option, p->option, o->path);
+        for (const keel_setup_file *i = inputs; i->option; i++) {
+            char part[PATH_MAX];
+            const char *comma = i->path ? strchr(i->path, ',') : NULL;
+            const int n = comma ? (int)(comma - i->path) : 0;
+            bool same = i->path && same_file(o->path, i->path);
+            if (comma && n < PATH_MAX) {
+                snprintf(part, sizeof part, "%.*s", n, i->path);
+                same = same || same_file(o->path, part) || same_file(o->path, comma + 1);
+            }
+            if (same)
+                return keel_complain(EXIT_USAGE, "%s '%s' would write over what %s reads",
+                                     o->option, o->path, i->option);
+        }
+    }
     return -1;
 }

@@ -25,8 +25,14 @@ int keel_complain(int code, const char *format, ...)
 
 int keel_complain_status(keel_status status)
 {
+    return keel_complain_within(status, NULL);
+}
+
+int keel_complain_within(keel_status status, const char *what)
+{
     const char *text = keel_error();
-    keel_complain(0, "%s", *text ? text : keel_status_name(status));
+    keel_complain(0, "%s%s%s", what ? what : "", what ? ": " : "",
+                  *text ? text : keel_status_name(status));
     switch (status) {
     case KEEL_EARG:
         return EXIT_USAGE;

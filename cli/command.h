@@ -72,6 +72,7 @@ int keel_complain(int code, const char *format, ...) __attribute__((format(print
 
 /* The same for a failed call of the library, with its own text. Returns the exit code that fits. */
 int keel_complain_status(keel_status status);
+int keel_complain_within(keel_status status, const char *what); /* "what: text of the error" */
 
 /* ---- numbers for people ---------------------------------------------------------------------- */
 

@@ -27,13 +27,13 @@ static int prepare(job *j, const options *o, const char *path)
     if (keel_model_refused(j->model))
         compile.optimizer = "sgd"; /* moves nothing here: any will do */
     if ((code = keel_setup_compile(j->model, &compile, path)) >= 0) return code;
-    if ((code = keel_setup_data(&j->whole, o->data.data, false, &o->data, j->model)) >= 0)
+    if ((code = keel_setup_data(&j->whole, o->data.data, KEEL_USE_LABELED, &o->data, j->model)) >=
+        0)
         return code;
     if (!isnan(o->validation_split))
         s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed, &j->training,
                                &j->part);
-    if (s >= 0) s = keel_strategy_create(&j->strategy, o->devices);
-    return s < 0 ? keel_complain_status(s) : -1;
+    return s < 0 ? keel_complain_status(s) : keel_setup_devices(&j->strategy, o->devices);
 }
 
 static int evaluate(job *j, const options *o)

@@ -41,7 +41,14 @@ static int check(const options *o)
                              o->validation_split);
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
     if (o->history && (code = keel_setup_output("--history", o->history, ".csv")) >= 0) return code;
-    return o->trace ? keel_setup_output("--trace", o->trace, ".json") : -1;
+    if (o->trace && (code = keel_setup_output("--trace", o->trace, ".json")) >= 0) return code;
+    const keel_setup_file outputs[] = {
+        { "-o", o->output }, { "--history", o->history }, { "--trace", o->trace }, { 0 }
+    };
+    const keel_setup_file inputs[] = { { "--data", o->data.data },
+                                       { "--validation", o->validation },
+                                       { 0 } };
+    return keel_setup_apart(outputs, inputs);
 }
 
 static int read_class_weight(job *j, const char *text)
@@ -75,13 +82,15 @@ static int open_data(job *j)
     const options *o = j->o;
     int code;
     if (isnan(o->validation_split)) {
-        if ((code = keel_setup_data(&j->data, o->data.data, false, &o->data, j->model)) >= 0)
+        if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_LABELED, &o->data,
+                                    j->model)) >= 0)
             return code;
-        return o->validation
-                   ? keel_setup_data(&j->validation, o->validation, true, &o->data, j->model)
-                   : -1;
+        return o->validation ? keel_setup_data(&j->validation, o->validation, KEEL_USE_VALIDATION,
+                                               &o->data, j->model)
+                             : -1;
     }
-    if ((code = keel_setup_data(&j->whole, o->data.data, false, &o->data, j->model)) >= 0)
+    if ((code = keel_setup_data(&j->whole, o->data.data, KEEL_USE_LABELED, &o->data, j->model)) >=
+        0)
         return code;
     const keel_status s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed,
                                              &j->data, &j->validation);
@@ -97,8 +106,7 @@ static int prepare(job *j, const char *path)
     if ((code = check_class_weight(j)) >= 0) return code;
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
-    const keel_status s = keel_strategy_create(&j->strategy, j->o->devices);
-    return s < 0 ? keel_complain_status(s) : -1;
+    return keel_setup_devices(&j->strategy, j->o->devices);
 }
 
 /* ---- after ----------------------------------------------------------------------------------- */
@@ -135,8 +143,11 @@ static void report(const job *j)
            keel_seconds_text(c, h->wait_seconds));
     if (j->validation) printf(", validation %s", keel_seconds_text(d, h->validation_seconds));
     putchar('\n');
-    if (!strcmp(keel_model_dtype_policy(j->model), "float32"))
-        printf("float32  %s\n", keel_float32_in_force((keel_float32)j->o->float32));
+    /* where there is nothing to choose, nothing is said */
+    const char *products = keel_float32_in_force((keel_float32)j->o->float32);
+    if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
+        (j->o->float32 != KEEL_FLOAT32_EXACT || strncmp(products, "fma", 3)))
+        printf("float32  %s\n", products);
     if (h->note) printf("note     %s\n", h->note);
 }
 

@@ -18,7 +18,7 @@ static int count_rows(int64_t *rows, const options *o, const keel_model *m)
     if (!o->rows == !o->data.data)
         return keel_complain(EXIT_USAGE, "give either --rows N, or --data SRC to count them");
     if (o->rows) return -1;
-    const int code = keel_setup_data(&d, o->data.data, false, &o->data, m);
+    const int code = keel_setup_data(&d, o->data.data, KEEL_USE_INPUTS, &o->data, m);
     if (code >= 0) return code;
     *rows = keel_dataset_rows(d);
     keel_dataset_destroy(d);

@@ -53,12 +53,14 @@ static void show(const job *j, int64_t most)
 static int prepare(job *j, const options *o, const char *path)
 {
     int code;
+    const keel_setup_file outputs[] = { { "-o", o->output }, { 0 } };
+    const keel_setup_file inputs[] = { { "--data", o->data.data }, { 0 } };
     if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
+    if ((code = keel_setup_apart(outputs, inputs)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
-    if ((code = keel_setup_data(&j->data, o->data.data, false, &o->data, j->model)) >= 0)
+    if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_INPUTS, &o->data, j->model)) >= 0)
         return code;
-    const keel_status s = keel_strategy_create(&j->strategy, o->devices);
-    return s < 0 ? keel_complain_status(s) : -1;
+    return keel_setup_devices(&j->strategy, o->devices);
 }
 
 static int predict(job *j, const options *o)

@@ -73,10 +73,16 @@ typedef struct keel_data_options {
         KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL,      \
                         "the column of a CSV file that holds the labels")
 
-/* Open `spec` (o->data or another source) as the model's input and loss want it. held_out: of a
- * directory of MNIST's files those named t10k. */
-int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const keel_data_options *o,
-                    const keel_model *m);
+/* What the data are for. */
+typedef enum keel_setup_use {
+    KEEL_USE_LABELED,    /* targets are needed */
+    KEEL_USE_VALIDATION, /* too; of a directory of MNIST's files those named t10k */
+    KEEL_USE_INPUTS      /* targets are not looked at */
+} keel_setup_use;
+
+/* Open `spec` (o->data or another source) as the model's input and loss want it. */
+int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
+                    const keel_data_options *o, const keel_model *m);
 
 #define KEEL_DEVICES_ROW(T, member)                                                                \
     KEEL_OPTION_ROW(T, member, "devices", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,                \
@@ -96,8 +102,21 @@ int keel_setup_data(keel_dataset **out, const char *spec, bool held_out, const k
         "where it measured faster (see make tune), fma by multiply-adds only, fast by "            \
         "AMX to about 16 bits; without AMX all are fma")
 
-/* Can a file be made at `path`? Asked before the work whose result goes there. */
+/* Open the devices; says so where they share cores. */
+int keel_setup_devices(keel_strategy **out, const char *devices);
+
+/* Can a file be made at `path`? Tried before the work whose result goes there, by making one beside
+ * it and taking it away. */
 int keel_setup_output(const char *option, const char *path, const char *ending);
+
+/* A file that a command reads or writes, with the option that names it. */
+typedef struct keel_setup_file {
+    const char *option, *path; /* path NULL: not given. Of a pair "x.npy,y.npy" both are meant */
+} keel_setup_file;
+
+/* Refuse to write over what the command reads, or one output over another. Lists end with option
+ * NULL. */
+int keel_setup_apart(const keel_setup_file *outputs, const keel_setup_file *inputs);
 
 /* ---- afterwards ------------------------------------------------------------------------------ */
 

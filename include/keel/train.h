@@ -65,12 +65,13 @@ keel_status keel_strategy_create(keel_strategy **out, const char *devices);
  * Threads  any, while nothing runs on it */
 void keel_strategy_destroy(keel_strategy *s);
 
-/* How many devices (lanes), and the name of one.
+/* How many devices (lanes), how many cores run them, and the name of a device.
  *
  * Returns  the number; a text of the strategy, NULL where there is no such device
  * Owns     the text belongs to the strategy
  * Threads  any */
 int keel_strategy_devices(const keel_strategy *s);
+int keel_strategy_cores(const keel_strategy *s);
 const char *keel_strategy_device_name(const keel_strategy *s, int device);
 
 /* How many of the rows of a step a device gets; they differ by at most one between devices.

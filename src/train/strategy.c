@@ -48,6 +48,11 @@ int keel_strategy_devices(const keel_strategy *s)
     return s->lanes.n_lane;
 }
 
+int keel_strategy_cores(const keel_strategy *s)
+{
+    return s->lanes.n_worker;
+}
+
 const char *keel_strategy_device_name(const keel_strategy *s, int device)
 {
     return device >= 0 && device < s->lanes.n_lane ? s->name[device] : NULL;
