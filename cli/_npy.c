@@ -10,11 +10,10 @@ static bool write_npy(FILE *f, const keel_tensor *t)
     static const struct {
         const char *name;
         size_t bytes;
-    } types[KEEL_DTYPE_COUNT] = { [KEEL_FLOAT32] = { "<f4", 4 },
-                                  [KEEL_FLOAT64] = { "<f8", 8 },
-                                  [KEEL_UINT8] = { "|u1", 1 },
-                                  [KEEL_INT32] = { "<i4", 4 },
-                                  [KEEL_INT64] = { "<i8", 8 } };
+    } types[KEEL_DTYPE_COUNT] = {
+        [KEEL_FLOAT32] = { "<f4", 4 }, [KEEL_FLOAT64] = { "<f8", 8 }, [KEEL_UINT8] = { "|u1", 1 },
+        [KEEL_INT32] = { "<i4", 4 },   [KEEL_INT64] = { "<i8", 8 },   [KEEL_BOOL] = { "|b1", 1 }
+    };
     char head[256], shape[160] = "";
     size_t at = 0, count = 1;
     for (int i = 0; i < t->shape.rank; i++) {

@@ -282,7 +282,7 @@ static void labels_may_be_whole_numbers_of_any_type(void **state)
     const uint8_t u8[2] = { 1, 2 };
     const int32_t i32[2] = { 1, 2 };
     const int64_t i64[2] = { 1, 2 };
-    const void *labels[KEEL_DTYPE_COUNT] = { f32, f64, u8, i32, i64 };
+    const void *labels[KEEL_DTYPE_COUNT] = { f32, f64, u8, i32, i64, u8 };
     const keel_spec p = { KEEL_FLOAT64, KEEL_SHAPE(3) };
     for (int d = 0; d < KEEL_DTYPE_COUNT; d++) {
         const keel_spec t = { (keel_dtype)d, { 0 } };

@@ -14,6 +14,7 @@ typedef enum keel_dtype {
     KEEL_UINT8,
     KEEL_INT32,
     KEEL_INT64,
+    KEEL_BOOL, /* one byte, 0 or 1 */
     KEEL_DTYPE_COUNT
 } keel_dtype;
 

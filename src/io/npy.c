@@ -27,7 +27,7 @@ static const struct {
     /* size of S and U: of one character */
     [KEEL_NPY_F4] = { "f4", 4, KEEL_FLOAT32 }, [KEEL_NPY_F8] = { "f8", 8, KEEL_FLOAT64 },
     [KEEL_NPY_U1] = { "u1", 1, KEEL_UINT8 },   [KEEL_NPY_I4] = { "i4", 4, KEEL_INT32 },
-    [KEEL_NPY_I8] = { "i8", 8, KEEL_INT64 },   [KEEL_NPY_B1] = { "b1", 1, KEEL_UINT8 },
+    [KEEL_NPY_I8] = { "i8", 8, KEEL_INT64 },   [KEEL_NPY_B1] = { "b1", 1, KEEL_BOOL },
     [KEEL_NPY_I1] = { "i1", 1, KEEL_INT32 },   [KEEL_NPY_I2] = { "i2", 2, KEEL_INT32 },
     [KEEL_NPY_U2] = { "u2", 2, KEEL_INT32 },   [KEEL_NPY_U4] = { "u4", 4, KEEL_INT64 },
     [KEEL_NPY_S] = { "S", 1, KEEL_UINT8 },     [KEEL_NPY_U] = { "U", 4, KEEL_UINT8 },
@@ -479,7 +479,7 @@ keel_status keel_npy_write_header(keel_new_file *f, keel_dtype dtype, const keel
 {
     static const char *const descr[KEEL_DTYPE_COUNT] = {
         [KEEL_FLOAT32] = "<f4", [KEEL_FLOAT64] = "<f8", [KEEL_UINT8] = "|u1",
-        [KEEL_INT32] = "<i4",   [KEEL_INT64] = "<i8",
+        [KEEL_INT32] = "<i4",   [KEEL_INT64] = "<i8",   [KEEL_BOOL] = "|b1",
     };
     KEEL_TRY(keel_shape_check(shape, keel_dtype_size(dtype)));
     char h[256]; /* 10, at most 64 of words, and 6 dims of at most 21 */

@@ -1,9 +1,9 @@
 /* NumPy's .npy, versions 1 to 3.
  *
- * Little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8 and bool. Keel's tensors have fewer types, so bool
- * becomes uint8 (0 or 1), i1, i2, u2 become int32 and u4 int64. Fortran order is read into
+ * Little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8 and bool. Keel's tensors have fewer types, so i1, i2,
+ * u2 become int32 and u4 int64; of bool, whatever is not 0 becomes 1. Fortran order is read into
  * row-major order. Texts, S and U of a fixed width, are handed out as such; float16, u8, complex
- * numbers, objects, big- endian and structured types are refused by name. Source:
+ * numbers, objects, big-endian and structured types are refused by name. Source:
  * numpy/lib/format.py, "NPY format". */
 #ifndef KEEL_IO_NPY_H
 #define KEEL_IO_NPY_H

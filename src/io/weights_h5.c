@@ -81,6 +81,9 @@ keel_status keel_weights_add(keel_weights *w, const char *path, const keel_tenso
         [KEEL_INT64] = KEEL_H5_INT64,
     };
     KEEL_TRY(check_path(path));
+    if ((unsigned)t->dtype > KEEL_INT64)
+        return keel_fail(KEEL_EUNSUP, "weights path '%s': a weight cannot be %s", path,
+                         keel_dtype_name(t->dtype));
     KEEL_TRY(keel_shape_check(&t->shape, keel_dtype_size(t->dtype)));
     const size_t at = position(w->arrays, w->n_arrays, sizeof *w->arrays, path);
     if (w->decoded || (at < w->n_arrays && !strcmp(w->arrays[at].path, path)))

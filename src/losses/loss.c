@@ -109,6 +109,7 @@ double keel_label_at(const void *y_true, keel_dtype dtype, int64_t i)
     case KEEL_FLOAT64:
         return ((const double *)y_true)[i];
     case KEEL_UINT8:
+    case KEEL_BOOL:
         return ((const uint8_t *)y_true)[i];
     case KEEL_INT32:
         return ((const int32_t *)y_true)[i];
