@@ -15,7 +15,11 @@
 /* All rows in order, as float64: x and y of row i. */
 static double *rows_of(const keel_dataset *d, bool want_y)
 {
-    const keel_feed_options o = { .real = KEEL_FLOAT64, .batch_size = keel_dataset_rows(d) };
+    keel_dtype want[KEEL_FIELDS_MAX];
+    for (int i = 0; i < KEEL_FIELDS_MAX; i++) want[i] = KEEL_FLOAT64;
+    const keel_feed_options o = { .real = KEEL_FLOAT64,
+                                  .want = want,
+                                  .batch_size = keel_dataset_rows(d) };
     keel_feed *f = NULL;
     keel_batch b;
     if (keel_feed_create(&f, d, &o) < 0) fail_msg("%s", keel_error());
@@ -25,7 +29,8 @@ static double *rows_of(const keel_dataset *d, bool want_y)
     int64_t n = b.rows;
     for (int i = 0; i < s.rank; i++) n *= s.dim[i];
     double *out = calloc((size_t)n, sizeof *out);
-    memcpy(out, want_y ? b.y : b.x, (size_t)n * sizeof *out);
+    memcpy(out, keel_batch_field(&b, want_y ? KEEL_ROLE_TARGET : KEEL_ROLE_INPUT, 0),
+           (size_t)n * sizeof *out);
     keel_feed_release(f, &b);
     keel_feed_destroy(f);
     return out;

@@ -119,7 +119,7 @@ static void classes_and_rows_are_sorted_as_keras_sorts_them(void **state)
     for (int i = 0; i < 6; i++) {
         const char *name = keel_dataset_row_name(d, i);
         assert_string_equal(name + strlen(files_path("set/")), want[i]);
-        assert_true(((const float *)b.y)[i] == (float)label[i]);
+        assert_true(((const int32_t *)b.field[1])[i] == label[i]);
     }
     keel_feed_release(f, &b);
     keel_feed_destroy(f);
@@ -145,7 +145,7 @@ static void labels_can_be_one_hot_binary_or_absent(void **state)
     assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
     assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
     static const double hot[] = { 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1, 0 };
-    assert_memory_equal(b.y, hot, sizeof hot);
+    assert_memory_equal(b.field[1], hot, sizeof hot);
     keel_feed_release(f, &b);
     keel_feed_destroy(f);
     keel_dataset_destroy(d);

@@ -38,7 +38,7 @@ static keel_feed *feed_of(const keel_dataset *d, keel_feed_options o)
 
 static int row_of(const keel_batch *b, int64_t i)
 {
-    return (int)((const float *)b->x)[3 * i] / 10;
+    return (int)((const float *)b->field[0])[3 * i] / 10;
 }
 
 /* The rows of one epoch, in order. */
@@ -100,9 +100,9 @@ static void batches_point_into_arrays_that_fit_as_they_are(void **state)
     keel_batch b;
     assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
     for (int i = 0; keel_feed_next(f, &b) == KEEL_OK; i++) {
-        assert_ptr_equal(b.x, x_of[10 * i]);
-        assert_ptr_not_equal(b.y, &y_of[10 * i]); /* int32 must be converted */
-        assert_null(b.weight);
+        assert_ptr_equal(b.field[0], x_of[10 * i]);
+        assert_ptr_equal(b.field[1], &y_of[10 * i]);
+        assert_null(keel_batch_field(&b, KEEL_ROLE_WEIGHT, 0));
         assert_true(b.weight_sum == (double)b.rows);
         keel_feed_release(f, &b);
     }
@@ -132,11 +132,11 @@ static void rows_left_to_the_steps_are_those_that_the_feed_would_read(void **sta
             assert_int_equal(keel_feed_next(g, &b), KEEL_OK);
         }
         const int64_t cut = b.rows / 3;
-        memset((void *)b.x, 0xff, (size_t)b.rows * sizeof x_of[0]);
+        memset((void *)b.field[0], 0xff, (size_t)b.rows * sizeof x_of[0]);
         keel_feed_read(&b, cut, b.rows);
         keel_feed_read(&b, 0, cut);
-        assert_memory_equal(b.x, a.x, (size_t)b.rows * sizeof x_of[0]);
-        assert_memory_equal(b.y, a.y, (size_t)b.rows * sizeof(float));
+        assert_memory_equal(b.field[0], a.field[0], (size_t)b.rows * sizeof x_of[0]);
+        assert_memory_equal(b.field[1], a.field[1], (size_t)b.rows * sizeof *y_of);
         keel_feed_release(f, &a);
         keel_feed_release(g, &b);
     }
@@ -168,7 +168,8 @@ static void class_weights_multiply_into_the_weights_of_rows(void **state)
                                .batch_size = 4, .class_weight = weight, .class_weight_count = 3 });
             assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
             assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
-            assert_memory_equal(b.weight, want[weighted], sizeof want[weighted]);
+            assert_memory_equal(keel_batch_field(&b, KEEL_ROLE_WEIGHT, 0), want[weighted],
+                                sizeof want[weighted]);
             assert_true(b.weight_sum == (weighted ? 7 : 3.5));
             keel_feed_release(f, &b);
             keel_feed_destroy(f);

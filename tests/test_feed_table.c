@@ -182,10 +182,11 @@ static void check(const keel_dataset *d, keel_feed_options o, int n, const char 
             for (int i = 0; i < n_counts; i++) listed |= counts[i] == b.rows;
             if (!listed) fail_msg("%s: %d rows were not announced", here, (int)b.rows);
             for (int64_t i = 0; i < b.rows; i++) {
-                const double row = at(b.x, o.real, 2 * i);
+                const double row = at(b.field[0], o.real, 2 * i);
                 give(&got, (int)row);
-                if (at(b.x, o.real, 2 * i + 1) != row || at(b.y, o.real, i) != (int)row % 3 ||
-                    at(b.weight, o.real, i) != row + 1)
+                if (at(b.field[0], o.real, 2 * i + 1) != row ||
+                    ((const int32_t *)b.field[1])[i] != (int)row % 3 ||
+                    at(b.field[2], o.real, i) != row + 1)
                     fail_msg("%s: row %d has a wrong x, y or weight", here, (int)row);
                 sum += row + 1;
             }

@@ -28,9 +28,9 @@ static keel_status read_row(const void *state, int64_t i, const keel_row *row, k
     if (!buffer) return KEEL_ENOMEM;
     if (i == r->bad || i == r->bad + 1) return keel_fail(KEEL_EIO, "row %d is bad", (int)i);
     *buffer = (float)i;
-    ((float *)row->x)[0] = *buffer;
-    if (row->y) ((float *)row->y)[0] = (float)(i % 3);
-    if (row->weight) ((float *)row->weight)[0] = (float)(i + 1);
+    ((float *)row->at[0])[0] = *buffer;
+    if (row->at[1]) ((float *)row->at[1])[0] = (float)(i % 3);
+    if (row->at[2]) ((float *)row->at[2])[0] = (float)(i + 1);
     return KEEL_OK;
 }
 
@@ -38,9 +38,9 @@ static const keel_source slow = { .name = "slow", .read = read_row };
 
 static keel_dataset *slow_rows(rows *r)
 {
-    const keel_data_spec spec = {
-        .x = { 1, { 1 } }, .has_y = true, .has_weight = true, .rows = N, .yields = -1
-    };
+    const keel_data_field x = { .shape = { 1, { 1 } } }, y = { .dtype = KEEL_FLOAT32 };
+    keel_data_spec spec = { .rows = N, .yields = -1 };
+    keel_spec_add_xy(&spec, &x, &y, true);
     keel_dataset *d = NULL;
     assert_int_equal(keel_dataset_create(&d, &slow, r, &spec, "slow"), KEEL_OK);
     return d;
@@ -57,9 +57,9 @@ static uint64_t hash_of(const keel_dataset *d, keel_feed_options o)
         assert_int_equal(keel_feed_begin_epoch(f, e), KEEL_OK);
         while (keel_feed_next(f, &b) == KEEL_OK) {
             for (int64_t i = 0; i < b.rows; i++) {
-                const int x = (int)((const float *)b.x)[i];
-                assert_int_equal((int)((const float *)b.y)[i], x % 3);
-                assert_int_equal((int)((const float *)b.weight)[i], x + 1);
+                const int x = (int)((const float *)b.field[0])[i];
+                assert_int_equal((int)((const float *)b.field[1])[i], x % 3);
+                assert_int_equal((int)((const float *)b.field[2])[i], x + 1);
                 h = (h ^ (unsigned)x) * 1099511628211u;
             }
             h = (h ^ (uint64_t)b.rows ^ b.first_row << 20) * 1099511628211u;
@@ -108,7 +108,7 @@ static void the_first_failing_row_is_told_whoever_meets_it(void **state)
         }
         r.bad = -5;
         assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
-        assert_int_equal((int)((const float *)b.x)[7], 37);
+        assert_int_equal((int)((const float *)b.field[0])[7], 37);
         keel_feed_release(f, &b);
         keel_feed_destroy(f);
     }
@@ -129,11 +129,11 @@ static void a_feed_can_be_left_and_begun_again_at_any_moment(void **state)
                 assert_int_equal(keel_feed_begin_epoch(f, (e * 2) % 3), KEEL_OK);
                 for (int i = 0; i < stop; i++) {
                     assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
-                    assert_int_equal((int)((const float *)b.x)[0], 16 * i);
+                    assert_int_equal((int)((const float *)b.field[0])[0], 16 * i);
                     if (i % 3 == 1) {
                         keel_feed_retry(f, &b);
                         assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
-                        assert_int_equal((int)((const float *)b.x)[0], 16 * i);
+                        assert_int_equal((int)((const float *)b.field[0])[0], 16 * i);
                     }
                     keel_feed_release(f, &b);
                 }
@@ -198,7 +198,7 @@ static void a_generator_in_a_thread_gives_what_it_gives_without(void **state)
             assert_int_equal(keel_feed_begin_epoch(f, e), KEEL_OK);
             for (int k = 0; k < i; k++) {
                 assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
-                assert_int_equal((int)((const float *)b.x)[0], 5 * k);
+                assert_int_equal((int)((const float *)b.field[0])[0], 5 * k);
                 keel_feed_release(f, &b);
             }
         }

@@ -1,6 +1,7 @@
 /* Datasets: where the rows come from. A dataset says what its rows look like and how many there
  * are; batch size, shuffling and the end of the data are said where it is used (fit, evaluate,
- * predict), so one dataset serves them all. A row is (x, y, weight); y and weight may be absent.
+ * predict), so one dataset serves them all. A row is a list of named fields: inputs, targets and
+ * weights. Mostly it is x, y and sample_weight, of which y and sample_weight may be absent.
  * A weight must be a finite number, 0 or more; another is refused with its row, where Keras would
  * train with it.
  *
@@ -18,6 +19,23 @@ extern "C" {
 #endif
 
 typedef struct keel_dataset keel_dataset;
+
+enum { KEEL_FIELDS_MAX = 64 }; /* the most fields that a row can have */
+
+typedef enum keel_data_role {
+    KEEL_ROLE_INPUT,
+    KEEL_ROLE_TARGET,
+    KEEL_ROLE_WEIGHT /* a number for each row, by which its losses are multiplied */
+} keel_data_role;
+
+/* One field of a row. */
+typedef struct keel_data_field {
+    const char *path; /* its name, or its place in a structure: "x", "left", "inputs/0" */
+    keel_dtype dtype; /* in which it is kept */
+    keel_shape shape; /* of one row, without the batch */
+    keel_data_role role;
+    const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
+} keel_data_field;
 
 typedef enum keel_color_mode { KEEL_COLOR_RGB, KEEL_COLOR_GRAYSCALE } keel_color_mode;
 
@@ -73,6 +91,26 @@ typedef struct keel_dataset_options {
  * Threads  any */
 keel_status keel_dataset_from_arrays(keel_dataset **out, const keel_tensor *x, const keel_tensor *y,
                                      const keel_tensor *weight);
+
+/* One array of many: field `path` of row i is array[i]. */
+typedef struct keel_array_field {
+    const char *path;
+    keel_data_role role;
+    const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
+    keel_tensor array;
+} keel_array_field;
+
+/* A dataset over any number of arrays in memory, for models with several inputs or outputs. The
+ * order of the fields is theirs.
+ *
+ * Shapes   each [n, ...] with the same n; weights [n] or [n, 1]; any dtype
+ * Returns  KEEL_OK; KEEL_EARG: no input, no path, the same path twice in a role, more than
+ *          KEEL_FIELDS_MAX, an array without data, a weight of no target; KEEL_ESHAPE: the counts
+ *          of rows differ; KEEL_ENOMEM
+ * Owns     the arrays are borrowed, not copied: they must outlive the dataset unchanged; paths are
+ *          copied; the caller destroys *out
+ * Threads  any */
+keel_status keel_dataset_from_fields(keel_dataset **out, const keel_array_field *fields, int n);
 
 /* A dataset over a directory that has one folder of images (jpg, jpeg, png) for each class; classes
  * are the sorted names of the folders, rows are ordered by class, then by path.
@@ -133,7 +171,9 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
                               const keel_dataset_options *options);
 
 /* Rows that a callback yields batch by batch, as a Python generator does for Keras. Keel calls the
- * callbacks from one thread at a time, which need not be the caller's. */
+ * callbacks from one thread at a time, which need not be the caller's. A row is x, y and weight;
+ * or, where n_field is not 0, the fields, and then x_shape to has_weight and `next` are not used.
+ */
 typedef struct keel_generator {
     size_t size; /* sizeof(keel_generator) */
     void *context;
@@ -150,12 +190,17 @@ typedef struct keel_generator {
                         int64_t *rows);
     keel_status (*reset)(void *context); /* begin again; NULL: a generator can be used up */
     void (*release)(void *context);      /* called once by the last destroy; NULL: nothing to do */
+    int n_field;                         /* rows with fields of their own: how many */
+    const keel_data_field *field;        /* copied */
+    /* As `next`; field[i] has room for `capacity` rows of field i in its dtype. */
+    keel_status (*next_fields)(void *context, void *const *field, int64_t capacity, int64_t *rows);
 } keel_generator;
 
 /* A dataset over a generator. Without `reset` it serves one pass: an epoch it cannot serve is
  * refused before it begins.
  *
- * Returns  KEEL_OK; KEEL_EARG: no next, max_rows < 1; KEEL_ESHAPE: a wrong row shape; KEEL_ENOMEM
+ * Returns  KEEL_OK; KEEL_EARG: no next, max_rows < 1, fields as in keel_dataset_from_fields;
+ *          KEEL_ESHAPE: a wrong row shape; KEEL_ENOMEM
  * Owns     *g is copied; its context is borrowed until `release`; the caller destroys *out
  * Threads  any; one feed (fit, evaluate, predict) at a time may use the dataset */
 keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator *g);
@@ -176,12 +221,16 @@ typedef struct keel_sequence {
                        int64_t *rows);
     keel_status (*on_epoch_end)(void *context); /* after the last batch of a pass; may be NULL */
     void (*release)(void *context);
+    int n_field; /* rows with fields of their own, as in keel_generator */
+    const keel_data_field *field;
+    keel_status (*get_fields)(void *context, int64_t i, void *const *field, int64_t capacity,
+                              int64_t *rows);
 } keel_sequence;
 
 /* A dataset over a sequence.
  *
- * Returns  KEEL_OK; KEEL_EARG: no length or get, max_rows < 1; KEEL_ESHAPE: a row shape is wrong;
- *          KEEL_ENOMEM
+ * Returns  KEEL_OK; KEEL_EARG: no length or get, max_rows < 1, fields as in
+ *          keel_dataset_from_fields; KEEL_ESHAPE: a row shape is wrong; KEEL_ENOMEM
  * Owns     *s is copied; the context is borrowed until `release`; the caller destroys *out
  * Threads  any; one feed at a time may use the dataset; callbacks come from one thread at a time
  * Source   keras.utils.PyDataset */
@@ -212,14 +261,28 @@ void keel_dataset_destroy(keel_dataset *dataset);
  * Threads  any */
 int64_t keel_dataset_rows(const keel_dataset *dataset);
 
-/* The shape of one row of x.
+/* How many fields a row has.
+ *
+ * Returns  the count, at least 1
+ * Owns     nothing changes hands
+ * Threads  any */
+int keel_dataset_field_count(const keel_dataset *dataset);
+
+/* Field i of a row.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: there is no such field
+ * Owns     the strings in *out are the dataset's
+ * Threads  any */
+keel_status keel_dataset_field(const keel_dataset *dataset, int i, keel_data_field *out);
+
+/* The shape of one row of x, the first input.
  *
  * Returns  the shape, without the batch
  * Owns     nothing changes hands
  * Threads  any */
 keel_shape keel_dataset_x_shape(const keel_dataset *dataset);
 
-/* The shape of one row of y; rank 0 for one number.
+/* The shape of one row of y, the first target; rank 0 for one number.
  *
  * Returns  the shape, without the batch; rank -1 where there is no y
  * Owns     nothing changes hands
@@ -242,7 +305,7 @@ keel_dtype keel_dataset_y_dtype(const keel_dataset *dataset);
 
 /* Does every row have a weight?
  *
- * Returns  true where the source gives weights
+ * Returns  true where the source gives weights, of all targets or of some
  * Owns     nothing changes hands
  * Threads  any */
 bool keel_dataset_has_weight(const keel_dataset *dataset);

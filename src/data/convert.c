@@ -1,47 +1,112 @@
-/* From the types in which data is kept to the type in which a model works. */
+/* From the types in which data is kept to the types in which batches have it. Into float32 and
+ * float64 everything goes, rounded to the nearest; into whole numbers and bool only what they hold
+ * exactly. */
 #include "data/source.h"
 #include "tensor/dtype.h"
 #include <math.h>
 #include <string.h>
 
-#define CONVERT(name, to, from)                                                                    \
-    static void name(void *dst, const void *src, int64_t count)                                    \
+#define TO_REAL(name, to, from)                                                                    \
+    static int64_t name(void *dst, const void *src, int64_t count)                                 \
     {                                                                                              \
         to *d = dst;                                                                               \
         const from *s = src;                                                                       \
         for (int64_t i = 0; i < count; i++) d[i] = (to)s[i];                                       \
+        return count;                                                                              \
     }
 
-CONVERT(f32_from_f32, float, float)
-CONVERT(f32_from_f64, float, double)
-CONVERT(f32_from_u8, float, uint8_t)
-CONVERT(f32_from_i32, float, int32_t)
-CONVERT(f32_from_i64, float, int64_t)
-CONVERT(f64_from_f32, double, float)
-CONVERT(f64_from_f64, double, double)
-CONVERT(f64_from_u8, double, uint8_t)
-CONVERT(f64_from_i32, double, int32_t)
-CONVERT(f64_from_i64, double, int64_t)
+TO_REAL(f32_from_f32, float, float)
+TO_REAL(f32_from_f64, float, double)
+TO_REAL(f32_from_u8, float, uint8_t)
+TO_REAL(f32_from_i32, float, int32_t)
+TO_REAL(f32_from_i64, float, int64_t)
+TO_REAL(f64_from_f32, double, float)
+TO_REAL(f64_from_f64, double, double)
+TO_REAL(f64_from_u8, double, uint8_t)
+TO_REAL(f64_from_i32, double, int32_t)
+TO_REAL(f64_from_i64, double, int64_t)
 
-static void (*const convert[2][KEEL_DTYPE_COUNT])(void *, const void *, int64_t) = {
-    { [KEEL_FLOAT32] = f32_from_f32,
-      [KEEL_FLOAT64] = f32_from_f64,
-      [KEEL_UINT8] = f32_from_u8,
-      [KEEL_INT32] = f32_from_i32,
-      [KEEL_INT64] = f32_from_i64 },
-    { [KEEL_FLOAT32] = f64_from_f32,
-      [KEEL_FLOAT64] = f64_from_f64,
-      [KEEL_UINT8] = f64_from_u8,
-      [KEEL_INT32] = f64_from_i32,
-      [KEEL_INT64] = f64_from_i64 },
+/* Is v a whole number that an int64_t holds? */
+static bool whole(double v, int64_t *out)
+{
+    if (!(v >= -9223372036854775808.0 && v < 9223372036854775808.0)) return false;
+    *out = (int64_t)v;
+    return (double)*out == v;
+}
+
+static bool whole_f32(float v, int64_t *out)
+{
+    return whole((double)v, out);
+}
+
+static bool whole_i64(int64_t v, int64_t *out)
+{
+    *out = v;
+    return true;
+}
+
+#define TO_WHOLE(name, to, from, whole_of, least, most)                                            \
+    static int64_t name(void *dst, const void *src, int64_t count)                                 \
+    {                                                                                              \
+        to *d = dst;                                                                               \
+        const from *s = src;                                                                       \
+        for (int64_t i = 0, v; i < count; i++) {                                                   \
+            if (!whole_of(s[i], &v) || v < (least) || v > (most)) return i;                        \
+            d[i] = (to)v;                                                                          \
+        }                                                                                          \
+        return count;                                                                              \
+    }
+
+#define TO_WHOLE_FROM_ALL(short, to, least, most)                                                  \
+    TO_WHOLE(short##_from_f32, to, float, whole_f32, least, most)                                  \
+    TO_WHOLE(short##_from_f64, to, double, whole, least, most)                                     \
+    TO_WHOLE(short##_from_u8, to, uint8_t, whole_i64, least, most)                                 \
+    TO_WHOLE(short##_from_i32, to, int32_t, whole_i64, least, most)                                \
+    TO_WHOLE(short##_from_i64, to, int64_t, whole_i64, least, most)
+
+TO_WHOLE_FROM_ALL(u8, uint8_t, 0, UINT8_MAX)
+TO_WHOLE_FROM_ALL(i32, int32_t, INT32_MIN, INT32_MAX)
+TO_WHOLE_FROM_ALL(i64, int64_t, INT64_MIN, INT64_MAX)
+TO_WHOLE_FROM_ALL(b1, uint8_t, 0, 1)
+
+#define FROM_ALL(short)                                                                            \
+    {                                                                                              \
+        [KEEL_FLOAT32] = short##_from_f32, [KEEL_FLOAT64] = short##_from_f64,                      \
+        [KEEL_UINT8] = short##_from_u8, [KEEL_INT32] = short##_from_i32,                           \
+        [KEEL_INT64] = short##_from_i64, [KEEL_BOOL] = short##_from_u8                             \
+    }
+
+static int64_t (*const convert[KEEL_DTYPE_COUNT][KEEL_DTYPE_COUNT])(void *, const void *,
+                                                                    int64_t) = {
+    [KEEL_FLOAT32] = FROM_ALL(f32), [KEEL_FLOAT64] = FROM_ALL(f64), [KEEL_UINT8] = FROM_ALL(u8),
+    [KEEL_INT32] = FROM_ALL(i32),   [KEEL_INT64] = FROM_ALL(i64),   [KEEL_BOOL] = FROM_ALL(b1),
 };
 
-void keel_convert(void *dst, keel_dtype real, const void *src, keel_dtype from, int64_t count)
+int64_t keel_convert(void *dst, keel_dtype to, const void *src, keel_dtype from, int64_t count)
 {
-    if (real == from)
-        memcpy(dst, src, (size_t)count * (real == KEEL_FLOAT64 ? sizeof(double) : sizeof(float)));
-    else
-        convert[real == KEEL_FLOAT64][from](dst, src, count);
+    if (to != from) return convert[to][from](dst, src, count);
+    memcpy(dst, src, (size_t)count * keel_dtype_size(to));
+    return count;
+}
+
+bool keel_convert_always_fits(keel_dtype to, keel_dtype from)
+{
+    if (to == from || keel_dtype_is_real(to)) return true;
+    if (from == KEEL_BOOL) return true;
+    if (from == KEEL_UINT8) return to != KEEL_BOOL;
+    return from == KEEL_INT32 && to == KEEL_INT64;
+}
+
+keel_status keel_field_write(void *dst, keel_dtype want, const void *src,
+                             const keel_data_field *field, int64_t count)
+{
+    double value = 0;
+    const int64_t bad = keel_convert(dst, want, src, field->dtype, count);
+    if (bad == count) return KEEL_OK;
+    const size_t size = keel_dtype_size(field->dtype);
+    keel_convert(&value, KEEL_FLOAT64, (const char *)src + (size_t)bad * size, field->dtype, 1);
+    return keel_fail(KEEL_EDATA, "field '%s' has %.17g, which %s cannot hold exactly", field->path,
+                     value, keel_dtype_name(want));
 }
 
 /* A negative weight would turn a row's gradient round, and a step whose weights sum to 0 or less

@@ -7,27 +7,117 @@
 #include <math.h>
 #include <string.h>
 
+keel_status keel_spec_add_all(keel_data_spec *s, int n, const keel_data_field *fields,
+                              const char *name)
+{
+    if (n < 0 || n > KEEL_FIELDS_MAX - s->n_field)
+        return keel_fail(KEEL_EARG, "%s: a row has at most %d fields", name, KEEL_FIELDS_MAX);
+    for (int i = 0; i < n; i++) s->field[s->n_field++] = fields[i];
+    return KEEL_OK;
+}
+
+void keel_spec_add_xy(keel_data_spec *s, const keel_data_field *x, const keel_data_field *y,
+                      bool has_weight)
+{
+    keel_data_field *f = s->field;
+    *f = *x;
+    f->path = "x";
+    f->role = KEEL_ROLE_INPUT;
+    if (y) {
+        *++f = *y;
+        f->path = "y";
+        f->role = KEEL_ROLE_TARGET;
+    }
+    if (has_weight) *++f = (keel_data_field){ .path = "sample_weight", .role = KEEL_ROLE_WEIGHT };
+    s->n_field = (int)(f - s->field) + 1;
+}
+
+int keel_spec_first(const keel_data_spec *s, keel_data_role role)
+{
+    for (int i = 0; i < s->n_field; i++)
+        if (s->field[i].role == role) return i;
+    return -1;
+}
+
+static void spec_free(keel_data_spec *s)
+{
+    for (int i = 0; i < s->n_field; i++) {
+        keel_free((char *)s->field[i].path);
+        keel_free((char *)s->field[i].target);
+    }
+    for (int64_t i = 0; s->class_names && i < s->n_classes; i++) keel_free(s->class_names[i]);
+    keel_free(s->class_names);
+}
+
 static void origin_release(keel_data_origin *o)
 {
     if (!o || atomic_fetch_sub(&o->references, 1) > 1) return;
     if (o->state && o->source->close) o->source->close(o->state);
-    for (int64_t i = 0; o->spec.class_names && i < o->spec.n_classes; i++)
-        keel_free(o->spec.class_names[i]);
-    keel_free(o->spec.class_names);
+    spec_free(&o->spec);
     keel_free(o->name);
     keel_free(o);
 }
 
+static keel_status check_target(const keel_data_spec *s, int i, const char *name)
+{
+    const keel_data_field *w = &s->field[i];
+    bool found = !w->target;
+    for (int k = 0; k < s->n_field; k++) {
+        const keel_data_field *f = &s->field[k];
+        if (f->role == KEEL_ROLE_TARGET && w->target && !strcmp(f->path, w->target)) found = true;
+        if (f->role != KEEL_ROLE_WEIGHT || k >= i) continue;
+        if (!f->target || !w->target || !strcmp(f->target, w->target))
+            return keel_fail(KEEL_EARG, "%s: '%s' and '%s' are weights of the same target", name,
+                             f->path, w->path);
+    }
+    if (!found)
+        return keel_fail(KEEL_EARG, "%s: '%s' has weights for '%s', and there is no such target",
+                         name, w->path, w->target);
+    return KEEL_OK;
+}
+
+static keel_status check_field(const keel_data_spec *s, int i, const char *name)
+{
+    const keel_data_field *f = &s->field[i];
+    if ((unsigned)f->role > KEEL_ROLE_WEIGHT)
+        return keel_fail(KEEL_EARG, "%s: field '%s' is neither input nor target nor weight", name,
+                         f->path);
+    if ((unsigned)f->dtype >= KEEL_DTYPE_COUNT)
+        return keel_fail(KEEL_EARG, "%s: %s has no known dtype", name, f->path);
+    for (int k = 0; k < i; k++)
+        if (s->field[k].role == f->role && !strcmp(s->field[k].path, f->path))
+            return keel_fail(KEEL_EARG, "%s: two fields are called '%s'", name, f->path);
+    const keel_status shape = keel_shape_check(&f->shape, keel_dtype_size(f->dtype));
+    if (shape < 0) return keel_fail_within(shape, "%s: %s", name, f->path);
+    if (keel_shape_count(&f->shape) < 1)
+        return keel_fail(KEEL_ESHAPE, "%s: a row of %s has no element", name, f->path);
+    if (f->role != KEEL_ROLE_WEIGHT) return KEEL_OK;
+    if (keel_shape_count(&f->shape) != 1)
+        return keel_fail(KEEL_ESHAPE, "%s: %s must have one number for each row", name, f->path);
+    return check_target(s, i, name);
+}
+
 static keel_status check_spec(const keel_data_spec *s, const char *name)
 {
-    KEEL_TRY(keel_shape_check(&s->x, keel_dtype_size(s->x_dtype)));
-    if (keel_shape_count(&s->x) < 1)
-        return keel_fail(KEEL_ESHAPE, "%s: a row of x has no element", name);
-    if (!s->has_y) return KEEL_OK;
-    KEEL_TRY(keel_shape_check(&s->y, keel_dtype_size(s->y_dtype)));
-    if (keel_shape_count(&s->y) < 1)
-        return keel_fail(KEEL_ESHAPE, "%s: a row of y has no element", name);
+    for (int i = 0; i < s->n_field; i++) KEEL_TRY(check_field(s, i, name));
+    if (keel_spec_first(s, KEEL_ROLE_INPUT) < 0)
+        return keel_fail(KEEL_EARG, "%s: no field is an input", name);
     return KEEL_OK;
+}
+
+/* A spec with strings of its own. The class names move. */
+static keel_status spec_own(keel_data_spec *s, const keel_data_spec *from, const char *name)
+{
+    *s = *from;
+    for (int i = 0; i < s->n_field; i++) s->field[i].path = s->field[i].target = NULL;
+    for (int i = 0; i < s->n_field; i++) {
+        const keel_data_field *f = &from->field[i];
+        if (!f->path || !*f->path) return keel_fail(KEEL_EARG, "%s: field %d has no name", name, i);
+        if (!(s->field[i].path = keel_strdup(f->path)) ||
+            (f->target && !(s->field[i].target = keel_strdup(f->target))))
+            return KEEL_ENOMEM;
+    }
+    return check_spec(s, name);
 }
 
 keel_status keel_dataset_create(keel_dataset **out, const keel_source *source, void *state,
@@ -37,18 +127,17 @@ keel_status keel_dataset_create(keel_dataset **out, const keel_source *source, v
     keel_dataset *d = NULL;
     keel_data_origin *o = keel_calloc(1, sizeof *o);
     if (!o) {
-        keel_data_origin lost = { .source = source, .state = state, .spec = *spec };
+        keel_data_spec lost = { .n_classes = spec->n_classes, .class_names = spec->class_names };
         if (state && source->close) source->close(state);
-        for (int64_t i = 0; lost.spec.class_names && i < lost.spec.n_classes; i++)
-            keel_free(lost.spec.class_names[i]);
-        keel_free(lost.spec.class_names);
+        spec_free(&lost);
         return s;
     }
-    *o = (keel_data_origin){ .source = source, .state = state, .spec = *spec, .references = 1 };
+    *o = (keel_data_origin){ .source = source, .state = state, .references = 1 };
+    if ((s = spec_own(&o->spec, spec, name)) < 0) goto out;
+    s = KEEL_ENOMEM;
     o->name = keel_strdup(name);
     d = keel_calloc(1, sizeof *d);
     if (!o->name || !d) goto out;
-    if ((s = check_spec(spec, name)) < 0) goto out;
     d->origin = o;
     d->rows = spec->rows;
     o = NULL;
@@ -179,29 +268,52 @@ int64_t keel_dataset_rows(const keel_dataset *d)
     return d->rows;
 }
 
+int keel_dataset_field_count(const keel_dataset *d)
+{
+    return d->origin->spec.n_field;
+}
+
+keel_status keel_dataset_field(const keel_dataset *d, int i, keel_data_field *out)
+{
+    const keel_data_spec *s = &d->origin->spec;
+    if (i < 0 || i >= s->n_field)
+        return keel_fail(KEEL_EARG, "%s: field %d of rows that have %d", d->origin->name, i,
+                         s->n_field);
+    *out = s->field[i];
+    return KEEL_OK;
+}
+
+static const keel_data_field *first(const keel_dataset *d, keel_data_role role)
+{
+    const int i = keel_spec_first(&d->origin->spec, role);
+    return i < 0 ? NULL : &d->origin->spec.field[i];
+}
+
 keel_shape keel_dataset_x_shape(const keel_dataset *d)
 {
-    return d->origin->spec.x;
+    return first(d, KEEL_ROLE_INPUT)->shape;
 }
 
 keel_shape keel_dataset_y_shape(const keel_dataset *d)
 {
-    return d->origin->spec.has_y ? d->origin->spec.y : (keel_shape){ .rank = -1 };
+    const keel_data_field *y = first(d, KEEL_ROLE_TARGET);
+    return y ? y->shape : (keel_shape){ .rank = -1 };
 }
 
 keel_dtype keel_dataset_x_dtype(const keel_dataset *d)
 {
-    return d->origin->spec.x_dtype;
+    return first(d, KEEL_ROLE_INPUT)->dtype;
 }
 
 keel_dtype keel_dataset_y_dtype(const keel_dataset *d)
 {
-    return d->origin->spec.has_y ? d->origin->spec.y_dtype : KEEL_FLOAT32;
+    const keel_data_field *y = first(d, KEEL_ROLE_TARGET);
+    return y ? y->dtype : KEEL_FLOAT32;
 }
 
 bool keel_dataset_has_weight(const keel_dataset *d)
 {
-    return d->origin->spec.has_weight;
+    return first(d, KEEL_ROLE_WEIGHT) != NULL;
 }
 
 int64_t keel_dataset_class_count(const keel_dataset *d)

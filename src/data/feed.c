@@ -40,7 +40,7 @@ static keel_status check_options(const keel_feed *f)
                          THREADS_MAX);
     if (!o->batch_size && f->source->read)
         return keel_fail(KEEL_EARG, "%s: say a batch size", name);
-    if (o->class_weight && !f->spec->has_y)
+    if (o->class_weight && keel_spec_first(f->spec, KEEL_ROLE_TARGET) < 0)
         return keel_fail(KEEL_EARG, "%s: class weights need labels, and there is no y", name);
     for (int64_t i = 0; o->class_weight && i < o->class_weight_count; i++)
         if (!(o->class_weight[i] >= 0) || isinf(o->class_weight[i]))
@@ -48,6 +48,78 @@ static keel_status check_options(const keel_feed *f)
                              "class weight of class %lld is %g; it must be finite and >= 0",
                              (long long)i, o->class_weight[i]);
     return KEEL_OK;
+}
+
+/* The type that a field has in a batch. */
+static keel_status choose_type(const keel_feed *f, int i, keel_dtype *want)
+{
+    const keel_data_field *field = &f->spec->field[i];
+    const bool is_weight = field->role == KEEL_ROLE_WEIGHT;
+    *want = is_weight || keel_dtype_is_real(field->dtype) ? f->o.real : field->dtype;
+    if (f->o.want) *want = f->o.want[i];
+    if ((unsigned)*want >= KEEL_DTYPE_COUNT)
+        return keel_fail(KEEL_EARG, "%s: no such type is known for field '%s'",
+                         keel_dataset_name(f->dataset), field->path);
+    if (is_weight && !keel_dtype_is_real(*want))
+        return keel_fail(KEEL_EARG, "%s: weights ('%s') are float32 or float64, not %s",
+                         keel_dataset_name(f->dataset), field->path, keel_dtype_name(*want));
+    return KEEL_OK;
+}
+
+/* Class weights go by the labels of the one target. */
+static keel_status find_labels(keel_feed *f)
+{
+    const char *name = keel_dataset_name(f->dataset);
+    f->label = -1;
+    if (!f->o.class_weight) return KEEL_OK;
+    for (int i = 0; i < f->n_field; i++) {
+        if (f->field[i].role != KEEL_ROLE_TARGET || !f->bytes[i]) continue;
+        if (f->label >= 0)
+            return keel_fail(KEEL_EARG,
+                             "%s: class weights need a single target, and there are '%s' and '%s'; "
+                             "give weights for each row",
+                             name, f->field[f->label].path, f->field[i].path);
+        f->label = i;
+    }
+    if (f->label < 0 || !f->bytes[f->weight])
+        return keel_fail(KEEL_EARG, "%s: class weights need labels and weights that are read",
+                         name);
+    return KEEL_OK;
+}
+
+/* The fields of a batch: the dataset's, and weights where somebody asks for them. */
+static keel_status choose_fields(keel_feed *f)
+{
+    static const keel_data_field weights = { .path = "sample_weight", .role = KEEL_ROLE_WEIGHT };
+    f->n_field = f->spec->n_field;
+    memcpy(f->field, f->spec->field, (size_t)f->n_field * sizeof *f->field);
+    for (int i = 0; i < f->n_field; i++) {
+        KEEL_TRY(choose_type(f, i, &f->want[i]));
+        if (!(f->o.unwanted >> i & 1) &&
+            !keel_convert_always_fits(f->want[i], f->spec->field[i].dtype))
+            f->may_fail = true;
+    }
+    f->weight = keel_spec_first(f->spec, KEEL_ROLE_WEIGHT);
+    if (f->weight < 0 && (f->o.class_weight || f->o.wants_weight)) {
+        if (f->n_field == KEEL_FIELDS_MAX)
+            return keel_fail(KEEL_EARG, "%s: no room for weights beside %d fields",
+                             keel_dataset_name(f->dataset), KEEL_FIELDS_MAX);
+        f->weight = f->n_field;
+        f->want[f->n_field] = f->o.real;
+        f->field[f->n_field++] = weights;
+    }
+    for (int i = 0; i < f->n_field; i++) {
+        f->field[i].dtype = f->want[i];
+        f->count[i] = keel_shape_count(&f->field[i].shape);
+        if (i < f->spec->n_field && f->o.unwanted >> i & 1) continue;
+        int64_t bytes;
+        if (!keel_mul_i64(f->count[i], (int64_t)keel_dtype_size(f->want[i]), &bytes) ||
+            __builtin_add_overflow(f->row_bytes, bytes, &f->row_bytes))
+            return keel_fail(KEEL_EARG, "%s: a row is larger than memory can be",
+                             keel_dataset_name(f->dataset));
+        f->bytes[i] = (size_t)bytes;
+    }
+    return find_labels(f);
 }
 
 /* What can be said before step 1 about a stream that may be used up. */
@@ -90,8 +162,7 @@ static int allowed_cpus(void)
 /* How many threads read: none where a batch in memory is copied faster than a thread is woken. */
 static int choose_threads(const keel_feed *f)
 {
-    const double batch_bytes =
-        (double)f->max_rows * (double)(f->x_count + f->y_count) * (double)f->real_bytes;
+    const double batch_bytes = (double)f->max_rows * (double)f->row_bytes;
     if (f->o.threads < 0) return 0;
     if (f->source->next) return 1;
     if (f->o.threads) return f->o.threads;
@@ -102,22 +173,16 @@ static int choose_threads(const keel_feed *f)
 
 static keel_status create_slots(keel_feed *f)
 {
-    size_t x, y, w = f->weighted ? f->real_bytes : 0;
-    const char *name = keel_dataset_name(f->dataset);
-    if (!keel_mul((size_t)f->x_count, f->real_bytes, &x) || !keel_mul(x, (size_t)f->max_rows, &x) ||
-        !keel_mul((size_t)f->y_count, f->real_bytes, &y) || !keel_mul(y, (size_t)f->max_rows, &y))
-        return keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than memory can be", name,
-                         (long long)f->max_rows);
-    w *= (size_t)f->max_rows;
     f->slots = keel_calloc((size_t)f->n_slots, sizeof *f->slots);
     if (!f->slots) return KEEL_ENOMEM;
-    for (int i = 0; i < f->n_slots; i++) {
-        keel_slot *s = &f->slots[i];
-        if (!(s->x = keel_aligned_calloc(1, x)) ||
-            (f->spec->has_y && !(s->y = keel_aligned_calloc(1, y))) ||
-            (w && !(s->weight = keel_aligned_calloc(1, w))))
-            return KEEL_ENOMEM;
-    }
+    for (int i = 0; i < f->n_slots; i++)
+        for (int k = 0; k < f->n_field; k++) {
+            size_t n;
+            if (!keel_mul(f->bytes[k], (size_t)f->max_rows, &n))
+                return keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than memory can be",
+                                 keel_dataset_name(f->dataset), (long long)f->max_rows);
+            if (n && !(f->slots[i].at[k] = keel_aligned_calloc(1, n))) return KEEL_ENOMEM;
+        }
     return KEEL_OK;
 }
 
@@ -136,10 +201,7 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     pthread_cond_init(&f->ready, NULL);
     if ((s = check_options(f)) < 0) goto out;
 
-    f->real_bytes = keel_dtype_size(f->o.real);
-    f->x_count = keel_shape_count(&f->spec->x);
-    f->y_count = f->spec->has_y ? keel_shape_count(&f->spec->y) : 0;
-    f->weighted = f->spec->has_weight || f->o.class_weight || f->o.wants_weight;
+    if ((s = choose_fields(f)) < 0) goto out;
     f->max_rows = f->o.batch_size ? f->o.batch_size : f->spec->max_rows;
     f->planned = dataset->rows >= 0 && f->o.batch_size;
     f->epoch = (uint32_t)f->o.first_epoch;
@@ -162,8 +224,7 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (f->source->next && (s = keel_feed_stream_create(f)) < 0) goto out;
 
     const int n = choose_threads(f);
-    const int64_t row_bytes = (f->x_count + f->y_count) * (int64_t)f->real_bytes;
-    f->chunk = f->source->in_memory ? 1 + (64 << 10) / (row_bytes + 1) : 1;
+    f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
     s = KEEL_ENOMEM;
     if (n && !(f->threads = keel_calloc((size_t)n, sizeof *f->threads))) goto out;
     pthread_mutex_lock(&f->lock); /* until all are there: threads look at how many there are */
@@ -193,11 +254,8 @@ void keel_feed_destroy(keel_feed *f)
     pthread_mutex_unlock(&f->lock);
     for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
     keel_feed_stream_destroy(f);
-    for (int i = 0; f->slots && i < f->n_slots; i++) {
-        keel_free(f->slots[i].x);
-        keel_free(f->slots[i].y);
-        keel_free(f->slots[i].weight);
-    }
+    for (int i = 0; f->slots && i < f->n_slots; i++)
+        for (int k = 0; k < f->n_field; k++) keel_free(f->slots[i].at[k]);
     keel_free(f->slots);
     keel_free(f->threads);
     keel_scratch_free(&f->scratch);
@@ -205,6 +263,23 @@ void keel_feed_destroy(keel_feed *f)
     pthread_cond_destroy(&f->work);
     pthread_mutex_destroy(&f->lock);
     keel_free(f);
+}
+
+int keel_feed_field_count(const keel_feed *f)
+{
+    return f->n_field;
+}
+
+const keel_data_field *keel_feed_field(const keel_feed *f, int i)
+{
+    return i >= 0 && i < f->n_field ? &f->field[i] : NULL;
+}
+
+const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth)
+{
+    for (int i = 0; i < b->n_field; i++)
+        if (b->field[i] && b->spec[i].role == role && nth-- == 0) return b->field[i];
+    return NULL;
 }
 
 int64_t keel_feed_steps(const keel_feed *f)
@@ -255,8 +330,7 @@ const char *keel_feed_note(const keel_feed *f)
 
 int64_t keel_feed_bytes(const keel_feed *f)
 {
-    const int64_t elements = f->x_count + f->y_count + (f->weighted ? 1 : 0);
-    return f->n_slots * f->max_rows * elements * (int64_t)f->real_bytes;
+    return f->n_slots * f->max_rows * f->row_bytes;
 }
 
 double keel_feed_wait_seconds(const keel_feed *f)
@@ -383,33 +457,42 @@ void keel_feed_retry(keel_feed *f, const keel_batch *b)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* The label of row i: y itself where it is one number, else the place of its largest. */
+static double value_at(const void *data, keel_dtype type, int64_t i)
+{
+    double v = 0;
+    keel_convert(&v, KEEL_FLOAT64, (const char *)data + (size_t)i * keel_dtype_size(type), type, 1);
+    return v;
+}
+
+/* The label of row i: the target itself where it is one number, else the place of its largest. */
 static int64_t label_of(const keel_feed *f, const keel_batch *b, int64_t i)
 {
-    const float *y32 = (const float *)b->y + i * f->y_count;
-    const double *y64 = (const double *)b->y + i * f->y_count;
-    const bool wide = f->o.real == KEEL_FLOAT64;
+    const int64_t n = f->count[f->label];
+    const keel_dtype type = f->want[f->label];
+    const void *y = (const char *)b->field[f->label] + (size_t)i * f->bytes[f->label];
     int64_t best = 0;
-    if (f->y_count == 1) {
-        const double y = wide ? y64[0] : (double)y32[0];
-        return y >= 0 && y < 9e15 ? (int64_t)(y + 0.5) : -1;
+    double most = value_at(y, type, 0);
+    if (n == 1) return most >= 0 && most < 9e15 ? (int64_t)(most + 0.5) : -1;
+    for (int64_t k = 1; k < n; k++) {
+        const double v = value_at(y, type, k);
+        if (v > most) {
+            best = k;
+            most = v;
+        }
     }
-    for (int64_t k = 1; k < f->y_count; k++)
-        if (wide ? y64[k] > y64[best] : y32[k] > y32[best]) best = k;
     return best;
 }
 
 void keel_feed_finish(const keel_feed *f, keel_slot *s)
 {
     keel_batch *b = &s->batch;
+    const int at = f->weight;
     b->weight_sum = (double)b->rows;
-    if (!f->weighted) return;
-    const bool wide = f->o.real == KEEL_FLOAT64;
-    double sum = 0;
-    /* a batch that points at the user's weights is only summed */
-    const void *from = f->spec->has_weight ? b->weight : NULL;
-    double *w64 = (double *)s->weight;
-    float *w32 = (float *)s->weight;
+    if (at < 0 || !f->bytes[at]) return;
+    const bool wide = f->want[at] == KEEL_FLOAT64, given = at < f->spec->n_field;
+    const void *from = given ? b->field[at] : NULL; /* perhaps the user's array */
+    double *w64 = (double *)(void *)s->at[at], sum = 0;
+    float *w32 = (float *)(void *)s->at[at];
     for (int64_t i = 0; i < b->rows; i++) {
         double w = !from ? 1 : wide ? ((const double *)from)[i] : (double)((const float *)from)[i];
         if (f->o.class_weight) {
@@ -422,6 +505,6 @@ void keel_feed_finish(const keel_feed *f, keel_slot *s)
             w32[i] = (float)w;
         sum += wide ? w : (double)(float)w;
     }
-    b->weight = s->weight;
+    b->field[at] = s->at[at];
     b->weight_sum = sum;
 }

@@ -18,7 +18,11 @@
 #include <stdbool.h>
 
 typedef struct keel_feed_options {
-    keel_dtype real;    /* of x, y and weight in a batch: float32 or float64 */
+    keel_dtype real; /* of floats in a batch: float32 or float64 */
+    /* Of each field of the dataset: the type that it has in a batch; borrowed until the feed is
+     * made. NULL: floats and weights become `real`, all else stays what it is. */
+    const keel_dtype *want;
+    uint64_t unwanted;  /* bit i: field i of the dataset is not read */
     int64_t batch_size; /* 0: as the source yields (streams); refused for rows */
     bool shuffle;       /* rows: all of them; sequence: the order of its batches; generator: no */
     uint64_t seed;
@@ -30,7 +34,8 @@ typedef struct keel_feed_options {
                                 read ahead of the epoch that was begun) */
     int slots;               /* 0: 3 */
     int threads;             /* 0: as many as help; -1: none, reading happens in keel_feed_next */
-    const double *class_weight; /* by label, multiplied into the weights; borrowed; NULL: none */
+    const double *class_weight; /* by label of the one target, multiplied into the weights of rows;
+                                   borrowed; NULL: none */
     int64_t class_weight_count; /* a label that is not in it weighs 1 */
     bool wants_weight;          /* give weights even where all are one */
     bool leaves_rows;           /* rows in memory may be left to keel_feed_read */
@@ -39,22 +44,32 @@ typedef struct keel_feed_options {
 typedef struct keel_feed keel_feed;
 
 typedef struct keel_batch {
-    const void *x, *y, *weight; /* y NULL: none; weight NULL: all one */
+    const void *field[KEEL_FIELDS_MAX]; /* of the feed's fields; NULL: not wanted */
+    int n_field;
+    const keel_data_field *spec; /* [n_field] what they are */
     int64_t rows;
     int64_t duplicates; /* how many of the rows (the last ones) `wrap` took a second time */
     uint64_t first_row; /* rows of this epoch before this batch: the key for chance */
-    double weight_sum;
+    double weight_sum;  /* of the first field of weights; the rows where there is none */
     uint32_t epoch;
     int64_t step; /* of the epoch */
     int slot;
-    const keel_feed *unread; /* the rows of x and y are still to be read; NULL: they are there */
+    const keel_feed *unread; /* the rows are still to be read; NULL: they are there */
 } keel_batch;
+
+/* The field of that role, counted from 0 in the order of the feed's fields; NULL: there is none. */
+const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth);
 
 /* Everything is allocated and every contradiction refused here. The dataset must outlive the feed.
  * KEEL_EDATA: the data cannot serve what the options ask. */
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                              const keel_feed_options *options);
 void keel_feed_destroy(keel_feed *f); /* waits for running reads and callbacks; NULL is fine */
+
+/* The fields of a batch: those of the dataset, with the types that they have here, and behind them
+ * "sample_weight" where rows get weights that the dataset has not. */
+int keel_feed_field_count(const keel_feed *f);
+const keel_data_field *keel_feed_field(const keel_feed *f, int i);
 
 int64_t
 keel_feed_steps(const keel_feed *f); /* of the epoch begun (before: the first); -1: not known */

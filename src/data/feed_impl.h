@@ -19,9 +19,9 @@ typedef enum keel_slot_state {
 
 typedef struct keel_slot {
     keel_slot_state state;
-    char *x, *y, *weight; /* buffers of max_rows */
-    keel_batch batch;     /* complete when READY */
-    bool is_end;          /* of the epoch batch.epoch (streams) */
+    char *at[KEEL_FIELDS_MAX]; /* a buffer of max_rows for each field; NULL: not wanted */
+    keel_batch batch;          /* complete when READY */
+    bool is_end;               /* of the epoch batch.epoch (streams) */
     bool failed;
     keel_failure failure;
     int64_t failed_row; /* rows engine: the failure is that of the first row that fails */
@@ -37,10 +37,16 @@ struct keel_feed {
     const keel_data_spec *spec;
     const keel_source *source;
     keel_feed_options o;
-    int64_t x_count, y_count; /* elements of a row */
-    size_t real_bytes;
+    int n_field;                            /* of a batch */
+    keel_data_field field[KEEL_FIELDS_MAX]; /* with the types of a batch */
+    keel_dtype want[KEEL_FIELDS_MAX];       /* those types again, for sources */
+    int64_t count[KEEL_FIELDS_MAX];         /* elements of a row */
+    size_t bytes[KEEL_FIELDS_MAX];          /* of a row in a batch; 0: not wanted */
+    int64_t row_bytes;                      /* of all */
+    int weight;                             /* the first field of weights; -1: none */
+    int label;                              /* class weights: the field of labels */
+    bool may_fail;           /* some value may not fit the type that is wanted for it */
     int64_t max_rows, chunk; /* chunk: rows that a worker takes at once */
-    bool weighted;           /* batches have weights */
     bool planned;            /* the number of rows is known: plan is valid */
     keel_feed_plan plan;
 

@@ -37,21 +37,17 @@ static int64_t source_row(const keel_feed *f, const keel_plan_step *p, int64_t i
 /* Point at the arrays where rows follow each other there and nothing must be converted. */
 static void point_into_arrays(const keel_feed *f, keel_slot *s)
 {
-    const keel_tensor *x, *y, *w;
     keel_batch *b = &s->batch;
     const keel_plan_step *p = &s->plan;
-    b->x = s->x;
-    b->y = s->y;
-    b->weight = s->weight;
-    if (!f->source->tensors || f->o.shuffle || f->dataset->ordered) return;
+    memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
+    if (!f->source->tensor || f->o.shuffle || f->dataset->ordered) return;
     if (p->position + p->rows > f->dataset->rows) return;
-    f->source->tensors(f->dataset->origin->state, &x, &y, &w);
     const size_t first = (size_t)keel_dataset_index(f->dataset, p->position);
-    if (x->dtype == f->o.real)
-        b->x = (const char *)x->data + first * (size_t)f->x_count * f->real_bytes;
-    if (y && y->dtype == f->o.real)
-        b->y = (const char *)y->data + first * (size_t)f->y_count * f->real_bytes;
-    if (w && w->dtype == f->o.real) b->weight = (const char *)w->data + first * f->real_bytes;
+    for (int i = 0; i < f->spec->n_field; i++) {
+        const keel_tensor *t = f->source->tensor(f->dataset->origin->state, i);
+        if (f->bytes[i] && t && t->dtype == f->want[i])
+            b->field[i] = (const char *)t->data + first * f->bytes[i];
+    }
 }
 
 /* Set a slot up for a step; no row is read yet. */
@@ -62,6 +58,8 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
     s->taken = s->done = 0;
     s->failed = false;
     s->batch = (keel_batch){
+        .n_field = f->n_field,
+        .spec = f->field,
         .rows = s->plan.rows,
         .duplicates = s->plan.duplicates,
         .first_row = s->plan.first_row,
@@ -78,27 +76,26 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
     pass_order order = { 0 };
     const void *state = f->dataset->origin->state;
     const keel_batch *b = &s->batch;
-    const size_t x_bytes = (size_t)f->x_count * f->real_bytes;
-    const size_t y_bytes = (size_t)f->y_count * f->real_bytes;
-    const bool want_x = b->x == s->x, want_y = f->spec->has_y && b->y == s->y;
-    const bool want_w = f->spec->has_weight && b->weight == s->weight;
-    if (!want_x && !want_y && !want_w) return to;
+    const int n = f->spec->n_field;
+    bool any = false;
+    keel_row at;
+    at.want = f->want;
+    for (int i = 0; i < n; i++) {
+        const bool copied = s->at[i] && b->field[i] == s->at[i];
+        at.at[i] = copied ? s->at[i] + (size_t)from * f->bytes[i] : NULL;
+        any |= copied;
+    }
+    if (!any) return to;
     int64_t ahead[LOOK_AHEAD]; /* which rows come, counted from `from` in a ring */
     for (int64_t i = from - LOOK_AHEAD; i < to; i++) {
         const int64_t row = i < from ? 0 : ahead[(i - from) % LOOK_AHEAD];
         if (i + LOOK_AHEAD < to) {
             const int64_t next = source_row(f, &s->plan, i + LOOK_AHEAD, &order);
             ahead[(i + LOOK_AHEAD - from) % LOOK_AHEAD] = next;
-            if (f->source->expect && f->o.shuffle && want_x)
+            if (f->source->expect && f->o.shuffle)
                 f->source->expect(state, keel_dataset_index(f->dataset, next));
         }
         if (i < from) continue;
-        const keel_row at = {
-            .real = f->o.real,
-            .x = want_x ? s->x + (size_t)i * x_bytes : NULL,
-            .y = want_y ? s->y + (size_t)i * y_bytes : NULL,
-            .weight = want_w ? s->weight + (size_t)i * f->real_bytes : NULL,
-        };
         const keel_status r =
             f->source->read(state, keel_dataset_index(f->dataset, row), &at, scratch);
         if (r < 0) {
@@ -107,6 +104,8 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
             keel_failure_take(failure, r);
             return i;
         }
+        for (int k = 0; k < n; k++)
+            if (at.at[k]) at.at[k] = (char *)at.at[k] + f->bytes[k];
     }
     return to;
 }
@@ -196,8 +195,8 @@ static void read_here(keel_feed *f, keel_slot *s)
     const double begin = keel_feed_clock();
     open_slot(f, s, f->epoch, f->step);
     f->next_fill = f->next_out + 1;
-    /* weights are summed when a batch is finished, so those cannot wait */
-    if (f->o.leaves_rows && f->source->in_memory && !f->weighted)
+    /* weights are summed when a batch is finished, so those cannot wait; nor can what may fail */
+    if (f->o.leaves_rows && f->source->in_memory && f->weight < 0 && !f->may_fail)
         s->batch.unread = f;
     else
         s->failed = read_rows(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;

@@ -25,11 +25,11 @@ struct keel_stream {
     int64_t filled;                /* rows of the batch in the making; survives a failure */
     keel_failure dead;             /* the data cannot serve what was asked, now or later */
 
-    char *x, *y; /* one yield that did not fit, in the stream's own types */
-    float *weight;
-    int64_t at, n;           /* the rows of it that are left: [at, n) */
-    size_t x_bytes, y_bytes; /* of a row of it */
-    keel_slot carry;         /* x, y, weight: rows that open the next epoch, as in a batch */
+    char *field[KEEL_FIELDS_MAX];  /* one yield that did not fit, in the stream's own types */
+    size_t bytes[KEEL_FIELDS_MAX]; /* of a row of it */
+    int64_t at, n;                 /* the rows of it that are left: [at, n) */
+    bool same_types;               /* a batch has the stream's own types */
+    keel_slot carry;               /* rows that open the next epoch, as in a batch */
     int64_t carried;
 };
 
@@ -38,21 +38,20 @@ keel_status keel_feed_stream_create(keel_feed *f)
     keel_stream *t = f->stream = keel_calloc(1, sizeof *t);
     if (!t) return KEEL_ENOMEM;
     const keel_data_spec *p = f->spec;
-    const size_t n = (size_t)p->max_rows, b = (size_t)f->max_rows;
-    size_t x, y;
-    t->x_bytes = (size_t)f->x_count * keel_dtype_size(p->x_dtype);
-    t->y_bytes = p->has_y ? (size_t)f->y_count * keel_dtype_size(p->y_dtype) : 0;
-    if (!keel_mul(t->x_bytes, n, &x) || !keel_mul(t->y_bytes, n, &y))
-        return keel_fail(KEEL_EARG, "%s: %lld rows in one yield are more than memory can hold",
-                         keel_dataset_name(f->dataset), (long long)p->max_rows);
-    if (!(t->x = keel_aligned_calloc(1, x)) || (y && !(t->y = keel_aligned_calloc(1, y))) ||
-        (p->has_weight && !(t->weight = keel_calloc(n, sizeof(float)))))
-        return KEEL_ENOMEM;
-    if (f->o.end != KEEL_CARRY || !f->o.batch_size) return KEEL_OK;
-    if (!(t->carry.x = keel_calloc(b, (size_t)f->x_count * f->real_bytes)) ||
-        (y && !(t->carry.y = keel_calloc(b, (size_t)f->y_count * f->real_bytes))) ||
-        (p->has_weight && !(t->carry.weight = keel_calloc(b, f->real_bytes))))
-        return KEEL_ENOMEM;
+    const bool carries = f->o.end == KEEL_CARRY && f->o.batch_size;
+    t->same_types = true;
+    for (int i = 0; i < p->n_field; i++) {
+        size_t n;
+        t->bytes[i] = (size_t)f->count[i] * keel_dtype_size(p->field[i].dtype);
+        t->same_types &= p->field[i].dtype == f->want[i];
+        if (!keel_mul(t->bytes[i], (size_t)p->max_rows, &n))
+            return keel_fail(KEEL_EARG, "%s: %lld rows in one yield are more than memory can hold",
+                             keel_dataset_name(f->dataset), (long long)p->max_rows);
+        if (!(t->field[i] = keel_aligned_calloc(1, n))) return KEEL_ENOMEM;
+        if (carries && f->bytes[i] &&
+            !(t->carry.at[i] = keel_calloc((size_t)f->max_rows, f->bytes[i])))
+            return KEEL_ENOMEM;
+    }
     return KEEL_OK;
 }
 
@@ -60,12 +59,10 @@ void keel_feed_stream_destroy(keel_feed *f)
 {
     keel_stream *t = f->stream;
     if (!t) return;
-    keel_free(t->x);
-    keel_free(t->y);
-    keel_free(t->weight);
-    keel_free(t->carry.x);
-    keel_free(t->carry.y);
-    keel_free(t->carry.weight);
+    for (int i = 0; i < f->spec->n_field; i++) {
+        keel_free(t->field[i]);
+        keel_free(t->carry.at[i]);
+    }
     keel_free(t);
     f->stream = NULL;
 }
@@ -78,29 +75,24 @@ static keel_status die(keel_stream *t, keel_status s)
 }
 
 /* Copy n rows of the pending yield behind the rows that the slot has. */
-static void take_pending(const keel_feed *f, keel_slot *s, int64_t n)
+static keel_status take(const keel_feed *f, keel_slot *s, int64_t n)
 {
     keel_stream *t = f->stream;
-    const keel_data_spec *p = f->spec;
-    const size_t to = (size_t)t->filled * f->real_bytes, from = (size_t)t->at;
-    keel_convert(s->x + to * (size_t)f->x_count, f->o.real, t->x + from * t->x_bytes, p->x_dtype,
-                 n * f->x_count);
-    if (p->has_y)
-        keel_convert(s->y + to * (size_t)f->y_count, f->o.real, t->y + from * t->y_bytes,
-                     p->y_dtype, n * f->y_count);
-    if (p->has_weight) keel_convert(s->weight + to, f->o.real, t->weight + from, KEEL_FLOAT32, n);
+    for (int i = 0; i < f->spec->n_field; i++)
+        if (s->at[i])
+            KEEL_TRY(keel_field_write(s->at[i] + (size_t)t->filled * f->bytes[i], f->want[i],
+                                      t->field[i] + (size_t)t->at * t->bytes[i], &f->spec->field[i],
+                                      n * f->count[i]));
     t->at += n;
     t->filled += n;
+    return KEEL_OK;
 }
 
 /* The first n rows of one slot become those of another. */
 static void copy_rows(const keel_feed *f, keel_slot *to, const keel_slot *from, int64_t n)
 {
-    const size_t bytes = (size_t)n * f->real_bytes;
-    if (!n) return;
-    memcpy(to->x, from->x, bytes * (size_t)f->x_count);
-    if (f->spec->has_y) memcpy(to->y, from->y, bytes * (size_t)f->y_count);
-    if (f->spec->has_weight) memcpy(to->weight, from->weight, bytes);
+    for (int i = 0; n && i < f->spec->n_field; i++)
+        if (f->bytes[i]) memcpy(to->at[i], from->at[i], (size_t)n * f->bytes[i]);
 }
 
 /* Begin the pass if that is due. */
@@ -146,24 +138,24 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
     const keel_data_spec *p = f->spec;
     if (t->at < t->n) return KEEL_OK;
     KEEL_TRY(enter_pass(f));
-    const bool fits = f->max_rows - t->filled >= p->max_rows && p->x_dtype == f->o.real &&
-                      (!p->has_y || p->y_dtype == f->o.real) &&
-                      (!p->has_weight || f->o.real == KEEL_FLOAT32);
-    const size_t to = (size_t)t->filled * f->real_bytes;
-    char *const x = fits ? s->x + to * (size_t)f->x_count : t->x;
-    char *const y = !p->has_y ? NULL : fits ? s->y + to * (size_t)f->y_count : t->y;
-    float *const w = !p->has_weight ? NULL : fits ? (float *)(void *)(s->weight + to) : t->weight;
+    const bool fits = f->max_rows - t->filled >= p->max_rows && t->same_types;
+    void *field[KEEL_FIELDS_MAX];
+    for (int i = 0; i < p->n_field; i++)
+        field[i] =
+            fits && s->at[i] ? s->at[i] + (size_t)t->filled * f->bytes[i] : (void *)t->field[i];
     for (int i = 0; i < EMPTY_YIELDS_MAX; i++) {
         int64_t rows = 0;
-        const keel_status r = f->source->next(f->dataset->origin->state, x, y, w, &rows);
+        const keel_status r = f->source->next(f->dataset->origin->state, field, &rows);
         if (r < 0)
             return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
                                     (long long)t->step + 1, t->epoch + 1, (long long)t->pass_rows);
         if (r == KEEL_END) return leave_pass(f);
         if (!rows) continue;
-        const char *name = keel_dataset_name(f->dataset);
-        if (w && keel_weights_check(w, KEEL_FLOAT32, rows, t->pass_rows, name) < 0)
-            return die(t, KEEL_EDATA);
+        for (int k = 0; k < p->n_field; k++)
+            if (p->field[k].role == KEEL_ROLE_WEIGHT &&
+                keel_weights_check(field[k], p->field[k].dtype, rows, t->pass_rows,
+                                   keel_dataset_name(f->dataset)) < 0)
+                return die(t, KEEL_EDATA);
         t->pass_rows += rows;
         if (p->rows >= 0 && t->pass_rows > p->rows)
             return die(t, keel_fail(KEEL_EDATA, "%s yields more than the %lld rows it says it has",
@@ -279,7 +271,8 @@ static void give_batch(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
     keel_batch *b = &s->batch;
-    *b = (keel_batch){ .x = s->x, .y = s->y, .weight = s->weight, .rows = t->filled };
+    *b = (keel_batch){ .n_field = f->n_field, .spec = f->field, .rows = t->filled };
+    memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
     b->first_row = (uint64_t)t->epoch_rows;
     b->epoch = t->epoch;
     b->step = t->step;
@@ -325,7 +318,7 @@ static keel_status produce(const keel_feed *f, keel_slot *s)
             return KEEL_OK;
         }
         const int64_t left = t->n - t->at, room = f->max_rows - t->filled;
-        if (left > 0) take_pending(f, s, left < room ? left : room);
+        if (left > 0) KEEL_TRY(take(f, s, left < room ? left : room));
     }
     give_batch(f, s);
     return KEEL_OK;

@@ -14,9 +14,8 @@
 
 /* What the rows look like. */
 typedef struct keel_data_spec {
-    keel_shape x, y; /* of one row */
-    keel_dtype x_dtype, y_dtype;
-    bool has_y, has_weight;
+    int n_field;
+    keel_data_field field[KEEL_FIELDS_MAX];
     int64_t rows;     /* -1: not known */
     int64_t max_rows; /* streams: of one yield */
     int64_t yields;   /* streams: how many in a pass; -1: not known */
@@ -26,11 +25,23 @@ typedef struct keel_data_spec {
     char **class_names;
 } keel_data_spec;
 
-/* Where one row goes, in the dtype that the feed works in (float32 or float64). Each may be NULL:
- * not wanted. */
+/* More fields at the end. The strings are borrowed until the dataset is made, which copies them.
+ * KEEL_EARG: more than KEEL_FIELDS_MAX. */
+keel_status keel_spec_add_all(keel_data_spec *spec, int n, const keel_data_field *fields,
+                              const char *name);
+
+/* The fields x, y (NULL: none) and sample_weight, which is float32, of an empty spec; of x and y
+ * dtype and shape are read. */
+void keel_spec_add_xy(keel_data_spec *spec, const keel_data_field *x, const keel_data_field *y,
+                      bool has_weight);
+
+/* The first field of a role, or -1. */
+int keel_spec_first(const keel_data_spec *spec, keel_data_role role);
+
+/* Where one row goes and in which types: one of each for every field of the spec. */
 typedef struct keel_row {
-    keel_dtype real;
-    void *x, *y, *weight;
+    const keel_dtype *want;
+    void *at[KEEL_FIELDS_MAX]; /* NULL: not wanted; only the spec's are set */
 } keel_row;
 
 /* What a reading thread keeps from row to row, so that reading allocates only while it grows. */
@@ -56,15 +67,15 @@ typedef struct keel_source {
     void (*expect)(const void *state,
                    int64_t index); /* the row will be read soon; NULL: no matter */
     const char *(*row_name)(const void *state, int64_t index); /* NULL: rows have no names */
-    /* Tensors that hold the rows as they are, so that a batch can point into them; NULL: none. */
-    void (*tensors)(const void *state, const keel_tensor **x, const keel_tensor **y,
-                    const keel_tensor **weight);
+    /* The tensor that holds field i of all rows as it is, so that a batch can point into it; NULL:
+     * none does. */
+    const keel_tensor *(*tensor)(const void *state, int i);
 
     /* streams: one thread at a time. Begin pass `order->epoch`; shuffled by `order` if it is not
      * NULL. The first begin of a stream that was never read does nothing to it. */
     keel_status (*begin)(void *state, uint32_t pass, const keel_chance *order);
-    /* Up to spec.max_rows rows in the stream's own dtypes; KEEL_END: the pass is over. */
-    keel_status (*next)(void *state, void *x, void *y, float *weight, int64_t *rows);
+    /* Up to spec.max_rows rows, each field in its own dtype; KEEL_END: the pass is over. */
+    keel_status (*next)(void *state, void *const *field, int64_t *rows);
 
     void (*close)(void *state);
 } keel_source;
@@ -73,7 +84,7 @@ typedef struct keel_source {
 typedef struct keel_data_origin {
     const keel_source *source;
     void *state;
-    keel_data_spec spec; /* of all rows; class_names are owned */
+    keel_data_spec spec; /* of all rows; paths and class names are owned */
     char *name;
     _Atomic int references;
 } keel_data_origin;
@@ -93,12 +104,17 @@ static inline int64_t keel_dataset_index(const keel_dataset *d, int64_t i)
 }
 
 /* A dataset over all rows of a source. Takes over `state` (closed on failure too) and the class
- * names in *spec; copies `name`. */
+ * names in *spec; copies `name` and the strings of the fields. KEEL_EARG, KEEL_ESHAPE: fields that
+ * cannot be. */
 keel_status keel_dataset_create(keel_dataset **out, const keel_source *source, void *state,
                                 const keel_data_spec *spec, const char *name);
 
-/* Arrays that the dataset owns: takes over the tensors' memory (emptied, on failure too). Class
- * names may be NULL. For readers of whole files. */
+/* Arrays that the dataset owns: takes over their memory (emptied, on failure too). Class names may
+ * be NULL. For readers of whole files. */
+keel_status keel_dataset_adopt_fields(keel_dataset **out, keel_array_field *fields, int n,
+                                      int64_t n_classes, char **class_names, const char *name);
+
+/* The same for x, y and sample_weight; y and weight may be NULL. */
 keel_status keel_dataset_adopt_arrays(keel_dataset **out, keel_tensor *x, keel_tensor *y,
                                       keel_tensor *weight, int64_t n_classes, char **class_names,
                                       const char *name);
@@ -109,8 +125,14 @@ keel_status keel_dataset_take_subset(keel_dataset **d, const keel_dataset_option
 /* The caller's options over the defaults, checked; NULL: the defaults. */
 keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_dataset_options *o);
 
-/* dst[i] = src[i] for i < count, from any dtype into float32 or float64. */
-void keel_convert(void *dst, keel_dtype real, const void *src, keel_dtype from, int64_t count);
+/* dst[i] = src[i] for i < count. Into float32 and float64 values are rounded; into other types only
+ * what they hold exactly goes. Returns count, or the first i that does not fit. */
+int64_t keel_convert(void *dst, keel_dtype to, const void *src, keel_dtype from, int64_t count);
+bool keel_convert_always_fits(keel_dtype to, keel_dtype from); /* whatever the values */
+
+/* keel_convert from a field's own type; what does not fit is KEEL_EDATA, with field and value. */
+keel_status keel_field_write(void *dst, keel_dtype want, const void *src,
+                             const keel_data_field *field, int64_t count);
 
 /* Weights of n rows, of which the first is `first_row` of `name`: KEEL_EDATA names the row and the
  * weight where one is negative or no number. */

@@ -77,8 +77,11 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
                               bool training, keel_dtype real)
 {
     const bool rows = d->origin->source->read != NULL;
+    const keel_data_spec *spec = &d->origin->spec;
+    keel_dtype want[KEEL_FIELDS_MAX];
     keel_feed_options f = {
         .real = real,
+        .want = want,
         .batch_size = o->batch_size ? o->batch_size
                       : rows        ? 32
                                     : 0,
@@ -102,6 +105,12 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
             f.first_epoch = o->initial_epoch;
             f.epochs = o->epochs;
         }
+    }
+    /* the first input, the first target and the weights, all in the model's type */
+    for (int i = 0; i < spec->n_field; i++) {
+        const keel_data_role role = spec->field[i].role;
+        want[i] = real;
+        if (keel_spec_first(spec, role) != i) f.unwanted |= UINT64_C(1) << i;
     }
     return keel_feed_create(out, d, &f);
 }

@@ -282,9 +282,9 @@ static void test_worker(void *context, int worker)
 
 static keel_status begin(keel_trainer *t, keel_program *p, const keel_batch *b, uint64_t seed)
 {
-    p->input[0] = b->x;
-    p->input[1] = b->y;
-    p->input[2] = b->weight;
+    p->input[0] = keel_batch_field(b, KEEL_ROLE_INPUT, 0);
+    p->input[1] = keel_batch_field(b, KEEL_ROLE_TARGET, 0);
+    p->input[2] = keel_batch_field(b, KEEL_ROLE_WEIGHT, 0);
     p->facts = (keel_step_facts){
         .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
     };

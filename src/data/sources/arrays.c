@@ -5,52 +5,56 @@
 #include "tensor/shape.h"
 #include <string.h>
 
+typedef struct column { /* one field of all rows */
+    keel_data_field field;
+    keel_tensor all;
+    int64_t count; /* elements of a row */
+    size_t bytes;
+} column;
+
 typedef struct arrays {
-    keel_tensor x, y, weight; /* data NULL: not there */
-    int64_t x_count, y_count; /* elements of a row */
-    size_t x_bytes, y_bytes, weight_bytes;
+    int n;
     bool owned;
+    column at[];
 } arrays;
 
 static keel_status read(const void *state, int64_t i, const keel_row *row, keel_scratch *s)
 {
     (void)s;
     const arrays *a = state;
-    const char *x = a->x.data, *y = a->y.data, *w = a->weight.data;
-    if (row->x) keel_convert(row->x, row->real, x + (size_t)i * a->x_bytes, a->x.dtype, a->x_count);
-    if (row->y) keel_convert(row->y, row->real, y + (size_t)i * a->y_bytes, a->y.dtype, a->y_count);
-    if (row->weight)
-        keel_convert(row->weight, row->real, w + (size_t)i * a->weight_bytes, a->weight.dtype, 1);
+    for (int k = 0; k < a->n; k++) {
+        const column *c = &a->at[k];
+        if (row->at[k])
+            KEEL_TRY(keel_field_write(row->at[k], row->want[k],
+                                      (const char *)c->all.data + (size_t)i * c->bytes, &c->field,
+                                      c->count));
+    }
     return KEEL_OK;
 }
 
-/* Rows in shuffled order are nowhere near each other: ask memory for them ahead (measured on rows
- * of 3 KiB: a quarter less time). */
+/* Rows in shuffled order are nowhere near each other: ask memory for the inputs ahead (measured on
+ * rows of 3 KiB: a quarter less time). */
 static void expect(const void *state, int64_t i)
 {
     const arrays *a = state;
-    const char *row = (const char *)a->x.data + (size_t)i * a->x_bytes;
-    const size_t n = a->x_bytes < 4096 ? a->x_bytes : 4096;
-    for (size_t at = 0; at < n; at += 64) __builtin_prefetch(row + at, 0, 2);
+    for (int k = 0; k < a->n; k++) {
+        const column *c = &a->at[k];
+        if (c->field.role != KEEL_ROLE_INPUT) continue;
+        const char *row = (const char *)c->all.data + (size_t)i * c->bytes;
+        const size_t n = c->bytes < 4096 ? c->bytes : 4096;
+        for (size_t at = 0; at < n; at += 64) __builtin_prefetch(row + at, 0, 2);
+    }
 }
 
-static void tensors(const void *state, const keel_tensor **x, const keel_tensor **y,
-                    const keel_tensor **weight)
+static const keel_tensor *tensor(const void *state, int i)
 {
-    const arrays *a = state;
-    *x = &a->x;
-    *y = a->y.data ? &a->y : NULL;
-    *weight = a->weight.data ? &a->weight : NULL;
+    return &((const arrays *)state)->at[i].all;
 }
 
 static void close(void *state)
 {
     arrays *a = state;
-    if (a->owned) {
-        keel_tensor_free(&a->x);
-        keel_tensor_free(&a->y);
-        keel_tensor_free(&a->weight);
-    }
+    for (int i = 0; a->owned && i < a->n; i++) keel_tensor_free(&a->at[i].all);
     keel_free(a);
 }
 
@@ -59,117 +63,130 @@ const keel_source keel_source_arrays = {
     .in_memory = true,
     .read = read,
     .expect = expect,
-    .tensors = tensors,
+    .tensor = tensor,
     .close = close,
 };
 
-static keel_shape row_shape(const keel_tensor *t)
+static keel_status check(const keel_array_field *f, const keel_array_field *first, const char *name)
 {
-    return keel_shape_of(t->shape.rank - 1, t->shape.dim + 1);
-}
-
-static keel_status check_tensor(const keel_tensor *t, const char *which, const char *name)
-{
-    if (t->dtype < 0 || t->dtype >= KEEL_DTYPE_COUNT)
-        return keel_fail(KEEL_EARG, "%s: %s has no known dtype", name, which);
+    const keel_tensor *t = &f->array;
+    if (!t->data) return keel_fail(KEEL_EARG, "%s: %s is NULL", name, f->path);
+    if ((unsigned)t->dtype >= KEEL_DTYPE_COUNT)
+        return keel_fail(KEEL_EARG, "%s: %s has no known dtype", name, f->path);
     if (t->shape.rank < 1 || t->shape.rank > KEEL_RANK_MAX)
-        return keel_fail(KEEL_EARG, "%s: %s must have a first dim that counts rows", name, which);
+        return keel_fail(KEEL_EARG, "%s: %s must have a first dim that counts rows", name, f->path);
     KEEL_TRY(keel_shape_check(&t->shape, keel_dtype_size(t->dtype)));
-    return KEEL_OK;
+    const int64_t rows = t->shape.dim[0], want = first->array.shape.dim[0];
+    if (rows != want)
+        return keel_fail(KEEL_ESHAPE, "%s: %s has %lld rows but %s has %lld; give one for each row",
+                         name, first->path, (long long)want, f->path, (long long)rows);
+    if (rows < 1) return keel_fail(KEEL_EDATA, "%s: %s has no rows", name, f->path);
+    if (f->role != KEEL_ROLE_WEIGHT || keel_shape_count(&t->shape) != rows) return KEEL_OK;
+    return keel_weights_check(t->data, t->dtype, rows, 0, name);
 }
 
-static keel_status check_rows(const keel_tensor *t, int64_t rows, const char *which,
-                              const char *name)
+static keel_status check_all(const keel_array_field *f, int n, const char *name)
 {
-    KEEL_TRY(check_tensor(t, which, name));
-    if (t->shape.dim[0] != rows)
-        return keel_fail(KEEL_ESHAPE, "%s: x has %lld rows but %s has %lld; give one for each row",
-                         name, (long long)rows, which, (long long)t->shape.dim[0]);
-    return KEEL_OK;
-}
-
-static keel_status check_all(const keel_tensor *x, const keel_tensor *y, const keel_tensor *weight,
-                             const char *name)
-{
-    if (!x || !x->data) return keel_fail(KEEL_EARG, "%s: x is NULL", name);
-    KEEL_TRY(check_tensor(x, "x", name));
-    const int64_t rows = x->shape.dim[0];
-    if (rows < 1) return keel_fail(KEEL_EDATA, "%s: x has no rows", name);
-    if (y) KEEL_TRY(check_rows(y, rows, "y", name));
-    if (!weight) return KEEL_OK;
-    KEEL_TRY(check_rows(weight, rows, "weight", name));
-    const keel_shape w = row_shape(weight);
-    if (keel_shape_count(&w) != 1)
-        return keel_fail(KEEL_ESHAPE, "%s: weight must have one number for each row", name);
-    return weight->data ? keel_weights_check(weight->data, weight->dtype, rows, 0, name) : KEEL_OK;
-}
-
-/* Wraps a (taken over) into a dataset over its tensors. */
-static keel_status create(keel_dataset **out, arrays *a, int64_t n_classes, char **class_names,
-                          const char *name)
-{
-    const bool has_y = a->y.data, has_weight = a->weight.data;
-    keel_data_spec spec = {
-        .x = row_shape(&a->x),
-        .x_dtype = a->x.dtype,
-        .has_y = has_y,
-        .has_weight = has_weight,
-        .rows = a->x.shape.dim[0],
-        .yields = -1,
-        .n_classes = n_classes,
-        .class_names = class_names,
-    };
-    a->x_count = keel_shape_count(&spec.x);
-    a->x_bytes = (size_t)a->x_count * keel_dtype_size(a->x.dtype);
-    if (has_y) {
-        spec.y = row_shape(&a->y);
-        spec.y_dtype = a->y.dtype;
-        a->y_count = keel_shape_count(&spec.y);
-        a->y_bytes = (size_t)a->y_count * keel_dtype_size(a->y.dtype);
+    if (n < 1 || n > KEEL_FIELDS_MAX)
+        return keel_fail(KEEL_EARG, "%s: a row has 1 to %d fields, not %d", name, KEEL_FIELDS_MAX,
+                         n);
+    for (int i = 0; i < n; i++) {
+        if (!f[i].path || !*f[i].path)
+            return keel_fail(KEEL_EARG, "%s: field %d has no name", name, i);
+        KEEL_TRY(check(&f[i], &f[0], name));
     }
-    if (has_weight) a->weight_bytes = keel_dtype_size(a->weight.dtype);
-    return keel_dataset_create(out, &keel_source_arrays, a, &spec, name);
+    return KEEL_OK;
+}
+
+/* Wraps checked arrays. Where they become owned, on failure too. */
+static keel_status create(keel_dataset **out, const keel_array_field *f, int n, bool owned,
+                          int64_t n_classes, char **class_names, const char *name)
+{
+    keel_data_spec spec = { .rows = f[0].array.shape.dim[0],
+                            .yields = -1,
+                            .n_classes = n_classes,
+                            .class_names = class_names };
+    arrays *a = keel_calloc(1, sizeof *a + (size_t)n * sizeof *a->at);
+    if (!a) {
+        for (int i = 0; owned && i < n; i++) keel_free(f[i].array.data);
+        for (int64_t i = 0; class_names && i < n_classes; i++) keel_free(class_names[i]);
+        keel_free(class_names);
+        return KEEL_ENOMEM;
+    }
+    a->owned = owned;
+    for (a->n = 0; a->n < n; a->n++) {
+        column *c = &a->at[a->n];
+        const keel_array_field *from = &f[a->n];
+        const keel_shape *s = &from->array.shape;
+        c->all = from->array;
+        c->field = (keel_data_field){ .path = from->path,
+                                      .dtype = from->array.dtype,
+                                      .shape = keel_shape_of(s->rank - 1, s->dim + 1),
+                                      .role = from->role,
+                                      .target = from->target };
+        c->count = keel_shape_count(&c->field.shape);
+        c->bytes = (size_t)c->count * keel_dtype_size(c->field.dtype);
+        spec.field[spec.n_field++] = c->field;
+    }
+    KEEL_TRY(keel_dataset_create(out, &keel_source_arrays, a, &spec, name));
+    for (int i = 0; i < n; i++)
+        a->at[i].field = (*out)->origin->spec.field[i]; /* its own strings */
+    return KEEL_OK;
+}
+
+keel_status keel_dataset_from_fields(keel_dataset **out, const keel_array_field *fields, int n)
+{
+    if (!out || !fields) return keel_fail(KEEL_EARG, "arrays: NULL is none");
+    KEEL_TRY(check_all(fields, n, "arrays"));
+    return create(out, fields, n, false, 0, NULL, "arrays");
+}
+
+/* x, y and weight as fields; returns how many there are. */
+static int fields_of(keel_array_field f[3], const keel_tensor *x, const keel_tensor *y,
+                     const keel_tensor *weight)
+{
+    int n = 0;
+    f[n++] = (keel_array_field){ .path = "x", .role = KEEL_ROLE_INPUT };
+    if (x) f[0].array = *x;
+    if (y && y->data)
+        f[n++] = (keel_array_field){ .path = "y", .role = KEEL_ROLE_TARGET, .array = *y };
+    if (weight && weight->data)
+        f[n++] = (keel_array_field){ .path = "sample_weight",
+                                     .role = KEEL_ROLE_WEIGHT,
+                                     .array = *weight };
+    return n;
 }
 
 keel_status keel_dataset_from_arrays(keel_dataset **out, const keel_tensor *x, const keel_tensor *y,
                                      const keel_tensor *weight)
 {
-    if (!out) return keel_fail(KEEL_EARG, "arrays: the result must not be NULL");
-    if (y && !y->data) y = NULL;
-    if (weight && !weight->data) weight = NULL;
-    KEEL_TRY(check_all(x, y, weight, "arrays"));
-    arrays *a = keel_calloc(1, sizeof *a);
-    if (!a) return KEEL_ENOMEM;
-    a->x = *x;
-    if (y) a->y = *y;
-    if (weight) a->weight = *weight;
-    return create(out, a, 0, NULL, "arrays");
+    keel_array_field f[3];
+    return keel_dataset_from_fields(out, f, fields_of(f, x, y, weight));
+}
+
+keel_status keel_dataset_adopt_fields(keel_dataset **out, keel_array_field *f, int n,
+                                      int64_t n_classes, char **class_names, const char *name)
+{
+    keel_status s = check_all(f, n, name);
+    if (s >= 0) {
+        s = create(out, f, n, true, n_classes, class_names, name);
+        for (int i = 0; i < n; i++) f[i].array = (keel_tensor){ 0 };
+        return s;
+    }
+    for (int i = 0; i < n; i++) keel_tensor_free(&f[i].array);
+    for (int64_t i = 0; class_names && i < n_classes; i++) keel_free(class_names[i]);
+    keel_free(class_names);
+    return s;
 }
 
 keel_status keel_dataset_adopt_arrays(keel_dataset **out, keel_tensor *x, keel_tensor *y,
                                       keel_tensor *weight, int64_t n_classes, char **class_names,
                                       const char *name)
 {
-    keel_tensor *const has_y = y && y->data ? y : NULL;
-    keel_tensor *const has_weight = weight && weight->data ? weight : NULL;
-    arrays *a = NULL;
-    keel_status s = check_all(x, has_y, has_weight, name);
-    if (s < 0) goto out;
-    s = KEEL_ENOMEM;
-    if (!(a = keel_calloc(1, sizeof *a))) goto out;
-    a->owned = true;
-    a->x = *x;
+    keel_array_field f[3];
+    const int n = fields_of(f, x, y, weight);
     *x = (keel_tensor){ 0 };
-    if (has_y) a->y = *y;
-    if (has_y) *y = (keel_tensor){ 0 };
-    if (has_weight) a->weight = *weight;
-    if (has_weight) *weight = (keel_tensor){ 0 };
-    return create(out, a, n_classes, class_names, name);
-out:
-    keel_tensor_free(x);
-    keel_tensor_free(y);
-    keel_tensor_free(weight);
-    for (int64_t i = 0; class_names && i < n_classes; i++) keel_free(class_names[i]);
-    keel_free(class_names);
-    return s;
+    if (y) *y = (keel_tensor){ 0 };
+    if (weight) *weight = (keel_tensor){ 0 };
+    return keel_dataset_adopt_fields(out, f, n, n_classes, class_names, name);
 }

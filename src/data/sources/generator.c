@@ -1,7 +1,8 @@
 /* A callback that yields batches, as a Python generator does for Keras. */
 #include "base/memory.h"
 #include "data/source.h"
-#include "tensor/shape.h"
+#include <stddef.h>
+#include <string.h>
 
 typedef struct generator {
     keel_generator g;
@@ -26,13 +27,20 @@ static keel_status begin(void *state, uint32_t pass, const keel_chance *order)
     return KEEL_OK;
 }
 
-static keel_status next(void *state, void *x, void *y, float *weight, int64_t *rows)
+static keel_status call_next(const keel_generator *g, void *const *field, int64_t *rows)
+{
+    if (g->n_field) return g->next_fields(g->context, field, g->max_rows, rows);
+    return g->next(g->context, field[0], g->has_y ? field[1] : NULL,
+                   g->has_weight ? field[1 + g->has_y] : NULL, g->max_rows, rows);
+}
+
+static keel_status next(void *state, void *const *field, int64_t *rows)
 {
     generator *g = state;
     if (g->ended) return KEEL_END;
     g->touched = true;
     int64_t n = 0;
-    const keel_status s = g->g.next(g->g.context, x, y, weight, g->g.max_rows, &n);
+    const keel_status s = call_next(&g->g, field, &n);
     if (s == KEEL_END) {
         g->ended = true;
         return KEEL_END;
@@ -60,37 +68,39 @@ const keel_source keel_source_generator = {
     .close = close,
 };
 
-keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator *from)
+keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator *given)
 {
-    if (!out || !from) return keel_fail(KEEL_EARG, "generator: NULL is none");
-    if (from->size != sizeof *from)
+    keel_generator from = { 0 };
+    if (!out || !given) return keel_fail(KEEL_EARG, "generator: NULL is none");
+    if (given->size < offsetof(keel_generator, n_field) || given->size > sizeof from)
         return keel_fail(KEEL_EARG, "generator: size must be sizeof(keel_generator)");
-    const char *name = from->name ? from->name : "generator";
-    if (!from->next) return keel_fail(KEEL_EARG, "%s: next is NULL", name);
-    if (from->max_rows < 1 || from->rows < 0)
+    memcpy(&from, given, given->size);
+    const char *name = from.name ? from.name : "generator";
+    if (from.n_field ? !from.next_fields || !from.field : !from.next)
+        return keel_fail(KEEL_EARG, "%s: next%s is NULL", name,
+                         from.n_field ? "_fields or field" : "");
+    if (from.max_rows < 1 || from.rows < 0)
         return keel_fail(KEEL_EARG, "%s: max_rows must be at least 1 and rows not negative", name);
-    if (from->endless && from->rows)
+    if (from.endless && from.rows)
         return keel_fail(KEEL_EARG, "%s: it cannot be endless and have %lld rows", name,
-                         (long long)from->rows);
+                         (long long)from.rows);
     keel_data_spec spec = {
-        .x = from->x_shape,
-        .y = from->y_shape,
-        .x_dtype = from->x_dtype,
-        .y_dtype = from->y_dtype,
-        .has_y = from->has_y,
-        .has_weight = from->has_weight,
-        .rows = from->rows ? from->rows : -1,
-        .max_rows = from->max_rows,
+        .rows = from.rows ? from.rows : -1,
+        .max_rows = from.max_rows,
         .yields = -1,
-        .one_shot = !from->reset,
-        .endless = from->endless,
+        .one_shot = !from.reset,
+        .endless = from.endless,
     };
+    const keel_data_field x = { .shape = from.x_shape, .dtype = from.x_dtype };
+    const keel_data_field y = { .shape = from.y_shape, .dtype = from.y_dtype };
+    KEEL_TRY(keel_spec_add_all(&spec, from.n_field, from.field, name));
+    if (!from.n_field) keel_spec_add_xy(&spec, &x, from.has_y ? &y : NULL, from.has_weight);
     generator *g = keel_calloc(1, sizeof *g);
     if (!g) return KEEL_ENOMEM;
-    g->g = *from;
+    g->g = from;
     g->g.release = NULL; /* a failed call leaves the context the caller's */
     KEEL_TRY(keel_dataset_create(out, &keel_source_generator, g, &spec, name));
-    g->g.release = from->release;
+    g->g.release = from.release;
     g->name = (*out)->origin->name;
     return KEEL_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "data/resize.h"
 #include "data/source.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ typedef struct photos {
     char **class_names;
     int64_t n_classes, class_room;
     keel_dataset_options o;
-    int64_t y_count;
+    keel_data_field field[2]; /* x and y */
     int channels;
 } photos;
 
@@ -189,21 +190,16 @@ static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_
     return s;
 }
 
-static void write_label(const photos *p, int32_t label, const keel_row *row)
+static keel_status write_label(const photos *p, int32_t label, void *y, keel_dtype want)
 {
-    if (p->o.label_mode != KEEL_LABEL_CATEGORICAL) {
-        if (row->real == KEEL_FLOAT64)
-            *(double *)row->y = label;
-        else
-            *(float *)row->y = (float)label;
-        return;
-    }
-    for (int64_t i = 0; i < p->y_count; i++) {
-        if (row->real == KEEL_FLOAT64)
-            ((double *)row->y)[i] = i == label;
-        else
-            ((float *)row->y)[i] = i == label;
-    }
+    const keel_data_field *f = &p->field[1];
+    const float one = 1;
+    const float number = (float)label; /* exact: there are fewer than 2^24 classes */
+    if (p->o.label_mode == KEEL_LABEL_INT) return keel_field_write(y, want, &label, f, 1);
+    if (p->o.label_mode == KEEL_LABEL_BINARY) return keel_field_write(y, want, &number, f, 1);
+    const size_t size = keel_dtype_size(want);
+    memset(y, 0, (size_t)p->n_classes * size); /* of every type this is 0 */
+    return keel_field_write((char *)y + (size_t)label * size, want, &one, f, 1);
 }
 
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
@@ -213,19 +209,19 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
     const photo *f = &p->at[index];
     keel_image image;
     size_t n = 0;
-    if (row->y) write_label(p, f->label, row);
-    if (!row->x) return KEEL_OK;
+    if (p->o.label_mode != KEEL_LABEL_NONE && row->at[1])
+        KEEL_TRY(write_label(p, f->label, row->at[1], row->want[1]));
+    if (!row->at[0]) return KEEL_OK;
     KEEL_TRY(read_file(f->path, scratch, &n));
     KEEL_TRY(keel_image_decode(&image, scratch->at[0], n, p->channels, scratch, 1, f->path));
     const int64_t h = p->o.height, w = p->o.width;
-    if (row->real == KEEL_FLOAT32)
-        return keel_resize(&image, row->x, h, w, p->o.interpolation, scratch, 2);
+    if (row->want[0] == KEEL_FLOAT32)
+        return keel_resize(&image, row->at[0], h, w, p->o.interpolation, scratch, 2);
     const size_t count = (size_t)(h * w) * (size_t)p->channels;
     float *x = keel_scratch_reserve(scratch, 3, count * sizeof *x);
     if (!x) return KEEL_ENOMEM;
     KEEL_TRY(keel_resize(&image, x, h, w, p->o.interpolation, scratch, 2));
-    keel_convert(row->x, row->real, x, KEEL_FLOAT32, (int64_t)count);
-    return KEEL_OK;
+    return keel_field_write(row->at[0], row->want[0], x, &p->field[0], (int64_t)count);
 }
 
 static const char *row_name(const void *state, int64_t index)
@@ -302,17 +298,16 @@ keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *pa
     }
     if (s >= 0) s = check_found(p, path);
     keel_data_spec spec = {
-        .x = KEEL_SHAPE(o.height, o.width, p->channels),
-        .y_dtype = o.label_mode == KEEL_LABEL_INT ? KEEL_INT32 : KEEL_FLOAT32,
-        .has_y = o.label_mode != KEEL_LABEL_NONE,
-        .rows = p->count,
-        .yields = -1,
-        .n_classes = p->n_classes,
-        .class_names = p->class_names,
+        .rows = p->count, .yields = -1, .n_classes = p->n_classes, .class_names = p->class_names
     };
-    if (o.label_mode == KEEL_LABEL_CATEGORICAL) spec.y = KEEL_SHAPE(p->n_classes);
-    if (o.label_mode == KEEL_LABEL_BINARY) spec.y = KEEL_SHAPE(1);
-    p->y_count = keel_shape_count(&spec.y);
+    p->field[0].shape = KEEL_SHAPE(o.height, o.width, p->channels);
+    p->field[1].dtype = o.label_mode == KEEL_LABEL_INT ? KEEL_INT32 : KEEL_FLOAT32;
+    if (o.label_mode == KEEL_LABEL_CATEGORICAL) p->field[1].shape = KEEL_SHAPE(p->n_classes);
+    if (o.label_mode == KEEL_LABEL_BINARY) p->field[1].shape = KEEL_SHAPE(1);
+    keel_spec_add_xy(&spec, &p->field[0], o.label_mode == KEEL_LABEL_NONE ? NULL : &p->field[1],
+                     false);
+    p->field[0].path = "x";
+    p->field[1].path = "y";
     if (s < 0) {
         for (int64_t i = 0; i < p->n_classes; i++) keel_free(p->class_names[i]);
         keel_free(p->class_names);

@@ -2,6 +2,8 @@
  * once a pass, the short one included. */
 #include "base/memory.h"
 #include "data/source.h"
+#include <stddef.h>
+#include <string.h>
 
 typedef struct sequence {
     keel_sequence q;
@@ -33,7 +35,14 @@ static keel_status begin(void *state, uint32_t pass, const keel_chance *order)
     return KEEL_OK;
 }
 
-static keel_status next(void *state, void *x, void *y, float *weight, int64_t *rows)
+static keel_status call_get(const keel_sequence *q, int64_t i, void *const *field, int64_t *rows)
+{
+    if (q->n_field) return q->get_fields(q->context, i, field, q->max_rows, rows);
+    return q->get(q->context, i, field[0], q->has_y ? field[1] : NULL,
+                  q->has_weight ? field[1 + q->has_y] : NULL, q->max_rows, rows);
+}
+
+static keel_status next(void *state, void *const *field, int64_t *rows)
 {
     sequence *q = state;
     if (q->at >= q->n) {
@@ -49,7 +58,7 @@ static keel_status next(void *state, void *x, void *y, float *weight, int64_t *r
     const int64_t i =
         q->shuffled ? (int64_t)keel_permutation_at(&q->order, (uint64_t)q->at) : q->at;
     int64_t n = 0;
-    const keel_status s = q->q.get(q->q.context, i, x, y, weight, q->q.max_rows, &n);
+    const keel_status s = call_get(&q->q, i, field, &n);
     if (s != KEEL_OK)
         return keel_fail(KEEL_ECALLBACK, "%s: get of batch %lld answered %s", q->name, (long long)i,
                          keel_status_name(s));
@@ -76,33 +85,31 @@ const keel_source keel_source_sequence = {
     .close = close,
 };
 
-keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *from)
+keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *given)
 {
-    if (!out || !from) return keel_fail(KEEL_EARG, "sequence: NULL is none");
-    if (from->size != sizeof *from)
+    keel_sequence from = { 0 };
+    if (!out || !given) return keel_fail(KEEL_EARG, "sequence: NULL is none");
+    if (given->size < offsetof(keel_sequence, n_field) || given->size > sizeof from)
         return keel_fail(KEEL_EARG, "sequence: size must be sizeof(keel_sequence)");
-    const char *name = from->name ? from->name : "sequence";
-    if (!from->length || !from->get)
-        return keel_fail(KEEL_EARG, "%s: length and get must not be NULL", name);
-    if (from->max_rows < 1 || from->rows < 0)
+    memcpy(&from, given, given->size);
+    const char *name = from.name ? from.name : "sequence";
+    if (!from.length || (from.n_field ? !from.get_fields || !from.field : !from.get))
+        return keel_fail(KEEL_EARG, "%s: length and get%s must not be NULL", name,
+                         from.n_field ? "_fields and field" : "");
+    if (from.max_rows < 1 || from.rows < 0)
         return keel_fail(KEEL_EARG, "%s: max_rows must be at least 1 and rows not negative", name);
-    keel_data_spec spec = {
-        .x = from->x_shape,
-        .y = from->y_shape,
-        .x_dtype = from->x_dtype,
-        .y_dtype = from->y_dtype,
-        .has_y = from->has_y,
-        .has_weight = from->has_weight,
-        .rows = from->rows ? from->rows : -1,
-        .max_rows = from->max_rows,
-    };
-    KEEL_TRY(ask_length(from, name, &spec.yields));
+    keel_data_spec spec = { .rows = from.rows ? from.rows : -1, .max_rows = from.max_rows };
+    const keel_data_field x = { .shape = from.x_shape, .dtype = from.x_dtype };
+    const keel_data_field y = { .shape = from.y_shape, .dtype = from.y_dtype };
+    KEEL_TRY(keel_spec_add_all(&spec, from.n_field, from.field, name));
+    if (!from.n_field) keel_spec_add_xy(&spec, &x, from.has_y ? &y : NULL, from.has_weight);
+    KEEL_TRY(ask_length(&from, name, &spec.yields));
     sequence *q = keel_calloc(1, sizeof *q);
     if (!q) return KEEL_ENOMEM;
-    q->q = *from;
+    q->q = from;
     q->q.release = NULL; /* a failed call leaves the context the caller's */
     KEEL_TRY(keel_dataset_create(out, &keel_source_sequence, q, &spec, name));
-    q->q.release = from->release;
+    q->q.release = from.release;
     q->name = (*out)->origin->name;
     return KEEL_OK;
 }
