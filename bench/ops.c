@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TURNS = 15, KERNELS_MAX = 12, IN_MAX = 4 };
+enum { TURNS = 15, KERNELS_MAX = 12, IN_MAX = 4, WEIGHTS_MAX = 8, SAVED_MAX = 4 };
 
 static const struct work {
     const char *op;
@@ -111,13 +111,14 @@ static bool narrow_only;
 typedef struct bound { /* a call and what it is bound to */
     keel_node node;
     keel_call call;
-    const void *in[IN_MAX];
-    void *in_grad[IN_MAX];
+    keel_spec out_spec; /* of narrow */
+    const void *in[IN_MAX], *weight[WEIGHTS_MAX], *out_grad[1];
+    void *in_grad[IN_MAX], *out[1], *saved[SAVED_MAX], *weight_grad[WEIGHTS_MAX];
 } bound;
 
 typedef struct setup {  /* a node and the memory its calls are bound to */
     bound wide, narrow; /* narrow: values are bfloat16, the rest is wide's */
-    keel_spec in_spec[IN_MAX], narrow_spec[IN_MAX];
+    keel_spec in_spec[IN_MAX], narrow_spec[IN_MAX], weight_spec[WEIGHTS_MAX];
     char args[256];
     keel_step_facts step;
     bool in_adds[IN_MAX];
@@ -194,18 +195,25 @@ static void open_wide(setup *s, const struct work *w, const keel_op *op)
                       .args = s->args,
                       .layer = "bench",
                       .training = true,
+                      .backward = true,
                       .real = KEEL_FLOAT32,
                       .held = KEEL_FLOAT32,
-                      .in = s->in_spec };
+                      .in = s->in_spec,
+                      .weight = s->weight_spec };
     if (op->args_for_case) op->args_for_case(s->args, w->c.args);
     n->n_in = keel_case_shapes(w->c.in, KEEL_FLOAT32, s->in_spec, IN_MAX);
-    n->n_weight = keel_case_shapes(w->c.weights, KEEL_FLOAT32, n->weight, KEEL_WEIGHTS_MAX);
-    if (op->infer(n) < 0) die(op->name);
+    n->n_weight = keel_case_shapes(w->c.weights, KEEL_FLOAT32, s->weight_spec, WEIGHTS_MAX);
+    if (keel_node_infer(n) < 0 || n->n_saved > SAVED_MAX) die(op->name);
     keel_call *c = &b->call;
     *c = (keel_call){ .node = n,
                       .step = &s->step,
                       .rows = w->rows,
                       .in = b->in,
+                      .out = b->out,
+                      .out_grad = b->out_grad,
+                      .saved = b->saved,
+                      .weight = b->weight,
+                      .weight_grad = b->weight_grad,
                       .in_grad = b->in_grad,
                       .in_adds = s->in_adds };
     for (int i = 0; i < n->n_in; i++) {
@@ -213,31 +221,35 @@ static void open_wide(setup *s, const struct work *w, const keel_op *op)
         b->in_grad[i] = numbers(w->rows * keel_row_count(&s->in_spec[i]));
     }
     for (int i = 0; i < n->n_weight; i++) {
-        c->weight[i] = numbers(keel_row_count(&n->weight[i]));
-        c->weight_grad[i] = numbers(keel_row_count(&n->weight[i]));
+        b->weight[i] = numbers(keel_row_count(&n->weight[i]));
+        b->weight_grad[i] = numbers(keel_row_count(&n->weight[i]));
     }
     for (int i = 0; i < n->n_saved; i++)
-        c->saved[i] = numbers(w->rows * keel_row_count(&n->saved[i]));
-    c->out = numbers(w->rows * keel_row_count(&n->out));
-    c->out_grad = numbers(w->rows * keel_row_count(&n->out));
+        b->saved[i] = numbers(w->rows * keel_row_count(&n->saved[i]));
+    b->out[0] = numbers(w->rows * keel_row_count(&n->out[0]));
+    b->out_grad[0] = numbers(w->rows * keel_row_count(&n->out[0]));
 }
 
 static void open_narrow(setup *s, int64_t rows)
 {
     bound *b = &s->narrow;
     *b = s->wide;
-    b->node.held = b->node.out.dtype = KEEL_BFLOAT16;
+    b->node.held = KEEL_BFLOAT16;
+    b->out_spec = (keel_spec){ KEEL_BFLOAT16, s->wide.node.out[0].shape };
+    b->node.out = &b->out_spec;
     b->node.in = s->narrow_spec;
     b->call.node = &b->node;
     b->call.in = b->in;
     b->call.in_grad = b->in_grad;
+    b->call.out = b->out;
+    b->call.out_grad = b->out_grad;
     for (int i = 0; i < b->node.n_in; i++) {
         s->narrow_spec[i] = (keel_spec){ KEEL_BFLOAT16, s->in_spec[i].shape };
         b->in[i] = narrowed(b->in[i], rows * keel_row_count(&s->in_spec[i]));
         b->in_grad[i] = narrowed(b->in_grad[i], rows * keel_row_count(&s->in_spec[i]));
     }
-    b->call.out = narrowed(b->call.out, rows * keel_row_count(&b->node.out));
-    b->call.out_grad = narrowed(b->call.out_grad, rows * keel_row_count(&b->node.out));
+    b->out[0] = narrowed(b->out[0], rows * keel_row_count(&b->out_spec));
+    b->out_grad[0] = narrowed(b->out_grad[0], rows * keel_row_count(&b->out_spec));
 }
 
 static void open_setup(setup *s, const struct work *w, const keel_op *op)
@@ -268,20 +280,21 @@ static void close_values(bound *b)
         keel_free((void *)b->in[i]);
         keel_free(b->in_grad[i]);
     }
-    keel_free(b->call.out);
-    keel_free((void *)b->call.out_grad);
+    keel_free(b->out[0]);
+    keel_free((void *)b->out_grad[0]);
 }
 
 static void close_setup(setup *s)
 {
-    keel_call *c = &s->wide.call;
-    close_values(&s->wide);
+    bound *b = &s->wide;
+    close_values(b);
     close_values(&s->narrow);
-    for (int i = 0; i < KEEL_WEIGHTS_MAX; i++) {
-        keel_free((void *)c->weight[i]);
-        keel_free(c->weight_grad[i]);
+    for (int i = 0; i < WEIGHTS_MAX; i++) {
+        keel_free((void *)b->weight[i]);
+        keel_free(b->weight_grad[i]);
     }
-    for (int i = 0; i < KEEL_SAVED_MAX; i++) keel_free(c->saved[i]);
+    for (int i = 0; i < SAVED_MAX; i++) keel_free(b->saved[i]);
+    keel_node_clear(&b->node);
     keel_free(s->record);
     keel_free(s->merged);
     keel_free(s->merged_backward);
@@ -309,7 +322,7 @@ static void run_tiles(const bound *b, keel_tile_run run)
     const keel_span span[] = {
         { c->in[0], c->out_grad, half },
         { (const char *)c->in[0] + half * keel_row_count(&n->in[0]) * size,
-          (const char *)c->out_grad + half * keel_row_count(&n->out) * size, c->rows - half },
+          (const char *)c->out_grad[0] + half * keel_row_count(&n->out[0]) * size, c->rows - half },
     };
     for (int w = 0; w < n->n_weight; w++) {
         const keel_shape *shape = &n->weight[w].shape;
@@ -352,7 +365,7 @@ static double flop_of(const bound *b)
     const double taps = (double)keel_row_count(&n->weight[0]) / (double)w->dim[w->rank - 1];
     const bool depthwise = strstr(n->op->name, "depthwise") != NULL;
     const double each = depthwise ? (double)(w->dim[0] * w->dim[1]) : taps;
-    return 2 * (double)b->call.rows * (double)keel_row_count(&n->out) * each;
+    return 2 * (double)b->call.rows * (double)keel_row_count(&n->out[0]) * each;
 }
 
 static double bytes_of(const bound *b, int pass)
@@ -360,7 +373,7 @@ static double bytes_of(const bound *b, int pass)
     const keel_node *n = &b->node;
     const double each = (double)keel_dtype_size(n->held);
     double in = 0, saved = 0;
-    const double out = (double)keel_row_count(&n->out) * each;
+    const double out = (double)keel_row_count(&n->out[0]) * each;
     for (int i = 0; i < n->n_in; i++) in += (double)keel_row_count(&n->in[i]) * each;
     for (int i = 0; i < n->n_saved; i++)
         saved += (double)keel_row_count(&n->saved[i]) * (double)keel_dtype_size(n->saved[i].dtype);

@@ -113,6 +113,7 @@ typedef struct setup {
     keel_spec in;
     char args[256];
     int64_t rows;
+    keel_spec weight[2];
     float *x, *y, *dx, *dy, *w[2], *dw[2];
     bool tiles; /* its weight gradient is made tile by tile */
 } setup;
@@ -126,17 +127,19 @@ static void open_setup(setup *s, const struct work *w, int64_t rows)
                       .args = s->args,
                       .layer = w->op,
                       .training = true,
+                      .backward = true,
                       .real = KEEL_FLOAT32,
                       .n_in = 1,
-                      .in = &s->in };
+                      .in = &s->in,
+                      .weight = s->weight };
     if (n->op->args_for_case) n->op->args_for_case(s->args, w->args);
-    n->n_weight = keel_case_shapes(w->weights, KEEL_FLOAT32, n->weight, KEEL_WEIGHTS_MAX);
-    if (n->op->infer(n) < 0) die(w->in);
+    n->n_weight = keel_case_shapes(w->weights, KEEL_FLOAT32, s->weight, 2);
+    if (keel_node_infer(n) < 0) die(w->in);
     s->tiles = n->op->weights_tile[0] && s->in.shape.rank == 1;
     s->x = numbers(rows * keel_row_count(&s->in));
     s->dx = numbers(rows * keel_row_count(&s->in));
-    s->y = numbers(rows * keel_row_count(&n->out));
-    s->dy = numbers(rows * keel_row_count(&n->out));
+    s->y = numbers(rows * keel_row_count(&n->out[0]));
+    s->dy = numbers(rows * keel_row_count(&n->out[0]));
     for (int i = 0; i < n->n_weight; i++) {
         s->w[i] = numbers(keel_row_count(&n->weight[i]));
         s->dw[i] = numbers(keel_row_count(&n->weight[i]));
@@ -147,6 +150,7 @@ static void close_setup(setup *s)
 {
     float *const all[] = { s->x, s->y, s->dx, s->dy, s->w[0], s->w[1], s->dw[0], s->dw[1] };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) keel_free(all[i]);
+    keel_node_clear(&s->node);
 }
 
 /* ---- contenders ------------------------------------------------------------------------------ */
@@ -226,12 +230,12 @@ static void run_once(const setup *s, const contender *k, keel_pass pass)
     const keel_call c = { .node = &s->node,
                           .rows = s->rows,
                           .in = (const void *[]){ s->x },
-                          .out = s->y,
-                          .weight = { s->w[0], s->w[1] },
-                          .out_grad = s->dy,
+                          .out = (void *[]){ s->y },
+                          .weight = (const void *[]){ s->w[0], s->w[1] },
+                          .out_grad = (const void *[]){ s->dy },
                           .in_grad = (void *[]){ s->dx },
                           .in_adds = (const bool[]){ false },
-                          .weight_grad = { s->dw[0], s->dw[1] },
+                          .weight_grad = (void *[]){ s->dw[0], s->dw[1] },
                           .scratch = k->scratch,
                           .plan = k->plan };
     for (int i = 0; i < k->n_copy; i++) k->copy[i].refresh(&k->copy[i], s->w[k->copy[i].weight]);
@@ -338,7 +342,7 @@ static void write_row(FILE *f, const keel_tuned *class, const char *level, keel_
     const int exact = fastest(r, KEEL_FLOAT32_EXACT, fma),
               fast = fastest(r, KEEL_FLOAT32_FAST, fma);
     fprintf(f, "TUNED(%s, %s, %-13s, %lld, %lld, %4lld, %4lld, %5lld, \"%s\", \"%s\", \"%s\") /*",
-            level, class->op, name[pass], (long long)class->window, (long long)class->stride,
+            level, class->op->name, name[pass], (long long)class->window, (long long)class->stride,
             (long long)class->c, (long long)class->k, (long long)class->places,
             word(r, fma, first, false), word(r, exact, fma, false), word(r, fast, fma, tiles));
     for (int i = 0; i < r->n; i++)

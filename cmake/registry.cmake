@@ -16,6 +16,16 @@ function(keel_write_registry kind plural header stems file)
     file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
 endfunction()
 
+# Write ops/all.h, which declares every op: rooms above name an op by its symbol, so that the
+# compiler finds a name that is not there.
+function(keel_write_ops_header stems)
+    set(text "/* Made by the build from the names of the files in src/ops. */\n#include \"ops/op.h\"\n\n")
+    foreach(stem IN LISTS stems)
+        string(APPEND text "extern const keel_op keel_op_${stem};\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/registry/ops/all.h CONTENT "${text}" @ONLY)
+endfunction()
+
 # keel_registry(KIND DIR HEADER OUT [GLOB]): list the files of DIR; OUT gets the file made, or
 # nothing while the folder has no header yet.
 function(keel_registry kind dir header out)
@@ -46,6 +56,9 @@ function(keel_registry kind dir header out)
     set(file ${PROJECT_BINARY_DIR}/registry/registry_${kind}.c)
     keel_write_registry(${kind} ${plural} ${header} "${stems}" ${file})
     set(${out} ${file} PARENT_SCOPE)
+    if(kind STREQUAL "op")
+        keel_write_ops_header("${stems}")
+    endif()
     if(kind STREQUAL "kernel") # the same list without oneDNN, for tests of our own kernels alone
         list(FILTER stems EXCLUDE REGEX "_dnnl$")
         keel_write_registry(${kind} ${plural} ${header} "${stems}"

@@ -11,7 +11,8 @@ set(test_warnings ${KEEL_WARNINGS} -Wno-unused-parameter)
 function(keel_test_program name source folder)
     add_executable(${name} EXCLUDE_FROM_ALL ${source} ${ARGN})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
-    target_include_directories(${name} PRIVATE include src tests ${KEEL_INCLUDES})
+    target_include_directories(${name} PRIVATE include src tests ${PROJECT_BINARY_DIR}/registry
+                               ${KEEL_INCLUDES})
     target_compile_options(${name} PRIVATE ${test_warnings})
     target_compile_definitions(${name} PRIVATE KEEL_VERSION="${PROJECT_VERSION}")
     if(KEEL_HAVE_DNNL)
@@ -53,7 +54,7 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
     endif()
     if(support_sources)
         add_library(keel_test_support OBJECT EXCLUDE_FROM_ALL ${support_sources})
-        target_include_directories(keel_test_support PRIVATE include src tests ${KEEL_INCLUDES}
+        target_include_directories(keel_test_support PRIVATE include src tests ${PROJECT_BINARY_DIR}/registry ${KEEL_INCLUDES}
                                    ${CMOCKA_INCLUDE_DIRS})
         target_compile_options(keel_test_support PRIVATE ${test_warnings})
     endif()

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { IN_MAX = 4, COPIES_MAX = 16 };
+enum { IN_MAX = 4, WEIGHTS_MAX = 8, SAVED_MAX = 4, COPIES_MAX = 16 };
 
 typedef struct kernel_case {
     const char *op;
@@ -121,19 +121,19 @@ enum { KERNEL_CASES = sizeof kernel_cases / sizeof *kernel_cases };
 /* One op twice over the same numbers: in float32, and held in bfloat16 where `both`. */
 typedef struct bench {
     keel_node wide, narrow;
-    keel_spec wide_in[IN_MAX], narrow_in[IN_MAX];
+    keel_spec wide_in[IN_MAX], narrow_in[IN_MAX], weight_spec[WEIGHTS_MAX];
     _Alignas(16) char args[256];
     keel_step_facts step;
     int64_t rows;
     bool both;
-    float *in[IN_MAX], *weight[KEEL_WEIGHTS_MAX], *out_grad;
+    float *in[IN_MAX], *weight[WEIGHTS_MAX], *out_grad;
     keel_bf16 *in16[IN_MAX], *out_grad16;
     double *merged, *merged_backward;
 } bench;
 
 typedef struct results { /* of a pass; values are keel_bf16 where it ran on such */
-    void *out, *saved[KEEL_SAVED_MAX], *in_grad[IN_MAX];
-    float *weight_grad[KEEL_WEIGHTS_MAX];
+    void *out, *saved[SAVED_MAX], *in_grad[IN_MAX];
+    float *weight_grad[WEIGHTS_MAX];
     double *partial;
 } results;
 
@@ -162,20 +162,22 @@ static inline keel_bf16 *narrowed(const float *f, int64_t count)
 
 /* ---- the bench ------------------------------------------------------------------------------- */
 
-static inline keel_status node_of(keel_node *n, keel_spec *in, const bench *b, const keel_op *op,
+static inline keel_status node_of(keel_node *n, keel_spec *in, bench *b, const keel_op *op,
                                   const keel_case *c, bool training, keel_dtype held)
 {
     *n = (keel_node){ .op = op,
                       .args = b->args,
                       .layer = "a layer",
                       .training = training,
+                      .backward = training,
                       .real = KEEL_FLOAT32,
                       .held = held,
                       .stream = 5,
-                      .in = in };
+                      .in = in,
+                      .weight = b->weight_spec };
     n->n_in = keel_case_shapes(c->in, held, in, IN_MAX);
-    n->n_weight = keel_case_shapes(c->weights, KEEL_FLOAT32, n->weight, KEEL_WEIGHTS_MAX);
-    return op->infer(n);
+    n->n_weight = keel_case_shapes(c->weights, KEEL_FLOAT32, b->weight_spec, WEIGHTS_MAX);
+    return keel_node_infer(n);
 }
 
 static inline keel_status bench_open(bench *b, const keel_op *op, const keel_case *c, bool training,
@@ -200,19 +202,21 @@ static inline keel_status bench_open(bench *b, const keel_op *op, const keel_cas
         for (int64_t e = 0; both && strcmp(op->name, "conv2d") == 0 && e < n; e++)
             b->weight[i][e] = fminf(fmaxf(b->weight[i][e], -1.75f), 1.75f);
     }
-    b->out_grad = numbers(rows * keel_row_count(&b->wide.out), false);
-    if (both) b->out_grad16 = narrowed(b->out_grad, rows * keel_row_count(&b->wide.out));
+    b->out_grad = numbers(rows * keel_row_count(&b->wide.out[0]), false);
+    if (both) b->out_grad16 = narrowed(b->out_grad, rows * keel_row_count(&b->wide.out[0]));
     return KEEL_OK;
 }
 
 static inline void bench_close(bench *b)
 {
     for (int i = 0; i < IN_MAX; i++) keel_free(b->in[i]), keel_free(b->in16[i]);
-    for (int i = 0; i < KEEL_WEIGHTS_MAX; i++) keel_free(b->weight[i]);
+    for (int i = 0; i < WEIGHTS_MAX; i++) keel_free(b->weight[i]);
     keel_free(b->out_grad);
     keel_free(b->out_grad16);
     keel_free(b->merged);
     keel_free(b->merged_backward);
+    keel_node_clear(&b->wide);
+    keel_node_clear(&b->narrow);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -233,7 +237,7 @@ static inline void results_open(results *r, const bench *b, bool narrow)
     const keel_node *n = &b->wide;
     *r = (results){ 0 };
     seed = 99;
-    r->out = begin(b->rows * keel_row_count(&n->out), narrow);
+    r->out = begin(b->rows * keel_row_count(&n->out[0]), narrow);
     for (int i = 0; i < n->n_saved; i++)
         r->saved[i] = keel_aligned_calloc((size_t)(b->rows * keel_row_count(&n->saved[i])),
                                           keel_dtype_size(n->saved[i].dtype));
@@ -248,9 +252,9 @@ static inline void results_open(results *r, const bench *b, bool narrow)
 static inline void results_free(results *r)
 {
     keel_free(r->out);
-    for (int i = 0; i < KEEL_SAVED_MAX; i++) keel_free(r->saved[i]);
+    for (int i = 0; i < SAVED_MAX; i++) keel_free(r->saved[i]);
     for (int i = 0; i < IN_MAX; i++) keel_free(r->in_grad[i]);
-    for (int i = 0; i < KEEL_WEIGHTS_MAX; i++) keel_free(r->weight_grad[i]);
+    for (int i = 0; i < WEIGHTS_MAX; i++) keel_free(r->weight_grad[i]);
     keel_free(r->partial);
 }
 
@@ -299,14 +303,20 @@ static inline void call_some(bench *b, keel_run run, bool narrow, keel_pass pass
     bool in_adds[IN_MAX];
     void *scratch = keel_aligned_calloc((size_t)p->scratch + 64, 1);
     memset(scratch, 0xff, (size_t)p->scratch); /* NaN: nobody may rely on zeros */
-    const size_t at_out = (size_t)(first * keel_row_count(&n->out)) * size;
+    const size_t at_out = (size_t)(first * keel_row_count(&n->out[0])) * size;
+    void *out[] = { (char *)r->out + at_out }, *saved[SAVED_MAX], *weight_grad[WEIGHTS_MAX];
+    const void *out_grad[] = { (narrow ? (char *)b->out_grad16 : (char *)b->out_grad) + at_out };
+    const void *weight[WEIGHTS_MAX];
     keel_call c = { .node = n,
                     .step = &b->step,
                     .rows = rows,
                     .row = 40 + first,
                     .in = in,
-                    .out = (char *)r->out + at_out,
-                    .out_grad = (narrow ? (char *)b->out_grad16 : (char *)b->out_grad) + at_out,
+                    .out = out,
+                    .out_grad = out_grad,
+                    .saved = saved,
+                    .weight = weight,
+                    .weight_grad = weight_grad,
                     .in_grad = in_grad,
                     .in_adds = in_adds,
                     .weight_adds = p->weight_adds,
@@ -322,11 +332,11 @@ static inline void call_some(bench *b, keel_run run, bool narrow, keel_pass pass
         in_adds[i] = p->in_adds;
     }
     for (int i = 0; i < n->n_saved; i++)
-        c.saved[i] = (char *)r->saved[i] + (size_t)(first * keel_row_count(&n->saved[i])) *
-                                               keel_dtype_size(n->saved[i].dtype);
+        saved[i] = (char *)r->saved[i] + (size_t)(first * keel_row_count(&n->saved[i])) *
+                                             keel_dtype_size(n->saved[i].dtype);
     for (int i = 0; i < n->n_weight; i++) {
-        c.weight[i] = b->weight[i];
-        c.weight_grad[i] = r->weight_grad[i];
+        weight[i] = b->weight[i];
+        weight_grad[i] = r->weight_grad[i];
     }
     if (pass == KEEL_PARTIAL) c.partial += first * n->partial;
     if (pass == KEEL_PARTIAL_BACKWARD) c.partial += first * n->partial_backward;
@@ -465,7 +475,7 @@ static inline void compare(const bench *b, keel_pass pass, const char *name, con
     char what[200];
     snprintf(what, sizeof what, "%s %s of %lld rows", name, passes[pass], (long long)b->rows);
     if (pass == KEEL_FORWARD) {
-        same(what, want->out, got->out, b->both, b->rows * keel_row_count(&n->out));
+        same(what, want->out, got->out, b->both, b->rows * keel_row_count(&n->out[0]));
         for (int i = 0; i < n->n_saved; i++)
             assert_memory_equal(want->saved[i], got->saved[i],
                                 (size_t)(b->rows * keel_row_count(&n->saved[i])) *

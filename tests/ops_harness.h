@@ -15,17 +15,23 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { LAB_IN_MAX = 4, LAB_PIECES_MAX = 8 };
+enum {
+    LAB_IN_MAX = 4,
+    LAB_OUT_MAX = 4,
+    LAB_SAVED_MAX = 4,
+    LAB_WEIGHTS_MAX = 8,
+    LAB_PIECES_MAX = 8
+};
 
 typedef struct lab {
     keel_node node;
-    keel_spec in_spec[LAB_IN_MAX];
+    keel_spec in_spec[LAB_IN_MAX], weight_spec[LAB_WEIGHTS_MAX];
     _Alignas(16) char args[256];
     keel_step_facts step;
     int64_t rows, row; /* row: of the step, of the lab's first */
-    bool f64, in_adds, weight_adds, frozen[KEEL_WEIGHTS_MAX];
-    void *in[LAB_IN_MAX], *weight[KEEL_WEIGHTS_MAX], *out, *saved[KEEL_SAVED_MAX];
-    void *out_grad, *in_grad[LAB_IN_MAX], *weight_grad[KEEL_WEIGHTS_MAX];
+    bool f64, in_adds, weight_adds, frozen[LAB_WEIGHTS_MAX];
+    void *in[LAB_IN_MAX], *weight[LAB_WEIGHTS_MAX], *out, *saved[LAB_SAVED_MAX];
+    void *out_grad, *in_grad[LAB_IN_MAX], *weight_grad[LAB_WEIGHTS_MAX];
     double *merged, *merged_backward;
 } lab;
 
@@ -69,7 +75,7 @@ static inline int64_t lab_in_count(const lab *l, int i)
 
 static inline int64_t lab_out_count(const lab *l)
 {
-    return l->rows * keel_row_count(&l->node.out);
+    return l->rows * keel_row_count(&l->node.out[0]);
 }
 
 /* Build the node and memory for it; the status is that of infer. Weights' last one is made positive
@@ -84,15 +90,18 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
                            .args = l->args,
                            .layer = "a layer",
                            .training = training,
+                           .backward = training,
                            .real = real,
                            .held = real,
                            .stream = 5,
-                           .in = l->in_spec };
+                           .in = l->in_spec,
+                           .weight = l->weight_spec };
     assert_true(op->args_size <= sizeof l->args);
     if (op->args_for_case) op->args_for_case(l->args, c->args);
     l->node.n_in = keel_case_shapes(c->in, real, l->in_spec, LAB_IN_MAX);
-    l->node.n_weight = keel_case_shapes(c->weights, real, l->node.weight, KEEL_WEIGHTS_MAX);
-    KEEL_TRY(op->infer(&l->node));
+    l->node.n_weight = keel_case_shapes(c->weights, real, l->weight_spec, LAB_WEIGHTS_MAX);
+    KEEL_TRY(keel_node_infer(&l->node));
+    assert_true(l->node.n_out == 1 && l->node.n_saved <= LAB_SAVED_MAX);
     const keel_node *n = &l->node;
     for (int i = 0; i < n->n_in; i++) {
         l->in[i] = keel_aligned_calloc((size_t)lab_in_count(l, i), lab_size(l));
@@ -126,13 +135,13 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
 static inline void lab_close(lab *l)
 {
     for (int i = 0; i < LAB_IN_MAX; i++) keel_free(l->in[i]), keel_free(l->in_grad[i]);
-    for (int i = 0; i < KEEL_WEIGHTS_MAX; i++)
-        keel_free(l->weight[i]), keel_free(l->weight_grad[i]);
-    for (int i = 0; i < KEEL_SAVED_MAX; i++) keel_free(l->saved[i]);
+    for (int i = 0; i < LAB_WEIGHTS_MAX; i++) keel_free(l->weight[i]), keel_free(l->weight_grad[i]);
+    for (int i = 0; i < LAB_SAVED_MAX; i++) keel_free(l->saved[i]);
     keel_free(l->out);
     keel_free(l->out_grad);
     keel_free(l->merged);
     keel_free(l->merged_backward);
+    keel_node_clear(&l->node);
     *l = (lab){ 0 };
 }
 
@@ -142,8 +151,12 @@ static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, d
 {
     const keel_node *n = &l->node;
     const void *in[LAB_IN_MAX];
-    void *in_grad[LAB_IN_MAX];
+    void *in_grad[LAB_IN_MAX], *saved[LAB_SAVED_MAX], *weight_grad[LAB_WEIGHTS_MAX];
+    const void *weight[LAB_WEIGHTS_MAX];
     bool in_adds[LAB_IN_MAX];
+    const size_t skip_out = (size_t)(first * keel_row_count(&n->out[0])) * lab_size(l);
+    void *out[] = { (char *)l->out + skip_out };
+    const void *out_grad[] = { (const char *)l->out_grad + skip_out };
     void *scratch = keel_aligned_calloc((size_t)n->scratch + 1, 1);
     memset(scratch, 0xff, (size_t)n->scratch);
     keel_call c = { .node = n,
@@ -151,6 +164,11 @@ static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, d
                     .rows = rows,
                     .row = l->row + first,
                     .in = in,
+                    .out = out,
+                    .out_grad = out_grad,
+                    .saved = saved,
+                    .weight = weight,
+                    .weight_grad = weight_grad,
                     .in_grad = in_grad,
                     .in_adds = in_adds,
                     .weight_adds = l->weight_adds,
@@ -165,15 +183,12 @@ static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, d
         in_adds[i] = l->in_adds;
     }
     for (int i = 0; i < n->n_saved; i++)
-        c.saved[i] = (char *)l->saved[i] + (size_t)(first * keel_row_count(&n->saved[i])) *
-                                               keel_dtype_size(n->saved[i].dtype);
+        saved[i] = (char *)l->saved[i] + (size_t)(first * keel_row_count(&n->saved[i])) *
+                                             keel_dtype_size(n->saved[i].dtype);
     for (int i = 0; i < n->n_weight; i++) {
-        c.weight[i] = l->weight[i];
-        c.weight_grad[i] = l->frozen[i] ? NULL : l->weight_grad[i];
+        weight[i] = l->weight[i];
+        weight_grad[i] = l->frozen[i] ? NULL : l->weight_grad[i];
     }
-    const size_t skip = (size_t)(first * keel_row_count(&n->out)) * lab_size(l);
-    c.out = (char *)l->out + skip;
-    c.out_grad = (const char *)l->out_grad + skip;
     run(&c);
     assert_int_equal(keel_call_status_take(), KEEL_OK);
     keel_free(scratch);

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include "graph/tuned.h"
+#include "ops/all.h"
 #include "keel/keel.h"
 #include "ops/cases.h"
 #include "ops/op.h"
@@ -28,9 +29,9 @@
     ON(level, op, KEEL_BACKWARD, window, stride, c, k, places)                                     \
     ON(level, op, KEEL_WEIGHTS, window, stride, c, k, places)
 #define LEVEL(level)                                                                               \
-    PASSES(level, "conv2d", 3, 1, 3, 8, 64)                                                        \
-    PASSES(level, "conv2d", 3, 2, 8, 20, 16)                                                       \
-    PASSES(level, "dense", 1, 1, 320, 40, 1)
+    PASSES(level, &keel_op_conv2d, 3, 1, 3, 8, 64)                                                 \
+    PASSES(level, &keel_op_conv2d, 3, 2, 8, 20, 16)                                                \
+    PASSES(level, &keel_op_dense, 1, 1, 320, 40, 1)
 const keel_tuned keel_tuned_rows[] = { LEVEL("base") LEVEL("avx2") LEVEL("avx512")
                                            LEVEL("avx512_bf16") LEVEL("amx"){ 0 } };
 
@@ -54,7 +55,7 @@ static float number(data kind)
 /* A node in float32 and in float64, and what its passes read and write. */
 typedef struct lab {
     keel_node node[2];
-    keel_spec in[2];
+    keel_spec in[2], weight[2][2];
     char args[256];
     int64_t rows, n_x, n_y, n_w, n_b;
     float *x, *w, *b, *dy, *result;
@@ -94,17 +95,19 @@ static void lab_open(lab *l, const char *op, const char *in, const char *weights
                           .args = l->args,
                           .layer = "a layer",
                           .training = true,
+                          .backward = true,
                           .real = r ? KEEL_FLOAT64 : KEEL_FLOAT32,
                           .held = r ? KEEL_FLOAT64 : KEEL_FLOAT32,
                           .n_in = 1,
-                          .in = &l->in[r] };
+                          .in = &l->in[r],
+                          .weight = l->weight[r] };
         if (n->op->args_for_case) n->op->args_for_case(l->args, args);
-        n->n_weight = keel_case_shapes(weights, n->real, n->weight, KEEL_WEIGHTS_MAX);
-        if (n->op->infer(n) < 0) fail_msg("%s", keel_error());
+        n->n_weight = keel_case_shapes(weights, n->real, l->weight[r], 2);
+        if (keel_node_infer(n) < 0) fail_msg("%s", keel_error());
     }
     const keel_node *n = &l->node[0];
     l->n_x = rows * keel_row_count(&l->in[0]);
-    l->n_y = rows * keel_row_count(&n->out);
+    l->n_y = rows * keel_row_count(&n->out[0]);
     l->n_w = keel_row_count(&n->weight[0]);
     l->n_b = n->n_weight > 1 ? keel_row_count(&n->weight[1]) : 0;
     l->x = numbers(l->n_x, kind);
@@ -118,6 +121,7 @@ static void lab_open(lab *l, const char *op, const char *in, const char *weights
 
 static void lab_close(lab *l)
 {
+    for (int r = 0; r < 2; r++) keel_node_clear(&l->node[r]);
     float *const f[] = { l->x, l->w, l->b, l->dy, l->result };
     double *const d[] = { l->x8, l->w8, l->b8, l->dy8, l->result8, l->size8 };
     for (size_t i = 0; i < sizeof f / sizeof *f; i++) keel_free(f[i]);
@@ -142,13 +146,13 @@ static void call_rows(const lab *l, keel_run run, keel_pass pass, int r, int64_t
     keel_call c = { .node = &l->node[r],
                     .rows = rows,
                     .in = (const void *[]){ x + at_x },
-                    .out = (char *)result + at_y,
-                    .out_grad = dy + at_y,
+                    .out = (void *[]){ (char *)result + at_y },
+                    .out_grad = (const void *[]){ dy + at_y },
                     .in_grad = (void *[]){ (char *)result + at_x },
                     .in_adds = (const bool[]){ adds },
-                    .weight = { r ? (void *)l->w8 : (void *)l->w,
-                                r ? (void *)l->b8 : (void *)l->b },
-                    .weight_grad = { result, l->n_b ? bias_grad : NULL },
+                    .weight = (const void *[]){ r ? (void *)l->w8 : (void *)l->w,
+                                                r ? (void *)l->b8 : (void *)l->b },
+                    .weight_grad = (void *[]){ result, l->n_b ? bias_grad : NULL },
                     .weight_adds = adds,
                     .plan = plan,
                     .scratch = scratch };

@@ -42,7 +42,7 @@ static void fill(float *x, int64_t n, numbers kind)
     static void name(const lab *l, keel_pass pass, const float *a, const float *b, T *out)         \
     {                                                                                              \
         const keel_conv2d_args *g = (const void *)l->args;                                         \
-        const int64_t *x = l->in_spec[0].shape.dim, *y = l->node.out.shape.dim, nc = x[2];         \
+        const int64_t *x = l->in_spec[0].shape.dim, *y = l->node.out->shape.dim, nc = x[2];        \
         const int64_t nk = y[2];                                                                   \
         for (int64_t at = 0; at < l->rows * y[0] * y[1]; at++)                                     \
             for (int64_t tap = 0; tap < 9; tap++) {                                                \
@@ -90,23 +90,26 @@ static bool run(lab *l, const keel_kernel *kernel, keel_pass pass, int64_t first
     float *scratch = keel_aligned_calloc((size_t)p.scratch + 64, 1);
     memset(scratch, 0xff, (size_t)p.scratch);
     const int64_t in_at = first * keel_row_count(&l->in_spec[0]);
-    const int64_t out_at = first * keel_row_count(&l->node.out);
+    const int64_t out_at = first * keel_row_count(&l->node.out[0]);
     const void *in[] = { (float *)l->in[0] + in_at };
-    void *in_grad[] = { (float *)l->in_grad[0] + in_at };
+    void *in_grad[] = { (float *)l->in_grad[0] + in_at }, *weight_grad[LAB_WEIGHTS_MAX];
+    const void *weight[LAB_WEIGHTS_MAX];
     keel_call c = { .node = &l->node,
                     .step = &l->step,
                     .rows = rows,
                     .in = in,
-                    .out = (float *)l->out + out_at,
-                    .out_grad = (float *)l->out_grad + out_at,
+                    .out = (void *[]){ (float *)l->out + out_at },
+                    .out_grad = (const void *[]){ (float *)l->out_grad + out_at },
+                    .weight = weight,
+                    .weight_grad = weight_grad,
                     .in_grad = in_grad,
                     .in_adds = &l->in_adds,
                     .weight_adds = l->weight_adds,
                     .scratch = scratch,
                     .plan = p.plan };
     for (int i = 0; i < l->node.n_weight; i++) {
-        c.weight[i] = l->weight[i];
-        c.weight_grad[i] = l->frozen[i] ? NULL : l->weight_grad[i];
+        weight[i] = l->weight[i];
+        weight_grad[i] = l->frozen[i] ? NULL : l->weight_grad[i];
     }
     kernel->run[pass](&c);
     assert_int_equal(keel_call_status_take(), KEEL_OK);
@@ -332,20 +335,22 @@ static keel_bf16 *narrowed(const float *f, int64_t n)
 }
 
 /* The same node, its values in bfloat16. */
-static keel_node narrow_node(const lab *l, keel_spec *in)
+static keel_node narrow_node(const lab *l, keel_spec spec[2])
 {
     keel_node n = l->node;
-    *in = l->in_spec[0];
-    in->dtype = n.out.dtype = n.held = KEEL_BFLOAT16;
-    n.in = in;
+    spec[0] = l->in_spec[0];
+    spec[1] = n.out[0];
+    spec[0].dtype = spec[1].dtype = n.held = KEEL_BFLOAT16;
+    n.in = &spec[0];
+    n.out = &spec[1];
     return n;
 }
 
 /* A pass on the lab's numbers, rounded; the result, widened, in `out` [n]. false: declined. */
 static bool run_narrow(lab *l, const keel_kernel *kernel, keel_pass pass, float *out, int64_t n)
 {
-    keel_spec in_spec;
-    const keel_node node = narrow_node(l, &in_spec);
+    keel_spec spec[2];
+    const keel_node node = narrow_node(l, spec);
     keel_prepare p = {
         .node = &node, .pass = pass, .rows = l->rows, .derive = derive, .context = l
     };
@@ -363,12 +368,12 @@ static bool run_narrow(lab *l, const keel_kernel *kernel, keel_pass pass, float 
                     .step = &l->step,
                     .rows = l->rows,
                     .in = in,
-                    .out = result,
-                    .weight = { l->weight[0] },
-                    .out_grad = dy,
+                    .out = (void *[]){ result },
+                    .weight = (const void *[]){ l->weight[0], NULL },
+                    .out_grad = (const void *[]){ dy },
                     .in_grad = in_grad,
                     .in_adds = &l->in_adds,
-                    .weight_grad = { out },
+                    .weight_grad = (void *[]){ out },
                     .scratch = scratch,
                     .plan = p.plan };
     kernel->narrow[pass](&c);
@@ -455,9 +460,9 @@ static void bfloat16_of_unfit_shapes_is_left_to_others(void **state)
     for (size_t at = 0; at < sizeof unfit / sizeof *unfit; at++)
         for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
             lab l;
-            keel_spec in;
+            keel_spec spec[2];
             assert_int_equal(lab_open(&l, keel_op_find("conv2d"), &unfit[at], false, true, 2), 0);
-            const keel_node n = narrow_node(&l, &in);
+            const keel_node n = narrow_node(&l, spec);
             keel_prepare p = {
                 .node = &n, .pass = pass, .rows = 2, .derive = derive, .context = &l
             };

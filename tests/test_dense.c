@@ -24,19 +24,22 @@ static void fill(float *out, int64_t n, float step)
     for (int64_t i = 0; i < n; i++) out[i] = sinf((float)i * step);
 }
 
+/* in [3]: its input and weights */
 static keel_node node_of(int64_t c, int64_t k, keel_spec *in)
 {
-    *in = (keel_spec){ KEEL_FLOAT32, { 1, { c } } };
+    in[0] = (keel_spec){ KEEL_FLOAT32, { 1, { c } } };
+    in[1] = (keel_spec){ KEEL_FLOAT32, { 2, { c, k } } };
+    in[2] = (keel_spec){ KEEL_FLOAT32, { 1, { k } } };
     keel_node n = { .op = keel_op_find("dense"),
                     .layer = "dense",
                     .training = true,
+                    .backward = true,
                     .real = KEEL_FLOAT32,
                     .n_in = 1,
                     .in = in,
                     .n_weight = 2,
-                    .weight = { { KEEL_FLOAT32, { 2, { c, k } } },
-                                { KEEL_FLOAT32, { 1, { k } } } } };
-    assert_int_equal(n.op->infer(&n), KEEL_OK);
+                    .weight = in + 1 };
+    assert_int_equal(keel_node_infer(&n), KEEL_OK);
     return n;
 }
 
@@ -115,8 +118,8 @@ static void a_kernel_that_moves_gives_the_bits_of_the_optimizer(void **unused)
     static float a[C_MAX * K_MAX], ma[C_MAX * K_MAX], b[C_MAX * K_MAX], mb[C_MAX * K_MAX];
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int64_t c = sizes[i].c, k = sizes[i].k;
-        keel_spec in;
-        keel_node n = node_of(c, k, &in);
+        keel_spec in[3];
+        keel_node n = node_of(c, k, in);
         keel_tile_run run[8];
         void *kept;
         const int n_run = tile_runs(&n, run, &kept);
@@ -132,6 +135,7 @@ static void a_kernel_that_moves_gives_the_bits_of_the_optimizer(void **unused)
             }
         assert_true(any);
         keel_free(kept);
+        keel_node_clear(&n);
     }
 }
 
@@ -141,14 +145,14 @@ static void tiles_are_the_gradient_whatever_the_cut(void **unused)
     static float want[C_MAX * K_MAX], got[C_MAX * K_MAX], again[C_MAX * K_MAX], want_bias[K_MAX];
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int64_t rows = sizes[i].rows, c = sizes[i].c, k = sizes[i].k;
-        keel_spec in;
-        keel_node n = node_of(c, k, &in);
+        keel_spec in[3];
+        keel_node n = node_of(c, k, in);
         keel_tile_run run[8];
         n.op->weights[0](&(keel_call){ .node = &n,
                                        .rows = rows,
                                        .in = (const void *[]){ x },
-                                       .out_grad = dy,
-                                       .weight_grad = { want, want_bias } });
+                                       .out_grad = (const void *[]){ dy },
+                                       .weight_grad = (void *[]){ want, want_bias } });
         void *kept;
         const int n_run = tile_runs(&n, run, &kept);
         for (int r = 0; r < n_run; r++)
@@ -169,6 +173,7 @@ static void tiles_are_the_gradient_whatever_the_cut(void **unused)
                     }
             }
         keel_free(kept);
+        keel_node_clear(&n);
     }
 }
 
@@ -195,8 +200,8 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
     static float whole[ROWS_MAX * K_MAX], parts[ROWS_MAX * K_MAX];
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int64_t rows = sizes[i].rows, c = sizes[i].c, k = sizes[i].k;
-        keel_spec in;
-        const keel_node n = node_of(c, k, &in);
+        keel_spec in[3];
+        const keel_node n = node_of(c, k, in);
         for (int e = 0; keel_kernels[e]; e++) {
             const keel_kernel *kernel = keel_kernels[e];
             if (strcmp(kernel->op, "dense") || !kernel->weights_tile) continue;
@@ -220,9 +225,9 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
                         keel_call call = { .node = &n,
                                            .rows = rows - at < step ? rows - at : step,
                                            .in = (const void *[]){ x + at * c },
-                                           .out = out + at * k,
-                                           .weight = { w, bias },
-                                           .out_grad = dy + at * k,
+                                           .out = (void *[]){ out + at * k },
+                                           .weight = (const void *[]){ w, bias },
+                                           .out_grad = (const void *[]){ dy + at * k },
                                            .in_grad = &grad,
                                            .in_adds = &adds,
                                            .scratch = scratch,

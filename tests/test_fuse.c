@@ -2,6 +2,7 @@
  * without it, to the bit in float32 and to rounding in bfloat16, on one lane and several. */
 #include "base/memory.h"
 #include "graph/fuse.h"
+#include "graph_add.h"
 #include "keel/keel.h"
 #include "ops/args.h"
 #include <math.h>
@@ -38,11 +39,11 @@ static keel_value add(builder *b, const char *layer, const char *op, const void 
     const bool bn = !strcmp(op, "batch_norm"), conv = !strcmp(op, "conv2d");
     keel_value out;
     b->g->layer = layer;
-    must(keel_graph_add(b->g, op, args, in, n_in, weight, conv ? &kernel : of_channels,
-                        bn     ? 4
-                        : conv ? 1
-                               : 0,
-                        &out));
+    must(graph_add(b->g, keel_op_find(op), args, in, n_in, weight, conv ? &kernel : of_channels,
+                   bn     ? 4
+                   : conv ? 1
+                          : 0,
+                   &out));
     return out;
 }
 
@@ -118,9 +119,9 @@ static void what_is_left_of_a_graph(void **unused)
             const keel_graph_node *n = &b.g->node[k];
             if (k > 2) strcat(left, ", ");
             strcat(left, n->node.layer);
-            assert_int_equal(b.g->value[n->out].node, k);
+            assert_int_equal(b.g->value[n->out[0]].node, k);
             for (int j = 0; j < n->node.n_in; j++) {
-                assert_true(n->in[j] < n->out);
+                assert_true(n->in[j] < n->out[0]);
                 assert_true(
                     keel_shape_equal(&n->node.in[j].shape, &b.g->value[n->in[j]].spec.shape));
             }

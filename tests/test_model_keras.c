@@ -54,20 +54,23 @@ static void *run(const keel_model *m, const keel_tensor *x, keel_value *out, voi
     const keel_step_facts step = { .rows = rows };
     for (int i = 0; i < g->n_node; i++) {
         keel_graph_node *n = &g->node[i];
-        const void *inputs[8];
-        keel_call c = { .node = &n->node, .step = &step, .rows = rows, .in = inputs };
-        assert_true(n->node.n_in <= 8);
+        const void *inputs[8], *weight[8];
+        void *outputs[1];
+        keel_call c = { .node = &n->node,
+                        .step = &step,
+                        .rows = rows,
+                        .in = inputs,
+                        .out = outputs,
+                        .weight = weight };
+        assert_true(n->node.n_in <= 8 && n->node.n_weight <= 8);
+        assert_true(n->node.n_out == 1 && n->node.n_saved == 0);
         for (int k = 0; k < n->node.n_in; k++) inputs[k] = values[n->in[k]];
-        for (int k = 0; k < n->node.n_weight; k++) c.weight[k] = m->weight[n->weight[k]].data;
-        void *scratch = keel_aligned_calloc((size_t)n->node.scratch, 1), *saved[KEEL_SAVED_MAX];
-        for (int k = 0; k < n->node.n_saved; k++)
-            c.saved[k] = saved[k] = keel_aligned_calloc(
-                (size_t)(rows * keel_row_count(&n->node.saved[k])), sizeof(double));
+        for (int k = 0; k < n->node.n_weight; k++) weight[k] = m->weight[n->weight[k]].data;
+        void *scratch = keel_aligned_calloc((size_t)n->node.scratch, 1);
         c.scratch = scratch;
-        c.out = values[n->out] =
-            keel_aligned_calloc((size_t)(rows * keel_row_count(&n->node.out)), sizeof(float));
+        outputs[0] = values[n->out[0]] =
+            keel_aligned_calloc((size_t)(rows * keel_row_count(&n->node.out[0])), sizeof(float));
         n->node.op->forward[0](&c);
-        for (int k = 0; k < n->node.n_saved; k++) keel_free(saved[k]);
         keel_free(scratch);
     }
     const keel_value first = in;

@@ -67,12 +67,12 @@ static void infers(const keel_op *op, const keel_case *c, const char *name)
         lab l;
         if (lab_open(&l, op, c, true, training, 1) < 0) fail_msg("%s: %s", name, keel_error());
         const keel_node *n = &l.node;
-        if (n->out.dtype != n->real || keel_shape_check(&n->out.shape, 8) < 0)
+        if (n->out[0].dtype != n->real || keel_shape_check(&n->out[0].shape, 8) < 0)
             fail_msg("%s: infers no real output", name);
         if (!training && (n->n_saved || n->partial))
             fail_msg("%s: saves or meets for nobody", name);
         if ((n->partial > 0) != (n->merged > 0)) fail_msg("%s: partial without merged", name);
-        if (op->view && keel_row_count(&n->out) != keel_row_count(&n->in[0]))
+        if (op->view && keel_row_count(&n->out[0]) != keel_row_count(&n->in[0]))
             fail_msg("%s: a view of another size", name);
         lab_forward(&l, (int64_t[]){ 1 }, 1);
         for (int64_t i = 0; i < lab_out_count(&l); i++)

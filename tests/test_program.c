@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "graph/memory_plan.h"
 #include "graph/program.h"
+#include "graph_add.h"
 #include "ops/args.h"
 
 static void must(keel_status s)
@@ -56,9 +57,8 @@ static void live_buffers_never_overlap(void **unused)
 /* Half the squared distance to the targets, summed: a loss without divisors. */
 static keel_status square_infer(keel_node *n)
 {
-    n->out = (keel_spec){ .dtype = n->real };
     n->sums = 1;
-    return KEEL_OK;
+    return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });
 }
 
 static void square(const keel_call *c)
@@ -119,15 +119,14 @@ static void build(run *r, const char *devices)
         .epsilon = 1e-3, .momentum = 0.9, .center = true, .scale = true
     };
     const keel_relu_args leaky = { .negative_slope = 0.1 };
-    must(keel_graph_add(g, "dense", NULL, &x, 1, (keel_variable[]){ 0 }, &spec[0], 1, &h));
-    must(keel_graph_add(g, "batch_norm", &bn, &h, 1, (keel_variable[]){ 1, 2, 3, 4 }, &spec[1], 4,
-                        &n));
-    must(keel_graph_add(g, "relu", &leaky, &n, 1, NULL, NULL, 0, &a));
-    must(keel_graph_add(g, "tanh", NULL, &h, 1, NULL, NULL, 0, &b));
-    must(keel_graph_add(g, "add", NULL, (keel_value[]){ a, b }, 2, NULL, NULL, 0, &s));
-    must(keel_graph_add(g, "dense", NULL, &s, 1, (keel_variable[]){ 5, 6 }, &spec[5], 2, &p));
-    must(
-        keel_graph_add_op(g, &square_op, NULL, (keel_value[]){ p, y }, 2, NULL, NULL, 0, &ignored));
+    must(graph_add(g, &keel_op_dense, NULL, &x, 1, (keel_variable[]){ 0 }, &spec[0], 1, &h));
+    must(graph_add(g, &keel_op_batch_norm, &bn, &h, 1, (keel_variable[]){ 1, 2, 3, 4 }, &spec[1], 4,
+                   &n));
+    must(graph_add(g, &keel_op_relu, &leaky, &n, 1, NULL, NULL, 0, &a));
+    must(graph_add(g, &keel_op_tanh, NULL, &h, 1, NULL, NULL, 0, &b));
+    must(graph_add(g, &keel_op_add, NULL, (keel_value[]){ a, b }, 2, NULL, NULL, 0, &s));
+    must(graph_add(g, &keel_op_dense, NULL, &s, 1, (keel_variable[]){ 5, 6 }, &spec[5], 2, &p));
+    must(graph_add(g, &square_op, NULL, (keel_value[]){ p, y }, 2, NULL, NULL, 0, &ignored));
     r->loss = g->n_node - 1;
     keel_schedule order;
     must(keel_schedule_make(&order, g, trainable, 7));
@@ -278,7 +277,8 @@ static void each_failing_allocation_is_an_error_without_a_leak(void **unused)
         keel_memory_fail_at(at);
         keel_status s = keel_graph_create(&g, KEEL_FLOAT64, false);
         if (s >= 0) s = keel_graph_input(g, &spec, &x);
-        if (s >= 0) s = keel_graph_add(g, "dense", NULL, &x, 1, (keel_variable[]){ 0 }, &ws, 1, &y);
+        if (s >= 0)
+            s = graph_add(g, &keel_op_dense, NULL, &x, 1, (keel_variable[]){ 0 }, &ws, 1, &y);
         if (s >= 0) s = keel_store_create(&store, KEEL_FLOAT64, &info, 1, NULL, 0);
         if (s >= 0) {
             const keel_program_options o = { .real = KEEL_FLOAT64, .max_rows = 4 };

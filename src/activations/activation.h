@@ -3,10 +3,11 @@
 #ifndef KEEL_ACTIVATIONS_ACTIVATION_H
 #define KEEL_ACTIVATIONS_ACTIVATION_H
 #include "base/field.h"
+#include "ops/op.h"
 
 typedef struct keel_activation {
     keel_type type;      /* name = alias = Keras's function name: "relu", "leaky_relu" */
-    const char *op;      /* NULL: linear, nothing is computed */
+    const keel_op *op;   /* NULL: linear, nothing is computed */
     const void *op_args; /* the op's args for Keras's defaults; NULL: those of the keel_object
                             (threshold), zeros where it has none */
 } keel_activation;

@@ -1,5 +1,6 @@
 /* Continuously differentiable exponential linear unit: y = max(x, 0) + min(exp(x) - 1, 0). */
 #include "activations/activation.h"
+#include "ops/all.h"
 #include "ops/args.h"
 
 const keel_activation keel_activation_celu = {
@@ -9,6 +10,6 @@ const keel_activation keel_activation_celu = {
         .module = "keras.activations",
         .help = "continuously differentiable exponential linear unit",
     },
-    .op = "celu",
+    .op = &keel_op_celu,
     .op_args = &(const keel_alpha_args){ .alpha = 1 },
 };

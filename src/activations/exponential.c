@@ -1,5 +1,6 @@
 /* Exponential function: y = exp(x). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_exponential = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_exponential = {
         .module = "keras.activations",
         .help = "exponential function",
     },
-    .op = "exponential",
+    .op = &keel_op_exponential,
 };

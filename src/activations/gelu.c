@@ -1,5 +1,6 @@
 /* Gaussian error linear unit, exact: y = x (1 + erf(x / sqrt 2)) / 2. */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_gelu = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_gelu = {
         .module = "keras.activations",
         .help = "Gaussian error linear unit, exact",
     },
-    .op = "gelu",
+    .op = &keel_op_gelu,
 };

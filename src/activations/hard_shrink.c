@@ -1,5 +1,6 @@
 /* X, but 0 where it is small: y = |x| > 0.5 ? x : 0. */
 #include "activations/activation.h"
+#include "ops/all.h"
 #include "ops/args.h"
 
 const keel_activation keel_activation_hard_shrink = {
@@ -9,6 +10,6 @@ const keel_activation keel_activation_hard_shrink = {
         .module = "keras.activations",
         .help = "x, but 0 where it is small",
     },
-    .op = "hard_shrink",
+    .op = &keel_op_hard_shrink,
     .op_args = &(const keel_threshold_args){ .threshold = 0.5 },
 };

@@ -1,5 +1,6 @@
 /* Piecewise linear sigmoid: y = min(max(x / 6 + 1/2, 0), 1). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_hard_sigmoid = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_hard_sigmoid = {
         .module = "keras.activations",
         .help = "piecewise linear sigmoid",
     },
-    .op = "hard_sigmoid",
+    .op = &keel_op_hard_sigmoid,
 };

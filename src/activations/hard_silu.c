@@ -1,5 +1,6 @@
 /* X times the hard sigmoid: y = x min(max(x / 6 + 1/2, 0), 1). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_hard_silu = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_hard_silu = {
         .module = "keras.activations",
         .help = "x times the hard sigmoid",
     },
-    .op = "hard_silu",
+    .op = &keel_op_hard_silu,
 };

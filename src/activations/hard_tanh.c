@@ -1,5 +1,6 @@
 /* X between -1 and 1: y = min(max(x, -1), 1). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_hard_tanh = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_hard_tanh = {
         .module = "keras.activations",
         .help = "x between -1 and 1",
     },
-    .op = "hard_tanh",
+    .op = &keel_op_hard_tanh,
 };

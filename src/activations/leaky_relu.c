@@ -1,5 +1,6 @@
 /* Rectifier that leaks 0.2 of what is negative: y = x > 0 ? x : 0.2 x. */
 #include "activations/activation.h"
+#include "ops/all.h"
 #include "ops/args.h"
 
 const keel_activation keel_activation_leaky_relu = {
@@ -9,6 +10,6 @@ const keel_activation keel_activation_leaky_relu = {
         .module = "keras.activations",
         .help = "rectifier that leaks 0.2 of what is negative",
     },
-    .op = "leaky_relu",
+    .op = &keel_op_leaky_relu,
     .op_args = &(const keel_leaky_relu_args){ .negative_slope = 0.2 },
 };

@@ -1,5 +1,6 @@
 /* Logarithm of the logistic function: y = -log(1 + exp(-x)). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_log_sigmoid = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_log_sigmoid = {
         .module = "keras.activations",
         .help = "logarithm of the logistic function",
     },
-    .op = "log_sigmoid",
+    .op = &keel_op_log_sigmoid,
 };

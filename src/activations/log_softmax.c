@@ -1,5 +1,6 @@
 /* Logarithms of the softmax: y = x - log(sum(exp(x))). */
 #include "activations/activation.h"
+#include "ops/all.h"
 #include "ops/args.h"
 
 const keel_activation keel_activation_log_softmax = {
@@ -9,6 +10,6 @@ const keel_activation keel_activation_log_softmax = {
         .module = "keras.activations",
         .help = "logarithms of the softmax",
     },
-    .op = "log_softmax",
+    .op = &keel_op_log_softmax,
     .op_args = &(const keel_axis_args){ .axis = -1 },
 };

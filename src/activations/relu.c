@@ -1,5 +1,6 @@
 /* Rectifier: y = max(x, 0). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_relu = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_relu = {
         .module = "keras.activations",
         .help = "rectifier",
     },
-    .op = "relu",
+    .op = &keel_op_relu,
 };

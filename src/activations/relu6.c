@@ -1,5 +1,6 @@
 /* Rectifier, at most 6: y = min(max(x, 0), 6). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_relu6 = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_relu6 = {
         .module = "keras.activations",
         .help = "rectifier, at most 6",
     },
-    .op = "relu6",
+    .op = &keel_op_relu6,
 };

@@ -1,5 +1,6 @@
 /* Logistic function: y = 1 / (1 + exp(-x)). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_sigmoid = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_sigmoid = {
         .module = "keras.activations",
         .help = "logistic function",
     },
-    .op = "sigmoid",
+    .op = &keel_op_sigmoid,
 };

@@ -1,5 +1,6 @@
 /* Sigmoid linear unit: y = x sigmoid(x). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_silu = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_silu = {
         .module = "keras.activations",
         .help = "sigmoid linear unit",
     },
-    .op = "silu",
+    .op = &keel_op_silu,
 };

@@ -1,5 +1,6 @@
 /* Smooth rectifier: y = log(1 + exp(x)). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_softplus = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_softplus = {
         .module = "keras.activations",
         .help = "smooth rectifier",
     },
-    .op = "softplus",
+    .op = &keel_op_softplus,
 };

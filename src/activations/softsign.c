@@ -1,5 +1,6 @@
 /* X over one plus its size: y = x / (1 + |x|). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_softsign = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_softsign = {
         .module = "keras.activations",
         .help = "x over one plus its size",
     },
-    .op = "softsign",
+    .op = &keel_op_softsign,
 };

@@ -1,5 +1,6 @@
 /* Ramp from -1 to 1: y = min(max((x + 1) / 2, 0), 1). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_sparse_sigmoid = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_sparse_sigmoid = {
         .module = "keras.activations",
         .help = "ramp from -1 to 1",
     },
-    .op = "sparse_sigmoid",
+    .op = &keel_op_sparse_sigmoid,
 };

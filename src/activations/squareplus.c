@@ -1,5 +1,6 @@
 /* Smooth rectifier with a square root: y = (x + sqrt(x^2 + 4)) / 2. */
 #include "activations/activation.h"
+#include "ops/all.h"
 #include "ops/args.h"
 
 const keel_activation keel_activation_squareplus = {
@@ -9,6 +10,6 @@ const keel_activation keel_activation_squareplus = {
         .module = "keras.activations",
         .help = "smooth rectifier with a square root",
     },
-    .op = "squareplus",
+    .op = &keel_op_squareplus,
     .op_args = &(const keel_squareplus_args){ .b = 4 },
 };

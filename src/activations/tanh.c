@@ -1,5 +1,6 @@
 /* Hyperbolic tangent: y = tanh(x). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_tanh = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_tanh = {
         .module = "keras.activations",
         .help = "hyperbolic tangent",
     },
-    .op = "tanh",
+    .op = &keel_op_tanh,
 };

@@ -1,5 +1,6 @@
 /* What the hyperbolic tangent leaves: y = x - tanh(x). */
 #include "activations/activation.h"
+#include "ops/all.h"
 
 const keel_activation keel_activation_tanh_shrink = {
     .type = {
@@ -8,5 +9,5 @@ const keel_activation keel_activation_tanh_shrink = {
         .module = "keras.activations",
         .help = "what the hyperbolic tangent leaves",
     },
-    .op = "tanh_shrink",
+    .op = &keel_op_tanh_shrink,
 };

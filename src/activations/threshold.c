@@ -1,6 +1,7 @@
 /* x where it exceeds a threshold, else a value: y = x > threshold ? x : default_value.
  * Keras gives the two arguments no default, so the bare name is refused by the field table. */
 #include "activations/activation.h"
+#include "ops/all.h"
 #include "ops/args.h"
 
 typedef keel_threshold_args args_t; /* of the op, too */
@@ -23,5 +24,5 @@ const keel_activation keel_activation_threshold = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .op = "threshold",
+    .op = &keel_op_threshold,
 };

@@ -202,23 +202,19 @@ static void bind_value(binder *x, const void **pointer, keel_value v, int64_t ro
         *pointer = address(x, at, local_row);
 }
 
-static void bind_weights(const binder *x, const keel_graph_node *n, keel_call *c, keel_pass pass)
-{
-    const keel_store *store = x->p->store;
-    for (int k = 0; k < n->node.n_weight; k++) {
-        const keel_store_weight *w = &store->weight[n->weight[k]];
-        c->weight[k] = keel_store_data(store, n->weight[k]);
-        if (pass == KEEL_WEIGHTS && w->info.trainable)
-            c->weight_grad[k] =
-                x->p->seat[x->worker].grad + w->offset * (int64_t)keel_dtype_size(store->real);
-    }
-}
-
 static const keel_pass pass_of[] = {
     [KEEL_RUN_FORWARD] = KEEL_FORWARD,   [KEEL_RUN_PARTIAL] = KEEL_PARTIAL,
     [KEEL_RUN_BACKWARD] = KEEL_BACKWARD, [KEEL_RUN_PARTIAL_BACKWARD] = KEEL_PARTIAL_BACKWARD,
     [KEEL_RUN_WEIGHTS] = KEEL_WEIGHTS,
 };
+
+/* The next n pointers of a block. */
+static void **take(void ***next, int n)
+{
+    void **at = *next;
+    *next += n;
+    return at;
+}
 
 /* Add one call for rows [row, row + rows) of the step, which are the worker's rows from local_row
  * on. */
@@ -235,7 +231,9 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
     if (in->kind == KEEL_RUN_BACKWARD && p->skip_backward[in->node]) return KEEL_OK;
     KEEL_TRY(prepare(x, in->node, pass, rows, n->node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
                      weight_adds, &e));
-    void **pointers = keel_calloc(2 * (size_t)n->node.n_in + 1, sizeof *pointers);
+    const keel_node *d = &n->node;
+    const int n_pointer = 2 * (d->n_in + d->n_out) + d->n_saved;
+    void **pointers = keel_calloc((size_t)n_pointer, sizeof *pointers), **next = pointers;
     if (!pointers) return KEEL_ENOMEM;
     x->s->block[x->s->n_block++] = pointers;
     keel_bound_call *bc = &x->s->call[x->s->n_call++];
@@ -246,21 +244,27 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
                       .step = &p->facts,
                       .rows = rows,
                       .row = row,
-                      .in = (const void **)pointers,
-                      .in_grad = pointers + n->node.n_in,
+                      .in = (const void **)take(&next, d->n_in),
+                      .in_grad = take(&next, d->n_in),
+                      .out = take(&next, d->n_out),
+                      .out_grad = (const void **)take(&next, d->n_out),
+                      .saved = take(&next, d->n_saved),
+                      .weight = (const void **)p->weight + p->weight_at[in->node],
+                      .weight_grad = p->seat[x->worker].weight_grad + p->weight_at[in->node],
                       .in_adds = adds,
                       .weight_adds = weight_adds,
                       .plan = e->widened ? (void *)e->widened : e->plan };
     bc->run = e->run;
     for (int k = 0; k < n->node.n_in; k++) bind_value(x, &c->in[k], n->in[k], row, local_row);
-    c->out = address(x, &p->value[n->out], local_row);
-    for (int k = 0; k < n->node.n_saved; k++)
-        c->saved[k] = address(x, &p->saved[in->node * KEEL_SAVED_MAX + k], local_row);
-    bind_weights(x, n, c, pass);
+    for (int k = 0; k < d->n_out; k++) c->out[k] = address(x, &p->value[n->out[k]], local_row);
+    for (int k = 0; k < d->n_saved; k++)
+        c->saved[k] = address(x, &p->saved[p->saved_at[in->node] + k], local_row);
     const double *merged = p->seat[x->worker].merged;
     if (n->node.merged) c->merged = c->merged_forward = merged + p->merged_at[in->node];
     if (backward) {
-        c->out_grad = address(x, &p->grad[n->out], local_row);
+        for (int k = 0; k < d->n_out; k++)
+            if (p->schedule.has_grad[n->out[k]])
+                c->out_grad[k] = address(x, &p->grad[n->out[k]], local_row);
         if (n->node.merged_backward) c->merged = merged + p->merged_backward_at[in->node];
         if (pass == KEEL_BACKWARD)
             for (int k = 0; k < n->node.n_in; k++)

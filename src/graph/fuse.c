@@ -4,6 +4,7 @@
  * dropped, and values are numbered anew. */
 #include "graph/fuse.h"
 #include "base/memory.h"
+#include "ops/all.h"
 #include "ops/args.h"
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +16,14 @@ typedef struct fuser {
     bool *dead;       /* [n_node] */
 } fuser;
 
-static bool is(const keel_graph_node *n, const char *op)
+static bool is(const keel_graph_node *n, const keel_op *op)
 {
-    return !strcmp(n->node.op->name, op);
+    return n->node.op == op;
 }
 
 /* Who makes input k of node n, where nobody else reads it and the op is `op`; or NULL. */
-static keel_graph_node *only_maker(const fuser *f, const keel_graph_node *n, int k, const char *op)
+static keel_graph_node *only_maker(const fuser *f, const keel_graph_node *n, int k,
+                                   const keel_op *op)
 {
     const keel_value v = n->in[k];
     const int maker = f->g->value[v].node;
@@ -33,9 +35,9 @@ static keel_graph_node *only_maker(const fuser *f, const keel_graph_node *n, int
 /* Is it max(x, 0), or min(max(x, 0), *max)? *max 0: no limit. */
 static bool is_relu(const keel_graph_node *n, double *max)
 {
-    *max = is(n, "relu6") ? 6 : 0;
-    if (is(n, "relu6")) return true;
-    if (!is(n, "relu")) return false;
+    *max = is(n, &keel_op_relu6) ? 6 : 0;
+    if (is(n, &keel_op_relu6)) return true;
+    if (!is(n, &keel_op_relu)) return false;
     const keel_relu_args *a = n->node.args;
     if (a->capped) *max = a->max_value;
     return a->negative_slope == 0 && a->threshold == 0 && !(a->capped && !(a->max_value > 0));
@@ -49,7 +51,7 @@ static bool not_negative(const fuser *f, keel_value v)
     if (maker < 0) return false;
     const keel_graph_node *n = &f->g->node[maker];
     return is_relu(n, &ignored) ||
-           (is(n, "batch_norm") && ((const keel_batch_norm_args *)n->node.args)->relu);
+           (is(n, &keel_op_batch_norm) && ((const keel_batch_norm_args *)n->node.args)->relu);
 }
 
 static keel_status add_layer(keel_graph_node *to, const char *first, const char *second)
@@ -69,9 +71,9 @@ static keel_status take_in(fuser *f, keel_graph_node *n, const keel_graph_node *
 {
     KEEL_TRY(add_layer(n, n->node.layer, later->node.layer));
     f->dead[later - f->g->node] = true;
-    f->name[later->out] = n->out;
-    f->uses[n->out] = f->uses[later->out];
-    return n->node.op->infer(&n->node);
+    f->name[later->out[0]] = n->out[0];
+    f->uses[n->out[0]] = f->uses[later->out[0]];
+    return keel_node_infer(&n->node);
 }
 
 /* `n` does the work of `earlier` and reads what that one read. */
@@ -81,14 +83,14 @@ static keel_status take_over(fuser *f, keel_graph_node *n, const keel_graph_node
     f->dead[earlier - f->g->node] = true;
     n->in[0] = earlier->in[0];
     ((keel_spec *)n->node.in)[0] = earlier->node.in[0];
-    return n->node.op->infer(&n->node);
+    return keel_node_infer(&n->node);
 }
 
 /* batch_norm -> relu */
 static keel_status fuse_relu(fuser *f, keel_graph_node *n)
 {
     double max;
-    keel_graph_node *bn = only_maker(f, n, 0, "batch_norm");
+    keel_graph_node *bn = only_maker(f, n, 0, &keel_op_batch_norm);
     if (!bn || !is_relu(n, &max)) return KEEL_OK;
     keel_batch_norm_args *a = (keel_batch_norm_args *)bn->node.args;
     if (a->relu) return KEEL_OK;
@@ -101,7 +103,7 @@ static keel_status fuse_relu(fuser *f, keel_graph_node *n)
 static keel_status fuse_add(fuser *f, keel_graph_node *n)
 {
     for (int k = 0; k < 2 && n->node.n_in == 2; k++) {
-        keel_graph_node *bn = only_maker(f, n, k, "batch_norm");
+        keel_graph_node *bn = only_maker(f, n, k, &keel_op_batch_norm);
         const keel_value other = n->in[1 - k];
         if (!bn || bn->node.n_in > 1 || ((const keel_batch_norm_args *)bn->node.args)->relu ||
             f->g->value[other].node > bn - f->g->node || other == bn->in[0])
@@ -132,8 +134,8 @@ static keel_status fuse_add(fuser *f, keel_graph_node *n)
  * now it has one that the relu before it stops. */
 static keel_status fuse_pad(fuser *f, keel_graph_node *n)
 {
-    const bool pool = is(n, "max_pool2d");
-    const keel_graph_node *pad = only_maker(f, n, 0, "zero_pad2d");
+    const bool pool = is(n, &keel_op_max_pool2d);
+    const keel_graph_node *pad = only_maker(f, n, 0, &keel_op_zero_pad2d);
     if (!pad || (pool && !not_negative(f, pad->in[0]))) return KEEL_OK;
     const int64_t *more = ((const keel_zero_pad2d_args *)pad->node.args)->pad;
     keel_pool2d_args *p = (keel_pool2d_args *)n->node.args;
@@ -149,7 +151,7 @@ static keel_status fuse_pool(fuser *f, keel_graph_node *n)
 {
     double max = 0;
     keel_pool2d_args *a = (keel_pool2d_args *)n->node.args;
-    const keel_graph_node *relu = only_maker(f, n, 0, "relu");
+    const keel_graph_node *relu = only_maker(f, n, 0, &keel_op_relu);
     if (!relu || !is_relu(relu, &max) || max > 0) return KEEL_OK;
     a->relu = true;
     return take_over(f, n, relu);
@@ -158,10 +160,10 @@ static keel_status fuse_pool(fuser *f, keel_graph_node *n)
 static keel_status fuse_node(fuser *f, keel_graph_node *n)
 {
     for (int k = 0; k < n->node.n_in; k++) n->in[k] = f->name[n->in[k]];
-    if (is(n, "relu") || is(n, "relu6")) return fuse_relu(f, n);
-    if (is(n, "add")) return fuse_add(f, n);
-    if (is(n, "conv2d") || is(n, "depthwise_conv2d")) return fuse_pad(f, n);
-    if (!is(n, "max_pool2d")) return KEEL_OK;
+    if (is(n, &keel_op_relu) || is(n, &keel_op_relu6)) return fuse_relu(f, n);
+    if (is(n, &keel_op_add)) return fuse_add(f, n);
+    if (is(n, &keel_op_conv2d) || is(n, &keel_op_depthwise_conv2d)) return fuse_pad(f, n);
+    if (!is(n, &keel_op_max_pool2d)) return KEEL_OK;
     KEEL_TRY(fuse_pad(f, n));
     return fuse_pool(f, n);
 }
@@ -186,8 +188,10 @@ static void drop(fuser *f, keel_value *keep, int n_keep)
             continue;
         }
         for (int k = 0; k < n->node.n_in; k++) n->in[k] = now[n->in[k]];
-        n->out = now[n->out];
-        g->value[n->out].node = n_node;
+        for (int k = 0; k < n->node.n_out; k++) {
+            n->out[k] = now[n->out[k]];
+            g->value[n->out[k]].node = n_node;
+        }
         g->node[n_node++] = *n;
     }
     g->n_value = n_value;

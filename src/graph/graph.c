@@ -3,6 +3,8 @@
  */
 #include "graph/graph.h"
 #include "base/memory.h"
+#include "ops/all.h"
+#include "ops/args.h"
 #include <string.h>
 
 enum { FIRST_CAPACITY = 16, VALUES_MAX = 1 << 24 };
@@ -15,7 +17,7 @@ keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training)
     keel_graph *g = keel_calloc(1, sizeof *g);
     if (!g) return KEEL_ENOMEM;
     g->real = g->held = real;
-    g->training = training;
+    g->training = g->backward = training;
     *out = g;
     return KEEL_OK;
 }
@@ -25,7 +27,11 @@ void keel_graph_node_free(keel_graph_node *n)
     keel_free((void *)n->node.args);
     keel_free((void *)n->node.layer);
     keel_free((void *)n->node.in);
+    keel_free((void *)n->node.weight);
+    keel_node_clear(&n->node);
     keel_free(n->in);
+    keel_free(n->out);
+    keel_free(n->weight);
 }
 
 void keel_graph_destroy(keel_graph *g)
@@ -49,11 +55,11 @@ static keel_status reserve(void **array, int count, size_t size)
     return KEEL_OK;
 }
 
-static keel_status add_value(keel_graph *g, const keel_spec *spec, int node, int input,
+static keel_status add_value(keel_graph *g, const keel_spec *spec, int node, int index,
                              keel_value *out)
 {
     KEEL_TRY(reserve((void **)&g->value, g->n_value, sizeof *g->value));
-    g->value[g->n_value] = (keel_graph_value){ .spec = *spec, .node = node, .input = input };
+    g->value[g->n_value] = (keel_graph_value){ .spec = *spec, .node = node, .index = index };
     *out = g->n_value++;
     return KEEL_OK;
 }
@@ -72,64 +78,106 @@ const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v)
 }
 
 /* The node's own copies of what it was made from. On failure the caller frees what is there. */
-static keel_status fill(const keel_graph *g, keel_graph_node *n, const void *args,
-                        const keel_value *in, int n_in)
+static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node_parts *parts)
 {
-    const size_t args_size = n->node.op->args_size;
+    const size_t args_size = parts->op->args_size;
+    const size_t n_in = (size_t)parts->n_in, n_weight = (size_t)parts->n_weight;
     char *own_args = keel_calloc(1, args_size);
-    n->node.args = own_args;
-    keel_spec *specs = keel_calloc((size_t)n_in, sizeof *specs);
-    n->node.in = specs;
-    n->in = keel_calloc((size_t)n_in, sizeof *n->in);
-    n->node.layer = keel_strdup(g->layer ? g->layer : "");
-    if (!own_args || !specs || !n->in || !n->node.layer) return KEEL_ENOMEM;
-    if (args && args_size) memcpy(own_args, args, args_size);
-    for (int i = 0; i < n_in; i++) {
-        const keel_spec *s = keel_graph_spec(g, in[i]);
-        if (!s) return keel_fail(KEEL_EARG, "%s: input %d is no value", n->node.op->name, i);
-        specs[i] = *s;
-        n->in[i] = in[i];
+    keel_spec *in = keel_calloc(n_in, sizeof *in);
+    keel_spec *weight = keel_calloc(n_weight, sizeof *weight);
+    n->node = (keel_node){ .op = parts->op,
+                           .args = own_args,
+                           .layer = keel_strdup(g->layer ? g->layer : ""),
+                           .training = g->training,
+                           .backward = g->backward,
+                           .real = g->real,
+                           .held = g->held,
+                           .stream = g->stream,
+                           .n_in = parts->n_in,
+                           .in = in,
+                           .n_weight = parts->n_weight,
+                           .weight = weight };
+    n->in = keel_calloc(n_in, sizeof *n->in);
+    n->weight = keel_calloc(n_weight, sizeof *n->weight);
+    if (!own_args || !in || !weight || !n->in || !n->weight || !n->node.layer) return KEEL_ENOMEM;
+    if (parts->args && args_size) memcpy(own_args, parts->args, args_size);
+    for (int i = 0; i < parts->n_in; i++) {
+        const keel_spec *s = keel_graph_spec(g, parts->in[i]);
+        if (!s) return keel_fail(KEEL_EARG, "%s: input %d is no value", parts->op->name, i);
+        in[i] = *s;
+        n->in[i] = parts->in[i];
+    }
+    for (int i = 0; i < parts->n_weight; i++) {
+        weight[i] = parts->weight_spec[i];
+        n->weight[i] = parts->weight[i];
     }
     return KEEL_OK;
 }
 
-keel_status keel_graph_add(keel_graph *g, const char *op, const void *args, const keel_value *in,
-                           int n_in, const keel_variable *weight, const keel_spec *weight_spec,
-                           int n_weight, keel_value *out)
+/* Inputs of a node are distinct values wherever gradients flow: the second time a value comes, it
+ * comes as a view of itself, whose gradient is a buffer of its own and is added to the value's. So
+ * no op has to know which of its gradients lie in one place, and in which order it writes them. */
+static keel_status part_twins(keel_graph *g, const keel_node_parts *parts, keel_value *in)
 {
-    const keel_op *found = keel_op_find(op);
-    if (!found) return keel_fail(KEEL_EUNSUP, "no op is named '%s'", op);
-    return keel_graph_add_op(g, found, args, in, n_in, weight, weight_spec, n_weight, out);
+    const keel_dtype before = g->held;
+    keel_status s = KEEL_OK;
+    for (int i = 0; i < parts->n_in; i++) in[i] = parts->in[i];
+    for (int i = 1; g->backward && i < parts->n_in && s >= 0; i++) {
+        const keel_spec *spec = keel_graph_spec(g, in[i]);
+        bool twin = false;
+        for (int k = 0; k < i; k++) twin = twin || parts->in[k] == parts->in[i];
+        if (!twin || !spec || !keel_dtype_flows(spec->dtype)) continue;
+        const keel_reshape_args same = { .shape = spec->shape };
+        const keel_value whole = in[i];
+        g->held = spec->dtype;
+        s = keel_graph_add(
+            g, &(keel_node_parts){ .op = &keel_op_reshape, .args = &same, .n_in = 1, .in = &whole },
+            &in[i], 1);
+        g->held = before;
+    }
+    return s;
 }
 
-keel_status keel_graph_add_op(keel_graph *g, const keel_op *op, const void *args,
-                              const keel_value *in, int n_in, const keel_variable *weight,
-                              const keel_spec *weight_spec, int n_weight, keel_value *out)
+static keel_status check_outputs(const keel_node *n, int n_out)
+{
+    if (n->n_out != n_out)
+        return keel_fail(KEEL_EARG, "%s: has %d outputs, not %d", n->op->name, n->n_out, n_out);
+    for (int i = 0; i < n->n_out; i++)
+        KEEL_TRY(keel_shape_check(&n->out[i].shape, keel_dtype_size(n->out[i].dtype)));
+    return KEEL_OK;
+}
+
+keel_status keel_graph_add(keel_graph *g, const keel_node_parts *parts, keel_value *out, int n_out)
 {
     keel_status s = KEEL_OK;
-    keel_graph_node n = { .node.op = op };
-    if (n_in < 0 || n_weight < 0 || n_weight > KEEL_WEIGHTS_MAX)
-        return keel_fail(KEEL_EARG, "%s: %d inputs and %d weights", op->name, n_in, n_weight);
-    if ((s = fill(g, &n, args, in, n_in)) < 0) goto out;
-    n.node.training = g->training;
-    n.node.real = g->real;
-    n.node.held = g->held;
-    n.node.stream = g->stream;
-    n.node.n_in = n_in;
-    n.node.n_weight = n_weight;
-    for (int i = 0; i < n_weight; i++) {
-        n.weight[i] = weight[i];
-        n.node.weight[i] = weight_spec[i];
-    }
-    if ((s = n.node.op->infer(&n.node)) < 0 ||
-        (s = keel_shape_check(&n.node.out.shape, keel_dtype_size(n.node.out.dtype))) < 0)
+    keel_graph_node n = { 0 };
+    int n_value = g->n_value;
+    if (parts->n_in < 0 || parts->n_weight < 0)
+        return keel_fail(KEEL_EARG, "%s: %d inputs and %d weights", parts->op->name, parts->n_in,
+                         parts->n_weight);
+    keel_value *in = keel_calloc((size_t)parts->n_in, sizeof *in);
+    if (!in) return KEEL_ENOMEM;
+    keel_node_parts own = *parts;
+    own.in = in;
+    if ((s = part_twins(g, parts, in)) < 0) goto out;
+    n_value = g->n_value; /* views stay, whether somebody reads them or not */
+    if ((s = fill(g, &n, &own)) < 0) goto out;
+    if ((s = keel_node_infer(&n.node)) < 0 || (s = check_outputs(&n.node, n_out)) < 0) goto out;
+    n.out = keel_calloc((size_t)n_out, sizeof *n.out);
+    if (!n.out) {
+        s = KEEL_ENOMEM;
         goto out;
+    }
     if ((s = reserve((void **)&g->node, g->n_node, sizeof *g->node)) < 0) goto out;
-    if ((s = add_value(g, &n.node.out, g->n_node, -1, &n.out)) < 0) goto out;
+    for (int i = 0; i < n_out; i++)
+        if ((s = add_value(g, &n.node.out[i], g->n_node, i, &n.out[i])) < 0) goto out;
+    memcpy(out, n.out, (size_t)n_out * sizeof *out);
     g->node[g->n_node++] = n;
-    *out = n.out;
     n = (keel_graph_node){ 0 };
+    n_value = g->n_value;
 out:
+    g->n_value = n_value;
+    keel_free(in);
     keel_graph_node_free(&n);
     return s;
 }
@@ -142,7 +190,8 @@ keel_status keel_graph_cast(keel_graph *g, keel_value in, keel_dtype held, keel_
     if (!spec || spec->dtype == held) return KEEL_OK;
     if (!keel_dtype_is_real(spec->dtype) && spec->dtype != KEEL_BFLOAT16) return KEEL_OK;
     g->held = held;
-    const keel_status s = keel_graph_add(g, "cast", NULL, &in, 1, NULL, NULL, 0, out);
+    const keel_status s =
+        keel_graph_add(g, &(keel_node_parts){ .op = &keel_op_cast, .n_in = 1, .in = &in }, out, 1);
     g->held = before;
     return s;
 }

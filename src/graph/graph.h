@@ -20,20 +20,22 @@ typedef struct keel_weight_info {
 typedef struct keel_graph_value {
     keel_spec spec;
     int node;  /* who makes it; -1: an input of the graph */
-    int input; /* which input; -1: made by a node */
+    int index; /* which output of that node, or which input of the graph */
 } keel_graph_value;
 
 typedef struct keel_graph_node {
-    keel_node node; /* what kernels see */
-    keel_value *in; /* [node.n_in] */
-    keel_value out;
-    keel_variable weight[KEEL_WEIGHTS_MAX];
+    keel_node node;        /* what kernels see */
+    keel_value *in;        /* [node.n_in] */
+    keel_value *out;       /* [node.n_out] */
+    keel_variable *weight; /* [node.n_weight] */
 } keel_graph_node;
 
 struct keel_graph {
     keel_dtype real;
     keel_dtype held; /* what the nodes to come hold their outputs in: real, or bfloat16 */
-    bool training;
+    bool backward;   /* gradients will flow: for training */
+    bool training;   /* what the nodes to come are told; a layer called with training=False, in a
+                        graph   that trains, emits with false */
     int n_value, n_node, n_input;
     keel_graph_value *value;
     keel_graph_node *node;
@@ -42,6 +44,7 @@ struct keel_graph {
     uint16_t stream;
 };
 
+/* training: gradients will flow, and nodes are told training until somebody says otherwise. */
 keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training);
 void keel_graph_destroy(keel_graph *g);
 void keel_graph_node_free(keel_graph_node *n); /* what it points to, not itself */
@@ -49,16 +52,21 @@ void keel_graph_node_free(keel_graph_node *n); /* what it points to, not itself 
 /* A new input: rows of `spec`. */
 keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);
 
-/* Add a node: infer is run at once, so a wrong shape is reported here; whoever emits adds the
- * layer's name. args: op->args_size bytes, copied. weight: variables of `infos`. */
-keel_status keel_graph_add(keel_graph *g, const char *op, const void *args, const keel_value *in,
-                           int n_in, const keel_variable *weight, const keel_spec *weight_spec,
-                           int n_weight, keel_value *out);
+/* What a new node is made of; all of it is copied. */
+typedef struct keel_node_parts {
+    const keel_op *op;
+    const void *args; /* op->args_size bytes; NULL: zeros */
+    int n_in;
+    const keel_value *in; /* [n_in] */
+    int n_weight;
+    const keel_variable *weight;  /* [n_weight] */
+    const keel_spec *weight_spec; /* [n_weight] */
+} keel_node_parts;
 
-/* The same for an op that is not registered (the train room's loss and metrics). */
-keel_status keel_graph_add_op(keel_graph *g, const keel_op *op, const void *args,
-                              const keel_value *in, int n_in, const keel_variable *weight,
-                              const keel_spec *weight_spec, int n_weight, keel_value *out);
+/* Add a node: infer is run at once, so a wrong shape is reported here; whoever emits adds the
+ * layer's name. out [n_out]: as many outputs as the op has, no more than the caller expects:
+ * KEEL_EARG where the op has another number of them. */
+keel_status keel_graph_add(keel_graph *g, const keel_node_parts *parts, keel_value *out, int n_out);
 
 /* The value held in `held`: itself, or a cast of it. Values of integers are left as they are. */
 keel_status keel_graph_cast(keel_graph *g, keel_value in, keel_dtype held, keel_value *out);

@@ -37,7 +37,7 @@ static int grad_life(const compiler *c, keel_value v)
 }
 static int saved_life(const compiler *c, int node, int k)
 {
-    return 2 * c->g->n_value + node * KEEL_SAVED_MAX + k;
+    return 2 * c->g->n_value + c->p->saved_at[node] + k;
 }
 
 static int64_t row_bytes(const keel_spec *s)
@@ -68,23 +68,23 @@ static void join_values(compiler *c)
         const keel_op *op = n->node.op;
         const bool second = op->inplace_second && n->node.n_in == 2;
         if (!op->view && !op->inplace && !second) continue;
-        const keel_value in = n->in[second];
+        const keel_value in = n->in[second], out = n->out[0];
         const int root = root_of(c, in);
         bool join = op->view;
         if (!op->view && !is_input(c, root) && c->consumers[in] == 1 && !c->shared[root] &&
-            c->life[n->out].row_bytes == c->life[root].row_bytes) {
+            c->life[out].row_bytes == c->life[root].row_bytes) {
             int maker = g->value[in].node;
             while (g->node[maker].node.op->view && g->value[g->node[maker].in[0]].node >= 0)
                 maker = g->value[g->node[maker].in[0]].node;
             const keel_op *made = g->node[maker].node.op;
             join =
-                !g->training || (!((made->backward_reads | made->weights_reads) & KEEL_READS_OUT) &&
+                !g->backward || (!((made->backward_reads | made->weights_reads) & KEEL_READS_OUT) &&
                                  !(op->backward_reads & KEEL_READS_IN));
         }
         if (!join) continue;
-        c->life[n->out].root = root;
+        c->life[out].root = root;
         c->p->skip_forward[i] = op->view;
-        c->shared[root] = c->shared[root] || c->consumers[in] > 1 || c->consumers[n->out] > 1;
+        c->shared[root] = c->shared[root] || c->consumers[in] > 1 || c->consumers[out] > 1;
     }
 }
 
@@ -100,15 +100,14 @@ static void join_grads(compiler *c)
 {
     const keel_graph *g = c->g;
     const keel_schedule *s = &c->p->schedule;
-    if (!g->training) return;
+    if (!g->backward) return;
     for (int i = 0; i < g->n_node; i++) {
         const keel_graph_node *n = &g->node[i];
         const keel_op *op = n->node.op;
         if (!grad_inplace(&n->node)) continue;
-        if (!s->needs_grad[n->in[0]] || s->in_adds[i][0] || !s->needs_grad[n->out]) continue;
-        const int from = grad_life(c, n->out), to = grad_life(c, n->in[0]);
+        if (!s->needs_grad[n->in[0]] || s->in_adds[i][0] || !s->has_grad[n->out[0]]) continue;
+        const int from = grad_life(c, n->out[0]), to = grad_life(c, n->in[0]);
         if (c->life[from].row_bytes != c->life[to].row_bytes) continue;
-        if (n->node.n_in == 2 && n->in[1] == n->in[0]) continue;
         c->life[from].root = to;
         c->p->skip_backward[i] = op->view;
     }
@@ -128,7 +127,8 @@ static void touch_reads(compiler *c, const keel_graph_node *n, int node, unsigne
     if (reads & KEEL_READS_IN)
         for (int k = 0; k < n->node.n_in; k++) touch(c, n->in[k], at, whole);
     if (reads & KEEL_READS_FIRST) touch(c, n->in[0], at, whole);
-    if (reads & KEEL_READS_OUT) touch(c, n->out, at, whole);
+    if (reads & KEEL_READS_OUT)
+        for (int k = 0; k < n->node.n_out; k++) touch(c, n->out[k], at, whole);
     if (reads & KEEL_READS_SAVED)
         for (int k = 0; k < n->node.n_saved; k++) touch(c, saved_life(c, node, k), at, whole);
 }
@@ -143,7 +143,10 @@ static void find_lives(compiler *c)
         const keel_run_kind kind = s->instruction[at].kind;
         if (kind == KEEL_RUN_FORWARD) {
             touch_reads(c, n, i, KEEL_READS_IN | KEEL_READS_SAVED, at, false);
-            touch(c, n->out, at, false);
+            for (int k = 0; k < n->node.n_out; k++)
+                if (c->consumers[n->out[k]] > 0 || n->node.n_out == 1 ||
+                    (op->backward_reads | op->weights_reads) & KEEL_READS_OUT)
+                    touch(c, n->out[k], at, false);
             continue;
         }
         if (kind == KEEL_RUN_PARTIAL) {
@@ -154,7 +157,8 @@ static void find_lives(compiler *c)
         unsigned reads = whole ? op->weights_reads : op->backward_reads;
         if (whole && op->weights_from_merged && n->node.partial_backward > 0) continue;
         touch_reads(c, n, i, reads, at, whole);
-        if (!op->loss) touch(c, grad_life(c, n->out), at, whole);
+        for (int k = 0; k < n->node.n_out; k++)
+            if (s->has_grad[n->out[k]]) touch(c, grad_life(c, n->out[k]), at, whole);
         if (kind == KEEL_RUN_BACKWARD)
             for (int k = 0; k < n->node.n_in; k++)
                 if (s->needs_grad[n->in[k]]) touch(c, grad_life(c, n->in[k]), at, false);
@@ -162,8 +166,7 @@ static void find_lives(compiler *c)
     for (int i = 0; i < c->g->n_node; i++) { /* what owners of tiles read stays to the end */
         if (!s->late[i] || s->n_instruction == 0) continue;
         touch(c, c->g->node[i].in[0], s->n_instruction, true);
-        if (c->life[root_of(c, grad_life(c, c->g->node[i].out))].last >= 0)
-            touch(c, grad_life(c, c->g->node[i].out), s->n_instruction, true);
+        touch(c, grad_life(c, c->g->node[i].out[0]), s->n_instruction, true);
     }
     for (int i = 0; i < c->p->n_output; i++) touch(c, c->p->output[i], s->n_instruction, true);
 }
@@ -223,7 +226,7 @@ static void spread_places(compiler *c)
     const int v = c->g->n_value;
     for (int i = 0; i < v; i++)
         if (c->g->value[i].node < 0)
-            p->value[i] = (keel_place){ .kind = KEEL_PLACE_INPUT, .at = c->g->value[i].input };
+            p->value[i] = (keel_place){ .kind = KEEL_PLACE_INPUT, .at = c->g->value[i].index };
     for (int b = 0; b < c->n; b++) {
         keel_place *to = b < v ? &p->value[b] : b < 2 * v ? &p->grad[b - v] : &p->saved[b - 2 * v];
         const int r = root_of(c, b);
@@ -236,7 +239,7 @@ static keel_status plan_memory(keel_program *p)
 {
     const keel_graph *g = p->graph;
     keel_status s = KEEL_ENOMEM;
-    compiler c = { .p = p, .g = g, .n = 2 * g->n_value + g->n_node * KEEL_SAVED_MAX };
+    compiler c = { .p = p, .g = g, .n = 2 * g->n_value + p->saved_at[g->n_node] };
     int64_t ignored;
     c.life = keel_calloc((size_t)c.n, sizeof *c.life);
     c.consumers = keel_calloc((size_t)g->n_value, sizeof *c.consumers);
@@ -270,7 +273,7 @@ out:
 static keel_status check_trainable(const keel_program *p)
 {
     const keel_graph *g = p->graph;
-    for (int i = 0; g->training && i < p->schedule.n_instruction; i++) {
+    for (int i = 0; g->backward && i < p->schedule.n_instruction; i++) {
         const keel_node *n = &g->node[p->schedule.instruction[i].node].node;
         const int r = p->options.real == KEEL_FLOAT64;
         const keel_run_kind k = p->schedule.instruction[i].kind;
@@ -358,22 +361,59 @@ static keel_status place_records(keel_program *p)
     return p->record ? KEEL_OK : KEEL_ENOMEM;
 }
 
+/* Saved values and weights of all nodes stand in two lists, node after node. */
+static keel_status list_weights(keel_program *p)
+{
+    const keel_graph *g = p->graph;
+    const size_t n = (size_t)g->n_node + 1;
+    if (!(p->saved_at = keel_calloc(n, sizeof *p->saved_at))) return KEEL_ENOMEM;
+    if (!(p->weight_at = keel_calloc(n, sizeof *p->weight_at))) return KEEL_ENOMEM;
+    for (int i = 0; i < g->n_node; i++) {
+        p->saved_at[i + 1] = p->saved_at[i] + g->node[i].node.n_saved;
+        p->weight_at[i + 1] = p->weight_at[i] + g->node[i].node.n_weight;
+    }
+    p->saved = keel_calloc((size_t)p->saved_at[g->n_node], sizeof *p->saved);
+    p->weight = keel_calloc((size_t)p->weight_at[g->n_node], sizeof *p->weight);
+    if (!p->saved || !p->weight) return KEEL_ENOMEM;
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i].node.n_weight; k++)
+            p->weight[p->weight_at[i] + k] = keel_store_data(p->store, g->node[i].weight[k]);
+    return KEEL_OK;
+}
+
+/* Where a worker's own gradient of each weight lies. */
+static void point_at_gradients(const keel_program *p, keel_seat *seat)
+{
+    const size_t element = keel_dtype_size(p->options.real);
+    for (int i = 0; i < p->graph->n_node; i++)
+        for (int k = 0; k < p->graph->node[i].node.n_weight; k++) {
+            const keel_store_weight *w = &p->store->weight[p->graph->node[i].weight[k]];
+            if (!w->info.trainable) continue;
+            seat->weight_grad[p->weight_at[i] + k] = seat->grad + w->offset * (int64_t)element;
+        }
+}
+
 static keel_status make_seats(keel_program *p)
 {
     const int n = p->lanes->n_worker;
     p->seat = keel_calloc((size_t)n, sizeof *p->seat);
     p->failure = keel_calloc((size_t)n, sizeof *p->failure);
     if (!p->seat || !p->failure) return KEEL_ENOMEM;
-    for (int w = 0; w < n && !p->options.dry; w++) {
+    for (int w = 0; w < n; w++) {
         keel_seat *s = &p->seat[w];
+        const size_t n_weight = (size_t)p->weight_at[p->graph->n_node];
+        s->weight_grad = keel_calloc(n_weight, sizeof *s->weight_grad);
+        if (!s->weight_grad) return KEEL_ENOMEM;
+        if (p->options.dry) continue;
         const size_t element = keel_dtype_size(p->options.real);
         if (!(s->rows = keel_aligned_calloc((size_t)p->rows_bytes, 1))) return KEEL_ENOMEM;
         if (!(s->shard = keel_aligned_calloc((size_t)p->shard_bytes, 1))) return KEEL_ENOMEM;
         s->merged = keel_aligned_calloc((size_t)p->merged_doubles, sizeof(double));
         if (!s->merged) return KEEL_ENOMEM;
-        if (!p->graph->training) continue;
+        if (!p->graph->backward) continue;
         if (!(s->grad = keel_aligned_calloc((size_t)p->store->n_master, element)))
             return KEEL_ENOMEM;
+        point_at_gradients(p, s);
     }
     return KEEL_OK;
 }
@@ -399,7 +439,8 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(trainable = keel_calloc((size_t)store->n_weight, sizeof *trainable))) goto out;
     if (!(p->value = keel_calloc(nv, sizeof *p->value))) goto out;
     if (!(p->grad = keel_calloc(nv, sizeof *p->grad))) goto out;
-    if (!(p->saved = keel_calloc(nn * KEEL_SAVED_MAX, sizeof *p->saved))) goto out;
+    if ((s = list_weights(p)) < 0) goto out;
+    s = KEEL_ENOMEM;
     if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
     for (int v = 0; v < store->n_weight; v++) trainable[v] = store->weight[v].info.trainable;
@@ -429,6 +470,7 @@ void keel_program_destroy(keel_program *p)
         keel_free(p->seat[w].shard);
         keel_free(p->seat[w].scratch);
         keel_free(p->seat[w].grad);
+        keel_free(p->seat[w].weight_grad);
         keel_free(p->seat[w].merged);
     }
     keel_free(p->seat);
@@ -444,6 +486,9 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->late);
     keel_free(p->value);
     keel_free(p->grad);
+    keel_free(p->saved_at);
+    keel_free(p->weight_at);
+    keel_free(p->weight);
     keel_free(p->saved);
     keel_free(p->skip_forward);
     keel_free(p->skip_backward);
@@ -454,7 +499,7 @@ void keel_program_destroy(keel_program *p)
 int64_t keel_program_worker_bytes(const keel_program *p)
 {
     const int64_t grad =
-        p->graph->training ? p->store->n_master * (int64_t)keel_dtype_size(p->options.real) : 0;
+        p->graph->backward ? p->store->n_master * (int64_t)keel_dtype_size(p->options.real) : 0;
     return p->rows_bytes + p->shard_bytes + p->scratch_bytes + grad +
            (p->merged_doubles + p->record_doubles / p->lanes->n_worker) * (int64_t)sizeof(double);
 }

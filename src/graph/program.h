@@ -28,6 +28,7 @@ typedef struct keel_place {
 /* What one worker owns while a program runs. */
 typedef struct keel_seat {
     char *rows, *shard, *scratch;
+    void **weight_grad;  /* [weight_at[n_node]] into grad; NULL: frozen, or in inference */
     char *grad;          /* flat, in the layout of the store's masters; NULL in inference */
     double *merged;      /* merged records, of all nodes */
     keel_variable tiled; /* the weight of which the worker made the last tile in this step; or -1 */
@@ -91,7 +92,10 @@ typedef struct keel_program {
     } * late;
 
     keel_place *value, *grad;                /* [n_value] */
-    keel_place *saved;                       /* [n_node * KEEL_SAVED_MAX] */
+    int *saved_at;                           /* [n_node + 1] its first saved value, of all nodes */
+    int *weight_at;                          /* [n_node + 1] its first weight, of all nodes */
+    void **weight;                           /* [weight_at[n_node]] in the store */
+    keel_place *saved;                       /* [n_saved] of all nodes */
     bool *skip_forward, *skip_backward;      /* [n_node] views that share memory */
     int64_t *record_at, *record_backward_at; /* [n_node] doubles into record: one of each row */
     int64_t *sums_at;                        /* [n_node] doubles into the sums of a part */

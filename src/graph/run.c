@@ -121,9 +121,10 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
             span[c.n_span - 1].rows += piece->rows;
             continue;
         }
-        span[c.n_span++] = (keel_span){ .in = keel_program_rows(p, &p->value[n->in[0]], piece),
-                                        .out_grad = keel_program_rows(p, &p->grad[n->out], piece),
-                                        .rows = piece->rows };
+        span[c.n_span++] =
+            (keel_span){ .in = keel_program_rows(p, &p->value[n->in[0]], piece),
+                         .out_grad = keel_program_rows(p, &p->grad[n->out[0]], piece),
+                         .rows = piece->rows };
     }
     if (!c.again) p->seat[worker].tiled = v;
     late->run(&c);
@@ -147,10 +148,8 @@ void keel_program_commit(keel_program *p, const keel_bound *b, int worker)
     (void)b;
     for (int i = 0; i < p->graph->n_node; i++) {
         const keel_graph_node *n = &p->graph->node[i];
-        void *weight[KEEL_WEIGHTS_MAX] = { 0 };
-        if (!n->node.op->commit || n->node.merged == 0) continue;
-        for (int k = 0; k < n->node.n_weight; k++)
-            weight[k] = keel_store_data(p->store, n->weight[k]);
-        n->node.op->commit(&n->node, p->seat[worker].merged + p->merged_at[i], weight);
+        if (!n->node.op->commit || !n->node.training) continue;
+        n->node.op->commit(&n->node, p->seat[worker].merged + p->merged_at[i],
+                           p->weight + p->weight_at[i]);
     }
 }

@@ -9,8 +9,7 @@ enum { CACHE_BYTES = 2 << 20 };
 typedef struct maker {
     const keel_graph *g;
     const bool *trainable;
-    bool *given; /* [n_variable]: a node wrote its gradient */
-    int *held;   /* [n_node] whose weight gradients wait for the end of the segment */
+    int *held; /* [n_node] whose weight gradients wait for the end of the segment */
     int n_held;
     bool holds; /* one of them will read values */
     keel_schedule s;
@@ -81,7 +80,9 @@ static void find_needs(maker *m)
         const keel_graph_node *n = &m->g->node[i];
         bool need = has_trainable(m, n);
         for (int k = 0; k < n->node.n_in; k++) need = need || m->s.needs_grad[n->in[k]];
-        m->s.needs_grad[n->out] = need && m->g->training && n->node.op->backward[0] != NULL;
+        need = need && m->g->backward && n->node.op->backward[0] != NULL;
+        for (int k = 0; k < n->node.n_out; k++)
+            m->s.needs_grad[n->out[k]] = need && keel_dtype_flows(n->node.out[k].dtype);
     }
 }
 
@@ -91,7 +92,7 @@ static void find_late(maker *m, const int *uses)
 {
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
-        bool late = m->g->training && n->node.op->weights_tile[0] && n->node.n_in == 1 &&
+        bool late = m->g->backward && n->node.op->weights_tile[0] && n->node.n_in == 1 &&
                     n->node.in[0].shape.rank == 1;
         for (int k = 0; k < n->node.n_weight; k++) late = late && uses[n->weight[k]] == 1;
         m->s.late[i] = late;
@@ -103,7 +104,7 @@ static keel_status forward(maker *m)
     KEEL_TRY(begin_segment(m, -1, false));
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_node *n = &m->g->node[i].node;
-        if (n->op->loss && m->g->training) continue;
+        if (n->op->loss && m->g->backward) continue;
         if (n->partial > 0) {
             KEEL_TRY(add(m, KEEL_RUN_PARTIAL, i));
             KEEL_TRY(begin_segment(m, i, false));
@@ -132,8 +133,8 @@ static keel_status weights(maker *m, int i)
         const keel_variable v = n->weight[k];
         if (!m->trainable[v]) continue;
         all++;
-        given += m->given[v];
-        m->given[v] = true;
+        given += m->s.reached[v];
+        m->s.reached[v] = true;
         m->s.order[m->s.n_order++] = v;
     }
     if (given > 0 && given < all)
@@ -143,14 +144,14 @@ static keel_status weights(maker *m, int i)
     return KEEL_OK;
 }
 
-static keel_status backward_node(maker *m, int i, bool *written)
+static keel_status backward_node(maker *m, int i)
 {
     const keel_graph_node *n = &m->g->node[i];
-    bool asked = false;
-    if (n->node.op->loss)
-        asked = true;
-    else if (!m->s.needs_grad[n->out] || !written[n->out]) {
-        m->s.late[i] = false; /* no gradient reaches it */
+    bool *const written = m->s.has_grad;
+    bool asked = n->node.op->loss, reached = asked;
+    for (int k = 0; k < n->node.n_out; k++) reached = reached || written[n->out[k]];
+    if (!reached) {
+        m->s.late[i] = false;
         return KEEL_OK;
     }
     if (n->node.partial_backward > 0) {
@@ -179,7 +180,8 @@ static void find_blocks(maker *m)
         int64_t most = 1, weights = 0;
         for (int at = s->begin; at < s->weights; at++) {
             const keel_node *n = &m->g->node[m->s.instruction[at].node].node;
-            int64_t bytes = spec_bytes(&n->out);
+            int64_t bytes = 0;
+            for (int k = 0; k < n->n_out; k++) bytes += spec_bytes(&n->out[k]);
             for (int k = 0; k < n->n_in; k++) bytes += spec_bytes(&n->in[k]);
             if (bytes > most) most = bytes;
             bytes = 0;
@@ -196,16 +198,18 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
 {
     maker m = { .g = g, .trainable = trainable };
     keel_status s = KEEL_ENOMEM;
-    bool *written = keel_calloc((size_t)g->n_value, sizeof *written);
     int *uses = keel_calloc((size_t)n_variable, sizeof *uses);
     m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);
-    m.given = keel_calloc((size_t)n_variable, sizeof *m.given);
+    m.s.has_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.has_grad);
+    m.s.reached = keel_calloc((size_t)n_variable, sizeof *m.s.reached);
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
     m.s.late = keel_calloc((size_t)g->n_node, sizeof *m.s.late);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
     m.held = keel_calloc((size_t)g->n_node, sizeof *m.held);
-    m.s.order = keel_calloc((size_t)g->n_node * KEEL_WEIGHTS_MAX, sizeof *m.s.order);
-    if (!written || !uses || !m.s.late || !m.s.needs_grad || !m.given || !m.held ||
+    size_t n_use = 0;
+    for (int i = 0; i < g->n_node; i++) n_use += (size_t)g->node[i].node.n_weight;
+    m.s.order = keel_calloc(n_use, sizeof *m.s.order);
+    if (!uses || !m.s.late || !m.s.needs_grad || !m.s.has_grad || !m.s.reached || !m.held ||
         !m.s.weight_adds || !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
@@ -217,10 +221,10 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     find_needs(&m);
     find_late(&m, uses);
     if ((s = forward(&m)) < 0) goto out;
-    if (g->training) {
+    if (g->backward) {
         if ((s = begin_segment(&m, -1, false)) < 0) goto out;
         for (int i = g->n_node - 1; i >= 0; i--)
-            if ((s = backward_node(&m, i, written)) < 0) goto out;
+            if ((s = backward_node(&m, i)) < 0) goto out;
         if (m.n_held > 0 && (s = end_segment(&m, -1, false)) < 0) goto out;
     }
     find_blocks(&m);
@@ -228,9 +232,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     m.s = (keel_schedule){ 0 };
     s = KEEL_OK;
 out:
-    keel_free(written);
     keel_free(uses);
-    keel_free(m.given);
     keel_free(m.held);
     keel_schedule_free(&m.s, g);
     return s;
@@ -242,6 +244,8 @@ void keel_schedule_free(keel_schedule *s, const keel_graph *g)
     keel_free(s->in_adds);
     keel_free(s->weight_adds);
     keel_free(s->needs_grad);
+    keel_free(s->has_grad);
+    keel_free(s->reached);
     keel_free(s->late);
     keel_free(s->order);
     keel_free(s->instruction);

@@ -35,7 +35,9 @@ typedef struct keel_schedule {
     int n_instruction, n_segment, n_order;
     keel_instruction *instruction;
     keel_segment *segment;
-    bool *needs_grad;     /* [n_value] */
+    bool *needs_grad;     /* [n_value] a trainable weight lies before it */
+    bool *has_grad;       /* [n_value] and a loss behind it: its gradient is written */
+    bool *reached;        /* [n_variable] trainable, and some node writes its gradient */
     bool **in_adds;       /* [n_node][n_in] as the backward call of the node is bound */
     bool *weight_adds;    /* [n_node] a node before it in the order wrote these gradients already */
     bool *late;           /* [n_node] weight gradients are made by the owners of tiles */

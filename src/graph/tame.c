@@ -50,7 +50,8 @@ bool keel_program_tame(const keel_program *p, const keel_bound *b, int worker)
             if (piece->worker != worker) continue;
             if (!is_tame(keel_program_rows(p, &p->value[n->in[0]], piece), &n->node.in[0],
                          piece->rows) ||
-                !is_tame(keel_program_rows(p, &p->grad[n->out], piece), &n->node.out, piece->rows))
+                !is_tame(keel_program_rows(p, &p->grad[n->out[0]], piece), &n->node.out[0],
+                         piece->rows))
                 return false;
         }
     }

@@ -1,27 +1,28 @@
 /* See tuned.h. */
 #include "graph/tuned.h"
 #include "device/cpu/cpu.h"
+#include "ops/all.h"
 #include "ops/args.h"
 #include <string.h>
 
 bool keel_tuned_class(const keel_node *n, keel_tuned *out)
 {
-    if (!n->op->name || n->n_weight < 1 || n->real != KEEL_FLOAT32) return false;
+    if (n->n_weight < 1 || n->real != KEEL_FLOAT32) return false;
     const keel_shape *w = &n->weight[0].shape;
-    *out = (keel_tuned){ .op = n->op->name, .window = 1, .stride = 1 };
-    if (!strcmp(out->op, "conv2d")) {
+    *out = (keel_tuned){ .op = n->op, .window = 1, .stride = 1 };
+    if (n->op == &keel_op_conv2d) {
         const keel_conv2d_args *a = n->args;
         if (w->dim[0] != w->dim[1] || a->strides[0] != a->strides[1] || a->groups != 1 ||
             a->dilation[0] != 1 || a->dilation[1] != 1)
             return false;
         out->window = w->dim[0];
         out->stride = a->strides[0];
-    } else if (strcmp(out->op, "dense")) {
+    } else if (n->op != &keel_op_dense) {
         return false;
     }
     out->c = w->dim[w->rank - 2];
     out->k = w->dim[w->rank - 1];
-    out->places = keel_row_count(&n->out) / out->k;
+    out->places = keel_row_count(&n->out[0]) / out->k;
     return true;
 }
 
@@ -40,7 +41,7 @@ const char *keel_tuned_kernel(const keel_node *n, keel_pass pass, keel_float32 f
     double least = 0;
     if (!keel_tuned_class(n, &class)) return NULL;
     for (const keel_tuned *t = keel_tuned_rows; t->level; t++) {
-        if (strcmp(t->level, level) || strcmp(t->op, class.op) || t->pass != pass ||
+        if (strcmp(t->level, level) || t->op != class.op || t->pass != pass ||
             t->window != class.window || t->stride != class.stride)
             continue;
         const double far =

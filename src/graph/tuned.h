@@ -8,7 +8,7 @@
 
 typedef struct keel_tuned {
     const char *level; /* keel_cpu_isa_name */
-    const char *op;
+    const keel_op *op;
     keel_pass pass;
     int64_t window, stride; /* side of a square one; of dense 1 */
     int64_t c, k, places;   /* channels in and out, places of a row of the output */

@@ -1,9 +1,10 @@
 /* The table of tuned.h, by itself so that a test can bring its own. */
 #include "graph/tuned.h"
+#include "ops/all.h"
 
 #define TUNED(level, op, pass, window, stride, c, k, places, fma, exact, fast)                     \
     { #level,                                                                                      \
-      #op,                                                                                         \
+      &keel_op_##op,                                                                               \
       pass,                                                                                        \
       window,                                                                                      \
       stride,                                                                                      \

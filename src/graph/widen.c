@@ -9,9 +9,18 @@ void keel_widened_destroy(keel_widened *w)
 {
     if (!w) return;
     keel_free((void *)w->node.in);
+    keel_free(w->node.out);
     keel_free(w->in_at);
     keel_free(w->grad_at);
+    keel_free(w->out_at);
+    keel_free(w->out_grad_at);
     keel_free(w);
+}
+
+static keel_spec widened(const keel_spec *s)
+{
+    const keel_dtype dtype = s->dtype == KEEL_BFLOAT16 ? KEEL_FLOAT32 : s->dtype;
+    return (keel_spec){ .dtype = dtype, .shape = s->shape };
 }
 
 keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pass pass)
@@ -28,6 +37,7 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
     if (!w) return KEEL_ENOMEM;
     w->narrow = n;
     w->node = *n;
+    w->node.out = NULL;
     w->in = reads & (KEEL_READS_IN | KEEL_READS_FIRST);
     w->out = reads & KEEL_READS_OUT;
     w->out_grad = !forward && !from_record;
@@ -37,15 +47,16 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
     w->node.in = in;
     w->in_at = keel_calloc(n_in, sizeof *w->in_at);
     w->grad_at = keel_calloc(n_in, sizeof *w->grad_at);
-    if (!in || !w->in_at || !w->grad_at) {
+    w->node.out = keel_calloc((size_t)n->n_out, sizeof *w->node.out);
+    w->out_at = keel_calloc((size_t)n->n_out, sizeof *w->out_at);
+    w->out_grad_at = keel_calloc((size_t)n->n_out, sizeof *w->out_grad_at);
+    if (!in || !w->in_at || !w->grad_at || !w->node.out || !w->out_at || !w->out_grad_at) {
         keel_widened_destroy(w);
         return KEEL_ENOMEM;
     }
-    for (size_t i = 0; i < n_in; i++) {
-        in[i] = n->in[i];
-        if (in[i].dtype == KEEL_BFLOAT16) in[i].dtype = KEEL_FLOAT32;
-    }
-    w->node.held = w->node.out.dtype = KEEL_FLOAT32;
+    for (size_t i = 0; i < n_in; i++) in[i] = widened(&n->in[i]);
+    for (int i = 0; i < n->n_out; i++) w->node.out[i] = widened(&n->out[i]);
+    w->node.held = KEEL_FLOAT32;
     *out = w;
     return KEEL_OK;
 }
@@ -64,8 +75,11 @@ int64_t keel_widened_bytes(const keel_widened *w, int64_t rows)
         if (w->in) bytes += floats(&w->narrow->in[i], rows);
         if (w->makes_grad) bytes += floats(&w->narrow->in[i], rows);
     }
-    if (w->out || w->makes_out) bytes += floats(&w->narrow->out, rows);
-    if (w->out_grad) bytes += floats(&w->narrow->out, rows);
+    for (int i = 0; i < w->narrow->n_out; i++) {
+        if (w->narrow->out[i].dtype != KEEL_BFLOAT16) continue;
+        if (w->out || w->makes_out) bytes += floats(&w->narrow->out[i], rows);
+        if (w->out_grad) bytes += floats(&w->narrow->out[i], rows);
+    }
     return bytes;
 }
 
@@ -78,6 +92,35 @@ static float *take(char **at, const keel_spec *s, int64_t rows, const void *from
     return f;
 }
 
+/* Copies of what flows into the pass, and room for what comes out of it. */
+static void widen_in(const keel_widened *w, const keel_call *c, char **at, int i)
+{
+    const keel_spec *spec = &w->narrow->in[i];
+    const bool narrow = spec->dtype == KEEL_BFLOAT16;
+    w->in_at[i] = c->in[i];
+    w->grad_at[i] = c->in_grad[i];
+    if (narrow && w->in) w->in_at[i] = take(at, spec, c->rows, c->in[i]);
+    if (narrow && w->makes_grad && c->in_grad[i])
+        w->grad_at[i] = take(at, spec, c->rows, c->in_adds[i] ? c->in_grad[i] : NULL);
+}
+
+static void widen_out(const keel_widened *w, const keel_call *c, char **at, int i)
+{
+    const keel_spec *spec = &w->narrow->out[i];
+    const bool narrow = spec->dtype == KEEL_BFLOAT16;
+    w->out_at[i] = c->out[i];
+    w->out_grad_at[i] = c->out_grad[i];
+    if (narrow && (w->out || w->makes_out) && c->out[i])
+        w->out_at[i] = take(at, spec, c->rows, w->out ? c->out[i] : NULL);
+    if (narrow && w->out_grad && c->out_grad[i])
+        w->out_grad_at[i] = take(at, spec, c->rows, c->out_grad[i]);
+}
+
+static void narrow(void *to, const void *from, const keel_spec *spec, int64_t rows)
+{
+    if (to && spec->dtype == KEEL_BFLOAT16) keel_bf16_narrow(to, from, rows * keel_row_count(spec));
+}
+
 void keel_widened_run(const keel_call *c)
 {
     keel_widened *w = c->plan;
@@ -88,19 +131,13 @@ void keel_widened_run(const keel_call *c)
     wide.plan = w->plan;
     wide.in = w->in_at;
     wide.in_grad = w->grad_at;
-    for (int i = 0; i < n->n_in; i++) {
-        const bool narrow = n->in[i].dtype == KEEL_BFLOAT16;
-        w->in_at[i] = c->in[i];
-        w->grad_at[i] = c->in_grad[i];
-        if (narrow && w->in) w->in_at[i] = take(&at, &n->in[i], c->rows, c->in[i]);
-        if (narrow && w->makes_grad && c->in_grad[i])
-            w->grad_at[i] = take(&at, &n->in[i], c->rows, c->in_adds[i] ? c->in_grad[i] : NULL);
-    }
-    if (w->out || w->makes_out) wide.out = take(&at, &n->out, c->rows, w->out ? c->out : NULL);
-    if (w->out_grad && c->out_grad) wide.out_grad = take(&at, &n->out, c->rows, c->out_grad);
+    wide.out = w->out_at;
+    wide.out_grad = w->out_grad_at;
+    for (int i = 0; i < n->n_in; i++) widen_in(w, c, &at, i);
+    for (int i = 0; i < n->n_out; i++) widen_out(w, c, &at, i);
     w->run(&wide);
-    if (w->makes_out) keel_bf16_narrow(c->out, wide.out, c->rows * keel_row_count(&n->out));
+    for (int i = 0; w->makes_out && i < n->n_out; i++)
+        narrow(c->out[i], w->out_at[i], &n->out[i], c->rows);
     for (int i = 0; w->makes_grad && i < n->n_in; i++)
-        if (n->in[i].dtype == KEEL_BFLOAT16 && c->in_grad[i])
-            keel_bf16_narrow(c->in_grad[i], w->grad_at[i], c->rows * keel_row_count(&n->in[i]));
+        narrow(c->in_grad[i], w->grad_at[i], &n->in[i], c->rows);
 }

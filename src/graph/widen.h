@@ -14,8 +14,10 @@ typedef struct keel_widened {
     bool in, out;             /* are read: inputs, output */
     bool out_grad, makes_out; /* is read; is written */
     bool makes_grad;
-    const void **in_at; /* [n_in] */
-    void **grad_at;     /* [n_in] */
+    const void **in_at;       /* [n_in] */
+    void **grad_at;           /* [n_in] */
+    void **out_at;            /* [n_out] */
+    const void **out_grad_at; /* [n_out] */
 } keel_widened;
 
 /* Whether the engine must widen for a pass without a kernel for bfloat16. */

@@ -195,11 +195,29 @@ const keel_spec *keel_emit_in(const keel_emit *e, int i)
     return keel_graph_spec(e->graph, e->in[i]);
 }
 
-keel_status keel_emit_op(keel_emit *e, const char *op, const void *args, const keel_value *in,
-                         int n_in, const keel_variable *w, const keel_spec *spec, int n_w,
-                         keel_value *out)
+keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out)
 {
-    return keel_graph_add(e->graph, op, args, in, n_in, w, spec, n_w, out);
+    return keel_graph_add(e->graph, parts, out, 1);
+}
+
+keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args)
+{
+    const keel_node_parts parts = { .op = op, .args = args, .n_in = e->n_in, .in = e->in };
+    return keel_emit_op(e, &parts, &e->out);
+}
+
+keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
+                               const keel_variable *weight, const keel_spec *spec, int n_weight,
+                               keel_value *out)
+{
+    const keel_node_parts parts = { .op = op,
+                                    .args = args,
+                                    .n_in = 1,
+                                    .in = e->in,
+                                    .n_weight = n_weight,
+                                    .weight = weight,
+                                    .weight_spec = spec };
+    return keel_emit_op(e, &parts, out);
 }
 
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
@@ -210,7 +228,9 @@ keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, ke
         *out = in;
         return KEEL_OK;
     }
-    return keel_emit_op(e, a->op, a->op_args, &in, 1, NULL, NULL, 0, out);
+    const void *args = a->op_args ? a->op_args : a->type.args_size ? activation->args : NULL;
+    return keel_emit_op(e, &(keel_node_parts){ .op = a->op, .args = args, .n_in = 1, .in = &in },
+                        out);
 }
 
 keel_status keel_emit_image(const keel_emit *e, const keel_spec **in)

@@ -6,6 +6,7 @@
 #include "base/field.h"
 #include "graph/graph.h"
 #include "initializers/initializer.h"
+#include "ops/all.h"
 #include "regularizers/regularizer.h"
 
 typedef struct keel_weight_decl {
@@ -66,11 +67,14 @@ json_t *keel_policy_json(bool mixed); /* as in a config; the caller's; NULL: no 
 keel_status keel_layer_config(const keel_layer *l, const void *args,
                               const keel_layer_common *common, json_t **out);
 
-/* Shorthands for emit: the spec of input i, and adding one op. */
+/* Shorthands for emit: the spec of input i; an op of one output; the op that is all of a layer, on
+ * all its inputs; an op on input 0 with n weights that e->weight gave. */
 const keel_spec *keel_emit_in(const keel_emit *e, int i);
-keel_status keel_emit_op(keel_emit *e, const char *op, const void *args, const keel_value *in,
-                         int n_in, const keel_variable *w, const keel_spec *spec, int n_w,
-                         keel_value *out);
+keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out);
+keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args);
+keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
+                               const keel_variable *weight, const keel_spec *spec, int n_weight,
+                               keel_value *out);
 /* Emit an activation given as an argument; none or "linear" emits nothing. */
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
                                  keel_value *out);

@@ -5,6 +5,7 @@
  * Smoothing: t (1 - s) + s / 2. All as Keras with TensorFlow computes it. */
 #ifndef REAL
 #include "losses/crossentropy.h"
+#include "ops/all.h"
 #include <tgmath.h>
 
 typedef keel_crossentropy args_t;
@@ -52,7 +53,7 @@ const keel_loss keel_loss_binary_crossentropy = {
     .reduction_offset = offsetof(args_t, reduction),
     .check = check,
     .run = REALS(run),
-    .logits_of = "sigmoid",
+    .logits_of = &keel_op_sigmoid,
     .use_logits = use_logits,
     .has_logits = has_logits,
 };

@@ -6,6 +6,7 @@
  * flows where it was cut. Smoothing: t (1 - s) + s / classes. */
 #ifndef REAL
 #include "losses/crossentropy.h"
+#include "ops/all.h"
 #include <tgmath.h>
 
 typedef keel_crossentropy args_t;
@@ -63,7 +64,7 @@ const keel_loss keel_loss_categorical_crossentropy = {
     .reduction_offset = offsetof(args_t, reduction),
     .check = check,
     .run = REALS(run),
-    .logits_of = "softmax",
+    .logits_of = &keel_op_softmax,
     .use_logits = use_logits,
     .has_logits = has_logits,
 };

@@ -47,9 +47,9 @@ typedef struct keel_loss {
                          int64_t *elements);
     keel_loss_run run[2]; /* float32, float64 */
     /* Cross-entropies: the same args but from_logits = true, for a prediction that is the softmax
-     * or sigmoid of a known value (as Keras does with TensorFlow). logits_of: "softmax", "sigmoid",
-     * NULL. */
-    const char *logits_of;
+     * or sigmoid of a known value (as Keras does with TensorFlow). logits_of: the op that
+     * makes probabilities of logits, softmax or sigmoid; NULL: none. */
+    const keel_op *logits_of;
     void (*use_logits)(void *args);
     bool (*has_logits)(const void *args);
 } keel_loss;

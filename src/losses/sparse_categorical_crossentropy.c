@@ -7,6 +7,7 @@
  * A label outside the classes is an error of the data, never a read outside the row. */
 #ifndef REAL
 #include "losses/crossentropy.h"
+#include "ops/all.h"
 #include <tgmath.h>
 
 typedef keel_sparse_crossentropy args_t;
@@ -62,7 +63,7 @@ const keel_loss keel_loss_sparse_categorical_crossentropy = {
     .reduction_offset = offsetof(args_t, reduction),
     .check = check,
     .run = REALS(run),
-    .logits_of = "softmax",
+    .logits_of = &keel_op_softmax,
     .use_logits = use_logits,
     .has_logits = has_logits,
 };

@@ -122,9 +122,9 @@ static keel_status problem_of(problem *o, const keel_prepare *p, keel_conv_dnnl_
     const bool dense = op == KEEL_CONV_DENSE;
     const keel_conv2d_args *a = dense ? &plain : n->args;
     const int64_t *w = n->weight[0].shape.dim;
-    const int64_t row[] = { dense ? keel_row_count(&n->out) / w[1] : 0, 1, w[0] };
+    const int64_t row[] = { dense ? keel_row_count(&n->out[0]) / w[1] : 0, 1, w[0] };
     const int64_t to[] = { row[0], 1, w[1] }, one[] = { 1, 1, w[0], w[1] };
-    const int64_t *x = dense ? row : n->in[0].shape.dim, *y = dense ? to : n->out.shape.dim;
+    const int64_t *x = dense ? row : n->in[0].shape.dim, *y = dense ? to : n->out[0].shape.dim;
     if (dense) w = one;
     const int64_t groups = op == KEEL_CONV_DEPTHWISE ? x[2] : a->groups, k = y[2], c = x[2];
     if (p->rows < 1 || groups < 1 || c % groups || k % groups) return KEEL_EUNSUP;
@@ -325,13 +325,13 @@ static void run(const keel_call *c, void *const ours[SIDES], void *bias)
 
 void keel_conv_dnnl_forward(const keel_call *c)
 {
-    run(c, (void *[]){ (void *)c->in[0], (void *)c->weight[0], c->out }, (void *)c->weight[1]);
+    run(c, (void *[]){ (void *)c->in[0], (void *)c->weight[0], c->out[0] }, (void *)c->weight[1]);
 }
 
 void keel_conv_dnnl_backward(const keel_call *c)
 {
     if (c->in_grad[0])
-        run(c, (void *[]){ c->in_grad[0], (void *)c->weight[0], (void *)c->out_grad }, NULL);
+        run(c, (void *[]){ c->in_grad[0], (void *)c->weight[0], (void *)c->out_grad[0] }, NULL);
 }
 
 void keel_conv_dnnl_weights(const keel_call *c)
@@ -340,7 +340,7 @@ void keel_conv_dnnl_weights(const keel_call *c)
     float *const own = (float *)((char *)c->scratch + pl->bias_at), *const db = c->weight_grad[1];
     const bool direct = pl->bias && db && !pl->adds;
     if (!c->weight_grad[0] && !(pl->bias && db)) return;
-    run(c, (void *[]){ (void *)c->in[0], c->weight_grad[0], (void *)c->out_grad },
+    run(c, (void *[]){ (void *)c->in[0], c->weight_grad[0], (void *)c->out_grad[0] },
         direct ? db : own);
     if (pl->bias && db && pl->adds)
         for (int64_t i = 0; i < pl->out_channels; i++) db[i] += own[i];

@@ -48,7 +48,7 @@ static inline vf tangent(vf x)
     return vf_choose(vf_greater(size, vf_set(0.625f)), signed_far, near);
 }
 
-/* forward and backward from value(args, x) and slope(args, v), v being c->out or c->in[0], for
+/* forward and backward from value(args, x) and slope(args, v), v being c->out[0] or c->in[0], for
  * values held in float32 and in bfloat16; y may be x and dx may be dy. */
 #define POINTWISE_VECTOR(value, slope, read)                                                       \
     POINTWISE_VECTOR_OF(float, f32, value, slope, read)                                            \
@@ -57,17 +57,17 @@ static inline vf tangent(vf x)
 #define POINTWISE_VECTOR_OF(type, suffix, value, slope, read)                                      \
     static void forward_##suffix(const keel_call *c)                                               \
     {                                                                                              \
-        const int64_t count = c->rows * keel_row_count(&c->node->out);                             \
+        const int64_t count = c->rows * keel_row_count(&c->node->out[0]);                          \
         const void *args = c->node->args;                                                          \
         const type *x = c->in[0];                                                                  \
-        type *y = c->out;                                                                          \
+        type *y = c->out[0];                                                                       \
         VECTOR_EACH(i, count, m, vx_store_some(m, y + i, value(args, vx_load_some(m, x + i))));    \
     }                                                                                              \
     static void backward_##suffix(const keel_call *c)                                              \
     {                                                                                              \
-        const int64_t count = c->rows * keel_row_count(&c->node->out);                             \
+        const int64_t count = c->rows * keel_row_count(&c->node->out[0]);                          \
         const void *args = c->node->args;                                                          \
-        const type *at = read, *dy = c->out_grad;                                                  \
+        const type *at = read, *dy = c->out_grad[0];                                               \
         type *dx = c->in_grad[0];                                                                  \
         if (!dx) return;                                                                           \
         VECTOR_EACH(i, count, m, {                                                                 \

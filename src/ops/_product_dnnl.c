@@ -77,11 +77,11 @@ keel_status keel_product_dnnl_prepare(keel_prepare *p, const int64_t stride[2])
     plan *pl = keel_calloc(1, sizeof *pl);
     if (!pl) return KEEL_ENOMEM;
     *pl = (plan){ .c = w->dim[w->rank - 2], .k = w->dim[w->rank - 1] };
-    pl->places = keel_row_count(&n->out) / pl->k;
+    pl->places = keel_row_count(&n->out[0]) / pl->k;
     p->scratch = 0;
     if (strided) {
         const int64_t *x = n->in[0].shape.dim;
-        pl->w = n->out.shape.dim[1];
+        pl->w = n->out[0].shape.dim[1];
         pl->row = x[0] * x[1] * pl->c;
         pl->line = stride[0] * x[1] * pl->c;
         pl->step = stride[1] * pl->c;
@@ -133,7 +133,7 @@ void keel_product_dnnl_forward(const keel_call *c)
     const plan *pl = c->plan;
     const int64_t n = c->rows * pl->places, stretch = 512;
     const float *x = c->in[0], *bias = c->node->n_weight > 1 ? c->weight[1] : NULL;
-    float *y = c->out;
+    float *y = c->out[0];
     for (int64_t i = 0, some; i < n; i += some) {
         some = bias && n - i >= 2 * stretch ? stretch : n - i;
         for (int64_t j = i; bias && j < i + some; j++)
@@ -157,7 +157,7 @@ void keel_product_dnnl_backward(const keel_call *c)
         w = to;
         to += pl->c * pl->k;
     }
-    product(c, n, pl->k, pl->c, c->out_grad, w, !turned, c->in_adds[0], dx, to);
+    product(c, n, pl->k, pl->c, c->out_grad[0], w, !turned, c->in_adds[0], dx, to);
 }
 
 /* The pixels that a strided window looks at, one after the other. */
@@ -194,7 +194,7 @@ void keel_product_dnnl_weights(const keel_call *c)
 {
     const plan *pl = c->plan;
     const int64_t n = c->rows * pl->places;
-    const float *x = c->in[0], *dy = c->out_grad;
+    const float *x = c->in[0], *dy = c->out_grad[0];
     float *dw = c->weight_grad[0], *db = c->node->n_weight > 1 ? c->weight_grad[1] : NULL;
     if (dw && pl->w) x = gather(pl, x, c->scratch, c->rows);
     if (dw)

@@ -37,7 +37,7 @@ typedef struct problem {
 static inline problem problem_of(const keel_node *n, bool backward, int64_t tile)
 {
     const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out.shape.dim;
+    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim;
     const image in = { x[0], x[1], x[2] }, out = { y[0], y[1], y[2] };
     problem p = { .in = in, .out = out, .top = a->pad[0], .left = a->pad[2] };
     if (backward) p = (problem){ .in = out, .out = in, .top = 2 - p.top, .left = 2 - p.left };

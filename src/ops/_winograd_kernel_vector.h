@@ -135,7 +135,7 @@ static keel_status kernel_derive(keel_prepare *p, uint64_t key, bool rotated, in
     packer *k = keel_calloc(1, sizeof *k);
     if (!k) return KEEL_ENOMEM;
     *k = (packer){ .c = p->node->in[0].shape.dim[2],
-                   .k = p->node->out.shape.dim[2],
+                   .k = p->node->out[0].shape.dim[2],
                    .turned = p->pass == KEEL_BACKWARD,
                    .rotated = rotated };
     keel_derived want = { .bytes = (size_t)(SIDE * SIDE * packed_floats(o_c, o_k)) * 4,

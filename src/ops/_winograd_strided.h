@@ -88,7 +88,7 @@ typedef struct strided { /* what is convolved */
 static inline strided strided_of(const keel_node *n, bool backward)
 {
     const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out.shape.dim;
+    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim;
     return (strided){ .axis = { axis_of(x[0], y[0], a->pad[0], backward),
                                 axis_of(x[1], y[1], a->pad[2], backward) },
                       .c = backward ? y[2] : x[2],

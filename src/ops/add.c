@@ -34,9 +34,9 @@ const keel_op keel_op_add = {
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const int n = c->node->n_in;
-    REAL *y = c->out;
+    REAL *y = c->out[0];
     for (int64_t i = 0; i < count; i++) {
         REAL sum = ((const REAL *)c->in[0])[i];
         for (int k = 1; k < n; k++) sum += ((const REAL *)c->in[k])[i];
@@ -46,8 +46,8 @@ static void REAL_(forward)(const keel_call *c)
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
-    const REAL *dy = c->out_grad;
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
+    const REAL *dy = c->out_grad[0];
     for (int k = c->node->n_in - 1; k >= 0; k--) { /* input 0 last: its gradient may be dy */
         REAL *dx = c->in_grad[k];
         if (!dx) continue;

@@ -16,9 +16,9 @@ const keel_kernel VECTOR_KERNEL(add) = {
 #else
 static void VALUE_(forward)(const keel_call *c)
 {
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const int n = c->node->n_in;
-    VALUE *y = c->out;
+    VALUE *y = c->out[0];
     VECTOR_EACH(i, count, m, {
         vf sum = vx_load_some(m, (const VALUE *)c->in[0] + i);
         for (int k = 1; k < n; k++) sum = vf_add(sum, vx_load_some(m, (const VALUE *)c->in[k] + i));
@@ -28,8 +28,8 @@ static void VALUE_(forward)(const keel_call *c)
 
 static void VALUE_(backward)(const keel_call *c)
 {
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
-    const VALUE *dy = c->out_grad;
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
+    const VALUE *dy = c->out_grad[0];
     for (int k = c->node->n_in - 1; k >= 0; k--) { /* input 0 last: its gradient may be dy */
         VALUE *dx = c->in_grad[k];
         if (!dx) continue;

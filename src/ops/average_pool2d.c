@@ -63,9 +63,9 @@ const keel_op keel_op_average_pool2d = {
 static void REAL_(forward)(const keel_call *call)
 {
     const keel_window v = window_of(call);
-    const int64_t c = call->node->out.shape.dim[2];
+    const int64_t c = call->node->out[0].shape.dim[2];
     const REAL *x = call->in[0];
-    REAL *y = call->out;
+    REAL *y = call->out[0];
     for (int64_t place = 0; place < call->rows * v.out[0] * v.out[1]; place++) {
         const int64_t w = place % v.out[1], line = place / v.out[1];
         const int64_t h = line % v.out[0], row = line / v.out[0];
@@ -87,8 +87,8 @@ static void REAL_(forward)(const keel_call *call)
 static void REAL_(backward)(const keel_call *call)
 {
     const keel_window v = window_of(call);
-    const int64_t c = call->node->out.shape.dim[2];
-    const REAL *dy = call->out_grad;
+    const int64_t c = call->node->out[0].shape.dim[2];
+    const REAL *dy = call->out_grad[0];
     REAL *dx = call->in_grad[0];
     for (int64_t place = 0; dx && place < call->rows * v.in[0] * v.in[1]; place++) {
         const int64_t w = place % v.in[1], line = place / v.in[1];

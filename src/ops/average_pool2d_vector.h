@@ -55,9 +55,9 @@ static inline void VALUE_(mean)(VALUE *y, const VALUE *x, int64_t line, int64_t 
 static void VALUE_(forward)(const keel_call *c)
 {
     const keel_window v = window_of(c->node);
-    const int64_t n = c->node->out.shape.dim[2], line = v.in[1] * n;
+    const int64_t n = c->node->out[0].shape.dim[2], line = v.in[1] * n;
     const VALUE *x = c->in[0];
-    VALUE *y = c->out;
+    VALUE *y = c->out[0];
     for (int64_t row = 0; row < c->rows; row++, x += v.in[0] * line)
         for (int64_t i = 0; i < v.out[0]; i++) {
             const span h = span_of(&v, 0, i);
@@ -71,9 +71,9 @@ static void VALUE_(forward)(const keel_call *c)
 /* No pixel is in two windows. */
 static void VALUE_(scatter)(const keel_call *c, const keel_window *v)
 {
-    const int64_t n = c->node->out.shape.dim[2], line = v->in[1] * n;
+    const int64_t n = c->node->out[0].shape.dim[2], line = v->in[1] * n;
     const vf share = vf_set(1 / (float)(v->size[0] * v->size[1]));
-    const VALUE *dy = c->out_grad;
+    const VALUE *dy = c->out_grad[0];
     VALUE *dx = c->in_grad[0];
     for (int64_t row = 0; row < c->rows; row++, dx += v->in[0] * line) {
         zero_rest(dx, v, n * (int64_t)sizeof *dx);
@@ -93,8 +93,8 @@ static void VALUE_(scatter)(const keel_call *c, const keel_window *v)
 static void VALUE_(backward)(const keel_call *c)
 {
     const keel_window v = window_of(c->node);
-    const int64_t n = c->node->out.shape.dim[2], line = v.in[1] * n;
-    const VALUE *dy = c->out_grad;
+    const int64_t n = c->node->out[0].shape.dim[2], line = v.in[1] * n;
+    const VALUE *dy = c->out_grad[0];
     VALUE *dx = c->in_grad[0];
     if (!dx) return;
     if (apart(c->node, c->in_adds[0])) {

@@ -62,14 +62,16 @@ static keel_status infer(keel_node *n)
         KEEL_TRY(keel_infer_weight(n, i, names[name], &c));
     }
     if (n->training && !a->frozen) {
-        n->partial = n->partial_backward = 2 * c.dim[0];
-        n->merged = n->merged_backward = 1 + 2 * c.dim[0];
+        n->partial = 2 * c.dim[0];
+        n->merged = 1 + 2 * c.dim[0];
     }
-    if (n->training && a->relu) {
-        n->n_saved = 1;
-        n->saved[0] = (keel_spec){ KEEL_UINT8, KEEL_SHAPE(keel_row_count(&n->in[0]) / c.dim[0],
-                                                          keel_batch_norm_bits(c.dim[0])) };
+    if (n->backward) {
+        n->partial_backward = n->partial;
+        n->merged_backward = n->merged;
     }
+    const keel_spec bits = { KEEL_UINT8, KEEL_SHAPE(keel_row_count(&n->in[0]) / c.dim[0],
+                                                    keel_batch_norm_bits(c.dim[0])) };
+    if (n->backward && a->relu) KEEL_TRY(keel_node_add_saved(n, &bits));
     n->scratch = 4 * c.dim[0] * (int64_t)sizeof(double);
     return keel_infer_out(n, &n->in[0].shape);
 }
@@ -250,7 +252,7 @@ static void REAL_(forward)(const keel_call *c)
     const REAL *x = c->in[0];
     const REAL *z = c->node->n_in > 1 ? c->in[1] : NULL;
     const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
-    REAL *y = c->out;
+    REAL *y = c->out[0];
     double *mean, *scale;
     if (count == 0) return;
     REAL_(channel_facts)(c, &mean, &scale);
@@ -274,7 +276,7 @@ static void REAL_(sums)(const keel_call *c, int64_t row, int64_t rows, const dou
 {
     const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]);
     const REAL *x = (const REAL *)c->in[0] + row * per_row;
-    const REAL *dy = (const REAL *)c->out_grad + row * per_row;
+    const REAL *dy = (const REAL *)c->out_grad[0] + row * per_row;
     for (int64_t k = 0; k < n; k++) sum[k] = sum_xhat[k] = 0;
     for (int64_t i = 0; i < rows * per_row; i += n) {
         const uint8_t *bits = bits_of(c, (row * per_row + i) / n);
@@ -303,7 +305,7 @@ static void REAL_(backward)(const keel_call *c)
 {
     const int64_t n = channels_of(c->node), per_row = keel_row_count(&c->node->in[0]) / n;
     const int64_t count = c->rows * per_row;
-    const REAL *x = c->in[0], *dy = c->out_grad;
+    const REAL *x = c->in[0], *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0], *dz = c->node->n_in > 1 ? c->in_grad[1] : NULL;
     double *mean, *invstd;
     if ((!dx && !dz) || count == 0) return;

@@ -177,7 +177,7 @@ INLINE void VALUE_(normalise)(const keel_call *c, const facts *f, const VALUE *z
     const vf cap = vf_set(a->max_value > 0 ? (float)a->max_value : INFINITY);
     const int64_t n = f->n, each = f->bit_bytes;
     const VALUE *x = c->in[0];
-    VALUE *y = c->out;
+    VALUE *y = c->out[0];
     BY_FEW(i, rows, f->places, n,
            VALUE_(normalise_few)(x + i * n, z ? z + i * n : NULL, y + i * n,
                                  bits ? f->bits + i * each : NULL, each, f, rows, relu, cap));
@@ -209,7 +209,7 @@ static void VALUE_(forward)(const keel_call *c)
 static void VALUE_(pass_on)(const keel_call *c, const facts *f)
 {
     const int64_t n = f->n;
-    const VALUE *dy = c->out_grad;
+    const VALUE *dy = c->out_grad[0];
     VALUE *dz = c->in_grad[1];
     for (int64_t i = 0; i < f->places; i++, dy += n, dz += n)
         VECTOR_EACH(k, n, m, {
@@ -255,7 +255,7 @@ INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t
 INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool z, bool bits)
 {
     const int64_t n = f->n, each = f->bit_bytes;
-    const VALUE *x = c->in[0], *dy = c->out_grad;
+    const VALUE *x = c->in[0], *dy = c->out_grad[0];
     VALUE *dx = c->in_grad[0], *dz = z ? c->in_grad[1] : NULL;
     const bool adds = c->in_adds[0], adds_z = z && c->in_adds[1];
     BY_FEW(i, rows, f->places, n,
@@ -384,7 +384,7 @@ static void VALUE_(partial_backward)(const keel_call *c)
     const facts f = facts_of(c);
     for (int64_t row = 0; row < c->rows; row++) {
         const VALUE *x = (const VALUE *)c->in[0] + row * length;
-        const VALUE *dy = (const VALUE *)c->out_grad + row * length;
+        const VALUE *dy = (const VALUE *)c->out_grad[0] + row * length;
         double *sum = c->partial + row * c->node->partial_backward, *sum_xhat = sum + n;
         for (int64_t k = 0; k < 2 * n; k++) sum[k] = 0;
         for (int64_t p = 0; p < length; p += BLOCK * n) {

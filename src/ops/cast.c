@@ -67,7 +67,8 @@ static void REAL_(forward)(const keel_call *c)
 {
     const keel_node *n = c->node;
     REAL_(move)
-    (c->out, n->out.dtype, c->in[0], n->in[0].dtype, c->rows * keel_row_count(&n->out), false);
+    (c->out[0], n->out[0].dtype, c->in[0], n->in[0].dtype, c->rows * keel_row_count(&n->out[0]),
+     false);
 }
 
 static void REAL_(backward)(const keel_call *c)
@@ -75,7 +76,7 @@ static void REAL_(backward)(const keel_call *c)
     const keel_node *n = c->node;
     if (!c->in_grad[0]) return;
     REAL_(move)
-    (c->in_grad[0], n->in[0].dtype, c->out_grad, n->out.dtype, c->rows * keel_row_count(&n->out),
-     c->in_adds[0]);
+    (c->in_grad[0], n->in[0].dtype, c->out_grad[0], n->out[0].dtype,
+     c->rows * keel_row_count(&n->out[0]), c->in_adds[0]);
 }
 #endif

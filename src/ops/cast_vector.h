@@ -21,23 +21,23 @@ static void to_wide(float *to, const void *from, keel_dtype type, int64_t n, boo
 
 static void forward(const keel_call *c)
 {
-    const keel_dtype to = c->node->out.dtype, from = c->node->in[0].dtype;
-    const int64_t n = c->rows * keel_row_count(&c->node->out);
+    const keel_dtype to = c->node->out[0].dtype, from = c->node->in[0].dtype;
+    const int64_t n = c->rows * keel_row_count(&c->node->out[0]);
     if (to == KEEL_FLOAT32)
-        to_wide(c->out, c->in[0], from, n, false);
+        to_wide(c->out[0], c->in[0], from, n, false);
     else
-        to_narrow(c->out, c->in[0], from, n, false);
+        to_narrow(c->out[0], c->in[0], from, n, false);
 }
 
 static void backward(const keel_call *c)
 {
-    const keel_dtype to = c->node->in[0].dtype, from = c->node->out.dtype;
-    const int64_t n = c->rows * keel_row_count(&c->node->out);
+    const keel_dtype to = c->node->in[0].dtype, from = c->node->out[0].dtype;
+    const int64_t n = c->rows * keel_row_count(&c->node->out[0]);
     if (!c->in_grad[0]) return;
     if (to == KEEL_FLOAT32)
-        to_wide(c->in_grad[0], c->out_grad, from, n, c->in_adds[0]);
+        to_wide(c->in_grad[0], c->out_grad[0], from, n, c->in_adds[0]);
     else
-        to_narrow(c->in_grad[0], c->out_grad, from, n, c->in_adds[0]);
+        to_narrow(c->in_grad[0], c->out_grad[0], from, n, c->in_adds[0]);
 }
 
 const keel_kernel VECTOR_KERNEL(cast) = {

@@ -46,9 +46,9 @@ const keel_op keel_op_concatenate = {
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    const keel_axis_split whole = keel_axis_of(c, &c->node->out);
+    const keel_axis_split whole = keel_axis_of(c, &c->node->out[0]);
     const int64_t stride = whole.n * whole.inner;
-    REAL *y = c->out;
+    REAL *y = c->out[0];
     for (int k = 0; k < c->node->n_in; k++) {
         const keel_axis_split part = keel_axis_of(c, &c->node->in[k]);
         const int64_t piece = part.n * part.inner;
@@ -61,9 +61,9 @@ static void REAL_(forward)(const keel_call *c)
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const keel_axis_split whole = keel_axis_of(c, &c->node->out);
+    const keel_axis_split whole = keel_axis_of(c, &c->node->out[0]);
     const int64_t stride = whole.n * whole.inner;
-    const REAL *dy = c->out_grad;
+    const REAL *dy = c->out_grad[0];
     for (int k = 0; k < c->node->n_in; k++) {
         const keel_axis_split part = keel_axis_of(c, &c->node->in[k]);
         const int64_t piece = part.n * part.inner;

@@ -17,9 +17,9 @@ const keel_kernel VECTOR_KERNEL(concatenate) = {
 #else
 static void VALUE_(forward)(const keel_call *c)
 {
-    const keel_axis_split whole = keel_axis_of(c, &c->node->out);
+    const keel_axis_split whole = keel_axis_of(c, &c->node->out[0]);
     const int64_t stride = whole.n * whole.inner;
-    VALUE *y = c->out;
+    VALUE *y = c->out[0];
     for (int k = 0; k < c->node->n_in; k++) {
         const keel_axis_split part = keel_axis_of(c, &c->node->in[k]);
         const int64_t piece = part.n * part.inner;
@@ -32,9 +32,9 @@ static void VALUE_(forward)(const keel_call *c)
 
 static void VALUE_(backward)(const keel_call *c)
 {
-    const keel_axis_split whole = keel_axis_of(c, &c->node->out);
+    const keel_axis_split whole = keel_axis_of(c, &c->node->out[0]);
     const int64_t stride = whole.n * whole.inner;
-    const VALUE *dy = c->out_grad;
+    const VALUE *dy = c->out_grad[0];
     for (int k = 0; k < c->node->n_in; k++) {
         const keel_axis_split part = keel_axis_of(c, &c->node->in[k]);
         const int64_t piece = part.n * part.inner;

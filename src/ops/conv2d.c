@@ -51,7 +51,7 @@ static conv conv_of(const keel_call *call)
 {
     const keel_node *n = call->node;
     const keel_conv2d_args *a = n->args;
-    const int64_t c = n->in[0].shape.dim[2], k = n->out.shape.dim[2];
+    const int64_t c = n->in[0].shape.dim[2], k = n->out[0].shape.dim[2];
     return (conv){
         .w = keel_window_of(n, n->weight[0].shape.dim, a->strides, a->dilation, a->pad),
         .groups = a->groups,
@@ -61,7 +61,7 @@ static conv conv_of(const keel_call *call)
         .kg = k / a->groups,
         .rows = call->rows,
         .in_row = keel_row_count(&n->in[0]),
-        .out_row = keel_row_count(&n->out),
+        .out_row = keel_row_count(&n->out[0]),
     };
 }
 
@@ -74,7 +74,7 @@ static int64_t at_most(int64_t n, int64_t limit)
 static double flops(const keel_node *n)
 {
     const int64_t *kernel = n->weight[0].shape.dim;
-    return 2.0 * (double)keel_row_count(&n->out) * (double)(kernel[0] * kernel[1] * kernel[2]);
+    return 2.0 * (double)keel_row_count(&n->out[0]) * (double)(kernel[0] * kernel[1] * kernel[2]);
 }
 
 #define REAL_FILE "ops/conv2d.c"
@@ -117,7 +117,7 @@ static void REAL_(forward)(const keel_call *call)
     const REAL *kernel = call->weight[0], *bias = call->node->n_weight > 1 ? call->weight[1] : NULL;
     for (int64_t row = 0; row < v.rows; row++) {
         const REAL *x = (const REAL *)call->in[0] + row * v.in_row;
-        REAL *y = (REAL *)call->out + row * v.out_row;
+        REAL *y = (REAL *)call->out[0] + row * v.out_row;
         for (int64_t h = 0; h < v.w.out[0]; h++)
             for (int64_t w = 0; w < v.w.out[1]; w++)
                 for (int64_t g = 0; g < v.groups; g++)
@@ -147,7 +147,7 @@ static void REAL_(backward)(const keel_call *call)
     const REAL *kernel = call->weight[0];
     if (!call->in_grad[0]) return;
     for (int64_t row = 0; row < v.rows; row++) {
-        const REAL *dy = (const REAL *)call->out_grad + row * v.out_row;
+        const REAL *dy = (const REAL *)call->out_grad[0] + row * v.out_row;
         REAL *dx = (REAL *)call->in_grad[0] + row * v.in_row;
         for (int64_t h = 0; h < v.w.in[0]; h++)
             for (int64_t w = 0; w < v.w.in[1]; w++)
@@ -181,7 +181,7 @@ static void REAL_(weights_tap)(const keel_call *call, const conv *v, int64_t i, 
 {
     for (int64_t row = 0; row < v->rows; row++) {
         const REAL *x = (const REAL *)call->in[0] + row * v->in_row;
-        const REAL *dy = (const REAL *)call->out_grad + row * v->out_row;
+        const REAL *dy = (const REAL *)call->out_grad[0] + row * v->out_row;
         for (int64_t h = 0; h < v->w.out[0]; h++) {
             const int64_t xh = keel_window_in(&v->w, 0, h, i);
             for (int64_t w = 0; xh >= 0 && w < v->w.out[1]; w++) {
@@ -214,7 +214,7 @@ static void REAL_(weights)(const keel_call *call)
                     (dw + (tap * v.cg + c0 + c) * v.k + k_first, acc[c], nk, call->weight_adds);
                 }
     if (call->node->n_weight > 1 && call->weight_grad[1]) REAL_(sum_places)
-    (call->weight_grad[1], call->out_grad, v.rows * v.w.out[0] * v.w.out[1], v.k,
+    (call->weight_grad[1], call->out_grad[0], v.rows * v.w.out[0] * v.w.out[1], v.k,
      call->weight_adds);
 }
 #endif

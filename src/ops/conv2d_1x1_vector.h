@@ -134,7 +134,7 @@ static keel_status derive(keel_prepare *p, plan *pl)
 static keel_status make_plan(plan *pl, keel_prepare *p)
 {
     const keel_conv2d_args *a = p->node->args;
-    const int64_t *x = p->node->in[0].shape.dim, *y = p->node->out.shape.dim;
+    const int64_t *x = p->node->in[0].shape.dim, *y = p->node->out[0].shape.dim;
     *pl = (plan){ .c = x[2], .k = y[2], .x_row = x[0] * x[1] * x[2], .places = y[0] * y[1] };
     pl->strided = pl->x_row != pl->places * pl->c;
     if (pl->strided) {
@@ -232,7 +232,7 @@ static void forward(const keel_call *c)
                                      (pl->strided ? 0 : i * pl->c),
                                 .a_row = pl->c,
                                 .a_place = pl->strided ? pl->place + i : NULL,
-                                .out = (float *)c->out + (r * places + i) * pl->k,
+                                .out = (float *)c->out[0] + (r * places + i) * pl->k,
                                 .out_row = pl->k,
                                 .start = c->node->n_weight > 1 ? c->weight[1] : NULL };
             group(pl, &p, at_most(places - i, GROUP), pl->c, pl->k);
@@ -249,7 +249,7 @@ static void backward(const keel_call *c)
     for (int64_t r = 0; r < images; r++, dx += pl->x_row) {
         if (pl->strided && !c->in_adds[0]) memset(dx, 0, (size_t)pl->x_row * sizeof *dx);
         for (int64_t i = 0; i < places; i += GROUP) {
-            const product p = { .a = (const float *)c->out_grad + (r * places + i) * pl->k,
+            const product p = { .a = (const float *)c->out_grad[0] + (r * places + i) * pl->k,
                                 .a_row = pl->k,
                                 .out = dx + (pl->strided ? 0 : i * pl->c),
                                 .out_row = pl->c,
@@ -379,7 +379,7 @@ static void weights(const keel_call *c)
 {
     const plan *pl = c->plan;
     const int64_t places = c->rows * pl->places;
-    side x = { c->in[0], pl->c }, dy = { c->out_grad, pl->k };
+    side x = { c->in[0], pl->c }, dy = { c->out_grad[0], pl->k };
     float *const to[] = { c->weight_grad[0], c->node->n_weight > 1 ? c->weight_grad[1] : NULL };
     float *const apart = (float *)c->scratch + pl->apart_at;
     float *const dw = to[0] && (c->weight_adds || pl->turns) ? apart : to[0];

@@ -117,7 +117,7 @@ static int64_t larger(int64_t a, int64_t b)
 static keel_status plan_windows(plan *pl, const keel_node *n)
 {
     const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out.shape.dim, *win = n->weight[0].shape.dim;
+    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim, *win = n->weight[0].shape.dim;
     const bool runs = a->dilation[1] == 1;
     const int64_t reach_h = (y[0] - 1) * a->strides[0] + (win[0] - 1) * a->dilation[0] + 1;
     const int64_t reach_w = (y[1] - 1) * a->strides[1] + (win[1] - 1) * a->dilation[1] + 1;
@@ -177,7 +177,7 @@ static void border(const keel_conv2d_args *a, int axis, int64_t window, int64_t 
 static keel_status plan_turned(plan *pl, const keel_node *n)
 {
     const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out.shape.dim, *win = n->weight[0].shape.dim;
+    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim, *win = n->weight[0].shape.dim;
     const int64_t *s = a->strides;
     int64_t wide_w;
     pl->n_tap = (int)(win[0] * win[1]);
@@ -312,12 +312,12 @@ static void convolve(const keel_call *c, const keel_bf16 *from, const float *sta
 
 static void forward(const keel_call *c)
 {
-    convolve(c, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out, false);
+    convolve(c, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out[0], false);
 }
 
 static void backward(const keel_call *c)
 {
-    if (c->in_grad[0]) convolve(c, c->out_grad, NULL, c->in_grad[0], c->in_adds[0]);
+    if (c->in_grad[0]) convolve(c, c->out_grad[0], NULL, c->in_grad[0], c->in_adds[0]);
 }
 
 /* Weight gradients ----------------------------------------------------------------------------- */
@@ -429,7 +429,7 @@ static void weights(const keel_call *c)
     float *const apart = (float *)((char *)c->scratch + pl->apart_at);
     float *const dw = c->weight_grad[0], *const db =
                                              c->node->n_weight > 1 ? c->weight_grad[1] : NULL;
-    const keel_bf16 *x = c->in[0], *dy = c->out_grad;
+    const keel_bf16 *x = c->in[0], *dy = c->out_grad[0];
     for (int64_t i = 0, n; dw && i < c->rows; i += n) {
         n = c->rows - i < pl->images ? c->rows - i : pl->images;
         const keel_bf16 *images = bordered(pl, x + i * pl->from, n, c->scratch);

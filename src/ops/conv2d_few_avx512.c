@@ -23,7 +23,7 @@ typedef struct shape {
 static shape shape_of(const keel_node *n)
 {
     const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out.shape.dim, *w = n->weight[0].shape.dim;
+    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim, *w = n->weight[0].shape.dim;
     shape s = { x[0], x[1], x[2], y[0], y[1], y[2], w[0], w[1], 0 };
     const int64_t reach = (s.y_w - 1) * a->strides[1] + s.win_w, all = a->pad[2] + s.w;
     s.line = up((reach > all ? reach : all) * s.c, LANES);
@@ -89,7 +89,7 @@ static void weights(const keel_call *c)
     float *const to[] = { c->weight_grad[0], c->node->n_weight > 1 ? c->weight_grad[1] : NULL };
     float *const dw = to[0] && c->weight_adds ? apart : to[0];
     float *const db = to[1] && c->weight_adds ? apart + count : to[1];
-    const float *dy = c->out_grad;
+    const float *dy = c->out_grad[0];
     if (db) memset(db, 0, (size_t)s.k * sizeof *db);
     for (int64_t r = 0; r < c->rows; r++) {
         const float *x = (const float *)c->in[0] + r * s.h * s.w * s.c;

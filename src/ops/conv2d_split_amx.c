@@ -223,13 +223,14 @@ static bool product(const keel_call *c, const float *x, float *y, const float *b
 static void forward(const keel_call *c)
 {
     const float *bias = c->node->n_weight > 1 ? c->weight[1] : NULL;
-    if (!product(c, c->in[0], c->out, bias, false)) c->node->op->forward[0](c);
+    if (!product(c, c->in[0], c->out[0], bias, false)) c->node->op->forward[0](c);
 }
 
 static void backward(const keel_call *c)
 {
     if (!c->in_grad[0]) return;
-    if (!product(c, c->out_grad, c->in_grad[0], NULL, c->in_adds[0])) c->node->op->backward[0](c);
+    if (!product(c, c->out_grad[0], c->in_grad[0], NULL, c->in_adds[0]))
+        c->node->op->backward[0](c);
 }
 
 static bool kernel_gradient(const keel_call *c, float *dw)
@@ -244,7 +245,7 @@ static bool kernel_gradient(const keel_call *c, float *dw)
         const float *const *from[SPLIT_LISTS];
         const float **const to_grad = lists + s->n_list * (n + s->reach);
         list_pixels(pl, &at, c->in[0], s->c, lists);
-        list_outputs(pl, &at, c->out_grad, s->k, to_grad);
+        list_outputs(pl, &at, c->out_grad[0], s->k, to_grad);
         for (int l = 0; l < s->n_list; l++) from[l] = lists + l * (n + s->reach);
         if (!keel_split_gradient(s, from, to_grad, n, dw, adds, (char *)c->scratch + pl->lists))
             return false;
@@ -264,7 +265,7 @@ static void weights(const keel_call *c)
     }
     if (dw && sum != dw) keel_split_add(dw, sum, keel_row_count(&c->node->weight[0]));
     if (c->node->n_weight > 1 && c->weight_grad[1])
-        keel_split_bias(c->weight_grad[1], c->out_grad, c->rows * pl->v.out[0] * pl->v.out[1],
+        keel_split_bias(c->weight_grad[1], c->out_grad[0], c->rows * pl->v.out[0] * pl->v.out[1],
                         pl->s.k, c->weight_adds);
 }
 

@@ -211,13 +211,13 @@ static void convolve(const keel_call *c, const problem *p, const keel_bf16 *in, 
 static void forward(const keel_call *c)
 {
     const problem p = problem_of(c->node, false, 2);
-    convolve(c, &p, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out, false);
+    convolve(c, &p, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out[0], false);
 }
 
 static void backward(const keel_call *c)
 {
     const problem p = problem_of(c->node, true, 2);
-    if (c->in_grad[0]) convolve(c, &p, c->out_grad, NULL, c->in_grad[0], c->in_adds[0]);
+    if (c->in_grad[0]) convolve(c, &p, c->out_grad[0], NULL, c->in_grad[0], c->in_adds[0]);
 }
 
 /* The kernel, transformed: [panel][point][pairs of channels][columns] ----------------------------
@@ -566,7 +566,7 @@ static void weights(const keel_call *c)
     float *const u = (float *)((char *)c->scratch + pl->m);
     const int64_t places = p.out.h * p.out.w * c->rows, tiles = p.down * p.across * c->rows;
     float *db = c->node->n_weight > 1 ? c->weight_grad[1] : NULL;
-    const keel_span all = { .out_grad = c->out_grad, .rows = places };
+    const keel_span all = { .out_grad = c->out_grad[0], .rows = places };
     if (db) keel_pairs_sum(&all, 1, p.out.c, 0, p.out.c, db, c->weight_adds);
     if (!c->weight_grad[0]) return;
     memset(zeros, 0, (size_t)pl->v);
@@ -575,7 +575,7 @@ static void weights(const keel_call *c)
             const int64_t n_k = at_most(p.out.c - k, pl->filters), t = 2 * s * pl->pairs;
             const int64_t n = at_most(tiles - t, 2 * pl->pairs);
             if (k == 0 || pl->spans > 1) input_pairs(&p, c->in[0], t, n, zeros, v, pl->v_point);
-            gradient_pairs(&p, c->out_grad, t, n, k, n_k, zeros, w, pl->m_point);
+            gradient_pairs(&p, c->out_grad[0], t, n, k, n_k, zeros, w, pl->m_point);
             span_products(c, &p, k, n_k, s, ceil_of(n, 2), v, w, u);
         }
     _mm_sfence(); /* others read it after their next meeting */

@@ -393,12 +393,12 @@ static void convolve(const keel_call *c, const float *in, const float *bias, flo
 
 static void forward(const keel_call *c)
 {
-    convolve(c, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out, false);
+    convolve(c, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out[0], false);
 }
 
 static void backward(const keel_call *c)
 {
-    if (c->in_grad[0]) convolve(c, c->out_grad, NULL, c->in_grad[0], c->in_adds[0]);
+    if (c->in_grad[0]) convolve(c, c->out_grad[0], NULL, c->in_grad[0], c->in_adds[0]);
 }
 
 /* Weights -------------------------------------------------------------------------------------- */
@@ -513,7 +513,7 @@ static void bias_gradient(const buffer *d, const block *b, int line, int64_t n, 
 INLINE void dm_of(const weights_block *w, const strided *s, const block *b, bool adds,
                   const int line)
 {
-    dm_tiles(s, w->call->out_grad, b, w->k0, w->nk, &w->w, line);
+    dm_tiles(s, w->call->out_grad[0], b, w->k0, w->nk, &w->w, line);
     if (line < 2 && w->bias) bias_gradient(&w->w, b, line, w->nk, w->bias, adds || line > 0);
 }
 
@@ -567,7 +567,7 @@ static void weights(const keel_call *c)
  * channels transforms outweigh products. */
 static bool pays(const keel_prepare *p, const strided *s)
 {
-    const int64_t *y = p->node->out.shape.dim;
+    const int64_t *y = p->node->out[0].shape.dim;
     const int64_t c = ceil_of(s->c, LANES) * LANES, k = ceil_of(s->k, PANEL) * PANEL;
     return s->c >= 16 &&
            (double)(products_of(s) * c * k) <=

@@ -222,13 +222,13 @@ static void convolve(const keel_call *c, const problem *p, const float *in, cons
 static void forward(const keel_call *c)
 {
     const problem p = problem_of(c->node, false, TILE);
-    convolve(c, &p, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out, false);
+    convolve(c, &p, c->in[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out[0], false);
 }
 
 static void backward(const keel_call *c)
 {
     const problem p = problem_of(c->node, true, TILE);
-    if (c->in_grad[0]) convolve(c, &p, c->out_grad, NULL, c->in_grad[0], c->in_adds[0]);
+    if (c->in_grad[0]) convolve(c, &p, c->out_grad[0], NULL, c->in_grad[0], c->in_adds[0]);
 }
 
 /* Weights -------------------------------------------------------------------------------------- */
@@ -334,7 +334,7 @@ INLINE void weights_line(const weights_block *b, const problem *p, cursor at,
 {
     const keel_call *c = b->call;
     const int64_t n = with[0];
-    gradient_tiles(p, c->out_grad, at, n, b->k0, b->nk, b->zeros, &b->w, line);
+    gradient_tiles(p, c->out_grad[0], at, n, b->k0, b->nk, b->zeros, &b->w, line);
     if (line == 1 && b->bias) bias_gradient(&b->w, n, b->nk, b->bias, adds);
     if (!c->weight_grad[0]) return;
     input_tiles(p, c->in[0], at, n, b->c0, b->nc, b->zeros, &b->v, line, 1);

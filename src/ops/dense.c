@@ -37,7 +37,7 @@ static dims dims_of(const keel_call *call)
 
 static double flops(const keel_node *n)
 {
-    return 2.0 * (double)keel_row_count(&n->out) * (double)n->weight[0].shape.dim[0];
+    return 2.0 * (double)keel_row_count(&n->out[0]) * (double)n->weight[0].shape.dim[0];
 }
 
 #define REAL_FILE "ops/dense.c"
@@ -74,7 +74,7 @@ static void REAL_(forward)(const keel_call *c)
     const dims d = dims_of(c);
     const REAL *x = c->in[0], *w = c->weight[0];
     const REAL *b = c->node->n_weight > 1 ? c->weight[1] : NULL;
-    REAL *y = c->out;
+    REAL *y = c->out[0];
     for (int64_t i = 0; i < d.places; i++)
         for (int64_t k0 = 0; k0 < d.k; k0 += KEEL_SUMS_BLOCK) {
             const int64_t nk = d.k - k0 < KEEL_SUMS_BLOCK ? d.k - k0 : KEEL_SUMS_BLOCK;
@@ -89,7 +89,7 @@ static void REAL_(forward)(const keel_call *c)
 static void REAL_(backward)(const keel_call *c)
 {
     const dims d = dims_of(c);
-    const REAL *w = c->weight[0], *dy = c->out_grad;
+    const REAL *w = c->weight[0], *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
     if (!dx) return;
     for (int64_t i = 0; i < d.places; i++)
@@ -102,7 +102,7 @@ static void REAL_(backward)(const keel_call *c)
 static void REAL_(weights)(const keel_call *c)
 {
     const dims d = dims_of(c);
-    const REAL *x = c->in[0], *dy = c->out_grad;
+    const REAL *x = c->in[0], *dy = c->out_grad[0];
     REAL *dw = c->weight_grad[0];
     for (int64_t j = 0; dw && j < d.c; j++)
         for (int64_t k0 = 0; k0 < d.k; k0 += KEEL_SUMS_BLOCK) {

@@ -23,7 +23,7 @@ typedef struct dims {
 static dims dims_of(const keel_node *n)
 {
     const keel_shape *w = &n->weight[0].shape;
-    return (dims){ w->dim[0], w->dim[1], keel_row_count(&n->out) / w->dim[1] };
+    return (dims){ w->dim[0], w->dim[1], keel_row_count(&n->out[0]) / w->dim[1] };
 }
 
 /* Prepare ------------------------------------------------------------------------------------ */
@@ -149,14 +149,14 @@ static void forward(const keel_call *c)
 {
     const dims d = dims_of(c->node);
     product(c, &d, c->rows * d.places, c->in[0], false, c->node->n_weight > 1 ? c->weight[1] : NULL,
-            c->out, false, c->scratch);
+            c->out[0], false, c->scratch);
 }
 
 static void backward(const keel_call *c)
 {
     const dims d = dims_of(c->node);
     if (!c->in_grad[0]) return;
-    product(c, &d, c->rows * d.places, c->out_grad, true, NULL, c->in_grad[0], c->in_adds[0],
+    product(c, &d, c->rows * d.places, c->out_grad[0], true, NULL, c->in_grad[0], c->in_adds[0],
             c->scratch);
 }
 
@@ -227,7 +227,7 @@ static void weights(const keel_call *c)
 {
     const dims d = dims_of(c->node);
     uint32_t *const x_pairs = c->scratch;
-    const keel_span all = { c->in[0], c->out_grad, c->rows * d.places };
+    const keel_span all = { c->in[0], c->out_grad[0], c->rows * d.places };
     float *const apart = (float *)(x_pairs + PAIRS * (X_MOST + LANES + PANEL));
     float *dw = c->weight_grad[0], *db = c->node->n_weight > 1 ? c->weight_grad[1] : NULL;
     if (dw)

@@ -54,7 +54,7 @@ static keel_status prepare(keel_prepare *p)
 
 static int64_t places_of(const keel_call *c)
 {
-    return c->rows * (keel_row_count(&c->node->out) / c->node->weight[0].shape.dim[1]);
+    return c->rows * (keel_row_count(&c->node->out[0]) / c->node->weight[0].shape.dim[1]);
 }
 
 static int64_t at_most(int64_t n, int64_t limit)
@@ -86,18 +86,19 @@ static bool product(const keel_call *c, const float *x, float *y, const float *b
 static void forward(const keel_call *c)
 {
     const float *bias = c->node->n_weight > 1 ? c->weight[1] : NULL;
-    if (!product(c, c->in[0], c->out, bias, false)) c->node->op->forward[0](c);
+    if (!product(c, c->in[0], c->out[0], bias, false)) c->node->op->forward[0](c);
 }
 
 static void backward(const keel_call *c)
 {
     if (!c->in_grad[0]) return;
-    if (!product(c, c->out_grad, c->in_grad[0], NULL, c->in_adds[0])) c->node->op->backward[0](c);
+    if (!product(c, c->out_grad[0], c->in_grad[0], NULL, c->in_adds[0]))
+        c->node->op->backward[0](c);
 }
 
 static bool kernel_gradient(const keel_call *c, const keel_split *s, float *dw)
 {
-    const float *x = c->in[0], *dy = c->out_grad;
+    const float *x = c->in[0], *dy = c->out_grad[0];
     const float **const from = c->scratch, **const to_grad = from + SPLIT_REDUCTION;
     const float *const *const lists[] = { from };
     const int64_t places = places_of(c);
@@ -128,7 +129,7 @@ static void weights(const keel_call *c)
     }
     if (dw && sum != dw) keel_split_add(dw, sum, s.c * s.k);
     if (c->node->n_weight > 1 && c->weight_grad[1])
-        keel_split_bias(c->weight_grad[1], c->out_grad, places_of(c), s.k, c->weight_adds);
+        keel_split_bias(c->weight_grad[1], c->out_grad[0], places_of(c), s.k, c->weight_adds);
 }
 
 /* Rows are taken 512 at a time whatever span they are in, so that no bit depends on the spans. */

@@ -251,7 +251,7 @@ static void forward(const keel_call *c)
                   .a_step = 1,
                   .b_row = w[1],
                   .start = c->node->n_weight > 1 ? c->weight[1] : NULL,
-                  .out = c->out,
+                  .out = c->out[0],
                   .out_row = w[1] };
     multiply(&p, c->rows, w[1]);
 }
@@ -264,7 +264,7 @@ static void backward_short(const keel_call *c)
     float *turned = c->scratch;
     for (int64_t i = 0; i < n_c; i++)
         for (int64_t j = 0; j < k; j++) turned[j * n_c + i] = w[i * k + j];
-    const run all = { c->out_grad, turned, k };
+    const run all = { c->out_grad[0], turned, k };
     product p = { .run = &all,
                   .n_run = 1,
                   .a_row = k,
@@ -291,7 +291,7 @@ static void backward(const keel_call *c)
     for (int64_t i = 0, n; i < c->rows; i += n) {
         n = most < DOT_ROWS ? DOT_ROWS : most;
         if (n > c->rows - i) n = c->rows - i;
-        const float *dy = (const float *)c->out_grad + i * k;
+        const float *dy = (const float *)c->out_grad[0] + i * k;
         float *dx = (float *)c->in_grad[0] + i * n_c;
         int64_t j = 0;
         for (; j + DOT_COLUMNS <= n_c; j += DOT_COLUMNS)

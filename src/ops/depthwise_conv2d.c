@@ -38,7 +38,7 @@ static keel_window window_of(const keel_call *c)
 static double flops(const keel_node *n)
 {
     const int64_t *kernel = n->weight[0].shape.dim;
-    return 2.0 * (double)keel_row_count(&n->out) * (double)(kernel[0] * kernel[1]);
+    return 2.0 * (double)keel_row_count(&n->out[0]) * (double)(kernel[0] * kernel[1]);
 }
 
 #define REAL_FILE "ops/depthwise_conv2d.c"
@@ -85,11 +85,12 @@ static void REAL_(add_products)(double *acc, const REAL *a, const REAL *b, int64
 static void REAL_(forward)(const keel_call *call)
 {
     const keel_window v = window_of(call);
-    const int64_t c = call->node->in[0].shape.dim[2], k = call->node->out.shape.dim[2], m = k / c;
+    const int64_t c = call->node->in[0].shape.dim[2], k = call->node->out[0].shape.dim[2],
+                  m = k / c;
     const REAL *kernel = call->weight[0], *bias = call->node->n_weight > 1 ? call->weight[1] : NULL;
     for (int64_t row = 0; row < call->rows; row++) {
         const REAL *x = (const REAL *)call->in[0] + row * v.in[0] * v.in[1] * c;
-        REAL *y = (REAL *)call->out + row * v.out[0] * v.out[1] * k;
+        REAL *y = (REAL *)call->out[0] + row * v.out[0] * v.out[1] * k;
         for (int64_t h = 0; h < v.out[0]; h++)
             for (int64_t w = 0; w < v.out[1]; w++)
                 for (int64_t k0 = 0; k0 < k; k0 += KEEL_SUMS_BLOCK) {
@@ -110,11 +111,12 @@ static void REAL_(forward)(const keel_call *call)
 static void REAL_(backward)(const keel_call *call)
 {
     const keel_window v = window_of(call);
-    const int64_t c = call->node->in[0].shape.dim[2], k = call->node->out.shape.dim[2], m = k / c;
+    const int64_t c = call->node->in[0].shape.dim[2], k = call->node->out[0].shape.dim[2],
+                  m = k / c;
     const REAL *kernel = call->weight[0];
     if (!call->in_grad[0]) return;
     for (int64_t row = 0; row < call->rows; row++) {
-        const REAL *dy = (const REAL *)call->out_grad + row * v.out[0] * v.out[1] * k;
+        const REAL *dy = (const REAL *)call->out_grad[0] + row * v.out[0] * v.out[1] * k;
         REAL *dx = (REAL *)call->in_grad[0] + row * v.in[0] * v.in[1] * c;
         for (int64_t h = 0; h < v.in[0]; h++)
             for (int64_t w = 0; w < v.in[1]; w++)
@@ -141,8 +143,9 @@ static void REAL_(backward)(const keel_call *call)
 static void REAL_(weights)(const keel_call *call)
 {
     const keel_window v = window_of(call);
-    const int64_t c = call->node->in[0].shape.dim[2], k = call->node->out.shape.dim[2], m = k / c;
-    const REAL *all_x = call->in[0], *all_dy = call->out_grad;
+    const int64_t c = call->node->in[0].shape.dim[2], k = call->node->out[0].shape.dim[2],
+                  m = k / c;
+    const REAL *all_x = call->in[0], *all_dy = call->out_grad[0];
     REAL *dw = call->weight_grad[0];
     for (int64_t tap = 0; dw && tap < v.size[0] * v.size[1]; tap++)
         for (int64_t k0 = 0; k0 < k; k0 += KEEL_SUMS_BLOCK) {

@@ -233,10 +233,10 @@ static void VALUE_(taps)(const VALUE_(image) * o, const keel_window *v, bool bac
 static void VALUE_(forward)(const keel_call *call)
 {
     const keel_window v = window_of(call->node);
-    const int64_t c = call->node->out.shape.dim[2], stride = tiles_of(&v);
+    const int64_t c = call->node->out[0].shape.dim[2], stride = tiles_of(&v);
     VALUE_(image)
     o = { .from = call->in[0],
-          .to = call->out,
+          .to = call->out[0],
           .w = call->weight[0],
           .bias = call->node->n_weight > 1 ? call->weight[1] : NULL,
           .channels = c,
@@ -255,9 +255,9 @@ static void VALUE_(forward)(const keel_call *call)
 static void VALUE_(backward)(const keel_call *call)
 {
     const keel_window v = window_of(call->node);
-    const int64_t c = call->node->out.shape.dim[2], stride = tiles_of(&v);
+    const int64_t c = call->node->out[0].shape.dim[2], stride = tiles_of(&v);
     VALUE_(image)
-    o = { .from = call->out_grad,
+    o = { .from = call->out_grad[0],
           .to = call->in_grad[0],
           .w = call->weight[0],
           .channels = c,
@@ -387,10 +387,10 @@ static void VALUE_(add_bias)(float *sums, const VALUE *dy, int64_t places, int64
 static void VALUE_(weights)(const keel_call *call)
 {
     const keel_window v = window_of(call->node);
-    const int64_t c = call->node->out.shape.dim[2], stride = tiles_of(&v);
+    const int64_t c = call->node->out[0].shape.dim[2], stride = tiles_of(&v);
     const int64_t n = v.size[0] * v.size[1] * c, places = v.out[0] * v.out[1];
     const bool adds = call->weight_adds;
-    const VALUE *x = call->in[0], *dy = call->out_grad;
+    const VALUE *x = call->in[0], *dy = call->out_grad[0];
     float *const dw = call->weight_grad[0];
     float *const db = call->node->n_weight > 1 ? call->weight_grad[1] : NULL;
     float *const sums = call->scratch, *const all = sums + n + c;

@@ -31,11 +31,8 @@ static keel_status infer(keel_node *n)
     }
     if (keel_row_count(&n->in[0]) > UINT32_MAX)
         return keel_fail(KEEL_EUNSUP, "dropout: a row has more than 2^32 - 1 elements");
-    if (n->training) {
-        n->n_saved = 1;
-        n->saved[0] = (keel_spec){ KEEL_UINT8, n->in[0].shape };
-    }
-    return KEEL_OK;
+    if (!n->training) return KEEL_OK;
+    return keel_node_add_saved(n, &(keel_spec){ KEEL_UINT8, n->in[0].shape });
 }
 
 /* Which draw element i of a row of shape s uses. */
@@ -55,8 +52,8 @@ static uint32_t draw_of(const keel_shape *s, const keel_shape *noise, int64_t i)
 static void fill_mask(const keel_call *c, uint8_t *mask)
 {
     const keel_dropout_args *a = c->node->args;
-    const keel_shape *s = &c->node->out.shape;
-    const int64_t count = keel_row_count(&c->node->out);
+    const keel_shape *s = &c->node->out[0].shape;
+    const int64_t count = keel_row_count(&c->node->out[0]);
     const keel_chance chance = { c->step->seed, c->step->epoch, c->node->stream };
     for (int64_t row = 0; row < c->rows; row++) {
         const uint64_t position = c->step->first_row + (uint64_t)(c->row + row);
@@ -101,10 +98,10 @@ static void REAL_(forward)(const keel_call *c)
 {
     const double rate = ((const keel_dropout_args *)c->node->args)->rate;
     const REAL scale = (REAL)(rate < 1 ? 1 / (1 - rate) : 0);
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
-    uint8_t *mask = c->saved[0];
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
+    uint8_t *mask = c->node->training ? c->saved[0] : NULL;
     const REAL *x = c->in[0];
-    REAL *y = c->out;
+    REAL *y = c->out[0];
     if (!c->node->training) {
         if (y != x) memcpy(y, x, (size_t)count * sizeof(REAL));
         return;
@@ -117,9 +114,9 @@ static void REAL_(backward)(const keel_call *c)
 {
     const double rate = ((const keel_dropout_args *)c->node->args)->rate;
     const REAL scale = (REAL)(rate < 1 ? 1 / (1 - rate) : 0);
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const uint8_t *mask = c->node->training ? c->saved[0] : NULL;
-    const REAL *dy = c->out_grad;
+    const REAL *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
     for (int64_t i = 0; dx && i < count; i++) {
         const REAL g = !mask ? dy[i] : mask[i] ? dy[i] * scale : 0;

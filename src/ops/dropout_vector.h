@@ -34,7 +34,7 @@ static inline void philox(vi w[4], const keel_chance *c, uint64_t row, uint32_t 
 static void fill_mask(const keel_call *c, uint8_t *mask, double rate)
 {
     enum { DRAWS = 4 * LANES };
-    const int64_t count = keel_row_count(&c->node->out);
+    const int64_t count = keel_row_count(&c->node->out[0]);
     const keel_chance chance = { c->step->seed, c->step->epoch, c->node->stream };
     const vi below = vi_set((int32_t)ceil(rate * 16777216) - 1); /* kept: word >> 8 above it */
     for (int64_t row = 0; row < c->rows; row++) {
@@ -82,7 +82,7 @@ static void VALUE_(apply)(const keel_call *c, VALUE *to, const VALUE *from, cons
 {
     const double rate = ((const keel_dropout_args *)c->node->args)->rate;
     const vf scale = vf_set((float)(rate < 1 ? 1 / (1 - rate) : 0));
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     VECTOR_EACH(i, count, m, {
         const vm kept = vi_greater(vi_load_bytes(m, mask + i), vi_set(0));
         vf v = vf_choose(kept, vf_mul(vx_load_some(m, from + i), scale), vf_zero());
@@ -94,11 +94,11 @@ static void VALUE_(apply)(const keel_call *c, VALUE *to, const VALUE *from, cons
 static void VALUE_(forward)(const keel_call *c)
 {
     fill_mask(c, c->saved[0], ((const keel_dropout_args *)c->node->args)->rate);
-    VALUE_(apply)(c, c->out, c->in[0], c->saved[0], false);
+    VALUE_(apply)(c, c->out[0], c->in[0], c->saved[0], false);
 }
 
 static void VALUE_(backward)(const keel_call *c)
 {
-    if (c->in_grad[0]) VALUE_(apply)(c, c->in_grad[0], c->out_grad, c->saved[0], c->in_adds[0]);
+    if (c->in_grad[0]) VALUE_(apply)(c, c->in_grad[0], c->out_grad[0], c->saved[0], c->in_adds[0]);
 }
 #endif

@@ -42,7 +42,7 @@ static void REAL_(forward)(const keel_call *call)
     const int64_t places = in->dim[0] * in->dim[1], c = in->dim[2];
     for (int64_t row = 0; row < call->rows; row++) {
         const REAL *x = (const REAL *)call->in[0] + row * places * c;
-        REAL *y = (REAL *)call->out + row * c;
+        REAL *y = (REAL *)call->out[0] + row * c;
         for (int64_t k0 = 0; k0 < c; k0 += KEEL_SUMS_BLOCK) {
             const int64_t nk = c - k0 < KEEL_SUMS_BLOCK ? c - k0 : KEEL_SUMS_BLOCK;
             double acc[KEEL_SUMS_BLOCK] = { 0 };
@@ -56,7 +56,7 @@ static void REAL_(backward)(const keel_call *call)
 {
     const keel_shape *in = &call->node->in[0].shape;
     const int64_t places = in->dim[0] * in->dim[1], c = in->dim[2];
-    const REAL *dy = call->out_grad;
+    const REAL *dy = call->out_grad[0];
     REAL *dx = call->in_grad[0];
     for (int64_t p = 0; dx && p < call->rows * places; p++) {
         const REAL *from = dy + p / places * c;

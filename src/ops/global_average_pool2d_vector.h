@@ -24,7 +24,7 @@ static void VALUE_(forward)(const keel_call *c)
     const vf share = vf_set(1 / (float)places);
     for (int64_t row = 0; row < c->rows; row++) {
         const VALUE *x = (const VALUE *)c->in[0] + row * places * n;
-        VALUE *y = (VALUE *)c->out + row * n;
+        VALUE *y = (VALUE *)c->out[0] + row * n;
         VECTOR_EACH(k, n, m, {
             vf all = vf_zero();
             for (int64_t p = 0; p < places; p += STRETCH) {
@@ -49,7 +49,7 @@ static void VALUE_(backward)(const keel_call *c)
     const int64_t places = in->dim[0] * in->dim[1], n = in->dim[2];
     const vf share = vf_set(1 / (float)places);
     for (int64_t row = 0; c->in_grad[0] && row < c->rows; row++) {
-        const VALUE *dy = (const VALUE *)c->out_grad + row * n;
+        const VALUE *dy = (const VALUE *)c->out_grad[0] + row * n;
         for (int64_t p = 0; p < places; p++) {
             VALUE *dx = (VALUE *)c->in_grad[0] + (row * places + p) * n;
             VECTOR_EACH(k, n, m, {

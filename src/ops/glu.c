@@ -36,22 +36,22 @@ const keel_op keel_op_glu = {
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    const keel_axis_split s = keel_axis_of(c, &c->node->out);
+    const keel_axis_split s = keel_axis_of(c, &c->node->out[0]);
     const int64_t half = s.n * s.inner;
     for (int64_t o = 0; o < c->rows * s.outer; o++) {
         const REAL *a = (const REAL *)c->in[0] + o * 2 * half, *b = a + half;
-        REAL *y = (REAL *)c->out + o * half;
+        REAL *y = (REAL *)c->out[0] + o * half;
         for (int64_t i = 0; i < half; i++) y[i] = (REAL)(a[i] / (1 + exp(-(double)b[i])));
     }
 }
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const keel_axis_split s = keel_axis_of(c, &c->node->out);
+    const keel_axis_split s = keel_axis_of(c, &c->node->out[0]);
     const int64_t half = s.n * s.inner;
     for (int64_t o = 0; c->in_grad[0] && o < c->rows * s.outer; o++) {
         const REAL *a = (const REAL *)c->in[0] + o * 2 * half, *b = a + half;
-        const REAL *dy = (const REAL *)c->out_grad + o * half;
+        const REAL *dy = (const REAL *)c->out_grad[0] + o * half;
         REAL *da = (REAL *)c->in_grad[0] + o * 2 * half, *db = da + half;
         for (int64_t i = 0; i < half; i++) {
             const double gate = 1 / (1 + exp(-(double)b[i]));

@@ -13,6 +13,6 @@ static inline vf value(const void *args, vf x)
     return vf_mul(x, slope(args, x));
 }
 
-POINTWISE_VECTOR(value, slope, c->out)
+POINTWISE_VECTOR(value, slope, c->out[0])
 
 POINTWISE_KERNEL(leaky_relu);

@@ -26,10 +26,8 @@ static keel_status infer(keel_node *n)
             return keel_fail(KEEL_EARG, "max_pool2d: padding %lld is not less than the pool, %lld",
                              (long long)a->pad[i], (long long)a->pool[i / 2]);
     const keel_shape out = KEEL_SHAPE(w.out[0], w.out[1], n->in[0].shape.dim[2]);
-    if (n->training) {
-        n->n_saved = 1;
-        n->saved[0] = (keel_spec){ a->pool[0] * a->pool[1] < 255 ? KEEL_UINT8 : KEEL_INT32, out };
-    }
+    const keel_spec taps = { a->pool[0] * a->pool[1] < 255 ? KEEL_UINT8 : KEEL_INT32, out };
+    if (n->backward) KEEL_TRY(keel_node_add_saved(n, &taps));
     return keel_infer_out(n, &out);
 }
 
@@ -89,10 +87,10 @@ const keel_op keel_op_max_pool2d = {
 static void REAL_(forward)(const keel_call *call)
 {
     const keel_window v = window_of(call);
-    const int64_t c = call->node->out.shape.dim[2];
+    const int64_t c = call->node->out[0].shape.dim[2];
     const bool relu = ((const keel_pool2d_args *)call->node->args)->relu;
     const REAL *x = call->in[0];
-    REAL *y = call->out;
+    REAL *y = call->out[0];
     for (int64_t place = 0; place < call->rows * v.out[0] * v.out[1]; place++) {
         const int64_t w = place % v.out[1], line = place / v.out[1];
         const int64_t h = line % v.out[0], row = line / v.out[0];
@@ -121,8 +119,8 @@ static void REAL_(forward)(const keel_call *call)
 static void REAL_(backward)(const keel_call *call)
 {
     const keel_window v = window_of(call);
-    const int64_t c = call->node->out.shape.dim[2];
-    const REAL *dy = call->out_grad;
+    const int64_t c = call->node->out[0].shape.dim[2];
+    const REAL *dy = call->out_grad[0];
     REAL *dx = call->in_grad[0];
     if (!dx) return;
     if (!call->in_adds[0])

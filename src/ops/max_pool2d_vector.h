@@ -95,9 +95,9 @@ INLINE void VALUE_(pool)(VALUE *y, uint8_t *taps, const keel_window *v, span h, 
 static void VALUE_(forward)(const keel_call *c)
 {
     const keel_window v = window_of(c->node);
-    const int64_t channels = c->node->out.shape.dim[2], line = v.in[1] * channels;
+    const int64_t channels = c->node->out[0].shape.dim[2], line = v.in[1] * channels;
     const VALUE *x = c->in[0];
-    VALUE *y = c->out;
+    VALUE *y = c->out[0];
     uint8_t *taps = c->node->n_saved ? c->saved[0] : NULL;
     const bool relu = ((const keel_pool2d_args *)c->node->args)->relu;
     for (int64_t row = 0; row < c->rows; row++, x += v.in[0] * line)
@@ -129,9 +129,9 @@ INLINE void VALUE_(give)(VALUE *dx, int64_t line, int64_t channels, int64_t heig
 /* No pixel is in two windows. */
 static void VALUE_(scatter)(const keel_call *c, const keel_window *v)
 {
-    const int64_t channels = c->node->out.shape.dim[2], line = v->in[1] * channels;
+    const int64_t channels = c->node->out[0].shape.dim[2], line = v->in[1] * channels;
     const int64_t height = v->size[0], width = v->size[1];
-    const VALUE *dy = c->out_grad;
+    const VALUE *dy = c->out_grad[0];
     const uint8_t *taps = c->saved[0];
     VALUE *dx = c->in_grad[0];
     for (int64_t row = 0; row < c->rows; row++, dx += v->in[0] * line) {
@@ -168,8 +168,8 @@ INLINE void VALUE_(add)(float *sums, int64_t line, int64_t channels, span h, spa
 static void VALUE_(backward)(const keel_call *c)
 {
     const keel_window v = window_of(c->node);
-    const int64_t channels = c->node->out.shape.dim[2], line = v.in[1] * channels;
-    const VALUE *dy = c->out_grad;
+    const int64_t channels = c->node->out[0].shape.dim[2], line = v.in[1] * channels;
+    const VALUE *dy = c->out_grad[0];
     const uint8_t *taps = c->saved[0];
     VALUE *dx = c->in_grad[0];
     if (!dx) return;

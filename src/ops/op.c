@@ -14,6 +14,40 @@ const keel_op *keel_op_find(const char *name)
     return NULL;
 }
 
+static keel_status add_spec(keel_spec **list, int *n, const keel_spec *spec)
+{
+    keel_spec *more = keel_grow(*list, (size_t)*n + 1, sizeof *more);
+    if (!more) return KEEL_ENOMEM;
+    *list = more;
+    more[(*n)++] = *spec;
+    return KEEL_OK;
+}
+
+keel_status keel_node_add_out(keel_node *n, const keel_spec *spec)
+{
+    return add_spec(&n->out, &n->n_out, spec);
+}
+
+keel_status keel_node_add_saved(keel_node *n, const keel_spec *spec)
+{
+    return add_spec(&n->saved, &n->n_saved, spec);
+}
+
+void keel_node_clear(keel_node *n)
+{
+    keel_free(n->out);
+    keel_free(n->saved);
+    n->out = n->saved = NULL;
+    n->n_out = n->n_saved = 0;
+    n->partial = n->partial_backward = n->merged = n->merged_backward = n->sums = n->scratch = 0;
+}
+
+keel_status keel_node_infer(keel_node *n)
+{
+    keel_node_clear(n);
+    return n->op->infer(n);
+}
+
 /* A worker runs its calls on one thread, so the thread is where a failure waits for the engine. */
 static _Thread_local keel_status call_status = KEEL_OK;
 
@@ -106,8 +140,7 @@ keel_status keel_infer_out(keel_node *n, const keel_shape *shape)
 {
     const keel_status s = keel_shape_check(shape, sizeof(double));
     if (s < 0) return keel_fail_within(s, "%s: the output", n->op->name);
-    n->out = (keel_spec){ n->held, *shape };
-    return KEEL_OK;
+    return keel_node_add_out(n, &(keel_spec){ n->held, *shape });
 }
 
 keel_status keel_infer_like(keel_node *n)

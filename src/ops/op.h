@@ -21,14 +21,14 @@ typedef struct keel_spec {
     keel_shape shape;
 } keel_spec;
 
-enum { KEEL_SAVED_MAX = 2, KEEL_WEIGHTS_MAX = 6 };
-
-/* What an op is told, and tells, when a graph is built. The graph owns everything pointed to. */
+/* What an op is told, and tells, when a graph is built. The graph owns everything pointed to but
+ * `out` and `saved`, which infer makes and keel_node_clear frees. */
 typedef struct keel_node {
     const keel_op *op;
     const void *args;  /* op->args_size bytes */
     const char *layer; /* name of the layer that emitted it, for messages and profiles */
-    bool training;     /* backward will follow, dropout drops, BatchNorm looks at the batch */
+    bool training;     /* Keras's training=True: dropout drops, BatchNorm looks at the batch */
+    bool backward;     /* backward will follow: what it reads must be saved */
     keel_dtype real;   /* float32 or float64: the type of its mathematics and of its weights */
     keel_dtype held;   /* what its output is held in: real, or bfloat16 where real is float32 */
     uint16_t stream;   /* of chance: index of the layer in the model */
@@ -36,12 +36,13 @@ typedef struct keel_node {
     int n_in;
     const keel_spec *in; /* [n_in] */
     int n_weight;
-    keel_spec weight[KEEL_WEIGHTS_MAX]; /* whole shapes, Keras's layout */
+    const keel_spec *weight; /* [n_weight] whole shapes, Keras's layout */
 
-    /* infer() fills these */
-    keel_spec out;
+    /* infer() fills these, the lists by keel_node_add_out and keel_node_add_saved */
+    int n_out;
+    keel_spec *out; /* [n_out] */
     int n_saved;
-    keel_spec saved[KEEL_SAVED_MAX];   /* per row, written by forward for backward */
+    keel_spec *saved;                  /* [n_saved] per row, written by forward for backward */
     int64_t partial, partial_backward; /* doubles of one row's record; 0: rows need not meet */
     int64_t merged, merged_backward;   /* doubles of the merged record */
     int64_t sums;    /* doubles that each piece adds to in c->partial: loss, metrics */
@@ -64,16 +65,19 @@ typedef struct keel_call {
     int64_t rows;
     int64_t row; /* of the step: this call's first row; chance is keyed by step->first_row + row */
 
-    const void **in; /* [n_in] */
-    void *out;
-    void *saved[KEEL_SAVED_MAX];
-    const void *weight[KEEL_WEIGHTS_MAX];
+    const void **in;     /* [n_in] */
+    void **out;          /* [n_out]; NULL entry: nobody reads it, and an op of several outputs need
+                            not make it. The only output of an op is never NULL */
+    void **saved;        /* [n_saved] */
+    const void **weight; /* [n_weight] */
 
-    const void *out_grad;                /* backward */
-    void **in_grad;                      /* [n_in]; NULL entry: nobody asks for it */
-    const bool *in_adds;                 /* [n_in]; true: add to in_grad[i], false: overwrite it */
-    void *weight_grad[KEEL_WEIGHTS_MAX]; /* NULL: frozen */
-    bool weight_adds;                    /* add to weight_grad, or overwrite it */
+    /* backward */
+    const void **out_grad; /* [n_out]; NULL entry: nothing flows back, as if all were 0. The only
+                              one of an op is never NULL */
+    void **in_grad;        /* [n_in]; NULL entry: nobody asks for it */
+    const bool *in_adds;   /* [n_in]; true: add to in_grad[i], false: overwrite it */
+    void **weight_grad;    /* [n_weight]; NULL entry: frozen */
+    bool weight_adds;      /* add to weight_grad, or overwrite it */
 
     double *partial;      /* the record of this call's first row, the others behind it; or sums */
     const double *merged; /* the merged record of all rows */
@@ -137,8 +141,9 @@ struct keel_op {
     const char *name; /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
     size_t args_size; /* copied into the graph; plain bytes, no pointers */
 
-    /* Check node->in, weight and args; fill out, saved, records, scratch.
-     * KEEL_ESHAPE or KEEL_EUNSUP with a text that says which dims do not fit. */
+    /* Check node->in, weight and args; fill out, saved, records, scratch. Called by
+     * keel_node_infer, which clears these first. KEEL_ESHAPE or KEEL_EUNSUP with a text that says
+     * which dims do not fit. */
     keel_status (*infer)(keel_node *n);
 
     /* out (and saved) from in and weights, row by row independent but for what `merged` tells. */
@@ -166,8 +171,8 @@ struct keel_op {
     /* Weight gradients that are read off the merged backward record: run by one worker only. Holds
      * for nodes with partial_backward > 0; other nodes of the op run weights as usual. */
     bool weights_from_merged;
-    /* After the commit point, once per step: move state weights (moving mean). weight[] is writable
-     * here. */
+    /* After the commit point, once per step, of nodes in training mode: move state weights (moving
+     * mean). merged: forward's, of node->merged doubles, maybe none. weight[] is writable here. */
     void (*commit)(const keel_node *n, const double *merged, void *const *weight);
 
     /* Floating-point operations of forward for one row; backward and weights have as many each.
@@ -258,6 +263,13 @@ keel_status keel_call_status_take(void);
 const keel_op *keel_op_find(const char *name);
 extern const keel_op *const keel_ops[]; /* generated from the folder; ends with NULL */
 extern const keel_kernel *const keel_kernels[];
+
+/* One more output or saved value of a node whose infer is running. KEEL_ENOMEM. */
+keel_status keel_node_add_out(keel_node *n, const keel_spec *spec);
+keel_status keel_node_add_saved(keel_node *n, const keel_spec *spec);
+/* Run the op's infer on a node that may have been inferred before. */
+keel_status keel_node_infer(keel_node *n);
+void keel_node_clear(keel_node *n); /* frees what infer made */
 
 static inline int64_t keel_row_count(const keel_spec *s) /* elements of one row */
 {

@@ -20,8 +20,8 @@
 #define NO_ARGS const void *a __attribute__((unused))
 
 #define POINTWISE_FROM_OUT(value, slope)                                                           \
-    POINTWISE_RUN(float, f32, value, slope, c->out)                                                \
-    POINTWISE_RUN(double, f64, value, slope, c->out)
+    POINTWISE_RUN(float, f32, value, slope, c->out[0])                                             \
+    POINTWISE_RUN(double, f64, value, slope, c->out[0])
 #define POINTWISE_FROM_IN(value, slope)                                                            \
     POINTWISE_RUN(float, f32, value, slope, c->in[0])                                              \
     POINTWISE_RUN(double, f64, value, slope, c->in[0])
@@ -29,15 +29,15 @@
 #define POINTWISE_RUN(type, suffix, value, slope, read)                                            \
     static void forward_##suffix(const keel_call *c)                                               \
     {                                                                                              \
-        const int64_t count = c->rows * keel_row_count(&c->node->out);                             \
+        const int64_t count = c->rows * keel_row_count(&c->node->out[0]);                          \
         const type *x = c->in[0];                                                                  \
-        type *y = c->out;                                                                          \
+        type *y = c->out[0];                                                                       \
         for (int64_t i = 0; i < count; i++) y[i] = (type)value(c->node->args, x[i]);               \
     }                                                                                              \
     static void backward_##suffix(const keel_call *c)                                              \
     {                                                                                              \
-        const int64_t count = c->rows * keel_row_count(&c->node->out);                             \
-        const type *at = read, *dy = c->out_grad;                                                  \
+        const int64_t count = c->rows * keel_row_count(&c->node->out[0]);                          \
+        const type *at = read, *dy = c->out_grad[0];                                               \
         type *dx = c->in_grad[0];                                                                  \
         for (int64_t i = 0; dx && i < count; i++) {                                                \
             const double g = dy[i] * slope(c->node->args, at[i]);                                  \

@@ -49,9 +49,9 @@ static void REAL_(forward)(const keel_call *c)
 {
     const keel_relu_args *a = c->node->args;
     const REAL slope = (REAL)a->negative_slope, threshold = (REAL)a->threshold;
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const REAL *x = c->in[0];
-    REAL *y = c->out;
+    REAL *y = c->out[0];
     for (int64_t i = 0; i < count; i++)
         y[i] = !(x[i] <= threshold) ? x[i] /* NaN stays */
                : slope != 0         ? slope * (x[i] - threshold)
@@ -66,8 +66,8 @@ static void REAL_(backward)(const keel_call *c)
     const keel_relu_args *a = c->node->args;
     const REAL slope = (REAL)a->negative_slope;
     const REAL max = a->capped ? (REAL)a->max_value : (REAL)INFINITY;
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
-    const REAL *y = c->out, *dy = c->out_grad;
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
+    const REAL *y = c->out[0], *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
     if (!dx) return;
     if (c->in_adds[0])

@@ -12,6 +12,6 @@ static inline vf slope(const void *args __attribute__((unused)), vf y)
     return vf_choose(vf_greater(y, vf_zero()), below, vf_zero());
 }
 
-POINTWISE_VECTOR(value, slope, c->out)
+POINTWISE_VECTOR(value, slope, c->out[0])
 
 POINTWISE_KERNEL(relu6);

@@ -20,11 +20,11 @@ const keel_kernel VECTOR_KERNEL(relu) = {
 static void VALUE_(forward)(const keel_call *c)
 {
     const keel_relu_args *a = c->node->args;
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const vf slope = vf_set((float)a->negative_slope), threshold = vf_set((float)a->threshold);
     const vf cap = vf_set(a->capped ? (float)a->max_value : INFINITY), zero = vf_zero();
     const VALUE *x = c->in[0];
-    VALUE *y = c->out;
+    VALUE *y = c->out[0];
     if (a->capped || a->negative_slope != 0 || a->threshold != 0)
         VECTOR_EACH(i, count, m, {
             const vf v = vx_load_some(m, x + i);
@@ -38,10 +38,10 @@ static void VALUE_(forward)(const keel_call *c)
 static void VALUE_(backward)(const keel_call *c)
 {
     const keel_relu_args *a = c->node->args;
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const vf slope = vf_set((float)a->negative_slope), zero = vf_zero();
     const vf cap = vf_set(a->capped ? (float)a->max_value : INFINITY);
-    const VALUE *y = c->out, *dy = c->out_grad;
+    const VALUE *y = c->out[0], *dy = c->out_grad[0];
     VALUE *dx = c->in_grad[0];
     if (!dx) return;
     VECTOR_EACH(i, count, m, {

@@ -32,17 +32,17 @@ static void REAL_(forward)(const keel_call *c)
 {
     const keel_rescaling_args *a = c->node->args;
     const REAL scale = (REAL)a->scale, offset = (REAL)a->offset;
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const REAL *x = c->in[0];
-    REAL *y = c->out;
+    REAL *y = c->out[0];
     for (int64_t i = 0; i < count; i++) y[i] = x[i] * scale + offset;
 }
 
 static void REAL_(backward)(const keel_call *c)
 {
     const REAL scale = (REAL)((const keel_rescaling_args *)c->node->args)->scale;
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
-    const REAL *dy = c->out_grad;
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
+    const REAL *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
     if (!dx) return;
     if (c->in_adds[0])

@@ -15,7 +15,7 @@ static inline vf slope(const void *args, vf ignored __attribute__((unused)))
     return vf_set((float)((const keel_rescaling_args *)args)->scale);
 }
 
-POINTWISE_VECTOR_OF(keel_bf16, bf16, value, slope, c->out_grad)
+POINTWISE_VECTOR_OF(keel_bf16, bf16, value, slope, c->out_grad[0])
 
 const keel_kernel VECTOR_KERNEL(rescaling) = {
     .op = "rescaling",

@@ -63,14 +63,15 @@ const keel_op keel_op_reshape = {
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    if (c->out != c->in[0])
-        memcpy(c->out, c->in[0], (size_t)(c->rows * keel_row_count(&c->node->out)) * sizeof(REAL));
+    if (c->out[0] != c->in[0])
+        memcpy(c->out[0], c->in[0],
+               (size_t)(c->rows * keel_row_count(&c->node->out[0])) * sizeof(REAL));
 }
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const int64_t count = c->rows * keel_row_count(&c->node->out);
-    const REAL *dy = c->out_grad;
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
+    const REAL *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
     if (!dx || dx == dy) return;
     if (!c->in_adds[0])

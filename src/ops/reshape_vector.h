@@ -17,14 +17,15 @@ const keel_kernel VECTOR_KERNEL(reshape) = {
 static void VALUE_(forward)(const keel_call *c)
 {
     const VALUE *x = c->in[0];
-    VALUE *y = c->out;
-    if (y != x) VECTOR_MOVE(y, x, c->rows * keel_row_count(&c->node->out), false);
+    VALUE *y = c->out[0];
+    if (y != x) VECTOR_MOVE(y, x, c->rows * keel_row_count(&c->node->out[0]), false);
 }
 
 static void VALUE_(backward)(const keel_call *c)
 {
-    const VALUE *dy = c->out_grad;
+    const VALUE *dy = c->out_grad[0];
     VALUE *dx = c->in_grad[0];
-    if (dx && dx != dy) VECTOR_MOVE(dx, dy, c->rows * keel_row_count(&c->node->out), c->in_adds[0]);
+    if (dx && dx != dy)
+        VECTOR_MOVE(dx, dy, c->rows * keel_row_count(&c->node->out[0]), c->in_adds[0]);
 }
 #endif

@@ -11,6 +11,6 @@ static inline vf slope(const void *args __attribute__((unused)), vf y)
     return vf_mul(y, vf_sub(vf_set(1), y));
 }
 
-POINTWISE_VECTOR(value, slope, c->out)
+POINTWISE_VECTOR(value, slope, c->out[0])
 
 POINTWISE_KERNEL(sigmoid);

@@ -24,11 +24,11 @@ const keel_op keel_op_softmax = {
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    const keel_axis_split a = keel_axis_of(c, &c->node->out);
+    const keel_axis_split a = keel_axis_of(c, &c->node->out[0]);
     for (int64_t o = 0; o < c->rows * a.outer; o++)
         for (int64_t i = 0; i < a.inner; i++) {
             const REAL *x = (const REAL *)c->in[0] + o * a.n * a.inner + i;
-            REAL *y = (REAL *)c->out + o * a.n * a.inner + i;
+            REAL *y = (REAL *)c->out[0] + o * a.n * a.inner + i;
             REAL max = x[0];
             double sum = 0;
             for (int64_t j = 1; j < a.n; j++)
@@ -40,12 +40,12 @@ static void REAL_(forward)(const keel_call *c)
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const keel_axis_split a = keel_axis_of(c, &c->node->out);
+    const keel_axis_split a = keel_axis_of(c, &c->node->out[0]);
     if (!c->in_grad[0]) return;
     for (int64_t o = 0; o < c->rows * a.outer; o++)
         for (int64_t i = 0; i < a.inner; i++) {
             const int64_t at = o * a.n * a.inner + i;
-            const REAL *y = (const REAL *)c->out + at, *dy = (const REAL *)c->out_grad + at;
+            const REAL *y = (const REAL *)c->out[0] + at, *dy = (const REAL *)c->out_grad[0] + at;
             REAL *dx = (REAL *)c->in_grad[0] + at;
             double sum = 0;
             for (int64_t j = 0; j < a.n; j++) sum += (double)y[j * a.inner] * dy[j * a.inner];

@@ -7,7 +7,7 @@
 
 static int64_t last_of(const keel_node *n)
 {
-    return n->out.shape.dim[n->out.shape.rank - 1];
+    return n->out[0].shape.dim[n->out[0].shape.rank - 1];
 }
 
 static keel_status prepare(keel_prepare *p)
@@ -15,7 +15,7 @@ static keel_status prepare(keel_prepare *p)
     const int64_t axis = ((const keel_axis_args *)p->node->args)->axis;
     KEEL_TRY(vector_prepare(p));
     p->scratch = last_of(p->node) * (int64_t)sizeof(float);
-    return axis == -1 || axis == p->node->out.shape.rank - 1 ? KEEL_OK : KEEL_EUNSUP;
+    return axis == -1 || axis == p->node->out[0].shape.rank - 1 ? KEEL_OK : KEEL_EUNSUP;
 }
 
 #define VALUE_FILE "ops/softmax_vector.h"
@@ -32,11 +32,11 @@ const keel_kernel VECTOR_KERNEL(softmax) = {
 #else
 static void VALUE_(forward)(const keel_call *c)
 {
-    const int64_t n = last_of(c->node), outer = c->rows * (keel_row_count(&c->node->out) / n);
+    const int64_t n = last_of(c->node), outer = c->rows * (keel_row_count(&c->node->out[0]) / n);
     float *e = c->scratch;
     for (int64_t o = 0; o < outer; o++) {
         const VALUE *x = (const VALUE *)c->in[0] + o * n;
-        VALUE *y = (VALUE *)c->out + o * n;
+        VALUE *y = (VALUE *)c->out[0] + o * n;
         vf most = vf_set(-INFINITY), sum = vf_zero();
         VECTOR_EACH(i, n, m, {
             const vf v = vf_choose(m, vx_load_some(m, x + i), vf_set(-INFINITY));
@@ -55,9 +55,10 @@ static void VALUE_(forward)(const keel_call *c)
 
 static void VALUE_(backward)(const keel_call *c)
 {
-    const int64_t n = last_of(c->node), outer = c->rows * (keel_row_count(&c->node->out) / n);
+    const int64_t n = last_of(c->node), outer = c->rows * (keel_row_count(&c->node->out[0]) / n);
     for (int64_t o = 0; c->in_grad[0] && o < outer; o++) {
-        const VALUE *y = (const VALUE *)c->out + o * n, *dy = (const VALUE *)c->out_grad + o * n;
+        const VALUE *y = (const VALUE *)c->out[0] + o * n,
+                    *dy = (const VALUE *)c->out_grad[0] + o * n;
         VALUE *dx = (VALUE *)c->in_grad[0] + o * n;
         vf sum = vf_zero();
         VECTOR_EACH(i, n, m, sum = vf_fma(vx_load_some(m, y + i), vx_load_some(m, dy + i), sum));

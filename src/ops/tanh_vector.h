@@ -11,6 +11,6 @@ static inline vf slope(const void *args __attribute__((unused)), vf y)
     return vf_sub(vf_set(1), vf_mul(y, y));
 }
 
-POINTWISE_VECTOR(value, slope, c->out)
+POINTWISE_VECTOR(value, slope, c->out[0])
 
 POINTWISE_KERNEL(tanh);

@@ -21,7 +21,7 @@ static inline keel_window keel_window_of(const keel_node *n, const int64_t size[
     keel_window w;
     for (int d = 0; d < 2; d++) {
         w.in[d] = n->in[0].shape.dim[d];
-        w.out[d] = n->out.shape.dim[d];
+        w.out[d] = n->out[0].shape.dim[d];
         w.size[d] = size[d];
         w.stride[d] = strides[d];
         w.dilation[d] = dilation ? dilation[d] : 1;

@@ -45,11 +45,11 @@ const keel_op keel_op_zero_pad2d = {
 static void REAL_(forward)(const keel_call *call)
 {
     const keel_zero_pad2d_args *a = call->node->args;
-    const int64_t *in = call->node->in[0].shape.dim, *out = call->node->out.shape.dim;
+    const int64_t *in = call->node->in[0].shape.dim, *out = call->node->out[0].shape.dim;
     const int64_t in_line = in[1] * in[2], out_line = out[1] * out[2];
     for (int64_t row = 0; row < call->rows; row++) {
         const REAL *x = (const REAL *)call->in[0] + row * in[0] * in_line;
-        REAL *y = (REAL *)call->out + row * out[0] * out_line;
+        REAL *y = (REAL *)call->out[0] + row * out[0] * out_line;
         memset(y, 0, (size_t)(out[0] * out_line) * sizeof(REAL));
         for (int64_t h = 0; h < in[0]; h++)
             memcpy(y + (h + a->pad[0]) * out_line + a->pad[2] * out[2], x + h * in_line,
@@ -60,12 +60,12 @@ static void REAL_(forward)(const keel_call *call)
 static void REAL_(backward)(const keel_call *call)
 {
     const keel_zero_pad2d_args *a = call->node->args;
-    const int64_t *in = call->node->in[0].shape.dim, *out = call->node->out.shape.dim;
+    const int64_t *in = call->node->in[0].shape.dim, *out = call->node->out[0].shape.dim;
     const int64_t in_line = in[1] * in[2], out_line = out[1] * out[2];
     for (int64_t line = 0; call->in_grad[0] && line < call->rows * in[0]; line++) {
         const int64_t row = line / in[0], h = line % in[0] + a->pad[0];
         const REAL *dy =
-            (const REAL *)call->out_grad + (row * out[0] + h) * out_line + a->pad[2] * out[2];
+            (const REAL *)call->out_grad[0] + (row * out[0] + h) * out_line + a->pad[2] * out[2];
         REAL *dx = (REAL *)call->in_grad[0] + line * in_line;
         for (int64_t i = 0; i < in_line; i++) dx[i] = call->in_adds[0] ? dx[i] + dy[i] : dy[i];
     }

@@ -45,3 +45,8 @@ bool keel_dtype_is_real(keel_dtype t)
 {
     return t == KEEL_FLOAT32 || t == KEEL_FLOAT64;
 }
+
+bool keel_dtype_flows(keel_dtype t)
+{
+    return keel_dtype_is_real(t) || t == KEEL_BFLOAT16;
+}

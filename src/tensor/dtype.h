@@ -13,5 +13,6 @@ size_t keel_dtype_size(keel_dtype t);
 const char *keel_dtype_name(keel_dtype t);                      /* Keras's: "float32" */
 keel_status keel_dtype_find(keel_dtype *out, const char *name); /* KEEL_EUNSUP names it */
 bool keel_dtype_is_real(keel_dtype t);                          /* float32, float64 */
+bool keel_dtype_flows(keel_dtype t); /* gradients flow through such values: bfloat16 too */
 
 #endif

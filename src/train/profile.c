@@ -20,7 +20,8 @@ static void bytes_of(const keel_node *n, double rows, double steps, double *forw
     double in = 0, weights = 0;
     for (int k = 0; k < n->n_in; k++) in += row_bytes(&n->in[k]);
     for (int k = 0; k < n->n_weight; k++) weights += row_bytes(&n->weight[k]);
-    const double out = row_bytes(&n->out);
+    double out = 0;
+    for (int k = 0; k < n->n_out; k++) out += row_bytes(&n->out[k]);
     *forward = rows * (in + out) + steps * weights;
     *backward = rows * (2 * in + 2 * out) + 2 * steps * weights;
 }

@@ -4,9 +4,8 @@
 
 static keel_status loss_infer(keel_node *n)
 {
-    n->out = (keel_spec){ .dtype = n->real };
     n->sums = KEEL_LOSS_SUMS;
-    return KEEL_OK;
+    return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });
 }
 
 static void run_loss(const keel_call *c, int real)
@@ -47,9 +46,8 @@ const keel_op keel_loss_op = {
 
 static keel_status metric_infer(keel_node *n)
 {
-    n->out = (keel_spec){ .dtype = n->real };
     n->sums = KEEL_METRIC_SUMS;
-    return KEEL_OK;
+    return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });
 }
 
 static void run_metric(const keel_call *c, int real)

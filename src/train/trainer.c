@@ -2,6 +2,8 @@
 #include "train/trainer.h"
 #include "base/memory.h"
 #include "graph/fuse.h"
+#include "ops/all.h"
+#include "ops/args.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,9 +45,11 @@ static keel_status take_logits(keel_scored *s, keel_graph *g, keel_value *predic
     if (maker < 0 || !loss->logits_of || loss->has_logits(s->loss.args)) return KEEL_OK;
     const keel_graph_node *n = &g->node[maker];
     const int last = g->value[*prediction].spec.shape.rank - 1;
-    const int *axis = n->node.args; /* softmax's args begin with its axis */
-    if (strcmp(n->node.op->name, loss->logits_of)) return KEEL_OK;
-    if (!strcmp(loss->logits_of, "softmax") && *axis != -1 && *axis != last) return KEEL_OK;
+    if (n->node.op != loss->logits_of) return KEEL_OK;
+    if (n->node.op == &keel_op_softmax) {
+        const int64_t axis = ((const keel_axis_args *)n->node.args)->axis;
+        if (axis != -1 && axis != last) return KEEL_OK;
+    }
     keel_object copy = { 0 }, original = { .type = &loss->type, .args = (void *)s->loss.args };
     KEEL_TRY(keel_object_copy(&copy, &original));
     loss->use_logits(copy.args);
@@ -84,7 +88,8 @@ static keel_status add_metrics(keel_scored *s, const keel_model *m, keel_graph *
             if (st < 0) return keel_fail_within(st, "metric '%s'", mm->name);
         }
         g->layer = mm->name;
-        KEEL_TRY(keel_graph_add_op(g, &keel_metric_op, a, in, 3, NULL, NULL, 0, &ignored));
+        const keel_node_parts parts = { .op = &keel_metric_op, .args = a, .n_in = 3, .in = in };
+        KEEL_TRY(keel_graph_add(g, &parts, &ignored, 1));
         s->metric_node[s->n_metric++] = g->n_node - 1;
     }
     return KEEL_OK;
@@ -117,7 +122,10 @@ static keel_status emit(keel_scored *s, const keel_model *m, const keel_shape *y
         if ((st = take_logits(s, g, &loss_in[0])) < 0) goto out;
         if ((st = add_metrics(s, m, g, in)) < 0) goto out;
         g->layer = "loss";
-        st = keel_graph_add_op(g, &keel_loss_op, &s->loss, loss_in, 3, NULL, NULL, 0, &ignored);
+        const keel_node_parts parts = {
+            .op = &keel_loss_op, .args = &s->loss, .n_in = 3, .in = loss_in
+        };
+        st = keel_graph_add(g, &parts, &ignored, 1);
         if (st < 0) goto out;
         s->loss_node = g->n_node - 1;
     }

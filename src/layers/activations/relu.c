@@ -22,7 +22,7 @@ static keel_status emit(keel_emit *e)
                                 .max_value = capped ? a->max_value : 0,
                                 .negative_slope = a->negative_slope,
                                 .threshold = a->threshold };
-    return keel_emit_op(e, "relu", &op, e->in, 1, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, &keel_op_relu, &op);
 }
 
 const keel_layer keel_layer_relu = {

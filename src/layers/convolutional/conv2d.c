@@ -64,7 +64,7 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(e->weight(e, &kernel, &w[0], &spec[0]));
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
                                    &a->bias_regularizer, w, spec, &n));
-    KEEL_TRY(keel_emit_op(e, "conv2d", &op, e->in, 1, w, spec, n, &y));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_conv2d, &op, w, spec, n, &y));
     return keel_emit_activation(e, &a->activation, y, &e->out);
 }
 

@@ -43,7 +43,7 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(e->weight(e, &kernel, &w[0], &spec[0]));
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->units, &a->bias_initializer,
                                    &a->bias_regularizer, w, spec, &n));
-    KEEL_TRY(keel_emit_op(e, "dense", NULL, e->in, 1, w, spec, n, &y));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, w, spec, n, &y));
     return keel_emit_activation(e, &a->activation, y, &e->out);
 }
 

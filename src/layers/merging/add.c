@@ -3,7 +3,7 @@
 
 static keel_status emit(keel_emit *e)
 {
-    return keel_emit_op(e, "add", NULL, e->in, e->n_in, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, &keel_op_add, NULL);
 }
 
 const keel_layer keel_layer_add = {

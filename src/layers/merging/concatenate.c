@@ -16,7 +16,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     keel_axis_args op;
     KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));
-    return keel_emit_op(e, "concatenate", &op, e->in, e->n_in, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, &keel_op_concatenate, &op);
 }
 
 const keel_layer keel_layer_concatenate = {

@@ -70,7 +70,7 @@ static keel_status emit(keel_emit *e)
                                       .center = a->center,
                                       .scale = a->scale,
                                       .frozen = !e->trainable };
-    return keel_emit_op(e, "batch_norm", &op, e->in, 1, w, spec, n, &e->out);
+    return keel_emit_weighted(e, &keel_op_batch_norm, &op, w, spec, n, &e->out);
 }
 
 const keel_layer keel_layer_batch_normalization = {

@@ -2,7 +2,7 @@
 #include "layers/pooling/_pool2d.h"
 #include "ops/args.h"
 
-keel_status keel_emit_pool2d(keel_emit *e, const char *op)
+keel_status keel_emit_pool2d(keel_emit *e, const keel_op *op)
 {
     const keel_pool2d *a = e->args;
     const keel_ints *strides = a->strides.count < 0 ? &a->pool_size : &a->strides;
@@ -12,5 +12,5 @@ keel_status keel_emit_pool2d(keel_emit *e, const char *op)
     keel_pool2d_args args = { .pool = { a->pool_size.at[0], a->pool_size.at[1] },
                               .strides = { strides->at[0], strides->at[1] } };
     keel_same_padding(&in->shape, a->padding == 1, &a->pool_size, strides, NULL, args.pad);
-    return keel_emit_op(e, op, &args, e->in, 1, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, op, &args);
 }

@@ -17,7 +17,7 @@ typedef struct keel_pool2d {
                     "let windows hang over, or not"),                                              \
         KEEL_DATA_FORMAT(keel_pool2d)
 
-/* The emit of such a layer: e->args is a keel_pool2d, and `op` the windows' op by its name. */
-keel_status keel_emit_pool2d(keel_emit *e, const char *op);
+/* The emit of such a layer: e->args is a keel_pool2d, and `op` the op of its windows. */
+keel_status keel_emit_pool2d(keel_emit *e, const keel_op *op);
 
 #endif

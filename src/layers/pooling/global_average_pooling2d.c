@@ -20,7 +20,7 @@ static keel_status emit(keel_emit *e)
     const keel_spec *in;
     KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
-    return keel_emit_op(e, "global_average_pool2d", &op, e->in, 1, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, &keel_op_global_average_pool2d, &op);
 }
 
 const keel_layer keel_layer_global_average_pooling2d = {

@@ -5,7 +5,7 @@ static const keel_field fields[] = { KEEL_POOL2D_FIELDS("[2, 2]"), { 0 } };
 
 static keel_status emit(keel_emit *e)
 {
-    return keel_emit_pool2d(e, "max_pool2d");
+    return keel_emit_pool2d(e, &keel_op_max_pool2d);
 }
 
 const keel_layer keel_layer_max_pooling2d = {

@@ -16,7 +16,7 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_rescaling_args op = { .scale = a->scale, .offset = a->offset };
-    return keel_emit_op(e, "rescaling", &op, e->in, 1, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, &keel_op_rescaling, &op);
 }
 
 const keel_layer keel_layer_rescaling = {

@@ -43,7 +43,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     keel_dropout_args op = { .rate = a->rate };
     if (a->noise_shape.count >= 0) KEEL_TRY(noise(e, &a->noise_shape, &op.noise));
-    return keel_emit_op(e, "dropout", &op, e->in, 1, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, &keel_op_dropout, &op);
 }
 
 static keel_status to_config(const void *args, json_t *config)

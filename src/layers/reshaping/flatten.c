@@ -17,7 +17,7 @@ static keel_status emit(keel_emit *e)
     keel_reshape_args op = { .shape = { .rank = 1, .dim = { -1 } } };
     KEEL_TRY(keel_channels_last(a->data_format));
     if (keel_emit_in(e, 0)->shape.rank == 0) op.shape.dim[0] = 1;
-    return keel_emit_op(e, "reshape", &op, e->in, 1, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, &keel_op_reshape, &op);
 }
 
 const keel_layer keel_layer_flatten = {

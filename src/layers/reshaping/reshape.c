@@ -19,7 +19,7 @@ static keel_status emit(keel_emit *e)
         return keel_fail(KEEL_EUNSUP, "target_shape of %d dims; a row has at most %d",
                          a->target_shape.count, KEEL_RANK_MAX);
     for (int i = 0; i < op.shape.rank; i++) op.shape.dim[i] = a->target_shape.at[i];
-    return keel_emit_op(e, "reshape", &op, e->in, 1, NULL, NULL, 0, &e->out);
+    return keel_emit_one(e, &keel_op_reshape, &op);
 }
 
 const keel_layer keel_layer_reshape = {
