@@ -23,7 +23,7 @@ typedef struct keel_pool2d_args { /* max_pool2d, average_pool2d */
     bool relu;      /* max_pool2d: of the result, 0 where all of a window is below */
 } keel_pool2d_args;
 
-typedef struct keel_global_pool2d_args { /* global_average_pool2d */
+typedef struct keel_global_pool2d_args { /* global_average_pool2d, masked_mean */
     bool keepdims;
 } keel_global_pool2d_args;
 
@@ -38,6 +38,17 @@ typedef struct keel_reshape_args { /* reshape; Flatten is rank 1 and dim -1 */
 typedef struct keel_rescaling_args { /* rescaling: y = x scale + offset */
     double scale, offset;
 } keel_rescaling_args;
+
+/* The ops of ops/binary.h. With one input, the other operand is the constant. */
+typedef struct keel_binary_args {
+    bool left; /* the constant is the first operand */
+    double constant;
+} keel_binary_args;
+
+typedef struct keel_not_equal_to_args { /* not_equal_to */
+    double value;
+    bool any; /* over the last axis */
+} keel_not_equal_to_args;
 
 typedef struct keel_axis_args { /* concatenate, softmax, log_softmax, sparsemax, glu */
     int64_t axis;

@@ -24,12 +24,13 @@ def numbers(shape):
 
 
 def flat(a):
-    return None if a is None else [float("%.9g" % v) for v in np.asarray(a).ravel()]
+    return None if a is None else [float("%.9g" % v) for v in np.asarray(tf.convert_to_tensor(a)).ravel()]
 
 
-def case(op, layer, inputs, weights=(), args=None, training=True, moved=False):
-    """layer: a function of the list of inputs, or a Keras layer whose weights are `weights`."""
-    x = [tf.constant(numbers((ROWS,) + s)) for s in inputs]
+def case(op, layer, inputs, weights=(), args=None, training=True, moved=False, whole=False):
+    """layer: a function of the list of inputs, or a Keras layer whose weights are `weights`. whole:
+    the numbers of the inputs are whole ones, so that some are equal."""
+    x = [tf.constant(np.trunc(v) if whole else v) for v in (numbers((ROWS,) + s) for s in inputs)]
     is_layer = isinstance(layer, keras.layers.Layer)
     w = []
     if is_layer:
@@ -46,7 +47,7 @@ def case(op, layer, inputs, weights=(), args=None, training=True, moved=False):
         r = numbers(y.shape)
         total = tf.reduce_sum(y * r)
     wanted = x + [v.value for v in layer.trainable_weights] if is_layer else x
-    g = tape.gradient(total, wanted)
+    g = tape.gradient(total, wanted) if wanted else []
     dw = g[len(x):]
     dw = dw + [None] * (len(w) - len(dw))
     cases.append({
@@ -157,6 +158,34 @@ case("glu", lambda x: A.glu(x[0], 1), [(4, 3)], args="axis 0")
 path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.json")
 
 case("cast", L.Identity(), [(4, 3)])
+
+def masked(f):
+    """f of values and of a boolean mask, given as numbers: above one half counts."""
+    return lambda v: f(v[0], v[1] > 0.5)
+
+
+O = keras.ops
+BINARY = {"plus": O.add, "subtract": O.subtract, "multiply": O.multiply, "divide": O.divide,
+          "maximum": O.maximum, "minimum": O.minimum}
+for op, f in BINARY.items():
+    case(op, lambda v, f=f: f(v[0], v[1]), [(2, 3), (2, 3)])
+    case(op, lambda v, f=f: f(v[0], v[1]), [(3, 1, 2), (1, 4, 2)])
+    case(op, lambda v, f=f: f(v[0], 1.5), [(5,)], args="right 1.5")
+    case(op, lambda v, f=f: f(-0.5, v[0]), [(5,)], args="left -0.5")
+case("power", lambda v: O.power(v[0], 2), [(5,)], args="right 2")
+case("power", lambda v: O.power(v[0], 3.0), [(5,)], args="right 3")
+case("power", lambda v: O.power(1.5, v[0]), [(5,)], args="left 1.5")
+case("gather", L.Embedding(5, 3), [(4,)])
+case("gather", L.Embedding(3, 4), [(2, 3)])
+case("masked", masked(lambda x, m: O.where(m[..., None], x, 0)), [(4, 3), (4,)])
+case("masked_mean", masked(lambda x, m: L.GlobalAveragePooling1D()(x, mask=m)), [(7, 3), (7,)])
+case("masked_mean", masked(lambda x, m: L.GlobalAveragePooling1D(keepdims=True)(x, mask=m)),
+     [(6, 2), (6,)], args="keepdims")
+case("not_equal_to", lambda v: O.cast(O.not_equal(v[0], 1), "float64"), [(6, 2)], args="value 1",
+     whole=True)
+case("not_equal_to", lambda v: O.cast(O.any(O.not_equal(v[0], 1), -1), "float64"), [(9, 2)],
+     args="any value 1", whole=True)
+
 
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -1,0 +1,30 @@
+/* y = a / b. */
+#include "ops/binary.h"
+
+static double value(double a, double b)
+{
+    return a / b;
+}
+
+static double slope_a(double a __attribute__((unused)), double b)
+{
+    return 1 / b;
+}
+
+static double slope_b(double a, double b)
+{
+    return -a / (b * b);
+}
+
+BINARY(value, slope_a, slope_b)
+
+const keel_op keel_op_divide = {
+    .name = "divide",
+    .args_size = sizeof(keel_binary_args),
+    .infer = keel_binary_infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_IN,
+    .cases = BINARY_CASES,
+    .args_for_case = keel_binary_for_case,
+};
