@@ -66,7 +66,7 @@ static void layers_have_keras_shapes_weights_and_configurations(void **state)
         if (keel_model_new_layer(m, class_name, config, &layer) < 0 ||
             keel_model_new_node(m, layer, in, n, &out) < 0)
             fail_msg("%s %zu: %s", class_name, i, keel_error());
-        if (!keel_shape_equal(&m->node[out].out.shape, &want)) fail_msg("%s %zu", class_name, i);
+        if (!keel_shape_equal(&m->symbol[out].spec.shape, &want)) fail_msg("%s %zu", class_name, i);
         check_weights(m, json_object_get(c, "weights"), class_name);
 
         const keel_model_layer *l = &m->layer[layer];

@@ -210,9 +210,13 @@ static void a_model_emits_itself_into_any_graph(void **state)
     (void)state;
     keel_model *m = functional();
     for (int k = 0; k < 4; k++) {
-        keel_graph *g = NULL;
-        keel_value in, out;
-        OK(keel_model_emit(m, k & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32, k & 2, &g, &in, &out));
+        keel_value in, out, mask;
+        keel_model_emission e = {
+            k & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32, k & 2, NULL, NULL, &in, &out, &mask
+        };
+        OK(keel_model_emit(m, &e));
+        keel_graph *const g = e.graph;
+        assert_int_equal(mask, KEEL_MASK_NONE);
         assert_int_equal(g->n_node, 3);
         assert_int_equal(g->n_input, 1);
         assert_int_equal(keel_graph_spec(g, out)->dtype, k & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32);

@@ -90,7 +90,7 @@ static const struct {
     { FUNCTIONAL(I "," DENSE("d", TENSOR("i", 0)), "[[\"i\",0,0],[\"i\",0,0]]", "[\"d\",0,0]"),
       KEEL_EFORMAT, "twice" },
     { FUNCTIONAL(I "," DENSE("d", TENSOR("i", 0)), "[\"i\",0,0]", "[\"d\",0,1]"), KEEL_EFORMAT,
-      "one output" },
+      "has 1 output, not an output 1" },
     { FUNCTIONAL(I "," DENSE("d", TENSOR("i", 0)), "[\"i\",0,0]", "7"), KEEL_EFORMAT, "output" },
     { FUNCTIONAL(I "," DENSE("d", TENSOR("i", 0)), "[\"i\",0,0]", "[[\"d\",\"0\",0]]"),
       KEEL_EFORMAT, "reference" },

@@ -91,10 +91,10 @@ static keel_status save(void)
 
 static keel_status emit(void)
 {
-    keel_graph *g = NULL;
-    keel_value in[1], out[2];
-    const keel_status s = keel_model_emit(standing, KEEL_FLOAT32, true, &g, in, out);
-    if (s >= 0) keel_graph_destroy(g);
+    keel_value in[1], out[2], mask[2];
+    keel_model_emission e = { KEEL_FLOAT32, true, NULL, NULL, in, out, mask };
+    const keel_status s = keel_model_emit(standing, &e);
+    if (s >= 0) keel_graph_destroy(e.graph);
     return s;
 }
 

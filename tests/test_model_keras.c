@@ -46,10 +46,11 @@ static const char *scratch_path(const char *name)
 
 static void *run(const keel_model *m, const keel_tensor *x, keel_value *out, void **values)
 {
-    keel_graph *g = NULL;
     keel_value in;
+    keel_model_emission e = { .real = KEEL_FLOAT32, .input = &in, .output = out };
     const int64_t rows = x->shape.dim[0];
-    OK(keel_model_emit(m, KEEL_FLOAT32, false, &g, &in, out));
+    OK(keel_model_emit(m, &e));
+    keel_graph *const g = e.graph;
     values[in] = x->data;
     const keel_step_facts step = { .rows = rows };
     for (int i = 0; i < g->n_node; i++) {
@@ -320,7 +321,8 @@ static void a_model_built_here_comes_back_from_its_file(void **state)
     assert_int_equal(back->n_layer, m->n_layer);
     assert_int_equal(back->n_node, m->n_node);
     assert_int_equal(back->n_weight, m->n_weight);
-    assert_string_equal(keel_model_layer_name(back, back->node[back->input[1]].layer), "right");
+    assert_string_equal(keel_model_layer_name(back, keel_model_maker(back, back->input[1])->layer),
+                        "right");
     for (int i = 0; i < m->n_weight; i++) {
         assert_string_equal(m->weight[i].info.name, back->weight[i].info.name);
         assert_int_equal(m->weight[i].info.trainable, back->weight[i].info.trainable);

@@ -203,7 +203,14 @@ keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value 
 keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args)
 {
     const keel_node_parts parts = { .op = op, .args = args, .n_in = e->n_in, .in = e->in };
-    return keel_emit_op(e, &parts, &e->out);
+    return keel_emit_op(e, &parts, e->out);
+}
+
+keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, const keel_value *in,
+                         int n_in, keel_value *out)
+{
+    const keel_node_parts parts = { .op = op, .args = args, .n_in = n_in, .in = in };
+    return keel_emit_op(e, &parts, out);
 }
 
 keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
@@ -218,6 +225,34 @@ keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args
                                     .weight = weight,
                                     .weight_spec = spec };
     return keel_emit_op(e, &parts, out);
+}
+
+keel_status keel_emit_outputs(keel_emit *e, int n)
+{
+    keel_value *out = keel_calloc((size_t)n, sizeof *out);
+    keel_value *mask = keel_calloc((size_t)n, sizeof *mask);
+    if (!out || !mask) {
+        keel_free(out);
+        keel_free(mask);
+        return KEEL_ENOMEM;
+    }
+    for (int i = 0; i < n; i++) {
+        out[i] = -1;
+        mask[i] = KEEL_MASK_DEFAULT;
+    }
+    keel_free(e->out);
+    keel_free(e->out_mask);
+    e->n_out = n;
+    e->out = out;
+    e->out_mask = mask;
+    return KEEL_OK;
+}
+
+int keel_emit_masked(const keel_emit *e)
+{
+    for (int i = 0; i < e->n_in; i++)
+        if (e->mask[i] >= 0) return i;
+    return -1;
 }
 
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,

@@ -17,7 +17,16 @@ typedef struct keel_weight_decl {
     bool state;                     /* not trainable by nature: moving mean */
 } keel_weight_decl;
 
-/* What a layer emits into: a graph, and a store that makes its weights the first time. */
+enum {
+    KEEL_MASK_NONE = -1,   /* every place counts */
+    KEEL_MASK_DEFAULT = -2 /* of an output: what Keras does where a layer says nothing */
+};
+
+/* What a layer emits into: a graph, and a store that makes its weights the first time.
+ *
+ * A mask travels beside a value and says which of its places count: real numbers, 1 for a place
+ * that counts and 0 for one that does not, mostly [T] beside [T, C]. A layer that supports masking
+ * passes the mask of its first input on to its first output; one that does not loses it. */
 typedef struct keel_emit {
     keel_graph *graph;
     const void *args; /* of this layer instance */
@@ -26,7 +35,10 @@ typedef struct keel_emit {
     bool trainable;   /* of this layer: a frozen BatchNormalization uses its moving statistics */
     int n_in;
     const keel_value *in;
-    keel_value out; /* the layer sets it */
+    const keel_value *mask; /* [n_in] */
+    int n_out;              /* 1, until keel_emit_outputs */
+    keel_value *out;        /* [n_out]; the layer sets them */
+    keel_value *out_mask;   /* [n_out]; the layer may set them */
     /* The k-th call of one emit is the layer's k-th weight, in Keras's order of layer.weights. */
     keel_status (*weight)(struct keel_emit *e, const keel_weight_decl *d, keel_variable *out,
                           keel_spec *spec);
@@ -37,6 +49,8 @@ typedef struct keel_layer {
     keel_type type;
     int min_inputs, max_inputs; /* 0, 0: InputLayer; max -1: any number, called on a list */
     bool by_chance;             /* it draws numbers: a second call would draw the same ones */
+    bool supports_masking;      /* as in Keras: masks pass through it */
+    bool uncast;                /* it takes its inputs in the type they have (Keras: no autocast) */
     keel_status (*emit)(keel_emit *e);
     /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.
      */
@@ -68,13 +82,19 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
                               const keel_layer_common *common, json_t **out);
 
 /* Shorthands for emit: the spec of input i; an op of one output; the op that is all of a layer, on
- * all its inputs; an op on input 0 with n weights that e->weight gave. */
+ * all its inputs; an op on some values; an op on input 0 with n weights that e->weight gave. */
 const keel_spec *keel_emit_in(const keel_emit *e, int i);
 keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out);
 keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args);
+keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, const keel_value *in,
+                         int n_in, keel_value *out);
 keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
                                const keel_variable *weight, const keel_spec *spec, int n_weight,
                                keel_value *out);
+/* More outputs than one: e->out and e->out_mask move. */
+keel_status keel_emit_outputs(keel_emit *e, int n);
+/* The first input that has a mask; -1: none has. */
+int keel_emit_masked(const keel_emit *e);
 /* Emit an activation given as an argument; none or "linear" emits nothing. */
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
                                  keel_value *out);

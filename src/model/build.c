@@ -45,6 +45,7 @@ void keel_model_back(keel_model *m, keel_model_mark mark)
     while (m->n_node > mark.n_node) {
         keel_model_node *n = &m->node[--m->n_node];
         m->layer[n->layer].n_node--;
+        m->n_symbol = n->out;
         keel_free(n->in);
     }
     while (m->n_weight > mark.n_weight) {
@@ -92,6 +93,7 @@ void keel_model_destroy(keel_model *m)
     keel_free(m->layer);
     keel_free(m->weight);
     keel_free(m->node);
+    keel_free(m->symbol);
     keel_free(m->input);
     keel_free(m->output);
     keel_free(m->name);
@@ -242,7 +244,7 @@ static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
                          l->kind->type.name, most == INPUTS_MAX ? "at least " : "",
                          l->kind->min_inputs, l->kind->min_inputs == 1 ? "" : "s", n_in);
     for (int i = 0; i < n_in; i++)
-        if (in[i] < 0 || in[i] >= m->n_node)
+        if (in[i] < 0 || in[i] >= m->n_symbol)
             return keel_fail(KEEL_EARG, "layer '%s': input %d is no symbol of this model", l->name,
                              i);
     if (l->n_node && l->kind->by_chance)
@@ -255,48 +257,116 @@ static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
     return KEEL_OK;
 }
 
-/* Emit the call alone, on inputs of its inputs' shapes. */
-static keel_status infer(keel_model *m, int layer, const keel_symbol *in, int n_in, keel_spec *out)
+/* Emit the call alone, on inputs and masks of its inputs' shapes: what comes out, *out, which the
+ * caller frees. */
+static keel_status infer(keel_model *m, int layer, const keel_symbol *in, int n_in,
+                         keel_model_symbol **out, int *n_out)
 {
     keel_status s = KEEL_OK;
     keel_graph *g = NULL;
-    keel_value *values = NULL, y = -1;
+    keel_value *values = NULL;
+    keel_model_symbol *made = NULL;
+    keel_emit e = { .n_in = n_in };
     keel_model *maker = m->layer[layer].n_node == 0 ? m : NULL;
     if ((s = keel_graph_create(&g, m->dtype, false)) < 0) goto out;
-    values = keel_calloc((size_t)n_in, sizeof *values);
+    values = keel_calloc(2 * (size_t)n_in, sizeof *values);
     if (!values) {
         s = KEEL_ENOMEM;
         goto out;
     }
-    for (int i = 0; i < n_in; i++)
-        if ((s = keel_graph_input(g, &m->node[in[i]].out, &values[i])) < 0) goto out;
-    if ((s = keel_model_emit_layer(m, maker, layer, g, values, n_in, &y)) < 0) goto out;
-    *out = *keel_graph_spec(g, y);
-    out->dtype = m->dtype; /* what it is held in is the policy's matter */
+    for (int i = 0; i < n_in; i++) {
+        const keel_model_symbol *from = &m->symbol[in[i]];
+        values[n_in + i] = KEEL_MASK_NONE;
+        if ((s = keel_graph_input(g, &from->spec, &values[i])) < 0) goto out;
+        if (from->masked && (s = keel_graph_input(g, &from->mask, &values[n_in + i])) < 0) goto out;
+    }
+    e.graph = g;
+    e.in = values;
+    e.mask = values + n_in;
+    if ((s = keel_model_emit_layer(m, maker, layer, &e)) < 0) goto out;
+    if (!(made = keel_calloc((size_t)e.n_out, sizeof *made))) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    for (int i = 0; i < e.n_out; i++) {
+        made[i].spec = *keel_graph_spec(g, e.out[i]);
+        made[i].masked = e.out_mask[i] >= 0;
+        if (made[i].masked) made[i].mask = *keel_graph_spec(g, e.out_mask[i]);
+        made[i].spec.dtype = made[i].mask.dtype = m->dtype; /* what they are held in is the policy's
+                                                               matter */
+    }
+    *out = made;
+    *n_out = e.n_out;
 out:
     keel_free(values);
+    keel_free(e.out);
+    keel_free(e.out_mask);
     keel_graph_destroy(g);
     return s;
+}
+
+/* The call of this layer before, where it was on inputs of the same specs: it gives the same. */
+static const keel_model_node *alike(const keel_model *m, int layer, const keel_symbol *in, int n_in)
+{
+    const int last = m->layer[layer].last_node;
+    const keel_model_node *n = last < m->n_node ? &m->node[last] : NULL;
+    if (!n || n->layer != layer || n->n_in != n_in) return NULL;
+    for (int i = 0; i < n_in; i++) {
+        const keel_model_symbol *a = &m->symbol[n->in[i]], *b = &m->symbol[in[i]];
+        if (a->spec.dtype != b->spec.dtype || a->masked != b->masked ||
+            !keel_shape_equal(&a->spec.shape, &b->spec.shape) ||
+            !keel_shape_equal(&a->mask.shape, &b->mask.shape))
+            return NULL;
+    }
+    return n;
+}
+
+static keel_status outputs_of(keel_model *m, int layer, const keel_symbol *in, int n_in,
+                              keel_model_symbol **out, int *n_out)
+{
+    const keel_model_layer *l = &m->layer[layer];
+    const keel_model_node *before = alike(m, layer, in, n_in);
+    if (l->kind->emit && !before) return infer(m, layer, in, n_in, out, n_out);
+    *n_out = before ? before->n_out : 1;
+    *out = keel_calloc((size_t)*n_out, sizeof **out);
+    if (!*out) return KEEL_ENOMEM;
+    for (int i = 0; i < *n_out; i++)
+        (*out)[i] = before ? m->symbol[before->out + i] : (keel_model_symbol){ .spec = l->input };
+    return KEEL_OK;
 }
 
 keel_status keel_model_new_node(keel_model *m, int layer, const keel_symbol *in, int n_in,
                                 keel_symbol *out)
 {
     keel_status s = KEEL_OK;
-    keel_model_node n = { .layer = layer, .index = m->layer[layer].n_node };
+    keel_model_symbol *made = NULL;
+    keel_model_node n = { .layer = layer, .index = m->layer[layer].n_node, .out = m->n_symbol };
     KEEL_TRY(check_inputs(m, &m->layer[layer], in, n_in));
     if (m->n_node >= NODES_MAX) return keel_fail(KEEL_EUNSUP, "more than %d calls", NODES_MAX);
     const keel_model_mark mark = keel_model_where(m);
     if ((s = keel_model_put_symbols(&n.in, &n.n_in, in, n_in)) < 0) goto out;
-    n.out = m->layer[layer].input;
-    if (m->layer[layer].kind->emit && (s = infer(m, layer, in, n_in, &n.out)) < 0) goto out;
+    if ((s = outputs_of(m, layer, in, n_in, &made, &n.n_out)) < 0) goto out;
+    if (n.n_out > NODES_MAX - m->n_symbol) {
+        s = keel_fail(KEEL_EUNSUP, "more than %d outputs of layers", NODES_MAX);
+        goto out;
+    }
     if ((s = reserve((void **)&m->node, m->n_node, sizeof *m->node)) < 0) goto out;
-    *out = m->n_node;
+    for (int i = 0; i < n.n_out; i++) {
+        if ((s = reserve((void **)&m->symbol, m->n_symbol, sizeof *m->symbol)) < 0) goto out;
+        made[i].node = m->n_node;
+        made[i].output = i;
+        m->symbol[m->n_symbol++] = made[i];
+    }
+    *out = n.out;
+    m->layer[layer].last_node = m->n_node;
     m->node[m->n_node++] = n;
     m->layer[layer].n_node++;
+    keel_free(made);
     return KEEL_OK;
 out:
+    m->n_symbol = n.out;
     keel_free(n.in);
+    keel_free(made);
     keel_model_back(m, mark);
     return s;
 }

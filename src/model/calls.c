@@ -51,7 +51,7 @@ keel_status keel_model_add(keel_model *m, const char *layer, const keel_arg *arg
 {
     keel_status s = KEEL_OK;
     json_t *config = NULL;
-    keel_symbol last = m->n_node - 1, out = -1;
+    keel_symbol last = m->n_symbol - 1, out = -1;
     const keel_model_mark mark = keel_model_where(m);
     const bool first = m->n_node == 0, is_input = !strcmp(layer, "InputLayer");
     if ((s = ready(m, true)) < 0) goto out;
@@ -147,7 +147,7 @@ keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out)
     if (n_out < 1 || n_out > KEEL_OUTPUTS_MAX)
         return keel_fail(KEEL_EARG, "%d outputs: there must be 1 to %d", n_out, KEEL_OUTPUTS_MAX);
     for (int i = 0; i < n_out; i++)
-        if (out[i] < 0 || out[i] >= m->n_node)
+        if (out[i] < 0 || out[i] >= m->n_symbol)
             return keel_fail(KEEL_EARG, "output %d is no symbol of this model", i);
     if ((s = keel_model_put_symbols(&m->output, &m->n_output, out, n_out)) < 0) return s;
     if ((s = keel_model_keras_order(m)) >= 0) s = keel_model_name_paths(m);

@@ -63,11 +63,6 @@ static const json_t *list_of(const json_t *v)
     return json_is_array(items) ? items : NULL;
 }
 
-static const char *output_name(const keel_model *m, int output)
-{
-    return m->layer[m->node[m->output[output]].layer].name;
-}
-
 /* The entry for one output of a list by output or an object by name. */
 static keel_status entry_of(const keel_model *m, const json_t *v, const char *what, int output,
                             const json_t **out)
@@ -81,7 +76,7 @@ static keel_status entry_of(const keel_model *m, const json_t *v, const char *wh
     if (list)
         *out = json_array_get(list, (size_t)output);
     else
-        *out = json_object_get(v, output_name(m, output));
+        *out = json_object_get(v, keel_model_output_name(m, output));
     return KEEL_OK;
 }
 
@@ -93,7 +88,7 @@ static keel_status check_names(const keel_model *m, const json_t *v, const char 
     json_object_foreach((json_t *)v, key, value)
     {
         int i = 0;
-        while (i < m->n_output && strcmp(key, output_name(m, i))) i++;
+        while (i < m->n_output && strcmp(key, keel_model_output_name(m, i))) i++;
         if (i == m->n_output) return keel_fail(KEEL_EARG, "%s: no output '%.100s'", what, key);
     }
     return KEEL_OK;
@@ -150,7 +145,7 @@ static keel_status name_metric(const keel_model *m, const json_t *v, keel_model_
         name = snake;
     }
     if (m->n_output > 1)
-        keel_text_add(&text, "%s_%s", output_name(m, metric->output), name);
+        keel_text_add(&text, "%s_%s", keel_model_output_name(m, metric->output), name);
     else
         keel_text_add(&text, "%s", name);
     if (text.failed) {

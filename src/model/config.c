@@ -3,7 +3,12 @@
 #include "model/parts.h"
 #include <string.h>
 
-enum { NESTED_MAX = 8, CALLS_MAX = 1 << 18, INPUTS_OF_CALL_MAX = 1 << 12 };
+enum {
+    NESTED_MAX = 8,
+    CALLS_MAX = 1 << 18,
+    INPUTS_OF_CALL_MAX = 1 << 12,
+    OUTPUTS_OF_CALL_MAX = 1 << 12
+};
 
 static const char *text_at(const json_t *v, const char *key)
 {
@@ -80,7 +85,9 @@ typedef struct wiring {
     int n_call;    /* of all layers; call = first[layer] + index */
     int *first;    /* [n_layer + 1] */
     int *in_from;  /* [n_call + 1] into `in` */
-    int *in;       /* calls */
+    struct {
+        int call, output;
+    } * in;
     int n_in, cap_in;
     keel_symbol *symbol; /* [n_call]; -1: not made yet */
     char *state;         /* [n_call]; 1: waits for its inputs */
@@ -99,7 +106,8 @@ static void wiring_free(wiring *w)
 }
 
 /* ["dense", 0, 0] -> the call it means. */
-static keel_status find_call(const keel_model *m, const wiring *w, const json_t *history, int *call)
+static keel_status find_call(const keel_model *m, const wiring *w, const json_t *history, int *call,
+                             int *output)
 {
     const char *name = json_string_value(json_array_get(history, 0));
     const json_t *node = json_array_get(history, 1), *tensor = json_array_get(history, 2);
@@ -112,8 +120,10 @@ static keel_status find_call(const keel_model *m, const wiring *w, const json_t 
     if (json_integer_value(node) < 0 || json_integer_value(node) >= n)
         return keel_fail(KEEL_EFORMAT, "layer '%s' has %d calls, not a call %lld",
                          m->layer[layer].name, n, (long long)json_integer_value(node));
-    if (json_integer_value(tensor) != 0)
-        return keel_fail(KEEL_EFORMAT, "layer '%s' has one output only", m->layer[layer].name);
+    if (json_integer_value(tensor) < 0 || json_integer_value(tensor) >= OUTPUTS_OF_CALL_MAX)
+        return keel_fail(KEEL_EFORMAT, "layer '%s' has no output %lld", m->layer[layer].name,
+                         (long long)json_integer_value(tensor));
+    *output = (int)json_integer_value(tensor);
     *call = w->first[layer] + (int)json_integer_value(node);
     return KEEL_OK;
 }
@@ -126,16 +136,17 @@ static keel_status add_inputs(const keel_model *m, wiring *w, const json_t *v, i
     if (depth > NESTED_MAX) return keel_fail(KEEL_EFORMAT, "inputs are nested too deeply");
     if (class_name && !strcmp(class_name, "__keras_tensor__")) {
         const json_t *history = json_object_get(json_object_get(v, "config"), "keras_history");
-        int call;
-        KEEL_TRY(find_call(m, w, history, &call));
+        int call, output;
+        KEEL_TRY(find_call(m, w, history, &call, &output));
         if (w->n_in == w->cap_in) {
             const int more = w->cap_in ? 2 * w->cap_in : 64;
-            int *p = keel_grow(w->in, (size_t)more, sizeof *p);
+            void *p = keel_grow(w->in, (size_t)more, sizeof *w->in);
             if (!p) return KEEL_ENOMEM;
             w->in = p;
             w->cap_in = more;
         }
-        w->in[w->n_in++] = call;
+        w->in[w->n_in].call = call;
+        w->in[w->n_in++].output = output;
         return KEEL_OK;
     }
     if (!json_is_array(v))
@@ -219,8 +230,20 @@ static int waits_for(const keel_model *m, const wiring *w, int call)
 {
     if (call > w->first[layer_of(m, w, call)] && w->symbol[call - 1] < 0) return call - 1;
     for (int i = w->in_from[call]; i < w->in_from[call + 1]; i++)
-        if (w->symbol[w->in[i]] < 0) return w->in[i];
+        if (w->symbol[w->in[i].call] < 0) return w->in[i].call;
     return -1;
+}
+
+/* An output of a call that was made. */
+static keel_status symbol_of(const keel_model *m, const wiring *w, int call, int output,
+                             keel_symbol *out)
+{
+    const keel_model_node *n = keel_model_maker(m, w->symbol[call]);
+    if (output >= n->n_out)
+        return keel_fail(KEEL_EFORMAT, "layer '%s' has %d output%s, not an output %d",
+                         m->layer[n->layer].name, n->n_out, n->n_out == 1 ? "" : "s", output);
+    *out = n->out + output;
+    return KEEL_OK;
 }
 
 static keel_status make_call(keel_model *m, wiring *w, int call)
@@ -228,8 +251,10 @@ static keel_status make_call(keel_model *m, wiring *w, int call)
     const int from = w->in_from[call], n = w->in_from[call + 1] - from;
     keel_symbol *in = keel_calloc((size_t)n, sizeof *in);
     if (!in) return KEEL_ENOMEM;
-    for (int i = 0; i < n; i++) in[i] = w->symbol[w->in[from + i]];
-    const keel_status s = keel_model_new_node(m, layer_of(m, w, call), in, n, &w->symbol[call]);
+    keel_status s = KEEL_OK;
+    for (int i = 0; i < n && s >= 0; i++)
+        s = symbol_of(m, w, w->in[from + i].call, w->in[from + i].output, &in[i]);
+    if (s >= 0) s = keel_model_new_node(m, layer_of(m, w, call), in, n, &w->symbol[call]);
     keel_free(in);
     return s;
 }
@@ -268,11 +293,10 @@ static keel_status ends(const keel_model *m, const wiring *w, const json_t *v, k
     json_t *entry;
     if (depth > NESTED_MAX) return keel_fail(KEEL_EFORMAT, "nested too deeply");
     if (json_is_string(json_array_get(v, 0))) {
-        int call;
-        KEEL_TRY(find_call(m, w, v, &call));
+        int call, output;
+        KEEL_TRY(find_call(m, w, v, &call, &output));
         if (*n == most) return keel_fail(KEEL_EUNSUP, "more than %d", most);
-        list[(*n)++] = w->symbol[call];
-        return KEEL_OK;
+        return symbol_of(m, w, call, output, &list[(*n)++]);
     }
     if (json_is_array(v)) {
         json_array_foreach(v, i, entry) KEEL_TRY(ends(m, w, entry, list, n, most, depth + 1));
@@ -305,7 +329,7 @@ static keel_status read_ends(keel_model *m, const wiring *w, const json_t *confi
     s = ends(m, w, json_object_get(config, "input_layers"), list, &n, KEEL_OUTPUTS_MAX, 0);
     if (s < 0) return keel_fail_within(s, "input_layers");
     for (int i = 0; i < n; i++) {
-        const keel_model_layer *l = &m->layer[m->node[list[i]].layer];
+        const keel_model_layer *l = &m->layer[keel_model_maker(m, list[i])->layer];
         if (l->kind->emit)
             return keel_fail(KEEL_EUNSUP, "input_layers: '%s' is no InputLayer", l->name);
         for (int k = 0; k < i; k++)

@@ -38,7 +38,7 @@ static json_t *build_config(const keel_model *m, const keel_model_node *n)
     const bool list = m->layer[n->layer].kind->max_inputs < 0;
     json_t *shapes = list ? json_array() : NULL;
     for (int i = 0; i < n->n_in; i++) {
-        json_t *one = shape_json(&m->node[n->in[i]].out.shape, -1);
+        json_t *one = shape_json(&m->symbol[n->in[i]].spec.shape, -1);
         if (!list)
             shapes = one;
         else if (!push(shapes, one)) {
@@ -79,16 +79,16 @@ static keel_status layer_json(const keel_model *m, int layer, json_t **out)
 
 static json_t *history(const keel_model *m, keel_symbol s)
 {
-    const keel_model_node *n = &m->node[s];
-    return json_pack("[s,i,i]", m->layer[n->layer].name, n->index, 0);
+    const keel_model_node *n = keel_model_maker(m, s);
+    return json_pack("[s,i,i]", m->layer[n->layer].name, n->index, m->symbol[s].output);
 }
 
 static json_t *tensor_json(const keel_model *m, keel_symbol s)
 {
     return json_pack("{s:s,s:{s:o,s:s,s:o}}", "class_name", "__keras_tensor__", "config", "shape",
-                     shape_json(&m->node[s].out.shape, -1), "dtype",
-                     m->layer[m->node[s].layer].mixed ? "bfloat16" : "float32", "keras_history",
-                     history(m, s));
+                     shape_json(&m->symbol[s].spec.shape, -1), "dtype",
+                     m->layer[keel_model_maker(m, s)->layer].mixed ? "bfloat16" : "float32",
+                     "keras_history", history(m, s));
 }
 
 static json_t *call_json(const keel_model *m, const keel_model_node *n)
@@ -137,7 +137,8 @@ static keel_status wire(const keel_model *m, json_t *layers)
 
 static keel_status model_json(const keel_model *m, json_t *layers, json_t **out)
 {
-    const keel_model_node *input = &m->node[m->input[0]];
+    const keel_model_symbol *input = &m->symbol[m->input[0]];
+    const int64_t batch = m->layer[m->node[input->node].layer].batch;
     json_t *root;
     if (m->functional)
         root = json_pack("{s:s,s:s,s:{s:s,s:b,s:O,s:o,s:o},s:s,s:{s:n}}", "module",
@@ -147,12 +148,11 @@ static keel_status model_json(const keel_model *m, json_t *layers, json_t **out)
                          ends_json(m, m->output, m->n_output), "registered_name", "Functional",
                          "build_config", "input_shape");
     else
-        root = json_pack("{s:s,s:s,s:{s:s,s:b,s:O,s:o},s:n,s:{s:o}}", "module", "keras",
-                         "class_name", "Sequential", "config", "name", m->name, "trainable", 1,
-                         "layers", layers, "build_input_shape",
-                         shape_json(&input->out.shape, m->layer[input->layer].batch),
-                         "registered_name", "build_config", "input_shape",
-                         shape_json(&input->out.shape, m->layer[input->layer].batch));
+        root =
+            json_pack("{s:s,s:s,s:{s:s,s:b,s:O,s:o},s:n,s:{s:o}}", "module", "keras", "class_name",
+                      "Sequential", "config", "name", m->name, "trainable", 1, "layers", layers,
+                      "build_input_shape", shape_json(&input->spec.shape, batch), "registered_name",
+                      "build_config", "input_shape", shape_json(&input->spec.shape, batch));
     if (!root) return no_memory();
     *out = root;
     return KEEL_OK;

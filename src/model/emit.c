@@ -42,82 +42,127 @@ static keel_status weight(keel_emit *e, const keel_weight_decl *d, keel_variable
     return KEEL_OK;
 }
 
-keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_graph *g,
-                                  const keel_value *in, int n_in, keel_value *out)
+/* What becomes of the masks that the layer said nothing about. */
+static void default_masks(const keel_layer *kind, keel_emit *e)
+{
+    for (int i = 0; i < e->n_out; i++) {
+        if (e->out_mask[i] != KEEL_MASK_DEFAULT) continue;
+        e->out_mask[i] = kind->supports_masking && i == 0 && e->n_in ? e->mask[0] : KEEL_MASK_NONE;
+    }
+}
+
+keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e)
 {
     const keel_model_layer *l = &m->layer[layer];
+    keel_graph *g = e->graph;
     context c = { .m = m, .maker = maker, .layer = layer };
+    const keel_value *const in = e->in;
     keel_status s = KEEL_OK;
-    keel_value *held = keel_calloc((size_t)n_in, sizeof *held);
+    keel_value *held = keel_calloc((size_t)e->n_in, sizeof *held);
     if (!held) return KEEL_ENOMEM;
+    if ((s = keel_emit_outputs(e, 1)) < 0) goto out;
     g->layer = l->name;
     g->stream = (uint16_t)layer;
     g->held = l->mixed && g->real == KEEL_FLOAT32 ? KEEL_BFLOAT16 : g->real;
-    for (int i = 0; i < n_in && s >= 0; i++) s = keel_graph_cast(g, in[i], g->held, &held[i]);
-    keel_emit e = { .graph = g,
-                    .args = l->args,
-                    .name = l->name,
-                    .training = g->training,
-                    .trainable = l->trainable,
-                    .n_in = n_in,
-                    .in = held,
-                    .out = -1,
-                    .weight = weight,
-                    .context = &c };
-    if (s >= 0) s = l->kind->emit(&e);
-    keel_free(held);
+    for (int i = 0; i < e->n_in && s >= 0; i++) {
+        held[i] = in[i];
+        if (!l->kind->uncast) s = keel_graph_cast(g, in[i], g->held, &held[i]);
+    }
+    e->args = l->args;
+    e->name = l->name;
+    e->training = g->training;
+    e->trainable = l->trainable;
+    e->in = held;
+    e->weight = weight;
+    e->context = &c;
+    if (s >= 0) s = l->kind->emit(e);
+    if (s >= 0) default_masks(l->kind, e);
+    e->in = in;
     g->layer = NULL;
     g->held = g->real;
-    if (s < 0) return s == KEEL_ENOMEM ? s : keel_fail_within(s, "layer '%s'", l->name);
-    *out = e.out;
+    if (s < 0 && s != KEEL_ENOMEM) s = keel_fail_within(s, "layer '%s'", l->name);
+out:
+    keel_free(held);
     return s;
 }
 
-static keel_status emit_node(const keel_model *m, int k, keel_graph *g, keel_value *values)
+typedef struct flow { /* of each symbol */
+    keel_value *value, *mask;
+} flow;
+
+static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const flow *f)
 {
     const keel_model_node *n = &m->node[k];
-    keel_value *in = keel_calloc((size_t)n->n_in, sizeof *in);
+    keel_status s = KEEL_OK;
+    keel_emit e = { .graph = g, .n_in = n->n_in };
+    keel_value *in = keel_calloc(2 * (size_t)n->n_in, sizeof *in);
     if (!in) return KEEL_ENOMEM;
-    for (int i = 0; i < n->n_in; i++) in[i] = values[n->in[i]];
-    const keel_status s = keel_model_emit_layer(m, NULL, n->layer, g, in, n->n_in, &values[k]);
+    for (int i = 0; i < n->n_in; i++) {
+        in[i] = f->value[n->in[i]];
+        in[n->n_in + i] = f->mask[n->in[i]];
+    }
+    e.in = in;
+    e.mask = in + n->n_in;
+    if ((s = keel_model_emit_layer(m, NULL, n->layer, &e)) < 0) goto out;
+    for (int i = 0; i < n->n_out; i++) {
+        f->value[n->out + i] = e.out[i];
+        f->mask[n->out + i] = e.out_mask[i];
+    }
+out:
     keel_free(in);
+    keel_free(e.out);
+    keel_free(e.out_mask);
     return s;
 }
 
-keel_status keel_model_emit(const keel_model *m, keel_dtype real, bool training, keel_graph **graph,
-                            keel_value *inputs, keel_value *outputs)
+static keel_status input_spec(const keel_model *m, const keel_model_emission *e, int i,
+                              keel_spec *out)
+{
+    const keel_spec *own = &m->symbol[m->input[i]].spec;
+    *out = e->specs ? e->specs[i] : *own;
+    if (!e->specs || keel_dtype_is_real(out->dtype)) out->dtype = e->real;
+    return KEEL_OK;
+}
+
+keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
 {
     keel_status s = KEEL_OK;
     keel_graph *g = NULL;
-    keel_value *values = NULL;
+    flow f = { 0 };
     if (!m->finished || !m->n_output)
         return keel_fail(KEEL_EARG, "the model '%s' is not finished: %s", m->name,
                          m->sequential ? "add a layer" : "say its outputs (keel_model_outputs)");
-    if ((s = keel_graph_create(&g, real, training)) < 0) goto out;
-    values = keel_calloc((size_t)m->n_node, sizeof *values);
-    if (!values) {
+    if ((s = keel_graph_create(&g, e->real, e->training)) < 0) goto out;
+    f.value = keel_calloc(2 * (size_t)m->n_symbol, sizeof *f.value);
+    if (!f.value) {
         s = KEEL_ENOMEM;
         goto out;
     }
-    for (int k = 0; k < m->n_node; k++) values[k] = -1;
+    f.mask = f.value + m->n_symbol;
+    for (int k = 0; k < 2 * m->n_symbol; k++) f.value[k] = -1;
     for (int i = 0; i < m->n_input; i++) {
-        keel_spec spec = m->node[m->input[i]].out;
-        spec.dtype = real;
-        if ((s = keel_graph_input(g, &spec, &values[m->input[i]])) < 0) goto out;
+        keel_spec spec;
+        if ((s = input_spec(m, e, i, &spec)) < 0) goto out;
+        if ((s = keel_graph_input(g, &spec, &f.value[m->input[i]])) < 0) goto out;
     }
     for (int k = 0; k < m->n_node; k++)
-        if (m->layer[m->node[k].layer].kind->emit && (s = emit_node(m, k, g, values)) < 0) goto out;
-    for (int i = 0; i < m->n_input; i++) inputs[i] = values[m->input[i]];
+        if (m->layer[m->node[k].layer].kind->emit && (s = emit_node(m, k, g, &f)) < 0) goto out;
+    for (int i = 0; i < m->n_input; i++) e->input[i] = f.value[m->input[i]];
     for (int i = 0; i < m->n_output; i++) { /* whoever scores or reads them wants real numbers */
-        g->layer = m->layer[m->node[m->output[i]].layer].name;
-        s = keel_graph_cast(g, values[m->output[i]], real, &outputs[i]);
+        const keel_symbol y = m->output[i];
+        g->layer = m->layer[keel_model_maker(m, y)->layer].name;
+        s = keel_graph_cast(g, f.value[y], e->real, &e->output[i]);
+        if (s >= 0 && e->mask) {
+            e->mask[i] = f.mask[y];
+            if (f.mask[y] >= 0) s = keel_graph_cast(g, f.mask[y], e->real, &e->mask[i]);
+        }
         g->layer = NULL;
         if (s < 0) goto out;
     }
-    *graph = g;
+    e->graph = g;
     g = NULL;
 out:
-    keel_free(values);
+    keel_free(f.value);
     keel_graph_destroy(g);
     return s;
 }

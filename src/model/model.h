@@ -1,9 +1,12 @@
 /* What the model is made of, for the rooms that compile, train and save it.
  *
- * A model is a list of layers and a list of calls of them; a call takes symbols and makes one, so a
- * symbol is the index of its call. Emitting a model walks the calls in order and lets each layer
- * add its ops to a graph; a new call is emitted into a graph of its own first, so that shapes are
- * checked when it is made.
+ * A model is a list of layers and a list of calls of them (nodes, as Keras says). A call takes
+ * symbols and makes one for each of its outputs. Emitting a model walks the calls in order and lets
+ * each layer add its ops to a graph; a new call is emitted into a graph of its own first, so that
+ * shapes are checked when it is made.
+ *
+ * A layer may be a model itself (keel_model_layer.inner), several deep. Only the outermost model
+ * has weights, compiles and is saved; a model inside it has layers and calls of its own.
  *
  * Order: layers stand in the order in which Keras would list them (model.layers), for that order
  * gives the paths of the weights in the file, the order of the weights, and the order of the
@@ -23,9 +26,17 @@ typedef struct keel_model_node { /* one call of a layer: a node of Keras */
     int layer;
     int index; /* the how-manieth call of its layer, from 0 */
     int n_in;
-    keel_symbol *in; /* [n_in], each less than the index of this node */
-    keel_spec out;   /* of one row */
+    keel_symbol *in; /* [n_in], made by nodes before this one */
+    int n_out;
+    keel_symbol out; /* its outputs are the symbols out .. out + n_out - 1 */
 } keel_model_node;
+
+typedef struct keel_model_symbol { /* an output of a call */
+    int node, output;
+    keel_spec spec; /* of one row */
+    bool masked;
+    keel_spec mask; /* of one row of its mask, where it has one */
+} keel_model_symbol;
 
 typedef struct keel_model_layer {
     const keel_layer *kind;
@@ -39,6 +50,7 @@ typedef struct keel_model_layer {
     int n_weight;
     int weight[KEEL_LAYER_WEIGHTS_MAX]; /* indices into model->weight, in Keras's order of vars */
     int n_node;                         /* calls */
+    int last_node;                      /* the last of them */
 } keel_model_layer;
 
 /* A weight: `info` is what the graph and the program see (info.trainable: moved by training),
@@ -78,8 +90,8 @@ typedef struct keel_model_compiled {
     double learning_rate;
     char *schedule; /* the file's schedule of the learning rate, by class: Keel does not have it, so
                        training waits for a number; NULL: the rate is a number */
-    int n_slot;  /* per trainable weight, as optimizer->slots says */
-    int n_state; /* n_slot * (number of trainable weights) */
+    int n_slot;     /* per trainable weight, as optimizer->slots says */
+    int n_state;    /* n_slot * (number of trainable weights) */
     /* [n_state]: trainable weight t's slot k at t * n_slot + k; zeros before the first step; of the
      * model's dtype. Files keep Keras's order (Adam's velocity_hat after all others). */
     keel_tensor *state;
@@ -97,9 +109,11 @@ struct keel_model {
     int n_weight;
     keel_model_weight *weight;
     int n_node;
-    keel_model_node *node; /* a keel_symbol is an index into it */
+    keel_model_node *node;
+    int n_symbol;
+    keel_model_symbol *symbol; /* a keel_symbol is an index into it */
     int n_input;
-    keel_symbol *input; /* nodes of InputLayers, in the order of the model's inputs */
+    keel_symbol *input; /* of InputLayers, in the order of the model's inputs */
     int n_output;
     keel_symbol *output;
 
@@ -111,15 +125,35 @@ struct keel_model {
     json_t *file_config; /* config.json of a loaded model: written back but for what changed */
 };
 
+/* What a model is emitted for, and what comes of it. */
+typedef struct keel_model_emission {
+    keel_dtype real;
+    bool training;
+    const keel_spec *specs; /* [m->n_input], of one row of each input; NULL: those of the model, as
+                               real numbers whatever their type is */
+    keel_graph *graph;      /* out: the caller's */
+    keel_value *input;      /* [m->n_input], filled */
+    keel_value *output;     /* [m->n_output], filled */
+    keel_value *mask;       /* [m->n_output], filled: the output's mask, as layers/layer.h has it;
+                               NULL: nobody asks */
+} keel_model_emission;
+
 /* Emit all layers into a fresh graph. The weights are the model's (keel_variable = index into
- * m->weight; their specs are emitted with dtype `real`); shapes are checked against them.
- * inputs [m->n_input] and outputs [m->n_output] are filled; the caller destroys *graph. A node's
+ * m->weight; their specs are emitted with dtype `real`); shapes are checked against them. A node's
  * stream is the index of its layer. The model is not changed, so any thread may call it. */
-keel_status keel_model_emit(const keel_model *m, keel_dtype real, bool training, keel_graph **graph,
-                            keel_value *inputs, keel_value *outputs);
+keel_status keel_model_emit(const keel_model *m, keel_model_emission *e);
 
 /* The spec of a symbol: of one row. */
 const keel_spec *keel_model_spec(const keel_model *m, keel_symbol s);
+
+/* The node that made a symbol. */
+static inline const keel_model_node *keel_model_maker(const keel_model *m, keel_symbol s)
+{
+    return &m->node[m->symbol[s].node];
+}
+
+/* The name of an output, as losses and metrics by name have it: that of the layer it is from. */
+const char *keel_model_output_name(const keel_model *m, int output);
 
 /* How many weights training moves; keel_model_trainable gives the t-th of them (index into
  * m->weight), in the order of Keras's model.trainable_variables. */

@@ -47,7 +47,7 @@ static void visit(const keel_model *m, walk *w, int output)
             height--;
             continue;
         }
-        const int from = n->in[w->next_input[k]++];
+        const int from = m->symbol[n->in[w->next_input[k]++]].node;
         if (w->depth[from] < 0) enter(m, w, from, &height);
     }
 }
@@ -60,8 +60,10 @@ static void measure(const keel_model *m, walk *w)
         place *p = &w->at[n->layer];
         if (p->depth > w->depth[k]) w->depth[k] = p->depth;
         p->depth = w->depth[k];
-        for (int j = 0; j < n->n_in; j++)
-            if (w->depth[n->in[j]] < w->depth[k] + 1) w->depth[n->in[j]] = w->depth[k] + 1;
+        for (int j = 0; j < n->n_in; j++) {
+            const int from = m->symbol[n->in[j]].node;
+            if (w->depth[from] < w->depth[k] + 1) w->depth[from] = w->depth[k] + 1;
+        }
     }
 }
 
@@ -112,7 +114,7 @@ keel_status keel_model_keras_order(keel_model *m)
     to = room + 4 * nodes;
     for (int k = 0; k < m->n_node; k++) w.depth[k] = -1;
     for (int i = 0; i < m->n_layer; i++) w.at[i] = (place){ .met = -1, .layer = i };
-    for (int i = 0; i < m->n_output; i++) visit(m, &w, m->output[i]);
+    for (int i = 0; i < m->n_output; i++) visit(m, &w, m->symbol[m->output[i]].node);
     measure(m, &w);
     for (int k = 0; k < m->n_node; k++) {
         const keel_model_layer *l = &m->layer[m->node[k].layer];

@@ -11,7 +11,8 @@ keel_status keel_args_json(const keel_arg *args, json_t **out);
 /* build.c. A layer of that class, whose index comes back in *layer, without any call yet. */
 keel_status keel_model_new_layer(keel_model *m, const char *class_name, const json_t *config,
                                  int *layer);
-/* One more call of a layer; the first makes its weights, without data. */
+/* One more call of a layer; the first makes its weights, without data. *out is the symbol of its
+ * first output. */
 keel_status keel_model_new_node(keel_model *m, int layer, const keel_symbol *in, int n_in,
                                 keel_symbol *out);
 /* A weight of that layer as it was declared, without data. */
@@ -30,10 +31,10 @@ int keel_model_find_weight(const keel_model *m, const char *name);
 /* Lists of symbols, replaced whole. */
 keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_symbol *from, int n);
 
-/* emit.c: let a layer add its ops to g. maker (m itself) makes the weights; NULL: they are there.
- */
-keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_graph *g,
-                                  const keel_value *in, int n_in, keel_value *out);
+/* emit.c: let a layer add its ops to e->graph; of *e the graph, in and mask are given, and out and
+ * out_mask are made, to be freed by the caller whatever happens. maker (m itself) makes the
+ * weights; NULL: they are there. */
+keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e);
 
 /* order.c: put layers and weights in the order of Keras's model.layers. KEEL_EARG names a layer
  * that leads to no output. */

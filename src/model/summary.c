@@ -34,8 +34,9 @@ static void shape_cell(char out[96], const keel_model *m, int layer)
 {
     const keel_model_node *n = last_node(m, layer);
     size_t at = (size_t)snprintf(out, 96, "(None");
-    for (int i = 0; n && i < n->out.shape.rank && at < 70; i++)
-        at += (size_t)snprintf(out + at, 96 - at, ", %lld", (long long)n->out.shape.dim[i]);
+    const keel_shape *shape = n ? &m->symbol[n->out].spec.shape : NULL;
+    for (int i = 0; n && i < shape->rank && at < 70; i++)
+        at += (size_t)snprintf(out + at, 96 - at, ", %lld", (long long)shape->dim[i]);
     snprintf(out + at, 96 - at, ")");
 }
 
@@ -53,7 +54,8 @@ static void connected_cell(keel_text *t, const keel_model *m, int layer)
     for (int k = 0; k < m->n_node; k++) {
         if (m->node[k].layer != layer) continue;
         for (int i = 0; i < m->node[k].n_in; i++, between = ", ")
-            keel_text_add(t, "%s%s", between, m->layer[m->node[m->node[k].in[i]].layer].name);
+            keel_text_add(t, "%s%s", between,
+                          m->layer[keel_model_maker(m, m->node[k].in[i])->layer].name);
     }
 }
 
@@ -83,7 +85,7 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
     for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {
         if (!c->loss[i].type) continue;
         keel_text_add(t, "Loss: %s", c->loss[i].type->name);
-        if (m->n_output > 1) keel_text_add(t, " of %s", m->layer[m->node[m->output[i]].layer].name);
+        if (m->n_output > 1) keel_text_add(t, " of %s", keel_model_output_name(m, i));
         if (c->loss_weight[i] != 1) keel_text_add(t, ", times %g", c->loss_weight[i]);
         keel_text_add(t, "\n");
     }

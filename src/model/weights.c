@@ -27,14 +27,14 @@ int keel_model_output_count(const keel_model *m)
 
 const keel_spec *keel_model_spec(const keel_model *m, keel_symbol s)
 {
-    return s >= 0 && s < m->n_node ? &m->node[s].out : NULL;
+    return s >= 0 && s < m->n_symbol ? &m->symbol[s].spec : NULL;
 }
 
 keel_status keel_model_input_shape(const keel_model *m, int input, keel_shape *out)
 {
     if (input < 0 || input >= m->n_input)
         return keel_fail(KEEL_EARG, "there is no input %d: the model has %d", input, m->n_input);
-    *out = m->node[m->input[input]].out.shape;
+    *out = m->symbol[m->input[input]].spec.shape;
     return KEEL_OK;
 }
 
@@ -42,8 +42,13 @@ keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape 
 {
     if (output < 0 || output >= m->n_output)
         return keel_fail(KEEL_EARG, "there is no output %d: the model has %d", output, m->n_output);
-    *out = m->node[m->output[output]].out.shape;
+    *out = m->symbol[m->output[output]].spec.shape;
     return KEEL_OK;
+}
+
+const char *keel_model_output_name(const keel_model *m, int output)
+{
+    return m->layer[keel_model_maker(m, m->output[output])->layer].name;
 }
 
 const char *keel_model_layer_name(const keel_model *m, int layer)
@@ -183,7 +188,7 @@ keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype)
             m->compiled.state[i - n].dtype = dtype;
     }
     for (int i = 0; i < m->n_layer; i++) m->layer[i].input.dtype = dtype;
-    for (int i = 0; i < m->n_node; i++) m->node[i].out.dtype = dtype;
+    for (int i = 0; i < m->n_symbol; i++) m->symbol[i].spec.dtype = dtype;
     m->dtype = dtype;
 out:
     for (int i = 0; i < n_all; i++) keel_free(data[i]);

@@ -102,7 +102,11 @@ static keel_status emit(keel_scored *s, const keel_model *m, const keel_shape *y
     keel_value inputs[KEEL_INPUTS_MAX], in[3], loss_in[3], ignored;
     keel_graph *g = NULL;
     s->loss_node = -1;
-    KEEL_TRY(keel_model_emit(m, m->dtype, training, &g, inputs, outputs));
+    keel_model_emission e = {
+        .real = m->dtype, .training = training, .input = inputs, .output = outputs
+    };
+    KEEL_TRY(keel_model_emit(m, &e));
+    g = e.graph;
     keel_status st = fuse ? keel_graph_fuse(g, outputs, m->n_output) : KEEL_OK;
     if (st < 0) goto out;
     if (y_shape) {

@@ -19,14 +19,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     json_error_t error;
     json_t *config = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &error);
-    keel_graph *g = NULL;
-    keel_value in[KEEL_OUTPUTS_MAX], out[KEEL_OUTPUTS_MAX];
+    keel_value in[KEEL_OUTPUTS_MAX], out[KEEL_OUTPUTS_MAX], mask[KEEL_OUTPUTS_MAX];
+    keel_model_emission e = { KEEL_FLOAT32, true, NULL, NULL, in, out, mask };
     char *text = NULL;
     if (!config) return 0;
     keel_model *m = model_of(config);
     if (!m) return 0;
-    if (keel_model_emit(m, KEEL_FLOAT32, true, &g, in, out) < 0) __builtin_trap();
-    keel_graph_destroy(g);
+    if (keel_model_emit(m, &e) < 0) __builtin_trap();
+    keel_graph_destroy(e.graph);
     if (keel_model_summary(m, &text) >= 0) keel_model_summary_free(text);
     json_t *written = NULL;
     if (keel_model_to_config(m, &written) < 0) __builtin_trap();

@@ -33,5 +33,6 @@ const keel_layer keel_layer_relu = {
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .supports_masking = true,
     .emit = emit,
 };

@@ -13,6 +13,7 @@ static const keel_field fields[] = {
 
 static keel_status emit(keel_emit *e)
 {
+    if (e->mask[0] >= 0) return keel_fail(KEEL_EUNSUP, "Softmax of masked values is not supported");
     const args_t *a = e->args;
     keel_axis_args op;
     KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));
@@ -27,5 +28,6 @@ const keel_layer keel_layer_softmax = {
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .supports_masking = true,
     .emit = emit,
 };

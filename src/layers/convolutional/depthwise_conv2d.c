@@ -65,7 +65,7 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, filters, &a->bias_initializer,
                                    &a->bias_regularizer, w, spec, &n));
     KEEL_TRY(keel_emit_weighted(e, &keel_op_depthwise_conv2d, &op, w, spec, n, &y));
-    return keel_emit_activation(e, &a->activation, y, &e->out);
+    return keel_emit_activation(e, &a->activation, y, e->out);
 }
 
 const keel_layer keel_layer_depthwise_conv2d = {

@@ -13,7 +13,7 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    return keel_emit_activation(e, &a->activation, e->in[0], &e->out);
+    return keel_emit_activation(e, &a->activation, e->in[0], e->out);
 }
 
 const keel_layer keel_layer_activation = {
@@ -24,5 +24,6 @@ const keel_layer keel_layer_activation = {
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .supports_masking = true,
     .emit = emit,
 };

@@ -44,7 +44,7 @@ static keel_status emit(keel_emit *e)
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->units, &a->bias_initializer,
                                    &a->bias_regularizer, w, spec, &n));
     KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, w, spec, n, &y));
-    return keel_emit_activation(e, &a->activation, y, &e->out);
+    return keel_emit_activation(e, &a->activation, y, e->out);
 }
 
 const keel_layer keel_layer_dense = {
@@ -55,5 +55,6 @@ const keel_layer keel_layer_dense = {
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .supports_masking = true,
     .emit = emit,
 };

@@ -1,8 +1,9 @@
 /* The sum of its inputs, element by element. */
-#include "layers/layer.h"
+#include "layers/merging/_merge.h"
 
 static keel_status emit(keel_emit *e)
 {
+    KEEL_TRY(keel_emit_any_mask(e));
     return keel_emit_one(e, &keel_op_add, NULL);
 }
 
@@ -12,5 +13,6 @@ const keel_layer keel_layer_add = {
               .help = "The sum of its inputs, element by element." },
     .min_inputs = 1,
     .max_inputs = -1,
+    .supports_masking = true,
     .emit = emit,
 };

@@ -46,6 +46,9 @@ static keel_status emit(keel_emit *e)
     keel_spec spec[4];
     int64_t axis;
     int n = 0;
+    if (e->mask[0] >= 0 && e->trainable)
+        return keel_fail(KEEL_EUNSUP, "BatchNormalization of masked values is not supported, "
+                                      "unless it is frozen");
     KEEL_TRY(keel_row_axis(e, a->axis, &axis));
     if (axis != in->rank - 1)
         return keel_fail(KEEL_EUNSUP, "axis %lld: only the last axis is supported",
@@ -70,7 +73,7 @@ static keel_status emit(keel_emit *e)
                                       .center = a->center,
                                       .scale = a->scale,
                                       .frozen = !e->trainable };
-    return keel_emit_weighted(e, &keel_op_batch_norm, &op, w, spec, n, &e->out);
+    return keel_emit_weighted(e, &keel_op_batch_norm, &op, w, spec, n, e->out);
 }
 
 const keel_layer keel_layer_batch_normalization = {
@@ -81,5 +84,6 @@ const keel_layer keel_layer_batch_normalization = {
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .supports_masking = true,
     .emit = emit,
 };

@@ -71,6 +71,7 @@ const keel_layer keel_layer_dropout = {
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
+    .supports_masking = true,
     .by_chance = true,
     .emit = emit,
     .to_config = to_config,
