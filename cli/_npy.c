@@ -5,8 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool write_npy(FILE *f, const keel_tensor *t)
+static bool write_npy(FILE *f, const void *tensor)
 {
+    const keel_tensor *t = tensor;
     static const struct {
         const char *name;
         size_t bytes;
@@ -35,11 +36,16 @@ static bool write_npy(FILE *f, const keel_tensor *t)
 
 int keel_save_npy(const keel_tensor *t, const char *path)
 {
+    return keel_save_whole(path, write_npy, t);
+}
+
+int keel_save_whole(const char *path, bool (*write)(FILE *f, const void *what), const void *what)
+{
     char part[4096 + 32];
     snprintf(part, sizeof part, "%s.%ld.tmp", path, (long)getpid());
     FILE *f = fopen(part, "wb");
     if (!f) return keel_complain(EXIT_FAILED, "%s: cannot be created: %s", path, strerror(errno));
-    const bool written = write_npy(f, t);
+    const bool written = write(f, what);
     const int why = errno;
     const bool closed = !fclose(f);
     if (written && closed && !rename(part, path)) return EXIT_OK;

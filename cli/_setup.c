@@ -131,13 +131,14 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
         const keel_status s = keel_model_recompile(m, &c);
         if (s < 0) return keel_complain_status(s);
     }
+    char text[512];
     if (keel_model_metrics_left_out(m))
         printf("%s: trained and evaluated without %s, a metric that keel does not have\n", who,
-               keel_model_metrics_left_out(m));
+               keel_printable(text, sizeof text, keel_model_metrics_left_out(m)));
     if (!isnan(o->learning_rate)) {
         if (keel_model_schedule(m))
             printf("%s: a learning rate of %g takes the place of the schedule %s\n", who,
-                   o->learning_rate, keel_model_schedule(m));
+                   o->learning_rate, keel_printable(text, sizeof text, keel_model_schedule(m)));
         const keel_status s = keel_model_set_learning_rate(m, o->learning_rate);
         if (s < 0) return keel_complain_status(s);
     }
@@ -238,6 +239,34 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     s = keel_dataset_open(out, spec, &d);
     if (s < 0 && use == KEEL_USE_VALIDATION) return keel_complain_within(s, "validation data");
     return s < 0 ? keel_complain_status(s) : -1;
+}
+
+/* ---- classes --------------------------------------------------------------------------------- */
+
+const char *keel_setup_class(const keel_model *m, const keel_dataset *d, int64_t i)
+{
+    const char *name = keel_model_class_name(m, i);
+    return name || keel_model_class_count(m) ? name : keel_dataset_class_name(d, i);
+}
+
+int keel_setup_class_names(keel_model *m, const keel_dataset *d)
+{
+    enum { SHOWN = 12 };
+    char shown[64];
+    const int64_t n = keel_dataset_class_count(d);
+    if (!n || keel_model_class_count(m)) return -1;
+    const char **names = calloc((size_t)n, sizeof *names);
+    if (!names) return keel_complain(EXIT_FAILED, "out of memory");
+    for (int64_t i = 0; i < n; i++) names[i] = keel_dataset_class_name(d, i);
+    const keel_status s = keel_model_set_class_names(m, names, n);
+    free(names);
+    if (s < 0) return keel_complain_within(s, keel_dataset_name(d));
+    fputs("classes in this order, kept in the model's file:", stdout);
+    for (int64_t i = 0; i < n && i < SHOWN; i++)
+        printf("%s %lld %s", i ? "," : "", (long long)i,
+               keel_printable(shown, sizeof shown, keel_model_class_name(m, i)));
+    puts(n > SHOWN ? ", ..." : "");
+    return -1;
 }
 
 int keel_setup_devices(keel_strategy **out, const char *devices)

@@ -1,12 +1,13 @@
 /* keel predict: the model's outputs for every row, as an .npy file. */
 #include "progress.h"
 #include "setup.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct options {
     keel_data_options data;
-    const char *devices, *output;
+    const char *devices, *output, *classes;
     int64_t batch_size, show;
     int dtype, float32;
 } options;
@@ -18,7 +19,7 @@ typedef struct job {
     keel_tensor out;
 } job;
 
-/* ---- the first rows, for the eye ------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 static double at(const keel_tensor *t, int64_t i)
 {
@@ -26,38 +27,123 @@ static double at(const keel_tensor *t, int64_t i)
                                     : (double)((const float *)t->data)[i];
 }
 
+typedef struct chosen {
+    int64_t label;
+    double output; /* of that class */
+} chosen;
+
+/* The most likely class of a row; of one output, which is the chance of class 1, the likelier side.
+ */
+static chosen choose(const job *j, int64_t row)
+{
+    const int64_t width = j->out.shape.dim[1];
+    chosen c = { 0, at(&j->out, row * width) };
+    if (width == 1) {
+        c.label = c.output > 0.5;
+        if (!c.label) c.output = 1 - c.output;
+    }
+    for (int64_t k = 1; k < width; k++)
+        if (at(&j->out, row * width + k) > c.output)
+            c = (chosen){ k, at(&j->out, row * width + k) };
+    return c;
+}
+
+/* Are all rows probabilities: from 0 to 1, with a sum of 1? */
+static bool are_probabilities(const keel_tensor *t)
+{
+    const int64_t width = t->shape.dim[1];
+    for (int64_t i = 0; i < t->shape.dim[0]; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < width; k++) {
+            const double p = at(t, i * width + k);
+            if (!(p >= 0 && p <= 1 + 1e-6)) return false;
+            sum += p;
+        }
+        if (width > 1 && fabs(sum - 1) > 1e-2) return false;
+    }
+    return true;
+}
+
+static void quoted(FILE *f, const char *text)
+{
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, f);
+        return;
+    }
+    putc('"', f);
+    for (; *text; text++) {
+        if (*text == '"') putc('"', f);
+        putc(*text, f);
+    }
+    putc('"', f);
+}
+
+static bool write_classes(FILE *f, const void *context)
+{
+    const job *j = context;
+    fprintf(f, "row,class,%s\n", are_probabilities(&j->out) ? "probability" : "output");
+    for (int64_t i = 0; i < j->out.shape.dim[0]; i++) {
+        const chosen c = choose(j, i);
+        const char *row = keel_dataset_row_name(j->data, i);
+        const char *name = keel_setup_class(j->model, j->data, c.label);
+        if (row)
+            quoted(f, row);
+        else
+            fprintf(f, "%lld", (long long)i);
+        putc(',', f);
+        if (name)
+            quoted(f, name);
+        else
+            fprintf(f, "%lld", (long long)c.label);
+        fprintf(f, ",%.6g\n", c.output);
+    }
+    return !ferror(f);
+}
+
+/* The first rows, for the eye. */
 static void show(const job *j, int64_t most)
 {
+    char a[256];
     const int64_t width = j->out.shape.rank == 2 ? j->out.shape.dim[1] : 0;
     if (width < 1) return;
     for (int64_t i = 0; i < j->out.shape.dim[0] && i < most; i++) {
-        int64_t best = 0;
-        for (int64_t k = 1; k < width; k++)
-            if (at(&j->out, i * width + k) > at(&j->out, i * width + best)) best = k;
+        const bool named = keel_setup_class(j->model, j->data, 0) != NULL;
+        const chosen c = width > 1 || named ? choose(j, i) : (chosen){ 0, at(&j->out, i) };
         const char *row = keel_dataset_row_name(j->data, i);
-        const char *name = width > 1 ? keel_dataset_class_name(j->data, best) : NULL;
+        const char *name = keel_setup_class(j->model, j->data, c.label);
         if (row)
-            printf("%s: ", row);
+            printf("%s: ", keel_printable(a, sizeof a, row));
         else
             printf("row %lld: ", (long long)i);
         if (name)
-            printf("%s ", name);
+            printf("%s ", keel_printable(a, sizeof a, name));
         else if (width > 1)
-            printf("class %lld ", (long long)best);
-        printf("%.4g\n", at(&j->out, i * width + best));
+            printf("class %lld ", (long long)c.label);
+        printf("%.4g\n", c.output);
     }
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+static int check_classes(const keel_model *m, const char *path)
+{
+    keel_shape y;
+    const keel_status s = keel_model_output_shape(m, 0, &y);
+    if (s < 0) return keel_complain_status(s);
+    if (y.rank == 1) return -1;
+    return keel_complain(EXIT_USAGE, "--classes: an output of %s is not one number a class", path);
+}
+
 static int prepare(job *j, const options *o, const char *path)
 {
     int code;
-    const keel_setup_file outputs[] = { { "-o", o->output }, { 0 } };
+    const keel_setup_file outputs[] = { { "-o", o->output }, { "--classes", o->classes }, { 0 } };
     const keel_setup_file inputs[] = { { "--data", o->data.data }, { 0 } };
     if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
+    if (o->classes && (code = keel_setup_output("--classes", o->classes, ".csv")) >= 0) return code;
     if ((code = keel_setup_apart(outputs, inputs)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
+    if (o->classes && (code = check_classes(j->model, path)) >= 0) return code;
     if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_INPUTS, &o->data, j->model)) >= 0)
         return code;
     return keel_setup_devices(&j->strategy, o->devices);
@@ -79,7 +165,8 @@ static int predict(job *j, const options *o)
     const keel_status s = keel_predict(j->model, j->strategy, j->data, &f, &j->out);
     keel_meter_clear(&meter);
     if (s < 0) return keel_complain_status(s);
-    const int code = keel_save_npy(&j->out, o->output);
+    int code = keel_save_npy(&j->out, o->output);
+    if (code == EXIT_OK && o->classes) code = keel_save_whole(o->classes, write_classes, j);
     if (code != EXIT_OK) return code;
     show(j, o->show);
     printf("%s: %s", o->output, keel_grouped(a, j->out.shape.dim[0]));
@@ -112,6 +199,9 @@ static const keel_option table[] = {
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
+    KEEL_OPTION_ROW(options, classes, "classes", 0, false, KEEL_OPTION_TEXT, "C.csv", NULL,
+                    "also write the most likely class of each row: its name, the class, the "
+                    "probability"),
     KEEL_OPTION_ROW(options, show, "show", 0, false, KEEL_OPTION_COUNT, "N", "0",
                     "print the most likely class of the first N rows"),
     { 0 },

@@ -84,6 +84,13 @@ typedef enum keel_setup_use {
 int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
                     const keel_data_options *o, const keel_model *m);
 
+/* Keep the names of the data's classes in the model, and say their order once, where the model has
+ * none yet. */
+int keel_setup_class_names(keel_model *m, const keel_dataset *d);
+
+/* What class i is called: by the model, else by the data; NULL: it has no name. */
+const char *keel_setup_class(const keel_model *m, const keel_dataset *d, int64_t i);
+
 #define KEEL_DEVICES_ROW(T, member)                                                                \
     KEEL_OPTION_ROW(T, member, "devices", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,                \
                     "cpu:0-3 is four devices, cpu:0+1 one of two cores; see keel devices "         \
@@ -120,8 +127,11 @@ int keel_setup_apart(const keel_setup_file *outputs, const keel_setup_file *inpu
 
 /* ---- afterwards ------------------------------------------------------------------------------ */
 
-/* Write an .npy file, which appears whole or not at all. Answers EXIT_OK, or the exit code after it
- * has said what is wrong. */
+/* Write a file, which appears whole or not at all; `write` answers false where it could not.
+ * Answers EXIT_OK, or the exit code after it has said what is wrong. */
+int keel_save_whole(const char *path, bool (*write)(FILE *f, const void *what), const void *what);
+
+/* A tensor as an .npy file. */
 int keel_save_npy(const keel_tensor *t, const char *path);
 
 #endif

@@ -150,6 +150,22 @@ want 0 'by the schedule CosineDecay' inspect "$here/golden/compiled_schedule.ker
 want 0 'saved' fit rate.keras --data y.csv --label y --metrics accuracy -o rate.keras
 want 3 'xyz' fit rate.keras --data y.csv --label y --metrics xyz -o m.keras
 
+# the classes' names are in the model's file, and beside what it predicts
+want 0 "^classes in this order, kept in the model's file: 0 less, 1 more\$" "${fit[@]}" --epochs 30 -o named.keras
+want 0 saved fit named.keras --data t.csv --label kind -o again.keras
+! grep '^classes' out.txt || fail "the order of known classes is printed again"
+want 0 float32 predict named.keras --data t.csv --label kind --show 1 --classes c.csv -o p.npy
+grep -qE '^row 0: (less|more) [01][.]' out.txt || fail "predict --show names no class: $(cat out.txt)"
+[[ $(head -n 1 c.csv) == row,class,probability && $(wc -l <c.csv) == 104 ]] || fail "c.csv: $(head -n 2 c.csv)"
+paste -d, <(tail -n 103 c.csv) <(tail -n 103 t.csv) |
+    awk -F, '{ n += $2 == $8; if (!($3 >= 0.5 && $3 <= 1)) exit 1 } END { exit n < 90 }' ||
+    fail "c.csv is not what the model was taught: $(head -n 4 c.csv)"
+want 0 saved fit yes.keras --data t.csv --label kind --epochs 3 -o yes.keras
+want 0 float32 predict yes.keras --data t.csv --label kind --classes c.csv -o yes.npy
+awk -F, 'NR > 1 && !(($2 == "less" || $2 == "more") && $3 >= 0.5 && $3 <= 1) { exit 1 }' c.csv ||
+    fail "one output is not named by its likelier side: $(head -n 4 c.csv)"
+want 2 'end in .csv' predict named.keras --data t.csv --label kind --classes c.txt -o p.npy
+
 # one device and four: the same weights, so the same file of predictions to six digits
 want 0 'saved' fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0 --optimizer sgd -o one.keras
 want 0 'saved' "${fit[@]}" --optimizer sgd -o four.keras

@@ -170,6 +170,41 @@ static void only_a_plain_file_is_replaced(void **state)
         assert_int_equal(keel_file_write(in_scratch("it"), "a", 1), KEEL_OK);
 }
 
+static void a_file_that_is_cut_while_it_is_open_is_an_error(void **state)
+{
+    (void)state;
+    static char data[1 << 16];
+    const keel_zip_member m[] = { { "a", data, sizeof data } };
+    void *bytes = NULL;
+    size_t n = 0;
+    keel_zip *z = NULL;
+    assert_int_equal(keel_zip_write(in_scratch("shrinks.zip"), m, 1), KEEL_OK);
+    assert_int_equal(keel_zip_open(&z, place), KEEL_OK);
+    assert_int_equal(truncate(place, 100), 0);
+    assert_int_equal(keel_zip_read(z, "a", SIZE_MAX / 2, &bytes, &n), KEEL_EIO);
+    assert_non_null(strstr(keel_error(), "cut short while it was read"));
+    keel_zip_close(z);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void members_that_share_bytes_are_refused(void **state)
+{
+    (void)state;
+    const keel_zip_member m[] = { { "a", "hello world", 11 }, { "b", "hello world", 11 } };
+    size_t n;
+    keel_zip *z = NULL;
+    assert_int_equal(keel_zip_write(in_scratch("overlap.zip"), m, 2), KEEL_OK);
+    unsigned char *bytes = read_bytes(place, &n), *second = bytes;
+    for (int i = 0; i < 2; i++, second++)
+        while (memcmp(second, "PK\1\2", 4) != 0) second++;
+    second--;
+    memset(second + 42, 0, 4); /* the offset of the first */
+    assert_int_equal(keel_zip_open_memory(&z, bytes, n, "overlap.zip"), KEEL_EFORMAT);
+    assert_non_null(strstr(keel_error(), "overlap"));
+    keel_free(bytes);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void each_allocation_may_fail(void **state)
 {
     (void)state;
@@ -202,6 +237,8 @@ int main(void)
         cmocka_unit_test(a_lying_directory_is_refused),
         cmocka_unit_test(any_cut_or_changed_byte_gives_an_error_or_the_bytes),
         cmocka_unit_test(only_a_plain_file_is_replaced),
+        cmocka_unit_test(a_file_that_is_cut_while_it_is_open_is_an_error),
+        cmocka_unit_test(members_that_share_bytes_are_refused),
         cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 # setup.sh [check]: install the Debian packages that the build needs and lacks; with `check` also those
 # of `make check`. Says what it installs; with nothing to do it is silent and quick.
 set -eu
-packages='gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libhdf5-dev libzip-dev libjansson-dev
+packages='gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libhdf5-dev libjansson-dev
     libjpeg62-turbo-dev libspng-dev zlib1g-dev librandom123-dev libhwloc-dev libxxhash-dev libcmocka-dev'
 if [ "${1:-}" = check ]; then
     # clang only recommends its run-time libraries, so they are named

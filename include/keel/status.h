@@ -1,6 +1,7 @@
 /* Statuses and the text of the last error. */
 #ifndef KEEL_STATUS_H
 #define KEEL_STATUS_H
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +42,17 @@ const char *keel_status_name(keel_status status);
  * Owns     nothing changes hands
  * Threads  any; each thread has its own text */
 const char *keel_error(void);
+
+/* Copy `text`, at most size - 1 bytes of it, so that a terminal shows it and obeys nothing in it:
+ * a tab or newline becomes a space; another control character (C0, DEL, C1, those that end a line
+ * or turn its direction) and each byte that is not UTF-8 becomes '?'. For names that come from
+ * files. Never longer than the text, so `out` may be `text`. Whole characters only; size 0 writes
+ * nothing.
+ *
+ * Returns  out
+ * Owns     nothing changes hands
+ * Threads  any */
+char *keel_printable(char *out, size_t size, const char *text);
 
 #ifdef __cplusplus
 }

@@ -19,12 +19,6 @@ void keel_text_free(keel_text *t);
  * is; 0: it is none (a lone or missing byte, an overlong form, a surrogate), or n is 0. */
 int keel_utf8_next(const char *text, size_t n, uint32_t *code);
 
-/* Copy `text`, at most size - 1 bytes of it, so that a terminal shows it and obeys nothing in it:
- * a tab or newline becomes a space; another control character (C0, DEL, C1, those that end a line
- * or turn its direction) and each byte that is not UTF-8 becomes '?'. Never longer than the text,
- * so `out` may be `text`. Whole characters only; size 0 writes nothing. Returns out. */
-char *keel_printable(char *out, size_t size, const char *text);
-
 /* Add a name that comes from outside, printable, and spaces up to `width` characters; and how many
  * characters such a name has. */
 void keel_text_add_name(keel_text *t, size_t width, const char *name);

@@ -1,46 +1,71 @@
-/* Whole files; see file.h. Reading grows with what arrives, not with what the file system claims,
- * so pipes and /proc files work too. */
+/* Files; see file.h. Reading a whole one grows with what arrives, not with what the file system
+ * claims, so files of /proc work too. */
 #include "io/file.h"
 #include "base/memory.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static keel_status open_file(int *out, struct stat *st, const char *path)
+keel_status keel_file_open(keel_file *out, const char *path)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    /* Without waiting: opening a pipe waits for who writes it. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
-    if (fstat(fd, st) != 0) {
+    if (fstat(fd, &st) != 0) {
         const keel_status s = keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
         close(fd);
         return s;
     }
-    if (S_ISDIR(st->st_mode)) {
+    if (!S_ISREG(st.st_mode)) {
         close(fd);
-        return keel_fail(KEEL_EIO, "%s: is a folder, not a file", path);
+        return keel_fail(KEEL_EIO, "%s: is a %s, not a plain file", path,
+                         S_ISDIR(st.st_mode) ? "folder" : "device or pipe");
     }
-    *out = fd;
+    *out = (keel_file){ fd, path, st.st_size > 0 ? (size_t)st.st_size : 0 };
+    return KEEL_OK;
+}
+
+void keel_file_close(keel_file *f)
+{
+    if (!f) return;
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+}
+
+keel_status keel_file_read_at(const keel_file *f, uint64_t at, void *data, size_t n)
+{
+    char *p = data;
+    if (at > INT64_MAX || n > INT64_MAX - at)
+        return keel_fail(KEEL_EIO, "%s: a place behind its end", f->path);
+    while (n > 0) {
+        const ssize_t got = pread(f->fd, p, n, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return keel_fail(KEEL_EIO, "%s: %s", f->path, strerror(errno));
+        if (got == 0) return keel_fail(KEEL_EIO, "%s: was cut short while it was read", f->path);
+        p += got;
+        at += (uint64_t)got;
+        n -= (size_t)got;
+    }
     return KEEL_OK;
 }
 
 keel_status keel_file_read(const char *path, size_t limit, void **data, size_t *n_bytes)
 {
     keel_status s = KEEL_OK;
-    struct stat st;
-    int fd = -1;
+    keel_file f = { -1, NULL, 0 };
     unsigned char *bytes = NULL;
     size_t n = 0, capacity = 0;
-    KEEL_TRY(open_file(&fd, &st, path));
-    if (S_ISREG(st.st_mode) && (uintmax_t)st.st_size > limit) {
-        s = keel_fail(KEEL_EFORMAT, "%s: %jd bytes, longer than the %zu that are allowed", path,
-                      (intmax_t)st.st_size, limit);
+    KEEL_TRY(keel_file_open(&f, path));
+    if (f.n_bytes > limit) {
+        s = keel_fail(KEEL_EFORMAT, "%s: %zu bytes, longer than the %zu that are allowed", path,
+                      f.n_bytes, limit);
         goto out;
     }
-    capacity = S_ISREG(st.st_mode) && st.st_size > 4095 ? (size_t)st.st_size + 1 : 4096;
+    capacity = f.n_bytes > 4095 ? f.n_bytes + 1 : 4096;
     for (;;) {
         if (!bytes || n + 1 >= capacity) {
             if (bytes) capacity *= 2;
@@ -51,7 +76,7 @@ keel_status keel_file_read(const char *path, size_t limit, void **data, size_t *
             }
             bytes = grown;
         }
-        const ssize_t got = read(fd, bytes + n, capacity - n);
+        const ssize_t got = read(f.fd, bytes + n, capacity - n);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             s = keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
@@ -71,34 +96,8 @@ keel_status keel_file_read(const char *path, size_t limit, void **data, size_t *
     bytes = NULL;
 out:
     keel_free(bytes);
-    close(fd);
+    keel_file_close(&f);
     return s;
-}
-
-keel_status keel_map_open(keel_map *out, const char *path)
-{
-    struct stat st;
-    int fd = -1;
-    KEEL_TRY(open_file(&fd, &st, path));
-    keel_status s = KEEL_OK;
-    keel_map m = { 0 };
-    if (!S_ISREG(st.st_mode)) {
-        s = keel_fail(KEEL_EIO, "%s: not a plain file, cannot be mapped", path);
-    } else if (st.st_size > 0) {
-        m.n_bytes = (size_t)st.st_size;
-        void *p = mmap(NULL, m.n_bytes, PROT_READ, MAP_SHARED, fd, 0);
-        if (p == MAP_FAILED) s = keel_fail(KEEL_EIO, "%s: mapping: %s", path, strerror(errno));
-        m.data = p;
-    }
-    close(fd);
-    if (s >= 0) *out = m;
-    return s;
-}
-
-void keel_map_close(keel_map *m)
-{
-    if (m && m->data) munmap((void *)(uintptr_t)m->data, m->n_bytes);
-    if (m) *m = (keel_map){ 0 };
 }
 
 /* A rename would put a plain file in place of a device or a pipe. */

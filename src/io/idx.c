@@ -1,5 +1,5 @@
-/* MNIST's idx files; see idx.h. One small reader serves both forms: plain bytes, or an inflate
- * over them. */
+/* MNIST's idx files; see idx.h. One small reader serves all forms: bytes of a file or in memory,
+ * plain, or an inflate over them. */
 #include "io/idx.h"
 #include "base/memory.h"
 #include "io/file.h"
@@ -12,26 +12,41 @@
 
 enum { EXPANSION_MAX = 1032 }; /* deflate: at best 258 bytes from 2 bits */
 
+enum { PIECE = 1 << 16 };
+
 typedef struct reader {
-    const unsigned char *data; /* what is left, of a plain file */
-    size_t n_bytes;
+    const unsigned char *memory; /* NULL: `file` */
+    const keel_file *file;
     const char *what;
+    uint64_t at, left; /* of the file as it is stored */
     bool gzip;
     z_stream z;
-    size_t z_left; /* not yet given to z */
     bool z_ended;
+    unsigned char piece[PIECE]; /* what z reads */
 } reader;
 
-/* zlib's memory is not ours to count: it takes about 48 KiB by malloc. */
-static keel_status reader_open(reader *r, const void *data, size_t n_bytes, const char *what)
+static keel_status pull(reader *r, void *out, size_t n)
 {
-    *r = (reader){ .data = data, .n_bytes = n_bytes, .what = what };
-    r->gzip = n_bytes >= 2 && r->data[0] == 0x1F && r->data[1] == 0x8B;
-    if (!r->gzip) return KEEL_OK;
-    r->z_left = n_bytes;
-    r->z.next_in = (Bytef *)(uintptr_t)data;
-    if (inflateInit2(&r->z, 15 + 16) != Z_OK) /* gzip with the largest window */
-        return keel_fail(KEEL_ENOMEM, "%s: inflate: out of memory", what);
+    if (!r->memory) KEEL_TRY(keel_file_read_at(r->file, r->at, out, n));
+    if (r->memory && n) memcpy(out, r->memory + r->at, n);
+    r->at += n;
+    r->left -= n;
+    return KEEL_OK;
+}
+
+/* zlib's memory is not ours to count: it takes about 48 KiB by malloc. */
+static keel_status reader_open(reader *r)
+{
+    unsigned char b[2];
+    if (r->left < 2) return KEEL_OK;
+    KEEL_TRY(pull(r, b, 2));
+    r->at -= 2;
+    r->left += 2;
+    r->gzip = b[0] == 0x1F && b[1] == 0x8B;
+    if (r->gzip && inflateInit2(&r->z, 15 + 16) != Z_OK) { /* gzip with the largest window */
+        r->gzip = false;
+        return keel_fail(KEEL_ENOMEM, "%s: inflate: out of memory", r->what);
+    }
     return KEEL_OK;
 }
 
@@ -44,18 +59,17 @@ static void reader_close(reader *r)
 static keel_status reader_some(reader *r, void *out, size_t n_bytes, size_t *got)
 {
     if (!r->gzip) {
-        *got = n_bytes < r->n_bytes ? n_bytes : r->n_bytes;
-        if (*got) memcpy(out, r->data, *got);
-        r->data += *got;
-        r->n_bytes -= *got;
-        return KEEL_OK;
+        *got = n_bytes < r->left ? n_bytes : (size_t)r->left;
+        return pull(r, out, *got);
     }
     *got = 0;
     while (*got < n_bytes && !r->z_ended) {
         const size_t room = n_bytes - *got;
         if (r->z.avail_in == 0) {
-            r->z.avail_in = r->z_left < UINT_MAX ? (uInt)r->z_left : UINT_MAX;
-            r->z_left -= r->z.avail_in;
+            const size_t n = r->left < PIECE ? (size_t)r->left : PIECE;
+            KEEL_TRY(pull(r, r->piece, n));
+            r->z.next_in = r->piece;
+            r->z.avail_in = (uInt)n;
         }
         r->z.next_out = (Bytef *)out + *got;
         r->z.avail_out = room < UINT_MAX ? (uInt)room : UINT_MAX;
@@ -87,7 +101,7 @@ static keel_status reader_end(reader *r)
     char more;
     size_t got = 0;
     KEEL_TRY(reader_some(r, &more, 1, &got));
-    if (got > 0 || (r->gzip && r->z.avail_in + r->z_left > 0))
+    if (got > 0 || (r->gzip && r->z.avail_in + r->left > 0))
         return keel_fail(KEEL_EFORMAT, "%s: has more bytes after its elements", r->what);
     return KEEL_OK;
 }
@@ -153,45 +167,51 @@ static void unpack(keel_tensor *t, unsigned char code, const unsigned char *from
     }
 }
 
-keel_status keel_idx_decode(keel_tensor *out, const void *data, size_t n_bytes, const char *what)
+static keel_status decode(keel_tensor *out, reader *r)
 {
-    reader r;
     unsigned char code = 0;
     idx_type type = { 0 };
     keel_shape shape = { 0 };
     keel_tensor t = { 0 };
-    KEEL_TRY(reader_open(&r, data, n_bytes, what));
-    keel_status s = read_header(&r, &code, &type, &shape);
+    const uint64_t n_bytes = r->left;
+    keel_status s = reader_open(r);
+    if (s >= 0) s = read_header(r, &code, &type, &shape);
     if (s < 0) goto out;
     const size_t count = (size_t)keel_shape_count(&shape), need = count * type.size;
-    if (need > n_bytes && (!r.gzip || need / EXPANSION_MAX > n_bytes)) {
+    if (need > n_bytes && (!r->gzip || need / EXPANSION_MAX > n_bytes)) {
         char text[96];
         keel_shape_text(text, &shape);
-        s = keel_fail(KEEL_EFORMAT, "%s: cut short: %s needs %zu bytes, the file has %zu", what,
-                      text, need, n_bytes);
+        s = keel_fail(KEEL_EFORMAT, "%s: cut short: %s needs %zu bytes, the file has %llu", r->what,
+                      text, need, (unsigned long long)n_bytes);
         goto out;
     }
     s = keel_tensor_create(&t, type.dtype, &shape);
     if (s < 0) goto out;
     unsigned char *end = (unsigned char *)t.data + count * keel_dtype_size(type.dtype) - need;
-    s = reader_all(&r, end, need);
-    if (s >= 0) s = reader_end(&r);
+    s = reader_all(r, end, need);
+    if (s >= 0) s = reader_end(r);
     if (s < 0) goto out;
     unpack(&t, code, end, count);
     *out = t;
     t = (keel_tensor){ 0 };
 out:
     keel_tensor_free(&t);
-    reader_close(&r);
+    reader_close(r);
     return s;
+}
+
+keel_status keel_idx_decode(keel_tensor *out, const void *data, size_t n_bytes, const char *what)
+{
+    reader r = { .memory = data, .left = n_bytes, .what = what };
+    return decode(out, &r);
 }
 
 keel_status keel_idx_read(keel_tensor *out, const char *path)
 {
-    keel_map map = { 0 };
-    KEEL_TRY(keel_map_open(&map, path));
-    const keel_status s =
-        keel_idx_decode(out, map.data ? (const void *)map.data : "", map.n_bytes, path);
-    keel_map_close(&map);
+    keel_file f;
+    KEEL_TRY(keel_file_open(&f, path));
+    reader r = { .file = &f, .left = f.n_bytes, .what = path };
+    const keel_status s = decode(out, &r);
+    keel_file_close(&f);
     return s;
 }

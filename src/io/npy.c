@@ -417,62 +417,87 @@ keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t 
     return keel_npy_texts_make(out, &h, (const char *)data + h.offset, what);
 }
 
+/* An open file whose header is read and whose length fits it. */
+static keel_status open_array(keel_file *f, keel_npy_header *h, const char *path)
+{
+    unsigned char *begin = NULL;
+    KEEL_TRY(keel_file_open(f, path));
+    const size_t n = f->n_bytes < HEADER_MAX + 12 ? f->n_bytes : HEADER_MAX + 12;
+    keel_status s = KEEL_OK;
+    if (!(begin = keel_calloc(n, 1))) s = KEEL_ENOMEM;
+    if (s >= 0) s = keel_file_read_at(f, 0, begin, n);
+    if (s >= 0) s = keel_npy_header_parse(h, begin, n, path);
+    if (s >= 0) s = check_length(h, f->n_bytes, path);
+    keel_free(begin);
+    if (s < 0) keel_file_close(f);
+    return s;
+}
+
+static keel_status read_stored(void **out, const keel_file *f, const keel_npy_header *h)
+{
+    void *stored = keel_calloc(h->n_bytes, 1);
+    const keel_status s =
+        stored ? keel_file_read_at(f, h->offset, stored, h->n_bytes) : KEEL_ENOMEM;
+    if (s < 0)
+        keel_free(stored);
+    else
+        *out = stored;
+    return s;
+}
+
 keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path)
 {
-    keel_map map = { 0 };
-    KEEL_TRY(keel_map_open(&map, path));
-    const keel_status s = keel_npy_decode_texts(out, map.data, map.n_bytes, path);
-    keel_map_close(&map);
+    keel_file f;
+    keel_npy_header h;
+    void *stored = NULL;
+    KEEL_TRY(open_array(&f, &h, path));
+    keel_status s = read_stored(&stored, &f, &h);
+    if (s >= 0) s = keel_npy_texts_make(out, &h, stored, path);
+    keel_free(stored);
+    keel_file_close(&f);
     return s;
+}
+
+/* In pieces, so that what is stored and what it becomes are not both in memory. */
+static keel_status read_in_order(keel_tensor *t, const keel_file *f, const keel_npy_header *h)
+{
+    enum { PIECE = 1 << 16 };
+    const size_t count = (size_t)keel_shape_count(&h->shape), size = h->element_bytes;
+    if (keel_dtype_size(h->dtype) == size && h->stored != KEEL_NPY_B1)
+        return keel_file_read_at(f, h->offset, t->data, h->n_bytes);
+    unsigned char piece[PIECE];
+    for (size_t done = 0; done < count;) {
+        const size_t n = count - done < PIECE / size ? count - done : PIECE / size;
+        KEEL_TRY(keel_file_read_at(f, h->offset + done * size, piece, n * size));
+        keel_npy_convert(h, (char *)t->data + done * keel_dtype_size(h->dtype), piece, n);
+        done += n;
+    }
+    return KEEL_OK;
 }
 
 keel_status keel_npy_read(keel_tensor *out, const char *path)
 {
-    keel_map map = { 0 };
-    KEEL_TRY(keel_map_open(&map, path));
-    const keel_status s = keel_npy_decode(out, map.data, map.n_bytes, path);
-    keel_map_close(&map);
-    return s;
-}
-
-keel_status keel_npy_map_open(keel_npy_map *out, const char *path)
-{
-    keel_npy_map m = { 0 };
-    KEEL_TRY(keel_map_open(&m.map, path));
-    keel_status s = keel_npy_header_parse(&m.header, m.map.data, m.map.n_bytes, path);
-    if (s >= 0) s = check_length(&m.header, m.map.n_bytes, path);
-    if (s >= 0) s = keel_npy_check_numbers(&m.header, path);
-    if (s >= 0 && m.header.fortran)
-        s = keel_fail(KEEL_EUNSUP, "%s: Fortran order, whose rows are not together", path);
-    if (s < 0) {
-        keel_map_close(&m.map);
-        return s;
+    keel_file f;
+    keel_npy_header h;
+    keel_tensor t = { 0 };
+    void *stored = NULL;
+    KEEL_TRY(open_array(&f, &h, path));
+    keel_status s = keel_npy_check_numbers(&h, path);
+    if (s >= 0) s = keel_tensor_create(&t, h.dtype, &h.shape);
+    if (s < 0) goto out;
+    if (h.fortran) {
+        if ((s = read_stored(&stored, &f, &h)) < 0) goto out;
+        keel_npy_convert_all(&h, t.data, stored);
+    } else if ((s = read_in_order(&t, &f, &h)) < 0) {
+        goto out;
     }
-    if (m.header.n_bytes > 0) m.data = m.map.data + m.header.offset;
-    *out = m;
-    return KEEL_OK;
-}
-
-void keel_npy_map_close(keel_npy_map *m)
-{
-    if (!m) return;
-    keel_map_close(&m->map);
-    *m = (keel_npy_map){ 0 };
-}
-
-keel_status keel_npy_map_rows(const keel_npy_map *m, int64_t first, int64_t n, void *out)
-{
-    const keel_shape *shape = &m->header.shape;
-    if (shape->rank == 0) return keel_fail(KEEL_EARG, "the array is one number and has no rows");
-    const int64_t rows = shape->dim[0];
-    if (first < 0 || n < 0 || first > rows || n > rows - first)
-        return keel_fail(KEEL_EARG, "%lld rows from row %lld on, of an array with %lld rows",
-                         (long long)n, (long long)first, (long long)rows);
-    if (n == 0 || m->header.n_bytes == 0) return KEEL_OK;
-    const size_t row_bytes = m->header.n_bytes / (size_t)rows;
-    keel_npy_convert(&m->header, out, m->data + (size_t)first * row_bytes,
-                     (size_t)n * row_bytes / m->header.element_bytes);
-    return KEEL_OK;
+    *out = t;
+    t = (keel_tensor){ 0 };
+out:
+    keel_free(stored);
+    keel_tensor_free(&t);
+    keel_file_close(&f);
+    return s;
 }
 
 keel_status keel_npy_write_header(keel_new_file *f, keel_dtype dtype, const keel_shape *shape)

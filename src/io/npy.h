@@ -74,20 +74,6 @@ keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t 
 keel_status keel_npy_read(keel_tensor *out, const char *path);
 keel_status keel_npy_decode(keel_tensor *out, const void *data, size_t n_bytes, const char *what);
 
-/* An array in a mapped file, for arrays that need not fit in memory. */
-typedef struct keel_npy_map {
-    keel_npy_header header;
-    const unsigned char *data; /* elements as stored, perhaps not aligned; NULL if there are none */
-    keel_map map;
-} keel_npy_map;
-
-keel_status keel_npy_map_open(keel_npy_map *out, const char *path);
-void keel_npy_map_close(keel_npy_map *m); /* NULL and an empty one are fine */
-/* Rows first .. first + n - 1 (of the first dim), converted to header.dtype, into `out`.
- * Any thread, also concurrently. KEEL_EARG: out of range, or the array has rank 0. Opening refuses
- * Fortran order and texts. */
-keel_status keel_npy_map_rows(const keel_npy_map *m, int64_t first, int64_t n, void *out);
-
 /* Write a tensor as version 1, atomically. */
 keel_status keel_npy_write(const char *path, const keel_tensor *t);
 /* Only the header, for a writer that adds rows in pieces: give exactly the announced bytes after

@@ -1,9 +1,9 @@
 /* Zip archives: `.keras` and `.npz` are such.
  *
  * Reading trusts no number: a member's size is held against the size of the archive (deflate can
- * not expand more than 1032 times) and against the caller's limit before memory is taken, names
- * must differ, and check sums must fit. Writing stores without compression, as Keras does, with
- * fixed times, so that equal members make an equal file. */
+ * not expand more than 1032 times) and against the caller's limit before memory is taken, members
+ * do not overlap, names differ, and check sums fit. Writing stores without compression, as Keras
+ * does, with fixed times, so that equal members make an equal file. */
 #ifndef KEEL_IO_ZIP_H
 #define KEEL_IO_ZIP_H
 #include "base/error.h"
@@ -13,8 +13,8 @@
 typedef struct keel_zip keel_zip;
 
 /* Open an archive to read: from a file, or from memory which must outlive it (`what` names it in
- * messages). KEEL_EIO: no such file; KEEL_EFORMAT: not an archive, or one that cannot be trusted.
- * One thread at a time. */
+ * messages). KEEL_EIO: no such file, or no plain one; KEEL_EFORMAT: not an archive, or one that
+ * cannot be trusted. One thread at a time. */
 keel_status keel_zip_open(keel_zip **out, const char *path);
 keel_status keel_zip_open_memory(keel_zip **out, const void *data, size_t n_bytes,
                                  const char *what);
@@ -32,7 +32,7 @@ keel_status keel_zip_read(keel_zip *z, const char *name, size_t limit, void **da
                           size_t *n_bytes);
 
 /* Read a member from its begin in pieces: open, read exactly n bytes each time, and finish, which
- * demands that nothing is left and that the check sum fits. One member at a time. */
+ * demands that nothing is left and that the check sum fits. */
 typedef struct keel_zip_stream keel_zip_stream;
 keel_status keel_zip_stream_open(keel_zip_stream **out, keel_zip *z, int64_t index);
 keel_status keel_zip_stream_read(keel_zip_stream *s, void *data, size_t n_bytes);

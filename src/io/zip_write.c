@@ -1,14 +1,14 @@
 /* Write a zip archive of stored members.
  *
- * By hand and not by libzip, since stored members are only headers around bytes: so the members
- * go straight into the new file (libzip would make its own temporary file, unsynced), nothing is
- * copied, and the bytes do not depend on a version of libzip. Sizes or offsets of 4 GiB and more
+ * Stored members are only headers around bytes: they go straight into the new file, and nothing is
+ * copied. Sizes or offsets of 4 GiB and more
  * get the zip64 fields. Members carry 1 January 1980, as Keras's own do.
  * Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. */
 #include "io/file.h"
 #include "io/zip.h"
 #include "base/memory.h"
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -142,6 +142,11 @@ static uint32_t check_sum(const keel_zip_member *m)
     return (uint32_t)crc;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 static keel_status check_names(const keel_zip_member *members, int64_t count)
 {
     if (count < 0 || count > 65534) /* one more would need zip64's count */
@@ -151,11 +156,16 @@ static keel_status check_names(const keel_zip_member *members, int64_t count)
         const size_t n = strlen(members[i].name);
         if (n == 0 || n > 65535)
             return keel_fail(KEEL_EARG, "a member's name is empty or too long");
-        for (int64_t k = 0; k < i; k++)
-            if (!strcmp(members[i].name, members[k].name))
-                return keel_fail(KEEL_EARG, "two members '%s'", members[i].name);
     }
-    return KEEL_OK;
+    keel_status s = KEEL_OK;
+    const char **names = keel_calloc((size_t)count, sizeof *names);
+    if (!names) return KEEL_ENOMEM;
+    for (int64_t i = 0; i < count; i++) names[i] = members[i].name;
+    qsort(names, (size_t)count, sizeof *names, by_text);
+    for (int64_t i = 1; i < count && s >= 0; i++)
+        if (!strcmp(names[i - 1], names[i])) s = keel_fail(KEEL_EARG, "two members '%s'", names[i]);
+    keel_free(names);
+    return s;
 }
 
 keel_status keel_zip_write(const char *path, const keel_zip_member *members, int64_t count)
@@ -163,7 +173,7 @@ keel_status keel_zip_write(const char *path, const keel_zip_member *members, int
     keel_new_file *f = NULL;
     uint64_t at = 0;
     keel_status s = check_names(members, count);
-    if (s < 0) return keel_fail_within(s, "%s", path);
+    if (s < 0) return s == KEEL_ENOMEM ? s : keel_fail_within(s, "%s", path);
     written *w = keel_calloc((size_t)count, sizeof *w);
     if (!w) return KEEL_ENOMEM;
     s = keel_new_file_create(&f, path);

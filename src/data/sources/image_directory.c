@@ -4,16 +4,15 @@
 #include "base/memory.h"
 #include "data/resize.h"
 #include "data/source.h"
+#include "io/file.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { DEPTH_MAX = 32, CLASSES_MAX = 1000000, FILE_MAX = 1 << 29 };
 
@@ -165,28 +164,16 @@ static void close_photos(void *state)
 static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_bytes)
 {
     keel_status s = KEEL_OK;
-    struct stat st;
-    const int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
-    if (f < 0) return keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
-    size_t n = 0;
-    char *data = NULL;
-    if (fstat(f, &st) || !S_ISREG(st.st_mode)) {
-        s = keel_fail(KEEL_EIO, "%s: not a plain file", path);
-    } else if (st.st_size > FILE_MAX) {
-        s = keel_fail(KEEL_EFORMAT, "%s: %lld bytes are too many for an image", path,
-                      (long long)st.st_size);
-    } else if (!(data = keel_scratch_reserve(scratch, 0, (size_t)st.st_size + 1))) {
+    keel_file f;
+    void *data = NULL;
+    KEEL_TRY(keel_file_open(&f, path));
+    if (f.n_bytes > FILE_MAX)
+        s = keel_fail(KEEL_EFORMAT, "%s: %zu bytes are too many for an image", path, f.n_bytes);
+    else if (!(data = keel_scratch_reserve(scratch, 0, f.n_bytes + 1)))
         s = KEEL_ENOMEM;
-    }
-    while (s >= 0 && n < (size_t)st.st_size) {
-        const ssize_t got = read(f, data + n, (size_t)st.st_size - n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) s = keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
-        if (got <= 0) break;
-        n += (size_t)got;
-    }
-    close(f);
-    *n_bytes = n;
+    if (s >= 0) s = keel_file_read_at(&f, 0, data, f.n_bytes);
+    *n_bytes = f.n_bytes;
+    keel_file_close(&f);
     return s;
 }
 
