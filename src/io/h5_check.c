@@ -14,11 +14,12 @@
 
 enum {
     PATH_BYTES_MAX = 512,
-    ENTRIES_MAX = 1 << 20,
+    ENTRIES_MAX = 1 << 18,      /* each takes 300 bytes on the way; Keras writes 4 a layer of two */
+    NAMES_BYTES_MAX = 16 << 20, /* weights and 6 with Adam, of 20 to 50 bytes */
     BTREE_LEVEL_MAX = 8,
     CHUNKS_MAX = 64, /* of one object header */
     TREE_K_MAX = 512,
-    SUPERBLOCK_BYTES = 96,
+    SUPERBLOCK_BYTES = KEEL_H5_BEGIN_BYTES,
     SYMBOL_BYTES = 40,
 };
 #define NOWHERE UINT64_MAX /* HDF5's undefined address */
@@ -316,6 +317,9 @@ static keel_status add_object(walk *w, const heap *names, uint64_t offset, size_
         return bad(names->at + offset, "a path of more than %d bytes", PATH_BYTES_MAX - 1);
     if (w->n_objects == ENTRIES_MAX)
         return bad(names->at, "more than %d groups and arrays", ENTRIES_MAX);
+    if (w->names_bytes + above + n + 2 > NAMES_BYTES_MAX)
+        return bad(names->at, "the names of groups and arrays have more than %d bytes",
+                   NAMES_BYTES_MAX);
     KEEL_TRY(
         reserve((void **)&w->names, &w->names_capacity, w->names_bytes, above + slash + n + 1, 1));
     KEEL_TRY(
@@ -436,6 +440,16 @@ static keel_status read_superblock(walk *w)
     w->size = (size_t)get64(p + 40);
     if (w->size < SUPERBLOCK_BYTES || get32(p + 72) > 1) return bad(40, "a damaged superblock");
     return claim(w, 0, SUPERBLOCK_BYTES, "superblock", &p);
+}
+
+keel_status keel_h5_announced(uint64_t *n_bytes, const void *begin)
+{
+    const unsigned char *p = begin;
+    if (memcmp(p, "\x89HDF\r\n\x1a\n", 8) != 0) return bad(0, "not an HDF5 file");
+    if (p[8] != 0)
+        return keel_fail(KEEL_EUNSUP, "weights file: superblock version %d, Keras writes 0", p[8]);
+    *n_bytes = get64(p + 40);
+    return KEEL_OK;
 }
 
 static int by_begin(const void *a, const void *b)

@@ -15,6 +15,7 @@
 #include "keel/tensor.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum keel_h5_type {
     KEEL_H5_FLOAT32,
@@ -41,8 +42,14 @@ typedef struct keel_h5_tree {
     char *names; /* the memory of the paths */
 } keel_h5_tree;
 
-/* KEEL_EFORMAT: damaged, or not what Keras writes; KEEL_EUNSUP: a type that Keel does not have;
- * KEEL_ENOMEM. The tree does not point into the image. */
+enum { KEEL_H5_BEGIN_BYTES = 96 };
+/* How long the file is by its own word, from its first KEEL_H5_BEGIN_BYTES: so that a caller need
+ * not read what lies behind it. */
+keel_status keel_h5_announced(uint64_t *n_bytes, const void *begin);
+
+/* At most 262,144 groups and arrays and 16 MiB of paths. KEEL_EFORMAT: damaged, or not what Keras
+ * writes; KEEL_EUNSUP: a type that Keel does not have; KEEL_ENOMEM. The tree does not point into
+ * the image. */
 keel_status keel_h5_check(keel_h5_tree *out, const void *image, size_t n_bytes);
 void keel_h5_tree_free(keel_h5_tree *t); /* NULL and an empty one are fine */
 

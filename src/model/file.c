@@ -2,6 +2,7 @@
  * where there is something to say that Keras has no place for. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/kind.h"
 #include "io/weights_h5.h"
 #include "io/zip.h"
 #include "model/parts.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CONFIG_BYTES_MAX = 64 << 20 };
+enum { CONFIG_BYTES_MAX = 64 << 20, MEMBERS_MAX = 4096 };
 #define KERAS_VERSION "3.15.1" /* whose format this is */
 
 /* ---- where the optimizer's variables stand --------------------------------------------------- */
@@ -89,10 +90,48 @@ static keel_status read_state(keel_model *m, const keel_weights *file)
 
 #define A_MODEL_IS "a model is a .keras file as Keras 3 saves it"
 
-static keel_status check_member(const keel_zip *zip, const char *name)
+/* How large model.weights.h5 may be for this model: 8 bytes a number, 8 slots of an optimizer,
+ * which need not be one that Keel has, and what HDF5 writes around them. */
+static uint64_t weights_bytes_max(const keel_model *m)
 {
-    return keel_zip_find(zip, name) < 0 ? keel_fail(KEEL_EFORMAT, "no %s in it; " A_MODEL_IS, name)
-                                        : KEEL_OK;
+    enum { SLOTS = 8, AROUND = 16 << 10 };
+    uint64_t numbers = 0; /* each weight fits in memory, so 2^14 layers of them do not overflow */
+    for (int i = 0; i < m->n_weight; i++)
+        numbers += (uint64_t)keel_shape_count(&m->weight[i].info.spec.shape);
+    const uint64_t arrays = (uint64_t)m->n_layer + (uint64_t)m->n_weight * (1 + SLOTS);
+    const uint64_t around = (64 + arrays) * AROUND;
+    return numbers > (SIZE_MAX / 4 - around) / (8 * (1 + SLOTS))
+               ? SIZE_MAX / 4
+               : numbers * 8 * (1 + SLOTS) + around;
+}
+
+/* The image, once its size is believed: deflate makes gigabytes of zeros out of a few megabytes. */
+static keel_status read_image(const keel_model *m, keel_zip *zip, void **image, size_t *n_bytes)
+{
+    enum { SLACK = 1 << 16 };
+    unsigned char begin[KEEL_H5_BEGIN_BYTES];
+    const int64_t index = keel_zip_find(zip, "model.weights.h5");
+    const uint64_t size = keel_zip_size(zip, index), most = weights_bytes_max(m);
+    uint64_t announced = 0;
+    keel_zip_stream *stream = NULL;
+    if (size > most)
+        return keel_fail(
+            KEEL_EFORMAT,
+            "model.weights.h5: %llu bytes, where the model's weights and an optimizer's "
+            "state take at most %llu",
+            (unsigned long long)size, (unsigned long long)most);
+    if (size >= sizeof begin) {
+        KEEL_TRY(keel_zip_stream_open(&stream, zip, index));
+        const keel_status s = keel_zip_stream_read(stream, begin, sizeof begin);
+        keel_zip_stream_close(stream);
+        KEEL_TRY(s);
+        KEEL_TRY(keel_h5_announced(&announced, begin));
+        if (announced < size && size - announced > SLACK)
+            return keel_fail(KEEL_EFORMAT,
+                             "model.weights.h5: %llu bytes, where its HDF5 file has %llu",
+                             (unsigned long long)size, (unsigned long long)announced);
+    }
+    return keel_zip_read(zip, "model.weights.h5", (size_t)most, image, n_bytes);
 }
 
 static keel_status read_weights(keel_model *m, keel_zip *zip)
@@ -104,8 +143,9 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
     char next[128];
     if (keel_zip_find(zip, "model.weights.h5") < 0 && keel_zip_find(zip, "model.weights.json") >= 0)
         return keel_fail(KEEL_EUNSUP, "model.weights.json: weights in several files");
-    KEEL_TRY(check_member(zip, "model.weights.h5"));
-    if ((s = keel_zip_read(zip, "model.weights.h5", SIZE_MAX / 4, &image, &n_bytes)) < 0) goto out;
+    if (keel_zip_find(zip, "model.weights.h5") < 0)
+        return keel_fail(KEEL_EFORMAT, "no model.weights.h5 in it; " A_MODEL_IS);
+    if ((s = read_image(m, zip, &image, &n_bytes)) < 0) goto out;
     if ((s = keel_weights_decode(&file, image, n_bytes)) < 0) {
         s = keel_fail_within(s, "model.weights.h5");
         goto out;
@@ -134,7 +174,6 @@ static keel_status read_config(keel_model *m, keel_zip *zip)
     void *text = NULL;
     size_t n_bytes;
     json_error_t error;
-    KEEL_TRY(check_member(zip, "config.json"));
     KEEL_TRY(keel_zip_read(zip, "config.json", CONFIG_BYTES_MAX, &text, &n_bytes));
     m->file_config = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
     keel_free(text);
@@ -176,7 +215,22 @@ keel_status keel_model_load(keel_model **out, const char *path)
     keel_zip *zip = NULL;
     keel_model *m = NULL;
     if ((s = keel_zip_open(&zip, path)) < 0) { /* its text names the path */
-        if (s == KEEL_EFORMAT) s = keel_fail(s, "%s; " A_MODEL_IS, keel_error());
+        const char *kind = s == KEEL_ENOMEM ? NULL : keel_kind_of_file(path);
+        if (kind)
+            s = keel_fail(KEEL_EFORMAT, "%s: %s", path, kind);
+        else if (s == KEEL_EFORMAT)
+            s = keel_fail(s, "%s; " A_MODEL_IS, keel_error());
+        goto out;
+    }
+    if (keel_zip_count(zip) > MEMBERS_MAX) {
+        s = keel_fail(KEEL_EFORMAT, "%s: %lld members, more than the %d that a model may have",
+                      path, (long long)keel_zip_count(zip), MEMBERS_MAX);
+        goto out;
+    }
+    if (keel_zip_find(zip, "config.json") < 0) {
+        const char *kind = keel_kind_of_file(path);
+        s = keel_fail(KEEL_EFORMAT, "%s: %s", path,
+                      kind ? kind : "no config.json in it; " A_MODEL_IS);
         goto out;
     }
     if ((s = keel_model_create(&m, NULL, KEEL_FLOAT32, 0)) < 0) goto out;

@@ -1,18 +1,21 @@
 /* Which codec reads a file: told by its first bytes, not by its name. */
 #include "data/codecs/image.h"
+#include "io/kind.h"
 #include <ctype.h>
 #include <string.h>
 
-keel_status keel_image_check_size(int64_t height, int64_t width, int channels, const char *what)
+keel_status keel_image_check_size(int64_t height, int64_t width, int64_t pixel_bytes,
+                                  const char *what)
 {
     if (height < 1 || width < 1)
         return keel_fail(KEEL_EFORMAT, "%s: an image without pixels", what);
     if (height > KEEL_IMAGE_SIDE_MAX || width > KEEL_IMAGE_SIDE_MAX ||
-        height * width * channels > KEEL_IMAGE_BYTES_MAX)
-        return keel_fail(KEEL_EFORMAT,
-                         "%s: %lld x %lld pixels are more than is read (%d a side, "
-                         "1 GiB in all)",
-                         what, (long long)height, (long long)width, KEEL_IMAGE_SIDE_MAX);
+        height * width * pixel_bytes > KEEL_IMAGE_BYTES_MAX)
+        return keel_fail(
+            KEEL_EFORMAT,
+            "%s: %lld x %lld pixels are more than is read (%d a side, 1 GiB to decode, "
+            "at %lld bytes a pixel)",
+            what, (long long)height, (long long)width, KEEL_IMAGE_SIDE_MAX, (long long)pixel_bytes);
     return KEEL_OK;
 }
 
@@ -33,6 +36,8 @@ keel_status keel_image_decode(keel_image *out, const void *data, size_t n_bytes,
         if (n_bytes > 4 && !memcmp(b, known[i].magic, strlen(known[i].magic)))
             return keel_fail(KEEL_EUNSUP, "%s: a %s file; only JPEG and PNG are read", what,
                              known[i].name);
+    const char *kind = keel_kind_of_bytes(b, n_bytes < KEEL_KIND_BYTES ? n_bytes : KEEL_KIND_BYTES);
+    if (kind) return keel_fail(KEEL_EFORMAT, "%s: no JPEG or PNG but %s", what, kind);
     size_t text = 0;
     while (text < n_bytes && text < 64 && (isprint(b[text]) || isspace(b[text]))) text++;
     const bool is_text = text == n_bytes || text == 64;

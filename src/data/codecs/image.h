@@ -23,7 +23,9 @@ keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, 
 keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
                             keel_scratch *scratch, int buffer, const char *what);
 
-/* KEEL_EFORMAT where the sides are 0 or too large. */
-keel_status keel_image_check_size(int64_t height, int64_t width, int channels, const char *what);
+/* KEEL_EFORMAT where the sides are 0 or too large, or where decoding, which takes so many bytes a
+ * pixel for all that it holds at once, would take more than KEEL_IMAGE_BYTES_MAX. */
+keel_status keel_image_check_size(int64_t height, int64_t width, int64_t pixel_bytes,
+                                  const char *what);
 
 #endif

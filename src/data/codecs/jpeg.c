@@ -10,6 +10,9 @@
 
 #include <jerror.h>
 #include <setjmp.h>
+#include <string.h>
+
+enum { SCANS_MAX = 100 }; /* encoders write 1 to 20 */
 
 typedef struct errors {
     struct jpeg_error_mgr base; /* first: the library knows only this */
@@ -35,6 +38,34 @@ static void say_nothing(j_common_ptr c)
     (void)c;
 }
 
+/* How many passes over the image a file asks for: its start-of-scan markers, found as the library
+ * finds them. A pass over blocks that stay as they are costs the file a few bytes. */
+static int count_scans(const unsigned char *b, size_t n)
+{
+    int scans = 0;
+    for (size_t i = 2; i + 3 < n;) {
+        const unsigned char *marker = memchr(b + i, 0xFF, n - i - 3);
+        if (!marker) break;
+        const int code = marker[1];
+        i = (size_t)(marker - b) + (code == 0xFF ? 1 : 2);
+        if (code == 0xD9) break;                                                    /* the end */
+        if (code == 0xFF || code < 0xC0 || (code >= 0xD0 && code < 0xD9)) continue; /* alone */
+        scans += code == 0xDA;
+        const size_t length = (size_t)marker[2] << 8 | marker[3];
+        i += length < n - i ? length : n - i;
+    }
+    return scans;
+}
+
+/* What the library holds of a file of several scans: all coefficients, 2 bytes each. */
+static int64_t coefficient_bytes(struct jpeg_decompress_struct *c)
+{
+    int64_t blocks = 0;
+    for (int i = 0; i < c->num_components && jpeg_has_multiple_scans(c); i++)
+        blocks += (int64_t)c->comp_info[i].width_in_blocks * c->comp_info[i].height_in_blocks;
+    return blocks * DCTSIZE2 * (int64_t)sizeof(JCOEF);
+}
+
 keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
                              keel_scratch *scratch, int buffer, const char *what)
 {
@@ -42,6 +73,10 @@ keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, 
     errors e;
     keel_status s = KEEL_OK;
     unsigned char *volatile pixels = NULL;
+    const int scans = count_scans(data, n_bytes);
+    if (scans > SCANS_MAX)
+        return keel_fail(KEEL_EFORMAT, "%s: a JPEG of %d scans, where at most %d are read", what,
+                         scans, SCANS_MAX);
     c.err = jpeg_std_error(&e.base);
     e.base.error_exit = give_up;
     e.base.emit_message = note;
@@ -59,7 +94,10 @@ keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, 
         s = keel_fail(KEEL_EUNSUP, "%s: a JPEG in CMYK; convert it to RGB", what);
         goto out;
     }
-    if ((s = keel_image_check_size(c.image_height, c.image_width, channels, what)) < 0) goto out;
+    const int64_t pixels_there = (int64_t)c.image_height * c.image_width;
+    const int64_t pixel_bytes =
+        channels + (coefficient_bytes(&c) + pixels_there - 1) / pixels_there;
+    if ((s = keel_image_check_size(c.image_height, c.image_width, pixel_bytes, what)) < 0) goto out;
     c.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     c.dct_method = JDCT_IFAST;
     c.do_fancy_upsampling = TRUE;

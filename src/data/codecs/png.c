@@ -39,15 +39,16 @@ keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, i
     spng_set_chunk_limits(c, 64 << 20, 64 << 20);
     spng_set_crc_action(c, SPNG_CRC_ERROR, SPNG_CRC_USE);
     if ((r = spng_set_png_buffer(c, data, n_bytes)) || (r = spng_get_ihdr(c, &h))) goto damaged;
-    if ((s = keel_image_check_size(h.height, h.width, 3, what)) < 0) goto out;
     const bool plain = h.color_type == SPNG_COLOR_TYPE_GRAYSCALE && h.bit_depth <= 8;
     const bool deep = h.color_type & 2 && h.bit_depth == 16; /* bit 2: colour */
     const int format = channels == 3 || !(plain || deep) ? SPNG_FMT_RGB8
                        : plain                           ? SPNG_FMT_G8
                                                          : SPNG_FMT_RGBA16;
+    const int pixel_bytes = format == SPNG_FMT_G8 ? 1 : format == SPNG_FMT_RGB8 ? 3 : 8;
+    if ((s = keel_image_check_size(h.height, h.width, pixel_bytes, what)) < 0) goto out;
     const size_t count = (size_t)h.height * h.width;
     if ((r = spng_decoded_image_size(c, format, &size))) goto damaged;
-    if (size != count * (format == SPNG_FMT_G8 ? 1 : format == SPNG_FMT_RGB8 ? 3 : 8)) {
+    if (size != count * (size_t)pixel_bytes) {
         r = SPNG_EINTERNAL;
         goto damaged;
     }
