@@ -31,27 +31,29 @@ else() # gcc warns wrongly in instrumented code, so no -Werror here
     add_link_options(${flags})
 endif()
 
-# The flags that a file's place and the suffix of its name ask for.
+# The flags of an instruction set.
+set(KEEL_FLAGS_avx2 -mavx2 -mfma)
+set(KEEL_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl ${KEEL_FLAGS_avx2})
+set(KEEL_FLAGS_avx512_bf16 ${KEEL_FLAGS_avx512} -mavx512bf16)
+set(KEEL_FLAGS_amx ${KEEL_FLAGS_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
+if(KEEL_SANITIZE STREQUAL "fuzzer")
+    # kernels see checked sizes only, gcc's sanitizers watch them, and clang takes minutes over some
+    foreach(isa avx2 avx512 avx512_bf16 amx)
+        list(APPEND KEEL_FLAGS_${isa} -fno-sanitize=all)
+    endforeach()
+endif()
+
+# The flags that a file's place asks for and, in src/ops/x86 and src/device/cpu, the instruction set
+# it is named for. Kernels named for none are compiled once for each set, by CMakeLists.txt.
 function(keel_file_flags files)
     foreach(file IN LISTS files)
         set(flags)
         if(file MATCHES "/src/(data|ops|losses|metrics|optimizers|graph|tensor|train)/")
             list(APPEND flags ${KEEL_MATH_FLAGS})
         endif()
-        if(file MATCHES "_avx2\\.c$")
-            list(APPEND flags -mavx2 -mfma)
-        elseif(file MATCHES "_(avx512|avx512_bf16|amx)\\.c$")
-            list(APPEND flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
-        endif()
-        if(file MATCHES "_avx512_bf16\\.c$")
-            list(APPEND flags -mavx512bf16)
-        endif()
-        if(file MATCHES "_amx\\.c$")
-            list(APPEND flags -mamx-tile -mamx-bf16 -mamx-int8)
-        endif()
-        if(KEEL_SANITIZE STREQUAL "fuzzer" AND file MATCHES "_(avx2|avx512|avx512_bf16|amx)\\.c$")
-            # they see checked sizes only, gcc's sanitizers watch them, and clang takes minutes over some
-            list(APPEND flags -fno-sanitize=all)
+        if(file MATCHES "/src/(ops/x86|device/cpu)/.*_(avx2|avx512|avx512_bf16|amx)\\.c$")
+            string(REGEX REPLACE ".*_(avx2|avx512|avx512_bf16|amx)\\.c$" "\\1" isa ${file})
+            list(APPEND flags ${KEEL_FLAGS_${isa}})
         endif()
         if(flags)
             set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags}")

@@ -1,8 +1,39 @@
 # Lists of everything a user can name, made from the folders: src/ops/relu.c holds keel_op_relu, so
 # keel_ops[] lists it. A stem that does not match its symbol fails at link, by name. Not listed: the
-# file named like the kind (ops/op.c), names that begin with _ or end in _impl, and vendor suffixes,
-# which under src/ops are kernels (conv2d_dnnl.c holds keel_kernel_conv2d_dnnl).
-set(KEEL_KERNEL_SUFFIX "_(dnnl|avx2|avx512|avx512_bf16|amx|cuda)$")
+# file named like the kind (ops/op.c) and names that begin with _ or end in _impl.
+#
+# Kernels: src/ops/dnnl/conv2d.c holds keel_kernel_conv2d_dnnl. src/ops/x86/relu.c is compiled once
+# for each set of KEEL_VECTOR_SETS and holds keel_kernel_relu_avx2 and keel_kernel_relu_avx512; a
+# file named for a set (src/ops/x86/conv2d_few_avx512.c) is compiled once.
+set(KEEL_VECTOR_SETS avx2 avx512)
+set(KEEL_ONE_SET "_(avx2|avx512|avx512_bf16|amx)$")
+
+# The names of all kernels, without or with oneDNN's.
+function(keel_kernel_stems out with_dnnl)
+    set(stems)
+    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/x86/*.c)
+    foreach(file IN LISTS files)
+        get_filename_component(stem ${file} NAME_WE)
+        if(stem MATCHES "^_")
+            continue()
+        elseif(stem MATCHES "${KEEL_ONE_SET}")
+            list(APPEND stems ${stem})
+        else()
+            foreach(isa IN LISTS KEEL_VECTOR_SETS)
+                list(APPEND stems ${stem}_${isa})
+            endforeach()
+        endif()
+    endforeach()
+    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/dnnl/*.c)
+    foreach(file IN LISTS files)
+        get_filename_component(stem ${file} NAME_WE)
+        if(with_dnnl AND NOT stem MATCHES "^_")
+            list(APPEND stems ${stem}_dnnl)
+        endif()
+    endforeach()
+    list(SORT stems)
+    set(${out} ${stems} PARENT_SCOPE)
+endfunction()
 
 # Write registry_KIND.c with the array of `stems`.
 function(keel_write_registry kind plural header stems file)
@@ -43,12 +74,7 @@ function(keel_registry kind dir header out)
     set(stems)
     foreach(file IN LISTS files)
         get_filename_component(stem ${file} NAME_WE)
-        if(stem MATCHES "^_|_impl$|^${kind}$|^main$|_cuda$"
-           OR (stem MATCHES "_dnnl$" AND NOT KEEL_HAVE_DNNL))
-            continue()
-        endif()
-        if((stem MATCHES "${KEEL_KERNEL_SUFFIX}" AND kind STREQUAL "kernel")
-           OR (NOT stem MATCHES "${KEEL_KERNEL_SUFFIX}" AND NOT kind STREQUAL "kernel" AND NOT stem STREQUAL "op"))
+        if(NOT stem MATCHES "^_|_impl$|^${kind}$|^main$|_cuda$")
             list(APPEND stems ${stem})
         endif()
     endforeach()
@@ -59,17 +85,12 @@ function(keel_registry kind dir header out)
     if(kind STREQUAL "op")
         keel_write_ops_header("${stems}")
     endif()
-    if(kind STREQUAL "kernel") # the same list without oneDNN, for tests of our own kernels alone
-        list(FILTER stems EXCLUDE REGEX "_dnnl$")
-        keel_write_registry(${kind} ${plural} ${header} "${stems}"
-                            ${PROJECT_BINARY_DIR}/registry/registry_kernel_own.c)
-    endif()
 endfunction()
 
 # Every list of the library.
 function(keel_registries out)
     set(all)
-    foreach(row "op ops ops/op.h *.c" "kernel ops ops/op.h *.c" "layer layers layers/layer.h */*.c"
+    foreach(row "op ops ops/op.h *.c" "layer layers layers/layer.h */*.c"
             "loss losses losses/loss.h *.c" "metric metrics metrics/metric.h *.c"
             "optimizer optimizers optimizers/optimizer.h *.c"
             "initializer initializers initializers/initializer.h *.c"
@@ -84,5 +105,12 @@ function(keel_registries out)
         keel_registry(${kind} src/${dir} ${header} file ${glob})
         list(APPEND all ${file})
     endforeach()
+    set(file ${PROJECT_BINARY_DIR}/registry/registry_kernel.c)
+    keel_kernel_stems(stems "${KEEL_HAVE_DNNL}")
+    keel_write_registry(kernel kernels ops/op.h "${stems}" ${file})
+    list(APPEND all ${file})
+    keel_kernel_stems(stems FALSE) # for tests of our own kernels alone
+    keel_write_registry(kernel kernels ops/op.h "${stems}"
+                        ${PROJECT_BINARY_DIR}/registry/registry_kernel_own.c)
     set(${out} ${all} PARENT_SCOPE)
 endfunction()

@@ -32,7 +32,7 @@ if(KEEL_DNNL_USED STREQUAL "wheel" AND KEEL_SANITIZE STREQUAL "" AND DEBIAN_DNNL
     if(NOT DEBIAN_DNNL_INCLUDE_DIR STREQUAL "/usr/include")
         target_include_directories(keel_dnnl_objects_debian BEFORE PRIVATE ${DEBIAN_DNNL_INCLUDE_DIR})
     endif()
-    add_library(keel_static_debian STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:keel_objects>
+    add_library(keel_static_debian STATIC EXCLUDE_FROM_ALL ${own_objects}
                 $<TARGET_OBJECTS:keel_dnnl_objects_debian>)
     set_target_properties(keel_dnnl_objects_debian PROPERTIES EXCLUDE_FROM_ALL TRUE)
     target_link_libraries(keel_static_debian PRIVATE ${KEEL_LIBRARIES} ${DEBIAN_DNNL_LIBRARY})

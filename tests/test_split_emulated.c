@@ -3,7 +3,7 @@
 #define KEEL_TILES_EMULATED
 #pragma GCC optimize("O3")
 #include "split_cases.h"
-#include "ops/_split_amx.c"
+#include "ops/x86/_split_amx.c"
 
 int main(void)
 {

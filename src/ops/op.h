@@ -1,6 +1,6 @@
 /* An op is a piece of differentiable mathematics on rows: what it computes, what its backward
- * reads, and a plain reference in C for float32 and float64. One stem an op: conv2d.c holds the
- * shapes and the reference, conv2d_dnnl.c oneDNN's kernel, conv2d_avx512.c ours.
+ * reads, and a plain reference in C for float32 and float64. One stem an op: ops/conv2d.c holds the
+ * shapes and the reference, ops/dnnl/conv2d.c oneDNN's kernel, ops/x86/conv2d_*.c ours.
  *
  * Letters: B rows (never in a shape: a value's shape is that of one row), H W C image, K outputs.
  */
@@ -234,7 +234,7 @@ typedef struct keel_prepare {
 
 struct keel_kernel {
     const char *op;   /* "conv2d" */
-    const char *name; /* "dnnl"; the file is <op>_<name>.c, the symbol keel_kernel_<op>_<name> */
+    const char *name; /* "avx512"; the symbol is keel_kernel_<op>_<name> */
     int priority;     /* higher is asked first; no two of an op have the same */
     /* Can you run this pass for that many rows? KEEL_OK: p->plan and p->scratch are set;
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */

@@ -1,2 +1,0 @@
-/* add with AVX-512: see add_vector.h. */
-#include "ops/add_vector.h"

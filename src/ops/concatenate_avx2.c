@@ -1,2 +1,0 @@
-/* concatenate with AVX2 and FMA: see concatenate_vector.h. */
-#include "ops/concatenate_vector.h"

@@ -1,2 +1,0 @@
-/* Strided convolution by Winograd with AVX2: see conv2d_winograd_strided_vector.h. */
-#include "ops/conv2d_winograd_strided_vector.h"

@@ -1,0 +1,20 @@
+/* conv2d on bfloat16 values with oneDNN where it uses AMX, whose products are several times as many
+ * as those of pairs: asked before our own kernel of pairs, which takes what oneDNN declines. See
+ * _conv.c. */
+#include "ops/dnnl/_conv.h"
+
+static keel_status prepare(keel_prepare *p)
+{
+    return keel_conv_dnnl_prepare_tiles(p, KEEL_CONV);
+}
+
+const keel_kernel keel_kernel_conv2d_amx_dnnl = {
+    .op = "conv2d",
+    .name = "amx_dnnl",
+    .priority = 120,
+    .prepare = prepare,
+    .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
+                [KEEL_BACKWARD] = keel_conv_dnnl_backward,
+                [KEEL_WEIGHTS] = keel_conv_dnnl_weights },
+    .release = keel_conv_dnnl_release,
+};

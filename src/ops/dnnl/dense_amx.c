@@ -1,0 +1,20 @@
+/* dense on many places on bfloat16 values with oneDNN where it uses AMX, whose products are several
+ * times as many as those of pairs: asked before our own kernel of pairs, which takes what oneDNN
+ * declines. See _conv.c. */
+#include "ops/dnnl/_conv.h"
+
+static keel_status prepare(keel_prepare *p)
+{
+    return keel_conv_dnnl_prepare_tiles(p, KEEL_CONV_DENSE);
+}
+
+const keel_kernel keel_kernel_dense_amx_dnnl = {
+    .op = "dense",
+    .name = "amx_dnnl",
+    .priority = 210,
+    .prepare = prepare,
+    .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
+                [KEEL_BACKWARD] = keel_conv_dnnl_backward,
+                [KEEL_WEIGHTS] = keel_conv_dnnl_weights },
+    .release = keel_conv_dnnl_release,
+};

@@ -1,0 +1,21 @@
+/* depthwise_conv2d with oneDNN, all three passes: see _conv.c. */
+#include "ops/dnnl/_conv.h"
+
+static keel_status prepare(keel_prepare *p)
+{
+    return keel_conv_dnnl_prepare(p, KEEL_CONV_DEPTHWISE);
+}
+
+const keel_kernel keel_kernel_depthwise_conv2d_dnnl = {
+    .op = "depthwise_conv2d",
+    .name = "dnnl",
+    .priority = 100,
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
+             [KEEL_BACKWARD] = keel_conv_dnnl_backward,
+             [KEEL_WEIGHTS] = keel_conv_dnnl_weights },
+    .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
+                [KEEL_BACKWARD] = keel_conv_dnnl_backward,
+                [KEEL_WEIGHTS] = keel_conv_dnnl_weights },
+    .release = keel_conv_dnnl_release,
+};

@@ -1,2 +1,0 @@
-/* rescaling with AVX2 and FMA: see rescaling_vector.h. */
-#include "ops/rescaling_vector.h"

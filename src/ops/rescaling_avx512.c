@@ -1,2 +1,0 @@
-/* rescaling with AVX-512: see rescaling_vector.h. */
-#include "ops/rescaling_vector.h"

@@ -1,2 +1,0 @@
-/* reshape with AVX2 and FMA: see reshape_vector.h. */
-#include "ops/reshape_vector.h"

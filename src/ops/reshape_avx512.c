@@ -1,2 +1,0 @@
-/* reshape with AVX-512: see reshape_vector.h. */
-#include "ops/reshape_vector.h"

@@ -1,2 +1,0 @@
-/* softmax with AVX2 and FMA: see softmax_vector.h. */
-#include "ops/softmax_vector.h"

@@ -1,2 +1,0 @@
-/* tanh with AVX-512: see tanh_vector.h. */
-#include "ops/tanh_vector.h"

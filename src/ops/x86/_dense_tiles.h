@@ -1,0 +1,237 @@
+/* Weight gradients of dense in float32, tile by tile, and their move: the inner loop of what an
+ * owner of weights does behind the commit point.
+ *
+ *     dW [n, K] = xt [n, B] dy [B, K]      then, where asked,     m = m keep - dW scale rate
+ *                                                                 w = w + m
+ *
+ * dy is packed once for all tiles that a worker makes of a weight, in panels as wide as a block of
+ * sums: its rows lie a power of two apart as often as not, and share so few sets of the nearest
+ * cache that a panel of them would not stay. x is packed by tile, ROWS channels next to each other.
+ * With many rows that copy would fill the next cache, and a move is a small part of the work: then
+ * dense.c multiplies from where dy lies. What a block writes is asked for while the one
+ * before it is multiplied, and a block is moved out of registers: its gradient never is in memory.
+ */
+#ifndef KEEL_OPS_X86_DENSE_TILES_H
+#define KEEL_OPS_X86_DENSE_TILES_H
+
+enum {
+    PANEL = VECTORS * LANES,
+    TILE_MOST = 4 * ROWS,
+    TILE_ROWS_MOST = 128,
+    KEPT_MOST = 320 << 10,
+    LINE_FLOATS = 16
+};
+
+/* Keeps a product from becoming part of a multiply-add: a move has the bits of optimizers/sgd.c. */
+static inline vf rounded(vf x)
+{
+#ifdef __AVX512F__
+    __asm__("" : "+v"(x));
+#else
+    __asm__("" : "+x"(x));
+#endif
+    return x;
+}
+
+static inline void store_halves(float *low, float *high, vf x)
+{
+#ifdef __AVX512F__
+    _mm256_storeu_ps(low, _mm512_castps512_ps256(x));
+    _mm256_storeu_ps(high, _mm512_extractf32x8_ps(x, 1));
+#else
+    _mm_storeu_ps(low, _mm256_castps256_ps128(x));
+    _mm_storeu_ps(high, _mm256_extractf128_ps(x, 1));
+#endif
+}
+
+static inline int64_t kept_row(int64_t n_k)
+{
+    return (n_k + LANES - 1) / LANES * LANES;
+}
+
+static inline int64_t kept_bytes(int64_t rows, int64_t n_k)
+{
+    return rows * kept_row(n_k) * (int64_t)sizeof(float);
+}
+
+typedef struct tile {
+    const keel_tile_call *call;
+    int64_t rows, n_c, n_k;
+    const float *x, *dy; /* packed: [rows][ROWS] of each block, [rows][a panel's columns] */
+    float *grad;         /* of the tile's first element, as all pointers below */
+    bool moves;
+    keel_tile_move move;
+    const float *soon[4];
+    bool bad;
+} tile;
+
+/* Asked for while a block is multiplied. */
+typedef struct tile_next {
+    int64_t at;     /* the next block's place in all that is written soon, its rows n_k apart */
+    const float *x; /* a line of each of n_x rows, n_c apart: the next tile's */
+    int64_t n_x;
+} tile_next;
+
+/* vectors is a constant where this is called; there are `rows` rows of the block, and the last
+ * vector has the lanes of `last`. at: of the block's first element in the tile. */
+INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int64_t rows,
+                       const int vectors, vm last, tile_next next)
+{
+    const vm all = vm_first(LANES);
+    vf sum[ROWS][VECTORS], w[VECTORS];
+    EACH(r, ROWS) EACH(v, vectors) sum[r][v] = vf_zero();
+    for (int64_t part = 0, j = 0; part < ROWS; part++) {
+        const int64_t end = t->rows * (part + 1) / ROWS;
+        for (int q = 0; q < t->call->n_soon; q++)
+            EACH(v, vectors) fetch_to_write(t->soon[q] + next.at + v * LANES);
+        next.at += t->n_k;
+        if (part < next.n_x) __builtin_prefetch(next.x + part * t->n_c, 0, 2);
+        for (; j < end; j++, x += ROWS, dy += vectors * LANES) {
+            EACH(v, vectors) w[v] = vf_load(dy + v * LANES);
+            EACH(r, ROWS)
+            {
+                const vf a = vf_set(x[r]);
+                EACH(v, vectors) sum[r][v] = vf_fma(a, w[v], sum[r][v]);
+            }
+        }
+    }
+#define MASK(v) ((v) < vectors - 1 ? all : last)
+    if (t->moves) {
+        const vf keep = vf_set(t->move.keep), rate = vf_set(t->move.rate);
+        const vf scale = vf_set(t->move.scale);
+        EACH(r, ROWS)
+        {
+            float *to = t->move.w + at + r * t->n_k, *m = t->move.m + at + r * t->n_k;
+            if (r < rows) EACH(v, vectors)
+                {
+                    /* both are read before one is written: they lie alike in their pages */
+                    const vf was = vf_load_some(MASK(v), to + v * LANES);
+                    const vf kept = rounded(vf_mul(vf_load_some(MASK(v), m + v * LANES), keep));
+                    const vf step = rounded(vf_mul(vf_mul(sum[r][v], scale), rate));
+                    const vf by = vf_sub(kept, step);
+                    vf_store_some(MASK(v), m + v * LANES, by);
+                    vf_store_some(MASK(v), to + v * LANES, vf_add(was, by));
+                }
+        }
+        return;
+    }
+    EACH(r, ROWS)
+    {
+        float *to = t->grad + at + r * t->n_k;
+        if (r < rows) EACH(v, vectors)
+            {
+                vf_store_some(MASK(v), to + v * LANES, sum[r][v]);
+                if (t->call->looked) t->bad |= not_finite(sum[r][v]);
+            }
+    }
+#undef MASK
+}
+
+/* Which part of x is asked for next, of `lines` lines of each row from channel `first` on. */
+typedef struct tile_soon {
+    int span, lines, line;
+    int64_t row, first;
+} tile_soon;
+
+static inline void ask_for_x(const tile *t, tile_soon *s, tile_next *next)
+{
+    const keel_tile_call *c = t->call;
+    if (s->span >= c->n_span) return;
+    const int64_t left = c->span[s->span].rows - s->row;
+    next->x =
+        (const float *)c->span[s->span].in + s->row * t->n_c + s->first + s->line * LINE_FLOATS;
+    next->n_x = left < ROWS ? left : ROWS;
+    s->row += next->n_x;
+    if (s->row < c->span[s->span].rows) return;
+    s->row = 0;
+    if (++s->line < s->lines) return;
+    s->line = 0;
+    s->span++;
+}
+
+/* A row of blocks. In this order what is written, rows that lie far apart in two arrays that lie
+ * alike, is in other sets of the nearest cache than what was asked for. */
+static void tile_row(tile *t, int64_t i, int64_t n, tile_soon *soon)
+{
+    const vm all = vm_first(LANES);
+    const float *x = t->x + i * t->rows;
+    for (int64_t k = 0; k < t->n_k; k += PANEL) {
+        const int64_t left = t->n_k - k, at = i * t->n_k + k;
+        const float *dy = t->dy + k * t->rows;
+        tile_next next = { .at = left > PANEL ? at + PANEL : (i + ROWS) * t->n_k };
+        ask_for_x(t, soon, &next);
+        if (left >= PANEL)
+            tile_block(t, x, dy, at, n, 3, all, next);
+        else if (left > 2 * LANES)
+            tile_block(t, x, dy, at, n, 3, vm_first(left - 2 * LANES), next);
+        else if (left > LANES)
+            tile_block(t, x, dy, at, n, 2, vm_first(left - LANES), next);
+        else
+            tile_block(t, x, dy, at, n, 1, vm_first(left), next);
+    }
+}
+
+static void pack_dy(const keel_tile_call *c, int64_t n_k, float *to)
+{
+    for (int64_t k = 0; k < n_k; k += PANEL) {
+        const int64_t left = n_k - k < PANEL ? n_k - k : PANEL;
+        for (int s = 0; s < c->n_span; s++) {
+            const float *dy = (const float *)c->span[s].out_grad + k;
+            for (int64_t i = 0; i < c->span[s].rows; i++, dy += n_k)
+                for (int64_t j = 0; j < left; j += LANES, to += LANES)
+                    vf_store(to, vf_load_some(vm_first(left - j), dy + j));
+        }
+    }
+}
+
+/* x as blocks of ROWS channels, two of them a vector; those behind the last are zeros. */
+static void pack_x(const keel_tile_call *c, int64_t rows, int64_t n_c, int64_t first, int64_t n,
+                   float *to)
+{
+    _Static_assert(2 * ROWS == LANES, "a vector is two blocks of channels");
+    for (int64_t j = 0; j < n; j += LANES) {
+        const vm some = vm_first(n - j);
+        float *low = to + j * rows, *high = low + ROWS * rows;
+        for (int s = 0; s < c->n_span; s++) {
+            const float *x = (const float *)c->span[s].in + first + j;
+            for (int64_t i = 0; i < c->span[s].rows; i++, x += n_c, low += ROWS, high += ROWS)
+                store_halves(low, high, vf_load_some(some, x));
+        }
+    }
+}
+
+/* false: not for these rows. */
+static bool tiles(const keel_tile_call *c)
+{
+    _Alignas(64) float x[TILE_ROWS_MOST * TILE_MOST];
+    const int64_t n_c = c->node->weight[0].shape.dim[0], n_k = c->node->weight[0].shape.dim[1];
+    const int64_t n = c->count / n_k, first = c->first / n_k;
+    tile t = { .call = c, .n_c = n_c, .n_k = n_k, .x = x, .dy = c->scratch };
+    for (int s = 0; s < c->n_span; s++) t.rows += c->span[s].rows;
+    if (!c->scratch || t.rows > TILE_ROWS_MOST || kept_bytes(t.rows, n_k) > KEPT_MOST) return false;
+    if (!c->again) pack_dy(c, n_k, c->scratch);
+    /* rows shorter than a block share lines, and each would wait for the one before it */
+    t.moves = c->move && n_k >= PANEL;
+    for (int64_t i = 0; i < n; i += TILE_MOST) {
+        const int64_t some = n - i < TILE_MOST ? n - i : TILE_MOST;
+        tile_soon soon = { .lines = TILE_MOST / LINE_FLOATS, .first = first + i + some };
+        for (int q = 0; q < c->n_soon; q++) t.soon[q] = (const float *)c->soon[q] + i * n_k;
+        if (t.moves) {
+            t.move = *c->move;
+            t.move.w += i * n_k;
+            t.move.m += i * n_k;
+        } else {
+            t.grad = (float *)c->grad + i * n_k;
+        }
+        pack_x(c, t.rows, n_c, first + i, some, x);
+        for (int64_t r = 0; r < some; r += ROWS) tile_row(&t, r, some - r, &soon);
+    }
+    if (c->looked) {
+        *c->looked = true;
+        *c->bad = t.bad;
+    }
+    if (t.moves) c->move->moved = true;
+    return true;
+}
+
+#endif

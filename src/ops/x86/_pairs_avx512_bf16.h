@@ -1,0 +1,140 @@
+/* Products of bfloat16 values with a packed panel, by AVX512_BF16's products of pairs: the inner
+ * loop of dense and of convolutions.
+ *
+ * An instruction adds two products to each of 16 sums: a pair of a's row, the same for all lanes,
+ * times 16 pairs of w. So the right operand is packed in panels of at most 64 columns, a 32-bit
+ * pair an element, [pairs][columns]; a block of rows x columns of sums stays in registers while the
+ * pairs run. A sum takes its pairs one after the other, whatever rows are beside it. */
+#ifndef KEEL_OPS_X86_PAIRS_AVX512_BF16_H
+#define KEEL_OPS_X86_PAIRS_AVX512_BF16_H
+#include "ops/op.h"
+#include "tensor/bfloat16.h"
+#include <immintrin.h>
+#include <string.h>
+
+enum { LANES = 16, VECTORS = 4, PANEL = VECTORS * LANES };
+
+/* Where a row's pairs begin, in bytes, and its results, in elements. */
+typedef struct keel_pairs_place {
+    int64_t a, out;
+} keel_pairs_place;
+
+/* Where a tap's runs are: in bytes from a row's place, and its part of the panel, in pairs. */
+typedef struct keel_pairs_tap {
+    int64_t a, w;
+} keel_pairs_tap;
+
+/* Memory that will be read soon, to be asked for a line each step of the products, which leave the
+ * way to memory idle: what packing would wait for. */
+typedef struct keel_pairs_soon {
+    const char *at[2], *end[2]; /* two stretches; the products move `at` */
+} keel_pairs_soon;
+
+/* A row's pairs are n_tap runs of `pairs`, each a_step bytes behind the last: pair p of tap t of
+ * row i is 32 bits at a + (its place) + tap[t].a + p * a_step, and multiplies row p of the tap's
+ * part of the panel. */
+typedef struct keel_pairs {
+    const char *a;
+    const keel_pairs_place *place; /* of each row; NULL: rows are a_row bytes and out_row apart */
+    int64_t a_row, a_step;
+    int64_t pairs;
+    int n_tap;
+    const keel_pairs_tap *tap; /* [n_tap]; NULL: one that begins at 0 */
+    bool half;                 /* a run's last pair has one value, and memory may end behind it */
+    const uint32_t *w;         /* parts of [pairs][columns, rounded up to LANES] */
+    const float *start;        /* [columns]: what sums begin with; NULL: 0 */
+    void *out;                 /* keel_bf16, or float where `wide` */
+    int64_t out_row;
+    bool wide, adds; /* adds: `wide` sums begin with what is in out; others are added to it */
+    bool after;      /* such sums begin with 0 and what is in out comes last: nobody waits for it */
+    keel_pairs_soon *soon; /* NULL: nothing */
+    int64_t ahead;         /* not 0: instead, blocks ask for a so many bytes further on */
+} keel_pairs;
+
+/* Rows 0 to n times a panel of at most PANEL columns. */
+void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns);
+
+/* Columns [k, k + columns) of W [n_c, n_k], rounded, as pairs of rows. */
+void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t n_k, int64_t k,
+                             int64_t columns);
+/* Rows [c, c + columns) of W [.., n_k], rounded and turned, as pairs of columns. */
+void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c, int64_t columns);
+
+static inline int64_t up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static inline __mmask16 first16(int64_t n)
+{
+    return n >= 16 ? (__mmask16)0xffff : n <= 0 ? (__mmask16)0 : (__mmask16)((1u << n) - 1);
+}
+
+static inline __mmask32 first32(int64_t n)
+{
+    return n >= 32 ? 0xffffffff : n <= 0 ? 0 : (__mmask32)((1u << n) - 1);
+}
+
+static inline __m512 widened(__m256i x)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+/* A square of pairs, turned. Unrolled, else it would live in memory. */
+static inline __attribute__((always_inline)) void keel_pairs_turn(__m512i a[16])
+{
+    __m512i b[16];
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)
+    {
+        b[2 * i] = _mm512_unpacklo_epi32(a[2 * i], a[2 * i + 1]);
+        b[2 * i + 1] = _mm512_unpackhi_epi32(a[2 * i], a[2 * i + 1]);
+    }
+    _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+        _Pragma("GCC unroll 2") for (int h = 0; h < 2; h++)
+    {
+        a[4 * i + 2 * h] = _mm512_unpacklo_epi64(b[4 * i + h], b[4 * i + 2 + h]);
+        a[4 * i + 2 * h + 1] = _mm512_unpackhi_epi64(b[4 * i + h], b[4 * i + 2 + h]);
+    }
+    _Pragma("GCC unroll 2") for (int h = 0; h < 2; h++)
+        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+    {
+        b[8 * h + i] = _mm512_shuffle_i32x4(a[8 * h + i], a[8 * h + 4 + i], 0x88);
+        b[8 * h + 4 + i] = _mm512_shuffle_i32x4(a[8 * h + i], a[8 * h + 4 + i], 0xdd);
+    }
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)
+    {
+        a[i] = _mm512_shuffle_i32x4(b[i], b[8 + i], 0x88);
+        a[8 + i] = _mm512_shuffle_i32x4(b[i], b[8 + i], 0xdd);
+    }
+}
+
+/* Two rows of n values as pairs; `to` is written up to a multiple of LANES, with zeros. high may be
+ * NULL: zeros. */
+static inline void keel_pairs_pack_values(uint32_t *to, const keel_bf16 *low, const keel_bf16 *high,
+                                          int64_t n)
+{
+    const __m512i index = _mm512_set_epi32(
+        47 << 16 | 15, 46 << 16 | 14, 45 << 16 | 13, 44 << 16 | 12, 43 << 16 | 11, 42 << 16 | 10,
+        41 << 16 | 9, 40 << 16 | 8, 39 << 16 | 7, 38 << 16 | 6, 37 << 16 | 5, 36 << 16 | 4,
+        35 << 16 | 3, 34 << 16 | 2, 33 << 16 | 1, 32 << 16 | 0);
+    const __m512i upper = _mm512_add_epi16(index, _mm512_set1_epi16(16));
+    for (int64_t i = 0; i < n; i += 32) {
+        const __mmask32 m = first32(n - i);
+        const __m512i a = _mm512_maskz_loadu_epi16(low ? m : 0, low + i);
+        const __m512i b = _mm512_maskz_loadu_epi16(high ? m : 0, high + i);
+        _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(a, index, b));
+        if (n - i > LANES)
+            _mm512_storeu_si512(to + i + LANES, _mm512_permutex2var_epi16(a, upper, b));
+    }
+}
+
+/* [k, k + count) of a bias's gradient: sums of dy [n, n_k] over places, by stretches, so that
+ * float32 does not lose the small to the large; spans one after the other. */
+void keel_pairs_sum(const keel_span *span, int n_span, int64_t n_k, int64_t k, int64_t count,
+                    float *db, bool adds);
+
+/* to += from. A weight gradient that adds is summed apart and added once: the two halves of a step
+ * then give the same bits whether one worker has them or two. */
+void keel_pairs_add(float *to, const float *from, int64_t n);
+
+#endif

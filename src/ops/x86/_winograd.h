@@ -1,0 +1,129 @@
+/* Where the tiles of Winograd's F(2x2, 3x3) and F(4x4, 3x3) lie in the images of a call: what these
+ * kernels share. */
+#ifndef KEEL_OPS_X86_WINOGRAD_H
+#define KEEL_OPS_X86_WINOGRAD_H
+#include "ops/args.h"
+#include "ops/op.h"
+
+static inline int64_t ceil_of(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit;
+}
+
+static inline int64_t at_most(int64_t n, int64_t limit)
+{
+    return n < limit ? n : limit;
+}
+
+typedef struct image { /* of one row: [h, w, c] */
+    int64_t h, w, c;
+} image;
+
+static inline int64_t pixels(const image *m)
+{
+    return m->h * m->w * m->c;
+}
+
+/* What is convolved, and where its tiles are. Tile (i, j) of a row makes the T x T outputs from
+ * [T i, T j] on, T being 2 or 4, of the (T + 2) x (T + 2) pixels of `in` from [T i - top, T j -
+ * left] on; what is outside of the images is zero, or not written. */
+typedef struct problem {
+    image in, out;
+    int64_t tile; /* T */
+    int64_t top, left;
+    int64_t down, across; /* tiles of a row */
+} problem;
+
+static inline problem problem_of(const keel_node *n, bool backward, int64_t tile)
+{
+    const keel_conv2d_args *a = n->args;
+    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim;
+    const image in = { x[0], x[1], x[2] }, out = { y[0], y[1], y[2] };
+    problem p = { .in = in, .out = out, .top = a->pad[0], .left = a->pad[2] };
+    if (backward) p = (problem){ .in = out, .out = in, .top = 2 - p.top, .left = 2 - p.left };
+    p.tile = tile;
+    p.down = ceil_of(p.out.h, tile);
+    p.across = ceil_of(p.out.w, tile);
+    return p;
+}
+
+/* 3x3 windows that move by one pixel: the only ones there are tiles for. */
+static inline bool has_tiles(const keel_node *n)
+{
+    const keel_conv2d_args *a = n->args;
+    const int64_t *w = n->weight[0].shape.dim;
+    return w[0] == 3 && w[1] == 3 && a->groups == 1 && a->strides[0] == 1 && a->strides[1] == 1 &&
+           a->dilation[0] == 1 && a->dilation[1] == 1;
+}
+
+typedef struct cursor { /* a tile of a call */
+    int64_t row, i, j;
+} cursor;
+
+static inline cursor cursor_at(const problem *p, int64_t tile)
+{
+    const int64_t each = p->down * p->across, place = tile % each;
+    return (cursor){ tile / each, place / p->across, place % p->across };
+}
+
+static inline void cursor_next(const problem *p, cursor *at)
+{
+    if (++at->j < p->across) return;
+    at->j = 0;
+    if (++at->i < p->down) return;
+    at->i = 0;
+    at->row++;
+}
+
+/* Where the outputs of a tile are; false: there is no such pixel. tile: p->tile, as a constant. */
+static inline void outputs_of(const problem *p, const cursor *c, const int tile, bool there[],
+                              int64_t at[])
+{
+    const int64_t h = tile * c->i, w = tile * c->j;
+    _Pragma("GCC unroll 16") for (int i = 0; i < tile * tile; i++)
+    {
+        there[i] = h + i / tile < p->out.h && w + i % tile < p->out.w;
+        at[i] = c->row * pixels(&p->out) + ((h + i / tile) * p->out.w + w + i % tile) * p->out.c;
+    }
+}
+
+/* A point of the last line has a part in the lowest outputs of a tile only, one of the last column
+ * in the rightmost. The last tiles of an image that ends before them do without, which spares 12 %
+ * of the products for 7x7 outputs: tiles are counted for each kind of point. */
+enum { KINDS = 4 }; /* 1: of the last column; 2: of the last line; 3: of both; 0: the others */
+
+static inline int kind_of(bool last_line, bool last_column)
+{
+    return 2 * last_line + last_column;
+}
+
+static inline bool has_lowest(const problem *p, const cursor *c)
+{
+    return p->tile * (c->i + 1) <= p->out.h;
+}
+
+static inline void count_tile(const problem *p, const cursor *c, int64_t tiles[KINDS])
+{
+    const bool lowest = has_lowest(p, c), rightmost = p->tile * (c->j + 1) <= p->out.w;
+    tiles[0]++;
+    tiles[1] += rightmost;
+    tiles[2] += lowest;
+    tiles[3] += lowest && rightmost;
+}
+
+/* How many of the n tiles from `c` on have points of each kind. */
+static inline void count_tiles(const problem *p, cursor c, int64_t n, int64_t tiles[KINDS])
+{
+    for (int kind = 0; kind < KINDS; kind++) tiles[kind] = 0;
+    for (; n > 0; n--, cursor_next(p, &c)) count_tile(p, &c, tiles);
+}
+
+/* Products of a channel and a filter for an image: points of its tiles. */
+static inline int64_t tile_products(const problem *p)
+{
+    const int64_t side = p->tile + 2;
+    return (side * p->down - (p->out.h % p->tile != 0)) *
+           (side * p->across - (p->out.w % p->tile != 0));
+}
+
+#endif

@@ -1,0 +1,409 @@
+/* Batch normalisation, 8 or 16 channels at a time; the formulas are those of batch_norm.c.
+ *
+ * Statistics in one pass over memory: a block of 64 places is summed in float32, which is exact
+ * enough for so few, as deviations from the mean of the blocks before it (the first block: from its
+ * own), and blocks are merged in double by Chan's rule. So a mean far from 0, or an odd first
+ * pixel, costs no digits: a block that lies far from those before it adds that distance to M2, too.
+ * Sums of backward likewise: blocks in float32, totals in double.
+ *
+ * What forward saves of relu is a bit for each element, read as a mask of a vector (batch_norm.c).
+ *
+ * Means are split into a float and what it leaves out, which goes into the offset of each channel.
+ */
+#ifndef VALUE
+#include "ops/x86/_vector.h"
+#include "ops/args.h"
+#include <math.h>
+
+enum { BLOCK = 64 };
+
+typedef struct facts { /* of one call; arrays of n channels, in scratch */
+    int64_t n, places;
+    double *mean, *invstd;
+    float *near, *scale, *offset, *slope, *share; /* near: the mean as a float */
+    int gamma, beta;
+    uint8_t *bits;     /* of the first place; NULL: gradients pass everywhere */
+    int64_t bit_bytes; /* of a place */
+} facts;
+
+static int64_t channels_of(const keel_node *n)
+{
+    return n->in[0].shape.dim[n->in[0].shape.rank - 1];
+}
+
+static keel_status prepare(keel_prepare *p)
+{
+    const int64_t n = channels_of(p->node);
+    KEEL_TRY(vector_prepare(p));
+    if (p->pass == KEEL_WEIGHTS) return KEEL_EUNSUP; /* reads the merged record only */
+    if ((p->pass == KEEL_PARTIAL || p->pass == KEEL_PARTIAL_BACKWARD) && !p->node->partial)
+        return KEEL_EUNSUP;
+    p->scratch = n * (int64_t)(2 * sizeof(double) + 5 * sizeof(float));
+    return KEEL_OK;
+}
+
+static facts facts_of(const keel_call *c)
+{
+    const keel_node *node = c->node;
+    const keel_batch_norm_args *a = node->args;
+    const int64_t n = channels_of(node), per_row = keel_row_count(&node->in[0]) / n;
+    const int moving = a->scale + a->center;
+    facts f = { .n = n,
+                .places = c->rows * per_row,
+                .mean = c->scratch,
+                .gamma = a->scale ? 0 : -1,
+                .beta = a->center ? a->scale : -1,
+                .bits = a->relu && node->n_saved ? c->saved[0] : NULL,
+                .bit_bytes = a->relu && node->n_saved ? keel_batch_norm_bits(n) : 0 };
+    f.invstd = f.mean + n;
+    f.near = (float *)(f.invstd + n);
+    f.scale = f.near + n;
+    f.offset = f.scale + n;
+    f.slope = f.offset + n;
+    f.share = f.slope + n;
+    const double *merged = c->merged_forward ? c->merged_forward : c->merged;
+    const double count = node->partial ? merged[0] * (double)per_row : 1;
+    const float *moving_mean = c->weight[moving], *moving_variance = c->weight[moving + 1];
+    for (int64_t k = 0; k < n; k++) {
+        const double variance = node->partial ? merged[1 + n + k] / count : moving_variance[k];
+        f.mean[k] = node->partial ? merged[1 + k] : moving_mean[k];
+        f.invstd[k] = 1 / sqrt(variance + a->epsilon);
+        f.near[k] = (float)f.mean[k];
+    }
+    return f;
+}
+
+static double weight_of(const keel_call *c, int at, int64_t k, double absent)
+{
+    return at < 0 ? absent : ((const float *)c->weight[at])[k];
+}
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Do `few(..., rows, ...)` over count rows, by eights where rows are narrow, else by fours. */
+#define BY_ROWS(i, rows, count, n, few)                                                            \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        if ((n) <= 4 * LANES) {                                                                    \
+            enum { rows = 8 };                                                                     \
+            for (; i + rows <= (count); i += rows) few;                                            \
+        }                                                                                          \
+        if (i < (count)) {                                                                         \
+            enum { rows = 4 };                                                                     \
+            for (; i + rows <= (count); i += rows) few;                                            \
+        }                                                                                          \
+        if (i < (count)) {                                                                         \
+            enum { rows = 1 };                                                                     \
+            for (; i < (count); i++) few;                                                          \
+        }                                                                                          \
+    } while (0)
+
+/* Do `few(..., rows, ...)` over count places, by fours where their channels are a line of memory or
+ * two: what a channel needs is then in registers. Wider ones are written one after the other, as
+ * four places at once made that up to twice slower. */
+#define BY_FEW(i, rows, count, n, few)                                                             \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        if ((n) * (int64_t)sizeof(VALUE) <= 128) {                                                 \
+            enum { rows = 4 };                                                                     \
+            for (; i + rows <= (count); i += rows) few;                                            \
+        }                                                                                          \
+        if (i < (count)) {                                                                         \
+            enum { rows = 1 };                                                                     \
+            for (; i < (count); i++) few;                                                          \
+        }                                                                                          \
+    } while (0)
+
+/* Take a block of `count` places into the record of the `before` places so far. */
+static void merge_block(double *restrict mean, double *restrict m2, const float *restrict shift,
+                        const float *restrict sum, const float *restrict square, int64_t n,
+                        int64_t before, int64_t count)
+{
+    const double share = (double)count / (double)(before + count), each = 1 / (double)count;
+    const double both = (double)before * share;
+    for (int64_t k = 0; k < n; k++) {
+        const double left = (double)sum[k] * each; /* what the float mean left out */
+        const double d = (double)shift[k] + left - mean[k];
+        m2[k] += (double)square[k] - left * (double)sum[k] + d * d * both;
+        mean[k] += d * share;
+    }
+}
+
+#define VALUE_FILE "ops/x86/batch_norm.c"
+#include "ops/x86/_values.h"
+
+const keel_kernel VECTOR_KERNEL(batch_norm) = {
+    .op = "batch_norm",
+    .name = VECTOR_NAME,
+    .priority = VECTOR_PRIORITY,
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = forward_f32,
+             [KEEL_BACKWARD] = backward_f32,
+             [KEEL_PARTIAL] = partial_f32,
+             [KEEL_PARTIAL_BACKWARD] = partial_backward_f32 },
+    .narrow = { [KEEL_FORWARD] = forward_bf16,
+                [KEEL_BACKWARD] = backward_bf16,
+                [KEEL_PARTIAL] = partial_bf16,
+                [KEEL_PARTIAL_BACKWARD] = partial_backward_bf16 },
+};
+#else
+/* y = (x - near) scale + offset, + z where z is there, and its relu, over `rows` places, a constant
+ * where it is called. y may be z. */
+INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint8_t *bits,
+                                  int64_t bit_bytes, const facts *f, int rows, bool relu, vf cap)
+{
+    const int64_t n = f->n;
+    const float *near = f->near, *scale = f->scale, *offset = f->offset;
+    VECTOR_EACH(k, n, m, {
+        const vf from = vf_load_some(m, near + k);
+        const vf by = vf_load_some(m, scale + k);
+        const vf to = vf_load_some(m, offset + k);
+        for (int i = 0; i < rows; i++) {
+            vf v = vf_fma(vf_sub(vx_load_some(m, x + i * n + k), from), by, to);
+            if (z) v = vf_add(v, vx_load_some(m, z + i * n + k));
+            if (relu) v = vf_min(cap, vf_max(vf_zero(), v));
+            if (bits)
+                vm_store(bits + i * bit_bytes + k / 8,
+                         vm_and(vf_greater(v, vf_zero()), vf_greater(cap, v)));
+            vx_store_some(m, y + i * n + k, v);
+        }
+    });
+}
+
+INLINE void VALUE_(normalise)(const keel_call *c, const facts *f, const VALUE *z, bool relu,
+                              bool bits)
+{
+    const keel_batch_norm_args *a = c->node->args;
+    const vf cap = vf_set(a->max_value > 0 ? (float)a->max_value : INFINITY);
+    const int64_t n = f->n, each = f->bit_bytes;
+    const VALUE *x = c->in[0];
+    VALUE *y = c->out[0];
+    BY_FEW(i, rows, f->places, n,
+           VALUE_(normalise_few)(x + i * n, z ? z + i * n : NULL, y + i * n,
+                                 bits ? f->bits + i * each : NULL, each, f, rows, relu, cap));
+}
+
+static void VALUE_(forward)(const keel_call *c)
+{
+    if (c->rows == 0) return;
+    const facts f = facts_of(c);
+    const int64_t n = f.n;
+    const VALUE *z = c->node->n_in > 1 ? c->in[1] : NULL;
+    const bool relu = ((const keel_batch_norm_args *)c->node->args)->relu;
+    for (int64_t k = 0; k < n; k++) {
+        const double scale = f.invstd[k] * weight_of(c, f.gamma, k, 1);
+        f.scale[k] = (float)scale;
+        f.offset[k] = (float)(weight_of(c, f.beta, k, 0) + (f.near[k] - f.mean[k]) * scale);
+    }
+    if (z && f.bits)
+        VALUE_(normalise)(c, &f, z, true, true);
+    else if (f.bits)
+        VALUE_(normalise)(c, &f, NULL, true, true);
+    else if (z)
+        VALUE_(normalise)(c, &f, z, relu, false);
+    else
+        VALUE_(normalise)(c, &f, NULL, relu, false);
+}
+
+/* dz = what passes of dy, where nobody asks for dx. */
+static void VALUE_(pass_on)(const keel_call *c, const facts *f)
+{
+    const int64_t n = f->n;
+    const VALUE *dy = c->out_grad[0];
+    VALUE *dz = c->in_grad[1];
+    for (int64_t i = 0; i < f->places; i++, dy += n, dz += n)
+        VECTOR_EACH(k, n, m, {
+            vf given = vx_load_some(m, dy + k);
+            if (f->bits)
+                given = vf_choose(vm_load(f->bits + i * f->bit_bytes + k / 8), given, vf_zero());
+            if (c->in_adds[1]) given = vf_add(given, vx_load_some(m, dz + k));
+            vx_store_some(m, dz + k, given);
+        });
+}
+
+/* dx = scale (dy - share + slope (x - near) + offset) and dz = dy, with what passes of dy. dx may
+ * be dy. */
+INLINE void VALUE_(gradients_few)(const VALUE *x, const VALUE *dy, const uint8_t *bits,
+                                  int64_t bit_bytes, VALUE *dx, VALUE *dz, const facts *f, int rows,
+                                  bool adds, bool adds_z)
+{
+    const int64_t n = f->n;
+    const float *near = f->near, *slope = f->slope, *offset = f->offset;
+    const float *share = f->share, *scale = f->scale;
+    VECTOR_EACH(k, n, m, {
+        const vf from = vf_load_some(m, near + k);
+        const vf rise = vf_load_some(m, slope + k);
+        const vf to = vf_load_some(m, offset + k);
+        const vf less = vf_load_some(m, share + k);
+        const vf by = vf_load_some(m, scale + k);
+        for (int i = 0; i < rows; i++) {
+            const int64_t at = i * n + k;
+            vf given = vx_load_some(m, dy + at);
+            if (bits) given = vf_choose(vm_load(bits + i * bit_bytes + k / 8), given, vf_zero());
+            vf g = vf_fma(vf_sub(vx_load_some(m, x + at), from), rise, to);
+            g = vf_mul(vf_add(g, vf_sub(given, less)), by);
+            if (adds) g = vf_add(g, vx_load_some(m, dx + at));
+            vx_store_some(m, dx + at, g);
+            if (dz) {
+                if (adds_z) given = vf_add(given, vx_load_some(m, dz + at));
+                vx_store_some(m, dz + at, given);
+            }
+        }
+    });
+}
+
+INLINE void VALUE_(gradients)(const keel_call *c, const facts *f, bool z, bool bits)
+{
+    const int64_t n = f->n, each = f->bit_bytes;
+    const VALUE *x = c->in[0], *dy = c->out_grad[0];
+    VALUE *dx = c->in_grad[0], *dz = z ? c->in_grad[1] : NULL;
+    const bool adds = c->in_adds[0], adds_z = z && c->in_adds[1];
+    BY_FEW(i, rows, f->places, n,
+           VALUE_(gradients_few)(x + i * n, dy + i * n, bits ? f->bits + i * each : NULL, each,
+                                 dx + i * n, dz ? dz + i * n : NULL, f, rows, adds, adds_z));
+}
+
+static void VALUE_(backward)(const keel_call *c)
+{
+    const bool z = c->node->n_in > 1 && c->in_grad[1];
+    if (c->rows == 0) return;
+    const facts f = facts_of(c);
+    const int64_t n = f.n;
+    if (!c->in_grad[0]) {
+        if (z) VALUE_(pass_on)(c, &f);
+        return;
+    }
+    const double total =
+        c->node->partial ? c->merged[0] * (double)(keel_row_count(&c->node->in[0]) / n) : 1;
+    /* dy less its mean first, as those two may be equal */
+    for (int64_t k = 0; k < n; k++) {
+        const double a = c->node->partial ? c->merged[1 + k] / total : 0;
+        const double b = c->node->partial ? c->merged[1 + n + k] / total * f.invstd[k] : 0;
+        f.scale[k] = (float)(f.invstd[k] * weight_of(c, f.gamma, k, 1));
+        f.share[k] = (float)a;
+        f.slope[k] = (float)-b;
+        f.offset[k] = (float)(f.share[k] - a - (f.near[k] - f.mean[k]) * b);
+    }
+    if (z && f.bits)
+        VALUE_(gradients)(c, &f, true, true);
+    else if (z)
+        VALUE_(gradients)(c, &f, true, false);
+    else if (f.bits)
+        VALUE_(gradients)(c, &f, false, true);
+    else
+        VALUE_(gradients)(c, &f, false, false);
+}
+
+/* Rows of channels are read in memory order, a few rows at a time, whose sum is then added to
+ * arrays of n sums: so wide rows stream, and narrow ones do not wait for each other's additions. */
+
+/* sum += x, over `rows` rows, a constant where it is called */
+INLINE void VALUE_(sums_few)(const VALUE *x, int64_t n, int rows, float *sum)
+{
+    VECTOR_EACH(k, n, m, {
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        for (int i = 0; i < rows; i++) s[i & 1] = vf_add(s[i & 1], vx_load_some(m, x + i * n + k));
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+    });
+}
+
+/* sum += x - shift, square += (x - shift)^2 */
+INLINE void VALUE_(deviations_few)(const VALUE *x, int64_t n, int rows, const float *shift,
+                                   float *sum, float *square)
+{
+    VECTOR_EACH(k, n, m, {
+        const vf about = vf_load_some(m, shift + k);
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        vf q[2] = { vf_load_some(m, square + k), vf_zero() };
+        for (int i = 0; i < rows; i++) {
+            const vf d = vf_sub(vx_load_some(m, x + i * n + k), about);
+            s[i & 1] = vf_add(s[i & 1], d);
+            q[i & 1] = vf_fma(d, d, q[i & 1]);
+        }
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+        vf_store_some(m, square + k, vf_add(q[0], q[1]));
+    });
+}
+
+/* sum += dy, product += dy (x - near), with what passes of dy */
+INLINE void VALUE_(products_few)(const VALUE *x, const VALUE *dy, const uint8_t *bits,
+                                 int64_t bit_bytes, int64_t n, int rows, const float *near,
+                                 float *sum, float *product)
+{
+    VECTOR_EACH(k, n, m, {
+        const vf about = vf_load_some(m, near + k);
+        vf s[2] = { vf_load_some(m, sum + k), vf_zero() };
+        vf q[2] = { vf_load_some(m, product + k), vf_zero() };
+        for (int i = 0; i < rows; i++) {
+            vf g = vx_load_some(m, dy + i * n + k);
+            if (bits) g = vf_choose(vm_load(bits + i * bit_bytes + k / 8), g, vf_zero());
+            s[i & 1] = vf_add(s[i & 1], g);
+            q[i & 1] = vf_fma(g, vf_sub(vx_load_some(m, x + i * n + k), about), q[i & 1]);
+        }
+        vf_store_some(m, sum + k, vf_add(s[0], s[1]));
+        vf_store_some(m, product + k, vf_add(q[0], q[1]));
+    });
+}
+
+/* The record of one row of `places` places. Blocks begin anew with each row, so that a record does
+ * not depend on how rows are cut. */
+static void VALUE_(row_statistics)(const VALUE *x, int64_t places, int64_t n, float *shift,
+                                   double *mean)
+{
+    double *m2 = mean + n;
+    float *sum = shift + n, *square = sum + n;
+    for (int64_t k = 0; k < 2 * n; k++) mean[k] = 0;
+    for (int64_t p = 0; p < places; p += BLOCK, x += BLOCK * n) {
+        const int64_t count = p + BLOCK < places ? BLOCK : places - p;
+        for (int64_t k = 0; k < 2 * n; k++) sum[k] = 0; /* and square, behind it */
+        if (p == 0) {
+            const float each = 1 / (float)count;
+            BY_ROWS(i, rows, count, n, VALUE_(sums_few)(x + i * n, n, rows, sum));
+            for (int64_t k = 0; k < n; k++) shift[k] = sum[k] * each, sum[k] = 0;
+        } else {
+            for (int64_t k = 0; k < n; k++) shift[k] = (float)mean[k];
+        }
+        BY_ROWS(i, rows, count, n, VALUE_(deviations_few)(x + i * n, n, rows, shift, sum, square));
+        merge_block(mean, m2, shift, sum, square, n, p, count);
+    }
+}
+
+static void VALUE_(partial)(const keel_call *c)
+{
+    const int64_t n = channels_of(c->node), length = keel_row_count(&c->node->in[0]);
+    const VALUE *x = c->in[0];
+    double *record = c->partial;
+    for (int64_t row = 0; row < c->rows; row++, x += length, record += c->node->partial)
+        VALUE_(row_statistics)(x, length / n, n, c->scratch, record);
+}
+
+static void VALUE_(partial_backward)(const keel_call *c)
+{
+    if (c->rows == 0) return;
+    const int64_t n = channels_of(c->node), length = keel_row_count(&c->node->in[0]);
+    const facts f = facts_of(c);
+    for (int64_t row = 0; row < c->rows; row++) {
+        const VALUE *x = (const VALUE *)c->in[0] + row * length;
+        const VALUE *dy = (const VALUE *)c->out_grad[0] + row * length;
+        double *sum = c->partial + row * c->node->partial_backward, *sum_xhat = sum + n;
+        for (int64_t k = 0; k < 2 * n; k++) sum[k] = 0;
+        for (int64_t p = 0; p < length; p += BLOCK * n) {
+            const int64_t count = p + BLOCK * n < length ? BLOCK : (length - p) / n;
+            for (int64_t k = 0; k < 2 * n; k++) f.scale[k] = 0; /* and offset, behind it */
+            const uint8_t *bits = f.bits ? f.bits + (row * length + p) / n * f.bit_bytes : NULL;
+            if (bits)
+                BY_ROWS(i, rows, count, n,
+                        VALUE_(products_few)(x + p + i * n, dy + p + i * n, bits + i * f.bit_bytes,
+                                             f.bit_bytes, n, rows, f.near, f.scale, f.offset));
+            else
+                BY_ROWS(i, rows, count, n,
+                        VALUE_(products_few)(x + p + i * n, dy + p + i * n, NULL, 0, n, rows,
+                                             f.near, f.scale, f.offset));
+            for (int64_t k = 0; k < n; k++) sum[k] += f.scale[k];
+            for (int64_t k = 0; k < n; k++) sum_xhat[k] += f.offset[k];
+        }
+        for (int64_t k = 0; k < n; k++)
+            sum_xhat[k] = (sum_xhat[k] + (f.near[k] - f.mean[k]) * sum[k]) * f.invstd[k];
+    }
+}
+#endif

@@ -1,0 +1,411 @@
+/* conv2d with 1x1 windows, without groups or padding, where pays() says that it is faster than
+ * oneDNN: products of matrices, of which a row is a place that a window looks at.
+ *
+ *     forward   y  [places, K] = x  [places, C] W  [C, K] + b
+ *     backward  dx [places, C] = dy [places, K] Wt [K, C]; 0 where no window looked
+ *     weights   dW [C, K] = xt [C, places] dy [places, K]; without strides
+ *
+ * A block of rows x columns of sums stays in registers while the inner dim runs. Forward and
+ * backward read W packed in panels of PANEL columns, a line for each channel; a stretch of INNER
+ * lines of a panel is met by GROUP places while it lies in the cache. With the first panel each
+ * block asks for places AHEAD of it, else it would wait for memory. A sum takes its channels one
+ * after the other, whatever places are beside it.
+ *
+ * A weight gradient takes a stretch of places at a time from the first row of the call on, and
+ * reads x and dy in place, or packed where there are many channels: each stretch's sums begin at 0
+ * and are added to those of the ones before. In place it makes the transpose where dy is the wider:
+ * of what is read by vectors whole lines are met, and many of them would not fit into the cache. */
+#include "base/memory.h"
+#include "ops/x86/_blocks.h"
+#include "ops/args.h"
+
+/* GROUP and STRETCH divide the places of the usual images: 56x56, 28x28, 14x14. Weight gradients of
+ * PACKED values and more read packed operands; of the smaller one WHOLE values at a time, or those
+ * of STRETCH places. */
+enum { INNER = 512, GROUP = 196, STRETCH = 98, AHEAD = 24, PACKED = 1 << 18, WHOLE = 98 << 10 };
+
+/* Packed weights: panels of [inner][columns, up to a whole vector] ----------------------------- */
+
+typedef struct packer {
+    int64_t c, k; /* Keras's kernel is [1, 1, c, k] */
+    bool turned;
+} packer;
+
+/* Shuffles that put the lanes of a and b in turn, of their lower and of their upper halves. */
+#ifdef __AVX512F__
+#define LOWER(a, b)                                                                                \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define UPPER(a, b)                                                                                \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#else
+#define LOWER(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define UPPER(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#endif
+
+/* Rows become columns: log2(LANES) times, rows i and i + LANES / 2 are shuffled into 2 i, 2 i + 1.
+ */
+INLINE void turn(vf a[LANES])
+{
+    EACH(round, LANES == 16 ? 4 : 3)
+    {
+        vf b[LANES];
+        EACH(i, LANES / 2)
+        {
+            b[2 * i] = (vf)LOWER(a[i], a[i + LANES / 2]);
+            b[2 * i + 1] = (vf)UPPER(a[i], a[i + LANES / 2]);
+        }
+        EACH(i, LANES) a[i] = b[i];
+    }
+}
+
+/* Rows [c, c + columns) of w [.., k] as columns. */
+static void pack_turned(float *to, const float *w, int64_t k, int64_t c, int64_t columns)
+{
+    const int64_t width = up(columns, LANES);
+    for (int64_t j = 0; j < width; j += LANES)
+        for (int64_t i = 0; i < k; i += LANES) {
+            const vm m = vm_first(k - i);
+            vf a[LANES];
+            EACH(r, LANES)
+            a[r] = j + r < columns ? vf_load_some(m, w + (c + j + r) * k + i) : vf_zero();
+            turn(a);
+            EACH(r, LANES) if (i + r < k) vf_store(to + (i + r) * width + j, a[r]);
+        }
+}
+
+static void pack(float *to, const float *w, int64_t inner, int64_t row, int64_t columns)
+{
+    const int64_t width = up(columns, LANES);
+    for (int64_t i = 0; i < inner; i++, w += row, to += width)
+        for (int64_t j = 0; j < width; j += LANES)
+            vf_store(to + j, vf_load_some(vm_first(columns - j), w + j));
+}
+
+static void refresh(const keel_derived *d, const void *weight)
+{
+    const packer *s = d->plan;
+    const float *w = weight;
+    float *to = d->data;
+    const int64_t n = s->turned ? s->c : s->k, inner = s->turned ? s->k : s->c;
+    for (int64_t j = 0; j < n; j += PANEL) {
+        const int64_t columns = at_most(n - j, PANEL);
+        if (s->turned)
+            pack_turned(to, w, s->k, j, columns);
+        else
+            pack(to, w + j, s->c, s->k, columns);
+        to += inner * up(columns, LANES);
+    }
+}
+
+/* Prepare -------------------------------------------------------------------------------------- */
+
+typedef struct plan {
+    const keel_derived *packed;  /* NULL: weights */
+    int64_t c, k, x_row, places; /* channels; values of an image of x; places of one of y */
+    bool strided;
+    int64_t *place; /* strided: of a window in an image of x, [places + 1] */
+    /* of weights */
+    bool packs, turns;         /* turns: the transpose is summed */
+    int64_t stretch, apart_at; /* places at a time; where scratch has a gradient to be added */
+} plan;
+
+static void release(void *p)
+{
+    plan *pl = p;
+    if (pl) keel_free(pl->place);
+    keel_free(pl);
+}
+
+static keel_status derive(keel_prepare *p, plan *pl)
+{
+    packer *s = keel_calloc(1, sizeof *s);
+    if (!s) return KEEL_ENOMEM;
+    *s = (packer){ pl->c, pl->k, p->pass == KEEL_BACKWARD };
+    const int64_t count = s->turned ? up(s->c, LANES) * s->k : up(s->k, LANES) * s->c;
+    keel_derived want = { .bytes = (size_t)count * sizeof(float),
+                          .weight = 0,
+                          .key = 0x31783170616e6500u + 2 * LANES + s->turned,
+                          .refresh = refresh,
+                          .release = keel_free,
+                          .plan = s };
+    return p->derive(p->context, &want, &pl->packed);
+}
+
+static keel_status make_plan(plan *pl, keel_prepare *p)
+{
+    const keel_conv2d_args *a = p->node->args;
+    const int64_t *x = p->node->in[0].shape.dim, *y = p->node->out[0].shape.dim;
+    *pl = (plan){ .c = x[2], .k = y[2], .x_row = x[0] * x[1] * x[2], .places = y[0] * y[1] };
+    pl->strided = pl->x_row != pl->places * pl->c;
+    if (pl->strided) {
+        pl->place = keel_calloc((size_t)pl->places + 1, sizeof *pl->place);
+        if (!pl->place) return KEEL_ENOMEM;
+        for (int64_t i = 0; i < pl->places; i++)
+            pl->place[i] = (i / y[1] * a->strides[0] * x[1] + i % y[1] * a->strides[1]) * pl->c;
+    }
+    if (p->pass != KEEL_WEIGHTS) return derive(p, pl);
+    const int64_t small = up(at_most(pl->c, pl->k), PANEL);
+    pl->packs = pl->c * pl->k >= PACKED;
+    pl->stretch = STRETCH;
+    for (int i = 0; i < 2 && pl->packs && 2 * pl->stretch * small <= WHOLE; i++) pl->stretch *= 2;
+    if (pl->packs) pl->apart_at = pl->stretch * (PANEL + small);
+    p->scratch = pl->apart_at * (int64_t)sizeof(float);
+    pl->turns = !pl->packs && pl->c >= 64 && pl->c < pl->k;
+    if (p->weight_adds || pl->turns) p->scratch += (pl->c + 1) * pl->k * (int64_t)sizeof(float);
+    return KEEL_OK;
+}
+
+/* Measured on one core and on two, oneDNN's time for ours, packing included. With AVX-512: forward
+ * and backward of few channels on many places, which wait for memory, 1.05 to 1.3, of others 0.99
+ * to 1.05; backward with strides 1.1 to 1.6; where it adds to what is there, which oneDNN does in a
+ * second pass, 1.03 to 1.2; with a large W, which oneDNN is slow to turn, 1.0 to 1.9; the weight
+ * gradient of few channels, which waits for memory, 1.1 to 1.25, and of many, packed, 1.05 to 1.2,
+ * but for very many outputs. With AVX2 only backward with strides is faster, 1.1 to 1.9. Elsewhere
+ * oneDNN is even or ahead. */
+static bool pays(const keel_prepare *p)
+{
+    const keel_conv2d_args *a = p->node->args;
+    const int64_t c = p->node->weight[0].shape.dim[2], k = p->node->weight[0].shape.dim[3];
+    const bool strided = a->strides[0] > 1 || a->strides[1] > 1;
+    if (strided && p->pass == KEEL_BACKWARD) return true;
+    if (LANES < 16) return false;
+    if (p->pass != KEEL_WEIGHTS && c >= 64 && k >= 64) return true;
+    if (p->pass == KEEL_FORWARD) return strided;
+    if (p->pass == KEEL_BACKWARD) return (p->in_adds && c >= 64) || c * k > 1 << 14;
+    if (strided) return false;
+    if (c * k >= PACKED) return c >= 64 && k >= 64 && k <= 1024;
+    return (c >= 64 && k >= 64 && c * k <= 1 << 14) || (k <= 32 && k < c);
+}
+
+static keel_status prepare(keel_prepare *p)
+{
+    const keel_conv2d_args *a = p->node->args;
+    const int64_t *w = p->node->weight[0].shape.dim;
+    KEEL_TRY(vector_prepare(p));
+    if (p->pass > KEEL_WEIGHTS || p->rows < 1 || w[0] != 1 || w[1] != 1 || a->groups != 1 ||
+        a->pad[0] || a->pad[1] || a->pad[2] || a->pad[3] || !pays(p))
+        return KEEL_EUNSUP;
+    plan *pl = keel_calloc(1, sizeof *pl);
+    if (!pl) return KEEL_ENOMEM;
+    const keel_status s = make_plan(pl, p);
+    if (s < 0)
+        release(pl);
+    else
+        p->plan = pl;
+    return s;
+}
+
+/* Forward and backward ------------------------------------------------------------------------- */
+
+/* out [n, columns] = a [n, inner] times the packed weights; places say where either lies. */
+static void group(const plan *pl, const product *whole, int64_t n, int64_t inner, int64_t columns)
+{
+    for (int64_t j = 0; j < inner; j += INNER) {
+        const float *w = pl->packed->data;
+        for (int64_t k = 0; k < columns; k += PANEL) {
+            const int64_t width = at_most(columns - k, PANEL);
+            product p = *whole;
+            p.a += j;
+            p.a_step = 1;
+            p.w_row = up(width, LANES);
+            p.w = w + j * p.w_row;
+            p.inner = at_most(inner - j, INNER);
+            p.out += k;
+            if (p.start) p.start += k;
+            p.resumes = j > 0;
+            p.adds = whole->adds && j == 0;
+            if (k == 0 && inner <= INNER && !p.a_place) p.ahead = AHEAD;
+            multiply(&p, n, width);
+            w += inner * p.w_row;
+        }
+    }
+}
+
+static void forward(const keel_call *c)
+{
+    const plan *pl = c->plan;
+    const int64_t images = pl->strided ? c->rows : 1;
+    const int64_t places = pl->strided ? pl->places : pl->places * c->rows;
+    for (int64_t r = 0; r < images; r++)
+        for (int64_t i = 0; i < places; i += GROUP) {
+            const product p = { .a = (const float *)c->in[0] + r * pl->x_row +
+                                     (pl->strided ? 0 : i * pl->c),
+                                .a_row = pl->c,
+                                .a_place = pl->strided ? pl->place + i : NULL,
+                                .out = (float *)c->out[0] + (r * places + i) * pl->k,
+                                .out_row = pl->k,
+                                .start = c->node->n_weight > 1 ? c->weight[1] : NULL };
+            group(pl, &p, at_most(places - i, GROUP), pl->c, pl->k);
+        }
+}
+
+static void backward(const keel_call *c)
+{
+    const plan *pl = c->plan;
+    const int64_t images = pl->strided ? c->rows : 1;
+    const int64_t places = pl->strided ? pl->places : pl->places * c->rows;
+    float *dx = c->in_grad[0];
+    if (!dx) return;
+    for (int64_t r = 0; r < images; r++, dx += pl->x_row) {
+        if (pl->strided && !c->in_adds[0]) memset(dx, 0, (size_t)pl->x_row * sizeof *dx);
+        for (int64_t i = 0; i < places; i += GROUP) {
+            const product p = { .a = (const float *)c->out_grad[0] + (r * places + i) * pl->k,
+                                .a_row = pl->k,
+                                .out = dx + (pl->strided ? 0 : i * pl->c),
+                                .out_row = pl->c,
+                                .out_place = pl->strided ? pl->place + i : NULL,
+                                .adds = c->in_adds[0] };
+            group(pl, &p, at_most(places - i, GROUP), pl->k, pl->c);
+        }
+    }
+}
+
+/* Weight gradients ----------------------------------------------------------------------------- */
+
+/* One of the two operands of a weight gradient, from the first place of a stretch on. */
+typedef struct side {
+    const float *at;
+    int64_t channels;
+} side;
+
+/* dw [a's channels, w's] is, or grows by, at w of n places; `more`: those behind them are asked
+ * for.
+ */
+static void add_in_place(const side *a, const side *w, int64_t n, bool more, float *dw, bool adds)
+{
+    const int64_t a_bytes = a->channels * (int64_t)sizeof(float);
+    const int64_t w_bytes = w->channels * (int64_t)sizeof(float);
+    for (int64_t k = 0; k < w->channels; k += PANEL) {
+        const int64_t width = at_most(w->channels - k, PANEL);
+        product p = { .a = a->at,
+                      .a_row = 1,
+                      .a_step = a->channels,
+                      .w = w->at + k,
+                      .w_row = w->channels,
+                      .inner = n,
+                      .out = dw + k,
+                      .out_row = w->channels,
+                      .adds = adds };
+        if (more)
+            p.ask[0] =
+                (ask){ (const char *)(w->at + n * w->channels + k), w_bytes, up(width, 16) / 16 };
+        if (more && k == 0)
+            p.ask[1] =
+                (ask){ (const char *)(a->at + n * a->channels), a_bytes, up(a->channels, 16) / 16 };
+        multiply(&p, a->channels, width);
+    }
+}
+
+/* dw [c, k] is, or grows by, the transpose of t [k, c]. */
+static void add_turned(float *dw, const float *t, int64_t c, int64_t k, bool adds)
+{
+    for (int64_t i = 0; i < c; i += LANES)
+        for (int64_t j = 0; j < k; j += LANES) {
+            const vm columns = vm_first(c - i), m = vm_first(k - j);
+            vf a[LANES];
+            EACH(r, LANES)
+            a[r] = j + r < k ? vf_load_some(columns, t + (j + r) * c + i) : vf_zero();
+            turn(a);
+            EACH(r, LANES) if (i + r < c)
+            {
+                float *to = dw + (i + r) * k + j;
+                vf_store_some(m, to, adds ? vf_add(vf_load_some(m, to), a[r]) : a[r]);
+            }
+        }
+}
+
+/* Channels [j, j + at most PANEL) of n places, a whole number of vectors a place. */
+static void pack_places(float *to, const side *s, int64_t n, int64_t j)
+{
+    const int64_t width = at_most(s->channels - j, PANEL);
+    const float *from = s->at + j;
+    for (int64_t i = 0; i < n; i++, from += s->channels, to += up(width, LANES))
+        if (width == PANEL)
+            EACH(v, VECTORS) vf_store(to + v * LANES, vf_load(from + v * LANES));
+        else
+            for (int64_t v = 0; v < width; v += LANES)
+                vf_store(to + v, vf_load_some(vm_first(width - v), from + v));
+}
+
+/* What a block asks for while it runs: the panel of the larger side that is packed next, and by and
+ * by the next n places of the smaller one. `more`: there are such places. */
+static void ask_for(product *p, const side *large, const side *small, int64_t n, bool more,
+                    int64_t l, int64_t j)
+{
+    const int64_t inner = up(small->channels, PANEL) / PANEL, lines = up(small->channels, 16) / 16;
+    const int64_t rounds = up(large->channels, PANEL) / PANEL * inner;
+    const int64_t round = l / PANEL * inner + j / PANEL;
+    const int64_t from = lines * round / rounds, to = lines * (round + 1) / rounds;
+    const bool last = l + PANEL >= large->channels;
+    if (j == 0 && (!last || more))
+        p->ask[0] = (ask){ (const char *)(large->at + (last ? n * large->channels : l + PANEL)),
+                           large->channels * (int64_t)sizeof(float), PANEL / 16 };
+    if (more)
+        p->ask[1] = (ask){ (const char *)(small->at + n * small->channels + from * 16),
+                           small->channels * (int64_t)sizeof(float), to - from };
+}
+
+/* The same of operands that are packed in panels: the smaller side whole, the larger a panel at a
+ * time. Read in place, lines that are a power of two apart would push each other out of the cache.
+ */
+static void add_packed(const plan *pl, const side *x, const side *dy, int64_t n, bool more,
+                       float *dw, bool adds, float *scratch)
+{
+    const bool turned = pl->c < pl->k;
+    const side *large = turned ? dy : x, *small = turned ? x : dy;
+    float *const part = scratch, *const whole = scratch + pl->stretch * PANEL;
+    for (int64_t j = 0; j < small->channels; j += PANEL) pack_places(whole + j * n, small, n, j);
+    for (int64_t l = 0; l < large->channels; l += PANEL) {
+        pack_places(part, large, n, l);
+        for (int64_t j = 0; j < small->channels; j += PANEL) {
+            const int64_t c = turned ? j : l, k = turned ? l : j;
+            const int64_t rows = at_most(pl->c - c, PANEL), width = at_most(pl->k - k, PANEL);
+            product p = { .a = turned ? whole + j * n : part,
+                          .a_row = 1,
+                          .a_step = up(rows, LANES),
+                          .w = turned ? part : whole + j * n,
+                          .w_row = up(width, LANES),
+                          .inner = n,
+                          .out = dw + c * pl->k + k,
+                          .out_row = pl->k,
+                          .adds = adds };
+            ask_for(&p, large, small, n, more, l, j);
+            multiply(&p, rows, width);
+        }
+    }
+}
+
+static void weights(const keel_call *c)
+{
+    const plan *pl = c->plan;
+    const int64_t places = c->rows * pl->places;
+    side x = { c->in[0], pl->c }, dy = { c->out_grad[0], pl->k };
+    float *const to[] = { c->weight_grad[0], c->node->n_weight > 1 ? c->weight_grad[1] : NULL };
+    float *const apart = (float *)c->scratch + pl->apart_at;
+    float *const dw = to[0] && (c->weight_adds || pl->turns) ? apart : to[0];
+    float *const db = to[1] && c->weight_adds ? apart + pl->c * pl->k : to[1];
+    if (db) memset(db, 0, (size_t)pl->k * sizeof *db);
+    for (int64_t i = 0, n; i < places; i += n, x.at += n * pl->c, dy.at += n * pl->k) {
+        n = at_most(places - i, pl->stretch);
+        const bool more = i + n < places;
+        if (dw && pl->packs)
+            add_packed(pl, &x, &dy, n, more, dw, i > 0, c->scratch);
+        else if (dw)
+            add_in_place(pl->turns ? &dy : &x, pl->turns ? &x : &dy, n, more, dw, i > 0);
+        if (db) add_bias(db, dy.at, n, pl->k);
+    }
+    if (pl->turns && dw)
+        add_turned(to[0], dw, pl->c, pl->k, c->weight_adds);
+    else if (c->weight_adds && dw)
+        VECTOR_MOVE(to[0], dw, pl->c * pl->k, true);
+    if (c->weight_adds && db) VECTOR_MOVE(to[1], db, pl->k, true);
+}
+
+const keel_kernel VECTOR_KERNEL(conv2d_1x1) = {
+    .op = "conv2d",
+    .name = "1x1_" VECTOR_NAME,
+    .priority = VECTOR_PRIORITY + 80, /* before a library's */
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
+    .release = release,
+};

@@ -1,0 +1,367 @@
+/* Dense in float32, on rows of one place: three products.
+ *
+ *     forward   y  [B, K] = x  [B, C] W  [C, K] + b
+ *     backward  dx [B, C] = dy [B, K] Wt [K, C]
+ *     weights   dW [C, K] = xt [C, B] dy [B, K]     a tile of it, over everybody's rows
+ *
+ * A block of ROWS x (VECTORS * LANES) sums stays in registers while the inner dim runs; W is read
+ * in place, row after row, and nothing is packed. Every sum takes its terms one after the other, so
+ * that an element does not depend on how many rows, or which part of them, a call has: one device
+ * and many give the same bits. */
+#include "ops/x86/_vector.h"
+#include <math.h>
+
+/* As many sums as there are registers for, one for each factor left. */
+enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, LINE = 64 };
+#define INLINE static inline __attribute__((always_inline))
+/* Unrolled, else sums would live in memory and not in registers. */
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+
+/* A run of the inner dim: a[i, j] at a + i * a_row + j * a_step, b[j, k] at b + j * b_row + k. */
+typedef struct run {
+    const float *a, *b;
+    int64_t inner;
+} run;
+
+typedef struct product {
+    const run *run; /* one after the other: sums go on from the one before */
+    int n_run;
+    const float *start; /* start [K]: what sums begin with; NULL: 0 */
+    int64_t a_row, a_step, b_row;
+    float *out;
+    int64_t out_row;
+    bool adds;        /* sums begin with what is in out */
+    bool bad;         /* tiles: a sum is not finite */
+    const char *soon; /* what is written next, and how many bytes of it to ask for a time */
+    int64_t pace;
+    const keel_tile_call *call;
+    int asked; /* for so many of the call's `soon` */
+} product;
+
+/* A line that other cores have read must be taken from them before it is written. A compiler makes
+ * this instruction of __builtin_prefetch only under a flag of its own. */
+static inline void fetch_to_write(const void *p)
+{
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+}
+
+static inline bool not_finite(vf x)
+{
+#ifdef __AVX512F__
+    return _mm512_fpclass_ps_mask(x, 0x99); /* both infinities, both kinds of no number */
+#else
+    const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+    return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(INFINITY), _CMP_NLT_UQ));
+#endif
+}
+
+/* All of one asked for: the next. */
+static inline void ask_on(product *p, const char *soon)
+{
+    const keel_tile_call *c = p->call;
+    p->soon = soon;
+    if (soon < (const char *)c->soon[p->asked] + c->count * (int64_t)sizeof(float)) return;
+    if (++p->asked < c->n_soon)
+        p->soon = c->soon[p->asked];
+    else
+        p->asked = 0, p->pace = 0;
+}
+
+/* rows, vectors and tile are constants where this is called; the last vector has the lanes of
+ * `last`. ahead: where in b is what will be read soon; W is larger than the cache next to the core,
+ * and without a word ahead of time each panel of it would be waited for. */
+INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int vectors, vm last,
+                  int64_t ahead, const int fetched, const bool tile)
+{
+    const char *soon = p->soon;
+    vf sum[ROWS][VECTORS], w[VECTORS];
+    const vm all = vm_first(LANES);
+    EACH(v, vectors) w[v] = vf_zero();
+    if (p->start) EACH(v, vectors)
+    w[v] = vf_load_some(v < vectors - 1 ? all : last, p->start + k + v * LANES);
+    EACH(r, rows) EACH(v, vectors)
+    {
+        const float *out = p->out + (i + r) * p->out_row + k + v * LANES;
+        sum[r][v] = p->adds ? vf_load_some(v < vectors - 1 ? all : last, out) : w[v];
+    }
+    for (int s = 0; s < p->n_run; s++) {
+        const float *a = p->run[s].a + i * p->a_row, *b = p->run[s].b + k;
+        for (int64_t j = 0; j < p->run[s].inner; j++, a += p->a_step, b += p->b_row) {
+            if (tile) {
+                for (int64_t at = 0; at < p->pace; at += LINE) fetch_to_write(soon + at);
+                soon += p->pace;
+            } else {
+                EACH(v, fetched) __builtin_prefetch(b + ahead + v * LANES, 0, 2);
+            }
+            EACH(v, vectors - 1) w[v] = vf_load(b + v * LANES);
+            w[vectors - 1] = vf_load_some(last, b + (vectors - 1) * LANES);
+            EACH(r, rows)
+            {
+                const vf x = vf_set(a[r * p->a_row]);
+                EACH(v, vectors) sum[r][v] = vf_fma(x, w[v], sum[r][v]);
+            }
+        }
+    }
+    EACH(r, rows) EACH(v, vectors)
+    {
+        float *out = p->out + (i + r) * p->out_row + k + v * LANES;
+        vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
+        if (tile) p->bad |= not_finite(sum[r][v]);
+    }
+    if (tile) ask_on(p, soon);
+}
+
+/* more: is there a panel after this one? Each block of rows asks for one vector of it; where there
+ * are few blocks, the first asks for all. */
+INLINE void rows_of(product *p, int64_t n, int64_t k, const int vectors, vm last, bool more,
+                    const bool tile)
+{
+    int64_t i = 0, ahead = more ? VECTORS * LANES : 0;
+    if (n < VECTORS * ROWS && n >= ROWS) {
+        block(p, 0, k, ROWS, vectors, last, ahead, vectors, tile);
+        ahead = 0;
+        i = ROWS;
+    }
+    for (; i + ROWS <= n; i += ROWS) {
+        block(p, i, k, ROWS, vectors, last, ahead, 1, tile);
+        ahead = more && ahead > 0 && ahead < (2 * VECTORS - 1) * LANES ? ahead + LANES : 0;
+    }
+    if (i > 0) ahead = 0;
+    if (ROWS > 4 && i + 4 <= n) {
+        block(p, i, k, 4, vectors, last, ahead, vectors, tile);
+        ahead = 0;
+        i += 4;
+    }
+    if (i + 2 <= n) {
+        block(p, i, k, 2, vectors, last, ahead, vectors, tile);
+        ahead = 0;
+        i += 2;
+    }
+    if (i < n) block(p, i, k, 1, vectors, last, ahead, vectors, tile);
+}
+
+/* out [n, width]: a panel of columns at a time, whose part of b stays in the cache for all rows. */
+INLINE void multiply_as(product *p, int64_t n, int64_t width, const bool tile)
+{
+    const vm all = vm_first(LANES);
+    int64_t k = 0;
+    for (; k + VECTORS * LANES <= width; k += VECTORS * LANES)
+        rows_of(p, n, k, VECTORS, all, k + 2 * VECTORS * LANES <= width, tile);
+    const int64_t left = width - k;
+    if (left > 2 * LANES)
+        rows_of(p, n, k, 3, vm_first(left - 2 * LANES), false, tile);
+    else if (left > LANES)
+        rows_of(p, n, k, 2, vm_first(left - LANES), false, tile);
+    else if (left > 0)
+        rows_of(p, n, k, 1, vm_first(left), false, tile);
+}
+
+static void multiply(product *p, int64_t n, int64_t width)
+{
+    multiply_as(p, n, width, false);
+}
+
+static void multiply_tile(product *p, int64_t n, int64_t width)
+{
+    multiply_as(p, n, width, true);
+}
+
+/* Backward reads W as it lies, by dots of its rows with those of dy: a transposed copy would be
+ * faster to multiply with, but to write it anew each step, into lines that every core has read,
+ * costs more. */
+enum { DOT_ROWS = 4, DOT_COLUMNS = 4, DOT_FLOATS = 8192 };
+
+/* The sums of four vectors. */
+static inline __m128 sums_of(vf a, vf b, vf c, vf d)
+{
+#ifdef __AVX512F__
+#define HALVES(x) _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1))
+#else
+#define HALVES(x) (x)
+#endif
+    const __m256 ab = _mm256_hadd_ps(HALVES(a), HALVES(b));
+    const __m256 all = _mm256_hadd_ps(ab, _mm256_hadd_ps(HALVES(c), HALVES(d)));
+    return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+}
+
+/* dx[i .. i + rows, j .. j + columns] = dy W^T; rows and columns are constants where this is
+ * called. ahead: a row of W that is read soon. */
+INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t c, bool adds,
+                 const int rows, const int columns, const float *ahead)
+{
+    vf sum[DOT_ROWS][DOT_COLUMNS];
+    EACH(r, rows) EACH(j, DOT_COLUMNS) sum[r][j] = vf_zero();
+    VECTOR_EACH(at, k, m, {
+        vf of_w[DOT_COLUMNS];
+        __builtin_prefetch(ahead + at, 0, 3);
+        EACH(j, columns) of_w[j] = vf_load_some(m, w + j * k + at);
+        EACH(r, rows)
+        {
+            const vf of_dy = vf_load_some(m, dy + r * k + at);
+            EACH(j, columns) sum[r][j] = vf_fma(of_dy, of_w[j], sum[r][j]);
+        }
+    });
+    EACH(r, rows)
+    {
+        float out[DOT_COLUMNS];
+        _mm_storeu_ps(out, sums_of(sum[r][0], sum[r][1], sum[r][2], sum[r][3]));
+        EACH(j, columns) dx[r * c + j] = adds ? dx[r * c + j] + out[j] : out[j];
+    }
+}
+
+/* Each block of rows asks for one of the rows of W that come after these. */
+INLINE void dot_rows(const float *dy, int64_t n, const float *w, int64_t k, float *dx, int64_t c,
+                     bool adds, const int columns, bool more)
+{
+    int64_t i = 0, ahead = 0;
+    for (; i + DOT_ROWS <= n; i += DOT_ROWS, ahead++)
+        dots(dy + i * k, w, k, dx + i * c, c, adds, DOT_ROWS, columns,
+             more && ahead < DOT_COLUMNS ? w + (DOT_COLUMNS + ahead) * k : w);
+    for (; i < n; i++) dots(dy + i * k, w, k, dx + i * c, c, adds, 1, columns, w);
+}
+
+#include "ops/x86/_dense_tiles.h"
+
+static bool is_short(const keel_node *n)
+{
+    return n->weight[0].shape.dim[1] <= 2 * LANES;
+}
+
+static keel_status prepare(keel_prepare *p)
+{
+    KEEL_TRY(vector_prepare(p));
+    if (p->pass == KEEL_BACKWARD && is_short(p->node))
+        p->scratch = keel_row_count(&p->node->weight[0]) * (int64_t)sizeof(float);
+    if (p->pass == KEEL_WEIGHTS) {
+        const int64_t n_k = p->node->weight[0].shape.dim[1];
+        const int64_t rows = p->rows < TILE_ROWS_MOST ? p->rows : TILE_ROWS_MOST;
+        p->scratch = kept_bytes(rows, n_k) < KEPT_MOST ? kept_bytes(rows, n_k) : KEPT_MOST;
+    }
+    /* many places: a packed product is faster */
+    return p->node->in[0].shape.rank == 1 ? KEEL_OK : KEEL_EUNSUP;
+}
+
+static void forward(const keel_call *c)
+{
+    const int64_t *w = c->node->weight[0].shape.dim;
+    const run all = { c->in[0], c->weight[0], w[0] };
+    product p = { .run = &all,
+                  .n_run = 1,
+                  .a_row = w[0],
+                  .a_step = 1,
+                  .b_row = w[1],
+                  .start = c->node->n_weight > 1 ? c->weight[1] : NULL,
+                  .out = c->out[0],
+                  .out_row = w[1] };
+    multiply(&p, c->rows, w[1]);
+}
+
+/* So short dots would be all summing of vectors; W is small and turned over in a moment. */
+static void backward_short(const keel_call *c)
+{
+    const int64_t n_c = c->node->weight[0].shape.dim[0], k = c->node->weight[0].shape.dim[1];
+    const float *w = c->weight[0];
+    float *turned = c->scratch;
+    for (int64_t i = 0; i < n_c; i++)
+        for (int64_t j = 0; j < k; j++) turned[j * n_c + i] = w[i * k + j];
+    const run all = { c->out_grad[0], turned, k };
+    product p = { .run = &all,
+                  .n_run = 1,
+                  .a_row = k,
+                  .a_step = 1,
+                  .b_row = n_c,
+                  .out = c->in_grad[0],
+                  .out_row = n_c,
+                  .adds = c->in_adds[0] };
+    multiply(&p, c->rows, n_c);
+}
+
+static void backward(const keel_call *c)
+{
+    const int64_t n_c = c->node->weight[0].shape.dim[0], k = c->node->weight[0].shape.dim[1];
+    const float *w = c->weight[0];
+    const bool adds = c->in_adds[0];
+    if (!c->in_grad[0]) return;
+    if (is_short(c->node)) {
+        backward_short(c);
+        return;
+    }
+    /* so many rows that their dy stays in the nearest cache while W runs by */
+    const int64_t most = DOT_FLOATS / k / DOT_ROWS * DOT_ROWS;
+    for (int64_t i = 0, n; i < c->rows; i += n) {
+        n = most < DOT_ROWS ? DOT_ROWS : most;
+        if (n > c->rows - i) n = c->rows - i;
+        const float *dy = (const float *)c->out_grad[0] + i * k;
+        float *dx = (float *)c->in_grad[0] + i * n_c;
+        int64_t j = 0;
+        for (; j + DOT_COLUMNS <= n_c; j += DOT_COLUMNS)
+            dot_rows(dy, n, w + j * k, k, dx + j, n_c, adds, DOT_COLUMNS,
+                     j + 2 * DOT_COLUMNS <= n_c);
+        for (; j < n_c; j++) dot_rows(dy, n, w + j * k, k, dx + j, n_c, adds, 1, false);
+    }
+}
+
+/* The bias: sums of dy over rows. */
+static void bias_tile(const keel_tile_call *c)
+{
+    const int64_t n_k = c->node->weight[0].shape.dim[1];
+    float *grad = c->grad;
+    VECTOR_EACH(k, c->count, m, {
+        vf sum = vf_zero();
+        for (int s = 0; s < c->n_span; s++) {
+            const float *dy = (const float *)c->span[s].out_grad + c->first + k;
+            for (int64_t i = 0; i < c->span[s].rows; i++, dy += n_k)
+                sum = vf_add(sum, vf_load_some(m, dy));
+        }
+        vf_store_some(m, grad + k, sum);
+    });
+}
+
+/* The rows of one worker after those of another, in the same sums. */
+static void weights_tile(const keel_tile_call *c)
+{
+    enum { RUNS = 16 };
+    run runs[RUNS];
+    const int64_t n_c = c->node->weight[0].shape.dim[0], n_k = c->node->weight[0].shape.dim[1];
+    if (c->weight != 0) {
+        bias_tile(c);
+        return;
+    }
+    if (tiles(c)) return;
+    const int64_t n = c->count / n_k;
+    const int64_t blocks = ((n + ROWS - 1) / ROWS) * ((n_k - 1) / (VECTORS * LANES) + 1);
+    for (int from = 0; from < c->n_span; from += RUNS) {
+        product p = { .run = runs,
+                      .a_row = 1,
+                      .a_step = n_c,
+                      .b_row = n_k,
+                      .out = c->grad,
+                      .out_row = n_k,
+                      .adds = from > 0,
+                      .soon = c->soon[0],
+                      .call = c };
+        int64_t rows = 0;
+        for (; p.n_run < RUNS && from + p.n_run < c->n_span; p.n_run++) {
+            const keel_span *span = &c->span[from + p.n_run];
+            runs[p.n_run] =
+                (run){ (const float *)span->in + c->first / n_k, span->out_grad, span->rows };
+            rows += span->rows;
+        }
+        p.pace = c->n_soon * c->count * (int64_t)sizeof(float) / (blocks * rows + 1);
+        multiply_tile(&p, n, n_k);
+        if (c->looked && from + p.n_run == c->n_span) {
+            *c->looked = true;
+            *c->bad = p.bad;
+        }
+    }
+}
+
+const keel_kernel VECTOR_KERNEL(dense) = {
+    .op = "dense",
+    .name = VECTOR_NAME,
+    .priority = VECTOR_PRIORITY + 100, /* before a library's */
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
+    .weights_tile = weights_tile,
+    .tile_rows = ROWS,
+};

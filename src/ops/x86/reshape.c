@@ -1,0 +1,31 @@
+/* The same elements in another shape, where the program has not laid out over in. */
+#ifndef VALUE
+#include "ops/x86/_vector.h"
+
+#define VALUE_FILE "ops/x86/reshape.c"
+#include "ops/x86/_values.h"
+
+const keel_kernel VECTOR_KERNEL(reshape) = {
+    .op = "reshape",
+    .name = VECTOR_NAME,
+    .priority = VECTOR_PRIORITY,
+    .prepare = vector_prepare,
+    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
+    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
+};
+#else
+static void VALUE_(forward)(const keel_call *c)
+{
+    const VALUE *x = c->in[0];
+    VALUE *y = c->out[0];
+    if (y != x) VECTOR_MOVE(y, x, c->rows * keel_row_count(&c->node->out[0]), false);
+}
+
+static void VALUE_(backward)(const keel_call *c)
+{
+    const VALUE *dy = c->out_grad[0];
+    VALUE *dx = c->in_grad[0];
+    if (dx && dx != dy)
+        VECTOR_MOVE(dx, dy, c->rows * keel_row_count(&c->node->out[0]), c->in_adds[0]);
+}
+#endif
