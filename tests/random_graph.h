@@ -1,0 +1,609 @@
+/* Functional models drawn by chance: a list of layer calls that can be built as a model, printed as
+ * Keras would write it, and made smaller. Every layer that Keel has is drawn: one line for it in
+ * `drawers`, or a reason why not. */
+#ifndef TESTS_RANDOM_GRAPH_H
+#define TESTS_RANDOM_GRAPH_H
+#include <stdio.h>
+#include <string.h>
+#include "activations/activation.h"
+#include "keel/keel.h"
+#include "model/model.h"
+
+enum { STEPS_MAX = 40, INS_MAX = 4, ARGS_MAX = 8, IMAGE_MAX = 9, CHANNELS_MAX = 5, ROW_MAX = 420 };
+
+/* One call of a layer. Step 0 is the model's input. */
+typedef struct step {
+    const char *layer; /* Keras's class */
+    int self;          /* the step that called this layer first: itself, or an earlier one */
+    int n_in, in[INS_MAX];
+    int n_arg;
+    keel_arg arg[ARGS_MAX]; /* their texts are constants */
+    keel_shape shape;       /* of a row of what it gives */
+} step;
+
+typedef enum loss_kind { LOSS_MSE, LOSS_SPARSE, LOSS_BINARY, LOSS_KINDS } loss_kind;
+
+typedef struct random_graph {
+    uint64_t seed;
+    int n;
+    step step[STEPS_MAX]; /* the last is the output */
+    loss_kind loss;
+    bool weighted; /* rows have weights */
+    int ids;       /* the input is of whole numbers below it; 0: of real ones */
+    int64_t rows, batch;
+} random_graph;
+
+/* ---- numbers by chance: xorshift64* -----------------------------------------------------------
+ */
+
+static uint64_t chance_state;
+
+static void chance_seed(uint64_t seed)
+{
+    chance_state = (seed + 1) * 0x9e3779b97f4a7c15u;
+}
+
+static int chance(int n) /* 0 .. n - 1 */
+{
+    chance_state ^= chance_state >> 12;
+    chance_state ^= chance_state << 25;
+    chance_state ^= chance_state >> 27;
+    return (int)((chance_state * 0x2545f4914f6cdd1du >> 33) % (uint64_t)n);
+}
+
+static bool percent(int p)
+{
+    return chance(100) < p;
+}
+
+static double chance_real(void) /* -1 .. 1, a multiple of 2^-20 */
+{
+    return (double)(chance(1 << 21) - (1 << 20)) / (1 << 20);
+}
+
+/* ---- building ---------------------------------------------------------------------------------
+ */
+
+/* Which steps lead to the output. */
+static void reached_steps(const random_graph *g, bool reached[STEPS_MAX])
+{
+    memset(reached, 0, STEPS_MAX * sizeof *reached);
+    reached[g->n - 1] = true;
+    for (int i = g->n - 1; i > 0; i--)
+        for (int k = 0; k < g->step[i].n_in && reached[i]; k++) reached[g->step[i].in[k]] = true;
+}
+
+static keel_status build_step(keel_model *m, random_graph *g, int i, keel_symbol *symbol,
+                              bool *made)
+{
+    step *s = &g->step[i];
+    keel_symbol in[INS_MAX];
+    keel_arg args[ARGS_MAX + 2] = { { 0 } };
+    char name[16];
+    snprintf(name, sizeof name, "s%d", s->self);
+    for (int k = 0; k < s->n_in; k++) in[k] = symbol[s->in[k]];
+    for (int k = 0; k < s->n_arg; k++) args[k] = s->arg[k];
+    args[s->n_arg] = (keel_arg)KEEL_ARG_STR("name", name);
+    if (i == 0)
+        KEEL_TRY(keel_model_input(m, &s->shape, NULL, &symbol[0]));
+    else if (made[s->self])
+        KEEL_TRY(keel_model_call_again(m, name, in, s->n_in, &symbol[i]));
+    else
+        KEEL_TRY(keel_model_call(m, s->layer, args, in, s->n_in, &symbol[i]));
+    made[s->self] = true;
+    s->shape = keel_model_spec(m, symbol[i])->shape;
+    return KEEL_OK;
+}
+
+/* The model, compiled for SGD without momentum. */
+static keel_status build_model(random_graph *g, keel_dtype dtype, keel_model **out)
+{
+    static const char *const losses[] = { "mse", "sparse_categorical_crossentropy",
+                                          "binary_crossentropy" };
+    keel_symbol symbol[STEPS_MAX];
+    bool reached[STEPS_MAX], made[STEPS_MAX] = { false };
+    keel_model *m;
+    keel_status s = keel_model_create(&m, NULL, dtype, g->seed);
+    if (s < 0) return s;
+    reached_steps(g, reached);
+    for (int i = 0; i < g->n && s >= 0; i++)
+        if (reached[i]) s = build_step(m, g, i, symbol, made);
+    if (s >= 0) s = keel_model_outputs(m, &symbol[g->n - 1], 1);
+    if (s >= 0)
+        s = keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "SGD", NULL },
+                                                   .loss = { { losses[g->loss] } } });
+    if (s < 0)
+        keel_model_destroy(m);
+    else
+        *out = m;
+    return s;
+}
+
+/* ---- arguments by chance ----------------------------------------------------------------------
+ */
+
+typedef struct drawing {
+    random_graph *g;
+    keel_model *m; /* what is drawn so far */
+    keel_symbol symbol[STEPS_MAX];
+    bool made[STEPS_MAX];
+} drawing;
+
+static int64_t count_of(const step *s)
+{
+    return keel_shape_count(&s->shape);
+}
+
+/* A value of that rank (0: any rank of 1 or more), a later one rather; -1: there is none. */
+static int pick(const random_graph *g, int rank)
+{
+    for (int tries = 0; tries < 12; tries++) {
+        const int back = percent(50) ? 1 + chance(g->n < 3 ? g->n : 3) : 1 + chance(g->n);
+        const step *s = &g->step[g->n - back];
+        if (count_of(s) <= ROW_MAX && (rank ? s->shape.rank == rank : s->shape.rank > 0))
+            return g->n - back;
+    }
+    return -1;
+}
+
+static bool from_one(const random_graph *g, step *s, int rank)
+{
+    s->n_in = 1;
+    s->in[0] = pick(g, rank);
+    return s->in[0] >= 0;
+}
+
+static void give(step *s, keel_arg a)
+{
+    s->arg[s->n_arg++] = a;
+}
+#define GIVE_INT(s, key, n)     give(s, (keel_arg)KEEL_ARG_INT(key, n))
+#define GIVE_BOOL(s, key, b)    give(s, (keel_arg)KEEL_ARG_BOOL(key, b))
+#define GIVE_REAL(s, key, x)    give(s, (keel_arg)KEEL_ARG_FLOAT(key, x))
+#define GIVE_STR(s, key, t)     give(s, (keel_arg)KEEL_ARG_STR(key, t))
+#define GIVE_PAIR(s, key, a, b) give(s, (keel_arg)KEEL_ARG_INTS(key, a, b))
+
+static void give_activation(step *s)
+{
+    int n = 0;
+    while (keel_activations[n]) n++;
+    GIVE_STR(s, "activation", keel_activations[chance(n)]->type.name);
+}
+
+static void give_window(step *s, const char *size, int most)
+{
+    GIVE_PAIR(s, size, 1 + chance(most), 1 + chance(most));
+    GIVE_STR(s, "padding", percent(50) ? "same" : "valid");
+}
+
+/* Strides or dilation: Keras refuses both at once. */
+static void give_strides(step *s)
+{
+    const int which = chance(3);
+    if (which == 0) GIVE_PAIR(s, "strides", 1 + chance(3), 1 + chance(3));
+    if (which == 1) GIVE_PAIR(s, "dilation_rate", 1 + chance(3), 1 + chance(3));
+}
+
+static bool draw_dense(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    GIVE_INT(s, "units", 1 + chance(5));
+    if (percent(30)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(40)) give_activation(s);
+    if (percent(15)) GIVE_STR(s, "kernel_regularizer", "l2");
+    return true;
+}
+
+static bool draw_activation(random_graph *g, step *s)
+{
+    give_activation(s);
+    return from_one(g, s, 0);
+}
+
+static bool draw_conv2d(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 3)) return false;
+    const int64_t c = g->step[s->in[0]].shape.dim[2];
+    const bool groups = c > 1 && c <= CHANNELS_MAX && percent(15);
+    GIVE_INT(s, "filters", groups || percent(40) ? c : 1 + chance(CHANNELS_MAX));
+    give_window(s, "kernel_size", 4);
+    give_strides(s);
+    if (groups) GIVE_INT(s, "groups", c);
+    if (percent(40)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(30)) give_activation(s);
+    return true;
+}
+
+static bool draw_depthwise(random_graph *g, step *s)
+{
+    give_window(s, "kernel_size", 4);
+    give_strides(s);
+    if (percent(40)) GIVE_INT(s, "depth_multiplier", 2);
+    if (percent(40)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(20)) give_activation(s);
+    return from_one(g, s, 3);
+}
+
+static bool draw_pool(random_graph *g, step *s)
+{
+    give_window(s, "pool_size", 3);
+    if (percent(60)) GIVE_PAIR(s, "strides", 1 + chance(3), 1 + chance(3));
+    return from_one(g, s, 3);
+}
+
+static bool draw_global_pool(random_graph *g, step *s)
+{
+    if (percent(40)) GIVE_BOOL(s, "keepdims", true);
+    return from_one(g, s, 3);
+}
+
+static bool draw_rescaling(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "scale", 1.5 * chance_real());
+    if (percent(60)) GIVE_REAL(s, "offset", chance_real());
+    return from_one(g, s, 0);
+}
+
+static bool draw_dropout(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "rate", 0.25);
+    return from_one(g, s, 0);
+}
+
+static bool draw_embedding(random_graph *g, step *s)
+{
+    if (!g->ids) return false;
+    s->n_in = 1; /* the input itself: nothing else is of whole numbers */
+    GIVE_INT(s, "input_dim", g->ids + chance(2));
+    GIVE_INT(s, "output_dim", 1 + chance(CHANNELS_MAX));
+    if (percent(50)) GIVE_BOOL(s, "mask_zero", true);
+    return true;
+}
+
+static bool draw_masking(random_graph *g, step *s)
+{
+    if (percent(20)) GIVE_REAL(s, "mask_value", 0.5);
+    return from_one(g, s, percent(70) ? 2 : 3);
+}
+
+static bool draw_global_pool1d(random_graph *g, step *s)
+{
+    if (percent(40)) GIVE_BOOL(s, "keepdims", true);
+    return from_one(g, s, 2);
+}
+
+static bool draw_plain(random_graph *g, step *s)
+{
+    return from_one(g, s, 0);
+}
+
+/* A divisor of n. */
+static int64_t divisor(int64_t n)
+{
+    int64_t d = 1 + chance((int)n);
+    while (n % d) d--;
+    return d;
+}
+
+static bool draw_reshape(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    const int64_t n = count_of(&g->step[s->in[0]]), a = divisor(n), b = divisor(n / a);
+    const int rank = 1 + chance(3);
+    if (rank == 1) give(s, (keel_arg)KEEL_ARG_INTS("target_shape", -1));
+    if (rank == 2) GIVE_PAIR(s, "target_shape", a, percent(50) ? -1 : n / a);
+    if (rank == 3) give(s, (keel_arg)KEEL_ARG_INTS("target_shape", a, b, n / a / b));
+    return true;
+}
+
+static bool draw_padding(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 3)) return false;
+    if (percent(40))
+        give(s,
+             (keel_arg)KEEL_ARG_JSON("padding", percent(50) ? "[[1,0],[0,2]]" : "[[0,1],[2,1]]"));
+    else
+        GIVE_INT(s, "padding", 1 + chance(2));
+    return true;
+}
+
+static bool draw_relu(random_graph *g, step *s)
+{
+    if (percent(25)) GIVE_REAL(s, "max_value", percent(50) ? 6 : 0.5);
+    if (percent(20)) GIVE_REAL(s, "negative_slope", 0.25);
+    if (percent(10)) GIVE_REAL(s, "threshold", 0.125);
+    return from_one(g, s, 0);
+}
+
+static bool draw_softmax(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    if (percent(30)) GIVE_INT(s, "axis", 1 + chance(g->step[s->in[0]].shape.rank));
+    return true;
+}
+
+static bool draw_batch_norm(random_graph *g, step *s)
+{
+    if (percent(20)) GIVE_BOOL(s, "center", false);
+    if (percent(20)) GIVE_BOOL(s, "scale", false);
+    if (percent(50)) GIVE_REAL(s, "epsilon", 0.0625);
+    return from_one(g, s, 0);
+}
+
+/* Two to four values that agree in every dim but `free` (-1: in all); the same one again and again
+ * is as good as any. */
+static bool from_many(const random_graph *g, step *s, int free)
+{
+    s->in[0] = pick(g, 0);
+    if (s->in[0] < 0) return false;
+    const keel_shape *first = &g->step[s->in[0]].shape;
+    const int n = 2 + (percent(30) ? chance(INS_MAX - 1) : 0);
+    if (free == -2) free = first->rank - 1 - (percent(30) ? chance(first->rank) : 0);
+    for (s->n_in = 1; s->n_in < n; s->n_in++) {
+        int found = percent(30) ? s->in[chance(s->n_in)] : -1;
+        for (int tries = 0; tries < 12 && found < 0; tries++) {
+            const int i = chance(g->n);
+            keel_shape shape = g->step[i].shape;
+            if (free >= 0 && shape.rank == first->rank) shape.dim[free] = first->dim[free];
+            if (keel_shape_equal(&shape, first)) found = i;
+        }
+        s->in[s->n_in] = found >= 0 ? found : s->in[0];
+    }
+    if (free >= 0) GIVE_INT(s, "axis", free == first->rank - 1 ? -1 : free + 1);
+    return true;
+}
+
+static bool draw_merge(random_graph *g, step *s)
+{
+    return from_many(g, s, -1);
+}
+
+static bool draw_concatenate(random_graph *g, step *s)
+{
+    return from_many(g, s, -2);
+}
+
+/* Every registered layer: how its arguments are drawn, or why it is not. */
+static const struct drawer {
+    const char *layer;
+    bool (*draw)(random_graph *g, step *s); /* false: nothing that is there fits */
+    const char *excuse;
+    int often;                   /* a share of all draws */
+    bool once, trains_otherwise; /* it may not be called again; training is not inference */
+} drawers[] = {
+    { "InputLayer", NULL, "every graph begins with one", 0, true, false },
+    { "Dense", draw_dense, NULL, 3, false, false },
+    { "Activation", draw_activation, NULL, 3, false, false },
+    { "Conv2D", draw_conv2d, NULL, 4, false, false },
+    { "DepthwiseConv2D", draw_depthwise, NULL, 2, false, false },
+    { "MaxPooling2D", draw_pool, NULL, 2, false, false },
+    { "AveragePooling2D", draw_pool, NULL, 2, false, false },
+    { "GlobalAveragePooling1D", draw_global_pool1d, NULL, 2, false, false },
+    { "Embedding", draw_embedding, NULL, 3, false, false },
+    { "Masking", draw_masking, NULL, 2, false, false },
+    { "GlobalAveragePooling2D", draw_global_pool, NULL, 1, false, false },
+    { "Rescaling", draw_rescaling, NULL, 1, false, false },
+    { "Dropout", draw_dropout, NULL, 1, true, true },
+    { "Flatten", draw_plain, NULL, 1, false, false },
+    { "Reshape", draw_reshape, NULL, 3, false, false },
+    { "ZeroPadding2D", draw_padding, NULL, 2, false, false },
+    { "ReLU", draw_relu, NULL, 3, false, false },
+    { "Softmax", draw_softmax, NULL, 1, false, false },
+    { "BatchNormalization", draw_batch_norm, NULL, 3, false, true },
+    { "Add", draw_merge, NULL, 4, false, false },
+    { "Concatenate", draw_concatenate, NULL, 3, false, false },
+};
+enum { DRAWERS = sizeof drawers / sizeof *drawers };
+
+static const struct drawer *drawer_of(const char *layer)
+{
+    for (int i = 0; i < DRAWERS; i++)
+        if (!strcmp(drawers[i].layer, layer)) return &drawers[i];
+    return NULL;
+}
+
+/* ---- graphs by chance -------------------------------------------------------------------------
+ */
+
+/* Put `s` behind what is there; false: it does not fit. */
+static bool append(drawing *d, step s, int self)
+{
+    random_graph *g = d->g;
+    if (g->n == STEPS_MAX) return false;
+    s.self = self < 0 ? g->n : self;
+    g->step[g->n] = s;
+    if (build_step(d->m, g, g->n, d->symbol, d->made) < 0) return false;
+    return ++g->n > 0;
+}
+
+/* A layer on what is at hand: on value `in`, or, where that is -1, on what its drawer picks. */
+static bool append_layer(drawing *d, const char *layer, int in)
+{
+    const struct drawer *w = drawer_of(layer);
+    step s = { .layer = w->layer };
+    if (!w->draw || !w->draw(d->g, &s)) return false;
+    if (in >= 0) s.in[0] = in;
+    return append(d, s, -1);
+}
+
+/* A layer that was called before, on another value of the same shape, or on the same. */
+static bool append_again(drawing *d)
+{
+    random_graph *g = d->g;
+    const int i = 1 + chance(g->n);
+    if (i >= g->n || drawer_of(g->step[i].layer)->once) return false;
+    step s = g->step[i];
+    for (int k = 0; k < s.n_in; k++)
+        for (int tries = 0; tries < 8; tries++) {
+            const int v = g->n - 1 - chance(g->n);
+            if (!keel_shape_equal(&g->step[v].shape, &g->step[g->step[i].in[k]].shape)) continue;
+            s.in[k] = v;
+            break;
+        }
+    return append(d, s, g->step[i].self);
+}
+
+/* What networks are made of, and what is fused: each word reads what the one before it gave, "Add"
+ * the value that the pattern began with too. */
+static void append_pattern(drawing *d)
+{
+    static const char *const patterns[][6] = {
+        { "BatchNormalization", "ReLU" },
+        { "Conv2D", "BatchNormalization", "Add", "ReLU" },
+        { "BatchNormalization", "Add", "ReLU" },
+        { "ReLU", "ZeroPadding2D", "MaxPooling2D" },
+        { "BatchNormalization", "ReLU", "ZeroPadding2D", "MaxPooling2D" },
+        { "ZeroPadding2D", "Conv2D", "BatchNormalization", "ReLU" },
+        { "ZeroPadding2D", "DepthwiseConv2D", "BatchNormalization", "ReLU" },
+        { "Rescaling", "Dropout", "Add", "Softmax" },
+        { "Reshape", "Rescaling", "Dense", "Reshape" },
+    };
+    random_graph *g = d->g;
+    const char *const *p = patterns[chance(sizeof patterns / sizeof *patterns)];
+    const int begin = pick(g, percent(70) ? 3 : 0);
+    for (int at = begin; at >= 0 && *p; p++) {
+        if (!strcmp(*p, "Add")) {
+            step s = { .layer = "Add", .n_in = 2, .in = { at, begin } };
+            if (percent(50)) s.in[0] = begin, s.in[1] = at;
+            if (!append(d, s, -1)) continue;
+        } else if (!append_layer(d, *p, at)) {
+            return;
+        }
+        at = g->n - 1;
+    }
+}
+
+static void append_any(drawing *d)
+{
+    int all = 0, i = 0;
+    for (int k = 0; k < DRAWERS; k++) all += drawers[k].often;
+    for (int left = chance(all); left >= drawers[i].often; i++) left -= drawers[i].often;
+    append_layer(d, drawers[i].layer, -1);
+}
+
+/* Some of the values that nobody reads, and one more, joined into one row of numbers, and a layer
+ * with the activation that the loss wants. */
+static void append_head(drawing *d)
+{
+    static const char *const activations[] = { "linear", "softmax", "sigmoid" };
+    random_graph *g = d->g;
+    const int n = g->n;
+    bool read[STEPS_MAX] = { false };
+    step join = { .layer = "Concatenate" };
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < g->step[i].n_in; k++) read[g->step[i].in[k]] = true;
+    read[chance(n)] = false;
+    for (int i = n - 1; i >= 0 && join.n_in < INS_MAX; i--) {
+        if (read[i] || count_of(&g->step[i]) > ROW_MAX) continue;
+        if (g->step[i].shape.rank == 1)
+            join.in[join.n_in++] = i;
+        else if (append(d, (step){ .layer = "Flatten", .n_in = 1, .in = { i } }, -1))
+            join.in[join.n_in++] = g->n - 1;
+    }
+    if (join.n_in > 1) append(d, join, -1);
+    step head = { .layer = "Dense", .n_in = 1, .in = { g->n - 1 } };
+    GIVE_INT(&head, "units", g->loss == LOSS_SPARSE ? 2 + chance(3) : 1 + chance(3));
+    GIVE_STR(&head, "activation", activations[g->loss]);
+    append(d, head, -1);
+}
+
+/* The graph of a seed. */
+static keel_status draw_graph(random_graph *g, uint64_t seed)
+{
+    drawing d = { .g = g };
+    chance_seed(seed);
+    for (int i = 0; i < 8; i++) chance(2);
+    *g = (random_graph){ .seed = seed, .rows = 1 + chance(7), .weighted = percent(25) };
+    g->loss = percent(60) ? LOSS_MSE : (loss_kind)chance(LOSS_KINDS);
+    g->batch = percent(50) ? g->rows : 1 + chance((int)g->rows);
+    KEEL_TRY(keel_model_create(&d.m, NULL, KEEL_FLOAT64, seed));
+    step input = { .layer = "InputLayer" };
+    if (percent(70))
+        input.shape = (keel_shape){
+            3, { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX), 1 + chance(CHANNELS_MAX) }
+        };
+    else
+        input.shape = (keel_shape){ 1 + chance(2), { 1 + chance(12), 1 + chance(4) } };
+    if (input.shape.rank < 3 && percent(50)) g->ids = 2 + chance(6);
+    append(&d, input, -1);
+    const int n = 3 + chance(12);
+    for (int tries = 0; tries < 4 * n && g->n < n; tries++) {
+        const int way = chance(10);
+        if (way < 2)
+            append_again(&d);
+        else if (way < 5)
+            append_pattern(&d);
+        else
+            append_any(&d);
+    }
+    append_head(&d);
+    keel_model_destroy(d.m);
+    return KEEL_OK;
+}
+
+/* ---- printing ---------------------------------------------------------------------------------
+ */
+
+static void print_arg(const keel_arg *a)
+{
+    printf("%s=", a->key);
+    switch (a->kind) {
+    case KEEL_ARG_IS_INT:
+        printf("%lld", (long long)a->number);
+        break;
+    case KEEL_ARG_IS_FLOAT:
+        printf("%.17g", a->real);
+        break;
+    case KEEL_ARG_IS_BOOL:
+        printf("%s", a->number ? "True" : "False");
+        break;
+    case KEEL_ARG_IS_STR:
+        printf("'%s'", a->text);
+        break;
+    case KEEL_ARG_IS_JSON:
+        printf("%s", a->text);
+        break;
+    case KEEL_ARG_IS_INTS:
+        for (int64_t i = 0; i < a->number; i++)
+            printf("%s%lld", i ? ", " : "(", (long long)a->ints[i]);
+        printf("%s)", a->number == 1 ? "," : "");
+        break;
+    }
+}
+
+/* As a user of Keras would write it. */
+static void print_graph(const random_graph *g)
+{
+    static const char *const losses[] = { "mse", "sparse_categorical_crossentropy",
+                                          "binary_crossentropy" };
+    bool reached[STEPS_MAX], made[STEPS_MAX] = { false };
+    reached_steps(g, reached);
+    for (int i = 0; i < g->n; i++) {
+        const step *s = &g->step[i];
+        char shape[96];
+        if (!reached[i]) continue;
+        keel_shape_text(shape, &s->shape);
+        printf("x%d = ", i);
+        if (i == 0)
+            printf("Input(%s", shape);
+        else if (made[s->self])
+            printf("layer%d(", s->self);
+        else
+            printf("(layer%d := %s(", i, s->layer);
+        for (int k = 0; k < s->n_arg && !made[s->self]; k++) {
+            if (k) printf(", ");
+            print_arg(&s->arg[k]);
+        }
+        if (i > 0 && !made[s->self]) printf("))(");
+        for (int k = 0; k < s->n_in; k++)
+            printf("%s%sx%d", k ? ", " : "", k == 0 && s->n_in > 1 ? "[" : "", s->in[k]);
+        printf("%s)  # %s\n", s->n_in > 1 ? "]" : "", shape);
+        made[s->self] = true;
+    }
+    printf("loss %s, %lld rows%s, batch size %lld", losses[g->loss], (long long)g->rows,
+           g->weighted ? " with weights" : "", (long long)g->batch);
+    if (g->ids) printf(", inputs are whole numbers below %d", g->ids);
+    printf("\n");
+}
+
+#endif
