@@ -64,7 +64,7 @@ static void layers_have_keras_shapes_weights_and_configurations(void **state)
             assert_int_equal(keel_model_input(m, &shape, NULL, &in[k]), KEEL_OK);
         }
         if (keel_model_new_layer(m, class_name, config, &layer) < 0 ||
-            keel_model_new_node(m, layer, in, n, &out) < 0)
+            keel_model_new_node(m, layer, &(keel_model_call_of){ in, n }, &out) < 0)
             fail_msg("%s %zu: %s", class_name, i, keel_error());
         if (!keel_shape_equal(&m->symbol[out].spec.shape, &want)) fail_msg("%s %zu", class_name, i);
         check_weights(m, json_object_get(c, "weights"), class_name);
@@ -209,7 +209,7 @@ static void what_is_not_there_is_refused_by_name(void **state)
         assert_int_equal(keel_model_create(&m, NULL, KEEL_FLOAT32, 1), KEEL_OK);
         assert_int_equal(keel_model_input(m, &shape, NULL, &in), KEEL_OK);
         keel_status s = keel_model_new_layer(m, refused[i].class_name, config, &layer);
-        if (s >= 0) s = keel_model_new_node(m, layer, &in, 1, &out);
+        if (s >= 0) s = keel_model_new_node(m, layer, &(keel_model_call_of){ &in, 1 }, &out);
         if (s != refused[i].want || !strstr(keel_error(), refused[i].says))
             fail_msg("%s %s: %s (%s), expected %s and '%s'", refused[i].class_name,
                      refused[i].config, keel_status_name(s), keel_error(),

@@ -49,7 +49,8 @@ static const struct {
     { SEQUENTIAL(I "," I), KEEL_EFORMAT, "middle" },
     { SEQUENTIAL(I ",{\"class_name\":\"Dense\",\"config\":{\"units\":3}}"), KEEL_EFORMAT, "name" },
     { SEQUENTIAL(I "," DENSE("d", "") "," DENSE("d", "")), KEEL_EARG, "named 'd'" },
-    { SEQUENTIAL(I "," LAYER("Sequential", "inner", "", "")), KEEL_EUNSUP, "'inner' is a model" },
+    { SEQUENTIAL(I "," LAYER("Sequential", "inner", "", "")), KEEL_EFORMAT,
+      "layer 'inner': layers: expected a list" },
     { SEQUENTIAL(I "," LAYER("LSTM", "l", "", "")), KEEL_EUNSUP, "LSTM" },
     { SEQUENTIAL(I
                  ",{\"class_name\":\"Mine\",\"config\":{\"name\":\"m\"},\"registered_name\":\"pkg>"

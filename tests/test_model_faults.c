@@ -79,6 +79,35 @@ static keel_status load_functional(void)
     return s;
 }
 
+static keel_status load_nested(void)
+{
+    keel_model *m = NULL;
+    const keel_status s = keel_model_load(&m, golden("functional_nested"));
+    keel_model_destroy(m);
+    return s;
+}
+
+/* A model that cannot be taken in stays whole. */
+static keel_status build_nested(void)
+{
+    keel_status s;
+    keel_symbol a, b;
+    keel_model *m = NULL, *inner = NULL;
+    if ((s = keel_model_create(&m, "outer", KEEL_FLOAT32, 1)) < 0) goto out;
+    if ((s = keel_model_input(m, KEEL_DIMS(6, 6, 1), NULL, &a)) < 0) goto out;
+    if ((s = build(&inner)) < 0) goto out;
+    if ((s = keel_model_call_model(m, inner, NULL, &a, 1, &b)) < 0) {
+        assert_int_equal(inner->n_weight, 6);
+        goto out;
+    }
+    inner = NULL;
+    s = keel_model_outputs(m, &b, 1);
+out:
+    keel_model_destroy(inner);
+    keel_model_destroy(m);
+    return s;
+}
+
 static keel_model *standing; /* made before the failures begin */
 
 static keel_status save(void)
@@ -144,6 +173,8 @@ static void every_allocation_fails_once(void **state)
         { "build", only_build },
         { "load", load_adam },
         { "load functional", load_functional },
+        { "load nested", load_nested },
+        { "build nested", build_nested },
         { "save", save },
         { "emit", emit },
         { "change", look_and_change },

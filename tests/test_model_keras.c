@@ -19,8 +19,9 @@
         if ((call) < 0) fail_msg("%s: %s", #call, keel_error());                                   \
     } while (0)
 
-static const char *const files[] = { "sequential_adam", "sequential_plain", "sequential_dropout",
-                                     "functional_sgd", "functional_adamw" };
+static const char *const files[] = { "sequential_adam",  "sequential_plain", "sequential_dropout",
+                                     "functional_sgd",   "functional_adamw", "functional_nested",
+                                     "sequential_masked" };
 
 static const char *golden_path(const char *name, const char *end)
 {

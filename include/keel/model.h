@@ -124,11 +124,26 @@ keel_status keel_model_call(keel_model *m, const char *layer, const keel_arg *ar
 
 /* Call a layer that is there again, sharing its weights.
  *
- * Returns  as keel_model_add; KEEL_EUNSUP: the layer draws by chance (Dropout)
+ * Returns  as keel_model_add
  * Owns     everything is copied
  * Threads  one at a time on one model */
 keel_status keel_model_call_again(keel_model *m, const char *layer_name, const keel_symbol *in,
                                   int n_in, keel_symbol *out);
+
+/* Call a finished model as a layer of another: it becomes one, under its own name, with its weights
+ * as they are. keel_model_call_again calls it once more, keel_model_set_trainable(m, "base", false)
+ * freezes all of it, and "base/conv2d" is a layer inside it.
+ *
+ * args     NULL, or KEEL_ARGS(KEEL_ARG_BOOL("training", false)): its layers do as in inference,
+ *          also while m trains
+ * out      the symbol of its first output; those of its other outputs follow
+ * Returns  as keel_model_add; KEEL_EARG: `inner` is not finished, of another dtype, or a layer
+ *          already
+ * Owns     on success m takes `inner` over: do not use or destroy it any more
+ * Threads  one at a time on one model
+ * Source   Keras: base(x, training=False) */
+keel_status keel_model_call_model(keel_model *m, keel_model *inner, const keel_arg *args,
+                                  const keel_symbol *in, int n_in, keel_symbol *out);
 
 /* Say what a Functional model returns; this ends its building. Layers are put in Keras's order.
  *
@@ -306,8 +321,9 @@ const char *keel_model_weight_name(const keel_model *m, int weight);
 keel_status keel_model_get_weight(const keel_model *m, const char *name, keel_tensor *out);
 keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_tensor *value);
 
-/* Freeze or free a layer (NULL: all layers). A frozen BatchNormalization uses its moving
- * statistics. Where this changes anything, the optimizer's state is dropped.
+/* Freeze or free a layer (NULL: all layers) and all layers inside it. A frozen BatchNormalization
+ * uses its moving statistics. Weights in a model that is frozen stay as they are, whatever its
+ * layers say. Where this changes anything, the optimizer's state is dropped.
  *
  * Returns  KEEL_OK; KEEL_EARG: no such layer
  * Owns     nothing changes hands

@@ -3,10 +3,13 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NODES_MAX = 1 << 20, INPUTS_MAX = 1 << 12 };
+/* Calls of a model are counted with those inside of models, so that a few lines of configuration,
+ * models called twice by models called twice, cannot ask for any number of ops. */
+enum { NODES_MAX = 1 << 18, INPUTS_MAX = 1 << 12 };
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -26,31 +29,43 @@ static void free_layer(keel_model_layer *l)
     if (l->args) keel_fields_free(&l->kind->type, l->args);
     keel_free(l->args);
     keel_free(l->name);
+    keel_free(l->label);
+    keel_free(l->path);
+    keel_model_destroy(l->inner);
 }
 
 static void free_weight(keel_model_weight *w)
 {
     keel_free((void *)w->info.name);
     keel_free(w->data);
+    keel_free(w->path);
     if (w->initializer.type) keel_object_free(&w->initializer);
+}
+
+/* How many calls of layers emitting a layer makes. */
+static int64_t work_of(const keel_model_layer *l)
+{
+    return l->inner ? 1 + l->inner->work : 1;
 }
 
 keel_model_mark keel_model_where(const keel_model *m)
 {
-    return (keel_model_mark){ m->n_layer, m->n_weight, m->n_node };
+    return (keel_model_mark){ m->n_layer, keel_model_outermost(m)->n_weight, m->n_node };
 }
 
 void keel_model_back(keel_model *m, keel_model_mark mark)
 {
+    keel_model *root = keel_model_outermost(m);
     while (m->n_node > mark.n_node) {
         keel_model_node *n = &m->node[--m->n_node];
         m->layer[n->layer].n_node--;
+        m->work -= work_of(&m->layer[n->layer]);
         m->n_symbol = n->out;
         keel_free(n->in);
     }
-    while (m->n_weight > mark.n_weight) {
-        keel_model_weight *w = &m->weight[--m->n_weight];
-        m->layer[w->layer].n_weight--;
+    while (root->n_weight > mark.n_weight) {
+        keel_model_weight *w = &root->weight[--root->n_weight];
+        w->owner->layer[w->layer].n_weight--;
         free_weight(w);
     }
     while (m->n_layer > mark.n_layer) free_layer(&m->layer[--m->n_layer]);
@@ -89,7 +104,8 @@ keel_status keel_model_create(keel_model **out, const char *name, keel_dtype dty
 void keel_model_destroy(keel_model *m)
 {
     if (!m) return;
-    keel_model_back(m, (keel_model_mark){ 0 });
+    /* the weights are the outermost model's, which has freed them before its layers */
+    keel_model_back(m, (keel_model_mark){ .n_weight = m->outer ? INT_MAX : 0 });
     keel_free(m->layer);
     keel_free(m->weight);
     keel_free(m->node);
@@ -125,6 +141,20 @@ static char *free_name(const keel_model *m, const char *class_name)
     return keel_strdup(name);
 }
 
+keel_status keel_model_put_layer(keel_model *m, const keel_model_layer *l)
+{
+    if (m->n_layer >= KEEL_MODEL_LAYERS_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d layers", KEEL_MODEL_LAYERS_MAX);
+    KEEL_TRY(reserve((void **)&m->layer, m->n_layer, sizeof *m->layer));
+    m->layer[m->n_layer++] = *l;
+    return KEEL_OK;
+}
+
+keel_status keel_model_reserve_weight(keel_model *m, int weight)
+{
+    return reserve((void **)&m->weight, weight, sizeof *m->weight);
+}
+
 keel_status keel_model_new_layer(keel_model *m, const char *class_name, const json_t *config,
                                  int *layer)
 {
@@ -135,8 +165,6 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
         return keel_fail(KEEL_EUNSUP,
                          "there is no layer class '%.100s'; 'keel layers' lists all of them",
                          class_name);
-    if (m->n_layer >= KEEL_MODEL_LAYERS_MAX)
-        return keel_fail(KEEL_EUNSUP, "more than %d layers", KEEL_MODEL_LAYERS_MAX);
     void *args = keel_calloc(1, l.kind->type.args_size);
     if (!args) return KEEL_ENOMEM;
     if ((s = keel_layer_read(l.kind, config, args, &common)) < 0) {
@@ -157,9 +185,8 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
         s = KEEL_ENOMEM;
         goto out;
     }
-    if ((s = reserve((void **)&m->layer, m->n_layer, sizeof *m->layer)) < 0) goto out;
-    *layer = m->n_layer;
-    m->layer[m->n_layer++] = l;
+    if ((s = keel_model_put_layer(m, &l)) < 0) goto out;
+    *layer = m->n_layer - 1;
     l = (keel_model_layer){ 0 };
 out:
     free_layer(&l);
@@ -171,8 +198,9 @@ out:
 keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_decl *d, int *weight)
 {
     keel_status s = KEEL_OK;
+    keel_model *root = keel_model_outermost(m);
     keel_model_layer *l = &m->layer[layer];
-    keel_model_weight w = { .layer = layer, .state = d->state };
+    keel_model_weight w = { .owner = m, .layer = layer, .state = d->state };
     keel_text name = { 0 };
     if (l->n_weight == KEEL_LAYER_WEIGHTS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d weights", KEEL_LAYER_WEIGHTS_MAX);
@@ -190,10 +218,10 @@ keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_de
         ((const keel_regularizer *)d->regularizer->type)
             ->factors(d->regularizer->args, &w.info.l1, &w.info.l2);
     if (d->initializer && (s = keel_object_copy(&w.initializer, d->initializer)) < 0) goto out;
-    if ((s = reserve((void **)&m->weight, m->n_weight, sizeof *m->weight)) < 0) goto out;
-    *weight = m->n_weight;
-    l->weight[l->n_weight++] = m->n_weight;
-    m->weight[m->n_weight++] = w;
+    if ((s = reserve((void **)&root->weight, root->n_weight, sizeof *root->weight)) < 0) goto out;
+    *weight = root->n_weight;
+    l->weight[l->n_weight++] = root->n_weight;
+    root->weight[root->n_weight++] = w;
     w = (keel_model_weight){ 0 };
 out:
     free_weight(&w);
@@ -236,32 +264,42 @@ keel_status keel_model_fill_weights(keel_model *m)
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
-                                const keel_symbol *in, int n_in)
+                                const keel_model_call_of *call)
 {
+    const keel_symbol *in = call->in;
+    const int n_in = call->n_in;
     const int most = l->kind->max_inputs < 0 ? INPUTS_MAX : l->kind->max_inputs;
+    if (l->inner && n_in != l->inner->n_input)
+        return keel_fail(KEEL_EARG, "layer '%s': the model takes %d input%s, not %d", l->name,
+                         l->inner->n_input, l->inner->n_input == 1 ? "" : "s", n_in);
     if (n_in < l->kind->min_inputs || n_in > most)
         return keel_fail(KEEL_EARG, "layer '%s': a %s takes %s%d input%s, not %d", l->name,
                          l->kind->type.name, most == INPUTS_MAX ? "at least " : "",
                          l->kind->min_inputs, l->kind->min_inputs == 1 ? "" : "s", n_in);
-    for (int i = 0; i < n_in; i++)
+    for (int i = 0; i < n_in + call->n_mask; i++)
         if (in[i] < 0 || in[i] >= m->n_symbol)
             return keel_fail(KEEL_EARG, "layer '%s': input %d is no symbol of this model", l->name,
                              i);
-    if (l->n_node && l->kind->by_chance)
-        return keel_fail(KEEL_EUNSUP,
-                         "layer '%s': a %s cannot be called twice, it would draw the same numbers; "
-                         "use two of them",
-                         l->name, l->kind->type.name);
     if (l->n_node && !l->kind->emit)
         return keel_fail(KEEL_EARG, "layer '%s': an input cannot be called", l->name);
     return KEEL_OK;
 }
 
+/* The mask of input i: what the caller gave, or what came beside it. */
+static bool mask_of(const keel_model *m, const keel_model_call_of *call, int i, keel_spec *mask)
+{
+    const keel_model_symbol *from = &m->symbol[call->in[i]];
+    *mask = i < call->n_mask ? m->symbol[call->in[call->n_in + i]].spec : from->mask;
+    return i < call->n_mask || from->masked;
+}
+
 /* Emit the call alone, on inputs and masks of its inputs' shapes: what comes out, *out, which the
  * caller frees. */
-static keel_status infer(keel_model *m, int layer, const keel_symbol *in, int n_in,
+static keel_status infer(keel_model *m, int layer, const keel_model_call_of *call,
                          keel_model_symbol **out, int *n_out)
 {
+    const keel_symbol *in = call->in;
+    const int n_in = call->n_in;
     keel_status s = KEEL_OK;
     keel_graph *g = NULL;
     keel_value *values = NULL;
@@ -275,15 +313,16 @@ static keel_status infer(keel_model *m, int layer, const keel_symbol *in, int n_
         goto out;
     }
     for (int i = 0; i < n_in; i++) {
-        const keel_model_symbol *from = &m->symbol[in[i]];
+        keel_spec mask;
         values[n_in + i] = KEEL_MASK_NONE;
-        if ((s = keel_graph_input(g, &from->spec, &values[i])) < 0) goto out;
-        if (from->masked && (s = keel_graph_input(g, &from->mask, &values[n_in + i])) < 0) goto out;
+        if ((s = keel_graph_input(g, &m->symbol[in[i]].spec, &values[i])) < 0) goto out;
+        if (mask_of(m, call, i, &mask) && (s = keel_graph_input(g, &mask, &values[n_in + i])) < 0)
+            goto out;
     }
     e.graph = g;
     e.in = values;
     e.mask = values + n_in;
-    if ((s = keel_model_emit_layer(m, maker, layer, &e)) < 0) goto out;
+    if ((s = keel_model_emit_layer(m, maker, layer, &e, NULL)) < 0) goto out;
     if (!(made = keel_calloc((size_t)e.n_out, sizeof *made))) {
         s = KEEL_ENOMEM;
         goto out;
@@ -306,11 +345,13 @@ out:
 }
 
 /* The call of this layer before, where it was on inputs of the same specs: it gives the same. */
-static const keel_model_node *alike(const keel_model *m, int layer, const keel_symbol *in, int n_in)
+static const keel_model_node *alike(const keel_model *m, int layer, const keel_model_call_of *call)
 {
+    const keel_symbol *in = call->in;
+    const int n_in = call->n_in;
     const int last = m->layer[layer].last_node;
     const keel_model_node *n = last < m->n_node ? &m->node[last] : NULL;
-    if (!n || n->layer != layer || n->n_in != n_in) return NULL;
+    if (!n || n->layer != layer || n->n_in != n_in || n->n_mask || call->n_mask) return NULL;
     for (int i = 0; i < n_in; i++) {
         const keel_model_symbol *a = &m->symbol[n->in[i]], *b = &m->symbol[in[i]];
         if (a->spec.dtype != b->spec.dtype || a->masked != b->masked ||
@@ -321,12 +362,12 @@ static const keel_model_node *alike(const keel_model *m, int layer, const keel_s
     return n;
 }
 
-static keel_status outputs_of(keel_model *m, int layer, const keel_symbol *in, int n_in,
+static keel_status outputs_of(keel_model *m, int layer, const keel_model_call_of *call,
                               keel_model_symbol **out, int *n_out)
 {
     const keel_model_layer *l = &m->layer[layer];
-    const keel_model_node *before = alike(m, layer, in, n_in);
-    if (l->kind->emit && !before) return infer(m, layer, in, n_in, out, n_out);
+    const keel_model_node *before = alike(m, layer, call);
+    if (l->kind->emit && !before) return infer(m, layer, call, out, n_out);
     *n_out = before ? before->n_out : 1;
     *out = keel_calloc((size_t)*n_out, sizeof **out);
     if (!*out) return KEEL_ENOMEM;
@@ -335,17 +376,24 @@ static keel_status outputs_of(keel_model *m, int layer, const keel_symbol *in, i
     return KEEL_OK;
 }
 
-keel_status keel_model_new_node(keel_model *m, int layer, const keel_symbol *in, int n_in,
+keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_of *call,
                                 keel_symbol *out)
 {
     keel_status s = KEEL_OK;
     keel_model_symbol *made = NULL;
-    keel_model_node n = { .layer = layer, .index = m->layer[layer].n_node, .out = m->n_symbol };
-    KEEL_TRY(check_inputs(m, &m->layer[layer], in, n_in));
-    if (m->n_node >= NODES_MAX) return keel_fail(KEEL_EUNSUP, "more than %d calls", NODES_MAX);
+    keel_model_node n = { .layer = layer,
+                          .index = m->layer[layer].n_node,
+                          .out = m->n_symbol,
+                          .inference = call->inference };
+    KEEL_TRY(check_inputs(m, &m->layer[layer], call));
+    if (m->n_node >= NODES_MAX || work_of(&m->layer[layer]) > NODES_MAX - m->work)
+        return keel_fail(KEEL_EUNSUP, "more than %d calls of layers", NODES_MAX);
     const keel_model_mark mark = keel_model_where(m);
-    if ((s = keel_model_put_symbols(&n.in, &n.n_in, in, n_in)) < 0) goto out;
-    if ((s = outputs_of(m, layer, in, n_in, &made, &n.n_out)) < 0) goto out;
+    s = keel_model_put_symbols(&n.in, &n.n_in, call->in, call->n_in + call->n_mask);
+    if (s < 0) goto out;
+    n.n_in = call->n_in;
+    n.n_mask = call->n_mask;
+    if ((s = outputs_of(m, layer, call, &made, &n.n_out)) < 0) goto out;
     if (n.n_out > NODES_MAX - m->n_symbol) {
         s = keel_fail(KEEL_EUNSUP, "more than %d outputs of layers", NODES_MAX);
         goto out;
@@ -361,6 +409,7 @@ keel_status keel_model_new_node(keel_model *m, int layer, const keel_symbol *in,
     m->layer[layer].last_node = m->n_node;
     m->node[m->n_node++] = n;
     m->layer[layer].n_node++;
+    m->work += work_of(&m->layer[layer]);
     keel_free(made);
     return KEEL_OK;
 out:

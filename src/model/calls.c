@@ -38,7 +38,8 @@ static keel_status add(keel_model *m, const char *class_name, const json_t *conf
     keel_symbol symbol = -1;
     int layer = -1;
     keel_status s = keel_model_new_layer(m, class_name, config, &layer);
-    if (s >= 0) s = keel_model_new_node(m, layer, in, n_in, &symbol);
+    const keel_model_call_of call = { .in = in, .n_in = n_in };
+    if (s >= 0) s = keel_model_new_node(m, layer, &call, &symbol);
     if (s >= 0) s = keel_model_fill_weights(m);
     if (s < 0)
         keel_model_back(m, mark);
@@ -68,7 +69,7 @@ keel_status keel_model_add(keel_model *m, const char *layer, const keel_arg *arg
     if ((s = add(m, layer, config, &last, !first, &out)) < 0) goto out;
     if (first && (s = keel_model_put_symbols(&m->input, &m->n_input, &out, 1)) < 0) goto out;
     if (!first && (s = keel_model_put_symbols(&m->output, &m->n_output, &out, 1)) < 0) goto out;
-    s = keel_model_name_paths(m);
+    s = keel_model_number(m);
     m->finished = m->n_output > 0;
 out:
     if (s < 0) keel_model_back(m, mark);
@@ -137,7 +138,30 @@ keel_status keel_model_call_again(keel_model *m, const char *layer_name, const k
     KEEL_TRY(ready(m, false));
     const int layer = keel_model_find_layer(m, layer_name);
     if (layer < 0) return keel_fail(KEEL_EARG, "there is no layer named '%s'", layer_name);
-    return keel_model_new_node(m, layer, in, n_in, out);
+    const keel_model_call_of call = { .in = in, .n_in = n_in };
+    return keel_model_new_node(m, layer, &call, out);
+}
+
+/* The arguments of the call of a model: training. */
+static keel_status call_args(const keel_arg *args, bool *inference)
+{
+    for (; args && args->key; args++) {
+        if (strcmp(args->key, "training") || args->kind != KEEL_ARG_IS_BOOL)
+            return keel_fail(KEEL_EARG, "a model is called with training, true or false, not '%s'",
+                             args->key);
+        *inference = !args->number;
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_model_call_model(keel_model *m, keel_model *inner, const keel_arg *args,
+                                  const keel_symbol *in, int n_in, keel_symbol *out)
+{
+    keel_model_call_of call = { .in = in, .n_in = n_in };
+    KEEL_TRY(ready(m, false));
+    KEEL_TRY(call_args(args, &call.inference));
+    KEEL_TRY(become(m, false));
+    return keel_model_take_in(m, inner, &call, out);
 }
 
 keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out)
@@ -150,7 +174,7 @@ keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out)
         if (out[i] < 0 || out[i] >= m->n_symbol)
             return keel_fail(KEEL_EARG, "output %d is no symbol of this model", i);
     if ((s = keel_model_put_symbols(&m->output, &m->n_output, out, n_out)) < 0) return s;
-    if ((s = keel_model_keras_order(m)) >= 0) s = keel_model_name_paths(m);
+    if ((s = keel_model_keras_order(m)) >= 0) s = keel_model_number(m);
     if (s >= 0)
         m->finished = true;
     else

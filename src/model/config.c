@@ -5,6 +5,7 @@
 
 enum {
     NESTED_MAX = 8,
+    KEYS_MAX = 64,
     CALLS_MAX = 1 << 18,
     INPUTS_OF_CALL_MAX = 1 << 12,
     OUTPUTS_OF_CALL_MAX = 1 << 12
@@ -27,10 +28,8 @@ static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
     if (!text_at(config, "name"))
         return keel_fail(KEEL_EFORMAT, "layers[%d]: a %.100s without a name", m->n_layer,
                          class_name);
-    if (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional") ||
-        !strcmp(class_name, "Model"))
-        return keel_fail(KEEL_EUNSUP, "'%.100s' is a model inside the model: not supported",
-                         text_at(config, "name") ? text_at(config, "name") : class_name);
+    if (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional"))
+        return keel_model_read_inner(m, v, layer);
     if (registered && strchr(registered, '>'))
         return keel_fail(KEEL_EUNSUP, "layer class '%.100s' is not one of Keras's", registered);
     return keel_model_new_layer(m, class_name, config, layer);
@@ -52,7 +51,7 @@ static keel_status add_input(keel_model *m, const json_t *root, keel_symbol *out
     if (!config) return keel_fail(KEEL_ENOMEM, "out of memory reading the model");
     const keel_status s = keel_model_new_layer(m, "InputLayer", config, &layer);
     json_decref(config);
-    return s < 0 ? s : keel_model_new_node(m, layer, NULL, 0, out);
+    return s < 0 ? s : keel_model_new_node(m, layer, &(keel_model_call_of){ 0 }, out);
 }
 
 static keel_status read_sequential(keel_model *m, const json_t *root, const json_t *layers)
@@ -69,7 +68,8 @@ static keel_status read_sequential(keel_model *m, const json_t *root, const json
         if (i > 0 && is_input)
             return keel_fail(KEEL_EFORMAT, "layers[%zu]: an InputLayer in the middle", i);
         KEEL_TRY(read_layer(m, v, &layer));
-        KEEL_TRY(keel_model_new_node(m, layer, &last, !is_input, &last));
+        const keel_model_call_of call = { .in = &last, .n_in = !is_input };
+        KEEL_TRY(keel_model_new_node(m, layer, &call, &last));
     }
     if (last < 0 || json_array_size(layers) < 1)
         return keel_fail(KEEL_EFORMAT, "layers: the model is empty");
@@ -91,6 +91,8 @@ typedef struct wiring {
     int n_in, cap_in;
     keel_symbol *symbol; /* [n_call]; -1: not made yet */
     char *state;         /* [n_call]; 1: waits for its inputs */
+    bool *inference;     /* [n_call]; a model called with training=False */
+    int *n_mask;         /* [n_call]; how many of its inputs, the last, are masks of the first */
     int *stack;
 } wiring;
 
@@ -102,6 +104,8 @@ static void wiring_free(wiring *w)
     keel_free(w->in);
     keel_free(w->symbol);
     keel_free(w->state);
+    keel_free(w->inference);
+    keel_free(w->n_mask);
     keel_free(w->stack);
 }
 
@@ -128,6 +132,18 @@ static keel_status find_call(const keel_model *m, const wiring *w, const json_t 
     return KEEL_OK;
 }
 
+/* The key of an object that follows `last` in sorted order; last NULL: the first; NULL: no more. */
+static const char *next_key(const json_t *v, const char *last)
+{
+    const char *key, *next = NULL;
+    json_t *entry;
+    json_object_foreach((json_t *)v, key, entry)
+    {
+        if ((!last || strcmp(key, last) > 0) && (!next || strcmp(key, next) < 0)) next = key;
+    }
+    return next;
+}
+
 static keel_status add_inputs(const keel_model *m, wiring *w, const json_t *v, int depth)
 {
     const char *class_name = text_at(v, "class_name");
@@ -149,10 +165,74 @@ static keel_status add_inputs(const keel_model *m, wiring *w, const json_t *v, i
         w->in[w->n_in++].output = output;
         return KEEL_OK;
     }
+    if (json_is_object(v) && !class_name) { /* as Keras flattens it, by sorted key */
+        const char *last = NULL;
+        if (json_object_size(v) > KEYS_MAX)
+            return keel_fail(KEEL_EUNSUP, "a call with more than %d inputs by name", KEYS_MAX);
+        while ((last = next_key(v, last)))
+            KEEL_TRY(add_inputs(m, w, json_object_get(v, last), depth + 1));
+        return KEEL_OK;
+    }
     if (!json_is_array(v))
         return keel_fail(KEEL_EUNSUP, "it is called with something else than layers' outputs");
     json_array_foreach(v, i, entry) KEEL_TRY(add_inputs(m, w, entry, depth + 1));
     return KEEL_OK;
+}
+
+static int layer_of(const keel_model *m, const wiring *w, int call)
+{
+    int low = 0, high = m->n_layer - 1;
+    while (low < high) {
+        const int mid = (low + high + 1) / 2;
+        if (w->first[mid] <= call)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    return low;
+}
+
+/* null, or a structure of nothing else */
+static bool is_nothing(const json_t *v, int depth)
+{
+    const char *key;
+    json_t *entry;
+    size_t i;
+    if (!v || json_is_null(v)) return true;
+    if (depth > NESTED_MAX || !(json_is_array(v) || json_is_object(v))) return false;
+    json_array_foreach((json_t *)v, i, entry)
+    {
+        if (!is_nothing(entry, depth + 1)) return false;
+    }
+    json_object_foreach((json_t *)v, key, entry)
+    {
+        if (!is_nothing(entry, depth + 1)) return false;
+    }
+    return true;
+}
+
+static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const char *key,
+                              const json_t *value)
+{
+    const keel_model_layer *l = &m->layer[layer_of(m, w, call)];
+    const int n_in = w->n_in - w->in_from[call];
+    if (is_nothing(value, 0)) return KEEL_OK;
+    /* Of a layer, Keras notes `training` as its first call had it, whatever the user said; of a
+     * model, only what the user said. Keras 3.15 trains a model that was called with training=False
+     * all the same; Keel does what its guide to transfer learning says. */
+    if (!strcmp(key, "training") && json_is_boolean(value)) {
+        w->inference[call] = l->inner && json_is_false(value);
+        return KEEL_OK;
+    }
+    if (!strcmp(key, "mask")) {
+        const keel_status s = add_inputs(m, w, value, 0);
+        if (s < 0) return keel_fail_within(s, "argument 'mask'");
+        w->n_mask[call] = w->n_in - w->in_from[call] - n_in;
+        if (w->n_mask[call] == 1 || w->n_mask[call] == n_in) return KEEL_OK;
+        return keel_fail(KEEL_EUNSUP, "it is called with masks of %d of %d inputs: not supported",
+                         w->n_mask[call], n_in);
+    }
+    return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported", key);
 }
 
 static keel_status read_call(const keel_model *m, wiring *w, int call, const json_t *v)
@@ -161,15 +241,12 @@ static keel_status read_call(const keel_model *m, wiring *w, int call, const jso
     const char *key;
     if (!json_is_object(v) || !json_is_array(json_object_get(v, "args")))
         return keel_fail(KEEL_EFORMAT, "inbound_nodes: expected objects with args and kwargs");
-    json_object_foreach((json_t *)kwargs, key, value)
-    {
-        /* Keras notes `training` of the first call here, and overrides it in every later one. */
-        if (!json_is_null(value) && !(!strcmp(key, "training") && json_is_boolean(value)))
-            return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
-                             key);
-    }
     w->in_from[call] = w->n_in;
     KEEL_TRY(add_inputs(m, w, json_object_get(v, "args"), 0));
+    json_object_foreach((json_t *)kwargs, key, value)
+    {
+        KEEL_TRY(read_kwarg(m, w, call, key, value));
+    }
     if (w->n_in - w->in_from[call] > INPUTS_OF_CALL_MAX)
         return keel_fail(KEEL_EUNSUP, "a call with more than %d inputs", INPUTS_OF_CALL_MAX);
     return KEEL_OK;
@@ -207,22 +284,12 @@ static keel_status count_calls(keel_model *m, wiring *w, const json_t *layers)
     w->symbol = keel_calloc((size_t)w->n_call, sizeof *w->symbol);
     w->state = keel_calloc((size_t)w->n_call, 1);
     w->stack = keel_calloc((size_t)w->n_call, sizeof *w->stack);
-    if (!w->in_from || !w->symbol || !w->state || !w->stack) return KEEL_ENOMEM;
+    w->inference = keel_calloc((size_t)w->n_call, sizeof *w->inference);
+    w->n_mask = keel_calloc((size_t)w->n_call, sizeof *w->n_mask);
+    if (!w->in_from || !w->symbol || !w->state || !w->stack || !w->inference || !w->n_mask)
+        return KEEL_ENOMEM;
     for (int i = 0; i < w->n_call; i++) w->symbol[i] = -1;
     return KEEL_OK;
-}
-
-static int layer_of(const keel_model *m, const wiring *w, int call)
-{
-    int low = 0, high = m->n_layer - 1;
-    while (low < high) {
-        const int mid = (low + high + 1) / 2;
-        if (w->first[mid] <= call)
-            low = mid;
-        else
-            high = mid - 1;
-    }
-    return low;
 }
 
 /* What `call` still waits for: an input, or the layer's call before this; -1: nothing. */
@@ -254,7 +321,11 @@ static keel_status make_call(keel_model *m, wiring *w, int call)
     keel_status s = KEEL_OK;
     for (int i = 0; i < n && s >= 0; i++)
         s = symbol_of(m, w, w->in[from + i].call, w->in[from + i].output, &in[i]);
-    if (s >= 0) s = keel_model_new_node(m, layer_of(m, w, call), in, n, &w->symbol[call]);
+    const keel_model_call_of parts = { .in = in,
+                                       .n_in = n - w->n_mask[call],
+                                       .n_mask = w->n_mask[call],
+                                       .inference = w->inference[call] };
+    if (s >= 0) s = keel_model_new_node(m, layer_of(m, w, call), &parts, &w->symbol[call]);
     keel_free(in);
     return s;
 }
@@ -284,17 +355,35 @@ static keel_status make_calls(keel_model *m, wiring *w)
     return KEEL_OK;
 }
 
+/* Here calls of a Functional model count from 1: its own building is call 0. */
+static keel_status find_end(const keel_model *m, const wiring *w, const json_t *v, int *call,
+                            int *output)
+{
+    json_t *own = NULL;
+    const json_t *index = json_object_get(w->names, json_string_value(json_array_get(v, 0)));
+    if (!index || m->layer[json_integer_value(index)].kind != &keel_kind_functional)
+        return find_call(m, w, v, call, output);
+    own = json_pack("[O,I,O]", json_array_get(v, 0), json_integer_value(json_array_get(v, 1)) - 1,
+                    json_array_get(v, 2));
+    if (!own)
+        return keel_fail(KEEL_EFORMAT, "a reference to a tensor must read [layer, call, "
+                                       "tensor]");
+    const keel_status s = find_call(m, w, own, call, output);
+    json_decref(own);
+    return s;
+}
+
 /* input_layers and output_layers: one reference, a list of them, or an object (by sorted key). */
 static keel_status ends(const keel_model *m, const wiring *w, const json_t *v, keel_symbol *list,
                         int *n, int most, int depth)
 {
-    const char *key, *last = "", *next;
+    const char *last = NULL;
     size_t i;
     json_t *entry;
     if (depth > NESTED_MAX) return keel_fail(KEEL_EFORMAT, "nested too deeply");
     if (json_is_string(json_array_get(v, 0))) {
         int call, output;
-        KEEL_TRY(find_call(m, w, v, &call, &output));
+        KEEL_TRY(find_end(m, w, v, &call, &output));
         if (*n == most) return keel_fail(KEEL_EUNSUP, "more than %d", most);
         return symbol_of(m, w, call, output, &list[(*n)++]);
     }
@@ -304,15 +393,8 @@ static keel_status ends(const keel_model *m, const wiring *w, const json_t *v, k
     }
     if (!json_is_object(v) || json_object_size(v) > (size_t)most)
         return keel_fail(KEEL_EFORMAT, "expected references to at most %d layers", most);
-    for (size_t k = json_object_size(v); k > 0; k--, last = next) {
-        next = NULL;
-        json_object_foreach((json_t *)v, key, entry)
-        {
-            if ((strcmp(key, last) > 0 || !*last) && (!next || strcmp(key, next) < 0)) next = key;
-        }
-        if (!next) break;
-        KEEL_TRY(ends(m, w, json_object_get(v, next), list, n, most, depth + 1));
-    }
+    while ((last = next_key(v, last)))
+        KEEL_TRY(ends(m, w, json_object_get(v, last), list, n, most, depth + 1));
     return KEEL_OK;
 }
 
@@ -394,7 +476,8 @@ keel_status keel_model_from_config(keel_model *m, const json_t *root)
         KEEL_TRY(read_sequential(m, root, layers));
     else
         KEEL_TRY(read_functional(m, config, layers));
-    KEEL_TRY(keel_model_name_paths(m));
     m->finished = true;
+    if (m->outer) return KEEL_OK; /* the outermost model numbers them all */
+    KEEL_TRY(keel_model_number(m));
     return json_is_false(trainable) ? keel_model_set_trainable(m, NULL, false) : KEEL_OK;
 }

@@ -22,6 +22,8 @@ static bool push(json_t *list, json_t *value)
     return json_array_append_new(list, value) == 0;
 }
 
+static keel_status inner_json(const keel_model *m, json_t **out); /* below */
+
 static json_t *shape_json(const keel_shape *s, int64_t batch)
 {
     json_t *dims = json_array();
@@ -56,7 +58,7 @@ static const keel_model_node *first_node(const keel_model *m, int layer)
     return NULL;
 }
 
-static keel_status layer_json(const keel_model *m, int layer, json_t **out)
+static keel_status plain_json(const keel_model *m, int layer, json_t **out)
 {
     const keel_model_layer *l = &m->layer[layer];
     const keel_model_node *first = first_node(m, layer);
@@ -77,6 +79,20 @@ static keel_status layer_json(const keel_model *m, int layer, json_t **out)
     return KEEL_OK;
 }
 
+static keel_status layer_json(const keel_model *m, int layer, json_t **out)
+{
+    const keel_model_layer *l = &m->layer[layer];
+    if (!l->inner) return plain_json(m, layer, out);
+    KEEL_TRY(inner_json(l->inner, out));
+    json_t *config = json_object_get(*out, "config");
+    if (set(config, "name", json_string(l->name)) &&
+        set(config, "trainable", json_boolean(l->trainable)))
+        return KEEL_OK;
+    json_decref(*out);
+    *out = NULL;
+    return no_memory();
+}
+
 static json_t *history(const keel_model *m, keel_symbol s)
 {
     const keel_model_node *n = keel_model_maker(m, s);
@@ -91,6 +107,13 @@ static json_t *tensor_json(const keel_model *m, keel_symbol s)
                      "keras_history", history(m, s));
 }
 
+/* Is the layer called on a list? */
+static bool is_list(const keel_model *m, int layer)
+{
+    const keel_model_layer *l = &m->layer[layer];
+    return l->inner ? l->inner->n_input > 1 : l->kind->max_inputs < 0;
+}
+
 static json_t *call_json(const keel_model *m, const keel_model_node *n)
 {
     json_t *tensors = json_array();
@@ -99,17 +122,26 @@ static json_t *call_json(const keel_model *m, const keel_model_node *n)
             json_decref(tensors);
             return NULL;
         }
-    if (m->layer[n->layer].kind->max_inputs < 0)
-        return json_pack("{s:[o],s:{}}", "args", tensors, "kwargs");
-    return json_pack("{s:o,s:{}}", "args", tensors, "kwargs");
+    json_t *kwargs = n->inference ? json_pack("{s:b}", "training", 0) : json_object();
+    if (is_list(m, n->layer)) return json_pack("{s:[o],s:o}", "args", tensors, "kwargs", kwargs);
+    return json_pack("{s:o,s:o}", "args", tensors, "kwargs", kwargs);
+}
+
+/* As an input or output of the model: calls of a Functional model count from 1 there. */
+static json_t *end_json(const keel_model *m, keel_symbol s)
+{
+    const keel_model_node *n = keel_model_maker(m, s);
+    const keel_model_layer *l = &m->layer[n->layer];
+    return json_pack("[s,i,i]", l->name, n->index + (l->kind == &keel_kind_functional),
+                     m->symbol[s].output);
 }
 
 static json_t *ends_json(const keel_model *m, const keel_symbol *list, int n)
 {
-    if (n == 1) return history(m, list[0]);
+    if (n == 1) return end_json(m, list[0]);
     json_t *all = json_array();
     for (int i = 0; i < n; i++)
-        if (!push(all, history(m, list[i]))) {
+        if (!push(all, end_json(m, list[i]))) {
             json_decref(all);
             return NULL;
         }
@@ -203,31 +235,43 @@ static bool rename_tensors(const keel_model *m, json_t *v, int depth)
     return ok;
 }
 
-/* The loaded configuration, with the frozen layers and the policies as they are now. */
-static keel_status loaded_json(const keel_model *m, json_t **out)
+/* What may have changed in the layers of a loaded model: `trainable` and the policy. */
+static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
 {
-    json_t *root = json_deep_copy(m->file_config), *v;
-    json_t *layers = json_object_get(json_object_get(root, "config"), "layers");
+    json_t *v;
     size_t i;
-    bool all_frozen = true, changed = false, ok = root != NULL;
+    bool changed = false, ok = true;
     json_array_foreach(layers, i, v)
     {
         json_t *config = json_object_get(v, "config");
         const char *name = json_string_value(json_object_get(config, "name"));
         const int layer = name ? keel_model_find_layer(m, name) : -1;
-        if (layer < 0 || !m->layer[layer].kind->emit) continue;
-        const bool trainable = m->layer[layer].trainable;
-        all_frozen = all_frozen && !trainable;
-        if (json_is_true(json_object_get(config, "trainable")) != trainable)
-            ok = ok && set(config, "trainable", json_boolean(trainable));
-        if (is_mixed(json_object_get(config, "dtype")) != m->layer[layer].mixed) {
-            ok = ok && set(config, "dtype", keel_policy_json(m->layer[layer].mixed));
-            changed = true;
-        }
+        const keel_model_layer *l = layer < 0 ? NULL : &m->layer[layer];
+        bool inside = true;
+        if (!l || !l->kind->emit) continue;
+        *all_frozen = *all_frozen && !l->trainable;
+        if (l->inner)
+            ok = ok && update_layers(l->inner, json_object_get(config, "layers"), &inside);
+        if (json_is_true(json_object_get(config, "trainable")) != l->trainable)
+            ok = ok && set(config, "trainable", json_boolean(l->trainable));
+        if (l->inner || is_mixed(json_object_get(config, "dtype")) == l->mixed) continue;
+        ok = ok && set(config, "dtype", keel_policy_json(l->mixed));
+        changed = true;
     }
-    json_array_foreach(layers, i, v) if (changed) ok =
-        ok && rename_tensors(m, json_object_get(v, "inbound_nodes"), 0);
+    json_array_foreach(layers, i, v)
+    {
+        if (changed) ok = ok && rename_tensors(m, json_object_get(v, "inbound_nodes"), 0);
+    }
+    return ok;
+}
+
+/* The loaded configuration, with the frozen layers and the policies as they are now. */
+static keel_status loaded_json(const keel_model *m, json_t **out)
+{
+    json_t *root = json_deep_copy(m->file_config);
     json_t *config = json_object_get(root, "config");
+    bool all_frozen = true;
+    bool ok = root && update_layers(m, json_object_get(config, "layers"), &all_frozen);
     if (json_is_false(json_object_get(config, "trainable")) && !all_frozen)
         ok = ok && set(config, "trainable", json_true());
     if (!ok) {
@@ -235,6 +279,15 @@ static keel_status loaded_json(const keel_model *m, json_t **out)
         return no_memory();
     }
     *out = root;
+    return KEEL_OK;
+}
+
+/* A model inside another. What was loaded stays as it was there, too; how it was compiled goes. */
+static keel_status inner_json(const keel_model *m, json_t **out)
+{
+    if (!m->file_config) return built_json(m, out);
+    KEEL_TRY(loaded_json(m, out));
+    json_object_del(*out, "compile_config");
     return KEEL_OK;
 }
 

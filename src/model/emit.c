@@ -1,5 +1,6 @@
 /* Emitting: every call lets its layer add ops to a graph; the weights are there already, so what a
- * layer declares now must be what it declared when it was first called. */
+ * layer declares now must be what it declared when it was first called. A layer that is a model
+ * emits the calls inside it. */
 #include "base/memory.h"
 #include "model/parts.h"
 
@@ -16,7 +17,7 @@ static keel_status use_weight(const context *c, const keel_weight_decl *d, int *
     char had[96], wants[96];
     if (c->next >= l->n_weight)
         return keel_fail(KEEL_ESHAPE, "asks for a weight '%s' that it did not have", d->name);
-    const keel_model_weight *w = &c->m->weight[l->weight[c->next]];
+    const keel_model_weight *w = &keel_model_outermost(c->m)->weight[l->weight[c->next]];
     if (!keel_shape_equal(&w->info.spec.shape, &d->shape)) {
         keel_shape_text(had, &w->info.spec.shape);
         keel_shape_text(wants, &d->shape);
@@ -51,7 +52,23 @@ static void default_masks(const keel_layer *kind, keel_emit *e)
     }
 }
 
-keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e)
+/* Layers that draw get a stream of chance for each call: its own in the first, then what is free
+ * behind those of all layers. In the order of the calls, so every graph of the model draws alike.
+ */
+static keel_status stream_of(keel_model_chances *c, const keel_model_layer *l, uint16_t *out)
+{
+    int stream = l->stream;
+    if (c && l->kind->by_chance && c->drew[l->stream]) stream = c->next++;
+    if (c) c->drew[l->stream] = true;
+    if (stream >= KEEL_STREAMS_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d calls of layers that draw numbers",
+                         KEEL_STREAMS_MAX - KEEL_MODEL_LAYERS_MAX);
+    *out = (uint16_t)stream;
+    return KEEL_OK;
+}
+
+static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
+                              keel_model_chances *chances)
 {
     const keel_model_layer *l = &m->layer[layer];
     keel_graph *g = e->graph;
@@ -60,10 +77,9 @@ keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int la
     keel_status s = KEEL_OK;
     keel_value *held = keel_calloc((size_t)e->n_in, sizeof *held);
     if (!held) return KEEL_ENOMEM;
-    if ((s = keel_emit_outputs(e, 1)) < 0) goto out;
-    g->layer = l->name;
-    g->stream = (uint16_t)layer;
+    g->layer = l->label ? l->label : l->name;
     g->held = l->mixed && g->real == KEEL_FLOAT32 ? KEEL_BFLOAT16 : g->real;
+    s = stream_of(chances, l, &g->stream);
     for (int i = 0; i < e->n_in && s >= 0; i++) {
         held[i] = in[i];
         if (!l->kind->uncast) s = keel_graph_cast(g, in[i], g->held, &held[i]);
@@ -80,8 +96,6 @@ keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int la
     e->in = in;
     g->layer = NULL;
     g->held = g->real;
-    if (s < 0 && s != KEEL_ENOMEM) s = keel_fail_within(s, "layer '%s'", l->name);
-out:
     keel_free(held);
     return s;
 }
@@ -90,20 +104,25 @@ typedef struct flow { /* of each symbol */
     keel_value *value, *mask;
 } flow;
 
-static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const flow *f)
+static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const flow *f,
+                             keel_model_chances *chances)
 {
     const keel_model_node *n = &m->node[k];
+    const bool training = g->training;
     keel_status s = KEEL_OK;
     keel_emit e = { .graph = g, .n_in = n->n_in };
     keel_value *in = keel_calloc(2 * (size_t)n->n_in, sizeof *in);
     if (!in) return KEEL_ENOMEM;
     for (int i = 0; i < n->n_in; i++) {
         in[i] = f->value[n->in[i]];
-        in[n->n_in + i] = f->mask[n->in[i]];
+        in[n->n_in + i] = i < n->n_mask ? f->value[n->in[n->n_in + i]] : f->mask[n->in[i]];
     }
     e.in = in;
     e.mask = in + n->n_in;
-    if ((s = keel_model_emit_layer(m, NULL, n->layer, &e)) < 0) goto out;
+    if (n->inference) g->training = false;
+    s = keel_model_emit_layer(m, NULL, n->layer, &e, chances);
+    g->training = training;
+    if (s < 0) goto out;
     for (int i = 0; i < n->n_out; i++) {
         f->value[n->out + i] = e.out[i];
         f->mask[n->out + i] = e.out_mask[i];
@@ -113,6 +132,46 @@ out:
     keel_free(e.out);
     keel_free(e.out_mask);
     return s;
+}
+
+/* All calls of a model. *f is made, of m->n_symbol values, and freed by the caller by f->value. */
+static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_value *in,
+                              const keel_value *mask, flow *f, keel_model_chances *chances)
+{
+    f->value = keel_calloc(2 * (size_t)m->n_symbol, sizeof *f->value);
+    if (!f->value) return KEEL_ENOMEM;
+    f->mask = f->value + m->n_symbol;
+    for (int k = 0; k < 2 * m->n_symbol; k++) f->value[k] = -1;
+    for (int i = 0; i < m->n_input; i++) {
+        f->value[m->input[i]] = in[i];
+        f->mask[m->input[i]] = mask ? mask[i] : KEEL_MASK_NONE;
+    }
+    for (int k = 0; k < m->n_node; k++)
+        if (m->layer[m->node[k].layer].kind->emit) KEEL_TRY(emit_node(m, k, g, f, chances));
+    return KEEL_OK;
+}
+
+static keel_status emit_inner(const keel_model *inner, keel_emit *e, keel_model_chances *chances)
+{
+    flow f = { 0 };
+    keel_status s = keel_emit_outputs(e, inner->n_output);
+    if (s >= 0) s = emit_calls(inner, e->graph, e->in, e->mask, &f, chances);
+    for (int i = 0; i < inner->n_output && s >= 0; i++) {
+        e->out[i] = f.value[inner->output[i]];
+        e->out_mask[i] = f.mask[inner->output[i]];
+    }
+    keel_free(f.value);
+    return s;
+}
+
+keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
+                                  keel_model_chances *chances)
+{
+    const keel_model_layer *l = &m->layer[layer];
+    keel_status s = keel_emit_outputs(e, 1);
+    if (s >= 0)
+        s = l->inner ? emit_inner(l->inner, e, chances) : emit_plain(m, maker, layer, e, chances);
+    return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "layer '%s'", l->name) : s;
 }
 
 static keel_status input_spec(const keel_model *m, const keel_model_emission *e, int i,
@@ -129,25 +188,21 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
     keel_status s = KEEL_OK;
     keel_graph *g = NULL;
     flow f = { 0 };
+    keel_model_chances chances = { .next = KEEL_MODEL_LAYERS_MAX };
     if (!m->finished || !m->n_output)
         return keel_fail(KEEL_EARG, "the model '%s' is not finished: %s", m->name,
                          m->sequential ? "add a layer" : "say its outputs (keel_model_outputs)");
     if ((s = keel_graph_create(&g, e->real, e->training)) < 0) goto out;
-    f.value = keel_calloc(2 * (size_t)m->n_symbol, sizeof *f.value);
-    if (!f.value) {
+    if (!(chances.drew = keel_calloc(KEEL_MODEL_LAYERS_MAX, sizeof *chances.drew))) {
         s = KEEL_ENOMEM;
         goto out;
     }
-    f.mask = f.value + m->n_symbol;
-    for (int k = 0; k < 2 * m->n_symbol; k++) f.value[k] = -1;
     for (int i = 0; i < m->n_input; i++) {
         keel_spec spec;
         if ((s = input_spec(m, e, i, &spec)) < 0) goto out;
-        if ((s = keel_graph_input(g, &spec, &f.value[m->input[i]])) < 0) goto out;
+        if ((s = keel_graph_input(g, &spec, &e->input[i])) < 0) goto out;
     }
-    for (int k = 0; k < m->n_node; k++)
-        if (m->layer[m->node[k].layer].kind->emit && (s = emit_node(m, k, g, &f)) < 0) goto out;
-    for (int i = 0; i < m->n_input; i++) e->input[i] = f.value[m->input[i]];
+    if ((s = emit_calls(m, g, e->input, NULL, &f, &chances)) < 0) goto out;
     for (int i = 0; i < m->n_output; i++) { /* whoever scores or reads them wants real numbers */
         const keel_symbol y = m->output[i];
         g->layer = m->layer[keel_model_maker(m, y)->layer].name;
@@ -163,6 +218,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
     g = NULL;
 out:
     keel_free(f.value);
+    keel_free(chances.drew);
     keel_graph_destroy(g);
     return s;
 }

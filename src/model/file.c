@@ -134,13 +134,33 @@ static keel_status read_image(const keel_model *m, keel_zip *zip, void **image, 
     return keel_zip_read(zip, "model.weights.h5", (size_t)most, image, n_bytes);
 }
 
+/* No layer has more weights in the file than in the model. */
+static keel_status check_counts(const keel_model *m, const keel_weights *file)
+{
+    for (int i = 0; i < m->n_layer; i++) {
+        const keel_model_layer *l = &m->layer[i];
+        keel_text next = { 0 };
+        if (!l->path) continue;
+        keel_text_add(&next, "%s/vars/%d", l->path, l->n_weight);
+        const bool more = !next.failed && keel_weights_find(file, next.data);
+        const bool failed = next.failed;
+        keel_text_free(&next);
+        if (failed) return KEEL_ENOMEM;
+        if (more)
+            return keel_fail(KEEL_EFORMAT,
+                             "model.weights.h5: layer '%s' has more than its %d weights", l->label,
+                             l->n_weight);
+        if (l->inner) KEEL_TRY(check_counts(l->inner, file));
+    }
+    return KEEL_OK;
+}
+
 static keel_status read_weights(keel_model *m, keel_zip *zip)
 {
     keel_status s = KEEL_OK;
     keel_weights *file = NULL;
     void *image = NULL;
     size_t n_bytes;
-    char next[128];
     if (keel_zip_find(zip, "model.weights.h5") < 0 && keel_zip_find(zip, "model.weights.json") >= 0)
         return keel_fail(KEEL_EUNSUP, "model.weights.json: weights in several files");
     if (keel_zip_find(zip, "model.weights.h5") < 0)
@@ -152,14 +172,7 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
     }
     for (int i = 0; i < m->n_weight; i++)
         if ((s = read_weight(m, file, i)) < 0) goto out;
-    for (int i = 0; i < m->n_layer; i++) {
-        const keel_model_layer *l = &m->layer[i];
-        snprintf(next, sizeof next, "%s/vars/%d", l->path, l->n_weight);
-        if (!l->path[0] || !keel_weights_find(file, next)) continue;
-        s = keel_fail(KEEL_EFORMAT, "model.weights.h5: layer '%s' has more than its %d weights",
-                      l->name, l->n_weight);
-        goto out;
-    }
+    if ((s = check_counts(m, file)) < 0) goto out;
     /* Only now: the weights that the state is as large as are really there. */
     if (m->compiled.given && (s = keel_compiled_state_create(m, &m->compiled)) >= 0)
         s = read_state(m, file);
@@ -293,20 +306,30 @@ static keel_status add_state(const keel_model *m, keel_weights *file, copies *ke
     return KEEL_OK;
 }
 
+static keel_status add_layer_group(keel_weights *file, const keel_model_layer *l)
+{
+    keel_text group = { 0 };
+    keel_text_add(&group, "%s/vars", l->path);
+    const keel_status s =
+        group.failed ? KEEL_ENOMEM : keel_weights_add_group(file, group.data, l->name);
+    keel_text_free(&group);
+    return s;
+}
+
 static keel_status add_layers(const keel_model *m, keel_weights *file, copies *kept)
 {
-    char group[112];
+    const keel_model *root = keel_model_outermost(m);
     for (int i = 0; i < m->n_layer; i++) {
         const keel_model_layer *l = &m->layer[i];
-        if (!l->path[0]) continue;
-        snprintf(group, sizeof group, "%s/vars", l->path);
-        KEEL_TRY(keel_weights_add_group(file, group, l->name));
+        if (!l->path) continue;
+        KEEL_TRY(add_layer_group(file, l));
         for (int k = 0; k < l->n_weight; k++) {
-            const keel_model_weight *w = &m->weight[l->weight[k]];
+            const keel_model_weight *w = &root->weight[l->weight[k]];
             KEEL_TRY(add_reals(file, kept, w->path, &w->info.spec.shape, m->dtype, w->data));
         }
+        if (l->inner) KEEL_TRY(add_layers(l->inner, file, kept));
     }
-    return keel_weights_add_group(file, "vars", m->name);
+    return KEEL_OK;
 }
 
 static keel_status weights_image(const keel_model *m, void **image, size_t *n_bytes)
@@ -319,6 +342,7 @@ static keel_status weights_image(const keel_model *m, void **image, size_t *n_by
     if (!kept.data) return KEEL_ENOMEM;
     if ((s = keel_weights_create(&file)) < 0) goto out;
     if ((s = add_layers(m, file, &kept)) < 0) goto out;
+    if ((s = keel_weights_add_group(file, "vars", m->name)) < 0) goto out;
     if (m->compiled.given && (s = add_state(m, file, &kept, &rate)) < 0) goto out;
     s = keel_weights_encode(file, image, n_bytes);
 out:

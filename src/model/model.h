@@ -25,10 +25,12 @@ enum { KEEL_LAYER_WEIGHTS_MAX = 8 };
 typedef struct keel_model_node { /* one call of a layer: a node of Keras */
     int layer;
     int index; /* the how-manieth call of its layer, from 0 */
-    int n_in;
-    keel_symbol *in; /* [n_in], made by nodes before this one */
+    int n_in, n_mask;
+    keel_symbol *in; /* [n_in + n_mask], made by nodes before this one; behind the inputs the masks
+                        of the first n_mask of them, where the caller gave any */
     int n_out;
     keel_symbol out; /* its outputs are the symbols out .. out + n_out - 1 */
+    bool inference;  /* a model called with training=False: also where the outer one trains */
 } keel_model_node;
 
 typedef struct keel_model_symbol { /* an output of a call */
@@ -40,15 +42,19 @@ typedef struct keel_model_symbol { /* an output of a call */
 
 typedef struct keel_model_layer {
     const keel_layer *kind;
-    void *args;    /* kind->type.args_size bytes */
-    char *name;    /* unique in the model */
-    char path[96]; /* in model.weights.h5: "layers/conv2d_1"; final with the model */
-    bool trainable;
-    bool mixed;      /* its policy is mixed_bfloat16; counts where the model is of float32 */
+    void *args;        /* kind->type.args_size bytes */
+    char *name;        /* unique among the layers beside it */
+    keel_model *inner; /* the layer is this model; NULL: it is not one */
+    char *label;       /* "base/conv2d_1": the name, after those of the models around it */
+    char *path;        /* in model.weights.h5: "layers/conv2d_1"; NULL: it is not in there */
+    int stream;     /* of chance, in its first call; label, path, stream are final with the model */
+    bool trainable; /* as its user said: weights are moved where all models around it are, too */
+    bool mixed;     /* its policy is mixed_bfloat16; counts where the model is of float32 */
     keel_spec input; /* an InputLayer's: the spec of one row */
     int64_t batch;   /* an InputLayer's fixed batch size; -1: any */
     int n_weight;
-    int weight[KEEL_LAYER_WEIGHTS_MAX]; /* indices into model->weight, in Keras's order of vars */
+    int weight[KEEL_LAYER_WEIGHTS_MAX]; /* indices into the outermost model's weight, in Keras's
+                                           order of vars */
     int n_node;                         /* calls */
     int last_node;                      /* the last of them */
 } keel_model_layer;
@@ -58,10 +64,11 @@ typedef struct keel_model_layer {
 typedef struct keel_model_weight {
     keel_weight_info info; /* info.name is "conv2d/kernel" */
     keel_object initializer;
+    keel_model *owner; /* the model whose layer has it */
     int layer;
-    bool state;     /* not trainable by nature */
-    void *data;     /* 64-byte aligned, written by keel_model_set_weight, load and training */
-    char path[112]; /* "layers/conv2d/vars/0"; final with the model */
+    bool state; /* not trainable by nature */
+    void *data; /* 64-byte aligned, written by keel_model_set_weight, load and training */
+    char *path; /* "layers/conv2d/vars/0"; final with the model */
 } keel_model_weight;
 
 typedef struct keel_model_metric {
@@ -102,7 +109,9 @@ struct keel_model {
     keel_dtype dtype;
     uint64_t seed;
     bool sequential, functional; /* neither: empty yet */
-    bool finished; /* it has outputs; only keel_model_add to a Sequential may follow */
+    bool finished;     /* it has outputs; only keel_model_add to a Sequential may follow */
+    keel_model *outer; /* whose layer it is; NULL: the outermost, which has all the weights */
+    int64_t work;      /* calls of layers, those inside of models counted */
 
     int n_layer;
     keel_model_layer *layer;
@@ -139,12 +148,18 @@ typedef struct keel_model_emission {
 } keel_model_emission;
 
 /* Emit all layers into a fresh graph. The weights are the model's (keel_variable = index into
- * m->weight; their specs are emitted with dtype `real`); shapes are checked against them. A node's
- * stream is the index of its layer. The model is not changed, so any thread may call it. */
+ * m->weight; their specs are emitted with dtype `real`); shapes are checked against them. The model
+ * is not changed, so any thread may call it. */
 keel_status keel_model_emit(const keel_model *m, keel_model_emission *e);
 
 /* The spec of a symbol: of one row. */
 const keel_spec *keel_model_spec(const keel_model *m, keel_symbol s);
+
+static inline keel_model *keel_model_outermost(const keel_model *m)
+{
+    while (m->outer) m = m->outer;
+    return (keel_model *)m;
+}
 
 /* The node that made a symbol. */
 static inline const keel_model_node *keel_model_maker(const keel_model *m, keel_symbol s)

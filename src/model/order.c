@@ -1,13 +1,11 @@
-/* The order of Keras's model.layers, and the paths that follow from it.
+/* The order of Keras's model.layers.
  *
  * A layer's depth is the longest way from it to an output; deeper layers come first, and among
  * equals the one that a walk from the outputs back to the inputs meets first (Keras: map_graph).
  * Keras names the groups of model.weights.h5 by that order, so a file is only read back rightly by
  * Keras when ours is the same. */
 #include "base/memory.h"
-#include "base/text.h"
 #include "model/parts.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +40,7 @@ static void visit(const keel_model *m, walk *w, int output)
     while (height) {
         const int k = w->stack[height - 1];
         const keel_model_node *n = &m->node[k];
-        if (w->next_input[k] == n->n_in) {
+        if (w->next_input[k] == n->n_in + n->n_mask) {
             w->done[w->n_done++] = k;
             height--;
             continue;
@@ -60,7 +58,7 @@ static void measure(const keel_model *m, walk *w)
         place *p = &w->at[n->layer];
         if (p->depth > w->depth[k]) w->depth[k] = p->depth;
         p->depth = w->depth[k];
-        for (int j = 0; j < n->n_in; j++) {
+        for (int j = 0; j < n->n_in + n->n_mask; j++) {
             const int from = m->symbol[n->in[j]].node;
             if (w->depth[from] < w->depth[k] + 1) w->depth[from] = w->depth[k] + 1;
         }
@@ -75,23 +73,18 @@ static int by_place(const void *a, const void *b)
     return p->layer < q->layer ? -1 : p->layer > q->layer;
 }
 
-/* at[i].layer is the layer that comes to place i; layers, weights and to are as long as the lists.
- */
-static void permute(keel_model *m, const place *at, keel_model_layer *layers,
-                    keel_model_weight *weights, int *to)
+/* at[i].layer is the layer that comes to place i; layers and to are as long as the list. */
+static void permute(keel_model *m, const place *at, keel_model_layer *layers, int *to)
 {
-    int n = 0;
+    keel_model *root = keel_model_outermost(m);
     for (int i = 0; i < m->n_layer; i++) {
         layers[i] = m->layer[at[i].layer];
         to[at[i].layer] = i;
-        for (int k = 0; k < layers[i].n_weight; k++) {
-            weights[n] = m->weight[layers[i].weight[k]];
-            weights[n].layer = i;
-            layers[i].weight[k] = n++;
-        }
     }
-    for (int i = 0; i < m->n_layer; i++) m->layer[i] = layers[i];
-    for (int i = 0; i < n; i++) m->weight[i] = weights[i];
+    for (int i = 0; i < m->n_layer; i++) {
+        m->layer[i] = layers[i];
+        for (int k = 0; k < layers[i].n_weight; k++) root->weight[layers[i].weight[k]].layer = i;
+    }
     for (int k = 0; k < m->n_node; k++) m->node[k].layer = to[m->node[k].layer];
 }
 
@@ -101,9 +94,8 @@ keel_status keel_model_keras_order(keel_model *m)
     const size_t nodes = (size_t)m->n_node, n_layer = (size_t)m->n_layer;
     int *room = keel_calloc(4 * nodes + n_layer, sizeof *room), *to = NULL;
     keel_model_layer *layers = keel_calloc(n_layer, sizeof *layers);
-    keel_model_weight *weights = keel_calloc((size_t)m->n_weight, sizeof *weights);
     walk w = { .at = keel_calloc(n_layer, sizeof *w.at) };
-    if (!room || !layers || !weights || !w.at) {
+    if (!room || !layers || !w.at) {
         s = KEEL_ENOMEM;
         goto out;
     }
@@ -124,38 +116,10 @@ keel_status keel_model_keras_order(keel_model *m)
         goto out;
     }
     qsort(w.at, n_layer, sizeof *w.at, by_place);
-    permute(m, w.at, layers, weights, to);
+    permute(m, w.at, layers, to);
 out:
     keel_free(room);
     keel_free(layers);
-    keel_free(weights);
     keel_free(w.at);
     return s;
-}
-
-keel_status keel_model_name_paths(keel_model *m)
-{
-    char stem[80];
-    json_t *used = json_object();
-    if (!used) return keel_fail(KEEL_ENOMEM, "out of memory naming weights");
-    for (int i = 0; i < m->n_layer; i++) {
-        keel_model_layer *l = &m->layer[i];
-        l->path[0] = 0;
-        if (m->sequential && !l->kind->emit) continue; /* Keras does not list it */
-        keel_snake_case(stem, sizeof stem, l->kind->type.name);
-        const int n = (int)json_integer_value(json_object_get(used, stem));
-        if (json_object_set_new(used, stem, json_integer(n + 1))) {
-            json_decref(used);
-            return keel_fail(KEEL_ENOMEM, "out of memory naming weights");
-        }
-        if (n)
-            snprintf(l->path, sizeof l->path, "layers/%s_%d", stem, n);
-        else
-            snprintf(l->path, sizeof l->path, "layers/%s", stem);
-        for (int k = 0; k < l->n_weight; k++)
-            snprintf(m->weight[l->weight[k]].path, sizeof m->weight->path, "%s/vars/%d", l->path,
-                     k);
-    }
-    json_decref(used);
-    return KEEL_OK;
 }

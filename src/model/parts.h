@@ -11,9 +11,19 @@ keel_status keel_args_json(const keel_arg *args, json_t **out);
 /* build.c. A layer of that class, whose index comes back in *layer, without any call yet. */
 keel_status keel_model_new_layer(keel_model *m, const char *class_name, const json_t *config,
                                  int *layer);
+/* Put a made layer at the end of the list. */
+keel_status keel_model_put_layer(keel_model *m, const keel_model_layer *l);
+/* Room for a weight at that place of the list. */
+keel_status keel_model_reserve_weight(keel_model *m, int weight);
+/* What a layer is called with, as a keel_model_node has it. */
+typedef struct keel_model_call_of {
+    const keel_symbol *in; /* [n_in + n_mask] */
+    int n_in, n_mask;
+    bool inference;
+} keel_model_call_of;
 /* One more call of a layer; the first makes its weights, without data. *out is the symbol of its
  * first output. */
-keel_status keel_model_new_node(keel_model *m, int layer, const keel_symbol *in, int n_in,
+keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_of *call,
                                 keel_symbol *out);
 /* A weight of that layer as it was declared, without data. */
 keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_decl *d, int *weight);
@@ -31,16 +41,41 @@ int keel_model_find_weight(const keel_model *m, const char *name);
 /* Lists of symbols, replaced whole. */
 keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_symbol *from, int n);
 
+/* Which streams of chance are taken while a model is emitted. */
+typedef struct keel_model_chances {
+    bool *drew; /* [KEEL_MODEL_LAYERS_MAX], by stream: the layer was called before */
+    int next;   /* free for a further call */
+} keel_model_chances;
+enum { KEEL_STREAMS_MAX = UINT16_MAX }; /* the last is reserved */
+
 /* emit.c: let a layer add its ops to e->graph; of *e the graph, in and mask are given, and out and
  * out_mask are made, to be freed by the caller whatever happens. maker (m itself) makes the
- * weights; NULL: they are there. */
-keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e);
+ * weights; NULL: they are there. chances NULL: only shapes matter. */
+keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
+                                  keel_model_chances *chances);
 
-/* order.c: put layers and weights in the order of Keras's model.layers. KEEL_EARG names a layer
+/* order.c: put layers in the order of Keras's model.layers. KEEL_EARG names a layer
  * that leads to no output. */
 keel_status keel_model_keras_order(keel_model *m);
-/* Paths of layers and weights in model.weights.h5. */
-keel_status keel_model_name_paths(keel_model *m);
+
+/* number.c, of the outermost model once its layers are in order: names, paths and streams of all
+ * layers, and the weights in their order. Names are as good before as after a failure. */
+keel_status keel_model_number(keel_model *m);
+/* Which weights training moves, where a layer's `trainable` changed. */
+void keel_model_mark_trainable(keel_model *m);
+
+/* nested.c: models as layers. */
+extern const keel_layer keel_kind_functional, keel_kind_sequential;
+enum { KEEL_MODELS_DEEP = 16 };
+/* A finished model becomes a layer of m and is called. On success it belongs to m. */
+keel_status keel_model_take_in(keel_model *m, keel_model *inner, const keel_model_call_of *call,
+                               keel_symbol *out);
+/* A layer that is the model of that JSON, {"class_name": "Functional", ...}. */
+keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer);
+/* All layers through all models, in order: *out is the caller's, the entries are not. */
+keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, int *count);
+/* The layer "base/conv2d" and the model it is in; false: there is none. */
+bool keel_model_find_label(const keel_model *m, const char *label, keel_model **in, int *layer);
 
 /* config.c */
 keel_status keel_model_from_config(keel_model *m, const json_t *config);

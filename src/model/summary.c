@@ -42,9 +42,12 @@ static void shape_cell(char out[96], const keel_model *m, int layer)
 
 static int64_t layer_params(const keel_model *m, int layer)
 {
+    const keel_model *root = keel_model_outermost(m);
+    const keel_model_layer *l = &m->layer[layer];
     int64_t n = 0;
-    for (int k = 0; k < m->layer[layer].n_weight; k++)
-        n += keel_shape_count(&m->weight[m->layer[layer].weight[k]].info.spec.shape);
+    for (int k = 0; k < l->n_weight; k++)
+        n += keel_shape_count(&root->weight[l->weight[k]].info.spec.shape);
+    for (int i = 0; l->inner && i < l->inner->n_layer; i++) n += layer_params(l->inner, i);
     return n;
 }
 
@@ -112,37 +115,58 @@ static void totals(keel_text *t, const keel_model *m)
                       keel_bytes_text(bytes, line[i].n * (int64_t)keel_dtype_size(m->dtype)));
 }
 
-keel_status keel_model_summary(const keel_model *m, char **out)
+enum { INDENT = 2 }; /* of the layers of a model inside */
+
+typedef struct table { /* the widths of its columns */
+    int name, kind, dims, number;
+    bool differ; /* not all layers have one dtype policy */
+} table;
+
+static void measure(const keel_model *m, int depth, table *w)
 {
-    keel_text t = { 0 };
     char shape[96], params[28];
-    int name = 5, kind = 5, dims = 12, number = 10;
-    const char *policy = keel_model_dtype_policy(m);
-    const bool differ = strstr(policy, " and ") != NULL;
-    for (int i = 0; i < m->n_layer; i++) {
-        shape_cell(shape, m, i);
-        name = at_least(name, strlen(m->layer[i].name));
-        kind = at_least(kind, strlen(m->layer[i].kind->type.name));
-        dims = at_least(dims, strlen(shape));
-        number = at_least(number, strlen(keel_group_digits(params, layer_params(m, i))));
-    }
-    keel_text_add(&t, "Model: \"%s\" (%s)\n", keel_model_name(m),
-                  m->sequential ? "Sequential" : "Functional");
-    keel_text_add(&t, "%-*s  %-*s  %-*s  %*s%s\n", name, "Layer", kind, "Class", dims,
-                  "Output shape", number, "Parameters", m->functional ? "  Connected to" : "");
     for (int i = 0; i < m->n_layer; i++) {
         const keel_model_layer *l = &m->layer[i];
         shape_cell(shape, m, i);
-        keel_text_add(&t, "%-*s  %-*s  %-*s  %*s", name, l->name, kind, l->kind->type.name, dims,
-                      shape, number, keel_group_digits(params, layer_params(m, i)));
-        if (m->functional && l->kind->emit) {
-            keel_text_add(&t, "  ");
-            connected_cell(&t, m, i);
-        }
-        if (!l->trainable) keel_text_add(&t, "  (frozen)");
-        if (differ && l->mixed) keel_text_add(&t, "  (%s)", keel_policy_name(true));
-        keel_text_add(&t, "\n");
+        w->name = at_least(w->name, strlen(l->name) + INDENT * (size_t)depth);
+        w->kind = at_least(w->kind, strlen(l->kind->type.name));
+        w->dims = at_least(w->dims, strlen(shape));
+        w->number = at_least(w->number, strlen(keel_group_digits(params, layer_params(m, i))));
+        if (l->inner) measure(l->inner, depth + 1, w);
     }
+}
+
+static void layer_lines(keel_text *t, const keel_model *m, int depth, const table *w)
+{
+    char shape[96], params[28];
+    for (int i = 0; i < m->n_layer; i++) {
+        const keel_model_layer *l = &m->layer[i];
+        shape_cell(shape, m, i);
+        keel_text_add(t, "%*s%-*s  %-*s  %-*s  %*s", INDENT * depth, "", w->name - INDENT * depth,
+                      l->name, w->kind, l->kind->type.name, w->dims, shape, w->number,
+                      keel_group_digits(params, layer_params(m, i)));
+        if (m->functional && l->kind->emit) {
+            keel_text_add(t, "  ");
+            connected_cell(t, m, i);
+        }
+        if (!l->trainable) keel_text_add(t, "  (frozen)");
+        if (w->differ && l->mixed) keel_text_add(t, "  (%s)", keel_policy_name(true));
+        keel_text_add(t, "\n");
+        if (l->inner) layer_lines(t, l->inner, depth + 1, w);
+    }
+}
+
+keel_status keel_model_summary(const keel_model *m, char **out)
+{
+    keel_text t = { 0 };
+    const char *policy = keel_model_dtype_policy(m);
+    table w = { 5, 5, 12, 10, strstr(policy, " and ") != NULL };
+    measure(m, 0, &w);
+    keel_text_add(&t, "Model: \"%s\" (%s)\n", keel_model_name(m),
+                  m->sequential ? "Sequential" : "Functional");
+    keel_text_add(&t, "%-*s  %-*s  %-*s  %*s%s\n", w.name, "Layer", w.kind, "Class", w.dims,
+                  "Output shape", w.number, "Parameters", m->functional ? "  Connected to" : "");
+    layer_lines(&t, m, 0, &w);
     totals(&t, m);
     keel_text_add(&t, "Dtype policy: %s\n", policy);
     optimizer_lines(&t, m);

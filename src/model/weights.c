@@ -156,6 +156,17 @@ keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_te
     return KEEL_OK;
 }
 
+/* The types of all values of a model, and of those inside it. */
+static void turn(keel_model *m, keel_dtype dtype)
+{
+    for (int i = 0; i < m->n_layer; i++) {
+        m->layer[i].input.dtype = dtype;
+        if (m->layer[i].inner) turn(m->layer[i].inner, dtype);
+    }
+    for (int i = 0; i < m->n_symbol; i++) m->symbol[i].spec.dtype = m->symbol[i].mask.dtype = dtype;
+    m->dtype = dtype;
+}
+
 keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype)
 {
     keel_status s = KEEL_OK;
@@ -187,31 +198,44 @@ keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype)
         else
             m->compiled.state[i - n].dtype = dtype;
     }
-    for (int i = 0; i < m->n_layer; i++) m->layer[i].input.dtype = dtype;
-    for (int i = 0; i < m->n_symbol; i++) m->symbol[i].spec.dtype = dtype;
-    m->dtype = dtype;
+    turn(m, dtype);
 out:
     for (int i = 0; i < n_all; i++) keel_free(data[i]);
     keel_free(data);
     return s;
 }
 
+static void set_policy(keel_model *m, bool mixed)
+{
+    for (int i = 0; i < m->n_layer; i++) {
+        m->layer[i].mixed = mixed && m->layer[i].kind->emit;
+        if (m->layer[i].inner) set_policy(m->layer[i].inner, mixed);
+    }
+}
+
 keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy)
 {
     bool mixed;
     KEEL_TRY(keel_policy_find(policy, &mixed));
-    for (int i = 0; i < m->n_layer; i++) m->layer[i].mixed = mixed && m->layer[i].kind->emit;
+    set_policy(m, mixed);
     return KEEL_OK;
+}
+
+static void count_policies(const keel_model *m, int *mixed, int *all)
+{
+    for (int i = 0; i < m->n_layer; i++) {
+        const keel_model_layer *l = &m->layer[i];
+        if (l->inner) count_policies(l->inner, mixed, all);
+        if (l->inner || !l->kind->emit) continue;
+        ++*all;
+        *mixed += l->mixed;
+    }
 }
 
 const char *keel_model_dtype_policy(const keel_model *m)
 {
     int mixed = 0, all = 0;
-    for (int i = 0; i < m->n_layer; i++) {
-        if (!m->layer[i].kind->emit) continue;
-        all++;
-        mixed += m->layer[i].mixed;
-    }
+    count_policies(m, &mixed, &all);
     if (m->dtype == KEEL_FLOAT64) return "float64";
     if (mixed > 0 && mixed < all) return "float32 and mixed_bfloat16";
     return keel_policy_name(mixed > 0);
@@ -219,41 +243,48 @@ const char *keel_model_dtype_policy(const keel_model *m)
 
 /* ---- freezing -------------------------------------------------------------------------------- */
 
-static void freeze(keel_model *m, int layer, bool trainable)
+static bool freeze(keel_model_layer *l, bool trainable)
 {
-    keel_model_layer *l = &m->layer[layer];
+    bool changed = l->trainable != trainable;
     l->trainable = trainable;
-    for (int k = 0; k < l->n_weight; k++) {
-        keel_model_weight *w = &m->weight[l->weight[k]];
-        w->info.trainable = trainable && !w->state;
-    }
+    for (int i = 0; l->inner && i < l->inner->n_layer; i++)
+        changed = freeze(&l->inner->layer[i], trainable) || changed;
+    return changed;
 }
 
 keel_status keel_model_set_trainable(keel_model *m, const char *layer_name, bool trainable)
 {
     keel_status s = KEEL_OK;
-    const int only = layer_name ? keel_model_find_layer(m, layer_name) : -1;
-    bool changed = false;
-    if (layer_name && only < 0)
+    keel_model_layer **all = NULL;
+    keel_model *in = m;
+    int only = -1, n = 0;
+    bool changed = false, *before = NULL;
+    if (layer_name && !keel_model_find_label(m, layer_name, &in, &only))
         return keel_fail(KEEL_EARG, "there is no layer named '%s'", layer_name);
-    bool *before = keel_calloc((size_t)m->n_layer, sizeof *before);
-    if (!before) return KEEL_ENOMEM;
-    for (int i = 0; i < m->n_layer; i++) {
-        before[i] = m->layer[i].trainable;
-        if (only >= 0 && i != only) continue;
-        changed = changed || before[i] != trainable;
-        freeze(m, i, trainable);
+    if ((s = keel_model_all_layers(m, &all, &n)) < 0) goto out;
+    if (!(before = keel_calloc((size_t)n, sizeof *before))) {
+        s = KEEL_ENOMEM;
+        goto out;
     }
+    for (int i = 0; i < n; i++) before[i] = all[i]->trainable;
+    for (int i = 0; i < in->n_layer; i++)
+        if (only < 0 || i == only) changed = freeze(&in->layer[i], trainable) || changed;
+    keel_model_mark_trainable(m);
     if (changed && m->compiled.given) s = keel_model_state_reset(m);
-    for (int i = 0; s < 0 && i < m->n_layer; i++) freeze(m, i, before[i]);
+    for (int i = 0; s < 0 && i < n; i++) all[i]->trainable = before[i];
+    if (s < 0) keel_model_mark_trainable(m);
+out:
+    keel_free(all);
     keel_free(before);
     return s;
 }
 
 keel_status keel_model_get_trainable(const keel_model *m, const char *layer_name, bool *out)
 {
-    const int i = keel_model_find_layer(m, layer_name);
-    if (i < 0) return keel_fail(KEEL_EARG, "there is no layer named '%s'", layer_name);
-    *out = m->layer[i].trainable;
+    keel_model *in = NULL;
+    int i = -1;
+    if (!keel_model_find_label(m, layer_name, &in, &i))
+        return keel_fail(KEEL_EARG, "there is no layer named '%s'", layer_name);
+    *out = in->layer[i].trainable;
     return KEEL_OK;
 }

@@ -8,10 +8,11 @@ Each NAME.keras comes with NAME.npz, which holds what Keras computed with it:
   after/PATH           every array of model.weights.h5 after that further step, by its path
   saved/PATH           every array of model.weights.h5 in NAME.keras, by its path
 A model with Dropout has no loss and no after/: Keras draws other numbers.
-Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder; arguments: only these.
 """
 import io
 import os
+import sys
 import tempfile
 import zipfile
 
@@ -62,6 +63,39 @@ def functional():
     return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(x), name="residual")
 
 
+def nested():
+    """Two models in the model, one of them twice; the lower is frozen."""
+    base = keras.Sequential(
+        [
+            layers.Input((8, 8, 2)),
+            layers.Conv2D(3, 3, use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+        ],
+        name="base",
+    )
+    base.trainable = False
+    i = layers.Input((8, 8, 2))
+    pooled = layers.GlobalAveragePooling2D()(base(i, training=False))
+    features = keras.Model(i, layers.Dense(4, activation="tanh")(pooled), name="features")
+    i = layers.Input((8, 8, 2), name="image")
+    both = layers.Concatenate()([features(i), features(layers.Rescaling(0.5, 0.1)(i))])
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(both), name="twice")
+
+
+def masked():
+    return keras.Sequential(
+        [
+            layers.Input((6,)),
+            layers.Embedding(5, 4, mask_zero=True, embeddings_regularizer="l2"),
+            layers.Dense(3, activation="tanh"),
+            layers.GlobalAveragePooling1D(),
+            layers.Dense(3, activation="softmax"),
+        ],
+        name="words",
+    )
+
+
 def arrays(path):
     found = {}
     with zipfile.ZipFile(path) as z, h5py.File(io.BytesIO(z.read("model.weights.h5")), "r") as f:
@@ -72,6 +106,8 @@ def arrays(path):
 def make(name, model, shape, classes, compile_args):
     chance = np.random.default_rng(7)
     x = chance.normal(size=(6, *shape)).astype("float32")
+    if any(isinstance(i, layers.Embedding) for i in model.layers):
+        x = chance.integers(0, 5, (6, *shape)).astype("float32")
     y = chance.integers(0, classes, 6).astype("int64")
     out = {"x": x, "y": y}
     if compile_args:
@@ -82,7 +118,7 @@ def make(name, model, shape, classes, compile_args):
     out.update({"saved/" + k: v for k, v in arrays(name + ".keras").items()})
     if compile_args and not any(isinstance(i, layers.Dropout) for i in model.layers):
         with tempfile.TemporaryDirectory() as d:
-            out["loss"] = np.asarray(model.train_on_batch(x, y)[0], "float32")
+            out["loss"] = np.ravel(model.train_on_batch(x, y))[0].astype("float32")
             model.save(d + "/after.keras")
             out.update({"after/" + k: v for k, v in arrays(d + "/after.keras").items()})
     np.savez_compressed(name + ".npz", **out)
@@ -104,7 +140,14 @@ def main():
         ("functional_adamw", functional, (8, 8, 2), 3,
          dict(optimizer=keras.optimizers.AdamW(2e-3, weight_decay=0.01, clipnorm=1.0),
               loss="sparse_categorical_crossentropy", metrics=["accuracy"])),
+        ("functional_nested", nested, (8, 8, 2), 3,
+         dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
+        ("sequential_masked", masked, (6,), 3,
+         dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
+              loss="sparse_categorical_crossentropy")),
     ]:
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         keras.backend.clear_session()
         keras.utils.set_random_seed(11)
         make(name, build(), shape, classes, compile_args)

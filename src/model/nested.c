@@ -1,0 +1,189 @@
+/* Models as layers: read from a configuration, or taken in whole by a call. The weights of a model
+ * inside another are in the list of the outermost; all else stays its own. */
+#include "base/memory.h"
+#include "model/parts.h"
+#include <string.h>
+
+/* It is never called: a model emits the calls inside it (emit.c). */
+static keel_status emit(keel_emit *e)
+{
+    return keel_fail(KEEL_EARG, "'%s' is a model", e->name);
+}
+
+const keel_layer keel_kind_functional = {
+    .type = { .name = "Functional",
+              .module = "keras.src.models.functional",
+              .help = "A model with any connections, as a layer." },
+    .min_inputs = 1,
+    .max_inputs = -1,
+    .emit = emit,
+};
+
+const keel_layer keel_kind_sequential = {
+    .type = { .name = "Sequential", .module = "keras", .help = "A chain of layers, as a layer." },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};
+
+static int depth_of(const keel_model *m)
+{
+    int depth = 1;
+    for (; m->outer; m = m->outer) depth++;
+    return depth;
+}
+
+/* How deep models go below m: 1 where none is inside. */
+static int height_of(const keel_model *m)
+{
+    int height = 0;
+    for (int i = 0; i < m->n_layer; i++) {
+        const int h = m->layer[i].inner ? height_of(m->layer[i].inner) : 0;
+        if (h > height) height = h;
+    }
+    return height + 1;
+}
+
+/* The last layer of m becomes that model. */
+static keel_status add_layer(keel_model *m, keel_model *inner, const char *name, bool trainable)
+{
+    keel_model_layer l = { .kind =
+                               inner->sequential ? &keel_kind_sequential : &keel_kind_functional,
+                           .trainable = trainable,
+                           .batch = -1 };
+    if (keel_model_find_layer(m, name) >= 0)
+        return keel_fail(KEEL_EARG, "two layers are named '%s': names must differ", name);
+    if (strchr(name, '/') || !*name)
+        return keel_fail(KEEL_EARG, "name '%s': a layer's name is a text without '/'", name);
+    if (!(l.name = keel_strdup(name))) return KEEL_ENOMEM;
+    const keel_status s = keel_model_put_layer(m, &l);
+    if (s < 0)
+        keel_free(l.name);
+    else
+        m->layer[m->n_layer - 1].inner = inner;
+    return s;
+}
+
+keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer)
+{
+    keel_status s = KEEL_OK;
+    keel_model *inner = NULL;
+    const json_t *config = json_object_get(v, "config");
+    const char *name = json_string_value(json_object_get(config, "name"));
+    const keel_model_mark mark = keel_model_where(m);
+    if (!name) return keel_fail(KEEL_EFORMAT, "a model inside the model without a name");
+    if (depth_of(m) >= KEEL_MODELS_DEEP)
+        return keel_fail(KEEL_EUNSUP, "models inside models are nested more than %d deep",
+                         KEEL_MODELS_DEEP);
+    KEEL_TRY(keel_model_create(&inner, name, m->dtype, m->seed));
+    inner->outer = m;
+    if ((s = keel_model_from_config(inner, v)) < 0) {
+        s = keel_fail_within(s, "layer '%s'", name);
+        goto out;
+    }
+    s = add_layer(m, inner, name, !json_is_false(json_object_get(config, "trainable")));
+    if (s < 0) goto out;
+    *layer = m->n_layer - 1;
+    return KEEL_OK;
+out:
+    keel_model_back(m, mark); /* weights first: they are of the layers inside */
+    keel_model_destroy(inner);
+    return s;
+}
+
+/* ---- all layers ------------------------------------------------------------------------------ */
+
+static int count_all(const keel_model *m)
+{
+    int n = m->n_layer;
+    for (int i = 0; i < m->n_layer; i++)
+        if (m->layer[i].inner) n += count_all(m->layer[i].inner);
+    return n;
+}
+
+static int collect(const keel_model *m, keel_model_layer **out, int n)
+{
+    for (int i = 0; i < m->n_layer; i++) {
+        out[n++] = &m->layer[i];
+        if (m->layer[i].inner) n = collect(m->layer[i].inner, out, n);
+    }
+    return n;
+}
+
+keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, int *count)
+{
+    keel_model_layer **all = keel_calloc((size_t)count_all(m), sizeof *all);
+    if (!all) return KEEL_ENOMEM;
+    *count = collect(m, all, 0);
+    *out = all;
+    return KEEL_OK;
+}
+
+bool keel_model_find_label(const keel_model *m, const char *label, keel_model **in, int *layer)
+{
+    const size_t length = strcspn(label, "/");
+    for (int i = 0; i < m->n_layer; i++) {
+        const keel_model_layer *l = &m->layer[i];
+        if (strncmp(l->name, label, length) || l->name[length]) continue;
+        if (label[length])
+            return l->inner && keel_model_find_label(l->inner, label + length + 1, in, layer);
+        *in = (keel_model *)m;
+        *layer = i;
+        return true;
+    }
+    return false;
+}
+
+/* ---- taking a model in ----------------------------------------------------------------------- */
+
+static void shift_weights(keel_model *m, int by)
+{
+    for (int i = 0; i < m->n_layer; i++) {
+        for (int k = 0; k < m->layer[i].n_weight; k++) m->layer[i].weight[k] += by;
+        if (m->layer[i].inner) shift_weights(m->layer[i].inner, by);
+    }
+}
+
+static keel_status check(const keel_model *m, const keel_model *inner)
+{
+    if (!inner->finished)
+        return keel_fail(KEEL_EARG, "the model '%s' is not finished, so it cannot be a layer",
+                         inner->name);
+    if (inner->outer || inner == m)
+        return keel_fail(KEEL_EARG, "the model '%s' is a layer already", inner->name);
+    if (inner->dtype != m->dtype)
+        return keel_fail(KEEL_EARG, "the model '%s' is of %s, and '%s' of %s", inner->name,
+                         keel_dtype_name(inner->dtype), m->name ? m->name : "this model",
+                         keel_dtype_name(m->dtype));
+    if (depth_of(m) + height_of(inner) > KEEL_MODELS_DEEP)
+        return keel_fail(KEEL_EUNSUP, "models inside models are nested more than %d deep",
+                         KEEL_MODELS_DEEP);
+    return KEEL_OK;
+}
+
+keel_status keel_model_take_in(keel_model *m, keel_model *inner, const keel_model_call_of *call,
+                               keel_symbol *out)
+{
+    keel_status s = KEEL_OK;
+    const int first = m->n_weight, n = inner->n_weight;
+    KEEL_TRY(check(m, inner));
+    for (int i = 0; i < n; i++) KEEL_TRY(keel_model_reserve_weight(m, first + i));
+    KEEL_TRY(add_layer(m, inner, inner->name, true));
+    for (int i = 0; i < n; i++) m->weight[first + i] = inner->weight[i];
+    m->n_weight += n;
+    inner->n_weight = 0;
+    inner->outer = m;
+    shift_weights(inner, first);
+    s = keel_model_new_node(m, m->n_layer - 1, call, out);
+    if (s >= 0) {
+        keel_compiled_free(&inner->compiled); /* the outer model is what is compiled */
+        return KEEL_OK;
+    }
+    shift_weights(inner, -first); /* the caller has it back as it was */
+    inner->outer = NULL;
+    inner->n_weight = n;
+    m->n_weight = first;
+    m->layer[m->n_layer - 1].inner = NULL;
+    keel_model_back(m, (keel_model_mark){ m->n_layer - 1, first, m->n_node });
+    return s;
+}
