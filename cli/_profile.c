@@ -71,8 +71,10 @@ void keel_profile_print(FILE *f, const keel_profile *p)
     for (int i = 0; i < p->count;) {
         i = next_layer(p, i, &l);
         const double time = l.forward + l.backward;
-        fprintf(f, "%-*.*s %9.3f %9.3f %4.1f %%", width, width, l.name, ms * l.forward,
-                ms * l.backward, all > 0 ? 100 * time / all : 0);
+        char name[WIDEST + 1];
+        keel_printable(name, (size_t)width + 1, l.name);
+        fprintf(f, "%-*s %9.3f %9.3f %4.1f %%", width, name, ms * l.forward, ms * l.backward,
+                all > 0 ? 100 * time / all : 0);
         print_rate(f, l.flops, time, l.most_flops);
         print_rate(f, l.bytes, time, time * p->peak_bytes);
         fputc('\n', f);

@@ -87,6 +87,7 @@ static void put(line *l, int keep, const char *format, ...)
     va_start(ap, format);
     vsnprintf(p->text, sizeof p->text, format, ap);
     va_end(ap);
+    keel_printable(p->text, sizeof p->text, p->text); /* a name may be cut within a character */
     p->width = (int)strlen(p->text);
 }
 

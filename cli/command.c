@@ -14,12 +14,13 @@ static const char *running; /* the command's name, for complaints */
 int keel_complain(int code, const char *format, ...)
 {
     va_list ap;
+    char text[4096]; /* it may quote what came from a file */
     fflush(stdout);
-    fprintf(stderr, running ? "keel %s: " : "keel: ", running);
     va_start(ap, format);
-    vfprintf(stderr, format, ap);
+    vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    fprintf(stderr, running ? "keel %s: " : "keel: ", running);
+    fprintf(stderr, "%s\n", keel_printable(text, sizeof text, text));
     return code;
 }
 

@@ -230,6 +230,39 @@ static void a_model_emits_itself_into_any_graph(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void names_reach_a_terminal_without_what_it_obeys(void **state)
+{
+    (void)state;
+    keel_model *m = NULL;
+    char *text = NULL;
+    OK(keel_model_create(&m,
+                         "m\x1B[2J\xC2\x9B"
+                         "31m\n",
+                         KEEL_FLOAT32, 0));
+    OK(keel_model_add(m, "InputLayer",
+                      KEEL_ARGS(KEEL_ARG_INTS("shape", 2), KEEL_ARG_STR("name", "i\x7F\r"))));
+    OK(keel_model_add(
+        m, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", 2), KEEL_ARG_STR("name", "\xC3\xA9\x1B]0;t\x07"))));
+    json_t *compile =
+        json_loads("{\"optimizer\":\"sgd\",\"loss\":\"mse\",\"metrics\":[{\"class_name\":"
+                   "\"MeanAbsoluteError\",\"config\":{\"name\":"
+                   "\"a\\u001b[1m\\n\\u009bb\"}}]}",
+                   0, NULL);
+    OK(keel_compiled_from_config(m, compile, true, &m->compiled));
+    json_decref(compile);
+    OK(keel_model_summary(m, &text));
+    assert_non_null(strstr(text, "Model: \"m?[2J?31m \""));
+    assert_non_null(strstr(text, "\n\xC3\xA9?]0;t?"));
+    assert_non_null(strstr(text, "Metrics: a?[1m ?b\n"));
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if ((*c < 32 && *c != '\n') || *c == 127 || (*c == 0xC2 && c[1] < 0xA0))
+            fail_msg("a control character at %s", (const char *)c);
+    keel_model_summary_free(text);
+    keel_model_destroy(m);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 static void compile_reads_names_and_arguments_and_keeps_state(void **state)
 {
     (void)state;
@@ -296,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_wrong_call_is_refused_by_name_and_changes_nothing),
         cmocka_unit_test(layers_are_put_in_keras_order_with_their_weights),
         cmocka_unit_test(a_model_emits_itself_into_any_graph),
+        cmocka_unit_test(names_reach_a_terminal_without_what_it_obeys),
         cmocka_unit_test(compile_reads_names_and_arguments_and_keeps_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,10 +144,11 @@ static keel_status name_metric(const keel_model *m, const json_t *v, keel_model_
         keel_snake_case(snake, sizeof snake, metric->metric.type->name);
         name = snake;
     }
-    if (m->n_output > 1)
-        keel_text_add(&text, "%s_%s", keel_model_output_name(m, metric->output), name);
-    else
-        keel_text_add(&text, "%s", name);
+    if (m->n_output > 1) {
+        keel_text_add_name(&text, 0, keel_model_output_name(m, metric->output));
+        keel_text_add(&text, "_");
+    }
+    keel_text_add_name(&text, 0, name); /* the config keeps it as it is */
     if (text.failed) {
         keel_text_free(&text);
         return KEEL_ENOMEM;

@@ -56,9 +56,10 @@ static void connected_cell(keel_text *t, const keel_model *m, int layer)
     const char *between = "";
     for (int k = 0; k < m->n_node; k++) {
         if (m->node[k].layer != layer) continue;
-        for (int i = 0; i < m->node[k].n_in; i++, between = ", ")
-            keel_text_add(t, "%s%s", between,
-                          m->layer[keel_model_maker(m, m->node[k].in[i])->layer].name);
+        for (int i = 0; i < m->node[k].n_in; i++, between = ", ") {
+            keel_text_add(t, "%s", between);
+            keel_text_add_name(t, 0, m->layer[keel_model_maker(m, m->node[k].in[i])->layer].name);
+        }
     }
 }
 
@@ -88,7 +89,8 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
     for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {
         if (!c->loss[i].type) continue;
         keel_text_add(t, "Loss: %s", c->loss[i].type->name);
-        if (m->n_output > 1) keel_text_add(t, " of %s", keel_model_output_name(m, i));
+        if (m->n_output > 1) keel_text_add(t, " of ");
+        if (m->n_output > 1) keel_text_add_name(t, 0, keel_model_output_name(m, i));
         if (c->loss_weight[i] != 1) keel_text_add(t, ", times %g", c->loss_weight[i]);
         keel_text_add(t, "\n");
     }
@@ -128,7 +130,7 @@ static void measure(const keel_model *m, int depth, table *w)
     for (int i = 0; i < m->n_layer; i++) {
         const keel_model_layer *l = &m->layer[i];
         shape_cell(shape, m, i);
-        w->name = at_least(w->name, strlen(l->name) + INDENT * (size_t)depth);
+        w->name = at_least(w->name, keel_name_width(l->name) + INDENT * (size_t)depth);
         w->kind = at_least(w->kind, strlen(l->kind->type.name));
         w->dims = at_least(w->dims, strlen(shape));
         w->number = at_least(w->number, strlen(keel_group_digits(params, layer_params(m, i))));
@@ -142,9 +144,10 @@ static void layer_lines(keel_text *t, const keel_model *m, int depth, const tabl
     for (int i = 0; i < m->n_layer; i++) {
         const keel_model_layer *l = &m->layer[i];
         shape_cell(shape, m, i);
-        keel_text_add(t, "%*s%-*s  %-*s  %-*s  %*s", INDENT * depth, "", w->name - INDENT * depth,
-                      l->name, w->kind, l->kind->type.name, w->dims, shape, w->number,
-                      keel_group_digits(params, layer_params(m, i)));
+        keel_text_add(t, "%*s", INDENT * depth, "");
+        keel_text_add_name(t, (size_t)(w->name - INDENT * depth), l->name);
+        keel_text_add(t, "  %-*s  %-*s  %*s", w->kind, l->kind->type.name, w->dims, shape,
+                      w->number, keel_group_digits(params, layer_params(m, i)));
         if (m->functional && l->kind->emit) {
             keel_text_add(t, "  ");
             connected_cell(t, m, i);
@@ -162,8 +165,9 @@ keel_status keel_model_summary(const keel_model *m, char **out)
     const char *policy = keel_model_dtype_policy(m);
     table w = { 5, 5, 12, 10, strstr(policy, " and ") != NULL };
     measure(m, 0, &w);
-    keel_text_add(&t, "Model: \"%s\" (%s)\n", keel_model_name(m),
-                  m->sequential ? "Sequential" : "Functional");
+    keel_text_add(&t, "Model: \"");
+    keel_text_add_name(&t, 0, keel_model_name(m));
+    keel_text_add(&t, "\" (%s)\n", m->sequential ? "Sequential" : "Functional");
     keel_text_add(&t, "%-*s  %-*s  %-*s  %*s%s\n", w.name, "Layer", w.kind, "Class", w.dims,
                   "Output shape", w.number, "Parameters", m->functional ? "  Connected to" : "");
     layer_lines(&t, m, 0, &w);

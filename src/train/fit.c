@@ -84,12 +84,24 @@ void keel_history_free(keel_history *h)
     *h = (keel_history){ 0 };
 }
 
+/* A field of a CSV; a metric's name may have a comma. */
+static void put_name(FILE *f, const char *name)
+{
+    const bool quoted = strpbrk(name, ",\"\n") != NULL;
+    fputs(quoted ? ",\"" : ",", f);
+    for (; *name; name++) {
+        if (*name == '"') fputc('"', f);
+        fputc(*name, f);
+    }
+    if (quoted) fputc('"', f);
+}
+
 keel_status keel_history_save(const keel_history *h, const char *path)
 {
     FILE *f = fopen(path, "w");
     if (!f) return keel_fail(KEEL_EIO, "%s: cannot be written", path);
     fputs("epoch", f);
-    for (int i = 0; i < h->count; i++) fprintf(f, ",%s", h->name[i]);
+    for (int i = 0; i < h->count; i++) put_name(f, h->name[i]);
     fputc('\n', f);
     for (int64_t e = 0; e < h->epochs; e++) {
         fprintf(f, "%lld", (long long)e);

@@ -117,14 +117,9 @@ static const char *const phase_names[] = { "merge", "wait", "reduce", "update", 
 static void add_name(keel_text *x, const char *name)
 {
     keel_text_add(x, "\"");
-    for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            keel_text_add(x, "\\%c", *c);
-        else if (*c < 32)
-            keel_text_add(x, "\\u%04x", *c);
-        else
-            keel_text_add(x, "%c", *c);
-    }
+    char shown[512];
+    for (const char *c = keel_printable(shown, sizeof shown, name); *c; c++)
+        keel_text_add(x, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
     keel_text_add(x, "\"");
 }
 
