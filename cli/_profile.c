@@ -9,6 +9,7 @@ typedef struct layer {
     const char *name;
     double forward, backward, flops, bytes;
     double most_flops; /* at the peaks of its rows, in the time they took */
+    const keel_profile_row *longest;
 } layer;
 
 /* The rows of one layer follow each other. */
@@ -16,7 +17,10 @@ static int next_layer(const keel_profile *p, int i, layer *l)
 {
     *l = (layer){ .name = p->row[i].layer };
     for (; i < p->count && !strcmp(p->row[i].layer, l->name); i++) {
-        const keel_profile_row *r = &p->row[i];
+        const keel_profile_row *r = &p->row[i], *most = l->longest;
+        if (!most || r->forward_seconds + r->backward_seconds >
+                         most->forward_seconds + most->backward_seconds)
+            l->longest = r;
         l->forward += r->forward_seconds;
         l->backward += r->backward_seconds;
         if (r->forward_seconds > 0) l->bytes += r->forward_bytes;
@@ -50,6 +54,15 @@ char *keel_profile_peaks(char out[KEEL_PEAKS_MAX], const keel_profile *p)
     return out;
 }
 
+/* "winograd4_avx512/dnnl/dnnl": of the op that took longest. */
+static void print_kernels(FILE *f, const keel_profile_row *r)
+{
+    const char *const name[] = { r->forward_kernel, r->backward_kernel, r->weights_kernel };
+    int n = 3;
+    while (n > 0 && !*name[n - 1]) n--;
+    for (int i = 0; i < n; i++) fprintf(f, "%s%s", i ? "/" : "  ", *name[i] ? name[i] : "-");
+}
+
 void keel_profile_print(FILE *f, const keel_profile *p)
 {
     double all = 0, flops = 0, busy = 0;
@@ -66,8 +79,9 @@ void keel_profile_print(FILE *f, const keel_profile *p)
                p->update_seconds[w] + p->read_seconds[w] + p->wait_seconds[w];
         busy += p->call_seconds[w];
     }
-    fprintf(f, "\n%-*s %9s %9s %6s %14s %14s\n", width, "layer, ms a step of all cores", "forward",
-            "backward", "share", "GFLOP/s, peak", "GB/s, peak");
+    fprintf(f, "\n%-*s %9s %9s %6s %14s %14s  %s\n", width, "layer, ms a step of all cores",
+            "forward", "backward", "share", "GFLOP/s, peak", "GB/s, peak",
+            "kernels forward/backward/weights");
     for (int i = 0; i < p->count;) {
         i = next_layer(p, i, &l);
         const double time = l.forward + l.backward;
@@ -77,6 +91,7 @@ void keel_profile_print(FILE *f, const keel_profile *p)
                 all > 0 ? 100 * time / all : 0);
         print_rate(f, l.flops, time, l.most_flops);
         print_rate(f, l.bytes, time, time * p->peak_bytes);
+        print_kernels(f, l.longest);
         fputc('\n', f);
         flops += l.flops;
         above = above || l.flops > l.most_flops;

@@ -78,6 +78,10 @@ want 0 '6 layers' new mlp --input 4 --classes 3 --optimizer 'SGD(momentum=0.9, n
 want 0 'SGD, learning rate 0.05' inspect sgd.keras
 want 0 'Metrics: accuracy, mse' inspect sgd.keras
 want 0 'float32: .*' inspect sgd.keras
+want 0 '^kernels of a training step of 7 rows:$' inspect cnn.keras --kernels --batch-size 7
+grep -qE '^stage1_conv \(conv2d\): forward [a-z0-9_]+, weights [a-z0-9_]+$' out.txt || fail "no kernels of conv2d: $(cat out.txt)"
+KEEL_CPU=base want 0 '^dense_1 \(dense\): forward (reference|dnnl)' inspect mlp.keras --kernels
+want 0 ', widened|avx512_bf16|amx' inspect mlp.keras --kernels --dtype mixed_bfloat16
 want 0 'parameters' new mlp --input 4 --classes 1 -o yes.keras
 want 0 'Loss: BinaryCrossentropy' inspect yes.keras
 want 2 'did you mean resnet50[?]' new resnet5 --input 32,32,3 --classes 2 -o m.keras
@@ -266,6 +270,8 @@ want 0 '^trained +2 steps' fit work/model.keras --data work/x.npy,work/y.npy --s
 # ---- traces, and files that cannot be written ----------------------------------------------------
 want 0 'saved' "${fit[@]}" --trace t.json --profile -o traced.keras
 [[ $(head -c 16 t.json) == '{"traceEvents":[' && $(tail -n 1 t.json) == ']}' ]] || fail "t.json is no trace"
+grep -q '"kernel":"' t.json || fail "t.json names no kernels"
+grep -qE '^dense_1 .* (avx2|avx512|dnnl|reference)[a-z0-9_]*/' out.txt || fail "the profile names no kernels: $(cat out.txt)"
 grep -q '"name":"worker 1"' t.json || [[ $(nproc) == 1 ]] || fail "t.json does not name its threads"
 want 2 "--trace 't.txt': the name must end in .json" "${fit[@]}" --trace t.txt -o m.keras
 want 1 "--trace 'nowhere/t.json': nothing can be written" "${fit[@]}" --trace nowhere/t.json -o m.keras

@@ -505,6 +505,14 @@ static void the_plan_is_what_fit_does(void **unused)
     }
     assert_true(p.total_bytes > p.weight_bytes + p.moment_bytes);
     assert_true(p.activation_bound <= p.activation_bytes[0]);
+    int dense = 0;
+    for (int i = 0; i < p.n_kernel; i++) {
+        const keel_kernel_row *r = &p.kernel[i];
+        if (strcmp(r->op, "dense")) continue;
+        assert_true(*r->layer && *r->forward && *r->weights);
+        assert_true(dense++ == 0 ? !*r->backward : *r->backward); /* nobody asks for the input's */
+    }
+    assert_int_equal(dense, 2);
     keel_plan_free(&p);
     assert_int_equal(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_REFUSE), KEEL_EDATA);
     keel_model_destroy(m);
@@ -528,6 +536,13 @@ static void a_profile_names_every_layer_and_a_trace_is_json(void **unused)
     assert_int_equal(p->steps, 7);
     double busy = 0, rows = 0, flops = 0;
     int seen = 0;
+    for (int i = 0; i < p->count; i++) { /* what ran has a kernel, and else there is none */
+        const keel_profile_row *r = &p->row[i];
+        assert_true((r->forward_seconds > 0) <= (*r->forward_kernel != 0));
+        if (!strcmp(r->op, "dense")) assert_true(*r->weights_kernel != 0);
+        if (!strcmp(r->op, "dropout")) assert_true(*r->weights_kernel == 0);
+        if (!strcmp(r->op, "loss")) assert_string_equal(r->backward_kernel, "reference");
+    }
     for (int w = 0; w < p->workers; w++) busy += p->call_seconds[w];
     for (int i = 0; i < p->count; i++) {
         rows += p->row[i].forward_seconds + p->row[i].backward_seconds;
@@ -549,6 +564,9 @@ static void a_profile_names_every_layer_and_a_trace_is_json(void **unused)
         assert_true(json_is_string(json_object_get(e, "ph")));
         if (json_object_get(e, "dur"))
             assert_true(json_number_value(json_object_get(e, "dur")) >= 0);
+        const json_t *args = json_object_get(e, "args");
+        if (json_object_get(args, "pass"))
+            assert_true(json_string_length(json_object_get(args, "kernel")) > 0);
     }
     json_decref(trace);
     remove(path);
@@ -565,7 +583,8 @@ static void a_layer_without_a_fast_kernel_is_named(void **unused)
     keel_dataset *d = rows_of(ROWS, NULL);
     must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
     must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
-    must(keel_model_add(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", 2, FEATURES / 2))));
+    must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 300))));
+    must(keel_model_add(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", 2, 150))));
     must(keel_model_add(m, "Softmax",
                         KEEL_ARGS(KEEL_ARG_INT("axis", 1), KEEL_ARG_STR("name", "odd"))));
     must(keel_model_add(m, "Flatten", NULL));
@@ -575,7 +594,7 @@ static void a_layer_without_a_fast_kernel_is_named(void **unused)
                                              .loss = { { "sparse_categorical_crossentropy" } } }));
     must(keel_fit(m, strategy[2], d, NULL, &h));
     assert_non_null(h.note);
-    assert_non_null(strstr(h.note, "no fast kernel"));
+    assert_non_null(strstr(h.note, "no fast kernel takes all of 'odd' (softmax): "));
     keel_history_free(&h);
     keel_model_destroy(m);
     m = network("sgd");

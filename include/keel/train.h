@@ -147,6 +147,13 @@ typedef struct keel_fit_options {
  * Threads  any */
 const char *keel_float32_in_force(keel_float32 float32);
 
+/* Which kernel runs each pass of an op: "winograd4_avx512", "dnnl", "reference" for the plain one;
+ * ", widened" behind it: on copies of bfloat16 values in float32; "": the pass does not run. */
+typedef struct keel_kernel_row {
+    char layer[128], op[32];
+    char forward[40], backward[40], weights[40];
+} keel_kernel_row;
+
 /* The time of one op of a layer, summed over steps and workers. */
 typedef struct keel_profile_row {
     char layer[128], op[32];                  /* a fused op names its layers: "bn + relu" */
@@ -154,6 +161,7 @@ typedef struct keel_profile_row {
     double forward_flops, backward_flops;     /* floating-point operations done in that time */
     double forward_bytes, backward_bytes;     /* of values and weights read and written */
     double peak_flops; /* per second, of one core, measured: at best, in the type it multiplies */
+    char forward_kernel[40], backward_kernel[40], weights_kernel[40]; /* as in keel_kernel_row */
 } keel_profile_row;
 
 /* Where the time of the steps went. All times are sums over steps. */
@@ -257,6 +265,8 @@ typedef struct keel_plan {
     int64_t *worker_of;                                         /* [devices] its (first) worker */
     int64_t activation_bound; /* the least any plan could take, per worker */
     int64_t total_bytes;
+    int n_kernel;
+    keel_kernel_row *kernel; /* [n_kernel] of every op of a layer, in the order of the model */
 } keel_plan;
 
 /* Plan a fit of `rows` rows.

@@ -6,6 +6,7 @@
 #include "graph/tuned.h"
 #include "graph/widen.h"
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct keel_prepared keel_prepared;
@@ -89,8 +90,7 @@ static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
 
 /* Ask the kernels of the op for `n`, which is the node or its widened self; e->run stays NULL when
  * all refuse. narrow: their passes on bfloat16. */
-static keel_status ask_kernels(binder *x, keel_prepared *e, const keel_node *n, bool narrow,
-                               bool *refused)
+static keel_status ask_kernels(binder *x, keel_prepared *e, const keel_node *n, bool narrow)
 {
     const bool mixed = narrow || e->widened; /* its values are no float32 */
     const keel_float32 float32 = mixed ? KEEL_FLOAT32_FMA : x->p->options.float32;
@@ -109,10 +109,7 @@ static keel_status ask_kernels(binder *x, keel_prepared *e, const keel_node *n, 
                            .derive = derive,
                            .context = x };
         const keel_status s = k->prepare(&q);
-        if (s == KEEL_EUNSUP) {
-            *refused = true;
-            continue;
-        }
+        if (s == KEEL_EUNSUP) continue;
         if (s < 0) return keel_fail_within(s, "layer '%s'", n->layer);
         e->kernel = k;
         e->plan = q.plan;
@@ -126,19 +123,15 @@ static keel_status ask_kernels(binder *x, keel_prepared *e, const keel_node *n, 
 /* Kernels first, those for bfloat16 before others on widened copies; the reference last. */
 static keel_status choose(binder *x, keel_prepared *e, const keel_node *n)
 {
-    bool refused = false;
     e->scratch = n->scratch;
     if (keel_node_is_narrow(n)) {
-        KEEL_TRY(ask_kernels(x, e, n, true, &refused));
+        KEEL_TRY(ask_kernels(x, e, n, true));
         if (e->run) return KEEL_OK;
         KEEL_TRY(keel_widened_create(&e->widened, n, e->pass));
         n = &e->widened->node;
     }
-    KEEL_TRY(ask_kernels(x, e, n, false, &refused));
-    if (!e->run) {
-        e->run = reference_of(n->op, e->pass, n->real == KEEL_FLOAT64);
-        if (refused && !x->p->slow) x->p->slow = &x->p->graph->node[x->node].node;
-    }
+    KEEL_TRY(ask_kernels(x, e, n, false));
+    if (!e->run) e->run = reference_of(n->op, e->pass, n->real == KEEL_FLOAT64);
     if (!e->widened) return KEEL_OK;
     e->widened->run = e->run;
     e->widened->plan = e->plan;
@@ -170,12 +163,51 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
         free_prepared(e);
         return s;
     }
+    keel_ran_note(p, node, pass, e->kernel, e->widened != NULL);
     e->next = seat->prepared;
     seat->prepared = e;
     if (e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
     *out = e;
     return KEEL_OK;
 }
+
+/* ---- which kernel it is ---------------------------------------------------------------------- */
+
+void keel_ran_note(keel_program *p, int node, keel_pass pass, const keel_kernel *kernel,
+                   bool widened)
+{
+    struct keel_ran *r = &p->ran[node * KEEL_PASS_COUNT + (int)pass];
+    if (!r->prepared) *r = (struct keel_ran){ true, widened, kernel };
+}
+
+char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
+                          char out[KEEL_KERNEL_NAME_MAX])
+{
+    const struct keel_ran *r = &p->ran[node * KEEL_PASS_COUNT + (int)pass];
+    const bool skipped = (pass == KEEL_FORWARD && p->skip_forward[node]) ||
+                         (pass == KEEL_BACKWARD && p->skip_backward[node]);
+    *out = 0;
+    if (r->prepared && !skipped)
+        snprintf(out, KEEL_KERNEL_NAME_MAX, "%s%s", r->kernel ? r->kernel->name : "reference",
+                 r->widened ? ", widened" : "");
+    return out;
+}
+
+bool keel_program_is_slow(const keel_program *p, int node)
+{
+    enum { MANY = 256 }; /* elements of a row: fewer are nothing beside a call */
+    const keel_node *n = &p->graph->node[node].node;
+    if (n->real != KEEL_FLOAT32) return false; /* float64 is for checks, and always plain */
+    if (!n->op->flops && !(n->op->costly && keel_row_count(&n->out[0]) >= MANY)) return false;
+    for (int pass = 0; pass < KEEL_PASS_COUNT; pass++) {
+        char name[KEEL_KERNEL_NAME_MAX];
+        if (!strncmp(keel_program_kernel(p, node, (keel_pass)pass, name), "reference", 9))
+            return true;
+    }
+    return false;
+}
+
+/* ---- pointers -------------------------------------------------------------------------------- */
 
 static char *address(const binder *x, const keel_place *at, int64_t local_row)
 {

@@ -9,6 +9,10 @@
 const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, const char *measured,
                                     int *below);
 
+/* Take down which kernel (NULL: the reference) runs a pass of a node; the first stays. */
+void keel_ran_note(keel_program *p, int node, keel_pass pass, const keel_kernel *kernel,
+                   bool widened);
+
 void keel_bound_destroy(const keel_program *p, keel_bound *b);
 void keel_prepared_destroy(keel_seat *s);
 

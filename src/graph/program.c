@@ -296,6 +296,7 @@ static keel_status find_late(keel_program *p)
         const keel_graph_node *n = &g->node[i];
         if (!p->schedule.late[i]) continue;
         keel_tile_run run = n->node.op->weights_tile[r];
+        const keel_kernel *chosen = NULL;
         const void *plan = NULL;
         int64_t rows = 0;
         const bool narrow = keel_node_is_narrow(&n->node);
@@ -312,11 +313,13 @@ static keel_status find_late(keel_program *p)
             const keel_tile_run tile = narrow ? kernel->narrow_tile : kernel->weights_tile;
             if (!tile || kernel->prepare(&q) < 0) continue;
             run = tile;
+            chosen = kernel;
             plan = q.plan;
             rows = kernel->tile_rows;
             if (q.scratch > p->scratch_bytes) p->scratch_bytes = q.scratch;
             break;
         }
+        keel_ran_note(p, i, KEEL_WEIGHTS, chosen, false);
         for (int k = 0; k < n->node.n_weight; k++) {
             const keel_shape *w = &n->node.weight[k].shape;
             const int64_t row = w->rank > 1 ? w->dim[w->rank - 1] : KEEL_TILE;
@@ -443,6 +446,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     s = KEEL_ENOMEM;
     if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
+    if (!(p->ran = keel_calloc(nn * KEEL_PASS_COUNT, sizeof *p->ran))) goto out;
     for (int v = 0; v < store->n_weight; v++) trainable[v] = store->weight[v].info.trainable;
     if ((s = keel_schedule_make(&p->schedule, graph, trainable, store->n_weight)) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
@@ -492,6 +496,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->saved);
     keel_free(p->skip_forward);
     keel_free(p->skip_backward);
+    keel_free(p->ran);
     keel_graph_destroy(p->graph);
     keel_free(p);
 }

@@ -109,7 +109,11 @@ typedef struct keel_program {
     keel_seat *seat;                                            /* [n_worker] */
     int n_bound, bound_capacity;
     keel_bound **bound;
-    const keel_node *slow; /* the first op whose fast kernels all refused; NULL: none */
+    struct keel_ran { /* [n_node][KEEL_PASS_COUNT] */
+        bool prepared;
+        bool widened;              /* by way of float32 copies of its values */
+        const keel_kernel *kernel; /* of the first preparation; NULL: the reference */
+    } * ran;
 
     keel_timing *timing; /* borrowed; NULL: nobody wants to know */
 
@@ -134,6 +138,17 @@ keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **
 
 /* What a step of `rows` would ask of scratch, without binding it: the kernels are prepared. */
 keel_status keel_program_measure(keel_program *p, int64_t rows);
+
+/* The kernel that runs a pass of a node: its name or "reference", with ", widened" where values of
+ * bfloat16 are widened for it; "" where the pass does not run or was not prepared yet. Returns out.
+ */
+enum { KEEL_KERNEL_NAME_MAX = 40 };
+char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
+                          char out[KEEL_KERNEL_NAME_MAX]);
+
+/* Does a pass of the node run on its plain reference though that costs? Products do, and functions
+ * of many elements. */
+bool keel_program_is_slow(const keel_program *p, int node);
 
 /* A worker's part of a run: segments outside, calls inside, then lanes meet. input [n_input]: the
  * batch. A failing call skips the rest of this worker's work but not its meetings; returns the

@@ -29,6 +29,7 @@ static void args_for_case(void *args, const char *text)
 
 const keel_op keel_op_celu = {
     .name = "celu",
+    .costly = true,
     .args_size = sizeof(keel_alpha_args),
     .infer = infer,
     .forward = REALS(forward),

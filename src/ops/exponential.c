@@ -15,6 +15,7 @@ POINTWISE_FROM_OUT(value, slope)
 
 const keel_op keel_op_exponential = {
     .name = "exponential",
+    .costly = true,
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),

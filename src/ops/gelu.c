@@ -30,6 +30,7 @@ static void args_for_case(void *args, const char *text)
 
 const keel_op keel_op_gelu = {
     .name = "gelu",
+    .costly = true,
     .args_size = sizeof(keel_gelu_args),
     .infer = keel_infer_like,
     .forward = REALS(forward),

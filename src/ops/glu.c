@@ -23,6 +23,7 @@ static keel_status infer(keel_node *n)
 
 const keel_op keel_op_glu = {
     .name = "glu",
+    .costly = true,
     .args_size = sizeof(keel_axis_args),
     .infer = infer,
     .forward = REALS(forward),

@@ -21,6 +21,7 @@ POINTWISE_FROM_IN(value, slope)
 
 const keel_op keel_op_mish = {
     .name = "mish",
+    .costly = true,
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),

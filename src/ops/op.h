@@ -178,6 +178,7 @@ struct keel_op {
     /* Floating-point operations of forward for one row; backward and weights have as many each.
      * NULL: so few that bytes tell the cost. */
     double (*flops)(const keel_node *n);
+    bool costly; /* a function such as exp or tanh of each element: slow in plain C */
 
     bool casts; /* reads and writes what the node's specs say, bfloat16 too: the engine never widens
                  */

@@ -19,6 +19,7 @@ POINTWISE_FROM_OUT(value, slope)
 
 const keel_op keel_op_selu = {
     .name = "selu",
+    .costly = true,
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),

@@ -16,6 +16,7 @@ POINTWISE_FROM_IN(value, slope)
 
 const keel_op keel_op_silu = {
     .name = "silu",
+    .costly = true,
     .infer = keel_infer_like,
     .forward = REALS(forward),
     .backward = REALS(backward),

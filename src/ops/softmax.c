@@ -9,6 +9,7 @@
 
 const keel_op keel_op_softmax = {
     .name = "softmax",
+    .costly = true,
     .args_size = sizeof(keel_axis_args),
     .infer = keel_axis_infer,
     .forward = REALS(forward),

@@ -16,6 +16,7 @@
 
 const keel_op keel_op_sparsemax = {
     .name = "sparsemax",
+    .costly = true,
     .args_size = sizeof(keel_axis_args),
     .infer = keel_axis_infer,
     .forward = REALS(forward),

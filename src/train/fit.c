@@ -213,28 +213,47 @@ static keel_status run_epoch(fit *f, int64_t epoch)
 
 enum { TRACE_EVENTS = 1 << 20 }; /* of a worker: 24 MiB */
 
-/* Slow must not be silent: a layer that only the plain reference serves. NULL: there is none. */
-static char *slow_note(const keel_trainer *t)
+/* ---- notes: what the user should see at the end, in one line --------------------------------- */
+
+/* Slow must not be silent: layers that only the plain reference serves. */
+static void add_slow(keel_text *t, const keel_program *p)
 {
-    char line[256];
-    const keel_node *n = t->train.program ? t->train.program->slow : NULL;
-    if (!n || n->real != KEEL_FLOAT32) return NULL; /* float64 is for checks, and always plain */
-    snprintf(line, sizeof line, "layer '%s': no fast kernel takes its %s; the plain one runs",
-             n->layer, n->op->name);
-    return keel_strdup(line);
+    enum { NAMED = 6 };
+    int n = 0;
+    for (int i = 0; i < p->graph->n_node; i++) {
+        const keel_node *node = &p->graph->node[i].node;
+        if (!keel_program_is_slow(p, i)) continue;
+        if (n == 0) keel_text_add(t, "%sno fast kernel takes all of ", t->length ? "; " : "");
+        if (n < NAMED)
+            keel_text_add(t, "%s'%.60s' (%s)", n ? ", " : "", node->layer, node->op->name);
+        n++;
+    }
+    if (n > NAMED) keel_text_add(t, " and %d more", n - NAMED);
+    if (n) keel_text_add(t, ": the plain one runs (see keel inspect --kernels)");
 }
 
 /* Neither must a trace that ends early; a profile says so itself. */
-static char *cut_note(const fit *f)
+static void add_cut(keel_text *t, const fit *f)
 {
     int64_t lost = 0;
-    char line[256];
     for (int w = 0; f->timing && w < f->timing->n_worker; w++) lost += f->timing->seat[w].lost;
-    if (!lost || f->o.profile) return NULL;
-    snprintf(line, sizeof line, "the trace is cut: %lld later events found no room",
-             (long long)lost);
-    return keel_strdup(line);
+    if (lost && !f->o.profile)
+        keel_text_add(t, "%sthe trace is cut: %lld later events found no room",
+                      t->length ? "; " : "", (long long)lost);
 }
+
+static void take_notes(fit *f)
+{
+    keel_text t = { 0 };
+    const keel_program *p = f->trainer ? f->trainer->train.program : NULL;
+    if (f->feed && keel_feed_note(f->feed)) keel_text_add(&t, "%s", keel_feed_note(f->feed));
+    if (p && !f->o.reference_kernels) add_slow(&t, p);
+    add_cut(&t, f);
+    if (t.failed) keel_text_free(&t);
+    f->history.note = t.data;
+}
+
+/* ---- timing ---------------------------------------------------------------------------------- */
 
 static keel_status begin_timing(fit *f)
 {
@@ -323,11 +342,7 @@ out:
     f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
-    if (f.feed && keel_feed_note(f.feed))
-        f.history.note = keel_strdup(keel_feed_note(f.feed));
-    else if (f.trainer)
-        f.history.note = slow_note(f.trainer);
-    if (!f.history.note) f.history.note = cut_note(&f);
+    take_notes(&f);
     keel_trainer_destroy(f.trainer);
     keel_timing_destroy(f.timing);
     keel_feed_destroy(f.feed);

@@ -1,6 +1,7 @@
 /* See keel_plan_make in keel/train.h: the split is that of the scheduler, the memory that of a
  * program compiled for the largest step, whose kernels are prepared but never run. */
 #include "base/memory.h"
+#include "train/profile.h"
 #include "train/trainer.h"
 #include <string.h>
 
@@ -26,6 +27,7 @@ void keel_plan_free(keel_plan *p)
     keel_free(p->activation_bytes);
     keel_free(p->gradient_bytes);
     keel_free(p->scratch_bytes);
+    keel_free(p->kernel);
     *p = (keel_plan){ 0 };
 }
 
@@ -70,6 +72,16 @@ static keel_status guess_targets(const keel_model *m, keel_shape *y)
     return KEEL_OK;
 }
 
+static keel_status list_kernels(keel_plan *p, const keel_program *program)
+{
+    const int n = program->graph->n_node;
+    if (!(p->kernel = keel_calloc((size_t)n, sizeof *p->kernel))) return KEEL_ENOMEM;
+    for (int i = 0; i < n; i++) /* loss and metrics have no kernels to choose from */
+        if (!program->graph->node[i].node.sums)
+            keel_kernel_row_fill(&p->kernel[p->n_kernel++], program, i);
+    return KEEL_OK;
+}
+
 static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
 {
     keel_shape y;
@@ -82,7 +94,8 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
     KEEL_TRY(keel_trainer_create(&t, m, s, &y, most, 0, &options));
     const keel_program *program = t->train.program;
     const int64_t element = (int64_t)keel_dtype_size(m->dtype);
-    const keel_status status = keel_program_measure(t->train.program, most);
+    keel_status status = keel_program_measure(t->train.program, most);
+    if (status >= 0) status = list_kernels(p, program);
     p->weight_bytes = (t->store->n_master + t->store->n_state) * element;
     p->moment_bytes = t->store->n_master * t->store->n_moment * element;
     p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes - p->moment_bytes;

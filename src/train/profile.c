@@ -33,6 +33,23 @@ static double peak_of(const keel_profile *p, const keel_node *n)
     return bf16 ? p->peak_bf16_flops : p->peak_flops;
 }
 
+static void kernels_of(const keel_program *p, int node, char forward[40], char backward[40],
+                       char weights[40])
+{
+    _Static_assert(KEEL_KERNEL_NAME_MAX == 40, "the texts of keel_kernel_row and profile rows");
+    keel_program_kernel(p, node, KEEL_FORWARD, forward);
+    keel_program_kernel(p, node, KEEL_BACKWARD, backward);
+    keel_program_kernel(p, node, KEEL_WEIGHTS, weights);
+}
+
+void keel_kernel_row_fill(keel_kernel_row *r, const keel_program *p, int node)
+{
+    const keel_node *n = &p->graph->node[node].node;
+    snprintf(r->layer, sizeof r->layer, "%s", n->layer);
+    snprintf(r->op, sizeof r->op, "%s", n->op->name);
+    kernels_of(p, node, r->forward, r->backward, r->weights);
+}
+
 static void fill_row(keel_profile_row *r, const keel_node *n, const keel_timing *timing, int node,
                      int64_t rows, int64_t steps)
 {
@@ -79,7 +96,9 @@ keel_status keel_profile_make(keel_profile **out, const keel_trainer *t, const k
     p->peak_bytes = keel_peak_bytes();
     for (int i = 0; i < g->n_node; i++) {
         p->row[p->count].peak_flops = peak_of(p, &g->node[i].node);
-        fill_row(&p->row[p->count++], &g->node[i].node, timing, i, rows, steps);
+        keel_profile_row *r = &p->row[p->count++];
+        fill_row(r, &g->node[i].node, timing, i, rows, steps);
+        kernels_of(t->train.program, i, r->forward_kernel, r->backward_kernel, r->weights_kernel);
     }
     for (int w = 0; w < n; w++) {
         const keel_timing_seat *s = &timing->seat[w];
@@ -123,9 +142,10 @@ static void add_name(keel_text *x, const char *name)
     keel_text_add(x, "\"");
 }
 
-static void add_event(keel_text *x, const keel_graph *g, const keel_event *e, int worker,
+static void add_event(keel_text *x, const keel_program *p, const keel_event *e, int worker,
                       int64_t zero)
 {
+    char kernel[KEEL_KERNEL_NAME_MAX];
     const double begin = 1e-3 * (double)(e->begin - zero),
                  took = 1e-3 * (double)(e->end - e->begin);
     keel_text_add(x, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
@@ -135,15 +155,16 @@ static void add_event(keel_text *x, const keel_graph *g, const keel_event *e, in
         keel_text_add(x, ",\"cat\":\"phase\"}");
         return;
     }
-    const keel_node *n = &g->node[e->node].node;
+    const keel_node *n = &p->graph->node[e->node].node;
     add_name(x, n->layer);
-    keel_text_add(x, ",\"cat\":\"%s\",\"args\":{\"op\":\"%s\",\"pass\":\"%s\"}}",
-                  pass_names[e->what], n->op->name, pass_names[e->what]);
+    keel_text_add(x, ",\"cat\":\"%s\",\"args\":{\"op\":\"%s\",\"pass\":\"%s\",\"kernel\":\"%s\"}}",
+                  pass_names[e->what], n->op->name, pass_names[e->what],
+                  keel_program_kernel(p, e->node, (keel_pass)e->what, kernel));
 }
 
 keel_status keel_trace_write(const char *path, const keel_trainer *t, const keel_timing *timing)
 {
-    const keel_graph *g = t->train.program->graph;
+    const keel_program *p = t->train.program;
     keel_new_file *f = NULL;
     keel_text x = { 0 };
     int64_t zero = INT64_MAX;
@@ -160,7 +181,7 @@ keel_status keel_trace_write(const char *path, const keel_trainer *t, const keel
                       "\"args\":{\"name\":\"worker %d\"}}",
                       w, w);
         for (int64_t i = 0; i < timing->seat[w].n_event && s >= 0; i++) {
-            add_event(&x, g, &timing->seat[w].event[i], w, zero);
+            add_event(&x, p, &timing->seat[w].event[i], w, zero);
             if (x.failed)
                 s = keel_fail(KEEL_ENOMEM, "%s: no memory for the trace", path);
             else if (x.length > 1 << 16) {

@@ -7,6 +7,9 @@ keel_status keel_profile_make(keel_profile **out, const keel_trainer *t, const k
                               int64_t steps, int64_t rows, double step_seconds);
 void keel_profile_destroy(keel_profile *p);
 
+/* Which kernels of a program run node `node`, as far as they were prepared. */
+void keel_kernel_row_fill(keel_kernel_row *r, const keel_program *p, int node);
+
 /* Every call of every worker in the trace event format of Chrome and Perfetto. `path` appears whole
  * or not at all. */
 keel_status keel_trace_write(const char *path, const keel_trainer *t, const keel_timing *timing);
