@@ -249,6 +249,30 @@ const char *keel_setup_class(const keel_model *m, const keel_dataset *d, int64_t
     return name || keel_model_class_count(m) ? name : keel_dataset_class_name(d, i);
 }
 
+int keel_setup_outputs(const keel_model *m, const keel_dataset *d, bool taught)
+{
+    char data[256];
+    keel_shape y;
+    const char *loss = keel_model_loss_name(m, 0);
+    if (!loss || !strstr(loss, "CategoricalCrossentropy") || keel_model_output_count(m) != 1 ||
+        keel_model_output_shape(m, 0, &y) < 0 || y.rank < 1)
+        return -1;
+    const long long outputs = y.dim[y.rank - 1];
+    const int64_t named = keel_dataset_class_count(d);
+    const long long classes = named ? named : keel_dataset_largest_label(d) + 1;
+    keel_printable(data, sizeof data, keel_dataset_name(d));
+    if (classes > outputs)
+        return keel_complain(EXIT_FAILED,
+                             "%s: %lld classes (labels 0 to %lld), but the model has %lld %s: it "
+                             "needs one for each class",
+                             data, classes, classes - 1, outputs,
+                             outputs == 1 ? "output" : "outputs");
+    if (taught && classes > 0 && classes < outputs)
+        printf("%s: %lld %s, but the model has %lld outputs: no row is of the last %lld\n", data,
+               classes, classes == 1 ? "class" : "classes", outputs, outputs - classes);
+    return -1;
+}
+
 int keel_setup_class_names(keel_model *m, const keel_dataset *d)
 {
     enum { SHOWN = 12 };

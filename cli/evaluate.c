@@ -30,6 +30,7 @@ static int prepare(job *j, const options *o, const char *path)
     if ((code = keel_setup_data(&j->whole, o->data.data, KEEL_USE_LABELED, &o->data, j->model)) >=
         0)
         return code;
+    if ((code = keel_setup_outputs(j->model, j->whole, false)) >= 0) return code;
     if (!isnan(o->validation_split))
         s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed, &j->training,
                                &j->part);

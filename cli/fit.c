@@ -106,6 +106,9 @@ static int prepare(job *j, const char *path)
     if ((code = check_class_weight(j)) >= 0) return code;
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
+    if ((code = keel_setup_outputs(j->model, j->data, true)) >= 0) return code;
+    if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)
+        return code;
     if ((code = keel_setup_class_names(j->model, j->data)) >= 0) return code;
     return keel_setup_devices(&j->strategy, j->o->devices);
 }

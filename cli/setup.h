@@ -88,6 +88,10 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
  * none yet. */
 int keel_setup_class_names(keel_model *m, const keel_dataset *d);
 
+/* Compare the classes of the data with the outputs of a classifier: more classes are refused; more
+ * outputs are said in a line, where the model is about to be taught. */
+int keel_setup_outputs(const keel_model *m, const keel_dataset *d, bool taught);
+
 /* What class i is called: by the model, else by the data; NULL: it has no name. */
 const char *keel_setup_class(const keel_model *m, const keel_dataset *d, int64_t i);
 

@@ -170,6 +170,17 @@ awk -F, 'NR > 1 && !(($2 == "less" || $2 == "more") && $3 >= 0.5 && $3 <= 1) { e
     fail "one output is not named by its likelier side: $(head -n 4 c.csv)"
 want 2 'end in .csv' predict named.keras --data t.csv --label kind --classes c.txt -o p.npy
 
+# classes of the data against outputs of the model, names or numbers
+want 0 '^t.csv: 2 classes, but the model has 10 outputs: no row is of the last 8$' fit mlp.keras --data t.csv --label kind -o ten.keras
+want 0 '^y.csv: 2 classes, but the model has 10 outputs' fit mlp.keras --data y.csv --label y -o ten.keras
+want 0 '^accuracy' evaluate ten.keras --data y.csv --label y
+! grep 'outputs' out.txt || fail "evaluate speaks of outputs that no row asks for"
+awk -F, 'NR == 1 { print } NR > 1 { print $1 "," $2 "," $3 "," $4 "," NR % 5 }' y.csv >five.csv
+for c in "fit two.keras -o m.keras" "evaluate two.keras"; do
+    want 1 '^keel [a-z]+: five.csv: .*(labels 0 to 4|no class)' $c --data five.csv --label y
+done
+[[ ! -e m.keras ]] || fail "a refused keel fit left a file"
+
 # one device and four: the same weights, so the same file of predictions to six digits
 want 0 'saved' fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0 --optimizer sgd -o one.keras
 want 0 'saved' "${fit[@]}" --optimizer sgd -o four.keras

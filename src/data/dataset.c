@@ -326,6 +326,26 @@ const char *keel_dataset_class_name(const keel_dataset *d, int64_t i)
     return i >= 0 && i < d->origin->spec.n_classes ? d->origin->spec.class_names[i] : NULL;
 }
 
+int64_t keel_dataset_largest_label(const keel_dataset *d)
+{
+    const keel_data_origin *o = d->origin;
+    const int field = keel_spec_first(&o->spec, KEEL_ROLE_TARGET);
+    keel_dtype want[KEEL_FIELDS_MAX];
+    keel_scratch none = { 0 }; /* copies need none */
+    double label, most = -1;
+    if (field < 0 || !o->source->read || !o->source->in_memory) return -1;
+    if (keel_shape_count(&o->spec.field[field].shape) != 1) return -1;
+    for (int i = 0; i < KEEL_FIELDS_MAX; i++) want[i] = KEEL_FLOAT64;
+    keel_row row = { .want = want };
+    row.at[field] = &label;
+    for (int64_t i = 0; i < d->rows; i++) {
+        if (o->source->read(o->state, keel_dataset_index(d, i), &row, &none) < 0) return -1;
+        if (!(label >= 0 && label < 0x1p53) || label != floor(label)) return -1;
+        if (label > most) most = label;
+    }
+    return (int64_t)most;
+}
+
 const char *keel_dataset_name(const keel_dataset *d)
 {
     return d->origin->name;
