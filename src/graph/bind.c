@@ -3,16 +3,14 @@
  * patched when a step begins; there are few. */
 #include "graph/bind.h"
 #include "base/memory.h"
-#include "graph/tuned.h"
+#include "graph/choose.h"
 #include "graph/widen.h"
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct keel_prepared keel_prepared;
 struct keel_prepared {
-    keel_prepared *next;
-    int node;
+    keel_prepared *next; /* of the same node */
     keel_pass pass;
     int64_t rows;
     bool in_adds, weight_adds;
@@ -30,13 +28,15 @@ static void free_prepared(keel_prepared *e)
     keel_free(e);
 }
 
-void keel_prepared_destroy(keel_seat *s)
+void keel_prepared_destroy(keel_seat *s, int n_node)
 {
-    while (s->prepared) {
-        keel_prepared *e = s->prepared;
-        s->prepared = e->next;
-        free_prepared(e);
-    }
+    for (int i = 0; s->prepared && i < n_node; i++)
+        while (s->prepared[i]) {
+            keel_prepared *e = s->prepared[i];
+            s->prepared[i] = e->next;
+            free_prepared(e);
+        }
+    keel_free(s->prepared);
 }
 
 typedef struct binder {
@@ -52,24 +52,6 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
     const binder *x = context;
     const keel_graph_node *n = &x->p->graph->node[x->node];
     return keel_store_derive(x->p->store, n->weight[want->weight], want, got);
-}
-
-const keel_kernel *keel_next_kernel(const keel_program *p, const keel_op *op, const char *measured,
-                                    int *below)
-{
-    const keel_kernel *best = NULL;
-    int rank = INT_MIN;
-    for (int i = 0; keel_kernels[i] && !p->options.reference_only; i++) {
-        const keel_kernel *k = keel_kernels[i];
-        const bool left_out = p->options.without && !strcmp(k->name, p->options.without);
-        const bool first = measured && !strcmp(k->name, measured);
-        const int own = first ? INT_MAX - 1 : k->priority;
-        if (left_out || strcmp(k->op, op->name) || own >= *below || own <= rank) continue;
-        best = k;
-        rank = own;
-    }
-    *below = rank;
-    return best;
 }
 
 static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
@@ -92,31 +74,21 @@ static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
  * all refuse. narrow: their passes on bfloat16. */
 static keel_status ask_kernels(binder *x, keel_prepared *e, const keel_node *n, bool narrow)
 {
-    const bool mixed = narrow || e->widened; /* its values are no float32 */
-    const keel_float32 float32 = mixed ? KEEL_FLOAT32_FMA : x->p->options.float32;
-    const char *measured = mixed ? NULL : keel_tuned_kernel(n, e->pass, float32);
-    const keel_kernel *k;
-    for (int below = INT_MAX; (k = keel_next_kernel(x->p, n->op, measured, &below)) != NULL;) {
-        const keel_run run = narrow ? k->narrow[e->pass] : k->run[e->pass];
-        if (!run) continue;
-        keel_prepare q = { .node = n,
-                           .pass = e->pass,
-                           .rows = e->rows,
-                           .in_adds = e->in_adds,
-                           .weight_adds = e->weight_adds,
-                           .float32 = float32,
-                           .measured = measured && !strcmp(k->name, measured),
-                           .derive = derive,
-                           .context = x };
-        const keel_status s = k->prepare(&q);
-        if (s == KEEL_EUNSUP) continue;
-        if (s < 0) return keel_fail_within(s, "layer '%s'", n->layer);
-        e->kernel = k;
-        e->plan = q.plan;
-        e->run = run;
-        e->scratch = q.scratch;
-        break;
-    }
+    keel_choice c = { .node = n,
+                      .pass = e->pass,
+                      .rows = e->rows,
+                      .in_adds = e->in_adds,
+                      .weight_adds = e->weight_adds,
+                      .narrow = narrow,
+                      .widened = e->widened != NULL,
+                      .derive = derive,
+                      .context = x };
+    KEEL_TRY(keel_choose_kernel(&x->p->options, &c));
+    if (!c.kernel) return KEEL_OK;
+    e->kernel = c.kernel;
+    e->plan = c.plan;
+    e->run = c.run;
+    e->scratch = c.scratch;
     return KEEL_OK;
 }
 
@@ -146,8 +118,8 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
 {
     keel_program *p = x->p;
     keel_seat *seat = &p->seat[x->worker];
-    for (const keel_prepared *e = seat->prepared; e; e = e->next)
-        if (e->node == node && e->pass == pass && e->rows == rows && e->in_adds == in_adds &&
+    for (const keel_prepared *e = seat->prepared[node]; e; e = e->next)
+        if (e->pass == pass && e->rows == rows && e->in_adds == in_adds &&
             e->weight_adds == weight_adds) {
             *out = e;
             return KEEL_OK;
@@ -155,7 +127,7 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
     keel_prepared *e = keel_calloc(1, sizeof *e);
     if (!e) return KEEL_ENOMEM;
     *e = (keel_prepared){
-        .node = node, .pass = pass, .rows = rows, .in_adds = in_adds, .weight_adds = weight_adds
+        .pass = pass, .rows = rows, .in_adds = in_adds, .weight_adds = weight_adds
     };
     x->node = node;
     const keel_status s = choose(x, e, &p->graph->node[node].node);
@@ -164,8 +136,8 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
         return s;
     }
     keel_ran_note(p, node, pass, e->kernel, e->widened != NULL);
-    e->next = seat->prepared;
-    seat->prepared = e;
+    e->next = seat->prepared[node];
+    seat->prepared[node] = e;
     if (e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
     *out = e;
     return KEEL_OK;

@@ -7,8 +7,8 @@
 #include "graph/program.h"
 #include "base/memory.h"
 #include "graph/bind.h"
+#include "graph/choose.h"
 #include "graph/memory_plan.h"
-#include "graph/tuned.h"
 #include "graph/widen.h"
 #include <limits.h>
 #include <string.h>
@@ -285,51 +285,40 @@ static keel_status check_trainable(const keel_program *p)
     return KEEL_OK;
 }
 
+/* Who makes the gradients of the weights of node i tile by tile. */
+static keel_status choose_tiles(keel_program *p, int i)
+{
+    const keel_graph_node *n = &p->graph->node[i];
+    keel_choice c = { .node = &n->node,
+                      .pass = KEEL_WEIGHTS,
+                      .rows = p->options.max_rows,
+                      .narrow = keel_node_is_narrow(&n->node),
+                      .tile = true };
+    KEEL_TRY(keel_choose_kernel(&p->options, &c));
+    keel_ran_note(p, i, KEEL_WEIGHTS, c.kernel, false);
+    if (c.kernel && c.scratch > p->scratch_bytes) p->scratch_bytes = c.scratch;
+    for (int k = 0; k < n->node.n_weight; k++) {
+        const keel_shape *w = &n->node.weight[k].shape;
+        const int64_t row = w->rank > 1 ? w->dim[w->rank - 1] : KEEL_TILE;
+        const int64_t rows = c.kernel ? c.kernel->tile_rows : 0;
+        p->late[n->weight[k]] = (struct keel_late){
+            .node = i,
+            .weight = k,
+            .run = c.kernel ? c.run_tile : n->node.op->weights_tile[n->node.real == KEEL_FLOAT64],
+            .plan = c.plan,
+            .most = rows ? rows * row : INT64_MAX
+        };
+    }
+    return KEEL_OK;
+}
+
 static keel_status find_late(keel_program *p)
 {
-    const keel_graph *g = p->graph;
-    const int r = p->options.real == KEEL_FLOAT64;
     p->late = keel_calloc((size_t)p->store->n_weight, sizeof *p->late);
     if (!p->late) return KEEL_ENOMEM;
     for (int v = 0; v < p->store->n_weight; v++) p->late[v].node = -1;
-    for (int i = 0; i < g->n_node; i++) {
-        const keel_graph_node *n = &g->node[i];
-        if (!p->schedule.late[i]) continue;
-        keel_tile_run run = n->node.op->weights_tile[r];
-        const keel_kernel *chosen = NULL;
-        const void *plan = NULL;
-        int64_t rows = 0;
-        const bool narrow = keel_node_is_narrow(&n->node);
-        const keel_float32 float32 = narrow ? KEEL_FLOAT32_FMA : p->options.float32;
-        const char *measured = narrow ? NULL : keel_tuned_kernel(&n->node, KEEL_WEIGHTS, float32);
-        const keel_kernel *kernel;
-        for (int below = INT_MAX;
-             (kernel = keel_next_kernel(p, n->node.op, measured, &below)) != NULL;) {
-            keel_prepare q = { .node = &n->node,
-                               .pass = KEEL_WEIGHTS,
-                               .rows = p->options.max_rows,
-                               .float32 = float32,
-                               .measured = measured && !strcmp(kernel->name, measured) };
-            const keel_tile_run tile = narrow ? kernel->narrow_tile : kernel->weights_tile;
-            if (!tile || kernel->prepare(&q) < 0) continue;
-            run = tile;
-            chosen = kernel;
-            plan = q.plan;
-            rows = kernel->tile_rows;
-            if (q.scratch > p->scratch_bytes) p->scratch_bytes = q.scratch;
-            break;
-        }
-        keel_ran_note(p, i, KEEL_WEIGHTS, chosen, false);
-        for (int k = 0; k < n->node.n_weight; k++) {
-            const keel_shape *w = &n->node.weight[k].shape;
-            const int64_t row = w->rank > 1 ? w->dim[w->rank - 1] : KEEL_TILE;
-            p->late[n->weight[k]] = (struct keel_late){ .node = i,
-                                                        .weight = k,
-                                                        .run = run,
-                                                        .plan = plan,
-                                                        .most = rows ? rows * row : INT64_MAX };
-        }
-    }
+    for (int i = 0; i < p->graph->n_node; i++)
+        if (p->schedule.late[i]) KEEL_TRY(choose_tiles(p, i));
     return KEEL_OK;
 }
 
@@ -406,7 +395,8 @@ static keel_status make_seats(keel_program *p)
         keel_seat *s = &p->seat[w];
         const size_t n_weight = (size_t)p->weight_at[p->graph->n_node];
         s->weight_grad = keel_calloc(n_weight, sizeof *s->weight_grad);
-        if (!s->weight_grad) return KEEL_ENOMEM;
+        s->prepared = keel_calloc((size_t)p->graph->n_node, sizeof(*s->prepared));
+        if (!s->weight_grad || !s->prepared) return KEEL_ENOMEM;
         if (p->options.dry) continue;
         const size_t element = keel_dtype_size(p->options.real);
         if (!(s->rows = keel_aligned_calloc((size_t)p->rows_bytes, 1))) return KEEL_ENOMEM;
@@ -469,7 +459,7 @@ void keel_program_destroy(keel_program *p)
     for (int i = 0; i < p->n_bound; i++) keel_bound_destroy(p, p->bound[i]);
     keel_free(p->bound);
     for (int w = 0; p->seat && w < p->lanes->n_worker; w++) {
-        keel_prepared_destroy(&p->seat[w]);
+        keel_prepared_destroy(&p->seat[w], p->graph->n_node);
         keel_free(p->seat[w].rows);
         keel_free(p->seat[w].shard);
         keel_free(p->seat[w].scratch);

@@ -32,7 +32,7 @@ typedef struct keel_seat {
     char *grad;          /* flat, in the layout of the store's masters; NULL in inference */
     double *merged;      /* merged records, of all nodes */
     keel_variable tiled; /* the weight of which the worker made the last tile in this step; or -1 */
-    struct keel_prepared *prepared; /* kernels prepared so far, by node, pass and rows */
+    struct keel_prepared **prepared; /* [n_node] lists of the kernels prepared so far */
 } keel_seat;
 
 typedef struct keel_bound_call {

@@ -1,0 +1,62 @@
+/* See choose.h. */
+#include "graph/choose.h"
+#include "graph/tuned.h"
+#include <limits.h>
+#include <string.h>
+
+/* The kernel of an op that is asked after those of rank *below (INT_MAX at first), which becomes
+ * its own: that named `measured` (NULL: none) first, then by priority. NULL: the reference is next.
+ */
+static const keel_kernel *next_kernel(const keel_program_options *o, const keel_op *op,
+                                      const char *measured, int *below)
+{
+    const keel_kernel *best = NULL;
+    int rank = INT_MIN;
+    for (int i = 0; keel_kernels[i] && !o->reference_only; i++) {
+        const keel_kernel *k = keel_kernels[i];
+        const bool left_out = o->without && !strcmp(k->name, o->without);
+        const bool first = measured && !strcmp(k->name, measured);
+        const int own = first ? INT_MAX - 1 : k->priority;
+        if (left_out || strcmp(k->op, op->name) || own >= *below || own <= rank) continue;
+        best = k;
+        rank = own;
+    }
+    *below = rank;
+    return best;
+}
+
+static bool has_pass(const keel_choice *c, const keel_kernel *k)
+{
+    if (c->tile) return (c->narrow ? k->narrow_tile : k->weights_tile) != NULL;
+    return (c->narrow ? k->narrow : k->run)[c->pass] != NULL;
+}
+
+keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c)
+{
+    const bool mixed = c->narrow || c->widened; /* its values are no float32 */
+    const keel_float32 float32 = mixed ? KEEL_FLOAT32_FMA : o->float32;
+    const char *measured = mixed ? NULL : keel_tuned_kernel(c->node, c->pass, float32);
+    const keel_kernel *k;
+    for (int below = INT_MAX; (k = next_kernel(o, c->node->op, measured, &below)) != NULL;) {
+        if (!has_pass(c, k)) continue;
+        keel_prepare q = { .node = c->node,
+                           .pass = c->pass,
+                           .rows = c->rows,
+                           .in_adds = c->in_adds,
+                           .weight_adds = c->weight_adds,
+                           .float32 = float32,
+                           .measured = measured && !strcmp(k->name, measured),
+                           .derive = c->derive,
+                           .context = c->context };
+        const keel_status s = k->prepare(&q);
+        if (s == KEEL_EUNSUP) continue;
+        if (s < 0) return keel_fail_within(s, "layer '%s'", c->node->layer);
+        c->kernel = k;
+        c->run = (c->narrow ? k->narrow : k->run)[c->pass];
+        c->run_tile = c->narrow ? k->narrow_tile : k->weights_tile;
+        c->plan = q.plan;
+        c->scratch = q.scratch;
+        return KEEL_OK;
+    }
+    return KEEL_OK;
+}

@@ -1,0 +1,29 @@
+/* Inside the graph room: which kernel runs a pass of a node. */
+#ifndef KEEL_GRAPH_CHOOSE_H
+#define KEEL_GRAPH_CHOOSE_H
+#include "graph/program.h"
+
+typedef struct keel_choice {
+    /* what is asked for */
+    const keel_node *node;
+    keel_pass pass;
+    int64_t rows;
+    bool in_adds, weight_adds;
+    bool narrow;  /* kernels for values held in bfloat16 */
+    bool widened; /* the node is the float32 self of a narrow one */
+    bool tile;    /* the weight gradient tile by tile; pass is KEEL_WEIGHTS */
+    keel_status (*derive)(void *context, keel_derived *want, const keel_derived **got);
+    void *context;
+    /* what was found */
+    const keel_kernel *kernel; /* NULL: the reference is left */
+    keel_run run;              /* unless `tile` */
+    keel_tile_run run_tile;
+    void *plan;
+    int64_t scratch;
+} keel_choice;
+
+/* Ask the kernels of the node's op: the one that measured fastest first, then by priority.
+ * KEEL_EUNSUP of a kernel means the next; any other failure is the answer. */
+keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c);
+
+#endif
