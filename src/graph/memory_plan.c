@@ -21,18 +21,22 @@ static int64_t aligned(int64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+enum { BY_SIZE, BY_AREA, BY_DURATION, BY_START, BY_END };
+
 static double rank_of(const keel_buffer *b, int order)
 {
     const double duration = (double)b->last - b->first + 1; /* last may be INT_MAX */
     switch (order) {
-    case 0:
+    case BY_SIZE:
         return (double)b->bytes;
-    case 1:
+    case BY_AREA:
         return (double)b->bytes * duration;
-    case 2:
+    case BY_DURATION:
         return duration;
-    default:
+    case BY_START:
         return -(double)b->first;
+    default:
+        return -(double)b->last;
     }
 }
 
@@ -59,40 +63,139 @@ static int64_t place_all(const keel_buffer *b, const entry *e, int n, int64_t *o
     return total;
 }
 
-static int64_t live_bound(const keel_buffer *b, int n)
+/* ---- many buffers -----------------------------------------------------------------------------
+ */
+
+/* Free bytes below the top of the arena. */
+typedef struct gap {
+    int64_t at, bytes;
+} gap;
+
+typedef struct sweep {
+    gap *gap; /* [GAPS_MAX + 1] by offset, never touching */
+    int n_gap;
+    int64_t top; /* nothing is placed from here on */
+} sweep;
+
+enum { GAPS_MAX = 1024, ORDERED_MOST = 4096 };
+
+static void drop_gap(sweep *s, int i)
 {
-    int64_t most = 0;
-    for (int i = 0; i < n; i++) { /* the set that is live when buffer i begins */
-        int64_t live = 0;
-        for (int j = 0; j < n; j++)
-            if (b[j].first <= b[i].first && b[i].first <= b[j].last) live += aligned(b[j].bytes);
+    s->n_gap--;
+    memmove(&s->gap[i], &s->gap[i + 1], (size_t)(s->n_gap - i) * sizeof *s->gap);
+}
+
+/* First fit. */
+static int64_t take(sweep *s, int64_t bytes)
+{
+    int i = 0;
+    while (i < s->n_gap && s->gap[i].bytes < bytes) i++;
+    if (i == s->n_gap) {
+        s->top += bytes;
+        return s->top - bytes;
+    }
+    const int64_t at = s->gap[i].at;
+    s->gap[i].at += bytes;
+    s->gap[i].bytes -= bytes;
+    if (s->gap[i].bytes == 0) drop_gap(s, i);
+    return at;
+}
+
+/* Where gaps are too many, the smallest is forgotten: its bytes stay unused. */
+static void give_back(sweep *s, int64_t at, int64_t bytes)
+{
+    int low = 0, high = s->n_gap;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (s->gap[middle].at < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low > 0 && s->gap[low - 1].at + s->gap[low - 1].bytes == at) {
+        low--;
+        s->gap[low].bytes += bytes;
+    } else {
+        memmove(&s->gap[low + 1], &s->gap[low], (size_t)(s->n_gap - low) * sizeof *s->gap);
+        s->gap[low] = (gap){ .at = at, .bytes = bytes };
+        s->n_gap++;
+    }
+    if (low + 1 < s->n_gap && s->gap[low].at + s->gap[low].bytes == s->gap[low + 1].at) {
+        s->gap[low].bytes += s->gap[low + 1].bytes;
+        drop_gap(s, low + 1);
+    }
+    if (s->n_gap <= GAPS_MAX) return;
+    int least = 0;
+    for (int i = 1; i < s->n_gap; i++)
+        if (s->gap[i].bytes < s->gap[least].bytes) least = i;
+    drop_gap(s, least);
+}
+
+/* Buffers in the order in which they begin (e) and end (ends); each takes the first gap that those
+ * over before it have left. */
+static keel_status place_in_time(const keel_buffer *b, const entry *e, const entry *ends, int n,
+                                 int64_t *offset, int64_t *total)
+{
+    sweep s = { .gap = keel_calloc(GAPS_MAX + 1, sizeof *s.gap) };
+    if (!s.gap) return KEEL_ENOMEM;
+    for (int k = 0, over = 0; k < n; k++) {
+        const keel_buffer *me = &b[e[k].index];
+        for (; b[ends[over].index].last < me->first; over++)
+            give_back(&s, offset[ends[over].index], aligned(b[ends[over].index].bytes));
+        offset[e[k].index] = take(&s, aligned(me->bytes));
+    }
+    *total = s.top;
+    keel_free(s.gap);
+    return KEEL_OK;
+}
+
+/* The most bytes that live at once: buffers in the order in which they begin and end. */
+static int64_t live_bound(const keel_buffer *b, const entry *e, const entry *ends, int n)
+{
+    int64_t live = 0, most = 0;
+    for (int k = 0, over = 0; k < n; k++) {
+        for (; b[ends[over].index].last < b[e[k].index].first; over++)
+            live -= aligned(b[ends[over].index].bytes);
+        live += aligned(b[e[k].index].bytes);
         if (live > most) most = live;
     }
     return most;
+}
+
+static void sort(const keel_buffer *b, entry *e, int n, int order)
+{
+    for (int i = 0; i < n; i++) e[i] = (entry){ .rank = rank_of(&b[i], order), .index = i };
+    if (n > 1) qsort(e, (size_t)n, sizeof *e, by_rank);
 }
 
 keel_status keel_memory_plan(keel_buffer *buffer, int n, int64_t *total, int64_t *bound)
 {
     keel_status s = KEEL_ENOMEM;
     int64_t best = -1;
-    entry *e = keel_calloc((size_t)n, sizeof *e);
+    entry *e = keel_calloc((size_t)n, sizeof *e), *ends = keel_calloc((size_t)n, sizeof *ends);
     int *placed = keel_calloc((size_t)n, sizeof *placed);
     int64_t *offset = keel_calloc((size_t)n, sizeof *offset);
-    if (!e || !placed || !offset) goto out;
-    for (int order = 0; order < 4; order++) {
-        for (int i = 0; i < n; i++)
-            e[i] = (entry){ .rank = rank_of(&buffer[i], order), .index = i };
-        if (n > 1) qsort(e, (size_t)n, sizeof *e, by_rank);
+    if (!e || !ends || !placed || !offset) goto out;
+    for (int order = 0; order < BY_START && n <= ORDERED_MOST; order++) {
+        sort(buffer, e, n, order);
         const int64_t t = place_all(buffer, e, n, offset, placed);
         if (best >= 0 && t >= best) continue;
         best = t;
         for (int i = 0; i < n; i++) buffer[i].offset = offset[i];
     }
+    int64_t t;
+    sort(buffer, e, n, BY_START);
+    sort(buffer, ends, n, BY_END);
+    if ((s = place_in_time(buffer, e, ends, n, offset, &t)) < 0) goto out;
+    if (best < 0 || t < best) {
+        best = t;
+        for (int i = 0; i < n; i++) buffer[i].offset = offset[i];
+    }
     *total = best;
-    *bound = live_bound(buffer, n);
-    s = KEEL_OK;
+    *bound = live_bound(buffer, e, ends, n);
 out:
     keel_free(e);
+    keel_free(ends);
     keel_free(placed);
     keel_free(offset);
     return s;

@@ -11,9 +11,10 @@ typedef struct keel_buffer {
 } keel_buffer;
 
 /* Buffers whose times overlap do not overlap in memory. The best of four greedy orders (size, area,
- * duration, start), first fit. *total: bytes of the arena; *bound: the most bytes that are ever
- * live at once, which no plan can beat. Cost O(n^2) for n buffers. Source: Pisarchyk and Lee 2020,
- * arXiv 2001.03288 (greedy by size). */
+ * duration, start), first fit; where buffers are more than 4096, the order of start alone. *total:
+ * bytes of the arena; *bound: the most bytes that are ever live at once, which no plan can beat.
+ * Cost O(n^2) for n buffers up to there, O(n log n) beyond. Source: Pisarchyk and Lee 2020, arXiv
+ * 2001.03288 (greedy by size). */
 keel_status keel_memory_plan(keel_buffer *buffer, int n, int64_t *total, int64_t *bound);
 
 #endif
