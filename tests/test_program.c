@@ -246,6 +246,59 @@ static void gradients_are_those_of_the_loss(void **unused)
     destroy(&r);
 }
 
+/* Adds its inputs, one pass over the output for each. */
+static keel_status passes_infer(keel_node *n)
+{
+    return keel_node_add_out(n, &n->in[0]);
+}
+
+static void passes(const keel_call *c)
+{
+    double *y = c->out[0];
+    for (int k = 0; k < c->node->n_in; k++)
+        for (int64_t i = 0; i < c->rows * keel_row_count(&c->node->out[0]); i++)
+            y[i] = (k ? y[i] : 0) + ((const double *)c->in[k])[i];
+}
+
+static const keel_op passes_op = {
+    .name = "passes", .infer = passes_infer, .forward = { passes, passes }, .inplace = true
+};
+
+static void nothing_is_written_over_what_the_call_reads_as_another_input(void **unused)
+{
+    (void)unused;
+    const keel_spec spec = { KEEL_FLOAT64, { 1, { IN } } };
+    const keel_weight_info info = { .name = "w", .spec = spec };
+    const keel_reshape_args same = { .shape = spec.shape };
+    const keel_program_options options = { .real = KEEL_FLOAT64, .max_rows = MOST };
+    double x[MOST * IN];
+    for (int i = 0; i < MOST * IN; i++) x[i] = cos(i * 1.7);
+    for (int views = 0; views < 2; views++) {
+        run r = { 0 };
+        keel_graph *g;
+        keel_value v, in[3], out;
+        must(keel_graph_create(&g, KEEL_FLOAT64, false));
+        must(keel_graph_input(g, &spec, &v));
+        must(graph_add(g, &keel_op_tanh, NULL, &v, 1, NULL, NULL, 0, &v));
+        for (int k = 0; k < 3; k++) {
+            in[k] = v;
+            if (views && k)
+                must(graph_add(g, &keel_op_reshape, &same, &v, 1, NULL, NULL, 0, &in[k]));
+        }
+        must(graph_add(g, &passes_op, NULL, in, 3, NULL, NULL, 0, &out));
+        must(keel_lanes_parse(&r.lanes, "cpu:0"));
+        must(keel_team_create(&r.team, r.lanes.core, r.lanes.n_worker));
+        must(keel_store_create(&r.store, KEEL_FLOAT64, &info, 1, NULL, 0));
+        must(keel_program_create(&r.program, g, &out, 1, r.store, &r.lanes, &options));
+        must(keel_program_bind(r.program, MOST, &r.bound));
+        r.program->input[0] = x;
+        keel_team_run(r.team, work, &r);
+        const double *y = keel_program_output(r.program, 0, &r.bound->piece[0]);
+        for (int i = 0; i < MOST * IN; i++) assert_true(fabs(y[i] - 3 * tanh(x[i])) < 1e-14);
+        destroy(&r);
+    }
+}
+
 static void a_run_allocates_nothing(void **unused)
 {
     (void)unused;
@@ -303,6 +356,7 @@ int main(void)
         cmocka_unit_test(live_buffers_never_overlap),
         cmocka_unit_test(gradients_do_not_depend_on_the_number_of_lanes),
         cmocka_unit_test(gradients_are_those_of_the_loss),
+        cmocka_unit_test(nothing_is_written_over_what_the_call_reads_as_another_input),
         cmocka_unit_test(a_run_allocates_nothing),
         cmocka_unit_test(each_failing_allocation_is_an_error_without_a_leak),
     };

@@ -27,7 +27,6 @@ typedef struct compiler {
     int n; /* buffers: values, then gradients, then saved */
     life *life;
     int *consumers;  /* [n_value] */
-    bool *shared;    /* [n_value] of a root: somebody else reads a member too */
     int *segment_of; /* [n_instruction] */
 } compiler;
 
@@ -56,66 +55,9 @@ static bool is_input(const compiler *c, int root)
     return root < c->g->n_value && c->g->value[root].node < 0;
 }
 
-/* Join forward values: views always, pointwise ops where nobody misses what they overwrite. */
-static void join_values(compiler *c)
-{
-    const keel_graph *g = c->g;
-    for (int i = 0; i < g->n_node; i++)
-        for (int k = 0; k < g->node[i].node.n_in; k++) c->consumers[g->node[i].in[k]]++;
-    for (int i = 0; i < c->p->n_output; i++) c->consumers[c->p->output[i]]++;
-    for (int i = 0; i < g->n_node; i++) {
-        const keel_graph_node *n = &g->node[i];
-        const keel_op *op = n->node.op;
-        const bool second = op->inplace_second && n->node.n_in == 2;
-        if (!op->view && !op->inplace && !second) continue;
-        const keel_value in = n->in[second], out = n->out[0];
-        const int root = root_of(c, in);
-        bool join = op->view;
-        if (!op->view && !is_input(c, root) && c->consumers[in] == 1 && !c->shared[root] &&
-            c->life[out].row_bytes == c->life[root].row_bytes) {
-            int maker = g->value[in].node;
-            while (g->node[maker].node.op->view && g->value[g->node[maker].in[0]].node >= 0)
-                maker = g->value[g->node[maker].in[0]].node;
-            const keel_op *made = g->node[maker].node.op;
-            join =
-                !g->backward || (!((made->backward_reads | made->weights_reads) & KEEL_READS_OUT) &&
-                                 !(op->backward_reads & KEEL_READS_IN));
-        }
-        if (!join) continue;
-        c->life[out].root = root;
-        c->p->skip_forward[i] = op->view;
-        c->shared[root] = c->shared[root] || c->consumers[in] > 1 || c->consumers[out] > 1;
-    }
-}
-
-/* May the gradient of in[0] be written over that of out? */
-static bool grad_inplace(const keel_node *n)
-{
-    if (n->op->inplace_second) return n->op->weights_from_merged && n->partial_backward > 0;
-    return (n->op->view || n->op->inplace) && n->n_weight == 0 && !n->op->loss && n->n_in == 1;
-}
-
-/* Join gradients: backward of a view, or of a pointwise op, may write over what it reads. */
-static void join_grads(compiler *c)
-{
-    const keel_graph *g = c->g;
-    const keel_schedule *s = &c->p->schedule;
-    if (!g->backward) return;
-    for (int i = 0; i < g->n_node; i++) {
-        const keel_graph_node *n = &g->node[i];
-        const keel_op *op = n->node.op;
-        if (!grad_inplace(&n->node)) continue;
-        if (!s->needs_grad[n->in[0]] || s->in_adds[i][0] || !s->has_grad[n->out[0]]) continue;
-        const int from = grad_life(c, n->out[0]), to = grad_life(c, n->in[0]);
-        if (c->life[from].row_bytes != c->life[to].row_bytes) continue;
-        c->life[from].root = to;
-        c->p->skip_backward[i] = op->view;
-    }
-}
-
 static void touch(compiler *c, int buffer, int at, bool whole)
 {
-    life *l = &c->life[root_of(c, buffer)];
+    life *l = &c->life[buffer];
     if (at < l->first) l->first = at;
     if (at > l->last) l->last = at;
     l->whole = l->whole || whole;
@@ -133,6 +75,7 @@ static void touch_reads(compiler *c, const keel_graph_node *n, int node, unsigne
         for (int k = 0; k < n->node.n_saved; k++) touch(c, saved_life(c, node, k), at, whole);
 }
 
+/* When each buffer is written first and read last, as if it shared its memory with nobody. */
 static void find_lives(compiler *c)
 {
     const keel_schedule *s = &c->p->schedule;
@@ -169,6 +112,74 @@ static void find_lives(compiler *c)
         touch(c, grad_life(c, c->g->node[i].out[0]), s->n_instruction, true);
     }
     for (int i = 0; i < c->p->n_output; i++) touch(c, c->p->output[i], s->n_instruction, true);
+}
+
+/* Buffer x lies where y lies, and lives as long as either. */
+static void join(compiler *c, int x, int y)
+{
+    life *root = &c->life[root_of(c, y)];
+    const life *l = &c->life[x];
+    if (l->first < root->first) root->first = l->first;
+    if (l->last > root->last) root->last = l->last;
+    root->whole = root->whole || l->whole;
+    c->life[x].root = root->root;
+}
+
+/* May instruction `at` write buffer x over buffer y, which it reads? Where it is the last to read
+ * anything that lies there and the first to write x. Nothing else is shared but by views. */
+static bool may_overwrite(const compiler *c, int x, int y, int at)
+{
+    const int root = root_of(c, y);
+    return !is_input(c, root) && c->life[root].last == at && c->life[x].first == at &&
+           c->life[root].row_bytes == c->life[x].row_bytes;
+}
+
+/* Does a call read the memory of its input k as another input too? */
+static bool reads_twice(const compiler *c, const keel_graph_node *n, int k)
+{
+    for (int i = 0; i < n->node.n_in; i++)
+        if (i != k && root_of(c, n->in[i]) == root_of(c, n->in[k])) return true;
+    return false;
+}
+
+/* The output of a view is its input; that of a pointwise op may be written over it. */
+static void share_values(compiler *c, int node, int at)
+{
+    const keel_graph_node *n = &c->g->node[node];
+    const keel_op *op = n->node.op;
+    const bool second = op->inplace_second && n->node.n_in == 2;
+    if (op->view) {
+        join(c, n->out[0], n->in[0]);
+        c->p->skip_forward[node] = true;
+    } else if ((op->inplace || second) && !reads_twice(c, n, second) &&
+               may_overwrite(c, n->out[0], n->in[second], at)) {
+        join(c, n->out[0], n->in[second]);
+    }
+}
+
+/* The same of gradients, backwards: that of in[0] over that of the output. */
+static void share_grads(compiler *c, int node, int at)
+{
+    const keel_graph_node *n = &c->g->node[node];
+    const keel_op *op = n->node.op;
+    const bool can = op->inplace_second ? op->weights_from_merged && n->node.partial_backward > 0
+                                        : (op->view || op->inplace) && n->node.n_in == 1;
+    if (!can) return;
+    const int x = grad_life(c, n->in[0]), y = grad_life(c, n->out[0]);
+    if (!may_overwrite(c, x, y, at)) return;
+    join(c, x, y);
+    c->p->skip_backward[node] = op->view;
+}
+
+/* Who shares memory with whom, in the order of the calls. */
+static void share(compiler *c)
+{
+    const keel_schedule *s = &c->p->schedule;
+    for (int at = 0; at < s->n_instruction; at++) {
+        const keel_instruction *in = &s->instruction[at];
+        if (in->kind == KEEL_RUN_FORWARD) share_values(c, in->node, at);
+        if (in->kind == KEEL_RUN_BACKWARD) share_grads(c, in->node, at);
+    }
 }
 
 /* Time is the segment for what is held for all rows (shards of a segment run one after the other),
@@ -243,9 +254,8 @@ static keel_status plan_memory(keel_program *p)
     int64_t ignored;
     c.life = keel_calloc((size_t)c.n, sizeof *c.life);
     c.consumers = keel_calloc((size_t)g->n_value, sizeof *c.consumers);
-    c.shared = keel_calloc((size_t)g->n_value, sizeof *c.shared);
     c.segment_of = keel_calloc((size_t)p->schedule.n_instruction + 1, sizeof *c.segment_of);
-    if (!c.life || !c.consumers || !c.shared || !c.segment_of) goto out;
+    if (!c.life || !c.consumers || !c.segment_of) goto out;
     for (int b = 0; b < c.n; b++) c.life[b] = (life){ .first = INT_MAX, .last = -1, .root = b };
     for (int v = 0; v < g->n_value; v++)
         c.life[v].row_bytes = c.life[grad_life(&c, v)].row_bytes = row_bytes(&g->value[v].spec);
@@ -255,9 +265,11 @@ static keel_status plan_memory(keel_program *p)
     for (int k = 0; k < p->schedule.n_segment; k++)
         for (int at = p->schedule.segment[k].begin; at < p->schedule.segment[k].end; at++)
             c.segment_of[at] = k;
-    join_values(&c);
-    join_grads(&c);
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i].node.n_in; k++) c.consumers[g->node[i].in[k]]++;
+    for (int i = 0; i < p->n_output; i++) c.consumers[p->output[i]]++;
     find_lives(&c);
+    share(&c);
     if ((s = place_class(&c, true, p->max_local_rows, &p->rows_bytes, &p->rows_bound)) < 0)
         goto out;
     if ((s = place_class(&c, false, p->max_local_rows, &p->shard_bytes, &ignored)) < 0) goto out;
@@ -265,7 +277,6 @@ static keel_status plan_memory(keel_program *p)
 out:
     keel_free(c.life);
     keel_free(c.consumers);
-    keel_free(c.shared);
     keel_free(c.segment_of);
     return s;
 }
