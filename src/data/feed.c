@@ -11,16 +11,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { SLOTS_DEFAULT = 3, SLOTS_MAX = 64, THREADS_MAX = 64, INLINE_BYTES = 1 << 20 };
-
-double keel_feed_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static keel_status check_options(const keel_feed *f)
 {
@@ -351,9 +343,9 @@ void keel_feed_flush(keel_feed *f)
 void keel_feed_wait(keel_feed *f, const keel_slot *s)
 {
     if (s->state == KEEL_SLOT_READY) return;
-    const double begin = keel_feed_clock();
+    const double begin = keel_seconds();
     while (s->state != KEEL_SLOT_READY) pthread_cond_wait(&f->ready, &f->lock);
-    f->waited += keel_feed_clock() - begin;
+    f->waited += keel_seconds() - begin;
 }
 
 keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)

@@ -5,6 +5,7 @@
  * back to READY. Everything in keel_feed is guarded by `lock` unless its line says otherwise. */
 #ifndef KEEL_DATA_FEED_IMPL_H
 #define KEEL_DATA_FEED_IMPL_H
+#include "base/clock.h"
 #include "data/feed_plan.h"
 #include "data/source.h"
 #include <pthread.h>
@@ -93,7 +94,5 @@ void keel_feed_flush(keel_feed *f);
 
 /* Locked: wait for the slot that comes next, adding to `waited`. */
 void keel_feed_wait(keel_feed *f, const keel_slot *s);
-
-double keel_feed_clock(void); /* seconds */
 
 #endif

@@ -1,16 +1,12 @@
 /* Which rows the steps of an epoch are. */
 #include "data/feed_plan.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include <stdio.h>
 
 static int64_t min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
 }
 
 keel_status keel_feed_plan_init(keel_feed_plan *p, int64_t n, const keel_feed_options *o,
@@ -26,7 +22,7 @@ keel_status keel_feed_plan_init(keel_feed_plan *p, int64_t n, const keel_feed_op
         .epochs = o->epochs,
         .end = o->end,
     };
-    p->pass_steps = o->end == KEEL_DROP ? n / batch : ceil_div(n, batch);
+    p->pass_steps = o->end == KEEL_DROP ? n / batch : keel_div_up(n, batch);
     if (n < batch && (o->end == KEEL_DROP || o->end == KEEL_CARRY))
         return keel_fail(
             KEEL_EDATA,
@@ -36,7 +32,8 @@ keel_status keel_feed_plan_init(keel_feed_plan *p, int64_t n, const keel_feed_op
 
     /* "smaller than the data" is counted in rows where batches may span passes */
     const bool spans = o->end == KEEL_CARRY || o->end == KEEL_WRAP;
-    const bool smaller = asked > 0 && (spans ? asked < ceil_div(n, batch) : asked < p->pass_steps);
+    const bool smaller =
+        asked > 0 && (spans ? asked < keel_div_up(n, batch) : asked < p->pass_steps);
     if (o->end == KEEL_CARRY)
         p->kind = smaller || (asked && n % batch == 0 && asked == n / batch) ? KEEL_PLAN_ROWS
                                                                              : KEEL_PLAN_CARRIED;
@@ -84,7 +81,7 @@ int64_t keel_feed_plan_steps(const keel_feed_plan *p, uint32_t epoch)
     int64_t steps = p->pass_steps;
     if (p->kind == KEEL_PLAN_STEPS || p->kind == KEEL_PLAN_ROWS) return p->steps_per_epoch;
     if (p->kind == KEEL_PLAN_CARRIED)
-        steps = ceil_div(carried_end(p, epoch) - carried_begin(p, epoch), p->batch);
+        steps = keel_div_up(carried_end(p, epoch) - carried_begin(p, epoch), p->batch);
     return p->steps_per_epoch ? min(steps, p->steps_per_epoch) : steps;
 }
 

@@ -192,7 +192,7 @@ keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch)
 /* Without threads the consumer reads; the lock is nobody else's then. */
 static void read_here(keel_feed *f, keel_slot *s)
 {
-    const double begin = keel_feed_clock();
+    const double begin = keel_seconds();
     open_slot(f, s, f->epoch, f->step);
     f->next_fill = f->next_out + 1;
     /* weights are summed when a batch is finished, so those cannot wait; nor can what may fail */
@@ -202,7 +202,7 @@ static void read_here(keel_feed *f, keel_slot *s)
         s->failed = read_rows(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;
     if (!s->failed) keel_feed_finish(f, s);
     s->state = KEEL_SLOT_READY;
-    f->waited += keel_feed_clock() - begin;
+    f->waited += keel_seconds() - begin;
 }
 
 void keel_feed_read(const keel_batch *b, int64_t from, int64_t to)

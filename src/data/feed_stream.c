@@ -377,11 +377,11 @@ static keel_slot *await(keel_feed *f)
     if (f->n_threads) {
         keel_feed_wait(f, s);
     } else if (s->state != KEEL_SLOT_READY) {
-        const double begin = keel_feed_clock();
+        const double begin = keel_seconds();
         produce_into(f, s);
         s->state = KEEL_SLOT_READY;
         if (!s->failed) f->next_fill++;
-        f->waited += keel_feed_clock() - begin;
+        f->waited += keel_seconds() - begin;
     }
     return s;
 }

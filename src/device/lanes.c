@@ -194,19 +194,14 @@ int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
     return busy;
 }
 
-static int64_t divide_up(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by;
-}
-
 int64_t keel_cut_most(const keel_lanes *lanes, int64_t n)
 {
-    const int64_t of_lane = divide_up(n, lanes->n_lane);
+    const int64_t of_lane = keel_div_up(n, lanes->n_lane);
     int64_t sum[KEEL_LANES_MAX] = { 0 }, most = 0;
-    if (lanes->shared) return divide_up(n, lanes->n_worker);
+    if (lanes->shared) return keel_div_up(n, lanes->n_worker);
     for (int p = 0; p < lanes->n_part; p++) {
         int64_t *s = &sum[lanes->part[p].worker];
-        *s += divide_up(of_lane, lanes->lane[lanes->part[p].lane].n_core);
+        *s += keel_div_up(of_lane, lanes->lane[lanes->part[p].lane].n_core);
         if (*s > most) most = *s;
     }
     return most;

@@ -8,6 +8,7 @@
 #ifndef KEEL_DEVICE_LANES_H
 #define KEEL_DEVICE_LANES_H
 #include "base/error.h"
+#include "base/round.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,7 +44,7 @@ void keel_lane_name(char out[64], const keel_lane *lane); /* "cpu:0+1" */
  * well. n <= 2^40. */
 static inline int64_t keel_cut_first(int64_t n, int64_t parts, int64_t i)
 {
-    return (i * n + parts - 1) / parts;
+    return keel_div_up(i * n, parts);
 }
 static inline int64_t keel_cut_rows(int64_t n, int64_t parts, int64_t i)
 {

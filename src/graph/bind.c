@@ -3,6 +3,7 @@
  * patched when a step begins; there are few. */
 #include "graph/bind.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "graph/choose.h"
 #include "graph/widen.h"
 #include <stdio.h>
@@ -312,13 +313,13 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
  * nearly the same size, so that few kernels are prepared. */
 static int64_t block_of(const keel_segment *segment, int64_t left)
 {
-    const int64_t blocks = (left + segment->block - 1) / segment->block;
-    return (left + blocks - 1) / blocks;
+    const int64_t blocks = keel_div_up(left, segment->block);
+    return keel_div_up(left, blocks);
 }
 
 static int64_t blocks_of(const keel_segment *segment, int64_t rows)
 {
-    return (rows + segment->block - 1) / segment->block;
+    return keel_div_up(rows, segment->block);
 }
 
 /* The most calls, and pointers into the batch, that bind_seat can make. */

@@ -1,6 +1,7 @@
 /* See memory_plan.h. */
 #include "graph/memory_plan.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static int by_rank(const void *a, const void *b)
 
 static int64_t aligned(int64_t bytes)
 {
-    return (bytes + 63) / 64 * 64;
+    return keel_round_up(bytes, 64);
 }
 
 enum { BY_SIZE, BY_AREA, BY_DURATION, BY_START, BY_END };

@@ -43,7 +43,7 @@ static void run_calls(const keel_program *p, const keel_bound_seat *seat, int g,
             seat->call[i].run(&seat->call[i].call);
         return;
     }
-    int64_t at = keel_now_ns();
+    int64_t at = keel_clock_ns();
     for (int i = seat->first[g]; i < seat->first[g + 1]; i++) {
         const keel_bound_call *c = &seat->call[i];
         c->run(&c->call);
@@ -53,7 +53,7 @@ static void run_calls(const keel_program *p, const keel_bound_seat *seat, int g,
 
 void keel_program_meet(const keel_program *p, keel_team *team, int worker)
 {
-    const int64_t begin = p->timing ? keel_now_ns() : 0;
+    const int64_t begin = p->timing ? keel_clock_ns() : 0;
     keel_team_meet(team);
     if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_WAIT, begin);
 }
@@ -69,7 +69,7 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];
         if (segment->merge >= 0 && f->status >= 0) {
-            const int64_t begin = p->timing ? keel_now_ns() : 0;
+            const int64_t begin = p->timing ? keel_clock_ns() : 0;
             merge(p, b, segment, worker);
             if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_MERGE, begin);
         }

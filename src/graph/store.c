@@ -1,13 +1,13 @@
 /* See store.h. */
 #include "graph/store.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "device/lanes.h"
 #include <string.h>
 
 static int64_t align_elements(int64_t n, size_t element)
 {
-    const int64_t a = (int64_t)(64 / element);
-    return (n + a - 1) / a * a;
+    return keel_round_up(n, (int64_t)(64 / element));
 }
 
 static void place(keel_store *s, keel_variable v)

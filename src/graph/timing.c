@@ -1,7 +1,6 @@
 /* See timing.h. */
 #include "graph/timing.h"
 #include "base/memory.h"
-#include <time.h>
 
 keel_status keel_timing_create(keel_timing **out, int n_worker, int n_node, int64_t events)
 {
@@ -34,13 +33,6 @@ void keel_timing_destroy(keel_timing *t)
     keel_free(t);
 }
 
-int64_t keel_now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void keep(keel_timing_seat *s, int64_t begin, int64_t end, int node, int what)
 {
     if (s->n_event < s->capacity)
@@ -53,7 +45,7 @@ static void keep(keel_timing_seat *s, int64_t begin, int64_t end, int node, int 
 int64_t keel_timing_call(keel_timing *t, int worker, int node, keel_pass pass, int64_t begin)
 {
     keel_timing_seat *s = &t->seat[worker];
-    const int64_t now = keel_now_ns();
+    const int64_t now = keel_clock_ns();
     s->call_ns[(int64_t)node * KEEL_PASS_COUNT + pass] += now - begin;
     keep(s, begin, now, node, pass);
     return now;
@@ -62,7 +54,7 @@ int64_t keel_timing_call(keel_timing *t, int worker, int node, keel_pass pass, i
 int64_t keel_timing_phase(keel_timing *t, int worker, keel_phase phase, int64_t begin)
 {
     keel_timing_seat *s = &t->seat[worker];
-    const int64_t now = keel_now_ns();
+    const int64_t now = keel_clock_ns();
     s->phase_ns[phase] += now - begin;
     keep(s, begin, now, -1, phase);
     return now;

@@ -2,6 +2,7 @@
  * Off, it costs one test of a pointer a segment. */
 #ifndef KEEL_GRAPH_TIMING_H
 #define KEEL_GRAPH_TIMING_H
+#include "base/clock.h"
 #include "ops/op.h"
 
 typedef enum keel_phase { /* what a worker does besides its calls */
@@ -14,7 +15,7 @@ typedef enum keel_phase { /* what a worker does besides its calls */
 } keel_phase;
 
 typedef struct keel_event { /* for a trace */
-    int64_t begin, end;     /* nanoseconds of the monotonic clock */
+    int64_t begin, end;     /* keel_clock_ns */
     int32_t node;           /* -1: a phase */
     int32_t what;           /* keel_pass, or keel_phase */
 } keel_event;
@@ -37,7 +38,6 @@ typedef struct keel_timing {
 keel_status keel_timing_create(keel_timing **out, int n_worker, int n_node, int64_t events);
 void keel_timing_destroy(keel_timing *t);
 
-int64_t keel_now_ns(void);
 /* Take [begin, now) down for worker; returns now. */
 int64_t keel_timing_call(keel_timing *t, int worker, int node, keel_pass pass, int64_t begin);
 int64_t keel_timing_phase(keel_timing *t, int worker, keel_phase phase, int64_t begin);

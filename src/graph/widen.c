@@ -1,6 +1,7 @@
 /* See widen.h. */
 #include "graph/widen.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "tensor/bfloat16.h"
 
 enum { ALIGN = 64 };
@@ -64,12 +65,12 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
 static int64_t floats(const keel_spec *s, int64_t rows)
 {
     const int64_t bytes = rows * keel_row_count(s) * (int64_t)sizeof(float);
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return keel_round_up(bytes, ALIGN);
 }
 
 int64_t keel_widened_bytes(const keel_widened *w, int64_t rows)
 {
-    int64_t bytes = (w->scratch + ALIGN - 1) / ALIGN * ALIGN;
+    int64_t bytes = keel_round_up(w->scratch, ALIGN);
     for (int i = 0; i < w->narrow->n_in; i++) {
         if (w->narrow->in[i].dtype != KEEL_BFLOAT16) continue;
         if (w->in) bytes += floats(&w->narrow->in[i], rows);
@@ -125,7 +126,7 @@ void keel_widened_run(const keel_call *c)
 {
     keel_widened *w = c->plan;
     const keel_node *n = w->narrow;
-    char *at = (char *)c->scratch + (w->scratch + ALIGN - 1) / ALIGN * ALIGN;
+    char *at = (char *)c->scratch + keel_round_up(w->scratch, ALIGN);
     keel_call wide = *c;
     wide.node = &w->node;
     wide.plan = w->plan;

@@ -1,14 +1,6 @@
 /* See session.h. */
 #include "train/session.h"
 #include <string.h>
-#include <time.h>
-
-double keel_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *given)
 {

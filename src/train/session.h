@@ -1,12 +1,11 @@
 /* What fit, evaluate and predict share: options with their defaults, checks of data against the
- * model, the clock and the loop over the steps of a feed. */
+ * model, and the loop over the steps of a feed. */
 #ifndef KEEL_TRAIN_SESSION_H
 #define KEEL_TRAIN_SESSION_H
+#include "base/clock.h"
 #include "data/feed.h"
 #include "data/source.h"
 #include "train/step.h"
-
-double keel_seconds(void); /* monotonic */
 
 /* The options of the caller (NULL: defaults), checked, in a struct of this version's size. */
 keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *given);

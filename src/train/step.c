@@ -65,7 +65,7 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
 {
     keel_timing *timing = t->train.program->timing;
     if (!timing) return 0;
-    return begin ? keel_timing_phase(timing, worker, phase, begin) : keel_now_ns();
+    return begin ? keel_timing_phase(timing, worker, phase, begin) : keel_clock_ns();
 }
 
 /* A tile that nobody has a part of yet, or a part of it: the owner makes it from everybody's rows.
@@ -218,7 +218,7 @@ static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_late)
 static void read_my_rows(const keel_trainer *t, const keel_program *p, int worker)
 {
     const keel_bound *b = t->bound;
-    const int64_t begin = p->timing ? keel_now_ns() : 0;
+    const int64_t begin = p->timing ? keel_clock_ns() : 0;
     if (!t->batch->unread) return;
     for (int i = 0; i < b->n_busy; i++)
         if (b->piece[i].worker == worker)
@@ -267,7 +267,7 @@ static void train_worker(void *context, int worker)
 {
     keel_trainer *t = context;
     train_part(t, worker);
-    if (t->train.program->timing) t->vote[worker].ended = keel_now_ns();
+    if (t->train.program->timing) t->vote[worker].ended = keel_clock_ns();
 }
 
 static void test_worker(void *context, int worker)

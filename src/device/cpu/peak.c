@@ -1,17 +1,10 @@
 /* See peak.h. The best of a few short runs: other programs can only slow them down. */
 #include "device/cpu/peak.h"
+#include "base/clock.h"
 #include "base/clones.h"
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include <string.h>
-#include <time.h>
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 enum { CHAINS = 12, WIDTH = 16, ROUNDS = 20000 };
 /* Unrolled, else the sums would live in memory. */
@@ -35,9 +28,9 @@ double keel_peak_flops(void)
     volatile float keep;
     double best = 0;
     for (int k = 0; k < 8; k++) {
-        const double begin = seconds();
+        const double begin = keel_seconds();
         keep = multiply_add(0.5f);
-        const double rate = 2.0 * CHAINS * WIDTH * ROUNDS / (seconds() - begin);
+        const double rate = 2.0 * CHAINS * WIDTH * ROUNDS / (keel_seconds() - begin);
         if (rate > best) best = rate;
     }
     (void)keep;
@@ -56,9 +49,9 @@ double keel_peak_bytes(void)
     double best = 0;
     char *from = keel_aligned_calloc(BYTES, 1), *to = keel_aligned_calloc(BYTES, 1);
     for (int k = 0; k < 3 && from && to; k++) {
-        const double begin = seconds();
+        const double begin = keel_seconds();
         memcpy(to, from, BYTES);
-        const double rate = 2.0 * BYTES / (seconds() - begin);
+        const double rate = 2.0 * BYTES / (keel_seconds() - begin);
         if (rate > best) best = rate;
     }
     keel_free(from);

@@ -1,17 +1,10 @@
 /* The rate of AMX's products of bfloat16 tiles: see peak.h. In assembler, since the compiler's own
  * intrinsics do not tie products to the tiles they change. */
 #include "device/cpu/peak.h"
+#include "base/clock.h"
 #include <stdint.h>
-#include <time.h>
 
 enum { ROUNDS = 4000, TURNS = 8, PRODUCTS = 4, PRODUCT_FLOPS = 2 * 16 * 16 * 32 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Four sums of 16 x 16 from two times two operands, as a kernel keeps them. */
 static void products(void)
@@ -37,9 +30,9 @@ double keel_peak_bf16_flops_of_tiles(void)
     __asm__ volatile("ldtilecfg %0" ::"m"(all)); /* all tiles are zeros */
     double best = 0;
     for (int k = 0; k < TURNS; k++) {
-        const double begin = seconds();
+        const double begin = keel_seconds();
         products();
-        const double rate = (double)PRODUCT_FLOPS * PRODUCTS * ROUNDS / (seconds() - begin);
+        const double rate = (double)PRODUCT_FLOPS * PRODUCTS * ROUNDS / (keel_seconds() - begin);
         if (rate > best) best = rate;
     }
     __asm__ volatile("tilerelease");

@@ -1,18 +1,11 @@
 /* The rate of AVX512_BF16's products of pairs: see peak.h. */
 #include "device/cpu/peak.h"
+#include "base/clock.h"
 #include <immintrin.h>
-#include <time.h>
 
 enum { CHAINS = 12, ROUNDS = 20000, TURNS = 8 };
 /* Unrolled, else the sums would live in memory. */
 #define EACH(i) _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++)
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Independent chains, as many as hide the latency. */
 static float products(int pair)
@@ -30,9 +23,9 @@ double keel_peak_bf16_flops_of_vectors(void)
     volatile float keep;
     double best = 0;
     for (int k = 0; k < TURNS; k++) {
-        const double begin = seconds();
+        const double begin = keel_seconds();
         keep = products(0x3f003f00);
-        const double rate = 64.0 * CHAINS * ROUNDS / (seconds() - begin);
+        const double rate = 64.0 * CHAINS * ROUNDS / (keel_seconds() - begin);
         if (rate > best) best = rate;
     }
     (void)keep;
