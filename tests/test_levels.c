@@ -106,10 +106,12 @@ static bool is_of(const keel_kernel *k, keel_run run)
 static keel_status own_kernels(keel_model *m, keel_strategy *s, outcome *o, int work)
 {
     const keel_trainer_options options = { 0 };
-    const keel_shape y = { 0, { 0 } }; /* of a row */
+    keel_pairing pairing;
     keel_trainer *t = NULL;
+    assert_int_equal(keel_pairing_guess(&pairing, m), KEEL_OK);
+    const keel_trainer_work train = { &pairing, BATCH }, none = { 0 };
     keel_team_enter(s->team);
-    keel_status status = keel_trainer_create(&t, m, s, &y, BATCH, 0, &options);
+    keel_status status = keel_trainer_create(&t, m, s, &train, &none, &options);
     const keel_bound *b = NULL;
     if (status >= 0) status = keel_program_bind(t->train.program, BATCH, &b);
     for (int w = 0; status >= 0 && w < s->lanes.n_worker; w++)

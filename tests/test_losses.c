@@ -36,7 +36,7 @@ static void check_case(const json_t *k, size_t index)
     const keel_spec p = { real, golden_shape(k, "prediction") };
     const keel_spec t = { real, golden_shape(k, "target") };
     int64_t elements = 0;
-    if (l->check(args, &p, &t, &elements) < 0) fail_msg("%s", keel_error());
+    if (keel_loss_check(l, args, &p, &t, &elements) < 0) fail_msg("%s", keel_error());
     const int64_t rows = (int64_t)golden_number(k, "rows");
     const size_t n = (size_t)(rows * keel_shape_count(&p.shape));
     double sum[3] = { 0 };
@@ -52,7 +52,7 @@ static void check_case(const json_t *k, size_t index)
         .seed = 1,
         .sum = sum,
     };
-    l->run[f64](&c);
+    keel_loss_run(l, f64, &c);
     const double divisor = keel_loss_divisor(l, args, sum), want = golden_number(k, "value");
     if (!golden_near(sum[0] / divisor, want, tolerance))
         fail_msg("case %zu, %s: %.17g instead of %.17g", index, type->name, sum[0] / divisor, want);
@@ -60,7 +60,7 @@ static void check_case(const json_t *k, size_t index)
     c.sum = again;
     c.seed = 1 / divisor;
     c.grad = grad;
-    l->run[f64](&c);
+    keel_loss_run(l, f64, &c);
     for (int i = 0; i < 3; i++) /* the gradient changes nothing of the sums */
         assert_true(golden_near(again[i], sum[i], tolerance));
     double largest = 0;
@@ -136,16 +136,17 @@ static void run(const struct property *q, const data_t *d, int first, int rows, 
     void *args;
     const keel_loss *l = make(q->loss, q->config, &args);
     const int64_t n = keel_shape_count(&d->t.shape);
-    l->run[1](&(keel_loss_call){ .args = args,
-                                 .prediction = &d->p,
-                                 .target = &d->t,
-                                 .rows = rows,
-                                 .y_pred = d->pred + first * CLASSES,
-                                 .y_true = d->target + first * n,
-                                 .weight = d->weight + first,
-                                 .seed = 1,
-                                 .sum = sum,
-                                 .grad = grad ? grad + first * CLASSES : NULL });
+    keel_loss_run(l, 1,
+                  &(keel_loss_call){ .args = args,
+                                     .prediction = &d->p,
+                                     .target = &d->t,
+                                     .rows = rows,
+                                     .y_pred = d->pred + first * CLASSES,
+                                     .y_true = d->target + first * n,
+                                     .weight = d->weight + first,
+                                     .seed = 1,
+                                     .sum = sum,
+                                     .grad = grad ? grad + first * CLASSES : NULL });
     keel_free(args);
 }
 
@@ -224,15 +225,16 @@ static void huge_logits_stay_finite(void **state)
             const float target[6] = { 0, 1, 0, 1, 0, 0 };
             double wide[12], grad[6] = { 0 }, sum[3] = { 0 };
             for (int i = 0; i < 6; i++) wide[i] = (double)pred[i], wide[6 + i] = (double)target[i];
-            l->run[f64](&(keel_loss_call){ .args = args,
-                                           .prediction = &p,
-                                           .target = &t,
-                                           .rows = 2,
-                                           .y_pred = f64 ? (void *)wide : (void *)pred,
-                                           .y_true = f64 ? (void *)(wide + 6) : (void *)target,
-                                           .seed = 1,
-                                           .grad = grad,
-                                           .sum = sum });
+            keel_loss_run(l, f64,
+                          &(keel_loss_call){ .args = args,
+                                             .prediction = &p,
+                                             .target = &t,
+                                             .rows = 2,
+                                             .y_pred = f64 ? (void *)wide : (void *)pred,
+                                             .y_true = f64 ? (void *)(wide + 6) : (void *)target,
+                                             .seed = 1,
+                                             .grad = grad,
+                                             .sum = sum });
             assert_true(isfinite(sum[0]));
             for (size_t i = 0; i < 6; i++) assert_true(isfinite(golden_at(grad, f64, i)));
             keel_free(args);
@@ -253,16 +255,17 @@ static void labels_outside_the_classes_are_named(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const double pred[6] = { .2, .3, .5, .1, .1, .8 }, target[2] = { 1, cases[i].label };
         double grad[6], sum[3] = { 0 };
-        l->run[1](&(keel_loss_call){ .args = args,
-                                     .prediction = &p,
-                                     .target = &t,
-                                     .rows = 2,
-                                     .row = 40,
-                                     .y_pred = pred,
-                                     .y_true = target,
-                                     .seed = 1,
-                                     .grad = grad,
-                                     .sum = sum });
+        keel_loss_run(l, 1,
+                      &(keel_loss_call){ .args = args,
+                                         .prediction = &p,
+                                         .target = &t,
+                                         .rows = 2,
+                                         .row = 40,
+                                         .y_pred = pred,
+                                         .y_true = target,
+                                         .seed = 1,
+                                         .grad = grad,
+                                         .sum = sum });
         assert_int_equal(keel_call_status_take(), cases[i].ok ? KEEL_OK : KEEL_EDATA);
         if (!cases[i].ok) {
             assert_non_null(strstr(keel_error(), "row 41"));
@@ -288,15 +291,16 @@ static void labels_may_be_whole_numbers_of_any_type(void **state)
         const keel_spec t = { (keel_dtype)d, { 0 } };
         int64_t elements;
         double sum[3] = { 0 };
-        assert_int_equal(l->check(args, &p, &t, &elements), KEEL_OK);
-        l->run[1](&(keel_loss_call){ .args = args,
-                                     .prediction = &p,
-                                     .target = &t,
-                                     .rows = 2,
-                                     .y_pred = pred,
-                                     .y_true = labels[d],
-                                     .seed = 1,
-                                     .sum = sum });
+        assert_int_equal(keel_loss_check(l, args, &p, &t, &elements), KEEL_OK);
+        keel_loss_run(l, 1,
+                      &(keel_loss_call){ .args = args,
+                                         .prediction = &p,
+                                         .target = &t,
+                                         .rows = 2,
+                                         .y_pred = pred,
+                                         .y_true = labels[d],
+                                         .seed = 1,
+                                         .sum = sum });
         assert_true(golden_near(sum[0], -log(.3) - log(.8), 1e-6));
     }
     keel_free(args);
@@ -336,7 +340,7 @@ static void shapes_and_arguments_that_do_not_fit_are_refused(void **state)
         const keel_loss *l = make(cases[i].loss, NULL, &args);
         const keel_spec p = { KEEL_FLOAT32, *cases[i].p }, t = { KEEL_FLOAT32, *cases[i].t };
         int64_t elements = -7;
-        const keel_status s = l->check(args, &p, &t, &elements);
+        const keel_status s = keel_loss_check(l, args, &p, &t, &elements);
         if (s != (cases[i].elements ? KEEL_OK : KEEL_ESHAPE)) fail_msg("case %zu: %d", i, s);
         assert_int_equal(elements, cases[i].elements ? cases[i].elements : -7);
         keel_free(args);
@@ -345,10 +349,10 @@ static void shapes_and_arguments_that_do_not_fit_are_refused(void **state)
     const keel_loss *l = make("mse", "{\"reduction\": \"none\", \"name\": \"mine\"}", &args);
     const keel_spec p = { KEEL_FLOAT32, four }, whole = { KEEL_INT32, four };
     int64_t elements;
-    assert_int_equal(l->check(args, &p, &p, &elements), KEEL_EUNSUP);
+    assert_int_equal(keel_loss_check(l, args, &p, &p, &elements), KEEL_EUNSUP);
     keel_free(args);
     l = make("mse", NULL, &args);
-    assert_int_equal(l->check(args, &p, &whole, &elements), KEEL_EARG);
+    assert_int_equal(keel_loss_check(l, args, &p, &whole, &elements), KEEL_EARG);
     keel_free(args);
     json_t *axis = json_pack("{s:i}", "axis", 1);
     const keel_type *type = keel_loss_find("categorical_crossentropy");

@@ -24,7 +24,7 @@ static void check_case(const json_t *k, size_t index, int f64, int64_t cut)
     const keel_dtype real = f64 ? KEEL_FLOAT64 : KEEL_FLOAT32;
     const keel_spec p = { real, golden_shape(k, "prediction") };
     const keel_spec t = { real, golden_shape(k, "target") };
-    if (m->check(args, &p, &t) < 0) fail_msg("%s", keel_error());
+    if (keel_metric_check(m, &p, &t) < 0) fail_msg("%s", keel_error());
     void *pred = golden_reals(json_object_get(k, "y_pred"), f64);
     void *target = golden_reals(json_object_get(k, "y_true"), f64);
     void *weight = golden_reals(json_object_get(k, "weight"), f64);
@@ -34,16 +34,18 @@ static void check_case(const json_t *k, size_t index, int f64, int64_t cut)
         int64_t first, rows;
     } part[] = { { 0, cut }, { cut, 0 }, { cut, rows - cut }, { 0, 2 } }; /* as the script */
     for (int i = 0; i < 4; i++)
-        m->update[f64](&(keel_metric_call){
-            .args = args,
-            .prediction = &p,
-            .target = &t,
-            .rows = part[i].rows,
-            .y_pred = offset(pred, f64, part[i].first * keel_shape_count(&p.shape)),
-            .y_true = offset(target, f64, part[i].first * keel_shape_count(&t.shape)),
-            .weight = offset(weight, f64, part[i].first),
-            .sum = sum,
-        });
+        keel_metric_update(
+            m, f64,
+            &(keel_loss_call){
+                .args = args,
+                .prediction = &p,
+                .target = &t,
+                .rows = part[i].rows,
+                .y_pred = offset(pred, f64, part[i].first * keel_shape_count(&p.shape)),
+                .y_true = offset(target, f64, part[i].first * keel_shape_count(&t.shape)),
+                .weight = offset(weight, f64, part[i].first),
+            },
+            sum);
     const double got = m->result(args, sum), want = golden_number(k, "result");
     if (!golden_near(got, want, 1e-5))
         fail_msg("case %zu, %s: %.9g instead of %.9g", index, type->name, got, want);
@@ -107,7 +109,7 @@ static void accuracy_means_what_the_shapes_say(void **state)
         assert_non_null(m);
         void *args = keel_calloc(1, m->type.args_size);
         assert_int_equal(keel_fields_read(&m->type, NULL, args), KEEL_OK);
-        if (m->check(args, cases[i].p, cases[i].t) < 0) fail_msg("%s", keel_error());
+        if (keel_metric_check(m, cases[i].p, cases[i].t) < 0) fail_msg("%s", keel_error());
         keel_free(args);
     }
 }
@@ -143,7 +145,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
     for (int i = 0; keel_metrics[i]; i++) {
         void *args = keel_calloc(1, keel_metrics[i]->type.args_size);
         assert_int_equal(keel_fields_read(&keel_metrics[i]->type, NULL, args), KEEL_OK);
-        assert_int_equal(keel_metrics[i]->check(args, &four, &three), KEEL_ESHAPE);
+        assert_int_equal(keel_metric_check(keel_metrics[i], &four, &three), KEEL_ESHAPE);
         keel_free(args);
     }
 }

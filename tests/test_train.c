@@ -340,6 +340,8 @@ static void each_failing_allocation_of_fit_is_one_error_and_no_leak(void **unuse
     must(keel_fit(fresh, strategy[3], d, &o, NULL)); /* whatever is made once is made */
     keel_model_destroy(fresh);
     fresh = network("adam");
+    keel_logs logs;
+    must(keel_evaluate(m, strategy[3], d, NULL, &logs)); /* a model keeps the names of its logs */
     const int64_t live = keel_memory_live();
     for (int64_t at = 0;; at++) {
         keel_memory_fail_at(at);

@@ -251,6 +251,16 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
 keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
                          const keel_fit_options *options, keel_tensor *out);
 
+/* As keel_predict, for every output of the model.
+ *
+ * Shapes   out [keel_model_output_count(m)], each [n, shape of that output]
+ * Returns  as keel_predict; on failure out is untouched
+ * Owns     the caller frees each of out with keel_tensor_free
+ * Threads  one at a time on a model and on a strategy
+ * Source   Keras: Model.predict */
+keel_status keel_predict_outputs(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                                 const keel_fit_options *options, keel_tensor *out);
+
 /* ---- plan ------------------------------------------------------------------------------------ */
 
 /* How an epoch would be cut, and what memory it would take. Runs nothing. */

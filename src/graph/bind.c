@@ -276,12 +276,12 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
                 if (p->schedule.needs_grad[n->in[k]])
                     c->in_grad[k] = address(x, &p->grad[n->in[k]], local_row);
     }
-    if (n->node.sums)
-        c->partial = p->sums + part * p->sums_doubles + p->sums_at[in->node];
-    else if (pass == KEEL_PARTIAL)
+    if (pass == KEEL_PARTIAL)
         c->partial = p->record + p->record_at[in->node] + row * n->node.partial;
     else if (pass == KEEL_PARTIAL_BACKWARD)
         c->partial = p->record + p->record_backward_at[in->node] + row * n->node.partial_backward;
+    else if (n->node.sums)
+        c->partial = p->sums + part * p->sums_doubles + p->sums_at[in->node];
     return KEEL_OK;
 }
 

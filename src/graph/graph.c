@@ -188,7 +188,6 @@ keel_status keel_graph_cast(keel_graph *g, keel_value in, keel_dtype held, keel_
     const keel_dtype before = g->held;
     *out = in;
     if (!spec || spec->dtype == held) return KEEL_OK;
-    if (!keel_dtype_is_real(spec->dtype) && spec->dtype != KEEL_BFLOAT16) return KEEL_OK;
     g->held = held;
     const keel_status s =
         keel_graph_add(g, &(keel_node_parts){ .op = &keel_op_cast, .n_in = 1, .in = &in }, out, 1);

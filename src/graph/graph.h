@@ -68,7 +68,7 @@ typedef struct keel_node_parts {
  * KEEL_EARG where the op has another number of them. */
 keel_status keel_graph_add(keel_graph *g, const keel_node_parts *parts, keel_value *out, int n_out);
 
-/* The value held in `held`: itself, or a cast of it. Values of integers are left as they are. */
+/* The value held in `held`: itself, or a cast of it. */
 keel_status keel_graph_cast(keel_graph *g, keel_value in, keel_dtype held, keel_value *out);
 
 const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v);

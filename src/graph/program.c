@@ -438,7 +438,9 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     p->store = store;
     p->options = *options;
     p->n_output = n_output;
-    memcpy(p->output, outputs, (size_t)n_output * sizeof *outputs);
+    if (!(p->input = keel_calloc((size_t)graph->n_input, sizeof *p->input))) goto out;
+    if (!(p->output = keel_calloc((size_t)n_output, sizeof *p->output))) goto out;
+    if (n_output) memcpy(p->output, outputs, (size_t)n_output * sizeof *outputs);
     const size_t nv = (size_t)graph->n_value, nn = (size_t)graph->n_node;
     if (!(trainable = keel_calloc((size_t)store->n_weight, sizeof *trainable))) goto out;
     if (!(p->value = keel_calloc(nv, sizeof *p->value))) goto out;
@@ -480,6 +482,8 @@ void keel_program_destroy(keel_program *p)
     }
     keel_free(p->seat);
     keel_free(p->failure);
+    keel_free(p->input);
+    keel_free(p->output);
     keel_free(p->record);
     keel_free(p->sums);
     keel_free(p->record_at);

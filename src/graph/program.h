@@ -10,8 +10,6 @@
 #include "graph/store.h"
 #include "graph/timing.h"
 
-enum { KEEL_INPUTS_MAX = 8, KEEL_PROGRAM_OUTPUTS_MAX = 16 };
-
 /* Where the rows of a value live. */
 typedef enum keel_place_kind {
     KEEL_PLACE_NONE,
@@ -118,10 +116,10 @@ typedef struct keel_program {
     keel_timing *timing; /* borrowed; NULL: nobody wants to know */
 
     /* while running */
-    const void *input[KEEL_INPUTS_MAX];
+    const void **input;    /* [graph->n_input] */
     keel_failure *failure; /* [n_worker] */
     int n_output;
-    keel_value output[KEEL_PROGRAM_OUTPUTS_MAX];
+    keel_value *output; /* [n_output] */
 } keel_program;
 
 /* Compile `graph` (taken over, also on failure). outputs: values that can be read after a run. The

@@ -18,16 +18,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target,
-                         int64_t *elements)
-{
-    keel_dense d = { 0 };
-    KEEL_TRY(keel_loss_check_reduction("BinaryCrossentropy", ((const args_t *)args)->reduction));
-    KEEL_TRY(keel_loss_dense("BinaryCrossentropy", prediction, target, &d));
-    *elements = d.elements;
-    return KEEL_OK;
-}
-
 static void use_logits(void *args)
 {
     ((args_t *)args)->from_logits = true;
@@ -51,8 +41,7 @@ const keel_loss keel_loss_binary_crossentropy = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
-    .check = check,
-    .run = REALS(run),
+    .of = REALS(of),
     .logits_of = &keel_op_sigmoid,
     .use_logits = use_logits,
     .has_logits = has_logits,
@@ -74,34 +63,20 @@ static REAL REAL_(of_probability)(REAL p, REAL t, REAL *slope)
     return -(t * log(q) + (1 - t) * log(1 - q));
 }
 
-static void REAL_(run)(const keel_loss_call *c)
+static double REAL_(of)(keel_elements *e)
 {
-    const args_t *a = c->args;
-    const REAL *p = c->y_pred, *t = c->y_true, *weight = c->weight;
+    const args_t *a = e->args;
+    const REAL *p = e->y_pred, *t = e->y_true, scale = (REAL)(e->scale / (double)e->last);
     const REAL keep = (REAL)(1 - a->label_smoothing), half = (REAL)(a->label_smoothing / 2);
-    REAL *grad = c->grad;
-    keel_dense d = { 0 };
-    if (keel_loss_dense("BinaryCrossentropy", c->prediction, c->target, &d) < 0) return;
-    const int64_t n = d.elements * d.last;
-    double total = 0, weights = 0;
-    for (int64_t i = 0; i < c->rows; i++, p += n, t += n) {
-        const double w = weight ? (double)weight[i] : 1;
-        const REAL scale = (REAL)(c->seed * w / (double)d.last);
-        double sum = 0;
-        for (int64_t j = 0; j < n; j++) {
-            REAL slope = 0;
-            if (w != 0) {
-                const REAL tj = t[j] * keep + half;
-                sum += (double)(a->from_logits ? REAL_(of_logit)(p[j], tj, &slope)
-                                               : REAL_(of_probability)(p[j], tj, &slope));
-            }
-            if (grad) grad[i * n + j] = w != 0 ? scale * slope : 0;
-        }
-        total += w * sum;
-        weights += w;
+    REAL *grad = e->grad;
+    double sum = 0;
+    for (int64_t j = 0; j < e->count * e->last; j++) {
+        const REAL tj = t[j] * keep + half;
+        REAL slope = 0;
+        sum += (double)(a->from_logits ? REAL_(of_logit)(p[j], tj, &slope)
+                                       : REAL_(of_probability)(p[j], tj, &slope));
+        if (grad) grad[j] = scale * slope;
     }
-    c->sum[0] += total / (double)d.last;
-    c->sum[1] += (double)(c->rows * d.elements);
-    c->sum[2] += weights * (double)d.elements;
+    return sum / (double)e->last;
 }
 #endif

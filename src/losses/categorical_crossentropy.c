@@ -19,26 +19,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target,
-                         int64_t *elements)
-{
-    keel_dense d = { 0 };
-    KEEL_TRY(
-        keel_loss_check_reduction("CategoricalCrossentropy", ((const args_t *)args)->reduction));
-    KEEL_TRY(keel_loss_dense("CategoricalCrossentropy", prediction, target, &d));
-    if (!keel_shape_equal(&prediction->shape, &target->shape)) {
-        char text[2][96];
-        keel_shape_text(text[0], &prediction->shape);
-        keel_shape_text(text[1], &target->shape);
-        return keel_fail(KEEL_ESHAPE,
-                         "CategoricalCrossentropy: one row of predictions is %s, of targets %s; "
-                         "labels that are numbers want SparseCategoricalCrossentropy",
-                         text[0], text[1]);
-    }
-    *elements = d.elements;
-    return KEEL_OK;
-}
-
 static void use_logits(void *args)
 {
     ((args_t *)args)->from_logits = true;
@@ -62,8 +42,8 @@ const keel_loss keel_loss_categorical_crossentropy = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
-    .check = check,
-    .run = REALS(run),
+    .target = KEEL_TARGET_ONE_HOT,
+    .of = REALS(of),
     .logits_of = &keel_op_softmax,
     .use_logits = use_logits,
     .has_logits = has_logits,
@@ -115,32 +95,19 @@ static double REAL_(of_probabilities)(const REAL *p, const REAL_(targets_t) * t,
     return loss;
 }
 
-static void REAL_(run)(const keel_loss_call *c)
+static double REAL_(of)(keel_elements *e)
 {
-    const args_t *a = c->args;
-    const REAL *p = c->y_pred, *weight = c->weight;
-    REAL *grad = c->grad;
-    keel_dense d = { 0 };
-    if (keel_loss_dense("CategoricalCrossentropy", c->prediction, c->target, &d) < 0) return;
+    const args_t *a = e->args;
+    const REAL *p = e->y_pred, scale = (REAL)e->scale;
+    REAL *grad = e->grad;
     REAL_(targets_t)
-    t = { c->y_true, (REAL)(1 - a->label_smoothing), (REAL)(a->label_smoothing / (double)d.last) };
-    double total = 0, weights = 0;
-    for (int64_t i = 0; i < c->rows; i++) {
-        const double w = weight ? (double)weight[i] : 1;
-        const REAL scale = (REAL)(c->seed * w);
-        for (int64_t k = 0; k < d.elements; k++, p += d.last, t.t += d.last) {
-            if (w == 0) {
-                for (int64_t j = 0; grad && j < d.last; j++) grad[j] = 0;
-            } else {
-                total += w * (a->from_logits ? REAL_(of_logits)(p, &t, d.last, scale, grad)
-                                             : REAL_(of_probabilities)(p, &t, d.last, scale, grad));
-            }
-            if (grad) grad += d.last;
-        }
-        weights += w * (double)d.elements;
+    t = { e->y_true, (REAL)(1 - a->label_smoothing), (REAL)(a->label_smoothing / (double)e->last) };
+    double sum = 0;
+    for (int64_t k = 0; k < e->count; k++, p += e->last, t.t += e->last) {
+        sum += a->from_logits ? REAL_(of_logits)(p, &t, e->last, scale, grad)
+                              : REAL_(of_probabilities)(p, &t, e->last, scale, grad);
+        if (grad) grad += e->last;
     }
-    c->sum[0] += total;
-    c->sum[1] += (double)(c->rows * d.elements);
-    c->sum[2] += weights;
+    return sum;
 }
 #endif

@@ -1,5 +1,6 @@
 /* What losses share: the finder, the divisor, and how targets line up with predictions. */
 #include "losses/loss.h"
+#include <string.h>
 
 const keel_type *keel_loss_find(const char *name)
 {
@@ -26,13 +27,22 @@ double keel_loss_divisor(const keel_loss *l, const void *args, const double sum[
     }
 }
 
-keel_status keel_loss_check_reduction(const char *loss, int reduction)
+bool keel_loss_counts_rows(const keel_loss *l, const void *args)
 {
-    if (reduction == KEEL_REDUCTION_NONE)
+    return !l->left_out && reduction_of(l, args) != KEEL_MEAN_WITH_SAMPLE_WEIGHT;
+}
+
+keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spec *prediction,
+                            const keel_spec *target, int64_t *elements)
+{
+    keel_dense d = { 0 };
+    if (reduction_of(l, args) == KEEL_REDUCTION_NONE)
         return keel_fail(KEEL_EUNSUP,
                          "%s: reduction \"none\" leaves no single number to train on; use "
                          "\"sum_over_batch_size\" or \"sum\"",
-                         loss);
+                         l->type.name);
+    KEEL_TRY(keel_target_check(l->target, l->type.name, prediction, target, &d));
+    *elements = d.elements;
     return KEEL_OK;
 }
 
@@ -45,8 +55,8 @@ static bool has_one_more(const keel_shape *a, const keel_shape *b)
     return true;
 }
 
-keel_status keel_loss_dense(const char *loss, const keel_spec *prediction, const keel_spec *target,
-                            keel_dense *out)
+static keel_status check_dense(const char *loss, const keel_spec *prediction,
+                               const keel_spec *target, keel_dense *out)
 {
     const keel_shape *p = &prediction->shape, *t = &target->shape;
     char text[2][96];
@@ -75,8 +85,8 @@ keel_status keel_loss_dense(const char *loss, const keel_spec *prediction, const
     return KEEL_OK;
 }
 
-keel_status keel_loss_sparse(const char *loss, const keel_spec *prediction, const keel_spec *target,
-                             keel_dense *out)
+static keel_status check_labels(const char *loss, const keel_spec *prediction,
+                                const keel_spec *target, keel_dense *out)
 {
     const keel_shape *p = &prediction->shape, *t = &target->shape;
     keel_shape labels = *p;
@@ -99,6 +109,96 @@ keel_status keel_loss_sparse(const char *loss, const keel_spec *prediction, cons
     if (out->last < 1 || out->elements < 1)
         return keel_fail(KEEL_ESHAPE, "%s: a row of predictions has no elements", loss);
     return KEEL_OK;
+}
+
+keel_status keel_target_check(keel_target_kind kind, const char *name, const keel_spec *prediction,
+                              const keel_spec *target, keel_dense *out)
+{
+    if (kind == KEEL_TARGET_LABEL) return check_labels(name, prediction, target, out);
+    KEEL_TRY(check_dense(name, prediction, target, out));
+    if (kind == KEEL_TARGET_ONE_HOT && !keel_shape_equal(&prediction->shape, &target->shape)) {
+        char text[2][96];
+        keel_shape_text(text[0], &prediction->shape);
+        keel_shape_text(text[1], &target->shape);
+        return keel_fail(
+            KEEL_ESHAPE,
+            "%s: one row of predictions is %s, of targets %s; targets must be one-hot. "
+            "Labels that are numbers want Sparse%s",
+            name, text[0], text[1], name);
+    }
+    return KEEL_OK;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Number e of row i, of `n` numbers (0: one) that serve `elements` elements of the row; 1 where
+ * there are none. */
+static double at_element(const void *x, int real, int64_t n, int64_t elements, int64_t i, int64_t e)
+{
+    if (!x) return 1;
+    if (n < 1) n = 1;
+    const int64_t at = i * n + e / (elements / n);
+    return real ? ((const double *)x)[at] : (double)((const float *)x)[at];
+}
+
+static bool counts(const keel_loss_call *c, int real, int64_t elements, int64_t i, int64_t e)
+{
+    return at_element(c->mask, real, c->masks, elements, i, e) != 0;
+}
+
+/* That of the row or of its part, 0 where the mask says so. */
+static double weight_at(const keel_loss_call *c, int real, int64_t elements, int64_t i, int64_t e)
+{
+    if (!counts(c, real, elements, i, e)) return 0;
+    return at_element(c->weight, real, c->weights, elements, i, e);
+}
+
+void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const keel_loss_call *c,
+                           int real)
+{
+    const size_t size = real ? sizeof(double) : sizeof(float);
+    const bool labels = kind == KEEL_TARGET_LABEL;
+    const bool apart = c->mask || c->weights > 1; /* weights change inside a row */
+    keel_dense d = { 0 };
+    if (keel_target_check(kind, "", c->prediction, c->target, &d) < 0) return;
+    const int64_t n = d.elements * d.last;
+    for (int64_t i = 0; i < c->rows; i++)
+        for (int64_t from = 0, to; from < d.elements; from = to) {
+            const double w = weight_at(c, real, d.elements, i, from);
+            const bool in = counts(c, real, d.elements, i, from);
+            to = apart ? from + 1 : d.elements;
+            while (to < d.elements && weight_at(c, real, d.elements, i, to) == w &&
+                   counts(c, real, d.elements, i, to) == in)
+                to++;
+            const size_t at = (size_t)(i * n + from * d.last) * size;
+            const int64_t count = to - from;
+            keel_elements e = { .args = c->args,
+                                .count = count,
+                                .last = d.last,
+                                .y_pred = (const char *)c->y_pred + at,
+                                .y_true = labels ? c->y_true : (const char *)c->y_true + at,
+                                .label_dtype = c->target->dtype,
+                                .first = i * d.elements + from,
+                                .row = c->row + i,
+                                .scale = c->seed * w,
+                                .grad = c->grad ? (char *)c->grad + at : NULL };
+            /* what weighs nothing may be anything, not a number even: it is not looked at, but
+             * for labels that are left out, which are counted */
+            if (w == 0 && e.grad) memset(e.grad, 0, (size_t)(count * d.last) * size);
+            if (w == 0) e.grad = NULL;
+            if (w != 0)
+                c->sum[0] += w * run(&e);
+            else if (in && labels)
+                run(&e);
+            if (!in) continue;
+            c->sum[1] += (double)(count - e.left_out);
+            c->sum[2] += w * (double)(count - e.left_out);
+        }
+}
+
+void keel_loss_run(const keel_loss *l, int real, const keel_loss_call *c)
+{
+    keel_elements_of_rows(l->of[real], l->target, c, real);
 }
 
 double keel_label_at(const void *y_true, keel_dtype dtype, int64_t i)

@@ -20,17 +20,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target,
-                         int64_t *elements)
-{
-    keel_dense d = { 0 };
-    KEEL_TRY(keel_loss_check_reduction("SparseCategoricalCrossentropy",
-                                       ((const args_t *)args)->reduction));
-    KEEL_TRY(keel_loss_sparse("SparseCategoricalCrossentropy", prediction, target, &d));
-    *elements = d.elements;
-    return KEEL_OK;
-}
-
 static void use_logits(void *args)
 {
     ((args_t *)args)->from_logits = true;
@@ -61,8 +50,9 @@ const keel_loss keel_loss_sparse_categorical_crossentropy = {
         .fields = fields,
     },
     .reduction_offset = offsetof(args_t, reduction),
-    .check = check,
-    .run = REALS(run),
+    .target = KEEL_TARGET_LABEL,
+    .of = REALS(of),
+    .left_out = true,
     .logits_of = &keel_op_softmax,
     .use_logits = use_logits,
     .has_logits = has_logits,
@@ -101,44 +91,33 @@ static REAL REAL_(of_probabilities)(const REAL *p, int64_t y, int64_t n, REAL sc
     return log(sum) - log(REAL_(cut)(p[y]));
 }
 
-static void REAL_(run)(const keel_loss_call *c)
+static double REAL_(of)(keel_elements *e)
 {
-    const args_t *a = c->args;
-    const REAL *p = c->y_pred, *weight = c->weight;
-    REAL *grad = c->grad;
-    keel_dense d = { 0 };
-    if (keel_loss_sparse("SparseCategoricalCrossentropy", c->prediction, c->target, &d) < 0) return;
-    double total = 0, weights = 0;
-    int64_t count = 0;
+    const args_t *a = e->args;
+    const REAL *p = e->y_pred, scale = (REAL)e->scale;
+    const int64_t n = e->last;
+    REAL *grad = e->grad;
+    double sum = 0;
     bool failed = false;
-    for (int64_t i = 0; i < c->rows; i++) {
-        const double w = weight ? (double)weight[i] : 1;
-        for (int64_t k = 0; k < d.elements; k++, p += d.last) {
-            const double label = keel_label_at(c->y_true, c->target->dtype, i * d.elements + k);
-            const bool ignored = label == (double)a->ignore_class; /* null: no label */
-            const bool inside = label > -1 && label < (double)d.last;
-            if (!ignored && w != 0 && !inside && !failed) {
-                refuse_label(label, c->row + i, d.last);
-                failed = true;
-            }
-            if (ignored || w == 0 || !inside) {
-                for (int64_t j = 0; grad && j < d.last; j++) grad[j] = 0;
-            } else {
-                const REAL scale = (REAL)(c->seed * w);
-                const int64_t y = (int64_t)label; /* as Keras: toward zero */
-                total += w * (double)(a->from_logits
-                                          ? REAL_(of_logits)(p, y, d.last, scale, grad)
-                                          : REAL_(of_probabilities)(p, y, d.last, scale, grad));
-            }
-            if (!ignored) {
-                count++;
-                weights += w;
-            }
-            if (grad) grad += d.last;
+    for (int64_t k = 0; k < e->count; k++, p += n) {
+        const double label = keel_label_at(e->y_true, e->label_dtype, e->first + k);
+        const bool ignored = label == (double)a->ignore_class; /* null: no label */
+        const bool inside = label > -1 && label < (double)n;
+        e->left_out += ignored;
+        if (e->scale == 0) continue; /* it weighs nothing */
+        if (!ignored && !inside && !failed) {
+            refuse_label(label, e->row, n);
+            failed = true;
         }
+        if (ignored || !inside) {
+            for (int64_t j = 0; grad && j < n; j++) grad[j] = 0;
+        } else {
+            const int64_t y = (int64_t)label; /* as Keras: toward zero */
+            sum += (double)(a->from_logits ? REAL_(of_logits)(p, y, n, scale, grad)
+                                           : REAL_(of_probabilities)(p, y, n, scale, grad));
+        }
+        if (grad) grad += n;
     }
-    c->sum[0] += total;
-    c->sum[1] += (double)count;
-    c->sum[2] += weights;
+    return sum;
 }
 #endif

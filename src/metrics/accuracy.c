@@ -9,13 +9,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target)
-{
-    keel_dense d = { 0 };
-    (void)args;
-    return keel_loss_dense("Accuracy", prediction, target, &d);
-}
-
 #define REAL_FILE "metrics/accuracy.c"
 #include "ops/real.h"
 
@@ -26,22 +19,16 @@ const keel_metric keel_metric_accuracy = {
         .help = "how often predictions equal targets exactly",
         .fields = fields,
     },
-    .check = check,
-    .update = REALS(update),
+    .of = REALS(of),
     .result = keel_metric_mean,
 };
 
 #else
-static void REAL_(update)(const keel_metric_call *c)
+static double REAL_(of)(keel_elements *e)
 {
-    const REAL *p = c->y_pred, *t = c->y_true, *weight = c->weight;
-    const int64_t n = keel_row_count(c->prediction);
-    for (int64_t i = 0; i < c->rows; i++, p += n, t += n) {
-        const double w = weight ? (double)weight[i] : 1;
-        double sum = 0;
-        for (int64_t j = 0; j < n; j++) sum += p[j] == t[j];
-        if (w != 0) c->sum[0] += w * (sum / (double)n);
-        c->sum[1] += w;
-    }
+    const REAL *p = e->y_pred, *t = e->y_true;
+    double sum = 0;
+    for (int64_t j = 0; j < e->count * e->last; j++) sum += p[j] == t[j];
+    return sum / (double)e->last;
 }
 #endif

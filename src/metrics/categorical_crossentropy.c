@@ -13,22 +13,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target)
-{
-    int64_t elements = 0;
-    return keel_loss_categorical_crossentropy.check(args, prediction, target, &elements);
-}
-
-static void update_f32(const keel_metric_call *c)
-{
-    keel_metric_of_loss(c, keel_loss_categorical_crossentropy.run[0]);
-}
-
-static void update_f64(const keel_metric_call *c)
-{
-    keel_metric_of_loss(c, keel_loss_categorical_crossentropy.run[1]);
-}
-
 const keel_metric keel_metric_categorical_crossentropy = {
     .type = {
         .name = "CategoricalCrossentropy",
@@ -38,7 +22,6 @@ const keel_metric keel_metric_categorical_crossentropy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .check = check,
-    .update = { update_f32, update_f64 },
+    .loss = &keel_loss_categorical_crossentropy,
     .result = keel_metric_mean,
 };

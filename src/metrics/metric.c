@@ -38,19 +38,27 @@ double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS])
     return sum[1] != 0 ? sum[0] / sum[1] : 0;
 }
 
-void keel_metric_of_loss(const keel_metric_call *c, keel_loss_run run)
+keel_status keel_metric_check(const keel_metric *m, const keel_spec *prediction,
+                              const keel_spec *target)
 {
-    double sum[3] = { 0 };
-    run(&(keel_loss_call){
-        .args = c->args,
-        .prediction = c->prediction,
-        .target = c->target,
-        .rows = c->rows,
-        .y_pred = c->y_pred,
-        .y_true = c->y_true,
-        .weight = c->weight,
-        .sum = sum,
-    });
-    c->sum[0] += sum[0];
-    c->sum[1] += sum[2];
+    keel_dense d = { 0 };
+    return keel_target_check(m->loss ? m->loss->target : m->target, m->type.name, prediction,
+                             target, &d);
+}
+
+/* A mean over the elements of a row, then over rows. */
+void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum)
+{
+    const keel_loss *l = m->loss;
+    const keel_target_kind kind = l ? l->target : m->target;
+    double sums[3] = { 0 };
+    keel_loss_call of = *c;
+    keel_dense d = { 0 };
+    of.grad = NULL;
+    of.seed = 1;
+    of.sum = sums;
+    if (keel_target_check(kind, "", c->prediction, c->target, &d) < 0) return;
+    keel_elements_of_rows(l ? l->of[real] : m->of[real], kind, &of, real);
+    sum[0] += sums[0] / (double)d.elements;
+    sum[1] += sums[2] / (double)d.elements;
 }

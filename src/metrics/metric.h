@@ -7,23 +7,22 @@
 
 enum { KEEL_METRIC_SUMS = 4 };
 
-typedef struct keel_metric_call {
-    const void *args;
-    const keel_spec *prediction, *target;
-    int64_t rows;
-    const void *y_pred, *y_true;
-    const void
-        *weight; /* [rows]; NULL: all one (Keras: metrics= are unweighted, weighted_metrics= not) */
-    double *sum; /* [KEEL_METRIC_SUMS], added to */
-} keel_metric_call;
-
+/* Most metrics are means: of the values of elements over a row, then over rows by their weights.
+ * They give `of`, or the loss whose mean they are. */
 typedef struct keel_metric {
     keel_type type; /* alias: what Keras also accepts, "mse" */
     const char *alias2;
-    keel_status (*check)(const void *args, const keel_spec *prediction, const keel_spec *target);
-    void (*update[2])(const keel_metric_call *c);
-    double (*result)(const void *args, const double sum[KEEL_METRIC_SUMS]);
+    keel_target_kind target;
+    keel_elements_run of[2]; /* the sum of the values of elements */
+    const keel_loss *loss;   /* instead of target and of: args are the loss's */
+    double (*result)(const void *args, const double sum[KEEL_METRIC_SUMS]); /* of sums: values times
+                                                                 weights, weights */
 } keel_metric;
+
+keel_status keel_metric_check(const keel_metric *m, const keel_spec *prediction,
+                              const keel_spec *target);
+/* Add rows to sum [KEEL_METRIC_SUMS]: c as for a loss, c->sum is not used. */
+void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum);
 
 extern const keel_metric *const keel_metrics[]; /* generated; ends with NULL */
 const keel_type *keel_metric_find(const char *name);
@@ -38,7 +37,5 @@ const char *keel_metric_resolve(const char *name, const char *loss, const keel_s
 
 /* sum[0] / sum[1]: weighted values over weights, 0 before anything was seen. */
 double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS]);
-/* The update of a metric that is a loss's mean over rows; c->args are the loss's. */
-void keel_metric_of_loss(const keel_metric_call *c, keel_loss_run run);
 
 #endif

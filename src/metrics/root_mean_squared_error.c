@@ -1,28 +1,28 @@
 /* Root of the mean of the squared differences over all elements of all rows. */
-#ifndef REAL
 #include "metrics/metric.h"
-#include "losses/loss.h"
 #include <math.h>
+
+extern const keel_metric keel_metric_mean_squared_error;
 
 static const keel_field fields[] = {
     KEEL_METRIC_FIELDS,
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target)
-{
-    keel_dense d = { 0 };
-    (void)args;
-    return keel_loss_dense("RootMeanSquaredError", prediction, target, &d);
-}
-
 static double result(const void *args, const double sum[KEEL_METRIC_SUMS])
 {
     return sqrt(keel_metric_mean(args, sum));
 }
 
-#define REAL_FILE "metrics/root_mean_squared_error.c"
-#include "ops/real.h"
+static double of_f32(keel_elements *e)
+{
+    return keel_metric_mean_squared_error.of[0](e);
+}
+
+static double of_f64(keel_elements *e)
+{
+    return keel_metric_mean_squared_error.of[1](e);
+}
 
 const keel_metric keel_metric_root_mean_squared_error = {
     .type = {
@@ -31,25 +31,6 @@ const keel_metric keel_metric_root_mean_squared_error = {
         .help = "root of the mean of the squared differences",
         .fields = fields,
     },
-    .check = check,
-    .update = REALS(update),
+    .of = { of_f32, of_f64 },
     .result = result,
 };
-
-#else
-static void REAL_(update)(const keel_metric_call *c)
-{
-    const REAL *p = c->y_pred, *t = c->y_true, *weight = c->weight;
-    const int64_t n = keel_row_count(c->prediction);
-    for (int64_t i = 0; i < c->rows; i++, p += n, t += n) {
-        const double w = weight ? (double)weight[i] : 1;
-        double sum = 0;
-        for (int64_t j = 0; j < n; j++) {
-            const double e = (double)(p[j] - t[j]);
-            sum += e * e;
-        }
-        if (w != 0) c->sum[0] += w * (sum / (double)n);
-        c->sum[1] += w;
-    }
-}
-#endif

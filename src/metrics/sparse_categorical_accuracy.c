@@ -8,13 +8,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target)
-{
-    keel_dense d = { 0 };
-    (void)args;
-    return keel_loss_sparse("SparseCategoricalAccuracy", prediction, target, &d);
-}
-
 #define REAL_FILE "metrics/sparse_categorical_accuracy.c"
 #include "ops/real.h"
 
@@ -25,8 +18,8 @@ const keel_metric keel_metric_sparse_categorical_accuracy = {
         .help = "how often the largest prediction is the class that the label names",
         .fields = fields,
     },
-    .check = check,
-    .update = REALS(update),
+    .target = KEEL_TARGET_LABEL,
+    .of = REALS(of),
     .result = keel_metric_mean,
 };
 
@@ -39,20 +32,13 @@ static int64_t REAL_(argmax)(const REAL *x, int64_t n) /* the first of the large
     return best;
 }
 
-static void REAL_(update)(const keel_metric_call *c)
+static double REAL_(of)(keel_elements *e)
 {
-    const REAL *p = c->y_pred, *weight = c->weight;
-    keel_dense d = { 0 };
-    if (keel_loss_sparse("SparseCategoricalAccuracy", c->prediction, c->target, &d) < 0) return;
-    for (int64_t i = 0; i < c->rows; i++) {
-        const double w = weight ? (double)weight[i] : 1;
-        int64_t hits = 0;
-        for (int64_t k = 0; k < d.elements; k++, p += d.last) {
-            const double label = keel_label_at(c->y_true, c->target->dtype, i * d.elements + k);
-            hits += (double)REAL_(argmax)(p, d.last) == label;
-        }
-        if (w != 0) c->sum[0] += w * ((double)hits / (double)d.elements);
-        c->sum[1] += w;
-    }
+    const REAL *p = e->y_pred;
+    int64_t hits = 0;
+    for (int64_t k = 0; k < e->count; k++, p += e->last)
+        hits += (double)REAL_(argmax)(p, e->last) ==
+                keel_label_at(e->y_true, e->label_dtype, e->first + k);
+    return (double)hits;
 }
 #endif

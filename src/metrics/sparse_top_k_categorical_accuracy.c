@@ -15,13 +15,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target)
-{
-    keel_dense d = { 0 };
-    (void)args;
-    return keel_loss_sparse("SparseTopKCategoricalAccuracy", prediction, target, &d);
-}
-
 #define REAL_FILE "metrics/sparse_top_k_categorical_accuracy.c"
 #include "ops/real.h"
 
@@ -33,8 +26,8 @@ const keel_metric keel_metric_sparse_top_k_categorical_accuracy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .check = check,
-    .update = REALS(update),
+    .target = KEEL_TARGET_LABEL,
+    .of = REALS(of),
     .result = keel_metric_mean,
 };
 
@@ -51,22 +44,16 @@ static bool REAL_(in_top)(const REAL *x, int64_t n, int64_t y, int64_t k)
     return larger < k;
 }
 
-static void REAL_(update)(const keel_metric_call *c)
+static double REAL_(of)(keel_elements *e)
 {
-    const REAL *p = c->y_pred, *weight = c->weight;
-    const int64_t top = ((const args_t *)c->args)->k;
-    keel_dense d = { 0 };
-    if (keel_loss_sparse("SparseTopKCategoricalAccuracy", c->prediction, c->target, &d) < 0) return;
-    for (int64_t i = 0; i < c->rows; i++) {
-        const double w = weight ? (double)weight[i] : 1;
-        int64_t hits = 0;
-        for (int64_t k = 0; k < d.elements; k++, p += d.last) {
-            const double label = keel_label_at(c->y_true, c->target->dtype, i * d.elements + k);
-            const bool inside = label > -1 && label < (double)d.last;
-            hits += inside && REAL_(in_top)(p, d.last, (int64_t)label, top);
-        }
-        if (w != 0) c->sum[0] += w * ((double)hits / (double)d.elements);
-        c->sum[1] += w;
+    const REAL *p = e->y_pred;
+    const int64_t top = ((const args_t *)e->args)->k;
+    int64_t hits = 0;
+    for (int64_t k = 0; k < e->count; k++, p += e->last) {
+        const double label = keel_label_at(e->y_true, e->label_dtype, e->first + k);
+        const bool inside = label > -1 && label < (double)e->last;
+        hits += inside && REAL_(in_top)(p, e->last, (int64_t)label, top);
     }
+    return (double)hits;
 }
 #endif

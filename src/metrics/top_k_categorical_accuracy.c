@@ -14,18 +14,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target)
-{
-    keel_dense d = { 0 };
-    (void)args;
-    KEEL_TRY(keel_loss_dense("TopKCategoricalAccuracy", prediction, target, &d));
-    if (!keel_shape_equal(&prediction->shape, &target->shape))
-        return keel_fail(
-            KEEL_ESHAPE,
-            "TopKCategoricalAccuracy: targets must be one-hot, of the shape of the predictions");
-    return KEEL_OK;
-}
-
 #define REAL_FILE "metrics/top_k_categorical_accuracy.c"
 #include "ops/real.h"
 
@@ -37,8 +25,8 @@ const keel_metric keel_metric_top_k_categorical_accuracy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .check = check,
-    .update = REALS(update),
+    .target = KEEL_TARGET_ONE_HOT,
+    .of = REALS(of),
     .result = keel_metric_mean,
 };
 
@@ -63,22 +51,13 @@ static bool REAL_(in_top)(const REAL *x, int64_t n, int64_t y, int64_t k)
     return larger < k;
 }
 
-static void REAL_(update)(const keel_metric_call *c)
+static double REAL_(of)(keel_elements *e)
 {
-    const REAL *p = c->y_pred, *weight = c->weight;
-    const REAL *t = c->y_true;
-    const int64_t top = ((const args_t *)c->args)->k;
-    keel_dense d = { 0 };
-    if (keel_loss_dense("TopKCategoricalAccuracy", c->prediction, c->target, &d) < 0) return;
-    for (int64_t i = 0; i < c->rows; i++) {
-        const double w = weight ? (double)weight[i] : 1;
-        int64_t hits = 0;
-        for (int64_t k = 0; k < d.elements; k++, p += d.last, t += d.last) {
-            const int64_t y = REAL_(argmax)(t, d.last);
-            hits += REAL_(in_top)(p, d.last, y, top);
-        }
-        if (w != 0) c->sum[0] += w * ((double)hits / (double)d.elements);
-        c->sum[1] += w;
-    }
+    const REAL *p = e->y_pred, *t = e->y_true;
+    const int64_t top = ((const args_t *)e->args)->k;
+    int64_t hits = 0;
+    for (int64_t k = 0; k < e->count; k++, p += e->last, t += e->last)
+        hits += REAL_(in_top)(p, e->last, REAL_(argmax)(t, e->last), top);
+    return (double)hits;
 }
 #endif

@@ -115,6 +115,8 @@ void keel_model_destroy(keel_model *m)
     keel_free(m->name);
     keel_compiled_free(&m->compiled);
     keel_free(m->refused);
+    for (int i = 0; i < m->n_kept; i++) keel_free(m->kept[i]);
+    keel_free(m->kept);
     for (int64_t i = 0; i < m->n_class; i++) keel_free(m->class_names[i]);
     keel_free(m->class_names);
     json_decref(m->file_config);

@@ -130,7 +130,9 @@ struct keel_model {
     char *refused; /* why the compile_config of the file cannot be followed; NULL: it is, or there
                       is none, or another was given since */
     int64_t n_class;
-    char **class_names;  /* [n_class]: what the labels 0, 1, ... are called; none: not known */
+    char **class_names; /* [n_class]: what the labels 0, 1, ... are called; none: not known */
+    int n_kept;
+    char **kept;         /* names that were handed out: keel_model_keep_name */
     json_t *file_config; /* config.json of a loaded model: written back but for what changed */
 };
 
@@ -151,6 +153,9 @@ typedef struct keel_model_emission {
  * m->weight; their specs are emitted with dtype `real`); shapes are checked against them. The model
  * is not changed, so any thread may call it. */
 keel_status keel_model_emit(const keel_model *m, keel_model_emission *e);
+
+/* A copy of the text that lives as long as the model; the same for equal texts. NULL: no memory. */
+const char *keel_model_keep_name(keel_model *m, const char *name);
 
 /* The spec of a symbol: of one row. */
 const keel_spec *keel_model_spec(const keel_model *m, keel_symbol s);

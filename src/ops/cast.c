@@ -1,6 +1,7 @@
 /* Cast: the same numbers held in another type, as Keras does where a layer's inputs are not of its
  * compute dtype. The types are those of the node, so float32 and bfloat16 share a text; gradients
- * are cast back. */
+ * are cast back. Integers, bytes and truth values become real numbers, and have no gradient: images
+ * come as bytes and are widened here. */
 #ifndef REAL
 #include "ops/infer.h"
 #include "tensor/bfloat16.h"
@@ -16,7 +17,8 @@ static keel_status infer(keel_node *n)
     if (n->n_in != 1 || n->n_weight != 0)
         return keel_fail(KEEL_EARG, "cast: has %d inputs and %d weights, needs 1 and 0", n->n_in,
                          n->n_weight);
-    if (!known(n, n->in[0].dtype) || !known(n, n->held))
+    const bool whole = !keel_dtype_flows(n->in[0].dtype) && keel_dtype_size(n->in[0].dtype) > 0;
+    if (!(whole || known(n, n->in[0].dtype)) || !known(n, n->held))
         return keel_fail(KEEL_EUNSUP, "cast: from %s to %s, where mathematics is in %s",
                          keel_dtype_name(n->in[0].dtype), keel_dtype_name(n->held),
                          keel_dtype_name(n->real));
@@ -36,6 +38,29 @@ const keel_op keel_op_cast = {
         (const keel_case[]){ { "5", NULL, NULL }, { "4,3,7", NULL, NULL }, { NULL, NULL, NULL } },
 };
 #else
+
+/* to[i] = from[i] of whole numbers; `type` of bool and uint8 is read as bytes. */
+#define FROM_WHOLE(type)                                                                           \
+    do {                                                                                           \
+        const type *whole = from;                                                                  \
+        if (to_type == KEEL_BFLOAT16)                                                              \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                ((keel_bf16 *)to)[i] = keel_bf16_round((float)whole[i]);                           \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) ((REAL *)to)[i] = (REAL)whole[i];                      \
+    } while (0)
+
+static void REAL_(widen_whole)(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
+                               int64_t n)
+{
+    if (from_type == KEEL_INT32)
+        FROM_WHOLE(int32_t);
+    else if (from_type == KEEL_INT64)
+        FROM_WHOLE(int64_t);
+    else
+        FROM_WHOLE(uint8_t);
+}
+#undef FROM_WHOLE
 
 /* to[i] = from[i], or to[i] += from[i] */
 static void REAL_(move)(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
@@ -66,6 +91,12 @@ static void REAL_(move)(void *to, keel_dtype to_type, const void *from, keel_dty
 static void REAL_(forward)(const keel_call *c)
 {
     const keel_node *n = c->node;
+    if (!keel_dtype_flows(n->in[0].dtype)) {
+        REAL_(widen_whole)
+        (c->out[0], n->out[0].dtype, c->in[0], n->in[0].dtype,
+         c->rows * keel_row_count(&n->out[0]));
+        return;
+    }
     REAL_(move)
     (c->out[0], n->out[0].dtype, c->in[0], n->in[0].dtype, c->rows * keel_row_count(&n->out[0]),
      false);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 typedef struct look {
+    const keel_dataset *data;
     keel_fit_options o;
     keel_trainer *trainer;
     keel_feed *feed;
@@ -14,22 +15,22 @@ typedef struct look {
 static keel_status begin(look *l, keel_model *m, keel_strategy *s, const keel_dataset *data,
                          const keel_fit_options *options, bool scored)
 {
-    const keel_shape y = keel_dataset_y_shape(data);
+    keel_pairing pairing;
     l->strategy = s;
     KEEL_TRY(keel_session_options(&l->o, options));
     l->o.validation = NULL;
     l->o.validation_batch_size = 0;
     l->o.validation_steps = l->o.steps_per_epoch;
-    KEEL_TRY(keel_session_check(m, data, scored));
-    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype));
+    KEEL_TRY(keel_pairing_make(&pairing, m, data, scored));
+    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing));
+    const keel_trainer_work none = { 0 }, test = { &pairing, keel_feed_max_rows(l->feed) };
     keel_team_enter(s->team);
     l->entered = true;
     const keel_trainer_options t = { .reference_kernels = l->o.reference_kernels,
                                      .float32 = l->o.float32,
                                      .without_kernels = l->o.without_kernels,
                                      .unfused = l->o.unfused };
-    KEEL_TRY(keel_trainer_create(&l->trainer, m, s, scored ? &y : NULL, 0,
-                                 keel_feed_max_rows(l->feed), &t));
+    KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
     KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
     return keel_feed_begin_epoch(l->feed, 0);
 }
@@ -52,7 +53,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
         keel_progress p = { .epochs = 1,
                             .steps = keel_feed_steps(l.feed),
                             .all_rows = keel_feed_rows(l.feed) };
-        keel_trainer_names(l.trainer, &l.trainer->test, &p.logs);
+        keel_scored_names(&l.trainer->test, &p.logs);
         logs = p.logs;
         st = keel_session_test(l.trainer, l.feed, &l.o, l.o.on_progress ? &p : NULL, &tally);
     }
@@ -64,61 +65,92 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     return st == KEEL_END ? KEEL_OK : st;
 }
 
-keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
-                         const keel_fit_options *options, keel_tensor *out)
+static keel_status create_output(const keel_model *m, int k, int64_t rows, keel_tensor *out)
 {
-    look l = { 0 };
-    keel_tensor t = { 0 };
+    keel_shape row;
+    KEEL_TRY(keel_model_output_shape(m, k, &row));
+    if (row.rank == KEEL_RANK_MAX)
+        return keel_fail(KEEL_ESHAPE, "output %d of the model has too many dims to be predicted",
+                         k);
+    keel_shape shape = { .rank = row.rank + 1, .dim = { rows } };
+    memcpy(shape.dim + 1, row.dim, (size_t)row.rank * sizeof *row.dim);
+    return keel_tensor_create(out, m->dtype, &shape);
+}
+
+/* The steps, each writing behind the one before; at [n_output] is moved on. */
+static keel_status predict_rows(look *l, const keel_model *m, const keel_tensor *t, char **at,
+                                int64_t rows)
+{
+    keel_status s;
     keel_batch b;
-    keel_shape shape, row;
-    int64_t done = 0;
-    keel_status st = begin(&l, m, s, data, options, false);
-    if (st < 0) goto out;
+    keel_progress p = { .epochs = 1, .steps = keel_feed_steps(l->feed), .all_rows = rows };
+    const double start = keel_seconds();
+    const char *name = keel_dataset_name(l->data);
+    while ((s = keel_feed_next(l->feed, &b)) == KEEL_OK) {
+        if (b.rows > rows - p.rows)
+            s = keel_fail(KEEL_EDATA, "%s: more rows came than were announced (%lld)", name,
+                          (long long)rows);
+        else
+            s = keel_predict_step(l->trainer, &b, (void *const *)at);
+        keel_feed_release(l->feed, &b);
+        if (s < 0) return s;
+        for (int k = 0; k < m->n_output; k++)
+            if (at[k])
+                at[k] += b.rows * (keel_shape_count(&t[k].shape) / rows) *
+                         (int64_t)keel_dtype_size(m->dtype);
+        p.step++;
+        p.rows += b.rows;
+        p.seconds = keel_seconds() - start;
+        if (l->o.on_progress && l->o.on_progress(l->o.context, &p) < 0)
+            return keel_fail(KEEL_ECALLBACK, "the progress callback failed");
+    }
+    if (s < 0) return s;
+    if (p.rows != rows)
+        return keel_fail(KEEL_EDATA, "%s: %lld of %lld announced rows came", name,
+                         (long long)p.rows, (long long)rows);
+    return KEEL_OK;
+}
+
+/* The first `n` outputs into out [n]. */
+static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                           const keel_fit_options *options, keel_tensor *out, int n)
+{
+    look l = { .data = data };
+    const size_t n_output = (size_t)(m->n_output > n ? m->n_output : n);
+    keel_status st = KEEL_ENOMEM;
+    keel_tensor *t = keel_calloc(n_output, sizeof *t);
+    char **at = keel_calloc(n_output, sizeof *at);
+    if (!t || !at) goto out;
+    if ((st = begin(&l, m, s, data, options, false)) < 0) goto out;
     const int64_t rows = keel_feed_rows(l.feed);
     if (rows < 0) {
         st = keel_fail(KEEL_EDATA, "%s: predict needs to know how many rows there are; set `rows`",
                        keel_dataset_name(data));
         goto out;
     }
-    if ((st = keel_model_output_shape(m, 0, &row)) < 0) goto out;
-    if (row.rank == KEEL_RANK_MAX) {
-        st = keel_fail(KEEL_ESHAPE, "the model's output has too many dims to be predicted");
-        goto out;
+    for (int k = 0; k < n; k++) {
+        if ((st = create_output(m, k, rows, &t[k])) < 0) goto out;
+        at[k] = t[k].data;
     }
-    shape = (keel_shape){ .rank = row.rank + 1, .dim = { rows } };
-    memcpy(shape.dim + 1, row.dim, (size_t)row.rank * sizeof *row.dim);
-    if ((st = keel_tensor_create(&t, m->dtype, &shape)) < 0) goto out;
-    const int64_t row_bytes = keel_shape_count(&row) * (int64_t)keel_dtype_size(m->dtype);
-    keel_progress p = { .epochs = 1, .steps = keel_feed_steps(l.feed), .all_rows = rows };
-    const double start = keel_seconds();
-    while ((st = keel_feed_next(l.feed, &b)) == KEEL_OK) {
-        if (b.rows > rows - done)
-            st = keel_fail(KEEL_EDATA, "%s: more rows came than were announced (%lld)",
-                           keel_dataset_name(data), (long long)rows);
-        else
-            st = keel_predict_step(l.trainer, &b, (char *)t.data + done * row_bytes);
-        keel_feed_release(l.feed, &b);
-        if (st < 0) goto out;
-        done += b.rows;
-        p.step++;
-        p.rows = done;
-        p.seconds = keel_seconds() - start;
-        if (l.o.on_progress && l.o.on_progress(l.o.context, &p) < 0) {
-            st = keel_fail(KEEL_ECALLBACK, "the progress callback failed");
-            goto out;
-        }
-    }
-    if (st < 0) goto out;
-    if (done != rows) {
-        st = keel_fail(KEEL_EDATA, "%s: %lld of %lld announced rows came", keel_dataset_name(data),
-                       (long long)done, (long long)rows);
-        goto out;
-    }
-    *out = t;
-    t = (keel_tensor){ 0 };
-    st = KEEL_OK;
+    if ((st = predict_rows(&l, m, t, at, rows)) < 0) goto out;
+    memcpy(out, t, (size_t)n * sizeof *out);
+    memset(t, 0, (size_t)n * sizeof *t);
 out:
-    keel_tensor_free(&t);
+    for (int k = 0; t && k < n; k++) keel_tensor_free(&t[k]);
+    keel_free(t);
+    keel_free(at);
     end(&l);
     return st;
+}
+
+keel_status keel_predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                         const keel_fit_options *options, keel_tensor *out)
+{
+    return predict(m, s, data, options, out, 1);
+}
+
+keel_status keel_predict_outputs(keel_model *m, keel_strategy *s, const keel_dataset *data,
+                                 const keel_fit_options *options, keel_tensor *out)
+{
+    return predict(m, s, data, options, out, m->n_output);
 }

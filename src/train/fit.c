@@ -16,6 +16,7 @@ typedef struct fit {
     keel_fit_options o;
     keel_trainer *trainer;
     keel_timing *timing;
+    keel_pairing pairing, validation_pairing;
     keel_feed *feed, *validation_feed;
     keel_history history;
     keel_progress progress;
@@ -60,7 +61,7 @@ static keel_status begin_history(fit *f)
     keel_history *h = &f->history;
     keel_logs logs;
     char name[160];
-    keel_trainer_names(f->trainer, &f->trainer->train, &logs);
+    keel_scored_names(&f->trainer->train, &logs);
     const int sets = f->o.validation ? 2 : 1;
     const size_t rows = (size_t)(f->o.epochs - f->o.initial_epoch);
     h->value = keel_calloc(rows * (size_t)(sets * logs.count), sizeof *h->value);
@@ -169,7 +170,7 @@ static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
                         .epochs = f->o.epochs,
                         .steps = keel_feed_steps(f->validation_feed),
                         .all_rows = keel_feed_rows(f->validation_feed) };
-    keel_trainer_names(f->trainer, &f->trainer->test, &p.logs);
+    keel_scored_names(&f->trainer->test, &p.logs);
     const keel_status s = keel_session_test(f->trainer, f->validation_feed, &f->o,
                                             f->o.on_progress ? &p : NULL, &tally);
     if (s < 0) return s == KEEL_ECALLBACK ? s : of_validation(s);
@@ -191,7 +192,7 @@ static keel_status run_epoch(fit *f, int64_t epoch)
                           .epochs = f->o.epochs,
                           .steps = keel_feed_steps(f->feed),
                           .all_rows = keel_feed_rows(f->feed) };
-    keel_trainer_names(f->trainer, &f->trainer->train, &p->logs);
+    keel_scored_names(&f->trainer->train, &p->logs);
     KEEL_TRY(train_epoch(f, &tally));
     if (f->stop && p->step == 0) return KEEL_OK;
     double *row = &h->value[h->epochs * h->count];
@@ -274,26 +275,20 @@ static keel_status end_timing(fit *f)
                              h->step_seconds);
 }
 
-static keel_status prepare(fit *f, const keel_dataset *data)
+static keel_status prepare(fit *f)
 {
-    const keel_shape y = keel_dataset_y_shape(data);
-    int64_t test_rows = 0;
+    const keel_trainer_work train = { &f->pairing, keel_feed_max_rows(f->feed) };
+    keel_trainer_work test = { 0 };
     keel_trainer_options options = { .reference_kernels = f->o.reference_kernels,
                                      .float32 = f->o.float32,
                                      .without_kernels = f->o.without_kernels,
                                      .unfused = f->o.unfused };
-    if (f->o.validation) {
-        const keel_shape vy = keel_dataset_y_shape(f->o.validation);
-        if (!keel_shape_equal(&vy, &y))
-            return of_validation(
-                keel_fail(KEEL_ESHAPE, "%s: targets have another shape than those of %s",
-                          keel_dataset_name(f->o.validation), keel_dataset_name(data)));
-        test_rows = keel_feed_max_rows(f->validation_feed);
-    }
-    KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &y,
-                                 keel_feed_max_rows(f->feed), test_rows, &options));
+    if (f->o.validation)
+        test =
+            (keel_trainer_work){ &f->validation_pairing, keel_feed_max_rows(f->validation_feed) };
+    KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &train, &test, &options));
     KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
-    if (test_rows) KEEL_TRY(keel_session_prepare(&f->trainer->test, f->validation_feed));
+    if (test.pairing) KEEL_TRY(keel_session_prepare(&f->trainer->test, f->validation_feed));
     f->history.full_rows = keel_feed_max_rows(f->feed);
     int64_t rows[8];
     const int n = keel_feed_row_counts(f->feed, rows, 8, NULL);
@@ -307,6 +302,14 @@ static keel_status prepare(fit *f, const keel_dataset *data)
     return begin_history(f);
 }
 
+static keel_status open_validation(fit *f)
+{
+    const keel_dataset *d = f->o.validation;
+    KEEL_TRY(keel_pairing_make(&f->validation_pairing, f->model, d, true));
+    return keel_session_feed(&f->validation_feed, d, &f->o, false, f->model->dtype,
+                             &f->validation_pairing);
+}
+
 keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
                      const keel_fit_options *options, keel_history *history)
 {
@@ -316,19 +319,13 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     keel_status s = keel_session_options(&f.o, options);
     if (history) *history = (keel_history){ 0 };
     if (s < 0) return s;
-    if ((s = keel_session_check(m, data, true)) < 0) goto out;
-    if (f.o.validation && (s = of_validation(keel_session_check(m, f.o.validation, true))) < 0)
-        goto out;
+    if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     /* feeds start their threads before this thread is bound to a core */
-    if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype)) < 0) goto out;
-    if (f.o.validation) {
-        s = of_validation(
-            keel_session_feed(&f.validation_feed, f.o.validation, &f.o, false, m->dtype));
-        if (s < 0) goto out;
-    }
+    if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype, &f.pairing)) < 0) goto out;
+    if (f.o.validation && (s = of_validation(open_validation(&f))) < 0) goto out;
     keel_team_enter(strategy->team);
     entered = true;
-    if ((s = prepare(&f, data)) < 0) goto out;
+    if ((s = prepare(&f)) < 0) goto out;
     f.history.compile_seconds = keel_seconds() - f.start;
     for (int64_t e = f.o.initial_epoch; e < f.o.epochs && !f.stop && s >= 0; e++)
         s = run_epoch(&f, e);

@@ -56,22 +56,6 @@ static keel_status cut_epoch(keel_plan *p, keel_end_of_data end)
     }
 }
 
-/* Targets that suit the loss; what they are does not change the plan by a byte that matters. */
-static keel_status guess_targets(const keel_model *m, keel_shape *y)
-{
-    int64_t elements;
-    KEEL_TRY(keel_model_output_shape(m, 0, y));
-    const keel_object *o = &m->compiled.loss[0];
-    const keel_spec prediction = { .dtype = m->dtype, .shape = *y };
-    keel_spec target = prediction;
-    if (!o->type) return KEEL_OK;
-    const keel_loss *loss = (const keel_loss *)o->type;
-    if (loss->check(o->args, &prediction, &target, &elements) >= 0) return KEEL_OK;
-    if (target.shape.rank > 0) target.shape.rank--;
-    *y = target.shape;
-    return KEEL_OK;
-}
-
 static keel_status list_kernels(keel_plan *p, const keel_program *program)
 {
     const int n = program->graph->n_node;
@@ -84,14 +68,15 @@ static keel_status list_kernels(keel_plan *p, const keel_program *program)
 
 static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
 {
-    keel_shape y;
+    keel_pairing pairing;
     keel_trainer *t = NULL;
     const keel_trainer_options options = { .dry = true };
     const int64_t most = p->steps > p->last_rows / p->batch_size && p->rows >= p->batch_size
                              ? p->batch_size
                              : p->last_rows;
-    KEEL_TRY(guess_targets(m, &y));
-    KEEL_TRY(keel_trainer_create(&t, m, s, &y, most, 0, &options));
+    KEEL_TRY(keel_pairing_guess(&pairing, m));
+    const keel_trainer_work train = { &pairing, most }, none = { 0 };
+    KEEL_TRY(keel_trainer_create(&t, m, s, &train, &none, &options));
     const keel_program *program = t->train.program;
     const int64_t element = (int64_t)keel_dtype_size(m->dtype);
     keel_status status = keel_program_measure(t->train.program, most);

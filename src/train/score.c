@@ -1,27 +1,80 @@
-/* See score.h. The loss's gradient is that of its numerator (rule 2): seed 1; the one division is
- * done when gradients are reduced. */
+/* See score.h. A loss's gradient is that of its numerator (rule 2). A lone loss has seed 1 (or its
+ * weight), and the one division is done when gradients are reduced. Of several losses each has a
+ * divisor of its own, so its seed is weight over divisor, and there is nothing left to divide by. A
+ * divisor that the number of rows does not tell (masks, ignored labels, sums of weights) is added
+ * up in a meeting before backward. */
 #include "train/score.h"
+
+/* What loss and metric read of a call. */
+static keel_loss_call score_call(const keel_call *c, const void *args)
+{
+    const keel_node *n = c->node;
+    const bool masked = n->n_in > KEEL_SCORE_MASK;
+    return (keel_loss_call){
+        .args = args,
+        .prediction = &n->in[KEEL_SCORE_PREDICTION],
+        .target = &n->in[KEEL_SCORE_TARGET],
+        .rows = c->rows,
+        .row = c->row,
+        .y_pred = c->in[KEEL_SCORE_PREDICTION],
+        .y_true = c->in[KEEL_SCORE_TARGET],
+        .weight = c->in[KEEL_SCORE_WEIGHT],
+        .weights = keel_row_count(&n->in[KEEL_SCORE_WEIGHT]),
+        .mask = masked ? c->in[KEEL_SCORE_MASK] : NULL,
+        .masks = masked ? keel_row_count(&n->in[KEEL_SCORE_MASK]) : 0,
+        .seed = 1,
+    };
+}
+
+/* Do numbers beside the elements serve them evenly, as the first dims of an element's place do? */
+static keel_status check_beside(const keel_node *n, int in, const char *what)
+{
+    const keel_loss_args *a = n->args;
+    char text[2][96];
+    int64_t elements;
+    if (keel_row_count(&n->in[in]) <= 1) return KEEL_OK;
+    KEEL_TRY(keel_loss_check(a->loss, a->args, &n->in[KEEL_SCORE_PREDICTION],
+                             &n->in[KEEL_SCORE_TARGET], &elements));
+    const keel_shape *s = &n->in[in].shape, *p = &n->in[KEEL_SCORE_PREDICTION].shape;
+    bool good = elements % keel_row_count(&n->in[in]) == 0;
+    for (int i = 0; good && i < s->rank && keel_shape_count(s) > 1; i++)
+        good = s->dim[i] == 1 || (i < p->rank && s->dim[i] == p->dim[i]);
+    if (good) return KEEL_OK;
+    keel_shape_text(text[0], s);
+    keel_shape_text(text[1], p);
+    return keel_fail(KEEL_ESHAPE, "%s of a row are %s, which does not fit predictions of %s", what,
+                     text[0], text[1]);
+}
 
 static keel_status loss_infer(keel_node *n)
 {
+    const keel_loss_args *a = n->args;
+    KEEL_TRY(check_beside(n, KEEL_SCORE_WEIGHT, "weights"));
+    if (n->n_in > KEEL_SCORE_MASK) KEEL_TRY(check_beside(n, KEEL_SCORE_MASK, "the mask's numbers"));
     n->sums = KEEL_LOSS_SUMS;
+    if (n->backward && a->meets) n->partial_backward = n->merged_backward = KEEL_LOSS_TERMS;
     return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });
+}
+
+static double seed_of(const keel_call *c)
+{
+    const keel_loss_args *a = c->node->args;
+    if (c->node->partial_backward > 0) {
+        const double sums[KEEL_LOSS_SUMS] = { 0, c->merged[0], c->merged[1] };
+        const double divisor = keel_loss_divisor(a->loss, a->args, sums);
+        return divisor != 0 ? a->weight / divisor : 0;
+    }
+    return c->step->loss_seed ? c->step->loss_seed[a->index] : a->weight;
 }
 
 static void run_loss(const keel_call *c, int real)
 {
     const keel_loss_args *a = c->node->args;
-    a->loss->run[real](&(keel_loss_call){ .args = a->args,
-                                          .prediction = &c->node->in[0],
-                                          .target = &c->node->in[1],
-                                          .rows = c->rows,
-                                          .y_pred = c->in[0],
-                                          .y_true = c->in[1],
-                                          .row = c->row,
-                                          .weight = c->in[2],
-                                          .seed = 1,
-                                          .grad = c->in_grad[0],
-                                          .sum = c->partial });
+    keel_loss_call call = score_call(c, a->args);
+    call.grad = c->in_grad ? c->in_grad[KEEL_SCORE_PREDICTION] : NULL;
+    if (call.grad) call.seed = seed_of(c);
+    call.sum = c->partial;
+    keel_loss_run(a->loss, real, &call);
 }
 
 static void loss_f32(const keel_call *c)
@@ -34,6 +87,50 @@ static void loss_f64(const keel_call *c)
     run_loss(c, 1);
 }
 
+/* A record of each row: its loss elements, and their weights. */
+static void loss_terms(const keel_call *c, int real)
+{
+    const keel_loss_args *a = c->node->args;
+    keel_loss_call call = score_call(c, a->args);
+    const keel_dtype label = call.target->dtype;
+    const int64_t p =
+        keel_row_count(call.prediction) * (int64_t)keel_dtype_size(call.prediction->dtype);
+    const int64_t t = keel_row_count(call.target) * (int64_t)keel_dtype_size(label);
+    const int64_t size = real ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+    call.rows = 1;
+    for (int64_t i = 0; i < c->rows; i++) {
+        double sums[KEEL_LOSS_SUMS] = { 0 };
+        keel_loss_call row = call;
+        row.sum = sums;
+        row.row += i;
+        row.y_pred = (const char *)call.y_pred + i * p;
+        row.y_true = (const char *)call.y_true + i * t;
+        if (call.weight) row.weight = (const char *)call.weight + i * call.weights * size;
+        if (call.mask) row.mask = (const char *)call.mask + i * call.masks * size;
+        keel_loss_run(a->loss, real, &row);
+        c->partial[i * KEEL_LOSS_TERMS] = sums[1];
+        c->partial[i * KEEL_LOSS_TERMS + 1] = sums[2];
+    }
+}
+
+static void loss_terms_f32(const keel_call *c)
+{
+    loss_terms(c, 0);
+}
+
+static void loss_terms_f64(const keel_call *c)
+{
+    loss_terms(c, 1);
+}
+
+static void merge_terms(const keel_node *n, const double *records, int64_t rows, double *merged)
+{
+    (void)n;
+    merged[0] = merged[1] = 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int k = 0; k < KEEL_LOSS_TERMS; k++) merged[k] += records[i * KEEL_LOSS_TERMS + k];
+}
+
 const keel_op keel_loss_op = {
     .name = "loss",
     .args_size = sizeof(keel_loss_args),
@@ -41,6 +138,8 @@ const keel_op keel_loss_op = {
     .forward = { loss_f32, loss_f64 },
     .backward = { loss_f32, loss_f64 },
     .backward_reads = KEEL_READS_IN,
+    .partial_backward = { loss_terms_f32, loss_terms_f64 },
+    .merge_backward = merge_terms,
     .loss = true,
 };
 
@@ -53,14 +152,9 @@ static keel_status metric_infer(keel_node *n)
 static void run_metric(const keel_call *c, int real)
 {
     const keel_metric_args *a = c->node->args;
-    a->metric->update[real](&(keel_metric_call){ .args = a->args,
-                                                 .prediction = &c->node->in[0],
-                                                 .target = &c->node->in[1],
-                                                 .rows = c->rows,
-                                                 .y_pred = c->in[0],
-                                                 .y_true = c->in[1],
-                                                 .weight = a->weighted ? c->in[2] : NULL,
-                                                 .sum = c->partial });
+    keel_loss_call call = score_call(c, a->args);
+    if (!a->weighted) call.weight = NULL;
+    keel_metric_update(a->metric, real, &call, c->partial);
 }
 
 static void metric_f32(const keel_call *c)

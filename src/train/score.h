@@ -1,15 +1,18 @@
-/* Loss and metrics as ops of a graph, so that the program runs them like any other. */
+/* Losses and metrics as ops of a graph, so that the program runs them like any other. */
 #ifndef KEEL_TRAIN_SCORE_H
 #define KEEL_TRAIN_SCORE_H
 #include "losses/loss.h"
 #include "metrics/metric.h"
 #include "ops/op.h"
 
-enum { KEEL_LOSS_SUMS = 3 };
+enum { KEEL_LOSS_SUMS = 3, KEEL_LOSS_TERMS = 2 };
 
 typedef struct keel_loss_args {
     const keel_loss *loss;
     const void *args; /* of the loss; borrowed */
+    int index;        /* of the loss in the step's facts */
+    double weight;    /* of the loss in the sum of all */
+    bool meets;       /* its divisor is known only when all rows were seen: they meet first */
 } keel_loss_args;
 
 typedef struct keel_metric_args {
@@ -18,7 +21,9 @@ typedef struct keel_metric_args {
     bool weighted;
 } keel_metric_args;
 
-/* Inputs: predictions, targets, row weights. Sums: those of the loss or metric. */
+/* Inputs: predictions, targets, row weights, and a mask where there is one. Sums: those of the loss
+ * or metric. */
+enum { KEEL_SCORE_PREDICTION, KEEL_SCORE_TARGET, KEEL_SCORE_WEIGHT, KEEL_SCORE_MASK };
 extern const keel_op keel_loss_op;
 extern const keel_op keel_metric_op;
 

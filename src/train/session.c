@@ -38,42 +38,14 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
     return KEEL_OK;
 }
 
-/* (28, 28) serves (28, 28, 1): the same numbers in the same order. */
-static bool fits(const keel_shape *data, const keel_shape *model)
-{
-    keel_shape a = *data, b = *model;
-    while (a.rank > 0 && a.dim[a.rank - 1] == 1) a.rank--;
-    while (b.rank > 0 && b.dim[b.rank - 1] == 1) b.rank--;
-    return keel_shape_equal(&a, &b);
-}
-
-keel_status keel_session_check(const keel_model *m, const keel_dataset *d, bool needs_y)
-{
-    const keel_shape x = keel_dataset_x_shape(d);
-    keel_shape in;
-    char have[96], want[96];
-    KEEL_TRY(keel_model_input_shape(m, 0, &in));
-    if (!fits(&x, &in)) {
-        keel_shape_text(have, &x);
-        keel_shape_text(want, &in);
-        return keel_fail(KEEL_ESHAPE, "%s: rows have shape %s, but model '%s' takes %s",
-                         keel_dataset_name(d), have, keel_model_name(m), want);
-    }
-    if (needs_y && keel_dataset_y_shape(d).rank < 0)
-        return keel_fail(KEEL_EDATA, "%s: there are no targets (y) to compare predictions with",
-                         keel_dataset_name(d));
-    return KEEL_OK;
-}
-
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
-                              bool training, keel_dtype real)
+                              bool training, keel_dtype real, const keel_pairing *pairing)
 {
     const bool rows = d->origin->source->read != NULL;
-    const keel_data_spec *spec = &d->origin->spec;
-    keel_dtype want[KEEL_FIELDS_MAX];
     keel_feed_options f = {
         .real = real,
-        .want = want,
+        .want = pairing->want,
+        .unwanted = pairing->unwanted,
         .batch_size = o->batch_size ? o->batch_size
                       : rows        ? 32
                                     : 0,
@@ -97,12 +69,6 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
             f.first_epoch = o->initial_epoch;
             f.epochs = o->epochs;
         }
-    }
-    /* the first input, the first target and the weights, all in the model's type */
-    for (int i = 0; i < spec->n_field; i++) {
-        const keel_data_role role = spec->field[i].role;
-        want[i] = real;
-        if (keel_spec_first(spec, role) != i) f.unwanted |= UINT64_C(1) << i;
     }
     return keel_feed_create(out, d, &f);
 }

@@ -10,12 +10,9 @@
 /* The options of the caller (NULL: defaults), checked, in a struct of this version's size. */
 keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *given);
 
-/* Does x of the data fit the model's input, and does the data say y where y is needed? */
-keel_status keel_session_check(const keel_model *m, const keel_dataset *d, bool needs_y);
-
 /* A feed in row order (evaluate, predict, validation) or in training order. */
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
-                              bool training, keel_dtype real);
+                              bool training, keel_dtype real, const keel_pairing *pairing);
 
 /* Prepare every row count that can be known. */
 keel_status keel_session_prepare(keel_scored *s, const keel_feed *f);

@@ -31,13 +31,6 @@ static keel_status first_failure(const keel_program *p, const keel_trainer *t)
     return KEEL_OK;
 }
 
-static double divisor_of(const keel_trainer *t, double sums[KEEL_LOSS_SUMS])
-{
-    const keel_scored *s = &t->train;
-    keel_program_sums(s->program, t->bound, s->loss_node, sums);
-    return keel_loss_divisor(s->loss.loss, s->loss.args, sums);
-}
-
 /* ---- one worker's part -------------------------------------------------------------------------
  */
 
@@ -230,24 +223,23 @@ static void train_part(keel_trainer *t, int worker)
 {
     keel_program *p = t->train.program;
     keel_team *team = t->strategy->team;
-    double sums[KEEL_LOSS_SUMS];
+    keel_score score;
     read_my_rows(t, p, worker);
     keel_program_run(p, t->bound, team, worker);
     t->vote[worker].tame = t->may_move_late && keel_program_tame(p, t->bound, worker);
     keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
-    const double divisor = divisor_of(t, sums);
-    if (!(sums[2] > 0) && isfinite(sums[2])) {
+    keel_scored_read(&t->train, t->bound, &score);
+    if (score.weights == 0) {
         if (worker == 0) t->no_op = true;
         return; /* no weight at all: nothing moves */
     }
-    const bool finite = isfinite(sums[0]) && isfinite(divisor) && divisor != 0;
-    const double scale = finite ? 1 / divisor : 0;
-    const bool moves_late = finite && fabs(scale) <= 1 && all_tame(t);
+    const double scale = score.finite ? 1 / score.divisor : 0;
+    const bool moves_late = score.finite && fabs(scale) <= 1 && all_tame(t);
     reduce_my_tiles(t, worker, scale, moves_late);
     if (!moves_late || !t->all_late) {
         keel_program_meet(p, team, worker);
-        bool good = finite;
+        bool good = score.finite;
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
     }
@@ -280,14 +272,16 @@ static void test_worker(void *context, int worker)
 /* ---- the step -----------------------------------------------------------------------------------
  */
 
-static keel_status begin(keel_trainer *t, keel_program *p, const keel_batch *b, uint64_t seed)
+static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
 {
-    p->input[0] = keel_batch_field(b, KEEL_ROLE_INPUT, 0);
-    p->input[1] = keel_batch_field(b, KEEL_ROLE_TARGET, 0);
-    p->input[2] = keel_batch_field(b, KEEL_ROLE_WEIGHT, 0);
+    keel_program *p = s->program;
+    for (int i = 0; i < p->graph->n_input; i++)
+        p->input[i] =
+            s->field[i] >= 0 ? b->field[s->field[i]] : keel_batch_field(b, KEEL_ROLE_WEIGHT, 0);
     p->facts = (keel_step_facts){
         .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
     };
+    keel_scored_begin(s, b->rows);
     t->no_op = false;
     t->batch = b;
     return keel_program_bind(p, b->rows, &t->bound);
@@ -313,8 +307,12 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
     const keel_program *p = t->train.program;
     for (int i = 0; i < t->bound->n_busy; i++) {
         const keel_piece *piece = &t->bound->piece[i];
-        const double *sums = t->bound->sums[i] + p->sums_at[t->train.loss_node];
-        if (!isfinite(sums[0]) || !isfinite(sums[2]))
+        bool finite = true;
+        for (int k = 0; k < t->train.n_loss; k++) {
+            const double *sums = t->bound->sums[i] + p->sums_at[t->train.loss[k].node];
+            finite = finite && isfinite(sums[0]) && isfinite(sums[2]);
+        }
+        if (!finite)
             return keel_fail(
                 KEEL_ENUMERIC,
                 "epoch %" PRIu32 ", step %" PRId64 ": the loss of rows %" PRId64 " to %" PRId64
@@ -335,13 +333,14 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
 }
 
 static void add_to_tally(const keel_trainer *t, const keel_scored *s, const keel_batch *b,
-                         double loss, keel_tally *tally)
+                         double loss, const keel_score *score, keel_tally *tally)
 {
     tally->loss += loss * (double)b->rows;
+    for (int i = 0; i < s->n_loss; i++) tally->each[i] += score->each[i] * (double)b->rows;
     tally->rows += (double)b->rows;
     for (int i = 0; i < s->n_metric; i++) {
         double sums[KEEL_METRIC_SUMS];
-        keel_program_sums(s->program, t->bound, s->metric_node[i], sums);
+        keel_program_sums(s->program, t->bound, s->metric[i].node, sums);
         for (int k = 0; k < KEEL_METRIC_SUMS; k++) tally->metric[i][k] += sums[k];
     }
 }
@@ -349,21 +348,22 @@ static void add_to_tally(const keel_trainer *t, const keel_scored *s, const keel
 keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally)
 {
     keel_program *p = t->train.program;
-    double sums[KEEL_LOSS_SUMS], loss = 0;
-    KEEL_TRY(begin(t, p, b, seed));
+    keel_score score;
+    double loss = 0;
+    KEEL_TRY(begin(t, &t->train, b, seed));
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
     keel_team_run(t->strategy->team, train_worker, t);
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
-    const double divisor = divisor_of(t, sums);
+    keel_scored_read(&t->train, t->bound, &score);
     if (!t->no_op) {
         KEEL_TRY(not_finite(t, b));
         t->iterations++;
-        loss = sums[0] / divisor;
+        loss = score.loss;
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) loss += t->vote[w].regulariser;
     }
-    add_to_tally(t, &t->train, b, loss, tally);
+    add_to_tally(t, &t->train, b, loss, &score, tally);
     return KEEL_OK;
 }
 
@@ -394,35 +394,39 @@ void keel_test_begin(keel_trainer *t)
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally)
 {
     keel_program *p = t->test.program;
-    double sums[KEEL_LOSS_SUMS];
-    KEEL_TRY(begin(t, p, b, 0));
+    keel_score score;
+    KEEL_TRY(begin(t, &t->test, b, 0));
     keel_team_run(t->strategy->team, test_worker, t);
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
-    keel_program_sums(p, t->bound, t->test.loss_node, sums);
-    const double divisor = keel_loss_divisor(t->test.loss.loss, t->test.loss.args, sums);
-    const double loss = (divisor != 0 ? sums[0] / divisor : 0) + t->penalty;
-    add_to_tally(t, &t->test, b, loss, tally);
+    keel_scored_read(&t->test, t->bound, &score);
+    add_to_tally(t, &t->test, b, score.loss + t->penalty, &score, tally);
     return KEEL_OK;
 }
 
-keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *out)
+keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out)
 {
     keel_program *p = t->test.program;
-    KEEL_TRY(begin(t, p, b, 0));
+    KEEL_TRY(begin(t, &t->test, b, 0));
     keel_team_run(t->strategy->team, test_worker, t);
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
-    const int64_t bytes = p->value[p->output[0]].row_bytes;
-    for (int i = 0; i < t->bound->n_busy; i++) {
-        const keel_piece *piece = &t->bound->piece[i];
-        memcpy((char *)out + piece->row * bytes, keel_program_output(p, 0, piece),
-               (size_t)(piece->rows * bytes));
+    for (int k = 0; k < p->n_output; k++) {
+        const int64_t bytes = p->value[p->output[k]].row_bytes;
+        for (int i = 0; out[k] && i < t->bound->n_busy; i++) {
+            const keel_piece *piece = &t->bound->piece[i];
+            memcpy((char *)out[k] + piece->row * bytes, keel_program_output(p, k, piece),
+                   (size_t)(piece->rows * bytes));
+        }
     }
     return KEEL_OK;
 }
 
 void keel_tally_logs(const keel_scored *s, const keel_tally *tally, keel_logs *logs)
 {
-    logs->value[0] = tally->rows > 0 ? tally->loss / tally->rows : 0;
+    const double rows = tally->rows > 0 ? tally->rows : 1;
+    int n = 0;
+    logs->value[n++] = tally->loss / rows;
+    for (int i = 0; s->n_loss > 1 && i < s->n_loss; i++) logs->value[n++] = tally->each[i] / rows;
     for (int i = 0; i < s->n_metric; i++)
-        logs->value[1 + i] = s->metric[i].metric->result(s->metric[i].args, tally->metric[i]);
+        logs->value[n++] =
+            s->metric[i].args.metric->result(s->metric[i].args.args, tally->metric[i]);
 }

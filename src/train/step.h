@@ -6,7 +6,8 @@
 
 /* Running means of an epoch, by rows of the steps, as Keras logs them. */
 typedef struct keel_tally {
-    double loss, rows; /* sum of step loss * rows */
+    double loss, rows;             /* sum of step loss * rows */
+    double each[KEEL_OUTPUTS_MAX]; /* the same of each loss, where there are several */
     double metric[KEEL_LOGS_MAX][KEEL_METRIC_SUMS];
 } keel_tally;
 
@@ -20,10 +21,10 @@ void keel_test_begin(keel_trainer *t);
 /* Forward, loss and metrics. */
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally);
 
-/* Forward; the rows of the first output go to `out`. */
-keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *out);
+/* Forward; the rows of output i go to out[i], where that is not NULL. */
+keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out);
 
-/* The values of the logs so far: logs->value, in the order of keel_trainer_names. */
+/* The values of the logs so far: logs->value, in the order of keel_scored_names. */
 void keel_tally_logs(const keel_scored *s, const keel_tally *tally, keel_logs *logs);
 
 #endif

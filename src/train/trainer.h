@@ -6,20 +6,8 @@
 #include "data/feed.h"
 #include "graph/program.h"
 #include "model/model.h"
-#include "train/score.h"
+#include "train/scored.h"
 #include "train/strategy.h"
-
-/* A program with the nodes whose sums are the loss and the metrics. */
-typedef struct keel_scored {
-    keel_program *program;
-    int loss_node; /* -1: none */
-    keel_loss_args loss;
-    void *logits_args; /* owned copy of the loss's args with from_logits; NULL */
-    int n_metric;
-    int metric_node[KEEL_LOGS_MAX];
-    keel_metric_args metric[KEEL_LOGS_MAX];
-    keel_object resolved[KEEL_LOGS_MAX]; /* "accuracy" made concrete; owned */
-} keel_scored;
 
 /* What one worker tells the others at the commit point. */
 typedef struct keel_vote {
@@ -67,11 +55,17 @@ typedef struct keel_trainer_options {
     bool dry; /* no activations, no gradients: for the plan */
 } keel_trainer_options;
 
-/* Compile for training (if `train_rows` > 0) and for inference (if `test_rows` > 0), for steps of
- * at most so many rows. y_shape: of the targets; NULL: predict only. The calling thread has entered
+/* What a program is compiled for: steps of at most `rows` rows, whose fields are paired like this.
+ */
+typedef struct keel_trainer_work {
+    const keel_pairing *pairing; /* copied; NULL: no such program */
+    int64_t rows;
+} keel_trainer_work;
+
+/* Compile for training and for inference, as far as there is work. The calling thread has entered
  * the team. */
 keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy *s,
-                                const keel_shape *y_shape, int64_t train_rows, int64_t test_rows,
+                                const keel_trainer_work *train, const keel_trainer_work *test,
                                 const keel_trainer_options *options);
 void keel_trainer_destroy(keel_trainer *t);
 
@@ -80,8 +74,5 @@ void keel_trainer_store(keel_trainer *t);
 
 /* Prepare steps of these many rows. */
 keel_status keel_trainer_prepare(keel_scored *s, const int64_t *rows, int n);
-
-/* "loss" and the metrics' names, and their values from accumulated sums. */
-void keel_trainer_names(const keel_trainer *t, const keel_scored *s, keel_logs *logs);
 
 #endif

@@ -40,10 +40,15 @@ static void backward(const keel_call *c)
         to_narrow(c->in_grad[0], c->out_grad[0], from, n, c->in_adds[0]);
 }
 
+static keel_status prepare(keel_prepare *p)
+{
+    return keel_dtype_flows(p->node->in[0].dtype) ? vector_prepare(p) : KEEL_EUNSUP;
+}
+
 const keel_kernel VECTOR_KERNEL(cast) = {
     .op = "cast",
     .name = VECTOR_NAME,
     .priority = VECTOR_PRIORITY,
-    .prepare = vector_prepare,
+    .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
 };

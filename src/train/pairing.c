@@ -1,0 +1,261 @@
+/* See pairing.h. */
+#include "train/pairing.h"
+#include <string.h>
+
+const char *keel_pairing_input_name(const keel_model *m, int input)
+{
+    return m->layer[keel_model_maker(m, m->input[input])->layer].name;
+}
+
+const keel_type *keel_pairing_metric(const keel_model *m, const keel_model_metric *mm,
+                                     const keel_spec *prediction, const keel_spec *target)
+{
+    const keel_object *loss = &m->compiled.loss[mm->output];
+    if (mm->metric.type) return mm->metric.type;
+    const char *name =
+        keel_metric_resolve(mm->name, loss->type ? loss->type->name : "", prediction, target);
+    return name ? keel_metric_find(name) : NULL;
+}
+
+/* ---- which field ----------------------------------------------------------------------------- */
+
+static const keel_data_field *field_of(const keel_dataset *d, int i)
+{
+    return &d->origin->spec.field[i];
+}
+
+static int find(const keel_dataset *d, keel_data_role role, const char *path)
+{
+    for (int i = 0; i < d->origin->spec.n_field; i++)
+        if (field_of(d, i)->role == role && !strcmp(field_of(d, i)->path, path)) return i;
+    return -1;
+}
+
+/* The nth field of a role, or -1. */
+static int nth(const keel_dataset *d, keel_data_role role, int n)
+{
+    for (int i = 0; i < d->origin->spec.n_field; i++)
+        if (field_of(d, i)->role == role && n-- == 0) return i;
+    return -1;
+}
+
+static int count(const keel_dataset *d, keel_data_role role)
+{
+    int n = 0;
+    while (nth(d, role, n) >= 0) n++;
+    return n;
+}
+
+static void list(char *text, size_t size, const keel_dataset *d, keel_data_role role)
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0, k; (k = nth(d, role, i)) >= 0 && at + 1 < size; i++) {
+        const int n = snprintf(text + at, size - at, "%s'%s'", i ? ", " : "", field_of(d, k)->path);
+        at += n < 0 ? 0 : (size_t)n;
+    }
+}
+
+/* Fields of a role for `n` ends of the model that have names: all by name where every name is a
+ * path, else in order where there are as many. */
+static keel_status choose(int *field, const keel_model *m, const keel_dataset *d,
+                          keel_data_role role, const int *end, int n)
+{
+    const bool input = role == KEEL_ROLE_INPUT;
+    const int have = count(d, role);
+    char names[256];
+    bool all = true;
+    for (int i = 0; i < n; i++) {
+        field[i] =
+            find(d, role,
+                 input ? keel_pairing_input_name(m, end[i]) : keel_model_output_name(m, end[i]));
+        all = all && field[i] >= 0;
+    }
+    if (all) return KEEL_OK;
+    if (!input && have == 0)
+        return keel_fail(KEEL_EDATA, "%s: there are no targets (y) to compare predictions with",
+                         keel_dataset_name(d));
+    list(names, sizeof names, d, role);
+    if (have != n)
+        return keel_fail(KEEL_EDATA,
+                         "%s: rows have %d %s (%s), but model '%s' %s %d, the first is '%s'; name "
+                         "the fields as the model does",
+                         keel_dataset_name(d), have, input ? "inputs" : "targets", names,
+                         keel_model_name(m), input ? "takes" : "compares", n,
+                         input ? keel_pairing_input_name(m, end[0])
+                               : keel_model_output_name(m, end[0]));
+    for (int i = 0; i < n; i++) field[i] = nth(d, role, i);
+    return KEEL_OK;
+}
+
+/* ---- do they fit ----------------------------------------------------------------------------- */
+
+/* (28, 28) serves (28, 28, 1): the same numbers in the same order. */
+static bool fits(const keel_shape *data, const keel_shape *model)
+{
+    keel_shape a = *data, b = *model;
+    while (a.rank > 0 && a.dim[a.rank - 1] == 1) a.rank--;
+    while (b.rank > 0 && b.dim[b.rank - 1] == 1) b.rank--;
+    return keel_shape_equal(&a, &b);
+}
+
+/* In which type rows of an input come, where the model takes `model` and the data have `data`:
+ * integers stay what they are, so that each is exact, and bytes that stand for real numbers
+ * (images) are widened where they are used first. */
+static keel_dtype fed_type(const keel_model *m, keel_dtype model, keel_dtype data)
+{
+    if (!keel_dtype_flows(model)) return keel_dtype_is_real(data) ? model : data;
+    return data == KEEL_UINT8 ? data : m->dtype;
+}
+
+static keel_status pair_inputs(keel_pairing *p, const keel_model *m, const keel_dataset *d)
+{
+    int end[KEEL_FIELDS_MAX] = { 0 };
+    char have[96], want[96];
+    if (m->n_input > KEEL_FIELDS_MAX)
+        return keel_fail(KEEL_EUNSUP, "model '%s' has %d inputs; a row has at most %d fields",
+                         keel_model_name(m), m->n_input, KEEL_FIELDS_MAX);
+    for (int i = 0; i < m->n_input; i++) end[i] = i;
+    KEEL_TRY(choose(p->input, m, d, KEEL_ROLE_INPUT, end, m->n_input));
+    for (int i = 0; i < m->n_input; i++) {
+        const keel_data_field *f = field_of(d, p->input[i]);
+        const keel_shape *shape = &keel_model_spec(m, m->input[i])->shape;
+        if (!fits(&f->shape, shape)) {
+            keel_shape_text(have, &f->shape);
+            keel_shape_text(want, shape);
+            if (m->n_input == 1)
+                return keel_fail(KEEL_ESHAPE, "%s: rows have shape %s, but model '%s' takes %s",
+                                 keel_dataset_name(d), have, keel_model_name(m), want);
+            return keel_fail(KEEL_ESHAPE,
+                             "%s: '%s' has rows of shape %s, but input '%s' of model '%s' takes %s",
+                             keel_dataset_name(d), f->path, have, keel_pairing_input_name(m, i),
+                             keel_model_name(m), want);
+        }
+        const keel_dtype dtype = fed_type(m, keel_model_spec(m, m->input[i])->dtype, f->dtype);
+        p->want[p->input[i]] = dtype;
+        p->input_spec[i] = (keel_spec){ .dtype = dtype, .shape = *shape };
+        p->unwanted &= ~(UINT64_C(1) << p->input[i]);
+    }
+    return KEEL_OK;
+}
+
+/* Do all that look at the targets of an output take numbers of classes? Then integers stay so. */
+static bool takes_labels(const keel_model *m, int output, const keel_spec *prediction,
+                         const keel_spec *target)
+{
+    const keel_object *loss = &m->compiled.loss[output];
+    if (loss->type && ((const keel_loss *)loss->type)->target != KEEL_TARGET_LABEL) return false;
+    for (int i = 0; i < m->compiled.n_metric; i++) {
+        const keel_model_metric *mm = &m->compiled.metric[i];
+        if (mm->output != output) continue;
+        const keel_metric *metric =
+            (const keel_metric *)keel_pairing_metric(m, mm, prediction, target);
+        if (!metric || (metric->loss ? metric->loss->target : metric->target) != KEEL_TARGET_LABEL)
+            return false;
+    }
+    return true;
+}
+
+static void pair_weight(keel_pairing *p, const keel_model *m, const keel_dataset *d, int output)
+{
+    const char *target = field_of(d, p->target[output])->path;
+    int found = -1;
+    for (int i = 0, k; (k = nth(d, KEEL_ROLE_WEIGHT, i)) >= 0; i++) {
+        const char *of = field_of(d, k)->target;
+        if (!of ? found < 0 : !strcmp(of, target)) found = k;
+    }
+    p->weight[output] = found;
+    p->weight_spec[output] = (keel_spec){ .dtype = m->dtype };
+    if (found < 0) return;
+    p->weight_spec[output].shape = field_of(d, found)->shape;
+    p->want[found] = m->dtype;
+    p->unwanted &= ~(UINT64_C(1) << found);
+}
+
+/* The outputs that somebody compares with targets. */
+static int scored_outputs(const keel_model *m, int *end)
+{
+    int n = 0;
+    for (int k = 0; k < m->n_output && k < KEEL_OUTPUTS_MAX; k++) {
+        bool scored = m->compiled.loss[k].type != NULL;
+        for (int i = 0; i < m->compiled.n_metric; i++)
+            scored = scored || m->compiled.metric[i].output == k;
+        if (scored) end[n++] = k;
+    }
+    return n;
+}
+
+static void take_target(keel_pairing *p, const keel_model *m, int output, int field,
+                        const keel_shape *shape, keel_dtype dtype)
+{
+    const keel_spec prediction = { m->dtype, keel_model_spec(m, m->output[output])->shape };
+    keel_spec *target = &p->target_spec[output];
+    p->target[output] = field;
+    *target = (keel_spec){ .dtype = dtype, .shape = *shape };
+    if (keel_dtype_is_real(dtype) || !takes_labels(m, output, &prediction, target))
+        target->dtype = m->dtype;
+    if (field < 0) return;
+    p->want[field] = target->dtype;
+    p->unwanted &= ~(UINT64_C(1) << field);
+}
+
+static keel_status pair_targets(keel_pairing *p, const keel_model *m, const keel_dataset *d)
+{
+    int end[KEEL_OUTPUTS_MAX] = { 0 }, field[KEEL_OUTPUTS_MAX];
+    const int n = scored_outputs(m, end);
+    KEEL_TRY(choose(field, m, d, KEEL_ROLE_TARGET, end, n));
+    for (int i = 0; i < n; i++) {
+        const keel_data_field *f = field_of(d, field[i]);
+        take_target(p, m, end[i], field[i], &f->shape, f->dtype);
+        pair_weight(p, m, d, end[i]);
+    }
+    return KEEL_OK;
+}
+
+static void clear(keel_pairing *p, int n_field, keel_dtype real)
+{
+    *p = (keel_pairing){ .n_field = n_field, .unwanted = ~UINT64_C(0) };
+    for (int i = 0; i < KEEL_OUTPUTS_MAX; i++) p->target[i] = p->weight[i] = -1;
+    for (int i = 0; i < KEEL_FIELDS_MAX; i++) p->want[i] = real;
+}
+
+keel_status keel_pairing_make(keel_pairing *out, const keel_model *m, const keel_dataset *d,
+                              bool scored)
+{
+    keel_pairing p;
+    if (!m->finished)
+        return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet", m->name);
+    clear(&p, d->origin->spec.n_field, m->dtype);
+    KEEL_TRY(pair_inputs(&p, m, d));
+    p.scored = scored;
+    if (scored) KEEL_TRY(pair_targets(&p, m, d));
+    *out = p;
+    return KEEL_OK;
+}
+
+/* Targets that suit the loss; what they are does not change a plan by a byte that matters. */
+keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m)
+{
+    keel_pairing p;
+    int end[KEEL_OUTPUTS_MAX] = { 0 };
+    if (!m->finished)
+        return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet", m->name);
+    clear(&p, 0, m->dtype);
+    for (int i = 0; i < m->n_input && i < KEEL_FIELDS_MAX; i++) {
+        const keel_spec *own = keel_model_spec(m, m->input[i]);
+        p.input_spec[i] = (keel_spec){ fed_type(m, own->dtype, own->dtype), own->shape };
+    }
+    p.scored = true;
+    const int n = scored_outputs(m, end);
+    for (int i = 0; i < n; i++) {
+        const keel_object *o = &m->compiled.loss[end[i]];
+        const keel_loss *loss = (const keel_loss *)o->type;
+        keel_shape shape = keel_model_spec(m, m->output[end[i]])->shape;
+        if (loss && loss->target == KEEL_TARGET_LABEL && shape.rank > 0) shape.rank--;
+        take_target(&p, m, end[i], -1, &shape, m->dtype);
+        p.target[end[i]] = 0;
+        p.weight_spec[end[i]] = (keel_spec){ .dtype = m->dtype };
+    }
+    *out = p;
+    return KEEL_OK;
+}

@@ -1,0 +1,39 @@
+/* Which field of a row goes where: the inputs of the model, the target and the weights of each
+ * output. Paired once, before step 1, by name where names fit, else in order. */
+#ifndef KEEL_TRAIN_PAIRING_H
+#define KEEL_TRAIN_PAIRING_H
+#include "data/source.h"
+#include "model/model.h"
+
+typedef struct keel_pairing {
+    int n_field;                /* of the dataset */
+    int input[KEEL_FIELDS_MAX]; /* [n_input of the model] the field that feeds it */
+    keel_spec input_spec[KEEL_FIELDS_MAX];
+    bool scored;                  /* targets are paired, too */
+    int target[KEEL_OUTPUTS_MAX]; /* by output; -1: it has no loss and no metric */
+    keel_spec target_spec[KEEL_OUTPUTS_MAX];
+    int weight[KEEL_OUTPUTS_MAX]; /* -1: that of the rows where the feed gives one, else 1 */
+    keel_spec weight_spec[KEEL_OUTPUTS_MAX];
+    keel_dtype want[KEEL_FIELDS_MAX]; /* the type of each field in a batch */
+    uint64_t unwanted;                /* bit i: nothing reads field i */
+} keel_pairing;
+
+/* Pair the fields of `d` with the model; scored: with its losses and metrics, too.
+ *
+ * KEEL_ESHAPE: a field has another shape than the model's input, both are named; KEEL_EDATA: there
+ * is no field for an input or a target; KEEL_EARG: the model has no inputs yet. */
+keel_status keel_pairing_make(keel_pairing *out, const keel_model *m, const keel_dataset *d,
+                              bool scored);
+
+/* A pairing for a model without data: inputs as the model's, targets that suit the losses. */
+keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m);
+
+/* The name that Keras gives to an input: that of its layer. */
+const char *keel_pairing_input_name(const keel_model *m, int input);
+
+/* The metric that `mm` means for predictions and targets of these specs: its own, or what Keras
+ * makes of "accuracy" and "crossentropy". NULL: the name means none. */
+const keel_type *keel_pairing_metric(const keel_model *m, const keel_model_metric *mm,
+                                     const keel_spec *prediction, const keel_spec *target);
+
+#endif

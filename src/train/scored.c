@@ -1,0 +1,301 @@
+/* See scored.h. */
+#include "train/scored.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "graph/fuse.h"
+#include "ops/all.h"
+#include "ops/args.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- names, as Keras gives them -------------------------------------------------------------- */
+
+static const char *named(keel_model *m, const char *output, const char *what, const char *name,
+                         int count)
+{
+    keel_text t = { 0 };
+    if (output) keel_text_add(&t, "%s_", output);
+    keel_text_add(&t, "%s%s", what, name);
+    if (count) keel_text_add(&t, "_%d", count);
+    const char *kept = t.failed ? NULL : keel_model_keep_name(m, t.data);
+    keel_text_free(&t);
+    return kept;
+}
+
+static bool is_taken(const keel_scored *s, const char *name)
+{
+    for (int i = 0; i < s->n_metric; i++)
+        if (!strcmp(s->metric[i].name, name)) return true;
+    return false;
+}
+
+/* "accuracy", "left_accuracy", and where that is there already "weighted_accuracy", "accuracy_1".
+ */
+static const char *metric_name(const keel_scored *s, keel_model *m, const keel_model_metric *mm)
+{
+    const char *output = m->n_output > 1 ? keel_model_output_name(m, mm->output) : NULL;
+    const char *name = named(m, output, "", mm->name, 0), *what = "";
+    if (name && is_taken(s, name) && mm->weighted)
+        name = named(m, output, what = "weighted_", mm->name, 0);
+    for (int i = 1; name && is_taken(s, name); i++) name = named(m, output, what, mm->name, i);
+    return name;
+}
+
+void keel_scored_names(const keel_scored *s, keel_logs *logs)
+{
+    logs->count = 0;
+    logs->name[logs->count++] = "loss";
+    for (int i = 0; s->n_loss > 1 && i < s->n_loss; i++)
+        logs->name[logs->count++] = s->loss[i].name;
+    for (int i = 0; i < s->n_metric; i++) logs->name[logs->count++] = s->metric[i].name;
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+typedef struct maker {
+    keel_scored *s;
+    keel_model *m;
+    const keel_pairing *pairing;
+    keel_graph *g;
+    keel_value *output, *mask;           /* [n_output] */
+    keel_value target[KEEL_OUTPUTS_MAX]; /* inputs of the graph; -1: not there yet */
+    keel_value weight[KEEL_OUTPUTS_MAX];
+} maker;
+
+static keel_status add_input(maker *x, const keel_spec *spec, int field, keel_value *out)
+{
+    KEEL_TRY(keel_graph_input(x->g, spec, out));
+    int *more = keel_grow(x->s->field, (size_t)x->g->n_input, sizeof *more);
+    if (!more) return KEEL_ENOMEM;
+    x->s->field = more;
+    more[x->g->n_input - 1] = field;
+    return KEEL_OK;
+}
+
+/* What an output is compared with: predictions, targets, weights, and the mask of the output. */
+static keel_status score_inputs(maker *x, int k, keel_value in[4], int *n)
+{
+    const keel_pairing *p = x->pairing;
+    if (x->target[k] < 0) KEEL_TRY(add_input(x, &p->target_spec[k], p->target[k], &x->target[k]));
+    if (x->weight[k] < 0)
+        KEEL_TRY(add_input(x, &p->weight_spec[k],
+                           p->weight[k] >= 0 ? p->weight[k] : KEEL_ROW_WEIGHTS, &x->weight[k]));
+    in[KEEL_SCORE_PREDICTION] = x->output[k];
+    in[KEEL_SCORE_TARGET] = x->target[k];
+    in[KEEL_SCORE_WEIGHT] = x->weight[k];
+    in[KEEL_SCORE_MASK] = x->mask[k];
+    *n = x->mask[k] >= 0 ? 4 : 3;
+    return KEEL_OK;
+}
+
+/* A cross-entropy of a softmax (or sigmoid) is computed from the logits, as Keras does. */
+static keel_status take_logits(maker *x, keel_scored_loss *l, keel_value *prediction)
+{
+    keel_graph *g = x->g;
+    const keel_loss *loss = l->args.loss;
+    int made_by = g->value[*prediction].node;
+    if (made_by >= 0 && g->node[made_by].node.op->casts) /* the softmax is held in another type */
+        made_by = g->value[g->node[made_by].in[0]].node;
+    if (made_by < 0 || !loss->logits_of || loss->has_logits(l->args.args)) return KEEL_OK;
+    const keel_graph_node *n = &g->node[made_by];
+    const int last = g->value[*prediction].spec.shape.rank - 1;
+    if (n->node.op != loss->logits_of) return KEEL_OK;
+    if (n->node.op == &keel_op_softmax) {
+        const int64_t axis = ((const keel_axis_args *)n->node.args)->axis;
+        if (axis != -1 && axis != last) return KEEL_OK;
+    }
+    keel_object copy = { 0 }, original = { .type = &loss->type, .args = (void *)l->args.args };
+    KEEL_TRY(keel_object_copy(&copy, &original));
+    loss->use_logits(copy.args);
+    l->own = copy.args;
+    l->args.args = copy.args;
+    g->layer = n->node.layer;
+    return keel_graph_cast(g, n->in[0], g->real, prediction);
+}
+
+static keel_status add_metric(maker *x, const keel_model_metric *mm)
+{
+    keel_scored *s = x->s;
+    keel_scored_metric *a = &s->metric[s->n_metric];
+    const keel_spec *prediction = keel_graph_spec(x->g, x->output[mm->output]);
+    const keel_spec *target = &x->pairing->target_spec[mm->output];
+    const keel_object *o = &mm->metric;
+    keel_value in[4], ignored;
+    int n_in;
+    if (s->n_metric + s->n_loss >= KEEL_LOGS_MAX - 1)
+        return keel_fail(KEEL_EUNSUP, "more than %d losses and metrics", KEEL_LOGS_MAX - 1);
+    const keel_type *type = keel_pairing_metric(x->m, mm, prediction, target);
+    if (!type) return keel_fail(KEEL_EARG, "metric '%s' does not fit the model's output", mm->name);
+    if (!o->type) {
+        KEEL_TRY(keel_object_default(&a->resolved, type));
+        o = &a->resolved;
+    }
+    a->output = mm->output;
+    a->args = (keel_metric_args){ .metric = (const keel_metric *)o->type,
+                                  .args = o->args,
+                                  .weighted = mm->weighted };
+    const keel_status st = keel_metric_check(a->args.metric, prediction, target);
+    if (st < 0) return keel_fail_within(st, "metric '%s'", mm->name);
+    if (!(a->name = metric_name(s, x->m, mm))) return KEEL_ENOMEM;
+    KEEL_TRY(score_inputs(x, mm->output, in, &n_in));
+    x->g->layer = a->name;
+    const keel_node_parts parts = {
+        .op = &keel_metric_op, .args = &a->args, .n_in = n_in, .in = in
+    };
+    KEEL_TRY(keel_graph_add(x->g, &parts, &ignored, 1));
+    a->node = x->g->n_node - 1;
+    s->n_metric++;
+    return KEEL_OK;
+}
+
+/* Losses are checked and counted first: whether one has a divisor of its own depends on the others.
+ */
+static keel_status count_losses(maker *x)
+{
+    keel_scored *s = x->s;
+    for (int k = 0; k < x->m->n_output && k < KEEL_OUTPUTS_MAX; k++) {
+        const keel_object *o = &x->m->compiled.loss[k];
+        keel_scored_loss *l = &s->loss[s->n_loss];
+        if (!o->type || x->pairing->target[k] < 0) continue;
+        *l = (keel_scored_loss){ .output = k,
+                                 .args = { .loss = (const keel_loss *)o->type,
+                                           .args = o->args,
+                                           .index = s->n_loss,
+                                           .weight = x->m->compiled.loss_weight[k] } };
+        const keel_status st =
+            keel_loss_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
+                            &x->pairing->target_spec[k], &l->elements);
+        if (st < 0) return keel_fail_within(st, "loss '%s'", o->type->name);
+        l->name = named(x->m, keel_model_output_name(x->m, k), "", "loss", 0);
+        s->n_loss++;
+        if (!l->name) return KEEL_ENOMEM;
+    }
+    if (!s->n_loss) return keel_fail(KEEL_EARG, "model '%s' has no loss", keel_model_name(x->m));
+    return KEEL_OK;
+}
+
+static keel_status add_loss(maker *x, keel_scored_loss *l)
+{
+    keel_value in[4], ignored;
+    int n_in;
+    KEEL_TRY(score_inputs(x, l->output, in, &n_in));
+    KEEL_TRY(take_logits(x, l, &in[KEEL_SCORE_PREDICTION]));
+    l->args.meets = x->s->n_loss > 1 &&
+                    (n_in > KEEL_SCORE_MASK || !keel_loss_counts_rows(l->args.loss, l->args.args));
+    x->g->layer = x->s->n_loss > 1 ? l->name : "loss";
+    const keel_node_parts parts = { .op = &keel_loss_op, .args = &l->args, .n_in = n_in, .in = in };
+    KEEL_TRY(keel_graph_add(x->g, &parts, &ignored, 1));
+    l->node = x->g->n_node - 1;
+    return KEEL_OK;
+}
+
+static keel_status add_scores(maker *x)
+{
+    const keel_model_compiled *c = &x->m->compiled;
+    for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = -1;
+    KEEL_TRY(count_losses(x));
+    for (int i = 0; i < c->n_metric; i++) KEEL_TRY(add_metric(x, &c->metric[i]));
+    for (int i = 0; i < x->s->n_loss; i++) KEEL_TRY(add_loss(x, &x->s->loss[i]));
+    return KEEL_OK;
+}
+
+/* The model alone. Masks are kept with the outputs while ops are fused. */
+static keel_status emit_model(maker *x, bool training, bool fuse, keel_value *keep)
+{
+    const keel_model *m = x->m;
+    keel_value inputs[KEEL_FIELDS_MAX];
+    if (m->n_input > KEEL_FIELDS_MAX)
+        return keel_fail(KEEL_EUNSUP, "model '%s' has more than %d inputs", m->name,
+                         KEEL_FIELDS_MAX);
+    keel_model_emission e = { .real = m->dtype,
+                              .training = training,
+                              .specs = x->pairing->input_spec,
+                              .input = inputs,
+                              .output = keep,
+                              .mask = x->pairing->scored ? keep + m->n_output : NULL };
+    for (int i = 0; i < m->n_output; i++) keep[m->n_output + i] = -1;
+    KEEL_TRY(keel_model_emit(m, &e));
+    x->g = e.graph;
+    x->s->field = keel_calloc((size_t)x->g->n_input, sizeof *x->s->field);
+    if (!x->s->field) return KEEL_ENOMEM;
+    for (int i = 0; i < m->n_input; i++)
+        x->s->field[x->g->value[inputs[i]].index] = x->pairing->input[i];
+    if (!fuse) return KEEL_OK;
+    /* values that others will ask for: outputs, and the masks there are */
+    keel_value kept[2 * KEEL_OUTPUTS_MAX];
+    int n = 0;
+    if (m->n_output > KEEL_OUTPUTS_MAX) return KEEL_OK;
+    for (int i = 0; i < 2 * m->n_output; i++)
+        if (keep[i] >= 0) kept[n++] = keep[i];
+    KEEL_TRY(keel_graph_fuse(x->g, kept, n));
+    n = 0;
+    for (int i = 0; i < 2 * m->n_output; i++)
+        if (keep[i] >= 0) keep[i] = kept[n++];
+    return KEEL_OK;
+}
+
+keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *pairing,
+                             bool training, bool fuse, keel_graph **graph, keel_value *outputs)
+{
+    maker x = { .s = s, .m = m, .pairing = pairing };
+    keel_value *keep = keel_calloc(2 * (size_t)m->n_output, sizeof *keep);
+    if (!keep) return KEEL_ENOMEM;
+    x.output = keep;
+    x.mask = keep + m->n_output;
+    keel_status st = emit_model(&x, training, fuse, keep);
+    if (st >= 0 && pairing->scored) st = add_scores(&x);
+    if (st >= 0) {
+        memcpy(outputs, keep, (size_t)m->n_output * sizeof *outputs);
+        *graph = x.g;
+        x.g = NULL;
+    }
+    keel_free(keep);
+    keel_graph_destroy(x.g);
+    return st;
+}
+
+void keel_scored_free(keel_scored *s)
+{
+    keel_program_destroy(s->program);
+    for (int i = 0; i < s->n_loss; i++) {
+        keel_scored_loss *l = &s->loss[i];
+        if (l->own) keel_object_free(&(keel_object){ .type = &l->args.loss->type, .args = l->own });
+    }
+    for (int i = 0; i < KEEL_LOGS_MAX; i++) keel_object_free(&s->metric[i].resolved);
+    keel_free(s->field);
+    *s = (keel_scored){ 0 };
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+void keel_scored_begin(keel_scored *s, int64_t rows)
+{
+    for (int i = 0; i < s->n_loss; i++) {
+        const keel_scored_loss *l = &s->loss[i];
+        const double count = (double)rows * (double)l->elements;
+        const double divisor =
+            keel_loss_divisor(l->args.loss, l->args.args, (double[]){ 0, count, count });
+        s->seed[i] = l->args.weight / divisor;
+    }
+    s->program->facts.loss_seed = s->n_loss > 1 ? s->seed : NULL;
+}
+
+void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out)
+{
+    *out = (keel_score){ .divisor = 1, .finite = true };
+    for (int i = 0; i < s->n_loss; i++) {
+        const keel_scored_loss *l = &s->loss[i];
+        double sums[KEEL_LOSS_SUMS];
+        keel_program_sums(s->program, b, l->node, sums);
+        const double divisor = keel_loss_divisor(l->args.loss, l->args.args, sums);
+        out->each[i] = divisor != 0 ? sums[0] / divisor : 0;
+        out->loss +=
+            s->n_loss == 1 && l->args.weight == 1 ? out->each[i] : l->args.weight * out->each[i];
+        out->weights += sums[2];
+        out->finite = out->finite && isfinite(sums[0]) && isfinite(divisor);
+        if (s->n_loss == 1) {
+            out->divisor = divisor;
+            out->finite = out->finite && divisor != 0;
+        }
+    }
+}
