@@ -20,6 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (keel_npz_name(z, i, name, sizeof name) < 0) __builtin_trap();
         (void)keel_npz_read(&t, z, name);
         keel_tensor_free(&t);
+        keel_npy_texts texts = { 0 };
+        (void)keel_npz_read_texts(&texts, z, name);
+        keel_npy_texts_free(&texts);
     }
     keel_zip_close(z);
     return 0;

@@ -33,6 +33,8 @@ put("npy", "version3", saved(lambda b: np.lib.format.write_array(b, np.ones(2), 
 put("npz", "stored", saved(np.savez, x=np.ones((2, 2), "f4"), y=np.zeros(2, "i2")))
 put("npz", "deflated", saved(np.savez_compressed, x=np.zeros(4000, "u1")))
 
+put("npz", "texts", saved(np.savez_compressed, y=np.array(["cat", "dog"])))
+
 for code in [8, 9, 11, 12, 13, 14]:
     size = {8: 1, 9: 1, 11: 2, 12: 4, 13: 4, 14: 8}[code]
     plain = struct.pack(">BBBBII", 0, 0, code, 2, 2, 3) + bytes(range(6 * size))

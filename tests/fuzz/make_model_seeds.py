@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the seeds of fuzz_config and fuzz_keras from the golden models. Run in this folder."""
+"""Make the seeds of fuzz_config, fuzz_extra and fuzz_keras from the golden models. Run in this folder."""
 import json
 import os
 import zipfile
@@ -25,6 +25,10 @@ for c in json.load(open(GOLDEN + "layers.json")):
 for k, (c, stack) in enumerate(layers):
     root = {"class_name": "Sequential", "config": {"name": "s", "layers": stack}}
     put("config", f"layer{k}", json.dumps(root, separators=(",", ":")).encode())
+
+put("extra", "names", '{"class_names":["setosa","h\\u00e4us","\u20ac"]}'.encode())
+put("extra", "none", b'{"class_names":[]}')
+put("extra", "newer", b'{"cursor":3}')
 
 for name in KERAS:
     with zipfile.ZipFile(GOLDEN + name + ".keras") as z:
