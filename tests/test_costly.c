@@ -137,7 +137,8 @@ static void add(bytes *b, const void *data, size_t n)
 
 static void add_le(bytes *b, uint64_t value, int n)
 {
-    for (int i = 0; i < n; i++) add(b, &(unsigned char){ (unsigned char)(value >> (8 * i)) }, 1);
+    for (int i = 0; i < n; i++)
+        add(b, &(unsigned char){ i < 8 ? (unsigned char)(value >> (8 * i)) : 0 }, 1);
 }
 
 static void add_be(bytes *b, uint64_t value, int n)
