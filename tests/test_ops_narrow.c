@@ -32,18 +32,59 @@ static void compare_bits(const bench *b, keel_pass pass, const char *what, const
     }
 }
 
-/* What backward reads of forward: the reference's, out held in bfloat16. */
-static void after_forward(bench *b, results *want, results *got)
+/* What the reference says of one bench, each pass once, whichever kernels are held against it. */
+typedef struct answers {
+    results forward; /* out as float32, rounded to bfloat16 and back */
+    bool has_forward;
+    results of[KEEL_PASS_COUNT][2]; /* [pass][adds] */
+    bool has[KEEL_PASS_COUNT][2];
+} answers;
+
+static void answers_free(answers *a)
+{
+    if (a->has_forward) results_free(&a->forward);
+    for (int pass = 0; pass < KEEL_PASS_COUNT; pass++)
+        for (int adds = 0; adds < 2; adds++)
+            if (a->has[pass][adds]) results_free(&a->of[pass][adds]);
+}
+
+static void copy_saved(const bench *b, results *to, const results *from)
 {
     const keel_node *n = &b->wide;
-    const int64_t count = b->rows * keel_row_count(&n->out[0]);
-    pass_run(b, NULL, KEEL_FORWARD, false, 1, want);
-    keel_bf16_narrow(got->out, want->out, count);
-    keel_bf16_widen(want->out, got->out, count);
     for (int i = 0; i < n->n_saved; i++)
-        memcpy(got->saved[i], want->saved[i],
+        memcpy(to->saved[i], from->saved[i],
                (size_t)(b->rows * keel_row_count(&n->saved[i])) *
                    keel_dtype_size(n->saved[i].dtype));
+}
+
+/* What backward reads of forward: the reference's, out held in bfloat16. */
+static void after_forward(bench *b, answers *a, results *r, bool narrow)
+{
+    const int64_t count = b->rows * keel_row_count(&b->wide.out[0]);
+    if (!a->has_forward) {
+        results_open(&a->forward, b, false);
+        pass_run(b, NULL, KEEL_FORWARD, false, 1, &a->forward);
+        keel_bf16 *rounded = narrowed(a->forward.out, count);
+        keel_bf16_widen(a->forward.out, rounded, count);
+        keel_free(rounded);
+        a->has_forward = true;
+    }
+    if (narrow)
+        keel_bf16_narrow(r->out, a->forward.out, count);
+    else
+        memcpy(r->out, a->forward.out, (size_t)count * sizeof(float));
+    copy_saved(b, r, &a->forward);
+}
+
+static const results *answer(bench *b, answers *a, keel_pass pass, bool adds)
+{
+    results *r = &a->of[pass][adds];
+    if (a->has[pass][adds]) return r;
+    results_open(r, b, false);
+    if (pass != KEEL_FORWARD) after_forward(b, a, r, false);
+    pass_run(b, NULL, pass, adds, 1, r);
+    a->has[pass][adds] = true;
+    return r;
 }
 
 /* Weight gradients that are added are summed apart: the halves of a step give the same bits in one
@@ -70,30 +111,24 @@ static void compare_adding(bench *b, const keel_kernel *k, const char *what)
     results_free(&added);
 }
 
-static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_pass pass, bool adds)
+static int compare_pass(bench *b, answers *a, const keel_kernel *k, const char *name,
+                        keel_pass pass, bool adds)
 {
-    results want, got, cut;
+    results got, cut;
     if (!has_pass(b, pass) || !pass_takes(b, k, pass, adds)) return 0;
-    results_open(&want, b, false);
     results_open(&got, b, true);
-    results_open(&cut, b, true);
-    if (pass != KEEL_FORWARD) {
-        after_forward(b, &want, &got);
-        after_forward(b, &want, &cut);
-    }
+    if (pass != KEEL_FORWARD) after_forward(b, a, &got, true);
     const bool ran = pass_run(b, k, pass, adds, 1, &got);
-    if (ran) {
-        pass_run(b, NULL, pass, adds, 1, &want);
-        compare(b, pass, name, &want, &got);
+    if (ran) compare(b, pass, name, answer(b, a, pass, adds), &got);
+    if (ran && pass <= KEEL_BACKWARD && !strstr(k->name, "dnnl")) {
+        results_open(&cut, b, true);
+        if (pass != KEEL_FORWARD) after_forward(b, a, &cut, true);
+        if (pass_run(b, k, pass, adds, 3, &cut)) compare_bits(b, pass, name, &got, &cut);
+        results_free(&cut);
     }
-    if (ran && pass <= KEEL_BACKWARD && !strstr(k->name, "dnnl") &&
-        pass_run(b, k, pass, adds, 3, &cut))
-        compare_bits(b, pass, name, &got, &cut);
     if (ran && pass == KEEL_WEIGHTS && adds && b->wide.n_saved == 0 && b->wide.partial == 0)
         compare_adding(b, k, name);
-    results_free(&want);
     results_free(&got);
-    results_free(&cut);
     return ran;
 }
 
@@ -194,35 +229,6 @@ static int compare_tiles(bench *b, const keel_kernel *k, const char *name)
     return 1;
 }
 
-static int compare_case(const keel_kernel *k, const keel_op *op, const keel_case *c)
-{
-    static const int64_t rows[] = { 1, 2, 3, 7, 16, 65 };
-    char name[160];
-    int ran = 0;
-    snprintf(name, sizeof name, "%s_%s in %s weights %s args %s", k->op, k->name, c->in,
-             c->weights ? c->weights : "-", c->args ? c->args : "-");
-    for (int training = 0; training < 2; training++)
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            bench b;
-            if (rows[i] > 16 && strcmp(op->name, "dense") != 0) continue;
-            if (bench_open(&b, op, c, training, rows[i], true) < 0)
-                fail_msg("%s: %s", name, keel_error());
-            merge(&b);
-            ran += compare_pass(&b, k, name, KEEL_FORWARD, false);
-            for (int adds = 0; training && adds < 2; adds++) {
-                ran += compare_pass(&b, k, name, KEEL_BACKWARD, adds);
-                ran += compare_pass(&b, k, name, KEEL_WEIGHTS, adds);
-            }
-            if (training) {
-                ran += compare_pass(&b, k, name, KEEL_PARTIAL, false);
-                ran += compare_pass(&b, k, name, KEEL_PARTIAL_BACKWARD, false);
-                ran += compare_tiles(&b, k, name);
-            }
-            bench_close(&b);
-        }
-    return ran + compare_rounded_weights(k, name, op, c);
-}
-
 static bool has_narrow(const keel_kernel *k)
 {
     for (int pass = 0; pass < KEEL_PASS_COUNT; pass++)
@@ -230,22 +236,91 @@ static bool has_narrow(const keel_kernel *k)
     return k->narrow_tile != NULL;
 }
 
+static int compare_bench(bench *b, answers *a, const keel_kernel *k, const char *name)
+{
+    int ran = compare_pass(b, a, k, name, KEEL_FORWARD, false);
+    for (int adds = 0; b->wide.training && adds < 2; adds++) {
+        ran += compare_pass(b, a, k, name, KEEL_BACKWARD, adds);
+        ran += compare_pass(b, a, k, name, KEEL_WEIGHTS, adds);
+    }
+    if (b->wide.training) {
+        ran += compare_pass(b, a, k, name, KEEL_PARTIAL, false);
+        ran += compare_pass(b, a, k, name, KEEL_PARTIAL_BACKWARD, false);
+        ran += compare_tiles(b, k, name);
+    }
+    return ran;
+}
+
+/* Which numbers of rows a case is tried with: all of them, where a row takes few products; else one
+ * of each kind, since references are slow, above all under sanitizers. */
+static bool tries_rows(const bench *b)
+{
+    const keel_node *n = &b->wide;
+    const keel_shape *out = &n->out[0].shape;
+    const bool dense = strcmp(n->op->name, "dense") == 0;
+    int64_t products = keel_row_count(&n->out[0]);
+    if (n->n_weight) products *= keel_row_count(&n->weight[0]) / out->dim[out->rank - 1];
+    if (products < 1 << 20) return b->rows <= 16 || dense;
+    return dense ? b->rows == 1 || b->rows == 16 : b->rows == 1 || b->rows == 3 || b->rows == 7;
+}
+
+enum { OP_KERNELS_MAX = 32 };
+
+/* All kernels of an op on one case: the reference, which is slow, runs once for all of them. */
+static void compare_case(const keel_op *op, const keel_kernel *const *kernels, int n, int *ran,
+                         const keel_case *c)
+{
+    static const int64_t rows[] = { 1, 2, 3, 7, 16, 65 };
+    char name[160];
+    for (int training = 0; training < 2; training++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            bench b;
+            answers a = { 0 };
+            snprintf(name, sizeof name, "%s in %s weights %s args %s", op->name, c->in,
+                     c->weights ? c->weights : "-", c->args ? c->args : "-");
+            if (bench_open(&b, op, c, training, rows[i], true) < 0)
+                fail_msg("%s: %s", name, keel_error());
+            const bool tries = tries_rows(&b);
+            if (tries) merge(&b);
+            for (int k = 0; tries && k < n; k++) {
+                snprintf(name, sizeof name, "%s_%s in %s weights %s args %s", op->name,
+                         kernels[k]->name, c->in, c->weights ? c->weights : "-",
+                         c->args ? c->args : "-");
+                ran[k] += compare_bench(&b, &a, kernels[k], name);
+            }
+            answers_free(&a);
+            bench_close(&b);
+        }
+    for (int k = 0; k < n; k++) {
+        snprintf(name, sizeof name, "%s_%s in %s", op->name, kernels[k]->name, c->in);
+        ran[k] += compare_rounded_weights(kernels[k], name, op, c);
+    }
+}
+
 static void every_narrow_pass_equals_its_reference(void **state)
 {
     (void)state;
     keel_cpu_single_thread();
     const int64_t live = keel_memory_live();
-    for (int i = 0; keel_kernels[i]; i++) {
-        const keel_kernel *k = keel_kernels[i];
-        const keel_op *op = keel_op_find(k->op);
-        int ran = 0;
-        if (!op || !has_narrow(k)) continue;
-        for (const keel_case *c = op->cases; c->in; c++) ran += compare_case(k, op, c);
+    for (int o = 0; keel_ops[o]; o++) {
+        const keel_op *op = keel_ops[o];
+        const keel_kernel *kernels[OP_KERNELS_MAX];
+        int n = 0, ran[OP_KERNELS_MAX] = { 0 };
+        for (int i = 0; keel_kernels[i]; i++) {
+            if (strcmp(keel_kernels[i]->op, op->name) != 0 || !has_narrow(keel_kernels[i]))
+                continue;
+            assert_true(n < OP_KERNELS_MAX);
+            kernels[n++] = keel_kernels[i];
+        }
+        if (n == 0) continue;
+        for (const keel_case *c = op->cases; c->in; c++) compare_case(op, kernels, n, ran, c);
         for (int e = 0; e < KERNEL_CASES; e++)
-            if (strcmp(kernel_cases[e].op, k->op) == 0)
-                ran += compare_case(k, op, &kernel_cases[e].c);
-        if (strcmp(large_dense.op, k->op) == 0) ran += compare_case(k, op, &large_dense.c);
-        print_message("%s_%s: %d narrow passes compared\n", k->op, k->name, ran);
+            if (strcmp(kernel_cases[e].op, op->name) == 0)
+                compare_case(op, kernels, n, ran, &kernel_cases[e].c);
+        if (strcmp(large_dense.op, op->name) == 0)
+            compare_case(op, kernels, n, ran, &large_dense.c);
+        for (int k = 0; k < n; k++)
+            print_message("%s_%s: %d narrow passes compared\n", op->name, kernels[k]->name, ran[k]);
         assert_int_equal(keel_memory_live(), live);
     }
 }
