@@ -9,9 +9,10 @@
 #include "keel/keel.h"
 #include "model/model.h"
 
-enum { STEPS_MAX = 40, INS_MAX = 4, ARGS_MAX = 8, IMAGE_MAX = 9, CHANNELS_MAX = 5, ROW_MAX = 420 };
+enum { STEPS_MAX = 48, INS_MAX = 4, OUTS_MAX = 3, ARGS_MAX = 8 };
+enum { IMAGE_MAX = 9, CHANNELS_MAX = 5, ROW_MAX = 420 };
 
-/* One call of a layer. Step 0 is the model's input. */
+/* One call of a layer, or an input of the model. */
 typedef struct step {
     const char *layer; /* Keras's class */
     int self;          /* the step that called this layer first: itself, or an earlier one */
@@ -19,6 +20,7 @@ typedef struct step {
     int n_arg;
     keel_arg arg[ARGS_MAX]; /* their texts are constants */
     keel_shape shape;       /* of a row of what it gives */
+    int ids;                /* an input of whole numbers below it; 0: of real ones */
 } step;
 
 typedef enum loss_kind { LOSS_MSE, LOSS_SPARSE, LOSS_BINARY, LOSS_KINDS } loss_kind;
@@ -26,10 +28,11 @@ typedef enum loss_kind { LOSS_MSE, LOSS_SPARSE, LOSS_BINARY, LOSS_KINDS } loss_k
 typedef struct random_graph {
     uint64_t seed;
     int n;
-    step step[STEPS_MAX]; /* the last is the output */
-    loss_kind loss;
+    step step[STEPS_MAX];
+    int n_out, out[OUTS_MAX]; /* steps */
+    loss_kind loss[OUTS_MAX];
+    double loss_weight[OUTS_MAX];
     bool weighted; /* rows have weights */
-    int ids;       /* the input is of whole numbers below it; 0: of real ones */
     int64_t rows, batch;
 } random_graph;
 
@@ -64,11 +67,16 @@ static double chance_real(void) /* -1 .. 1, a multiple of 2^-20 */
 /* ---- building ---------------------------------------------------------------------------------
  */
 
-/* Which steps lead to the output. */
+static bool is_input(const step *s)
+{
+    return s->n_in == 0;
+}
+
+/* Which steps lead to an output. */
 static void reached_steps(const random_graph *g, bool reached[STEPS_MAX])
 {
     memset(reached, 0, STEPS_MAX * sizeof *reached);
-    reached[g->n - 1] = true;
+    for (int k = 0; k < g->n_out; k++) reached[g->out[k]] = true;
     for (int i = g->n - 1; i > 0; i--)
         for (int k = 0; k < g->step[i].n_in && reached[i]; k++) reached[g->step[i].in[k]] = true;
 }
@@ -84,8 +92,8 @@ static keel_status build_step(keel_model *m, random_graph *g, int i, keel_symbol
     for (int k = 0; k < s->n_in; k++) in[k] = symbol[s->in[k]];
     for (int k = 0; k < s->n_arg; k++) args[k] = s->arg[k];
     args[s->n_arg] = (keel_arg)KEEL_ARG_STR("name", name);
-    if (i == 0)
-        KEEL_TRY(keel_model_input(m, &s->shape, NULL, &symbol[0]));
+    if (is_input(s))
+        KEEL_TRY(keel_model_input(m, &s->shape, NULL, &symbol[i]));
     else if (made[s->self])
         KEEL_TRY(keel_model_call_again(m, name, in, s->n_in, &symbol[i]));
     else
@@ -95,23 +103,29 @@ static keel_status build_step(keel_model *m, random_graph *g, int i, keel_symbol
     return KEEL_OK;
 }
 
+static const char *const loss_names[] = { "mse", "sparse_categorical_crossentropy",
+                                          "binary_crossentropy" };
+
 /* The model, compiled for SGD without momentum. */
 static keel_status build_model(random_graph *g, keel_dtype dtype, keel_model **out)
 {
-    static const char *const losses[] = { "mse", "sparse_categorical_crossentropy",
-                                          "binary_crossentropy" };
-    keel_symbol symbol[STEPS_MAX];
+    keel_symbol symbol[STEPS_MAX], outputs[OUTS_MAX];
     bool reached[STEPS_MAX], made[STEPS_MAX] = { false };
     keel_model *m;
+    keel_compile how = { KEEL_COMPILE, .optimizer = { "SGD", NULL } };
     keel_status s = keel_model_create(&m, NULL, dtype, g->seed);
     if (s < 0) return s;
     reached_steps(g, reached);
     for (int i = 0; i < g->n && s >= 0; i++)
         if (reached[i]) s = build_step(m, g, i, symbol, made);
-    if (s >= 0) s = keel_model_outputs(m, &symbol[g->n - 1], 1);
-    if (s >= 0)
-        s = keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "SGD", NULL },
-                                                   .loss = { { losses[g->loss] } } });
+    for (int k = 0; k < g->n_out && s >= 0; k++) {
+        outputs[k] = symbol[g->out[k]];
+        how.loss[k].name = loss_names[g->loss[k]];
+        how.loss[k].output = k;
+        how.loss_weights[k] = g->loss_weight[k];
+    }
+    if (s >= 0) s = keel_model_outputs(m, outputs, g->n_out);
+    if (s >= 0) s = keel_model_compile(m, &how);
     if (s < 0)
         keel_model_destroy(m);
     else
@@ -252,9 +266,10 @@ static bool draw_dropout(random_graph *g, step *s)
 
 static bool draw_embedding(random_graph *g, step *s)
 {
-    if (!g->ids) return false;
-    s->n_in = 1; /* the input itself: nothing else is of whole numbers */
-    GIVE_INT(s, "input_dim", g->ids + chance(2));
+    s->n_in = 1;
+    s->in[0] = chance(2); /* an input: nothing else is of whole numbers */
+    if (!g->step[s->in[0]].ids) return false;
+    GIVE_INT(s, "input_dim", g->step[s->in[0]].ids + chance(2));
     GIVE_INT(s, "output_dim", 1 + chance(CHANNELS_MAX));
     if (percent(50)) GIVE_BOOL(s, "mask_zero", true);
     return true;
@@ -422,6 +437,7 @@ static bool append_layer(drawing *d, const char *layer, int in)
     const struct drawer *w = drawer_of(layer);
     step s = { .layer = w->layer };
     if (!w->draw || !w->draw(d->g, &s)) return false;
+    if (percent(10)) GIVE_BOOL(&s, "trainable", false);
     if (in >= 0) s.in[0] = in;
     return append(d, s, -1);
 }
@@ -430,8 +446,8 @@ static bool append_layer(drawing *d, const char *layer, int in)
 static bool append_again(drawing *d)
 {
     random_graph *g = d->g;
-    const int i = 1 + chance(g->n);
-    if (i >= g->n || drawer_of(g->step[i].layer)->once) return false;
+    const int i = chance(g->n);
+    if (drawer_of(g->step[i].layer)->once) return false;
     step s = g->step[i];
     for (int k = 0; k < s.n_in; k++)
         for (int tries = 0; tries < 8; tries++) {
@@ -481,9 +497,9 @@ static void append_any(drawing *d)
     append_layer(d, drawers[i].layer, -1);
 }
 
-/* Some of the values that nobody reads, and one more, joined into one row of numbers, and a layer
- * with the activation that the loss wants. */
-static void append_head(drawing *d)
+/* One more output: some of the values that nobody reads, and one more, joined into one row of
+ * numbers, and a layer with the activation that the loss wants. */
+static void append_output(drawing *d, loss_kind loss)
 {
     static const char *const activations[] = { "linear", "softmax", "sigmoid" };
     random_graph *g = d->g;
@@ -492,6 +508,7 @@ static void append_head(drawing *d)
     step join = { .layer = "Concatenate" };
     for (int i = 0; i < n; i++)
         for (int k = 0; k < g->step[i].n_in; k++) read[g->step[i].in[k]] = true;
+    for (int k = 0; k < g->n_out; k++) read[g->out[k]] = true;
     read[chance(n)] = false;
     for (int i = n - 1; i >= 0 && join.n_in < INS_MAX; i--) {
         if (read[i] || count_of(&g->step[i]) > ROW_MAX) continue;
@@ -502,9 +519,26 @@ static void append_head(drawing *d)
     }
     if (join.n_in > 1) append(d, join, -1);
     step head = { .layer = "Dense", .n_in = 1, .in = { g->n - 1 } };
-    GIVE_INT(&head, "units", g->loss == LOSS_SPARSE ? 2 + chance(3) : 1 + chance(3));
-    GIVE_STR(&head, "activation", activations[g->loss]);
-    append(d, head, -1);
+    GIVE_INT(&head, "units", loss == LOSS_SPARSE ? 2 + chance(3) : 1 + chance(3));
+    GIVE_STR(&head, "activation", activations[loss]);
+    if (!append(d, head, -1)) return;
+    g->loss[g->n_out] = loss;
+    g->loss_weight[g->n_out] = percent(50) ? 1 : 0.5 + 0.25 * chance(6);
+    g->out[g->n_out++] = g->n - 1;
+}
+
+/* Images, rows of steps or of numbers, real or whole. */
+static void append_input(drawing *d)
+{
+    step s = { .layer = "InputLayer" };
+    if (percent(70))
+        s.shape = (keel_shape){
+            3, { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX), 1 + chance(CHANNELS_MAX) }
+        };
+    else
+        s.shape = (keel_shape){ 1 + chance(2), { 1 + chance(12), 1 + chance(4) } };
+    if (s.shape.rank < 3 && percent(50)) s.ids = 2 + chance(6);
+    append(d, s, -1);
 }
 
 /* The graph of a seed. */
@@ -514,19 +548,11 @@ static keel_status draw_graph(random_graph *g, uint64_t seed)
     chance_seed(seed);
     for (int i = 0; i < 8; i++) chance(2);
     *g = (random_graph){ .seed = seed, .rows = 1 + chance(7), .weighted = percent(25) };
-    g->loss = percent(60) ? LOSS_MSE : (loss_kind)chance(LOSS_KINDS);
     g->batch = percent(50) ? g->rows : 1 + chance((int)g->rows);
     KEEL_TRY(keel_model_create(&d.m, NULL, KEEL_FLOAT64, seed));
-    step input = { .layer = "InputLayer" };
-    if (percent(70))
-        input.shape = (keel_shape){
-            3, { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX), 1 + chance(CHANNELS_MAX) }
-        };
-    else
-        input.shape = (keel_shape){ 1 + chance(2), { 1 + chance(12), 1 + chance(4) } };
-    if (input.shape.rank < 3 && percent(50)) g->ids = 2 + chance(6);
-    append(&d, input, -1);
-    const int n = 3 + chance(12);
+    append_input(&d);
+    if (percent(25)) append_input(&d);
+    const int n = 3 + chance(12), n_out = percent(70) ? 1 : 2 + chance(2);
     for (int tries = 0; tries < 4 * n && g->n < n; tries++) {
         const int way = chance(10);
         if (way < 2)
@@ -536,7 +562,8 @@ static keel_status draw_graph(random_graph *g, uint64_t seed)
         else
             append_any(&d);
     }
-    append_head(&d);
+    for (int i = 0; i < n_out; i++)
+        append_output(&d, percent(60) ? LOSS_MSE : (loss_kind)chance(LOSS_KINDS));
     keel_model_destroy(d.m);
     return KEEL_OK;
 }
@@ -574,8 +601,6 @@ static void print_arg(const keel_arg *a)
 /* As a user of Keras would write it. */
 static void print_graph(const random_graph *g)
 {
-    static const char *const losses[] = { "mse", "sparse_categorical_crossentropy",
-                                          "binary_crossentropy" };
     bool reached[STEPS_MAX], made[STEPS_MAX] = { false };
     reached_steps(g, reached);
     for (int i = 0; i < g->n; i++) {
@@ -584,7 +609,7 @@ static void print_graph(const random_graph *g)
         if (!reached[i]) continue;
         keel_shape_text(shape, &s->shape);
         printf("x%d = ", i);
-        if (i == 0)
+        if (is_input(s))
             printf("Input(%s", shape);
         else if (made[s->self])
             printf("layer%d(", s->self);
@@ -594,16 +619,18 @@ static void print_graph(const random_graph *g)
             if (k) printf(", ");
             print_arg(&s->arg[k]);
         }
-        if (i > 0 && !made[s->self]) printf("))(");
+        if (!is_input(s) && !made[s->self]) printf("))(");
         for (int k = 0; k < s->n_in; k++)
             printf("%s%sx%d", k ? ", " : "", k == 0 && s->n_in > 1 ? "[" : "", s->in[k]);
-        printf("%s)  # %s\n", s->n_in > 1 ? "]" : "", shape);
+        printf("%s)  # %s", s->n_in > 1 ? "]" : "", shape);
+        if (s->ids) printf(", whole numbers below %d", s->ids);
+        printf("\n");
         made[s->self] = true;
     }
-    printf("loss %s, %lld rows%s, batch size %lld", losses[g->loss], (long long)g->rows,
-           g->weighted ? " with weights" : "", (long long)g->batch);
-    if (g->ids) printf(", inputs are whole numbers below %d", g->ids);
-    printf("\n");
+    for (int k = 0; k < g->n_out; k++)
+        printf("output x%d: %g * %s\n", g->out[k], g->loss_weight[k], loss_names[g->loss[k]]);
+    printf("%lld rows%s, batch size %lld\n", (long long)g->rows, g->weighted ? " with weights" : "",
+           (long long)g->batch);
 }
 
 #endif

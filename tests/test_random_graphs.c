@@ -38,7 +38,8 @@ typedef struct trial {
     keel_dtype dtype;
     keel_model *m;
     keel_dataset *data;
-    void *x, *y;
+    void *array[STEPS_MAX + OUTS_MAX]; /* of inputs, then of targets */
+    int n_array;
     float *weight;
     int64_t n; /* numbers in all weights */
     double *begin;
@@ -116,6 +117,54 @@ static void *numbers(keel_dtype dtype, int64_t n)
     return p;
 }
 
+/* One more array of rows of that shape. ids: whole numbers below it; 0: real ones */
+static keel_tensor draw_array(trial *t, keel_shape row, int ids)
+{
+    keel_tensor a = { t->dtype, { row.rank + 1, { t->g->rows } }, NULL };
+    for (int i = 0; i < row.rank; i++) a.shape.dim[i + 1] = row.dim[i];
+    const int64_t n = keel_shape_count(&a.shape);
+    a.data = t->array[t->n_array++] = numbers(t->dtype, n);
+    for (int64_t i = 0; i < n; i++)
+        put(a.data, t->dtype, i, ids ? chance(ids) : (float)chance_real());
+    return a;
+}
+
+static keel_status draw_rows(trial *t)
+{
+    const random_graph *g = t->g;
+    keel_array_field field[KEEL_FIELDS_MAX];
+    char path[KEEL_FIELDS_MAX][16];
+    bool reached[STEPS_MAX];
+    int n = 0;
+    reached_steps(g, reached);
+    for (int i = 0; i < g->n; i++) {
+        if (!reached[i] || !is_input(&g->step[i])) continue;
+        snprintf(path[n], sizeof path[n], "x_%d", i);
+        field[n] = (keel_array_field){ path[n], KEEL_ROLE_INPUT, NULL,
+                                       draw_array(t, g->step[i].shape, g->step[i].ids) };
+        n++;
+    }
+    for (int k = 0; k < g->n_out; k++) {
+        keel_shape out = g->step[g->out[k]].shape;
+        const int classes = (int)out.dim[out.rank - 1];
+        if (g->loss[k] == LOSS_SPARSE) out.rank--;
+        snprintf(path[n], sizeof path[n], "y_%d", k);
+        field[n] = (keel_array_field){ path[n], KEEL_ROLE_TARGET, NULL,
+                                       draw_array(t, out,
+                                                  g->loss[k] == LOSS_MSE      ? 0
+                                                  : g->loss[k] == LOSS_SPARSE ? classes
+                                                                              : 2) };
+        n++;
+    }
+    t->weight = numbers(KEEL_FLOAT32, g->rows);
+    for (int64_t i = 0; i < g->rows; i++) t->weight[i] = (float)(1.25 + chance_real());
+    if (g->weighted)
+        field[n++] = (keel_array_field){
+            "weight", KEEL_ROLE_WEIGHT, NULL, { KEEL_FLOAT32, { 1, { g->rows } }, t->weight }
+        };
+    return keel_dataset_from_fields(&t->data, field, n);
+}
+
 /* The graph's model in `dtype`; `draw`: which numbers. */
 static keel_status open_trial(trial *t, random_graph *g, keel_dtype dtype, int draw, char *why)
 {
@@ -126,28 +175,7 @@ static keel_status open_trial(trial *t, random_graph *g, keel_dtype dtype, int d
     t->begin = numbers(KEEL_FLOAT64, t->n);
     assert_int_equal(get_weights(t->m, t->begin), t->n);
     shake_weights(t->m, t->begin);
-    keel_shape in = g->step[0].shape, out = g->step[g->n - 1].shape;
-    const int64_t classes = out.dim[out.rank - 1];
-    const int64_t n_x = keel_shape_count(&in) * g->rows;
-    if (g->loss == LOSS_SPARSE) out.rank--;
-    const int64_t n_y = keel_shape_count(&out) * g->rows;
-    t->x = numbers(dtype, n_x);
-    t->y = numbers(dtype, n_y);
-    t->weight = numbers(KEEL_FLOAT32, g->rows);
-    for (int64_t i = 0; i < n_x; i++)
-        put(t->x, dtype, i, g->ids ? chance(g->ids) : (float)chance_real());
-    for (int64_t i = 0; i < n_y; i++)
-        put(t->y, dtype, i,
-            g->loss == LOSS_MSE      ? (float)chance_real()
-            : g->loss == LOSS_SPARSE ? chance((int)classes)
-                                     : chance(2));
-    for (int64_t i = 0; i < g->rows; i++) t->weight[i] = (float)(1.25 + chance_real());
-    keel_tensor tx = { dtype, { in.rank + 1, { g->rows } }, t->x };
-    keel_tensor ty = { dtype, { out.rank + 1, { g->rows } }, t->y };
-    const keel_tensor tw = { KEEL_FLOAT32, { 1, { g->rows } }, t->weight };
-    for (int i = 0; i < in.rank; i++) tx.shape.dim[i + 1] = in.dim[i];
-    for (int i = 0; i < out.rank; i++) ty.shape.dim[i + 1] = out.dim[i];
-    return keel_dataset_from_arrays(&t->data, &tx, &ty, g->weighted ? &tw : NULL);
+    return draw_rows(t);
 }
 
 static void close_trial(trial *t)
@@ -155,8 +183,7 @@ static void close_trial(trial *t)
     keel_dataset_destroy(t->data);
     keel_model_destroy(t->m);
     free(t->begin);
-    free(t->x);
-    free(t->y);
+    for (int i = 0; i < t->n_array; i++) free(t->array[i]);
     free(t->weight);
 }
 
@@ -187,24 +214,13 @@ static keel_status train(trial *t, const double *from, const way *w, double *aft
 /* ---- what must hold ---------------------------------------------------------------------------
  */
 
-/* Which weight number i is of. */
-static const char *name_of(const keel_model *m, int64_t i)
+/* The weight that number i is of. */
+static const keel_model_weight *weight_of(const keel_model *m, int64_t i)
 {
-    for (int k = 0; k < keel_model_weight_count(m); k++) {
-        keel_tensor t;
-        const char *name = keel_model_weight_name(m, k);
-        if (keel_model_get_weight(m, name, &t) < 0) return "?";
-        const int64_t count = keel_shape_count(&t.shape);
-        keel_tensor_free(&t);
-        if (i < count) return name;
-        i -= count;
-    }
-    return "?";
-}
-
-static bool is_state(const keel_model *m, int64_t i)
-{
-    return strstr(name_of(m, i), "moving_") != NULL;
+    int k = 0;
+    while (i >= keel_shape_count(&m->weight[k].info.spec.shape))
+        i -= keel_shape_count(&m->weight[k++].info.spec.shape);
+    return &m->weight[k];
 }
 
 static verdict refused(const trial *t)
@@ -237,8 +253,8 @@ static verdict slope(trial *t, const way *w, double *now, double here, int64_t i
         n_kink++;
         return SAME;
     }
-    snprintf(t->why, WHY, "%s[%lld]: the gradient is %.9g, differences give %.9g", name_of(t->m, i),
-             (long long)i, g, middle);
+    snprintf(t->why, WHY, "%s[%lld]: the gradient is %.9g, differences give %.9g",
+             weight_of(t->m, i)->info.name, (long long)i, g, middle);
     return DIFFERENT;
 }
 
@@ -254,13 +270,19 @@ static verdict gradients(trial *t)
     if (v == SAME && !(fabs(here) < 1e4)) v = REFUSED;
     for (int64_t i = 0; i < t->n && v == SAME; i++) {
         if (!(fabs(after[i]) < 1e6)) v = REFUSED;
-        if (!is_state(t->m, i)) size = fmax(size, fabs(t->begin[i] - after[i]));
+        const keel_model_weight *of = weight_of(t->m, i);
+        if (of->info.trainable) {
+            size = fmax(size, fabs(t->begin[i] - after[i]));
+        } else if (!of->state && after[i] != t->begin[i]) {
+            snprintf(t->why, WHY, "%s is frozen, but moved", of->info.name);
+            v = DIFFERENT;
+        }
     }
     t->rate = 0.125 / size;
     w.rate = 0;
     for (int k = 0; k < SAMPLES && v == SAME && t->n > 0; k++) {
         const int64_t i = chance((int)t->n);
-        if (is_state(t->m, i)) continue;
+        if (!weight_of(t->m, i)->info.trainable) continue;
         v = slope(t, &w, now, here, i, t->begin[i] - after[i], size);
     }
     free(after);
@@ -284,8 +306,8 @@ static verdict same_training(trial *t, way a, way b, double limit)
     for (int64_t i = 0; i < t->n && is == SAME; i++)
         if (!(fabs(u[i] - v[i]) <= limit * size)) {
             snprintf(t->why, WHY, "%s[%lld] is %.17g %s on %d lanes, but %.17g %s on %d (%s)",
-                     name_of(t->m, i), (long long)i, u[i], a.unfused ? "unfused" : "fused", a.lanes,
-                     v[i],
+                     weight_of(t->m, i)->info.name, (long long)i, u[i],
+                     a.unfused ? "unfused" : "fused", a.lanes, v[i],
                      b.reference ? "by the reference"
                      : b.unfused ? "unfused"
                                  : "fused",
@@ -412,11 +434,35 @@ static bool without(const random_graph *g, int i, int k, random_graph *out)
         s->n_in--;
         return true;
     }
-    if (i == g->n - 1) out->n = g->step[i].in[k] + 1;
     for (int j = i + 1; j < out->n; j++)
         for (int l = 0; l < out->step[j].n_in; l++)
             if (out->step[j].in[l] == i) out->step[j].in[l] = g->step[i].in[k];
-    return out->n > 1;
+    for (int j = 0; j < out->n_out; j++)
+        if (out->out[j] == i) out->out[j] = g->step[i].in[k];
+    return true;
+}
+
+/* `g` without its output k. */
+static bool without_output(const random_graph *g, int k, random_graph *out)
+{
+    *out = *g;
+    out->n_out--;
+    for (int j = k; j < out->n_out; j++) {
+        out->out[j] = g->out[j + 1];
+        out->loss[j] = g->loss[j + 1];
+        out->loss_weight[j] = g->loss_weight[j + 1];
+    }
+    return out->n_out > 0;
+}
+
+/* Does the smaller one fail as well? Then it takes the place of `g`. */
+static bool take(random_graph *g, random_graph *less, char *why)
+{
+    char other[WHY];
+    if (check(less, other) != DIFFERENT) return false;
+    *g = *less;
+    memcpy(why, other, WHY);
+    return true;
 }
 
 /* The smallest graph that still fails, one step at a time. */
@@ -424,20 +470,16 @@ static void shrink(random_graph *g, char *why)
 {
     int tries = 0;
     bool smaller = true;
+    random_graph less;
     while (smaller && tries < SHRINKS) {
-        smaller = false;
         bool reached[STEPS_MAX];
+        smaller = false;
+        for (int k = 0; k < g->n_out && !smaller; k++)
+            smaller = without_output(g, k, &less) && ++tries < SHRINKS && take(g, &less, why);
         reached_steps(g, reached);
         for (int i = g->n - 1; i > 0 && !smaller; i--)
-            for (int k = -g->step[i].n_in; k < g->step[i].n_in && !smaller && reached[i]; k++) {
-                random_graph less;
-                char other[WHY];
-                if (++tries > SHRINKS || !without(g, i, k, &less)) continue;
-                if (check(&less, other) != DIFFERENT) continue;
-                *g = less;
-                memcpy(why, other, WHY);
-                smaller = true;
-            }
+            for (int k = -g->step[i].n_in; k < g->step[i].n_in && !smaller && reached[i]; k++)
+                smaller = without(g, i, k, &less) && ++tries < SHRINKS && take(g, &less, why);
     }
 }
 
