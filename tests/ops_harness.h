@@ -107,6 +107,8 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
         l->in[i] = keel_aligned_calloc((size_t)lab_in_count(l, i), lab_size(l));
         l->in_grad[i] = keel_aligned_calloc((size_t)lab_in_count(l, i), lab_size(l));
         lab_random(l, l->in[i], lab_in_count(l, i), 1 + (uint32_t)i);
+        for (int64_t k = 0; keel_case_has(c->args, "positive") && k < lab_in_count(l, i); k++)
+            lab_set(l, l->in[i], k, fabs(lab_get(l, l->in[i], k)) + 0.5);
         lab_fill(l, l->in_grad[i], lab_in_count(l, i), NAN);
     }
     for (int i = 0; i < n->n_weight; i++) {

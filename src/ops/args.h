@@ -45,6 +45,46 @@ typedef struct keel_binary_args {
     double constant;
 } keel_binary_args;
 
+typedef enum keel_comparison {
+    KEEL_EQUAL,
+    KEEL_NOT_EQUAL,
+    KEEL_LESS,
+    KEEL_LESS_EQUAL,
+    KEEL_GREATER,
+    KEEL_GREATER_EQUAL
+} keel_comparison;
+
+typedef struct keel_compare_args { /* compare */
+    keel_binary_args operands;
+    keel_comparison is;
+} keel_compare_args;
+
+typedef struct keel_where_args { /* where: of its two values, which are constants */
+    bool fixed[2];
+    double constant[2];
+} keel_where_args;
+
+typedef enum keel_reduce_to {
+    KEEL_REDUCE_MEAN,
+    KEEL_REDUCE_SUM,
+    KEEL_REDUCE_MAX,
+    KEEL_REDUCE_MIN
+} keel_reduce_to;
+
+typedef struct keel_reduce_args { /* reduce */
+    keel_reduce_to to;
+    bool over[KEEL_RANK_MAX]; /* which dims of a row */
+    bool keepdims;
+} keel_reduce_args;
+
+typedef struct keel_permute_args { /* permute: dim d of the output is dim from[d] of the input */
+    int64_t from[KEEL_RANK_MAX];
+} keel_permute_args;
+
+typedef struct keel_slice_args { /* slice: `count` places of each dim, from `begin`, by `step` */
+    int64_t begin[KEEL_RANK_MAX], step[KEEL_RANK_MAX], count[KEEL_RANK_MAX];
+} keel_slice_args;
+
 typedef struct keel_not_equal_to_args { /* not_equal_to */
     double value;
     bool any; /* over the last axis */

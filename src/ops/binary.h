@@ -34,12 +34,7 @@ static inline keel_status keel_binary_infer(keel_node *n)
     KEEL_TRY(keel_infer_check(n, 2, 0, 0));
     const keel_shape *a = &n->in[0].shape, *b = &n->in[1].shape;
     keel_shape out = *a;
-    bool fits = a->rank == b->rank;
-    for (int d = 0; fits && d < a->rank; d++) {
-        fits = a->dim[d] == b->dim[d] || a->dim[d] == 1 || b->dim[d] == 1;
-        out.dim[d] = a->dim[d] == 1 ? b->dim[d] : a->dim[d];
-    }
-    if (fits) {
+    if (keel_spread_over(&out, b)) {
         KEEL_TRY(keel_infer_out(n, &out));
         if (n->backward) n->scratch = 8 * (keel_row_count(&n->in[0]) + keel_row_count(&n->in[1]));
         return KEEL_OK;
@@ -53,16 +48,7 @@ static inline keel_status keel_binary_infer(keel_node *n)
 /* Which element of operand `which` belongs to element i of a row of the output. */
 static inline int64_t keel_binary_index(const keel_node *n, int which, int64_t i)
 {
-    const keel_shape *out = &n->out[0].shape, *in = &n->in[keel_binary_input(n, which)].shape;
-    int64_t index = 0, step = 1;
-    for (int d = out->rank - 1; d >= 0; d--) {
-        if (in->dim[d] != 1) {
-            index += i % out->dim[d] * step;
-            step *= in->dim[d];
-        }
-        i /= out->dim[d];
-    }
-    return index;
+    return keel_spread_index(&n->out[0].shape, &n->in[keel_binary_input(n, which)].shape, i);
 }
 
 /* Are the rows of an operand as long as those of the output? */
@@ -83,7 +69,7 @@ static inline void keel_binary_for_case(void *args, const char *text)
     BINARY_RUN(float, f32, value, slope_a, slope_b)                                                \
     BINARY_RUN(double, f64, value, slope_a, slope_b)
 
-#define BINARY_RUN(type, suffix, value, slope_a, slope_b)                                          \
+#define BINARY_OPERAND(type, suffix)                                                               \
     static double operand_##suffix(const keel_call *c, int which, int64_t row, int64_t i)          \
     {                                                                                              \
         const keel_node *n = c->node;                                                              \
@@ -91,7 +77,10 @@ static inline void keel_binary_for_case(void *args, const char *text)
         const int k = keel_binary_input(n, which);                                                 \
         const type *x = (const type *)c->in[k] + row * keel_row_count(&n->in[k]);                  \
         return x[keel_binary_whole(n, which) ? i : keel_binary_index(n, which, i)];                \
-    }                                                                                              \
+    }
+
+#define BINARY_RUN(type, suffix, value, slope_a, slope_b)                                          \
+    BINARY_OPERAND(type, suffix)                                                                   \
     static void forward_##suffix(const keel_call *c)                                               \
     {                                                                                              \
         const int64_t count = keel_row_count(&c->node->out[0]);                                    \

@@ -22,6 +22,34 @@ keel_status keel_infer_like(keel_node *n);
 /* Set the output: `shape` of the node's real type; refused when its size overflows. */
 keel_status keel_infer_out(keel_node *n, const keel_shape *shape);
 
+/* NumPy's broadcasting within rows: dims are equal or 1. Widen *to by `other`; false: they do not go
+ * together. */
+static inline bool keel_spread_over(keel_shape *to, const keel_shape *other)
+{
+    keel_shape out = *to;
+    if (out.rank != other->rank) return false;
+    for (int d = 0; d < out.rank; d++) {
+        if (out.dim[d] == 1) out.dim[d] = other->dim[d];
+        if (other->dim[d] != 1 && other->dim[d] != out.dim[d]) return false;
+    }
+    *to = out;
+    return true;
+}
+
+/* Which element of `in`, spread over `out`, belongs to element i of out. */
+static inline int64_t keel_spread_index(const keel_shape *out, const keel_shape *in, int64_t i)
+{
+    int64_t index = 0, step = 1;
+    for (int d = out->rank - 1; d >= 0; d--) {
+        if (in->dim[d] != 1) {
+            index += i % out->dim[d] * step;
+            step *= in->dim[d];
+        }
+        i /= out->dim[d];
+    }
+    return index;
+}
+
 /* A shape around one axis: [outer, n, inner]. */
 typedef struct keel_axis_split {
     int64_t outer, n, inner;

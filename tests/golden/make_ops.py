@@ -27,10 +27,12 @@ def flat(a):
     return None if a is None else [float("%.9g" % v) for v in np.asarray(tf.convert_to_tensor(a)).ravel()]
 
 
-def case(op, layer, inputs, weights=(), args=None, training=True, moved=False, whole=False):
+def case(op, layer, inputs, weights=(), args=None, training=True, moved=False, whole=False,
+         positive=False):
     """layer: a function of the list of inputs, or a Keras layer whose weights are `weights`. whole:
-    the numbers of the inputs are whole ones, so that some are equal."""
-    x = [tf.constant(np.trunc(v) if whole else v) for v in (numbers((ROWS,) + s) for s in inputs)]
+    the numbers of the inputs are whole ones, so that some are equal; positive: above 0."""
+    x = [numbers((ROWS,) + s) for s in inputs]
+    x = [tf.constant(np.trunc(v) if whole else np.abs(v) + 0.1 if positive else v) for v in x]
     is_layer = isinstance(layer, keras.layers.Layer)
     w = []
     if is_layer:
@@ -185,7 +187,27 @@ case("not_equal_to", lambda v: O.cast(O.not_equal(v[0], 1), "float64"), [(6, 2)]
      whole=True)
 case("not_equal_to", lambda v: O.cast(O.any(O.not_equal(v[0], 1), -1), "float64"), [(9, 2)],
      args="any value 1", whole=True)
-
+for op, f in ("absolute", O.abs), ("square", O.square), ("sin", O.sin), ("cos", O.cos):
+    case(op, lambda v, f=f: f(v[0]), [(2, 5)])
+for op, f in ("sqrt", O.sqrt), ("rsqrt", O.rsqrt), ("log", O.log):
+    case(op, lambda v, f=f: f(v[0]), [(2, 5)], positive=True)
+for k, f in enumerate((O.equal, O.not_equal, O.less, O.less_equal, O.greater, O.greater_equal)):
+    case("compare", lambda v, f=f: O.cast(f(v[0], v[1]), "float64"), [(8, 2), (8, 2)],
+         args="is %d" % k, whole=True)
+    case("compare", lambda v, f=f: O.cast(f(v[0], 1.0), "float64"), [(9,)],
+         args="right 1 is %d" % k, whole=True)
+case("where", lambda v: O.where(v[0] > 0.5, v[1], v[2]), [(3, 4), (3, 1), (1, 4)])
+case("where", lambda v: O.where(v[0] > 0.5, v[1], 0.25), [(5,), (5,)], args="right 0.25")
+case("where", lambda v: O.where(v[0] > 0.5, 0.25, v[1]), [(5,), (5,)], args="left 0.25")
+for k, f in enumerate((O.mean, O.sum, O.max, O.min)):
+    case("reduce", lambda v, f=f: f(v[0], axis=1), [(3, 4)], args="to %d over 0" % k)
+    case("reduce", lambda v, f=f: f(v[0], axis=(1, 3), keepdims=True), [(2, 3, 2)],
+         args="to %d over 0,2 keepdims" % k)
+    case("reduce", lambda v, f=f: f(v[0], axis=-1), [(3, 6)], args="to %d over 1" % k, whole=True)
+case("permute", lambda v: O.transpose(v[0], (0, 3, 1, 2)), [(2, 3, 4)], args="from 2,0,1")
+case("slice", lambda v: v[0][:, 1:3, ::2], [(4, 5)], args="begin 1,0 step 1,2 count 2,3")
+case("slice", lambda v: v[0][:, ::-1], [(4,)], args="begin 3 step -1 count 4")
+case("matmul", lambda v: O.matmul(v[0], v[1]), [(2, 3, 4), (2, 4, 2)])
 
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -1,0 +1,55 @@
+/* 1 where a compares to b as asked, 0 elsewhere; what is no number differs from everything. No
+ * gradient flows. Keras: ops.equal, ops.less, ... */
+#include "ops/binary.h"
+
+static double compare(const void *args, double a, double b)
+{
+    switch (((const keel_compare_args *)args)->is) {
+    case KEEL_EQUAL:
+        return a == b;
+    case KEEL_NOT_EQUAL:
+        return a != b;
+    case KEEL_LESS:
+        return a < b;
+    case KEEL_LESS_EQUAL:
+        return a <= b;
+    case KEEL_GREATER:
+        return a > b;
+    default:
+        return a >= b;
+    }
+}
+
+#define COMPARE_RUN(type, suffix)                                                                  \
+    BINARY_OPERAND(type, suffix)                                                                   \
+    static void forward_##suffix(const keel_call *c)                                               \
+    {                                                                                              \
+        const int64_t count = keel_row_count(&c->node->out[0]);                                    \
+        type *y = c->out[0];                                                                       \
+        for (int64_t row = 0; row < c->rows; row++)                                                \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                y[row * count + i] = (type)compare(c->node->args, operand_##suffix(c, 0, row, i),  \
+                                                   operand_##suffix(c, 1, row, i));                \
+    }
+COMPARE_RUN(float, f32)
+COMPARE_RUN(double, f64)
+
+static void args_for_case(void *args, const char *text)
+{
+    keel_compare_args *a = args;
+    int64_t is = KEEL_EQUAL;
+    keel_binary_for_case(&a->operands, text);
+    keel_case_ints(text, "is", &is, 1);
+    a->is = (keel_comparison)is;
+}
+
+const keel_op keel_op_compare = {
+    .name = "compare",
+    .args_size = sizeof(keel_compare_args),
+    .infer = keel_binary_infer,
+    .forward = REALS(forward),
+    .cases = (const keel_case[]){ { "4,5|4,5", NULL, "is 2" },
+                                  { "6", NULL, "right 1.5 is 4" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};

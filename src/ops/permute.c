@@ -1,0 +1,78 @@
+/* The dims of a row in another order. Keras: ops.transpose, Permute. */
+#ifndef REAL
+#include "ops/args.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+
+static keel_status infer(keel_node *n)
+{
+    const keel_permute_args *a = n->args;
+    bool seen[KEEL_RANK_MAX] = { false };
+    KEEL_TRY(keel_infer_check(n, 1, 0, 0));
+    keel_shape out = n->in[0].shape;
+    for (int d = 0; d < out.rank; d++) {
+        if (a->from[d] < 0 || a->from[d] >= out.rank || seen[a->from[d]])
+            return keel_fail(KEEL_EARG, "permute: the dims are no order of %d dims", out.rank);
+        seen[a->from[d]] = true;
+        out.dim[d] = n->in[0].shape.dim[a->from[d]];
+    }
+    return keel_infer_out(n, &out);
+}
+
+/* The element of the input that element i of the output is. */
+static int64_t comes_from(const keel_node *n, int64_t i)
+{
+    const keel_permute_args *a = n->args;
+    const keel_shape *in = &n->in[0].shape;
+    int64_t at[KEEL_RANK_MAX] = { 0 }, index = 0;
+    for (int d = in->rank - 1; d >= 0; d--) {
+        at[a->from[d]] = i % in->dim[a->from[d]];
+        i /= in->dim[a->from[d]];
+    }
+    for (int d = 0; d < in->rank; d++) index = index * in->dim[d] + at[d];
+    return index;
+}
+
+#define REAL_FILE "ops/permute.c"
+#include "ops/real.h"
+
+static void args_for_case(void *args, const char *text)
+{
+    keel_permute_args *a = args;
+    keel_case_ints(text, "from", a->from, KEEL_RANK_MAX);
+}
+
+const keel_op keel_op_permute = {
+    .name = "permute",
+    .args_size = sizeof(keel_permute_args),
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .cases = (const keel_case[]){ { "4,5", NULL, "from 1,0" },
+                                  { "2,3,4", NULL, "from 2,0,1" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};
+#else
+static void REAL_(forward)(const keel_call *c)
+{
+    const int64_t count = keel_row_count(&c->node->out[0]);
+    const REAL *x = c->in[0];
+    REAL *y = c->out[0];
+    for (int64_t row = 0; row < c->rows; row++)
+        for (int64_t i = 0; i < count; i++)
+            y[row * count + i] = x[row * count + comes_from(c->node, i)];
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const int64_t count = keel_row_count(&c->node->out[0]);
+    const REAL *dy = c->out_grad[0];
+    REAL *dx = c->in_grad[0];
+    for (int64_t row = 0; dx && row < c->rows; row++)
+        for (int64_t i = 0; i < count; i++) {
+            REAL *to = &dx[row * count + comes_from(c->node, i)];
+            *to = c->in_adds[0] ? *to + dy[row * count + i] : dy[row * count + i];
+        }
+}
+#endif

@@ -1,0 +1,115 @@
+/* The mean, sum, largest or smallest over some dims of a row. Where several are the largest, each
+ * gets its share of the gradient, as in TensorFlow. Keras: ops.mean, ops.sum, ops.max, ops.min. */
+#ifndef REAL
+#include "ops/args.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+#include <math.h>
+
+static keel_status infer(keel_node *n)
+{
+    const keel_reduce_args *a = n->args;
+    keel_shape out = { 0 };
+    KEEL_TRY(keel_infer_check(n, 1, 0, 0));
+    for (int d = 0; d < n->in[0].shape.rank; d++)
+        if (!a->over[d] || a->keepdims)
+            out.dim[out.rank++] = a->over[d] ? 1 : n->in[0].shape.dim[d];
+    KEEL_TRY(keel_infer_out(n, &out));
+    n->scratch = 8 * keel_row_count(&n->out[0]);
+    return KEEL_OK;
+}
+
+/* The element of the output that element i of the input goes into. */
+static int64_t goes_to(const keel_node *n, int64_t i)
+{
+    const keel_reduce_args *a = n->args;
+    const keel_shape *in = &n->in[0].shape;
+    int64_t index = 0, step = 1;
+    for (int d = in->rank - 1; d >= 0; d--) {
+        if (!a->over[d]) {
+            index += i % in->dim[d] * step;
+            step *= in->dim[d];
+        }
+        i /= in->dim[d];
+    }
+    return index;
+}
+
+#define REAL_FILE "ops/reduce.c"
+#include "ops/real.h"
+
+static void args_for_case(void *args, const char *text)
+{
+    keel_reduce_args *a = args;
+    int64_t to = KEEL_REDUCE_MEAN, over[KEEL_RANK_MAX] = { 0 };
+    keel_case_ints(text, "to", &to, 1);
+    const int n = keel_case_ints(text, "over", over, KEEL_RANK_MAX);
+    for (int i = 0; i < n; i++) a->over[over[i]] = true;
+    a->to = (keel_reduce_to)to;
+    a->keepdims = keel_case_has(text, "keepdims");
+}
+
+const keel_op keel_op_reduce = {
+    .name = "reduce",
+    .args_size = sizeof(keel_reduce_args),
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_IN | KEEL_READS_OUT,
+    .cases = (const keel_case[]){ { "4,5", NULL, "to 0 over 0" },
+                                  { "2,3,4", NULL, "to 1 over 0,2 keepdims" },
+                                  { "2,3,4", NULL, "to 2 over 1" },
+                                  { "3,4", NULL, "to 3 over 0,1" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};
+#else
+static void REAL_(forward)(const keel_call *c)
+{
+    const keel_reduce_args *a = c->node->args;
+    const int64_t n_in = keel_row_count(&c->node->in[0]);
+    const int64_t n_out = keel_row_count(&c->node->out[0]);
+    const double first = a->to == KEEL_REDUCE_MAX ? -INFINITY : a->to == KEEL_REDUCE_MIN ? INFINITY : 0;
+    const double share = a->to == KEEL_REDUCE_MEAN ? (double)n_in / (double)n_out : 1;
+    double *sum = c->scratch;
+    for (int64_t row = 0; row < c->rows; row++) {
+        const REAL *x = (const REAL *)c->in[0] + row * n_in;
+        REAL *y = (REAL *)c->out[0] + row * n_out;
+        for (int64_t i = 0; i < n_out; i++) sum[i] = first;
+        for (int64_t i = 0; i < n_in; i++) {
+            double *to = &sum[goes_to(c->node, i)];
+            if (a->to == KEEL_REDUCE_MEAN || a->to == KEEL_REDUCE_SUM)
+                *to += x[i];
+            else if (isnan(x[i]) || (a->to == KEEL_REDUCE_MAX ? x[i] > *to : x[i] < *to))
+                *to = x[i];
+        }
+        for (int64_t i = 0; i < n_out; i++) y[i] = (REAL)(sum[i] / share);
+    }
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const keel_reduce_args *a = c->node->args;
+    const int64_t n_in = keel_row_count(&c->node->in[0]);
+    const int64_t n_out = keel_row_count(&c->node->out[0]);
+    const bool picks = a->to == KEEL_REDUCE_MAX || a->to == KEEL_REDUCE_MIN;
+    const double all = a->to == KEEL_REDUCE_MEAN ? (double)n_in / (double)n_out : 1;
+    double *share = c->scratch;
+    REAL *dx = c->in_grad[0];
+    for (int64_t row = 0; dx && row < c->rows; row++, dx += n_in) {
+        const REAL *x = (const REAL *)c->in[0] + row * n_in;
+        const REAL *y = (const REAL *)c->out[0] + row * n_out;
+        const REAL *dy = (const REAL *)c->out_grad[0] + row * n_out;
+        for (int64_t i = 0; i < n_out; i++) share[i] = picks ? 0 : all;
+        for (int64_t i = 0; picks && i < n_in; i++) {
+            const int64_t to = goes_to(c->node, i);
+            share[to] += x[i] == y[to];
+        }
+        for (int64_t i = 0; i < n_in; i++) {
+            const int64_t to = goes_to(c->node, i);
+            const double g = picks && x[i] != y[to] ? 0 : dy[to] / share[to];
+            dx[i] = (REAL)(c->in_adds[0] ? dx[i] + g : g);
+        }
+    }
+}
+#endif

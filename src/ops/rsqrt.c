@@ -1,0 +1,25 @@
+/* y = 1 / sqrt(x); dy/dx = -y^3 / 2. Keras: ops.rsqrt. */
+#include "ops/pointwise.h"
+
+static double value(NO_ARGS, double x)
+{
+    return 1 / sqrt(x);
+}
+
+static double slope(NO_ARGS, double y)
+{
+    return -0.5 * y * y * y;
+}
+
+POINTWISE_FROM_OUT(value, slope)
+
+const keel_op keel_op_rsqrt = {
+    .name = "rsqrt",
+    .infer = keel_infer_like,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_OUT,
+    .inplace = true,
+    .cases =
+        (const keel_case[]){ { "2,3", NULL, "positive" }, { "1000", NULL, "positive" }, { NULL, NULL, NULL } },
+};

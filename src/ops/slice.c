@@ -1,0 +1,86 @@
+/* Some places of each dim of a row, at equal steps, which may go backwards. Keras: x[:, 1:3, ::2]. */
+#ifndef REAL
+#include "ops/args.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+
+static keel_status infer(keel_node *n)
+{
+    const keel_slice_args *a = n->args;
+    KEEL_TRY(keel_infer_check(n, 1, 0, 0));
+    keel_shape out = n->in[0].shape;
+    for (int d = 0; d < out.rank; d++) {
+        const int64_t dim = out.dim[d], far = (a->count[d] - 1) * a->step[d];
+        if (a->count[d] < 1 || a->count[d] > dim || a->step[d] < -dim || a->step[d] > dim ||
+            a->begin[d] < 0 || a->begin[d] >= dim || a->begin[d] + far < 0 ||
+            a->begin[d] + far >= dim)
+            return keel_fail(KEEL_ESHAPE, "slice: %lld places from %lld by %lld are not in %lld",
+                             (long long)a->count[d], (long long)a->begin[d],
+                             (long long)a->step[d], (long long)dim);
+        out.dim[d] = a->count[d];
+    }
+    return keel_infer_out(n, &out);
+}
+
+/* The element of the input that element i of the output is. */
+static int64_t comes_from(const keel_node *n, int64_t i)
+{
+    const keel_slice_args *a = n->args;
+    const keel_shape *in = &n->in[0].shape;
+    int64_t index = 0, stride = 1;
+    for (int d = in->rank - 1; d >= 0; d--) {
+        index += (a->begin[d] + i % a->count[d] * a->step[d]) * stride;
+        stride *= in->dim[d];
+        i /= a->count[d];
+    }
+    return index;
+}
+
+#define REAL_FILE "ops/slice.c"
+#include "ops/real.h"
+
+static void args_for_case(void *args, const char *text)
+{
+    keel_slice_args *a = args;
+    for (int d = 0; d < KEEL_RANK_MAX; d++) a->step[d] = a->count[d] = 1;
+    keel_case_ints(text, "begin", a->begin, KEEL_RANK_MAX);
+    keel_case_ints(text, "step", a->step, KEEL_RANK_MAX);
+    keel_case_ints(text, "count", a->count, KEEL_RANK_MAX);
+}
+
+const keel_op keel_op_slice = {
+    .name = "slice",
+    .args_size = sizeof(keel_slice_args),
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .cases = (const keel_case[]){ { "6", NULL, "begin 1 step 2 count 2" },
+                                  { "4,5", NULL, "begin 3,0 step -1,2 count 4,3" },
+                                  { "2,3,4", NULL, "begin 1,0,2 count 1,3,1" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};
+#else
+static void REAL_(forward)(const keel_call *c)
+{
+    const int64_t n_in = keel_row_count(&c->node->in[0]);
+    const int64_t n_out = keel_row_count(&c->node->out[0]);
+    const REAL *x = c->in[0];
+    REAL *y = c->out[0];
+    for (int64_t row = 0; row < c->rows; row++)
+        for (int64_t i = 0; i < n_out; i++)
+            y[row * n_out + i] = x[row * n_in + comes_from(c->node, i)];
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const int64_t n_in = keel_row_count(&c->node->in[0]);
+    const int64_t n_out = keel_row_count(&c->node->out[0]);
+    const REAL *dy = c->out_grad[0];
+    REAL *dx = c->in_grad[0];
+    for (int64_t row = 0; dx && row < c->rows; row++, dx += n_in) {
+        for (int64_t i = 0; !c->in_adds[0] && i < n_in; i++) dx[i] = 0;
+        for (int64_t i = 0; i < n_out; i++) dx[comes_from(c->node, i)] += dy[row * n_out + i];
+    }
+}
+#endif

@@ -1,0 +1,25 @@
+/* y = sqrt(x); dy/dx = 1 / (2 y). Keras: ops.sqrt. */
+#include "ops/pointwise.h"
+
+static double value(NO_ARGS, double x)
+{
+    return sqrt(x);
+}
+
+static double slope(NO_ARGS, double y)
+{
+    return 0.5 / y;
+}
+
+POINTWISE_FROM_OUT(value, slope)
+
+const keel_op keel_op_sqrt = {
+    .name = "sqrt",
+    .infer = keel_infer_like,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_OUT,
+    .inplace = true,
+    .cases =
+        (const keel_case[]){ { "2,3", NULL, "positive" }, { "1000", NULL, "positive" }, { NULL, NULL, NULL } },
+};
