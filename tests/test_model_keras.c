@@ -19,9 +19,10 @@
         if ((call) < 0) fail_msg("%s: %s", #call, keel_error());                                   \
     } while (0)
 
-static const char *const files[] = { "sequential_adam",  "sequential_plain", "sequential_dropout",
-                                     "functional_sgd",   "functional_adamw", "functional_nested",
-                                     "sequential_masked" };
+static const char *const files[] = { "sequential_adam",       "sequential_plain",
+                                     "sequential_dropout",    "functional_sgd",
+                                     "functional_adamw",      "functional_nested",
+                                     "functional_operations", "sequential_masked" };
 
 static const char *golden_path(const char *name, const char *end)
 {
@@ -91,7 +92,7 @@ static void keras_files_predict_what_keras_predicted(void **state)
         keel_model *m = NULL;
         keel_tensor x = { 0 }, want = { 0 };
         keel_value out;
-        void *values[64] = { 0 };
+        void *values[256] = { 0 };
         OK(keel_model_load(&m, golden_path(files[i], ".keras")));
         OK(keel_npz_read_file(&x, golden_path(files[i], ".npz"), "x"));
         OK(keel_npz_read_file(&want, golden_path(files[i], ".npz"), "predict"));

@@ -42,7 +42,9 @@ static void everything_has_one_name_of_its_own(void **state)
             if (!a->name || !*a->name) fail_msg("%s %d of its list has no name", lists[k].kind, n);
             for (int i = 0; i < n; i++) {
                 const keel_type *b = lists[k].list[i];
-                if (!strcmp(a->name, b->name)) fail_msg("two %ss: %s", lists[k].kind, a->name);
+                /* an operation of keras.ops may be called like a layer: its module parts them */
+                if (!strcmp(a->name, b->name) && !strcmp(a->module, b->module))
+                    fail_msg("two %ss: %s", lists[k].kind, a->name);
             }
         }
         if (n == 0) fail_msg("no %s was found by the build", lists[k].kind);

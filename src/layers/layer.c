@@ -5,10 +5,27 @@
 #include "tensor/shape.h"
 #include <string.h>
 
+static bool is_alias(const char *aliases, const char *name)
+{
+    const size_t length = strlen(name);
+    while (aliases && *aliases) {
+        const size_t n = strcspn(aliases, "|");
+        if (n == length && !strncmp(aliases, name, n)) return true;
+        aliases += n + (aliases[n] == '|');
+    }
+    return false;
+}
+
 const keel_layer *keel_layer_find(const char *class_name)
 {
-    for (int i = 0; keel_layers[i]; i++)
-        if (!strcmp(keel_layers[i]->type.name, class_name)) return keel_layers[i];
+    const bool operation = !strncmp(class_name, "ops.", 4);
+    const char *name = class_name + (operation ? 4 : 0);
+    for (int i = 0; keel_layers[i]; i++) {
+        const keel_layer *l = keel_layers[i];
+        if (l->operation == operation &&
+            (!strcmp(l->type.name, name) || is_alias(l->aliases, name)))
+            return l;
+    }
     return NULL;
 }
 
@@ -120,7 +137,7 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     common->trainable = !trainable || json_is_true(trainable);
     if (activity && !json_is_null(activity))
         return keel_fail(KEEL_EUNSUP, "activity_regularizer is not supported: leave it out");
-    KEEL_TRY(read_dtype(json_object_get(config, "dtype"), &common->mixed));
+    if (!l->operation) KEEL_TRY(read_dtype(json_object_get(config, "dtype"), &common->mixed));
     if (!is_input(l)) return KEEL_OK;
     common->mixed = false; /* an input is what is fed, whatever layers make of it */
     return read_input_shape(config, common);
@@ -145,7 +162,9 @@ keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *arg
         s = keel_fail(KEEL_ENOMEM, "out of memory reading a layer");
         goto out;
     }
-    for (size_t i = 0; i < sizeof of_all / sizeof *of_all; i++) json_object_del(rest, of_all[i]);
+    /* an operation has no more than a name; a dtype is its own argument */
+    for (size_t i = 0; i < (l->operation ? 1 : sizeof of_all / sizeof *of_all); i++)
+        json_object_del(rest, of_all[i]);
     for (size_t i = 0; is_input(l) && i < sizeof of_input / sizeof *of_input; i++)
         json_object_del(rest, of_input[i]);
     if ((s = keel_fields_read(&l->type, rest, args)) < 0) goto out;
@@ -172,7 +191,7 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
         failed = failed || json_object_set_new(config, "batch_shape", dims) ||
                  json_object_set_new(config, "dtype", json_string("float32")) ||
                  json_object_set_new(config, "sparse", json_false());
-    } else if (!failed) {
+    } else if (!failed && !l->operation) {
         failed = json_object_set_new(config, "trainable", json_boolean(common->trainable)) ||
                  json_object_set_new(config, "dtype", keel_policy_json(common->mixed));
     }

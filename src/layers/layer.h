@@ -17,6 +17,8 @@ typedef struct keel_weight_decl {
     bool state;                     /* not trainable by nature: moving mean */
 } keel_weight_decl;
 
+#define KEEL_CALL_VALUE "keel_value"
+
 enum {
     KEEL_MASK_NONE = -1,   /* every place counts */
     KEEL_MASK_DEFAULT = -2 /* of an output: what Keras does where a layer says nothing */
@@ -39,6 +41,8 @@ typedef struct keel_emit {
     int n_out;              /* 1, until keel_emit_outputs */
     keel_value *out;        /* [n_out]; the layer sets them */
     keel_value *out_mask;   /* [n_out]; the layer may set them */
+    const json_t *call; /* of an operation: {"args", "kwargs"}, where {KEEL_CALL_VALUE: i} stands
+                           for in[i]; NULL: called on its inputs alone */
     /* The k-th call of one emit is the layer's k-th weight, in Keras's order of layer.weights. */
     keel_status (*weight)(struct keel_emit *e, const keel_weight_decl *d, keel_variable *out,
                           keel_spec *spec);
@@ -50,6 +54,8 @@ typedef struct keel_layer {
     int min_inputs, max_inputs; /* 0, 0: InputLayer; max -1: any number, called on a list */
     bool by_chance;             /* it draws numbers: a second call would draw the same ones */
     bool supports_masking;      /* as in Keras: masks pass through it */
+    bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
+    const char *aliases;        /* Keras's other names of the class: "MaxPool2D|..."; NULL: none */
     bool uncast;                /* it takes its inputs in the type they have (Keras: no autocast) */
     keel_status (*emit)(keel_emit *e);
     /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.
@@ -118,6 +124,7 @@ keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_
                                   int *n_weight);
 
 extern const keel_layer *const keel_layers[]; /* generated; ends with NULL */
+/* By its class or an alias: "MaxPooling2D", "MaxPool2D"; an operation of keras.ops: "ops.Add". */
 const keel_layer *keel_layer_find(const char *class_name);
 
 #endif

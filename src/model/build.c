@@ -61,6 +61,7 @@ void keel_model_back(keel_model *m, keel_model_mark mark)
         m->layer[n->layer].n_node--;
         m->work -= work_of(&m->layer[n->layer]);
         m->n_symbol = n->out;
+        json_decref(n->call);
         keel_free(n->in);
     }
     while (root->n_weight > mark.n_weight) {
@@ -182,7 +183,7 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
         s = keel_fail(KEEL_EARG, "two layers are named '%s': names must differ", common.name);
         goto out;
     }
-    l.name = common.name ? keel_strdup(common.name) : free_name(m, class_name);
+    l.name = common.name ? keel_strdup(common.name) : free_name(m, l.kind->type.name);
     if (!l.name) {
         s = KEEL_ENOMEM;
         goto out;
@@ -324,6 +325,7 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
     e.graph = g;
     e.in = values;
     e.mask = values + n_in;
+    e.call = call->call;
     if ((s = keel_model_emit_layer(m, maker, layer, &e, NULL)) < 0) goto out;
     if (!(made = keel_calloc((size_t)e.n_out, sizeof *made))) {
         s = KEEL_ENOMEM;
@@ -353,7 +355,8 @@ static const keel_model_node *alike(const keel_model *m, int layer, const keel_m
     const int n_in = call->n_in;
     const int last = m->layer[layer].last_node;
     const keel_model_node *n = last < m->n_node ? &m->node[last] : NULL;
-    if (!n || n->layer != layer || n->n_in != n_in || n->n_mask || call->n_mask) return NULL;
+    if (!n || n->layer != layer || n->n_in != n_in || n->n_mask || call->n_mask || call->call)
+        return NULL;
     for (int i = 0; i < n_in; i++) {
         const keel_model_symbol *a = &m->symbol[n->in[i]], *b = &m->symbol[in[i]];
         if (a->spec.dtype != b->spec.dtype || a->masked != b->masked ||
@@ -395,6 +398,7 @@ keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_
     if (s < 0) goto out;
     n.n_in = call->n_in;
     n.n_mask = call->n_mask;
+    n.call = json_incref(call->call);
     if ((s = outputs_of(m, layer, call, &made, &n.n_out)) < 0) goto out;
     if (n.n_out > NODES_MAX - m->n_symbol) {
         s = keel_fail(KEEL_EUNSUP, "more than %d outputs of layers", NODES_MAX);
@@ -416,6 +420,7 @@ keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_
     return KEEL_OK;
 out:
     m->n_symbol = n.out;
+    json_decref(n.call);
     keel_free(n.in);
     keel_free(made);
     keel_model_back(m, mark);

@@ -1,6 +1,7 @@
 /* config.json: a Sequential or Functional model as Keras writes it, into a model and back. */
 #include "base/memory.h"
 #include "model/parts.h"
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -21,7 +22,7 @@ static const char *text_at(const json_t *v, const char *key)
 static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
 {
     const char *class_name = text_at(v, "class_name");
-    const char *registered = text_at(v, "registered_name");
+    const char *registered = text_at(v, "registered_name"), *module = text_at(v, "module");
     const json_t *config = json_object_get(v, "config");
     if (!json_is_object(v) || !class_name || !json_is_object(config))
         return keel_fail(KEEL_EFORMAT, "layers[%d]: expected class_name and config", m->n_layer);
@@ -32,6 +33,11 @@ static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
         return keel_model_read_inner(m, v, layer);
     if (registered && strchr(registered, '>'))
         return keel_fail(KEEL_EUNSUP, "layer class '%.100s' is not one of Keras's", registered);
+    if (module && !strncmp(module, "keras.src.ops", 13)) {
+        char name[128];
+        snprintf(name, sizeof name, "ops.%.100s", class_name);
+        return keel_model_new_layer(m, name, config, layer);
+    }
     return keel_model_new_layer(m, class_name, config, layer);
 }
 
@@ -92,6 +98,7 @@ typedef struct wiring {
     keel_symbol *symbol; /* [n_call]; -1: not made yet */
     char *state;         /* [n_call]; 1: waits for its inputs */
     bool *inference;     /* [n_call]; a model called with training=False */
+    json_t **call;       /* [n_call]; the arguments of an operation */
     int *n_mask;         /* [n_call]; how many of its inputs, the last, are masks of the first */
     int *stack;
 } wiring;
@@ -106,6 +113,8 @@ static void wiring_free(wiring *w)
     keel_free(w->state);
     keel_free(w->inference);
     keel_free(w->n_mask);
+    for (int i = 0; w->call && i < w->n_call; i++) json_decref(w->call[i]);
+    keel_free(w->call);
     keel_free(w->stack);
 }
 
@@ -235,6 +244,44 @@ static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const ch
     return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported", key);
 }
 
+/* Put a copy of v into `to`, under the key of an object or at the end of a list; where v has
+ * tensors, the copy has the numbers of the call's inputs. */
+static keel_status take_arguments(const keel_model *m, wiring *w, int call, const char *name,
+                                  const json_t *v, json_t *to, int depth)
+{
+    const char *class_name = text_at(v, "class_name"), *key;
+    const int first = w->in_from[call];
+    json_t *copy = NULL, *child;
+    size_t i;
+    if (depth > NESTED_MAX) return keel_fail(KEEL_EFORMAT, "arguments are nested too deeply");
+    if (class_name && !strcmp(class_name, "__keras_tensor__")) {
+        KEEL_TRY(add_inputs(m, w, v, depth));
+        if (w->n_in - first > INPUTS_OF_CALL_MAX)
+            return keel_fail(KEEL_EUNSUP, "a call with more than %d inputs", INPUTS_OF_CALL_MAX);
+        copy = json_pack("{s:i}", KEEL_CALL_VALUE, w->n_in - first - 1);
+    } else if (json_object_get(v, KEEL_CALL_VALUE)) {
+        return keel_fail(KEEL_EFORMAT, "an argument '%s'", KEEL_CALL_VALUE);
+    } else if (json_is_object(v)) {
+        copy = json_object();
+    } else if (json_is_array(v)) {
+        copy = json_array();
+    } else {
+        copy = v ? json_deep_copy(v) : json_null();
+    }
+    if (json_is_object(to) ? json_object_set_new(to, name, copy) : json_array_append_new(to, copy))
+        return keel_fail(KEEL_ENOMEM, "out of memory reading the model");
+    if (json_object_get(copy, KEEL_CALL_VALUE)) return KEEL_OK;
+    json_object_foreach((json_t *)v, key, child)
+    {
+        KEEL_TRY(take_arguments(m, w, call, key, child, copy, depth + 1));
+    }
+    json_array_foreach((json_t *)v, i, child)
+    {
+        KEEL_TRY(take_arguments(m, w, call, NULL, child, copy, depth + 1));
+    }
+    return KEEL_OK;
+}
+
 static keel_status read_call(const keel_model *m, wiring *w, int call, const json_t *v)
 {
     const json_t *kwargs = json_object_get(v, "kwargs"), *value;
@@ -242,6 +289,12 @@ static keel_status read_call(const keel_model *m, wiring *w, int call, const jso
     if (!json_is_object(v) || !json_is_array(json_object_get(v, "args")))
         return keel_fail(KEEL_EFORMAT, "inbound_nodes: expected objects with args and kwargs");
     w->in_from[call] = w->n_in;
+    if (m->layer[layer_of(m, w, call)].kind->operation) {
+        if (!(w->call[call] = json_object()))
+            return keel_fail(KEEL_ENOMEM, "out of memory reading the model");
+        KEEL_TRY(take_arguments(m, w, call, "args", json_object_get(v, "args"), w->call[call], 0));
+        return take_arguments(m, w, call, "kwargs", kwargs, w->call[call], 0);
+    }
     KEEL_TRY(add_inputs(m, w, json_object_get(v, "args"), 0));
     json_object_foreach((json_t *)kwargs, key, value)
     {
@@ -286,7 +339,9 @@ static keel_status count_calls(keel_model *m, wiring *w, const json_t *layers)
     w->stack = keel_calloc((size_t)w->n_call, sizeof *w->stack);
     w->inference = keel_calloc((size_t)w->n_call, sizeof *w->inference);
     w->n_mask = keel_calloc((size_t)w->n_call, sizeof *w->n_mask);
-    if (!w->in_from || !w->symbol || !w->state || !w->stack || !w->inference || !w->n_mask)
+    w->call = keel_calloc((size_t)w->n_call, sizeof *w->call);
+    if (!w->in_from || !w->symbol || !w->state || !w->stack || !w->inference || !w->n_mask ||
+        !w->call)
         return KEEL_ENOMEM;
     for (int i = 0; i < w->n_call; i++) w->symbol[i] = -1;
     return KEEL_OK;
@@ -324,7 +379,8 @@ static keel_status make_call(keel_model *m, wiring *w, int call)
     const keel_model_call_of parts = { .in = in,
                                        .n_in = n - w->n_mask[call],
                                        .n_mask = w->n_mask[call],
-                                       .inference = w->inference[call] };
+                                       .inference = w->inference[call],
+                                       .call = w->call[call] };
     if (s >= 0) s = keel_model_new_node(m, layer_of(m, w, call), &parts, &w->symbol[call]);
     keel_free(in);
     return s;

@@ -71,6 +71,10 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
     KEEL_TRY(keel_layer_config(l->kind, l->args, &common, &config));
     json_t *v = json_pack("{s:s,s:s,s:o,s:n}", "module", l->kind->type.module, "class_name",
                           l->kind->type.name, "config", config, "registered_name");
+    if (v && l->kind->operation && !set(v, "registered_name", json_string(l->kind->type.name))) {
+        json_decref(v);
+        return no_memory();
+    }
     if (!v || (l->n_weight && first && !set(v, "build_config", build_config(m, first)))) {
         json_decref(v);
         return no_memory();
@@ -114,8 +118,28 @@ static bool is_list(const keel_model *m, int layer)
     return l->inner ? l->inner->n_input > 1 : l->kind->max_inputs < 0;
 }
 
+/* The arguments of an operation, with tensors where its values stand. */
+static json_t *with_tensors(const keel_model *m, const keel_model_node *n, const json_t *v)
+{
+    const json_t *in = json_object_get(v, KEEL_CALL_VALUE);
+    const char *key;
+    json_t *child, *copy;
+    size_t i;
+    bool ok = true;
+    if (in) return tensor_json(m, n->in[json_integer_value(in)]);
+    if (!json_is_object(v) && !json_is_array(v)) return json_deep_copy(v);
+    copy = json_is_object(v) ? json_object() : json_array();
+    json_object_foreach((json_t *)v, key, child) ok =
+        ok && set(copy, key, with_tensors(m, n, child));
+    json_array_foreach((json_t *)v, i, child) ok = ok && push(copy, with_tensors(m, n, child));
+    if (ok) return copy;
+    json_decref(copy);
+    return NULL;
+}
+
 static json_t *call_json(const keel_model *m, const keel_model_node *n)
 {
+    if (n->call) return with_tensors(m, n, n->call);
     json_t *tensors = json_array();
     for (int i = 0; i < n->n_in; i++)
         if (!push(tensors, tensor_json(m, n->in[i]))) {
@@ -248,7 +272,7 @@ static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
         const int layer = name ? keel_model_find_layer(m, name) : -1;
         const keel_model_layer *l = layer < 0 ? NULL : &m->layer[layer];
         bool inside = true;
-        if (!l || !l->kind->emit) continue;
+        if (!l || !l->kind->emit || l->kind->operation) continue;
         *all_frozen = *all_frozen && !l->trainable;
         if (l->inner)
             ok = ok && update_layers(l->inner, json_object_get(config, "layers"), &inside);

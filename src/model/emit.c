@@ -119,6 +119,7 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     }
     e.in = in;
     e.mask = in + n->n_in;
+    e.call = n->call;
     if (n->inference) g->training = false;
     s = keel_model_emit_layer(m, NULL, n->layer, &e, chances);
     g->training = training;

@@ -30,6 +30,7 @@ typedef struct keel_model_node { /* one call of a layer: a node of Keras */
                         of the first n_mask of them, where the caller gave any */
     int n_out;
     keel_symbol out; /* its outputs are the symbols out .. out + n_out - 1 */
+    json_t *call;    /* of an operation: its arguments, as layers/layer.h has them; or NULL */
     bool inference;  /* a model called with training=False: also where the outer one trains */
 } keel_model_node;
 

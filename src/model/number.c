@@ -39,7 +39,7 @@ static keel_status name_weights(keel_model *root, const keel_model_layer *l)
 /* Keras lists neither the input of a Sequential model nor operations. */
 static bool in_file(const keel_model *m, const keel_model_layer *l)
 {
-    return !m->sequential || l->kind->emit;
+    return !l->kind->operation && (!m->sequential || l->kind->emit);
 }
 
 /* "layers/dense", "layers/dense_1": by class, in order, in each model anew. */

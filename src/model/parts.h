@@ -20,6 +20,7 @@ typedef struct keel_model_call_of {
     const keel_symbol *in; /* [n_in + n_mask] */
     int n_in, n_mask;
     bool inference;
+    json_t *call; /* shared, not taken over */
 } keel_model_call_of;
 /* One more call of a layer; the first makes its weights, without data. *out is the symbol of its
  * first output. */

@@ -181,9 +181,9 @@ keel_status keel_model_summary(const keel_model *m, char **out)
 
 const char *keel_layer_class(int i)
 {
-    for (int k = 0; k <= i; k++)
-        if (!keel_layers[k]) return NULL;
-    return i < 0 ? NULL : keel_layers[i]->type.name;
+    for (int k = 0; i >= 0 && keel_layers[k]; k++)
+        if (!keel_layers[k]->operation && i-- == 0) return keel_layers[k]->type.name;
+    return NULL;
 }
 
 static void field_line(keel_text *t, const keel_field *f)

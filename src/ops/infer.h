@@ -22,8 +22,8 @@ keel_status keel_infer_like(keel_node *n);
 /* Set the output: `shape` of the node's real type; refused when its size overflows. */
 keel_status keel_infer_out(keel_node *n, const keel_shape *shape);
 
-/* NumPy's broadcasting within rows: dims are equal or 1. Widen *to by `other`; false: they do not go
- * together. */
+/* NumPy's broadcasting within rows: dims are equal or 1. Widen *to by `other`; false: they do not
+ * go together. */
 static inline bool keel_spread_over(keel_shape *to, const keel_shape *other)
 {
     keel_shape out = *to;

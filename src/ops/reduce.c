@@ -69,7 +69,9 @@ static void REAL_(forward)(const keel_call *c)
     const keel_reduce_args *a = c->node->args;
     const int64_t n_in = keel_row_count(&c->node->in[0]);
     const int64_t n_out = keel_row_count(&c->node->out[0]);
-    const double first = a->to == KEEL_REDUCE_MAX ? -INFINITY : a->to == KEEL_REDUCE_MIN ? INFINITY : 0;
+    const double first = a->to == KEEL_REDUCE_MAX   ? -INFINITY
+                         : a->to == KEEL_REDUCE_MIN ? INFINITY
+                                                    : 0;
     const double share = a->to == KEEL_REDUCE_MEAN ? (double)n_in / (double)n_out : 1;
     double *sum = c->scratch;
     for (int64_t row = 0; row < c->rows; row++) {

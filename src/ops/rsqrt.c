@@ -20,6 +20,7 @@ const keel_op keel_op_rsqrt = {
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_OUT,
     .inplace = true,
-    .cases =
-        (const keel_case[]){ { "2,3", NULL, "positive" }, { "1000", NULL, "positive" }, { NULL, NULL, NULL } },
+    .cases = (const keel_case[]){ { "2,3", NULL, "positive" },
+                                  { "1000", NULL, "positive" },
+                                  { NULL, NULL, NULL } },
 };

@@ -1,4 +1,5 @@
-/* Some places of each dim of a row, at equal steps, which may go backwards. Keras: x[:, 1:3, ::2]. */
+/* Some places of each dim of a row, at equal steps, which may go backwards. Keras: x[:, 1:3, ::2].
+ */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
@@ -15,8 +16,8 @@ static keel_status infer(keel_node *n)
             a->begin[d] < 0 || a->begin[d] >= dim || a->begin[d] + far < 0 ||
             a->begin[d] + far >= dim)
             return keel_fail(KEEL_ESHAPE, "slice: %lld places from %lld by %lld are not in %lld",
-                             (long long)a->count[d], (long long)a->begin[d],
-                             (long long)a->step[d], (long long)dim);
+                             (long long)a->count[d], (long long)a->begin[d], (long long)a->step[d],
+                             (long long)dim);
         out.dim[d] = a->count[d];
     }
     return keel_infer_out(n, &out);

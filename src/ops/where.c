@@ -1,5 +1,5 @@
-/* y = a where the condition is above one half, b elsewhere. Dims are equal or 1 (broadcasting); a and
- * b may be constants of the args. Keras: ops.where. */
+/* y = a where the condition is above one half, b elsewhere. Dims are equal or 1 (broadcasting); a
+ * and b may be constants of the args. Keras: ops.where. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"

@@ -20,7 +20,7 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import h5py
 import keras
 import numpy as np
-from keras import layers
+from keras import layers, ops
 
 
 def sequential():
@@ -83,6 +83,25 @@ def nested():
     return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(both), name="twice")
 
 
+def operations():
+    """Arithmetic, reductions, slices and the like between layers, and a mask that Keras writes out."""
+    i = layers.Input((6, 4), name="steps")
+    x = layers.Dense(4, activation="tanh")(i)
+    y = (2 - x * 3) ** 2 / 4 + ops.abs(-i) - ops.where(x > 0.1, x, 0.5)
+    z = ops.matmul(ops.reshape(y, (-1, 6, 4)), ops.transpose(x, (0, 2, 1)))
+    seen = layers.Add()([layers.Dense(4)(layers.Masking(0.25)(i)), layers.Masking(0.5)(y)])
+    parts = [
+        ops.mean(y, axis=1),
+        ops.max(z, axis=(1, 2), keepdims=True)[:, 0],
+        ops.sum(y[:, 1:5:2, ::-1], axis=-1),
+        ops.squeeze(ops.expand_dims(y[..., 0], 1), 1),
+        ops.minimum(ops.exp(ops.sqrt(ops.square(x) + 1.0))[:, -1], ops.sigmoid(x[:, 2])),
+        layers.GlobalAveragePooling1D()(seen),
+    ]
+    h = ops.concatenate(parts, axis=-1)
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(h), name="operations")
+
+
 def masked():
     return keras.Sequential(
         [
@@ -142,6 +161,8 @@ def main():
               loss="sparse_categorical_crossentropy", metrics=["accuracy"])),
         ("functional_nested", nested, (8, 8, 2), 3,
          dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
+        ("functional_operations", operations, (6, 4), 3,
+         dict(optimizer=keras.optimizers.SGD(0.05), loss="sparse_categorical_crossentropy")),
         ("sequential_masked", masked, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
               loss="sparse_categorical_crossentropy")),

@@ -74,6 +74,7 @@ const keel_layer keel_layer_conv2d = {
               .help = "2D convolution over images.",
               .args_size = sizeof(args_t),
               .fields = fields },
+    .aliases = "Convolution2D",
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -14,6 +14,7 @@ const keel_layer keel_layer_average_pooling2d = {
               .help = "The mean value of each window.",
               .args_size = sizeof(keel_pool2d),
               .fields = fields },
+    .aliases = "AvgPool2D",
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -49,6 +49,7 @@ const keel_layer keel_layer_global_average_pooling1d = {
               .help = "The mean of each channel over the steps.",
               .args_size = sizeof(args_t),
               .fields = fields },
+    .aliases = "GlobalAvgPool1D",
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

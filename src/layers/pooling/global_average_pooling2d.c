@@ -29,6 +29,7 @@ const keel_layer keel_layer_global_average_pooling2d = {
               .help = "The mean of each channel over the whole image.",
               .args_size = sizeof(args_t),
               .fields = fields },
+    .aliases = "GlobalAvgPool2D",
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

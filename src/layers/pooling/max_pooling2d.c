@@ -14,6 +14,7 @@ const keel_layer keel_layer_max_pooling2d = {
               .help = "The largest value of each window.",
               .args_size = sizeof(keel_pool2d),
               .fields = fields },
+    .aliases = "MaxPool2D",
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -1,0 +1,102 @@
+/* Operations of keras.ops in a Functional model: layers without weights, policy or `trainable`,
+ * that are called with values and constants. Their names are those of keras.src.ops (Add is one
+ * there and a layer in keras.layers); files are called ops_NAME.c, as keras.ops.NAME. */
+#ifndef KEEL_LAYERS_OPERATIONS_OPERATION_H
+#define KEEL_LAYERS_OPERATIONS_OPERATION_H
+#include "layers/layer.h"
+#include "ops/args.h"
+
+typedef struct keel_operand {
+    bool given;
+    keel_value value; /* -1: the constant */
+    double constant;
+} keel_operand;
+
+/* The argument of the call at that place, or by that name. KEEL_EUNSUP: it is neither a value nor a
+ * number. */
+keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, keel_operand *out);
+
+/* The whole of an operation on one value, by an op of one output. */
+keel_status keel_emit_unary(keel_emit *e, const keel_op *op, const void *args);
+/* The whole of an operation on two values of which one may be a number. args begin with
+ * keel_binary_args, which are set here. */
+keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args);
+/* args of an op that reduces: axis as Keras has it, the batch left out. */
+keel_status keel_reduce_axes(const keel_emit *e, const keel_ints *axis, keel_reduce_args *out);
+
+/* Where a new axis, as Keras counts it, comes among the dims of a row; a shape with a 1 there. */
+keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place);
+keel_shape keel_shape_with_one(keel_shape s, int64_t place);
+
+#define KEEL_OPERATION_HEAD(class_, module_, help_)                                                \
+    .name = class_, .module = "keras.src.ops." module_, .help = help_
+
+/* An operation that is one pointwise op, args NULL or a pointer. */
+#define KEEL_UNARY_OPERATION(stem, class_, module_, op_, args_, help_)                             \
+    static keel_status emit(keel_emit *e)                                                          \
+    {                                                                                              \
+        return keel_emit_unary(e, &keel_op_##op_, args_);                                          \
+    }                                                                                              \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { KEEL_OPERATION_HEAD(class_, module_, help_) },                                   \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = 1,                                                                           \
+        .operation = true,                                                                         \
+        .emit = emit,                                                                              \
+    };
+
+#define KEEL_BINARY_OPERATION(stem, class_, op_, help_)                                            \
+    static keel_status emit(keel_emit *e)                                                          \
+    {                                                                                              \
+        keel_binary_args args = { 0 };                                                             \
+        return keel_emit_binary(e, &keel_op_##op_, &args);                                         \
+    }                                                                                              \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_) },                                   \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = 2,                                                                           \
+        .operation = true,                                                                         \
+        .emit = emit,                                                                              \
+    };
+
+#define KEEL_COMPARE_OPERATION(stem, class_, is_, help_)                                           \
+    static keel_status emit(keel_emit *e)                                                          \
+    {                                                                                              \
+        keel_compare_args args = { .is = is_ };                                                    \
+        return keel_emit_binary(e, &keel_op_compare, &args);                                       \
+    }                                                                                              \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_) },                                   \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = 2,                                                                           \
+        .operation = true,                                                                         \
+        .emit = emit,                                                                              \
+    };
+
+/* The table of an operation over axes with keepdims, and its whole. */
+typedef struct keel_reduction {
+    keel_ints axis;
+    bool keepdims;
+} keel_reduction;
+#define KEEL_REDUCTION_FIELDS                                                                      \
+    KEEL_INTS(keel_reduction, axis, 0, "null", -7, 7, "over which dims, the batch is 0"),          \
+        KEEL_BOOL(keel_reduction, keepdims, "false", "keep them as dims of 1")
+#define KEEL_REDUCTION_OPERATION(stem, class_, to_, help_, ...)                                    \
+    static const keel_field fields[] = { KEEL_REDUCTION_FIELDS, __VA_ARGS__{ 0 } };                \
+    static keel_status emit(keel_emit *e)                                                          \
+    {                                                                                              \
+        const keel_reduction *a = e->args;                                                         \
+        keel_reduce_args op = { .to = to_, .keepdims = a->keepdims };                              \
+        KEEL_TRY(keel_reduce_axes(e, &a->axis, &op));                                              \
+        return keel_emit_unary(e, &keel_op_reduce, &op);                                           \
+    }                                                                                              \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_),                                     \
+                  .args_size = sizeof(keel_reduction), .fields = fields },                         \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = 1,                                                                           \
+        .operation = true,                                                                         \
+        .emit = emit,                                                                              \
+    };
+
+#endif

@@ -1,0 +1,4 @@
+/* True where all along the axes are. */
+#include "layers/operations/_operation.h"
+
+KEEL_REDUCTION_OPERATION(ops_all, "All", KEEL_REDUCE_MIN, "True where all along the axes are.", )

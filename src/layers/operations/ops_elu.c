@@ -1,0 +1,27 @@
+/* An exponential below zero. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    double alpha;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_FLOAT(args_t, alpha, "1.0", 0, 0, "its limit below zero"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_alpha_args op = { .alpha = a->alpha };
+    return keel_emit_unary(e, &keel_op_elu, &op);
+}
+
+const keel_layer keel_layer_ops_elu = {
+    .type = { KEEL_OPERATION_HEAD("Elu", "nn", "An exponential below zero."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,0 +1,30 @@
+/* A new dim of 1. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    keel_ints axis;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INTS(args_t, axis, 1, NULL, -7, 7, "where, the batch is 0"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    keel_reshape_args op = { 0 };
+    int64_t place = 0;
+    KEEL_TRY(keel_new_axis(e, a->axis.at[0], &place));
+    op.shape = keel_shape_with_one(keel_emit_in(e, 0)->shape, place);
+    return keel_emit_unary(e, &keel_op_reshape, &op);
+}
+
+const keel_layer keel_layer_ops_expand_dims = {
+    .type = { KEEL_OPERATION_HEAD("ExpandDims", "numpy", "A new dim of 1."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,0 +1,4 @@
+/* True where both are. */
+#include "layers/operations/_operation.h"
+
+KEEL_BINARY_OPERATION(ops_logical_and, "LogicalAnd", multiply, "True where both are.")

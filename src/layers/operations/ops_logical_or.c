@@ -1,0 +1,4 @@
+/* True where one of two is. */
+#include "layers/operations/_operation.h"
+
+KEEL_BINARY_OPERATION(ops_logical_or, "LogicalOr", maximum, "True where one of two is.")

@@ -1,0 +1,4 @@
+/* The smaller of two values. */
+#include "layers/operations/_operation.h"
+
+KEEL_BINARY_OPERATION(ops_minimum, "Minimum", minimum, "The smaller of two values.")

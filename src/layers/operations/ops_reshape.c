@@ -1,0 +1,39 @@
+/* The same numbers of a row under another shape. The first dim is the batch and stays. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    keel_ints newshape;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INTS(args_t, newshape, 0, NULL, -1, 1e15, "with the batch (-1 or any number) first"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_ints *to = &a->newshape;
+    keel_reshape_args op = { 0 };
+    int open = 0;
+    for (int i = 1; i < to->count; i++) open += to->at[i] == -1;
+    if (to->count < 1 || (to->at[0] != -1 && open == 0))
+        return keel_fail(KEEL_EUNSUP, "newshape: the batch comes first, as -1: rows do not mix");
+    if (to->at[0] != -1)
+        return keel_fail(KEEL_EUNSUP, "newshape: a fixed batch of %lld is not supported: use -1",
+                         (long long)to->at[0]);
+    if (to->count - 1 > KEEL_RANK_MAX)
+        return keel_fail(KEEL_EUNSUP, "newshape: more than %d dims of a row", KEEL_RANK_MAX);
+    for (int i = 1; i < to->count; i++) op.shape.dim[op.shape.rank++] = to->at[i];
+    return keel_emit_unary(e, &keel_op_reshape, &op);
+}
+
+const keel_layer keel_layer_ops_reshape = {
+    .type = { KEEL_OPERATION_HEAD("Reshape", "numpy",
+                                  "The same numbers of a row under another shape."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};
