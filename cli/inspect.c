@@ -21,12 +21,13 @@ static int compile_any(keel_model *m)
 static int print_kernels(keel_model *m, const options *o)
 {
     keel_plan p = { 0 };
+    const int64_t rows = o->batch_size ? o->batch_size : 32;
     char line[256];
     int code = compile_any(m);
     if (code >= 0) return code;
-    const keel_status s = keel_plan_make(&p, m, NULL, o->batch_size, o->batch_size, KEEL_KEEP);
+    const keel_status s = keel_plan_make(&p, m, NULL, rows, rows, KEEL_KEEP);
     if (s < 0) return keel_complain_status(s);
-    printf("kernels of a training step of %lld rows:\n", (long long)o->batch_size);
+    printf("kernels of a training step of %lld rows:\n", (long long)rows);
     for (int i = 0; i < p.n_kernel; i++) {
         const keel_kernel_row *r = &p.kernel[i];
         const char *const what[] = { "forward", "backward", "weights" };
@@ -59,6 +60,8 @@ static int run(const void *given, int n_arg, char **arg)
     const options *o = given;
     keel_model *m = NULL;
     (void)n_arg;
+    if (o->batch_size && !o->kernels)
+        return keel_complain(EXIT_USAGE, "--batch-size is of --kernels, which is not given");
     int code = keel_setup_model(&m, arg[0], o->dtype);
     if (code >= 0) return code;
     code = o->kernels ? print_kernels(m, o) : print_summary(m);
@@ -69,8 +72,8 @@ static int run(const void *given, int n_arg, char **arg)
 static const keel_option table[] = {
     KEEL_OPTION_ROW(options, kernels, "kernels", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "show which kernel would run each pass of each layer on this machine"),
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
-                    "rows of a step, for --kernels"),
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
+                    "with --kernels: rows of a step (default: 32)"),
     KEEL_DTYPE_ROW(options, dtype),
     { 0 },
 };

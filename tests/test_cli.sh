@@ -80,6 +80,7 @@ want 0 'Metrics: accuracy, mse' inspect sgd.keras
 want 0 'float32: .*' inspect sgd.keras
 want 0 '^kernels of a training step of 7 rows:$' inspect cnn.keras --kernels --batch-size 7
 grep -qE '^stage1_conv \(conv2d\): forward [a-z0-9_]+, weights [a-z0-9_]+$' out.txt || fail "no kernels of conv2d: $(cat out.txt)"
+want 2 'batch-size is of --kernels' inspect cnn.keras --batch-size 7
 KEEL_CPU=base want 0 '^dense_1 \(dense\): forward (reference|dnnl)' inspect mlp.keras --kernels
 want 0 ', widened|avx512_bf16|amx' inspect mlp.keras --kernels --dtype mixed_bfloat16
 want 0 'parameters' new mlp --input 4 --classes 1 -o yes.keras
