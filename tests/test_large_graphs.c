@@ -12,6 +12,7 @@
 #include "graph/memory_plan.h"
 #include "graph/program.h"
 #include "graph_add.h"
+#include "keel/keel.h"
 #include "ops/args.h"
 
 enum { CALLS = 90000, SECONDS = 20 };
@@ -108,6 +109,32 @@ static void ninety_thousand_calls_of_a_layer_are_compiled_at_once(void **unused)
     compile(&keel_op_softmax, "softmax");
 }
 
+static void call(keel_model *m, const char *name, keel_symbol *x)
+{
+    must(keel_model_call(m, "ReLU", name ? KEEL_ARGS(KEEL_ARG_STR("name", name)) : NULL, x, 1, x));
+}
+
+static void eight_thousand_layers_without_a_name_are_called_at_once(void **unused)
+{
+    (void)unused;
+    keel_model *m;
+    keel_symbol x;
+    const double begin = now();
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_input(m, KEEL_DIMS(3), NULL, &x));
+    call(m, "re_lu_4", &x);
+    call(m, "re_lu_two", &x);
+    call(m, "re_lu_07", &x);
+    for (int i = 0; i < 8000; i++) call(m, NULL, &x);
+    must(keel_model_outputs(m, &x, 1));
+    within(begin, "layers");
+    assert_string_equal(keel_model_layer_name(m, 4), "re_lu");
+    assert_string_equal(keel_model_layer_name(m, 7), "re_lu_3");
+    assert_string_equal(keel_model_layer_name(m, 8), "re_lu_5");
+    assert_string_equal(keel_model_layer_name(m, 8003), "re_lu_8000");
+    keel_model_destroy(m);
+}
+
 /* Buffers of all sizes that end in an order of their own leave as many gaps as can be. */
 static void a_plan_of_many_buffers_holds_and_is_soon_made(void **unused)
 {
@@ -147,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ninety_thousand_calls_of_a_layer_are_compiled_at_once),
+        cmocka_unit_test(eight_thousand_layers_without_a_name_are_called_at_once),
         cmocka_unit_test(a_plan_of_many_buffers_holds_and_is_soon_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "model/parts.h"
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Calls of a model are counted with those inside of models, so that a few lines of configuration,
@@ -133,15 +134,34 @@ int keel_model_find_layer(const keel_model *m, const char *name)
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
-/* "conv2d", "conv2d_1", ...: the first that is free. */
+/* The k of "stem_k", 0 of the stem itself; -1: another name. */
+static long number_of(const char *name, const char *stem)
+{
+    const size_t n = strlen(stem);
+    char *end;
+    if (strncmp(name, stem, n)) return -1;
+    if (!name[n]) return 0;
+    if (name[n] != '_' || name[n + 1] < '1' || name[n + 1] > '9') return -1;
+    const long k = strtol(name + n + 1, &end, 10);
+    return *end ? -1 : k;
+}
+
+/* "conv2d", "conv2d_1", ...: the first that is free. NULL: no memory. */
 static char *free_name(const keel_model *m, const char *class_name)
 {
     char stem[128], name[160];
+    int k = 0;
+    bool *taken = keel_calloc((size_t)m->n_layer + 1, sizeof *taken); /* by number */
+    if (!taken) return NULL;
     keel_snake_case(stem, sizeof stem, class_name);
-    snprintf(name, sizeof name, "%s", stem);
-    for (int i = 1; keel_model_find_layer(m, name) >= 0; i++)
-        snprintf(name, sizeof name, "%s_%d", stem, i);
-    return keel_strdup(name);
+    for (int i = 0; i < m->n_layer; i++) {
+        const long number = number_of(m->layer[i].name, stem);
+        if (number >= 0 && number <= m->n_layer) taken[number] = true;
+    }
+    while (taken[k]) k++;
+    keel_free(taken);
+    snprintf(name, sizeof name, "%s_%d", stem, k);
+    return keel_strdup(k ? name : stem);
 }
 
 keel_status keel_model_put_layer(keel_model *m, const keel_model_layer *l)
