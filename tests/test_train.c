@@ -138,6 +138,38 @@ static void predict_gives_n_rows_in_order_and_evaluate_counts_each_once(void **u
     keel_model_destroy(m);
 }
 
+static void the_regulariser_of_a_frozen_layer_is_no_part_of_the_loss(void **unused)
+{
+    (void)unused;
+    const int64_t n = 8;
+    keel_dataset *d = rows_of(n, NULL);
+    keel_model *m;
+    keel_tensor p;
+    keel_logs logs;
+    keel_history h = { 0 };
+    double loss = 0;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 11));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", FEATURES))));
+    must(keel_model_add(m, "Dense",
+                        KEEL_ARGS(KEEL_ARG_INT("units", 2), KEEL_ARG_BOOL("trainable", false),
+                                  KEEL_ARG_STR("kernel_regularizer", "l2"))));
+    must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
+    must(keel_model_compile(
+        m, &(keel_compile){ KEEL_COMPILE,
+                            .optimizer = { "SGD", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0)) },
+                            .loss = { { "mse" } } }));
+    must(keel_predict(m, strategy[1], d, NULL, &p));
+    for (int64_t i = 0; i < n; i++) loss += pow(((float *)p.data)[i] - y[i], 2) / (double)n;
+    must(keel_evaluate(m, strategy[1], d, NULL, &logs));
+    must(keel_fit(m, strategy[1], d, NULL, &h));
+    assert_true(fabs(logs.value[0] - loss) < 1e-5 * loss);
+    assert_true(fabs(h.value[0] - loss) < 1e-5 * loss);
+    keel_tensor_free(&p);
+    keel_history_free(&h);
+    keel_model_destroy(m);
+    keel_dataset_destroy(d);
+}
+
 static void the_same_lanes_give_the_same_bits(void **unused)
 {
     (void)unused;
@@ -612,6 +644,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predict_gives_n_rows_in_order_and_evaluate_counts_each_once),
+        cmocka_unit_test(the_regulariser_of_a_frozen_layer_is_no_part_of_the_loss),
         cmocka_unit_test(the_same_lanes_give_the_same_bits),
         cmocka_unit_test(a_failed_step_leaves_the_weights_as_before_it),
         cmocka_unit_test(a_step_without_weight_moves_nothing),

@@ -367,6 +367,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     return KEEL_OK;
 }
 
+/* As in Keras, a frozen weight has none. */
 static double regulariser_of(const keel_store *s)
 {
     double sum = 0;
@@ -374,7 +375,7 @@ static double regulariser_of(const keel_store *s)
         const keel_store_weight *w = &s->weight[v];
         const void *data = keel_store_data(s, v);
         double a = 0, b = 0;
-        if (w->info.l1 == 0 && w->info.l2 == 0) continue;
+        if (!w->info.trainable || (w->info.l1 == 0 && w->info.l2 == 0)) continue;
         for (int64_t i = 0; i < w->count; i++) {
             const double x = s->real == KEEL_FLOAT64 ? ((const double *)data)[i]
                                                      : (double)((const float *)data)[i];
