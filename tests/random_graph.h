@@ -378,6 +378,21 @@ static bool draw_concatenate(random_graph *g, step *s)
     return from_many(g, s, -2);
 }
 
+static bool draw_two(random_graph *g, step *s)
+{
+    if (!from_many(g, s, -1)) return false;
+    s->n_in = 2;
+    return true;
+}
+
+static bool draw_reduction(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    GIVE_INT(s, "axis", 1 + chance(g->step[s->in[0]].shape.rank));
+    if (percent(50)) GIVE_BOOL(s, "keepdims", true);
+    return true;
+}
+
 /* Every registered layer: how its arguments are drawn, or why it is not. */
 static const struct drawer {
     const char *layer;
@@ -407,6 +422,20 @@ static const struct drawer {
     { "BatchNormalization", draw_batch_norm, NULL, 3, false, true },
     { "Add", draw_merge, NULL, 4, false, false },
     { "Concatenate", draw_concatenate, NULL, 3, false, false },
+    /* Operations of keras.ops, as many as show each kind of op behind them. */
+    { "ops.Add", draw_two, NULL, 1, false, false },
+    { "ops.Subtract", draw_two, NULL, 1, false, false },
+    { "ops.Multiply", draw_two, NULL, 2, false, false },
+    { "ops.Maximum", draw_two, NULL, 1, false, false },
+    { "ops.Minimum", draw_two, NULL, 1, false, false },
+    { "ops.Negative", draw_plain, NULL, 1, false, false },
+    { "ops.Absolute", draw_plain, NULL, 1, false, false },
+    { "ops.Square", draw_plain, NULL, 1, false, false },
+    { "ops.Sin", draw_plain, NULL, 1, false, false },
+    { "ops.Cos", draw_plain, NULL, 1, false, false },
+    { "ops.Mean", draw_reduction, NULL, 1, false, false },
+    { "ops.Sum", draw_reduction, NULL, 1, false, false },
+    { "ops.Max", draw_reduction, NULL, 1, false, false },
 };
 enum { DRAWERS = sizeof drawers / sizeof *drawers };
 
@@ -437,7 +466,7 @@ static bool append_layer(drawing *d, const char *layer, int in)
     const struct drawer *w = drawer_of(layer);
     step s = { .layer = w->layer };
     if (!w->draw || !w->draw(d->g, &s)) return false;
-    if (percent(10)) GIVE_BOOL(&s, "trainable", false);
+    if (percent(10) && strncmp(layer, "ops.", 4)) GIVE_BOOL(&s, "trainable", false);
     if (in >= 0) s.in[0] = in;
     return append(d, s, -1);
 }
