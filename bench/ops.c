@@ -266,9 +266,9 @@ static void open_setup(setup *s, const struct work *w, const keel_op *op)
     s->wide.call.merged = s->wide.call.merged_forward = s->merged;
     if (n->partial > 0) {
         run_once(s, KEEL_PARTIAL);
-        op->merge(n, s->record, w->rows, s->merged);
+        keel_node_merge(n, false, s->record, w->rows, s->merged);
         run_once(s, KEEL_PARTIAL_BACKWARD);
-        op->merge_backward(n, s->record, w->rows, s->merged_backward);
+        keel_node_merge(n, true, s->record, w->rows, s->merged_backward);
     }
     run_once(s, KEEL_FORWARD);
     open_narrow(s, w->rows);

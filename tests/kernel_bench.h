@@ -404,13 +404,13 @@ static inline void merge(bench *b)
     if (n->merged > 0) {
         b->merged = keel_aligned_calloc((size_t)n->merged, sizeof(double));
         pass_run(b, NULL, KEEL_PARTIAL, false, 1, &r);
-        n->op->merge(n, r.partial, b->rows, b->merged);
+        keel_node_merge(n, false, r.partial, b->rows, b->merged);
         pass_run(b, NULL, KEEL_FORWARD, false, 1, &r); /* what it saves is read below */
     }
     if (n->merged_backward > 0) {
         b->merged_backward = keel_aligned_calloc((size_t)n->merged_backward, sizeof(double));
         pass_run(b, NULL, KEEL_PARTIAL_BACKWARD, false, 1, &r);
-        n->op->merge_backward(n, r.partial, b->rows, b->merged_backward);
+        keel_node_merge(n, true, r.partial, b->rows, b->merged_backward);
     }
     results_free(&r);
 }

@@ -197,17 +197,17 @@ static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, d
 }
 
 /* All rows' records, written piece by piece, and their merging into `merged`. */
-static inline void lab_meet(lab *l, keel_run run, int64_t length, const int64_t *pieces, int count,
-                            void (*merge)(const keel_node *, const double *, int64_t, double *),
+static inline void lab_meet(lab *l, keel_run run, bool backward, const int64_t *pieces, int count,
                             double *merged)
 {
+    const int64_t length = backward ? l->node.partial_backward : l->node.partial;
     int64_t rows = 0, first = 0;
     for (int i = 0; i < count; i++) rows += pieces[i];
     double *records = keel_calloc((size_t)(rows * length) + 1, sizeof(double));
     for (int64_t k = 0; k < rows * length; k++) records[k] = NAN; /* a row overwrites its record */
     for (int i = 0; i < count; first += pieces[i++])
         lab_call(l, run, first, pieces[i], records + first * length, l->merged);
-    merge(&l->node, records, rows, merged);
+    keel_node_merge(&l->node, backward, records, rows, merged);
     keel_free(records);
 }
 
@@ -215,8 +215,7 @@ static inline void lab_forward(lab *l, const int64_t *pieces, int count)
 {
     const keel_op *op = l->node.op;
     int64_t first = 0;
-    if (l->node.partial > 0)
-        lab_meet(l, op->partial[l->f64], l->node.partial, pieces, count, op->merge, l->merged);
+    if (l->node.partial > 0) lab_meet(l, op->partial[l->f64], false, pieces, count, l->merged);
     for (int i = 0; i < count; first += pieces[i++])
         lab_call(l, op->forward[l->f64], first, pieces[i], NULL, l->merged);
 }
@@ -227,9 +226,7 @@ static inline void lab_backward(lab *l, const int64_t *pieces, int count)
     const keel_op *op = l->node.op;
     const bool adds = l->weight_adds, meets = l->node.partial_backward > 0;
     int64_t first = 0;
-    if (meets)
-        lab_meet(l, op->partial_backward[l->f64], l->node.partial_backward, pieces, count,
-                 op->merge_backward, l->merged_backward);
+    if (meets) lab_meet(l, op->partial_backward[l->f64], true, pieces, count, l->merged_backward);
     for (int i = 0; i < count; first += pieces[i++]) {
         lab_call(l, op->backward[l->f64], first, pieces[i], NULL, l->merged_backward);
         if (!op->weights[l->f64] || (meets && op->weights_from_merged && i > 0)) continue;

@@ -65,8 +65,10 @@ static void square(const keel_call *c)
 {
     const double *p = c->in[0], *y = c->in[1];
     double *g = c->in_grad[0];
-    for (int64_t i = 0; i < c->rows * keel_row_count(&c->node->in[0]); i++) {
-        c->partial[0] += 0.5 * (p[i] - y[i]) * (p[i] - y[i]);
+    const int64_t n = keel_row_count(&c->node->in[0]);
+    for (int64_t i = 0; i < c->rows; i++) c->partial[i] = 0;
+    for (int64_t i = 0; i < c->rows * n; i++) {
+        c->partial[i / n] += 0.5 * (p[i] - y[i]) * (p[i] - y[i]);
         if (g) g[i] = p[i] - y[i];
     }
 }

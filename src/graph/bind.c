@@ -44,7 +44,7 @@ typedef struct binder {
     keel_program *p;
     keel_bound *b;
     keel_bound_seat *s;
-    int worker;
+    int worker, segment;
     int node; /* whose kernel is being prepared */
 } binder;
 
@@ -221,10 +221,26 @@ static void **take(void ***next, int n)
     return at;
 }
 
+/* Where the records of a call go. */
+static void bind_records(const binder *x, keel_bound_call *bc)
+{
+    const keel_program *p = x->p;
+    const keel_seat *seat = &p->seat[x->worker];
+    const keel_node *n = bc->call.node;
+    const int64_t length = keel_records_of(n, bc->pass);
+    if (length == 0) return;
+    bc->call.partial = seat->row_records;
+    bc->fold = (keel_fold){ .stack = bc->pass <= KEEL_BACKWARD ? seat->sums + p->sums_at[bc->node]
+                                                               : seat->record[p->area[x->segment]],
+                            .length = length,
+                            .combine = bc->pass == KEEL_PARTIAL ? n->op->combine : NULL,
+                            .upward = keel_segment_upward(x->segment) };
+}
+
 /* Add one call for rows [row, row + rows) of the step, which are the worker's rows from local_row
  * on. */
-static keel_status bind_call(binder *x, const keel_instruction *in, int part, int64_t row,
-                             int64_t rows, int64_t local_row, bool weight_adds)
+static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row, int64_t rows,
+                             int64_t local_row, bool weight_adds)
 {
     keel_program *p = x->p;
     const keel_graph_node *n = &p->graph->node[in->node];
@@ -276,12 +292,7 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int part, in
                 if (p->schedule.needs_grad[n->in[k]])
                     c->in_grad[k] = address(x, &p->grad[n->in[k]], local_row);
     }
-    if (pass == KEEL_PARTIAL)
-        c->partial = p->record + p->record_at[in->node] + row * n->node.partial;
-    else if (pass == KEEL_PARTIAL_BACKWARD)
-        c->partial = p->record + p->record_backward_at[in->node] + row * n->node.partial_backward;
-    else if (n->node.sums)
-        c->partial = p->sums + part * p->sums_doubles + p->sums_at[in->node];
+    bind_records(x, bc);
     return KEEL_OK;
 }
 
@@ -295,14 +306,14 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
     bool adds = x->p->schedule.weight_adds[in->node]; /* of another call of the layer */
     if (n->op->weights_from_merged && n->partial_backward > 0) {
         if (b->piece[0].worker != x->worker) return KEEL_OK;
-        return bind_call(x, in, 0, b->piece[0].row, b->piece[0].rows, b->piece[0].local_row, adds);
+        return bind_call(x, in, b->piece[0].row, b->piece[0].rows, b->piece[0].local_row, adds);
     }
     for (int i = 0; i < b->n_run; i++) {
         const keel_piece *run = &b->run[i];
         const int64_t half = keel_cut_rows(b->rows, 2, 0), end = run->row + run->rows;
         for (int64_t row = run->row, next; run->worker == x->worker && row < end; row = next) {
             next = row < half && half < end ? half : end;
-            KEEL_TRY(bind_call(x, in, 0, row, next - row, run->local_row + row - run->row, adds));
+            KEEL_TRY(bind_call(x, in, row, next - row, run->local_row + row - run->row, adds));
             adds = true;
         }
     }
@@ -330,62 +341,63 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
     for (int g = 0; g < s->n_segment; g++) {
         const keel_segment *segment = &s->segment[g];
         int64_t blocks = 0;
-        for (int i = 0; i < x->b->n_busy; i++)
-            if (x->b->piece[i].worker == x->worker)
-                blocks += blocks_of(segment, x->b->piece[i].rows);
+        for (int i = 0; i < x->b->n_run; i++)
+            if (x->b->run[i].worker == x->worker) blocks += blocks_of(segment, x->b->run[i].rows);
         for (int at = segment->begin; at < segment->end; at++) {
             const int node = s->instruction[at].node;
-            const int64_t most = at < segment->weights ? blocks : x->s->n_piece + 2;
+            const keel_instruction *in = &s->instruction[at];
+            const int64_t length =
+                keel_records_of(&x->p->graph->node[node].node, pass_of[in->kind]);
+            const int64_t most = at < segment->weights
+                                     ? blocks + x->s->rows / keel_records_rows(length)
+                                     : x->s->n_piece + 2;
             *calls += (size_t)most;
             *patches += (size_t)most * (size_t)x->p->graph->node[node].node.n_in;
         }
     }
 }
 
-/* The calls of a segment for one block of rows of a piece. */
-static keel_status bind_block(binder *x, const keel_segment *segment, const keel_piece *piece,
+/* The calls of a segment for one block of rows of a run. Where rows leave records, a call has so
+ * few that their records are in the cache when they are folded. */
+static keel_status bind_block(binder *x, const keel_segment *segment, const keel_piece *run,
                               int64_t row, int64_t rows)
 {
-    const keel_instruction *instruction = x->p->schedule.instruction;
-    for (int at = segment->begin; at < segment->weights; at++)
-        KEEL_TRY(bind_call(x, &instruction[at], piece->part, piece->row + row, rows,
-                           piece->local_row + row, false));
-    return KEEL_OK;
-}
-
-static keel_status bind_blocks(binder *x, const keel_segment *segment, const keel_piece *piece,
-                               bool upward)
-{
-    for (int64_t row = upward ? 0 : piece->rows, rows; upward ? row < piece->rows : row > 0;
-         row += upward ? rows : -rows) {
-        const int64_t left = upward ? piece->rows - row : row;
-        rows = block_of(segment, left);
-        KEEL_TRY(bind_block(x, segment, piece, upward ? row : row - rows, rows));
+    const bool upward = keel_segment_upward(x->segment);
+    for (int at = segment->begin; at < segment->weights; at++) {
+        const keel_instruction *in = &x->p->schedule.instruction[at];
+        const keel_node *n = &x->p->graph->node[in->node].node;
+        const int64_t most = keel_records_rows(keel_records_of(n, pass_of[in->kind]));
+        for (int64_t done = 0, some; done < rows; done += some) {
+            some = rows - done < most ? rows - done : most;
+            const int64_t first = row + (upward ? done : rows - done - some);
+            KEEL_TRY(bind_call(x, in, run->row + first, some, run->local_row + first, false));
+        }
     }
     return KEEL_OK;
 }
 
-/* Does a node of it add to the sums of its piece, in the order of its calls? */
-static bool sums_up(const keel_program *p, const keel_segment *segment)
+static keel_status bind_blocks(binder *x, const keel_segment *segment, const keel_piece *run)
 {
-    for (int at = segment->begin; at < segment->weights; at++)
-        if (p->graph->node[p->schedule.instruction[at].node].node.sums > 0) return true;
-    return false;
+    const bool upward = keel_segment_upward(x->segment);
+    for (int64_t row = upward ? 0 : run->rows, rows; upward ? row < run->rows : row > 0;
+         row += upward ? rows : -rows) {
+        rows = block_of(segment, upward ? run->rows - row : row);
+        KEEL_TRY(bind_block(x, segment, run, upward ? row : row - rows, rows));
+    }
+    return KEEL_OK;
 }
 
-/* Every other segment takes its rows from the last to the first: what was touched last is in the
- * cache yet. Lanes of one core are run as one, so that weights are read once for all of them; where
- * sums are per piece each piece is run by itself. */
+/* Lanes of one core are run as one, so that weights are read once for all of them. */
 static keel_status bind_segment(binder *x, int g)
 {
     const keel_bound *b = x->b;
     const keel_schedule *s = &x->p->schedule;
     const keel_segment *segment = &s->segment[g];
-    const bool sums = sums_up(x->p, segment), upward = g % 2 == 0 || sums;
-    const int n = sums ? b->n_busy : b->n_run;
-    for (int k = 0; k < n; k++) {
-        const keel_piece *piece = &(sums ? b->piece : b->run)[upward ? k : n - 1 - k];
-        if (piece->worker == x->worker) KEEL_TRY(bind_blocks(x, segment, piece, upward));
+    const bool upward = keel_segment_upward(g);
+    x->segment = g;
+    for (int k = 0; k < b->n_run; k++) {
+        const keel_piece *run = &b->run[upward ? k : b->n_run - 1 - k];
+        if (run->worker == x->worker) KEEL_TRY(bind_blocks(x, segment, run));
     }
     for (int at = segment->weights; at < segment->end && x->s->n_piece > 0; at++)
         KEEL_TRY(bind_weights_calls(x, &s->instruction[at]));
@@ -456,17 +468,16 @@ static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
     if (!b) return s;
     b->rows = rows;
     b->piece = keel_calloc((size_t)n_part, sizeof *b->piece);
-    b->sums = keel_calloc((size_t)n_part, sizeof *b->sums);
     b->seat = keel_calloc((size_t)n_worker, sizeof *b->seat);
     b->run = keel_calloc((size_t)n_part, sizeof *b->run);
-    if (!b->piece || !b->run || !b->sums || !b->seat) goto out;
+    if (!b->piece || !b->run || !b->seat) goto out;
     keel_cut(p->lanes, rows, all);
     for (int i = 0; i < n_part; i++) {
         if (all[i].rows == 0) continue;
-        b->sums[b->n_busy] = p->sums + i * p->sums_doubles;
         b->piece[b->n_busy++] = all[i];
     }
     b->n_run = join(b->piece, b->n_busy, b->run);
+    if ((s = keel_records_bind(b)) < 0) goto out;
     for (int w = 0; w < n_worker; w++) {
         binder x = { .p = p, .b = b, .s = &b->seat[w], .worker = w };
         if ((s = bind_seat(&x)) < 0) goto out;
@@ -521,19 +532,21 @@ keel_status keel_program_measure(keel_program *p, int64_t rows)
     for (int i = 0; i < n; i++) local[piece[i].worker] += piece[i].rows;
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];
-        const bool sums = sums_up(p, segment);
-        for (int i = 0; i < (sums ? n : n_run); i++) {
-            const keel_piece *of = sums ? &piece[i] : &run[i];
+        for (int i = 0; i < n_run; i++) {
+            const keel_piece *of = &run[i];
             binder x = { .p = p, .worker = of->worker };
-            if (of->rows == 0) continue;
             const int64_t block = block_of(segment, of->rows); /* the first is the largest */
             for (int at = segment->begin; at < segment->end; at++) {
                 const keel_instruction *in = &p->schedule.instruction[at];
+                const keel_node *d = &p->graph->node[in->node].node;
                 const bool *adds = p->schedule.in_adds[in->node];
                 const keel_pass pass = pass_of[in->kind];
+                const int64_t most = keel_records_rows(keel_records_of(d, pass));
+                const int64_t some = pass == KEEL_WEIGHTS ? local[of->worker]
+                                     : block < most       ? block
+                                                          : most;
                 KEEL_TRY(prepare(
-                    &x, in->node, pass, pass == KEEL_WEIGHTS ? local[x.worker] : block,
-                    p->graph->node[in->node].node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
+                    &x, in->node, pass, some, d->n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
                     pass == KEEL_WEIGHTS && p->schedule.weight_adds[in->node], &ignored));
             }
         }
@@ -555,6 +568,8 @@ void keel_bound_destroy(const keel_program *p, keel_bound *b)
     keel_free(b->seat);
     keel_free(b->piece);
     keel_free(b->run);
-    keel_free(b->sums);
+    keel_free(b->tree);
+    keel_free(b->fold[0]);
+    keel_free(b->fold[1]);
     keel_free(b);
 }

@@ -7,6 +7,23 @@
 void keel_ran_note(keel_program *p, int node, keel_pass pass, const keel_kernel *kernel,
                    bool widened);
 
+/* Every other segment takes its rows from the last to the first: what was touched last is in the
+ * cache yet. */
+static inline bool keel_segment_upward(int segment)
+{
+    return segment % 2 == 0;
+}
+
+/* records.c: doubles that a row leaves in this pass, and rows of them that one call may write. */
+int64_t keel_records_of(const keel_node *n, keel_pass pass);
+int64_t keel_records_rows(int64_t length);
+keel_status keel_records_place(keel_program *p);
+keel_status keel_records_allocate(const keel_program *p, keel_seat *s);
+int64_t keel_records_bytes(const keel_program *p); /* of a worker */
+keel_status keel_records_bind(keel_bound *b);
+void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_seat *seat);
+void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker);
+
 void keel_bound_destroy(const keel_program *p, keel_bound *b);
 void keel_prepared_destroy(keel_seat *s, int n_node);
 

@@ -333,37 +333,6 @@ static keel_status find_late(keel_program *p)
     return KEEL_OK;
 }
 
-static keel_status place_records(keel_program *p)
-{
-    const int n = p->graph->n_node;
-    int64_t **const tables[] = { &p->record_at, &p->record_backward_at, &p->sums_at, &p->merged_at,
-                                 &p->merged_backward_at };
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if (!(*tables[i] = keel_calloc((size_t)n, sizeof(int64_t)))) return KEEL_ENOMEM;
-    for (int i = 0; i < n; i++) {
-        const keel_node *d = &p->graph->node[i].node;
-        int64_t forward, backward;
-        if (!keel_mul_i64(d->partial, p->options.max_rows, &forward) ||
-            !keel_mul_i64(d->partial_backward, p->options.max_rows, &backward) ||
-            forward > INT64_MAX / 64 - p->record_doubles - backward)
-            return keel_fail(KEEL_ESHAPE, "layer '%s': statistics of %lld rows are too many",
-                             d->layer, (long long)p->options.max_rows);
-        p->record_at[i] = p->record_doubles;
-        p->record_backward_at[i] = p->record_at[i] + forward;
-        p->record_doubles = p->record_backward_at[i] + backward;
-        p->sums_at[i] = p->sums_doubles;
-        p->sums_doubles += d->sums;
-        p->merged_at[i] = p->merged_doubles;
-        p->merged_backward_at[i] = p->merged_at[i] + d->merged;
-        p->merged_doubles = p->merged_backward_at[i] + d->merged_backward;
-    }
-    p->sums_doubles = (p->sums_doubles + 7) / 8 * 8 + 8; /* parts do not share cache lines */
-    p->sums = keel_aligned_calloc((size_t)(p->sums_doubles * p->lanes->n_part), sizeof(double));
-    if (!p->sums || p->options.dry) return p->sums ? KEEL_OK : KEEL_ENOMEM;
-    p->record = keel_aligned_calloc((size_t)p->record_doubles, sizeof(double));
-    return p->record ? KEEL_OK : KEEL_ENOMEM;
-}
-
 /* Saved values and weights of all nodes stand in two lists, node after node. */
 static keel_status list_weights(keel_program *p)
 {
@@ -414,6 +383,7 @@ static keel_status make_seats(keel_program *p)
         if (!(s->shard = keel_aligned_calloc((size_t)p->shard_bytes, 1))) return KEEL_ENOMEM;
         s->merged = keel_aligned_calloc((size_t)p->merged_doubles, sizeof(double));
         if (!s->merged) return KEEL_ENOMEM;
+        KEEL_TRY(keel_records_allocate(p, s));
         if (!p->graph->backward) continue;
         if (!(s->grad = keel_aligned_calloc((size_t)p->store->n_master, element)))
             return KEEL_ENOMEM;
@@ -456,7 +426,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = find_late(p)) < 0) goto out;
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);
     if ((s = plan_memory(p)) < 0) goto out;
-    if ((s = place_records(p)) < 0) goto out;
+    if ((s = keel_records_place(p)) < 0) goto out;
     if ((s = make_seats(p)) < 0) goto out;
     *out = p;
     p = NULL;
@@ -479,16 +449,18 @@ void keel_program_destroy(keel_program *p)
         keel_free(p->seat[w].grad);
         keel_free(p->seat[w].weight_grad);
         keel_free(p->seat[w].merged);
+        keel_free(p->seat[w].record[0]);
+        keel_free(p->seat[w].record[1]);
+        keel_free(p->seat[w].sums);
+        keel_free(p->seat[w].row_records);
     }
     keel_free(p->seat);
     keel_free(p->failure);
     keel_free(p->input);
     keel_free(p->output);
-    keel_free(p->record);
-    keel_free(p->sums);
-    keel_free(p->record_at);
-    keel_free(p->record_backward_at);
     keel_free(p->sums_at);
+    keel_free(p->sums_segment);
+    keel_free(p->area);
     keel_free(p->merged_at);
     keel_free(p->merged_backward_at);
     keel_schedule_free(&p->schedule, p->graph);
@@ -511,5 +483,5 @@ int64_t keel_program_worker_bytes(const keel_program *p)
     const int64_t grad =
         p->graph->backward ? p->store->n_master * (int64_t)keel_dtype_size(p->options.real) : 0;
     return p->rows_bytes + p->shard_bytes + p->scratch_bytes + grad +
-           (p->merged_doubles + p->record_doubles / p->lanes->n_worker) * (int64_t)sizeof(double);
+           p->merged_doubles * (int64_t)sizeof(double) + keel_records_bytes(p);
 }

@@ -29,15 +29,28 @@ typedef struct keel_seat {
     void **weight_grad;  /* [weight_at[n_node]] into grad; NULL: frozen, or in inference */
     char *grad;          /* flat, in the layout of the store's masters; NULL in inference */
     double *merged;      /* merged records, of all nodes */
+    double *record[2];   /* stacks of records, of the node that meets next and of the last one */
+    double *sums;        /* stacks of sums, of all nodes */
+    double *row_records; /* of the rows of one call */
+    int64_t bad_row;     /* the first whose loss is not finite; INT64_MAX: none */
     keel_variable tiled; /* the weight of which the worker made the last tile in this step; or -1 */
     struct keel_prepared **prepared; /* [n_node] lists of the kernels prepared so far */
 } keel_seat;
+
+/* What becomes of the records that a call writes: see records.c. */
+typedef struct keel_fold {
+    double *stack;  /* NULL: the call writes none */
+    int64_t length; /* doubles of a record */
+    keel_combine combine;
+    bool upward; /* rows come in their order; else the last first */
+} keel_fold;
 
 typedef struct keel_bound_call {
     keel_run run;
     keel_call call;
     int node;
     keel_pass pass;
+    keel_fold fold;
 } keel_bound_call;
 
 typedef struct keel_patch { /* a pointer into the batch, set when a step begins */
@@ -56,13 +69,26 @@ typedef struct keel_bound_seat {
     int64_t rows;
 } keel_bound_seat;
 
+/* A row comes to a stack of `depth` records and completes so many nodes of the tree. */
+typedef struct keel_fold_row {
+    uint16_t depth, closes;
+} keel_fold_row;
+
+/* A node of the tree that one worker has whole, and its parent not. */
+typedef struct keel_tree_part {
+    int worker, slot[2]; /* [upward] in its stacks */
+    int closes;          /* larger nodes that are complete with it */
+} keel_tree_part;
+
 typedef struct keel_bound {
     int64_t rows;
-    int n_busy, n_run;     /* pieces with rows */
-    keel_piece *piece;     /* [n_busy] in row order */
-    keel_piece *run;       /* [n_run] neighbours of one worker joined: lanes that share a core */
-    const double **sums;   /* [n_busy] sums of the busy parts */
-    keel_bound_seat *seat; /* [n_worker] */
+    int n_busy, n_run; /* pieces with rows */
+    keel_piece *piece; /* [n_busy] in row order */
+    keel_piece *run;   /* [n_run] neighbours of one worker joined: lanes that share a core */
+    int n_tree;
+    keel_tree_part *tree;   /* [n_tree] in row order */
+    keel_fold_row *fold[2]; /* [upward][rows] */
+    keel_bound_seat *seat;  /* [n_worker] */
 } keel_bound;
 
 typedef struct keel_program_options {
@@ -95,12 +121,12 @@ typedef struct keel_program {
     void **weight;                           /* [weight_at[n_node]] in the store */
     keel_place *saved;                       /* [n_saved] of all nodes */
     bool *skip_forward, *skip_backward;      /* [n_node] views that share memory */
-    int64_t *record_at, *record_backward_at; /* [n_node] doubles into record: one of each row */
-    int64_t *sums_at;                        /* [n_node] doubles into the sums of a part */
+    int64_t *sums_at;                        /* [n_node] doubles into seat.sums */
     int64_t *merged_at, *merged_backward_at; /* [n_node] doubles into seat.merged */
-    int64_t record_doubles, sums_doubles, merged_doubles;
-    double *record; /* of every row of the step, shared: written by whose row it is */
-    double *sums;   /* [n_part][sums_doubles] */
+    int *sums_segment;                       /* [n_node] where its sums are made */
+    bool *area;                              /* [n_segment] which of seat.record it writes to */
+    int64_t record_doubles, row_doubles, sums_doubles, merged_doubles; /* per worker */
+    int slots; /* records of a stack, at most */
 
     int64_t max_local_rows;
     int64_t rows_bytes, rows_bound, shard_bytes, scratch_bytes; /* per worker */
@@ -171,8 +197,10 @@ bool keel_program_tame(const keel_program *p, const keel_bound *b, int worker);
 const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece);
 /* The rows of a piece of output `i`. */
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece);
-/* The sums (loss, metrics) of a node, added over the pieces of a finished run, in piece order. */
+/* The sums (loss, metrics) of a node over the rows of a finished run, in the order of the tree. */
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums);
+/* The first row of the step whose loss was not finite in the last run; -1: none. */
+int64_t keel_program_bad_row(const keel_program *p);
 /* After the commit point, by one worker: let ops move their state (BatchNorm's moving statistics).
  */
 void keel_program_commit(keel_program *p, const keel_bound *b, int worker);

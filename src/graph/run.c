@@ -1,6 +1,6 @@
 /* Running a bound program: the loop of a step. No allocation, no lock, no system call. */
 #include "base/memory.h"
-#include "graph/program.h"
+#include "graph/bind.h"
 #include <string.h>
 
 static void patch_inputs(const keel_program *p, const keel_bound_seat *s)
@@ -11,42 +11,25 @@ static void patch_inputs(const keel_program *p, const keel_bound_seat *s)
     }
 }
 
-/* Every worker merges all rows' records into its own copy: a few microseconds of arithmetic instead
- * of a second meeting. Row order, doubles: the same bits for every cut. */
-static void merge(const keel_program *p, const keel_bound *b, const keel_segment *g, int worker)
+static void run_call(const keel_program *p, const keel_bound *b, const keel_bound_call *c,
+                     int worker)
 {
-    const keel_node *n = &p->graph->node[g->merge].node;
-    double *merged = p->seat[worker].merged;
-    if (g->merge_backward)
-        n->op->merge_backward(n, p->record + p->record_backward_at[g->merge], b->rows,
-                              merged + p->merged_backward_at[g->merge]);
-    else
-        n->op->merge(n, p->record + p->record_at[g->merge], b->rows,
-                     merged + p->merged_at[g->merge]);
+    c->run(&c->call);
+    if (c->fold.stack) keel_records_fold(b, c, &p->seat[worker]);
 }
 
-static void clear_sums(const keel_program *p, const keel_bound *b, int worker)
+static void run_calls(const keel_program *p, const keel_bound *b, int g, int worker)
 {
-    for (int i = 0; i < b->n_busy; i++) {
-        if (b->piece[i].worker != worker) continue;
-        for (int k = 0; k < p->graph->n_node; k++)
-            if (p->graph->node[k].node.sums)
-                memset((double *)b->sums[i] + p->sums_at[k], 0,
-                       (size_t)p->graph->node[k].node.sums * sizeof(double));
-    }
-}
-
-static void run_calls(const keel_program *p, const keel_bound_seat *seat, int g, int worker)
-{
+    const keel_bound_seat *seat = &b->seat[worker];
     if (!p->timing) {
         for (int i = seat->first[g]; i < seat->first[g + 1]; i++)
-            seat->call[i].run(&seat->call[i].call);
+            run_call(p, b, &seat->call[i], worker);
         return;
     }
     int64_t at = keel_clock_ns();
     for (int i = seat->first[g]; i < seat->first[g + 1]; i++) {
         const keel_bound_call *c = &seat->call[i];
-        c->run(&c->call);
+        run_call(p, b, c, worker);
         at = keel_timing_call(p->timing, worker, c->node, c->pass, at);
     }
 }
@@ -65,16 +48,16 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
     f->status = KEEL_OK;
     p->seat[worker].tiled = -1;
     patch_inputs(p, seat);
-    clear_sums(p, b, worker);
+    p->seat[worker].bad_row = INT64_MAX;
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];
         if (segment->merge >= 0 && f->status >= 0) {
             const int64_t begin = p->timing ? keel_clock_ns() : 0;
-            merge(p, b, segment, worker);
+            keel_records_merge(p, b, g, worker); /* each for itself: spares a second meeting */
             if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_MERGE, begin);
         }
         if (f->status >= 0) {
-            run_calls(p, seat, g, worker);
+            run_calls(p, b, g, worker);
             const keel_status s = keel_call_status_take();
             if (s < 0) keel_failure_take(f, s);
         }
@@ -133,14 +116,6 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece)
 {
     return keel_program_rows(p, &p->value[p->output[i]], piece);
-}
-
-void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums)
-{
-    const int64_t n = p->graph->node[node].node.sums;
-    for (int64_t k = 0; k < n; k++) sums[k] = 0;
-    for (int i = 0; i < b->n_busy; i++)
-        for (int64_t k = 0; k < n; k++) sums[k] += b->sums[i][p->sums_at[node] + k];
 }
 
 void keel_program_commit(keel_program *p, const keel_bound *b, int worker)

@@ -1,4 +1,4 @@
-/* Metrics are sums of doubles per piece, added in piece order, and one result of the sums. */
+/* Metrics are sums of doubles, and one result of the sums. */
 #ifndef KEEL_METRICS_METRIC_H
 #define KEEL_METRICS_METRIC_H
 #include "base/field.h"

@@ -1,10 +1,9 @@
 /* Batch normalisation over the last axis: y = gamma (x - mean) / sqrt(var + epsilon) + beta.
  *
  * Statistics are those of the whole global step. Each row gives a record {mean[C], M2[C]} (M2: the
- * sum of squared deviations), found in two passes; records are merged by the rule of Chan, Golub,
- * LeVeque (1979), row after row, all in double, into {rows, mean[C], M2[C]}. 0 rows is the
- * identity. A record a row costs little, and no cut of the rows can change a bit of what is merged.
- * The variance is biased (M2 / N), as in Keras 3, also for the moving variance.
+ * sum of squared deviations), found in two passes; records are combined by the rule of Chan, Golub,
+ * LeVeque (1979), in the order of the step's tree, all in double. The variance is biased (M2 / N),
+ * as in Keras 3, also for the moving variance.
  *
  * Backward, with N = rows times places, xhat = (x - mean) / sqrt(var + epsilon):
  *
@@ -76,36 +75,21 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &n->in[0].shape);
 }
 
-/* Chan's rule, row after row: with d = mean_b - mean_a and n = n_a + n_b places,
+/* Chan's rule: with d = mean_b - mean_a and n = n_a + n_b places,
  * mean = mean_a + d n_b / n and M2 = M2_a + M2_b + d^2 n_a n_b / n. */
-KEEL_CLONES static void merge(const keel_node *n, const double *records, int64_t rows,
-                              double *merged)
+KEEL_CLONES static void combine(const keel_node *n, keel_record left, keel_record right,
+                                double *out)
 {
     const int64_t c = channels_of(n);
-    const double per_row = (double)(keel_row_count(&n->in[0]) / c);
-    double *restrict mean = merged + 1, *restrict m2 = merged + 1 + c;
-    for (int64_t k = 0; k < 2 * c; k++) mean[k] = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        const double share = 1 / (double)(i + 1), weight = (double)i * per_row * share;
-        const double *restrict mean_b = records + i * n->partial, *restrict m2_b = mean_b + c;
-        for (int64_t k = 0; k < c; k++) {
-            const double d = mean_b[k] - mean[k];
-            mean[k] += d * share;
-            m2[k] += m2_b[k] + d * d * weight;
-        }
+    const double share = right.rows / (left.rows + right.rows);
+    const double weight = left.rows * share * (double)(keel_row_count(&n->in[0]) / c);
+    const double *a = left.data, *b = right.data;
+#pragma GCC ivdep /* out may be a or b, but never lies across one */
+    for (int64_t k = 0; k < c; k++) {
+        const double d = b[k] - a[k], mean = a[k] + d * share;
+        out[c + k] = a[c + k] + b[c + k] + d * d * weight;
+        out[k] = mean;
     }
-    merged[0] = (double)rows;
-}
-
-KEEL_CLONES static void merge_backward(const keel_node *n, const double *records, int64_t rows,
-                                       double *merged)
-{
-    const int64_t length = 2 * channels_of(n);
-    double *restrict sum = merged + 1;
-    for (int64_t k = 0; k < length; k++) sum[k] = 0;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < length; k++) sum[k] += records[i * length + k];
-    merged[0] = (double)rows;
 }
 
 /* Is this node one whose rows meet? */
@@ -163,9 +147,8 @@ const keel_op keel_op_batch_norm = {
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_FIRST | KEEL_READS_SAVED,
     .partial = REALS(partial),
-    .merge = merge,
     .partial_backward = REALS(partial_backward),
-    .merge_backward = merge_backward,
+    .combine = combine,
     .weights_from_merged = true,
     .commit = commit,
     .inplace_second = true,

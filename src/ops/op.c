@@ -3,7 +3,9 @@
 #include "ops/cases.h"
 #include "ops/infer.h"
 #include "ops/window.h"
+#include "base/clones.h"
 #include "base/memory.h"
+#include "device/tree.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +48,42 @@ keel_status keel_node_infer(keel_node *n)
 {
     keel_node_clear(n);
     return n->op->infer(n);
+}
+
+KEEL_CLONES static void add_records(const double *a, const double *b, double *out, int64_t length)
+{
+#pragma GCC ivdep /* out may be a or b, but never lies across one */
+    for (int64_t k = 0; k < length; k++) out[k] = a[k] + b[k];
+}
+
+void keel_combine_records(const keel_node *n, keel_combine combine, int64_t length,
+                          keel_record left, keel_record right, double *out)
+{
+    if (combine)
+        combine(n, left, right, out);
+    else
+        add_records(left.data, right.data, out, length);
+}
+
+void keel_node_merge(const keel_node *n, bool backward, double *records, int64_t rows,
+                     double *merged)
+{
+    const int64_t length = backward ? n->partial_backward : n->partial;
+    const keel_combine combine = backward ? NULL : n->op->combine;
+    keel_record stack[KEEL_TREE_LEVELS_MAX + 1];
+    int depth = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        stack[depth++] = (keel_record){ .rows = 1, .data = records + row * length };
+        for (int c = keel_tree_closes(rows, row, row + 1, 0, rows, true); c > 0; c--, depth--) {
+            keel_record *left = &stack[depth - 2], *right = &stack[depth - 1];
+            keel_combine_records(n, combine, length, *left, *right,
+                                 records + (left->data - records));
+            left->rows += right->rows;
+        }
+    }
+    merged[0] = (double)rows;
+    memset(merged + 1, 0, (size_t)length * sizeof *merged);
+    if (rows > 0) memcpy(merged + 1, records, (size_t)length * sizeof *merged);
 }
 
 /* A worker runs its calls on one thread, so the thread is where a failure waits for the engine. */

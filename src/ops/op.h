@@ -44,8 +44,8 @@ typedef struct keel_node {
     int n_saved;
     keel_spec *saved;                  /* [n_saved] per row, written by forward for backward */
     int64_t partial, partial_backward; /* doubles of one row's record; 0: rows need not meet */
-    int64_t merged, merged_backward;   /* doubles of the merged record */
-    int64_t sums;    /* doubles that each piece adds to in c->partial: loss, metrics */
+    int64_t merged, merged_backward;   /* one more, where rows meet: see keel_op.partial */
+    int64_t sums;    /* doubles of one row's record that are only added up: loss, metrics */
     int64_t scratch; /* bytes a reference call wants in c->scratch */
 } keel_node;
 
@@ -81,14 +81,22 @@ typedef struct keel_call {
     void **weight_grad;    /* [n_weight]; NULL entry: frozen */
     bool weight_adds;      /* add to weight_grad, or overwrite it */
 
-    double *partial;      /* the record of this call's first row, the others behind it; or sums */
-    const double *merged; /* the merged record of all rows */
+    double *partial; /* the record of this call's first row, the others behind it: overwritten */
+    const double *merged;         /* the merged record of all rows */
     const double *merged_forward; /* in backward: what forward had merged */
     void *scratch;                /* of the worker; at least what prepare or infer asked for */
     void *plan;                   /* of a kernel: what its prepare made */
 } keel_call;
 
 typedef void (*keel_run)(const keel_call *c);
+
+/* The record of neighbouring rows from those of its left and its right rows, which may also be
+ * `out`. */
+typedef struct keel_record {
+    double rows;
+    const double *data;
+} keel_record;
+typedef void (*keel_combine)(const keel_node *n, keel_record left, keel_record right, double *out);
 
 enum {
     KEEL_READS_IN = 1, /* all inputs */
@@ -163,13 +171,13 @@ struct keel_op {
     unsigned weights_reads; /* KEEL_READS_IN ...; out_grad is always read */
 
     /* Ops that must see all rows of the global step (BatchNorm). partial: a record for each row of
-     * the call, one after the other at c->partial, from in (and, in backward, out_grad); merge: the
-     * records of all rows of the step, in row order, into one. Since records belong to rows, what
-     * is merged does not depend, to the bit, on how the rows were cut. */
+     * the call, one after the other at c->partial, from in (and, in backward, out_grad). The engine
+     * combines them in the order of the step's tree (device/tree.h), so that no cut of the rows
+     * changes a bit; combine NULL: records are added, as those of backward and sums always are.
+     * merged: {rows, the record of all rows}. */
     keel_run partial[2];
-    void (*merge)(const keel_node *n, const double *records, int64_t rows, double *merged);
     keel_run partial_backward[2];
-    void (*merge_backward)(const keel_node *n, const double *records, int64_t rows, double *merged);
+    keel_combine combine;
     /* Weight gradients that are read off the merged backward record: run by one worker only. Holds
      * for nodes with partial_backward > 0; other nodes of the op run weights as usual. */
     bool weights_from_merged;
@@ -266,6 +274,13 @@ keel_status keel_call_status_take(void);
 const keel_op *keel_op_find(const char *name);
 extern const keel_op *const keel_ops[]; /* generated from the folder; ends with NULL */
 extern const keel_kernel *const keel_kernels[];
+
+/* By `combine`, or added where that is NULL: records of `length` doubles. */
+void keel_combine_records(const keel_node *n, keel_combine combine, int64_t length,
+                          keel_record left, keel_record right, double *out);
+/* The records of all rows of a step, which are overwritten, into the merged one. */
+void keel_node_merge(const keel_node *n, bool backward, double *records, int64_t rows,
+                     double *merged);
 
 /* One more output or saved value of a node whose infer is running. KEEL_ENOMEM. */
 keel_status keel_node_add_out(keel_node *n, const keel_spec *spec);

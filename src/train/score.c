@@ -4,6 +4,7 @@
  * divisor that the number of rows does not tell (masks, ignored labels, sums of weights) is added
  * up in a meeting before backward. */
 #include "train/score.h"
+#include <string.h>
 
 /* What loss and metric read of a call. */
 static keel_loss_call score_call(const keel_call *c, const void *args)
@@ -24,6 +25,24 @@ static keel_loss_call score_call(const keel_call *c, const void *args)
         .masks = masked ? keel_row_count(&n->in[KEEL_SCORE_MASK]) : 0,
         .seed = 1,
     };
+}
+
+/* Its i-th row alone: rows are added up in the order of the step's tree, by whoever has them. */
+static keel_loss_call row_of(const keel_loss_call *all, int64_t i, int real)
+{
+    const int64_t size = real ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+    const int64_t p =
+        keel_row_count(all->prediction) * (int64_t)keel_dtype_size(all->prediction->dtype);
+    const int64_t t = keel_row_count(all->target) * (int64_t)keel_dtype_size(all->target->dtype);
+    keel_loss_call row = *all;
+    row.rows = 1;
+    row.row += i;
+    row.y_pred = (const char *)all->y_pred + i * p;
+    row.y_true = (const char *)all->y_true + i * t;
+    if (all->weight) row.weight = (const char *)all->weight + i * all->weights * size;
+    if (all->mask) row.mask = (const char *)all->mask + i * all->masks * size;
+    if (all->grad) row.grad = (char *)all->grad + i * p;
+    return row;
 }
 
 /* Do numbers beside the elements serve them evenly, as the first dims of an element's place do? */
@@ -52,7 +71,10 @@ static keel_status loss_infer(keel_node *n)
     KEEL_TRY(check_beside(n, KEEL_SCORE_WEIGHT, "weights"));
     if (n->n_in > KEEL_SCORE_MASK) KEEL_TRY(check_beside(n, KEEL_SCORE_MASK, "the mask's numbers"));
     n->sums = KEEL_LOSS_SUMS;
-    if (n->backward && a->meets) n->partial_backward = n->merged_backward = KEEL_LOSS_TERMS;
+    if (n->backward && a->meets) {
+        n->partial_backward = KEEL_LOSS_TERMS;
+        n->merged_backward = 1 + KEEL_LOSS_TERMS;
+    }
     return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });
 }
 
@@ -60,7 +82,7 @@ static double seed_of(const keel_call *c)
 {
     const keel_loss_args *a = c->node->args;
     if (c->node->partial_backward > 0) {
-        const double sums[KEEL_LOSS_SUMS] = { 0, c->merged[0], c->merged[1] };
+        const double sums[KEEL_LOSS_SUMS] = { 0, c->merged[1], c->merged[2] };
         const double divisor = keel_loss_divisor(a->loss, a->args, sums);
         return divisor != 0 ? a->weight / divisor : 0;
     }
@@ -73,8 +95,12 @@ static void run_loss(const keel_call *c, int real)
     keel_loss_call call = score_call(c, a->args);
     call.grad = c->in_grad ? c->in_grad[KEEL_SCORE_PREDICTION] : NULL;
     if (call.grad) call.seed = seed_of(c);
-    call.sum = c->partial;
-    keel_loss_run(a->loss, real, &call);
+    memset(c->partial, 0, (size_t)c->rows * KEEL_LOSS_SUMS * sizeof *c->partial);
+    for (int64_t i = 0; i < c->rows; i++) {
+        keel_loss_call row = row_of(&call, i, real);
+        row.sum = c->partial + i * KEEL_LOSS_SUMS;
+        keel_loss_run(a->loss, real, &row);
+    }
 }
 
 static void loss_f32(const keel_call *c)
@@ -91,22 +117,11 @@ static void loss_f64(const keel_call *c)
 static void loss_terms(const keel_call *c, int real)
 {
     const keel_loss_args *a = c->node->args;
-    keel_loss_call call = score_call(c, a->args);
-    const keel_dtype label = call.target->dtype;
-    const int64_t p =
-        keel_row_count(call.prediction) * (int64_t)keel_dtype_size(call.prediction->dtype);
-    const int64_t t = keel_row_count(call.target) * (int64_t)keel_dtype_size(label);
-    const int64_t size = real ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
-    call.rows = 1;
+    const keel_loss_call call = score_call(c, a->args);
     for (int64_t i = 0; i < c->rows; i++) {
         double sums[KEEL_LOSS_SUMS] = { 0 };
-        keel_loss_call row = call;
+        keel_loss_call row = row_of(&call, i, real);
         row.sum = sums;
-        row.row += i;
-        row.y_pred = (const char *)call.y_pred + i * p;
-        row.y_true = (const char *)call.y_true + i * t;
-        if (call.weight) row.weight = (const char *)call.weight + i * call.weights * size;
-        if (call.mask) row.mask = (const char *)call.mask + i * call.masks * size;
         keel_loss_run(a->loss, real, &row);
         c->partial[i * KEEL_LOSS_TERMS] = sums[1];
         c->partial[i * KEEL_LOSS_TERMS + 1] = sums[2];
@@ -123,14 +138,6 @@ static void loss_terms_f64(const keel_call *c)
     loss_terms(c, 1);
 }
 
-static void merge_terms(const keel_node *n, const double *records, int64_t rows, double *merged)
-{
-    (void)n;
-    merged[0] = merged[1] = 0;
-    for (int64_t i = 0; i < rows; i++)
-        for (int k = 0; k < KEEL_LOSS_TERMS; k++) merged[k] += records[i * KEEL_LOSS_TERMS + k];
-}
-
 const keel_op keel_loss_op = {
     .name = "loss",
     .args_size = sizeof(keel_loss_args),
@@ -139,7 +146,6 @@ const keel_op keel_loss_op = {
     .backward = { loss_f32, loss_f64 },
     .backward_reads = KEEL_READS_IN,
     .partial_backward = { loss_terms_f32, loss_terms_f64 },
-    .merge_backward = merge_terms,
     .loss = true,
 };
 
@@ -154,7 +160,11 @@ static void run_metric(const keel_call *c, int real)
     const keel_metric_args *a = c->node->args;
     keel_loss_call call = score_call(c, a->args);
     if (!a->weighted) call.weight = NULL;
-    keel_metric_update(a->metric, real, &call, c->partial);
+    memset(c->partial, 0, (size_t)c->rows * KEEL_METRIC_SUMS * sizeof *c->partial);
+    for (int64_t i = 0; i < c->rows; i++) {
+        const keel_loss_call row = row_of(&call, i, real);
+        keel_metric_update(a->metric, real, &row, c->partial + i * KEEL_METRIC_SUMS);
+    }
 }
 
 static void metric_f32(const keel_call *c)

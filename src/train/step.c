@@ -305,22 +305,16 @@ static keel_status raise_failure(const keel_trainer *t, const keel_program *p, c
 static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
 {
     const keel_program *p = t->train.program;
-    for (int i = 0; i < t->bound->n_busy; i++) {
+    const int64_t row = keel_program_bad_row(p);
+    for (int i = 0; row >= 0 && i < t->bound->n_busy; i++) {
         const keel_piece *piece = &t->bound->piece[i];
-        bool finite = true;
-        for (int k = 0; k < t->train.n_loss; k++) {
-            const double *sums = t->bound->sums[i] + p->sums_at[t->train.loss[k].node];
-            finite = finite && isfinite(sums[0]) && isfinite(sums[2]);
-        }
-        if (!finite)
-            return keel_fail(
-                KEEL_ENUMERIC,
-                "epoch %" PRIu32 ", step %" PRId64 ": the loss of rows %" PRId64 " to %" PRId64
-                " on device %s is not finite; the weights are as before the step. Lower "
-                "the learning rate or look at these rows",
-                b->epoch + 1, b->step + 1, (int64_t)b->first_row + piece->row,
-                (int64_t)b->first_row + piece->row + piece->rows - 1,
-                t->strategy->name[piece->lane]);
+        if (row < piece->row + piece->rows)
+            return keel_fail(KEEL_ENUMERIC,
+                             "epoch %" PRIu32 ", step %" PRId64 ": the loss of row %" PRId64
+                             " on device %s is not finite; the weights are as before the step. "
+                             "Lower the learning rate or look at this row",
+                             b->epoch + 1, b->step + 1, (int64_t)b->first_row + row,
+                             t->strategy->name[piece->lane]);
     }
     for (int w = 0; w < t->strategy->lanes.n_worker; w++)
         if (t->vote[w].bad >= 0)

@@ -1,0 +1,281 @@
+/* Records: what rows leave to be combined over the whole step (BatchNorm's statistics, sums of
+ * losses and metrics). A call writes one for each of its rows; they are folded at once, in the
+ * order of the step's tree, so a worker keeps a few, however many rows it has. A stack holds the
+ * largest nodes of the tree among the rows so far: {rows, record}, one after the other. */
+#include "base/memory.h"
+#include "device/tree.h"
+#include "graph/bind.h"
+#include <math.h>
+#include <string.h>
+
+enum { RECORD_BYTES = 256 << 10 }; /* that one call may write before they are folded */
+
+int64_t keel_records_of(const keel_node *n, keel_pass pass)
+{
+    if (n->sums > 0 && pass <= KEEL_BACKWARD) return n->sums;
+    if (pass == KEEL_PARTIAL) return n->partial;
+    return pass == KEEL_PARTIAL_BACKWARD ? n->partial_backward : 0;
+}
+
+int64_t keel_records_rows(int64_t length)
+{
+    const int64_t rows = length > 0 ? RECORD_BYTES / (int64_t)sizeof(double) / length : INT64_MAX;
+    return rows > 1 ? rows : 1;
+}
+
+/* ---- where they lie -----------------------------------------------------------------------------
+ */
+
+/* Parts of one worker that have other workers' rows between them: their rows do not meet. */
+static int most_runs(const keel_lanes *l)
+{
+    int runs[KEEL_LANES_MAX] = { 0 }, most = 1;
+    for (int i = 0; i < l->n_part; i++) {
+        const int w = l->part[i].worker;
+        if (i > 0 && l->part[i - 1].worker == w) continue;
+        if (++runs[w] > most) most = runs[w];
+    }
+    return most;
+}
+
+static keel_status too_many(const keel_program *p, const keel_node *n)
+{
+    return keel_fail(KEEL_ESHAPE, "layer '%s': statistics of %lld rows are too many", n->layer,
+                     (long long)p->options.max_rows);
+}
+
+/* One area serves all nodes that meet in turn: two areas, since a worker may write the next records
+ * while another still merges the last ones. */
+static keel_status measure_node(keel_program *p, const keel_node *n, int64_t length, bool meets)
+{
+    const int64_t most = INT64_MAX / 64, levels = keel_tree_levels(p->options.max_rows) + 1;
+    int64_t stack, rows = keel_records_rows(length), merge;
+    if (rows > p->max_local_rows) rows = p->max_local_rows;
+    if (length >= most || !keel_mul_i64(length + 1, p->slots, &stack) || stack >= most ||
+        !keel_mul_i64(length, rows, &rows) || rows >= most ||
+        !keel_mul_i64(length + 1, levels * (int64_t)sizeof(double), &merge) || merge >= most)
+        return too_many(p, n);
+    if (meets && stack > p->record_doubles) p->record_doubles = stack;
+    if (rows > p->row_doubles) p->row_doubles = rows;
+    if (meets && merge > p->scratch_bytes) p->scratch_bytes = merge;
+    return KEEL_OK;
+}
+
+keel_status keel_records_place(keel_program *p)
+{
+    const int n = p->graph->n_node;
+    int64_t **const tables[] = { &p->sums_at, &p->merged_at, &p->merged_backward_at };
+    if (p->options.max_rows >= (int64_t)1 << KEEL_TREE_LEVELS_MAX)
+        return keel_fail(KEEL_EARG, "a step of %lld rows is too large",
+                         (long long)p->options.max_rows);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (!(*tables[i] = keel_calloc((size_t)n, sizeof(int64_t)))) return KEEL_ENOMEM;
+    if (!(p->sums_segment = keel_calloc((size_t)n, sizeof *p->sums_segment))) return KEEL_ENOMEM;
+    if (!(p->area = keel_calloc((size_t)p->schedule.n_segment, sizeof *p->area)))
+        return KEEL_ENOMEM;
+    p->slots = most_runs(p->lanes) * keel_tree_nodes(p->options.max_rows);
+    for (int i = 0; i < n; i++) {
+        const keel_node *d = &p->graph->node[i].node;
+        if (d->partial >= INT64_MAX / 64 - p->merged_doubles ||
+            d->partial_backward >= INT64_MAX / 64 - p->merged_doubles - d->partial)
+            return too_many(p, d);
+        p->merged_at[i] = p->merged_doubles;
+        p->merged_backward_at[i] = p->merged_at[i] + d->merged;
+        p->merged_doubles = p->merged_backward_at[i] + d->merged_backward;
+        p->sums_at[i] = p->sums_doubles;
+        if (d->sums > 0) p->sums_doubles += (d->sums + 1) * p->slots;
+        KEEL_TRY(measure_node(p, d, d->partial, true));
+        KEEL_TRY(measure_node(p, d, d->partial_backward, true));
+        KEEL_TRY(measure_node(p, d, d->sums, false));
+    }
+    for (int g = 0; g < p->schedule.n_segment; g++) {
+        const keel_segment *s = &p->schedule.segment[g];
+        p->area[g] = g > 0 && (p->area[g - 1] != (s->merge >= 0));
+        for (int at = s->begin; at < s->end; at++) {
+            const keel_run_kind kind = p->schedule.instruction[at].kind;
+            if (kind == KEEL_RUN_FORWARD || kind == KEEL_RUN_BACKWARD)
+                p->sums_segment[p->schedule.instruction[at].node] = g;
+        }
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_records_allocate(const keel_program *p, keel_seat *s)
+{
+    s->sums = keel_aligned_calloc((size_t)p->sums_doubles, sizeof(double));
+    s->row_records = keel_aligned_calloc((size_t)p->row_doubles, sizeof(double));
+    for (int i = 0; i < 2; i++) {
+        s->record[i] = keel_aligned_calloc((size_t)p->record_doubles, sizeof(double));
+        if (!s->record[i]) return KEEL_ENOMEM;
+    }
+    return s->sums && s->row_records ? KEEL_OK : KEEL_ENOMEM;
+}
+
+int64_t keel_records_bytes(const keel_program *p)
+{
+    return (2 * p->record_doubles + p->row_doubles + p->sums_doubles) * (int64_t)sizeof(double);
+}
+
+/* ---- the tree of a step -------------------------------------------------------------------------
+ */
+
+/* How each row of a run folds, and the nodes that the run leaves; base: of its worker's stack. */
+static void plan_run(keel_bound *b, const keel_piece *run, int base)
+{
+    const int64_t begin = run->row, end = begin + run->rows;
+    const int first = b->n_tree;
+    for (int64_t row = begin; row < end; b->n_tree++) {
+        const int64_t next = keel_tree_next(b->rows, row, end);
+        b->tree[b->n_tree] = (keel_tree_part){
+            .worker = run->worker,
+            .closes = keel_tree_closes(b->rows, row, next, 0, b->rows, true),
+        };
+        row = next;
+    }
+    for (int i = first; i < b->n_tree; i++) {
+        b->tree[i].slot[false] = base + b->n_tree - 1 - i;
+        b->tree[i].slot[true] = base + i - first;
+    }
+    for (int upward = 0; upward < 2; upward++) {
+        int depth = base;
+        for (int64_t i = 0; i < end - begin; i++) {
+            const int64_t row = upward ? begin + i : end - 1 - i;
+            const int closes = keel_tree_closes(b->rows, row, row + 1, begin, end, upward);
+            b->fold[upward][row] =
+                (keel_fold_row){ .depth = (uint16_t)depth, .closes = (uint16_t)closes };
+            depth += 1 - closes;
+        }
+    }
+}
+
+keel_status keel_records_bind(keel_bound *b)
+{
+    int base[KEEL_LANES_MAX] = { 0 };
+    b->tree = keel_calloc((size_t)(b->n_run * keel_tree_nodes(b->rows)), sizeof *b->tree);
+    for (int upward = 0; upward < 2; upward++) {
+        b->fold[upward] = keel_calloc((size_t)b->rows, sizeof *b->fold[upward]);
+        if (!b->fold[upward]) return KEEL_ENOMEM;
+    }
+    if (!b->tree) return KEEL_ENOMEM;
+    for (int i = 0; i < b->n_run; i++) {
+        const int before = b->n_tree, w = b->run[i].worker;
+        plan_run(b, &b->run[i], base[w]);
+        base[w] += b->n_tree - before;
+    }
+    return KEEL_OK;
+}
+
+/* ---- in the step --------------------------------------------------------------------------------
+ */
+
+static void combine(const keel_bound_call *c, double *left, double *right, double *out)
+{
+    const double rows = left[0] + right[0];
+    keel_combine_records(c->call.node, c->fold.combine, c->fold.length,
+                         (keel_record){ left[0], left + 1 }, (keel_record){ right[0], right + 1 },
+                         out + 1);
+    out[0] = rows;
+}
+
+static void push(const keel_bound_call *c, const keel_fold_row *how, const double *leaf)
+{
+    const keel_fold *f = &c->fold;
+    const int64_t stride = f->length + 1;
+    double *top = f->stack + how->depth * stride;
+    if (how->closes == 0) {
+        top[0] = 1;
+        memcpy(top + 1, leaf, (size_t)f->length * sizeof *leaf);
+        return;
+    }
+    top -= stride;
+    const keel_record below = { top[0], top + 1 }, row = { 1, leaf };
+    keel_combine_records(c->call.node, f->combine, f->length, f->upward ? below : row,
+                         f->upward ? row : below, top + 1);
+    top[0]++;
+    for (int i = 1; i < how->closes; i++) {
+        double *next = top - stride;
+        combine(c, f->upward ? next : top, f->upward ? top : next, next);
+        top = next;
+    }
+}
+
+void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_seat *seat)
+{
+    const keel_fold *f = &c->fold;
+    for (int64_t i = 0; i < c->call.rows; i++) {
+        const int64_t k = f->upward ? i : c->call.rows - 1 - i, row = c->call.row + k;
+        const double *leaf = c->call.partial + k * f->length;
+        push(c, &b->fold[f->upward][row], leaf);
+        if (c->call.node->op->loss && c->pass <= KEEL_BACKWARD && row < seat->bad_row &&
+            !(isfinite(leaf[0]) && isfinite(leaf[f->length - 1])))
+            seat->bad_row = row;
+    }
+}
+
+/* The workers' nodes into the root's record. temporary: a stack as high as the tree. */
+typedef struct merging {
+    const keel_node *node;
+    keel_combine combine;
+    int64_t length;
+    bool upward; /* as the records were folded */
+    double *temporary;
+} merging;
+
+static void merge(const keel_bound *b, const merging *m, const double *const *stack, double *merged)
+{
+    const int64_t stride = m->length + 1;
+    keel_record part[KEEL_TREE_LEVELS_MAX + 1];
+    int n = 0;
+    for (int i = 0; i < b->n_tree; i++) {
+        const keel_tree_part *t = &b->tree[i];
+        const double *at = stack[t->worker] + t->slot[m->upward] * stride;
+        part[n++] = (keel_record){ at[0], at + 1 };
+        for (int c = t->closes; c > 0; c--, n--) {
+            double *out = n == 2 ? merged + 1 : m->temporary + (n - 2) * stride;
+            keel_combine_records(m->node, m->combine, m->length, part[n - 2], part[n - 1], out);
+            part[n - 2] = (keel_record){ part[n - 2].rows + part[n - 1].rows, out };
+        }
+    }
+    merged[0] = part[0].rows;
+    if (part[0].data != merged + 1)
+        memcpy(merged + 1, part[0].data, (size_t)m->length * sizeof *merged);
+}
+
+void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker)
+{
+    const keel_segment *s = &p->schedule.segment[segment];
+    const keel_node *n = &p->graph->node[s->merge].node;
+    const double *stack[KEEL_LANES_MAX];
+    const merging m = { .node = n,
+                        .combine = s->merge_backward ? NULL : n->op->combine,
+                        .length = s->merge_backward ? n->partial_backward : n->partial,
+                        .upward = keel_segment_upward(segment - 1),
+                        .temporary = (double *)p->seat[worker].scratch };
+    for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->seat[w].record[p->area[segment - 1]];
+    merge(b, &m, stack,
+          p->seat[worker].merged +
+              (s->merge_backward ? p->merged_backward_at : p->merged_at)[s->merge]);
+}
+
+void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums)
+{
+    enum { MOST = 16 };
+    const keel_node *n = &p->graph->node[node].node;
+    const double *stack[KEEL_LANES_MAX];
+    double temporary[(KEEL_TREE_LEVELS_MAX + 1) * (MOST + 1)], merged[MOST + 1] = { 0 };
+    const merging m = { .node = n,
+                        .length = n->sums,
+                        .upward = keel_segment_upward(p->sums_segment[node]),
+                        .temporary = temporary };
+    for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->seat[w].sums + p->sums_at[node];
+    if (n->sums <= MOST) merge(b, &m, stack, merged);
+    memcpy(sums, merged + 1, (size_t)n->sums * sizeof *sums);
+}
+
+int64_t keel_program_bad_row(const keel_program *p)
+{
+    int64_t row = INT64_MAX;
+    for (int w = 0; w < p->lanes->n_worker; w++)
+        if (p->seat[w].bad_row < row) row = p->seat[w].bad_row;
+    return row < INT64_MAX ? row : -1;
+}
