@@ -8,7 +8,7 @@
 #ifndef KEEL_DEVICE_LANES_H
 #define KEEL_DEVICE_LANES_H
 #include "base/error.h"
-#include "base/round.h"
+#include "base/tree.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,18 +38,6 @@ typedef struct keel_lanes {
  * is wrong with the text; KEEL_EDEVICE: a kind of device that is not there, by name. */
 keel_status keel_lanes_parse(keel_lanes *out, const char *text);
 void keel_lane_name(char out[64], const keel_lane *lane); /* "cpu:0+1" */
-
-/* How a step of n rows is cut (rule 1): shard i of S is [ceil(i n / S), ceil((i + 1) n / S)), so
- * that sizes differ by at most one, and cuts are nested: where two lanes meet, four lanes meet as
- * well. n <= 2^40. */
-static inline int64_t keel_cut_first(int64_t n, int64_t parts, int64_t i)
-{
-    return keel_div_up(i * n, parts);
-}
-static inline int64_t keel_cut_rows(int64_t n, int64_t parts, int64_t i)
-{
-    return keel_cut_first(n, parts, i + 1) - keel_cut_first(n, parts, i);
-}
 
 /* A piece: the rows of a step that one worker runs at once. Rows 0: the part sits the step out. */
 typedef struct keel_piece {

@@ -3,7 +3,7 @@
  * order of the step's tree, so a worker keeps a few, however many rows it has. A stack holds the
  * largest nodes of the tree among the rows so far: {rows, record}, one after the other. */
 #include "base/memory.h"
-#include "device/tree.h"
+#include "base/tree.h"
 #include "graph/bind.h"
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "ops/window.h"
 #include "base/clones.h"
 #include "base/memory.h"
-#include "device/tree.h"
+#include "base/tree.h"
 #include <stdlib.h>
 #include <string.h>
 

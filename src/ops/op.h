@@ -172,7 +172,7 @@ struct keel_op {
 
     /* Ops that must see all rows of the global step (BatchNorm). partial: a record for each row of
      * the call, one after the other at c->partial, from in (and, in backward, out_grad). The engine
-     * combines them in the order of the step's tree (device/tree.h), so that no cut of the rows
+     * combines them in the order of the step's tree (base/tree.h), so that no cut of the rows
      * changes a bit; combine NULL: records are added, as those of backward and sums always are.
      * merged: {rows, the record of all rows}. */
     keel_run partial[2];

@@ -1,5 +1,5 @@
 /* See tree.h. A node is (level, index): rows [cut(index), cut(index + 1)) of 2^level parts. */
-#include "device/tree.h"
+#include "base/tree.h"
 
 static int64_t border(int64_t n, int level, int64_t index)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "device/tree.h"
+#include "base/tree.h"
 
 enum { ROWS = 300 };
 

@@ -1,4 +1,4 @@
-/* The tree of a step: in which order everything that belongs to rows is added.
+/* How a step's rows are cut, and the tree in whose order everything that belongs to them is added.
  *
  * The root holds all n rows. A node of two rows or more has two children, which meet where the cut
  * of the step into twice as many parts has a border (keel_cut_first); so shards are nodes, too. A
@@ -14,9 +14,23 @@
  *                  \              /
  *                       [0, 6)
  */
-#ifndef KEEL_DEVICE_TREE_H
-#define KEEL_DEVICE_TREE_H
-#include "device/lanes.h"
+#ifndef KEEL_BASE_TREE_H
+#define KEEL_BASE_TREE_H
+#include "base/round.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How a step of n rows is cut (rule 1): shard i of S is [ceil(i n / S), ceil((i + 1) n / S)), so
+ * that sizes differ by at most one, and cuts are nested: where two lanes meet, four lanes meet as
+ * well. n <= 2^40. */
+static inline int64_t keel_cut_first(int64_t n, int64_t parts, int64_t i)
+{
+    return keel_div_up(i * n, parts);
+}
+static inline int64_t keel_cut_rows(int64_t n, int64_t parts, int64_t i)
+{
+    return keel_cut_first(n, parts, i + 1) - keel_cut_first(n, parts, i);
+}
 
 /* n <= 2^30. Levels of the tree below its root, and the most nodes that neighbouring rows fold
  * into. */
