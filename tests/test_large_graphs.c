@@ -46,8 +46,10 @@ static void mean(const keel_call *c)
 {
     const float *p = c->in[0];
     float *g = c->in_grad[0];
-    for (int64_t i = 0; i < c->rows * keel_row_count(&c->node->in[0]); i++) {
-        c->partial[0] += p[i];
+    const int64_t n = keel_row_count(&c->node->in[0]);
+    for (int64_t i = 0; i < c->rows; i++) c->partial[i] = 0;
+    for (int64_t i = 0; i < c->rows * n; i++) {
+        c->partial[i / n] += p[i];
         if (g) g[i] = 1;
     }
 }
