@@ -313,7 +313,7 @@ static void every_failed_allocation_is_survived(void **state)
     files_text("t.csv", "a,k\n1,b\n2,a\n3,c\n");
     files_folder("set");
     files_folder("set/a");
-    files_text("set/a/1.jpg", "never read");
+    files_write("set/a/1.jpg", "not looked into: \xff\xd9", 19);
     const keel_tensor x = x_tensor(), y = y_tensor(4);
     keel_dataset_options o = KEEL_DATASET_OPTIONS;
     o.label = "k";

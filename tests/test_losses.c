@@ -287,7 +287,7 @@ static void labels_may_be_whole_numbers_of_any_type(void **state)
     const int64_t i64[2] = { 1, 2 };
     const void *labels[KEEL_DTYPE_COUNT] = { f32, f64, u8, i32, i64, u8 };
     const keel_spec p = { KEEL_FLOAT64, KEEL_SHAPE(3) };
-    for (int d = 0; d < KEEL_DTYPE_COUNT; d++) {
+    for (int d = 0; d <= KEEL_BOOL; d++) {
         const keel_spec t = { (keel_dtype)d, { 0 } };
         int64_t elements;
         double sum[3] = { 0 };

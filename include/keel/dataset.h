@@ -20,6 +20,13 @@ extern "C" {
 
 typedef struct keel_dataset keel_dataset;
 
+/* An element of a field of texts (KEEL_STRING): UTF-8 that need not end in 0. What it points to
+ * lives as long as the dataset. */
+typedef struct keel_string {
+    const char *data;
+    int64_t n_bytes;
+} keel_string;
+
 enum { KEEL_FIELDS_MAX = 64 }; /* the most fields that a row can have */
 
 typedef enum keel_data_role {
@@ -71,12 +78,30 @@ typedef struct keel_dataset_options {
     size_t size;                      /* sizeof(keel_dataset_options) */
     int64_t height, width;            /* images: the size of every row; 0 is refused for images */
     keel_color_mode color_mode;       /* images */
-    keel_label_mode label_mode;       /* images and class names of a CSV */
+    keel_label_mode label_mode;       /* images, and labels in files where they are classes */
     keel_interpolation interpolation; /* images */
     const char *label;                /* CSV: the name of the label column; NULL: no y */
     double validation_split;          /* in [0, 1); used with subset */
     keel_subset subset;               /* which part of validation_split this dataset is */
     uint64_t seed;                    /* of the split of a directory */
+    /* Which arrays of an .npz or columns of a CSV are the fields of a row: "name", or "name=array",
+     * or "name=column,column". Names that the file does not have stand for the usual ones in order:
+     * x, or x_0, x_1; y, or y_0, y_1; all columns that are no label. So a model's own names can be
+     * given here whatever the file is. */
+    const char *const *inputs;
+    const char *const *targets;
+    int n_input, n_target;
+    /* CSV: the first line is a row like the others; columns are then called by their number, from
+     * 0, and "1-3" stands for 1,2,3. */
+    bool no_header;
+    char separator; /* CSV: between fields; 0: the comma, or what parts the first line instead of
+                       it, a semicolon or a tab */
+    /* Where labels are names: the classes in the order of their numbers, as a model learned them. A
+     * label that is none of them is refused. NULL: the names that occur, sorted. */
+    const char *const *class_names;
+    int64_t class_name_count;
+    int64_t class_count; /* where labels are classes: how many a model can tell apart, the width of
+                            one-hot rows; 0: as many as are named or occur */
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })
@@ -113,30 +138,38 @@ typedef struct keel_array_field {
 keel_status keel_dataset_from_fields(keel_dataset **out, const keel_array_field *fields, int n);
 
 /* A dataset over a directory that has one folder of images (jpg, jpeg, png) for each class; classes
- * are the sorted names of the folders, rows are ordered by class, then by path.
+ * are the sorted names of the folders, rows are ordered by class, then by path. Without labels
+ * (KEEL_LABEL_NONE) all images below the directory, ordered by path.
  *
  * Shapes   x (height, width, 3 or 1) float32, 0..255; y by label_mode
- * Returns  KEEL_OK; KEEL_EIO: cannot be listed; KEEL_EDATA: no images, or not two classes where
- *          label_mode is binary; KEEL_EARG: options
+ * Returns  KEEL_OK; KEEL_EIO: cannot be listed; KEEL_EDATA: no images, not two classes where
+ *          label_mode is binary, or a folder that is none of options->class_names; KEEL_EFORMAT: a
+ *          file that was cut short; KEEL_EARG: options
  * Owns     the caller destroys *out; files are read when their row is asked for
  * Threads  any
+ * Cost     the end of every file is looked at: some 20 us each where they are in memory
  * Source   keras.utils.image_dataset_from_directory */
 keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *path,
                                               const keel_dataset_options *options);
 
 /* A dataset over a CSV file with a header line: the column `label` is y, every other is a feature.
- * Labels that are not numbers become the index in their sorted names.
+ * Labels that are not numbers become the index in their sorted names. options->inputs and targets
+ * make several fields of it; an input of theirs may be of texts.
  *
- * Shapes   x (features) float32, y () or by label_mode where labels are names
+ * Shapes   x (features) float32, or int64 where all are whole and float32 cannot hold them; y ()
+ *          or by label_mode where labels are classes
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: a line has too few or many fields, or a field is no
- *          number (the line and column are named); KEEL_EARG: no such column
+ *          number (the line and column are named); KEEL_EARG: no such column, a header of numbers;
+ *          KEEL_EDATA: a label that is no class
  * Owns     the caller destroys *out; the file is read whole
  * Threads  any */
 keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const char *label,
                                   const keel_dataset_options *options);
 
 /* A dataset over an .npz file with the members x and y (y may be absent; sample_weight is used if
- * there); x_train and y_train are understood too.
+ * there), or x_0, x_1 and y_0, y_1; x_train and y_train are understood too. Under other names
+ * keel_dataset_open needs options->inputs and targets. Weights of one target of several are called
+ * sample_weight_ and its name or number.
  *
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged or no x in it; KEEL_ESHAPE: row counts differ
  * Owns     the caller destroys *out; the file is read whole

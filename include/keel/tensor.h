@@ -14,7 +14,8 @@ typedef enum keel_dtype {
     KEEL_UINT8,
     KEEL_INT32,
     KEEL_INT64,
-    KEEL_BOOL, /* one byte, 0 or 1 */
+    KEEL_BOOL,   /* one byte, 0 or 1 */
+    KEEL_STRING, /* keel_string of dataset.h: texts on the way to a layer that looks them up */
     KEEL_DTYPE_COUNT
 } keel_dtype;
 

@@ -1,8 +1,10 @@
 /* From the types in which data is kept to the types in which batches have it. Into float32 and
  * float64 everything goes, rounded to the nearest; into whole numbers and bool only what they hold
  * exactly. */
+#include "base/memory.h"
 #include "data/source.h"
 #include "tensor/dtype.h"
+#include "tensor/shape.h"
 #include <math.h>
 #include <string.h>
 
@@ -84,7 +86,7 @@ static int64_t (*const convert[KEEL_DTYPE_COUNT][KEEL_DTYPE_COUNT])(void *, cons
 
 int64_t keel_convert(void *dst, keel_dtype to, const void *src, keel_dtype from, int64_t count)
 {
-    if (to != from) return convert[to][from](dst, src, count);
+    if (to != from) return convert[to][from] ? convert[to][from](dst, src, count) : 0;
     memcpy(dst, src, (size_t)count * keel_dtype_size(to));
     return count;
 }
@@ -104,9 +106,30 @@ keel_status keel_field_write(void *dst, keel_dtype want, const void *src,
     const int64_t bad = keel_convert(dst, want, src, field->dtype, count);
     if (bad == count) return KEEL_OK;
     const size_t size = keel_dtype_size(field->dtype);
+    if (field->dtype == KEEL_STRING || want == KEEL_STRING)
+        return keel_fail(KEEL_EUNSUP, "field '%s' has %s, where %s is wanted", field->path,
+                         keel_dtype_name(field->dtype), keel_dtype_name(want));
     keel_convert(&value, KEEL_FLOAT64, (const char *)src + (size_t)bad * size, field->dtype, 1);
     return keel_fail(KEEL_EDATA, "field '%s' has %.17g, which %s cannot hold exactly", field->path,
                      value, keel_dtype_name(want));
+}
+
+keel_status keel_strings_create(keel_tensor *out, const keel_shape *shape, const keel_string *text)
+{
+    KEEL_TRY(keel_shape_check(shape, sizeof *text));
+    const int64_t n = keel_shape_count(shape);
+    size_t size = (size_t)n * sizeof *text;
+    for (int64_t i = 0; i < n; i++) size += (size_t)text[i].n_bytes + 1;
+    keel_string *all = keel_aligned_calloc(1, size + 1);
+    if (!all) return KEEL_ENOMEM;
+    char *to = (char *)(all + n);
+    for (int64_t i = 0; i < n; i++) {
+        if (text[i].n_bytes) memcpy(to, text[i].data, (size_t)text[i].n_bytes);
+        all[i] = (keel_string){ to, text[i].n_bytes };
+        to += text[i].n_bytes + 1;
+    }
+    *out = (keel_tensor){ KEEL_STRING, *shape, all };
+    return KEEL_OK;
 }
 
 /* A negative weight would turn a row's gradient round, and a step whose weights sum to 0 or less

@@ -92,6 +92,8 @@ static keel_status check_field(const keel_data_spec *s, int i, const char *name)
     if (keel_shape_count(&f->shape) < 1)
         return keel_fail(KEEL_ESHAPE, "%s: a row of %s has no element", name, f->path);
     if (f->role != KEEL_ROLE_WEIGHT) return KEEL_OK;
+    if (f->dtype == KEEL_STRING)
+        return keel_fail(KEEL_EARG, "%s: '%s' has texts as weights", name, f->path);
     if (keel_shape_count(&f->shape) != 1)
         return keel_fail(KEEL_ESHAPE, "%s: %s must have one number for each row", name, f->path);
     return check_target(s, i, name);
@@ -240,6 +242,19 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
         (unsigned)out->subset > KEEL_SUBSET_VALIDATION)
         return keel_fail(KEEL_EARG, "dataset options: color_mode, label_mode, interpolation or "
                                     "subset is none of its values");
+    if (out->separator == '"' || out->separator == '\n' || out->separator == '\r' ||
+        out->separator < 0)
+        return keel_fail(KEEL_EARG, "dataset options: separator cannot part fields");
+    if (out->class_count < 0 || out->class_count > 1 << 20 || out->class_name_count < 0 ||
+        out->class_name_count > 1 << 20 || (out->class_name_count && !out->class_names))
+        return keel_fail(KEEL_EARG,
+                         "dataset options: class_count and class_name_count must be 0 "
+                         "to %d",
+                         1 << 20);
+    if (out->class_count && out->class_name_count > out->class_count)
+        return keel_fail(KEEL_EARG,
+                         "dataset options: %lld class_names, where there are %lld classes",
+                         (long long)out->class_name_count, (long long)out->class_count);
     return KEEL_OK;
 }
 

@@ -52,6 +52,10 @@ static keel_status choose_type(const keel_feed *f, int i, keel_dtype *want)
     if ((unsigned)*want >= KEEL_DTYPE_COUNT)
         return keel_fail(KEEL_EARG, "%s: no such type is known for field '%s'",
                          keel_dataset_name(f->dataset), field->path);
+    if ((field->dtype == KEEL_STRING) != (*want == KEEL_STRING) && !(f->o.unwanted >> i & 1))
+        return keel_fail(KEEL_EUNSUP, "%s: field '%s' has %s, where %s is wanted",
+                         keel_dataset_name(f->dataset), field->path, keel_dtype_name(field->dtype),
+                         keel_dtype_name(*want));
     if (is_weight && !keel_dtype_is_real(*want))
         return keel_fail(KEEL_EARG, "%s: weights ('%s') are float32 or float64, not %s",
                          keel_dataset_name(f->dataset), field->path, keel_dtype_name(*want));
@@ -72,6 +76,11 @@ static keel_status find_labels(keel_feed *f)
                              "give weights for each row",
                              name, f->field[f->label].path, f->field[i].path);
         f->label = i;
+        if (f->field[i].dtype == KEEL_STRING)
+            return keel_fail(KEEL_EARG,
+                             "%s: class weights need numbers as labels, and '%s' has "
+                             "texts",
+                             name, f->field[i].path);
     }
     if (f->label < 0 || !f->bytes[f->weight])
         return keel_fail(KEEL_EARG, "%s: class weights need labels and weights that are read",

@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+_Static_assert(sizeof(keel_string) == 16, "the size of KEEL_STRING in tensor/dtype.c");
+
 /* What the rows look like. */
 typedef struct keel_data_spec {
     int n_field;
@@ -133,6 +135,9 @@ bool keel_convert_always_fits(keel_dtype to, keel_dtype from); /* whatever the v
 /* keel_convert from a field's own type; what does not fit is KEEL_EDATA, with field and value. */
 keel_status keel_field_write(void *dst, keel_dtype want, const void *src,
                              const keel_data_field *field, int64_t count);
+
+/* A new tensor of texts, copied: one piece of memory, each text with a 0 behind it. */
+keel_status keel_strings_create(keel_tensor *out, const keel_shape *shape, const keel_string *text);
 
 /* Weights of n rows, of which the first is `first_row` of `name`: KEEL_EDATA names the row and the
  * weight where one is negative or no number. */

@@ -506,6 +506,8 @@ keel_status keel_npy_write_header(keel_new_file *f, keel_dtype dtype, const keel
         [KEEL_FLOAT32] = "<f4", [KEEL_FLOAT64] = "<f8", [KEEL_UINT8] = "|u1",
         [KEEL_INT32] = "<i4",   [KEEL_INT64] = "<i8",   [KEEL_BOOL] = "|b1",
     };
+    if ((unsigned)dtype >= KEEL_DTYPE_COUNT || !descr[dtype])
+        return keel_fail(KEEL_EUNSUP, "a .npy of %s is not written", keel_dtype_name(dtype));
     KEEL_TRY(keel_shape_check(shape, keel_dtype_size(dtype)));
     char h[256]; /* 10, at most 64 of words, and 6 dims of at most 21 */
     memcpy(h, "\x93NUMPY\1", 8);

@@ -7,10 +7,10 @@ static const struct {
     const char *name;
     size_t size;
 } types[KEEL_DTYPE_COUNT + 1] = {
-    [KEEL_FLOAT32] = { "float32", 4 },   [KEEL_FLOAT64] = { "float64", 8 },
-    [KEEL_UINT8] = { "uint8", 1 },       [KEEL_INT32] = { "int32", 4 },
-    [KEEL_INT64] = { "int64", 8 },       [KEEL_BOOL] = { "bool", 1 },
-    [KEEL_BFLOAT16] = { "bfloat16", 2 },
+    [KEEL_FLOAT32] = { "float32", 4 }, [KEEL_FLOAT64] = { "float64", 8 },
+    [KEEL_UINT8] = { "uint8", 1 },     [KEEL_INT32] = { "int32", 4 },
+    [KEEL_INT64] = { "int64", 8 },     [KEEL_BOOL] = { "bool", 1 },
+    [KEEL_STRING] = { "string", 16 },  [KEEL_BFLOAT16] = { "bfloat16", 2 },
 };
 
 static bool known(keel_dtype t)
@@ -37,7 +37,7 @@ keel_status keel_dtype_find(keel_dtype *out, const char *name)
         }
     return keel_fail(KEEL_EUNSUP,
                      "dtype '%.40s' is not supported; there are float32, float64, uint8, int32, "
-                     "int64 and bool",
+                     "int64, bool and string",
                      name);
 }
 

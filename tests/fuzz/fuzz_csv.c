@@ -1,4 +1,5 @@
-/* Any bytes as a CSV; the label is the column "y", or there is none. */
+/* Any bytes as a CSV; the label is the column "y", or there is none; with a header and without; one
+ * input or two, of which one may be of texts. */
 #include "base/memory.h"
 #include "data/sources/csv.h"
 #include <string.h>
@@ -9,14 +10,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const labels[] = { "y", NULL };
     for (int mode = KEEL_LABEL_INT; mode <= KEEL_LABEL_NONE; mode++)
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 4; i++) {
+            static const char *const inputs[] = { "a", "b=0-1" };
             keel_dataset_options o = KEEL_DATASET_OPTIONS;
             keel_dataset *d = NULL;
             o.label_mode = (keel_label_mode)mode;
+            o.no_header = i == 1;
+            o.inputs = inputs;
+            o.n_input = i < 2 ? 0 : i - 1;
+            o.class_count = i == 3 ? 4 : 0;
             char *text = keel_calloc(size + 1, 1);
             if (!text) return 0;
             memcpy(text, data, size);
-            if (keel_csv_decode(&d, text, size, labels[i], &o, "fuzz") >= 0 &&
+            if (keel_csv_decode(&d, text, size, labels[i % 2], &o, "fuzz") >= 0 &&
                 keel_dataset_rows(d) * keel_dataset_x_shape(d).dim[0] > (int64_t)size)
                 __builtin_trap(); /* more numbers than the text can hold */
             keel_dataset_destroy(d);

@@ -1,37 +1,64 @@
-/* CSV with a header line: one column is the label, every other is a feature. Fields may be quoted,
- * lines may end in CR LF, empty lines are passed over.
+/* CSV: columns become the fields of a row; mostly one column is the label and every other a
+ * feature. Fields may be quoted, lines may end in CR LF, empty lines are passed over.
  *
- * The text is read whole and cut where it lies; the features become float32, the labels numbers, or
- * the index in their sorted names where one of them is no number. */
-#define _GNU_SOURCE /* strtod_l: a number must not depend on the user's locale */
+ * The text is read whole and cut where it lies. Numbers are kept as float32; a field that has had
+ * whole numbers only becomes int64 when one comes that float32 cannot hold. */
+#define _GNU_SOURCE /* locale_t */
 #include "data/sources/csv.h"
 #include "base/memory.h"
-#include "data/source.h"
+#include "base/text.h"
+#include "data/choice.h"
+#include "data/labels.h"
 #include "data/spec.h"
 #include "io/file.h"
-#include <locale.h>
+#include "tensor/dtype.h"
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 1 << 20, CLASSES_MAX = 1 << 20 };
+enum { COLUMNS_MAX = 1 << 20 };
 #define CSV_BYTES_MAX ((size_t)1 << 34)
+#define EXACT         0x1p24 /* float32 holds every whole number up to this */
+
+typedef struct group { /* the columns that become one field */
+    const char *path;
+    keel_data_role role;
+    int32_t width;
+    int64_t column;   /* the first of them */
+    bool labels;      /* one column of targets: numbers or names of classes */
+    bool may_be_text; /* asked for by name */
+    bool whole;       /* only whole numbers so far */
+    keel_dtype dtype; /* so far: float32, int64 or string */
+    void *data;       /* of that type; of labels const char * */
+    int64_t room;     /* rows */
+} group;
+
+typedef struct place { /* of a column; group -1: not used */
+    int32_t group, at;
+} place;
 
 typedef struct table {
     const char *path;
+    const keel_dataset_options *o;
     char *at, *end; /* what is not cut yet */
     int64_t line;   /* of the record being cut, from 1 */
     int64_t next_line;
+    char separator;
     char **field; /* of the record; point into the text */
     int64_t n_fields, field_room;
-    char **name; /* of the columns */
-    int64_t n_columns, label;
-    float *x;
-    int64_t n_x, x_room;
-    char **labels;
-    int64_t n_rows, label_room;
+    char **name;   /* of the columns */
+    char *numbers; /* what the names point to where columns have numbers */
+    int64_t n_columns, n_rows;
+    place *column;
+    int n_group;
+    group group[KEEL_FIELDS_MAX];
     locale_t c_locale;
 } table;
+
+/* ---- cutting ----------------------------------------------------------------------------------
+ */
 
 static keel_status grow(void **p, int64_t *room, int64_t need, size_t size)
 {
@@ -58,6 +85,7 @@ static keel_status add_field(table *t, char *field)
 static keel_status cut_field(table *t, bool *last)
 {
     char *from = t->at, *to = t->at, *const begin = t->at;
+    const char separator = t->separator;
     if (from < t->end && *from == '"') {
         for (from++;; from++) {
             if (from == t->end)
@@ -69,14 +97,14 @@ static keel_status cut_field(table *t, bool *last)
             *to++ = *from;
         }
         from++;
-        if (from < t->end && *from != ',' && *from != '\n' && *from != '\r')
+        if (from < t->end && *from != separator && *from != '\n' && *from != '\r')
             return keel_fail(KEEL_EFORMAT, "%s:%lld: something follows a closed quote", t->path,
                              (long long)t->line);
     } else {
-        while (from < t->end && *from != ',' && *from != '\n' && *from != '\r') from++;
+        while (from < t->end && *from != separator && *from != '\n' && *from != '\r') from++;
         to = from;
     }
-    *last = from == t->end || *from != ',';
+    *last = from == t->end || *from != separator;
     if (from < t->end && *from == '\r') {
         from++;
         if (from < t->end && *from != '\n')
@@ -104,156 +132,380 @@ static keel_status cut_record(table *t)
     return KEEL_OK;
 }
 
-static bool to_number(const table *t, const char *text, double *number)
+/* What parts the first line: the comma, or a semicolon or tab where there is no comma. */
+static char find_separator(const table *t)
 {
-    char *end;
-    while (*text == ' ' || *text == '\t') text++;
-    if (!*text || text[strspn(text, "0123456789+-.eE \t")]) return false;
-    *number = strtod_l(text, &end, t->c_locale);
-    if (end == text) return false;
-    while (*end == ' ' || *end == '\t') end++;
-    return !*end && isfinite(*number);
+    int64_t semicolons = 0, tabs = 0;
+    bool quoted = false;
+    for (const char *p = t->at; p < t->end && (quoted || *p != '\n'); p++) {
+        if (*p == '"') quoted = !quoted;
+        if (quoted) continue;
+        if (*p == ',') return ',';
+        semicolons += *p == ';';
+        tabs += *p == '\t';
+    }
+    return semicolons > tabs ? ';' : tabs ? '\t' : ',';
 }
 
-static keel_status read_header(table *t, const char *label)
+/* ---- the header -------------------------------------------------------------------------------
+ */
+
+/* " 'a', 'b', ..." for messages; the caller frees it. */
+static keel_text list_columns(const table *t)
+{
+    enum { SHOWN = 12 };
+    keel_text list = { 0 };
+    char name[64];
+    for (int64_t i = 0; i < t->n_columns && i < SHOWN; i++)
+        keel_text_add(&list, "%s'%s'", i ? ", " : "",
+                      keel_printable(name, sizeof name, t->name[i]));
+    if (t->n_columns > SHOWN)
+        keel_text_add(&list, ", ... '%s' (%lld in all)",
+                      keel_printable(name, sizeof name, t->name[t->n_columns - 1]),
+                      (long long)t->n_columns);
+    return list;
+}
+
+static keel_status no_column(const table *t, const char *name)
+{
+    keel_text list = list_columns(t);
+    const keel_status s = keel_fail(KEEL_EARG, "%s: no column '%s'; there are %s", t->path, name,
+                                    list.data ? list.data : "");
+    keel_text_free(&list);
+    return s;
+}
+
+static bool all_numbers(const table *t)
+{
+    double v;
+    for (int64_t i = 0; i < t->n_columns; i++)
+        if (!keel_read_number(t->name[i], t->c_locale, &v)) return false;
+    return true;
+}
+
+static keel_status number_columns(table *t)
+{
+    enum { DIGITS = 8 };
+    t->name = keel_calloc((size_t)t->n_columns, sizeof *t->name);
+    t->numbers = keel_calloc((size_t)t->n_columns, DIGITS);
+    if (!t->name || !t->numbers) return KEEL_ENOMEM;
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        t->name[i] = t->numbers + i * DIGITS;
+        snprintf(t->name[i], DIGITS, "%d", (int)i);
+    }
+    return KEEL_OK;
+}
+
+/* The names of the columns. Without a header the first record is left cut, to be a row. */
+static keel_status read_header(table *t)
 {
     if (t->end - t->at >= 3 && !memcmp(t->at, "\xef\xbb\xbf", 3)) t->at += 3;
+    t->separator = t->o->separator ? t->o->separator : find_separator(t);
     const keel_status s = cut_record(t);
     if (s < 0) return s;
     if (s == KEEL_END)
-        return keel_fail(KEEL_EFORMAT, "%s: the file is empty; it needs a header line", t->path);
-    t->name = t->field;
+        return keel_fail(KEEL_EFORMAT, "%s: the file is empty%s", t->path,
+                         t->o->no_header ? "" : "; it needs a header line");
     t->n_columns = t->n_fields;
+    if (t->o->no_header) return number_columns(t);
+    t->name = t->field;
     t->field = NULL;
     t->n_fields = t->field_room = 0;
-    t->label = -1;
-    for (int64_t i = 0; label && i < t->n_columns; i++) {
-        if (strcmp(t->name[i], label)) continue;
-        if (t->label >= 0)
-            return keel_fail(KEEL_EARG, "%s: two columns are called '%s'", t->path, label);
-        t->label = i;
-    }
-    if (label && t->label < 0)
-        return keel_fail(KEEL_EARG, "%s: no column '%s'; the first is '%s' and the last '%s'",
-                         t->path, label, t->name[0], t->name[t->n_columns - 1]);
-    if (t->n_columns == 1 && label)
-        return keel_fail(KEEL_EFORMAT, "%s: no column but the label '%s'", t->path, label);
+    if (all_numbers(t))
+        return keel_fail(KEEL_EARG,
+                         "%s: its first line has nothing but numbers, so it seems to have no "
+                         "header; say so (--no-header) and call columns by number, 0 to %lld, or "
+                         "give it a header",
+                         t->path, (long long)t->n_columns - 1);
     return KEEL_OK;
+}
+
+/* ---- which column goes where -------------------------------------------------------------------
+ */
+
+/* -1: none; the caller says so. */
+static keel_status find_column(const table *t, const char *name, int64_t *at)
+{
+    *at = -1;
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        if (strcmp(t->name[i], name)) continue;
+        if (*at >= 0) return keel_fail(KEEL_EARG, "%s: two columns are called '%s'", t->path, name);
+        *at = i;
+    }
+    return KEEL_OK;
+}
+
+static keel_status take_column(table *t, int64_t i, int g)
+{
+    if (t->column[i].group >= 0)
+        return keel_fail(KEEL_EARG, "%s: column '%s' is asked for twice", t->path, t->name[i]);
+    if (!t->group[g].width) t->group[g].column = i;
+    t->column[i] = (place){ g, t->group[g].width++ };
+    return KEEL_OK;
+}
+
+/* A column by its name, or "2-5" where columns have numbers. */
+static keel_status take_part(table *t, const char *part, int g)
+{
+    int64_t i;
+    char *end;
+    const long first = strtol(part, &end, 10);
+    if (t->o->no_header && end > part && *end == '-') {
+        const char *second = end + 1;
+        const long last = strtol(second, &end, 10);
+        if (end == second || *end || first < 0 || last < first || last >= t->n_columns)
+            return no_column(t, part);
+        for (i = first; i <= last; i++) KEEL_TRY(take_column(t, i, g));
+        return KEEL_OK;
+    }
+    KEEL_TRY(find_column(t, part, &i));
+    return i < 0 ? no_column(t, part) : take_column(t, i, g);
+}
+
+static keel_status add_group(table *t, const char *path, keel_data_role role, bool may_be_text)
+{
+    if (t->n_group == KEEL_FIELDS_MAX)
+        return keel_fail(KEEL_EARG, "%s: a row has at most %d fields", t->path, KEEL_FIELDS_MAX);
+    t->group[t->n_group++] =
+        (group){ .path = path, .role = role, .whole = true, .may_be_text = may_be_text };
+    return KEEL_OK;
+}
+
+/* The fields of a list; *none: there is no list, or its names are a model's and not the file's. */
+static keel_status take_list(table *t, const keel_choice *c, int n, keel_data_role role, bool *none)
+{
+    bool plain = true, here = true;
+    for (int i = 0; i < n; i++) {
+        int64_t at = 0;
+        if (c[i].plain && (find_column(t, c[i].name, &at) < 0 || at < 0)) here = false;
+        plain &= c[i].plain;
+    }
+    *none = n == 0 || (plain && !here);
+    for (int i = 0; !*none && i < n; i++) {
+        const int g = t->n_group;
+        KEEL_TRY(add_group(t, c[i].name, role, role == KEEL_ROLE_INPUT));
+        for (int k = 0; k < c[i].n_part; k++) KEEL_TRY(take_part(t, c[i].part[k], g));
+        t->group[g].labels = role == KEEL_ROLE_TARGET && t->group[g].width == 1;
+    }
+    return KEEL_OK;
+}
+
+/* Targets first: what is left may be the one input. */
+static keel_status choose_targets(table *t, const char *label, const keel_choice *targets)
+{
+    bool none = true;
+    if (label && t->o->n_target == 0) {
+        KEEL_TRY(add_group(t, "y", KEEL_ROLE_TARGET, false));
+    } else {
+        KEEL_TRY(take_list(t, targets, t->o->n_target, KEEL_ROLE_TARGET, &none));
+        if (!none && label)
+            return keel_fail(KEEL_EARG, "%s: either a label or a list of targets, not both",
+                             t->path);
+        if (!none || !label) return KEEL_OK;
+        if (t->o->n_target > 1)
+            return keel_fail(KEEL_EARG,
+                             "%s: %d targets and one label '%s'; say which column each is, as "
+                             "%s=COLUMN",
+                             t->path, t->o->n_target, label, targets[0].name);
+        KEEL_TRY(add_group(t, targets[0].name, KEEL_ROLE_TARGET, false));
+    }
+    t->group[t->n_group - 1].labels = true;
+    return take_part(t, label, t->n_group - 1);
+}
+
+static keel_status choose_inputs(table *t, const keel_choice *inputs)
+{
+    bool none = true;
+    KEEL_TRY(take_list(t, inputs, t->o->n_input, KEEL_ROLE_INPUT, &none));
+    if (!none) return KEEL_OK;
+    if (t->o->n_input > 1)
+        return keel_fail(KEEL_EARG, "%s: %d inputs; say which columns each is, as %s=COLUMN,COLUMN",
+                         t->path, t->o->n_input, inputs[0].name);
+    KEEL_TRY(add_group(t, t->o->n_input ? inputs[0].name : "x", KEEL_ROLE_INPUT, false));
+    for (int64_t i = 0; i < t->n_columns; i++)
+        if (t->column[i].group < 0) KEEL_TRY(take_column(t, i, t->n_group - 1));
+    if (t->group[t->n_group - 1].width) return KEEL_OK;
+    return keel_fail(KEEL_EFORMAT, "%s: no column but the label '%s'", t->path, t->name[0]);
+}
+
+static keel_status choose_columns(table *t, const char *label, const keel_choice *inputs,
+                                  const keel_choice *targets)
+{
+    t->column = keel_calloc((size_t)t->n_columns, sizeof *t->column);
+    if (!t->column) return KEEL_ENOMEM;
+    for (int64_t i = 0; i < t->n_columns; i++) t->column[i].group = -1;
+    KEEL_TRY(choose_targets(t, label, targets));
+    return choose_inputs(t, inputs);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------
+ */
+
+static keel_status not_a_number(const table *t, int64_t column)
+{
+    const char *text = t->field[column];
+    const bool comma = t->separator != ',' && strchr(text, ',');
+    return keel_fail(KEEL_EFORMAT, "%s:%lld: column '%s' has '%.40s', which is no number%s",
+                     t->path, (long long)t->line, t->name[column], text,
+                     comma ? " (decimals are written with a point)" : "");
+}
+
+/* All numbers of a group so far, those of columns before `column` in this row too, into another
+ * type. */
+static keel_status change_type(const table *t, group *g, keel_dtype to, int64_t column)
+{
+    const size_t size = keel_dtype_size(to), old = keel_dtype_size(g->dtype);
+    char *more = keel_calloc((size_t)(g->room * g->width), size), *from = g->data;
+    const int64_t done = t->n_rows * g->width;
+    if (!more) return KEEL_ENOMEM;
+    keel_convert(more, to, from, g->dtype, done);
+    for (int64_t i = 0; i < column; i++) {
+        if (t->column[i].group < 0 || &t->group[t->column[i].group] != g) continue;
+        const size_t at = (size_t)(done + t->column[i].at);
+        keel_convert(more + at * size, to, from + at * old, g->dtype, 1);
+    }
+    keel_free(g->data);
+    g->data = more;
+    g->dtype = to;
+    return KEEL_OK;
+}
+
+/* The whole number v, with all its digits where the text has them all. */
+static int64_t whole_number(const char *text, double v)
+{
+    char *end;
+    errno = 0;
+    const long long n = strtoll(text, &end, 10);
+    return !errno && !end[strspn(end, " \t")] ? n : (int64_t)v;
+}
+
+static keel_status add_number(const table *t, group *g, int64_t column, int64_t at)
+{
+    const char *text = t->field[column];
+    double v;
+    if (!keel_read_number(text, t->c_locale, &v) || !isfinite((float)v))
+        return not_a_number(t, column);
+    g->whole &= v == floor(v) && fabs(v) < 0x1p63;
+    if (g->dtype == KEEL_INT64 && !g->whole) KEEL_TRY(change_type(t, g, KEEL_FLOAT32, column));
+    if (g->dtype == KEEL_FLOAT32 && g->whole && fabs(v) > EXACT)
+        KEEL_TRY(change_type(t, g, KEEL_INT64, column));
+    if (g->dtype == KEEL_INT64)
+        ((int64_t *)g->data)[at] = whole_number(text, v);
+    else
+        ((float *)g->data)[at] = (float)v;
+    return KEEL_OK;
+}
+
+static size_t element_size(const group *g)
+{
+    return g->labels ? sizeof(char *) : keel_dtype_size(g->dtype);
+}
+
+static keel_status add_cell(table *t, int64_t column)
+{
+    group *g = &t->group[t->column[column].group];
+    char *text = t->field[column];
+    const int64_t at = t->n_rows * g->width + t->column[column].at;
+    if (g->labels) {
+        if (!*text)
+            return keel_fail(KEEL_EFORMAT, "%s:%lld: no label in column '%s'", t->path,
+                             (long long)t->line, t->name[column]);
+        ((const char **)g->data)[at] = text;
+        return KEEL_OK;
+    }
+    if (g->dtype != KEEL_STRING) return add_number(t, g, column, at);
+    ((keel_string *)g->data)[at] = (keel_string){ text, (int64_t)strlen(text) };
+    return KEEL_OK;
+}
+
+/* A field that was asked for by name is of texts if its first row is no number. */
+static void find_texts(table *t)
+{
+    double v;
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        group *g = t->column[i].group < 0 ? NULL : &t->group[t->column[i].group];
+        if (g && g->may_be_text && !keel_read_number(t->field[i], t->c_locale, &v))
+            g->dtype = KEEL_STRING;
+    }
 }
 
 static keel_status add_row(table *t)
 {
     if (t->n_fields != t->n_columns)
-        return keel_fail(KEEL_EFORMAT, "%s:%lld: %lld fields where the header has %lld", t->path,
-                         (long long)t->line, (long long)t->n_fields, (long long)t->n_columns);
-    KEEL_TRY(grow((void **)&t->x, &t->x_room, t->n_x + t->n_columns, sizeof *t->x));
-    for (int64_t i = 0; i < t->n_columns; i++) {
-        double v;
-        if (i == t->label) continue;
-        if (!to_number(t, t->field[i], &v) || !isfinite((float)v))
-            return keel_fail(KEEL_EFORMAT, "%s:%lld: column '%s' has '%.40s', which is no number",
-                             t->path, (long long)t->line, t->name[i], t->field[i]);
-        t->x[t->n_x++] = (float)v;
+        return keel_fail(KEEL_EFORMAT, "%s:%lld: %lld fields where the %s has %lld", t->path,
+                         (long long)t->line, (long long)t->n_fields,
+                         t->o->no_header ? "first line" : "header", (long long)t->n_columns);
+    if (!t->n_rows) find_texts(t);
+    for (int i = 0; i < t->n_group; i++) {
+        group *g = &t->group[i];
+        if (t->n_rows < g->room) continue;
+        const int64_t room = g->room ? 2 * g->room : 1 + 64 / g->width;
+        void *more = keel_grow(g->data, (size_t)room, (size_t)g->width * element_size(g));
+        if (!more) return KEEL_ENOMEM;
+        g->data = more;
+        g->room = room;
     }
-    if (t->label >= 0) {
-        KEEL_TRY(grow((void **)&t->labels, &t->label_room, t->n_rows + 1, sizeof *t->labels));
-        if (!*(t->labels[t->n_rows] = t->field[t->label]))
-            return keel_fail(KEEL_EFORMAT, "%s:%lld: no label", t->path, (long long)t->line);
-    }
+    for (int64_t i = 0; i < t->n_columns; i++)
+        if (t->column[i].group >= 0) KEEL_TRY(add_cell(t, i));
     t->n_rows++;
     return KEEL_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+/* ---- fields ------------------------------------------------------------------------------------
+ */
 
-/* Labels that are numbers: int32 where all are whole, else float32. */
-static keel_status number_labels(const table *t, const keel_dataset_options *o, keel_tensor *y,
-                                 bool *are_numbers)
+static keel_status own_labels(const table *t, const group *g, keel_tensor *y, keel_classes *classes)
 {
-    bool whole = true;
-    double v;
-    *are_numbers = true;
-    for (int64_t i = 0; i < t->n_rows; i++) {
-        if (!(*are_numbers = to_number(t, t->labels[i], &v))) return KEEL_OK;
-        whole &= v == floor(v) && fabs(v) <= 1 << 30;
+    char what[256];
+    keel_classes these = { 0 };
+    snprintf(what, sizeof what, "%.180s: column '%.60s'", t->path, t->name[g->column]);
+    KEEL_TRY(keel_labels_from_texts(y, &these, g->data, t->n_rows, t->o, t->o->label_mode, what));
+    if (!these.n) return KEEL_OK;
+    if (classes->n) {
+        keel_classes_free(&these);
+        keel_tensor_free(y);
+        return keel_fail(KEEL_EUNSUP, "%s: names as labels in more than one target; number them",
+                         what);
     }
-    if (o->label_mode == KEEL_LABEL_CATEGORICAL)
-        return keel_fail(KEEL_EARG,
-                         "%s: categorical labels need names, and '%s' has numbers; use "
-                         "them as they are",
-                         t->path, t->name[t->label]);
-    const keel_shape shape = { 1, { t->n_rows } };
-    KEEL_TRY(keel_tensor_create(y, whole ? KEEL_INT32 : KEEL_FLOAT32, &shape));
-    for (int64_t i = 0; i < t->n_rows; i++) {
-        to_number(t, t->labels[i], &v);
-        if (whole)
-            ((int32_t *)y->data)[i] = (int32_t)v;
-        else
-            ((float *)y->data)[i] = (float)v;
-    }
+    *classes = these;
     return KEEL_OK;
 }
 
-/* The sorted names that occur; *names and what it holds is the caller's. */
-static keel_status collect_names(const table *t, char ***names, int64_t *n_names)
+/* Everything that was read, inputs first, as a dataset. */
+static keel_status make_dataset(keel_dataset **out, table *t)
 {
-    char **all = keel_calloc((size_t)t->n_rows, sizeof *all);
-    if (!all) return KEEL_ENOMEM;
-    memcpy(all, t->labels, (size_t)t->n_rows * sizeof *all);
-    qsort(all, (size_t)t->n_rows, sizeof *all, by_name);
-    int64_t n = 0;
-    for (int64_t i = 0; i < t->n_rows; i++)
-        if (!i || strcmp(all[i], all[n - 1])) all[n++] = all[i];
+    keel_array_field f[KEEL_FIELDS_MAX];
+    keel_classes classes = { 0 };
     keel_status s = KEEL_OK;
-    int64_t owned = 0;
-    if (n > CLASSES_MAX)
-        s = keel_fail(KEEL_EFORMAT, "%s: more than %d different labels", t->path, CLASSES_MAX);
-    for (; s >= 0 && owned < n; owned++)
-        if (!(all[owned] = keel_strdup(all[owned]))) s = KEEL_ENOMEM;
-    if (s < 0) {
-        for (int64_t i = 0; i < owned; i++) keel_free(all[i]);
-        keel_free(all);
-        return s;
-    }
-    *names = all;
-    *n_names = n;
-    return KEEL_OK;
-}
-
-static keel_status name_labels(const table *t, const keel_dataset_options *o, keel_tensor *y,
-                               char ***names, int64_t *n_names)
-{
-    KEEL_TRY(collect_names(t, names, n_names));
-    const bool hot = o->label_mode == KEEL_LABEL_CATEGORICAL;
-    const bool binary = o->label_mode == KEEL_LABEL_BINARY;
-    const keel_shape shape = { hot || binary ? 2 : 1, { t->n_rows, hot ? *n_names : 1 } };
-    if (binary && *n_names != 2)
-        return keel_fail(KEEL_EDATA, "%s: binary labels need two names, and '%s' has %lld", t->path,
-                         t->name[t->label], (long long)*n_names);
-    KEEL_TRY(keel_tensor_create(y, hot || binary ? KEEL_FLOAT32 : KEEL_INT32, &shape));
-    for (int64_t i = 0; i < t->n_rows; i++) {
-        char **at = bsearch(&t->labels[i], *names, (size_t)*n_names, sizeof **names, by_name);
-        const int64_t label = at - *names;
-        if (hot)
-            ((float *)y->data)[i * *n_names + label] = 1;
-        else if (binary)
-            ((float *)y->data)[i] = (float)label;
-        else
-            ((int32_t *)y->data)[i] = (int32_t)label;
-    }
-    return KEEL_OK;
+    int n = 0;
+    for (int role = KEEL_ROLE_INPUT; role <= KEEL_ROLE_TARGET; role++)
+        for (int i = 0; s >= 0 && i < t->n_group; i++) {
+            group *g = &t->group[i];
+            if ((int)g->role != role) continue;
+            if (role == KEEL_ROLE_TARGET && t->o->label_mode == KEEL_LABEL_NONE) continue;
+            f[n] = (keel_array_field){ .path = g->path, .role = g->role };
+            if (g->labels) {
+                s = own_labels(t, g, &f[n].array, &classes);
+            } else if (g->dtype == KEEL_STRING) {
+                s = keel_strings_create(&f[n].array, &(keel_shape){ 2, { t->n_rows, g->width } },
+                                        g->data);
+            } else {
+                f[n].array = (keel_tensor){ g->dtype, { 2, { t->n_rows, g->width } }, g->data };
+                g->data = NULL;
+            }
+            n += s >= 0;
+        }
+    if (s >= 0) return keel_dataset_adopt_fields(out, f, n, classes.n, classes.name, t->path);
+    for (int i = 0; i < n; i++) keel_tensor_free(&f[i].array);
+    keel_classes_free(&classes);
+    return s;
 }
 
 keel_status keel_csv_decode(keel_dataset **out, char *text, size_t n_bytes, const char *label,
                             const keel_dataset_options *o, const char *path)
 {
-    table t = { .path = path, .at = text, .end = text + n_bytes, .next_line = 1 };
-    keel_tensor x = { 0 }, y = { 0 };
-    char **names = NULL;
-    int64_t n_names = 0;
+    table t = { .path = path, .o = o, .at = text, .end = text + n_bytes, .next_line = 1 };
+    keel_choice *inputs = NULL, *targets = NULL;
     keel_status s;
     if (!(t.c_locale = newlocale(LC_ALL_MASK, "C", NULL)))
         return keel_fail(KEEL_ENOMEM, "%s: out of memory", path);
@@ -261,31 +513,25 @@ keel_status keel_csv_decode(keel_dataset **out, char *text, size_t n_bytes, cons
         s = keel_fail(KEEL_EFORMAT, "%s: not a text", path);
         goto out;
     }
-    if ((s = read_header(&t, label)) < 0) goto out;
+    if ((s = keel_choices_read(&inputs, o->inputs, o->n_input, "inputs")) < 0) goto out;
+    if ((s = keel_choices_read(&targets, o->targets, o->n_target, "targets")) < 0) goto out;
+    if ((s = read_header(&t)) < 0) goto out;
+    if ((s = choose_columns(&t, label, inputs, targets)) < 0) goto out;
+    if (o->no_header && (s = add_row(&t)) < 0) goto out;
     while ((s = cut_record(&t)) == KEEL_OK)
         if ((s = add_row(&t)) < 0) goto out;
     if (s < 0) goto out;
-    if (!t.n_rows) {
+    if (t.n_rows)
+        s = make_dataset(out, &t);
+    else
         s = keel_fail(KEEL_EDATA, "%s: no rows behind the header line", path);
-        goto out;
-    }
-    if (t.label >= 0 && o->label_mode != KEEL_LABEL_NONE) {
-        bool numbers;
-        if ((s = number_labels(&t, o, &y, &numbers)) < 0) goto out;
-        if (!numbers && (s = name_labels(&t, o, &y, &names, &n_names)) < 0) goto out;
-    }
-    x = (keel_tensor){ KEEL_FLOAT32, { 2, { t.n_rows, t.n_x / t.n_rows } }, t.x };
-    t.x = NULL;
-    s = keel_dataset_adopt_arrays(out, &x, &y, NULL, n_names, names, path);
-    names = NULL;
-    n_names = 0;
 out:
-    for (int64_t i = 0; names && i < n_names; i++) keel_free(names[i]);
-    keel_free(names);
-    keel_tensor_free(&y);
-    keel_free(t.x);
-    keel_free(t.labels);
+    for (int i = 0; i < t.n_group; i++) keel_free(t.group[i].data);
+    keel_choices_free(inputs, o->n_input);
+    keel_choices_free(targets, o->n_target);
+    keel_free(t.column);
     keel_free(t.name);
+    keel_free(t.numbers);
     keel_free(t.field);
     freelocale(t.c_locale);
     return s;

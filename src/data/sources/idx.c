@@ -1,7 +1,7 @@
 /* MNIST's idx files: a pair of images and labels, or a directory with its four names. */
 #include "io/idx.h"
 #include "base/memory.h"
-#include "data/source.h"
+#include "data/labels.h"
 #include "data/spec.h"
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +49,22 @@ static bool claims(const char *spec)
     return is_idx_name(spec, strlen(spec));
 }
 
+static keel_status read_pair(keel_dataset **out, const char *images_path, const char *labels_path,
+                             const keel_dataset_options *o)
+{
+    keel_tensor x = { 0 }, y = { 0 };
+    keel_classes none = { 0 }; /* idx has no texts */
+    if (!out || !images_path) return keel_fail(KEEL_EARG, "idx: say the file of images");
+    keel_status s = keel_idx_read(&x, images_path);
+    if (s >= 0 && x.shape.rank == 3) x.shape.dim[x.shape.rank++] = 1;
+    if (s >= 0 && labels_path) s = keel_idx_read(&y, labels_path);
+    if (s >= 0) s = keel_labels_from_array(&y, &none, o, labels_path);
+    if (s >= 0) return keel_dataset_adopt_arrays(out, &x, &y, NULL, 0, NULL, images_path);
+    keel_tensor_free(&x);
+    keel_tensor_free(&y);
+    return s;
+}
+
 static keel_status open_spec(keel_dataset **out, const char *spec, const keel_dataset_options *o)
 {
     char images[4096], labels[4096], *a = NULL, *b = NULL;
@@ -60,10 +76,10 @@ static keel_status open_spec(keel_dataset **out, const char *spec, const keel_da
         held_out = o->subset == KEEL_SUBSET_VALIDATION && o->validation_split == 0;
         if (!find_pair(images, labels, spec, held_out ? "t10k" : "train"))
             return keel_fail(KEEL_EDATA, "%s: no t10k-images and t10k-labels in it", spec);
-        s = keel_dataset_from_idx(&d, images, labels);
+        s = read_pair(&d, images, labels, o);
     } else {
         KEEL_TRY(keel_spec_split(spec, &a, &b));
-        s = keel_dataset_from_idx(&d, a, b);
+        s = read_pair(&d, a, b, o);
         keel_free(a);
         keel_free(b);
     }
@@ -85,16 +101,5 @@ const keel_source keel_source_idx = {
 keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
                                   const char *labels_path)
 {
-    keel_tensor x = { 0 }, y = { 0 };
-    if (!out || !images_path) return keel_fail(KEEL_EARG, "idx: say the file of images");
-    KEEL_TRY(keel_idx_read(&x, images_path));
-    if (x.shape.rank == 3) x.shape.dim[x.shape.rank++] = 1;
-    if (labels_path) {
-        const keel_status s = keel_idx_read(&y, labels_path);
-        if (s < 0) {
-            keel_tensor_free(&x);
-            return s;
-        }
-    }
-    return keel_dataset_adopt_arrays(out, &x, &y, NULL, 0, NULL, images_path);
+    return read_pair(out, images_path, labels_path, &KEEL_DATASET_OPTIONS);
 }

@@ -1,38 +1,188 @@
-/* NumPy archives with x and y, as numpy.savez writes and keras.datasets keeps them. */
+/* NumPy archives, as numpy.savez writes and keras.datasets keeps them: x, y and sample_weight, or
+ * x_0, x_1 and so on, or arrays called as somebody's inputs and targets. */
 #include "io/npz.h"
-#include "data/source.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/choice.h"
+#include "data/labels.h"
+#include "data/sources/npy_texts.h"
 #include "data/spec.h"
+#include <stdio.h>
 #include <string.h>
 
-static keel_status read_member(keel_tensor *out, keel_zip *z, const char *name, bool must)
+enum { NAME = 512 };
+
+typedef struct archive {
+    keel_zip *zip;
+    const char *path;
+    const char *part; /* "": x and y; "_train", "_test" */
+    keel_array_field field[KEEL_FIELDS_MAX];
+    char *name[KEEL_FIELDS_MAX]; /* what field[i].path is */
+    int n;
+} archive;
+
+static keel_status read_any(keel_tensor *out, keel_zip *z, const char *name)
 {
-    if (!must && !keel_npz_has(z, name)) return KEEL_OK;
-    return keel_npz_read(out, z, name);
+    keel_npy_header h;
+    keel_npy_texts texts = { 0 };
+    KEEL_TRY(keel_npz_header(&h, z, name));
+    if (!h.is_text) return keel_npz_read(out, z, name);
+    KEEL_TRY(keel_npz_read_texts(&texts, z, name));
+    const keel_status s = keel_strings_from_npy(out, &texts);
+    keel_npy_texts_free(&texts);
+    return s;
+}
+
+/* What the archive has instead of `name`. */
+static keel_status no_array(const archive *a, const char *name)
+{
+    enum { SHOWN = 12 };
+    keel_text list = { 0 };
+    char member[NAME], shown[80];
+    const int64_t n = keel_npz_count(a->zip);
+    for (int64_t i = 0; i < n && i < SHOWN; i++)
+        if (keel_npz_name(a->zip, i, member, sizeof member) >= 0)
+            keel_text_add(&list, "%s'%s'", i ? ", " : "",
+                          keel_printable(shown, sizeof shown, member));
+    const keel_status s =
+        keel_fail(KEEL_EFORMAT, "%s: no array named %s in it; there %s %s%s", a->path, name,
+                  n == 1 ? "is" : "are", n ? list.data : "none", n > SHOWN ? " and more" : "");
+    keel_text_free(&list);
+    return s;
+}
+
+/* Read one array as the next field, called `name` there. */
+static keel_status add(archive *a, const char *member, const char *name, keel_data_role role)
+{
+    if (a->n == KEEL_FIELDS_MAX)
+        return keel_fail(KEEL_EARG, "%s: a row has at most %d fields", a->path, KEEL_FIELDS_MAX);
+    keel_array_field *f = &a->field[a->n];
+    if (!(a->name[a->n] = keel_strdup(name))) return KEEL_ENOMEM;
+    *f = (keel_array_field){ .path = a->name[a->n], .role = role };
+    a->n++; /* its name is to be freed whatever comes */
+    return read_any(&f->array, a->zip, member);
+}
+
+/* How many of stem_0, stem_1, ... there are. */
+static int count_numbered(const archive *a, const char *stem)
+{
+    char member[NAME];
+    for (int n = 0;; n++) {
+        snprintf(member, sizeof member, "%s_%d", stem, n);
+        if (n == KEEL_FIELDS_MAX || !keel_npz_has(a->zip, member)) return n;
+    }
+}
+
+/* The fields of one role. Where the archive has what is asked for by name, that; else stem, or
+ * stem_0 and so on, in the order of the list. None at all is an error only of inputs. */
+static keel_status add_role(archive *a, const keel_choice *c, int n, const char *stem,
+                            keel_data_role role)
+{
+    char member[NAME];
+    bool here = n > 0, plain = true;
+    for (int i = 0; i < n; i++) {
+        if (c[i].n_part != 1)
+            return keel_fail(KEEL_EARG, "%s: '%s' is one array, not several", a->path, c[i].name);
+        plain &= c[i].plain;
+        here &= keel_npz_has(a->zip, c[i].part[0]);
+        if (!c[i].plain && !keel_npz_has(a->zip, c[i].part[0])) return no_array(a, c[i].part[0]);
+    }
+    if (here || (n && !plain)) {
+        for (int i = 0; i < n; i++) {
+            if (!keel_npz_has(a->zip, c[i].part[0])) return no_array(a, c[i].part[0]);
+            KEEL_TRY(add(a, c[i].part[0], c[i].name, role));
+        }
+        return KEEL_OK;
+    }
+    snprintf(member, sizeof member, "%s%s", stem, a->part);
+    if (n < 2 && keel_npz_has(a->zip, member)) return add(a, member, n ? c[0].name : stem, role);
+    const int count = count_numbered(a, stem);
+    if (count && (!n || count == n)) {
+        for (int i = 0; i < count; i++) {
+            snprintf(member, sizeof member, "%s_%d", stem, i);
+            KEEL_TRY(add(a, member, n ? c[i].name : member, role));
+        }
+        return KEEL_OK;
+    }
+    for (int i = 0; i < n; i++) /* some but not all are there */
+        if (role == KEEL_ROLE_INPUT || keel_npz_has(a->zip, c[i].name))
+            for (int k = 0; k < n; k++)
+                if (!keel_npz_has(a->zip, c[k].name)) return no_array(a, c[k].name);
+    return role == KEEL_ROLE_INPUT ? no_array(a, stem) : KEEL_OK;
+}
+
+/* sample_weight, or sample_weight_ and the number or the name of a target. */
+static keel_status add_weights(archive *a)
+{
+    const char *const all = "sample_weight";
+    char member[NAME];
+    int k = 0;
+    if (keel_npz_has(a->zip, all)) return add(a, all, all, KEEL_ROLE_WEIGHT);
+    for (int i = 0, n = a->n; i < n; i++) {
+        const char *target = a->field[i].path;
+        if (a->field[i].role != KEEL_ROLE_TARGET) continue;
+        snprintf(member, sizeof member, "%s_%.400s", all, target);
+        if (!keel_npz_has(a->zip, member)) snprintf(member, sizeof member, "%s_%d", all, k);
+        k++;
+        if (!keel_npz_has(a->zip, member)) continue;
+        KEEL_TRY(add(a, member, member, KEEL_ROLE_WEIGHT));
+        a->field[a->n - 1].target = target;
+    }
+    return KEEL_OK;
+}
+
+/* Labels as label_mode asks. */
+static keel_status set_labels(archive *a, keel_classes *classes, const keel_dataset_options *o)
+{
+    for (int i = 0; i < a->n; i++) {
+        keel_array_field *f = &a->field[i];
+        keel_classes these = { 0 };
+        char what[NAME];
+        if (f->role != KEEL_ROLE_TARGET) continue;
+        snprintf(what, sizeof what, "%.400s: array '%.80s'", a->path, f->path);
+        KEEL_TRY(keel_labels_from_array(&f->array, &these, o, what));
+        if (these.n && classes->n) {
+            keel_classes_free(&these);
+            return keel_fail(KEEL_EUNSUP,
+                             "%s: names as labels in more than one target; number them", what);
+        }
+        if (these.n) *classes = these;
+    }
+    return KEEL_OK;
 }
 
 /* A held-out part of its own (x_test) serves validation where no split was asked. */
-static keel_status read_arrays(keel_dataset **out, const char *path, bool held_out, bool *was_there)
+static keel_status read_arrays(keel_dataset **out, const char *path, const keel_dataset_options *o,
+                               bool held_out, bool *was_there)
 {
-    keel_zip *z = NULL;
-    keel_tensor x = { 0 }, y = { 0 }, w = { 0 };
-    KEEL_TRY(keel_zip_open(&z, path));
-    const bool test = held_out && keel_npz_has(z, "x_test");
-    const bool train = !test && !keel_npz_has(z, "x") && keel_npz_has(z, "x_train");
-    keel_status s = KEEL_OK;
-    if (!test && !train && !keel_npz_has(z, "x"))
-        s = keel_fail(KEEL_EFORMAT, "%s: no array named x in it (nor x_train)", path);
-    if (s >= 0) s = read_member(&x, z, test ? "x_test" : train ? "x_train" : "x", true);
-    if (s >= 0) s = read_member(&y, z, test ? "y_test" : train ? "y_train" : "y", false);
-    if (s >= 0 && !test) s = read_member(&w, z, "sample_weight", false);
-    keel_zip_close(z);
-    if (s < 0) {
-        keel_tensor_free(&x);
-        keel_tensor_free(&y);
-        keel_tensor_free(&w);
-        return s;
+    archive a = { .path = path, .part = "" };
+    keel_choice *inputs = NULL, *targets = NULL;
+    keel_classes classes = { 0 };
+    keel_status s = keel_zip_open(&a.zip, path);
+    if (s < 0) return s;
+    const bool test = held_out && keel_npz_has(a.zip, "x_test");
+    if (test)
+        a.part = "_test";
+    else if (!keel_npz_has(a.zip, "x") && keel_npz_has(a.zip, "x_train"))
+        a.part = "_train";
+    s = keel_choices_read(&inputs, o->inputs, o->n_input, "inputs");
+    if (s >= 0) s = keel_choices_read(&targets, o->targets, o->n_target, "targets");
+    if (s >= 0) s = add_role(&a, inputs, o->n_input, "x", KEEL_ROLE_INPUT);
+    if (s >= 0) s = add_role(&a, targets, o->n_target, "y", KEEL_ROLE_TARGET);
+    if (s >= 0 && !test) s = add_weights(&a);
+    if (s >= 0) s = set_labels(&a, &classes, o);
+    keel_choices_free(inputs, o->n_input);
+    keel_choices_free(targets, o->n_target);
+    keel_zip_close(a.zip);
+    if (s >= 0) {
+        s = keel_dataset_adopt_fields(out, a.field, a.n, classes.n, classes.name, path);
+        *was_there = test;
+    } else {
+        for (int i = 0; i < a.n; i++) keel_tensor_free(&a.field[i].array);
+        keel_classes_free(&classes);
     }
-    *was_there = test;
-    return keel_dataset_adopt_arrays(out, &x, &y, &w, 0, NULL, path);
+    for (int i = 0; i < a.n; i++) keel_free(a.name[i]);
+    return s;
 }
 
 static bool claims(const char *spec)
@@ -45,7 +195,7 @@ static keel_status open_archive(keel_dataset **out, const char *spec, const keel
     keel_dataset *d = NULL;
     bool held_out = false;
     const bool wanted = o->subset == KEEL_SUBSET_VALIDATION && o->validation_split == 0;
-    keel_status s = read_arrays(&d, spec, wanted, &held_out);
+    keel_status s = read_arrays(&d, spec, o, wanted, &held_out);
     if (s >= 0 && !held_out) s = keel_dataset_take_subset(&d, o);
     if (s < 0)
         keel_dataset_destroy(d);
@@ -65,5 +215,5 @@ keel_status keel_dataset_from_npz(keel_dataset **out, const char *path)
 {
     bool held_out;
     if (!out || !path) return keel_fail(KEEL_EARG, "npz: NULL is none");
-    return read_arrays(out, path, false, &held_out);
+    return read_arrays(out, path, &KEEL_DATASET_OPTIONS, false, &held_out);
 }

@@ -1,0 +1,55 @@
+/* Which part of a file a field is. */
+#include "data/choice.h"
+#include "base/memory.h"
+#include "keel/dataset.h"
+#include <string.h>
+
+static keel_status read_one(keel_choice *c, const char *entry, const char *what)
+{
+    const char *equals = entry ? strchr(entry, '=') : NULL;
+    if (!entry || !*entry || equals == entry)
+        return keel_fail(KEEL_EARG, "%s: an entry without a name", what);
+    const char *at = equals ? equals + 1 : entry;
+    c->plain = !equals;
+    c->name = keel_strndup(entry, equals ? (size_t)(equals - entry) : strlen(entry));
+    int n = 1;
+    for (const char *p = at; equals && *p; p++) n += *p == ',';
+    c->part = keel_calloc((size_t)n, sizeof *c->part);
+    if (!c->name || !c->part) return KEEL_ENOMEM;
+    for (; c->n_part < n; c->n_part++) {
+        const size_t length = equals ? strcspn(at, ",") : strlen(at);
+        if (!length) return keel_fail(KEEL_EARG, "%s: '%s' has an empty part", what, entry);
+        if (!(c->part[c->n_part] = keel_strndup(at, length))) return KEEL_ENOMEM;
+        at += length + (at[length] == ',');
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_choices_read(keel_choice **out, const char *const *list, int n, const char *what)
+{
+    keel_status s = KEEL_OK;
+    if (n < 0 || n > KEEL_FIELDS_MAX || (n && !list))
+        return keel_fail(KEEL_EARG, "%s: a list of at most %d names", what, KEEL_FIELDS_MAX);
+    keel_choice *c = keel_calloc((size_t)n + 1, sizeof *c);
+    if (!c) return KEEL_ENOMEM;
+    for (int i = 0; s >= 0 && i < n; i++) s = read_one(&c[i], list[i], what);
+    for (int i = 1; s >= 0 && i < n; i++)
+        for (int k = 0; s >= 0 && k < i; k++)
+            if (!strcmp(c[i].name, c[k].name))
+                s = keel_fail(KEEL_EARG, "%s: '%s' is named twice", what, c[i].name);
+    if (s >= 0)
+        *out = c;
+    else
+        keel_choices_free(c, n);
+    return s;
+}
+
+void keel_choices_free(keel_choice *c, int n)
+{
+    for (int i = 0; c && i < n; i++) {
+        for (int k = 0; k < c[i].n_part; k++) keel_free(c[i].part[k]);
+        keel_free(c[i].part);
+        keel_free(c[i].name);
+    }
+    keel_free(c);
+}
