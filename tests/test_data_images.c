@@ -168,7 +168,7 @@ static void a_split_of_folders_is_shuffled_by_the_seed_and_disjoint(void **state
         for (int i = 0; i < 20; i++) {
             char name[64];
             snprintf(name, sizeof name, "many/%s/%02d.jpg", c ? "dog" : "cat", i);
-            files_text(name, "never read");
+            put_image(name, "gray.jpg", 0);
         }
     }
     keel_dataset *t = NULL, *v = NULL, *other = NULL;
@@ -222,11 +222,8 @@ static void a_bad_file_is_named_and_what_is_wrong_with_it(void **state)
             files_folder("set/a");
             put_image("set/a/0.jpg", "photo.jpg", 0);
             put_image("set/a/1.jpg", "gray.jpg", 0);
-            if (bad[i].image)
-                put_image("set/a/2.jpg", bad[i].image, bad[i].cut);
-            else
-                files_text("set/a/2.jpg", bad[i].text);
-            files_text("set/a/3.jpg", "also bad, but later");
+            put_image("set/a/2.jpg", "gray.jpg", 0);
+            put_image("set/a/3.jpg", "gray.jpg", 0);
             const int64_t live = keel_memory_live();
             keel_dataset *d = NULL;
             keel_feed *f = NULL;
@@ -234,6 +231,15 @@ static void a_bad_file_is_named_and_what_is_wrong_with_it(void **state)
             const keel_dataset_options o = options_of(5, 5);
             const keel_feed_options fo = { .batch_size = 2, .threads = threads };
             assert_int_equal(keel_dataset_open(&d, files_path("set"), &o), KEEL_OK);
+            if (bad[i].image) /* it goes bad after it was looked at */
+                put_image("set/a/2.jpg", bad[i].image, bad[i].cut);
+            else
+                files_text("set/a/2.jpg", bad[i].text);
+            files_text("set/a/3.jpg", "also bad, but later");
+            keel_dataset *late = NULL;
+            assert_true(keel_dataset_open(&late, files_path("set"), &o) < 0);
+            if (!strstr(keel_error(), bad[i].says) || !strstr(keel_error(), "set/a/2.jpg"))
+                fail_msg("case %zu: %s", i, keel_error());
             assert_int_equal(keel_feed_create(&f, d, &fo), KEEL_OK);
             assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
             assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
@@ -255,6 +261,64 @@ static void a_bad_file_is_named_and_what_is_wrong_with_it(void **state)
             assert_int_equal(keel_memory_live(), live);
             files_end();
         }
+}
+
+static void a_flat_folder_serves_without_labels(void **state)
+{
+    files_begin();
+    files_folder("flat");
+    put_image("flat/b.jpg", "photo.jpg", 0);
+    put_image("flat/a.png", "rgb.png", 0);
+    files_folder("flat/0");
+    put_image("flat/0/z.jpg", "gray.jpg", 0);
+    files_text("flat/notes.txt", "no image");
+    keel_dataset_options o = options_of(5, 5);
+    o.label_mode = KEEL_LABEL_NONE;
+    keel_dataset *d = NULL;
+    if (keel_dataset_open(&d, files_path("flat"), &o) < 0) fail_msg("%s", keel_error());
+    static const char *const want[] = { "a.png", "b.jpg", "0/z.jpg" };
+    assert_int_equal(keel_dataset_rows(d), 3);
+    assert_int_equal(keel_dataset_class_count(d), 0);
+    assert_int_equal(keel_dataset_y_shape(d).rank, -1);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(keel_dataset_row_name(d, i) + strlen(files_path("flat/")), want[i]);
+    keel_dataset_destroy(d);
+    files_end();
+}
+
+static void folders_get_the_numbers_of_a_models_classes(void **state)
+{
+    static const char *const names[] = { "c c", "x", "b", "a" };
+    files_begin();
+    const char *root = make_set();
+    keel_dataset_options o = options_of(4, 4);
+    keel_dataset *d = NULL;
+    keel_feed *f = NULL;
+    keel_batch b;
+    o.class_names = names;
+    o.class_name_count = 4;
+    if (keel_dataset_from_image_directory(&d, root, &o) < 0) fail_msg("%s", keel_error());
+    assert_int_equal(keel_dataset_class_count(d), 4);
+    assert_string_equal(keel_dataset_class_name(d, 1), "x");
+    assert_int_equal(keel_feed_create(&f, d, &(keel_feed_options){ .batch_size = 6 }), KEEL_OK);
+    assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
+    assert_int_equal(keel_feed_next(f, &b), KEEL_OK);
+    for (int i = 0; i < 6; i++) {
+        const char *folder = keel_dataset_row_name(d, i) + strlen(root) + 1;
+        const char *name = names[((const int32_t *)b.field[1])[i]];
+        assert_int_equal(strncmp(folder, name, strlen(name)), 0);
+    }
+    keel_feed_release(f, &b);
+    keel_feed_destroy(f);
+    keel_dataset_destroy(d);
+    d = NULL;
+    o.class_name_count = 3; /* without "a" */
+    const int64_t live = keel_memory_live();
+    assert_int_equal(keel_dataset_from_image_directory(&d, root, &o), KEEL_EDATA);
+    assert_non_null(
+        strstr(keel_error(), "'a' is none of the classes that the model knows: c c, x, b"));
+    assert_int_equal(keel_memory_live(), live);
+    files_end();
 }
 
 static void a_folder_that_cannot_serve_is_refused_when_it_is_opened(void **state)
@@ -308,6 +372,8 @@ int main(void)
         cmocka_unit_test(labels_can_be_one_hot_binary_or_absent),
         cmocka_unit_test(a_split_of_folders_is_shuffled_by_the_seed_and_disjoint),
         cmocka_unit_test(a_bad_file_is_named_and_what_is_wrong_with_it),
+        cmocka_unit_test(a_flat_folder_serves_without_labels),
+        cmocka_unit_test(folders_get_the_numbers_of_a_models_classes),
         cmocka_unit_test(a_folder_that_cannot_serve_is_refused_when_it_is_opened),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -1,9 +1,10 @@
-/* A directory with one folder of images for each class, as
+/* A directory with one folder of images for each class, or without labels all images in it, as
  * keras.utils.image_dataset_from_directory: the same classes, the same order of files, the same
- * pixels. A file is read when its row is. */
+ * pixels. A file is read when its row is; whether it was cut short is seen when the directory is
+ * opened, by its end. */
 #include "base/memory.h"
+#include "data/labels.h"
 #include "data/resize.h"
-#include "data/source.h"
 #include "io/file.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -152,6 +153,43 @@ static keel_status find_classes(photos *p, const char *root)
     return s;
 }
 
+/* Folders get the numbers of the classes that a model knows. */
+static keel_status take_class_names(photos *p, int32_t *number, const char *root)
+{
+    const keel_dataset_options *o = &p->o;
+    for (int64_t i = 0; i < p->n_classes; i++) {
+        int64_t k = 0;
+        while (k < o->class_name_count && strcmp(o->class_names[k], p->class_names[i])) k++;
+        if (k == o->class_name_count)
+            return keel_classes_stranger(o->class_names, o->class_name_count, p->class_names[i],
+                                         root);
+        number[i] = (int32_t)k;
+    }
+    for (int64_t i = 0; i < p->n_classes; i++) keel_free(p->class_names[i]);
+    p->n_classes = 0;
+    for (int64_t i = 0; i < o->class_name_count; i++) KEEL_TRY(add_class(p, o->class_names[i]));
+    return KEEL_OK;
+}
+
+/* The images of all folders, each with the number of its class. */
+static keel_status walk_classes(photos *p, const char *root)
+{
+    keel_status s = find_classes(p, root);
+    const int64_t n = p->n_classes;
+    keel_classes folder = { keel_calloc((size_t)n + 1, sizeof *folder.name), n };
+    int32_t *number = keel_calloc((size_t)n + 1, sizeof *number);
+    if (s >= 0 && (!folder.name || !number)) s = KEEL_ENOMEM;
+    for (int64_t i = 0; s >= 0 && i < n; i++) {
+        number[i] = (int32_t)i;
+        if (!(folder.name[i] = join(root, p->class_names[i]))) s = KEEL_ENOMEM;
+    }
+    if (s >= 0 && p->o.class_name_count && n) s = take_class_names(p, number, root);
+    for (int64_t i = 0; s >= 0 && i < n; i++) s = walk(p, folder.name[i], number[i], 0);
+    if (folder.name) keel_classes_free(&folder);
+    keel_free(number);
+    return s;
+}
+
 static void close_photos(void *state)
 {
     photos *p = state;
@@ -177,6 +215,48 @@ static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_
     return s;
 }
 
+/* Is the end of the file that of a whole JPEG or PNG? Where a file has something behind its image
+ * this is false as well, so the answer no is only a reason to decode it. */
+static bool ends_whole(const char *path)
+{
+    unsigned char tail[12];
+    keel_file f;
+    if (keel_file_open(&f, path) < 0) return false;
+    const bool read = f.n_bytes > sizeof tail &&
+                      keel_file_read_at(&f, f.n_bytes - sizeof tail, tail, sizeof tail) >= 0;
+    keel_file_close(&f);
+    return read && ((tail[10] == 0xff && tail[11] == 0xd9) || !memcmp(tail + 4, "IEND", 4));
+}
+
+static keel_status decode(const photos *p, const char *path, keel_image *image,
+                          keel_scratch *scratch)
+{
+    size_t n = 0;
+    KEEL_TRY(read_file(path, scratch, &n));
+    const keel_status s =
+        keel_image_decode(image, scratch->at[0], n, p->channels, scratch, 1, path);
+    if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
+        return keel_fail_within(s, "replace this file or take it away");
+    return s;
+}
+
+/* A file that cannot be decoded is found before step 1 where it was cut short. */
+static keel_status check_files(const photos *p)
+{
+    enum { DECODED_MOST = 256 }; /* of those that end in an unusual way */
+    keel_scratch scratch = { 0 };
+    keel_status s = KEEL_OK;
+    int decoded = 0;
+    for (int64_t i = 0; s >= 0 && i < p->count && decoded < DECODED_MOST; i++) {
+        keel_image image;
+        if (ends_whole(p->at[i].path)) continue;
+        decoded++;
+        s = decode(p, p->at[i].path, &image, &scratch);
+    }
+    keel_scratch_free(&scratch);
+    return s;
+}
+
 static keel_status write_label(const photos *p, int32_t label, void *y, keel_dtype want)
 {
     const keel_data_field *f = &p->field[1];
@@ -185,7 +265,7 @@ static keel_status write_label(const photos *p, int32_t label, void *y, keel_dty
     if (p->o.label_mode == KEEL_LABEL_INT) return keel_field_write(y, want, &label, f, 1);
     if (p->o.label_mode == KEEL_LABEL_BINARY) return keel_field_write(y, want, &number, f, 1);
     const size_t size = keel_dtype_size(want);
-    memset(y, 0, (size_t)p->n_classes * size); /* of every type this is 0 */
+    memset(y, 0, (size_t)f->shape.dim[0] * size); /* of every type this is 0 */
     return keel_field_write((char *)y + (size_t)label * size, want, &one, f, 1);
 }
 
@@ -195,12 +275,10 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
     const photos *p = state;
     const photo *f = &p->at[index];
     keel_image image;
-    size_t n = 0;
     if (p->o.label_mode != KEEL_LABEL_NONE && row->at[1])
         KEEL_TRY(write_label(p, f->label, row->at[1], row->want[1]));
     if (!row->at[0]) return KEEL_OK;
-    KEEL_TRY(read_file(f->path, scratch, &n));
-    KEEL_TRY(keel_image_decode(&image, scratch->at[0], n, p->channels, scratch, 1, f->path));
+    KEEL_TRY(decode(p, f->path, &image, scratch));
     const int64_t h = p->o.height, w = p->o.width;
     if (row->want[0] == KEEL_FLOAT32)
         return keel_resize(&image, row->at[0], h, w, p->o.interpolation, scratch, 2);
@@ -251,6 +329,9 @@ static keel_status check_options(const keel_dataset_options *o, const char *path
 
 static keel_status check_found(const photos *p, const char *path)
 {
+    if (p->o.label_mode == KEEL_LABEL_NONE && !p->count)
+        return keel_fail(KEEL_EDATA, "%s: no images (jpg, jpeg, png) in it", path);
+    if (p->o.label_mode == KEEL_LABEL_NONE) return KEEL_OK;
     if (!p->n_classes)
         return keel_fail(KEEL_EDATA,
                          "%s: no folders in it; put the images of each class into a folder of its "
@@ -259,6 +340,9 @@ static keel_status check_found(const photos *p, const char *path)
     if (!p->count)
         return keel_fail(KEEL_EDATA, "%s: no images (jpg, jpeg, png) in its %lld folders", path,
                          (long long)p->n_classes);
+    if (p->o.class_count && p->n_classes > p->o.class_count)
+        return keel_fail(KEEL_EDATA, "%s: %lld folders, where there are %lld classes", path,
+                         (long long)p->n_classes, (long long)p->o.class_count);
     if (p->o.label_mode == KEEL_LABEL_BINARY && p->n_classes != 2)
         return keel_fail(KEEL_EDATA, "%s: binary labels need two folders, and there are %lld", path,
                          (long long)p->n_classes);
@@ -277,19 +361,16 @@ keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *pa
     if (!p) return KEEL_ENOMEM;
     p->o = o;
     p->channels = o.color_mode == KEEL_COLOR_GRAYSCALE ? 1 : 3;
-    s = find_classes(p, path);
-    for (int64_t i = 0; s >= 0 && i < p->n_classes; i++) {
-        char *folder = join(path, p->class_names[i]);
-        s = folder ? walk(p, folder, (int32_t)i, 0) : KEEL_ENOMEM;
-        keel_free(folder);
-    }
+    s = o.label_mode == KEEL_LABEL_NONE ? walk(p, path, 0, 0) : walk_classes(p, path);
     if (s >= 0) s = check_found(p, path);
+    if (s >= 0) s = check_files(p);
     keel_data_spec spec = {
         .rows = p->count, .yields = -1, .n_classes = p->n_classes, .class_names = p->class_names
     };
     p->field[0].shape = KEEL_SHAPE(o.height, o.width, p->channels);
     p->field[1].dtype = o.label_mode == KEEL_LABEL_INT ? KEEL_INT32 : KEEL_FLOAT32;
-    if (o.label_mode == KEEL_LABEL_CATEGORICAL) p->field[1].shape = KEEL_SHAPE(p->n_classes);
+    if (o.label_mode == KEEL_LABEL_CATEGORICAL)
+        p->field[1].shape = KEEL_SHAPE(o.class_count ? o.class_count : p->n_classes);
     if (o.label_mode == KEEL_LABEL_BINARY) p->field[1].shape = KEEL_SHAPE(1);
     keel_spec_add_xy(&spec, &p->field[0], o.label_mode == KEEL_LABEL_NONE ? NULL : &p->field[1],
                      false);
