@@ -176,6 +176,64 @@ static bool holds_t10k(const char *folder)
     return found;
 }
 
+static int64_t class_count(const keel_model *m)
+{
+    const char *loss = keel_model_loss_name(m, 0);
+    keel_shape y;
+    if (!loss || !strstr(loss, "CategoricalCrossentropy")) return 0;
+    return keel_model_output_shape(m, 0, &y) >= 0 && y.rank == 1 && y.dim[0] > 1 ? y.dim[0] : 0;
+}
+
+/* New images to predict lie in a folder without classes: it has no folder, or the classes are
+ * known. */
+static bool is_flat(const char *folder, const keel_model *m)
+{
+    DIR *d = opendir(folder);
+    bool flat = d != NULL;
+    for (const struct dirent *e; flat && (e = readdir(d));) {
+        char path[4096];
+        struct stat st;
+        if (e->d_name[0] == '.') continue;
+        const int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        flat = n < (int)sizeof path && (stat(path, &st) || !S_ISDIR(st.st_mode));
+    }
+    if (!d) return false;
+    closedir(d);
+    return flat || keel_model_class_count(m) > 0;
+}
+
+/* The words of --inputs and --label: "left=a,b right=c". */
+typedef struct word_list {
+    char *text;
+    const char *word[KEEL_FIELDS_MAX];
+    int n;
+} word_list;
+
+static int split_words(word_list *w, const char *option, const char *text)
+{
+    if (!(w->text = strdup(text))) return keel_complain(EXIT_FAILED, "out of memory");
+    for (char *p = w->text; *(p += strspn(p, " "));) {
+        if (w->n == KEEL_FIELDS_MAX)
+            return keel_complain(EXIT_USAGE, "--%s: more than %d names", option, KEEL_FIELDS_MAX);
+        w->word[w->n++] = p;
+        p += strcspn(p, " ");
+        if (*p) *p++ = 0;
+    }
+    return -1;
+}
+
+/* "a,b" are the columns of the one input. */
+static int split_inputs(word_list *w, const char *text)
+{
+    char *one = NULL;
+    if (strchr(text, '=')) return split_words(w, "inputs", text);
+    if (!(one = malloc(strlen(text) + 3))) return keel_complain(EXIT_FAILED, "out of memory");
+    sprintf(one, "x=%s", text);
+    w->text = one;
+    w->word[w->n++] = one;
+    return -1;
+}
+
 /* The columns of a CSV file, as its first line says, as far as they go into `size`; "" if it cannot
  * be read. */
 static void header_of(const char *path, char *out, size_t size)
@@ -202,10 +260,48 @@ static int check_label(const char *spec, const keel_data_options *o)
     if (o->label || n < 4 || strcasecmp(spec + n - 4, ".csv")) return -1;
     if (stat(spec, &st) || !S_ISREG(st.st_mode)) return -1; /* opening it says what is wrong */
     header_of(spec, columns, sizeof columns);
+    if (o->no_header)
+        return keel_complain(
+            EXIT_USAGE,
+            "%s: say which column holds the labels: --label N, counted from 0; the "
+            "first line is %s",
+            spec, columns);
     return keel_complain(EXIT_USAGE,
                          "%s: say which column holds the labels: --label COLUMN, one "
                          "of %s",
                          spec, columns);
+}
+
+/* With the fields that the options name and the classes that the model knows. */
+static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
+                     const keel_data_options *o, const keel_model *m, keel_dataset_options *d)
+{
+    word_list inputs = { 0 }, targets = { 0 };
+    const int64_t n = keel_model_class_count(m);
+    const char **names = calloc((size_t)n + 1, sizeof *names);
+    int code = names ? -1 : keel_complain(EXIT_FAILED, "out of memory");
+    if (code < 0 && o->inputs) code = split_inputs(&inputs, o->inputs);
+    if (code < 0 && o->label && strchr(o->label, '='))
+        code = split_words(&targets, "label", o->label);
+    else
+        d->label = o->label;
+    for (int64_t i = 0; names && i < n; i++) names[i] = keel_model_class_name(m, i);
+    d->class_names = names;
+    d->class_name_count = n;
+    d->inputs = inputs.word;
+    d->n_input = inputs.n;
+    d->targets = targets.word;
+    d->n_target = targets.n;
+    if (code < 0) {
+        const keel_status s = keel_dataset_open(out, spec, d);
+        if (s < 0)
+            code = use == KEEL_USE_VALIDATION ? keel_complain_within(s, "validation data")
+                                              : keel_complain_status(s);
+    }
+    free(names);
+    free(inputs.text);
+    free(targets.text);
+    return code;
 }
 
 int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
@@ -233,12 +329,12 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
         d.width = size.dim[1];
     }
     d.label_mode = label_mode(m);
-    d.label = o->label;
+    d.class_count = class_count(m);
     if (use == KEEL_USE_VALIDATION && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;
+    if (use == KEEL_USE_INPUTS && is_flat(spec, m)) d.label_mode = KEEL_LABEL_NONE;
     d.interpolation = o->interpolation ? KEEL_NEAREST : KEEL_BILINEAR;
-    s = keel_dataset_open(out, spec, &d);
-    if (s < 0 && use == KEEL_USE_VALIDATION) return keel_complain_within(s, "validation data");
-    return s < 0 ? keel_complain_status(s) : -1;
+    d.no_header = o->no_header;
+    return open_data(out, spec, use, o, m, &d);
 }
 
 /* ---- classes --------------------------------------------------------------------------------- */

@@ -85,6 +85,7 @@ static int open_data(job *j)
         if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_LABELED, &o->data,
                                     j->model)) >= 0)
             return code;
+        if ((code = keel_setup_class_names(j->model, j->data)) >= 0) return code;
         return o->validation ? keel_setup_data(&j->validation, o->validation, KEEL_USE_VALIDATION,
                                                &o->data, j->model)
                              : -1;
@@ -94,7 +95,7 @@ static int open_data(job *j)
         return code;
     const keel_status s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed,
                                              &j->data, &j->validation);
-    return s < 0 ? keel_complain_status(s) : -1;
+    return s < 0 ? keel_complain_status(s) : keel_setup_class_names(j->model, j->data);
 }
 
 static int prepare(job *j, const char *path)
@@ -109,7 +110,6 @@ static int prepare(job *j, const char *path)
     if ((code = keel_setup_outputs(j->model, j->data, true)) >= 0) return code;
     if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)
         return code;
-    if ((code = keel_setup_class_names(j->model, j->data)) >= 0) return code;
     return keel_setup_devices(&j->strategy, j->o->devices);
 }
 

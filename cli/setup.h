@@ -58,8 +58,9 @@ int keel_setup_model(keel_model **out, const char *path, int dtype);
                     "gradients of weights and sums in float32")
 
 typedef struct keel_data_options {
-    const char *data, *image_size, *label;
+    const char *data, *image_size, *label, *inputs;
     int interpolation;
+    bool no_header;
 } keel_data_options;
 
 #define KEEL_DATA_ROWS(T, member, required)                                                        \
@@ -71,7 +72,15 @@ typedef struct keel_data_options {
         KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \
                         "bilinear|nearest", "bilinear", "how images are resized"),                 \
         KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL,      \
-                        "the column of a CSV file that holds the labels")
+                        "the column of a CSV file that holds the labels; of several targets "      \
+                        "'age=column sex=column', for an .npz their arrays"),                      \
+        KEEL_OPTION_ROW(T, member.inputs, "inputs", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,      \
+                        "which columns of a CSV file are the inputs: 'a,b,c', or of several "      \
+                        "inputs 'left=a,b right=c'; for an .npz which arrays: 'left=array' "       \
+                        "(default: all columns but the label; x, or x_0, x_1)"),                   \
+        KEEL_OPTION_ROW(T, member.no_header, "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL,  \
+                        "the first line of a CSV file is a row; columns are called 0, 1, ... "     \
+                        "and 1-3 is short for 1,2,3")
 
 /* What the data are for. */
 typedef enum keel_setup_use {
