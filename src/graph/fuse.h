@@ -15,7 +15,8 @@
  *     relu -> max_pool2d                       arg relu of max_pool2d
  *
  * A fused node is called by both layers, "bn + relu". Values and gradients are those of the graph
- * as it was: equal bits in float32, but where two results are exactly 0 their signs may differ. */
+ * as it was: mostly equal bits in float32. Where padding moves into a window op, a gradient may be
+ * added in another order; where two results are exactly 0, their signs may differ. */
 keel_status keel_graph_fuse(keel_graph *g, keel_value *keep, int n_keep);
 
 #endif
