@@ -357,7 +357,8 @@ int64_t keel_dataset_class_count(const keel_dataset *dataset);
  * Threads  any */
 const char *keel_dataset_class_name(const keel_dataset *dataset, int64_t i);
 
-/* The largest label, where y is the number of a class and the rows are in memory. Looks at all rows.
+/* The largest label, where y is the number of a class and the rows are in memory. Looks at all
+ * rows.
  *
  * Returns  the label; -1 where y is none or more than one number, one of them is negative or not
  *          whole, or rows are only read later
