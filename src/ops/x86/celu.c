@@ -1,0 +1,14 @@
+/* Celu: see ops/celu.c. */
+#include "ops/x86/_double.h"
+
+static inline vd value(const keel_alpha_args *a, vd x)
+{
+    return vd_choose(vd_greater(x, vd_zero()), x, a->alpha * vd_expm1(x / a->alpha));
+}
+
+static inline vd slope(const keel_alpha_args *a, vd y)
+{
+    return vd_choose(vd_greater(y, vd_zero()), vd_set(1), y / a->alpha + 1);
+}
+
+DOUBLE_KERNEL(celu, value, slope, c->out[0]);

@@ -1,0 +1,17 @@
+/* Selu: see ops/selu.c. */
+#include "ops/x86/_double.h"
+
+#define SCALE 1.05070098735548049342
+#define ALPHA 1.67326324235437728482
+
+static inline vd value(NO_ARGS, vd x)
+{
+    return vd_choose(vd_greater(x, vd_zero()), SCALE * x, SCALE * ALPHA * vd_expm1(x));
+}
+
+static inline vd slope(NO_ARGS, vd y)
+{
+    return vd_choose(vd_greater(y, vd_zero()), vd_set(SCALE), y + SCALE * ALPHA);
+}
+
+DOUBLE_KERNEL(selu, value, slope, c->out[0]);
