@@ -301,6 +301,50 @@ static void nothing_is_written_over_what_the_call_reads_as_another_input(void **
     }
 }
 
+static keel_status fixed_infer(keel_node *n)
+{
+    return keel_node_add_out(n, &n->in[0]);
+}
+
+static void fixed(const keel_call *c)
+{
+    const double *x = c->in[0], *w = c->weight[0];
+    double *y = c->out[0];
+    for (int64_t i = 0; i < c->rows * IN; i++) y[i] = x[i] * w[i % IN];
+}
+
+/* It would never move, and nobody would know. */
+static void a_weight_of_an_op_without_a_gradient_is_refused_by_name(void **unused)
+{
+    (void)unused;
+    static const keel_op op = { .name = "fixed",
+                                .infer = fixed_infer,
+                                .forward = { fixed, fixed } };
+    for (int trainable = 0; trainable < 2; trainable++) {
+        const keel_spec row = { KEEL_FLOAT64, { 1, { IN } } };
+        const keel_weight_info info = { .name = "w", .spec = row, .trainable = trainable };
+        const keel_program_options o = { .real = KEEL_FLOAT64, .max_rows = 4 };
+        keel_lanes lanes;
+        keel_graph *g;
+        keel_store *store;
+        keel_program *p = NULL;
+        keel_value x, y, h, ignored;
+        must(keel_lanes_parse(&lanes, "cpu:0"));
+        must(keel_graph_create(&g, KEEL_FLOAT64, true));
+        must(keel_graph_input(g, &row, &x));
+        must(keel_graph_input(g, &row, &y));
+        g->layer = "a layer";
+        must(graph_add(g, &op, NULL, &x, 1, (keel_variable[]){ 0 }, &row, 1, &h));
+        must(graph_add(g, &square_op, NULL, (keel_value[]){ h, y }, 2, NULL, NULL, 0, &ignored));
+        must(keel_store_create(&store, KEEL_FLOAT64, &info, 1, NULL, 0));
+        const keel_status s = keel_program_create(&p, g, NULL, 0, store, &lanes, &o);
+        assert_int_equal(s, trainable ? KEEL_EUNSUP : KEEL_OK);
+        if (trainable) assert_non_null(strstr(keel_error(), "'a layer'"));
+        keel_program_destroy(p);
+        keel_store_destroy(store);
+    }
+}
+
 static void a_run_allocates_nothing(void **unused)
 {
     (void)unused;
@@ -359,6 +403,7 @@ int main(void)
         cmocka_unit_test(gradients_do_not_depend_on_the_number_of_lanes),
         cmocka_unit_test(gradients_are_those_of_the_loss),
         cmocka_unit_test(nothing_is_written_over_what_the_call_reads_as_another_input),
+        cmocka_unit_test(a_weight_of_an_op_without_a_gradient_is_refused_by_name),
         cmocka_unit_test(a_run_allocates_nothing),
         cmocka_unit_test(each_failing_allocation_is_an_error_without_a_leak),
     };

@@ -170,6 +170,44 @@ static void the_regulariser_of_a_frozen_layer_is_no_part_of_the_loss(void **unus
     keel_dataset_destroy(d);
 }
 
+/* As in Keras, whose optimizers leave out what has no gradient, its decay included. */
+static void a_weight_that_no_loss_reaches_stays_and_is_named(void **unused)
+{
+    (void)unused;
+    keel_model *m;
+    keel_symbol in, out[2];
+    keel_tensor before[2], after[2];
+    keel_history h;
+    static const char *const names[] = { "idle/kernel", "busy/kernel" };
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 11));
+    must(keel_model_input(m, KEEL_DIMS(FEATURES), NULL, &in));
+    must(keel_model_call(m, "Dense",
+                         KEEL_ARGS(KEEL_ARG_STR("name", "idle"), KEEL_ARG_INT("units", 3)), &in, 1,
+                         &out[0]));
+    must(keel_model_call(m, "Dense",
+                         KEEL_ARGS(KEEL_ARG_STR("name", "busy"), KEEL_ARG_INT("units", 1)), &in, 1,
+                         &out[1]));
+    must(keel_model_outputs(m, out, 2));
+    must(keel_model_compile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "AdamW" },
+                                                .loss = { { "mse", .output = 1 } } }));
+    keel_dataset *d = rows_of(20, NULL);
+    for (int i = 0; i < 2; i++) must(keel_model_get_weight(m, names[i], &before[i]));
+    must(keel_fit(m, strategy[2], d, &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8 }, &h));
+    for (int i = 0; i < 2; i++) must(keel_model_get_weight(m, names[i], &after[i]));
+    assert_memory_equal(before[0].data, after[0].data, FEATURES * 3 * sizeof(float));
+    assert_memory_not_equal(before[1].data, after[1].data, FEATURES * sizeof(float));
+    assert_non_null(h.note);
+    assert_non_null(strstr(h.note, "no loss reaches 'idle/"));
+    assert_null(strstr(h.note, "busy"));
+    for (int i = 0; i < 2; i++) {
+        keel_tensor_free(&before[i]);
+        keel_tensor_free(&after[i]);
+    }
+    keel_history_free(&h);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
 static void the_same_lanes_give_the_same_bits(void **unused)
 {
     (void)unused;
@@ -645,6 +683,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predict_gives_n_rows_in_order_and_evaluate_counts_each_once),
         cmocka_unit_test(the_regulariser_of_a_frozen_layer_is_no_part_of_the_loss),
+        cmocka_unit_test(a_weight_that_no_loss_reaches_stays_and_is_named),
         cmocka_unit_test(the_same_lanes_give_the_same_bits),
         cmocka_unit_test(a_failed_step_leaves_the_weights_as_before_it),
         cmocka_unit_test(a_step_without_weight_moves_nothing),

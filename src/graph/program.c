@@ -284,6 +284,17 @@ out:
 static keel_status check_trainable(const keel_program *p)
 {
     const keel_graph *g = p->graph;
+    for (int i = 0; g->backward && i < g->n_node; i++) {
+        const keel_graph_node *n = &g->node[i];
+        bool trains = false;
+        for (int k = 0; k < n->node.n_weight; k++)
+            trains = trains || p->store->weight[n->weight[k]].info.trainable;
+        if (trains && !n->node.op->backward[p->options.real == KEEL_FLOAT64])
+            return keel_fail(KEEL_EUNSUP,
+                             "layer '%s': op %s has no gradient, so its weights would never train; "
+                             "set trainable to false",
+                             n->node.layer, n->node.op->name);
+    }
     for (int i = 0; g->backward && i < p->schedule.n_instruction; i++) {
         const keel_node *n = &g->node[p->schedule.instruction[i].node].node;
         const int r = p->options.real == KEEL_FLOAT64;

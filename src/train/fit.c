@@ -233,6 +233,22 @@ static void add_slow(keel_text *t, const keel_program *p)
     if (n) keel_text_add(t, ": the plain one runs (see keel inspect --kernels)");
 }
 
+/* Weights that no loss reaches stay as they are. */
+static void add_unreached(keel_text *t, const keel_trainer *trainer)
+{
+    enum { NAMED = 6 };
+    int n = 0;
+    for (int v = 0; v < trainer->store->n_weight; v++) {
+        const keel_weight_info *info = &trainer->store->weight[v].info;
+        if (!info->trainable || trainer->train.program->schedule.reached[v]) continue;
+        if (n == 0) keel_text_add(t, "%sno loss reaches ", t->length ? "; " : "");
+        if (n < NAMED) keel_text_add(t, "%s'%.80s'", n ? ", " : "", info->name);
+        n++;
+    }
+    if (n > NAMED) keel_text_add(t, " and %d more", n - NAMED);
+    if (n) keel_text_add(t, ": %s not trained", n > 1 ? "they are" : "it is");
+}
+
 /* Neither must a trace that ends early; a profile says so itself. */
 static void add_cut(keel_text *t, const fit *f)
 {
@@ -249,6 +265,7 @@ static void take_notes(fit *f)
     const keel_program *p = f->trainer ? f->trainer->train.program : NULL;
     if (f->feed && keel_feed_note(f->feed)) keel_text_add(&t, "%s", keel_feed_note(f->feed));
     if (p && !f->o.reference_kernels) add_slow(&t, p);
+    if (p) add_unreached(&t, f->trainer);
     add_cut(&t, f);
     if (t.failed) keel_text_free(&t);
     f->history.note = t.data;

@@ -39,6 +39,14 @@ static bool is_late(const keel_trainer *t, const keel_tile *tile)
     return t->train.program->late[tile->variable].node >= 0;
 }
 
+/* A weight that no loss reaches, and no regulariser, has no gradient: it stays as it is, its decay
+ * included, as in Keras. */
+static bool has_gradient(const keel_trainer *t, keel_variable v)
+{
+    const keel_weight_info *info = &t->store->weight[v].info;
+    return t->train.program->schedule.reached[v] || info->l1 != 0 || info->l2 != 0;
+}
+
 static bool all_tame(const keel_trainer *t)
 {
     bool tame = true;
@@ -88,6 +96,7 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
         const keel_tile *tile = &t->store->tile[i];
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
+        if (!has_gradient(t, tile->variable)) continue;
         if (moves_late && is_late(t, tile)) {
             t->tile_scale[i] = scale;
             continue;
@@ -112,6 +121,8 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
         } else
             for (int w = 0; w < t->strategy->lanes.n_worker; w++)
                 if (t->bound->seat[w].rows > 0) source[r.n_source++] = p->seat[w].grad + at;
+        if (!p->schedule.reached[tile->variable]) /* the regulariser's alone */
+            memset(source[0], 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
@@ -197,6 +208,7 @@ static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_late)
     double scale = scale_of(t, o, v);
     for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {
         const keel_tile *tile = &t->store->tile[i];
+        if (!has_gradient(t, tile->variable)) continue;
         if (each && tile->variable != v) {
             v = tile->variable;
             scale = scale_of(t, o, v);
