@@ -480,6 +480,24 @@ static void a_deep_png_is_held_against_what_decoding_takes(void **state)
     costs_little("a 16-bit PNG in gray", decode_image, path, "16000 x 16000");
 }
 
+/* [{},{},... of 60 MiB: 20 million objects of 230 bytes. */
+static void a_configuration_of_empty_objects_is_not_parsed(void **state)
+{
+    (void)state;
+    const size_t n = (size_t)20 << 20;
+    char *text = malloc(3 * n);
+    char path[PATH_MAX];
+    assert_non_null(text);
+    for (size_t i = 0; i < n; i++) memcpy(text + 3 * i, i + 1 < n ? "{}," : "{}]", 3);
+    text[0] = '[';
+    text[1] = text[2] = ' ';
+    snprintf(path, sizeof path, "%s", files_path("objects.keras"));
+    const keel_zip_member m[] = { { "config.json", text, 3 * n } };
+    assert_int_equal(keel_zip_write(path, m, 1), KEEL_OK);
+    free(text);
+    costs_little("20 million objects", load_model, path, "would take more than");
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -502,6 +520,7 @@ int main(void)
         cmocka_unit_test(devices_and_pipes_are_not_read),
         cmocka_unit_test(a_million_long_names_are_refused),
         cmocka_unit_test(a_jpeg_of_countless_scans_is_refused),
+        cmocka_unit_test(a_configuration_of_empty_objects_is_not_parsed),
         cmocka_unit_test(a_deep_png_is_held_against_what_decoding_takes),
     };
     return cmocka_run_group_tests(tests, begin, end);

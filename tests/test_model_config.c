@@ -49,6 +49,9 @@ static const struct {
     { SEQUENTIAL(I "," I), KEEL_EFORMAT, "middle" },
     { SEQUENTIAL(I ",{\"class_name\":\"Dense\",\"config\":{\"units\":3}}"), KEEL_EFORMAT, "name" },
     { SEQUENTIAL(I "," DENSE("d", "") "," DENSE("d", "")), KEEL_EARG, "named 'd'" },
+    { SEQUENTIAL(I "," LAYER("LSTM", "one", "", "") "," LAYER("Flatten", "f", "", "") "," LAYER(
+          "Bidirectional", "two", "", "")),
+      KEEL_EUNSUP, "2 layers are not supported: layer 'one': no class 'LSTM'; layer 'two'" },
     { SEQUENTIAL(I "," LAYER("Sequential", "inner", "", "")), KEEL_EFORMAT,
       "layer 'inner': layers: expected a list" },
     { SEQUENTIAL(I "," LAYER("LSTM", "l", "", "")), KEEL_EUNSUP, "LSTM" },

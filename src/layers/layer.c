@@ -137,7 +137,11 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     common->trainable = !trainable || json_is_true(trainable);
     if (activity && !json_is_null(activity))
         return keel_fail(KEEL_EUNSUP, "activity_regularizer is not supported: leave it out");
-    if (!l->operation) KEEL_TRY(read_dtype(json_object_get(config, "dtype"), &common->mixed));
+    const json_t *dtype = json_object_get(config, "dtype");
+    if (is_input(l) && json_is_string(dtype) && strcmp(json_string_value(dtype), "mixed_bfloat16"))
+        KEEL_TRY(keel_dtype_find(&common->dtype, json_string_value(dtype)));
+    else if (!l->operation)
+        KEEL_TRY(read_dtype(dtype, &common->mixed));
     if (!is_input(l)) return KEEL_OK;
     common->mixed = false; /* an input is what is fed, whatever layers make of it */
     return read_input_shape(config, common);
@@ -188,9 +192,10 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
         for (int i = 0; !failed && i < common->shape.rank; i++)
             failed = json_array_append_new(dims, json_integer(common->shape.dim[i]));
         if (failed) json_decref(dims);
-        failed = failed || json_object_set_new(config, "batch_shape", dims) ||
-                 json_object_set_new(config, "dtype", json_string("float32")) ||
-                 json_object_set_new(config, "sparse", json_false());
+        failed =
+            failed || json_object_set_new(config, "batch_shape", dims) ||
+            json_object_set_new(config, "dtype", json_string(keel_dtype_name(common->dtype))) ||
+            json_object_set_new(config, "sparse", json_false());
     } else if (!failed && !l->operation) {
         failed = json_object_set_new(config, "trainable", json_boolean(common->trainable)) ||
                  json_object_set_new(config, "dtype", keel_policy_json(common->mixed));

@@ -71,6 +71,7 @@ typedef struct keel_layer_common {
     bool mixed;       /* the policy is mixed_bfloat16: weights in float32, values in bfloat16 */
     keel_shape shape; /* InputLayer: of one row */
     int64_t batch;    /* InputLayer: a fixed batch size; -1: any */
+    keel_dtype dtype; /* InputLayer: of what is fed; float32 stands for the model's own type */
 } keel_layer_common;
 
 /* Read a layer's config: the common keys into *common, the others by the layer's table into `args`

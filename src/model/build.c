@@ -198,7 +198,8 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
     l.trainable = common.trainable;
     l.mixed = common.mixed;
     l.batch = common.batch;
-    l.input = (keel_spec){ .dtype = m->dtype, .shape = common.shape };
+    l.input = (keel_spec){ .dtype = keel_dtype_is_real(common.dtype) ? m->dtype : common.dtype,
+                           .shape = common.shape };
     if (common.name && keel_model_find_layer(m, common.name) >= 0) {
         s = keel_fail(KEEL_EARG, "two layers are named '%s': names must differ", common.name);
         goto out;
@@ -336,9 +337,10 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
         goto out;
     }
     for (int i = 0; i < n_in; i++) {
-        keel_spec mask;
+        keel_spec mask, spec = m->symbol[in[i]].spec;
+        spec.dtype = m->dtype; /* as whole numbers are fed where nobody asks for more */
         values[n_in + i] = KEEL_MASK_NONE;
-        if ((s = keel_graph_input(g, &m->symbol[in[i]].spec, &values[i])) < 0) goto out;
+        if ((s = keel_graph_input(g, &spec, &values[i])) < 0) goto out;
         if (mask_of(m, call, i, &mask) && (s = keel_graph_input(g, &mask, &values[n_in + i])) < 0)
             goto out;
     }

@@ -19,10 +19,26 @@ static const char *text_at(const json_t *v, const char *key)
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
+/* The name of a layer's class: operations are found by their module, too. */
+static void class_name_of(char name[128], const json_t *v)
+{
+    const char *class_name = text_at(v, "class_name"), *module = text_at(v, "module");
+    const bool operation = module && !strncmp(module, "keras.src.ops", 13);
+    snprintf(name, 128, "%s%.100s", operation ? "ops." : "", class_name ? class_name : "");
+}
+
+const keel_layer *keel_model_class_of(const json_t *v)
+{
+    char name[128];
+    class_name_of(name, v);
+    return keel_layer_find(name);
+}
+
 static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
 {
+    char name[128];
     const char *class_name = text_at(v, "class_name");
-    const char *registered = text_at(v, "registered_name"), *module = text_at(v, "module");
+    const char *registered = text_at(v, "registered_name");
     const json_t *config = json_object_get(v, "config");
     if (!json_is_object(v) || !class_name || !json_is_object(config))
         return keel_fail(KEEL_EFORMAT, "layers[%d]: expected class_name and config", m->n_layer);
@@ -33,12 +49,8 @@ static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
         return keel_model_read_inner(m, v, layer);
     if (registered && strchr(registered, '>'))
         return keel_fail(KEEL_EUNSUP, "layer class '%.100s' is not one of Keras's", registered);
-    if (module && !strncmp(module, "keras.src.ops", 13)) {
-        char name[128];
-        snprintf(name, sizeof name, "ops.%.100s", class_name);
-        return keel_model_new_layer(m, name, config, layer);
-    }
-    return keel_model_new_layer(m, class_name, config, layer);
+    class_name_of(name, v);
+    return keel_model_new_layer(m, name, config, layer);
 }
 
 /* ---- Sequential ------------------------------------------------------------------------------ */

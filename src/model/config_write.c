@@ -58,6 +58,12 @@ static const keel_model_node *first_node(const keel_model *m, int layer)
     return NULL;
 }
 
+/* The type in a file: what computes in float64 here is of float32 there. */
+static keel_dtype fed(const keel_spec *s)
+{
+    return keel_dtype_is_real(s->dtype) ? KEEL_FLOAT32 : s->dtype;
+}
+
 static keel_status plain_json(const keel_model *m, int layer, json_t **out)
 {
     const keel_model_layer *l = &m->layer[layer];
@@ -66,6 +72,7 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
                                        .trainable = l->trainable,
                                        .mixed = l->mixed,
                                        .shape = l->input.shape,
+                                       .dtype = fed(&l->input),
                                        .batch = l->batch };
     json_t *config = NULL;
     KEEL_TRY(keel_layer_config(l->kind, l->args, &common, &config));
@@ -107,7 +114,9 @@ static json_t *tensor_json(const keel_model *m, keel_symbol s)
 {
     return json_pack("{s:s,s:{s:o,s:s,s:o}}", "class_name", "__keras_tensor__", "config", "shape",
                      shape_json(&m->symbol[s].spec.shape, -1), "dtype",
-                     m->layer[keel_model_maker(m, s)->layer].mixed ? "bfloat16" : "float32",
+                     m->layer[keel_model_maker(m, s)->layer].mixed
+                         ? "bfloat16"
+                         : keel_dtype_name(fed(&m->symbol[s].spec)),
                      "keras_history", history(m, s));
 }
 

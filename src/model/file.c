@@ -182,14 +182,38 @@ out:
     return s;
 }
 
+/* A few bytes of text can ask for hundreds in memory, 64 MiB of {} for 5 GB: what the values of a
+ * text will take, about, is counted before it is parsed. */
+static keel_status check_cost(const char *text, size_t n_bytes)
+{
+    const size_t object = 256, array = 128, entry = 64, most = (size_t)512 << 20;
+    size_t cost = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < n_bytes && cost <= most; i++) {
+        const char c = text[i];
+        if (quoted) {
+            i += c == '\\';
+            quoted = c != '"';
+            continue;
+        }
+        quoted = c == '"';
+        cost += c == '{' ? object : c == '[' ? array : c == ',' || c == ':' ? entry : 0;
+    }
+    if (cost <= most) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP, "config.json: its values would take more than %zu MiB",
+                     most >> 20);
+}
+
 static keel_status read_config(keel_model *m, keel_zip *zip)
 {
     void *text = NULL;
     size_t n_bytes;
     json_error_t error;
     KEEL_TRY(keel_zip_read(zip, "config.json", CONFIG_BYTES_MAX, &text, &n_bytes));
-    m->file_config = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    const keel_status s = check_cost(text, n_bytes);
+    if (s >= 0) m->file_config = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
     keel_free(text);
+    if (s < 0) return s;
     if (!m->file_config && json_error_code(&error) == json_error_out_of_memory)
         return keel_fail(KEEL_ENOMEM, "out of memory reading config.json");
     if (!m->file_config)
@@ -211,6 +235,7 @@ static keel_status read_extra(keel_model *m, keel_zip *zip)
 keel_status keel_model_read_root(keel_model *m)
 {
     keel_status s = keel_model_from_config(m, m->file_config);
+    if (s == KEEL_EUNSUP) s = keel_model_list_missing(m->file_config);
     const json_t *compile = json_object_get(m->file_config, "compile_config");
     if (s >= 0 && compile && !json_is_null(compile)) {
         s = keel_compiled_from_config(m, compile, true, &m->compiled);

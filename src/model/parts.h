@@ -65,6 +65,10 @@ keel_status keel_model_number(keel_model *m);
 /* Which weights training moves, where a layer's `trainable` changed. */
 void keel_model_mark_trainable(keel_model *m);
 
+/* missing.c: where reading a model said KEEL_EUNSUP: the error names all layers that Keel does not
+ * have, or only in part, if there are several. The status stays. */
+keel_status keel_model_list_missing(const json_t *root);
+
 /* nested.c: models as layers. */
 extern const keel_layer keel_kind_functional, keel_kind_sequential;
 enum { KEEL_MODELS_DEEP = 16 };
@@ -77,6 +81,9 @@ keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer);
 keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, int *count);
 /* The layer "base/conv2d" and the model it is in; false: there is none. */
 bool keel_model_find_label(const keel_model *m, const char *label, keel_model **in, int *layer);
+
+/* The layer class that a layer's JSON means, by class and module; NULL: none. Not for models. */
+const keel_layer *keel_model_class_of(const json_t *v);
 
 /* config.c */
 keel_status keel_model_from_config(keel_model *m, const json_t *config);

@@ -160,10 +160,15 @@ keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_te
 static void turn(keel_model *m, keel_dtype dtype)
 {
     for (int i = 0; i < m->n_layer; i++) {
-        m->layer[i].input.dtype = dtype;
+        keel_spec *input = &m->layer[i].input;
+        if (keel_dtype_is_real(input->dtype)) input->dtype = dtype;
         if (m->layer[i].inner) turn(m->layer[i].inner, dtype);
     }
-    for (int i = 0; i < m->n_symbol; i++) m->symbol[i].spec.dtype = m->symbol[i].mask.dtype = dtype;
+    for (int i = 0; i < m->n_symbol; i++) {
+        keel_model_symbol *s = &m->symbol[i];
+        if (keel_dtype_is_real(s->spec.dtype)) s->spec.dtype = dtype;
+        s->mask.dtype = dtype;
+    }
     m->dtype = dtype;
 }
 

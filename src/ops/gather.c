@@ -15,6 +15,9 @@ static keel_status infer(keel_node *n)
     const keel_shape *table = &n->weight[0].shape;
     if (table->rank != 2)
         return keel_fail(KEEL_ESHAPE, "gather: the table has %d dims, needs 2", table->rank);
+    if (ids.dtype == KEEL_FLOAT32 && table->dim[0] > 1 << 24)
+        return keel_fail(KEEL_EUNSUP, "gather: ids of float32 are exact up to 2^24, not up to %lld",
+                         (long long)table->dim[0]);
     if (ids.shape.rank == KEEL_RANK_MAX)
         return keel_fail(KEEL_ESHAPE, "gather: ids of %d dims; there may be %d", ids.shape.rank,
                          KEEL_RANK_MAX - 1);
@@ -35,6 +38,7 @@ static bool row_of(const keel_call *c, int64_t i, int64_t rows, int64_t *row)
         id = ((const int32_t *)c->in[0])[i];
         break;
     case KEEL_UINT8:
+    case KEEL_BOOL:
         id = ((const uint8_t *)c->in[0])[i];
         break;
     case KEEL_FLOAT64:

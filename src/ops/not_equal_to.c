@@ -25,6 +25,7 @@ static double number(const keel_call *c, int64_t i)
     case KEEL_INT32:
         return ((const int32_t *)c->in[0])[i];
     case KEEL_UINT8:
+    case KEEL_BOOL:
         return ((const uint8_t *)c->in[0])[i];
     case KEEL_FLOAT64:
         return ((const double *)c->in[0])[i];

@@ -23,7 +23,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
 import numpy as np
-from keras import layers, losses, optimizers, regularizers
+from keras import layers, losses, ops, optimizers, regularizers
 
 ROWS, BATCH, DEVICES, ALLOWED, STATE_ALLOWED = 37, 8, "cpu:0-2", 1e-5, 1e-4
 SPARSE = "sparse_categorical_crossentropy"
@@ -84,6 +84,55 @@ def frozen():
     return m
 
 
+def transfer():
+    """The base is frozen and called with training=False, as in Keras's guide."""
+    base = cnn()
+    base = keras.Sequential([layers.Input((12, 10, 3)), *base.layers[:8]], name="base")
+    base.trainable = False
+    i = layers.Input((12, 10, 3))
+    x = layers.GlobalAveragePooling2D()(base(i, training=False))
+    return keras.Model(i, layers.Dense(4, "softmax")(layers.Dense(6, "relu")(x)))
+
+
+def nested():
+    """Three deep, the middle one called twice, none of it frozen; two outputs of a model inside."""
+    low = keras.Sequential(
+        [
+            layers.Input((8, 8, 2)),
+            layers.Conv2D(3, 3, use_bias=False),
+            layers.BatchNormalization(momentum=0.9),
+        ]
+    )
+    i, j = layers.Input((8, 8, 2)), layers.Input((8, 8, 2))
+    first = low(i)
+    other = layers.Add()([first, layers.Conv2D(3, 3)(j)])
+    mid = keras.Model([i, j], [layers.ReLU()(first), other], name="mid")
+    i = layers.Input((8, 8, 2))
+    a, b = mid([i, layers.Rescaling(0.5)(i)])
+    c, d = mid([i, i])
+    x = layers.Concatenate()([layers.GlobalAveragePooling2D()(v) for v in (a, b, c, d)])
+    return keras.Model(i, layers.Dense(4, "softmax")(x))
+
+
+def operations():
+    i = layers.Input((6, 4))
+    x = layers.Dense(4, "tanh")(i)
+    y = (2 - x * 3) ** 2 / 4 + ops.abs(-i) - ops.where(x > 0.1, x, 0.5)
+    z = ops.matmul(ops.reshape(y, (-1, 6, 4)), ops.transpose(x, (0, 2, 1)))
+    parts = [ops.mean(y, 1), ops.max(z, (1, 2), keepdims=True)[:, 0], ops.sum(y[:, 1:5:2], -1)]
+    parts.append(ops.minimum(ops.exp(ops.sqrt(ops.square(x) + 1.0))[:, -1], ops.sigmoid(x[:, 2])))
+    return keras.Model(i, layers.Dense(4, "softmax")(ops.concatenate(parts, axis=-1)))
+
+
+def masked():
+    """Steps below 0 become 0 and do not count."""
+    i = layers.Input((7, 1))
+    x = layers.Masking(0.0)(layers.ReLU()(i))
+    x = layers.Add()([layers.Dense(5, "tanh")(x), layers.Dense(5)(x)])
+    x = layers.GlobalAveragePooling1D()(layers.Concatenate()([x, layers.Dense(2)(i)]))
+    return keras.Model(i, layers.Dense(4, "softmax")(x))
+
+
 def head(units, activation):
     return lambda: keras.Sequential(
         [layers.Input((9,)), layers.Dense(12, "relu"), layers.Dense(units, activation)]
@@ -101,6 +150,10 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "cnn-adamw": (cnn, optimizers.AdamW(1e-3, global_clipnorm=1.0), SPARSE, [], "int"),
     "cnn-frozen": (frozen, optimizers.Adam(1e-3, clipvalue=0.1), SPARSE, ["accuracy"], "int"),
     "residual": (residual, optimizers.SGD(0.02, 0.9), LOGITS, ["accuracy"], "int"),
+    "transfer": (transfer, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
+    "nested": (nested, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
+    "operations": (operations, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
+    "masked": (masked, optimizers.Adam(1e-3), SPARSE, [], "int"),
     "smoothed": (
         head(4, "softmax"),
         optimizers.Adam(1e-3),

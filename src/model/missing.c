@@ -1,0 +1,77 @@
+/* What a model has and Keel has not, all of it: who loads a file should not find out one layer at a
+ * time. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "model/parts.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_BYTES = 700 }; /* an error is one line of KEEL_ERROR_MAX bytes */
+
+typedef struct survey {
+    keel_text text;
+    int found, shown;
+} survey;
+
+static void add(survey *s, const char *what)
+{
+    s->found++;
+    if (s->text.length + strlen(what) > SHOWN_BYTES) return;
+    keel_text_add(&s->text, "%s%s", s->shown++ ? "; " : "", what);
+}
+
+/* Why a layer cannot be read, "" where it can. */
+static void reason(const json_t *v, char *out, size_t size)
+{
+    const json_t *config = json_object_get(v, "config");
+    const char *name = json_string_value(json_object_get(config, "name"));
+    const char *class_name = json_string_value(json_object_get(v, "class_name"));
+    const keel_layer *kind = keel_model_class_of(v);
+    keel_layer_common common;
+    *out = 0;
+    if (!kind) {
+        snprintf(out, size, "layer '%.60s': no class '%.60s'", name ? name : "?",
+                 class_name ? class_name : "?");
+        return;
+    }
+    void *args = keel_calloc(1, kind->type.args_size);
+    const keel_status s = args ? keel_layer_read(kind, config, args, &common) : KEEL_ENOMEM;
+    if (s == KEEL_EUNSUP) snprintf(out, size, "%.160s", keel_error());
+    if (s >= 0) keel_fields_free(&kind->type, args);
+    keel_free(args);
+}
+
+static void look(survey *s, const json_t *model, int depth)
+{
+    const json_t *layers = json_object_get(json_object_get(model, "config"), "layers");
+    const json_t *v;
+    size_t i;
+    if (depth > KEEL_MODELS_DEEP) return;
+    json_array_foreach((json_t *)layers, i, v)
+    {
+        char why[192];
+        const char *class_name = json_string_value(json_object_get(v, "class_name"));
+        if (class_name &&
+            (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional"))) {
+            look(s, v, depth + 1);
+            continue;
+        }
+        reason(v, why, sizeof why);
+        if (*why) add(s, why);
+    }
+}
+
+keel_status keel_model_list_missing(const json_t *root)
+{
+    char first[KEEL_ERROR_MAX];
+    survey s = { 0 };
+    snprintf(first, sizeof first, "%s", keel_error());
+    look(&s, root, 0);
+    if (s.found > s.shown) keel_text_add(&s.text, "; and %d more", s.found - s.shown);
+    const keel_status status =
+        s.found > 1 && !s.text.failed
+            ? keel_fail(KEEL_EUNSUP, "%d layers are not supported: %s", s.found, s.text.data)
+            : keel_fail(KEEL_EUNSUP, "%s", first);
+    keel_text_free(&s.text);
+    return status;
+}
