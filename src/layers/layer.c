@@ -138,6 +138,8 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     if (activity && !json_is_null(activity))
         return keel_fail(KEEL_EUNSUP, "activity_regularizer is not supported: leave it out");
     const json_t *dtype = json_object_get(config, "dtype");
+    if (is_input(l) && json_is_string(dtype) && !strcmp(json_string_value(dtype), "string"))
+        return keel_fail(KEEL_EUNSUP, "dtype 'string': no layer here takes texts");
     if (is_input(l) && json_is_string(dtype) && strcmp(json_string_value(dtype), "mixed_bfloat16"))
         KEEL_TRY(keel_dtype_find(&common->dtype, json_string_value(dtype)));
     else if (!l->operation)
