@@ -11,7 +11,8 @@ typedef struct maker {
     const bool *trainable;
     int *held; /* [n_node] whose weight gradients wait for the end of the segment */
     int n_held;
-    bool holds; /* one of them will read values */
+    bool holds;   /* one of them will read values */
+    bool *by_one; /* [n_variable] one worker made its gradient, off a merged record */
     keel_schedule s;
     int capacity_instruction, capacity_segment;
 } maker;
@@ -125,6 +126,7 @@ static keel_status weights(maker *m, int i)
 {
     const keel_graph_node *n = &m->g->node[i];
     int all = 0, given = 0;
+    bool after_one = false; /* a worker alone wrote the gradient, and now all would add to theirs */
     if (!m->s.late[i]) {
         m->held[m->n_held++] = i;
         m->holds = m->holds || reads_values(&n->node);
@@ -134,9 +136,16 @@ static keel_status weights(maker *m, int i)
         if (!m->trainable[v]) continue;
         all++;
         given += m->s.reached[v];
+        after_one = after_one || (m->by_one[v] && reads_values(&n->node));
         m->s.reached[v] = true;
+        m->by_one[v] = !reads_values(&n->node);
         m->s.order[m->s.n_order++] = v;
     }
+    if (after_one)
+        return keel_fail(KEEL_EUNSUP,
+                         "layer '%s' is called both with statistics of the batch and without: it "
+                         "cannot be trained; use two layers, or freeze it",
+                         n->node.layer);
     if (given > 0 && given < all)
         return keel_fail(KEEL_EUNSUP, "layer '%s' shares some of its weights, but not all",
                          n->node.layer);
@@ -202,6 +211,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);
     m.s.has_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.has_grad);
     m.s.reached = keel_calloc((size_t)n_variable, sizeof *m.s.reached);
+    m.by_one = keel_calloc((size_t)n_variable, sizeof *m.by_one);
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
     m.s.late = keel_calloc((size_t)g->n_node, sizeof *m.s.late);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
@@ -209,8 +219,8 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     size_t n_use = 0;
     for (int i = 0; i < g->n_node; i++) n_use += (size_t)g->node[i].node.n_weight;
     m.s.order = keel_calloc(n_use, sizeof *m.s.order);
-    if (!uses || !m.s.late || !m.s.needs_grad || !m.s.has_grad || !m.s.reached || !m.held ||
-        !m.s.weight_adds || !m.s.in_adds || !m.s.order)
+    if (!uses || !m.by_one || !m.s.late || !m.s.needs_grad || !m.s.has_grad || !m.s.reached ||
+        !m.held || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
         m.s.in_adds[i] = keel_calloc((size_t)g->node[i].node.n_in, sizeof(bool));
@@ -233,6 +243,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     s = KEEL_OK;
 out:
     keel_free(uses);
+    keel_free(m.by_one);
     keel_free(m.held);
     keel_schedule_free(&m.s, g);
     return s;
