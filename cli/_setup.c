@@ -272,6 +272,17 @@ static int check_label(const char *spec, const keel_data_options *o)
                          spec, columns);
 }
 
+/* Arrays of an .npz are called as the model's inputs and outputs, unless the options say otherwise.
+ */
+static void name_as_model(word_list *w, const char *spec, const keel_model *m, bool inputs)
+{
+    const size_t length = strlen(spec);
+    const int n = inputs ? keel_model_input_count(m) : keel_model_output_count(m);
+    if (w->n || length < 4 || strcasecmp(spec + length - 4, ".npz")) return;
+    for (int i = 0; i < n && i < KEEL_FIELDS_MAX; i++)
+        w->word[w->n++] = inputs ? keel_model_input_name(m, i) : keel_model_output_name(m, i);
+}
+
 /* With the fields that the options name and the classes that the model knows. */
 static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
                      const keel_data_options *o, const keel_model *m, keel_dataset_options *d)
@@ -285,6 +296,8 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
         code = split_words(&targets, "label", o->label);
     else
         d->label = o->label;
+    name_as_model(&inputs, spec, m, true);
+    if (!o->label && use != KEEL_USE_INPUTS) name_as_model(&targets, spec, m, false);
     for (int64_t i = 0; names && i < n; i++) names[i] = keel_model_class_name(m, i);
     d->class_names = names;
     d->class_name_count = n;

@@ -16,7 +16,9 @@ typedef struct job {
     keel_model *model;
     keel_dataset *data;
     keel_strategy *strategy;
-    keel_tensor out;
+    int n_out;
+    keel_tensor *outputs; /* [n_out] */
+    keel_tensor out;      /* the first, borrowed */
 } job;
 
 /* ---- classes --------------------------------------------------------------------------------- */
@@ -149,9 +151,39 @@ static int prepare(job *j, const options *o, const char *path)
     return keel_setup_devices(&j->strategy, o->devices);
 }
 
+/* Where output k goes: OUT.npy, or OUT_name.npy where there are several. */
+static void output_path(const job *j, const char *path, int k, char *out, size_t size)
+{
+    const int stem = (int)(strlen(path) - strlen(".npy"));
+    if (j->n_out == 1) {
+        snprintf(out, size, "%s", path);
+        return;
+    }
+    snprintf(out, size, "%.*s_%s.npy", stem, path, keel_model_output_name(j->model, k));
+    for (char *c = out + stem + 1; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.", *c))
+            *c = '_';
+}
+
+static int save(const job *j, const options *o, double seconds)
+{
+    char a[KEEL_NUMBER_MAX], path[4096], shown[4096];
+    for (int k = 0; k < j->n_out; k++) {
+        const keel_tensor *t = &j->outputs[k];
+        output_path(j, o->output, k, path, sizeof path);
+        const int code = keel_save_npy(t, path);
+        if (code != EXIT_OK) return code;
+        printf("%s: %s", keel_printable(shown, sizeof shown, path),
+               keel_grouped(a, t->shape.dim[0]));
+        for (int i = 1; i < t->shape.rank; i++) printf(" x %s", keel_grouped(a, t->shape.dim[i]));
+        printf(" %s in %s\n", t->dtype == KEEL_FLOAT64 ? "float64" : "float32",
+               keel_seconds_text(a, seconds));
+    }
+    return EXIT_OK;
+}
+
 static int predict(job *j, const options *o)
 {
-    char a[KEEL_NUMBER_MAX];
     keel_meter meter;
     keel_meter_begin(&meter, false);
     const keel_fit_options f = {
@@ -162,19 +194,18 @@ static int predict(job *j, const options *o)
         .context = &meter,
     };
     const double start = keel_now();
-    const keel_status s = keel_predict(j->model, j->strategy, j->data, &f, &j->out);
+    j->outputs = calloc((size_t)keel_model_output_count(j->model), sizeof *j->outputs);
+    if (!j->outputs) return keel_complain(EXIT_FAILED, "out of memory");
+    const keel_status s = keel_predict_outputs(j->model, j->strategy, j->data, &f, j->outputs);
     keel_meter_clear(&meter);
     if (s < 0) return keel_complain_status(s);
-    int code = keel_save_npy(&j->out, o->output);
-    if (code == EXIT_OK && o->classes) code = keel_save_whole(o->classes, write_classes, j);
+    j->n_out = keel_model_output_count(j->model);
+    j->out = j->outputs[0];
+    int code = EXIT_OK;
+    if (o->classes) code = keel_save_whole(o->classes, write_classes, j);
     if (code != EXIT_OK) return code;
     show(j, o->show);
-    printf("%s: %s", o->output, keel_grouped(a, j->out.shape.dim[0]));
-    for (int i = 1; i < j->out.shape.rank; i++)
-        printf(" x %s", keel_grouped(a, j->out.shape.dim[i]));
-    printf(" %s in %s\n", j->out.dtype == KEEL_FLOAT64 ? "float64" : "float32",
-           keel_seconds_text(a, keel_now() - start));
-    return EXIT_OK;
+    return save(j, o, keel_now() - start);
 }
 
 static int run(const void *given, int n_arg, char **arg)
@@ -183,7 +214,8 @@ static int run(const void *given, int n_arg, char **arg)
     (void)n_arg;
     int code = prepare(&j, given, arg[0]);
     if (code < 0) code = predict(&j, given);
-    keel_tensor_free(&j.out);
+    for (int k = 0; k < j.n_out; k++) keel_tensor_free(&j.outputs[k]);
+    free(j.outputs);
     keel_strategy_destroy(j.strategy);
     keel_dataset_destroy(j.data);
     keel_model_destroy(j.model);
@@ -193,7 +225,8 @@ static int run(const void *given, int n_arg, char **arg)
 static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.npy", NULL,
-                    "the outputs, a row of them for each row of the data"),
+                    "the outputs, a row of them for each row of the data; of several outputs each "
+                    "goes to a file of its own, OUT_name.npy"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step"),
     KEEL_DEVICES_ROW(options, devices),

@@ -279,6 +279,22 @@ int keel_model_output_count(const keel_model *m);
 keel_status keel_model_input_shape(const keel_model *m, int input, keel_shape *out);
 keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape *out);
 
+/* The name of an input: that of its layer, by which rows may name their fields.
+ *
+ * Returns  the text; NULL where there is no such input
+ * Owns     it belongs to the model
+ * Threads  any, not while the model is changed
+ * Source   Keras: Model.input_names */
+const char *keel_model_input_name(const keel_model *m, int input);
+
+/* The name of an output, as losses and metrics by name have it: that of the layer it comes from.
+ *
+ * Returns  the text; NULL where there is no such output
+ * Owns     it belongs to the model
+ * Threads  any, not while the model is changed
+ * Source   Keras: Model.output_names */
+const char *keel_model_output_name(const keel_model *m, int output);
+
 /* Name and Keras class of the i-th layer; NULL where there is none.
  *
  * Returns  the text

@@ -173,9 +173,6 @@ static inline const keel_model_node *keel_model_maker(const keel_model *m, keel_
     return &m->node[m->symbol[s].node];
 }
 
-/* The name of an output, as losses and metrics by name have it: that of the layer it is from. */
-const char *keel_model_output_name(const keel_model *m, int output);
-
 /* How many weights training moves; keel_model_trainable gives the t-th of them (index into
  * m->weight), in the order of Keras's model.trainable_variables. */
 int keel_model_trainable_count(const keel_model *m);

@@ -46,8 +46,15 @@ keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape 
     return KEEL_OK;
 }
 
+const char *keel_model_input_name(const keel_model *m, int input)
+{
+    if (input < 0 || input >= m->n_input) return NULL;
+    return m->layer[keel_model_maker(m, m->input[input])->layer].name;
+}
+
 const char *keel_model_output_name(const keel_model *m, int output)
 {
+    if (output < 0 || output >= m->n_output) return NULL;
     return m->layer[keel_model_maker(m, m->output[output])->layer].name;
 }
 
