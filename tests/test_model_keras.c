@@ -335,7 +335,7 @@ static void a_model_built_here_comes_back_from_its_file(void **state)
     assert_true(back->compiled.loss_weight[1] == 0.5);
     assert_int_equal(back->compiled.n_metric, 1);
     assert_int_equal(back->compiled.metric[0].output, 1);
-    assert_string_equal(back->compiled.metric[0].name, "shared_mae");
+    assert_string_equal(back->compiled.metric[0].name, "mae");
     OK(keel_model_set_trainable(back, "batch_normalization", true));
     OK(keel_model_save(back, scratch_path("own")));
     keel_model_destroy(back);

@@ -32,7 +32,8 @@ enum { KEEL_FIELDS_MAX = 64 }; /* the most fields that a row can have */
 typedef enum keel_data_role {
     KEEL_ROLE_INPUT,
     KEEL_ROLE_TARGET,
-    KEEL_ROLE_WEIGHT /* a number for each row, by which its losses are multiplied */
+    KEEL_ROLE_WEIGHT /* a number for each row or each of its loss elements, by which losses are
+                        multiplied */
 } keel_data_role;
 
 /* One field of a row. */
@@ -128,7 +129,8 @@ typedef struct keel_array_field {
 /* A dataset over any number of arrays in memory, for models with several inputs or outputs. The
  * order of the fields is theirs.
  *
- * Shapes   each [n, ...] with the same n; weights [n] or [n, 1]; any dtype
+ * Shapes   each [n, ...] with the same n; any dtype; weights [n], [n, 1], or with the first dims of
+ *          what a loss is computed of: [n, time]
  * Returns  KEEL_OK; KEEL_EARG: no input, no path, the same path twice in a role, more than
  *          KEEL_FIELDS_MAX, an array without data, a weight of no target; KEEL_ESHAPE: the counts
  *          of rows differ; KEEL_ENOMEM

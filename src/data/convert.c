@@ -134,18 +134,18 @@ keel_status keel_strings_create(keel_tensor *out, const keel_shape *shape, const
 
 /* A negative weight would turn a row's gradient round, and a step whose weights sum to 0 or less
  * has no mean. */
-keel_status keel_weights_check(const void *weight, keel_dtype dtype, int64_t n, int64_t first_row,
-                               const char *name)
+keel_status keel_weights_check(const void *weight, keel_dtype dtype, int64_t rows, int64_t each,
+                               int64_t first_row, const char *name)
 {
     const size_t size = keel_dtype_size(dtype);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < rows * each; i++) {
         double w;
         keel_convert(&w, KEEL_FLOAT64, (const char *)weight + (size_t)i * size, dtype, 1);
         if (!(w >= 0) || isinf(w))
             return keel_fail(KEEL_EDATA,
                              "%s: the weight of row %lld is %g; it must be a finite number, 0 or "
                              "more: 0 leaves the row out",
-                             name, (long long)(first_row + i), w);
+                             name, (long long)(first_row + i / each), w);
     }
     return KEEL_OK;
 }

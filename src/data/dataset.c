@@ -94,8 +94,6 @@ static keel_status check_field(const keel_data_spec *s, int i, const char *name)
     if (f->role != KEEL_ROLE_WEIGHT) return KEEL_OK;
     if (f->dtype == KEEL_STRING)
         return keel_fail(KEEL_EARG, "%s: '%s' has texts as weights", name, f->path);
-    if (keel_shape_count(&f->shape) != 1)
-        return keel_fail(KEEL_ESHAPE, "%s: %s must have one number for each row", name, f->path);
     return check_target(s, i, name);
 }
 

@@ -82,6 +82,11 @@ static keel_status find_labels(keel_feed *f)
                              "texts",
                              name, f->field[i].path);
     }
+    if (f->count[f->weight] > 1)
+        return keel_fail(KEEL_EARG,
+                         "%s: class weights cannot be multiplied into '%s', which has %lld "
+                         "numbers for each row",
+                         name, f->field[f->weight].path, (long long)f->count[f->weight]);
     if (f->label < 0 || !f->bytes[f->weight])
         return keel_fail(KEEL_EARG, "%s: class weights need labels and weights that are read",
                          name);
@@ -494,7 +499,8 @@ void keel_feed_finish(const keel_feed *f, keel_slot *s)
     const void *from = given ? b->field[at] : NULL; /* perhaps the user's array */
     double *w64 = (double *)(void *)s->at[at], sum = 0;
     float *w32 = (float *)(void *)s->at[at];
-    for (int64_t i = 0; i < b->rows; i++) {
+    const int64_t n = f->count[at]; /* of a row */
+    for (int64_t i = 0; i < b->rows * n; i++) {
         double w = !from ? 1 : wide ? ((const double *)from)[i] : (double)((const float *)from)[i];
         if (f->o.class_weight) {
             const int64_t label = label_of(f, b, i);
@@ -507,5 +513,5 @@ void keel_feed_finish(const keel_feed *f, keel_slot *s)
         sum += wide ? w : (double)(float)w;
     }
     b->field[at] = s->at[at];
-    b->weight_sum = sum;
+    b->weight_sum = sum / (double)n;
 }

@@ -6,6 +6,7 @@
  * steps_per_epoch; one that began inside a pass goes on into the next. */
 #include "base/memory.h"
 #include "data/feed_impl.h"
+#include "tensor/shape.h"
 #include "tensor/dtype.h"
 #include <stdio.h>
 #include <string.h>
@@ -153,7 +154,8 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
         if (!rows) continue;
         for (int k = 0; k < p->n_field; k++)
             if (p->field[k].role == KEEL_ROLE_WEIGHT &&
-                keel_weights_check(field[k], p->field[k].dtype, rows, t->pass_rows,
+                keel_weights_check(field[k], p->field[k].dtype, rows,
+                                   keel_shape_count(&p->field[k].shape), t->pass_rows,
                                    keel_dataset_name(f->dataset)) < 0)
                 return die(t, KEEL_EDATA);
         t->pass_rows += rows;

@@ -139,10 +139,10 @@ keel_status keel_field_write(void *dst, keel_dtype want, const void *src,
 /* A new tensor of texts, copied: one piece of memory, each text with a 0 behind it. */
 keel_status keel_strings_create(keel_tensor *out, const keel_shape *shape, const keel_string *text);
 
-/* Weights of n rows, of which the first is `first_row` of `name`: KEEL_EDATA names the row and the
- * weight where one is negative or no number. */
-keel_status keel_weights_check(const void *weight, keel_dtype dtype, int64_t n, int64_t first_row,
-                               const char *name);
+/* Weights of rows, `each` numbers a row, of which the first is `first_row` of `name`: KEEL_EDATA
+ * names the row and the weight where one is negative or no number. */
+keel_status keel_weights_check(const void *weight, keel_dtype dtype, int64_t rows, int64_t each,
+                               int64_t first_row, const char *name);
 
 extern const keel_source *const keel_sources[]; /* ends with NULL; made by the build */
 

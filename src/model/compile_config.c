@@ -131,8 +131,9 @@ static keel_status read_weights(const keel_model *m, const json_t *weights, keel
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
-/* The name that logs show: the string the user gave, or the name in the config. */
-static keel_status name_metric(const keel_model *m, const json_t *v, keel_model_metric *metric)
+/* The name that logs show (behind that of the output, where there are several): the string the user
+ * gave, or the name in the config. */
+static keel_status name_metric(const json_t *v, keel_model_metric *metric)
 {
     char snake[128];
     const json_t *config = json_object_get(v, "config");
@@ -143,10 +144,6 @@ static keel_status name_metric(const keel_model *m, const json_t *v, keel_model_
     if (!name) {
         keel_snake_case(snake, sizeof snake, metric->metric.type->name);
         name = snake;
-    }
-    if (m->n_output > 1) {
-        keel_text_add_name(&text, 0, keel_model_output_name(m, metric->output));
-        keel_text_add(&text, "_");
     }
     keel_text_add_name(&text, 0, name); /* the config keeps it as it is */
     if (text.failed) {
@@ -182,8 +179,7 @@ static bool waits_for_target(const char *name)
                     !strcmp(name, "crossentropy") || !strcmp(name, "ce"));
 }
 
-static keel_status add_metric(const keel_model *m, const json_t *v, int output, bool weighted,
-                              keel_model_compiled *c)
+static keel_status add_metric(const json_t *v, int output, bool weighted, keel_model_compiled *c)
 {
     keel_model_metric metric = { .output = output, .weighted = weighted };
     if (c->n_metric == 2 * KEEL_METRICS_MAX)
@@ -193,7 +189,7 @@ static keel_status add_metric(const keel_model *m, const json_t *v, int output, 
         s = keel_kind_read(&metric.metric, v, &keel_kind_metric);
     if (s == KEEL_EUNSUP && c->by_file) return leave_out(v, c);
     if (s < 0) return s;
-    s = name_metric(m, v, &metric);
+    s = name_metric(v, &metric);
     if (s < 0)
         keel_object_free(&metric.metric);
     else
@@ -201,8 +197,8 @@ static keel_status add_metric(const keel_model *m, const json_t *v, int output, 
     return s;
 }
 
-static keel_status add_metrics(const keel_model *m, const json_t *v, int output, bool weighted,
-                               keel_model_compiled *c, int depth)
+static keel_status add_metrics(const json_t *v, int output, bool weighted, keel_model_compiled *c,
+                               int depth)
 {
     const json_t *list = list_of(v), *entry;
     const char *key;
@@ -211,15 +207,15 @@ static keel_status add_metrics(const keel_model *m, const json_t *v, int output,
     if (depth > NESTED_MAX) return keel_fail(KEEL_EARG, "metrics: lists nested too deeply");
     if (list) {
         json_array_foreach(list, i, entry)
-            KEEL_TRY(add_metrics(m, entry, output, weighted, c, depth + 1));
+            KEEL_TRY(add_metrics(entry, output, weighted, c, depth + 1));
         return KEEL_OK;
     }
     if (json_is_object(v) && !class_of(v)) { /* by name, of one output */
         json_object_foreach((json_t *)v, key, entry)
-            KEEL_TRY(add_metrics(m, entry, output, weighted, c, depth + 1));
+            KEEL_TRY(add_metrics(entry, output, weighted, c, depth + 1));
         return KEEL_OK;
     }
-    return add_metric(m, v, output, weighted, c);
+    return add_metric(v, output, weighted, c);
 }
 
 static keel_status read_metrics(const keel_model *m, const json_t *v, bool weighted,
@@ -230,12 +226,12 @@ static keel_status read_metrics(const keel_model *m, const json_t *v, bool weigh
     if (!list_of(v) && !json_is_object(v))
         return keel_fail(KEEL_EARG, "%s: expected a list or an object by output", what);
     KEEL_TRY(check_names(m, v, what));
-    if (m->n_output == 1) return add_metrics(m, v, 0, weighted, c, 0);
+    if (m->n_output == 1) return add_metrics(v, 0, weighted, c, 0);
     if (json_array_size(list_of(v)) == 0 && list_of(v)) return KEEL_OK;
     for (int i = 0; i < m->n_output; i++) {
         const json_t *entry = NULL;
         KEEL_TRY(entry_of(m, v, what, i, &entry));
-        KEEL_TRY(add_metrics(m, entry, i, weighted, c, 0));
+        KEEL_TRY(add_metrics(entry, i, weighted, c, 0));
     }
     return KEEL_OK;
 }

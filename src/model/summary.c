@@ -94,9 +94,15 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
         if (c->loss_weight[i] != 1) keel_text_add(t, ", times %g", c->loss_weight[i]);
         keel_text_add(t, "\n");
     }
-    for (int i = 0; i < c->n_metric; i++)
-        keel_text_add(t, "%s%s%s%s", i ? ", " : "Metrics: ", c->metric[i].name,
-                      c->metric[i].weighted ? " (weighted)" : "", i + 1 == c->n_metric ? "\n" : "");
+    for (int i = 0; i < c->n_metric; i++) {
+        keel_text_add(t, "%s", i ? ", " : "Metrics: ");
+        if (m->n_output > 1) {
+            keel_text_add_name(t, 0, keel_model_output_name(m, c->metric[i].output));
+            keel_text_add(t, "_");
+        }
+        keel_text_add(t, "%s%s%s", c->metric[i].name, c->metric[i].weighted ? " (weighted)" : "",
+                      i + 1 == c->n_metric ? "\n" : "");
+    }
     if (c->left_out) keel_text_add(t, "Metrics that are not supported: %s\n", c->left_out);
 }
 

@@ -2,11 +2,6 @@
 #include "train/pairing.h"
 #include <string.h>
 
-const char *keel_pairing_input_name(const keel_model *m, int input)
-{
-    return m->layer[keel_model_maker(m, m->input[input])->layer].name;
-}
-
 const keel_type *keel_pairing_metric(const keel_model *m, const keel_model_metric *mm,
                                      const keel_spec *prediction, const keel_spec *target)
 {
@@ -66,9 +61,8 @@ static keel_status choose(int *field, const keel_model *m, const keel_dataset *d
     char names[256];
     bool all = true;
     for (int i = 0; i < n; i++) {
-        field[i] =
-            find(d, role,
-                 input ? keel_pairing_input_name(m, end[i]) : keel_model_output_name(m, end[i]));
+        field[i] = find(
+            d, role, input ? keel_model_input_name(m, end[i]) : keel_model_output_name(m, end[i]));
         all = all && field[i] >= 0;
     }
     if (all) return KEEL_OK;
@@ -82,7 +76,7 @@ static keel_status choose(int *field, const keel_model *m, const keel_dataset *d
                          "the fields as the model does",
                          keel_dataset_name(d), have, input ? "inputs" : "targets", names,
                          keel_model_name(m), input ? "takes" : "compares", n,
-                         input ? keel_pairing_input_name(m, end[0])
+                         input ? keel_model_input_name(m, end[0])
                                : keel_model_output_name(m, end[0]));
     for (int i = 0; i < n; i++) field[i] = nth(d, role, i);
     return KEEL_OK;
@@ -128,7 +122,7 @@ static keel_status pair_inputs(keel_pairing *p, const keel_model *m, const keel_
                                  keel_dataset_name(d), have, keel_model_name(m), want);
             return keel_fail(KEEL_ESHAPE,
                              "%s: '%s' has rows of shape %s, but input '%s' of model '%s' takes %s",
-                             keel_dataset_name(d), f->path, have, keel_pairing_input_name(m, i),
+                             keel_dataset_name(d), f->path, have, keel_model_input_name(m, i),
                              keel_model_name(m), want);
         }
         const keel_dtype dtype = fed_type(m, keel_model_spec(m, m->input[i])->dtype, f->dtype);

@@ -28,9 +28,6 @@ keel_status keel_pairing_make(keel_pairing *out, const keel_model *m, const keel
 /* A pairing for a model without data: inputs as the model's, targets that suit the losses. */
 keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m);
 
-/* The name that Keras gives to an input: that of its layer. */
-const char *keel_pairing_input_name(const keel_model *m, int input);
-
 /* The metric that `mm` means for predictions and targets of these specs: its own, or what Keras
  * makes of "accuracy" and "crossentropy". NULL: the name means none. */
 const keel_type *keel_pairing_metric(const keel_model *m, const keel_model_metric *mm,

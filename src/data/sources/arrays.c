@@ -81,8 +81,8 @@ static keel_status check(const keel_array_field *f, const keel_array_field *firs
         return keel_fail(KEEL_ESHAPE, "%s: %s has %lld rows but %s has %lld; give one for each row",
                          name, first->path, (long long)want, f->path, (long long)rows);
     if (rows < 1) return keel_fail(KEEL_EDATA, "%s: %s has no rows", name, f->path);
-    if (f->role != KEEL_ROLE_WEIGHT || keel_shape_count(&t->shape) != rows) return KEEL_OK;
-    return keel_weights_check(t->data, t->dtype, rows, 0, name);
+    if (f->role != KEEL_ROLE_WEIGHT) return KEEL_OK;
+    return keel_weights_check(t->data, t->dtype, rows, keel_shape_count(&t->shape) / rows, 0, name);
 }
 
 static keel_status check_all(const keel_array_field *f, int n, const char *name)
