@@ -53,8 +53,8 @@ typedef struct keel_node {
 typedef struct keel_step_facts {
     uint64_t seed;
     uint32_t epoch;
-    uint64_t first_row; /* position in the epoch's order of the step's row 0 */
-    int64_t rows;       /* of the whole global step */
+    uint64_t first_row;      /* position in the epoch's order of the step's row 0 */
+    int64_t rows;            /* of the whole global step */
     const double *loss_seed; /* [losses] what the gradient of each is multiplied by; NULL: a lone
                                 loss, whose gradient is divided when it is reduced */
 } keel_step_facts;
