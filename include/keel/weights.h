@@ -1,0 +1,66 @@
+/* The weights of a model: their values, which of them training moves, and their types. Part of
+ * model.h, which includes this. */
+#ifndef KEEL_WEIGHTS_H
+#define KEEL_WEIGHTS_H
+#include <keel/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How many weights (tensors) there are, and the name of the i-th, "conv2d/kernel"; NULL: none.
+ *
+ * Returns  the number or text
+ * Owns     text belongs to the model
+ * Threads  any, not while the model is changed */
+int keel_model_weight_count(const keel_model *m);
+const char *keel_model_weight_name(const keel_model *m, int weight);
+
+/* Copy a weight out or in, by name. Setting converts float32 and float64.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: no such weight; KEEL_ESHAPE, KEEL_EUNSUP: the tensor does not fit;
+ *          KEEL_ENOMEM
+ * Owns     the caller frees *out with keel_tensor_free
+ * Threads  one at a time on one model, not while it trains */
+keel_status keel_model_get_weight(const keel_model *m, const char *name, keel_tensor *out);
+keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_tensor *value);
+
+/* Freeze or free a layer (NULL: all layers) and all layers inside it. A frozen BatchNormalization
+ * uses its moving statistics. Weights in a model that is frozen stay as they are, whatever its
+ * layers say. Where this changes anything, the optimizer's state is dropped.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: no such layer
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model
+ * Source   Keras: layer.trainable */
+keel_status keel_model_set_trainable(keel_model *m, const char *layer_name, bool trainable);
+keel_status keel_model_get_trainable(const keel_model *m, const char *layer_name, bool *out);
+
+/* Turn weights and optimizer state into another type; the arithmetic of training follows it.
+ *
+ * Returns  KEEL_OK; KEEL_EUNSUP: neither float32 nor float64; KEEL_ENOMEM, then nothing changed
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model */
+keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype);
+
+/* Give every layer but the inputs a dtype policy: "float32", or "mixed_bfloat16", under which
+ * weights, their gradients and all sums are float32 and the values between layers are held in
+ * bfloat16. A saved model says so to whoever loads it; a model turned to float64 has no policy.
+ *
+ * Returns  KEEL_OK; KEEL_EUNSUP: another policy, by name
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model
+ * Source   Keras: layer.dtype_policy, keras.config.set_dtype_policy */
+keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy);
+
+/* The policy of all layers, or "float32 and mixed_bfloat16" where they differ.
+ *
+ * Returns  the name, static
+ * Owns     nothing changes hands
+ * Threads  any, not while it is changed */
+const char *keel_model_dtype_policy(const keel_model *m);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
