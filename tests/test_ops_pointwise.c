@@ -1,0 +1,190 @@
+/* The vector kernels of pointwise functions against the op's own reference in float64, over every
+ * size and sign that a float can have: numbers too small to be normal, infinities and what is no
+ * number too. The bound is in units of the last place of the float32 result. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "ops/cases.h"
+#include "ops/op.h"
+
+enum { COUNT = 1 << 16 };
+
+static float x[COUNT], dy[COUNT], y[COUNT], dx[COUNT];
+static double x8[COUNT], dy8[COUNT], y8[COUNT], dx8[COUNT];
+
+/* The distance from a float to its neighbour, and of the smallest numbers the least there is. */
+static double ulp_of(double want)
+{
+    const float f = fabsf((float)want);
+    if (!(f < INFINITY)) return ldexp(1, 104);
+    return (double)nextafterf(f, INFINITY) - (double)f;
+}
+
+/* How many last places `got` is off; 0 where both are no number, or both as infinite, or no more
+ * than `least` apart. */
+static double off_by(float got, double want, double least)
+{
+    if (isnan(want) || isnan(got)) return isnan(want) && isnan(got) ? 0 : INFINITY;
+    if (isinf((float)want) || isinf(got)) return (float)want == got ? 0 : INFINITY;
+    const double off = fabs((double)got - want);
+    return off <= least ? 0 : off / ulp_of(want);
+}
+
+typedef struct function {
+    const char *op, *args;
+    double forward, backward; /* bounds */
+    float from;     /* smaller x are left out: there the float64 reference itself cancels */
+    double slope_0; /* how far off a slope may be that is a difference of terms near 1 */
+} function;
+
+static const function functions[] = {
+    { "celu", "alpha 1", 1, 1.5, -INFINITY },
+    { "celu", "alpha 0.5", 1, 1.5, -INFINITY },
+    { "elu", "alpha 1", 1, 1.5, -INFINITY },
+    { "exponential", NULL, 1, 1.5, -INFINITY },
+    { "gelu", NULL, 1, 1.5, -INFINITY },
+    { "gelu", "approximate", 1, 1.5, -5 },
+    { "hard_shrink", "threshold 0.5", 1, 1.5, -INFINITY },
+    { "hard_sigmoid", NULL, 1, 1.5, -INFINITY },
+    { "hard_silu", NULL, 1, 1.5, -INFINITY },
+    { "hard_tanh", NULL, 1, 1.5, -INFINITY },
+    { "leaky_relu", "negative_slope 0.2", 1, 1.5, -INFINITY },
+    { "log_sigmoid", NULL, 1, 1.5, -INFINITY },
+    { "mish", NULL, 1, 1.5, -INFINITY },
+    { "relu", NULL, 1, 1.5, -INFINITY },
+    { "relu6", NULL, 1, 1.5, -INFINITY },
+    { "selu", NULL, 1, 1.5, -INFINITY },
+    { "soft_shrink", "threshold 0.5", 1, 1.5, -INFINITY },
+    { "softplus", NULL, 1, 1.5, -INFINITY },
+    { "softsign", NULL, 1, 1.5, -INFINITY },
+    { "sparse_plus", NULL, 1, 1.5, -INFINITY },
+    { "sparse_sigmoid", NULL, 1, 1.5, -INFINITY },
+    { "squareplus", "b 4", 1, 1.5, -10 },
+    { "threshold", "threshold 0.5", 1, 1.5, -INFINITY },
+    { "sigmoid", NULL, 4, 8, -INFINITY },
+    { "silu", NULL, 4, 8, -INFINITY, 5e-7 },
+    { "tanh", NULL, 4, 8, -INFINITY },
+};
+
+static void make_numbers(void)
+{
+    uint32_t low = 1;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        low = low * 1664525u + 1013904223u;
+        const uint32_t bits = i << 16 | low >> 16;
+        memcpy(&x[i], &bits, sizeof bits);
+        dy[i] = 1;
+        x8[i] = (double)x[i];
+        dy8[i] = 1;
+    }
+}
+
+static keel_status node_of(keel_node *n, keel_spec *in, const keel_op *op, const void *args,
+                           keel_dtype real)
+{
+    *in = (keel_spec){ real, KEEL_SHAPE(COUNT) };
+    *n = (keel_node){ .op = op,
+                      .args = args,
+                      .layer = "a layer",
+                      .training = true,
+                      .backward = true,
+                      .real = real,
+                      .held = real,
+                      .n_in = 1,
+                      .in = in };
+    return keel_node_infer(n);
+}
+
+static void run(const keel_node *n, keel_run pass, const void *in, void *out, const void *out_grad,
+                void *in_grad)
+{
+    const bool adds = false;
+    pass(&(keel_call){ .node = n,
+                       .rows = 1,
+                       .in = &in,
+                       .out = &out,
+                       .out_grad = &out_grad,
+                       .in_grad = &in_grad,
+                       .in_adds = &adds });
+}
+
+/* The worst of a pass; *at: where. */
+static double worst_of(const function *f, const float *got, const double *want, double least,
+                       int *at)
+{
+    double worst = 0;
+    for (int i = 0; i < COUNT; i++) {
+        if (x[i] < f->from) continue;
+        const double off = off_by(got[i], want[i], least);
+        if (off > worst) worst = off, *at = i;
+    }
+    return worst;
+}
+
+static void compare(const function *f, const keel_kernel *k, const keel_node *n)
+{
+    for (int pass = KEEL_FORWARD; pass <= KEEL_BACKWARD; pass++) {
+        keel_prepare p = { .node = n, .pass = (keel_pass)pass, .rows = 1 };
+        if (!k->run[pass] || k->prepare(&p) < 0) continue;
+        run(n, k->run[pass], x, y, dy, dx);
+        int at = 0;
+        const bool forward = pass == KEEL_FORWARD;
+        /* a slope that is read off the output knows it to a last place of 1 */
+        const bool from_out = n->op->backward_reads == KEEL_READS_OUT;
+        const double least = forward ? 1e-36 : from_out ? 2.4e-7 : 1e-36 + f->slope_0;
+        const double worst = worst_of(f, forward ? y : dx, forward ? y8 : dx8, least, &at);
+        const double most = forward ? f->forward : f->backward;
+        if (getenv("KEEL_TEST_SHOW"))
+            printf("%s %s %s %s: %.3g at %g\n", f->op, f->args ? f->args : "", k->name,
+                   forward ? "forward" : "backward", worst, (double)x[at]);
+        else if (worst > most)
+            fail_msg("%s %s by %s, %s of %g: %.9g, not %.9g, %.3g last places off", f->op,
+                     f->args ? f->args : "", k->name, forward ? "value" : "slope", (double)x[at],
+                     (double)(forward ? y : dx)[at], (forward ? y8 : dx8)[at], worst);
+        if (k->release) k->release(p.plan);
+    }
+}
+
+static void every_function_is_within_its_bound(void **state)
+{
+    _Alignas(16) char args[256];
+    (void)state;
+    make_numbers();
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        const function *f = &functions[i];
+        const keel_op *op = keel_op_find(f->op);
+        keel_node narrow, wide;
+        keel_spec in[2];
+        memset(args, 0, sizeof args);
+        assert_non_null(op);
+        assert_true(op->args_size <= sizeof args);
+        if (op->args_for_case) op->args_for_case(args, f->args);
+        assert_int_equal(node_of(&narrow, &in[0], op, args, KEEL_FLOAT32), KEEL_OK);
+        assert_int_equal(node_of(&wide, &in[1], op, args, KEEL_FLOAT64), KEEL_OK);
+        run(&wide, op->forward[1], x8, y8, dy8, dx8);
+        run(&wide, op->backward[1], x8, y8, dy8, dx8);
+        for (int k = 0; keel_kernels[k]; k++) {
+            if (strcmp(keel_kernels[k]->op, f->op) != 0) continue;
+            /* backward may read the output, which is then float32's */
+            run(&narrow, op->forward[0], x, y, dy, dx);
+            compare(f, keel_kernels[k], &narrow);
+        }
+        keel_node_clear(&narrow);
+        keel_node_clear(&wide);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_function_is_within_its_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
