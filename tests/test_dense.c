@@ -201,7 +201,7 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int64_t rows = sizes[i].rows, c = sizes[i].c, k = sizes[i].k;
         keel_spec in[3];
-        const keel_node n = node_of(c, k, in);
+        keel_node n = node_of(c, k, in);
         for (int e = 0; keel_kernels[e]; e++) {
             const keel_kernel *kernel = keel_kernels[e];
             if (strcmp(kernel->op, "dense") || !kernel->weights_tile) continue;
@@ -246,6 +246,7 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
                 }
             }
         }
+        keel_node_clear(&n);
     }
 }
 
