@@ -22,6 +22,7 @@ enum { GRAPHS = 40 };
 #else
 enum { GRAPHS = 300 };
 #endif
+enum { ALL = 300 }; /* so many graphs have every layer */
 enum { LANES = 4, SAMPLES = 16, SHRINKS = 600, DRAWS = 3 };
 
 static uint64_t first_seed = 1;
@@ -513,7 +514,8 @@ static void graphs_drawn_by_chance_train_as_they_should(void **unused)
     if (n_graph < GRAPHS) return;
     assert_true(n_kink * 10 <= n_checked);
     assert_true(n_refused * 10 <= n_graph);
-    for (int i = 0; i < DRAWERS; i++)
+    /* the few graphs of a run under a sanitizer need not have everything */
+    for (int i = 0; n_graph >= ALL && i < DRAWERS; i++)
         if (!drawers[i].excuse && !n_used[i]) fail_msg("no graph had a %s", drawers[i].layer);
 }
 
