@@ -218,10 +218,10 @@ static void run_tiles(const setup *s, const contender *k)
                                                    .first = at,
                                                    .count = all - at < step ? all - at : step,
                                                    .grad = s->dw[0] + at,
-                                                   .n_soon = 1,
-                                                   .soon = { s->w[0] + at },
+                                                   .n_prefetch = 1,
+                                                   .prefetch = { s->w[0] + at },
                                                    .scratch = k->scratch,
-                                                   .again = at > 0,
+                                                   .scratch_ready = at > 0,
                                                    .plan = k->plan });
 }
 

@@ -78,7 +78,7 @@ static void gradient(const keel_node *n, keel_tile_run run, int weight, int64_t 
                                .count = count - at < step ? count - at : step,
                                .grad = out + at,
                                .scratch = kept,
-                               .again = at > 0 });
+                               .scratch_ready = at > 0 });
 }
 
 /* w and its moment, moved by a kernel that will, else by the gradient as optimizers do. */
@@ -97,10 +97,10 @@ static void move(const keel_node *n, keel_tile_run run, int64_t rows, int64_t ti
                                .first = at,
                                .count = count,
                                .grad = grad,
-                               .n_soon = 2,
-                               .soon = { to + at, m + at },
+                               .n_prefetch = 2,
+                               .prefetch = { to + at, m + at },
                                .scratch = kept,
-                               .again = at > 0,
+                               .scratch_ready = at > 0,
                                .move = moved ? &how : NULL });
         if (how.moved) *moved = true;
         for (int64_t i = 0; i < count && !how.moved; i++) {

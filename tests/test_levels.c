@@ -115,9 +115,9 @@ static keel_status own_kernels(keel_model *m, keel_strategy *s, outcome *o, int 
     const keel_bound *b = NULL;
     if (status >= 0) status = keel_program_bind(t->train.program, BATCH, &b);
     for (int w = 0; status >= 0 && w < s->lanes.n_worker; w++)
-        for (int i = 0; i < b->seat[w].n_call; i++)
+        for (int i = 0; i < b->workspace[w].n_call; i++)
             for (int k = 0; keel_kernels[k]; k++) {
-                const keel_bound_call *c = &b->seat[w].call[i];
+                const keel_bound_call *c = &b->workspace[w].call[i];
                 const char *op = t->train.program->graph->node[c->node].node.op->name;
                 if (strcmp(keel_kernels[k]->op, op) || !is_of(keel_kernels[k], c->run) ||
                     strstr(keel_kernels[k]->name, "dnnl") || o->n_own[work] == OWN_MAX)

@@ -182,7 +182,7 @@ static void tile_run(const bench *b, keel_tile_run run, bool narrow, const int64
                          .count = count,
                          .grad = grad,
                          .scratch = tile_scratch,
-                         .again = again };
+                         .scratch_ready = again };
     for (int64_t row = 0; row < b->rows; row = *cuts++)
         span[c.n_span++] = (keel_span){
             .in = narrow ? (void *)(b->in16[0] + row * in) : (void *)(b->in[0] + row * in),

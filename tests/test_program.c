@@ -175,7 +175,7 @@ static int step(run *r, int64_t rows, double *out)
     for (int v = 0; v < 7; v++) {
         const keel_store_weight *w = &r->store->weight[v];
         if (!w->info.trainable) continue;
-        if (r->program->late[v].node >= 0) { /* in two tiles, to see that they meet */
+        if (r->program->tiled[v].node >= 0) { /* in two tiles, to see that they meet */
             const int64_t last = w->info.spec.shape.dim[w->info.spec.shape.rank - 1];
             const int64_t cut =
                 w->info.spec.shape.rank > 1 ? w->count / last / 2 * last : w->count / 2;
@@ -188,8 +188,8 @@ static int step(run *r, int64_t rows, double *out)
         for (int64_t i = 0; i < w->count; i++) {
             out[n] = 0;
             for (int k = 0; k < r->lanes.n_worker; k++)
-                if (r->bound->seat[k].rows > 0)
-                    out[n] += ((double *)r->program->seat[k].grad)[w->offset + i];
+                if (r->bound->workspace[k].rows > 0)
+                    out[n] += ((double *)r->program->workspace[k].grad)[w->offset + i];
             n++;
         }
     }

@@ -29,7 +29,7 @@ static void free_prepared(keel_prepared *e)
     keel_free(e);
 }
 
-void keel_prepared_destroy(keel_seat *s, int n_node)
+void keel_prepared_destroy(keel_workspace *s, int n_node)
 {
     for (int i = 0; s->prepared && i < n_node; i++)
         while (s->prepared[i]) {
@@ -43,7 +43,7 @@ void keel_prepared_destroy(keel_seat *s, int n_node)
 typedef struct binder {
     keel_program *p;
     keel_bound *b;
-    keel_bound_seat *s;
+    keel_bound_workspace *s;
     int worker, segment;
     int node; /* whose kernel is being prepared */
 } binder;
@@ -118,8 +118,8 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
                            bool weight_adds, const keel_prepared **out)
 {
     keel_program *p = x->p;
-    keel_seat *seat = &p->seat[x->worker];
-    for (const keel_prepared *e = seat->prepared[node]; e; e = e->next)
+    keel_workspace *workspace = &p->workspace[x->worker];
+    for (const keel_prepared *e = workspace->prepared[node]; e; e = e->next)
         if (e->pass == pass && e->rows == rows && e->in_adds == in_adds &&
             e->weight_adds == weight_adds) {
             *out = e;
@@ -137,8 +137,8 @@ static keel_status prepare(binder *x, int node, keel_pass pass, int64_t rows, bo
         return s;
     }
     keel_ran_note(p, node, pass, e->kernel, e->widened != NULL);
-    e->next = seat->prepared[node];
-    seat->prepared[node] = e;
+    e->next = workspace->prepared[node];
+    workspace->prepared[node] = e;
     if (e->scratch > p->scratch_bytes) p->scratch_bytes = e->scratch;
     *out = e;
     return KEEL_OK;
@@ -184,12 +184,12 @@ bool keel_program_is_slow(const keel_program *p, int node)
 
 static char *address(const binder *x, const keel_place *at, int64_t local_row)
 {
-    const keel_seat *seat = &x->p->seat[x->worker];
+    const keel_workspace *workspace = &x->p->workspace[x->worker];
     switch (at->kind) {
     case KEEL_PLACE_ROWS:
-        return seat->rows + at->at + local_row * at->row_bytes;
+        return workspace->rows + at->at + local_row * at->row_bytes;
     case KEEL_PLACE_SHARD:
-        return seat->shard + at->at;
+        return workspace->shard + at->at;
     default:
         return NULL;
     }
@@ -225,16 +225,17 @@ static void **take(void ***next, int n)
 static void bind_records(const binder *x, keel_bound_call *bc)
 {
     const keel_program *p = x->p;
-    const keel_seat *seat = &p->seat[x->worker];
+    const keel_workspace *workspace = &p->workspace[x->worker];
     const keel_node *n = bc->call.node;
     const int64_t length = keel_records_of(n, bc->pass);
     if (length == 0) return;
-    bc->call.partial = seat->row_records;
-    bc->fold = (keel_fold){ .stack = bc->pass <= KEEL_BACKWARD ? seat->sums + p->sums_at[bc->node]
-                                                               : seat->record[p->area[x->segment]],
-                            .length = length,
-                            .combine = bc->pass == KEEL_PARTIAL ? n->op->combine : NULL,
-                            .upward = keel_segment_upward(x->segment) };
+    bc->call.partial = workspace->row_records;
+    bc->fold =
+        (keel_fold){ .stack = bc->pass <= KEEL_BACKWARD ? workspace->sums + p->sums_at[bc->node]
+                                                        : workspace->record[p->area[x->segment]],
+                     .length = length,
+                     .combine = bc->pass == KEEL_PARTIAL ? n->op->combine : NULL,
+                     .upward = keel_segment_upward(x->segment) };
 }
 
 /* Add one call for rows [row, row + rows) of the step, which are the worker's rows from local_row
@@ -271,7 +272,7 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
                       .out_grad = (const void **)take(&next, d->n_out),
                       .saved = take(&next, d->n_saved),
                       .weight = (const void **)p->weight + p->weight_at[in->node],
-                      .weight_grad = p->seat[x->worker].weight_grad + p->weight_at[in->node],
+                      .weight_grad = p->workspace[x->worker].weight_grad + p->weight_at[in->node],
                       .in_adds = adds,
                       .weight_adds = weight_adds,
                       .plan = e->widened ? (void *)e->widened : e->plan };
@@ -280,7 +281,7 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
     for (int k = 0; k < d->n_out; k++) c->out[k] = address(x, &p->value[n->out[k]], local_row);
     for (int k = 0; k < d->n_saved; k++)
         c->saved[k] = address(x, &p->saved[p->saved_at[in->node] + k], local_row);
-    const double *merged = p->seat[x->worker].merged;
+    const double *merged = p->workspace[x->worker].merged;
     if (n->node.merged) c->merged = c->merged_forward = merged + p->merged_at[in->node];
     if (backward) {
         for (int k = 0; k < d->n_out; k++)
@@ -333,7 +334,7 @@ static int64_t blocks_of(const keel_segment *segment, int64_t rows)
     return keel_div_up(rows, segment->block);
 }
 
-/* The most calls, and pointers into the batch, that bind_seat can make. */
+/* The most calls, and pointers into the batch, that bind_workspace can make. */
 static void count_calls(const binder *x, size_t *calls, size_t *patches)
 {
     const keel_schedule *s = &x->p->schedule;
@@ -404,28 +405,29 @@ static keel_status bind_segment(binder *x, int g)
     return KEEL_OK;
 }
 
-static keel_status bind_seat(binder *x)
+static keel_status bind_workspace(binder *x)
 {
     const keel_schedule *s = &x->p->schedule;
     const keel_bound *b = x->b;
-    keel_bound_seat *seat = x->s;
+    keel_bound_workspace *workspace = x->s;
     size_t calls, patches;
     for (int i = 0; i < b->n_busy; i++)
         if (b->piece[i].worker == x->worker) {
-            seat->n_piece++;
-            seat->rows += b->piece[i].rows;
+            workspace->n_piece++;
+            workspace->rows += b->piece[i].rows;
         }
     count_calls(x, &calls, &patches);
-    seat->first = keel_calloc((size_t)s->n_segment + 1, sizeof *seat->first);
-    seat->call = keel_calloc(calls, sizeof *seat->call);
-    seat->block = keel_calloc(calls, sizeof *seat->block);
-    seat->patch = keel_calloc(patches, sizeof *seat->patch);
-    if (!seat->first || !seat->call || !seat->block || !seat->patch) return KEEL_ENOMEM;
+    workspace->first = keel_calloc((size_t)s->n_segment + 1, sizeof *workspace->first);
+    workspace->call = keel_calloc(calls, sizeof *workspace->call);
+    workspace->block = keel_calloc(calls, sizeof *workspace->block);
+    workspace->patch = keel_calloc(patches, sizeof *workspace->patch);
+    if (!workspace->first || !workspace->call || !workspace->block || !workspace->patch)
+        return KEEL_ENOMEM;
     for (int g = 0; g < s->n_segment; g++) {
-        seat->first[g] = seat->n_call;
+        workspace->first[g] = workspace->n_call;
         KEEL_TRY(bind_segment(x, g));
     }
-    seat->first[s->n_segment] = seat->n_call;
+    workspace->first[s->n_segment] = workspace->n_call;
     return KEEL_OK;
 }
 
@@ -433,16 +435,16 @@ static keel_status bind_seat(binder *x)
 static keel_status place_scratch(keel_program *p, int64_t before)
 {
     for (int w = 0; w < p->lanes->n_worker; w++) {
-        keel_seat *seat = &p->seat[w];
-        if (!seat->scratch || before < p->scratch_bytes) {
+        keel_workspace *workspace = &p->workspace[w];
+        if (!workspace->scratch || before < p->scratch_bytes) {
             char *larger = keel_aligned_calloc((size_t)p->scratch_bytes, 1);
             if (!larger) return KEEL_ENOMEM;
-            keel_free(seat->scratch);
-            seat->scratch = larger;
+            keel_free(workspace->scratch);
+            workspace->scratch = larger;
         }
         for (int i = 0; i < p->n_bound; i++)
-            for (int k = 0; k < p->bound[i]->seat[w].n_call; k++)
-                p->bound[i]->seat[w].call[k].call.scratch = seat->scratch;
+            for (int k = 0; k < p->bound[i]->workspace[w].n_call; k++)
+                p->bound[i]->workspace[w].call[k].call.scratch = workspace->scratch;
     }
     return KEEL_OK;
 }
@@ -468,9 +470,9 @@ static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
     if (!b) return s;
     b->rows = rows;
     b->piece = keel_calloc((size_t)n_part, sizeof *b->piece);
-    b->seat = keel_calloc((size_t)n_worker, sizeof *b->seat);
+    b->workspace = keel_calloc((size_t)n_worker, sizeof *b->workspace);
     b->run = keel_calloc((size_t)n_part, sizeof *b->run);
-    if (!b->piece || !b->run || !b->seat) goto out;
+    if (!b->piece || !b->run || !b->workspace) goto out;
     keel_cut(p->lanes, rows, all);
     for (int i = 0; i < n_part; i++) {
         if (all[i].rows == 0) continue;
@@ -479,8 +481,8 @@ static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
     b->n_run = join(b->piece, b->n_busy, b->run);
     if ((s = keel_records_bind(b)) < 0) goto out;
     for (int w = 0; w < n_worker; w++) {
-        binder x = { .p = p, .b = b, .s = &b->seat[w], .worker = w };
-        if ((s = bind_seat(&x)) < 0) goto out;
+        binder x = { .p = p, .b = b, .s = &b->workspace[w], .worker = w };
+        if ((s = bind_workspace(&x)) < 0) goto out;
     }
     *out = b;
     b = NULL;
@@ -557,15 +559,15 @@ keel_status keel_program_measure(keel_program *p, int64_t rows)
 void keel_bound_destroy(const keel_program *p, keel_bound *b)
 {
     if (!b) return;
-    for (int w = 0; b->seat && w < p->lanes->n_worker; w++) {
-        keel_bound_seat *s = &b->seat[w];
+    for (int w = 0; b->workspace && w < p->lanes->n_worker; w++) {
+        keel_bound_workspace *s = &b->workspace[w];
         for (int i = 0; i < s->n_block; i++) keel_free(s->block[i]);
         keel_free(s->block);
         keel_free(s->call);
         keel_free(s->first);
         keel_free(s->patch);
     }
-    keel_free(b->seat);
+    keel_free(b->workspace);
     keel_free(b->piece);
     keel_free(b->run);
     keel_free(b->tree);

@@ -107,7 +107,7 @@ static void find_lives(compiler *c)
                 if (s->needs_grad[n->in[k]]) touch(c, grad_life(c, n->in[k]), at, false);
     }
     for (int i = 0; i < c->g->n_node; i++) { /* what owners of tiles read stays to the end */
-        if (!s->late[i] || s->n_instruction == 0) continue;
+        if (!s->tiled[i] || s->n_instruction == 0) continue;
         touch(c, c->g->node[i].in[0], s->n_instruction, true);
         touch(c, grad_life(c, c->g->node[i].out[0]), s->n_instruction, true);
     }
@@ -323,7 +323,7 @@ static keel_status choose_tiles(keel_program *p, int i)
         const keel_shape *w = &n->node.weight[k].shape;
         const int64_t row = w->rank > 1 ? w->dim[w->rank - 1] : KEEL_TILE;
         const int64_t rows = c.kernel ? c.kernel->tile_rows : 0;
-        p->late[n->weight[k]] = (struct keel_late){
+        p->tiled[n->weight[k]] = (struct keel_tiled){
             .node = i,
             .weight = k,
             .run = c.kernel ? c.run_tile : n->node.op->weights_tile[n->node.real == KEEL_FLOAT64],
@@ -334,13 +334,13 @@ static keel_status choose_tiles(keel_program *p, int i)
     return KEEL_OK;
 }
 
-static keel_status find_late(keel_program *p)
+static keel_status find_tiled(keel_program *p)
 {
-    p->late = keel_calloc((size_t)p->store->n_weight, sizeof *p->late);
-    if (!p->late) return KEEL_ENOMEM;
-    for (int v = 0; v < p->store->n_weight; v++) p->late[v].node = -1;
+    p->tiled = keel_calloc((size_t)p->store->n_weight, sizeof *p->tiled);
+    if (!p->tiled) return KEEL_ENOMEM;
+    for (int v = 0; v < p->store->n_weight; v++) p->tiled[v].node = -1;
     for (int i = 0; i < p->graph->n_node; i++)
-        if (p->schedule.late[i]) KEEL_TRY(choose_tiles(p, i));
+        if (p->schedule.tiled[i]) KEEL_TRY(choose_tiles(p, i));
     return KEEL_OK;
 }
 
@@ -365,25 +365,26 @@ static keel_status list_weights(keel_program *p)
 }
 
 /* Where a worker's own gradient of each weight lies. */
-static void point_at_gradients(const keel_program *p, keel_seat *seat)
+static void point_at_gradients(const keel_program *p, keel_workspace *workspace)
 {
     const size_t element = keel_dtype_size(p->options.real);
     for (int i = 0; i < p->graph->n_node; i++)
         for (int k = 0; k < p->graph->node[i].node.n_weight; k++) {
             const keel_store_weight *w = &p->store->weight[p->graph->node[i].weight[k]];
             if (!w->info.trainable) continue;
-            seat->weight_grad[p->weight_at[i] + k] = seat->grad + w->offset * (int64_t)element;
+            workspace->weight_grad[p->weight_at[i] + k] =
+                workspace->grad + w->offset * (int64_t)element;
         }
 }
 
-static keel_status make_seats(keel_program *p)
+static keel_status make_workspaces(keel_program *p)
 {
     const int n = p->lanes->n_worker;
-    p->seat = keel_calloc((size_t)n, sizeof *p->seat);
+    p->workspace = keel_calloc((size_t)n, sizeof *p->workspace);
     p->failure = keel_calloc((size_t)n, sizeof *p->failure);
-    if (!p->seat || !p->failure) return KEEL_ENOMEM;
+    if (!p->workspace || !p->failure) return KEEL_ENOMEM;
     for (int w = 0; w < n; w++) {
-        keel_seat *s = &p->seat[w];
+        keel_workspace *s = &p->workspace[w];
         const size_t n_weight = (size_t)p->weight_at[p->graph->n_node];
         s->weight_grad = keel_calloc(n_weight, sizeof *s->weight_grad);
         s->prepared = keel_calloc((size_t)p->graph->n_node, sizeof(*s->prepared));
@@ -434,11 +435,11 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     for (int v = 0; v < store->n_weight; v++) trainable[v] = store->weight[v].info.trainable;
     if ((s = keel_schedule_make(&p->schedule, graph, trainable, store->n_weight)) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
-    if ((s = find_late(p)) < 0) goto out;
+    if ((s = find_tiled(p)) < 0) goto out;
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);
     if ((s = plan_memory(p)) < 0) goto out;
     if ((s = keel_records_place(p)) < 0) goto out;
-    if ((s = make_seats(p)) < 0) goto out;
+    if ((s = make_workspaces(p)) < 0) goto out;
     *out = p;
     p = NULL;
 out:
@@ -452,20 +453,20 @@ void keel_program_destroy(keel_program *p)
     if (!p) return;
     for (int i = 0; i < p->n_bound; i++) keel_bound_destroy(p, p->bound[i]);
     keel_free(p->bound);
-    for (int w = 0; p->seat && w < p->lanes->n_worker; w++) {
-        keel_prepared_destroy(&p->seat[w], p->graph->n_node);
-        keel_free(p->seat[w].rows);
-        keel_free(p->seat[w].shard);
-        keel_free(p->seat[w].scratch);
-        keel_free(p->seat[w].grad);
-        keel_free(p->seat[w].weight_grad);
-        keel_free(p->seat[w].merged);
-        keel_free(p->seat[w].record[0]);
-        keel_free(p->seat[w].record[1]);
-        keel_free(p->seat[w].sums);
-        keel_free(p->seat[w].row_records);
+    for (int w = 0; p->workspace && w < p->lanes->n_worker; w++) {
+        keel_prepared_destroy(&p->workspace[w], p->graph->n_node);
+        keel_free(p->workspace[w].rows);
+        keel_free(p->workspace[w].shard);
+        keel_free(p->workspace[w].scratch);
+        keel_free(p->workspace[w].grad);
+        keel_free(p->workspace[w].weight_grad);
+        keel_free(p->workspace[w].merged);
+        keel_free(p->workspace[w].record[0]);
+        keel_free(p->workspace[w].record[1]);
+        keel_free(p->workspace[w].sums);
+        keel_free(p->workspace[w].row_records);
     }
-    keel_free(p->seat);
+    keel_free(p->workspace);
     keel_free(p->failure);
     keel_free(p->input);
     keel_free(p->output);
@@ -475,7 +476,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->merged_at);
     keel_free(p->merged_backward_at);
     keel_schedule_free(&p->schedule, p->graph);
-    keel_free(p->late);
+    keel_free(p->tiled);
     keel_free(p->value);
     keel_free(p->grad);
     keel_free(p->saved_at);

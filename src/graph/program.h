@@ -1,7 +1,7 @@
 /* A program: a graph compiled once for a set of lanes. It is const while it runs and shared by all
  * workers; what differs from worker to worker (its rows of every value, its gradients, its scratch)
- * is a keel_seat. For each number of rows a step can have, a keel_bound holds the calls with all
- * pointers in place, so that a step is a loop over them. */
+ * is a keel_workspace. For each number of rows a step can have, a keel_bound holds the calls with
+ * all pointers in place, so that a step is a loop over them. */
 #ifndef KEEL_GRAPH_PROGRAM_H
 #define KEEL_GRAPH_PROGRAM_H
 #include "device/lanes.h"
@@ -24,7 +24,7 @@ typedef struct keel_place {
 } keel_place;
 
 /* What one worker owns while a program runs. */
-typedef struct keel_seat {
+typedef struct keel_workspace {
     char *rows, *shard, *scratch;
     void **weight_grad;  /* [weight_at[n_node]] into grad; NULL: frozen, or in inference */
     char *grad;          /* flat, in the layout of the store's masters; NULL in inference */
@@ -33,9 +33,10 @@ typedef struct keel_seat {
     double *sums;        /* stacks of sums, of all nodes */
     double *row_records; /* of the rows of one call */
     int64_t bad_row;     /* the first whose loss is not finite; INT64_MAX: none */
-    keel_variable tiled; /* the weight of which the worker made the last tile in this step; or -1 */
+    keel_variable
+        last_tiled; /* the weight of which the worker made the last tile in this step; or -1 */
     struct keel_prepared **prepared; /* [n_node] lists of the kernels prepared so far */
-} keel_seat;
+} keel_workspace;
 
 /* What becomes of the records that a call writes: see records.c. */
 typedef struct keel_fold {
@@ -59,7 +60,7 @@ typedef struct keel_patch { /* a pointer into the batch, set when a step begins 
     int64_t offset; /* bytes from row 0 of the step */
 } keel_patch;
 
-typedef struct keel_bound_seat {
+typedef struct keel_bound_workspace {
     int n_call, n_patch, n_block;
     keel_bound_call *call;
     int *first; /* [n_segment + 1] index of the first call of each segment */
@@ -67,7 +68,7 @@ typedef struct keel_bound_seat {
     void **block; /* pointer arrays of the calls, to free */
     int n_piece;  /* with rows */
     int64_t rows;
-} keel_bound_seat;
+} keel_bound_workspace;
 
 /* A row comes to a stack of `depth` records and completes so many nodes of the tree. */
 typedef struct keel_fold_row {
@@ -86,9 +87,9 @@ typedef struct keel_bound {
     keel_piece *piece; /* [n_busy] in row order */
     keel_piece *run;   /* [n_run] neighbours of one worker joined: lanes that share a core */
     int n_tree;
-    keel_tree_part *tree;   /* [n_tree] in row order */
-    keel_fold_row *fold[2]; /* [upward][rows] */
-    keel_bound_seat *seat;  /* [n_worker] */
+    keel_tree_part *tree;            /* [n_tree] in row order */
+    keel_fold_row *fold[2];          /* [upward][rows] */
+    keel_bound_workspace *workspace; /* [n_worker] */
 } keel_bound;
 
 typedef struct keel_program_options {
@@ -108,12 +109,12 @@ typedef struct keel_program {
     keel_program_options options;
     keel_step_facts facts; /* of the running step */
 
-    struct keel_late {    /* [n_weight] who makes the gradient of a weight tile by tile */
+    struct keel_tiled {   /* [n_weight] who makes the gradient of a weight tile by tile */
         int node, weight; /* node -1: gradients are made by workers, and added */
         keel_tile_run run;
         const void *plan;
         int64_t most; /* elements at a time, where the weight is moved in between */
-    } * late;
+    } * tiled;
 
     keel_place *value, *grad;                /* [n_value] */
     int *saved_at;                           /* [n_node + 1] its first saved value, of all nodes */
@@ -121,16 +122,16 @@ typedef struct keel_program {
     void **weight;                           /* [weight_at[n_node]] in the store */
     keel_place *saved;                       /* [n_saved] of all nodes */
     bool *skip_forward, *skip_backward;      /* [n_node] views that share memory */
-    int64_t *sums_at;                        /* [n_node] doubles into seat.sums */
-    int64_t *merged_at, *merged_backward_at; /* [n_node] doubles into seat.merged */
+    int64_t *sums_at;                        /* [n_node] doubles into workspace.sums */
+    int64_t *merged_at, *merged_backward_at; /* [n_node] doubles into workspace.merged */
     int *sums_segment;                       /* [n_node] where its sums are made */
-    bool *area;                              /* [n_segment] which of seat.record it writes to */
+    bool *area; /* [n_segment] which of workspace.record it writes to */
     int64_t record_doubles, row_doubles, sums_doubles, merged_doubles; /* per worker */
     int slots; /* records of a stack, at most */
 
     int64_t max_local_rows;
     int64_t rows_bytes, rows_bound, shard_bytes, scratch_bytes; /* per worker */
-    keel_seat *seat;                                            /* [n_worker] */
+    keel_workspace *workspace;                                  /* [n_worker] */
     int n_bound, bound_capacity;
     keel_bound **bound;
     struct keel_ran { /* [n_node][KEEL_PASS_COUNT] */
@@ -182,16 +183,17 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 /* Inside a run's work: all workers meet; the wait is timed where somebody wants to know. */
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
-/* The gradient of elements [first, first + count) of a late weight, over all rows of the step, into
- * `grad`, by a worker; looked, bad: see keel_tile_call, false before, or NULL: these elements are
- * moved next, maybe by the kernel: see `move` there. After a run in which all workers have met. */
+/* The gradient of elements [first, first + count) of a tiled weight, over all rows of the step,
+ * into `grad`, by a worker; checked, bad: see keel_tile_call, false before, or NULL: these elements
+ * are moved next, maybe by the kernel: see `move` there. After a run in which all workers have met.
+ */
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad, bool *looked, bool *bad,
+                       int64_t first, int64_t count, void *grad, bool *checked, bool *bad,
                        keel_tile_move *move);
 
-/* Are the inputs and gradients that a worker has for late weights so small that these weights'
+/* Are the inputs and gradients that a worker has for tiled weights so small that these weights'
  * gradients can only be finite? After the worker's run. */
-bool keel_program_tame(const keel_program *p, const keel_bound *b, int worker);
+bool keel_program_bounded(const keel_program *p, const keel_bound *b, int worker);
 
 /* Rows of a value (or gradient) as the piece's worker holds them. */
 const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece);

@@ -100,7 +100,7 @@ keel_status keel_records_place(keel_program *p)
     return KEEL_OK;
 }
 
-keel_status keel_records_allocate(const keel_program *p, keel_seat *s)
+keel_status keel_records_allocate(const keel_program *p, keel_workspace *s)
 {
     s->sums = keel_aligned_calloc((size_t)p->sums_doubles, sizeof(double));
     s->row_records = keel_aligned_calloc((size_t)p->row_doubles, sizeof(double));
@@ -199,16 +199,16 @@ static void push(const keel_bound_call *c, const keel_fold_row *how, const doubl
     }
 }
 
-void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_seat *seat)
+void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace)
 {
     const keel_fold *f = &c->fold;
     for (int64_t i = 0; i < c->call.rows; i++) {
         const int64_t k = f->upward ? i : c->call.rows - 1 - i, row = c->call.row + k;
         const double *leaf = c->call.partial + k * f->length;
         push(c, &b->fold[f->upward][row], leaf);
-        if (c->call.node->op->loss && c->pass <= KEEL_BACKWARD && row < seat->bad_row &&
+        if (c->call.node->op->loss && c->pass <= KEEL_BACKWARD && row < workspace->bad_row &&
             !(isfinite(leaf[0]) && isfinite(leaf[f->length - 1])))
-            seat->bad_row = row;
+            workspace->bad_row = row;
     }
 }
 
@@ -250,10 +250,11 @@ void keel_records_merge(const keel_program *p, const keel_bound *b, int segment,
                         .combine = s->merge_backward ? NULL : n->op->combine,
                         .length = s->merge_backward ? n->partial_backward : n->partial,
                         .upward = keel_segment_upward(segment - 1),
-                        .temporary = (double *)p->seat[worker].scratch };
-    for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->seat[w].record[p->area[segment - 1]];
+                        .temporary = (double *)p->workspace[worker].scratch };
+    for (int w = 0; w < p->lanes->n_worker; w++)
+        stack[w] = p->workspace[w].record[p->area[segment - 1]];
     merge(b, &m, stack,
-          p->seat[worker].merged +
+          p->workspace[worker].merged +
               (s->merge_backward ? p->merged_backward_at : p->merged_at)[s->merge]);
 }
 
@@ -267,7 +268,7 @@ void keel_program_sums(const keel_program *p, const keel_bound *b, int node, dou
                         .length = n->sums,
                         .upward = keel_segment_upward(p->sums_segment[node]),
                         .temporary = temporary };
-    for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->seat[w].sums + p->sums_at[node];
+    for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->workspace[w].sums + p->sums_at[node];
     if (n->sums <= MOST) merge(b, &m, stack, merged);
     memcpy(sums, merged + 1, (size_t)n->sums * sizeof *sums);
 }
@@ -276,6 +277,6 @@ int64_t keel_program_bad_row(const keel_program *p)
 {
     int64_t row = INT64_MAX;
     for (int w = 0; w < p->lanes->n_worker; w++)
-        if (p->seat[w].bad_row < row) row = p->seat[w].bad_row;
+        if (p->workspace[w].bad_row < row) row = p->workspace[w].bad_row;
     return row < INT64_MAX ? row : -1;
 }

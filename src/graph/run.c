@@ -3,7 +3,7 @@
 #include "graph/bind.h"
 #include <string.h>
 
-static void patch_inputs(const keel_program *p, const keel_bound_seat *s)
+static void patch_inputs(const keel_program *p, const keel_bound_workspace *s)
 {
     for (int i = 0; i < s->n_patch; i++) {
         const char *base = p->input[s->patch[i].input];
@@ -15,20 +15,20 @@ static void run_call(const keel_program *p, const keel_bound *b, const keel_boun
                      int worker)
 {
     c->run(&c->call);
-    if (c->fold.stack) keel_records_fold(b, c, &p->seat[worker]);
+    if (c->fold.stack) keel_records_fold(b, c, &p->workspace[worker]);
 }
 
 static void run_calls(const keel_program *p, const keel_bound *b, int g, int worker)
 {
-    const keel_bound_seat *seat = &b->seat[worker];
+    const keel_bound_workspace *workspace = &b->workspace[worker];
     if (!p->timing) {
-        for (int i = seat->first[g]; i < seat->first[g + 1]; i++)
-            run_call(p, b, &seat->call[i], worker);
+        for (int i = workspace->first[g]; i < workspace->first[g + 1]; i++)
+            run_call(p, b, &workspace->call[i], worker);
         return;
     }
     int64_t at = keel_clock_ns();
-    for (int i = seat->first[g]; i < seat->first[g + 1]; i++) {
-        const keel_bound_call *c = &seat->call[i];
+    for (int i = workspace->first[g]; i < workspace->first[g + 1]; i++) {
+        const keel_bound_call *c = &workspace->call[i];
         run_call(p, b, c, worker);
         at = keel_timing_call(p->timing, worker, c->node, c->pass, at);
     }
@@ -43,12 +43,12 @@ void keel_program_meet(const keel_program *p, keel_team *team, int worker)
 
 keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker)
 {
-    const keel_bound_seat *seat = &b->seat[worker];
+    const keel_bound_workspace *workspace = &b->workspace[worker];
     keel_failure *f = &p->failure[worker];
     f->status = KEEL_OK;
-    p->seat[worker].tiled = -1;
-    patch_inputs(p, seat);
-    p->seat[worker].bad_row = INT64_MAX;
+    p->workspace[worker].last_tiled = -1;
+    patch_inputs(p, workspace);
+    p->workspace[worker].bad_row = INT64_MAX;
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];
         if (segment->merge >= 0 && f->status >= 0) {
@@ -70,34 +70,34 @@ const void *keel_program_rows(const keel_program *p, const keel_place *at, const
 {
     if (at->kind == KEEL_PLACE_INPUT)
         return (const char *)p->input[at->at] + piece->row * at->row_bytes;
-    return p->seat[piece->worker].rows + at->at + piece->local_row * at->row_bytes;
+    return p->workspace[piece->worker].rows + at->at + piece->local_row * at->row_bytes;
 }
 
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad, bool *looked, bool *bad,
+                       int64_t first, int64_t count, void *grad, bool *checked, bool *bad,
                        keel_tile_move *move)
 {
     const keel_store *store = p->store;
     const int64_t element = (int64_t)keel_dtype_size(store->real);
-    const struct keel_late *late = &p->late[v];
-    const keel_graph_node *n = &p->graph->node[late->node];
+    const struct keel_tiled *tiled = &p->tiled[v];
+    const keel_graph_node *n = &p->graph->node[tiled->node];
     keel_span span[KEEL_LANES_MAX];
     keel_tile_call c = { .node = &n->node,
                          .span = span,
-                         .weight = late->weight,
+                         .weight = tiled->weight,
                          .first = first,
                          .count = count,
                          .grad = grad,
-                         .looked = looked,
+                         .checked = checked,
                          .bad = bad,
                          .move = move,
-                         .n_soon = 1,
-                         .soon = { (const char *)keel_store_data(store, v) + first * element },
-                         .scratch = p->seat[worker].scratch,
-                         .again = p->seat[worker].tiled == v,
-                         .plan = late->plan };
-    for (int k = 0; !looked && k < store->n_moment; k++)
-        c.soon[c.n_soon++] = store->moment[k] + (store->weight[v].offset + first) * element;
+                         .n_prefetch = 1,
+                         .prefetch = { (const char *)keel_store_data(store, v) + first * element },
+                         .scratch = p->workspace[worker].scratch,
+                         .scratch_ready = p->workspace[worker].last_tiled == v,
+                         .plan = tiled->plan };
+    for (int k = 0; !checked && k < store->n_moment; k++)
+        c.prefetch[c.n_prefetch++] = store->moment[k] + (store->weight[v].offset + first) * element;
     for (int i = 0; i < b->n_busy; i++) {
         const keel_piece *piece = &b->piece[i];
         if (i > 0 && piece->worker == b->piece[i - 1].worker) {
@@ -109,8 +109,8 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                          .out_grad = keel_program_rows(p, &p->grad[n->out[0]], piece),
                          .rows = piece->rows };
     }
-    if (!c.again) p->seat[worker].tiled = v;
-    late->run(&c);
+    if (!c.scratch_ready) p->workspace[worker].last_tiled = v;
+    tiled->run(&c);
 }
 
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece)
@@ -124,7 +124,7 @@ void keel_program_commit(keel_program *p, const keel_bound *b, int worker)
     for (int i = 0; i < p->graph->n_node; i++) {
         const keel_graph_node *n = &p->graph->node[i];
         if (!n->node.op->commit || !n->node.training) continue;
-        n->node.op->commit(&n->node, p->seat[worker].merged + p->merged_at[i],
+        n->node.op->commit(&n->node, p->workspace[worker].merged + p->merged_at[i],
                            p->weight + p->weight_at[i]);
     }
 }

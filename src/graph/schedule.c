@@ -89,14 +89,14 @@ static void find_needs(maker *m)
 
 /* Weights whose gradient owners make tile by tile: the op can, a row has one place, and nobody else
  * uses the weights. */
-static void find_late(maker *m, const int *uses)
+static void find_tiled(maker *m, const int *uses)
 {
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
-        bool late = m->g->backward && n->node.op->weights_tile[0] && n->node.n_in == 1 &&
-                    n->node.in[0].shape.rank == 1;
-        for (int k = 0; k < n->node.n_weight; k++) late = late && uses[n->weight[k]] == 1;
-        m->s.late[i] = late;
+        bool tiled = m->g->backward && n->node.op->weights_tile[0] && n->node.n_in == 1 &&
+                     n->node.in[0].shape.rank == 1;
+        for (int k = 0; k < n->node.n_weight; k++) tiled = tiled && uses[n->weight[k]] == 1;
+        m->s.tiled[i] = tiled;
     }
 }
 
@@ -127,7 +127,7 @@ static keel_status weights(maker *m, int i)
     const keel_graph_node *n = &m->g->node[i];
     int all = 0, given = 0;
     bool after_one = false; /* a worker alone wrote the gradient, and now all would add to theirs */
-    if (!m->s.late[i]) {
+    if (!m->s.tiled[i]) {
         m->held[m->n_held++] = i;
         m->holds = m->holds || reads_values(&n->node);
     }
@@ -160,7 +160,7 @@ static keel_status backward_node(maker *m, int i)
     bool asked = n->node.op->loss, reached = asked;
     for (int k = 0; k < n->node.n_out; k++) reached = reached || written[n->out[k]];
     if (!reached) {
-        m->s.late[i] = false;
+        m->s.tiled[i] = false;
         return KEEL_OK;
     }
     if (n->node.partial_backward > 0) {
@@ -213,13 +213,13 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     m.s.reached = keel_calloc((size_t)n_variable, sizeof *m.s.reached);
     m.by_one = keel_calloc((size_t)n_variable, sizeof *m.by_one);
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
-    m.s.late = keel_calloc((size_t)g->n_node, sizeof *m.s.late);
+    m.s.tiled = keel_calloc((size_t)g->n_node, sizeof *m.s.tiled);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
     m.held = keel_calloc((size_t)g->n_node, sizeof *m.held);
     size_t n_use = 0;
     for (int i = 0; i < g->n_node; i++) n_use += (size_t)g->node[i].node.n_weight;
     m.s.order = keel_calloc(n_use, sizeof *m.s.order);
-    if (!uses || !m.by_one || !m.s.late || !m.s.needs_grad || !m.s.has_grad || !m.s.reached ||
+    if (!uses || !m.by_one || !m.s.tiled || !m.s.needs_grad || !m.s.has_grad || !m.s.reached ||
         !m.held || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
@@ -229,7 +229,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     for (int i = 0; i < g->n_node; i++)
         for (int k = 0; k < g->node[i].node.n_weight; k++) uses[g->node[i].weight[k]]++;
     find_needs(&m);
-    find_late(&m, uses);
+    find_tiled(&m, uses);
     if ((s = forward(&m)) < 0) goto out;
     if (g->backward) {
         if ((s = begin_segment(&m, -1, false)) < 0) goto out;
@@ -257,7 +257,7 @@ void keel_schedule_free(keel_schedule *s, const keel_graph *g)
     keel_free(s->needs_grad);
     keel_free(s->has_grad);
     keel_free(s->reached);
-    keel_free(s->late);
+    keel_free(s->tiled);
     keel_free(s->order);
     keel_free(s->instruction);
     keel_free(s->segment);

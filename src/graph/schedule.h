@@ -40,7 +40,7 @@ typedef struct keel_schedule {
     bool *reached;        /* [n_variable] trainable, and some node writes its gradient */
     bool **in_adds;       /* [n_node][n_in] as the backward call of the node is bound */
     bool *weight_adds;    /* [n_node] a node before it in the order wrote these gradients already */
-    bool *late;           /* [n_node] weight gradients are made by the owners of tiles */
+    bool *tiled;          /* [n_node] weight gradients are made by the owners of tiles */
     keel_variable *order; /* trainable weights in the order in which their gradients are ready */
 } keel_schedule;
 

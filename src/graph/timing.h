@@ -20,18 +20,18 @@ typedef struct keel_event { /* for a trace */
     int32_t what;           /* keel_pass, or keel_phase */
 } keel_event;
 
-typedef struct keel_timing_seat {
+typedef struct keel_timing_workspace {
     int64_t *call_ns; /* [n_node][KEEL_PASS_COUNT] */
     int64_t phase_ns[KEEL_PHASE_COUNT];
     keel_event *event;
     int64_t n_event, capacity; /* when full, later events are counted in `lost` */
     int64_t lost;
     char pad[64];
-} keel_timing_seat;
+} keel_timing_workspace;
 
 typedef struct keel_timing {
     int n_worker;
-    keel_timing_seat *seat;
+    keel_timing_workspace *workspace;
 } keel_timing;
 
 /* events: how many a worker can keep for a trace; 0: only sums. */

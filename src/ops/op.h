@@ -134,14 +134,14 @@ typedef struct keel_tile_call {
     int weight;            /* which of the node's weights */
     int64_t first, count;  /* elements of it, whole rows of its last dim */
     void *grad;            /* [count], overwritten */
-    int n_soon;
-    const void *soon[4];  /* [count] these elements of the weight, and of what else is written
-                             next: a kernel that asks for them early hides the wait */
-    void *scratch;        /* of the worker, at least what prepare asked for */
-    bool again;           /* scratch is as the last call left it: of this weight, from these rows */
+    int n_prefetch;
+    const void *prefetch[4]; /* [count] these elements of the weight, and of what else is written
+                            next: a kernel that asks for them early hides the wait */
+    void *scratch;           /* of the worker, at least what prepare asked for */
+    bool scratch_ready;   /* scratch is as the last call left it: of this weight, from these rows */
     const void *plan;     /* what prepare left */
-    bool *looked, *bad;   /* out: a kernel that looks for numbers that are not finite while it has
-                             them says so, and whether there are any; may be NULL */
+    bool *checked, *bad;  /* out: a kernel that looks for numbers that are not finite while it has
+                            them says so, and whether there are any; may be NULL */
     keel_tile_move *move; /* what a kernel may do with the gradient; NULL: it is asked for */
 } keel_tile_call;
 

@@ -84,7 +84,7 @@ typedef struct keel_optimizer {
     void (*apply[2])(const keel_update *u); /* decoupled weight decay included; float32, float64 */
     /* How much of the last move is kept, where a tile is moved as keel_tile_move says but for a
      * clamp; else 0. NULL: never. */
-    double (*heavy)(const void *args);
+    double (*plain_momentum)(const void *args);
 } keel_optimizer;
 
 extern const keel_optimizer *const keel_optimizers[]; /* generated; ends with NULL */

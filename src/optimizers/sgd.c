@@ -25,7 +25,7 @@ static int slots(const void *args, const char *names[KEEL_SLOTS_MAX])
     return 1;
 }
 
-static double heavy(const void *args)
+static double plain_momentum(const void *args)
 {
     const args_t *a = args;
     return a->nesterov || keel_decay(&a->common) != 0 ? 0 : a->momentum;
@@ -45,7 +45,7 @@ const keel_optimizer keel_optimizer_sgd = {
     },
     .slots = slots,
     .together = 1,
-    .heavy = heavy,
+    .plain_momentum = plain_momentum,
     .apply = REALS(apply),
 };
 
@@ -61,8 +61,9 @@ static void REAL_(plain)(int64_t n, REAL *restrict w, const REAL *restrict g, RE
 }
 
 KEEL_ONE_PASS
-static void REAL_(heavy)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                         REAL rate, REAL decay, REAL scale, REAL clip, REAL momentum)
+static void REAL_(plain_momentum)(int64_t n, REAL *restrict w, const REAL *restrict g,
+                                  REAL *restrict m, REAL rate, REAL decay, REAL scale, REAL clip,
+                                  REAL momentum)
 {
     for (int64_t i = 0; i < n; i++) {
         const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
@@ -71,10 +72,11 @@ static void REAL_(heavy)(int64_t n, REAL *restrict w, const REAL *restrict g, RE
     }
 }
 
-/* heavy without decay and clamp, what most trainings use: the loop is bound by its instructions. */
+/* plain_momentum without decay and clamp, what most trainings use: the loop is bound by its
+ * instructions. */
 KEEL_ONE_PASS
-static void REAL_(heavy_only)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
-                              REAL rate, REAL scale, REAL momentum)
+static void REAL_(plain_momentum_only)(int64_t n, REAL *restrict w, const REAL *restrict g,
+                                       REAL *restrict m, REAL rate, REAL scale, REAL momentum)
 {
     for (int64_t i = 0; i < n; i++) {
         m[i] = m[i] * momentum - g[i] * scale * rate;
@@ -103,8 +105,8 @@ static void REAL_(apply)(const keel_update *u)
     else if (a->nesterov)
         REAL_(nesterov)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
     else if (decay == 0 && isinf(clip))
-        REAL_(heavy_only)(u->count, u->w, u->g, u->slot[0], rate, scale, momentum);
+        REAL_(plain_momentum_only)(u->count, u->w, u->g, u->slot[0], rate, scale, momentum);
     else
-        REAL_(heavy)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
+        REAL_(plain_momentum)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, momentum);
 }
 #endif

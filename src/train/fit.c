@@ -253,7 +253,7 @@ static void add_unreached(keel_text *t, const keel_trainer *trainer)
 static void add_cut(keel_text *t, const fit *f)
 {
     int64_t lost = 0;
-    for (int w = 0; f->timing && w < f->timing->n_worker; w++) lost += f->timing->seat[w].lost;
+    for (int w = 0; f->timing && w < f->timing->n_worker; w++) lost += f->timing->workspace[w].lost;
     if (lost && !f->o.profile)
         keel_text_add(t, "%sthe trace is cut: %lld later events found no room",
                       t->length ? "; " : "", (long long)lost);

@@ -58,7 +58,7 @@ static void fill_row(keel_profile_row *r, const keel_node *n, const keel_timing 
     snprintf(r->op, sizeof r->op, "%s", n->op->name);
     for (int w = 0; w < timing->n_worker; w++)
         for (int p = 0; p < KEEL_PASS_COUNT; p++)
-            ns[p] += timing->seat[w].call_ns[(int64_t)node * KEEL_PASS_COUNT + p];
+            ns[p] += timing->workspace[w].call_ns[(int64_t)node * KEEL_PASS_COUNT + p];
     r->forward_seconds = 1e-9 * (double)(ns[KEEL_FORWARD] + ns[KEEL_PARTIAL]);
     r->backward_seconds =
         1e-9 * (double)(ns[KEEL_BACKWARD] + ns[KEEL_WEIGHTS] + ns[KEEL_PARTIAL_BACKWARD]);
@@ -101,7 +101,7 @@ keel_status keel_profile_make(keel_profile **out, const keel_trainer *t, const k
         kernels_of(t->train.program, i, r->forward_kernel, r->backward_kernel, r->weights_kernel);
     }
     for (int w = 0; w < n; w++) {
-        const keel_timing_seat *s = &timing->seat[w];
+        const keel_timing_workspace *s = &timing->workspace[w];
         for (int64_t k = 0; k < (int64_t)g->n_node * KEEL_PASS_COUNT; k++)
             p->call_seconds[w] += 1e-9 * (double)s->call_ns[k];
         for (int k = 0; k < KEEL_PHASE_COUNT; k++)
@@ -170,8 +170,8 @@ keel_status keel_trace_write(const char *path, const keel_trainer *t, const keel
     int64_t zero = INT64_MAX;
     KEEL_TRY(keel_new_file_create(&f, path));
     for (int w = 0; w < timing->n_worker; w++)
-        if (timing->seat[w].n_event && timing->seat[w].event[0].begin < zero)
-            zero = timing->seat[w].event[0].begin;
+        if (timing->workspace[w].n_event && timing->workspace[w].event[0].begin < zero)
+            zero = timing->workspace[w].event[0].begin;
     keel_text_add(&x, "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\","
                       "\"args\":{\"name\":\"keel fit\"}}");
     keel_status s = KEEL_OK;
@@ -180,8 +180,8 @@ keel_status keel_trace_write(const char *path, const keel_trainer *t, const keel
                       ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\","
                       "\"args\":{\"name\":\"worker %d\"}}",
                       w, w);
-        for (int64_t i = 0; i < timing->seat[w].n_event && s >= 0; i++) {
-            add_event(&x, p, &timing->seat[w].event[i], w, zero);
+        for (int64_t i = 0; i < timing->workspace[w].n_event && s >= 0; i++) {
+            add_event(&x, p, &timing->workspace[w].event[i], w, zero);
             if (x.failed)
                 s = keel_fail(KEEL_ENOMEM, "%s: no memory for the trace", path);
             else if (x.length > 1 << 16) {

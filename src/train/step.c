@@ -34,9 +34,9 @@ static keel_status first_failure(const keel_program *p, const keel_trainer *t)
 /* ---- one worker's part -------------------------------------------------------------------------
  */
 
-static bool is_late(const keel_trainer *t, const keel_tile *tile)
+static bool is_tiled(const keel_trainer *t, const keel_tile *tile)
 {
-    return t->train.program->late[tile->variable].node >= 0;
+    return t->train.program->tiled[tile->variable].node >= 0;
 }
 
 /* A weight that no loss reaches, and no regulariser, has no gradient: it stays as it is, its decay
@@ -47,18 +47,18 @@ static bool has_gradient(const keel_trainer *t, keel_variable v)
     return t->train.program->schedule.reached[v] || info->l1 != 0 || info->l2 != 0;
 }
 
-static bool all_tame(const keel_trainer *t)
+static bool all_bounded(const keel_trainer *t)
 {
-    bool tame = true;
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++) tame = tame && t->vote[w].tame;
-    return tame;
+    bool bounded = true;
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) bounded = bounded && t->vote[w].bounded;
+    return bounded;
 }
 
 static char *reduced(const keel_trainer *t, int64_t offset)
 {
     int w = 0;
-    while (t->bound->seat[w].rows == 0) w++;
-    return t->train.program->seat[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
+    while (t->bound->workspace[w].rows == 0) w++;
+    return t->train.program->workspace[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
 }
 
 /* Begin (begin 0: the time now) or end a phase; 0 where nobody wants to know. */
@@ -70,21 +70,21 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
 }
 
 /* A tile that nobody has a part of yet, or a part of it: the owner makes it from everybody's rows.
- * looked, bad: did the kernel look for numbers that are not finite, and was there one? */
+ * checked, bad: did the kernel look for numbers that are not finite, and was there one? */
 static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
-                      bool *looked, bool *bad, keel_tile_move *how)
+                      bool *checked, bool *bad, keel_tile_move *how)
 {
     const keel_program *p = t->train.program;
     const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     keel_program_tile(p, t->bound, worker, tile->variable,
                       tile->offset - t->store->weight[tile->variable].offset, tile->count, grad,
-                      looked, bad, how);
+                      checked, bad, how);
     if (p->timing)
-        keel_timing_call(p->timing, worker, p->late[tile->variable].node, KEEL_WEIGHTS, begin);
+        keel_timing_call(p->timing, worker, p->tiled[tile->variable].node, KEEL_WEIGHTS, begin);
 }
 
-/* moves_late: late tiles are left to apply_my_tiles. */
-static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool moves_late)
+/* moves_at_once: tiled tiles are left to apply_my_tiles. */
+static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool moves_at_once)
 {
     const keel_program *p = t->train.program;
     const size_t element = keel_dtype_size(t->store->real);
@@ -97,7 +97,7 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
         if (!has_gradient(t, tile->variable)) continue;
-        if (moves_late && is_late(t, tile)) {
+        if (moves_at_once && is_tiled(t, tile)) {
             t->tile_scale[i] = scale;
             continue;
         }
@@ -108,19 +108,20 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
                                 .l1 = info->l1,
                                 .l2 = info->l2,
                                 .wants_norm = t->needs_norms };
-        if (is_late(t, tile)) {
+        if (is_tiled(t, tile)) {
             source[r.n_source++] = reduced(t, tile->offset);
-            bool looked = false, bad = false;
-            make_tile(t, worker, tile, source[0], &looked, &bad, NULL);
+            bool checked = false, bad = false;
+            make_tile(t, worker, tile, source[0], &checked, &bad, NULL);
             /* one pass less: the update divides. What is finite stays so if it only shrinks. */
-            if (looked && !t->needs_norms && info->l1 == 0 && info->l2 == 0 && scale <= 1) {
+            if (checked && !t->needs_norms && info->l1 == 0 && info->l2 == 0 && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
                 t->tile_scale[i] = scale;
                 continue;
             }
         } else
             for (int w = 0; w < t->strategy->lanes.n_worker; w++)
-                if (t->bound->seat[w].rows > 0) source[r.n_source++] = p->seat[w].grad + at;
+                if (t->bound->workspace[w].rows > 0)
+                    source[r.n_source++] = p->workspace[w].grad + at;
         if (!p->schedule.reached[tile->variable]) /* the regulariser's alone */
             memset(source[0], 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
@@ -166,41 +167,41 @@ static void move(const keel_trainer *t, int worker, const keel_tile *tile, const
 
 /* May the kernel that makes a gradient move by it? With many rows that would save little, and tiles
  * in parts are faster. */
-static bool is_heavy(const keel_trainer *t, keel_tile_move *how)
+static bool is_plain_momentum(const keel_trainer *t, keel_tile_move *how)
 {
     enum { ROWS_MOST = 128 };
     const keel_optimizer_common *o = t->optimizer_args;
-    if (!t->optimizer->heavy || t->bound->rows > ROWS_MOST || t->store->real != KEEL_FLOAT32 ||
-        keel_clips(o->clipvalue))
+    if (!t->optimizer->plain_momentum || t->bound->rows > ROWS_MOST ||
+        t->store->real != KEEL_FLOAT32 || keel_clips(o->clipvalue))
         return false;
-    how->keep = (float)t->optimizer->heavy(o);
+    how->keep = (float)t->optimizer->plain_momentum(o);
     how->rate = (float)t->learning_rate;
     return how->keep != 0;
 }
 
-/* Make a late tile and move it, by so little at a time that it does not leave the cache. */
+/* Make a tiled tile and move it, by so little at a time that it does not leave the cache. */
 static void make_and_move(const keel_trainer *t, int worker, const keel_tile *tile, double scale)
 {
-    void *grad = reduced(t, t->store->tile[t->late_tile[worker]].offset); /* one place for all */
-    const int64_t most = t->train.program->late[tile->variable].most;
+    void *grad = reduced(t, t->store->tile[t->largest_tile[worker]].offset); /* one place for all */
+    const int64_t most = t->train.program->tiled[tile->variable].most;
     keel_tile part = *tile;
     keel_tile_move how = { 0 };
-    const bool heavy = is_heavy(t, &how);
+    const bool plain_momentum = is_plain_momentum(t, &how);
     for (int64_t i = 0; i < tile->count; i += part.count) {
         part.offset = tile->offset + i;
-        part.count = tile->count - i < most || heavy ? tile->count - i : most;
-        if (heavy) {
+        part.count = tile->count - i < most || plain_momentum ? tile->count - i : most;
+        if (plain_momentum) {
             how.w = (float *)t->store->master + part.offset;
             how.m = (float *)t->store->moment[0] + part.offset;
             how.scale = (float)scale;
             how.moved = false;
         }
-        make_tile(t, worker, &part, grad, NULL, NULL, heavy ? &how : NULL);
+        make_tile(t, worker, &part, grad, NULL, NULL, plain_momentum ? &how : NULL);
         if (!how.moved) move(t, worker, &part, grad, scale);
     }
 }
 
-static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_late)
+static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_at_once)
 {
     const keel_optimizer_common *o = t->optimizer_args;
     const bool each = keel_clips(o->clipnorm); /* else one scale serves all */
@@ -213,7 +214,7 @@ static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_late)
             v = tile->variable;
             scale = scale_of(t, o, v);
         }
-        if (moves_late && is_late(t, tile))
+        if (moves_at_once && is_tiled(t, tile))
             make_and_move(t, worker, tile, scale * t->tile_scale[i]);
         else
             move(t, worker, tile, reduced(t, tile->offset), scale * t->tile_scale[i]);
@@ -238,7 +239,7 @@ static void train_part(keel_trainer *t, int worker)
     keel_score score;
     read_my_rows(t, p, worker);
     keel_program_run(p, t->bound, team, worker);
-    t->vote[worker].tame = t->may_move_late && keel_program_tame(p, t->bound, worker);
+    t->vote[worker].bounded = t->may_move_at_once && keel_program_bounded(p, t->bound, worker);
     keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
     keel_scored_read(&t->train, t->bound, &score);
@@ -247,15 +248,15 @@ static void train_part(keel_trainer *t, int worker)
         return; /* no weight at all: nothing moves */
     }
     const double scale = score.finite ? 1 / score.divisor : 0;
-    const bool moves_late = score.finite && fabs(scale) <= 1 && all_tame(t);
-    reduce_my_tiles(t, worker, scale, moves_late);
-    if (!moves_late || !t->all_late) {
+    const bool moves_at_once = score.finite && fabs(scale) <= 1 && all_bounded(t);
+    reduce_my_tiles(t, worker, scale, moves_at_once);
+    if (!moves_at_once || !t->all_tiled) {
         keel_program_meet(p, team, worker);
         bool good = score.finite;
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
     }
-    apply_my_tiles(t, worker, moves_late);
+    apply_my_tiles(t, worker, moves_at_once);
     int64_t at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     if (worker == 0) keel_program_commit(p, t->bound, worker);
     timed(t, worker, KEEL_PHASE_UPDATE, at);

@@ -72,11 +72,11 @@ static keel_status share_tiles(keel_trainer *t)
     const keel_store *s = t->store;
     int64_t all = 0, done = 0;
     t->first_tile = keel_calloc((size_t)n_worker + 1, sizeof *t->first_tile);
-    t->late_tile = keel_calloc((size_t)n_worker, sizeof *t->late_tile);
+    t->largest_tile = keel_calloc((size_t)n_worker, sizeof *t->largest_tile);
     t->tile_norm = keel_calloc((size_t)s->n_tile, sizeof *t->tile_norm);
     t->tile_scale = keel_calloc((size_t)s->n_tile, sizeof *t->tile_scale);
     t->vote = keel_aligned_calloc((size_t)n_worker, sizeof *t->vote);
-    if (!t->first_tile || !t->late_tile || !t->tile_norm || !t->tile_scale || !t->vote)
+    if (!t->first_tile || !t->largest_tile || !t->tile_norm || !t->tile_scale || !t->vote)
         return KEEL_ENOMEM;
     for (int i = 0; i < s->n_tile; i++) all += s->tile[i].count;
     for (int i = 0, w = 1; i < s->n_tile; i++) {
@@ -88,19 +88,19 @@ static keel_status share_tiles(keel_trainer *t)
             while (w < n_worker) t->first_tile[w++] = s->n_tile;
     }
     t->first_tile[n_worker] = s->n_tile;
-    t->all_late = true;
-    t->may_move_late = !t->needs_norms;
+    t->all_tiled = true;
+    t->may_move_at_once = !t->needs_norms;
     for (int w = 0; w < n_worker; w++) {
-        t->late_tile[w] = -1;
+        t->largest_tile[w] = -1;
         for (int i = t->first_tile[w]; i < t->first_tile[w + 1]; i++) {
             const keel_weight_info *info = &s->weight[s->tile[i].variable].info;
-            const int best = t->late_tile[w];
-            if (t->train.program->late[s->tile[i].variable].node < 0) {
-                t->all_late = false;
+            const int best = t->largest_tile[w];
+            if (t->train.program->tiled[s->tile[i].variable].node < 0) {
+                t->all_tiled = false;
                 continue;
             }
-            if (best < 0 || s->tile[i].count > s->tile[best].count) t->late_tile[w] = i;
-            if (info->l1 != 0 || info->l2 != 0) t->may_move_late = false;
+            if (best < 0 || s->tile[i].count > s->tile[best].count) t->largest_tile[w] = i;
+            if (info->l1 != 0 || info->l2 != 0) t->may_move_at_once = false;
         }
     }
     return KEEL_OK;
@@ -173,7 +173,7 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_scored_free(&t->test);
     keel_store_destroy(t->store);
     keel_free(t->first_tile);
-    keel_free(t->late_tile);
+    keel_free(t->largest_tile);
     keel_free(t->tile_norm);
     keel_free(t->tile_scale);
     keel_free(t->vote);

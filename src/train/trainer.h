@@ -13,9 +13,9 @@
 typedef struct keel_vote {
     keel_variable bad;  /* a weight whose gradient is not finite; -1: none */
     double regulariser; /* its tiles' share of the regularisers */
-    bool tame;          /* what late gradients are made of, as far as it has it: see train/step.c */
-    int64_t ended;      /* when it was through with the step, where that is timed */
-    char pad[96];       /* votes do not share cache lines */
+    bool bounded;  /* what tiled gradients are made of, as far as it has it: see train/step.c */
+    int64_t ended; /* when it was through with the step, where that is timed */
+    char pad[96];  /* votes do not share cache lines */
 } keel_vote;
 
 typedef struct keel_trainer {
@@ -29,14 +29,14 @@ typedef struct keel_trainer {
     const keel_optimizer *optimizer;
     const void *optimizer_args;
     int n_moment;
-    int *first_tile;    /* [n_worker + 1] tiles of each owner */
-    int *late_tile;     /* [n_worker] the owner's largest late tile; -1: none */
-    bool all_late;      /* every tile is made by its owner */
-    bool may_move_late; /* late tiles may be made after the commit point, if all is tame */
-    double *tile_norm;  /* [n_tile] sum of squares of the reduced gradient */
-    double *tile_scale; /* [n_tile] what the update still has to multiply it by */
+    int *first_tile;       /* [n_worker + 1] tiles of each owner */
+    int *largest_tile;     /* [n_worker] the owner's largest tiled tile; -1: none */
+    bool all_tiled;        /* every tile is made by its owner */
+    bool may_move_at_once; /* tiled tiles may be made after the commit point, if all is bounded */
+    double *tile_norm;     /* [n_tile] sum of squares of the reduced gradient */
+    double *tile_scale;    /* [n_tile] what the update still has to multiply it by */
     bool needs_norms;
-    double penalty; /* of the regularisers, while the weights are only looked at */
+    double penalty; /* of the regularisers, while the weights are only checked at */
     int64_t iterations;
     double learning_rate;
 

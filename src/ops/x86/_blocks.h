@@ -27,8 +27,8 @@ static int64_t at_most(int64_t n, int64_t limit)
     return n < limit ? n : limit;
 }
 
-/* What will be read soon: lines of which a block asks for one a step, `pace` bytes apart; the next
- * block for those a line further on. */
+/* What will be read soon: lines of which a block asks for one a step, `pace` bytes apart; the
+ * next block for those a line further on. */
 typedef struct ask {
     const char *first;
     int64_t pace, blocks;
@@ -57,7 +57,7 @@ static inline void fetch_to_write(const void *p)
 }
 
 /* rows and vectors are constants where this is called; the last vector has the lanes of `last`. */
-INLINE void block(const product *p, int64_t i, const char *soon, int64_t pace, const int rows,
+INLINE void block(const product *p, int64_t i, const char *prefetch, int64_t pace, const int rows,
                   const int vectors, vm last)
 {
     vf sum[ROWS_MOST][VECTORS], w[VECTORS];
@@ -80,8 +80,8 @@ INLINE void block(const product *p, int64_t i, const char *soon, int64_t pace, c
         EACH(r, rows) EACH(v, vectors) sum[r][v] = w[v];
     }
     EACH(r, rows) EACH(v, vectors) fetch_to_write(out[r] + v * LANES);
-    for (int64_t j = 0, x = 0; j < p->inner; j++, x += step, at += w_row, soon += pace) {
-        __builtin_prefetch(soon, 0, 2);
+    for (int64_t j = 0, x = 0; j < p->inner; j++, x += step, at += w_row, prefetch += pace) {
+        __builtin_prefetch(prefetch, 0, 2);
         EACH(v, vectors - 1) w[v] = vf_load(at + v * LANES);
         w[vectors - 1] = vf_load_some(last, at + (vectors - 1) * LANES);
         EACH(r, rows)
@@ -100,10 +100,10 @@ INLINE void block(const product *p, int64_t i, const char *soon, int64_t pace, c
 
 /* A block for each number of rows and vectors of which the sums fit into registers. */
 #define BLOCK(v, r)                                                                                \
-    static void block_##v##_##r(const product *p, int64_t i, const char *soon, int64_t pace,       \
+    static void block_##v##_##r(const product *p, int64_t i, const char *prefetch, int64_t pace,   \
                                 vm last)                                                           \
     {                                                                                              \
-        block(p, i, soon, pace, r, v, last);                                                       \
+        block(p, i, prefetch, pace, r, v, last);                                                   \
     }
 #define BLOCKS_6(v)  BLOCK(v, 1) BLOCK(v, 2) BLOCK(v, 3) BLOCK(v, 4) BLOCK(v, 5) BLOCK(v, 6)
 #define BLOCKS_8(v)  BLOCKS_6(v) BLOCK(v, 7) BLOCK(v, 8)
@@ -138,13 +138,13 @@ static void multiply(const product *p, int64_t n, int64_t columns)
         const ask *k = &p->ask[b >= p->ask[0].blocks];
         const int64_t at = b - (k == p->ask ? 0 : p->ask[0].blocks);
         const bool asks = at < k->blocks;
-        const char *soon = asks ? k->first + at * LINE : (const char *)p->w;
+        const char *prefetch = asks ? k->first + at * LINE : (const char *)p->w;
         int64_t pace = asks ? k->pace : 0;
         if (p->ahead) {
-            soon = (const char *)(p->a + (i + p->ahead) * p->a_row);
+            prefetch = (const char *)(p->a + (i + p->ahead) * p->a_row);
             pace = (end - i) * (int64_t)sizeof(float);
         }
-        blocks[vectors - 1][end - i - 1](p, i, soon, pace, last);
+        blocks[vectors - 1][end - i - 1](p, i, prefetch, pace, last);
     }
 }
 

@@ -61,7 +61,7 @@ typedef struct tile {
     float *grad;         /* of the tile's first element, as all pointers below */
     bool moves;
     keel_tile_move move;
-    const float *soon[4];
+    const float *prefetch[4];
     bool bad;
 } tile;
 
@@ -82,8 +82,8 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
     EACH(r, ROWS) EACH(v, vectors) sum[r][v] = vf_zero();
     for (int64_t part = 0, j = 0; part < ROWS; part++) {
         const int64_t end = t->rows * (part + 1) / ROWS;
-        for (int q = 0; q < t->call->n_soon; q++)
-            EACH(v, vectors) fetch_to_write(t->soon[q] + next.at + v * LANES);
+        for (int q = 0; q < t->call->n_prefetch; q++)
+            EACH(v, vectors) fetch_to_write(t->prefetch[q] + next.at + v * LANES);
         next.at += t->n_k;
         if (part < next.n_x) __builtin_prefetch(next.x + part * t->n_c, 0, 2);
         for (; j < end; j++, x += ROWS, dy += vectors * LANES) {
@@ -121,19 +121,19 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
         if (r < rows) EACH(v, vectors)
             {
                 vf_store_some(MASK(v), to + v * LANES, sum[r][v]);
-                if (t->call->looked) t->bad |= not_finite(sum[r][v]);
+                if (t->call->checked) t->bad |= not_finite(sum[r][v]);
             }
     }
 #undef MASK
 }
 
 /* Which part of x is asked for next, of `lines` lines of each row from channel `first` on. */
-typedef struct tile_soon {
+typedef struct tile_ahead {
     int span, lines, line;
     int64_t row, first;
-} tile_soon;
+} tile_ahead;
 
-static inline void ask_for_x(const tile *t, tile_soon *s, tile_next *next)
+static inline void ask_for_x(const tile *t, tile_ahead *s, tile_next *next)
 {
     const keel_tile_call *c = t->call;
     if (s->span >= c->n_span) return;
@@ -151,7 +151,7 @@ static inline void ask_for_x(const tile *t, tile_soon *s, tile_next *next)
 
 /* A row of blocks. In this order what is written, rows that lie far apart in two arrays that lie
  * alike, is in other sets of the nearest cache than what was asked for. */
-static void tile_row(tile *t, int64_t i, int64_t n, tile_soon *soon)
+static void tile_row(tile *t, int64_t i, int64_t n, tile_ahead *prefetch)
 {
     const vm all = vm_first(LANES);
     const float *x = t->x + i * t->rows;
@@ -159,7 +159,7 @@ static void tile_row(tile *t, int64_t i, int64_t n, tile_soon *soon)
         const int64_t left = t->n_k - k, at = i * t->n_k + k;
         const float *dy = t->dy + k * t->rows;
         tile_next next = { .at = left > PANEL ? at + PANEL : (i + ROWS) * t->n_k };
-        ask_for_x(t, soon, &next);
+        ask_for_x(t, prefetch, &next);
         if (left >= PANEL)
             tile_block(t, x, dy, at, n, 3, all, next);
         else if (left > 2 * LANES)
@@ -209,13 +209,14 @@ static bool tiles(const keel_tile_call *c)
     tile t = { .call = c, .n_c = n_c, .n_k = n_k, .x = x, .dy = c->scratch };
     for (int s = 0; s < c->n_span; s++) t.rows += c->span[s].rows;
     if (!c->scratch || t.rows > TILE_ROWS_MOST || kept_bytes(t.rows, n_k) > KEPT_MOST) return false;
-    if (!c->again) pack_dy(c, n_k, c->scratch);
+    if (!c->scratch_ready) pack_dy(c, n_k, c->scratch);
     /* rows shorter than a block share lines, and each would wait for the one before it */
     t.moves = c->move && n_k >= PANEL;
     for (int64_t i = 0; i < n; i += TILE_MOST) {
         const int64_t some = n - i < TILE_MOST ? n - i : TILE_MOST;
-        tile_soon soon = { .lines = TILE_MOST / LINE_FLOATS, .first = first + i + some };
-        for (int q = 0; q < c->n_soon; q++) t.soon[q] = (const float *)c->soon[q] + i * n_k;
+        tile_ahead prefetch = { .lines = TILE_MOST / LINE_FLOATS, .first = first + i + some };
+        for (int q = 0; q < c->n_prefetch; q++)
+            t.prefetch[q] = (const float *)c->prefetch[q] + i * n_k;
         if (t.moves) {
             t.move = *c->move;
             t.move.w += i * n_k;
@@ -224,10 +225,10 @@ static bool tiles(const keel_tile_call *c)
             t.grad = (float *)c->grad + i * n_k;
         }
         pack_x(c, t.rows, n_c, first + i, some, x);
-        for (int64_t r = 0; r < some; r += ROWS) tile_row(&t, r, some - r, &soon);
+        for (int64_t r = 0; r < some; r += ROWS) tile_row(&t, r, some - r, &prefetch);
     }
-    if (c->looked) {
-        *c->looked = true;
+    if (c->checked) {
+        *c->checked = true;
         *c->bad = t.bad;
     }
     if (t.moves) c->move->moved = true;

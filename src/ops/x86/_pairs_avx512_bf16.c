@@ -15,8 +15,8 @@ static inline void fetch_to_write(const void *p)
 }
 
 /* rows and vectors are constants where this is called; the last vector has the lanes of `last`. */
-INLINE void block(const keel_pairs *p, int64_t i, const char *soon, int64_t pace, const int rows,
-                  const int vectors, __mmask16 last)
+INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t pace,
+                  const int rows, const int vectors, __mmask16 last)
 {
     __m512 sum[ROWS_MOST][VECTORS];
     __m512i w[VECTORS];
@@ -43,8 +43,8 @@ INLINE void block(const keel_pairs *p, int64_t i, const char *soon, int64_t pace
         int64_t x = p->tap ? p->tap[t].a : 0;
         const uint32_t *at = p->w + (p->tap ? p->tap[t].w : 0) * vectors * LANES;
         const uint32_t *const end = at + (p->pairs - p->half) * vectors * LANES;
-        for (; at < end; x += p->a_step, at += vectors * LANES, soon += pace) {
-            __builtin_prefetch(soon, 0, 2);
+        for (; at < end; x += p->a_step, at += vectors * LANES, prefetch += pace) {
+            __builtin_prefetch(prefetch, 0, 2);
             EACH(v, vectors) w[v] = _mm512_loadu_si512(at + v * LANES);
             EACH(r, rows)
             {
@@ -87,10 +87,10 @@ INLINE void block(const keel_pairs *p, int64_t i, const char *soon, int64_t pace
 /* A block for each number of rows and vectors of which the sums fit into registers; below 12 sums
  * the processor would wait for them. */
 #define BLOCK(v, r)                                                                                \
-    static void block_##v##_##r(const keel_pairs *p, int64_t i, const char *soon, int64_t pace,    \
-                                __mmask16 last)                                                    \
+    static void block_##v##_##r(const keel_pairs *p, int64_t i, const char *prefetch,              \
+                                int64_t pace, __mmask16 last)                                      \
     {                                                                                              \
-        block(p, i, soon, pace, r, v, last);                                                       \
+        block(p, i, prefetch, pace, r, v, last);                                                   \
     }
 #define BLOCKS_6(v)  BLOCK(v, 1) BLOCK(v, 2) BLOCK(v, 3) BLOCK(v, 4) BLOCK(v, 5) BLOCK(v, 6)
 #define BLOCKS_8(v)  BLOCKS_6(v) BLOCK(v, 7) BLOCK(v, 8)
@@ -111,11 +111,11 @@ static const run_block blocks[VECTORS][ROWS_MOST] = {
 static const int rows_most[VECTORS] = { 12, 8, 8, 6 };
 
 /* What a block of so many steps asks for. */
-static void ask(keel_pairs_soon *s, int64_t steps, const char **soon, int64_t *pace)
+static void ask(keel_pairs_ahead *s, int64_t steps, const char **prefetch, int64_t *pace)
 {
     const int i = s->at[0] >= s->end[0];
     if (s->at[i] >= s->end[i]) return;
-    *soon = s->at[i];
+    *prefetch = s->at[i];
     *pace = LINE;
     s->at[i] += steps * LINE;
 }
@@ -127,15 +127,15 @@ void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns)
     const int64_t n_block = (n + rows_most[vectors - 1] - 1) / rows_most[vectors - 1];
     const __mmask16 last = first16(columns - (vectors - 1) * LANES);
     for (int64_t b = 0, i = 0, end; b < n_block; b++, i = end) {
-        const char *soon = (const char *)p->w;
+        const char *prefetch = (const char *)p->w;
         int64_t pace = 0;
         end = n * (b + 1) / n_block;
-        if (p->soon) ask(p->soon, p->n_tap * p->pairs, &soon, &pace);
+        if (p->prefetch) ask(p->prefetch, p->n_tap * p->pairs, &prefetch, &pace);
         if (p->ahead) {
-            soon = p->a + (p->place ? p->place[i].a : i * p->a_row) + p->ahead;
+            prefetch = p->a + (p->place ? p->place[i].a : i * p->a_row) + p->ahead;
             pace = (end - i) * (int64_t)sizeof(uint32_t);
         }
-        blocks[vectors - 1][end - i - 1](p, i, soon, pace, last);
+        blocks[vectors - 1][end - i - 1](p, i, prefetch, pace, last);
     }
 }
 

@@ -24,11 +24,11 @@ typedef struct keel_pairs_tap {
     int64_t a, w;
 } keel_pairs_tap;
 
-/* Memory that will be read soon, to be asked for a line each step of the products, which leave the
- * way to memory idle: what packing would wait for. */
-typedef struct keel_pairs_soon {
+/* Memory that will be read soon, to be asked for a line each step of the products, which leave
+ * the way to memory idle: what packing would wait for. */
+typedef struct keel_pairs_ahead {
     const char *at[2], *end[2]; /* two stretches; the products move `at` */
-} keel_pairs_soon;
+} keel_pairs_ahead;
 
 /* A row's pairs are n_tap runs of `pairs`, each a_step bytes behind the last: pair p of tap t of
  * row i is 32 bits at a + (its place) + tap[t].a + p * a_step, and multiplies row p of the tap's
@@ -47,8 +47,8 @@ typedef struct keel_pairs {
     int64_t out_row;
     bool wide, adds; /* adds: `wide` sums begin with what is in out; others are added to it */
     bool after;      /* such sums begin with 0 and what is in out comes last: nobody waits for it */
-    keel_pairs_soon *soon; /* NULL: nothing */
-    int64_t ahead;         /* not 0: instead, blocks ask for a so many bytes further on */
+    keel_pairs_ahead *prefetch; /* NULL: nothing */
+    int64_t ahead;              /* not 0: instead, blocks ask for a so many bytes further on */
 } keel_pairs;
 
 /* Rows 0 to n times a panel of at most PANEL columns. */

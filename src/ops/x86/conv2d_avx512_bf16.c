@@ -338,7 +338,7 @@ static void windows_at(const plan *pl, const keel_bf16 *images, int64_t at, int6
  * [panel][pairs][width]. `odd`: the last has one place. */
 static void add_pairs(const plan *pl, const keel_bf16 *const *row, int64_t pairs, bool odd,
                       const uint32_t *dy, int64_t k, int64_t n_k, float *dw, bool adds,
-                      keel_pairs_soon *soon, uint32_t *x_pairs)
+                      keel_pairs_ahead *prefetch, uint32_t *x_pairs)
 {
     const int64_t all = pl->n_tap * pl->inner;
     /* a block is some taps, or a part of one */
@@ -377,7 +377,7 @@ static void add_pairs(const plan *pl, const keel_bf16 *const *row, int64_t pairs
                                    .wide = true,
                                    .adds = adds,
                                    .after = true,
-                                   .soon = soon };
+                                   .prefetch = prefetch };
             keel_pairs_multiply(&p, n, width);
         }
     }
@@ -385,16 +385,16 @@ static void add_pairs(const plan *pl, const keel_bf16 *const *row, int64_t pairs
 
 /* What the next stretch of places packs. Of x only where no place is left out or read twice: other
  * images have been copied, or are few. */
-static keel_pairs_soon soon_of(const plan *pl, const keel_bf16 *images, const keel_bf16 *dy,
-                               int64_t at, int64_t places)
+static keel_pairs_ahead soon_of(const plan *pl, const keel_bf16 *images, const keel_bf16 *dy,
+                                int64_t at, int64_t places)
 {
     const int64_t n = places - at < 2 * PAIRS ? places - at : 2 * PAIRS;
     const bool whole = pl->inner == pl->c && pl->from == pl->to / pl->k * pl->c;
     const keel_bf16 *const x = images + (whole ? at * pl->c : 0);
     dy += at * pl->k;
-    return (keel_pairs_soon){ .at = { (const char *)dy, (const char *)x },
-                              .end = { (const char *)(dy + n * pl->k),
-                                       (const char *)(whole ? x + n * pl->c : x) } };
+    return (keel_pairs_ahead){ .at = { (const char *)dy, (const char *)x },
+                               .end = { (const char *)(dy + n * pl->k),
+                                        (const char *)(whole ? x + n * pl->c : x) } };
 }
 
 /* dW of outputs [k, k + n_k) from n images, in stretches of places that differ by a pair. */
@@ -408,7 +408,7 @@ static void weights_of(const plan *pl, const keel_bf16 *images, const keel_bf16 
     const int64_t step = up((places + stretches - 1) / stretches, 2);
     for (int64_t at = 0; at < places; at += step, adds = true) {
         const int64_t some = places - at < step ? places - at : step, pairs = (some + 1) / 2;
-        keel_pairs_soon soon = soon_of(pl, images, dy, at + some, places);
+        keel_pairs_ahead prefetch = soon_of(pl, images, dy, at + some, places);
         windows_at(pl, images, at, at + some, row);
         for (int64_t i = 0; i < pairs; i++) { /* in the order of memory */
             const keel_bf16 *low = dy + (at + 2 * i) * pl->k + k;
@@ -419,7 +419,7 @@ static void weights_of(const plan *pl, const keel_bf16 *images, const keel_bf16 
                                        high ? high + j : NULL, width);
             }
         }
-        add_pairs(pl, row, pairs, some % 2, dy_pairs, k, n_k, dw, adds, &soon, scratch);
+        add_pairs(pl, row, pairs, some % 2, dy_pairs, k, n_k, dw, adds, &prefetch, scratch);
     }
 }
 

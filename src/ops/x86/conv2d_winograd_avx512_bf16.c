@@ -189,15 +189,15 @@ static void convolve(const keel_call *c, const problem *p, const keel_bf16 *in, 
             width = at_most(p->out.c - k, PANEL);
             for (int x = 0; x < POINTS; x++, u += pairs * width) {
                 /* the next panel; asking past the end does no harm */
-                keel_pairs_soon soon = { { (const char *)(u + pairs * width) },
-                                         { (const char *)(u + 2 * pairs * width) } };
+                keel_pairs_ahead prefetch = { { (const char *)(u + pairs * width) },
+                                              { (const char *)(u + 2 * pairs * width) } };
                 const keel_pairs q = { .a = (const char *)(v + x * pl->v_point),
                                        .a_row = p->in.c * (int64_t)sizeof *v,
                                        .a_step = 2 * sizeof *v,
                                        .pairs = pairs,
                                        .n_tap = 1,
                                        .w = u,
-                                       .soon = &soon,
+                                       .prefetch = &prefetch,
                                        .out = m + x * pl->m_point,
                                        .out_row = width,
                                        .wide = true };
@@ -530,10 +530,10 @@ static void span_products(const keel_call *c, const problem *p, int64_t first, i
             for (int x = 0; x < POINTS; x++) {
                 const uint32_t *at = block_at((uint32_t *)v, i, pairs) + x * pl->v_point;
                 const uint32_t *from = w + x * pl->m_point + k * pairs;
-                keel_pairs_soon soon = { { (const char *)(at + pl->v_point),
-                                           (const char *)(from + pl->m_point) },
-                                         { (const char *)(at + pl->v_point + pairs * row),
-                                           (const char *)(from + pl->m_point + pairs * nk) } };
+                keel_pairs_ahead prefetch = { { (const char *)(at + pl->v_point),
+                                                (const char *)(from + pl->m_point) },
+                                              { (const char *)(at + pl->v_point + pairs * row),
+                                                (const char *)(from + pl->m_point + pairs * nk) } };
                 const keel_pairs q = {
                     .a = (const char *)at,
                     .a_row = sizeof *v,
@@ -545,7 +545,7 @@ static void span_products(const keel_call *c, const problem *p, int64_t first, i
                     .out_row = nk,
                     .wide = true,
                     .adds = s > 0,
-                    .soon = &soon,
+                    .prefetch = &prefetch,
                 };
                 keel_pairs_multiply(&q, nc, nk);
             }

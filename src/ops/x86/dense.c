@@ -30,12 +30,12 @@ typedef struct product {
     int64_t a_row, a_step, b_row;
     float *out;
     int64_t out_row;
-    bool adds;        /* sums begin with what is in out */
-    bool bad;         /* tiles: a sum is not finite */
-    const char *soon; /* what is written next, and how many bytes of it to ask for a time */
+    bool adds;            /* sums begin with what is in out */
+    bool bad;             /* tiles: a sum is not finite */
+    const char *prefetch; /* what is written next, and how many bytes of it to ask for a time */
     int64_t pace;
     const keel_tile_call *call;
-    int asked; /* for so many of the call's `soon` */
+    int asked; /* for so many of the call's `prefetch` */
 } product;
 
 /* A line that other cores have read must be taken from them before it is written. A compiler makes
@@ -56,24 +56,24 @@ static inline bool not_finite(vf x)
 }
 
 /* All of one asked for: the next. */
-static inline void ask_on(product *p, const char *soon)
+static inline void ask_on(product *p, const char *prefetch)
 {
     const keel_tile_call *c = p->call;
-    p->soon = soon;
-    if (soon < (const char *)c->soon[p->asked] + c->count * (int64_t)sizeof(float)) return;
-    if (++p->asked < c->n_soon)
-        p->soon = c->soon[p->asked];
+    p->prefetch = prefetch;
+    if (prefetch < (const char *)c->prefetch[p->asked] + c->count * (int64_t)sizeof(float)) return;
+    if (++p->asked < c->n_prefetch)
+        p->prefetch = c->prefetch[p->asked];
     else
         p->asked = 0, p->pace = 0;
 }
 
 /* rows, vectors and tile are constants where this is called; the last vector has the lanes of
- * `last`. ahead: where in b is what will be read soon; W is larger than the cache next to the core,
- * and without a word ahead of time each panel of it would be waited for. */
+ * `last`. ahead: where in b is what will be read soon; W is larger than the cache next to the
+ * core, and without a word ahead of time each panel of it would be waited for. */
 INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int vectors, vm last,
                   int64_t ahead, const int fetched, const bool tile)
 {
-    const char *soon = p->soon;
+    const char *prefetch = p->prefetch;
     vf sum[ROWS][VECTORS], w[VECTORS];
     const vm all = vm_first(LANES);
     EACH(v, vectors) w[v] = vf_zero();
@@ -88,8 +88,8 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
         const float *a = p->run[s].a + i * p->a_row, *b = p->run[s].b + k;
         for (int64_t j = 0; j < p->run[s].inner; j++, a += p->a_step, b += p->b_row) {
             if (tile) {
-                for (int64_t at = 0; at < p->pace; at += LINE) fetch_to_write(soon + at);
-                soon += p->pace;
+                for (int64_t at = 0; at < p->pace; at += LINE) fetch_to_write(prefetch + at);
+                prefetch += p->pace;
             } else {
                 EACH(v, fetched) __builtin_prefetch(b + ahead + v * LANES, 0, 2);
             }
@@ -108,7 +108,7 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
         vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
         if (tile) p->bad |= not_finite(sum[r][v]);
     }
-    if (tile) ask_on(p, soon);
+    if (tile) ask_on(p, prefetch);
 }
 
 /* more: is there a panel after this one? Each block of rows asks for one vector of it; where there
@@ -185,7 +185,7 @@ static inline __m128 sums_of(vf a, vf b, vf c, vf d)
 }
 
 /* dx[i .. i + rows, j .. j + columns] = dy W^T; rows and columns are constants where this is
- * called. ahead: a row of W that is read soon. */
+ * called. ahead: a row of W that is read prefetch. */
 INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t c, bool adds,
                  const int rows, const int columns, const float *ahead)
 {
@@ -338,7 +338,7 @@ static void weights_tile(const keel_tile_call *c)
                       .out = c->grad,
                       .out_row = n_k,
                       .adds = from > 0,
-                      .soon = c->soon[0],
+                      .prefetch = c->prefetch[0],
                       .call = c };
         int64_t rows = 0;
         for (; p.n_run < RUNS && from + p.n_run < c->n_span; p.n_run++) {
@@ -347,10 +347,10 @@ static void weights_tile(const keel_tile_call *c)
                 (run){ (const float *)span->in + c->first / n_k, span->out_grad, span->rows };
             rows += span->rows;
         }
-        p.pace = c->n_soon * c->count * (int64_t)sizeof(float) / (blocks * rows + 1);
+        p.pace = c->n_prefetch * c->count * (int64_t)sizeof(float) / (blocks * rows + 1);
         multiply_tile(&p, n, n_k);
-        if (c->looked && from + p.n_run == c->n_span) {
-            *c->looked = true;
+        if (c->checked && from + p.n_run == c->n_span) {
+            *c->checked = true;
             *c->bad = p.bad;
         }
     }

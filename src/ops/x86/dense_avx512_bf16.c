@@ -245,10 +245,10 @@ static void weights_kept(const keel_tile_call *c, const dims *d, uint32_t *x_pai
     const int64_t first = c->first / d->k, count = c->count / d->k, x_row = TILE_MOST + LANES;
     cursor u = { c->span, c->span + c->n_span, 0 };
     const int64_t pairs = next_pairs(&u, d->c, d->k, x, dy);
-    keel_pairs_soon soon = { { NULL }, { NULL } };
-    for (int i = 0; i < c->n_soon && i < 2; i++) {
-        soon.at[i] = c->soon[i];
-        soon.end[i] = soon.at[i] + c->count * (int64_t)sizeof(float);
+    keel_pairs_ahead prefetch = { { NULL }, { NULL } };
+    for (int i = 0; i < c->n_prefetch && i < 2; i++) {
+        prefetch.at[i] = c->prefetch[i];
+        prefetch.end[i] = prefetch.at[i] + c->count * (int64_t)sizeof(float);
     }
     for (int64_t at = 0; at < count; at += TILE_MOST) {
         const int64_t n_c = count - at < TILE_MOST ? count - at : TILE_MOST;
@@ -258,7 +258,7 @@ static void weights_kept(const keel_tile_call *c, const dims *d, uint32_t *x_pai
         uint32_t *kept = c->scratch;
         for (int64_t k = 0; k < d->k; k += PANEL, kept += pairs * PANEL) {
             const int64_t width = d->k - k < PANEL ? d->k - k : PANEL;
-            for (int64_t i = 0; i < pairs && !c->again && at == 0; i++)
+            for (int64_t i = 0; i < pairs && !c->scratch_ready && at == 0; i++)
                 keel_pairs_pack_values(kept + i * up(width, LANES), dy[2 * i] + k,
                                        dy[2 * i + 1] ? dy[2 * i + 1] + k : NULL, width);
             const keel_pairs p = { .a = (const char *)x_pairs,
@@ -266,7 +266,7 @@ static void weights_kept(const keel_tile_call *c, const dims *d, uint32_t *x_pai
                                    .a_step = x_row * (int64_t)sizeof *x_pairs,
                                    .pairs = pairs,
                                    .n_tap = 1,
-                                   .soon = &soon,
+                                   .prefetch = &prefetch,
                                    .w = kept,
                                    .out = (float *)c->grad + at * d->k + k,
                                    .out_row = d->k,

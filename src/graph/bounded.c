@@ -9,7 +9,7 @@
 enum { EXPONENT_AT_MOST = 127 + 40 };
 
 /* Sizes of floats, infinities and what is no number too, are in the order of their bits. */
-KEEL_CLONES static bool tame_f32(const char *x, int64_t n)
+KEEL_CLONES static bool bounded_f32(const char *x, int64_t n)
 {
     uint32_t most = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -21,7 +21,7 @@ KEEL_CLONES static bool tame_f32(const char *x, int64_t n)
     return most < (uint32_t)EXPONENT_AT_MOST << 23;
 }
 
-KEEL_CLONES static bool tame_bf16(const char *x, int64_t n)
+KEEL_CLONES static bool bounded_bf16(const char *x, int64_t n)
 {
     uint16_t most = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -33,25 +33,25 @@ KEEL_CLONES static bool tame_bf16(const char *x, int64_t n)
     return most < (uint16_t)EXPONENT_AT_MOST << 7;
 }
 
-static bool is_tame(const void *x, const keel_spec *row, int64_t rows)
+static bool is_bounded(const void *x, const keel_spec *row, int64_t rows)
 {
     const int64_t n = rows * keel_row_count(row);
-    if (row->dtype == KEEL_FLOAT32) return tame_f32(x, n);
-    return row->dtype == KEEL_BFLOAT16 && tame_bf16(x, n);
+    if (row->dtype == KEEL_FLOAT32) return bounded_f32(x, n);
+    return row->dtype == KEEL_BFLOAT16 && bounded_bf16(x, n);
 }
 
-bool keel_program_tame(const keel_program *p, const keel_bound *b, int worker)
+bool keel_program_bounded(const keel_program *p, const keel_bound *b, int worker)
 {
     for (int v = 0; v < p->store->n_weight; v++) {
-        if (p->late[v].node < 0 || p->late[v].weight > 0) continue;
-        const keel_graph_node *n = &p->graph->node[p->late[v].node];
+        if (p->tiled[v].node < 0 || p->tiled[v].weight > 0) continue;
+        const keel_graph_node *n = &p->graph->node[p->tiled[v].node];
         for (int i = 0; i < b->n_busy; i++) {
             const keel_piece *piece = &b->piece[i];
             if (piece->worker != worker) continue;
-            if (!is_tame(keel_program_rows(p, &p->value[n->in[0]], piece), &n->node.in[0],
-                         piece->rows) ||
-                !is_tame(keel_program_rows(p, &p->grad[n->out[0]], piece), &n->node.out[0],
-                         piece->rows))
+            if (!is_bounded(keel_program_rows(p, &p->value[n->in[0]], piece), &n->node.in[0],
+                            piece->rows) ||
+                !is_bounded(keel_program_rows(p, &p->grad[n->out[0]], piece), &n->node.out[0],
+                            piece->rows))
                 return false;
         }
     }
