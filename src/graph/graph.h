@@ -35,7 +35,7 @@ struct keel_graph {
     keel_dtype held; /* what the nodes to come hold their outputs in: real, or bfloat16 */
     bool backward;   /* gradients will flow: for training */
     bool training;   /* what the nodes to come are told; a layer called with training=False, in a
-                        graph   that trains, emits with false */
+                        graph that trains, emits with false */
     int n_value, n_node, n_input;
     keel_graph_value *value;
     keel_graph_node *node;

@@ -26,7 +26,7 @@ typedef struct compiler {
     const keel_graph *g;
     int n; /* buffers: values, then gradients, then saved */
     life *life;
-    int *consumers;  /* [n_value] */
+    bool *is_read;   /* [n_value] by a node, or as an output */
     int *segment_of; /* [n_instruction] */
 } compiler;
 
@@ -87,7 +87,7 @@ static void find_lives(compiler *c)
         if (kind == KEEL_RUN_FORWARD) {
             touch_reads(c, n, i, KEEL_READS_IN | KEEL_READS_SAVED, at, false);
             for (int k = 0; k < n->node.n_out; k++)
-                if (c->consumers[n->out[k]] > 0 || n->node.n_out == 1 ||
+                if (c->is_read[n->out[k]] || n->node.n_out == 1 ||
                     (op->backward_reads | op->weights_reads) & KEEL_READS_OUT)
                     touch(c, n->out[k], at, false);
             continue;
@@ -253,9 +253,9 @@ static keel_status plan_memory(keel_program *p)
     compiler c = { .p = p, .g = g, .n = 2 * g->n_value + p->saved_at[g->n_node] };
     int64_t ignored;
     c.life = keel_calloc((size_t)c.n, sizeof *c.life);
-    c.consumers = keel_calloc((size_t)g->n_value, sizeof *c.consumers);
+    c.is_read = keel_calloc((size_t)g->n_value, sizeof *c.is_read);
     c.segment_of = keel_calloc((size_t)p->schedule.n_instruction + 1, sizeof *c.segment_of);
-    if (!c.life || !c.consumers || !c.segment_of) goto out;
+    if (!c.life || !c.is_read || !c.segment_of) goto out;
     for (int b = 0; b < c.n; b++) c.life[b] = (life){ .first = INT_MAX, .last = -1, .root = b };
     for (int v = 0; v < g->n_value; v++)
         c.life[v].row_bytes = c.life[grad_life(&c, v)].row_bytes = row_bytes(&g->value[v].spec);
@@ -266,8 +266,8 @@ static keel_status plan_memory(keel_program *p)
         for (int at = p->schedule.segment[k].begin; at < p->schedule.segment[k].end; at++)
             c.segment_of[at] = k;
     for (int i = 0; i < g->n_node; i++)
-        for (int k = 0; k < g->node[i].node.n_in; k++) c.consumers[g->node[i].in[k]]++;
-    for (int i = 0; i < p->n_output; i++) c.consumers[p->output[i]]++;
+        for (int k = 0; k < g->node[i].node.n_in; k++) c.is_read[g->node[i].in[k]] = true;
+    for (int i = 0; i < p->n_output; i++) c.is_read[p->output[i]] = true;
     find_lives(&c);
     share(&c);
     if ((s = place_class(&c, true, p->max_local_rows, &p->rows_bytes, &p->rows_bound)) < 0)
@@ -276,7 +276,7 @@ static keel_status plan_memory(keel_program *p)
     spread_places(&c);
 out:
     keel_free(c.life);
-    keel_free(c.consumers);
+    keel_free(c.is_read);
     keel_free(c.segment_of);
     return s;
 }

@@ -33,8 +33,7 @@ typedef struct keel_workspace {
     double *sums;        /* stacks of sums, of all nodes */
     double *row_records; /* of the rows of one call */
     int64_t bad_row;     /* the first whose loss is not finite; INT64_MAX: none */
-    keel_variable
-        last_tiled; /* the weight of which the worker made the last tile in this step; or -1 */
+    keel_variable last_tiled; /* the weight of the last tile it made in this step; -1: none */
     struct keel_prepared **prepared; /* [n_node] lists of the kernels prepared so far */
 } keel_workspace;
 

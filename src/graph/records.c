@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/tree.h"
 #include "graph/bind.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -260,16 +261,17 @@ void keel_records_merge(const keel_program *p, const keel_bound *b, int segment,
 
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums)
 {
-    enum { MOST = 16 };
     const keel_node *n = &p->graph->node[node].node;
     const double *stack[KEEL_LANES_MAX];
-    double temporary[(KEEL_TREE_LEVELS_MAX + 1) * (MOST + 1)], merged[MOST + 1] = { 0 };
+    double temporary[(KEEL_TREE_LEVELS_MAX + 1) * (KEEL_SUMS_MAX + 1)],
+        merged[KEEL_SUMS_MAX + 1] = { 0 };
     const merging m = { .node = n,
                         .length = n->sums,
                         .upward = keel_segment_upward(p->sums_segment[node]),
                         .temporary = temporary };
     for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->workspace[w].sums + p->sums_at[node];
-    if (n->sums <= MOST) merge(b, &m, stack, merged);
+    assert(n->sums <= KEEL_SUMS_MAX);
+    merge(b, &m, stack, merged);
     memcpy(sums, merged + 1, (size_t)n->sums * sizeof *sums);
 }
 

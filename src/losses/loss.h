@@ -102,8 +102,8 @@ typedef struct keel_dense {
 /* How a row of predictions and its targets line up; `name` is for the message. */
 keel_status keel_target_check(keel_target_kind kind, const char *name, const keel_spec *prediction,
                               const keel_spec *target, keel_dense *out);
-/* Rows through `run`, cut where the weight of elements changes: *values, *count and *weights get
- * what they would of keel_loss_call.sum, not divided by anything. */
+/* Rows through `run`, cut where the weight of elements changes. c->sum and c->grad get what
+ * they would of keel_loss_call, not divided by anything. */
 void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const keel_loss_call *c,
                            int real);
 double keel_label_at(const void *y_true, keel_dtype dtype, int64_t i); /* as a number */

@@ -21,6 +21,8 @@ typedef struct keel_spec {
     keel_shape shape;
 } keel_spec;
 
+enum { KEEL_SUMS_MAX = 16 };
+
 /* What an op is told, and tells, when a graph is built. The graph owns everything pointed to but
  * `out` and `saved`, which infer makes and keel_node_clear frees. */
 typedef struct keel_node {
@@ -45,7 +47,7 @@ typedef struct keel_node {
     keel_spec *saved;                  /* [n_saved] per row, written by forward for backward */
     int64_t partial, partial_backward; /* doubles of one row's record; 0: rows need not meet */
     int64_t merged, merged_backward;   /* one more, where rows meet: see keel_op.partial */
-    int64_t sums;    /* doubles of one row's record that are only added up: loss, metrics */
+    int64_t sums;    /* [KEEL_SUMS_MAX] doubles of one row's record, only added: loss, metrics */
     int64_t scratch; /* bytes a reference call wants in c->scratch */
 } keel_node;
 
@@ -247,8 +249,6 @@ struct keel_kernel {
     const char *op;   /* "conv2d" */
     const char *name; /* "avx512"; the symbol is keel_kernel_<op>_<name> */
     int priority;     /* higher is asked first; no two of an op have the same */
-    bool vendor;      /* what it gives for a row may depend on how many rows the call has: nobody
-                         promises otherwise */
     /* Can you run this pass for that many rows? KEEL_OK: p->plan and p->scratch are set;
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */
     keel_status (*prepare)(keel_prepare *p);

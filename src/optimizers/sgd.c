@@ -72,7 +72,7 @@ static void REAL_(plain_momentum)(int64_t n, REAL *restrict w, const REAL *restr
     }
 }
 
-/* plain_momentum without decay and clamp, what most trainings use: the loop is bound by its
+/* The same without decay and clamp, which most trainings do without: this loop is bound by its
  * instructions. */
 KEEL_ONE_PASS
 static void REAL_(plain_momentum_only)(int64_t n, REAL *restrict w, const REAL *restrict g,

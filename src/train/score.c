@@ -65,6 +65,9 @@ static keel_status check_beside(const keel_node *n, int in, const char *what)
                      text[0], text[1]);
 }
 
+_Static_assert((int)KEEL_LOSS_SUMS <= KEEL_SUMS_MAX && (int)KEEL_METRIC_SUMS <= KEEL_SUMS_MAX,
+               "a program adds them up");
+
 static keel_status loss_infer(keel_node *n)
 {
     const keel_loss_args *a = n->args;

@@ -83,7 +83,7 @@ static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, 
         keel_timing_call(p->timing, worker, p->tiled[tile->variable].node, KEEL_WEIGHTS, begin);
 }
 
-/* moves_at_once: tiled tiles are left to apply_my_tiles. */
+/* moves_at_once: tiles of tiled weights are left to apply_my_tiles. */
 static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool moves_at_once)
 {
     const keel_program *p = t->train.program;
@@ -179,7 +179,7 @@ static bool is_plain_momentum(const keel_trainer *t, keel_tile_move *how)
     return how->keep != 0;
 }
 
-/* Make a tiled tile and move it, by so little at a time that it does not leave the cache. */
+/* Make a tile of a tiled weight and move it, so little at a time that it stays in the cache. */
 static void make_and_move(const keel_trainer *t, int worker, const keel_tile *tile, double scale)
 {
     void *grad = reduced(t, t->store->tile[t->largest_tile[worker]].offset); /* one place for all */

@@ -13,9 +13,9 @@
 typedef struct keel_vote {
     keel_variable bad;  /* a weight whose gradient is not finite; -1: none */
     double regulariser; /* its tiles' share of the regularisers */
-    bool bounded;  /* what tiled gradients are made of, as far as it has it: see train/step.c */
-    int64_t ended; /* when it was through with the step, where that is timed */
-    char pad[96];  /* votes do not share cache lines */
+    bool bounded;       /* are its parts of what tiled gradients are made of small? See step.c */
+    int64_t ended;      /* when it was through with the step, where that is timed */
+    char pad[96];       /* votes do not share cache lines */
 } keel_vote;
 
 typedef struct keel_trainer {
@@ -30,13 +30,13 @@ typedef struct keel_trainer {
     const void *optimizer_args;
     int n_moment;
     int *first_tile;       /* [n_worker + 1] tiles of each owner */
-    int *largest_tile;     /* [n_worker] the owner's largest tiled tile; -1: none */
+    int *largest_tile;     /* [n_worker] the owner's largest tile of a tiled weight; -1: none */
     bool all_tiled;        /* every tile is made by its owner */
-    bool may_move_at_once; /* tiled tiles may be made after the commit point, if all is bounded */
+    bool may_move_at_once; /* tiled weights' tiles may be made after the commit point */
     double *tile_norm;     /* [n_tile] sum of squares of the reduced gradient */
     double *tile_scale;    /* [n_tile] what the update still has to multiply it by */
     bool needs_norms;
-    double penalty; /* of the regularisers, while the weights are only checked at */
+    double penalty; /* of the regularisers, while the weights are only read */
     int64_t iterations;
     double learning_rate;
 
@@ -58,7 +58,7 @@ typedef struct keel_trainer_options {
 /* What a program is compiled for: steps of at most `rows` rows, whose fields are paired like this.
  */
 typedef struct keel_trainer_work {
-    const keel_pairing *pairing; /* copied; NULL: no such program */
+    const keel_pairing *pairing; /* read while the trainer is made; NULL: no such program */
     int64_t rows;
 } keel_trainer_work;
 

@@ -32,10 +32,10 @@ typedef struct product {
     int64_t out_row;
     bool adds;            /* sums begin with what is in out */
     bool bad;             /* tiles: a sum is not finite */
-    const char *prefetch; /* what is written next, and how many bytes of it to ask for a time */
+    const char *prefetch; /* what is written next, `pace` bytes of which are asked for at a time */
     int64_t pace;
     const keel_tile_call *call;
-    int asked; /* for so many of the call's `prefetch` */
+    int asked; /* how many of the call's `prefetch` are asked for by now */
 } product;
 
 /* A line that other cores have read must be taken from them before it is written. A compiler makes
@@ -185,7 +185,7 @@ static inline __m128 sums_of(vf a, vf b, vf c, vf d)
 }
 
 /* dx[i .. i + rows, j .. j + columns] = dy W^T; rows and columns are constants where this is
- * called. ahead: a row of W that is read prefetch. */
+ * called. ahead: a row of W that is read soon. */
 INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t c, bool adds,
                  const int rows, const int columns, const float *ahead)
 {
