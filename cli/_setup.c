@@ -402,10 +402,22 @@ int keel_setup_class_names(keel_model *m, const keel_dataset *d)
     return -1;
 }
 
-int keel_setup_devices(keel_strategy **out, const char *devices)
+int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o)
 {
-    const keel_status s = keel_strategy_create(out, devices);
-    if (s < 0) return keel_complain_status(s);
+    if (o->shards && !o->reproducible)
+        return keel_complain(EXIT_USAGE, "--shards is of --reproducible: give that, too");
+    if (o->shards > KEEL_SHARDS_MAX)
+        return keel_complain(EXIT_USAGE, "--shards: at most %d", KEEL_SHARDS_MAX);
+    keel_status s = keel_strategy_create(out, o->list);
+    if (s >= 0 && o->reproducible)
+        s = keel_strategy_reproducible(*out, o->shards ? (int)o->shards : KEEL_SHARDS);
+    return s < 0 ? keel_complain_status(s) : -1;
+}
+
+int keel_setup_devices(keel_strategy **out, const keel_devices_options *o)
+{
+    const int code = keel_setup_strategy(out, o);
+    if (code >= 0) return code;
     const int n = keel_strategy_devices(*out), cores = keel_strategy_cores(*out);
     if (n > cores)
         printf("%d devices share %d %s: the answer is that of %d devices, the speed that of %d\n",

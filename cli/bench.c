@@ -25,7 +25,8 @@ enum {
 static const double WARM_SECONDS = 0.5;
 
 typedef struct options {
-    const char *devices, *export;
+    const char *export;
+    keel_devices_options devices;
     int64_t batch_size, steps, seed;
     double seconds;
     int dtype, float32;
@@ -470,13 +471,14 @@ static int run(const void *given, int n_arg, char **arg)
     int code;
     (void)n_arg;
     if ((code = check(&j, arg[0])) >= 0) return code;
-    keel_status s = keel_strategy_create(&j.strategy, j.o->devices);
-    if (s >= 0) s = build(&j);
+    if ((code = keel_setup_strategy(&j.strategy, &j.o->devices)) >= 0) goto out;
+    keel_status s = build(&j);
     if (s >= 0) s = make_data(&j);
     if (s < 0)
         code = keel_complain_status(s);
     else
         code = j.o->export ? export_work(&j) : measure(&j);
+out:
     free(j.took);
     keel_history_free(&j.history);
     keel_history_free(&j.profiled);
@@ -491,7 +493,7 @@ static int run(const void *given, int n_arg, char **arg)
 static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "rows of a step, over all devices (default: 64; of 224x224 images 16)"),
-    KEEL_DEVICES_ROW(options, devices),
+    KEEL_DEVICES_ROWS(options, devices),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
                     "float32", "dtype policy of all layers, as keel fit has it"),
     KEEL_FLOAT32_ROW(options, float32),

@@ -6,7 +6,7 @@
 typedef struct options {
     keel_data_options data;
     keel_compile_options compile;
-    const char *devices;
+    keel_devices_options devices;
     double validation_split;
     int64_t batch_size, seed;
     int dtype, float32;
@@ -34,7 +34,7 @@ static int prepare(job *j, const options *o, const char *path)
     if (!isnan(o->validation_split))
         s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed, &j->training,
                                &j->part);
-    return s < 0 ? keel_complain_status(s) : keel_setup_devices(&j->strategy, o->devices);
+    return s < 0 ? keel_complain_status(s) : keel_setup_devices(&j->strategy, &o->devices);
 }
 
 static int evaluate(job *j, const options *o)
@@ -79,7 +79,7 @@ static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step"),
-    KEEL_DEVICES_ROW(options, devices),
+    KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",

@@ -10,7 +10,8 @@
 typedef struct options {
     keel_data_options data;
     keel_compile_options compile;
-    const char *validation, *devices, *history, *output, *class_weight, *trace;
+    keel_devices_options devices;
+    const char *validation, *history, *output, *class_weight, *trace;
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
     int end, dtype, float32;
@@ -110,7 +111,7 @@ static int prepare(job *j, const char *path)
     if ((code = keel_setup_outputs(j->model, j->data, true)) >= 0) return code;
     if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)
         return code;
-    return keel_setup_devices(&j->strategy, j->o->devices);
+    return keel_setup_devices(&j->strategy, &j->o->devices);
 }
 
 /* ---- after ----------------------------------------------------------------------------------- */
@@ -245,7 +246,7 @@ static const keel_option table[] = {
                     "rows of a step, over all devices"),
     KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
                     "how many"),
-    KEEL_DEVICES_ROW(options, devices),
+    KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(

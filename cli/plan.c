@@ -1,12 +1,12 @@
 /* keel plan: how every step is cut over the devices, what becomes of the last rows, and what memory
- * a fit would take. Runs nothing. */
+ * a fit would take. Runs nothing, but for --reproducible, whose cost is measured. */
 #include "setup.h"
 #include <string.h>
 
 typedef struct options {
     keel_data_options data;
     keel_compile_options compile;
-    const char *devices;
+    keel_devices_options devices;
     int64_t rows, batch_size;
     int end, dtype;
 } options;
@@ -81,14 +81,14 @@ static void print_memory(const keel_plan *p)
 static int plan(const options *o, keel_model *m, const char *path)
 {
     keel_plan p = { 0 };
-    keel_strategy *s = NULL; /* for the names of the devices */
+    keel_strategy *s = NULL;
     int64_t rows = 0;
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
     int code = count_rows(&rows, o, m);
     if (code >= 0) return code;
-    keel_status status = keel_strategy_create(&s, o->devices);
-    if (status >= 0)
-        status = keel_plan_make(&p, m, o->devices, rows, o->batch_size, (keel_end_of_data)o->end);
+    if ((code = keel_setup_strategy(&s, &o->devices)) >= 0) goto out;
+    const keel_status status =
+        keel_plan_make(&p, m, s, rows, o->batch_size, (keel_end_of_data)o->end);
     if (status < 0) {
         code = keel_complain_status(status);
         goto out;
@@ -126,7 +126,7 @@ static const keel_option table[] = {
                     "how many rows an epoch has"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step, over all devices"),
-    KEEL_DEVICES_ROW(options, devices),
+    KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "what becomes of rows that do not fill a step; see keel fit"),
     KEEL_DATA_ROWS(options, data, false),

@@ -7,7 +7,8 @@
 
 typedef struct options {
     keel_data_options data;
-    const char *devices, *output, *classes;
+    const char *output, *classes;
+    keel_devices_options devices;
     int64_t batch_size, show;
     int dtype, float32;
 } options;
@@ -148,7 +149,7 @@ static int prepare(job *j, const options *o, const char *path)
     if (o->classes && (code = check_classes(j->model, path)) >= 0) return code;
     if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_INPUTS, &o->data, j->model)) >= 0)
         return code;
-    return keel_setup_devices(&j->strategy, o->devices);
+    return keel_setup_devices(&j->strategy, &o->devices);
 }
 
 /* Where output k goes: OUT.npy, or OUT_name.npy where there are several. */
@@ -229,7 +230,7 @@ static const keel_option table[] = {
                     "goes to a file of its own, OUT_name.npy"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step"),
-    KEEL_DEVICES_ROW(options, devices),
+    KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, classes, "classes", 0, false, KEEL_OPTION_TEXT, "C.csv", NULL,

@@ -104,10 +104,23 @@ int keel_setup_outputs(const keel_model *m, const keel_dataset *d, bool taught);
 /* What class i is called: by the model, else by the data; NULL: it has no name. */
 const char *keel_setup_class(const keel_model *m, const keel_dataset *d, int64_t i);
 
-#define KEEL_DEVICES_ROW(T, member)                                                                \
-    KEEL_OPTION_ROW(T, member, "devices", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,                \
+typedef struct keel_devices_options {
+    const char *list;
+    bool reproducible;
+    int64_t shards;
+} keel_devices_options;
+
+#define KEEL_DEVICES_ROWS(T, member)                                                               \
+    KEEL_OPTION_ROW(T, member.list, "devices", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,           \
                     "cpu:0-3 is four devices, cpu:0+1 one of two cores; see keel devices "         \
-                    "(default: one a core)")
+                    "(default: one a core)"),                                                      \
+        KEEL_OPTION_ROW(T, member.reproducible, "reproducible", 0, false, KEEL_OPTION_FLAG, NULL,  \
+                        NULL,                                                                      \
+                        "the same bits for any devices on any number of cores, of a kind of "      \
+                        "processor; keel plan --reproducible says what that costs"),               \
+        KEEL_OPTION_ROW(T, member.shards, "shards", 0, false, KEEL_OPTION_POSITIVE, "S", NULL,     \
+                        "with --reproducible: cut steps into so many shards, whole ones of which " \
+                        "go to devices; the result depends on it (default: 16)")
 
 /* The order of the words is that of keel_end_of_data; _setup.c holds it to that. */
 #define KEEL_END_ROW(T, member, help_)                                                             \
@@ -122,8 +135,9 @@ const char *keel_setup_class(const keel_model *m, const keel_dataset *d, int64_t
         "where it measured faster (see make tune), fma by multiply-adds only, fast by "            \
         "AMX to about 16 bits; without AMX all are fma")
 
-/* Open the devices; says so where they share cores. */
-int keel_setup_devices(keel_strategy **out, const char *devices);
+/* Open the devices; keel_setup_devices says so where they share cores. */
+int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o);
+int keel_setup_devices(keel_strategy **out, const keel_devices_options *o);
 
 /* Can a file be made at `path`? Tried before the work whose result goes there, by making one beside
  * it and taking it away. */

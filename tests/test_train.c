@@ -568,7 +568,9 @@ static void the_plan_is_what_fit_does(void **unused)
     (void)unused;
     keel_model *m = network("adam");
     keel_plan p;
-    must(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_KEEP));
+    keel_strategy *s;
+    must(keel_strategy_create(&s, "cpu:0-3"));
+    must(keel_plan_make(&p, m, s, 1031, 64, KEEL_KEEP));
     assert_int_equal(p.steps, 17);
     assert_int_equal(p.last_rows, 7);
     for (int i = 0; i < 4; i++) {
@@ -586,7 +588,8 @@ static void the_plan_is_what_fit_does(void **unused)
     }
     assert_int_equal(dense, 2);
     keel_plan_free(&p);
-    assert_int_equal(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_REFUSE), KEEL_EDATA);
+    assert_int_equal(keel_plan_make(&p, m, s, 1031, 64, KEEL_REFUSE), KEEL_EDATA);
+    keel_strategy_destroy(s);
     keel_model_destroy(m);
 }
 

@@ -74,7 +74,21 @@ int keel_strategy_devices(const keel_strategy *s);
 int keel_strategy_cores(const keel_strategy *s);
 const char *keel_strategy_device_name(const keel_strategy *s, int device);
 
-/* How many of the rows of a step a device gets; they differ by at most one between devices.
+/* From now on give the same bits for any devices, on any number of cores: weights, optimizer state,
+ * metrics, predictions. A step is cut into `shards`, whole ones go to devices, and what is added is
+ * added in the order of one tree of them. Without it results agree to rounding, and on one core and
+ * two to the bit.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: shards is below the number of devices or above KEEL_SHARDS_MAX
+ * Owns     nothing changes hands
+ * Threads  any, while nothing runs on s
+ * Cost     a weight gradient is made once a shard: keel plan --reproducible measures it */
+enum { KEEL_SHARDS = 16, KEEL_SHARDS_MAX = 256 };
+keel_status keel_strategy_reproducible(keel_strategy *s, int shards);
+int keel_strategy_shards(const keel_strategy *s); /* 0: not reproducible */
+
+/* How many of the rows of a step a device gets; they differ by at most one between devices, or,
+ * where devices have whole shards, by the rows of a shard and one.
  *
  * Returns  the count; 0 where there is no such device
  * Owns     nothing changes hands
@@ -279,14 +293,14 @@ typedef struct keel_plan {
     keel_kernel_row *kernel; /* [n_kernel] of every op of a layer, in the order of the model */
 } keel_plan;
 
-/* Plan a fit of `rows` rows.
+/* Plan a fit of `rows` rows on s; NULL: on one device a core.
  *
  * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP, KEEL_ESHAPE, KEEL_ENOMEM as fit would
  * Owns     *out is freed with keel_plan_free
  * Threads  any, one at a time on a model
  * Cost     compiles the model; allocates weights but no activations */
-keel_status keel_plan_make(keel_plan *out, const keel_model *m, const char *devices, int64_t rows,
-                           int64_t batch_size, keel_end_of_data end);
+keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,
+                           int64_t rows, int64_t batch_size, keel_end_of_data end);
 
 /* Free what a plan holds; NULL and a zeroed one are fine.
  *

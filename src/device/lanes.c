@@ -122,11 +122,16 @@ static keel_status assign_workers(keel_lanes *l, const char *text, const keel_co
 keel_status keel_lanes_parse(keel_lanes *out, const char *text)
 {
     keel_cores cores;
-    keel_lanes l = { 0 };
     KEEL_TRY(keel_cores_find(&cores));
+    return keel_lanes_parse_on(out, text, &cores);
+}
+
+keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_cores *cores)
+{
+    keel_lanes l = { 0 };
     if (!text || !strcmp(text, "cpu") || !*text) {
-        for (int i = 0; i < cores.n; i++) KEEL_TRY(add_lane(&l, "cpu", &i, 1));
-        KEEL_TRY(assign_workers(&l, "cpu", &cores));
+        for (int i = 0; i < cores->n; i++) KEEL_TRY(add_lane(&l, "cpu", &i, 1));
+        KEEL_TRY(assign_workers(&l, "cpu", cores));
         *out = l;
         return KEEL_OK;
     }
@@ -144,7 +149,7 @@ keel_status keel_lanes_parse(keel_lanes *out, const char *text)
         if (!*p) break;
         if (*p != ',') return bad(text, "devices are separated by commas");
     }
-    KEEL_TRY(assign_workers(&l, text, &cores));
+    KEEL_TRY(assign_workers(&l, text, cores));
     *out = l;
     return KEEL_OK;
 }
@@ -156,8 +161,8 @@ void keel_lane_name(char out[64], const keel_lane *lane)
         at += snprintf(out + at, (size_t)(64 - at), "+%d", lane->id[i]);
 }
 
-/* Rows of part p, the c-th of its lane. */
-static void part_rows(const keel_lanes *l, int64_t n, int p, int64_t *first, int64_t *end)
+/* What part p has of n rows or shards, the c-th of its lane. */
+static void cut_part(const keel_lanes *l, int64_t n, int p, int64_t *first, int64_t *end)
 {
     const int lane = l->part[p].lane, w = l->part[p].worker;
     const int64_t begin = keel_cut_first(n, l->n_lane, lane),
@@ -172,6 +177,13 @@ static void part_rows(const keel_lanes *l, int64_t n, int p, int64_t *first, int
         *first = begin + keel_cut_first(next - begin, cores, c);
         *end = begin + keel_cut_first(next - begin, cores, c + 1);
     }
+}
+
+static void part_rows(const keel_lanes *l, int64_t n, int p, int64_t *first, int64_t *end)
+{
+    const int64_t shards = keel_lanes_shards(l, n);
+    cut_part(l, shards ? shards : n, p, first, end);
+    if (shards) *first = keel_cut_first(n, shards, *first), *end = keel_cut_first(n, shards, *end);
 }
 
 int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
@@ -194,7 +206,7 @@ int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece)
     return busy;
 }
 
-int64_t keel_cut_most(const keel_lanes *lanes, int64_t n)
+static int64_t most_of(const keel_lanes *lanes, int64_t n)
 {
     const int64_t of_lane = keel_div_up(n, lanes->n_lane);
     int64_t sum[KEEL_LANES_MAX] = { 0 }, most = 0;
@@ -205,4 +217,21 @@ int64_t keel_cut_most(const keel_lanes *lanes, int64_t n)
         if (*s > most) most = *s;
     }
     return most;
+}
+
+int64_t keel_cut_most(const keel_lanes *lanes, int64_t n)
+{
+    const int64_t shards = keel_lanes_shards(lanes, n);
+    return shards ? most_of(lanes, shards) * keel_div_up(n, shards) : most_of(lanes, n);
+}
+
+int keel_pieces_join(const keel_piece *piece, int n, keel_piece *run)
+{
+    int n_run = 0;
+    for (int i = 0; i < n; i++)
+        if (n_run > 0 && run[n_run - 1].worker == piece[i].worker)
+            run[n_run - 1].rows += piece[i].rows;
+        else if (piece[i].rows > 0)
+            run[n_run++] = piece[i];
+    return n_run;
 }

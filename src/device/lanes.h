@@ -9,6 +9,7 @@
 #define KEEL_DEVICE_LANES_H
 #include "base/error.h"
 #include "base/tree.h"
+#include "device/discover.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@ typedef struct keel_lane_part {
 typedef struct keel_lanes {
     int n_lane, n_part, n_worker;
     bool shared; /* lanes outnumber cores: workers cut the rows evenly, across lanes */
+    int shards;  /* of a step: lanes and workers have whole ones; 0: they cut rows */
     keel_lane lane[KEEL_LANES_MAX];
     keel_lane_part part[KEEL_LANES_MAX]; /* in lane order; a worker's parts ascend */
     int core[KEEL_LANES_MAX];            /* [n_worker] the operating system's number of its core */
@@ -37,6 +39,9 @@ typedef struct keel_lanes {
  * beyond the machine's cores are logical devices, spread over the cores in blocks. KEEL_EARG: what
  * is wrong with the text; KEEL_EDEVICE: a kind of device that is not there, by name. */
 keel_status keel_lanes_parse(keel_lanes *out, const char *text);
+/* The same as if the machine had these cores: a test has more workers than cores by naming one
+ * several times. */
+keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_cores *cores);
 void keel_lane_name(char out[64], const keel_lane *lane); /* "cpu:0+1" */
 
 /* A piece: the rows of a step that one worker runs at once. Rows 0: the part sits the step out. */
@@ -46,9 +51,19 @@ typedef struct keel_piece {
     int64_t local_row;      /* within the worker's own rows */
 } keel_piece;
 
+/* Shards of a step of n rows: where there are fewer rows than shards, each row is one. */
+static inline int64_t keel_lanes_shards(const keel_lanes *l, int64_t n)
+{
+    return n < l->shards ? n : l->shards;
+}
+
 /* The most rows that the pieces of one worker have in any step of up to n rows (a smaller step can
  * give one lane a row more than a larger one does). */
 int64_t keel_cut_most(const keel_lanes *lanes, int64_t n);
+
+/* Join neighbouring pieces of one worker into runs, leaving out those without rows; returns how
+ * many there are. run [n] */
+int keel_pieces_join(const keel_piece *piece, int n, keel_piece *run);
 
 /* Fill piece[lanes->n_part] for a step of n rows. Returns the number of pieces with rows. */
 int keel_cut(const keel_lanes *lanes, int64_t n, keel_piece *piece);

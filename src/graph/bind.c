@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/round.h"
 #include "graph/choose.h"
+#include "graph/gradients.h"
 #include "graph/widen.h"
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,8 @@ typedef struct binder {
     keel_bound *b;
     keel_bound_workspace *s;
     int worker, segment;
-    int node; /* whose kernel is being prepared */
+    int node;      /* whose kernel is being prepared */
+    int64_t block; /* the worker's row that the block being bound begins with */
 } binder;
 
 static keel_status derive(void *context, keel_derived *want, const keel_derived **got)
@@ -189,7 +191,7 @@ static char *address(const binder *x, const keel_place *at, int64_t local_row)
     case KEEL_PLACE_ROWS:
         return workspace->rows + at->at + local_row * at->row_bytes;
     case KEEL_PLACE_SHARD:
-        return workspace->shard + at->at;
+        return workspace->shard + at->at + (local_row - x->block) * at->row_bytes;
     default:
         return NULL;
     }
@@ -238,6 +240,24 @@ static void bind_records(const binder *x, keel_bound_call *bc)
                      .upward = keel_segment_upward(x->segment) };
 }
 
+/* The kernel of an instruction for so many rows. */
+static keel_status prepare_for(binder *x, const keel_instruction *in, int64_t rows,
+                               bool weight_adds, const keel_prepared **out)
+{
+    const keel_pass pass = pass_of[in->kind];
+    const bool *adds = x->p->schedule.in_adds[in->node];
+    const bool in_adds =
+        pass == KEEL_BACKWARD && x->p->graph->node[in->node].node.n_in > 0 && adds[0];
+    return prepare(x, in->node, pass, rows, in_adds, weight_adds, out);
+}
+
+/* A view that shares the memory of what it views. */
+static bool is_skipped(const keel_program *p, const keel_instruction *in)
+{
+    return (in->kind == KEEL_RUN_FORWARD && p->skip_forward[in->node]) ||
+           (in->kind == KEEL_RUN_BACKWARD && p->skip_backward[in->node]);
+}
+
 /* Add one call for rows [row, row + rows) of the step, which are the worker's rows from local_row
  * on. */
 static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row, int64_t rows,
@@ -248,13 +268,11 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
     const keel_pass pass = pass_of[in->kind];
     const bool backward = pass != KEEL_FORWARD && pass != KEEL_PARTIAL;
     const keel_prepared *e = NULL;
-    const bool *adds = p->schedule.in_adds[in->node];
-    if (in->kind == KEEL_RUN_FORWARD && p->skip_forward[in->node]) return KEEL_OK;
-    if (in->kind == KEEL_RUN_BACKWARD && p->skip_backward[in->node]) return KEEL_OK;
-    KEEL_TRY(prepare(x, in->node, pass, rows, n->node.n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
-                     weight_adds, &e));
+    if (is_skipped(p, in)) return KEEL_OK;
+    KEEL_TRY(prepare_for(x, in, rows, weight_adds, &e));
     const keel_node *d = &n->node;
-    const int n_pointer = 2 * (d->n_in + d->n_out) + d->n_saved;
+    const int n_pointer =
+        2 * (d->n_in + d->n_out) + d->n_saved + (pass == KEEL_WEIGHTS ? d->n_weight : 0);
     void **pointers = keel_calloc((size_t)n_pointer, sizeof *pointers), **next = pointers;
     if (!pointers) return KEEL_ENOMEM;
     x->s->block[x->s->n_block++] = pointers;
@@ -272,8 +290,8 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
                       .out_grad = (const void **)take(&next, d->n_out),
                       .saved = take(&next, d->n_saved),
                       .weight = (const void **)p->weight + p->weight_at[in->node],
-                      .weight_grad = p->workspace[x->worker].weight_grad + p->weight_at[in->node],
-                      .in_adds = adds,
+                      .weight_grad = take(&next, pass == KEEL_WEIGHTS ? d->n_weight : 0),
+                      .in_adds = p->schedule.in_adds[in->node],
                       .weight_adds = weight_adds,
                       .plan = e->widened ? (void *)e->widened : e->plan };
     bc->run = e->run;
@@ -297,29 +315,73 @@ static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row,
     return KEEL_OK;
 }
 
-/* Weight gradients: once per run of the worker's rows, the first overwrites. The two
- * halves of a step are summed apart, whoever has them: so one lane and two give the same bits
- * wherever kernels treat rows alike, and rounding has no way to grow into a difference. */
+static keel_status bind_weights_call(binder *x, const keel_instruction *in, const keel_shard *shard)
+{
+    const bool adds = keel_gradients_adds(x->p, in->node, shard);
+    KEEL_TRY(bind_call(x, in, shard->row, shard->rows, shard->local_row, adds));
+    keel_bound_call *c = &x->s->call[x->s->n_call - 1];
+    return keel_gradients_bind(x->p, x->worker, in->node, shard, c->call.weight_grad, &c->add,
+                               &c->n_add);
+}
+
+/* Weight gradients: once for each shard of the worker. Those read off merged records are made once,
+ * by whoever has the step's first row. */
 static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
 {
     const keel_bound *b = x->b;
     const keel_node *n = &x->p->graph->node[in->node].node;
-    bool adds = x->p->schedule.weight_adds[in->node]; /* of another call of the layer */
-    if (n->op->weights_from_merged && n->partial_backward > 0) {
-        if (b->piece[0].worker != x->worker) return KEEL_OK;
-        return bind_call(x, in, b->piece[0].row, b->piece[0].rows, b->piece[0].local_row, adds);
-    }
-    for (int i = 0; i < b->n_run; i++) {
-        const keel_piece *run = &b->run[i];
-        const int64_t half = keel_cut_rows(b->rows, 2, 0), end = run->row + run->rows;
-        for (int64_t row = run->row, next; run->worker == x->worker && row < end; row = next) {
-            next = row < half && half < end ? half : end;
-            KEEL_TRY(bind_call(x, in, row, next - row, run->local_row + row - run->row, adds));
-            adds = true;
-        }
-    }
+    const int most = n->op->weights_from_merged && n->partial_backward > 0 ? 1 : b->n_shard;
+    for (int i = 0; i < most; i++)
+        if (b->shard[i].worker == x->worker) KEEL_TRY(bind_weights_call(x, in, &b->shard[i]));
     return KEEL_OK;
 }
+
+/* ---- shards ---------------------------------------------------------------------------------- */
+
+/* A call of a vendor's kernel has the rows of one shard, or a part of it that depends on the shard
+ * alone: so it is the same call whoever makes it. */
+
+static int64_t shards_of(const binder *x)
+{
+    return keel_shards_common(x->p->lanes, x->b->rows);
+}
+
+static int64_t shard_begin(const binder *x, int64_t shard)
+{
+    return keel_cut_first(x->b->rows, shards_of(x), shard);
+}
+
+static int64_t shard_at(const binder *x, int64_t row)
+{
+    return row * shards_of(x) / x->b->rows;
+}
+
+static bool is_vendors(const keel_prepared *e)
+{
+    return e->kernel && e->kernel->vendor;
+}
+
+/* How many rows a call may have of the rows [begin, end) of the step, which `upward` says from
+ * which side are taken. */
+static keel_status rows_of_call(binder *x, const keel_instruction *in, int64_t begin, int64_t end,
+                                bool upward, int64_t *rows)
+{
+    const keel_node *n = &x->p->graph->node[in->node].node;
+    const int64_t most = keel_records_rows(keel_records_of(n, pass_of[in->kind]));
+    *rows = end - begin < most ? end - begin : most;
+    if (!shards_of(x) || is_skipped(x->p, in)) return KEEL_OK;
+    const int64_t border =
+        upward ? shard_begin(x, shard_at(x, begin) + 1) : shard_begin(x, shard_at(x, end - 1));
+    const int64_t inside = upward ? border - begin : end - border;
+    const keel_prepared *e;
+    if (inside >= *rows) return KEEL_OK;
+    KEEL_TRY(prepare_for(x, in, inside, false, &e));
+    if (!is_vendors(e)) KEEL_TRY(prepare_for(x, in, *rows, false, &e));
+    if (is_vendors(e)) *rows = inside;
+    return KEEL_OK;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* How many rows the next call of a segment takes of a piece that has `left` rows to go: blocks of
  * nearly the same size, so that few kernels are prepared. */
@@ -342,8 +404,9 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
     for (int g = 0; g < s->n_segment; g++) {
         const keel_segment *segment = &s->segment[g];
         int64_t blocks = 0;
-        for (int i = 0; i < x->b->n_run; i++)
-            if (x->b->run[i].worker == x->worker) blocks += blocks_of(segment, x->b->run[i].rows);
+        for (int i = 0; i < x->b->n_shard; i++)
+            if (x->b->shard[i].worker == x->worker)
+                blocks += blocks_of(segment, x->b->shard[i].rows);
         for (int at = segment->begin; at < segment->end; at++) {
             const int node = s->instruction[at].node;
             const keel_instruction *in = &s->instruction[at];
@@ -351,7 +414,7 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
                 keel_records_of(&x->p->graph->node[node].node, pass_of[in->kind]);
             const int64_t most = at < segment->weights
                                      ? blocks + x->s->rows / keel_records_rows(length)
-                                     : x->s->n_piece + 2;
+                                     : x->s->n_shard;
             *calls += (size_t)most;
             *patches += (size_t)most * (size_t)x->p->graph->node[node].node.n_in;
         }
@@ -364,26 +427,44 @@ static keel_status bind_block(binder *x, const keel_segment *segment, const keel
                               int64_t row, int64_t rows)
 {
     const bool upward = keel_segment_upward(x->segment);
+    x->block = run->local_row + row;
     for (int at = segment->begin; at < segment->weights; at++) {
         const keel_instruction *in = &x->p->schedule.instruction[at];
-        const keel_node *n = &x->p->graph->node[in->node].node;
-        const int64_t most = keel_records_rows(keel_records_of(n, pass_of[in->kind]));
-        for (int64_t done = 0, some; done < rows; done += some) {
-            some = rows - done < most ? rows - done : most;
-            const int64_t first = row + (upward ? done : rows - done - some);
+        for (int64_t begin = row, end = row + rows, some; begin < end;) {
+            KEEL_TRY(rows_of_call(x, in, run->row + begin, run->row + end, upward, &some));
+            const int64_t first = upward ? begin : end - some;
             KEEL_TRY(bind_call(x, in, run->row + first, some, run->local_row + first, false));
+            *(upward ? &begin : &end) += upward ? some : -some;
         }
     }
     return KEEL_OK;
 }
 
+/* The rows of a run that are cut into blocks together: all of them, or as many whole shards as make
+ * a block, at least one. */
+static int64_t stretch_of(const binder *x, const keel_segment *segment, const keel_piece *run,
+                          int64_t begin, int64_t end, bool upward)
+{
+    if (!shards_of(x)) return end - begin;
+    const int64_t most = keel_div_up(x->b->rows, shards_of(x));
+    const int64_t shards = segment->block > most ? segment->block / most : 1;
+    if (upward) {
+        const int64_t to = shard_begin(x, shard_at(x, run->row + begin) + shards) - run->row;
+        return (to < end ? to : end) - begin;
+    }
+    const int64_t from = shard_at(x, run->row + end - 1) + 1 - shards;
+    const int64_t to = from > 0 ? shard_begin(x, from) - run->row : begin;
+    return end - (to > begin ? to : begin);
+}
+
 static keel_status bind_blocks(binder *x, const keel_segment *segment, const keel_piece *run)
 {
     const bool upward = keel_segment_upward(x->segment);
-    for (int64_t row = upward ? 0 : run->rows, rows; upward ? row < run->rows : row > 0;
-         row += upward ? rows : -rows) {
-        rows = block_of(segment, upward ? run->rows - row : row);
-        KEEL_TRY(bind_block(x, segment, run, upward ? row : row - rows, rows));
+    for (int64_t begin = 0, end = run->rows, left = 0, rows; begin < end; left -= rows) {
+        if (left == 0) left = stretch_of(x, segment, run, begin, end, upward);
+        rows = block_of(segment, left);
+        KEEL_TRY(bind_block(x, segment, run, upward ? begin : end - rows, rows));
+        *(upward ? &begin : &end) += upward ? rows : -rows;
     }
     return KEEL_OK;
 }
@@ -400,7 +481,7 @@ static keel_status bind_segment(binder *x, int g)
         const keel_piece *run = &b->run[upward ? k : b->n_run - 1 - k];
         if (run->worker == x->worker) KEEL_TRY(bind_blocks(x, segment, run));
     }
-    for (int at = segment->weights; at < segment->end && x->s->n_piece > 0; at++)
+    for (int at = segment->weights; at < segment->end; at++)
         KEEL_TRY(bind_weights_calls(x, &s->instruction[at]));
     return KEEL_OK;
 }
@@ -412,10 +493,8 @@ static keel_status bind_workspace(binder *x)
     keel_bound_workspace *workspace = x->s;
     size_t calls, patches;
     for (int i = 0; i < b->n_busy; i++)
-        if (b->piece[i].worker == x->worker) {
-            workspace->n_piece++;
-            workspace->rows += b->piece[i].rows;
-        }
+        if (b->piece[i].worker == x->worker) workspace->rows += b->piece[i].rows;
+    for (int i = 0; i < b->n_shard; i++) workspace->n_shard += b->shard[i].worker == x->worker;
     count_calls(x, &calls, &patches);
     workspace->first = keel_calloc((size_t)s->n_segment + 1, sizeof *workspace->first);
     workspace->call = keel_calloc(calls, sizeof *workspace->call);
@@ -449,18 +528,6 @@ static keel_status place_scratch(keel_program *p, int64_t before)
     return KEEL_OK;
 }
 
-/* Neighbouring pieces of one worker joined; returns how many. */
-static int join(const keel_piece *piece, int n, keel_piece *run)
-{
-    int n_run = 0;
-    for (int i = 0; i < n; i++)
-        if (n_run > 0 && run[n_run - 1].worker == piece[i].worker)
-            run[n_run - 1].rows += piece[i].rows;
-        else if (piece[i].rows > 0)
-            run[n_run++] = piece[i];
-    return n_run;
-}
-
 static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
 {
     const int n_part = p->lanes->n_part, n_worker = p->lanes->n_worker;
@@ -478,8 +545,9 @@ static keel_status new_bound(keel_program *p, int64_t rows, keel_bound **out)
         if (all[i].rows == 0) continue;
         b->piece[b->n_busy++] = all[i];
     }
-    b->n_run = join(b->piece, b->n_busy, b->run);
+    b->n_run = keel_pieces_join(b->piece, b->n_busy, b->run);
     if ((s = keel_records_bind(b)) < 0) goto out;
+    if ((s = keel_gradients_cut(b, p->lanes)) < 0) goto out;
     for (int w = 0; w < n_worker; w++) {
         binder x = { .p = p, .b = b, .s = &b->workspace[w], .worker = w };
         if ((s = bind_workspace(&x)) < 0) goto out;
@@ -524,36 +592,49 @@ keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **
     return KEEL_OK;
 }
 
+/* What the first and largest block of a run asks of the kernels of a segment. */
+static keel_status measure_run(binder *x, const keel_segment *segment, const keel_piece *run)
+{
+    const keel_prepared *ignored;
+    const int64_t rows = block_of(segment, stretch_of(x, segment, run, 0, run->rows, true));
+    for (int at = segment->begin; at < segment->weights; at++) {
+        const keel_instruction *in = &x->p->schedule.instruction[at];
+        int64_t some;
+        KEEL_TRY(rows_of_call(x, in, run->row, run->row + rows, true, &some));
+        KEEL_TRY(prepare_for(x, in, some, false, &ignored));
+    }
+    return KEEL_OK;
+}
+
+static keel_status measure_shard(binder *x, const keel_segment *segment, const keel_shard *shard)
+{
+    const keel_prepared *ignored;
+    for (int at = segment->weights; at < segment->end; at++) {
+        const keel_instruction *in = &x->p->schedule.instruction[at];
+        KEEL_TRY(
+            prepare_for(x, in, shard->rows, keel_gradients_adds(x->p, in->node, shard), &ignored));
+    }
+    return KEEL_OK;
+}
+
 keel_status keel_program_measure(keel_program *p, int64_t rows)
 {
     keel_piece piece[KEEL_LANES_MAX], run[KEEL_LANES_MAX];
-    int64_t local[KEEL_LANES_MAX] = { 0 };
-    const keel_prepared *ignored;
+    keel_bound b = { .rows = rows, .run = run };
     keel_cut(p->lanes, rows, piece);
-    const int n = p->lanes->n_part, n_run = join(piece, n, run);
-    for (int i = 0; i < n; i++) local[piece[i].worker] += piece[i].rows;
+    b.n_run = keel_pieces_join(piece, p->lanes->n_part, run);
+    keel_status s = keel_gradients_cut(&b, p->lanes);
     for (int g = 0; g < p->schedule.n_segment; g++) {
         const keel_segment *segment = &p->schedule.segment[g];
-        for (int i = 0; i < n_run; i++) {
-            const keel_piece *of = &run[i];
-            binder x = { .p = p, .worker = of->worker };
-            const int64_t block = block_of(segment, of->rows); /* the first is the largest */
-            for (int at = segment->begin; at < segment->end; at++) {
-                const keel_instruction *in = &p->schedule.instruction[at];
-                const keel_node *d = &p->graph->node[in->node].node;
-                const bool *adds = p->schedule.in_adds[in->node];
-                const keel_pass pass = pass_of[in->kind];
-                const int64_t most = keel_records_rows(keel_records_of(d, pass));
-                const int64_t some = pass == KEEL_WEIGHTS ? local[of->worker]
-                                     : block < most       ? block
-                                                          : most;
-                KEEL_TRY(prepare(
-                    &x, in->node, pass, some, d->n_in > 0 && adds[0] && pass == KEEL_BACKWARD,
-                    pass == KEEL_WEIGHTS && p->schedule.weight_adds[in->node], &ignored));
-            }
-        }
+        for (int i = 0; s >= 0 && i < b.n_run; i++)
+            s = measure_run(&(binder){ .p = p, .b = &b, .worker = run[i].worker }, segment,
+                            &run[i]);
+        for (int i = 0; s >= 0 && i < b.n_shard; i++)
+            s = measure_shard(&(binder){ .p = p, .b = &b, .worker = b.shard[i].worker }, segment,
+                              &b.shard[i]);
     }
-    return KEEL_OK;
+    keel_gradients_uncut(&b);
+    return s;
 }
 
 void keel_bound_destroy(const keel_program *p, keel_bound *b)
@@ -562,11 +643,13 @@ void keel_bound_destroy(const keel_program *p, keel_bound *b)
     for (int w = 0; b->workspace && w < p->lanes->n_worker; w++) {
         keel_bound_workspace *s = &b->workspace[w];
         for (int i = 0; i < s->n_block; i++) keel_free(s->block[i]);
+        for (int i = 0; s->call && i < s->n_call; i++) keel_free(s->call[i].add);
         keel_free(s->block);
         keel_free(s->call);
         keel_free(s->first);
         keel_free(s->patch);
     }
+    keel_gradients_uncut(b);
     keel_free(b->workspace);
     keel_free(b->piece);
     keel_free(b->run);

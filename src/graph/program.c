@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "graph/bind.h"
 #include "graph/choose.h"
+#include "graph/gradients.h"
 #include "graph/memory_plan.h"
 #include "graph/widen.h"
 #include <limits.h>
@@ -364,19 +365,6 @@ static keel_status list_weights(keel_program *p)
     return KEEL_OK;
 }
 
-/* Where a worker's own gradient of each weight lies. */
-static void point_at_gradients(const keel_program *p, keel_workspace *workspace)
-{
-    const size_t element = keel_dtype_size(p->options.real);
-    for (int i = 0; i < p->graph->n_node; i++)
-        for (int k = 0; k < p->graph->node[i].node.n_weight; k++) {
-            const keel_store_weight *w = &p->store->weight[p->graph->node[i].weight[k]];
-            if (!w->info.trainable) continue;
-            workspace->weight_grad[p->weight_at[i] + k] =
-                workspace->grad + w->offset * (int64_t)element;
-        }
-}
-
 static keel_status make_workspaces(keel_program *p)
 {
     const int n = p->lanes->n_worker;
@@ -385,21 +373,15 @@ static keel_status make_workspaces(keel_program *p)
     if (!p->workspace || !p->failure) return KEEL_ENOMEM;
     for (int w = 0; w < n; w++) {
         keel_workspace *s = &p->workspace[w];
-        const size_t n_weight = (size_t)p->weight_at[p->graph->n_node];
-        s->weight_grad = keel_calloc(n_weight, sizeof *s->weight_grad);
         s->prepared = keel_calloc((size_t)p->graph->n_node, sizeof(*s->prepared));
-        if (!s->weight_grad || !s->prepared) return KEEL_ENOMEM;
+        if (!s->prepared) return KEEL_ENOMEM;
         if (p->options.dry) continue;
-        const size_t element = keel_dtype_size(p->options.real);
         if (!(s->rows = keel_aligned_calloc((size_t)p->rows_bytes, 1))) return KEEL_ENOMEM;
         if (!(s->shard = keel_aligned_calloc((size_t)p->shard_bytes, 1))) return KEEL_ENOMEM;
         s->merged = keel_aligned_calloc((size_t)p->merged_doubles, sizeof(double));
         if (!s->merged) return KEEL_ENOMEM;
         KEEL_TRY(keel_records_allocate(p, s));
-        if (!p->graph->backward) continue;
-        if (!(s->grad = keel_aligned_calloc((size_t)p->store->n_master, element)))
-            return KEEL_ENOMEM;
-        point_at_gradients(p, s);
+        if (p->graph->backward) KEEL_TRY(keel_gradients_allocate(p, s));
     }
     return KEEL_OK;
 }
@@ -439,6 +421,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);
     if ((s = plan_memory(p)) < 0) goto out;
     if ((s = keel_records_place(p)) < 0) goto out;
+    if (graph->backward && (s = keel_gradients_place(p)) < 0) goto out;
     if ((s = make_workspaces(p)) < 0) goto out;
     *out = p;
     p = NULL;
@@ -459,7 +442,7 @@ void keel_program_destroy(keel_program *p)
         keel_free(p->workspace[w].shard);
         keel_free(p->workspace[w].scratch);
         keel_free(p->workspace[w].grad);
-        keel_free(p->workspace[w].weight_grad);
+        keel_free(p->workspace[w].fold);
         keel_free(p->workspace[w].merged);
         keel_free(p->workspace[w].record[0]);
         keel_free(p->workspace[w].record[1]);
@@ -477,6 +460,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->merged_backward_at);
     keel_schedule_free(&p->schedule, p->graph);
     keel_free(p->tiled);
+    keel_free(p->gradient);
     keel_free(p->value);
     keel_free(p->grad);
     keel_free(p->saved_at);
@@ -493,7 +477,7 @@ void keel_program_destroy(keel_program *p)
 int64_t keel_program_worker_bytes(const keel_program *p)
 {
     const int64_t grad =
-        p->graph->backward ? p->store->n_master * (int64_t)keel_dtype_size(p->options.real) : 0;
+        p->gradient_elements * (int64_t)keel_dtype_size(p->options.real) + p->fold_bytes;
     return p->rows_bytes + p->shard_bytes + p->scratch_bytes + grad +
            p->merged_doubles * (int64_t)sizeof(double) + keel_records_bytes(p);
 }

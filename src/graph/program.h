@@ -26,8 +26,8 @@ typedef struct keel_place {
 /* What one worker owns while a program runs. */
 typedef struct keel_workspace {
     char *rows, *shard, *scratch;
-    void **weight_grad;  /* [weight_at[n_node]] into grad; NULL: frozen, or in inference */
-    char *grad;          /* flat, in the layout of the store's masters; NULL in inference */
+    char *grad;          /* [gradient_elements] flat; NULL in inference */
+    char *fold;          /* [fold_bytes] gradients of shards that are yet to be added */
     double *merged;      /* merged records, of all nodes */
     double *record[2];   /* stacks of records, of the node that meets next and of the last one */
     double *sums;        /* stacks of sums, of all nodes */
@@ -36,6 +36,13 @@ typedef struct keel_workspace {
     keel_variable last_tiled; /* the weight of the last tile it made in this step; -1: none */
     struct keel_prepared **prepared; /* [n_node] lists of the kernels prepared so far */
 } keel_workspace;
+
+/* One gradient is added to another. */
+typedef struct keel_addition {
+    void *to;
+    const void *from;
+    int64_t count;
+} keel_addition;
 
 /* What becomes of the records that a call writes: see records.c. */
 typedef struct keel_fold {
@@ -51,6 +58,8 @@ typedef struct keel_bound_call {
     int node;
     keel_pass pass;
     keel_fold fold;
+    int n_add;
+    struct keel_addition *add; /* [n_add] made after the call, one after the other */
 } keel_bound_call;
 
 typedef struct keel_patch { /* a pointer into the batch, set when a step begins */
@@ -65,7 +74,7 @@ typedef struct keel_bound_workspace {
     int *first; /* [n_segment + 1] index of the first call of each segment */
     keel_patch *patch;
     void **block; /* pointer arrays of the calls, to free */
-    int n_piece;  /* with rows */
+    int n_shard;
     int64_t rows;
 } keel_bound_workspace;
 
@@ -80,16 +89,47 @@ typedef struct keel_tree_part {
     int closes;          /* larger nodes that are complete with it */
 } keel_tree_part;
 
+/* A shard: rows of one worker whose weight gradients are made by themselves. See gradients.c. */
+typedef struct keel_shard {
+    int worker;
+    int64_t row, rows, local_row;
+    int depth, closes; /* it comes to a stack of `depth` gradients, and so many sums are made */
+    int leaf;          /* its place among the worker's shards, where they are not folded */
+    bool leaf_adds;    /* to what is there */
+} keel_shard;
+
+/* A gradient that a worker is left with; `closes` sums are made with it. */
+typedef struct keel_part {
+    int worker, slot, closes;
+} keel_part;
+
 typedef struct keel_bound {
     int64_t rows;
     int n_busy, n_run; /* pieces with rows */
     keel_piece *piece; /* [n_busy] in row order */
     keel_piece *run;   /* [n_run] neighbours of one worker joined: lanes that share a core */
     int n_tree;
-    keel_tree_part *tree;            /* [n_tree] in row order */
-    keel_fold_row *fold[2];          /* [upward][rows] */
+    keel_tree_part *tree;   /* [n_tree] in row order */
+    keel_fold_row *fold[2]; /* [upward][rows] */
+    int n_shard, n_part, n_leaf;
+    keel_shard *shard;               /* [n_shard] in row order */
+    keel_part *part, *leaf;          /* of gradients that workers fold, and of those they do not */
     keel_bound_workspace *workspace; /* [n_worker] */
 } keel_bound;
+
+typedef enum keel_gradient_kind {
+    KEEL_GRADIENT_NONE,   /* nobody makes it, or owners do, tile by tile */
+    KEEL_GRADIENT_FOLDED, /* one use: a worker's shards are folded as they come */
+    KEEL_GRADIENT_SHARED, /* several uses: every shard has its own */
+    KEEL_GRADIENT_MERGED, /* one worker reads it off merged records */
+} keel_gradient_kind;
+
+typedef struct keel_gradient {
+    keel_gradient_kind kind;
+    int64_t count;         /* elements; 0: frozen */
+    int64_t first, others; /* elements into workspace.grad: slot 0, which is where the store has the
+                              master, and slots 1, 2, ... */
+} keel_gradient;
 
 typedef struct keel_program_options {
     keel_dtype real;
@@ -127,6 +167,10 @@ typedef struct keel_program {
     bool *area; /* [n_segment] which of workspace.record it writes to */
     int64_t record_doubles, row_doubles, sums_doubles, merged_doubles; /* per worker */
     int slots; /* records of a stack, at most */
+
+    keel_gradient *gradient; /* [n_weight] */
+    int fold_slots;          /* of a stack of gradients: those that may be left; more lie in fold */
+    int64_t gradient_elements, fold_stride, fold_bytes; /* per worker */
 
     int64_t max_local_rows;
     int64_t rows_bytes, rows_bound, shard_bytes, scratch_bytes; /* per worker */

@@ -1,6 +1,7 @@
 /* Running a bound program: the loop of a step. No allocation, no lock, no system call. */
 #include "base/memory.h"
 #include "graph/bind.h"
+#include "graph/gradients.h"
 #include <string.h>
 
 static void patch_inputs(const keel_program *p, const keel_bound_workspace *s)
@@ -16,6 +17,7 @@ static void run_call(const keel_program *p, const keel_bound *b, const keel_boun
 {
     c->run(&c->call);
     if (c->fold.stack) keel_records_fold(b, c, &p->workspace[worker]);
+    for (int i = 0; i < c->n_add; i++) keel_gradients_add(p->options.real, &c->add[i]);
 }
 
 static void run_calls(const keel_program *p, const keel_bound *b, int g, int worker)

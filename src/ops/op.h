@@ -249,6 +249,7 @@ struct keel_kernel {
     const char *op;   /* "conv2d" */
     const char *name; /* "avx512"; the symbol is keel_kernel_<op>_<name> */
     int priority;     /* higher is asked first; no two of an op have the same */
+    bool vendor; /* nobody promises that a row's bits do not depend on how many rows a call has */
     /* Can you run this pass for that many rows? KEEL_OK: p->plan and p->scratch are set;
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */
     keel_status (*prepare)(keel_prepare *p);

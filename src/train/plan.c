@@ -88,7 +88,7 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
     p->total_bytes = keel_store_bytes(t->store);
     for (int w = 0; w < p->workers; w++) {
         p->activation_bytes[w] = program->rows_bytes + program->shard_bytes;
-        p->gradient_bytes[w] = t->store->n_master * element;
+        p->gradient_bytes[w] = program->gradient_elements * element + program->fold_bytes;
         p->scratch_bytes[w] = program->scratch_bytes;
         p->total_bytes += p->activation_bytes[w] + p->gradient_bytes[w] + p->scratch_bytes[w];
     }
@@ -96,35 +96,42 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
     return status;
 }
 
-keel_status keel_plan_make(keel_plan *out, const keel_model *m, const char *devices, int64_t rows,
-                           int64_t batch_size, keel_end_of_data end)
+static keel_status plan(keel_plan *p, keel_model *m, keel_strategy *s, keel_end_of_data end)
+{
+    keel_piece piece[KEEL_LANES_MAX];
+    const keel_lanes *l = &s->lanes;
+    KEEL_TRY(allocate(p, l->n_lane, l->n_worker));
+    KEEL_TRY(cut_epoch(p, end));
+    const int64_t full = p->rows >= p->batch_size || end == KEEL_WRAP ? p->batch_size : 0;
+    for (int k = 0; k < 2; k++) {
+        keel_cut(l, k ? p->last_rows : full, piece);
+        for (int i = 0; i < l->n_part; i++) (k ? p->last : p->full)[piece[i].lane] += piece[i].rows;
+    }
+    for (int i = 0; i < l->n_lane; i++) p->worker_of[i] = l->part[l->lane[i].first_part].worker;
+    return measure(p, m, s);
+}
+
+keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,
+                           int64_t rows, int64_t batch_size, keel_end_of_data end)
 {
     keel_plan p = { .rows = rows, .batch_size = batch_size };
     if (rows < 1 || batch_size < 1 || rows > INT64_MAX / 2 || batch_size > INT32_MAX)
         return keel_fail(KEEL_EARG, "plan needs at least one row and a batch size from 1 to %d",
                          INT32_MAX);
     /* lanes without a team: nothing will run */
-    keel_strategy *s = keel_calloc(1, sizeof *s);
-    keel_piece piece[KEEL_LANES_MAX];
-    if (!s) return KEEL_ENOMEM;
-    keel_status status = keel_lanes_parse(&s->lanes, devices);
-    if (status < 0) goto out;
-    if ((status = allocate(&p, s->lanes.n_lane, s->lanes.n_worker)) < 0) goto out;
-    if ((status = cut_epoch(&p, end)) < 0) goto out;
-    const int64_t full = rows >= batch_size || end == KEEL_WRAP ? batch_size : 0;
-    for (int k = 0; k < 2; k++) {
-        keel_cut(&s->lanes, k ? p.last_rows : full, piece);
-        for (int i = 0; i < s->lanes.n_part; i++)
-            (k ? p.last : p.full)[piece[i].lane] += piece[i].rows;
-    }
-    for (int i = 0; i < s->lanes.n_lane; i++)
-        p.worker_of[i] = s->lanes.part[s->lanes.lane[i].first_part].worker;
-    status = measure(&p, (keel_model *)m, s); /* reads the weights, writes nothing */
-    if (status < 0) goto out;
-    *out = p;
-    p = (keel_plan){ 0 };
-out:
-    keel_plan_free(&p);
-    keel_free(s);
+    keel_strategy *own = keel_calloc(1, sizeof *own);
+    if (!own) return KEEL_ENOMEM;
+    keel_status status = KEEL_OK;
+    if (s)
+        own->lanes = s->lanes;
+    else
+        status = keel_lanes_parse(&own->lanes, NULL);
+    /* the plan reads the weights and writes nothing */
+    if (status >= 0) status = plan(&p, (keel_model *)m, own, end);
+    keel_free(own);
+    if (status < 0)
+        keel_plan_free(&p);
+    else
+        *out = p;
     return status;
 }

@@ -1,6 +1,6 @@
-/* See reduce.h. Sources are added in worker order, so that a run can be repeated to the bit. The
- * loops are plain so that the compiler vectorises them; finiteness is read off the exponent bits,
- * since a comparison of sums would have to keep the order of the additions. */
+/* See reduce.h. Parts are added in the order of the step's tree (graph/gradients.c). The loops are
+ * plain so that the compiler vectorises them; finiteness is read off the exponent bits, since a
+ * comparison of sums would have to keep the order of the additions. */
 #ifndef REAL
 #include "train/reduce.h"
 #include "base/clones.h"
@@ -50,9 +50,13 @@ KEEL_CLONES static void REAL_(regularise)(REAL *restrict g, const REAL *restrict
 
 static bool REAL_(reduce)(keel_reduction_of *r)
 {
-    REAL *g = r->source[0];
+    REAL *g = r->part[0].data, *stack[KEEL_LANES_MAX];
     const REAL *w = r->w;
-    for (int i = 1; i < r->n_source; i++) REAL_(add_into)(g, r->source[i], r->count);
+    for (int i = 0, depth = 0; i < r->n_part; i++) {
+        stack[depth++] = r->part[i].data;
+        for (int c = r->part[i].closes; c > 0; c--, depth--)
+            REAL_(add_into)(stack[depth - 2], stack[depth - 1], r->count);
+    }
     const bool finite = !REAL_(scale_and_check)(g, (REAL)r->scale, r->count);
     r->regulariser = r->norm = 0;
     if (r->l1 != 0 || r->l2 != 0) {

@@ -1,15 +1,12 @@
-/* Adding the workers' gradients of one tile: divided once, regularised, checked. */
+/* Adding up the parts of one tile's gradient: divided once, regularised, checked. */
 #ifndef KEEL_TRAIN_REDUCE_H
 #define KEEL_TRAIN_REDUCE_H
-#include "tensor/dtype.h"
-#include <stdbool.h>
-#include <stdint.h>
+#include "graph/gradients.h"
 
 typedef struct keel_reduction_of {
-    int n_source;
-    void *const
-        *source;   /* [n_source] gradients of the tile, in worker order; the result goes into [0] */
-    const void *w; /* masters of the tile */
+    int n_part;
+    keel_gradient_part *part; /* [n_part] of the tile; the result goes into the first */
+    const void *w;            /* masters of the tile */
     int64_t count;
     double scale; /* one over the divisor */
     double l1, l2;

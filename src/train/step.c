@@ -3,7 +3,7 @@
  *     read           each worker its rows, where the feed left that to it
  *     run            forward and backward, lanes meeting where rows must be seen together
  *     meet           now all gradients and sums are there
- *     reduce         each owner adds its tiles over the workers, divides once, regularises, checks
+ *     reduce         each owner adds up the parts of its tiles, divides, regularises, checks
  *     meet           the commit point: everybody sees all votes and decides the same
  *     apply          each owner moves its tiles; one worker moves the state
  *     meet, refresh  packed copies of the weights are made again
@@ -56,8 +56,7 @@ static bool all_bounded(const keel_trainer *t)
 
 static char *reduced(const keel_trainer *t, int64_t offset)
 {
-    int w = 0;
-    while (t->bound->workspace[w].rows == 0) w++;
+    const int w = t->bound->part[0].worker;
     return t->train.program->workspace[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
 }
 
@@ -88,20 +87,21 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
 {
     const keel_program *p = t->train.program;
     const size_t element = keel_dtype_size(t->store->real);
-    void *source[KEEL_LANES_MAX];
+    keel_gradient_part part[KEEL_LANES_MAX];
     keel_vote *vote = &t->vote[worker];
     vote->bad = -1;
-    vote->regulariser = 0;
     for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {
         const keel_tile *tile = &t->store->tile[i];
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
+        t->tile_penalty[i] = 0;
         if (!has_gradient(t, tile->variable)) continue;
         if (moves_at_once && is_tiled(t, tile)) {
             t->tile_scale[i] = scale;
             continue;
         }
-        keel_reduction_of r = { .source = source,
+        keel_reduction_of r = { .part = part,
+                                .n_part = 1,
                                 .w = t->store->master + at,
                                 .count = tile->count,
                                 .scale = scale,
@@ -109,9 +109,9 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
                                 .l2 = info->l2,
                                 .wants_norm = t->needs_norms };
         if (is_tiled(t, tile)) {
-            source[r.n_source++] = reduced(t, tile->offset);
+            part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
             bool checked = false, bad = false;
-            make_tile(t, worker, tile, source[0], &checked, &bad, NULL);
+            make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL);
             /* one pass less: the update divides. What is finite stays so if it only shrinks. */
             if (checked && !t->needs_norms && info->l1 == 0 && info->l2 == 0 && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
@@ -119,17 +119,17 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
                 continue;
             }
         } else
-            for (int w = 0; w < t->strategy->lanes.n_worker; w++)
-                if (t->bound->workspace[w].rows > 0)
-                    source[r.n_source++] = p->workspace[w].grad + at;
+            r.n_part =
+                keel_gradient_parts(p, t->bound, tile->variable,
+                                    tile->offset - t->store->weight[tile->variable].offset, part);
         if (!p->schedule.reached[tile->variable]) /* the regulariser's alone */
-            memset(source[0], 0, (size_t)tile->count * element);
+            memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
         t->tile_norm[i] = r.norm;
         t->tile_scale[i] = 1;
-        vote->regulariser += r.regulariser;
+        t->tile_penalty[i] = r.regulariser;
     }
 }
 
@@ -368,7 +368,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
         KEEL_TRY(not_finite(t, b));
         t->iterations++;
         loss = score.loss;
-        for (int w = 0; w < t->strategy->lanes.n_worker; w++) loss += t->vote[w].regulariser;
+        for (int i = 0; i < t->store->n_tile; i++) loss += t->tile_penalty[i];
     }
     add_to_tally(t, &t->train, b, loss, &score, tally);
     return KEEL_OK;

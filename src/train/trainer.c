@@ -75,8 +75,10 @@ static keel_status share_tiles(keel_trainer *t)
     t->largest_tile = keel_calloc((size_t)n_worker, sizeof *t->largest_tile);
     t->tile_norm = keel_calloc((size_t)s->n_tile, sizeof *t->tile_norm);
     t->tile_scale = keel_calloc((size_t)s->n_tile, sizeof *t->tile_scale);
+    t->tile_penalty = keel_calloc((size_t)s->n_tile, sizeof *t->tile_penalty);
     t->vote = keel_aligned_calloc((size_t)n_worker, sizeof *t->vote);
-    if (!t->first_tile || !t->largest_tile || !t->tile_norm || !t->tile_scale || !t->vote)
+    if (!t->first_tile || !t->largest_tile || !t->tile_norm || !t->tile_scale || !t->tile_penalty ||
+        !t->vote)
         return KEEL_ENOMEM;
     for (int i = 0; i < s->n_tile; i++) all += s->tile[i].count;
     for (int i = 0, w = 1; i < s->n_tile; i++) {
@@ -176,6 +178,7 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_free(t->largest_tile);
     keel_free(t->tile_norm);
     keel_free(t->tile_scale);
+    keel_free(t->tile_penalty);
     keel_free(t->vote);
     keel_free(t);
 }

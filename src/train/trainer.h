@@ -11,11 +11,10 @@
 
 /* What one worker tells the others at the commit point. */
 typedef struct keel_vote {
-    keel_variable bad;  /* a weight whose gradient is not finite; -1: none */
-    double regulariser; /* its tiles' share of the regularisers */
-    bool bounded;       /* are its parts of what tiled gradients are made of small? See step.c */
-    int64_t ended;      /* when it was through with the step, where that is timed */
-    char pad[96];       /* votes do not share cache lines */
+    keel_variable bad; /* a weight whose gradient is not finite; -1: none */
+    bool bounded;      /* are its parts of what tiled gradients are made of small? See step.c */
+    int64_t ended;     /* when it was through with the step, where that is timed */
+    char pad[104];     /* votes do not share cache lines */
 } keel_vote;
 
 typedef struct keel_trainer {
@@ -34,6 +33,7 @@ typedef struct keel_trainer {
     bool all_tiled;        /* every tile is made by its owner */
     bool may_move_at_once; /* tiled weights' tiles may be made after the commit point */
     double *tile_norm;     /* [n_tile] sum of squares of the reduced gradient */
+    double *tile_penalty;  /* [n_tile] its share of the regularisers */
     double *tile_scale;    /* [n_tile] what the update still has to multiply it by */
     bool needs_norms;
     double penalty; /* of the regularisers, while the weights are only read */

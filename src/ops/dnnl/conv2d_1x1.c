@@ -18,6 +18,7 @@ const keel_kernel keel_kernel_conv2d_1x1_dnnl = {
     .op = "conv2d",
     .name = "1x1_dnnl",
     .priority = 110,
+    .vendor = true,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = keel_product_dnnl_forward,
              [KEEL_BACKWARD] = keel_product_dnnl_backward,

@@ -12,6 +12,7 @@ const keel_kernel keel_kernel_conv2d_amx_dnnl = {
     .op = "conv2d",
     .name = "amx_dnnl",
     .priority = 120,
+    .vendor = true,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
                 [KEEL_BACKWARD] = keel_conv_dnnl_backward,

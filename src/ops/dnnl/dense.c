@@ -10,6 +10,7 @@ const keel_kernel keel_kernel_dense_dnnl = {
     .op = "dense",
     .name = "dnnl",
     .priority = 100,
+    .vendor = true,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = keel_product_dnnl_forward,
              [KEEL_BACKWARD] = keel_product_dnnl_backward,

@@ -12,6 +12,7 @@ const keel_kernel keel_kernel_dense_amx_dnnl = {
     .op = "dense",
     .name = "amx_dnnl",
     .priority = 210,
+    .vendor = true,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
                 [KEEL_BACKWARD] = keel_conv_dnnl_backward,

@@ -10,6 +10,7 @@ const keel_kernel keel_kernel_depthwise_conv2d_dnnl = {
     .op = "depthwise_conv2d",
     .name = "dnnl",
     .priority = 100,
+    .vendor = true,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
              [KEEL_BACKWARD] = keel_conv_dnnl_backward,

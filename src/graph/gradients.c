@@ -1,0 +1,341 @@
+/* Weight gradients: who makes which part of them, and in which order the parts are added.
+ *
+ * The rows of a step fall into shards. A worker makes the gradient of a node's weights once for
+ * each of its shards and folds it at once into those before, as records are folded: what has come
+ * so far lies in a stack, of which the largest nodes of the tree are left. The owner of a tile adds
+ * what all workers are left with in the order of the same tree (train/reduce.c).
+ *
+ * Where lanes are told how many shards a step has, their tree has a leaf for each, whoever makes
+ * it, so the sum is made of the same additions on any lanes and workers. Else a worker has one
+ * shard, or two where the middle of the step lies inside (for one worker and for two that is the
+ * same tree); it adds what it has from left to right, and the workers' sums are added so, too.
+ *
+ * A weight that several nodes use is not folded: each use adds to the gradients of the shards one
+ * by one, because a sum over uses has to be whole before it is added to that of another shard. */
+#include "graph/gradients.h"
+#include "base/clones.h"
+#include "base/memory.h"
+#include "base/tree.h"
+#include <string.h>
+
+/* ---- the shards of a step ------------------------------------------------------------------- */
+
+/* Two workers at most: the halves of a step are summed apart, whoever has them. */
+static bool has_halves(const keel_lanes *l)
+{
+    return l->shards == 0 && l->n_worker <= 2;
+}
+
+int64_t keel_shards_common(const keel_lanes *l, int64_t rows)
+{
+    const int64_t shards = has_halves(l) ? 2 : l->shards;
+    return rows < shards ? rows : shards;
+}
+
+static keel_shard *add_shard(keel_bound *b, const keel_piece *run, int64_t row, int64_t end)
+{
+    keel_shard *s = &b->shard[b->n_shard++];
+    *s = (keel_shard){ .worker = run->worker,
+                       .row = row,
+                       .rows = end - row,
+                       .local_row = run->local_row + row - run->row };
+    return s;
+}
+
+/* The shards of a run, and where their gradients lie in the stack that begins at `base`; returns
+ * how many are left of them. */
+static int fold_run(keel_bound *b, const keel_lanes *l, const keel_piece *run, int base)
+{
+    const int64_t all = keel_lanes_shards(l, b->rows), end = run->row + run->rows;
+    int64_t begin = 0, next;
+    while (keel_cut_first(b->rows, all, begin) < run->row) begin++;
+    for (next = begin; keel_cut_first(b->rows, all, next) < end; next++) continue;
+    int depth = base;
+    for (int64_t i = begin; i < next; i++) {
+        keel_shard *s =
+            add_shard(b, run, keel_cut_first(b->rows, all, i), keel_cut_first(b->rows, all, i + 1));
+        s->depth = depth;
+        s->closes = keel_tree_closes(all, i, i + 1, begin, next, true);
+        depth += 1 - s->closes;
+        b->leaf[b->n_leaf++] =
+            (keel_part){ .worker = run->worker,
+                         .closes = keel_tree_closes(all, i, i + 1, 0, all, true) };
+    }
+    for (int64_t i = begin, slot = base; i < next; slot++) {
+        const int64_t after = keel_tree_next(all, i, next);
+        b->part[b->n_part++] =
+            (keel_part){ .worker = run->worker,
+                         .slot = (int)slot,
+                         .closes = keel_tree_closes(all, i, after, 0, all, true) };
+        i = after;
+    }
+    return depth - base;
+}
+
+static void fold_in_tree(keel_bound *b, const keel_lanes *l)
+{
+    int base[KEEL_LANES_MAX] = { 0 }, own[KEEL_LANES_MAX] = { 0 };
+    for (int i = 0; i < b->n_run; i++)
+        base[b->run[i].worker] += fold_run(b, l, &b->run[i], base[b->run[i].worker]);
+    for (int i = 0; i < b->n_shard; i++)
+        b->shard[i].leaf = b->leaf[i].slot = own[b->shard[i].worker]++;
+}
+
+static void fold_by_worker(keel_bound *b, const keel_lanes *l)
+{
+    int own[KEEL_LANES_MAX] = { 0 };
+    const int64_t half = keel_cut_rows(b->rows, 2, 0);
+    const int most = has_halves(l) ? 2 : 1;
+    for (int i = 0; i < b->n_run; i++) {
+        const keel_piece *run = &b->run[i];
+        const int64_t end = run->row + run->rows;
+        for (int64_t row = run->row, next; row < end; row = next) {
+            next = has_halves(l) && row < half && half < end ? half : end;
+            keel_shard *s = add_shard(b, run, row, next);
+            const int before = own[run->worker]++;
+            s->depth = s->closes = before > 0;
+            s->leaf = before < most ? before : most - 1;
+            s->leaf_adds = before >= most;
+            if (before == 0)
+                b->part[b->n_part++] = (keel_part){ .worker = run->worker, .closes = i > 0 };
+            if (s->leaf_adds) continue;
+            const bool closes = b->n_leaf > 0;
+            b->leaf[b->n_leaf++] =
+                (keel_part){ .worker = run->worker, .slot = s->leaf, .closes = closes };
+        }
+    }
+}
+
+/* The most shards that the runs of a step make. */
+static size_t most_shards(const keel_bound *b, const keel_lanes *l)
+{
+    return (size_t)(l->shards ? l->shards : b->n_run + 1);
+}
+
+keel_status keel_gradients_cut(keel_bound *b, const keel_lanes *l)
+{
+    const size_t most = most_shards(b, l);
+    b->shard = keel_calloc(most, sizeof *b->shard);
+    b->part = keel_calloc(most, sizeof *b->part);
+    b->leaf = keel_calloc(most, sizeof *b->leaf);
+    if (!b->shard || !b->part || !b->leaf) return KEEL_ENOMEM;
+    if (l->shards)
+        fold_in_tree(b, l);
+    else
+        fold_by_worker(b, l);
+    return KEEL_OK;
+}
+
+void keel_gradients_uncut(keel_bound *b)
+{
+    keel_free(b->shard);
+    keel_free(b->part);
+    keel_free(b->leaf);
+}
+
+/* ---- where they lie -------------------------------------------------------------------------- */
+
+static int64_t aligned(const keel_program *p, int64_t elements)
+{
+    return keel_round_up(elements, (int64_t)(64 / keel_dtype_size(p->options.real)));
+}
+
+static bool from_merged(const keel_node *n)
+{
+    return n->op->weights_from_merged && n->partial_backward > 0;
+}
+
+/* Where every worker's rows are one shard at most, nothing is folded. */
+static bool folds(const keel_lanes *l)
+{
+    return l->n_worker == 1 || (!l->shared && l->n_part > l->n_worker);
+}
+
+/* The largest stack, what is left of one, and the most shards of a worker, in any step. */
+static keel_status measure_stacks(const keel_program *p, int *depth, int *left, int *leaves)
+{
+    const keel_lanes *l = p->lanes;
+    *left = 1;
+    *depth = 1 + folds(l);
+    *leaves = has_halves(l) ? 2 : 1;
+    for (int64_t n = 1; n <= keel_lanes_shards(l, p->options.max_rows); n++) {
+        keel_piece piece[KEEL_LANES_MAX], run[KEEL_LANES_MAX];
+        keel_bound b = { .rows = n, .run = run };
+        keel_cut(l, n, piece);
+        b.n_run = keel_pieces_join(piece, l->n_part, run);
+        const keel_status s = keel_gradients_cut(&b, l);
+        for (int i = 0; s >= 0 && i < b.n_shard; i++) {
+            if (b.shard[i].depth >= *depth) *depth = b.shard[i].depth + 1;
+            if (b.shard[i].leaf >= *leaves) *leaves = b.shard[i].leaf + 1;
+        }
+        for (int i = 0; s >= 0 && i < b.n_part; i++)
+            if (b.part[i].slot >= *left) *left = b.part[i].slot + 1;
+        keel_gradients_uncut(&b);
+        KEEL_TRY(s);
+    }
+    return KEEL_OK;
+}
+
+static void find_kinds(keel_program *p)
+{
+    for (int i = 0; i < p->schedule.n_instruction; i++) {
+        const keel_instruction *in = &p->schedule.instruction[i];
+        const keel_graph_node *n = &p->graph->node[in->node];
+        if (in->kind != KEEL_RUN_WEIGHTS) continue;
+        for (int k = 0; k < n->node.n_weight; k++) {
+            keel_gradient *g = &p->gradient[n->weight[k]];
+            g->kind = from_merged(&n->node)           ? KEEL_GRADIENT_MERGED
+                      : g->kind == KEEL_GRADIENT_NONE ? KEEL_GRADIENT_FOLDED
+                                                      : KEEL_GRADIENT_SHARED;
+        }
+    }
+}
+
+/* Elements of the weights of a node that are folded. */
+static int64_t folded_of(const keel_program *p, int node)
+{
+    const keel_graph_node *n = &p->graph->node[node];
+    int64_t elements = 0;
+    for (int k = 0; k < n->node.n_weight; k++) {
+        const keel_gradient *g = &p->gradient[n->weight[k]];
+        if (g->kind == KEEL_GRADIENT_FOLDED) elements += aligned(p, g->count);
+    }
+    return elements;
+}
+
+keel_status keel_gradients_place(keel_program *p)
+{
+    int depth, leaves;
+    int64_t most = 0;
+    const size_t element = keel_dtype_size(p->options.real);
+    p->gradient = keel_calloc((size_t)p->store->n_weight, sizeof *p->gradient);
+    if (!p->gradient) return KEEL_ENOMEM;
+    KEEL_TRY(measure_stacks(p, &depth, &p->fold_slots, &leaves));
+    find_kinds(p);
+    p->gradient_elements = p->store->n_master;
+    for (int v = 0; v < p->store->n_weight; v++) {
+        keel_gradient *g = &p->gradient[v];
+        const keel_store_weight *w = &p->store->weight[v];
+        const int slots = g->kind == KEEL_GRADIENT_FOLDED   ? p->fold_slots
+                          : g->kind == KEEL_GRADIENT_SHARED ? leaves
+                                                            : 1;
+        int64_t extra;
+        g->count = w->info.trainable ? w->count : 0;
+        g->first = w->offset;
+        g->others = p->gradient_elements;
+        if (!keel_mul_i64(aligned(p, g->count), slots - 1, &extra) ||
+            extra > INT64_MAX / 16 - p->gradient_elements)
+            return keel_fail(KEEL_ESHAPE, "weight '%s': %lld elements in %d shards are too many",
+                             w->info.name, (long long)w->count, slots);
+        p->gradient_elements += extra;
+    }
+    for (int i = 0; i < p->graph->n_node; i++) {
+        const int64_t elements = folded_of(p, i);
+        if (elements > most) most = elements;
+    }
+    p->fold_stride = most;
+    if (!keel_mul_i64(most * (int64_t)element, depth - p->fold_slots, &p->fold_bytes))
+        return keel_fail(KEEL_ESHAPE, "weights of %lld elements are too many", (long long)most);
+    return KEEL_OK;
+}
+
+keel_status keel_gradients_allocate(const keel_program *p, keel_workspace *s)
+{
+    const size_t element = keel_dtype_size(p->options.real);
+    s->grad = keel_aligned_calloc((size_t)p->gradient_elements, element);
+    s->fold = keel_aligned_calloc((size_t)p->fold_bytes, 1);
+    return s->grad && s->fold ? KEEL_OK : KEEL_ENOMEM;
+}
+
+static char *slot_of(const keel_program *p, int worker, keel_variable v, int slot)
+{
+    const keel_gradient *g = &p->gradient[v];
+    const int64_t at = slot == 0 ? g->first : g->others + (slot - 1) * aligned(p, g->count);
+    return p->workspace[worker].grad + at * (int64_t)keel_dtype_size(p->options.real);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* Where weight k of a node, which is folded, lies at a place of the stack; behind: elements of the
+ * node's weights before it. */
+static char *stack_at(const keel_program *p, const keel_workspace *s, int worker, keel_variable v,
+                      int depth, int64_t behind)
+{
+    if (depth < p->fold_slots) return slot_of(p, worker, v, depth);
+    return s->fold + ((depth - p->fold_slots) * p->fold_stride + behind) *
+                         (int64_t)keel_dtype_size(p->options.real);
+}
+
+keel_status keel_gradients_bind(const keel_program *p, int worker, int node,
+                                const keel_shard *shard, void **weight_grad, keel_addition **add,
+                                int *n_add)
+{
+    const keel_graph_node *n = &p->graph->node[node];
+    const keel_workspace *s = &p->workspace[worker];
+    int64_t behind = 0;
+    *n_add = 0;
+    *add = NULL;
+    if (p->options.dry) return KEEL_OK;
+    const size_t most = (size_t)shard->closes * (size_t)n->node.n_weight;
+    if (most > 0 && !(*add = keel_calloc(most, sizeof **add))) return KEEL_ENOMEM;
+    for (int k = 0; k < n->node.n_weight; k++) {
+        const keel_variable v = n->weight[k];
+        const keel_gradient *g = &p->gradient[v];
+        if (g->count == 0) continue;
+        if (g->kind == KEEL_GRADIENT_FOLDED) {
+            weight_grad[k] = stack_at(p, s, worker, v, shard->depth, behind);
+            for (int i = 0; i < shard->closes; i++)
+                (*add)[(*n_add)++] = (keel_addition){
+                    .to = stack_at(p, s, worker, v, shard->depth - i - 1, behind),
+                    .from = stack_at(p, s, worker, v, shard->depth - i, behind),
+                    .count = g->count,
+                };
+            behind += aligned(p, g->count);
+        } else
+            weight_grad[k] =
+                slot_of(p, worker, v, g->kind == KEEL_GRADIENT_SHARED ? shard->leaf : 0);
+    }
+    return KEEL_OK;
+}
+
+bool keel_gradients_adds(const keel_program *p, int node, const keel_shard *shard)
+{
+    const keel_graph_node *n = &p->graph->node[node];
+    bool shared = false;
+    for (int k = 0; k < n->node.n_weight; k++)
+        shared = shared || p->gradient[n->weight[k]].kind == KEEL_GRADIENT_SHARED;
+    return p->schedule.weight_adds[node] || (shared && shard->leaf_adds);
+}
+
+KEEL_CLONES static void add_f32(float *restrict to, const float *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] += from[i];
+}
+
+KEEL_CLONES static void add_f64(double *restrict to, const double *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] += from[i];
+}
+
+void keel_gradients_add(keel_dtype real, const keel_addition *a)
+{
+    if (real == KEEL_FLOAT64)
+        add_f64(a->to, a->from, a->count);
+    else
+        add_f32(a->to, a->from, a->count);
+}
+
+int keel_gradient_parts(const keel_program *p, const keel_bound *b, keel_variable v, int64_t first,
+                        keel_gradient_part *out)
+{
+    const int64_t at = first * (int64_t)keel_dtype_size(p->options.real);
+    const keel_gradient *g = &p->gradient[v];
+    const bool shared = g->kind == KEEL_GRADIENT_SHARED;
+    const int n = shared ? b->n_leaf : g->kind == KEEL_GRADIENT_FOLDED ? b->n_part : 1;
+    for (int i = 0; i < n; i++) {
+        const keel_part *part = shared ? &b->leaf[i] : &b->part[i];
+        out[i] = (keel_gradient_part){ .data = slot_of(p, part->worker, v, part->slot) + at,
+                                       .closes = n > 1 ? part->closes : 0 };
+    }
+    return n;
+}

@@ -1,0 +1,278 @@
+/* Reproducible: the same bits for any number of lanes on any number of workers, also more workers
+ * than this machine has cores. Weights, the optimizer's state, BatchNorm's statistics, logs and
+ * predictions of two epochs are compared with those of one lane on one worker. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "device/discover.h"
+#include "keel/keel.h"
+#include "model/model.h"
+#include "train/strategy.h"
+
+enum { ROWS = 75, SIDE = 9, CLASSES = 5, WORKERS = 8 };
+
+static float images[ROWS * SIDE * SIDE * 3], labels[ROWS], weights[ROWS];
+
+static int start(void **unused)
+{
+    (void)unused;
+    uint32_t state = 7;
+    for (int i = 0; i < ROWS * SIDE * SIDE * 3; i++) {
+        state = state * 1664525u + 1013904223u;
+        images[i] = (float)(state >> 8) / 8388608.0f - 1;
+    }
+    for (int i = 0; i < ROWS; i++) {
+        labels[i] = (float)(i * 7 % CLASSES);
+        weights[i] = i % 9 == 4 ? 0 : 1 + (float)(i % 4) / 3;
+    }
+    return 0;
+}
+
+static void must(keel_status s)
+{
+    if (s < 0) fail_msg("%s", keel_error());
+}
+
+static keel_symbol call(keel_model *m, const char *layer, const keel_arg *args, keel_symbol in)
+{
+    keel_symbol out;
+    must(keel_model_call(m, layer, args, &in, 1, &out));
+    return out;
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+static keel_symbol conv(keel_model *m, keel_symbol x, int filters, int size, const char *name)
+{
+    return call(m, "Conv2D",
+                KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", size),
+                          KEEL_ARG_STR("padding", "same"), KEEL_ARG_STR("name", name)),
+                x);
+}
+
+static keel_symbol dense(keel_model *m, keel_symbol x, int units, const char *activation)
+{
+    return call(m, "Dense",
+                KEEL_ARGS(KEEL_ARG_INT("units", units), KEEL_ARG_STR("activation", activation),
+                          KEEL_ARG_JSON("kernel_regularizer",
+                                        "{\"class_name\": \"L2\", \"config\": {\"l2\": 0.01}}")),
+                x);
+}
+
+/* Convolutions of both kinds, statistics of the batch, dropout; one layer is called twice. */
+static keel_symbol convolutions(keel_model *m)
+{
+    keel_symbol x, pair[2];
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = call(m, "BatchNormalization", NULL, conv(m, x, 8, 5, "first"));
+    x = call(m, "ReLU", NULL, x);
+    pair[0] = call(m, "ReLU", NULL, conv(m, x, 8, 3, "shared"));
+    must(keel_model_call_again(m, "shared", &pair[0], 1, &pair[1]));
+    must(keel_model_call(m, "Add", NULL, pair, 2, &x));
+    x = call(m, "DepthwiseConv2D", KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3)), x);
+    x = call(m, "BatchNormalization", NULL, conv(m, x, 32, 1, "wide"));
+    x = call(m, "MaxPooling2D", NULL, call(m, "ReLU", NULL, x));
+    x = call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.3)), x);
+    return dense(m, call(m, "Flatten", NULL, x), CLASSES, "softmax");
+}
+
+/* Dense layers of rows and of places. */
+static keel_symbol products(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = dense(m, x, 24, "relu");
+    x = dense(m, call(m, "Flatten", NULL, x), 70, "gelu");
+    return dense(m, x, CLASSES, "softmax");
+}
+
+/* Channels for which there are fast kernels. */
+static keel_symbol deep(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = call(m, "ReLU", NULL, conv(m, x, 64, 3, "wide"));
+    x = call(m, "ReLU", NULL, conv(m, x, 64, 3, "winograd"));
+    x = call(m, "BatchNormalization", NULL, conv(m, x, 96, 1, "pointwise"));
+    return dense(m, call(m, "GlobalAveragePooling2D", NULL, x), CLASSES, "softmax");
+}
+
+typedef struct recipe {
+    const char *name;
+    keel_symbol (*network)(keel_model *m);
+    keel_dtype dtype;
+    const char *policy, *optimizer;
+    keel_end_of_data end;
+    int batch_size, shards;
+    bool weighted;
+} recipe;
+
+/* Five ends of the data, more shards than rows, shards of one row and of several. */
+static const recipe recipes[] = {
+    { "convolutions", convolutions, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, false },
+    { "convolutions, dropped end", convolutions, KEEL_FLOAT32, NULL, "sgd", KEEL_DROP, 37, 16,
+      true },
+    { "convolutions, carried rows", convolutions, KEEL_FLOAT32, NULL, "adam", KEEL_CARRY, 32, 16,
+      false },
+    { "convolutions, rows again", convolutions, KEEL_FLOAT64, NULL, "adam", KEEL_WRAP, 24, 16,
+      false },
+    { "convolutions, full steps", convolutions, KEEL_FLOAT32, "mixed_bfloat16", "adam", KEEL_REFUSE,
+      25, 16, false },
+    { "convolutions, 23 shards", convolutions, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 40, 23,
+      true },
+    { "products", products, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
+    { "products, small steps", products, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 9, 16, false },
+    { "products in bfloat16", products, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 32, 16,
+      false },
+    { "deep", deep, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, false },
+    { "deep in bfloat16", deep, KEEL_FLOAT32, "mixed_bfloat16", "adam", KEEL_KEEP, 64, 32, false },
+};
+
+/* ---- a fit and all it leaves ----------------------------------------------------------------- */
+
+typedef struct outcome {
+    keel_model *model;
+    keel_history history;
+    keel_logs logs;
+    keel_tensor predicted;
+} outcome;
+
+static keel_strategy *strategy_of(int lanes, int workers, int shards)
+{
+    keel_cores real, cores = { .n = workers };
+    keel_strategy *s;
+    char devices[32];
+    must(keel_cores_find(&real));
+    for (int i = 0; i < workers; i++) cores.os[i] = real.os[i % real.n];
+    snprintf(devices, sizeof devices, lanes == 1 ? "cpu:0" : "cpu:0-%d", lanes - 1);
+    must(keel_strategy_create_on(&s, devices, &cores));
+    assert_int_equal(keel_strategy_cores(s), lanes < workers ? lanes : workers);
+    must(keel_strategy_reproducible(s, shards));
+    return s;
+}
+
+static outcome run(const recipe *r, int lanes, int workers)
+{
+    const keel_tensor x = { KEEL_FLOAT32, { 4, { ROWS, SIDE, SIDE, 3 } }, images };
+    const keel_tensor y = { KEEL_FLOAT32, { 1, { ROWS } }, labels },
+                      w = { KEEL_FLOAT32, { 1, { ROWS } }, weights };
+    outcome o = { 0 };
+    keel_dataset *d;
+    must(keel_dataset_from_arrays(&d, &x, &y, r->weighted ? &w : NULL));
+    must(keel_model_create(&o.model, NULL, r->dtype, 3));
+    keel_symbol out = r->network(o.model);
+    must(keel_model_outputs(o.model, &out, 1));
+    must(keel_model_compile(o.model,
+                            &(keel_compile){ KEEL_COMPILE, .optimizer = { r->optimizer },
+                                             .loss = { { "sparse_categorical_crossentropy" } },
+                                             .metrics = { { "accuracy" } } }));
+    if (r->policy) must(keel_model_set_dtype_policy(o.model, r->policy));
+    keel_strategy *s = strategy_of(lanes, workers, r->shards);
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size, .epochs = 2,
+                                       .end = r->end };
+    must(keel_fit(o.model, s, d, &options, &o.history));
+    must(keel_evaluate(o.model, s, d, &options, &o.logs));
+    must(keel_predict(o.model, s, d, &options, &o.predicted));
+    keel_strategy_destroy(s);
+    keel_dataset_destroy(d);
+    return o;
+}
+
+static void forget(outcome *o)
+{
+    keel_tensor_free(&o->predicted);
+    keel_history_free(&o->history);
+    keel_model_destroy(o->model);
+}
+
+static void same(const char *what, const void *a, const void *b, size_t bytes, const recipe *r,
+                 int lanes, int workers)
+{
+    if (memcmp(a, b, bytes))
+        fail_msg("%s: %s of %d lanes on %d workers differs from one lane's", r->name, what, lanes,
+                 workers);
+}
+
+static void same_tensor(const char *what, const keel_tensor *a, const keel_tensor *b,
+                        const recipe *r, int lanes, int workers)
+{
+    same(what, a->data, b->data, (size_t)keel_shape_count(&a->shape) * keel_dtype_size(a->dtype), r,
+         lanes, workers);
+}
+
+static void compare(const outcome *a, const outcome *b, const recipe *r, int lanes, int workers)
+{
+    for (int i = 0; i < keel_model_weight_count(a->model); i++) {
+        const char *name = keel_model_weight_name(a->model, i);
+        keel_tensor u, v;
+        must(keel_model_get_weight(a->model, name, &u));
+        must(keel_model_get_weight(b->model, name, &v));
+        same_tensor(name, &u, &v, r, lanes, workers);
+        keel_tensor_free(&u);
+        keel_tensor_free(&v);
+    }
+    for (int i = 0; i < a->model->compiled.n_state; i++)
+        same_tensor("a state of the optimizer", &a->model->compiled.state[i],
+                    &b->model->compiled.state[i], r, lanes, workers);
+    same("a log of fit", a->history.value, b->history.value,
+         (size_t)(a->history.epochs * a->history.count) * sizeof(double), r, lanes, workers);
+    same("a log of evaluate", a->logs.value, b->logs.value, (size_t)a->logs.count * sizeof(double),
+         r, lanes, workers);
+    same_tensor("a prediction", &a->predicted, &b->predicted, r, lanes, workers);
+}
+
+static void bits_are_those_of_one_lane(void **unused)
+{
+    static const int lanes[] = { 2, 3, 4, 5, 7, 8, 16 }, workers[] = { 1, 2, 3, 4, 6, 8 };
+    enum { N_LANES = 7, N_WORKERS = 6 };
+    (void)unused;
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        outcome one = run(&recipes[i], 1, 1);
+        int runs = 0;
+        /* the first has every pair; of the others each number of lanes and of workers comes */
+        for (int l = 0; l < N_LANES; l++)
+            for (int w = 0; w < N_WORKERS; w++) {
+                if (i > 0 && (l + w + (int)i) % 3) continue;
+                outcome many = run(&recipes[i], lanes[l], workers[w]);
+                compare(&one, &many, &recipes[i], lanes[l], workers[w]);
+                forget(&many);
+                runs++;
+            }
+        print_message("%s: %d runs\n", recipes[i].name, runs);
+        forget(&one);
+    }
+}
+
+static void a_number_of_shards_that_cannot_be_is_refused(void **unused)
+{
+    (void)unused;
+    keel_strategy *s;
+    must(keel_strategy_create(&s, "cpu:0-19"));
+    assert_int_equal(keel_strategy_reproducible(s, 16), KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "16 shards for 20 devices"));
+    assert_int_equal(keel_strategy_reproducible(s, 257), KEEL_EARG);
+    assert_int_equal(keel_strategy_reproducible(s, 0), KEEL_EARG);
+    assert_int_equal(keel_strategy_shards(s), 0);
+    must(keel_strategy_reproducible(s, 20));
+    assert_int_equal(keel_strategy_shards(s), 20);
+    for (int64_t n = 1; n < 100; n++) { /* every row once */
+        int64_t sum = 0;
+        for (int i = 0; i < 20; i++) sum += keel_strategy_rows(s, i, n);
+        assert_int_equal(sum, n);
+    }
+    keel_strategy_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_those_of_one_lane),
+        cmocka_unit_test(a_number_of_shards_that_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
