@@ -78,6 +78,24 @@ static void print_memory(const keel_plan *p)
            keel_bytes_text(a, p->total_bytes));
 }
 
+/* A failure is said, and is none of the plan. */
+static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s)
+{
+    const int shards = keel_strategy_shards(s);
+    char a[KEEL_NUMBER_MAX];
+    if (!shards) return;
+    const int64_t rows = p->batch_size < p->rows ? p->batch_size : p->rows;
+    printf("\nreproducible  %d shards, of at most %s rows each\n", shards,
+           keel_grouped(a, (rows + shards - 1) / shards));
+    if (keel_plan_measure(p, m, s) < 0)
+        printf("cost          not measured: %s\n", keel_error());
+    else
+        printf("cost          a step takes %.2f times as long as without (%.2f and %.2f ms, "
+               "medians)\n",
+               p->reproducible_seconds / p->plain_seconds, 1e3 * p->reproducible_seconds,
+               1e3 * p->plain_seconds);
+}
+
 static int plan(const options *o, keel_model *m, const char *path)
 {
     keel_plan p = { 0 };
@@ -102,6 +120,7 @@ static int plan(const options *o, keel_model *m, const char *path)
     print_split(&p, s);
     print_tail(&p, o->end);
     print_memory(&p);
+    print_cost(&p, m, s);
     code = EXIT_OK;
 out:
     keel_plan_free(&p);
@@ -143,7 +162,9 @@ const keel_command keel_command_plan = {
     .summary = "Say how a fit would be cut, and its memory; run nothing",
     .help =
         "Devices that share a core are run in turn by one worker. A worker's memory is sized for "
-        "the largest step.",
+        "the largest step. With --reproducible a few steps of made-up rows are run, with shards "
+        "and "
+        "without, and what reproducible steps cost is said.",
     .example = "keel plan m.keras --rows 1031 --batch-size 64 --devices cpu:0-3",
     .options = table,
     .size = sizeof(options),

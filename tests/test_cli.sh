@@ -273,6 +273,10 @@ want 0 '67 rows in 3 steps of 32' plan cnn.keras --data shapes
 want 0 'left out' plan cnn.keras --rows 1031 --batch-size 64 --end drop
 want 2 'either --rows N' plan cnn.keras
 want 2 'either --rows N' plan cnn.keras --rows 3 --data shapes
+want 0 'cost +a step takes [0-9.]+ times as long' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible
+want 0 'reproducible +5 shards, of at most 7 rows' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 5
+want 2 'shards is of --reproducible' plan cnn.keras --rows 64 --shards 5
+want 2 '2 shards for 3 devices' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 2
 echo 'no picture' >shapes/circle/00000.jpg
 want 1 'shapes/circle/00000.jpg' fit cnn.keras --data shapes -o m.keras
 [[ ! -e m.keras ]] || fail "a failed keel fit left a file"

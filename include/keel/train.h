@@ -289,6 +289,7 @@ typedef struct keel_plan {
     int64_t *worker_of;                                         /* [devices] its (first) worker */
     int64_t activation_bound; /* the least any plan could take, per worker */
     int64_t total_bytes;
+    double reproducible_seconds, plain_seconds; /* of a step; 0: not measured */
     int n_kernel;
     keel_kernel_row *kernel; /* [n_kernel] of every op of a layer, in the order of the model */
 } keel_plan;
@@ -301,6 +302,16 @@ typedef struct keel_plan {
  * Cost     compiles the model; allocates weights but no activations */
 keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,
                            int64_t rows, int64_t batch_size, keel_end_of_data end);
+
+/* Measure what reproducible steps cost: full steps of made-up rows on s, which is reproducible, and
+ * the same without, in turn; medians.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: s is not reproducible; as fit, KEEL_ENUMERIC also where made-up rows
+ *          are nothing for this model
+ * Owns     fills members of *p; the model's weights stay as they are
+ * Threads  one at a time on a model and on a strategy
+ * Cost     two seconds, or ten steps where those take longer; the memory of two fits */
+keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s);
 
 /* Free what a plan holds; NULL and a zeroed one are fine.
  *
