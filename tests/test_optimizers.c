@@ -40,8 +40,11 @@ static void check_case(const json_t *all, const json_t *k, size_t index, int64_t
     const json_t *steps = json_object_get(all, "gradients"), *slots = json_object_get(k, "slots");
     void *w = golden_reals(json_object_get(all, "start"), f64);
     const size_t n = json_array_size(json_object_get(all, "start"));
-    const char *names[KEEL_SLOTS_MAX];
-    const int n_slot = o->slots(args, names);
+    const keel_weight_info info = { .name = "dense/bias",
+                                    .spec = { .shape = { 1, { (int64_t)n } } } };
+    keel_slots kept = { 0 };
+    assert_int_equal(o->slots(args, &info, &kept), KEEL_OK);
+    const int n_slot = kept.count;
     void *slot[KEEL_SLOTS_MAX] = { calloc(n, 8), calloc(n, 8), calloc(n, 8) };
     for (size_t s = 0; s < json_array_size(steps); s++) {
         void *g = golden_reals(json_array_get(steps, s), f64);
@@ -68,8 +71,8 @@ static void check_case(const json_t *all, const json_t *k, size_t index, int64_t
     assert_int_equal(json_array_size(slots), n_slot);
     for (int i = 0; i < n_slot; i++) { /* one weight: Keras's order of slots is ours */
         const json_t *pair = json_array_get(slots, (size_t)i);
-        assert_string_equal(json_string_value(json_array_get(pair, 0)), names[i]);
-        near_list(names[i], index, slot[i], f64, json_array_get(pair, 1));
+        assert_string_equal(json_string_value(json_array_get(pair, 0)), kept.at[i].name);
+        near_list(kept.at[i].name, index, slot[i], f64, json_array_get(pair, 1));
     }
     for (int i = 0; i < KEEL_SLOTS_MAX; i++) free(slot[i]);
     free(w);

@@ -6,6 +6,7 @@
  * are bound in bind.c. */
 #include "graph/program.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "graph/bind.h"
 #include "graph/choose.h"
 #include "graph/memory_plan.h"
@@ -287,8 +288,7 @@ static keel_status check_trainable(const keel_program *p)
     for (int i = 0; g->backward && i < g->n_node; i++) {
         const keel_graph_node *n = &g->node[i];
         bool trains = false;
-        for (int k = 0; k < n->node.n_weight; k++)
-            trains = trains || p->store->weight[n->weight[k]].info.trainable;
+        for (int k = 0; k < n->node.n_weight; k++) trains = trains || p->trains[n->weight[k]];
         if (trains && !n->node.op->backward[p->options.real == KEEL_FLOAT64])
             return keel_fail(KEEL_EUNSUP,
                              "layer '%s': op %s has no gradient, so its weights would never train; "
@@ -370,10 +370,10 @@ static void point_at_gradients(const keel_program *p, keel_workspace *workspace)
     const size_t element = keel_dtype_size(p->options.real);
     for (int i = 0; i < p->graph->n_node; i++)
         for (int k = 0; k < p->graph->node[i].node.n_weight; k++) {
-            const keel_store_weight *w = &p->store->weight[p->graph->node[i].weight[k]];
-            if (!w->info.trainable) continue;
+            const keel_variable v = p->graph->node[i].weight[k];
+            if (!p->trains[v]) continue;
             workspace->weight_grad[p->weight_at[i] + k] =
-                workspace->grad + w->offset * (int64_t)element;
+                workspace->grad + p->store->weight[v].offset * (int64_t)element;
         }
 }
 
@@ -397,11 +397,23 @@ static keel_status make_workspaces(keel_program *p)
         if (!s->merged) return KEEL_ENOMEM;
         KEEL_TRY(keel_records_allocate(p, s));
         if (!p->graph->backward) continue;
-        if (!(s->grad = keel_aligned_calloc((size_t)p->store->n_master, element)))
-            return KEEL_ENOMEM;
+        if (!(s->grad = keel_aligned_calloc((size_t)p->n_grad, element))) return KEEL_ENOMEM;
         point_at_gradients(p, s);
     }
     return KEEL_OK;
+}
+
+static void take_trained(keel_program *p)
+{
+    const bool *trains = p->options.trains;
+    const int64_t line = 64 / (int64_t)keel_dtype_size(p->store->real);
+    for (int v = 0; trains && v < p->store->n_weight; v++) {
+        const keel_store_weight *w = &p->store->weight[v];
+        const int64_t end = keel_round_up(w->offset + w->count, line);
+        p->trains[v] = trains[v];
+        if (trains[v] && end > p->n_grad) p->n_grad = end;
+    }
+    p->options.trains = NULL; /* the caller's */
 }
 
 keel_status keel_program_create(keel_program **out, keel_graph *graph, const keel_value *outputs,
@@ -409,7 +421,6 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
                                 const keel_program_options *options)
 {
     keel_status s = KEEL_ENOMEM;
-    bool *trainable = NULL;
     keel_program *p = keel_calloc(1, sizeof *p);
     if (!p) {
         keel_graph_destroy(graph);
@@ -424,7 +435,8 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(p->output = keel_calloc((size_t)n_output, sizeof *p->output))) goto out;
     if (n_output) memcpy(p->output, outputs, (size_t)n_output * sizeof *outputs);
     const size_t nv = (size_t)graph->n_value, nn = (size_t)graph->n_node;
-    if (!(trainable = keel_calloc((size_t)store->n_weight, sizeof *trainable))) goto out;
+    if (!(p->trains = keel_calloc((size_t)store->n_weight, sizeof *p->trains))) goto out;
+    take_trained(p);
     if (!(p->value = keel_calloc(nv, sizeof *p->value))) goto out;
     if (!(p->grad = keel_calloc(nv, sizeof *p->grad))) goto out;
     if ((s = list_weights(p)) < 0) goto out;
@@ -432,8 +444,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->ran = keel_calloc(nn * KEEL_PASS_COUNT, sizeof *p->ran))) goto out;
-    for (int v = 0; v < store->n_weight; v++) trainable[v] = store->weight[v].info.trainable;
-    if ((s = keel_schedule_make(&p->schedule, graph, trainable, store->n_weight)) < 0) goto out;
+    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight)) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
     if ((s = find_tiled(p)) < 0) goto out;
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);
@@ -443,7 +454,6 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     *out = p;
     p = NULL;
 out:
-    keel_free(trainable);
     keel_program_destroy(p);
     return s;
 }
@@ -477,6 +487,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->merged_backward_at);
     keel_schedule_free(&p->schedule, p->graph);
     keel_free(p->tiled);
+    keel_free(p->trains);
     keel_free(p->value);
     keel_free(p->grad);
     keel_free(p->saved_at);
@@ -493,7 +504,7 @@ void keel_program_destroy(keel_program *p)
 int64_t keel_program_worker_bytes(const keel_program *p)
 {
     const int64_t grad =
-        p->graph->backward ? p->store->n_master * (int64_t)keel_dtype_size(p->options.real) : 0;
+        p->graph->backward ? p->n_grad * (int64_t)keel_dtype_size(p->options.real) : 0;
     return p->rows_bytes + p->shard_bytes + p->scratch_bytes + grad +
            p->merged_doubles * (int64_t)sizeof(double) + keel_records_bytes(p);
 }
