@@ -68,10 +68,12 @@ static void compile(const keel_op *op, const char *what)
     static const keel_shape shape = { 2, { 2, 2 } };
     const keel_spec kernel = { KEEL_FLOAT32, shape };
     const keel_reshape_args reshape = { .shape = shape };
-    const keel_weight_info info = { .name = "w", .spec = kernel, .trainable = true };
+    const keel_weight_info info = { .name = "w", .spec = kernel };
     const bool dense = op == &keel_op_dense, view = op == &keel_op_reshape;
     const bool trainable = true;
-    const keel_program_options options = { .real = KEEL_FLOAT32, .max_rows = 4 };
+    const keel_program_options options = { .real = KEEL_FLOAT32,
+                                           .max_rows = 4,
+                                           .trains = &trainable };
     const int64_t live = keel_memory_live();
     keel_graph *g;
     keel_store *store;

@@ -37,7 +37,7 @@ static void check_weights(const keel_model *m, const json_t *weights, const char
         if (shape->rank != (int)json_array_size(dims)) fail_msg("%s: rank", what);
         for (int k = 0; k < shape->rank; k++)
             assert_int_equal(shape->dim[k], json_integer_value(json_array_get(dims, (size_t)k)));
-        assert_int_equal(m->weight[i].info.trainable, json_is_true(json_array_get(w, 2)));
+        assert_int_equal(m->weight[i].trainable, json_is_true(json_array_get(w, 2)));
     }
 }
 

@@ -308,13 +308,13 @@ static void compile_reads_names_and_arguments_and_keeps_state(void **state)
 
     OK(keel_model_set_trainable(m, "conv2d", false));
     assert_int_equal(k->n_state, 8);
-    assert_false(m->weight[0].info.trainable);
+    assert_false(m->weight[0].trainable);
     bool trainable = true;
     OK(keel_model_get_trainable(m, "conv2d", &trainable));
     assert_false(trainable);
     OK(keel_model_set_trainable(m, NULL, true));
     assert_int_equal(k->n_state, 12);
-    assert_false(m->weight[4].info.trainable); /* a moving mean never is */
+    assert_false(m->weight[4].trainable); /* a moving mean never is */
     SAYS(keel_model_add(m, "Flatten", NULL), KEEL_EARG, "compiled");
     keel_model_destroy(m);
     assert_int_equal(keel_memory_live(), 0);

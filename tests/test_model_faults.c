@@ -139,7 +139,7 @@ static keel_status look_and_change(void)
     if ((s = keel_model_set_dtype(standing, KEEL_FLOAT64)) < 0) return s;
     while (keel_model_set_dtype(standing, KEEL_FLOAT32) < 0) continue;
     if ((s = keel_model_set_trainable(standing, "conv2d", false)) < 0) {
-        assert_true(standing->weight[0].info.trainable);
+        assert_true(standing->weight[0].trainable);
         assert_int_equal(standing->compiled.n_state,
                          standing->compiled.n_slot * keel_model_trainable_count(standing));
         return s;

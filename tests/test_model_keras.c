@@ -327,7 +327,7 @@ static void a_model_built_here_comes_back_from_its_file(void **state)
                         "right");
     for (int i = 0; i < m->n_weight; i++) {
         assert_string_equal(m->weight[i].info.name, back->weight[i].info.name);
-        assert_int_equal(m->weight[i].info.trainable, back->weight[i].info.trainable);
+        assert_int_equal(m->weight[i].trainable, back->weight[i].trainable);
         assert_memory_equal(m->weight[i].data, back->weight[i].data,
                             (size_t)keel_shape_count(&m->weight[i].info.spec.shape) *
                                 sizeof(float));

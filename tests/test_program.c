@@ -110,7 +110,7 @@ static void build(run *r, const char *devices)
     for (int i = 0; i < 7; i++) {
         spec[i] = (keel_spec){ KEEL_FLOAT64, shapes[i] };
         trainable[i] = i != 3 && i != 4;
-        info[i] = (keel_weight_info){ .name = "w", .spec = spec[i], .trainable = trainable[i] };
+        info[i] = (keel_weight_info){ .name = "w", .spec = spec[i] };
     }
     keel_graph *g;
     keel_value x, y, h, n, a, b, s, p, ignored;
@@ -143,7 +143,9 @@ static void build(run *r, const char *devices)
                                                               : sin((double)(1 + v * 37 + i * 11));
     must(keel_lanes_parse(&r->lanes, devices));
     must(keel_team_create(&r->team, r->lanes.core, r->lanes.n_worker));
-    const keel_program_options options = { .real = KEEL_FLOAT64, .max_rows = MOST };
+    const keel_program_options options = { .real = KEEL_FLOAT64,
+                                           .max_rows = MOST,
+                                           .trains = trainable };
     must(keel_program_create(&r->program, g, &p, 1, r->store, &r->lanes, &options));
 }
 
@@ -174,7 +176,7 @@ static int step(run *r, int64_t rows, double *out)
     n += (int)rows * OUT;
     for (int v = 0; v < 7; v++) {
         const keel_store_weight *w = &r->store->weight[v];
-        if (!w->info.trainable) continue;
+        if (!r->program->trains[v]) continue;
         if (r->program->tiled[v].node >= 0) { /* in two tiles, to see that they meet */
             const int64_t last = w->info.spec.shape.dim[w->info.spec.shape.rank - 1];
             const int64_t cut =
@@ -232,7 +234,7 @@ static void gradients_are_those_of_the_loss(void **unused)
     int at = 1 + (int)rows * OUT;
     for (int v = 0; v < 7; v++) {
         double *w = keel_store_data(r.store, v);
-        if (!r.store->weight[v].info.trainable) continue;
+        if (!r.program->trains[v]) continue;
         for (int64_t i = 0; i < r.store->weight[v].count; i++, at++) {
             const double keep = w[i], e = 1e-5;
             w[i] = keep + e;
@@ -320,10 +322,13 @@ static void a_weight_of_an_op_without_a_gradient_is_refused_by_name(void **unuse
     static const keel_op op = { .name = "fixed",
                                 .infer = fixed_infer,
                                 .forward = { fixed, fixed } };
-    for (int trainable = 0; trainable < 2; trainable++) {
+    for (int k = 0; k < 2; k++) {
+        const bool trainable = k;
         const keel_spec row = { KEEL_FLOAT64, { 1, { IN } } };
-        const keel_weight_info info = { .name = "w", .spec = row, .trainable = trainable };
-        const keel_program_options o = { .real = KEEL_FLOAT64, .max_rows = 4 };
+        const keel_weight_info info = { .name = "w", .spec = row };
+        const keel_program_options o = { .real = KEEL_FLOAT64,
+                                         .max_rows = 4,
+                                         .trains = &trainable };
         keel_lanes lanes;
         keel_graph *g;
         keel_store *store;
@@ -370,7 +375,7 @@ static void each_failing_allocation_is_an_error_without_a_leak(void **unused)
         const keel_bound *bound;
         const keel_spec spec = { KEEL_FLOAT64, { 1, { IN } } };
         const keel_spec ws = { KEEL_FLOAT64, { 2, { IN, OUT } } };
-        const keel_weight_info info = { .name = "w", .spec = ws, .trainable = true };
+        const keel_weight_info info = { .name = "w", .spec = ws };
         keel_value x, y;
         must(keel_lanes_parse(&lanes, "cpu:0-1"));
         keel_memory_fail_at(at);

@@ -272,7 +272,7 @@ static verdict gradients(trial *t)
     for (int64_t i = 0; i < t->n && v == SAME; i++) {
         if (!(fabs(after[i]) < 1e6)) v = REFUSED;
         const keel_model_weight *of = weight_of(t->m, i);
-        if (of->info.trainable) {
+        if (of->trainable) {
             size = fmax(size, fabs(t->begin[i] - after[i]));
         } else if (!of->state && after[i] != t->begin[i]) {
             snprintf(t->why, WHY, "%s is frozen, but moved", of->info.name);
@@ -283,7 +283,7 @@ static verdict gradients(trial *t)
     w.rate = 0;
     for (int k = 0; k < SAMPLES && v == SAME && t->n > 0; k++) {
         const int64_t i = chance((int)t->n);
-        if (!weight_of(t->m, i)->info.trainable) continue;
+        if (!weight_of(t->m, i)->trainable) continue;
         v = slope(t, &w, now, here, i, t->begin[i] - after[i], size);
     }
     free(after);

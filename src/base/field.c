@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LIST_MAX = 4096 }; /* of texts or numbers */
+
 /* ---- saying what is wrong ------------------------------------------------------------------- */
 
 static const char *value_text(char out[96], const json_t *v)
@@ -116,7 +118,7 @@ const keel_field *keel_field_find(const keel_type *type, const char *key)
 
 bool keel_field_null_allowed(const keel_field *f)
 {
-    return f->dflt && !strcmp(f->dflt, "null");
+    return f->nullable || (f->dflt && !strcmp(f->dflt, "null"));
 }
 
 /* ---- one reader a kind; each writes its place last --------------------------------------------
@@ -176,6 +178,54 @@ static keel_status read_string(const keel_type *type, const keel_field *f, const
     char *copy = keel_strdup(json_string_value(v));
     if (!copy) return KEEL_ENOMEM;
     *out = copy;
+    return KEEL_OK;
+}
+
+static void free_texts(keel_texts *t)
+{
+    for (int i = 0; i < t->count; i++) keel_free(t->at[i]);
+    keel_free(t->at);
+    *t = (keel_texts){ 0 };
+}
+
+static keel_status read_texts(const keel_type *type, const keel_field *f, const json_t *v,
+                              keel_texts *out)
+{
+    keel_texts texts = { 0 };
+    if (!json_is_array(v)) return wrong(type, f, v, "a list of texts");
+    if (json_array_size(v) > LIST_MAX)
+        return keel_fail(KEEL_EARG, "%s: %s has more than %d texts", type->name, f->key, LIST_MAX);
+    texts.at = keel_calloc(json_array_size(v), sizeof(*texts.at));
+    if (!texts.at) return KEEL_ENOMEM;
+    for (size_t i = 0; i < json_array_size(v); i++, texts.count++) {
+        const keel_status s = read_string(type, f, json_array_get(v, i), &texts.at[i]);
+        if (s < 0) {
+            free_texts(&texts);
+            return s;
+        }
+    }
+    *out = texts;
+    return KEEL_OK;
+}
+
+static keel_status read_reals(const keel_type *type, const keel_field *f, const json_t *v,
+                              keel_reals *out)
+{
+    const size_t n = json_array_size(v); /* 0 where it is no list */
+    if (n == 0) return wrong(type, f, v, "a list of numbers");
+    if (n > LIST_MAX)
+        return keel_fail(KEEL_EARG, "%s: %s has more than %d numbers", type->name, f->key,
+                         LIST_MAX);
+    keel_reals reals = { .at = keel_calloc(n, sizeof *reals.at) };
+    if (!reals.at) return KEEL_ENOMEM;
+    for (size_t i = 0; i < n; i++, reals.count++) {
+        const keel_status s = read_float(type, f, json_array_get(v, i), &reals.at[i]);
+        if (s < 0) {
+            keel_free(reals.at);
+            return s;
+        }
+    }
+    *out = reals;
     return KEEL_OK;
 }
 
@@ -255,6 +305,9 @@ static keel_status read_null(const keel_field *f, void *place)
     case KEEL_FIELD_INTS:
         *(keel_ints *)place = (keel_ints){ .count = -1 };
         break;
+    case KEEL_FIELD_TEXTS:
+        *(keel_texts *)place = (keel_texts){ 0 };
+        break;
     case KEEL_FIELD_OBJECT:
         *(keel_object *)place = (keel_object){ 0 };
         break;
@@ -288,6 +341,10 @@ keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const
         return read_string(type, f, v, place);
     case KEEL_FIELD_INTS:
         return read_ints(type, f, v, place);
+    case KEEL_FIELD_TEXTS:
+        return read_texts(type, f, v, place);
+    case KEEL_FIELD_REALS:
+        return read_reals(type, f, v, place);
     case KEEL_FIELD_OBJECT:
         /* Nobody behind us expects a missing initializer; no activation is the same as linear. */
         if (json_is_null(v) && !(f->dflt && !strcmp(f->dflt, "\"linear\"")))
@@ -354,6 +411,12 @@ void keel_fields_free(const keel_type *type, void *args)
             char **text = keel_field_place(f, args);
             keel_free(*text);
             *text = NULL;
+        } else if (f->kind == KEEL_FIELD_TEXTS) {
+            free_texts(keel_field_place(f, args));
+        } else if (f->kind == KEEL_FIELD_REALS) {
+            keel_reals *reals = keel_field_place(f, args);
+            keel_free(reals->at);
+            *reals = (keel_reals){ 0 };
         } else if (f->kind == KEEL_FIELD_OBJECT) {
             keel_object_free(keel_field_place(f, args));
         }

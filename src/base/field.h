@@ -17,9 +17,19 @@ typedef struct keel_ints { /* a short tuple: strides, target_shape; count -1 sta
     int64_t at[KEEL_INTS_MAX];
 } keel_ints;
 
+typedef struct keel_texts { /* a list of texts, owned; null is an empty one */
+    int count;
+    char **at;
+} keel_texts;
+
+typedef struct keel_reals { /* a list of numbers, owned */
+    int count;
+    double *at;
+} keel_reals;
+
 #define KEEL_INT_NULL INT64_MIN /* an INT that is null */
 
-/* A value of null is accepted where the default is null, and nowhere else. */
+/* A value of null is accepted where the default is null or the field says so, and nowhere else. */
 typedef enum keel_field_kind {
     KEEL_FIELD_INT,   /* int64_t; null becomes KEEL_INT_NULL; [n] stands for n, as Keras writes axes
                        */
@@ -30,6 +40,8 @@ typedef enum keel_field_kind {
     KEEL_FIELD_INTS,   /* keel_ints; a plain number n stands for n repeated `count` times; nested
                           pairs ((1,2),(3,4)) are flattened, and are written nested where the
                           default is; (a, b) for a count of 4 stands for ((a,a),(b,b)) */
+    KEEL_FIELD_TEXTS,  /* keel_texts */
+    KEEL_FIELD_REALS,  /* keel_reals; empty is refused */
     KEEL_FIELD_OBJECT, /* keel_object: another named thing (initializer, activation, ...) or null */
     KEEL_FIELD_REFUSE, /* nothing is stored: Keras has the key, Keel only accepts its default */
     KEEL_FIELD_IGNORE, /* nothing is stored: Keras writes the key, it has no meaning here */
@@ -49,6 +61,7 @@ typedef struct keel_field {
     const char *help;
     double min, max;                            /* for INT, FLOAT and each of INTS; both 0: any */
     int count;                                  /* INTS: how many (0: any number) */
+    bool nullable;                              /* null is accepted though it is no default */
     const char *choices;                        /* CHOICE */
     const keel_type *(*find)(const char *name); /* OBJECT */
 } keel_field;
@@ -92,6 +105,15 @@ struct keel_type {
     {                                                                                              \
         .key = #member, .kind = KEEL_FIELD_INTS, .offset = offsetof(args, member), .dflt = dflt_,  \
         .count = count_, .min = min_, .max = max_, .help = help_                                   \
+    }
+#define KEEL_TEXTS(args, member, dflt_, help_)                                                     \
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_TEXTS, .offset = offsetof(args, member), .dflt = dflt_, \
+        .help = help_                                                                              \
+    }
+#define KEEL_REALS(args, member, help_)                                                            \
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_REALS, .offset = offsetof(args, member), .help = help_  \
     }
 #define KEEL_OBJECT(args, member, dflt_, find_, help_)                                             \
     {                                                                                              \

@@ -34,6 +34,28 @@ static json_t *ints_json(const keel_field *f, const keel_ints *v)
     return list;
 }
 
+static json_t *texts_json(const keel_texts *v)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < v->count; i++)
+        if (!append(list, json_string(v->at[i]))) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static json_t *reals_json(const keel_reals *v)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < v->count; i++)
+        if (!append(list, json_real(v->at[i]))) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
 static json_t *field_json(const keel_field *f, const void *place)
 {
     switch (f->kind) {
@@ -55,6 +77,10 @@ static json_t *field_json(const keel_field *f, const void *place)
     }
     case KEEL_FIELD_INTS:
         return ints_json(f, place);
+    case KEEL_FIELD_TEXTS:
+        return texts_json(place);
+    case KEEL_FIELD_REALS:
+        return reals_json(place);
     default:
         return keel_object_json(place);
     }

@@ -31,6 +31,21 @@ static json_t *list_from(const char *text)
     return json_loads(list, JSON_DECODE_ANY, NULL);
 }
 
+/* "out,head" and Python's "['out', 'head']" as a JSON list. */
+static json_t *texts_from(const char *text)
+{
+    json_t *list = json_array();
+    while (list && *text) {
+        const size_t skip = strspn(text, " \t,[]()'\""), n = strcspn(text += skip, ",[]()'\"");
+        if (n > 0 && json_array_append_new(list, json_stringn(text, n)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+        text += n;
+    }
+    return list;
+}
+
 /* What cannot be read as the kind asks stays a text, and the reader says what is wrong with it. */
 static json_t *value_from(const keel_field *f, const char *text)
 {
@@ -58,7 +73,11 @@ static json_t *value_from(const keel_field *f, const char *text)
         if (is_one_of(text, "false", "False")) return json_false();
         break;
     case KEEL_FIELD_INTS:
+    case KEEL_FIELD_REALS:
         v = list_from(text);
+        break;
+    case KEEL_FIELD_TEXTS:
+        v = texts_from(text);
         break;
     case KEEL_FIELD_OBJECT:
         if (text[0] == '{') v = json_loads(text, 0, NULL);

@@ -212,7 +212,7 @@ keel_status keel_gradients_place(keel_program *p)
     if (!p->gradient) return KEEL_ENOMEM;
     KEEL_TRY(measure_stacks(p, &depth, &p->fold_slots, &leaves));
     find_kinds(p);
-    p->gradient_elements = p->store->n_master;
+    p->gradient_elements = p->n_grad;
     for (int v = 0; v < p->store->n_weight; v++) {
         keel_gradient *g = &p->gradient[v];
         const keel_store_weight *w = &p->store->weight[v];
@@ -220,7 +220,7 @@ keel_status keel_gradients_place(keel_program *p)
                           : g->kind == KEEL_GRADIENT_SHARED ? leaves
                                                             : 1;
         int64_t extra;
-        g->count = w->info.trainable ? w->count : 0;
+        g->count = p->trains[v] ? w->count : 0;
         g->first = w->offset;
         g->others = p->gradient_elements;
         if (!keel_mul_i64(aligned(p, g->count), slots - 1, &extra) ||

@@ -13,7 +13,6 @@ typedef int keel_variable; /* index of a weight in its store */
 typedef struct keel_weight_info {
     const char *name; /* "conv2d/kernel", for messages */
     keel_spec spec;   /* whole shape, Keras's layout */
-    bool trainable;   /* false: state such as a moving mean, or a frozen layer's weight */
     double l1, l2;    /* regulariser; 0: none */
 } keel_weight_info;
 

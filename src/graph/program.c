@@ -6,6 +6,7 @@
  * are bound in bind.c. */
 #include "graph/program.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "graph/bind.h"
 #include "graph/choose.h"
 #include "graph/gradients.h"
@@ -288,8 +289,7 @@ static keel_status check_trainable(const keel_program *p)
     for (int i = 0; g->backward && i < g->n_node; i++) {
         const keel_graph_node *n = &g->node[i];
         bool trains = false;
-        for (int k = 0; k < n->node.n_weight; k++)
-            trains = trains || p->store->weight[n->weight[k]].info.trainable;
+        for (int k = 0; k < n->node.n_weight; k++) trains = trains || p->trains[n->weight[k]];
         if (trains && !n->node.op->backward[p->options.real == KEEL_FLOAT64])
             return keel_fail(KEEL_EUNSUP,
                              "layer '%s': op %s has no gradient, so its weights would never train; "
@@ -386,12 +386,24 @@ static keel_status make_workspaces(keel_program *p)
     return KEEL_OK;
 }
 
+static void take_trained(keel_program *p)
+{
+    const bool *trains = p->options.trains;
+    const int64_t line = 64 / (int64_t)keel_dtype_size(p->store->real);
+    for (int v = 0; trains && v < p->store->n_weight; v++) {
+        const keel_store_weight *w = &p->store->weight[v];
+        const int64_t end = keel_round_up(w->offset + w->count, line);
+        p->trains[v] = trains[v];
+        if (trains[v] && end > p->n_grad) p->n_grad = end;
+    }
+    p->options.trains = NULL; /* the caller's */
+}
+
 keel_status keel_program_create(keel_program **out, keel_graph *graph, const keel_value *outputs,
                                 int n_output, keel_store *store, const keel_lanes *lanes,
                                 const keel_program_options *options)
 {
     keel_status s = KEEL_ENOMEM;
-    bool *trainable = NULL;
     keel_program *p = keel_calloc(1, sizeof *p);
     if (!p) {
         keel_graph_destroy(graph);
@@ -406,7 +418,8 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(p->output = keel_calloc((size_t)n_output, sizeof *p->output))) goto out;
     if (n_output) memcpy(p->output, outputs, (size_t)n_output * sizeof *outputs);
     const size_t nv = (size_t)graph->n_value, nn = (size_t)graph->n_node;
-    if (!(trainable = keel_calloc((size_t)store->n_weight, sizeof *trainable))) goto out;
+    if (!(p->trains = keel_calloc((size_t)store->n_weight, sizeof *p->trains))) goto out;
+    take_trained(p);
     if (!(p->value = keel_calloc(nv, sizeof *p->value))) goto out;
     if (!(p->grad = keel_calloc(nv, sizeof *p->grad))) goto out;
     if ((s = list_weights(p)) < 0) goto out;
@@ -414,8 +427,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->ran = keel_calloc(nn * KEEL_PASS_COUNT, sizeof *p->ran))) goto out;
-    for (int v = 0; v < store->n_weight; v++) trainable[v] = store->weight[v].info.trainable;
-    if ((s = keel_schedule_make(&p->schedule, graph, trainable, store->n_weight)) < 0) goto out;
+    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight)) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
     if ((s = find_tiled(p)) < 0) goto out;
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);
@@ -426,7 +438,6 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     *out = p;
     p = NULL;
 out:
-    keel_free(trainable);
     keel_program_destroy(p);
     return s;
 }
@@ -461,6 +472,7 @@ void keel_program_destroy(keel_program *p)
     keel_schedule_free(&p->schedule, p->graph);
     keel_free(p->tiled);
     keel_free(p->gradient);
+    keel_free(p->trains);
     keel_free(p->value);
     keel_free(p->grad);
     keel_free(p->saved_at);

@@ -136,8 +136,10 @@ typedef struct keel_program_options {
     bool reference_only; /* no kernel but the plain reference: for tests */
     const char *without; /* leave out kernels of this name ("dnnl"); NULL: none */
     keel_float32 float32;
-    int64_t max_rows; /* of a step */
-    bool dry;         /* plan only: nothing that a run would need is allocated */
+    int64_t max_rows;   /* of a step */
+    bool dry;           /* plan only: nothing that a run would need is allocated */
+    const bool *trains; /* [store->n_weight] which weights a training program trains, read while it
+                           is created; NULL: none */
 } keel_program_options;
 
 typedef struct keel_program {
@@ -146,6 +148,9 @@ typedef struct keel_program {
     const keel_lanes *lanes; /* borrowed */
     keel_store *store;       /* borrowed */
     keel_program_options options;
+    bool *trains; /* [n_weight] whose gradients it makes; of programs over one store each may train
+                     others */
+    int64_t n_grad;        /* elements of workspace.grad: up to the last weight that is trained */
     keel_step_facts facts; /* of the running step */
 
     struct keel_tiled {   /* [n_weight] who makes the gradient of a weight tile by tile */
@@ -184,6 +189,11 @@ typedef struct keel_program {
     } * ran;
 
     keel_timing *timing; /* borrowed; NULL: nobody wants to know */
+
+    /* What is written when a weight is moved, so that it is fetched ahead: [n_moment] of weight v
+     * begin at v * n_moment, each as long as the weight. Borrowed; NULL: nothing. */
+    int n_moment;
+    char *const *moment;
 
     /* while running */
     const void **input;    /* [graph->n_input] */

@@ -98,8 +98,8 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                          .scratch = p->workspace[worker].scratch,
                          .scratch_ready = p->workspace[worker].last_tiled == v,
                          .plan = tiled->plan };
-    for (int k = 0; !checked && k < store->n_moment; k++)
-        c.prefetch[c.n_prefetch++] = store->moment[k] + (store->weight[v].offset + first) * element;
+    for (int k = 0; !checked && k < p->n_moment; k++)
+        c.prefetch[c.n_prefetch++] = p->moment[v * p->n_moment + k] + first * element;
     for (int i = 0; i < b->n_busy; i++) {
         const keel_piece *piece = &b->piece[i];
         if (i > 0 && piece->worker == b->piece[i - 1].worker) {

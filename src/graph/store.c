@@ -3,6 +3,8 @@
 #include "base/memory.h"
 #include "base/round.h"
 #include "device/lanes.h"
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int64_t align_elements(int64_t n, size_t element)
@@ -13,9 +15,8 @@ static int64_t align_elements(int64_t n, size_t element)
 static void place(keel_store *s, keel_variable v)
 {
     keel_store_weight *w = &s->weight[v];
-    int64_t *end = w->info.trainable ? &s->n_master : &s->n_state;
-    w->offset = *end;
-    *end += align_elements(w->count, keel_dtype_size(s->real));
+    w->offset = s->n_master;
+    s->n_master += align_elements(w->count, keel_dtype_size(s->real));
 }
 
 /* Elements of a tile: whole rows of the last dim, but for a row that is longer than a tile. */
@@ -26,28 +27,34 @@ static int64_t tile_of(const keel_store_weight *w)
     return last < KEEL_TILE ? KEEL_TILE / last * last : last;
 }
 
-static keel_status make_tiles(keel_store *s)
+static int by_offset(const void *a, const void *b)
 {
-    int64_t n = 0;
+    const keel_tile *x = a, *y = b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+keel_status keel_store_tiles(const keel_store *s, const bool *trains, keel_tile **out, int *n)
+{
+    int64_t most = 0;
+    int made = 0;
     for (int v = 0; v < s->n_weight; v++)
-        if (s->weight[v].info.trainable)
-            n += (s->weight[v].count + tile_of(&s->weight[v]) - 1) / tile_of(&s->weight[v]);
-    if (!(s->tile = keel_calloc((size_t)n, sizeof *s->tile))) return KEEL_ENOMEM;
-    /* in the order of the flat range, so that an owner's tiles are neighbours */
-    for (int64_t at = 0; at < s->n_master;) {
-        keel_variable v = 0;
-        while (!s->weight[v].info.trainable || s->weight[v].offset != at || !s->weight[v].count)
-            v++;
+        if (trains[v])
+            most += (s->weight[v].count + tile_of(&s->weight[v]) - 1) / tile_of(&s->weight[v]);
+    if (most > INT_MAX) return keel_fail(KEEL_EUNSUP, "weights of more than %d tiles", INT_MAX);
+    keel_tile *tile = keel_calloc((size_t)most, sizeof *tile);
+    if (!tile) return KEEL_ENOMEM;
+    for (int v = 0; v < s->n_weight; v++) {
         const keel_store_weight *w = &s->weight[v];
-        const int64_t tile = tile_of(w);
-        for (int64_t i = 0; i < w->count; i += tile)
-            s->tile[s->n_tile++] = (keel_tile){
+        for (int64_t i = 0; trains[v] && i < w->count; i += tile_of(w))
+            tile[made++] = (keel_tile){
                 .variable = v,
-                .offset = at + i,
-                .count = w->count - i < tile ? w->count - i : tile,
+                .offset = w->offset + i,
+                .count = w->count - i < tile_of(w) ? w->count - i : tile_of(w),
             };
-        at += align_elements(w->count, keel_dtype_size(s->real));
     }
+    qsort(tile, (size_t)made, sizeof *tile, by_offset);
+    *out = tile;
+    *n = made;
     return KEEL_OK;
 }
 
@@ -74,8 +81,7 @@ keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weig
     for (int v = 0; v < n; v++)
         if (!placed[v]) place(s, v);
     if (!(s->master = keel_aligned_calloc((size_t)s->n_master, element))) goto out;
-    if (!(s->state = keel_aligned_calloc((size_t)s->n_state, element))) goto out;
-    if ((status = make_tiles(s)) < 0) goto out;
+    status = KEEL_OK;
     *out = s;
     s = NULL;
 out:
@@ -94,34 +100,19 @@ void keel_store_destroy(keel_store *s)
         keel_free(s->derived[i]);
     }
     keel_free(s->derived);
-    for (int i = 0; i < s->n_moment; i++) keel_free(s->moment[i]);
-    keel_free(s->tile);
     keel_free(s->master);
-    keel_free(s->state);
     keel_free(s->weight);
     keel_free(s);
 }
 
-keel_status keel_store_add_moments(keel_store *s, int n)
-{
-    while (s->n_moment < n) {
-        char *m = keel_aligned_calloc((size_t)s->n_master, keel_dtype_size(s->real));
-        if (!m) return KEEL_ENOMEM;
-        s->moment[s->n_moment++] = m;
-    }
-    return KEEL_OK;
-}
-
 void *keel_store_data(const keel_store *s, keel_variable v)
 {
-    const keel_store_weight *w = &s->weight[v];
-    return (w->info.trainable ? s->master : s->state) +
-           w->offset * (int64_t)keel_dtype_size(s->real);
+    return s->master + s->weight[v].offset * (int64_t)keel_dtype_size(s->real);
 }
 
 int64_t keel_store_bytes(const keel_store *s)
 {
-    int64_t n = (s->n_master * (1 + s->n_moment) + s->n_state) * (int64_t)keel_dtype_size(s->real);
+    int64_t n = s->n_master * (int64_t)keel_dtype_size(s->real);
     for (int i = 0; i < s->n_derived; i++) n += (int64_t)s->derived[i]->copy.bytes;
     return n;
 }

@@ -1,20 +1,20 @@
-/* The weights of a model as training holds them: one flat range of masters in backward order, one
- * for each moment of the optimizer, one for state (moving statistics), and packed copies that
- * kernels derived from them. One store a process, shared by all workers and by the training and
- * inference programs. */
+/* The weights of a model as training holds them: one flat range of masters, those that are trained
+ * first, in backward order, and packed copies that kernels derived from them. One store a process,
+ * shared by all workers and by all programs, each of which says what it trains (program.h); what an
+ * optimizer keeps beside the weights belongs to who moves them. */
 #ifndef KEEL_GRAPH_STORE_H
 #define KEEL_GRAPH_STORE_H
 #include "graph/graph.h"
 
-enum { KEEL_TILE = 16384, KEEL_MOMENTS_MAX = 3 }; /* elements of a tile: 64 KiB of float32 */
+enum { KEEL_TILE = 16384 }; /* elements of a tile: 64 KiB of float32 */
 
 typedef struct keel_store_weight {
     keel_weight_info info;
     int64_t count;
-    int64_t offset; /* elements, into master (trainable) or state */
+    int64_t offset; /* elements, into master */
 } keel_store_weight;
 
-/* A tile: a part of one trainable weight. An owner reduces and updates it. */
+/* A tile: a part of one weight that is trained. An owner reduces and updates it. */
 typedef struct keel_tile {
     keel_variable variable;
     int64_t offset, count; /* elements of the flat range */
@@ -25,12 +25,8 @@ struct keel_store {
     keel_dtype real;
     int n_weight;
     keel_store_weight *weight;
-    int64_t n_master, n_state; /* elements, each tensor aligned to 64 bytes */
-    char *master, *state;
-    int n_moment;
-    char *moment[KEEL_MOMENTS_MAX];
-    int n_tile;
-    keel_tile *tile;
+    int64_t n_master; /* elements, each tensor aligned to 64 bytes */
+    char *master;
     int n_derived, derived_capacity;
     struct keel_store_copy {
         keel_variable variable;
@@ -43,10 +39,13 @@ struct keel_store {
 keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weight_info *info,
                               int n, const keel_variable *order, int n_order);
 void keel_store_destroy(keel_store *s);
-keel_status keel_store_add_moments(keel_store *s, int n); /* zeros */
+
+/* Cut the weights for which trains [n_weight] holds into tiles, in the order of the flat range, so
+ * that an owner's tiles are neighbours. *out [*n] is the caller's, to keel_free. */
+keel_status keel_store_tiles(const keel_store *s, const bool *trains, keel_tile **out, int *n);
 
 void *keel_store_data(const keel_store *s, keel_variable v);
-int64_t keel_store_bytes(const keel_store *s); /* masters, state, moments and copies */
+int64_t keel_store_bytes(const keel_store *s); /* masters and copies */
 
 /* A packed copy of weight v: the shared one of want->key, or *want, allocated and filled. On
  * failure want's plan is released. */

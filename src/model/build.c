@@ -237,7 +237,7 @@ keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_de
         goto out;
     }
     w.info.spec = (keel_spec){ .dtype = m->dtype, .shape = d->shape };
-    w.info.trainable = l->trainable && !d->state;
+    w.trainable = l->trainable && !d->state;
     if (d->regularizer && d->regularizer->type)
         ((const keel_regularizer *)d->regularizer->type)
             ->factors(d->regularizer->args, &w.info.l1, &w.info.l2);

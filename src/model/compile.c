@@ -23,35 +23,6 @@ void keel_compiled_free(keel_model_compiled *c)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c)
-{
-    keel_status s = KEEL_OK;
-    const keel_optimizer *o = (const keel_optimizer *)c->optimizer.type;
-    const char *names[KEEL_SLOTS_MAX];
-    const int n_slot = o->slots ? o->slots(c->optimizer.args, names) : 0;
-    const int n_weight = keel_model_trainable_count(m), n = n_slot * n_weight;
-    keel_tensor *state = keel_calloc((size_t)n, sizeof *state);
-    if (!state) return KEEL_ENOMEM;
-    int made = 0;
-    for (int w = 0; w < m->n_weight; w++) {
-        if (!m->weight[w].info.trainable) continue;
-        for (int k = 0; k < n_slot; k++, made++)
-            if ((s = keel_tensor_create(&state[made], m->dtype, &m->weight[w].info.spec.shape)) < 0)
-                goto out;
-    }
-    for (int i = 0; i < c->n_state; i++) keel_tensor_free(&c->state[i]);
-    keel_free(c->state);
-    c->state = state;
-    c->n_state = n;
-    c->n_slot = n_slot;
-    c->iterations = 0;
-    state = NULL;
-out:
-    for (int i = 0; state && i < made; i++) keel_tensor_free(&state[i]);
-    keel_free(state);
-    return s;
-}
-
 keel_status keel_model_state_reset(keel_model *m)
 {
     if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
@@ -332,6 +303,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
         made.state = m->compiled.state;
         m->compiled.state = fresh;
         made.iterations = m->compiled.iterations;
+        made.number = m->compiled.number;
     }
     take(m, &made);
     return KEEL_OK;

@@ -6,6 +6,7 @@
 #include "io/weights_h5.h"
 #include "io/zip.h"
 #include "model/parts.h"
+#include "model/state.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +14,6 @@
 
 enum { CONFIG_BYTES_MAX = 64 << 20, MEMBERS_MAX = 4096 };
 #define KERAS_VERSION "3.15.1" /* whose format this is */
-
-/* ---- where the optimizer's variables stand --------------------------------------------------- */
-
-/* 0 and 1 are iterations and learning rate; a schedule of the rate is no variable. */
-static int first_slot(const keel_model_compiled *c)
-{
-    return c->schedule ? 1 : 2;
-}
-
-/* Keras adds variables of all weights for one slot after another group: Adam's momentum and
- * velocity go weight by weight, velocity_hat follows after all of them. */
-static int variable_of(const keel_model_compiled *c, int t, int k)
-{
-    const char *names[KEEL_SLOTS_MAX] = { 0 };
-    const keel_optimizer *o = (const keel_optimizer *)c->optimizer.type;
-    const int n = c->n_slot ? c->n_state / c->n_slot : 0;
-    o->slots(c->optimizer.args, names);
-    const bool hat = c->n_slot > 1 && !strcmp(names[c->n_slot - 1], "velocity_hat");
-    const int together = hat ? c->n_slot - 1 : c->n_slot;
-    return first_slot(c) + (k < together ? t * together + k : n * together + t);
-}
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -53,39 +33,6 @@ static keel_status read_weight(keel_model *m, const keel_weights *file, int i)
     }
     KEEL_TRY(keel_model_alloc_weight(m, i));
     return keel_weights_read(file, w->path, m->dtype, &w->info.spec.shape, w->data);
-}
-
-static keel_status read_state(keel_model *m, const keel_weights *file)
-{
-    keel_model_compiled *c = &m->compiled;
-    const keel_shape scalar = { 0 };
-    char path[64];
-    int64_t count = 0;
-    double rate = c->learning_rate;
-    do snprintf(path, sizeof path, "optimizer/vars/%lld", (long long)count);
-    while (keel_weights_find(file, path) && ++count);
-    if (count == 0) return KEEL_OK; /* saved before the first step of an older Keras */
-    const int first = first_slot(c);
-    if (count != first && count != first + (int64_t)c->n_state)
-        return keel_fail(KEEL_EFORMAT,
-                         "model.weights.h5: the optimizer has %lld variables, not %d: its "
-                         "configuration tells of another one",
-                         (long long)count, first + c->n_state);
-    int64_t iterations;
-    KEEL_TRY(keel_weights_read(file, "optimizer/vars/0", KEEL_INT64, &scalar, &iterations));
-    if (!c->schedule)
-        KEEL_TRY(keel_weights_read(file, "optimizer/vars/1", KEEL_FLOAT64, &scalar, &rate));
-    if (iterations < 0 || !(rate >= 0 && rate < 1e30))
-        return keel_fail(KEEL_EFORMAT, "model.weights.h5: optimizer: %lld steps at rate %g",
-                         (long long)iterations, rate);
-    for (int i = 0; count > first && i < c->n_state; i++) {
-        snprintf(path, sizeof path, "optimizer/vars/%d",
-                 variable_of(c, i / c->n_slot, i % c->n_slot));
-        KEEL_TRY(keel_weights_read(file, path, m->dtype, &c->state[i].shape, c->state[i].data));
-    }
-    c->iterations = iterations;
-    if ((float)rate != (float)c->learning_rate) c->learning_rate = rate;
-    return KEEL_OK;
 }
 
 #define A_MODEL_IS "a model is a .keras file as Keras 3 saves it"
@@ -175,7 +122,7 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
     if ((s = check_counts(m, file)) < 0) goto out;
     /* Only now: the weights that the state is as large as are really there. */
     if (m->compiled.given && (s = keel_compiled_state_create(m, &m->compiled)) >= 0)
-        s = read_state(m, file);
+        s = keel_compiled_state_read(m, file);
 out:
     keel_weights_destroy(file);
     keel_free(image);
@@ -312,23 +259,25 @@ static keel_status add_reals(keel_weights *file, copies *kept, const char *path,
     return keel_weights_add(file, path, &t);
 }
 
-static keel_status add_state(const keel_model *m, keel_weights *file, copies *kept, float *rate)
+typedef struct adding {
+    keel_weights *file;
+    copies *kept;
+} adding;
+
+static keel_status add_tensor(void *context, const char *path, const keel_tensor *t)
 {
-    const keel_model_compiled *c = &m->compiled;
-    char path[64], name[64];
-    const keel_tensor iterations = { .dtype = KEEL_INT64, .data = (void *)&c->iterations };
-    const keel_tensor learning_rate = { .dtype = KEEL_FLOAT32, .data = rate };
-    *rate = (float)c->learning_rate;
-    keel_snake_case(name, sizeof name, c->optimizer.type->name);
+    const adding *a = context;
+    return add_reals(a->file, a->kept, path, &t->shape, t->dtype, t->data);
+}
+
+static keel_status add_state(const keel_model *m, keel_weights *file, copies *kept,
+                             keel_state_scalars *scalars)
+{
+    char name[64];
+    adding a = { file, kept };
+    keel_snake_case(name, sizeof name, m->compiled.optimizer.type->name);
     KEEL_TRY(keel_weights_add_group(file, "optimizer/vars", name));
-    KEEL_TRY(keel_weights_add(file, "optimizer/vars/0", &iterations));
-    if (!c->schedule) KEEL_TRY(keel_weights_add(file, "optimizer/vars/1", &learning_rate));
-    for (int i = 0; i < c->n_state; i++) {
-        snprintf(path, sizeof path, "optimizer/vars/%d",
-                 variable_of(c, i / c->n_slot, i % c->n_slot));
-        KEEL_TRY(add_reals(file, kept, path, &c->state[i].shape, m->dtype, c->state[i].data));
-    }
-    return KEEL_OK;
+    return keel_compiled_state_add(m, file, scalars, add_tensor, &a);
 }
 
 static keel_status add_layer_group(keel_weights *file, const keel_model_layer *l)
@@ -361,14 +310,14 @@ static keel_status weights_image(const keel_model *m, void **image, size_t *n_by
 {
     keel_status s = KEEL_OK;
     keel_weights *file = NULL;
-    float rate;
+    keel_state_scalars scalars;
     copies kept = { .data = keel_calloc((size_t)(m->n_weight + m->compiled.n_state),
                                         sizeof *kept.data) };
     if (!kept.data) return KEEL_ENOMEM;
     if ((s = keel_weights_create(&file)) < 0) goto out;
     if ((s = add_layers(m, file, &kept)) < 0) goto out;
     if ((s = keel_weights_add_group(file, "vars", m->name)) < 0) goto out;
-    if (m->compiled.given && (s = add_state(m, file, &kept, &rate)) < 0) goto out;
+    if (m->compiled.given && (s = add_state(m, file, &kept, &scalars)) < 0) goto out;
     s = keel_weights_encode(file, image, n_bytes);
 out:
     keel_weights_destroy(file);

@@ -60,16 +60,17 @@ typedef struct keel_model_layer {
     int last_node;                      /* the last of them */
 } keel_model_layer;
 
-/* A weight: `info` is what the graph and the program see (info.trainable: moved by training),
- * `data` the host copy, dense, of info.spec.dtype (the model's). Its index is its keel_variable. */
+/* A weight: `info` is what the graph and the program see, `data` the host copy, dense, of
+ * info.spec.dtype (the model's). Its index is its keel_variable. */
 typedef struct keel_model_weight {
     keel_weight_info info; /* info.name is "conv2d/kernel" */
     keel_object initializer;
     keel_model *owner; /* the model whose layer has it */
     int layer;
-    bool state; /* not trainable by nature */
-    void *data; /* 64-byte aligned, written by keel_model_set_weight, load and training */
-    char *path; /* "layers/conv2d/vars/0"; final with the model */
+    bool state;     /* not trainable by nature */
+    bool trainable; /* moved by training: the layer and all models around it are */
+    void *data;     /* 64-byte aligned, written by keel_model_set_weight, load and training */
+    char *path;     /* "layers/conv2d/vars/0"; final with the model */
 } keel_model_weight;
 
 typedef struct keel_model_metric {
@@ -94,14 +95,14 @@ typedef struct keel_model_compiled {
     bool by_file;   /* read from a file: a metric that Keel does not have is no error */
     char *left_out; /* metrics of the file that Keel does not have, by name; NULL: none */
 
-    int64_t iterations; /* steps done */
-    double learning_rate;
+    int64_t iterations;           /* steps done */
+    double learning_rate, number; /* number: keel_optimizer.number */
     char *schedule; /* the file's schedule of the learning rate, by class: Keel does not have it, so
                        training waits for a number; NULL: the rate is a number */
     int n_slot;     /* per trainable weight, as optimizer->slots says */
     int n_state;    /* n_slot * (number of trainable weights) */
-    /* [n_state]: trainable weight t's slot k at t * n_slot + k; zeros before the first step; of the
-     * model's dtype. Files keep Keras's order (Adam's velocity_hat after all others). */
+    /* [n_state]: trainable weight t's slot k at t * n_slot + k, of the model's dtype; data NULL: a
+     * slot without memory. Files keep Keras's order (Adam's velocity_hat after all others). */
     keel_tensor *state;
 } keel_model_compiled;
 

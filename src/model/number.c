@@ -99,7 +99,7 @@ static void put_in_order(keel_model *m, bool trainable, keel_model_weight *to, c
         for (int k = 0; k < l->n_weight; k++) {
             keel_model_weight *w = &to[n->weight];
             *w = root->weight[l->weight[k]];
-            w->info.trainable = trainable && l->trainable && !w->state;
+            w->trainable = trainable && l->trainable && !w->state;
             l->weight[k] = n->weight++;
         }
         if (l->inner) put_in_order(l->inner, trainable && l->trainable, to, n);
@@ -113,7 +113,7 @@ static void mark_trainable(keel_model *m, bool trainable)
         const keel_model_layer *l = &m->layer[i];
         for (int k = 0; k < l->n_weight; k++) {
             keel_model_weight *w = &root->weight[l->weight[k]];
-            w->info.trainable = trainable && l->trainable && !w->state;
+            w->trainable = trainable && l->trainable && !w->state;
         }
         if (l->inner) mark_trainable(l->inner, trainable && l->trainable);
     }

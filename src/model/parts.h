@@ -104,7 +104,7 @@ keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kin
 keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config, bool by_file,
                                       keel_model_compiled *out);
 keel_status keel_compiled_config(const keel_model *m, json_t **out);
-/* Slots and iterations of c from zero, for m's trainable weights as they are now. */
+/* state.c: slots and iterations of c from zero, for m's trainable weights as they are now. */
 keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c);
 void keel_compiled_free(keel_model_compiled *c);
 

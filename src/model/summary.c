@@ -78,7 +78,8 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
                       m->refused ? m->refused : "no optimizer and no loss.");
         return;
     }
-    for (int i = 0; i < c->n_state; i++) n += keel_shape_count(&c->state[i].shape);
+    for (int i = 0; i < c->n_state; i++)
+        n += c->state[i].data ? keel_shape_count(&c->state[i].shape) : 0;
     keel_text_add(t, "Optimizer: %s, learning rate ", c->optimizer.type->name);
     if (c->schedule)
         keel_text_add(t, "by the schedule %s (not supported: give a number)", c->schedule);

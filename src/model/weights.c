@@ -74,7 +74,7 @@ int64_t keel_model_count_params(const keel_model *m, int64_t *trainable)
     for (int i = 0; i < m->n_weight; i++) {
         const int64_t n = keel_shape_count(&m->weight[i].info.spec.shape);
         all += n;
-        if (m->weight[i].info.trainable) moved += n;
+        if (m->weight[i].trainable) moved += n;
     }
     if (trainable) *trainable = moved;
     return all;
@@ -83,14 +83,14 @@ int64_t keel_model_count_params(const keel_model *m, int64_t *trainable)
 int keel_model_trainable_count(const keel_model *m)
 {
     int n = 0;
-    for (int i = 0; i < m->n_weight; i++) n += m->weight[i].info.trainable;
+    for (int i = 0; i < m->n_weight; i++) n += m->weight[i].trainable;
     return n;
 }
 
 int keel_model_trainable(const keel_model *m, int t)
 {
     for (int i = 0; i < m->n_weight; i++)
-        if (m->weight[i].info.trainable && t-- == 0) return i;
+        if (m->weight[i].trainable && t-- == 0) return i;
     return -1;
 }
 
@@ -192,6 +192,7 @@ keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype)
     if (!data) return KEEL_ENOMEM;
     for (int i = 0; i < n_all; i++) {
         const keel_tensor *t = i < n ? NULL : &m->compiled.state[i - n];
+        if (t && !t->data) continue; /* a slot without memory */
         const int64_t count = keel_shape_count(t ? &t->shape : &m->weight[i].info.spec.shape);
         data[i] = keel_aligned_calloc((size_t)count, keel_dtype_size(dtype));
         if (!data[i]) {
@@ -201,6 +202,7 @@ keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype)
         keel_convert_reals(data[i], dtype, t ? t->data : m->weight[i].data, m->dtype, count);
     }
     for (int i = 0; i < n_all; i++) {
+        if (!data[i]) continue;
         void **place = i < n ? &m->weight[i].data : &m->compiled.state[i - n].data;
         void *old = *place;
         *place = data[i];

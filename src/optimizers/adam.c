@@ -17,6 +17,5 @@ const keel_optimizer keel_optimizer_adam = {
         .fields = fields,
     },
     .slots = keel_adam_slots,
-    .together = 2,
     .apply = { keel_adam_apply_f32, keel_adam_apply_f64 },
 };

@@ -7,12 +7,13 @@
 #include "optimizers/adam_impl.h"
 #include "optimizers/one_pass.h"
 
-int keel_adam_slots(const void *args, const char *names[KEEL_SLOTS_MAX])
+keel_status keel_adam_slots(const void *args, const keel_weight_info *w, keel_slots *out)
 {
-    names[0] = "momentum";
-    names[1] = "velocity";
-    names[2] = "velocity_hat";
-    return ((const keel_adam *)args)->amsgrad ? 3 : 2;
+    static const char *const names[] = { "momentum", "velocity", "velocity_hat" };
+    (void)w;
+    KEEL_TRY(keel_slots_alike(out, ((const keel_adam *)args)->amsgrad ? 3 : 2, names));
+    out->at[2].group = 1;
+    return KEEL_OK;
 }
 
 #define REAL_FILE "optimizers/adam_impl.c"

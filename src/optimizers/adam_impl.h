@@ -15,7 +15,7 @@ typedef struct keel_adam {
         KEEL_FLOAT(keel_adam, epsilon, "1e-7", 0, 1e30, "added to the root of the mean square"),   \
         KEEL_BOOL(keel_adam, amsgrad, "false", "divide by the largest mean square so far")
 
-int keel_adam_slots(const void *args, const char *names[KEEL_SLOTS_MAX]);
+keel_status keel_adam_slots(const void *args, const keel_weight_info *w, keel_slots *out);
 void keel_adam_apply_f32(const keel_update *u);
 void keel_adam_apply_f64(const keel_update *u);
 

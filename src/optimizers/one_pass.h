@@ -16,9 +16,42 @@
 
 #define KEEL_CLAMP(x, bound) ((x) > (bound) ? (bound) : (x) < -(bound) ? -(bound) : (x))
 
+/* Where REAL is defined, see ops/real.h. */
+#define REAL_SQRT(x)   (REAL_IS_DOUBLE ? (REAL)sqrt(x) : (REAL)sqrtf((float)(x)))
+#define REAL_POW(x, y) (REAL_IS_DOUBLE ? (REAL)pow(x, y) : (REAL)powf((float)(x), (float)(y)))
+
 static inline double keel_decay(const keel_optimizer_common *c)
 {
     return isnan(c->weight_decay) ? 0 : c->weight_decay;
+}
+
+/* Sums of squares in double. The order depends on nothing but n. */
+enum { KEEL_PARTS = 8 };
+
+static inline double keel_add_parts(const double part[KEEL_PARTS])
+{
+    return ((part[0] + part[1]) + (part[2] + part[3])) +
+           ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+static inline double keel_sum_squares_f32(const float *x, int64_t n)
+{
+    double part[KEEL_PARTS] = { 0 };
+    int64_t i = 0;
+    for (; i + KEEL_PARTS <= n; i += KEEL_PARTS)
+        for (int k = 0; k < KEEL_PARTS; k++) part[k] += (double)x[i + k] * x[i + k];
+    for (int k = 0; i < n; i++, k++) part[k] += (double)x[i] * x[i];
+    return keel_add_parts(part);
+}
+
+static inline double keel_sum_squares_f64(const double *x, int64_t n)
+{
+    double part[KEEL_PARTS] = { 0 };
+    int64_t i = 0;
+    for (; i + KEEL_PARTS <= n; i += KEEL_PARTS)
+        for (int k = 0; k < KEEL_PARTS; k++) part[k] += x[i + k] * x[i + k];
+    for (int k = 0; i < n; i++, k++) part[k] += x[i] * x[i];
+    return keel_add_parts(part);
 }
 
 #endif

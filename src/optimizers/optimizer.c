@@ -1,4 +1,4 @@
-/* What optimizers share: the finder (by Keras's class name or short name), and clipping. */
+/* What optimizers share: the finder (by Keras's class name or short name), slots, and clipping. */
 #include "optimizers/optimizer.h"
 #include <math.h>
 
@@ -16,6 +16,24 @@ keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_com
     return keel_fail(KEEL_EARG,
                      "%s: only one of clipnorm, clipvalue and global_clipnorm may be given",
                      type->name);
+}
+
+bool keel_slot_shape(keel_slot_kind kind, const keel_shape *weight, keel_shape *out)
+{
+    keel_shape s = *weight;
+    if (kind == KEEL_SLOT_NONE || kind == KEEL_SLOT_MARK) return false;
+    if (kind == KEEL_SLOT_COLUMNS) s.dim[s.rank - 2] = s.dim[s.rank - 1];
+    if (kind != KEEL_SLOT_ALIKE) s.dim[--s.rank] = 0;
+    *out = s;
+    return true;
+}
+
+keel_status keel_slots_alike(keel_slots *out, int count, const char *const *names)
+{
+    out->count = count;
+    for (int k = 0; k < count; k++)
+        out->at[k] = (keel_slot){ .name = names[k], .kind = KEEL_SLOT_ALIKE };
+    return KEEL_OK;
 }
 
 double keel_clip_scale(double norm, double limit)

@@ -1,10 +1,14 @@
-/* An optimizer moves one tile of one weight: a range of the flat masters, gradients and moments. */
+/* An optimizer moves the weights tile by tile, a tile being a range of the flat masters, gradients
+ * and moments. Where it must see more than the tile, it runs in several passes: all tiles go
+ * through a pass before any begins the next, so a pass may read what another one wrote for the
+ * whole weight, and sums over the weight, which are added in the order of its tiles. So nothing
+ * depends on who moves which tile. An optimizer of one pass costs no meeting of workers. */
 #ifndef KEEL_OPTIMIZERS_OPTIMIZER_H
 #define KEEL_OPTIMIZERS_OPTIMIZER_H
 #include "base/field.h"
-#include "ops/op.h"
+#include "graph/graph.h"
 
-enum { KEEL_SLOTS_MAX = 3 };
+enum { KEEL_SLOTS_MAX = 3, KEEL_UPDATE_SUMS = 2, KEEL_SUM_PASSES = 2 };
 
 /* The arguments that every Keras optimizer has; each optimizer's args begin with this. */
 typedef struct keel_optimizer_common {
@@ -59,29 +63,72 @@ typedef struct keel_optimizer_common {
                     "use a larger batch size: shards are exact"),                                  \
         KEEL_IGNORE("name", "of the optimizer")
 
+/* What an optimizer keeps beside a weight, and its shape. */
+typedef enum keel_slot_kind {
+    KEEL_SLOT_NONE,    /* nothing */
+    KEEL_SLOT_ALIKE,   /* that of the weight */
+    KEEL_SLOT_ROWS,    /* the weight's without its last dim: a number for each row */
+    KEEL_SLOT_COLUMNS, /* the weight's without its last dim but one */
+    KEEL_SLOT_MARK,    /* no memory: in files an int32 of no dims, 0 */
+} keel_slot_kind;
+
+typedef struct keel_slot {
+    const char *name; /* Keras's: "momentum" */
+    keel_slot_kind kind;
+    int group;    /* in files those of one group stand side by side, weight by weight */
+    double first; /* every element before the first step */
+} keel_slot;
+
+typedef struct keel_slots {
+    int count; /* the same for all weights */
+    keel_slot at[KEEL_SLOTS_MAX];
+    int64_t scratch; /* elements to work in, of this weight; they are not saved */
+} keel_slots;
+
+/* The weight that a tile is part of. */
+typedef struct keel_update_whole {
+    const keel_shape *shape;
+    int64_t count;
+    const void *g;
+    void *w, *slot[KEEL_SLOTS_MAX], *scratch;
+    int tile, n_tile; /* which of its tiles this is: whole work is shared by tiles */
+    double sum[KEEL_SUM_PASSES][KEEL_UPDATE_SUMS]; /* made in the passes before this one, over all
+                                                      tiles */
+} keel_update_whole;
+
 typedef struct keel_update {
     const void *args;
-    int64_t iteration;    /* 1 for the first step ever, Keras's iterations + 1 */
-    double learning_rate; /* in force at this step */
-    int64_t count;        /* elements of the tile */
-    void *w;              /* masters, moved */
-    const void *g;        /* divided, regularised, not yet clipped */
-    double scale;         /* of clipping by norm: use g * scale ... */
-    double clip;          /* ... then clamped to +-clip; INFINITY: no clamp */
-    void *slot[KEEL_SLOTS_MAX];
+    int64_t iteration;          /* 1 for the first step ever, Keras's iterations + 1 */
+    double learning_rate;       /* in force at this step */
+    double number;              /* see keel_optimizer.number: after this step */
+    int64_t count;              /* elements of the tile: whole rows of the last dim */
+    void *w;                    /* masters, moved */
+    const void *g;              /* divided, regularised, not yet clipped */
+    double scale;               /* of clipping by norm: use g * scale ... */
+    double clip;                /* ... then clamped to +-clip; INFINITY: no clamp */
+    void *slot[KEEL_SLOTS_MAX]; /* at the tile, of slots alike; of others NULL */
+
+    /* Of optimizers with several passes; else unset. */
+    int pass;
+    int64_t first; /* element of the weight that the tile begins with */
+    double *sum;   /* [KEEL_UPDATE_SUMS] out: the tile's part; NULL from pass KEEL_SUM_PASSES on */
+    const keel_update_whole *whole;
 } keel_update;
 
 /* Keras saves an optimizer's variables in this order (optimizer/vars/0, 1, 2 ... of the file), and
- * so do we: 0 iteration (int64, no dims), 1 learning_rate (float32, no dims), then for every
- * trainable weight in the order of model.trainable_variables its first `together` slots side by
- * side, then every further slot for all weights: Adam m0 v0 m1 v1 ..., with amsgrad then hat0 hat1
- * ... SGD without momentum has no slots. All slots begin as zeros and have the shape of their
- * weight. */
+ * so do we: 0 iteration (int64, no dims), 1 learning_rate (float32, no dims; not with a schedule),
+ * then group by group the slots of all weights in the order of model.trainable_variables: Adam m0
+ * v0 m1 v1 ..., with amsgrad then hat0 hat1 ...; then the number. */
 typedef struct keel_optimizer {
     keel_type type;
-    int (*slots)(const void *args, const char *names[KEEL_SLOTS_MAX]); /* Keras's: "momentum" */
-    int together;
+    /* What it keeps for a weight. */
+    keel_status (*slots)(const void *args, const keel_weight_info *w, keel_slots *out);
     void (*apply[2])(const keel_update *u); /* decoupled weight decay included; float32, float64 */
+    int (*passes)(const void *args);        /* NULL: one */
+    /* A number that it keeps for all weights together: after the step, of what it was before it.
+     * NULL: none. */
+    double (*number[2])(const void *args, int64_t iteration, double before);
+    double first_number; /* before the first step */
     /* How much of the last move is kept, where a tile is moved as keel_tile_move says but for a
      * clamp; else 0. NULL: never. */
     double (*plain_momentum)(const void *args);
@@ -92,6 +139,12 @@ const keel_type *keel_optimizer_find(const char *name);
 
 /* KEEL_EARG where more than one of the three clips is given, as in Keras. */
 keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_common *c);
+
+/* The shape of a slot of this kind; false: it has no memory. */
+bool keel_slot_shape(keel_slot_kind kind, const keel_shape *weight, keel_shape *out);
+
+/* For optimizers that keep `count` slots alike of these names, in one group, zeros at first. */
+keel_status keel_slots_alike(keel_slots *out, int count, const char *const *names);
 
 /* Does this limit clip? In Keras null and 0 both mean that nothing is clipped. */
 static inline bool keel_clips(double limit)

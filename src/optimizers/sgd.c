@@ -18,11 +18,11 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static int slots(const void *args, const char *names[KEEL_SLOTS_MAX])
+static keel_status slots(const void *args, const keel_weight_info *w, keel_slots *out)
 {
-    if (((const args_t *)args)->momentum == 0) return 0;
-    names[0] = "momentum";
-    return 1;
+    static const char *const names[] = { "momentum" };
+    (void)w;
+    return keel_slots_alike(out, ((const args_t *)args)->momentum == 0 ? 0 : 1, names);
 }
 
 static double plain_momentum(const void *args)
@@ -44,7 +44,6 @@ const keel_optimizer keel_optimizer_sgd = {
         .fields = fields,
     },
     .slots = slots,
-    .together = 1,
     .plain_momentum = plain_momentum,
     .apply = REALS(apply),
 };

@@ -240,7 +240,8 @@ static void add_unreached(keel_text *t, const keel_trainer *trainer)
     int n = 0;
     for (int v = 0; v < trainer->store->n_weight; v++) {
         const keel_weight_info *info = &trainer->store->weight[v].info;
-        if (!info->trainable || trainer->train.program->schedule.reached[v]) continue;
+        const keel_program *p = trainer->train.program;
+        if (!p->trains[v] || p->schedule.reached[v]) continue;
         if (n == 0) keel_text_add(t, "%sno loss reaches ", t->length ? "; " : "");
         if (n < NAMED) keel_text_add(t, "%s'%.80s'", n ? ", " : "", info->name);
         n++;

@@ -81,11 +81,11 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
     const int64_t element = (int64_t)keel_dtype_size(m->dtype);
     keel_status status = keel_program_measure(t->train.program, most);
     if (status >= 0) status = list_kernels(p, program);
-    p->weight_bytes = (t->store->n_master + t->store->n_state) * element;
-    p->moment_bytes = t->store->n_master * t->store->n_moment * element;
-    p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes - p->moment_bytes;
+    p->weight_bytes = t->store->n_master * element;
+    p->moment_bytes = t->update.bytes;
+    p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes;
     p->activation_bound = program->rows_bound;
-    p->total_bytes = keel_store_bytes(t->store);
+    p->total_bytes = keel_store_bytes(t->store) + p->moment_bytes;
     for (int w = 0; w < p->workers; w++) {
         p->activation_bytes[w] = program->rows_bytes + program->shard_bytes;
         p->gradient_bytes[w] = program->gradient_elements * element + program->fold_bytes;

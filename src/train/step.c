@@ -90,8 +90,8 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
     keel_gradient_part part[KEEL_LANES_MAX];
     keel_vote *vote = &t->vote[worker];
     vote->bad = -1;
-    for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {
-        const keel_tile *tile = &t->store->tile[i];
+    for (int i = t->update.first_tile[worker]; i < t->update.first_tile[worker + 1]; i++) {
+        const keel_tile *tile = &t->update.tile[i];
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
         t->tile_penalty[i] = 0;
@@ -113,7 +113,8 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
             bool checked = false, bad = false;
             make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL);
             /* one pass less: the update divides. What is finite stays so if it only shrinks. */
-            if (checked && !t->needs_norms && info->l1 == 0 && info->l2 == 0 && scale <= 1) {
+            if (checked && !t->needs_norms && t->update.n_pass == 1 && info->l1 == 0 &&
+                info->l2 == 0 && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
                 t->tile_scale[i] = scale;
                 continue;
@@ -140,28 +141,16 @@ static double scale_of(const keel_trainer *t, const keel_optimizer_common *o, ke
     const double limit = global ? o->global_clipnorm : o->clipnorm;
     double sum = 0;
     if (!t->needs_norms) return 1;
-    for (int i = 0; i < t->store->n_tile; i++)
-        if (global || t->store->tile[i].variable == v) sum += t->tile_norm[i];
+    for (int i = 0; i < t->update.n_tile; i++)
+        if (global || t->update.tile[i].variable == v) sum += t->tile_norm[i];
     return keel_clip_scale(sqrt(sum), limit);
 }
 
-/* Move a tile, or a part of one, by its gradient. */
-static void move(const keel_trainer *t, int worker, const keel_tile *tile, const void *grad,
+static void move(const keel_trainer *t, int worker, const keel_tile *part, const void *grad,
                  double scale)
 {
-    const keel_optimizer_common *o = t->optimizer_args;
-    const int64_t at = tile->offset * (int64_t)keel_dtype_size(t->store->real);
     const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
-    keel_update u = { .args = o,
-                      .iteration = t->iterations + 1,
-                      .learning_rate = t->learning_rate,
-                      .count = tile->count,
-                      .w = t->store->master + at,
-                      .g = grad,
-                      .scale = scale,
-                      .clip = keel_clip_bound(o->clipvalue) };
-    for (int k = 0; k < t->n_moment; k++) u.slot[k] = t->store->moment[k] + at;
-    t->optimizer->apply[t->store->real == KEEL_FLOAT64](&u);
+    keel_updater_move(&t->update, part, grad, scale);
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
 }
 
@@ -170,19 +159,19 @@ static void move(const keel_trainer *t, int worker, const keel_tile *tile, const
 static bool is_plain_momentum(const keel_trainer *t, keel_tile_move *how)
 {
     enum { ROWS_MOST = 128 };
-    const keel_optimizer_common *o = t->optimizer_args;
-    if (!t->optimizer->plain_momentum || t->bound->rows > ROWS_MOST ||
+    const keel_optimizer_common *o = t->update.args;
+    if (!t->update.optimizer->plain_momentum || t->bound->rows > ROWS_MOST ||
         t->store->real != KEEL_FLOAT32 || keel_clips(o->clipvalue))
         return false;
-    how->keep = (float)t->optimizer->plain_momentum(o);
-    how->rate = (float)t->learning_rate;
+    how->keep = (float)t->update.optimizer->plain_momentum(o);
+    how->rate = (float)t->update.rate_now;
     return how->keep != 0;
 }
 
 /* Make a tile of a tiled weight and move it, so little at a time that it stays in the cache. */
 static void make_and_move(const keel_trainer *t, int worker, const keel_tile *tile, double scale)
 {
-    void *grad = reduced(t, t->store->tile[t->largest_tile[worker]].offset); /* one place for all */
+    void *grad = reduced(t, t->update.tile[t->largest_tile[worker]].offset); /* one place for all */
     const int64_t most = t->train.program->tiled[tile->variable].most;
     keel_tile part = *tile;
     keel_tile_move how = { 0 };
@@ -192,7 +181,8 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
         part.count = tile->count - i < most || plain_momentum ? tile->count - i : most;
         if (plain_momentum) {
             how.w = (float *)t->store->master + part.offset;
-            how.m = (float *)t->store->moment[0] + part.offset;
+            how.m = (float *)keel_updater_slot(
+                &t->update, part.variable, 0, part.offset - t->store->weight[part.variable].offset);
             how.scale = (float)scale;
             how.moved = false;
         }
@@ -203,12 +193,12 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
 
 static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_at_once)
 {
-    const keel_optimizer_common *o = t->optimizer_args;
+    const keel_optimizer_common *o = t->update.args;
     const bool each = keel_clips(o->clipnorm); /* else one scale serves all */
     keel_variable v = -1;
     double scale = scale_of(t, o, v);
-    for (int i = t->first_tile[worker]; i < t->first_tile[worker + 1]; i++) {
-        const keel_tile *tile = &t->store->tile[i];
+    for (int i = t->update.first_tile[worker]; i < t->update.first_tile[worker + 1]; i++) {
+        const keel_tile *tile = &t->update.tile[i];
         if (!has_gradient(t, tile->variable)) continue;
         if (each && tile->variable != v) {
             v = tile->variable;
@@ -218,6 +208,30 @@ static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_at_once
             make_and_move(t, worker, tile, scale * t->tile_scale[i]);
         else
             move(t, worker, tile, reduced(t, tile->offset), scale * t->tile_scale[i]);
+    }
+}
+
+/* Optimizers that must see more than a tile: all workers meet between their passes. */
+static void apply_in_passes(const keel_trainer *t, int worker)
+{
+    const keel_updater *u = &t->update;
+    for (int pass = 0; pass < u->n_pass; pass++) {
+        keel_update_whole whole;
+        keel_variable v = -1;
+        double scale = 1;
+        if (pass > 0) keel_program_meet(t->train.program, t->strategy->team, worker);
+        const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+        for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
+            const keel_variable of = u->tile[i].variable;
+            if (!has_gradient(t, of)) continue;
+            if (of != v) {
+                v = of;
+                scale = scale_of(t, u->args, v);
+                keel_updater_whole(u, v, pass, reduced(t, t->store->weight[v].offset), &whole);
+            }
+            keel_updater_pass(u, i, pass, &whole, scale);
+        }
+        timed(t, worker, KEEL_PHASE_UPDATE, begin);
     }
 }
 
@@ -256,7 +270,10 @@ static void train_part(keel_trainer *t, int worker)
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
     }
-    apply_my_tiles(t, worker, moves_at_once);
+    if (t->update.n_pass > 1)
+        apply_in_passes(t, worker);
+    else
+        apply_my_tiles(t, worker, moves_at_once);
     int64_t at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     if (worker == 0) keel_program_commit(p, t->bound, worker);
     timed(t, worker, KEEL_PHASE_UPDATE, at);
@@ -359,6 +376,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     double loss = 0;
     KEEL_TRY(begin(t, &t->train, b, seed));
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
+    keel_updater_begin(&t->update);
     keel_team_run(t->strategy->team, train_worker, t);
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
@@ -366,23 +384,24 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     keel_scored_read(&t->train, t->bound, &score);
     if (!t->no_op) {
         KEEL_TRY(not_finite(t, b));
-        t->iterations++;
+        keel_updater_end(&t->update);
         loss = score.loss;
-        for (int i = 0; i < t->store->n_tile; i++) loss += t->tile_penalty[i];
+        for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];
     }
     add_to_tally(t, &t->train, b, loss, &score, tally);
     return KEEL_OK;
 }
 
 /* As in Keras, a frozen weight has none. */
-static double regulariser_of(const keel_store *s)
+static double regulariser_of(const keel_trainer *t)
 {
+    const keel_store *s = t->store;
     double sum = 0;
     for (int v = 0; v < s->n_weight; v++) {
         const keel_store_weight *w = &s->weight[v];
         const void *data = keel_store_data(s, v);
         double a = 0, b = 0;
-        if (!w->info.trainable || (w->info.l1 == 0 && w->info.l2 == 0)) continue;
+        if (!t->trains[v] || (w->info.l1 == 0 && w->info.l2 == 0)) continue;
         for (int64_t i = 0; i < w->count; i++) {
             const double x = s->real == KEEL_FLOAT64 ? ((const double *)data)[i]
                                                      : (double)((const float *)data)[i];
@@ -396,7 +415,7 @@ static double regulariser_of(const keel_store *s)
 
 void keel_test_begin(keel_trainer *t)
 {
-    t->penalty = regulariser_of(t->store);
+    t->penalty = regulariser_of(t);
 }
 
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally)

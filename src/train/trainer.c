@@ -22,14 +22,14 @@ static keel_status make_store(keel_trainer *t, const keel_graph *g)
     keel_status s = KEEL_ENOMEM;
     keel_schedule schedule = { 0 };
     const size_t n = (size_t)m->n_weight;
-    bool *trainable = keel_calloc(n, sizeof *trainable);
+    t->trains = keel_calloc(n, sizeof *t->trains);
     keel_weight_info *info = keel_calloc(n, sizeof *info);
-    if (!trainable || !info) goto out;
+    if (!t->trains || !info) goto out;
     for (int v = 0; v < m->n_weight; v++) {
         info[v] = m->weight[v].info;
-        trainable[v] = info[v].trainable;
+        t->trains[v] = m->weight[v].trainable;
     }
-    if ((s = keel_schedule_make(&schedule, g, trainable, m->n_weight)) < 0) goto out;
+    if ((s = keel_schedule_make(&schedule, g, t->trains, m->n_weight)) < 0) goto out;
     s = keel_store_create(&t->store, m->dtype, info, m->n_weight, schedule.order, schedule.n_order);
     if (s < 0) goto out;
     for (int v = 0; v < m->n_weight; v++)
@@ -37,7 +37,6 @@ static keel_status make_store(keel_trainer *t, const keel_graph *g)
                (size_t)t->store->weight[v].count * keel_dtype_size(m->dtype));
 out:
     keel_schedule_free(&schedule, g);
-    keel_free(trainable);
     keel_free(info);
     return s;
 }
@@ -53,6 +52,7 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_trainer_w
     if (st < 0) goto out;
     if (!t->store && (st = make_store(t, g)) < 0) goto out;
     t->options.max_rows = work->rows;
+    t->options.trains = training ? t->trains : NULL;
     /* nobody reads predictions while training: their memory is free once metrics are updated */
     const int n_output = work->pairing->scored ? 0 : m->n_output;
     st = keel_program_create(&s->program, g, outputs, n_output, t->store, &t->strategy->lanes,
@@ -64,77 +64,67 @@ out:
     return st;
 }
 
-/* Owners: neighbours in the flat range, the same number of elements each as nearly as tiles allow.
- */
-static keel_status share_tiles(keel_trainer *t)
+static keel_status look_at_tiles(keel_trainer *t)
 {
     const int n_worker = t->strategy->lanes.n_worker;
-    const keel_store *s = t->store;
-    int64_t all = 0, done = 0;
-    t->first_tile = keel_calloc((size_t)n_worker + 1, sizeof *t->first_tile);
+    const keel_updater *u = &t->update;
     t->largest_tile = keel_calloc((size_t)n_worker, sizeof *t->largest_tile);
-    t->tile_norm = keel_calloc((size_t)s->n_tile, sizeof *t->tile_norm);
-    t->tile_scale = keel_calloc((size_t)s->n_tile, sizeof *t->tile_scale);
-    t->tile_penalty = keel_calloc((size_t)s->n_tile, sizeof *t->tile_penalty);
+    t->tile_norm = keel_calloc((size_t)u->n_tile, sizeof *t->tile_norm);
+    t->tile_scale = keel_calloc((size_t)u->n_tile, sizeof *t->tile_scale);
+    t->tile_penalty = keel_calloc((size_t)u->n_tile, sizeof *t->tile_penalty);
     t->vote = keel_aligned_calloc((size_t)n_worker, sizeof *t->vote);
-    if (!t->first_tile || !t->largest_tile || !t->tile_norm || !t->tile_scale || !t->tile_penalty ||
-        !t->vote)
+    if (!t->largest_tile || !t->tile_norm || !t->tile_scale || !t->tile_penalty || !t->vote)
         return KEEL_ENOMEM;
-    for (int i = 0; i < s->n_tile; i++) all += s->tile[i].count;
-    for (int i = 0, w = 1; i < s->n_tile; i++) {
-        /* the tile that a cut goes through is with whom it has more of */
-        while (w < n_worker && done + s->tile[i].count / 2 >= all * w / n_worker)
-            t->first_tile[w++] = i;
-        done += s->tile[i].count;
-        if (i == s->n_tile - 1)
-            while (w < n_worker) t->first_tile[w++] = s->n_tile;
-    }
-    t->first_tile[n_worker] = s->n_tile;
     t->all_tiled = true;
-    t->may_move_at_once = !t->needs_norms;
+    t->may_move_at_once = !t->needs_norms && u->n_pass == 1;
     for (int w = 0; w < n_worker; w++) {
         t->largest_tile[w] = -1;
-        for (int i = t->first_tile[w]; i < t->first_tile[w + 1]; i++) {
-            const keel_weight_info *info = &s->weight[s->tile[i].variable].info;
+        for (int i = u->first_tile[w]; i < u->first_tile[w + 1]; i++) {
+            const keel_weight_info *info = &t->store->weight[u->tile[i].variable].info;
             const int best = t->largest_tile[w];
-            if (t->train.program->tiled[s->tile[i].variable].node < 0) {
+            if (t->train.program->tiled[u->tile[i].variable].node < 0) {
                 t->all_tiled = false;
                 continue;
             }
-            if (best < 0 || s->tile[i].count > s->tile[best].count) t->largest_tile[w] = i;
+            if (best < 0 || u->tile[i].count > u->tile[best].count) t->largest_tile[w] = i;
             if (info->l1 != 0 || info->l2 != 0) t->may_move_at_once = false;
         }
     }
     return KEEL_OK;
 }
 
+/* The optimizer's state between the updater and the model. */
+static void copy_state(keel_trainer *t, bool to_model)
+{
+    keel_model_compiled *c = &t->model->compiled;
+    const size_t element = keel_dtype_size(t->store->real);
+    for (int i = 0; c->state && i < keel_model_trainable_count(t->model); i++)
+        for (int k = 0; k < t->update.n_slot; k++) {
+            const keel_variable v = keel_model_trainable(t->model, i);
+            const int64_t count = t->update.slot_count[v * t->update.n_slot + k];
+            void *state = c->state[i * t->update.n_slot + k].data;
+            void *slot = t->update.slot[v * t->update.n_slot + k];
+            if (count > 0)
+                memcpy(to_model ? state : slot, to_model ? slot : state, (size_t)count * element);
+        }
+}
+
 static keel_status take_optimizer(keel_trainer *t)
 {
     const keel_model_compiled *c = &t->model->compiled;
-    const char *names[KEEL_SLOTS_MAX];
     if (c->schedule)
         return keel_fail(KEEL_EUNSUP,
                          "model '%s': the learning rate is the schedule '%s', which is not "
                          "supported; set a number (--learning-rate) to train",
                          t->model->name, c->schedule);
-    t->optimizer = (const keel_optimizer *)c->optimizer.type;
-    t->optimizer_args = c->optimizer.args;
-    KEEL_TRY(keel_optimizer_check(&t->optimizer->type, t->optimizer_args));
-    t->n_moment = t->optimizer->slots(t->optimizer_args, names);
-    t->iterations = c->iterations;
-    t->learning_rate = c->learning_rate;
-    const keel_optimizer_common *o = t->optimizer_args;
+    KEEL_TRY(keel_updater_create(&t->update, t->train.program, &c->optimizer));
+    t->update.iterations = c->iterations;
+    t->update.number = c->number;
+    t->update.learning_rate = c->learning_rate;
+    const keel_optimizer_common *o = t->update.args;
     t->needs_norms = keel_clips(o->clipnorm) || keel_clips(o->global_clipnorm);
-    KEEL_TRY(keel_store_add_moments(t->store, t->n_moment));
-    for (int i = 0; c->state && i < keel_model_trainable_count(t->model); i++)
-        for (int k = 0; k < t->n_moment; k++) {
-            const keel_variable v = keel_model_trainable(t->model, i);
-            const keel_store_weight *w = &t->store->weight[v];
-            const size_t element = keel_dtype_size(t->store->real);
-            memcpy(t->store->moment[k] + w->offset * (int64_t)element,
-                   c->state[i * t->n_moment + k].data, (size_t)w->count * element);
-        }
-    return share_tiles(t);
+    copy_state(t, false);
+    return look_at_tiles(t);
 }
 
 keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy *strategy,
@@ -173,8 +163,9 @@ void keel_trainer_destroy(keel_trainer *t)
     if (!t) return;
     keel_scored_free(&t->train);
     keel_scored_free(&t->test);
+    keel_updater_free(&t->update);
     keel_store_destroy(t->store);
-    keel_free(t->first_tile);
+    keel_free(t->trains);
     keel_free(t->largest_tile);
     keel_free(t->tile_norm);
     keel_free(t->tile_scale);
@@ -192,13 +183,9 @@ void keel_trainer_store(keel_trainer *t)
         memcpy(m->weight[v].data, keel_store_data(t->store, v),
                (size_t)t->store->weight[v].count * element);
     if (!t->train.program) return;
-    c->iterations = t->iterations;
-    for (int i = 0; c->state && i < keel_model_trainable_count(m); i++)
-        for (int k = 0; k < t->n_moment; k++) {
-            const keel_store_weight *w = &t->store->weight[keel_model_trainable(m, i)];
-            memcpy(c->state[i * t->n_moment + k].data,
-                   t->store->moment[k] + w->offset * (int64_t)element, (size_t)w->count * element);
-        }
+    c->iterations = t->update.iterations;
+    c->number = t->update.number;
+    copy_state(t, true);
 }
 
 keel_status keel_trainer_prepare(keel_scored *s, const int64_t *rows, int n)

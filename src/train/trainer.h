@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "train/scored.h"
 #include "train/strategy.h"
+#include "train/update.h"
 
 /* What one worker tells the others at the commit point. */
 typedef struct keel_vote {
@@ -23,12 +24,10 @@ typedef struct keel_trainer {
     keel_store *store;
     keel_scored train, test;
     keel_program_options options;
+    bool *trains; /* [n_weight] */
     bool unfused;
 
-    const keel_optimizer *optimizer;
-    const void *optimizer_args;
-    int n_moment;
-    int *first_tile;       /* [n_worker + 1] tiles of each owner */
+    keel_updater update;   /* of the training program */
     int *largest_tile;     /* [n_worker] the owner's largest tile of a tiled weight; -1: none */
     bool all_tiled;        /* every tile is made by its owner */
     bool may_move_at_once; /* tiled weights' tiles may be made after the commit point */
@@ -37,8 +36,6 @@ typedef struct keel_trainer {
     double *tile_scale;    /* [n_tile] what the update still has to multiply it by */
     bool needs_norms;
     double penalty; /* of the regularisers, while the weights are only read */
-    int64_t iterations;
-    double learning_rate;
 
     /* of the running step */
     const keel_batch *batch;

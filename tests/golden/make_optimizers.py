@@ -24,6 +24,8 @@ cases = []
 
 
 def numbers(v, real):
+    if np.ndim(v.numpy()) == 0:
+        return float(v.numpy())
     return [float(f"{x:.9g}" if real == "float32" else x) for x in v.numpy()]
 
 
@@ -39,6 +41,8 @@ def case(name, config, real):
     slots = {s.name: numbers(s, real) for s in o.variables[2:]}
     assert [s.name for s in o.variables[:2]] == ["iteration", "learning_rate"]
     slots = {k.removeprefix("w_"): x for k, x in slots.items()}
+    # Nadam's number, a scalar; it has no name
+    slots = {"number" if isinstance(x, float) else k: x for k, x in slots.items()}
     cases.append(
         dict(optimizer=name, config=config, real=real, weights=after, slots=list(slots.items()))
     )
@@ -60,6 +64,24 @@ for real in ("float32", "float64"):
         w = dict(betas, weight_decay=f(0.004)) if real == "float64" else dict()
         case("AdamW", {**w, **common}, real)
         case("AdamW", {**w, **common, "amsgrad": True}, real)
+    for common in (dict(), dict(weight_decay=f(0.1), clipnorm=0.5, learning_rate=f(0.05)),
+                   dict(clipvalue=f(0.3))):
+        rho = dict() if real == "float32" else dict(rho=f(0.9))
+        case("RMSprop", {**common, **rho}, real)
+        case("RMSprop", {**common, **rho, "momentum": f(0.8)}, real)
+        case("RMSprop", {**common, **rho, "centered": True, "epsilon": f(0.01)}, real)
+        case("RMSprop", {**common, **rho, "centered": True, "momentum": f(0.8)}, real)
+        case("Adagrad", common if real == "float32" else
+             dict(common, initial_accumulator_value=f(0.1)), real)
+        case("Adadelta", {**common, **rho, "learning_rate": f(0.5)}, real)
+        case("Adamax", {**common, **betas}, real)
+        case("Nadam", {**common, **betas}, real)
+        case("Lion", {**common, **betas}, real)
+        case("Ftrl", {**common, "learning_rate": f(0.1), "initial_accumulator_value": f(0.1)}, real)
+        case("Ftrl", {**common, "learning_rate": f(0.1), "initial_accumulator_value": f(0.2),
+                      "learning_rate_power": -0.75, "l1_regularization_strength": f(0.1),
+                      "l2_regularization_strength": f(0.2), "beta": f(0.3),
+                      "l2_shrinkage_regularization_strength": f(0.05)}, real)
 with open("optimizers.json", "w") as f:
     head = f'{{"start": {start.tolist()}, "gradients": {gradients.round(8).tolist()}, "cases": [\n'
     f.write(head + ",\n".join(json.dumps(c) for c in cases) + "\n]}\n")

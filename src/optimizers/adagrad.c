@@ -1,0 +1,62 @@
+/* Adagrad (Duchi et al. 2011): a += g^2;  w -= lr g / sqrt(a + eps). */
+#ifndef REAL
+#include "optimizers/one_pass.h"
+
+typedef struct args_t {
+    keel_optimizer_common common;
+    double initial_accumulator_value, epsilon;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_OPTIMIZER_FIELDS(args_t, "0.001", "null"),
+    KEEL_FLOAT(args_t, initial_accumulator_value, "0.1", 0, 1e30, "what the sum begins with"),
+    KEEL_FLOAT(args_t, epsilon, "1e-7", 0, 1e30, "added to the sum of squares"),
+    { 0 },
+};
+
+static keel_status slots(const void *args, const keel_weight_info *w, keel_slots *out)
+{
+    static const char *const names[] = { "accumulator" };
+    (void)w;
+    keel_slots_alike(out, 1, names);
+    out->at[0].first = ((const args_t *)args)->initial_accumulator_value;
+    return KEEL_OK;
+}
+
+#define REAL_FILE "optimizers/adagrad.c"
+#include "ops/real.h"
+
+const keel_optimizer keel_optimizer_adagrad = {
+    .type = {
+        .name = "Adagrad",
+        .alias = "adagrad",
+        .module = "keras.optimizers",
+        .help = "steps of the gradient over the root of the sum of its squares",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .slots = slots,
+    .apply = REALS(apply),
+};
+
+#else
+KEEL_ONE_PASS
+static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict s,
+                        REAL rate, REAL decay, REAL scale, REAL clip, REAL epsilon)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
+        const REAL si = s[i] + gi * gi;
+        s[i] = si;
+        w[i] = w[i] - w[i] * decay * rate - rate * gi / REAL_SQRT(si + epsilon);
+    }
+}
+
+static void REAL_(apply)(const keel_update *u)
+{
+    const args_t *a = u->args;
+    const REAL rate = (REAL)u->learning_rate, decay = (REAL)keel_decay(&a->common);
+    const REAL scale = (REAL)u->scale, clip = (REAL)u->clip;
+    REAL_(step)(u->count, u->w, u->g, u->slot[0], rate, decay, scale, clip, (REAL)a->epsilon);
+}
+#endif

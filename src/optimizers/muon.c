@@ -1,0 +1,332 @@
+/* Muon (Jordan et al. 2024), in the order of operations of Keras's update_step. A matrix moves by
+ * its momentum made nearly orthogonal: X = g / |g|, then ns_steps times
+ * A = X X', B = b A + c A A, X = a X + B X. All other weights, embeddings and those of the layers
+ * that are excluded move by Adam. X is held with its transpose, so that every product adds rows:
+ *
+ *     pass 0        decay; m += g + m (mu - 1); X = m, or with nesterov g + mu m; its squares added
+ *     pass 1        X and its transpose, of length 1
+ *     pass 2 + 3 s  A, then B, then the next X: each tile has a share of their rows
+ *     the last      w -= lr X sqrt(max(rows, columns)) rms_rate */
+#ifndef REAL
+#include "optimizers/adam_impl.h"
+#include "optimizers/one_pass.h"
+#include <ctype.h>
+#include <regex.h>
+#include <string.h>
+
+typedef struct args_t {
+    keel_optimizer_common common;
+    double adam_beta_1, adam_beta_2, adam_weight_decay, epsilon, adam_lr_ratio;
+    keel_texts exclude_layers;
+    bool exclude_embeddings, nesterov;
+    double muon_a, muon_b, muon_c, momentum, rms_rate;
+    int64_t ns_steps;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_OPTIMIZER_FIELDS(args_t, "0.001", "0.004"),
+    KEEL_FLOAT(args_t, adam_beta_1, "0.9", 0, 1, "of Adam: how much of the mean gradient is kept"),
+    KEEL_FLOAT(args_t, adam_beta_2, "0.999", 0, 1, "of Adam: how much of the mean square is kept"),
+    { .key = "adam_weight_decay",
+      .kind = KEEL_FIELD_FLOAT,
+      .dflt = "0.004",
+      .nullable = true,
+      .min = 0,
+      .max = 1e30,
+      .offset = offsetof(args_t, adam_weight_decay),
+      .help = "decay of the weights that Adam moves" },
+    KEEL_FLOAT(args_t, epsilon, "1e-7", 0, 1e30, "of Adam: added to the root of the mean square"),
+    KEEL_TEXTS(args_t, exclude_layers, "null",
+               "regular expressions: weights with a part of their "
+               "name like this move by Adam"),
+    KEEL_BOOL(args_t, exclude_embeddings, "true", "embeddings move by Adam"),
+    KEEL_FLOAT(args_t, muon_a, "3.4445", -1e30, 1e30, "of the iteration: times X"),
+    KEEL_FLOAT(args_t, muon_b, "-4.775", -1e30, 1e30, "of the iteration: times X X' X"),
+    KEEL_FLOAT(args_t, muon_c, "2.0315", -1e30, 1e30, "of the iteration: times X X' X X' X"),
+    KEEL_FLOAT(args_t, adam_lr_ratio, "1", 0, 1e30, "Adam's learning rate over that of Muon"),
+    KEEL_FLOAT(args_t, momentum, "0.95", 0, 1, "how much of the last gradients is kept"),
+    KEEL_INT(args_t, ns_steps, "5", 0, 100, "iterations"),
+    KEEL_BOOL(args_t, nesterov, "true", "look ahead by the momentum"),
+    { .key = "rms_rate",
+      .kind = KEEL_FIELD_FLOAT,
+      .dflt = "0.2",
+      .nullable = true,
+      .min = 0,
+      .max = 1e30,
+      .offset = offsetof(args_t, rms_rate),
+      .help = "root mean square of a step at rate 1; null: steps are left as they are" },
+    { 0 },
+};
+
+/* ---- which weights --------------------------------------------------------------------------- */
+
+/* What means something else in Python than in POSIX is refused. */
+static keel_status matches(const char *pattern, const char *name, bool *out)
+{
+    regex_t compiled;
+    for (const char *c = pattern; *c; c++)
+        if (*c == '\\' || (*c == '?' && c > pattern && strchr("(*+?}", c[-1])))
+            return keel_fail(KEEL_EUNSUP,
+                             "Muon: exclude_layers: '%.60s' is more than a plain regular "
+                             "expression; use letters, '.', '*', '+', '|', '^', '$', [ ] and ( )",
+                             pattern);
+    const int failed = regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB);
+    if (failed == REG_ESPACE) return keel_fail(KEEL_ENOMEM, "out of memory: exclude_layers");
+    if (failed)
+        return keel_fail(KEEL_EARG, "Muon: exclude_layers: '%.60s' is no regular expression",
+                         pattern);
+    *out = regexec(&compiled, name, 0, NULL, 0) == 0;
+    regfree(&compiled);
+    return KEEL_OK;
+}
+
+static bool is_embedding(const char *name)
+{
+    static const char word[] = "embedding";
+    for (; *name; name++) {
+        size_t n = 0;
+        while (word[n] && tolower((unsigned char)name[n]) == word[n]) n++;
+        if (!word[n]) return true;
+    }
+    return false;
+}
+
+static keel_status slots(const void *args, const keel_weight_info *w, keel_slots *out)
+{
+    const args_t *a = args;
+    const keel_shape *s = &w->spec.shape;
+    bool adam = s->rank != 2 || (a->exclude_embeddings && is_embedding(w->name));
+    for (int i = 0; i < a->exclude_layers.count && !adam; i++)
+        KEEL_TRY(matches(a->exclude_layers.at[i], w->name, &adam));
+    *out = (keel_slots){
+        .count = 2,
+        .at = { { .name = "momentum", .kind = KEEL_SLOT_ALIKE },
+                { .name = "velocity", .kind = adam ? KEEL_SLOT_ALIKE : KEEL_SLOT_NONE } },
+    };
+    if (adam) return KEEL_OK;
+    const int64_t count = s->dim[0] * s->dim[1],
+                  few = s->dim[0] < s->dim[1] ? s->dim[0] : s->dim[1];
+    if (count > INT64_MAX / 64) return keel_fail(KEEL_EUNSUP, "Muon: '%s' is too large", w->name);
+    out->scratch = 4 * count + 2 * few * few;
+    return KEEL_OK;
+}
+
+static int passes(const void *args)
+{
+    return 3 + 3 * (int)((const args_t *)args)->ns_steps;
+}
+
+/* ---- moving ---------------------------------------------------------------------------------- */
+
+typedef struct share { /* rows of what a pass makes that fall to a tile */
+    int64_t begin, end;
+} share;
+
+static share share_of(const keel_update_whole *w, int64_t rows)
+{
+    return (share){ rows * w->tile / w->n_tile, rows * (w->tile + 1) / w->n_tile };
+}
+
+#define REAL_FILE "optimizers/muon.c"
+#include "ops/real.h"
+
+const keel_optimizer keel_optimizer_muon = {
+    .type = {
+        .name = "Muon",
+        .alias = "muon",
+        .module = "keras.optimizers",
+        .help = "matrices move by their momentum made orthogonal, all else by Adam",
+        .args_size = sizeof(args_t),
+        .fields = fields,
+    },
+    .slots = slots,
+    .passes = passes,
+    .apply = REALS(apply),
+};
+
+#else
+typedef struct REAL_(matrix) { /* a weight of rows x columns, `few` being the smaller */
+    int64_t rows, columns, few, many;
+    bool tall;     /* rows > columns: X is the transpose */
+    REAL *x[2][2]; /* [which of two][0: few x many, 1: many x few] */
+    REAL *a, *b;   /* few x few */
+} REAL_(matrix);
+
+static REAL_(matrix) REAL_(matrix_of)(const keel_update_whole *w)
+{
+    REAL_(matrix) m = { .rows = w->shape->dim[0], .columns = w->shape->dim[1] };
+    REAL *at = w->scratch;
+    m.tall = m.rows > m.columns;
+    m.few = m.tall ? m.columns : m.rows;
+    m.many = m.tall ? m.rows : m.columns;
+    for (int i = 0; i < 4; i++) m.x[i / 2][i % 2] = at + i * w->count;
+    m.a = at + 4 * w->count;
+    m.b = m.a + m.few * m.few;
+    return m;
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+/* Four rows by two vectors of sums stay in registers; each sum is in the order of k. */
+typedef REAL REAL_(vector) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
+enum { REAL_(LANES) = 64 / sizeof(REAL), REAL_(WIDE) = 2 * REAL_(LANES), REAL_(HIGH) = 4 };
+
+typedef struct REAL_(product_t) { /* out = scale add + by left right, of rows x inner x columns */
+    REAL *out;
+    const REAL *left, *right, *add;
+    REAL scale, by;
+    int64_t inner, columns;
+} REAL_(product_t);
+
+static inline void REAL_(block)(const REAL_(product_t) * p, int64_t i, int64_t j)
+{
+    REAL_(vector) sum[REAL_(HIGH)][2] = { 0 };
+    const REAL *left = p->left + i * p->inner, *right = p->right + j;
+    for (int64_t k = 0; k < p->inner; k++, right += p->columns) {
+        const REAL_(vector) r0 = *(const REAL_(vector) *)right;
+        const REAL_(vector) r1 = *(const REAL_(vector) *)(right + REAL_(LANES));
+        sum[0][0] += left[k] * r0;
+        sum[0][1] += left[k] * r1;
+        sum[1][0] += left[p->inner + k] * r0;
+        sum[1][1] += left[p->inner + k] * r1;
+        sum[2][0] += left[2 * p->inner + k] * r0;
+        sum[2][1] += left[2 * p->inner + k] * r1;
+        sum[3][0] += left[3 * p->inner + k] * r0;
+        sum[3][1] += left[3 * p->inner + k] * r1;
+    }
+    for (int r = 0; r < REAL_(HIGH); r++)
+        for (int h = 0; h < 2; h++) {
+            const int64_t at = (i + r) * p->columns + j + h * REAL_(LANES);
+            *(REAL_(vector) *)(p->out + at) =
+                p->scale * *(const REAL_(vector) *)(p->add + at) + p->by * sum[r][h];
+        }
+}
+
+static inline void REAL_(element)(const REAL_(product_t) * p, int64_t i, int64_t j)
+{
+    REAL sum = 0;
+    for (int64_t k = 0; k < p->inner; k++)
+        sum += p->left[i * p->inner + k] * p->right[k * p->columns + j];
+    p->out[i * p->columns + j] = p->scale * p->add[i * p->columns + j] + p->by * sum;
+}
+
+KEEL_ONE_PASS
+static void REAL_(product)(const REAL_(product_t) * p, share rows)
+{
+    const int64_t wide = p->columns / REAL_(WIDE) * REAL_(WIDE);
+    const int64_t high = rows.begin + (rows.end - rows.begin) / REAL_(HIGH) * REAL_(HIGH);
+    for (int64_t j = 0; j < wide; j += REAL_(WIDE)) {
+        for (int64_t i = rows.begin; i < high; i += REAL_(HIGH)) REAL_(block)(p, i, j);
+        for (int64_t i = high; i < rows.end; i++)
+            for (int64_t k = j; k < j + REAL_(WIDE); k++) REAL_(element)(p, i, k);
+    }
+    for (int64_t i = rows.begin; i < rows.end; i++)
+        for (int64_t j = wide; j < p->columns; j++) REAL_(element)(p, i, j);
+}
+
+/* Rows of `from`, of rows x columns, into columns of `to`. */
+static void REAL_(transpose)(REAL *to, const REAL *from, int64_t rows, int64_t columns, share s)
+{
+    enum { SIDE = 16 };
+    for (int64_t i = s.begin; i < s.end; i += SIDE)
+        for (int64_t j = 0; j < columns; j += SIDE)
+            for (int64_t y = i; y < s.end && y < i + SIDE; y++)
+                for (int64_t x = j; x < columns && x < j + SIDE; x++)
+                    to[x * rows + y] = from[y * columns + x];
+}
+
+/* ---- passes ---------------------------------------------------------------------------------- */
+
+KEEL_ONE_PASS
+static double REAL_(gather)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict m,
+                            REAL *restrict x, const keel_update *u)
+{
+    const args_t *a = u->args;
+    const REAL rate = (REAL)u->learning_rate, decay = (REAL)keel_decay(&a->common);
+    const REAL scale = (REAL)u->scale, clip = (REAL)u->clip;
+    const REAL momentum = (REAL)a->momentum, lost = (REAL)(a->momentum - 1);
+    const REAL ahead = a->nesterov ? momentum : 1, fresh = a->nesterov ? 1 : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const REAL gi = KEEL_CLAMP(g[i] * scale, clip);
+        const REAL mi = m[i] + (gi + m[i] * lost);
+        w[i] = w[i] - w[i] * decay * rate;
+        m[i] = mi;
+        x[i] = fresh * gi + ahead * mi;
+    }
+    return REAL_(keel_sum_squares)(x, n);
+}
+
+KEEL_ONE_PASS
+static void REAL_(divide)(int64_t n, REAL *x, REAL by)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = x[i] / by;
+}
+
+KEEL_ONE_PASS
+static void REAL_(move)(int64_t n, REAL *restrict w, const REAL *restrict x, REAL rate, REAL root,
+                        REAL rms_rate)
+{
+    for (int64_t i = 0; i < n; i++) w[i] = w[i] - rate * x[i] * root * rms_rate;
+}
+
+/* One of the three products of iteration s, a share of its rows. */
+static void REAL_(iterate)(const args_t *a, const keel_update_whole *w, int64_t s, int which)
+{
+    const REAL_(matrix) m = REAL_(matrix_of)(w);
+    REAL *const *from = m.x[s % 2], *const *to = m.x[(s + 1) % 2];
+    const share rows = share_of(w, m.few);
+    const REAL_(product_t) products[] = {
+        { m.a, from[0], from[1], m.a, 0, 1, m.many, m.few },
+        { m.b, m.a, m.a, m.a, (REAL)a->muon_b, (REAL)a->muon_c, m.few, m.few },
+        { to[0], m.b, from[0], from[0], (REAL)a->muon_a, 1, m.few, m.many },
+    };
+    REAL_(product)(&products[which], rows);
+    if (which == 2) REAL_(transpose)(to[1], to[0], m.few, m.many, rows);
+}
+
+static void REAL_(by_adam)(const keel_update *u)
+{
+    const args_t *a = u->args;
+    const keel_adam adam = { .common = { .weight_decay = NAN },
+                             .beta_1 = a->adam_beta_1,
+                             .beta_2 = a->adam_beta_2,
+                             .epsilon = a->epsilon };
+    const REAL decay = isnan(a->adam_weight_decay) ? 0 : (REAL)a->adam_weight_decay;
+    const REAL rate = (REAL)u->learning_rate;
+    keel_update v = *u;
+    REAL *w = u->w;
+    v.args = &adam;
+    v.learning_rate = (double)(rate * (REAL)a->adam_lr_ratio);
+    for (int64_t i = 0; decay != 0 && i < u->count; i++) w[i] = w[i] - w[i] * decay * rate;
+    REAL_(keel_adam_apply)(&v);
+}
+
+static void REAL_(apply)(const keel_update *u)
+{
+    const args_t *a = u->args;
+    const keel_update_whole *whole = u->whole;
+    if (!whole->scratch) {
+        if (u->pass == 0) REAL_(by_adam)(u);
+        return;
+    }
+    const REAL_(matrix) m = REAL_(matrix_of)(whole);
+    const int64_t at = u->pass - 2;
+    const share rows = { u->first / m.columns, (u->first + u->count) / m.columns };
+    if (u->pass == 0) {
+        u->sum[0] = REAL_(gather)(u->count, u->w, u->g, u->slot[0], m.x[0][m.tall] + u->first, u);
+        u->sum[1] = 0;
+    } else if (u->pass == 1) {
+        const REAL norm = (REAL)sqrt(whole->sum[0][0]) + (REAL)1e-7;
+        u->sum[0] = u->sum[1] = 0;
+        REAL_(divide)(u->count, m.x[0][m.tall] + u->first, norm);
+        REAL_(transpose)(m.x[0][!m.tall], m.x[0][m.tall], m.rows, m.columns, rows);
+    } else if (at < 3 * a->ns_steps) {
+        REAL_(iterate)(a, whole, at / 3, (int)(at % 3));
+    } else {
+        const bool plain = isnan(a->rms_rate);
+        REAL_(move)
+        (u->count, u->w, m.x[a->ns_steps % 2][m.tall] + u->first, (REAL)u->learning_rate,
+         plain ? 1 : REAL_SQRT((REAL)m.many), plain ? 1 : (REAL)a->rms_rate);
+    }
+}
+#endif

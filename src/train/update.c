@@ -1,0 +1,233 @@
+/* See update.h. */
+#include "train/update.h"
+#include "base/memory.h"
+#include "base/round.h"
+#include <string.h>
+
+/* Owners: neighbours in the flat range, the same number of elements each as nearly as tiles allow.
+ */
+static keel_status share_tiles(keel_updater *u, int n_worker)
+{
+    int64_t all = 0, done = 0;
+    u->first_tile = keel_calloc((size_t)n_worker + 1, sizeof *u->first_tile);
+    if (!u->first_tile) return KEEL_ENOMEM;
+    for (int i = 0; i < u->n_tile; i++) all += u->tile[i].count;
+    for (int i = 0, w = 1; i < u->n_tile; i++) {
+        /* the tile that a cut goes through is with whom it has more of */
+        while (w < n_worker && done + u->tile[i].count / 2 >= all * w / n_worker)
+            u->first_tile[w++] = i;
+        done += u->tile[i].count;
+        if (i == u->n_tile - 1)
+            while (w < n_worker) u->first_tile[w++] = u->n_tile;
+    }
+    u->first_tile[n_worker] = u->n_tile;
+    return KEEL_OK;
+}
+
+/* Where the slots and the scratch of a weight begin in their memories; `end` moves on. */
+static keel_status place_slots(keel_updater *u, keel_variable v, const keel_slots *slots,
+                               int64_t end[KEEL_SLOTS_MAX + 1])
+{
+    const keel_store *store = u->program->store;
+    const int64_t line = 64 / (int64_t)keel_dtype_size(store->real);
+    keel_shape shape;
+    for (int k = 0; k <= u->n_slot; k++) {
+        int64_t count = slots->scratch;
+        if (k < u->n_slot) {
+            count = keel_slot_shape(slots->at[k].kind, &store->weight[v].info.spec.shape, &shape)
+                        ? keel_shape_count(&shape)
+                        : 0;
+            u->slot_count[v * u->n_slot + k] = count;
+        }
+        const int at = k < u->n_slot ? k : KEEL_SLOTS_MAX;
+        if (count > INT64_MAX / 16 - end[at])
+            return keel_fail(KEEL_EUNSUP, "%s: too much memory for the weight '%s'",
+                             u->optimizer->type.name, store->weight[v].info.name);
+        end[at] = keel_round_up(end[at] + count, line);
+    }
+    return KEEL_OK;
+}
+
+static void fill(char *to, int64_t count, double value, keel_dtype real)
+{
+    for (int64_t i = 0; value != 0 && i < count; i++)
+        if (real == KEEL_FLOAT64)
+            ((double *)to)[i] = value;
+        else
+            ((float *)to)[i] = (float)value;
+}
+
+/* Called in flat order, once with memories to find how long they are, once to point into them. */
+static keel_status walk(keel_updater *u, bool points)
+{
+    const keel_store *store = u->program->store;
+    const int64_t element = (int64_t)keel_dtype_size(store->real);
+    int64_t end[KEEL_SLOTS_MAX + 1] = { 0 };
+    for (int i = 0; i < u->n_tile; i += u->weight[u->tile[i].variable].n_tile) {
+        const keel_variable v = u->tile[i].variable;
+        int64_t begin[KEEL_SLOTS_MAX + 1];
+        keel_slots slots = { 0 };
+        memcpy(begin, end, sizeof begin);
+        KEEL_TRY(u->optimizer->slots(u->args, &store->weight[v].info, &slots));
+        KEEL_TRY(place_slots(u, v, &slots, end));
+        for (int k = 0; points && k < u->n_slot; k++) {
+            const int64_t count = u->slot_count[v * u->n_slot + k];
+            char *at = u->memory[k] + begin[k] * element;
+            if (count > 0) u->slot[v * u->n_slot + k] = at;
+            fill(at, count, slots.at[k].first, store->real);
+        }
+        if (points && slots.scratch > 0)
+            u->weight[v].scratch = u->memory[KEEL_SLOTS_MAX] + begin[KEEL_SLOTS_MAX] * element;
+    }
+    for (int k = 0; !points && k <= KEEL_SLOTS_MAX; k++) {
+        if (end[k] == 0) continue;
+        if (!(u->memory[k] = keel_aligned_calloc((size_t)end[k], (size_t)element)))
+            return KEEL_ENOMEM;
+        u->bytes += end[k] * element;
+    }
+    return KEEL_OK;
+}
+
+static keel_status make_slots(keel_updater *u)
+{
+    const keel_store *store = u->program->store;
+    const size_t n = (size_t)store->n_weight;
+    keel_slots slots = { 0 };
+    u->weight = keel_calloc(n, sizeof *u->weight);
+    if (!u->weight) return KEEL_ENOMEM;
+    for (int i = u->n_tile - 1; i >= 0; i--) {
+        u->weight[u->tile[i].variable].first_tile = i;
+        u->weight[u->tile[i].variable].n_tile++;
+    }
+    if (u->n_tile > 0) {
+        const keel_weight_info *info = &store->weight[u->tile[0].variable].info;
+        KEEL_TRY(u->optimizer->slots(u->args, info, &slots));
+    }
+    u->n_slot = slots.count;
+    const size_t n_slot = n * (size_t)u->n_slot;
+    u->slot = keel_calloc(n_slot, sizeof(*u->slot));
+    u->slot_count = keel_calloc(n_slot, sizeof *u->slot_count);
+    u->sum = keel_calloc((size_t)u->n_tile, sizeof(double[KEEL_SUM_PASSES][KEEL_UPDATE_SUMS]));
+    if (!u->slot || !u->slot_count || !u->sum) return KEEL_ENOMEM;
+    KEEL_TRY(walk(u, false));
+    return walk(u, true);
+}
+
+keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_object *optimizer)
+{
+    keel_updater made = { .program = p,
+                          .optimizer = (const keel_optimizer *)optimizer->type,
+                          .args = optimizer->args };
+    keel_status s = keel_optimizer_check(optimizer->type, optimizer->args);
+    if (s >= 0) s = keel_store_tiles(p->store, p->trains, &made.tile, &made.n_tile);
+    if (s >= 0) s = share_tiles(&made, p->lanes->n_worker);
+    if (s >= 0) s = make_slots(&made);
+    if (s < 0) {
+        keel_updater_free(&made);
+        return s;
+    }
+    made.n_pass = made.optimizer->passes ? made.optimizer->passes(made.args) : 1;
+    made.learning_rate = ((const keel_optimizer_common *)made.args)->learning_rate;
+    made.number = made.optimizer->first_number;
+    *u = made;
+    if (made.n_pass == 1) { /* several passes follow too late for what is fetched ahead */
+        p->n_moment = u->n_slot;
+        p->moment = u->slot;
+    }
+    return KEEL_OK;
+}
+
+void keel_updater_free(keel_updater *u)
+{
+    for (int k = 0; k <= KEEL_SLOTS_MAX; k++) keel_free(u->memory[k]);
+    keel_free(u->tile);
+    keel_free(u->first_tile);
+    keel_free(u->weight);
+    keel_free(u->slot);
+    keel_free(u->slot_count);
+    keel_free(u->sum);
+    *u = (keel_updater){ 0 };
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+void keel_updater_begin(keel_updater *u)
+{
+    const keel_optimizer *o = u->optimizer;
+    const bool f64 = u->program->store->real == KEEL_FLOAT64;
+    u->rate_now = u->learning_rate;
+    u->number_now = o->number[f64] ? o->number[f64](u->args, u->iterations + 1, u->number) : 0;
+}
+
+void keel_updater_end(keel_updater *u)
+{
+    u->iterations++;
+    u->number = u->number_now;
+}
+
+static keel_update update_of(const keel_updater *u, const keel_tile *part, const void *grad,
+                             double scale)
+{
+    const keel_optimizer_common *o = u->args;
+    const keel_store *store = u->program->store;
+    const int64_t element = (int64_t)keel_dtype_size(store->real);
+    const int64_t first = part->offset - store->weight[part->variable].offset;
+    keel_update a = { .args = o,
+                      .iteration = u->iterations + 1,
+                      .learning_rate = u->rate_now,
+                      .number = u->number_now,
+                      .count = part->count,
+                      .w = store->master + part->offset * element,
+                      .g = grad,
+                      .scale = scale,
+                      .clip = keel_clip_bound(o->clipvalue),
+                      .first = first };
+    for (int k = 0; k < u->n_slot; k++)
+        if (u->slot_count[part->variable * u->n_slot + k] == store->weight[part->variable].count)
+            a.slot[k] = keel_updater_slot(u, part->variable, k, first);
+    return a;
+}
+
+void keel_updater_move(const keel_updater *u, const keel_tile *part, const void *grad, double scale)
+{
+    const keel_update a = update_of(u, part, grad, scale);
+    u->optimizer->apply[u->program->store->real == KEEL_FLOAT64](&a);
+}
+
+static double *sums_of(const keel_updater *u, int pass, int tile)
+{
+    return u->sum + ((int64_t)pass * u->n_tile + tile) * KEEL_UPDATE_SUMS;
+}
+
+void keel_updater_whole(const keel_updater *u, keel_variable v, int pass, const void *grad,
+                        keel_update_whole *out)
+{
+    const keel_store_weight *w = &u->program->store->weight[v];
+    const struct keel_updated *x = &u->weight[v];
+    *out = (keel_update_whole){ .shape = &w->info.spec.shape,
+                                .count = w->count,
+                                .g = grad,
+                                .w = keel_store_data(u->program->store, v),
+                                .scratch = x->scratch,
+                                .n_tile = x->n_tile };
+    for (int k = 0; k < u->n_slot; k++) out->slot[k] = u->slot[v * u->n_slot + k];
+    for (int q = 0; q < pass && q < KEEL_SUM_PASSES; q++)
+        for (int i = 0; i < x->n_tile; i++) {
+            const double *sum = sums_of(u, q, x->first_tile + i);
+            for (int k = 0; k < KEEL_UPDATE_SUMS; k++) out->sum[q][k] += sum[k];
+        }
+}
+
+void keel_updater_pass(const keel_updater *u, int tile, int pass, keel_update_whole *whole,
+                       double scale)
+{
+    const keel_tile *t = &u->tile[tile];
+    const int64_t element = (int64_t)keel_dtype_size(u->program->store->real);
+    keel_update a = update_of(u, t, NULL, scale);
+    a.g = (const char *)whole->g + a.first * element;
+    a.pass = pass;
+    a.sum = pass < KEEL_SUM_PASSES ? sums_of(u, pass, tile) : NULL;
+    whole->tile = tile - u->weight[t->variable].first_tile;
+    a.whole = whole;
+    u->optimizer->apply[u->program->store->real == KEEL_FLOAT64](&a);
+}

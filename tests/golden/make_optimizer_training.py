@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Make optimizer_training.json and optimizer_*.keras: trainings by each of Keras's optimizers.
+
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+
+A case is {model, optimizer, config, real, file, weights, slots}; weights and slots are lists of
+[name, count, sum, sum of squares, every stride-th element] after STEPS steps, in the order of
+model.trainable_variables and of optimizer.variables. With a file the training begins in Keras:
+optimizer_FILE.keras is the compiled model after its first BEGUN steps. Models, weights and rows are
+made by integer arithmetic that test_optimizer_training.c repeats.
+"""
+import json
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers, optimizers
+
+STEPS, BEGUN, BATCH, ROWS, CLASSES, SAMPLES = 20, 3, 16, 32, 4, 12
+SHAPES = dict(wide=(100,), conv=(8, 8, 3), tokens=(6,), small=(6,))
+TOKENS = 50
+
+
+def model(kind):
+    i = layers.Input(SHAPES[kind])
+    if kind == "wide":  # matrices of more than one tile, wide and tall
+        x = layers.Dense(200, activation="tanh", name="d1")(i)
+        x = layers.Dense(90, activation="tanh", name="d2")(x)
+    elif kind == "conv":
+        x = layers.Conv2D(20, 3, activation="tanh", name="conv")(i)
+        x = layers.Flatten(name="flat")(x)
+    elif kind == "small":  # Keras cannot train embeddings by all optimizers
+        x = layers.Dense(16, activation="tanh", name="body")(i)
+    else:
+        x = layers.Embedding(TOKENS, 8, name="embedding")(i)
+        x = layers.Flatten(name="flat")(x)
+        x = layers.Dense(16, activation="tanh", name="body")(x)
+    m = keras.Model(i, layers.Dense(CLASSES, activation="softmax", name="out")(x))
+    for k, w in enumerate(m.weights):
+        n = np.arange(np.prod(w.shape), dtype="int64")
+        w.assign((((n * 7919 + 131 * k) % 1021 - 510) / 4096).reshape(w.shape))
+    return m
+
+
+def rows(kind):
+    n = int(np.prod(SHAPES[kind]))
+    i, k = np.arange(ROWS, dtype="int64")[:, None], np.arange(n, dtype="int64")[None, :]
+    mixed = i * 131 + k * 37 + i * k * 7
+    x = mixed % TOKENS if kind == "tokens" else (mixed % 256 - 128) / 128
+    return x.reshape((ROWS, *SHAPES[kind])), (np.arange(ROWS) * 5 // 3 % CLASSES).astype("int32")
+
+
+def digest(name, v):
+    a = np.asarray(v, "float64").reshape(-1)
+    some = a[:: max(1, a.size // SAMPLES)]
+    return [name, a.size, float(a.sum()), float((a * a).sum()), [float(f"{e:.12g}") for e in some]]
+
+
+def steps(m, x, y, begin, end):
+    for s in range(begin, end):
+        at = s * BATCH % ROWS
+        with tf.GradientTape() as tape:
+            loss = m.compute_loss(y=y[at : at + BATCH], y_pred=m(x[at : at + BATCH], training=True))
+        # TensorFlow's gradient of an embedding is a list of rows, in which a token may come twice;
+        # there, and with no other backend, Keras squares them one by one
+        g = [tf.convert_to_tensor(g) for g in tape.gradient(loss, m.trainable_variables)]
+        m.optimizer.apply(g, m.trainable_variables)
+
+
+def case(kind, name, config, real="float32", file=None):
+    keras.config.set_floatx(real)
+    keras.utils.clear_session()
+    m, (x, y) = model(kind), rows(kind)
+    m.compile(getattr(optimizers, name)(**config), "sparse_categorical_crossentropy")
+    if file:
+        steps(m, x, y, 0, BEGUN)
+        m.save(f"optimizer_{file}.keras")
+    steps(m, x, y, BEGUN if file else 0, STEPS)
+    if hasattr(config.get("learning_rate"), "get_config"):
+        config = dict(config, learning_rate=optimizers.schedules.serialize(config["learning_rate"]))
+    skip = 1 if isinstance(config.get("learning_rate"), dict) else 2
+    return dict(model=kind, optimizer=name, config=config, real=real, file=file,
+                weights=[digest(v.path, v) for v in m.trainable_variables],
+                slots=[digest(v.name, v) for v in m.optimizer.variables[skip:]])
+
+
+def rounded(x):
+    """Keras takes some arguments through float32 even in float64: what both can hold."""
+    return round(x * 1024) / 1024
+
+
+R = dict(learning_rate=0.0078125)
+cases = []
+for real in ("float64", "float32"):
+    adam = dict(beta_1=rounded(0.9), beta_2=rounded(0.999)) if real == "float64" else {}
+    muon = dict(momentum=rounded(0.95), adam_beta_1=rounded(0.9), adam_beta_2=rounded(0.999),
+                weight_decay=0.125, adam_weight_decay=0.0625, rms_rate=0.25)
+    for kind in ("wide", "conv"):
+        cases.append(case(kind, "Lamb", dict(R, **adam), real))
+        cases.append(case(kind, "Lamb", dict(R, **adam, weight_decay=0.125, clipnorm=0.25), real))
+        cases.append(case(kind, "Adafactor", R, real))
+        cases.append(case(kind, "Adafactor", dict(
+            learning_rate=0.25, weight_decay=0.0625, clip_threshold=0.5, epsilon_2=0.0625,
+            beta_2_decay=-0.5, relative_step=False, clipvalue=0.0078125), real))
+        cases.append(case(kind, "Muon", dict(R, **muon), real))
+    cases.append(case("wide", "Muon", dict(
+        R, **dict(muon, rms_rate=None, adam_weight_decay=None), nesterov=False, ns_steps=4,
+        exclude_layers=["d2"], global_clipnorm=0.5, adam_lr_ratio=0.5), real))
+    cases.append(case("tokens", "Muon", dict(R, **muon, exclude_layers=["^o.t/k", "nothing"]), real))
+    cases.append(case("tokens", "Muon", dict(R, **muon, exclude_embeddings=False, ns_steps=0), real))
+    cases.append(case("tokens", "Adafactor", R, real))
+for name, config in dict(
+    RMSprop=dict(momentum=0.5, centered=True), Adagrad={}, Adadelta=dict(learning_rate=0.5),
+    Adamax={}, Nadam={}, Ftrl=dict(l1_regularization_strength=0.001), Lion={}, Lamb={},
+    Adafactor={}, Muon=dict(exclude_layers=["out"]),
+).items():
+    cases.append(case("small", name, {**R, **config}, file=name.lower()))
+with open("optimizer_training.json", "w") as f:
+    f.write('{"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}\n")
