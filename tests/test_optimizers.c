@@ -76,8 +76,7 @@ static void check_case(const json_t *all, const json_t *k, size_t index, int64_t
             for (int i = 0; i < n_slot; i++) u.slot[i] = (char *)slot[i] + (size_t)at * size;
             o->apply[f64](&u);
         }
-        near_list("weights", index, w, f64, json_array_get(json_object_get(k, "weights"), s),
-                  near);
+        near_list("weights", index, w, f64, json_array_get(json_object_get(k, "weights"), s), near);
         free(g);
     }
     assert_int_equal(json_array_size(slots), n_slot + (o->number[f64] != NULL));

@@ -206,6 +206,7 @@ static void same(const char *what, const void *a, const void *b, size_t bytes, c
 static void same_tensor(const char *what, const keel_tensor *a, const keel_tensor *b,
                         const recipe *r, int lanes, int workers)
 {
+    if (!a->data && !b->data) return; /* a slot that this weight has not */
     same(what, a->data, b->data, (size_t)keel_shape_count(&a->shape) * keel_dtype_size(a->dtype), r,
          lanes, workers);
 }
