@@ -171,6 +171,7 @@ static void what_a_weight_is_moved_by_is_a_question_of_its_name_and_shape(void *
         { "a/kernel", "{\"exclude_layers\": [\"a(\"]}", 2, KEEL_SLOT_NONE, KEEL_EARG },
         { "a/kernel", "{\"exclude_layers\": [\"\\\\w\"]}", 2, KEEL_SLOT_NONE, KEEL_EUNSUP },
         { "a/kernel", "{\"exclude_layers\": [\"(?=a)\"]}", 2, KEEL_SLOT_NONE, KEEL_EUNSUP },
+        { "a/kernel", "{\"exclude_layers\": [\"a{9999}{9999}\"]}", 2, KEEL_SLOT_NONE, KEEL_EUNSUP },
         { "a/kernel", "{\"exclude_layers\": []}", 2, KEEL_SLOT_NONE, KEEL_OK },
     };
     const keel_optimizer *o = (const keel_optimizer *)keel_optimizer_find("muon");
