@@ -36,9 +36,10 @@ typedef struct keel_compile_options {
                         "metrics, by comma: accuracy,mse (default: the model's)")
 
 #define KEEL_OPTIMIZER_ROWS(T, member)                                                             \
-    KEEL_OPTION_ROW(T, member.optimizer, "optimizer", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,    \
-                    "sgd, adam or adamw, with arguments if need be: 'SGD(momentum=0.9, "           \
-                    "nesterov=True)' (default: the model's, else adam)"),                          \
+    KEEL_OPTION_ROW(                                                                               \
+        T, member.optimizer, "optimizer", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,                \
+        "one of Keras's (sgd, adam, muon ...), with arguments if need be: 'SGD(momentum=0.9, "     \
+        "nesterov=True)' (default: the model's, else adam)"),                                      \
         KEEL_OPTION_ROW(T, member.learning_rate, "learning-rate", 0, false, KEEL_OPTION_REAL, "R", \
                         NULL, "learning rate (default: the optimizer's)")
 

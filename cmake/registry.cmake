@@ -93,6 +93,7 @@ function(keel_registries out)
     foreach(row "op ops ops/op.h *.c" "layer layers layers/layer.h */*.c"
             "loss losses losses/loss.h *.c" "metric metrics metrics/metric.h *.c"
             "optimizer optimizers optimizers/optimizer.h *.c"
+            "rate optimizers/schedules optimizers/schedules/rate.h *.c"
             "initializer initializers initializers/initializer.h *.c"
             "regularizer regularizers regularizers/regularizer.h *.c"
             "activation activations activations/activation.h *.c"

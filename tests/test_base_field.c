@@ -49,6 +49,24 @@ typedef struct conv_args {
     char *label;
     keel_object activation, regularizer, inner;
 } conv_args;
+typedef struct lists_args {
+    keel_texts names, none;
+    keel_reals rates;
+} lists_args;
+static const keel_field lists_fields[] = {
+    KEEL_TEXTS(lists_args, names, "[\"a\"]", "texts"),
+    KEEL_TEXTS(lists_args, none, "null", "texts"),
+    KEEL_REALS(lists_args, rates, "numbers"),
+    { 0 },
+};
+static const keel_type lists = { .name = "Lists",
+                                 .args_size = sizeof(lists_args),
+                                 .fields = lists_fields };
+static const keel_type *find_lists(const char *name)
+{
+    return keel_type_is(&lists, name) ? &lists : NULL;
+}
+
 static const keel_field conv_fields[] = {
     KEEL_INT(conv_args, filters, NULL, 1, 1e9, "how many"),
     KEEL_INT(conv_args, seed, "null", 0, 0, "of chance"),
@@ -502,11 +520,74 @@ static void *json_malloc(size_t n)
     return keel_calloc(1, n);
 }
 
+static void lists_are_read_copied_and_written(void **state)
+{
+    (void)state;
+    const int64_t live = keel_memory_live();
+    json_t *j = json_loads("{\"class_name\": \"Lists\", \"config\": {\"names\": [\"x\", \"\", "
+                           "\"yz\"], \"rates\": [1, 0.5]}}",
+                           0, NULL);
+    keel_object read = { 0 }, copy = { 0 };
+    assert_int_equal(keel_object_read(&read, j, find_lists, "a test"), KEEL_OK);
+    for (int64_t at = 0;; at++) {
+        keel_memory_fail_at(at);
+        const keel_status s = keel_object_copy(&copy, &read);
+        keel_memory_fail_at(-1);
+        if (s >= 0) break;
+        assert_int_equal(s, KEEL_ENOMEM);
+        assert_true(at < 20);
+    }
+    keel_object_free(&read);
+    const lists_args *a = copy.args;
+    assert_int_equal(a->names.count, 3);
+    assert_string_equal(a->names.at[2], "yz");
+    assert_int_equal(a->none.count, 0);
+    assert_int_equal(a->rates.count, 2);
+    assert_true(a->rates.at[1] == 0.5);
+    json_t *back = keel_object_json(&copy), *config = json_object_get(back, "config");
+    assert_true(json_equal(json_object_get(config, "names"),
+                           json_object_get(json_object_get(j, "config"), "names")));
+    assert_int_equal(json_array_size(json_object_get(config, "none")), 0);
+    json_decref(back);
+    keel_object_free(&copy);
+    json_decref(j);
+    assert_int_equal(keel_memory_live(), live);
+}
+
+static void lists_of_a_command_line_are_read(void **state)
+{
+    (void)state;
+    const struct {
+        const char *key, *text, *json; /* json NULL: refused */
+    } t[] = {
+        { "names", "out,head", "[\"out\", \"head\"]" },
+        { "names", "['out', \"head\"]", "[\"out\", \"head\"]" },
+        { "names", "out", "[\"out\"]" },
+        { "names", "[]", "[]" },
+        { "none", "None", "null" },
+        { "rates", "0.5,1", "[0.5, 1]" },
+        { "rates", "[0.5, x]", NULL },
+        { "rates", "[]", NULL },
+        { "rates", "1", NULL },
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        json_t *config = json_object(),
+               *want = t[i].json ? json_loads(t[i].json, JSON_DECODE_ANY, NULL) : NULL;
+        const keel_status s = keel_fields_set(&lists, config, t[i].key, t[i].text);
+        if (s != (want ? KEEL_OK : KEEL_EARG)) fail_msg("case %zu: %d, %s", i, s, keel_error());
+        if (want) assert_true(json_equal(json_object_get(config, t[i].key), want));
+        json_decref(want);
+        json_decref(config);
+    }
+}
+
 int main(void)
 {
     json_set_alloc_funcs(json_malloc,
                          keel_free); /* so that JSON's allocations fail and count too */
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_read_copied_and_written),
+        cmocka_unit_test(lists_of_a_command_line_are_read),
         cmocka_unit_test(what_is_absent_gets_its_default),
         cmocka_unit_test(tuples_come_in_every_form_keras_takes),
         cmocka_unit_test(objects_come_by_name_or_with_their_config),

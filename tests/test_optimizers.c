@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "optimizers/optimizer.h"
+#include "optimizers/schedules/rate.h"
 
 static double norm_of(const void *g, int f64, size_t n)
 {
@@ -170,6 +171,7 @@ static void what_a_weight_is_moved_by_is_a_question_of_its_name_and_shape(void *
         { "a/kernel", "{\"exclude_layers\": [\"a(\"]}", 2, KEEL_SLOT_NONE, KEEL_EARG },
         { "a/kernel", "{\"exclude_layers\": [\"\\\\w\"]}", 2, KEEL_SLOT_NONE, KEEL_EUNSUP },
         { "a/kernel", "{\"exclude_layers\": [\"(?=a)\"]}", 2, KEEL_SLOT_NONE, KEEL_EUNSUP },
+        { "a/kernel", "{\"exclude_layers\": [\"a{9999}{9999}\"]}", 2, KEEL_SLOT_NONE, KEEL_EUNSUP },
         { "a/kernel", "{\"exclude_layers\": []}", 2, KEEL_SLOT_NONE, KEEL_OK },
     };
     const keel_optimizer *o = (const keel_optimizer *)keel_optimizer_find("muon");
@@ -193,6 +195,68 @@ static void what_a_weight_is_moved_by_is_a_question_of_its_name_and_shape(void *
         keel_fields_free(&o->type, args);
         keel_free(args);
     }
+}
+
+static void the_rates_of_schedules_are_those_of_keras(void **state)
+{
+    json_t *all = golden_load("schedules.json"), *k;
+    const json_t *steps = json_object_get(all, "steps");
+    size_t i;
+    json_array_foreach(json_object_get(all, "cases"), i, k)
+    {
+        keel_object o = { 0 };
+        if (keel_object_read(&o, k, keel_rate_find, "learning_rate") < 0)
+            fail_msg("%s", keel_error());
+        const keel_rate *rate = (const keel_rate *)o.type;
+        for (size_t s = 0; s < json_array_size(steps); s++) {
+            const double got = rate->at(o.args, json_integer_value(json_array_get(steps, s)));
+            const double want = json_number_value(json_array_get(json_object_get(k, "rates"), s));
+            if (!(fabs(got - want) <= 3e-7))
+                fail_msg("case %zu, %s, step %d: %.17g instead of %.17g", i, o.type->name,
+                         (int)json_integer_value(json_array_get(steps, s)), got, want);
+        }
+        keel_object_free(&o);
+    }
+    assert_true(i >= 30);
+    json_decref(all);
+}
+
+static void a_schedule_that_makes_no_sense_is_refused(void **state)
+{
+    const struct {
+        const char *config, *says;
+    } t[] = {
+        { "{\"class_name\": \"ExponentialDecay\", \"config\": {\"initial_learning_rate\": 1, "
+          "\"decay_steps\": 0, \"decay_rate\": 0.5}}",
+          "decay_steps" },
+        { "{\"class_name\": \"CosineDecay\", \"config\": {\"decay_steps\": 5}}",
+          "initial_learning_rate" },
+        { "{\"class_name\": \"PiecewiseConstantDecay\", \"config\": {\"boundaries\": [], "
+          "\"values\": [1]}}",
+          "boundaries" },
+        { "{\"class_name\": \"PiecewiseConstantDecay\", \"config\": {\"boundaries\": [3, \"a\"], "
+          "\"values\": [1]}}",
+          "boundaries" },
+        { "{\"class_name\": \"PolynomialDecay\", \"config\": {\"initial_learning_rate\": 1, "
+          "\"decay_steps\": 5, \"cycles\": true}}",
+          "cycle" },
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        json_t *j = json_loads(t[i].config, 0, NULL);
+        keel_object o = { 0 };
+        assert_non_null(j);
+        assert_int_equal(keel_object_read(&o, j, keel_rate_find, "learning_rate"), KEEL_EARG);
+        assert_non_null(strstr(keel_error(), t[i].says));
+        json_decref(j);
+    }
+    double three[] = { 1, 2, 3 };
+    struct {
+        keel_reals boundaries, values;
+    } pieces = { { 2, three }, { 2, three } };
+    const keel_rate *of = (const keel_rate *)keel_rate_find("PiecewiseConstantDecay");
+    assert_int_equal(of->check(&pieces), KEEL_EARG);
+    pieces.values.count = 3;
+    assert_int_equal(of->check(&pieces), KEEL_OK);
 }
 
 static void a_saved_config_of_keras_is_read(void **state)
@@ -234,6 +298,8 @@ int main(void)
         cmocka_unit_test(weights_and_slots_are_those_of_keras),
         cmocka_unit_test(tiles_change_no_bit),
         cmocka_unit_test(what_a_weight_is_moved_by_is_a_question_of_its_name_and_shape),
+        cmocka_unit_test(the_rates_of_schedules_are_those_of_keras),
+        cmocka_unit_test(a_schedule_that_makes_no_sense_is_refused),
         cmocka_unit_test(a_saved_config_of_keras_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

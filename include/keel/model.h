@@ -243,15 +243,16 @@ const char *keel_model_refused(const keel_model *m);
  * Threads  any, not while the model is changed */
 const char *keel_model_metrics_left_out(const keel_model *m);
 
-/* The learning rate schedule of a loaded file, by Keras's class name. Keel has none: to train, set
- * a number, which takes its place.
+/* The learning rate schedule of a loaded file, by Keras's class name. Training follows Keras's own
+ * schedules; of any other it asks for a number, which takes its place.
  *
  * Returns  the name; NULL: there is none, or a number took its place
  * Owns     the text belongs to the model
  * Threads  any, not while the model is changed */
 const char *keel_model_schedule(const keel_model *m);
 
-/* The optimizer's learning rate; setting one replaces a schedule.
+/* The optimizer's learning rate, by a schedule that of the next step; setting one replaces a
+ * schedule.
  *
  * Returns  KEEL_OK; KEEL_EARG: not compiled, negative or not finite
  * Owns     nothing changes hands

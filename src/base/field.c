@@ -188,6 +188,28 @@ static void free_texts(keel_texts *t)
     *t = (keel_texts){ 0 };
 }
 
+keel_status keel_texts_copy(keel_texts *out, const keel_texts *t)
+{
+    keel_texts copy = { .at = keel_calloc((size_t)t->count, sizeof(*copy.at)) };
+    if (!copy.at) return KEEL_ENOMEM;
+    for (; copy.count < t->count; copy.count++)
+        if (!(copy.at[copy.count] = keel_strdup(t->at[copy.count]))) {
+            free_texts(&copy);
+            return KEEL_ENOMEM;
+        }
+    *out = copy;
+    return KEEL_OK;
+}
+
+keel_status keel_reals_copy(keel_reals *out, const keel_reals *r)
+{
+    double *at = keel_calloc((size_t)r->count, sizeof *at);
+    if (!at) return KEEL_ENOMEM;
+    for (int i = 0; i < r->count; i++) at[i] = r->at[i];
+    *out = (keel_reals){ r->count, at };
+    return KEEL_OK;
+}
+
 static keel_status read_texts(const keel_type *type, const keel_field *f, const json_t *v,
                               keel_texts *out)
 {

@@ -28,6 +28,9 @@ static inline const void *keel_field_place_const(const keel_field *f, const void
     return (const char *)args + f->offset;
 }
 
+keel_status keel_texts_copy(keel_texts *out, const keel_texts *t);
+keel_status keel_reals_copy(keel_reals *out, const keel_reals *r);
+
 bool keel_field_null_allowed(const keel_field *f);
 
 #endif

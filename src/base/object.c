@@ -95,6 +95,8 @@ keel_status keel_object_copy(keel_object *out, const keel_object *o)
         void *place = keel_field_place(f, copy.args);
         if (f->kind == KEEL_FIELD_STRING) *(char **)place = NULL;
         if (f->kind == KEEL_FIELD_OBJECT) *(keel_object *)place = (keel_object){ 0 };
+        if (f->kind == KEEL_FIELD_TEXTS) *(keel_texts *)place = (keel_texts){ 0 };
+        if (f->kind == KEEL_FIELD_REALS) *(keel_reals *)place = (keel_reals){ 0 };
     }
     for (const keel_field *f = o->type->fields; f && f->key; f++) {
         void *place = keel_field_place(f, copy.args);
@@ -103,6 +105,10 @@ keel_status keel_object_copy(keel_object *out, const keel_object *o)
             if (!(*(char **)place = keel_strdup(*(char *const *)from))) s = KEEL_ENOMEM;
         } else if (f->kind == KEEL_FIELD_OBJECT) {
             s = keel_object_copy(place, from);
+        } else if (f->kind == KEEL_FIELD_TEXTS) {
+            s = keel_texts_copy(place, from);
+        } else if (f->kind == KEEL_FIELD_REALS) {
+            s = keel_reals_copy(place, from);
         }
         if (s < 0) goto out;
     }

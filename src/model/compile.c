@@ -2,6 +2,7 @@
  * that Keras would write, and then read like one from a file, so that both mean the same. */
 #include "base/memory.h"
 #include "model/parts.h"
+#include "optimizers/schedules/rate.h"
 #include <math.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ void keel_compiled_free(keel_model_compiled *c)
     keel_free(c->state);
     keel_free(c->left_out);
     keel_free(c->schedule);
+    keel_object_free(&c->rate);
     json_decref(c->config);
     *c = (keel_model_compiled){ 0 };
 }
@@ -47,7 +49,9 @@ bool keel_model_is_compiled(const keel_model *m)
 keel_status keel_model_learning_rate(const keel_model *m, double *out)
 {
     if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
-    *out = m->compiled.learning_rate;
+    const keel_rate *rate = (const keel_rate *)m->compiled.rate.type;
+    *out =
+        rate ? rate->at(m->compiled.rate.args, m->compiled.iterations) : m->compiled.learning_rate;
     return KEEL_OK;
 }
 
@@ -58,6 +62,7 @@ keel_status keel_model_set_learning_rate(keel_model *m, double rate)
         return keel_fail(KEEL_EARG, "a learning rate of %g: it must be a number, 0 or above", rate);
     m->compiled.learning_rate = rate;
     keel_free(m->compiled.schedule);
+    keel_object_free(&m->compiled.rate);
     m->compiled.schedule = NULL;
     return KEEL_OK;
 }

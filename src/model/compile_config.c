@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
+#include "optimizers/schedules/rate.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,7 +239,16 @@ static keel_status read_metrics(const keel_model *m, const json_t *v, bool weigh
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* The optimizer but for its schedule, which is only named. */
+/* A schedule that Keel does not have is only named. */
+static keel_status read_rate(const json_t *rate, keel_model_compiled *c)
+{
+    if (!keel_rate_find(c->schedule)) return KEEL_OK;
+    KEEL_TRY(keel_object_read(&c->rate, rate, keel_rate_find, "learning_rate"));
+    const keel_rate *of = (const keel_rate *)c->rate.type;
+    return of->check ? of->check(c->rate.args) : KEEL_OK;
+}
+
+/* The optimizer with a schedule in place of its learning rate. */
 static keel_status read_scheduled(const json_t *v, const json_t *rate, keel_model_compiled *c)
 {
     keel_status s = KEEL_ENOMEM;
@@ -246,6 +256,7 @@ static keel_status read_scheduled(const json_t *v, const json_t *rate, keel_mode
     const char *name = class_of(rate);
     if (!plain) return keel_fail(s, "out of memory reading compile_config");
     if (!(c->schedule = keel_strdup(name ? name : "?"))) goto out;
+    if ((s = read_rate(rate, c)) < 0) goto out;
     json_object_del(json_object_get(plain, "config"), "learning_rate");
     s = keel_kind_read(&c->optimizer, plain, &keel_kind_optimizer);
 out:

@@ -97,10 +97,11 @@ typedef struct keel_model_compiled {
 
     int64_t iterations;           /* steps done */
     double learning_rate, number; /* number: keel_optimizer.number */
-    char *schedule; /* the file's schedule of the learning rate, by class: Keel does not have it, so
-                       training waits for a number; NULL: the rate is a number */
-    int n_slot;     /* per trainable weight, as optimizer->slots says */
-    int n_state;    /* n_slot * (number of trainable weights) */
+    char *schedule;   /* the schedule of the learning rate, by class; NULL: the rate is a number */
+    keel_object rate; /* the schedule; type NULL: Keel does not have it, so training waits for a
+                         number */
+    int n_slot;       /* per trainable weight, as optimizer->slots says */
+    int n_state;      /* n_slot * (number of trainable weights) */
     /* [n_state]: trainable weight t's slot k at t * n_slot + k, of the model's dtype; data NULL: a
      * slot without memory. Files keep Keras's order (Adam's velocity_hat after all others). */
     keel_tensor *state;

@@ -82,7 +82,8 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
         n += c->state[i].data ? keel_shape_count(&c->state[i].shape) : 0;
     keel_text_add(t, "Optimizer: %s, learning rate ", c->optimizer.type->name);
     if (c->schedule)
-        keel_text_add(t, "by the schedule %s (not supported: give a number)", c->schedule);
+        keel_text_add(t, "by the schedule %s%s", c->schedule,
+                      c->rate.type ? "" : " (not supported: give a number)");
     else
         keel_text_add(t, "%.7g", c->learning_rate);
     keel_text_add(t, ", %s steps done, %s numbers of state\n",

@@ -60,12 +60,17 @@ static const keel_field fields[] = {
 
 /* ---- which weights --------------------------------------------------------------------------- */
 
-/* What means something else in Python than in POSIX is refused. */
+/* What means something else in Python than in POSIX is refused, and what a file could make the
+ * compiler of expressions run out of memory or stack with: intervals and long ones. */
 static keel_status matches(const char *pattern, const char *name, bool *out)
 {
+    enum { LONGEST = 256 };
     regex_t compiled;
+    if (strlen(pattern) > LONGEST)
+        return keel_fail(KEEL_EUNSUP, "Muon: exclude_layers: an expression of more than %d letters",
+                         LONGEST);
     for (const char *c = pattern; *c; c++)
-        if (*c == '\\' || (*c == '?' && c > pattern && strchr("(*+?}", c[-1])))
+        if (*c == '\\' || *c == '{' || (*c == '?' && c > pattern && strchr("(*+?}", c[-1])))
             return keel_fail(KEEL_EUNSUP,
                              "Muon: exclude_layers: '%.60s' is more than a plain regular "
                              "expression; use letters, '.', '*', '+', '|', '^', '$', [ ] and ( )",

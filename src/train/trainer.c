@@ -112,12 +112,13 @@ static void copy_state(keel_trainer *t, bool to_model)
 static keel_status take_optimizer(keel_trainer *t)
 {
     const keel_model_compiled *c = &t->model->compiled;
-    if (c->schedule)
+    if (c->schedule && !c->rate.type)
         return keel_fail(KEEL_EUNSUP,
                          "model '%s': the learning rate is the schedule '%s', which is not "
                          "supported; set a number (--learning-rate) to train",
                          t->model->name, c->schedule);
     KEEL_TRY(keel_updater_create(&t->update, t->train.program, &c->optimizer));
+    t->update.schedule = c->rate;
     t->update.iterations = c->iterations;
     t->update.number = c->number;
     t->update.learning_rate = c->learning_rate;

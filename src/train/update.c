@@ -155,7 +155,8 @@ void keel_updater_begin(keel_updater *u)
 {
     const keel_optimizer *o = u->optimizer;
     const bool f64 = u->program->store->real == KEEL_FLOAT64;
-    u->rate_now = u->learning_rate;
+    const keel_rate *rate = (const keel_rate *)u->schedule.type;
+    u->rate_now = rate ? rate->at(u->schedule.args, u->iterations) : u->learning_rate;
     u->number_now = o->number[f64] ? o->number[f64](u->args, u->iterations + 1, u->number) : 0;
 }
 

@@ -6,6 +6,7 @@
 #define KEEL_TRAIN_UPDATE_H
 #include "graph/program.h"
 #include "optimizers/optimizer.h"
+#include "optimizers/schedules/rate.h"
 
 typedef struct keel_updater {
     const keel_program *program; /* borrowed, like its store and lanes */
@@ -13,7 +14,8 @@ typedef struct keel_updater {
     const void *args; /* borrowed */
     int64_t iterations;
     double learning_rate;
-    double number; /* see keel_optimizer.number */
+    keel_object schedule; /* borrowed; type not NULL: it says the rate in place of learning_rate */
+    double number;        /* see keel_optimizer.number */
     int n_slot, n_pass;
     int n_tile;
     keel_tile *tile; /* [n_tile] of the weights that the program trains, in flat order */

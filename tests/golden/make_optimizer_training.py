@@ -120,5 +120,7 @@ for name, config in dict(
     Adafactor={}, Muon=dict(exclude_layers=["out"]),
 ).items():
     cases.append(case("small", name, {**R, **config}, file=name.lower()))
+cases.append(case("small", "Adam", dict(learning_rate=optimizers.schedules.CosineDecay(
+    0.03125, 12, alpha=0.125, warmup_target=0.0625, warmup_steps=5)), file="schedule"))
 with open("optimizer_training.json", "w") as f:
     f.write('{"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}\n")
