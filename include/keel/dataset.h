@@ -40,7 +40,7 @@ typedef enum keel_data_role {
 typedef struct keel_data_field {
     const char *path; /* its name, or its place in a structure: "x", "left", "inputs/0" */
     keel_dtype dtype; /* in which it is kept */
-    keel_shape shape; /* of one row, without the batch */
+    keel_shape shape; /* of one row, without the batch; KEEL_DIM_OPEN where rows differ */
     keel_data_role role;
     const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
 } keel_data_field;
@@ -124,6 +124,10 @@ typedef struct keel_array_field {
     keel_data_role role;
     const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
     keel_tensor array;
+    /* Rows that differ in length, as in TensorFlow's RaggedTensor: int64 [n + 1], from 0 to the
+     * first dim of the array; row i is array[row_splits[i] .. row_splits[i + 1]). A batch is padded
+     * with 0: see keel_fit_options.bucket. data NULL: row i is array[i]. */
+    keel_tensor row_splits;
 } keel_array_field;
 
 /* A dataset over any number of arrays in memory, for models with several inputs or outputs. The
@@ -171,7 +175,9 @@ keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const ch
 /* A dataset over an .npz file with the members x and y (y may be absent; sample_weight is used if
  * there), or x_0, x_1 and y_0, y_1; x_train and y_train are understood too. Under other names
  * keel_dataset_open needs options->inputs and targets. Weights of one target of several are called
- * sample_weight_ and its name or number.
+ * sample_weight_ and its name or number. Rows that differ in length lie one behind the other in x,
+ * and x_row_splits (n + 1 numbers from 0) or x_row_lengths (n) says which are whose, as the members
+ * of TensorFlow's RaggedTensor are called; any other array likewise.
  *
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged or no x in it; KEEL_ESHAPE: row counts differ
  * Owns     the caller destroys *out; the file is read whole

@@ -116,6 +116,13 @@ static keel_status choose_fields(keel_feed *f)
     }
     for (int i = 0; i < f->n_field; i++) {
         f->field[i].dtype = f->want[i];
+        if (i < f->spec->n_field && keel_shape_is_open(&f->spec->field[i].shape)) {
+            f->field[i].shape = keel_shape_closed(&f->field[i].shape, 1);
+            if (!(f->o.unwanted >> i & 1)) {
+                f->open |= UINT64_C(1) << i;
+                KEEL_TRY(keel_feed_find_longest(f, i));
+            }
+        }
         f->count[i] = keel_shape_count(&f->field[i].shape);
         if (i < f->spec->n_field && f->o.unwanted >> i & 1) continue;
         int64_t bytes;
@@ -181,7 +188,10 @@ static keel_status create_slots(keel_feed *f)
 {
     f->slots = keel_calloc((size_t)f->n_slots, sizeof *f->slots);
     if (!f->slots) return KEEL_ENOMEM;
-    for (int i = 0; i < f->n_slots; i++)
+    for (int i = 0; i < f->n_slots; i++) {
+        KEEL_TRY(keel_feed_own_lengths(f, &f->slots[i]));
+        if (f->open && !(f->slots[i].row = keel_calloc((size_t)f->max_rows, sizeof(int64_t))))
+            return KEEL_ENOMEM;
         for (int k = 0; k < f->n_field; k++) {
             size_t n;
             if (!keel_mul(f->bytes[k], (size_t)f->max_rows, &n))
@@ -189,6 +199,7 @@ static keel_status create_slots(keel_feed *f)
                                  keel_dataset_name(f->dataset), (long long)f->max_rows);
             if (n && !(f->slots[i].at[k] = keel_aligned_calloc(1, n))) return KEEL_ENOMEM;
         }
+    }
     return KEEL_OK;
 }
 
@@ -260,8 +271,11 @@ void keel_feed_destroy(keel_feed *f)
     pthread_mutex_unlock(&f->lock);
     for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
     keel_feed_stream_destroy(f);
-    for (int i = 0; f->slots && i < f->n_slots; i++)
+    for (int i = 0; f->slots && i < f->n_slots; i++) {
         for (int k = 0; k < f->n_field; k++) keel_free(f->slots[i].at[k]);
+        keel_free(f->slots[i].own);
+        keel_free(f->slots[i].row);
+    }
     keel_free(f->slots);
     keel_free(f->threads);
     keel_scratch_free(&f->scratch);
@@ -471,11 +485,11 @@ static double value_at(const void *data, keel_dtype type, int64_t i)
 }
 
 /* The label of row i: the target itself where it is one number, else the place of its largest. */
-static int64_t label_of(const keel_feed *f, const keel_batch *b, int64_t i)
+static int64_t label_of(const keel_feed *f, const keel_slot *s, int64_t i)
 {
-    const int64_t n = f->count[f->label];
+    const int64_t n = s->count[f->label];
     const keel_dtype type = f->want[f->label];
-    const void *y = (const char *)b->field[f->label] + (size_t)i * f->bytes[f->label];
+    const void *y = (const char *)s->batch.field[f->label] + (size_t)i * s->bytes[f->label];
     int64_t best = 0;
     double most = value_at(y, type, 0);
     if (n == 1) return most >= 0 && most < 9e15 ? (int64_t)(most + 0.5) : -1;
@@ -499,11 +513,11 @@ void keel_feed_finish(const keel_feed *f, keel_slot *s)
     const void *from = given ? b->field[at] : NULL; /* perhaps the user's array */
     double *w64 = (double *)(void *)s->at[at], sum = 0;
     float *w32 = (float *)(void *)s->at[at];
-    const int64_t n = f->count[at]; /* of a row */
+    const int64_t n = s->count[at]; /* of a row */
     for (int64_t i = 0; i < b->rows * n; i++) {
         double w = !from ? 1 : wide ? ((const double *)from)[i] : (double)((const float *)from)[i];
         if (f->o.class_weight) {
-            const int64_t label = label_of(f, b, i);
+            const int64_t label = label_of(f, s, i);
             if (label >= 0 && label < f->o.class_weight_count) w *= f->o.class_weight[label];
         }
         if (wide)

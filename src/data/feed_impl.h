@@ -18,8 +18,19 @@ typedef enum keel_slot_state {
     KEEL_SLOT_HELD
 } keel_slot_state;
 
+typedef struct keel_lengths { /* of rows that differ in length, in one batch */
+    keel_data_field field[KEEL_FIELDS_MAX];
+    int64_t count[KEEL_FIELDS_MAX];
+    size_t bytes[KEEL_FIELDS_MAX];
+} keel_lengths;
+
 typedef struct keel_slot {
     keel_slot_state state;
+    const keel_data_field *field; /* of its rows: what the feed says, or its own lengths say */
+    const int64_t *count;
+    const size_t *bytes;
+    keel_lengths *own;         /* NULL: all rows of the feed have one shape */
+    int64_t *row;              /* [max_rows] where there are lengths: its rows in the dataset */
     char *at[KEEL_FIELDS_MAX]; /* a buffer of max_rows for each field; NULL: not wanted */
     keel_batch batch;          /* complete when READY */
     bool is_end;               /* of the epoch batch.epoch (streams) */
@@ -44,9 +55,11 @@ struct keel_feed {
     int64_t count[KEEL_FIELDS_MAX];         /* elements of a row */
     size_t bytes[KEEL_FIELDS_MAX];          /* of a row in a batch; 0: not wanted */
     int64_t row_bytes;                      /* of all */
-    int weight;                             /* the first field of weights; -1: none */
-    int label;                              /* class weights: the field of labels */
-    bool may_fail;           /* some value may not fit the type that is wanted for it */
+    uint64_t open; /* bit i: rows differ in length in field i; shape, count and bytes above are
+                      those of the longest */
+    int weight;    /* the first field of weights; -1: none */
+    int label;     /* class weights: the field of labels */
+    bool may_fail; /* some value may not fit the type that is wanted for it */
     int64_t max_rows, chunk; /* chunk: rows that a worker takes at once */
     bool planned;            /* the number of rows is known: plan is valid */
     keel_feed_plan plan;
@@ -76,6 +89,13 @@ struct keel_feed {
 /* Weights, their sum and class weights of a filled batch. No lock needed: the slot is the caller's.
  */
 void keel_feed_finish(const keel_feed *f, keel_slot *s);
+
+/* feed_lengths.c. The shape that the longest row needs; then a slot with lengths of its own; and
+ * the lengths that its rows have, once it is known which they are. */
+bool keel_feed_is_open(const keel_feed *f, int field);
+keel_status keel_feed_find_longest(keel_feed *f, int field);
+keel_status keel_feed_own_lengths(const keel_feed *f, keel_slot *s);
+void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row);
 
 /* Rows by index. */
 void *keel_feed_rows_worker(void *feed);                         /* thread */

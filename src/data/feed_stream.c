@@ -273,7 +273,7 @@ static void give_batch(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
     keel_batch *b = &s->batch;
-    *b = (keel_batch){ .n_field = f->n_field, .spec = f->field, .rows = t->filled };
+    *b = (keel_batch){ .n_field = f->n_field, .spec = s->field, .rows = t->filled };
     memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
     b->first_row = (uint64_t)t->epoch_rows;
     b->epoch = t->epoch;

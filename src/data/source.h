@@ -44,6 +44,7 @@ int keel_spec_first(const keel_data_spec *spec, keel_data_role role);
 typedef struct keel_row {
     const keel_dtype *want;
     void *at[KEEL_FIELDS_MAX]; /* NULL: not wanted; only the spec's are set */
+    const int64_t *count;      /* elements: where a row is shorter, 0 is written behind it */
 } keel_row;
 
 /* What a reading thread keeps from row to row, so that reading allocates only while it grows. */
@@ -72,6 +73,9 @@ typedef struct keel_source {
     /* The tensor that holds field i of all rows as it is, so that a batch can point into it; NULL:
      * none does. */
     const keel_tensor *(*tensor)(const void *state, int i);
+    /* The first dim of a row of field i, which is open in the spec; NULL: none of its fields has
+     * open dims. */
+    int64_t (*length)(const void *state, int i, int64_t index);
 
     /* streams: one thread at a time. Begin pass `order->epoch`; shuffled by `order` if it is not
      * NULL. The first begin of a stream that was never read does nothing to it. */
