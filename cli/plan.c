@@ -1,12 +1,14 @@
 /* keel plan: how every step is cut over the devices, what becomes of the last rows, and what memory
  * a fit would take. Runs nothing. */
 #include "setup.h"
+#include "shapes.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct options {
     keel_data_options data;
     keel_compile_options compile;
-    const char *devices;
+    const char *devices, *shape;
     int64_t rows, batch_size;
     int end, dtype;
 } options;
@@ -82,13 +84,16 @@ static int plan(const options *o, keel_model *m, const char *path)
 {
     keel_plan p = { 0 };
     keel_strategy *s = NULL; /* for the names of the devices */
+    keel_shape *shapes = NULL;
     int64_t rows = 0;
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
     int code = count_rows(&rows, o, m);
     if (code >= 0) return code;
+    if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
     keel_status status = keel_strategy_create(&s, o->devices);
     if (status >= 0)
-        status = keel_plan_make(&p, m, o->devices, rows, o->batch_size, (keel_end_of_data)o->end);
+        status = keel_plan_make(&p, m, o->devices, rows, o->batch_size, (keel_end_of_data)o->end,
+                                shapes);
     if (status < 0) {
         code = keel_complain_status(status);
         goto out;
@@ -104,6 +109,7 @@ static int plan(const options *o, keel_model *m, const char *path)
     print_memory(&p);
     code = EXIT_OK;
 out:
+    free(shapes);
     keel_plan_free(&p);
     keel_strategy_destroy(s);
     return code;
@@ -126,6 +132,9 @@ static const keel_option table[] = {
                     "how many rows an epoch has"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step, over all devices"),
+    KEEL_OPTION_ROW(options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
+                    "of a row, where the model leaves it open: 80, or by the names of the inputs "
+                    "'tokens=80 image=40,48,3'"),
     KEEL_DEVICES_ROW(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "what becomes of rows that do not fill a step; see keel fit"),

@@ -66,7 +66,7 @@ static keel_status list_kernels(keel_plan *p, const keel_program *program)
     return KEEL_OK;
 }
 
-static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
+static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const keel_shape *inputs)
 {
     keel_pairing pairing;
     keel_trainer *t = NULL;
@@ -74,7 +74,7 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
     const int64_t most = p->steps > p->last_rows / p->batch_size && p->rows >= p->batch_size
                              ? p->batch_size
                              : p->last_rows;
-    KEEL_TRY(keel_pairing_guess(&pairing, m));
+    KEEL_TRY(keel_pairing_guess(&pairing, m, inputs));
     const keel_trainer_work train = { &pairing, most }, none = { 0 };
     KEEL_TRY(keel_trainer_create(&t, m, s, &train, &none, &options));
     const keel_program *program = t->train.program;
@@ -97,7 +97,7 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
 }
 
 keel_status keel_plan_make(keel_plan *out, const keel_model *m, const char *devices, int64_t rows,
-                           int64_t batch_size, keel_end_of_data end)
+                           int64_t batch_size, keel_end_of_data end, const keel_shape *inputs)
 {
     keel_plan p = { .rows = rows, .batch_size = batch_size };
     if (rows < 1 || batch_size < 1 || rows > INT64_MAX / 2 || batch_size > INT32_MAX)
@@ -119,7 +119,7 @@ keel_status keel_plan_make(keel_plan *out, const keel_model *m, const char *devi
     }
     for (int i = 0; i < s->lanes.n_lane; i++)
         p.worker_of[i] = s->lanes.part[s->lanes.lane[i].first_part].worker;
-    status = measure(&p, (keel_model *)m, s); /* reads the weights, writes nothing */
+    status = measure(&p, (keel_model *)m, s, inputs); /* reads the weights, writes nothing */
     if (status < 0) goto out;
     *out = p;
     p = (keel_plan){ 0 };
