@@ -568,7 +568,7 @@ static void the_plan_is_what_fit_does(void **unused)
     (void)unused;
     keel_model *m = network("adam");
     keel_plan p;
-    must(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_KEEP));
+    must(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_KEEP, NULL));
     assert_int_equal(p.steps, 17);
     assert_int_equal(p.last_rows, 7);
     for (int i = 0; i < 4; i++) {
@@ -586,7 +586,7 @@ static void the_plan_is_what_fit_does(void **unused)
     }
     assert_int_equal(dense, 2);
     keel_plan_free(&p);
-    assert_int_equal(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_REFUSE), KEEL_EDATA);
+    assert_int_equal(keel_plan_make(&p, m, "cpu:0-3", 1031, 64, KEEL_REFUSE, NULL), KEEL_EDATA);
     keel_model_destroy(m);
 }
 
