@@ -235,6 +235,11 @@ typedef struct keel_generator {
     const keel_data_field *field;        /* copied */
     /* As `next`; field[i] has room for `capacity` rows of field i in its dtype. */
     keel_status (*next_fields)(void *context, void *const *field, int64_t capacity, int64_t *rows);
+    /* Rows with shapes of their own, instead of next_fields: one row a call. Point data[i] to field
+     * i, good until the next call, and set the dims of shape[i] that are open in field[i].shape,
+     * as which it comes. A batch is padded as padded_batch of tf.data does: with 0 behind what a
+     * row has, in every open dim; see keel_fit_options.bucket. max_rows is not looked at. */
+    keel_status (*next_row)(void *context, const void **data, keel_shape *shape);
 } keel_generator;
 
 /* A dataset over a generator. Without `reset` it serves one pass: an epoch it cannot serve is
@@ -265,6 +270,11 @@ typedef struct keel_sequence {
     int n_field; /* rows with fields of their own, as in keel_generator */
     const keel_data_field *field;
     keel_status (*get_fields)(void *context, int64_t i, void *const *field, int64_t capacity,
+                              int64_t *rows);
+    /* Batches with shapes of their own, instead of get_fields: point data[k] to the *rows rows of
+     * field k, good until the next call, and set the dims of one row, shape[k], that are open in
+     * field[k].shape. Each is a step as it is, or padded to a bucket. */
+    keel_status (*get_shaped)(void *context, int64_t i, const void **data, keel_shape *shape,
                               int64_t *rows);
 } keel_sequence;
 

@@ -135,7 +135,7 @@ keel_status keel_dataset_create(keel_dataset **out, const keel_source *source, v
         return s;
     }
     *o = (keel_data_origin){ .source = source, .state = state, .references = 1 };
-    if ((s = spec_own(&o->spec, spec, source->length != NULL, name)) < 0) goto out;
+    if ((s = spec_own(&o->spec, spec, source->length || spec->shaped, name)) < 0) goto out;
     s = KEEL_ENOMEM;
     o->name = keel_strdup(name);
     d = keel_calloc(1, sizeof *d);

@@ -30,8 +30,13 @@ static keel_status check_options(const keel_feed *f)
     if (o->slots < 0 || o->slots > SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
         return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, SLOTS_MAX,
                          THREADS_MAX);
-    if (!o->batch_size && f->source->read)
+    if (!o->batch_size && (f->source->read || f->spec->by_row))
         return keel_fail(KEEL_EARG, "%s: say a batch size", name);
+    if (o->batch_size && f->spec->shaped && !f->spec->by_row)
+        return keel_fail(KEEL_EARG,
+                         "%s: its batches have shapes of their own, so each is a step as it is: "
+                         "say no batch size",
+                         name);
     if (o->class_weight && keel_spec_first(f->spec, KEEL_ROLE_TARGET) < 0)
         return keel_fail(KEEL_EARG, "%s: class weights need labels, and there is no y", name);
     for (int64_t i = 0; o->class_weight && i < o->class_weight_count; i++)
@@ -120,7 +125,7 @@ static keel_status choose_fields(keel_feed *f)
             f->field[i].shape = keel_shape_closed(&f->field[i].shape, 1);
             if (!(f->o.unwanted >> i & 1)) {
                 f->open |= UINT64_C(1) << i;
-                KEEL_TRY(keel_feed_find_longest(f, i));
+                if (f->source->length) KEEL_TRY(keel_feed_find_longest(f, i));
             }
         }
         f->count[i] = keel_shape_count(&f->field[i].shape);
@@ -190,7 +195,8 @@ static keel_status create_slots(keel_feed *f)
     if (!f->slots) return KEEL_ENOMEM;
     for (int i = 0; i < f->n_slots; i++) {
         KEEL_TRY(keel_feed_own_lengths(f, &f->slots[i]));
-        if (f->open && !(f->slots[i].row = keel_calloc((size_t)f->max_rows, sizeof(int64_t))))
+        if (f->source->length && f->open &&
+            !(f->slots[i].row = keel_calloc((size_t)f->max_rows, sizeof(int64_t))))
             return KEEL_ENOMEM;
         for (int k = 0; k < f->n_field; k++) {
             size_t n;
@@ -198,6 +204,7 @@ static keel_status create_slots(keel_feed *f)
                 return keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than memory can be",
                                  keel_dataset_name(f->dataset), (long long)f->max_rows);
             if (n && !(f->slots[i].at[k] = keel_aligned_calloc(1, n))) return KEEL_ENOMEM;
+            if (f->slots[i].own) f->slots[i].own->room[k] = n;
         }
     }
     return KEEL_OK;
@@ -239,6 +246,7 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (f->n_slots < 2) f->n_slots = 2;
     if ((s = create_slots(f)) < 0) goto out;
     if (f->source->next && (s = keel_feed_stream_create(f)) < 0) goto out;
+    if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
 
     const int n = choose_threads(f);
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
@@ -271,6 +279,7 @@ void keel_feed_destroy(keel_feed *f)
     pthread_mutex_unlock(&f->lock);
     for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
     keel_feed_stream_destroy(f);
+    keel_feed_staged_destroy(f);
     for (int i = 0; f->slots && i < f->n_slots; i++) {
         for (int k = 0; k < f->n_field; k++) keel_free(f->slots[i].at[k]);
         keel_free(f->slots[i].own);
@@ -350,7 +359,11 @@ const char *keel_feed_note(const keel_feed *f)
 
 int64_t keel_feed_bytes(const keel_feed *f)
 {
-    return f->n_slots * f->max_rows * f->row_bytes;
+    int64_t n = 0;
+    if (!f->staged) return f->n_slots * f->max_rows * f->row_bytes;
+    for (int i = 0; i < f->n_slots; i++)
+        for (int k = 0; k < f->n_field; k++) n += (int64_t)f->slots[i].own->room[k];
+    return n;
 }
 
 double keel_feed_wait_seconds(const keel_feed *f)

@@ -22,6 +22,7 @@ typedef struct keel_lengths { /* of rows that differ in length, in one batch */
     keel_data_field field[KEEL_FIELDS_MAX];
     int64_t count[KEEL_FIELDS_MAX];
     size_t bytes[KEEL_FIELDS_MAX];
+    size_t room[KEEL_FIELDS_MAX]; /* staged streams: of the slot's buffers, which grow */
 } keel_lengths;
 
 typedef struct keel_slot {
@@ -43,6 +44,7 @@ typedef struct keel_slot {
 } keel_slot;
 
 typedef struct keel_stream keel_stream;
+typedef struct keel_staged keel_staged;
 
 struct keel_feed {
     const keel_dataset *dataset; /* const after create, as all down to `plan` */
@@ -82,6 +84,7 @@ struct keel_feed {
 
     keel_scratch scratch; /* of the consumer, where it reads itself */
     keel_stream *stream;  /* streams */
+    keel_staged *staged;  /* and rows of theirs with shapes of their own, the producer's */
     double waited;
     char note[256];
 };
@@ -96,6 +99,15 @@ bool keel_feed_is_open(const keel_feed *f, int field);
 keel_status keel_feed_find_longest(keel_feed *f, int field);
 keel_status keel_feed_own_lengths(const keel_feed *f, keel_slot *s);
 void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row);
+/* What a dim is padded to; -1: it is larger than all buckets. */
+int64_t keel_feed_padded(const keel_feed *f, int64_t dim);
+
+/* feed_staged.c. Keep rows of one shape, the first of a batch or more; lay all of them out. */
+keel_status keel_feed_staged_create(keel_feed *f);
+void keel_feed_staged_destroy(keel_feed *f);
+keel_status keel_feed_stage(const keel_feed *f, bool first, const void *const *data,
+                            const keel_shape *shape, int64_t rows);
+keel_status keel_feed_unstage(const keel_feed *f, keel_slot *s);
 
 /* Rows by index. */
 void *keel_feed_rows_worker(void *feed);                         /* thread */

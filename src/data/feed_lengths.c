@@ -12,9 +12,8 @@ bool keel_feed_is_open(const keel_feed *f, int i)
     return f->open >> i & 1;
 }
 
-/* What rows of this length are padded to; -1: they are longer than all buckets. No row has length
- * 0, for ops want elements. */
-static int64_t padded(const keel_feed *f, int64_t length)
+/* No dim is 0, for ops want elements. */
+int64_t keel_feed_padded(const keel_feed *f, int64_t length)
 {
     if (length < 1) length = 1;
     if (!f->o.bucket_count) return length;
@@ -37,7 +36,7 @@ keel_status keel_feed_find_longest(keel_feed *f, int i)
         longest = length;
         row = k;
     }
-    const int64_t room = padded(f, longest);
+    const int64_t room = keel_feed_padded(f, longest);
     if (room < 0)
         return keel_fail(KEEL_EDATA,
                          "%s: row %lld of '%s' has length %lld, and the largest bucket is %lld; "
@@ -53,7 +52,7 @@ keel_status keel_feed_own_lengths(const keel_feed *f, keel_slot *s)
     s->field = f->field;
     s->count = f->count;
     s->bytes = f->bytes;
-    if (!f->open) return KEEL_OK;
+    if (!f->open && !f->spec->shaped) return KEEL_OK;
     if (!(s->own = keel_calloc(1, sizeof *s->own))) return KEEL_ENOMEM;
     memcpy(s->own->field, f->field, sizeof f->field);
     memcpy(s->own->count, f->count, sizeof f->count);
@@ -73,7 +72,8 @@ void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row)
             const int64_t length = length_of(f, i, row[k]);
             if (length > longest) longest = length;
         }
-        s->own->field[i].shape = keel_shape_closed(&f->spec->field[i].shape, padded(f, longest));
+        s->own->field[i].shape =
+            keel_shape_closed(&f->spec->field[i].shape, keel_feed_padded(f, longest));
         s->own->count[i] = keel_shape_count(&s->own->field[i].shape);
         s->own->bytes[i] = (size_t)s->own->count[i] * keel_dtype_size(f->want[i]);
     }

@@ -23,6 +23,8 @@ typedef struct keel_data_spec {
     int64_t yields;   /* streams: how many in a pass; -1: not known */
     bool one_shot;    /* streams: cannot begin again */
     bool endless;     /* streams: never ends */
+    bool shaped;      /* streams: what comes has a shape of its own, by next_shaped */
+    bool by_row;      /* and is one row, not a batch */
     int64_t n_classes;
     char **class_names;
 } keel_data_spec;
@@ -82,6 +84,9 @@ typedef struct keel_source {
     keel_status (*begin)(void *state, uint32_t pass, const keel_chance *order);
     /* Up to spec.max_rows rows, each field in its own dtype; KEEL_END: the pass is over. */
     keel_status (*next)(void *state, void *const *field, int64_t *rows);
+    /* Instead of `next` where the spec has open dims: data[i] points to `rows` rows of field i,
+     * good until the next call, each of shape[i]; it comes as the spec's. */
+    keel_status (*next_shaped)(void *state, const void **data, keel_shape *shape, int64_t *rows);
 
     void (*close)(void *state);
 } keel_source;
