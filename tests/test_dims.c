@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "base/memory.h"
+#include "data/feed.h"
 #include "data_files.h"
 #include "io/npz.h"
 #include "keel/keel.h"
@@ -264,6 +265,151 @@ static void rows_of_any_length_train_as_in_keras_on_any_number_of_lanes(void **u
     for (int lanes = 1; lanes <= LANES; lanes++)
         for (int k = 0; k < 4; k++)
             train_tokens(k & 1 ? "tags" : "text", k & 1, k & 2, lanes, 0, NULL);
+}
+
+/* ---- streams -----------------------------------------------------------------------------------
+ */
+
+typedef struct stream { /* the rows of golden/dims.npz, one by one, or as batches that are padded */
+    tokens t;
+    int64_t at;
+    int32_t padded[BATCH * 64], labels[BATCH];
+} stream;
+
+static keel_status next_row(void *context, const void **data, keel_shape *shape)
+{
+    stream *s = context;
+    const int64_t *splits = s->t.splits.data;
+    if (s->at == s->t.lengths.shape.dim[0]) return KEEL_END;
+    data[0] = (int32_t *)s->t.x.data + splits[s->at];
+    data[1] = (int32_t *)s->t.y.data + s->at;
+    shape[0].dim[0] = splits[s->at + 1] - splits[s->at];
+    s->at++;
+    return KEEL_OK;
+}
+
+static keel_status reset(void *context)
+{
+    ((stream *)context)->at = 0;
+    return KEEL_OK;
+}
+
+static int64_t length(void *context)
+{
+    return (((stream *)context)->t.lengths.shape.dim[0] + BATCH - 1) / BATCH;
+}
+
+static keel_status get_shaped(void *context, int64_t i, const void **data, keel_shape *shape,
+                              int64_t *rows)
+{
+    stream *s = context;
+    const int64_t *lengths = s->t.lengths.data, *splits = s->t.splits.data;
+    const int64_t n = s->t.lengths.shape.dim[0], first = i * BATCH;
+    int64_t longest = 0;
+    *rows = n - first < BATCH ? n - first : BATCH;
+    for (int64_t k = 0; k < *rows; k++)
+        longest = lengths[first + k] > longest ? lengths[first + k] : longest;
+    memset(s->padded, 0, sizeof s->padded);
+    for (int64_t k = 0; k < *rows; k++) {
+        memcpy(s->padded + k * longest, (int32_t *)s->t.x.data + splits[first + k],
+               (size_t)lengths[first + k] * sizeof(int32_t));
+        s->labels[k] = ((int32_t *)s->t.y.data)[first + k];
+    }
+    data[0] = s->padded;
+    data[1] = s->labels;
+    shape[0].dim[0] = longest;
+    return KEEL_OK;
+}
+
+static void generators_and_sequences_give_rows_of_their_own_shapes(void **unused)
+{
+    (void)unused;
+    static const keel_data_field fields[2] = {
+        { "tokens", KEEL_INT32, { 1, { KEEL_DIM_OPEN } }, KEEL_ROLE_INPUT },
+        { "y", KEEL_INT32, { 0 }, KEEL_ROLE_TARGET },
+    };
+    static stream s;
+    keel_dataset *arrays = open_tokens(&s.t, false), *d;
+    for (int k = 0; k < 4; k++) {
+        const bool sequence = k & 1, bucketed = k & 2;
+        keel_model *m = load("text");
+        s.at = 0;
+        if (sequence)
+            must(keel_dataset_from_sequence(&d, &(keel_sequence){ .size = sizeof(keel_sequence),
+                                                                  .context = &s,
+                                                                  .max_rows = BATCH,
+                                                                  .length = length,
+                                                                  .get_shaped = get_shaped,
+                                                                  .n_field = 2,
+                                                                  .field = fields }));
+        else
+            must(keel_dataset_from_generator(&d, &(keel_generator){ .size = sizeof(keel_generator),
+                                                                    .context = &s,
+                                                                    .reset = reset,
+                                                                    .next_row = next_row,
+                                                                    .n_field = 2,
+                                                                    .field = fields }));
+        const keel_fit_options o = { KEEL_FIT_OPTIONS,  .batch_size = sequence ? 0 : BATCH,
+                                     .epochs = EPOCHS,  .no_shuffle = true,
+                                     .bucket = buckets, .bucket_count = bucketed ? 3 : 0 };
+        must(keel_fit(m, strategy[2], d, &o, NULL));
+        compare_weights(m, bucketed ? "text_buckets" : "text", 3);
+        keel_model_destroy(m);
+        keel_dataset_destroy(d);
+    }
+    close_tokens(&s.t, arrays);
+}
+
+/* Two images, of one row and of one column. */
+static keel_status next_image(void *context, const void **data, keel_shape *shape)
+{
+    static const uint8_t pixels[2][4] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 } };
+    int *at = context;
+    if (*at == 2) return KEEL_END;
+    data[0] = pixels[*at == 1];
+    shape[0].dim[*at == 0] = 2;
+    shape[0].dim[*at != 0] = 1;
+    if (*at < 0) shape[0].dim[2] = 9; /* a lie */
+    ++*at;
+    return KEEL_OK;
+}
+
+static void a_batch_is_padded_in_every_open_dim(void **unused)
+{
+    (void)unused;
+    static const float want[16] = { 1, 2, 3, 4, 0, 0, 0, 0, 5, 6, 0, 0, 7, 8, 0, 0 };
+    static const keel_data_field field = {
+        "image", KEEL_UINT8, { 3, { KEEL_DIM_OPEN, KEEL_DIM_OPEN, 2 } }, KEEL_ROLE_INPUT
+    };
+    for (int begin = 0; begin > -2; begin--) {
+        int at = begin;
+        keel_dataset *d;
+        keel_feed *f;
+        keel_batch b;
+        const keel_dtype real = KEEL_FLOAT32;
+        must(keel_dataset_from_generator(&d, &(keel_generator){ .size = sizeof(keel_generator),
+                                                                .context = &at,
+                                                                .next_row = next_image,
+                                                                .n_field = 1,
+                                                                .field = &field }));
+        must(keel_feed_create(
+            &f, d,
+            &(keel_feed_options){
+                .real = real, .want = &real, .batch_size = 2, .epochs = 1, .threads = -1 }));
+        must(keel_feed_begin_epoch(f, 0));
+        if (begin < 0) { /* a row that is not as it says */
+            assert_int_equal(keel_feed_next(f, &b), KEEL_ECALLBACK);
+            assert_non_null(strstr(keel_error(), "(None, None, 2)"));
+        } else {
+            must(keel_feed_next(f, &b));
+            assert_int_equal(b.rows, 2);
+            assert_true(keel_shape_equal(&b.spec[0].shape, &(keel_shape){ 3, { 2, 2, 2 } }));
+            assert_memory_equal(b.field[0], want, sizeof want);
+            keel_feed_release(f, &b);
+        }
+        keel_feed_destroy(f);
+        keel_dataset_destroy(d);
+    }
 }
 
 static void images_of_two_sizes_train_as_in_keras(void **unused)
@@ -549,6 +695,8 @@ int main(void)
         cmocka_unit_test(layers_are_built_on_open_dims_or_refused_by_name),
         cmocka_unit_test(flatten_into_dense_is_refused_and_the_model_stays),
         cmocka_unit_test(rows_of_any_length_train_as_in_keras_on_any_number_of_lanes),
+        cmocka_unit_test(generators_and_sequences_give_rows_of_their_own_shapes),
+        cmocka_unit_test(a_batch_is_padded_in_every_open_dim),
         cmocka_unit_test(images_of_two_sizes_train_as_in_keras),
         cmocka_unit_test(few_programs_give_the_same_and_are_counted),
         cmocka_unit_test(lengths_that_cannot_be_are_refused_before_step_1),
