@@ -124,9 +124,8 @@ typedef struct keel_array_field {
     keel_data_role role;
     const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
     keel_tensor array;
-    /* Rows that differ in length, as in TensorFlow's RaggedTensor: int64 [n + 1], from 0 to the
-     * first dim of the array; row i is array[row_splits[i] .. row_splits[i + 1]). A batch is padded
-     * with 0: see keel_fit_options.bucket. data NULL: row i is array[i]. */
+    /* Where rows differ in length, as of a RaggedTensor: int64 [n + 1] from 0 to the array's first
+     * dim; row i is array[row_splits[i] .. row_splits[i + 1]). See keel_fit_options.bucket. */
     keel_tensor row_splits;
 } keel_array_field;
 
@@ -175,9 +174,8 @@ keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const ch
 /* A dataset over an .npz file with the members x and y (y may be absent; sample_weight is used if
  * there), or x_0, x_1 and y_0, y_1; x_train and y_train are understood too. Under other names
  * keel_dataset_open needs options->inputs and targets. Weights of one target of several are called
- * sample_weight_ and its name or number. Rows that differ in length lie one behind the other in x,
- * and x_row_splits (n + 1 numbers from 0) or x_row_lengths (n) says which are whose, as the members
- * of TensorFlow's RaggedTensor are called; any other array likewise.
+ * sample_weight_ and its name or number. An array whose rows differ in length has them one behind
+ * the other, and beside it x_row_splits (n + 1 numbers from 0) or x_row_lengths (n).
  *
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged or no x in it; KEEL_ESHAPE: row counts differ
  * Owns     the caller destroys *out; the file is read whole
@@ -235,10 +233,10 @@ typedef struct keel_generator {
     const keel_data_field *field;        /* copied */
     /* As `next`; field[i] has room for `capacity` rows of field i in its dtype. */
     keel_status (*next_fields)(void *context, void *const *field, int64_t capacity, int64_t *rows);
-    /* Rows with shapes of their own, instead of next_fields: one row a call. Point data[i] to field
-     * i, good until the next call, and set the dims of shape[i] that are open in field[i].shape,
-     * as which it comes. A batch is padded as padded_batch of tf.data does: with 0 behind what a
-     * row has, in every open dim; see keel_fit_options.bucket. max_rows is not looked at. */
+    /* Instead of next_fields, one row a call with a shape of its own: point data[i] to field i,
+     * good until the next call, and set the dims of shape[i] that are open in field[i].shape.
+     * Batches are padded as by tf.data's padded_batch, see keel_fit_options.bucket; max_rows is
+     * unread. */
     keel_status (*next_row)(void *context, const void **data, keel_shape *shape);
 } keel_generator;
 
@@ -271,9 +269,8 @@ typedef struct keel_sequence {
     const keel_data_field *field;
     keel_status (*get_fields)(void *context, int64_t i, void *const *field, int64_t capacity,
                               int64_t *rows);
-    /* Batches with shapes of their own, instead of get_fields: point data[k] to the *rows rows of
-     * field k, good until the next call, and set the dims of one row, shape[k], that are open in
-     * field[k].shape. Each is a step as it is, or padded to a bucket. */
+    /* Instead of get_fields, batches with a shape each: data[k] is pointed to the rows of field k,
+     * and the open dims of one row are set, as by next_row. Each is a step, padded to a bucket. */
     keel_status (*get_shaped)(void *context, int64_t i, const void **data, keel_shape *shape,
                               int64_t *rows);
 } keel_sequence;
