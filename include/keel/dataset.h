@@ -233,10 +233,8 @@ typedef struct keel_generator {
     const keel_data_field *field;        /* copied */
     /* As `next`; field[i] has room for `capacity` rows of field i in its dtype. */
     keel_status (*next_fields)(void *context, void *const *field, int64_t capacity, int64_t *rows);
-    /* Instead of next_fields, one row a call with a shape of its own: point data[i] to field i,
-     * good until the next call, and set the dims of shape[i] that are open in field[i].shape.
-     * Batches are padded as by tf.data's padded_batch, see keel_fit_options.bucket; max_rows is
-     * unread. */
+    /* Instead of next_fields: one row, data[i] pointed to field i until the next call, and shape[i]
+     * given its open dims. Padded as by padded_batch: keel_fit_options.bucket. No max_rows. */
     keel_status (*next_row)(void *context, const void **data, keel_shape *shape);
 } keel_generator;
 
@@ -269,8 +267,7 @@ typedef struct keel_sequence {
     const keel_data_field *field;
     keel_status (*get_fields)(void *context, int64_t i, void *const *field, int64_t capacity,
                               int64_t *rows);
-    /* Instead of get_fields, batches with a shape each: data[k] is pointed to the rows of field k,
-     * and the open dims of one row are set, as by next_row. Each is a step, padded to a bucket. */
+    /* Instead of get_fields: a batch of rows of one shape, as by next_row; it is a step. */
     keel_status (*get_shaped)(void *context, int64_t i, const void **data, keel_shape *shape,
                               int64_t *rows);
 } keel_sequence;
