@@ -321,13 +321,14 @@ static keel_status get_shaped(void *context, int64_t i, const void **data, keel_
     return KEEL_OK;
 }
 
+static const keel_data_field stream_fields[2] = {
+    { "tokens", KEEL_INT32, { 1, { KEEL_DIM_OPEN } }, KEEL_ROLE_INPUT },
+    { "y", KEEL_INT32, { 0 }, KEEL_ROLE_TARGET },
+};
+
 static void generators_and_sequences_give_rows_of_their_own_shapes(void **unused)
 {
     (void)unused;
-    static const keel_data_field fields[2] = {
-        { "tokens", KEEL_INT32, { 1, { KEEL_DIM_OPEN } }, KEEL_ROLE_INPUT },
-        { "y", KEEL_INT32, { 0 }, KEEL_ROLE_TARGET },
-    };
     static stream s;
     keel_dataset *arrays = open_tokens(&s.t, false), *d;
     for (int k = 0; k < 4; k++) {
@@ -341,14 +342,14 @@ static void generators_and_sequences_give_rows_of_their_own_shapes(void **unused
                                                                   .length = length,
                                                                   .get_shaped = get_shaped,
                                                                   .n_field = 2,
-                                                                  .field = fields }));
+                                                                  .field = stream_fields }));
         else
             must(keel_dataset_from_generator(&d, &(keel_generator){ .size = sizeof(keel_generator),
                                                                     .context = &s,
                                                                     .reset = reset,
                                                                     .next_row = next_row,
                                                                     .n_field = 2,
-                                                                    .field = fields }));
+                                                                    .field = stream_fields }));
         const keel_fit_options o = { KEEL_FIT_OPTIONS,  .batch_size = sequence ? 0 : BATCH,
                                      .epochs = EPOCHS,  .no_shuffle = true,
                                      .bucket = buckets, .bucket_count = bucketed ? 3 : 0 };
@@ -664,12 +665,9 @@ static void a_saved_model_has_null_for_open_dims(void **unused)
 }
 
 /* Every allocation of a fit over several shapes, with programs that go, fails once. */
-static void every_allocation_may_fail(void **unused)
+static void fail_every_allocation(keel_dataset *d)
 {
-    (void)unused;
     keel_model *m = load("text");
-    tokens t;
-    keel_dataset *d = open_tokens(&t, false);
     const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 8, .no_shuffle = true,
                                  .programs = 2 };
     must(keel_fit(m, strategy[1], d, &o, NULL)); /* what is made once is there */
@@ -686,7 +684,23 @@ static void every_allocation_may_fail(void **unused)
     assert_int_equal(s, KEEL_OK);
     assert_true(n > 100);
     keel_model_destroy(m);
-    close_tokens(&t, d);
+}
+
+static void every_allocation_may_fail(void **unused)
+{
+    (void)unused;
+    static stream s;
+    keel_dataset *arrays = open_tokens(&s.t, false), *d;
+    must(keel_dataset_from_generator(&d, &(keel_generator){ .size = sizeof(keel_generator),
+                                                            .context = &s,
+                                                            .reset = reset,
+                                                            .next_row = next_row,
+                                                            .n_field = 2,
+                                                            .field = stream_fields }));
+    fail_every_allocation(arrays);
+    fail_every_allocation(d);
+    keel_dataset_destroy(d);
+    close_tokens(&s.t, arrays);
 }
 
 int main(void)

@@ -362,7 +362,8 @@ int64_t keel_feed_bytes(const keel_feed *f)
     int64_t n = 0;
     if (!f->staged) return f->n_slots * f->max_rows * f->row_bytes;
     for (int i = 0; i < f->n_slots; i++)
-        for (int k = 0; k < f->n_field; k++) n += (int64_t)f->slots[i].own->room[k];
+        for (int k = 0; k < f->n_field; k++)
+            n += (int64_t)__atomic_load_n(&f->slots[i].own->room[k], __ATOMIC_RELAXED);
     return n;
 }
 

@@ -170,7 +170,7 @@ static keel_status unstage_field(const keel_feed *f, keel_slot *s, int i)
         if (!larger) return KEEL_ENOMEM;
         keel_free(s->at[i]);
         s->at[i] = larger;
-        own->room[i] = bytes;
+        __atomic_store_n(&own->room[i], bytes, __ATOMIC_RELAXED); /* keel_feed_bytes looks */
     }
     memset(s->at[i], 0, bytes);
     for (int64_t k = 0; k < t->rows; k++) {

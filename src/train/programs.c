@@ -9,11 +9,10 @@ static void remember(keel_programs *p, int i, const keel_data_field *batch)
 }
 
 keel_status keel_programs_begin(keel_programs *p, const keel_pairing *pairing, int64_t rows,
-                                bool training, int most, const keel_data_field *batch)
+                                int most, const keel_data_field *batch)
 {
     p->pairing = *pairing;
     p->rows = rows;
-    p->training = training;
     p->made = p->n = p->most = 1;
     if (!batch) return KEEL_OK;
     p->most = most;

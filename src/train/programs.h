@@ -16,17 +16,16 @@ typedef struct keel_parked {
 typedef struct keel_programs {
     keel_pairing pairing; /* as it was made, with dims that batches decide on */
     int64_t rows;         /* of the largest step */
-    bool training;
-    int n_open, *open;   /* [n_open] the fields whose shape differs from batch to batch */
-    int n, most, at;     /* [at] is in use */
-    keel_parked *parked; /* [most] */
+    int n_open, *open;    /* [n_open] the fields whose shape differs from batch to batch */
+    int n, most, at;      /* [at] is in use */
+    keel_parked *parked;  /* [most] */
     int64_t made, evicted, clock;
 } keel_programs;
 
 /* After the first program was compiled for `batch`, the fields of a batch; NULL: rows have one
  * shape. On failure keel_programs_free. */
 keel_status keel_programs_begin(keel_programs *p, const keel_pairing *pairing, int64_t rows,
-                                bool training, int most, const keel_data_field *batch);
+                                int most, const keel_data_field *batch);
 void keel_programs_free(keel_programs *p);
 
 /* Is the program in use that of this batch? */

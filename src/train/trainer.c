@@ -81,7 +81,7 @@ static keel_status compile_first(keel_trainer *t, const keel_trainer_work *work,
     KEEL_TRY(compile_for(t, training ? &t->train : &t->test, work->pairing, work->rows, training,
                          batch));
     return keel_programs_begin(training ? &t->trained : &t->tested, work->pairing, work->rows,
-                               training, most ? most : KEEL_PROGRAMS_DEFAULT, batch);
+                               most ? most : KEEL_PROGRAMS_DEFAULT, batch);
 }
 
 /* What the step wants to know of the tiles of the training program in use. */
