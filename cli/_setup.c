@@ -166,14 +166,27 @@ static keel_label_mode label_mode(const keel_model *m)
     return KEEL_LABEL_INT;
 }
 
-static bool holds_t10k(const char *folder)
+static bool holds(const char *folder, const char *begin)
 {
     DIR *d = opendir(folder);
     bool found = false;
     for (const struct dirent *e; d && !found && (e = readdir(d));)
-        found = !strncmp(e->d_name, "t10k-images", 11);
+        found = !strncmp(e->d_name, begin, strlen(begin));
     if (d) closedir(d);
     return found;
+}
+
+static bool holds_t10k(const char *folder)
+{
+    return holds(folder, "t10k-images");
+}
+
+/* A folder that is none of MNIST's files. */
+static bool holds_images(const char *folder)
+{
+    struct stat st;
+    return !stat(folder, &st) && S_ISDIR(st.st_mode) && !holds_t10k(folder) &&
+           !holds(folder, "train-images");
 }
 
 static int64_t class_count(const keel_model *m)
@@ -329,8 +342,8 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
         if (code >= 0) return code;
     }
     if (x.rank == 3) {
-        d.height = x.dim[0];
-        d.width = x.dim[1];
+        d.height = x.dim[0] > 0 ? x.dim[0] : 0;
+        d.width = x.dim[1] > 0 ? x.dim[1] : 0;
         if (x.dim[2] == 1) d.color_mode = KEEL_COLOR_GRAYSCALE;
     }
     if (o->image_size) {
@@ -341,6 +354,11 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
         d.height = size.dim[0];
         d.width = size.dim[1];
     }
+    if ((!d.height || !d.width) && x.rank == 3 && holds_images(spec))
+        return keel_complain(EXIT_USAGE,
+                             "%s: the model takes images of any size: say which they get, as "
+                             "--image-size 100,100",
+                             spec);
     d.label_mode = label_mode(m);
     d.class_count = class_count(m);
     if (use == KEEL_USE_VALIDATION && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;

@@ -1,10 +1,12 @@
 /* keel evaluate: loss and metrics of a model over data, every row counted once. */
 #include "progress.h"
 #include "setup.h"
+#include "shapes.h"
 #include <math.h>
 
 typedef struct options {
     keel_data_options data;
+    keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
     double validation_split;
@@ -14,6 +16,8 @@ typedef struct options {
 
 typedef struct job {
     keel_model *model;
+    keel_padding padding;
+    keel_program_counts counts;
     keel_dataset *whole, *training, *part; /* part: what is looked at, if a split is asked */
     keel_strategy *strategy;
 } job;
@@ -22,6 +26,7 @@ static int prepare(job *j, const options *o, const char *path)
 {
     int code;
     keel_status s = KEEL_OK;
+    if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
     keel_compile_options compile = o->compile;
     if (keel_model_refused(j->model))
@@ -45,6 +50,10 @@ static int evaluate(job *j, const options *o)
     keel_meter_begin(&meter, false);
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
+        .bucket = j->padding.bucket,
+        .bucket_count = j->padding.n,
+        .programs = o->pad.programs,
+        .counts = &j->counts,
         .batch_size = o->batch_size,
         .float32 = (keel_float32)o->float32,
         .on_progress = keel_meter_tell,
@@ -58,6 +67,7 @@ static int evaluate(job *j, const options *o)
     for (int i = 0; i < logs.count; i++) printf("%-24s %.6g\n", logs.name[i], logs.value[i]);
     printf("%-24s %s in %s\n", "rows", keel_grouped(a, meter.rows),
            keel_seconds_text(b, keel_now() - start));
+    keel_programs_print(&j->counts, &o->pad);
     return EXIT_OK;
 }
 
@@ -77,6 +87,7 @@ static int run(const void *given, int n_arg, char **arg)
 
 static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
+    KEEL_PAD_ROWS(options, pad),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step"),
     KEEL_DEVICES_ROWS(options, devices),

@@ -3,12 +3,14 @@
 #include "profile.h"
 #include "progress.h"
 #include "setup.h"
+#include "shapes.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct options {
     keel_data_options data;
+    keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
     const char *validation, *history, *output, *class_weight, *trace;
@@ -21,6 +23,8 @@ typedef struct options {
 typedef struct job {
     const options *o;
     keel_model *model;
+    keel_padding padding;
+    keel_program_counts counts;
     keel_dataset *data, *validation, *whole;
     keel_strategy *strategy;
     keel_history history;
@@ -103,6 +107,7 @@ static int prepare(job *j, const char *path)
 {
     int code;
     if ((code = check(j->o)) >= 0) return code;
+    if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, j->o->dtype)) >= 0) return code;
     if ((code = check_class_weight(j)) >= 0) return code;
@@ -153,6 +158,7 @@ static void report(const job *j)
     if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
         (j->o->float32 != KEEL_FLOAT32_EXACT || strncmp(products, "fma", 3)))
         printf("float32  %s\n", products);
+    keel_programs_print(&j->counts, &j->o->pad);
     if (h->note) printf("note     %s\n", h->note);
 }
 
@@ -178,6 +184,10 @@ static int train(job *j)
     keel_meter_begin(&meter, j->validation != NULL);
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
+        .bucket = j->padding.bucket,
+        .bucket_count = j->padding.n,
+        .programs = o->pad.programs,
+        .counts = &j->counts,
         .batch_size = o->batch_size,
         .epochs = o->epochs,
         .no_shuffle = o->no_shuffle,
@@ -240,6 +250,7 @@ static int run(const void *given, int n_arg, char **arg)
 
 static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
+    KEEL_PAD_ROWS(options, pad),
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.keras", NULL,
                     "the trained model"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",

@@ -1,10 +1,13 @@
 /* keel inspect M.keras: the layer table, parameters, optimizer and its state; with --kernels, what
  * would run each pass of each layer on this machine. */
 #include "setup.h"
+#include "shapes.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct options {
     int64_t batch_size;
+    const char *shape;
     int dtype;
     bool kernels;
 } options;
@@ -24,8 +27,11 @@ static int print_kernels(keel_model *m, const options *o)
     const int64_t rows = o->batch_size ? o->batch_size : 32;
     char line[256];
     int code = compile_any(m);
+    keel_shape *shapes = NULL;
     if (code >= 0) return code;
-    const keel_status s = keel_plan_make(&p, m, NULL, rows, rows, KEEL_KEEP);
+    if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
+    const keel_status s = keel_plan_make(&p, m, NULL, rows, rows, KEEL_KEEP, shapes);
+    free(shapes);
     if (s < 0) return keel_complain_status(s);
     printf("kernels of a training step of %lld rows:\n", (long long)rows);
     for (int i = 0; i < p.n_kernel; i++) {
@@ -62,6 +68,8 @@ static int run(const void *given, int n_arg, char **arg)
     (void)n_arg;
     if (o->batch_size && !o->kernels)
         return keel_complain(EXIT_USAGE, "--batch-size is of --kernels, which is not given");
+    if (o->shape && !o->kernels)
+        return keel_complain(EXIT_USAGE, "--shape is of --kernels, which is not given");
     int code = keel_setup_model(&m, arg[0], o->dtype);
     if (code >= 0) return code;
     code = o->kernels ? print_kernels(m, o) : print_summary(m);
@@ -74,6 +82,8 @@ static const keel_option table[] = {
                     "show which kernel would run each pass of each layer on this machine"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "with --kernels: rows of a step (default: 32)"),
+    KEEL_OPTION_ROW(options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
+                    "with --kernels: of a row, where the model leaves it open; see keel plan"),
     KEEL_DTYPE_ROW(options, dtype),
     { 0 },
 };

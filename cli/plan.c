@@ -1,12 +1,15 @@
 /* keel plan: how every step is cut over the devices, what becomes of the last rows, and what memory
  * a fit would take. Runs nothing, but for --reproducible, whose cost is measured. */
 #include "setup.h"
+#include "shapes.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct options {
     keel_data_options data;
     keel_compile_options compile;
     keel_devices_options devices;
+    const char *shape;
     int64_t rows, batch_size;
     int end, dtype;
 } options;
@@ -79,7 +82,7 @@ static void print_memory(const keel_plan *p)
 }
 
 /* A failure is said, and is none of the plan. */
-static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s)
+static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s, const keel_shape *shapes)
 {
     const int shards = keel_strategy_shards(s);
     char a[KEEL_NUMBER_MAX];
@@ -87,7 +90,7 @@ static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s)
     const int64_t rows = p->batch_size < p->rows ? p->batch_size : p->rows;
     printf("\nreproducible  %d shards, of at most %s rows each\n", shards,
            keel_grouped(a, (rows + shards - 1) / shards));
-    if (keel_plan_measure(p, m, s) < 0)
+    if (keel_plan_measure(p, m, s, shapes) < 0)
         printf("cost          not measured: %s\n", keel_error());
     else
         printf("cost          a step takes %.2f times as long as without (%.2f and %.2f ms, "
@@ -100,13 +103,15 @@ static int plan(const options *o, keel_model *m, const char *path)
 {
     keel_plan p = { 0 };
     keel_strategy *s = NULL;
+    keel_shape *shapes = NULL;
     int64_t rows = 0;
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
     int code = count_rows(&rows, o, m);
     if (code >= 0) return code;
+    if ((code = keel_shapes_read(&shapes, o->shape, m)) >= 0) return code;
     if ((code = keel_setup_strategy(&s, &o->devices)) >= 0) goto out;
     const keel_status status =
-        keel_plan_make(&p, m, s, rows, o->batch_size, (keel_end_of_data)o->end);
+        keel_plan_make(&p, m, s, rows, o->batch_size, (keel_end_of_data)o->end, shapes);
     if (status < 0) {
         code = keel_complain_status(status);
         goto out;
@@ -120,9 +125,10 @@ static int plan(const options *o, keel_model *m, const char *path)
     print_split(&p, s);
     print_tail(&p, o->end);
     print_memory(&p);
-    print_cost(&p, m, s);
+    print_cost(&p, m, s, shapes);
     code = EXIT_OK;
 out:
+    free(shapes);
     keel_plan_free(&p);
     keel_strategy_destroy(s);
     return code;
@@ -145,6 +151,9 @@ static const keel_option table[] = {
                     "how many rows an epoch has"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows of a step, over all devices"),
+    KEEL_OPTION_ROW(options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
+                    "of a row, where the model leaves it open: 80, or by the names of the inputs "
+                    "'tokens=80 image=40,48,3'"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "what becomes of rows that do not fill a step; see keel fit"),

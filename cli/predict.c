@@ -1,6 +1,7 @@
 /* keel predict: the model's outputs for every row, as an .npy file. */
 #include "progress.h"
 #include "setup.h"
+#include "shapes.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,15 @@ typedef struct options {
     keel_data_options data;
     const char *output, *classes;
     keel_devices_options devices;
+    keel_pad_options pad;
     int64_t batch_size, show;
     int dtype, float32;
 } options;
 
 typedef struct job {
     keel_model *model;
+    keel_padding padding;
+    keel_program_counts counts;
     keel_dataset *data;
     keel_strategy *strategy;
     int n_out;
@@ -142,6 +146,7 @@ static int prepare(job *j, const options *o, const char *path)
     int code;
     const keel_setup_file outputs[] = { { "-o", o->output }, { "--classes", o->classes }, { 0 } };
     const keel_setup_file inputs[] = { { "--data", o->data.data }, { 0 } };
+    if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
     if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
     if (o->classes && (code = keel_setup_output("--classes", o->classes, ".csv")) >= 0) return code;
     if ((code = keel_setup_apart(outputs, inputs)) >= 0) return code;
@@ -189,6 +194,10 @@ static int predict(job *j, const options *o)
     keel_meter_begin(&meter, false);
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
+        .bucket = j->padding.bucket,
+        .bucket_count = j->padding.n,
+        .programs = o->pad.programs,
+        .counts = &j->counts,
         .batch_size = o->batch_size,
         .float32 = (keel_float32)o->float32,
         .on_progress = keel_meter_tell,
@@ -206,7 +215,9 @@ static int predict(job *j, const options *o)
     if (o->classes) code = keel_save_whole(o->classes, write_classes, j);
     if (code != EXIT_OK) return code;
     show(j, o->show);
-    return save(j, o, keel_now() - start);
+    code = save(j, o, keel_now() - start);
+    keel_programs_print(&j->counts, &o->pad);
+    return code;
 }
 
 static int run(const void *given, int n_arg, char **arg)
@@ -225,6 +236,7 @@ static int run(const void *given, int n_arg, char **arg)
 
 static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
+    KEEL_PAD_ROWS(options, pad),
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.npy", NULL,
                     "the outputs, a row of them for each row of the data; of several outputs each "
                     "goes to a file of its own, OUT_name.npy"),

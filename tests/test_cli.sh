@@ -330,6 +330,32 @@ ulimit -S -f unlimited
 trap - XFSZ
 [[ $(echo full/* long*) == 'full/model.keras long*' ]] || fail "left by halves: $(echo full/* long*)"
 
+# ---- rows whose shape the model leaves open ------------------------------------------------------
+open=(--data "$here/golden/dims.npz" --label y=labels --batch-size 4)
+text=$here/golden/dims_text.keras
+images=$here/golden/dims_images.keras
+want 0 '^programs [3-6] made for batches of several shapes, [3-6] kept$' fit "$text" "${open[@]}" -o open.keras
+want 0 'None, None, 6' inspect open.keras
+want 0 '^warning .*--pad bucket:N' fit "$text" "${open[@]}" --programs 2 --epochs 2 -o open.keras
+want 0 '^saved' fit "$text" "${open[@]}" --pad bucket:16 -o open.keras
+! grep -q '^programs' out.txt || fail "rows of one bucket have one program: $(grep ^programs out.txt)"
+want 0 '^programs' evaluate open.keras "${open[@]}"
+want 0 '23 x 3 float32' predict open.keras "${open[@]}" -o open.npy
+want 1 'the largest bucket is 8' evaluate open.keras "${open[@]}" --pad bucket:4,8
+want 2 'lengths that ascend' evaluate open.keras "${open[@]}" --pad bucket:8,4
+want 2 "--pad 'shortest'" evaluate open.keras "${open[@]}" --pad shortest
+want 2 'programs is 31' evaluate open.keras "${open[@]}" --programs 31
+want 1 'pad all rows of the data to one bucket' predict "$here/golden/dims_tags.keras" "${open[@]}" -o open.npy
+want 2 'say for which size, as --shape image=' plan "$images" --rows 100
+want 0 '^total' plan "$images" --rows 100 --shape 20,24,2
+want 0 '^total' plan "$images" --rows 100 --shape image=20,24,2
+want 2 "--shape 'picture=20" plan "$images" --rows 100 --shape picture=20,24,2
+want 1 'are none of input .image.' plan "$images" --rows 100 --shape 20,24,3
+want 2 '--shape is of --kernels' inspect "$images" --shape 20,24,2
+want 0 'conv2d' inspect "$images" --kernels --shape 20,24,2
+mkdir -p sized/a sized/b
+want 2 'as --image-size' fit "$images" --data sized -o open.keras
+
 # ---- Ctrl-C ends after the running step and saves -----------------------------------------------
 "$KEEL" "${fit[@]}" --epochs 2000000 -o stopped.keras >out.txt 2>err.txt &
 pid=$!

@@ -181,7 +181,6 @@ static const struct {
     { "Softmax", "{\"axis\": 2}", { 8 }, KEEL_EARG, "axis 2" },
     { "ReLU", "{\"negative_slope\": -1}", { 8 }, KEEL_EARG, "negative_slope" },
     { "Activation", "{}", { 8 }, KEEL_EARG, "activation" },
-    { "InputLayer", "{\"shape\": [3, null]}", { 8 }, KEEL_EUNSUP, "null" },
     { "InputLayer", "{\"batch_shape\": [null, -3]}", { 8 }, KEEL_EARG, "batch_shape" },
     { "InputLayer", "{\"batch_shape\": [0, 3]}", { 8 }, KEEL_EARG, "batch" },
     { "InputLayer", "{\"shape\": [3], \"sparse\": true}", { 8 }, KEEL_EUNSUP, "sparse" },

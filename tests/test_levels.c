@@ -108,7 +108,7 @@ static keel_status own_kernels(keel_model *m, keel_strategy *s, outcome *o, int 
     const keel_trainer_options options = { 0 };
     keel_pairing pairing;
     keel_trainer *t = NULL;
-    assert_int_equal(keel_pairing_guess(&pairing, m), KEEL_OK);
+    assert_int_equal(keel_pairing_guess(&pairing, m, NULL), KEEL_OK);
     const keel_trainer_work train = { &pairing, BATCH }, none = { 0 };
     keel_team_enter(s->team);
     keel_status status = keel_trainer_create(&t, m, s, &train, &none, &options);

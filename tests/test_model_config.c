@@ -59,7 +59,8 @@ static const struct {
                  ",{\"class_name\":\"Mine\",\"config\":{\"name\":\"m\"},\"registered_name\":\"pkg>"
                  "Mine\"}"),
       KEEL_EUNSUP, "pkg>Mine" },
-    { SEQUENTIAL(INPUT("i", "[null,null,3]")), KEEL_EUNSUP, "null" },
+    { SEQUENTIAL(INPUT("i", "[null,null]") "," DENSE("d", "")), KEEL_ESHAPE, "'d'" },
+    { SEQUENTIAL(INPUT("i", "[null,\"x\"]")), KEEL_EARG, "batch_shape" },
     { SEQUENTIAL(INPUT("i", "[null,1e9]")), KEEL_EARG, "batch_shape" },
     { SEQUENTIAL(INPUT("i", "[null,1000000000000,1000000000000]")), KEEL_ESHAPE, "" },
     { SEQUENTIAL(INPUT("i", "[null,1,1,1,1,1,1,1]")), KEEL_EUNSUP, "batch_shape" },

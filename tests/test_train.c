@@ -570,7 +570,7 @@ static void the_plan_is_what_fit_does(void **unused)
     keel_plan p;
     keel_strategy *s;
     must(keel_strategy_create(&s, "cpu:0-3"));
-    must(keel_plan_make(&p, m, s, 1031, 64, KEEL_KEEP));
+    must(keel_plan_make(&p, m, s, 1031, 64, KEEL_KEEP, NULL));
     assert_int_equal(p.steps, 17);
     assert_int_equal(p.last_rows, 7);
     for (int i = 0; i < 4; i++) {
@@ -588,7 +588,7 @@ static void the_plan_is_what_fit_does(void **unused)
     }
     assert_int_equal(dense, 2);
     keel_plan_free(&p);
-    assert_int_equal(keel_plan_make(&p, m, s, 1031, 64, KEEL_REFUSE), KEEL_EDATA);
+    assert_int_equal(keel_plan_make(&p, m, s, 1031, 64, KEEL_REFUSE, NULL), KEEL_EDATA);
     keel_strategy_destroy(s);
     keel_model_destroy(m);
 }

@@ -40,7 +40,7 @@ typedef enum keel_data_role {
 typedef struct keel_data_field {
     const char *path; /* its name, or its place in a structure: "x", "left", "inputs/0" */
     keel_dtype dtype; /* in which it is kept */
-    keel_shape shape; /* of one row, without the batch */
+    keel_shape shape; /* of one row, without the batch; KEEL_DIM_OPEN where rows differ */
     keel_data_role role;
     const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
 } keel_data_field;
@@ -124,6 +124,9 @@ typedef struct keel_array_field {
     keel_data_role role;
     const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
     keel_tensor array;
+    /* Where rows differ in length, as of a RaggedTensor: int64 [n + 1] from 0 to the array's first
+     * dim; row i is array[row_splits[i] .. row_splits[i + 1]). See keel_fit_options.bucket. */
+    keel_tensor row_splits;
 } keel_array_field;
 
 /* A dataset over any number of arrays in memory, for models with several inputs or outputs. The
@@ -171,7 +174,8 @@ keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const ch
 /* A dataset over an .npz file with the members x and y (y may be absent; sample_weight is used if
  * there), or x_0, x_1 and y_0, y_1; x_train and y_train are understood too. Under other names
  * keel_dataset_open needs options->inputs and targets. Weights of one target of several are called
- * sample_weight_ and its name or number.
+ * sample_weight_ and its name or number. An array whose rows differ in length has them one behind
+ * the other, and beside it x_row_splits (n + 1 numbers from 0) or x_row_lengths (n).
  *
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged or no x in it; KEEL_ESHAPE: row counts differ
  * Owns     the caller destroys *out; the file is read whole
@@ -229,6 +233,9 @@ typedef struct keel_generator {
     const keel_data_field *field;        /* copied */
     /* As `next`; field[i] has room for `capacity` rows of field i in its dtype. */
     keel_status (*next_fields)(void *context, void *const *field, int64_t capacity, int64_t *rows);
+    /* Instead of next_fields: one row, data[i] pointed to field i until the next call, and shape[i]
+     * given its open dims. Padded as by padded_batch: keel_fit_options.bucket. No max_rows. */
+    keel_status (*next_row)(void *context, const void **data, keel_shape *shape);
 } keel_generator;
 
 /* A dataset over a generator. Without `reset` it serves one pass: an epoch it cannot serve is
@@ -259,6 +266,9 @@ typedef struct keel_sequence {
     int n_field; /* rows with fields of their own, as in keel_generator */
     const keel_data_field *field;
     keel_status (*get_fields)(void *context, int64_t i, void *const *field, int64_t capacity,
+                              int64_t *rows);
+    /* Instead of get_fields: a batch of rows of one shape, as by next_row; it is a step. */
+    keel_status (*get_shaped)(void *context, int64_t i, const void **data, keel_shape *shape,
                               int64_t *rows);
 } keel_sequence;
 

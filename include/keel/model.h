@@ -105,7 +105,7 @@ typedef int keel_symbol;
 
 /* A new input of a Functional model.
  *
- * Shapes   `shape` is that of one row: (28, 28, 1)
+ * Shapes   `shape` is that of one row: (28, 28, 1); KEEL_DIM_OPEN for dims that rows decide
  * Returns  as keel_model_add
  * Owns     everything is copied
  * Threads  one at a time on one model
@@ -272,7 +272,7 @@ int keel_model_layer_count(const keel_model *m);
 int keel_model_input_count(const keel_model *m);
 int keel_model_output_count(const keel_model *m);
 
-/* Shape of one row of an input or output.
+/* Shape of one row of an input or output; KEEL_DIM_OPEN for dims that rows decide.
  *
  * Returns  KEEL_OK; KEEL_EARG: no such input or output
  * Owns     nothing changes hands

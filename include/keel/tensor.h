@@ -30,6 +30,10 @@ typedef enum keel_float32 {
 
 enum { KEEL_RANK_MAX = 6 };
 
+/* A dim that is open, as None is in Keras: of a model's input or output, or of a field of a
+ * dataset, it is what the rows have. Tensors have none. */
+enum { KEEL_DIM_OPEN = -1 };
+
 typedef struct keel_shape {
     int rank; /* 0: one number */
     int64_t dim[KEEL_RANK_MAX];

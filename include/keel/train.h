@@ -123,6 +123,13 @@ typedef struct keel_progress {
  * with KEEL_ECALLBACK. */
 typedef keel_status (*keel_on_progress)(void *context, const keel_progress *p);
 
+/* What was compiled. A model whose dims are open has a program for each shape that batches have,
+ * all over one set of weights; more shapes than programs means compiling again and again. */
+typedef struct keel_program_counts {
+    int64_t training, inference; /* made */
+    int64_t kept, dropped;       /* at the end; to make room for others */
+} keel_program_counts;
+
 typedef struct keel_fit_options {
     size_t size;           /* sizeof(keel_fit_options): KEEL_FIT_OPTIONS */
     int64_t batch_size;    /* the global batch; 0: 32 for rows, as it yields for generators and
@@ -149,6 +156,14 @@ typedef struct keel_fit_options {
     const char *without_kernels; /* leave out kernels of this name ("dnnl"), for checks */
     keel_float32 float32;        /* of float32 models; without AMX all are multiply-adds */
     bool unfused;                /* every op by itself, as layers emit them: for checks */
+    /* Rows that differ in length are padded with 0 at their end: to the smallest of these lengths
+     * that all rows of their global batch fit in (ascending; borrowed), or, where there are none,
+     * to the longest row of the batch, as tf.data's padded_batch does. */
+    const int64_t *bucket;
+    int64_t bucket_count;
+    int64_t programs; /* most that are kept where batches differ in shape, of training and of
+                         inference each, 2 to 30; 0: 8 */
+    keel_program_counts *counts; /* filled in at the end; NULL: nobody asks */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)
@@ -294,24 +309,27 @@ typedef struct keel_plan {
     keel_kernel_row *kernel; /* [n_kernel] of every op of a layer, in the order of the model */
 } keel_plan;
 
-/* Plan a fit of `rows` rows on s; NULL: on one device a core.
+/* Plan a fit of `rows` rows on s; NULL: on one device a core. inputs [keel_model_input_count]: the
+ * shapes of the rows, where dims of the model are open; only those are looked at; NULL: none are.
  *
  * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP, KEEL_ESHAPE, KEEL_ENOMEM as fit would
  * Owns     *out is freed with keel_plan_free
  * Threads  any, one at a time on a model
  * Cost     compiles the model; allocates weights but no activations */
 keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,
-                           int64_t rows, int64_t batch_size, keel_end_of_data end);
+                           int64_t rows, int64_t batch_size, keel_end_of_data end,
+                           const keel_shape *inputs);
 
 /* Measure what reproducible steps cost: full steps of made-up rows on s, which is reproducible, and
- * the same without, in turn; medians.
+ * the same without, in turn; medians. inputs: as for keel_plan_make.
  *
  * Returns  KEEL_OK; KEEL_EARG: s is not reproducible; as fit, KEEL_ENUMERIC also where made-up rows
  *          are nothing for this model
  * Owns     fills members of *p; the model's weights stay as they are
  * Threads  one at a time on a model and on a strategy
  * Cost     two seconds, or ten steps where those take longer; the memory of two fits */
-keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s);
+keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s,
+                              const keel_shape *inputs);
 
 /* Free what a plan holds; NULL and a zeroed one are fine.
  *

@@ -76,7 +76,7 @@ static keel_status check_target(const keel_data_spec *s, int i, const char *name
     return KEEL_OK;
 }
 
-static keel_status check_field(const keel_data_spec *s, int i, const char *name)
+static keel_status check_field(const keel_data_spec *s, int i, bool may_open, const char *name)
 {
     const keel_data_field *f = &s->field[i];
     if ((unsigned)f->role > KEEL_ROLE_WEIGHT)
@@ -87,9 +87,10 @@ static keel_status check_field(const keel_data_spec *s, int i, const char *name)
     for (int k = 0; k < i; k++)
         if (s->field[k].role == f->role && !strcmp(s->field[k].path, f->path))
             return keel_fail(KEEL_EARG, "%s: two fields are called '%s'", name, f->path);
-    const keel_status shape = keel_shape_check(&f->shape, keel_dtype_size(f->dtype));
+    const keel_shape least = may_open ? keel_shape_closed(&f->shape, 1) : f->shape;
+    const keel_status shape = keel_shape_check(&least, keel_dtype_size(f->dtype));
     if (shape < 0) return keel_fail_within(shape, "%s: %s", name, f->path);
-    if (keel_shape_count(&f->shape) < 1)
+    if (keel_shape_count(&least) < 1)
         return keel_fail(KEEL_ESHAPE, "%s: a row of %s has no element", name, f->path);
     if (f->role != KEEL_ROLE_WEIGHT) return KEEL_OK;
     if (f->dtype == KEEL_STRING)
@@ -97,16 +98,17 @@ static keel_status check_field(const keel_data_spec *s, int i, const char *name)
     return check_target(s, i, name);
 }
 
-static keel_status check_spec(const keel_data_spec *s, const char *name)
+static keel_status check_spec(const keel_data_spec *s, bool may_open, const char *name)
 {
-    for (int i = 0; i < s->n_field; i++) KEEL_TRY(check_field(s, i, name));
+    for (int i = 0; i < s->n_field; i++) KEEL_TRY(check_field(s, i, may_open, name));
     if (keel_spec_first(s, KEEL_ROLE_INPUT) < 0)
         return keel_fail(KEEL_EARG, "%s: no field is an input", name);
     return KEEL_OK;
 }
 
 /* A spec with strings of its own. The class names move. */
-static keel_status spec_own(keel_data_spec *s, const keel_data_spec *from, const char *name)
+static keel_status spec_own(keel_data_spec *s, const keel_data_spec *from, bool may_open,
+                            const char *name)
 {
     *s = *from;
     for (int i = 0; i < s->n_field; i++) s->field[i].path = s->field[i].target = NULL;
@@ -117,7 +119,7 @@ static keel_status spec_own(keel_data_spec *s, const keel_data_spec *from, const
             (f->target && !(s->field[i].target = keel_strdup(f->target))))
             return KEEL_ENOMEM;
     }
-    return check_spec(s, name);
+    return check_spec(s, may_open, name);
 }
 
 keel_status keel_dataset_create(keel_dataset **out, const keel_source *source, void *state,
@@ -133,7 +135,7 @@ keel_status keel_dataset_create(keel_dataset **out, const keel_source *source, v
         return s;
     }
     *o = (keel_data_origin){ .source = source, .state = state, .references = 1 };
-    if ((s = spec_own(&o->spec, spec, name)) < 0) goto out;
+    if ((s = spec_own(&o->spec, spec, source->length || spec->shaped, name)) < 0) goto out;
     s = KEEL_ENOMEM;
     o->name = keel_strdup(name);
     d = keel_calloc(1, sizeof *d);

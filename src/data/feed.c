@@ -30,8 +30,13 @@ static keel_status check_options(const keel_feed *f)
     if (o->slots < 0 || o->slots > SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
         return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, SLOTS_MAX,
                          THREADS_MAX);
-    if (!o->batch_size && f->source->read)
+    if (!o->batch_size && (f->source->read || f->spec->by_row))
         return keel_fail(KEEL_EARG, "%s: say a batch size", name);
+    if (o->batch_size && f->spec->shaped && !f->spec->by_row)
+        return keel_fail(KEEL_EARG,
+                         "%s: its batches have shapes of their own, so each is a step as it is: "
+                         "say no batch size",
+                         name);
     if (o->class_weight && keel_spec_first(f->spec, KEEL_ROLE_TARGET) < 0)
         return keel_fail(KEEL_EARG, "%s: class weights need labels, and there is no y", name);
     for (int64_t i = 0; o->class_weight && i < o->class_weight_count; i++)
@@ -116,6 +121,13 @@ static keel_status choose_fields(keel_feed *f)
     }
     for (int i = 0; i < f->n_field; i++) {
         f->field[i].dtype = f->want[i];
+        if (i < f->spec->n_field && keel_shape_is_open(&f->spec->field[i].shape)) {
+            f->field[i].shape = keel_shape_closed(&f->field[i].shape, 1);
+            if (!(f->o.unwanted >> i & 1)) {
+                f->open |= UINT64_C(1) << i;
+                if (f->source->length) KEEL_TRY(keel_feed_find_longest(f, i));
+            }
+        }
         f->count[i] = keel_shape_count(&f->field[i].shape);
         if (i < f->spec->n_field && f->o.unwanted >> i & 1) continue;
         int64_t bytes;
@@ -181,14 +193,20 @@ static keel_status create_slots(keel_feed *f)
 {
     f->slots = keel_calloc((size_t)f->n_slots, sizeof *f->slots);
     if (!f->slots) return KEEL_ENOMEM;
-    for (int i = 0; i < f->n_slots; i++)
+    for (int i = 0; i < f->n_slots; i++) {
+        KEEL_TRY(keel_feed_own_lengths(f, &f->slots[i]));
+        if (f->source->length && f->open &&
+            !(f->slots[i].row = keel_calloc((size_t)f->max_rows, sizeof(int64_t))))
+            return KEEL_ENOMEM;
         for (int k = 0; k < f->n_field; k++) {
             size_t n;
             if (!keel_mul(f->bytes[k], (size_t)f->max_rows, &n))
                 return keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than memory can be",
                                  keel_dataset_name(f->dataset), (long long)f->max_rows);
             if (n && !(f->slots[i].at[k] = keel_aligned_calloc(1, n))) return KEEL_ENOMEM;
+            if (f->slots[i].own) f->slots[i].own->room[k] = n;
         }
+    }
     return KEEL_OK;
 }
 
@@ -228,6 +246,7 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (f->n_slots < 2) f->n_slots = 2;
     if ((s = create_slots(f)) < 0) goto out;
     if (f->source->next && (s = keel_feed_stream_create(f)) < 0) goto out;
+    if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
 
     const int n = choose_threads(f);
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
@@ -260,8 +279,12 @@ void keel_feed_destroy(keel_feed *f)
     pthread_mutex_unlock(&f->lock);
     for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
     keel_feed_stream_destroy(f);
-    for (int i = 0; f->slots && i < f->n_slots; i++)
+    keel_feed_staged_destroy(f);
+    for (int i = 0; f->slots && i < f->n_slots; i++) {
         for (int k = 0; k < f->n_field; k++) keel_free(f->slots[i].at[k]);
+        keel_free(f->slots[i].own);
+        keel_free(f->slots[i].row);
+    }
     keel_free(f->slots);
     keel_free(f->threads);
     keel_scratch_free(&f->scratch);
@@ -336,7 +359,12 @@ const char *keel_feed_note(const keel_feed *f)
 
 int64_t keel_feed_bytes(const keel_feed *f)
 {
-    return f->n_slots * f->max_rows * f->row_bytes;
+    int64_t n = 0;
+    if (!f->staged) return f->n_slots * f->max_rows * f->row_bytes;
+    for (int i = 0; i < f->n_slots; i++)
+        for (int k = 0; k < f->n_field; k++)
+            n += (int64_t)__atomic_load_n(&f->slots[i].own->room[k], __ATOMIC_RELAXED);
+    return n;
 }
 
 double keel_feed_wait_seconds(const keel_feed *f)
@@ -471,11 +499,11 @@ static double value_at(const void *data, keel_dtype type, int64_t i)
 }
 
 /* The label of row i: the target itself where it is one number, else the place of its largest. */
-static int64_t label_of(const keel_feed *f, const keel_batch *b, int64_t i)
+static int64_t label_of(const keel_feed *f, const keel_slot *s, int64_t i)
 {
-    const int64_t n = f->count[f->label];
+    const int64_t n = s->count[f->label];
     const keel_dtype type = f->want[f->label];
-    const void *y = (const char *)b->field[f->label] + (size_t)i * f->bytes[f->label];
+    const void *y = (const char *)s->batch.field[f->label] + (size_t)i * s->bytes[f->label];
     int64_t best = 0;
     double most = value_at(y, type, 0);
     if (n == 1) return most >= 0 && most < 9e15 ? (int64_t)(most + 0.5) : -1;
@@ -499,11 +527,11 @@ void keel_feed_finish(const keel_feed *f, keel_slot *s)
     const void *from = given ? b->field[at] : NULL; /* perhaps the user's array */
     double *w64 = (double *)(void *)s->at[at], sum = 0;
     float *w32 = (float *)(void *)s->at[at];
-    const int64_t n = f->count[at]; /* of a row */
+    const int64_t n = s->count[at]; /* of a row */
     for (int64_t i = 0; i < b->rows * n; i++) {
         double w = !from ? 1 : wide ? ((const double *)from)[i] : (double)((const float *)from)[i];
         if (f->o.class_weight) {
-            const int64_t label = label_of(f, b, i);
+            const int64_t label = label_of(f, s, i);
             if (label >= 0 && label < f->o.class_weight_count) w *= f->o.class_weight[label];
         }
         if (wide)

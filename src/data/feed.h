@@ -39,6 +39,9 @@ typedef struct keel_feed_options {
     int64_t class_weight_count; /* a label that is not in it weighs 1 */
     bool wants_weight;          /* give weights even where all are one */
     bool leaves_rows;           /* rows in memory may be left to keel_feed_read */
+    const int64_t *bucket;      /* [bucket_count] lengths that rows are padded to, ascending; NULL:
+                                   the longest of the batch */
+    int64_t bucket_count;
 } keel_feed_options;
 
 typedef struct keel_feed keel_feed;

@@ -18,8 +18,20 @@ typedef enum keel_slot_state {
     KEEL_SLOT_HELD
 } keel_slot_state;
 
+typedef struct keel_lengths { /* of rows that differ in length, in one batch */
+    keel_data_field field[KEEL_FIELDS_MAX];
+    int64_t count[KEEL_FIELDS_MAX];
+    size_t bytes[KEEL_FIELDS_MAX];
+    size_t room[KEEL_FIELDS_MAX]; /* staged streams: of the slot's buffers, which grow */
+} keel_lengths;
+
 typedef struct keel_slot {
     keel_slot_state state;
+    const keel_data_field *field; /* of its rows: what the feed says, or its own lengths say */
+    const int64_t *count;
+    const size_t *bytes;
+    keel_lengths *own;         /* NULL: all rows of the feed have one shape */
+    int64_t *row;              /* [max_rows] where there are lengths: its rows in the dataset */
     char *at[KEEL_FIELDS_MAX]; /* a buffer of max_rows for each field; NULL: not wanted */
     keel_batch batch;          /* complete when READY */
     bool is_end;               /* of the epoch batch.epoch (streams) */
@@ -32,6 +44,7 @@ typedef struct keel_slot {
 } keel_slot;
 
 typedef struct keel_stream keel_stream;
+typedef struct keel_staged keel_staged;
 
 struct keel_feed {
     const keel_dataset *dataset; /* const after create, as all down to `plan` */
@@ -44,9 +57,11 @@ struct keel_feed {
     int64_t count[KEEL_FIELDS_MAX];         /* elements of a row */
     size_t bytes[KEEL_FIELDS_MAX];          /* of a row in a batch; 0: not wanted */
     int64_t row_bytes;                      /* of all */
-    int weight;                             /* the first field of weights; -1: none */
-    int label;                              /* class weights: the field of labels */
-    bool may_fail;           /* some value may not fit the type that is wanted for it */
+    uint64_t open; /* bit i: rows differ in length in field i; shape, count and bytes above are
+                      those of the longest */
+    int weight;    /* the first field of weights; -1: none */
+    int label;     /* class weights: the field of labels */
+    bool may_fail; /* some value may not fit the type that is wanted for it */
     int64_t max_rows, chunk; /* chunk: rows that a worker takes at once */
     bool planned;            /* the number of rows is known: plan is valid */
     keel_feed_plan plan;
@@ -69,6 +84,7 @@ struct keel_feed {
 
     keel_scratch scratch; /* of the consumer, where it reads itself */
     keel_stream *stream;  /* streams */
+    keel_staged *staged;  /* and rows of theirs with shapes of their own, the producer's */
     double waited;
     char note[256];
 };
@@ -76,6 +92,22 @@ struct keel_feed {
 /* Weights, their sum and class weights of a filled batch. No lock needed: the slot is the caller's.
  */
 void keel_feed_finish(const keel_feed *f, keel_slot *s);
+
+/* feed_lengths.c. The shape that the longest row needs; then a slot with lengths of its own; and
+ * the lengths that its rows have, once it is known which they are. */
+bool keel_feed_is_open(const keel_feed *f, int field);
+keel_status keel_feed_find_longest(keel_feed *f, int field);
+keel_status keel_feed_own_lengths(const keel_feed *f, keel_slot *s);
+void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row);
+/* What a dim is padded to; -1: it is larger than all buckets. */
+int64_t keel_feed_padded(const keel_feed *f, int64_t dim);
+
+/* feed_staged.c. Keep rows of one shape, the first of a batch or more; lay all of them out. */
+keel_status keel_feed_staged_create(keel_feed *f);
+void keel_feed_staged_destroy(keel_feed *f);
+keel_status keel_feed_stage(const keel_feed *f, bool first, const void *const *data,
+                            const keel_shape *shape, int64_t rows);
+keel_status keel_feed_unstage(const keel_feed *f, keel_slot *s);
 
 /* Rows by index. */
 void *keel_feed_rows_worker(void *feed);                         /* thread */

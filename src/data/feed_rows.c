@@ -45,7 +45,7 @@ static void point_into_arrays(const keel_feed *f, keel_slot *s)
     const size_t first = (size_t)keel_dataset_index(f->dataset, p->position);
     for (int i = 0; i < f->spec->n_field; i++) {
         const keel_tensor *t = f->source->tensor(f->dataset->origin->state, i);
-        if (f->bytes[i] && t && t->dtype == f->want[i])
+        if (f->bytes[i] && t && t->dtype == f->want[i] && !keel_feed_is_open(f, i))
             b->field[i] = (const char *)t->data + first * f->bytes[i];
     }
 }
@@ -59,13 +59,18 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
     s->failed = false;
     s->batch = (keel_batch){
         .n_field = f->n_field,
-        .spec = f->field,
+        .spec = s->field,
         .rows = s->plan.rows,
         .duplicates = s->plan.duplicates,
         .first_row = s->plan.first_row,
         .epoch = epoch,
         .step = step,
     };
+    if (s->own) {
+        pass_order order = { 0 };
+        for (int64_t i = 0; i < s->plan.rows; i++) s->row[i] = source_row(f, &s->plan, i, &order);
+        keel_feed_measure(f, s, s->row);
+    }
     point_into_arrays(f, s);
 }
 
@@ -80,9 +85,10 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
     bool any = false;
     keel_row at;
     at.want = f->want;
+    at.count = s->count;
     for (int i = 0; i < n; i++) {
         const bool copied = s->at[i] && b->field[i] == s->at[i];
-        at.at[i] = copied ? s->at[i] + (size_t)from * f->bytes[i] : NULL;
+        at.at[i] = copied ? s->at[i] + (size_t)from * s->bytes[i] : NULL;
         any |= copied;
     }
     if (!any) return to;
@@ -105,7 +111,7 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
             return i;
         }
         for (int k = 0; k < n; k++)
-            if (at.at[k]) at.at[k] = (char *)at.at[k] + f->bytes[k];
+            if (at.at[k]) at.at[k] = (char *)at.at[k] + s->bytes[k];
     }
     return to;
 }

@@ -43,6 +43,7 @@ keel_status keel_feed_stream_create(keel_feed *f)
     t->same_types = true;
     for (int i = 0; i < p->n_field; i++) {
         size_t n;
+        if (p->shaped) continue; /* it is staged instead */
         t->bytes[i] = (size_t)f->count[i] * keel_dtype_size(p->field[i].dtype);
         t->same_types &= p->field[i].dtype == f->want[i];
         if (!keel_mul(t->bytes[i], (size_t)p->max_rows, &n))
@@ -92,7 +93,7 @@ static keel_status take(const keel_feed *f, keel_slot *s, int64_t n)
 /* The first n rows of one slot become those of another. */
 static void copy_rows(const keel_feed *f, keel_slot *to, const keel_slot *from, int64_t n)
 {
-    for (int i = 0; n && i < f->spec->n_field; i++)
+    for (int i = 0; n && !f->staged && i < f->spec->n_field; i++)
         if (f->bytes[i]) memcpy(to->at[i], from->at[i], (size_t)n * f->bytes[i]);
 }
 
@@ -131,6 +132,24 @@ static keel_status leave_pass(const keel_feed *f)
     return KEEL_END;
 }
 
+/* The next of a stream whose rows have shapes of their own. */
+static keel_status next_shaped(const keel_feed *f, int64_t *rows)
+{
+    keel_stream *t = f->stream;
+    const keel_data_spec *p = f->spec;
+    const void *data[KEEL_FIELDS_MAX] = { NULL };
+    keel_shape shape[KEEL_FIELDS_MAX];
+    for (int i = 0; i < p->n_field; i++) shape[i] = p->field[i].shape;
+    const keel_status s = f->source->next_shaped(f->dataset->origin->state, data, shape, rows);
+    if (s != KEEL_OK || !*rows) return s;
+    keel_status r = keel_feed_stage(f, t->filled == 0, data, shape, *rows);
+    for (int k = 0; k < p->n_field && r >= 0; k++)
+        if (p->field[k].role == KEEL_ROLE_WEIGHT)
+            r = keel_weights_check(data[k], p->field[k].dtype, *rows, keel_shape_count(&shape[k]),
+                                   t->pass_rows, keel_dataset_name(f->dataset));
+    return r < 0 ? die(t, r) : KEEL_OK; /* the row will not come again */
+}
+
 /* Get the next yield: into the slot where it fits as it is, else pending. KEEL_END: the pass is
  * over. */
 static keel_status pull(const keel_feed *f, keel_slot *s)
@@ -146,13 +165,14 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
             fits && s->at[i] ? s->at[i] + (size_t)t->filled * f->bytes[i] : (void *)t->field[i];
     for (int i = 0; i < EMPTY_YIELDS_MAX; i++) {
         int64_t rows = 0;
-        const keel_status r = f->source->next(f->dataset->origin->state, field, &rows);
+        const keel_status r = f->staged ? next_shaped(f, &rows)
+                                        : f->source->next(f->dataset->origin->state, field, &rows);
         if (r < 0)
             return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
                                     (long long)t->step + 1, t->epoch + 1, (long long)t->pass_rows);
         if (r == KEEL_END) return leave_pass(f);
         if (!rows) continue;
-        for (int k = 0; k < p->n_field; k++)
+        for (int k = 0; k < p->n_field && !f->staged; k++)
             if (p->field[k].role == KEEL_ROLE_WEIGHT &&
                 keel_weights_check(field[k], p->field[k].dtype, rows,
                                    keel_shape_count(&p->field[k].shape), t->pass_rows,
@@ -162,7 +182,7 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
         if (p->rows >= 0 && t->pass_rows > p->rows)
             return die(t, keel_fail(KEEL_EDATA, "%s yields more than the %lld rows it says it has",
                                     keel_dataset_name(f->dataset), (long long)p->rows));
-        if (fits) {
+        if (fits || f->staged) {
             t->filled += rows;
         } else {
             t->at = 0;
@@ -269,11 +289,12 @@ static void give_end(const keel_feed *f, keel_slot *s)
     t->epoch++;
 }
 
-static void give_batch(const keel_feed *f, keel_slot *s)
+static keel_status give_batch(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
     keel_batch *b = &s->batch;
-    *b = (keel_batch){ .n_field = f->n_field, .spec = f->field, .rows = t->filled };
+    if (f->staged) KEEL_TRY(keel_feed_unstage(f, s));
+    *b = (keel_batch){ .n_field = f->n_field, .spec = s->field, .rows = t->filled };
     memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
     b->first_row = (uint64_t)t->epoch_rows;
     b->epoch = t->epoch;
@@ -287,11 +308,12 @@ static void give_batch(const keel_feed *f, keel_slot *s)
     t->epoch_rows += t->filled;
     t->step++;
     t->filled = 0;
-    if (!t->rewound) return;
+    if (!t->rewound) return KEEL_OK;
     t->rewound = t->in_pass = false; /* the rest of the second round is not wanted */
     t->at = t->n = 0;
     t->pass++;
     t->epoch_over = true;
+    return KEEL_OK;
 }
 
 /* The next item into a free slot. After a failure the same call goes on where it stopped. */
@@ -322,8 +344,7 @@ static keel_status produce(const keel_feed *f, keel_slot *s)
         const int64_t left = t->n - t->at, room = f->max_rows - t->filled;
         if (left > 0) KEEL_TRY(take(f, s, left < room ? left : room));
     }
-    give_batch(f, s);
-    return KEEL_OK;
+    return give_batch(f, s);
 }
 
 static void produce_into(keel_feed *f, keel_slot *s)

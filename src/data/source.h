@@ -23,6 +23,8 @@ typedef struct keel_data_spec {
     int64_t yields;   /* streams: how many in a pass; -1: not known */
     bool one_shot;    /* streams: cannot begin again */
     bool endless;     /* streams: never ends */
+    bool shaped;      /* streams: what comes has a shape of its own, by next_shaped */
+    bool by_row;      /* and is one row, not a batch */
     int64_t n_classes;
     char **class_names;
 } keel_data_spec;
@@ -44,6 +46,7 @@ int keel_spec_first(const keel_data_spec *spec, keel_data_role role);
 typedef struct keel_row {
     const keel_dtype *want;
     void *at[KEEL_FIELDS_MAX]; /* NULL: not wanted; only the spec's are set */
+    const int64_t *count;      /* elements: where a row is shorter, 0 is written behind it */
 } keel_row;
 
 /* What a reading thread keeps from row to row, so that reading allocates only while it grows. */
@@ -72,12 +75,18 @@ typedef struct keel_source {
     /* The tensor that holds field i of all rows as it is, so that a batch can point into it; NULL:
      * none does. */
     const keel_tensor *(*tensor)(const void *state, int i);
+    /* The first dim of a row of field i, which is open in the spec; NULL: none of its fields has
+     * open dims. */
+    int64_t (*length)(const void *state, int i, int64_t index);
 
     /* streams: one thread at a time. Begin pass `order->epoch`; shuffled by `order` if it is not
      * NULL. The first begin of a stream that was never read does nothing to it. */
     keel_status (*begin)(void *state, uint32_t pass, const keel_chance *order);
     /* Up to spec.max_rows rows, each field in its own dtype; KEEL_END: the pass is over. */
     keel_status (*next)(void *state, void *const *field, int64_t *rows);
+    /* Instead of `next` where the spec has open dims: data[i] points to `rows` rows of field i,
+     * good until the next call, each of shape[i]; it comes as the spec's. */
+    keel_status (*next_shaped)(void *state, const void **data, keel_shape *shape, int64_t *rows);
 
     void (*close)(void *state);
 } keel_source;

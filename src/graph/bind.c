@@ -54,7 +54,7 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
 {
     const binder *x = context;
     const keel_graph_node *n = &x->p->graph->node[x->node];
-    return keel_store_derive(x->p->store, n->weight[want->weight], want, got);
+    return keel_store_derive(x->p->store, x->p->user, n->weight[want->weight], want, got);
 }
 
 static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
@@ -511,20 +511,18 @@ static keel_status bind_workspace(binder *x)
 }
 
 /* One scratch a worker, as large as the hungriest call of any bound; calls learn where it is. */
-static keel_status place_scratch(keel_program *p, int64_t before)
+static keel_status place_scratch(keel_program *p)
 {
     for (int w = 0; w < p->lanes->n_worker; w++) {
         keel_workspace *workspace = &p->workspace[w];
-        if (!workspace->scratch || before < p->scratch_bytes) {
-            char *larger = keel_aligned_calloc((size_t)p->scratch_bytes, 1);
-            if (!larger) return KEEL_ENOMEM;
-            keel_free(workspace->scratch);
-            workspace->scratch = larger;
-        }
+        void *at = NULL;
+        KEEL_TRY(keel_arenas_take(p->arenas, w, KEEL_ARENA_SCRATCH, p->scratch_bytes, 1, &at));
+        workspace->scratch = at;
         for (int i = 0; i < p->n_bound; i++)
             for (int k = 0; k < p->bound[i]->workspace[w].n_call; k++)
                 p->bound[i]->workspace[w].call[k].call.scratch = workspace->scratch;
     }
+    p->moved = p->arenas->moved; /* nothing else has moved since it settled */
     return KEEL_OK;
 }
 
@@ -562,6 +560,7 @@ out:
 
 keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **out)
 {
+    if (p->moved != p->arenas->moved) KEEL_TRY(keel_program_settle(p));
     for (int i = 0; i < p->n_bound; i++)
         if (p->bound[i]->rows == rows) {
             *out = p->bound[i];
@@ -578,11 +577,10 @@ keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **
         p->bound = larger;
         p->bound_capacity = capacity;
     }
-    const int64_t before = p->scratch_bytes;
     keel_bound *b = NULL;
     KEEL_TRY(new_bound(p, rows, &b));
     p->bound[p->n_bound++] = b;
-    const keel_status s = place_scratch(p, p->n_bound == 1 ? -1 : before);
+    const keel_status s = place_scratch(p);
     if (s < 0) {
         keel_bound_destroy(p, b);
         p->n_bound--;

@@ -18,11 +18,13 @@ static inline bool keel_segment_upward(int segment)
 int64_t keel_records_of(const keel_node *n, keel_pass pass);
 int64_t keel_records_rows(int64_t length);
 keel_status keel_records_place(keel_program *p);
-keel_status keel_records_allocate(const keel_program *p, keel_workspace *s);
-int64_t keel_records_bytes(const keel_program *p); /* of a worker */
 keel_status keel_records_bind(keel_bound *b);
 void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace);
 void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker);
+
+/* program.c: take the memory of all workers from the arenas, which is where it was or has moved;
+ * then nothing is bound. */
+keel_status keel_program_settle(keel_program *p);
 
 void keel_bound_destroy(const keel_program *p, keel_bound *b);
 void keel_prepared_destroy(keel_workspace *s, int n_node);

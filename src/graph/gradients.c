@@ -239,14 +239,6 @@ keel_status keel_gradients_place(keel_program *p)
     return KEEL_OK;
 }
 
-keel_status keel_gradients_allocate(const keel_program *p, keel_workspace *s)
-{
-    const size_t element = keel_dtype_size(p->options.real);
-    s->grad = keel_aligned_calloc((size_t)p->gradient_elements, element);
-    s->fold = keel_aligned_calloc((size_t)p->fold_bytes, 1);
-    return s->grad && s->fold ? KEEL_OK : KEEL_ENOMEM;
-}
-
 static char *slot_of(const keel_program *p, int worker, keel_variable v, int slot)
 {
     const keel_gradient *g = &p->gradient[v];

@@ -13,7 +13,6 @@ void keel_gradients_uncut(keel_bound *b);
 
 /* Lay out a worker's gradients, once the schedule is there. */
 keel_status keel_gradients_place(keel_program *p);
-keel_status keel_gradients_allocate(const keel_program *p, keel_workspace *s);
 
 /* Where the gradients of a node's weights over a shard go (weight_grad [n_weight]; NULL stays where
  * a weight is frozen), and what is added afterwards: *add [*n_add], which the caller frees. */

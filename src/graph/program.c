@@ -365,6 +365,38 @@ static keel_status list_weights(keel_program *p)
     return KEEL_OK;
 }
 
+static keel_status take(const keel_program *p, int worker, keel_arena_kind kind, int64_t n,
+                        size_t size, void *pointer)
+{
+    void *at = NULL;
+    KEEL_TRY(keel_arenas_take(p->arenas, worker, kind, n, (int64_t)size, &at));
+    memcpy(pointer, &at, sizeof at);
+    return KEEL_OK;
+}
+
+keel_status keel_program_settle(keel_program *p)
+{
+    while (p->n_bound > 0) keel_bound_destroy(p, p->bound[--p->n_bound]);
+    for (int w = 0; w < p->lanes->n_worker; w++) {
+        keel_workspace *s = &p->workspace[w];
+        KEEL_TRY(take(p, w, KEEL_ARENA_ROWS, p->rows_bytes, 1, &s->rows));
+        KEEL_TRY(take(p, w, KEEL_ARENA_SHARD, p->shard_bytes, 1, &s->shard));
+        KEEL_TRY(take(p, w, KEEL_ARENA_MERGED, p->merged_doubles, sizeof(double), &s->merged));
+        KEEL_TRY(take(p, w, KEEL_ARENA_SUMS, p->sums_doubles, sizeof(double), &s->sums));
+        KEEL_TRY(
+            take(p, w, KEEL_ARENA_ROW_RECORDS, p->row_doubles, sizeof(double), &s->row_records));
+        for (int i = 0; i < 2; i++)
+            KEEL_TRY(take(p, w, i ? KEEL_ARENA_RECORD_LAST : KEEL_ARENA_RECORD, p->record_doubles,
+                          sizeof(double), &s->record[i]));
+        if (!p->graph->backward) continue;
+        KEEL_TRY(take(p, w, KEEL_ARENA_GRAD, p->gradient_elements, keel_dtype_size(p->options.real),
+                      &s->grad));
+        KEEL_TRY(take(p, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
+    }
+    p->moved = p->arenas->moved;
+    return KEEL_OK;
+}
+
 static keel_status make_workspaces(keel_program *p)
 {
     const int n = p->lanes->n_worker;
@@ -375,15 +407,13 @@ static keel_status make_workspaces(keel_program *p)
         keel_workspace *s = &p->workspace[w];
         s->prepared = keel_calloc((size_t)p->graph->n_node, sizeof(*s->prepared));
         if (!s->prepared) return KEEL_ENOMEM;
-        if (p->options.dry) continue;
-        if (!(s->rows = keel_aligned_calloc((size_t)p->rows_bytes, 1))) return KEEL_ENOMEM;
-        if (!(s->shard = keel_aligned_calloc((size_t)p->shard_bytes, 1))) return KEEL_ENOMEM;
-        s->merged = keel_aligned_calloc((size_t)p->merged_doubles, sizeof(double));
-        if (!s->merged) return KEEL_ENOMEM;
-        KEEL_TRY(keel_records_allocate(p, s));
-        if (p->graph->backward) KEEL_TRY(keel_gradients_allocate(p, s));
     }
-    return KEEL_OK;
+    p->arenas = p->options.arenas;
+    if (!p->arenas) {
+        KEEL_TRY(keel_arenas_create(&p->own_arenas, n));
+        p->arenas = p->own_arenas;
+    }
+    return p->options.dry ? KEEL_OK : keel_program_settle(p);
 }
 
 static void take_trained(keel_program *p)
@@ -414,6 +444,8 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     p->store = store;
     p->options = *options;
     p->n_output = n_output;
+    if ((s = keel_store_join(store, &p->user)) < 0) goto out;
+    s = KEEL_ENOMEM;
     if (!(p->input = keel_calloc((size_t)graph->n_input, sizeof *p->input))) goto out;
     if (!(p->output = keel_calloc((size_t)n_output, sizeof *p->output))) goto out;
     if (n_output) memcpy(p->output, outputs, (size_t)n_output * sizeof *outputs);
@@ -449,17 +481,9 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->bound);
     for (int w = 0; p->workspace && w < p->lanes->n_worker; w++) {
         keel_prepared_destroy(&p->workspace[w], p->graph->n_node);
-        keel_free(p->workspace[w].rows);
-        keel_free(p->workspace[w].shard);
-        keel_free(p->workspace[w].scratch);
-        keel_free(p->workspace[w].grad);
-        keel_free(p->workspace[w].fold);
-        keel_free(p->workspace[w].merged);
-        keel_free(p->workspace[w].record[0]);
-        keel_free(p->workspace[w].record[1]);
-        keel_free(p->workspace[w].sums);
-        keel_free(p->workspace[w].row_records);
     }
+    if (p->user) keel_store_leave(p->store, p->user);
+    keel_arenas_destroy(p->own_arenas);
     keel_free(p->workspace);
     keel_free(p->failure);
     keel_free(p->input);
@@ -484,12 +508,4 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->ran);
     keel_graph_destroy(p->graph);
     keel_free(p);
-}
-
-int64_t keel_program_worker_bytes(const keel_program *p)
-{
-    const int64_t grad =
-        p->gradient_elements * (int64_t)keel_dtype_size(p->options.real) + p->fold_bytes;
-    return p->rows_bytes + p->shard_bytes + p->scratch_bytes + grad +
-           p->merged_doubles * (int64_t)sizeof(double) + keel_records_bytes(p);
 }

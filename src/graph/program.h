@@ -6,6 +6,7 @@
 #define KEEL_GRAPH_PROGRAM_H
 #include "device/lanes.h"
 #include "device/team.h"
+#include "graph/arena.h"
 #include "graph/schedule.h"
 #include "graph/store.h"
 #include "graph/timing.h"
@@ -23,7 +24,7 @@ typedef struct keel_place {
     int64_t at, row_bytes;
 } keel_place;
 
-/* What one worker owns while a program runs. */
+/* What one worker owns while a program runs. Its memory is lent by the arenas. */
 typedef struct keel_workspace {
     char *rows, *shard, *scratch;
     char *grad;          /* [gradient_elements] flat; NULL in inference */
@@ -136,10 +137,12 @@ typedef struct keel_program_options {
     bool reference_only; /* no kernel but the plain reference: for tests */
     const char *without; /* leave out kernels of this name ("dnnl"); NULL: none */
     keel_float32 float32;
-    int64_t max_rows;   /* of a step */
-    bool dry;           /* plan only: nothing that a run would need is allocated */
-    const bool *trains; /* [store->n_weight] which weights a training program trains, read while it
-                           is created; NULL: none */
+    int64_t max_rows;    /* of a step */
+    bool dry;            /* plan only: nothing that a run would need is allocated */
+    const bool *trains;  /* [store->n_weight] which weights a training program trains, read while it
+                            is created; NULL: none */
+    keel_arenas *arenas; /* shared with other programs of these lanes, none of which runs at the
+                            same time; borrowed; NULL: its own */
 } keel_program_options;
 
 typedef struct keel_program {
@@ -147,6 +150,9 @@ typedef struct keel_program {
     keel_schedule schedule;
     const keel_lanes *lanes; /* borrowed */
     keel_store *store;       /* borrowed */
+    uint64_t user;           /* of packed copies in the store */
+    keel_arenas *arenas, *own_arenas;
+    int64_t moved; /* arenas->moved when its pointers were set */
     keel_program_options options;
     bool *trains; /* [n_weight] whose gradients it makes; of programs over one store each may train
                      others */
@@ -259,8 +265,5 @@ int64_t keel_program_bad_row(const keel_program *p);
 /* After the commit point, by one worker: let ops move their state (BatchNorm's moving statistics).
  */
 void keel_program_commit(keel_program *p, const keel_bound *b, int worker);
-
-int64_t
-keel_program_worker_bytes(const keel_program *p); /* arenas, scratch and gradients of one worker */
 
 #endif

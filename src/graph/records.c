@@ -101,22 +101,6 @@ keel_status keel_records_place(keel_program *p)
     return KEEL_OK;
 }
 
-keel_status keel_records_allocate(const keel_program *p, keel_workspace *s)
-{
-    s->sums = keel_aligned_calloc((size_t)p->sums_doubles, sizeof(double));
-    s->row_records = keel_aligned_calloc((size_t)p->row_doubles, sizeof(double));
-    for (int i = 0; i < 2; i++) {
-        s->record[i] = keel_aligned_calloc((size_t)p->record_doubles, sizeof(double));
-        if (!s->record[i]) return KEEL_ENOMEM;
-    }
-    return s->sums && s->row_records ? KEEL_OK : KEEL_ENOMEM;
-}
-
-int64_t keel_records_bytes(const keel_program *p)
-{
-    return (2 * p->record_doubles + p->row_doubles + p->sums_doubles) * (int64_t)sizeof(double);
-}
-
 /* ---- the tree of a step -------------------------------------------------------------------------
  */
 

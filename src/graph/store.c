@@ -90,15 +90,17 @@ out:
     return status;
 }
 
+static void free_copy(struct keel_store_copy *c)
+{
+    if (c->copy.release) c->copy.release(c->copy.plan);
+    keel_free(c->copy.data);
+    keel_free(c);
+}
+
 void keel_store_destroy(keel_store *s)
 {
     if (!s) return;
-    for (int i = 0; i < s->n_derived; i++) {
-        keel_derived *d = &s->derived[i]->copy;
-        if (d->release) d->release(d->plan);
-        keel_free(d->data);
-        keel_free(s->derived[i]);
-    }
+    for (int i = 0; i < s->n_derived; i++) free_copy(s->derived[i]);
     keel_free(s->derived);
     keel_free(s->master);
     keel_free(s->weight);
@@ -117,13 +119,36 @@ int64_t keel_store_bytes(const keel_store *s)
     return n;
 }
 
-keel_status keel_store_derive(keel_store *s, keel_variable v, keel_derived *want,
+keel_status keel_store_join(keel_store *s, uint64_t *user)
+{
+    if (!~s->users) return keel_fail(KEEL_EUNSUP, "more than 64 programs of one model");
+    *user = ~s->users & (s->users + 1); /* the lowest bit that is free */
+    s->users |= *user;
+    return KEEL_OK;
+}
+
+void keel_store_leave(keel_store *s, uint64_t user)
+{
+    int kept = 0;
+    s->users &= ~user;
+    for (int i = 0; i < s->n_derived; i++) {
+        s->derived[i]->users &= ~user;
+        if (s->derived[i]->users)
+            s->derived[kept++] = s->derived[i];
+        else
+            free_copy(s->derived[i]);
+    }
+    s->n_derived = kept;
+}
+
+keel_status keel_store_derive(keel_store *s, uint64_t user, keel_variable v, keel_derived *want,
                               const keel_derived **got)
 {
     struct keel_store_copy *c = NULL;
     for (int i = 0; i < s->n_derived; i++)
         if (s->derived[i]->variable == v && s->derived[i]->copy.key == want->key) {
             if (want->release) want->release(want->plan);
+            s->derived[i]->users |= user;
             *got = &s->derived[i]->copy;
             return KEEL_OK;
         }
@@ -136,7 +161,7 @@ keel_status keel_store_derive(keel_store *s, keel_variable v, keel_derived *want
     }
     if (!(c = keel_calloc(1, sizeof *c))) goto fail;
     if (!(want->data = keel_aligned_calloc(want->bytes, 1))) goto fail;
-    *c = (struct keel_store_copy){ .variable = v, .copy = *want };
+    *c = (struct keel_store_copy){ .users = user, .variable = v, .copy = *want };
     s->derived[s->n_derived++] = c;
     c->copy.refresh(&c->copy, keel_store_data(s, v));
     *got = &c->copy;

@@ -28,7 +28,9 @@ struct keel_store {
     int64_t n_master; /* elements, each tensor aligned to 64 bytes */
     char *master;
     int n_derived, derived_capacity;
+    uint64_t users; /* a bit for each program that has joined */
     struct keel_store_copy {
+        uint64_t users; /* the programs whose kernels read it */
         keel_variable variable;
         keel_derived copy;
     } * *derived; /* each allocated by itself: kernels keep pointers to them */
@@ -47,9 +49,14 @@ keel_status keel_store_tiles(const keel_store *s, const bool *trains, keel_tile 
 void *keel_store_data(const keel_store *s, keel_variable v);
 int64_t keel_store_bytes(const keel_store *s); /* masters and copies */
 
+/* A program joins with a bit of its own, for the copies that it asks for, and leaves: copies that
+ * nobody else reads go. KEEL_EUNSUP: 64 programs are there. */
+keel_status keel_store_join(keel_store *s, uint64_t *user);
+void keel_store_leave(keel_store *s, uint64_t user);
+
 /* A packed copy of weight v: the shared one of want->key, or *want, allocated and filled. On
  * failure want's plan is released. */
-keel_status keel_store_derive(keel_store *s, keel_variable v, keel_derived *want,
+keel_status keel_store_derive(keel_store *s, uint64_t user, keel_variable v, keel_derived *want,
                               const keel_derived **got);
 /* Make a worker's share of the copies again after the weights moved: each copy falls to who has the
  * fewest bytes so far. At most KEEL_LANES_MAX workers. */

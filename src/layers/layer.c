@@ -84,15 +84,20 @@ static keel_status read_dims(const char *key, const json_t *dims, size_t first, 
     shape->rank = (int)(json_array_size(dims) - first);
     for (int i = 0; i < shape->rank; i++) {
         const json_t *d = json_array_get(dims, first + (size_t)i);
-        if (json_is_null(d))
-            return keel_fail(KEEL_EUNSUP, "%s: dim %zu is not fixed (null); give it a number", key,
-                             first + (size_t)i);
-        if (!json_is_integer(d) || json_integer_value(d) < 1)
-            return keel_fail(KEEL_EARG, "%s: dim %zu must be a whole number above 0", key,
-                             first + (size_t)i);
-        shape->dim[i] = json_integer_value(d);
+        const bool open = json_is_null(d) || json_integer_value(d) == KEEL_DIM_OPEN;
+        if (!open && (!json_is_integer(d) || json_integer_value(d) < 1))
+            return keel_fail(KEEL_EARG,
+                             "%s: dim %zu must be a whole number above 0, or null where it is open",
+                             key, first + (size_t)i);
+        shape->dim[i] = open ? KEEL_DIM_OPEN : json_integer_value(d);
     }
-    return keel_shape_check(shape, sizeof(double));
+    const keel_shape least = keel_shape_closed(shape, 1);
+    return keel_shape_check(&least, sizeof(double));
+}
+
+json_t *keel_dim_json(int64_t dim)
+{
+    return dim == KEEL_DIM_OPEN ? json_null() : json_integer(dim);
 }
 
 static keel_status read_batch(const char *key, const json_t *batch, int64_t *out)
@@ -192,7 +197,7 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
         failed = json_array_append_new(dims, common->batch < 0 ? json_null()
                                                                : json_integer(common->batch));
         for (int i = 0; !failed && i < common->shape.rank; i++)
-            failed = json_array_append_new(dims, json_integer(common->shape.dim[i]));
+            failed = json_array_append_new(dims, keel_dim_json(common->shape.dim[i]));
         if (failed) json_decref(dims);
         failed =
             failed || json_object_set_new(config, "batch_shape", dims) ||

@@ -79,6 +79,9 @@ typedef struct keel_layer_common {
 keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *args,
                             keel_layer_common *common);
 
+/* A dim as Keras writes it: null where it is open. The caller's; NULL: no memory. */
+json_t *keel_dim_json(int64_t dim);
+
 /* Keras's names of dtype policies. KEEL_EUNSUP names what is not supported. */
 keel_status keel_policy_find(const char *name, bool *mixed);
 const char *keel_policy_name(bool mixed);

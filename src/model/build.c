@@ -317,10 +317,12 @@ static bool mask_of(const keel_model *m, const keel_model_call_of *call, int i, 
     return i < call->n_mask || from->masked;
 }
 
-/* Emit the call alone, on inputs and masks of its inputs' shapes: what comes out, *out, which the
- * caller frees. */
-static keel_status infer(keel_model *m, int layer, const keel_model_call_of *call,
-                         keel_model_symbol **out, int *n_out)
+/* Emit the call alone, on inputs and masks of its inputs' shapes, with `dim` for dims that are
+ * open: what comes out, *out, which the caller frees. maker (m itself) makes the weights; NULL:
+ * they are there. */
+static keel_status try_call(keel_model *m, keel_model *maker, int layer,
+                            const keel_model_call_of *call, int64_t dim, keel_model_symbol **out,
+                            int *n_out)
 {
     const keel_symbol *in = call->in;
     const int n_in = call->n_in;
@@ -329,7 +331,6 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
     keel_value *values = NULL;
     keel_model_symbol *made = NULL;
     keel_emit e = { .n_in = n_in };
-    keel_model *maker = m->layer[layer].n_node == 0 ? m : NULL;
     if ((s = keel_graph_create(&g, m->dtype, false)) < 0) goto out;
     values = keel_calloc(2 * (size_t)n_in, sizeof *values);
     if (!values) {
@@ -339,10 +340,12 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
     for (int i = 0; i < n_in; i++) {
         keel_spec mask, spec = m->symbol[in[i]].spec;
         spec.dtype = m->dtype; /* as whole numbers are fed where nobody asks for more */
+        spec.shape = keel_shape_closed(&spec.shape, dim);
         values[n_in + i] = KEEL_MASK_NONE;
         if ((s = keel_graph_input(g, &spec, &values[i])) < 0) goto out;
-        if (mask_of(m, call, i, &mask) && (s = keel_graph_input(g, &mask, &values[n_in + i])) < 0)
-            goto out;
+        if (!mask_of(m, call, i, &mask)) continue;
+        mask.shape = keel_shape_closed(&mask.shape, dim);
+        if ((s = keel_graph_input(g, &mask, &values[n_in + i])) < 0) goto out;
     }
     e.graph = g;
     e.in = values;
@@ -367,6 +370,77 @@ out:
     keel_free(e.out);
     keel_free(e.out_mask);
     keel_graph_destroy(g);
+    return s;
+}
+
+/* What stands for dims that are open while a call is tried: numbers of many divisors, for layers
+ * that cut dims apart, and larger than any window. */
+static const int64_t tried[2] = { 40320, 80640 };
+
+static bool is_open(const keel_model *m, const keel_model_call_of *call)
+{
+    bool open = false;
+    for (int i = 0; i < call->n_in + call->n_mask; i++) {
+        const keel_model_symbol *from = &m->symbol[call->in[i]];
+        open = open || keel_shape_is_open(&from->spec.shape) ||
+               (from->masked && keel_shape_is_open(&from->mask.shape));
+    }
+    return open;
+}
+
+/* A dim that differs from one trial to the other is open. */
+static bool open_differing(keel_shape *a, const keel_shape *b)
+{
+    if (a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i]) a->dim[i] = KEEL_DIM_OPEN;
+    return true;
+}
+
+/* Said of a layer whose call goes with one number for the open dims and not with another: mostly
+ * its weights would depend on them. */
+static keel_status needs_fixed(const keel_model *m, int layer, const keel_model_call_of *call)
+{
+    const keel_model_layer *l = &m->layer[layer];
+    char shape[96];
+    keel_shape_text(shape, &m->symbol[call->in[0]].spec.shape);
+    return keel_fail(KEEL_ESHAPE,
+                     "layer '%s': %s would depend on a dim that is open (None) in its input, rows "
+                     "of %s: give that dim of the Input a number, or pool over it before",
+                     l->name, l->n_weight ? "the shape of its weights" : "what it does", shape);
+}
+
+/* No layer need know of open dims: the call is tried with two numbers in their place. */
+static keel_status infer(keel_model *m, int layer, const keel_model_call_of *call,
+                         keel_model_symbol **out, int *n_out)
+{
+    keel_status s = KEEL_OK;
+    keel_model *maker = m->layer[layer].n_node == 0 ? m : NULL;
+    keel_model_symbol *made = NULL, *again = NULL;
+    int n = 0, n_again = 0;
+    const bool open = is_open(m, call);
+    if ((s = try_call(m, maker, layer, call, tried[0], &made, &n)) < 0) {
+        if (open && s == KEEL_ESHAPE)
+            s = keel_fail_within(s, "with %lld for open dims (None)", (long long)tried[0]);
+        goto out;
+    }
+    if (open && (s = try_call(m, NULL, layer, call, tried[1], &again, &n_again)) < 0) {
+        if (s == KEEL_ESHAPE) s = needs_fixed(m, layer, call);
+        goto out;
+    }
+    for (int i = 0; open && i < n; i++)
+        if (n != n_again || made[i].masked != again[i].masked ||
+            !open_differing(&made[i].spec.shape, &again[i].spec.shape) ||
+            !open_differing(&made[i].mask.shape, &again[i].mask.shape)) {
+            s = needs_fixed(m, layer, call);
+            goto out;
+        }
+    *out = made;
+    *n_out = n;
+    made = NULL;
+out:
+    keel_free(made);
+    keel_free(again);
     return s;
 }
 

@@ -93,7 +93,7 @@ keel_status keel_model_input(keel_model *m, const keel_shape *shape, const keel_
     if ((s = keel_args_json(args, &config)) < 0) goto out;
     dims = json_array();
     for (int i = 0; dims && i < shape->rank; i++)
-        if (json_array_append_new(dims, json_integer(shape->dim[i]))) {
+        if (json_array_append_new(dims, keel_dim_json(shape->dim[i]))) {
             json_decref(dims);
             dims = NULL;
         }

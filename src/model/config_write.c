@@ -28,7 +28,7 @@ static json_t *shape_json(const keel_shape *s, int64_t batch)
 {
     json_t *dims = json_array();
     bool ok = push(dims, batch < 0 ? json_null() : json_integer(batch));
-    for (int i = 0; ok && i < s->rank; i++) ok = push(dims, json_integer(s->dim[i]));
+    for (int i = 0; ok && i < s->rank; i++) ok = push(dims, keel_dim_json(s->dim[i]));
     if (ok) return dims;
     json_decref(dims);
     return NULL;

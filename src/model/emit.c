@@ -179,9 +179,13 @@ static keel_status input_spec(const keel_model *m, const keel_model_emission *e,
                               keel_spec *out)
 {
     const keel_spec *own = &m->symbol[m->input[i]].spec;
+    char shape[96];
     *out = e->specs ? e->specs[i] : *own;
     if (!e->specs || keel_dtype_is_real(out->dtype)) out->dtype = e->real;
-    return KEEL_OK;
+    if (!keel_shape_is_open(&out->shape)) return KEEL_OK;
+    keel_shape_text(shape, &out->shape);
+    return keel_fail(KEEL_ESHAPE, "input '%s' has open dims, rows of %s: they must be known here",
+                     keel_model_input_name(m, i), shape);
 }
 
 keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)

@@ -36,7 +36,10 @@ static void shape_cell(char out[96], const keel_model *m, int layer)
     size_t at = (size_t)snprintf(out, 96, "(None");
     const keel_shape *shape = n ? &m->symbol[n->out].spec.shape : NULL;
     for (int i = 0; n && i < shape->rank && at < 70; i++)
-        at += (size_t)snprintf(out + at, 96 - at, ", %lld", (long long)shape->dim[i]);
+        if (shape->dim[i] == KEEL_DIM_OPEN)
+            at += (size_t)snprintf(out + at, 96 - at, ", None");
+        else
+            at += (size_t)snprintf(out + at, 96 - at, ", %lld", (long long)shape->dim[i]);
     snprintf(out + at, 96 - at, ")");
 }
 

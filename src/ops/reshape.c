@@ -32,8 +32,8 @@ misfit:
     keel_shape_text(to, &a->shape);
     return keel_fail(
         KEEL_ESHAPE,
-        "reshape: %s has %lld elements and cannot become %s; at most one dim may be -1", from,
-        (long long)count, to);
+        "reshape: %s has %lld elements and cannot become %s; at most one dim may be -1 (None)",
+        from, (long long)count, to);
 }
 
 #define REAL_FILE "ops/reshape.c"

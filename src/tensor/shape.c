@@ -49,12 +49,30 @@ bool keel_shape_equal(const keel_shape *a, const keel_shape *b)
     return true;
 }
 
+bool keel_shape_is_open(const keel_shape *s)
+{
+    for (int i = 0; i < s->rank && i < KEEL_RANK_MAX; i++)
+        if (s->dim[i] == KEEL_DIM_OPEN) return true;
+    return false;
+}
+
+keel_shape keel_shape_closed(const keel_shape *s, int64_t dim)
+{
+    keel_shape closed = *s;
+    for (int i = 0; i < s->rank && i < KEEL_RANK_MAX; i++)
+        if (s->dim[i] == KEEL_DIM_OPEN) closed.dim[i] = dim;
+    return closed;
+}
+
 void keel_shape_text(char out[96], const keel_shape *s)
 {
     char all[192]; /* six dims of 20 digits fit */
     int n = snprintf(all, sizeof all, "(");
     for (int i = 0; i < s->rank && i < KEEL_RANK_MAX; i++)
-        n += snprintf(all + n, sizeof all - (size_t)n, "%s%" PRId64, i ? ", " : "", s->dim[i]);
+        if (s->dim[i] == KEEL_DIM_OPEN)
+            n += snprintf(all + n, sizeof all - (size_t)n, "%sNone", i ? ", " : "");
+        else
+            n += snprintf(all + n, sizeof all - (size_t)n, "%s%" PRId64, i ? ", " : "", s->dim[i]);
     if (s->rank > KEEL_RANK_MAX) n += snprintf(all + n, sizeof all - (size_t)n, ", ...");
     n += snprintf(all + n, sizeof all - (size_t)n, s->rank == 1 ? ",)" : ")");
     if (n < 96) {

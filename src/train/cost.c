@@ -47,10 +47,10 @@ static keel_status make_field(cost *c, const keel_spec *spec, keel_data_role rol
     return KEEL_OK;
 }
 
-static keel_status make_batch(cost *c, const keel_model *m, int64_t rows)
+static keel_status make_batch(cost *c, const keel_model *m, int64_t rows, const keel_shape *inputs)
 {
     keel_pairing *p = &c->pairing;
-    KEEL_TRY(keel_pairing_guess(p, m));
+    KEEL_TRY(keel_pairing_guess(p, m, inputs));
     c->batch = (keel_batch){ .rows = rows };
     for (int i = 0; i < m->n_input; i++)
         KEEL_TRY(make_field(c, &p->input_spec[i], KEEL_ROLE_INPUT, &p->input[i]));
@@ -94,10 +94,10 @@ static keel_status run(cost *c, double median[2])
 }
 
 static keel_status measure(cost *c, keel_model *m, const keel_strategy *s, int64_t rows,
-                           double median[2])
+                           const keel_shape *inputs, double median[2])
 {
     const keel_trainer_options options = { 0 };
-    KEEL_TRY(make_batch(c, m, rows));
+    KEEL_TRY(make_batch(c, m, rows, inputs));
     for (int k = 0; k < 2; k++) {
         side *x = &c->side[k];
         const keel_trainer_work train = { &c->pairing, rows }, none = { 0 };
@@ -109,7 +109,8 @@ static keel_status measure(cost *c, keel_model *m, const keel_strategy *s, int64
     return run(c, median);
 }
 
-keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s)
+keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s,
+                              const keel_shape *inputs)
 {
     double median[2] = { 0 };
     keel_status status = KEEL_ENOMEM;
@@ -119,7 +120,7 @@ keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s)
     cost *c = keel_calloc(1, sizeof *c);
     if (!c) return status;
     keel_team_enter(s->team);
-    status = measure(c, m, s, rows, median);
+    status = measure(c, m, s, rows, inputs, median);
     keel_team_leave(s->team);
     for (int k = 0; k < 2; k++) keel_trainer_destroy(c->side[k].trainer);
     for (int i = 0; i < c->n_field; i++) keel_free(c->data[i]);

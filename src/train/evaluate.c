@@ -23,13 +23,16 @@ static keel_status begin(look *l, keel_model *m, keel_strategy *s, const keel_da
     l->o.validation_steps = l->o.steps_per_epoch;
     KEEL_TRY(keel_pairing_make(&pairing, m, data, scored));
     KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing));
-    const keel_trainer_work none = { 0 }, test = { &pairing, keel_feed_max_rows(l->feed) };
+    const keel_trainer_work none = { 0 };
+    keel_trainer_work test;
     keel_team_enter(s->team);
     l->entered = true;
+    KEEL_TRY(keel_session_work(&test, l->feed, &pairing, 0));
     const keel_trainer_options t = { .reference_kernels = l->o.reference_kernels,
                                      .float32 = l->o.float32,
                                      .without_kernels = l->o.without_kernels,
-                                     .unfused = l->o.unfused };
+                                     .unfused = l->o.unfused,
+                                     .programs = (int)l->o.programs };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
     KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
     return keel_feed_begin_epoch(l->feed, 0);
@@ -38,6 +41,7 @@ static keel_status begin(look *l, keel_model *m, keel_strategy *s, const keel_da
 static void end(look *l)
 {
     if (l->entered) keel_team_leave(l->strategy->team);
+    keel_session_count(&l->o, l->trainer);
     keel_trainer_destroy(l->trainer);
     keel_feed_destroy(l->feed);
 }
@@ -65,16 +69,40 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     return st == KEEL_END ? KEEL_OK : st;
 }
 
-static keel_status create_output(const keel_model *m, int k, int64_t rows, keel_tensor *out)
+/* Of one row, in the program in use. */
+static keel_shape output_row(const keel_trainer *t, int k)
 {
-    keel_shape row;
-    KEEL_TRY(keel_model_output_shape(m, k, &row));
+    const keel_program *p = t->test.program;
+    return p->graph->value[p->output[k]].spec.shape;
+}
+
+static keel_status create_output(const keel_trainer *trainer, int k, int64_t rows, keel_tensor *out)
+{
+    const keel_shape row = output_row(trainer, k);
     if (row.rank == KEEL_RANK_MAX)
         return keel_fail(KEEL_ESHAPE, "output %d of the model has too many dims to be predicted",
                          k);
     keel_shape shape = { .rank = row.rank + 1, .dim = { rows } };
     memcpy(shape.dim + 1, row.dim, (size_t)row.rank * sizeof *row.dim);
-    return keel_tensor_create(out, m->dtype, &shape);
+    return keel_tensor_create(out, trainer->model->dtype, &shape);
+}
+
+/* Does what a batch gives go behind what those before it gave? */
+static keel_status check_outputs(const look *l, const keel_tensor *t, int n)
+{
+    char now[96], before[96];
+    for (int k = 0; k < n; k++) {
+        const keel_shape row = output_row(l->trainer, k);
+        const keel_shape first = keel_shape_of(t[k].shape.rank - 1, t[k].shape.dim + 1);
+        if (!t[k].data || keel_shape_equal(&row, &first)) continue;
+        keel_shape_text(now, &row);
+        keel_shape_text(before, &first);
+        return keel_fail(KEEL_ESHAPE,
+                         "outputs have rows of %s here and of %s before, which are no one array; "
+                         "pad all rows of the data to one bucket",
+                         now, before);
+    }
+    return KEEL_OK;
 }
 
 /* The steps, each writing behind the one before; at [n_output] is moved on. */
@@ -91,7 +119,9 @@ static keel_status predict_rows(look *l, const keel_model *m, const keel_tensor 
             s = keel_fail(KEEL_EDATA, "%s: more rows came than were announced (%lld)", name,
                           (long long)rows);
         else
-            s = keel_predict_step(l->trainer, &b, (void *const *)at);
+            s = keel_trainer_meet(l->trainer, false, &b);
+        if (s >= 0) s = check_outputs(l, t, m->n_output);
+        if (s >= 0) s = keel_predict_step(l->trainer, &b, (void *const *)at);
         keel_feed_release(l->feed, &b);
         if (s < 0) return s;
         for (int k = 0; k < m->n_output; k++)
@@ -129,7 +159,7 @@ static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *
         goto out;
     }
     for (int k = 0; k < n; k++) {
-        if ((st = create_output(m, k, rows, &t[k])) < 0) goto out;
+        if ((st = create_output(l.trainer, k, rows, &t[k])) < 0) goto out;
         at[k] = t[k].data;
     }
     if ((st = predict_rows(&l, m, t, at, rows)) < 0) goto out;

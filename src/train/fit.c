@@ -45,9 +45,7 @@ static int64_t peak_bytes(void)
 static int64_t planned_bytes(const fit *f)
 {
     const keel_trainer *t = f->trainer;
-    const int n = t->strategy->lanes.n_worker;
-    int64_t sum = keel_store_bytes(t->store) + n * keel_program_worker_bytes(t->train.program);
-    if (t->test.program) sum += n * keel_program_worker_bytes(t->test.program);
+    int64_t sum = keel_store_bytes(t->store) + keel_arenas_bytes(t->arenas);
     sum += keel_feed_bytes(f->feed);
     if (f->validation_feed) sum += keel_feed_bytes(f->validation_feed);
     return sum;
@@ -135,7 +133,8 @@ static keel_status train_epoch(fit *f, keel_tally *tally)
     while (!f->stop && (s = keel_feed_next(f->feed, &b)) == KEEL_OK) {
         const double before = keel_seconds();
         if (h->steps == 0) h->first_step_seconds = before - f->start;
-        s = keel_train_step(f->trainer, &b, f->o.seed, tally);
+        s = keel_trainer_meet(f->trainer, true, &b);
+        if (s >= 0) s = keel_train_step(f->trainer, &b, f->o.seed, tally);
         if (s < 0) {
             keel_feed_retry(f->feed, &b);
             return s;
@@ -295,18 +294,23 @@ static keel_status end_timing(fit *f)
 
 static keel_status prepare(fit *f)
 {
-    const keel_trainer_work train = { &f->pairing, keel_feed_max_rows(f->feed) };
-    keel_trainer_work test = { 0 };
+    keel_trainer_work train, test = { 0 };
     keel_trainer_options options = { .reference_kernels = f->o.reference_kernels,
                                      .float32 = f->o.float32,
                                      .without_kernels = f->o.without_kernels,
-                                     .unfused = f->o.unfused };
+                                     .unfused = f->o.unfused,
+                                     .programs = (int)f->o.programs };
+    KEEL_TRY(keel_session_work(&train, f->feed, &f->pairing, f->o.initial_epoch));
     if (f->o.validation)
-        test =
-            (keel_trainer_work){ &f->validation_pairing, keel_feed_max_rows(f->validation_feed) };
+        KEEL_TRY(of_validation(keel_session_work(&test, f->validation_feed, &f->validation_pairing,
+                                                 f->o.initial_epoch)));
     KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &train, &test, &options));
     KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
-    if (test.pairing) KEEL_TRY(keel_session_prepare(&f->trainer->test, f->validation_feed));
+    if (test.pairing) {
+        KEEL_TRY(keel_session_prepare(&f->trainer->test, f->validation_feed));
+        /* again, should that have asked for larger arenas */
+        KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
+    }
     f->history.full_rows = keel_feed_max_rows(f->feed);
     int64_t rows[8];
     const int n = keel_feed_row_counts(f->feed, rows, 8, NULL);
@@ -318,6 +322,16 @@ static keel_status prepare(fit *f)
     }
     KEEL_TRY(begin_timing(f));
     return begin_history(f);
+}
+
+/* One program is timed, so there must be one. */
+static keel_status check_timing(const fit *f)
+{
+    if ((!f->o.profile && !f->o.trace) || !f->pairing.open || f->o.bucket_count == 1)
+        return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP,
+                     "profile and trace: these rows differ in length, and only steps of one shape "
+                     "can be timed; pad them all to one bucket");
 }
 
 static keel_status open_validation(fit *f)
@@ -338,6 +352,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (history) *history = (keel_history){ 0 };
     if (s < 0) return s;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
+    if ((s = check_timing(&f)) < 0) goto out;
     /* feeds start their threads before this thread is bound to a core */
     if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype, &f.pairing)) < 0) goto out;
     if (f.o.validation && (s = of_validation(open_validation(&f))) < 0) goto out;
@@ -358,6 +373,7 @@ out:
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
     take_notes(&f);
+    keel_session_count(&f.o, f.trainer);
     keel_trainer_destroy(f.trainer);
     keel_timing_destroy(f.timing);
     keel_feed_destroy(f.feed);

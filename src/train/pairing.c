@@ -1,5 +1,6 @@
 /* See pairing.h. */
 #include "train/pairing.h"
+#include "base/memory.h"
 #include <string.h>
 
 const keel_type *keel_pairing_metric(const keel_model *m, const keel_model_metric *mm,
@@ -84,13 +85,18 @@ static keel_status choose(int *field, const keel_model *m, const keel_dataset *d
 
 /* ---- do they fit ----------------------------------------------------------------------------- */
 
-/* (28, 28) serves (28, 28, 1): the same numbers in the same order. */
-static bool fits(const keel_shape *data, const keel_shape *model)
+/* (28, 28) serves (28, 28, 1): the same numbers in the same order. Where dims of the model are open
+ * it takes those of the data. */
+static bool fits(const keel_shape *data, const keel_shape *model, keel_shape *taken)
 {
-    keel_shape a = *data, b = *model;
-    while (a.rank > 0 && a.dim[a.rank - 1] == 1) a.rank--;
-    while (b.rank > 0 && b.dim[b.rank - 1] == 1) b.rank--;
-    return keel_shape_equal(&a, &b);
+    *taken = *model;
+    for (int i = 0; i < data->rank || i < model->rank; i++) {
+        const int64_t has = i < data->rank ? data->dim[i] : 1;
+        const int64_t wants = i < model->rank ? model->dim[i] : 1;
+        if (has != wants && wants != KEEL_DIM_OPEN) return false;
+        if (i < model->rank) taken->dim[i] = has;
+    }
+    return true;
 }
 
 /* In which type rows of an input come, where the model takes `model` and the data have `data`:
@@ -113,10 +119,11 @@ static keel_status pair_inputs(keel_pairing *p, const keel_model *m, const keel_
     KEEL_TRY(choose(p->input, m, d, KEEL_ROLE_INPUT, end, m->n_input));
     for (int i = 0; i < m->n_input; i++) {
         const keel_data_field *f = field_of(d, p->input[i]);
-        const keel_shape *shape = &keel_model_spec(m, m->input[i])->shape;
-        if (!fits(&f->shape, shape)) {
+        const keel_shape *own = &keel_model_spec(m, m->input[i])->shape;
+        keel_shape shape;
+        if (!fits(&f->shape, own, &shape)) {
             keel_shape_text(have, &f->shape);
-            keel_shape_text(want, shape);
+            keel_shape_text(want, own);
             if (m->n_input == 1)
                 return keel_fail(KEEL_ESHAPE, "%s: rows have shape %s, but model '%s' takes %s",
                                  keel_dataset_name(d), have, keel_model_name(m), want);
@@ -127,7 +134,7 @@ static keel_status pair_inputs(keel_pairing *p, const keel_model *m, const keel_
         }
         const keel_dtype dtype = fed_type(m, keel_model_spec(m, m->input[i])->dtype, f->dtype);
         p->want[p->input[i]] = dtype;
-        p->input_spec[i] = (keel_spec){ .dtype = dtype, .shape = *shape };
+        p->input_spec[i] = (keel_spec){ .dtype = dtype, .shape = shape };
         p->unwanted &= ~(UINT64_C(1) << p->input[i]);
     }
     return KEEL_OK;
@@ -223,28 +230,102 @@ keel_status keel_pairing_make(keel_pairing *out, const keel_model *m, const keel
     KEEL_TRY(pair_inputs(&p, m, d));
     p.scored = scored;
     if (scored) KEEL_TRY(pair_targets(&p, m, d));
+    for (int i = 0; i < p.n_field; i++)
+        if (!(p.unwanted >> i & 1) && keel_shape_is_open(&field_of(d, i)->shape))
+            p.open |= UINT64_C(1) << i;
     *out = p;
     return KEEL_OK;
 }
 
+keel_status keel_pairing_close(keel_pairing *out, const keel_pairing *p, const keel_model *m,
+                               const keel_data_field *batch)
+{
+    *out = *p;
+    for (int i = 0; i < m->n_input; i++) {
+        keel_shape *shape = &out->input_spec[i].shape;
+        char have[96], want[96];
+        if (fits(&batch[p->input[i]].shape, &p->input_spec[i].shape, shape)) continue;
+        keel_shape_text(have, &batch[p->input[i]].shape);
+        keel_shape_text(want, &p->input_spec[i].shape);
+        return keel_fail(KEEL_ESHAPE, "rows of '%s' have the shape %s here, not %s",
+                         batch[p->input[i]].path, have, want);
+    }
+    for (int k = 0; k < KEEL_OUTPUTS_MAX && p->scored; k++) {
+        if (p->target[k] < 0) continue;
+        out->target_spec[k].shape = batch[p->target[k]].shape;
+        if (p->weight[k] >= 0) out->weight_spec[k].shape = batch[p->weight[k]].shape;
+    }
+    return KEEL_OK;
+}
+
+static keel_status close_input(const keel_model *m, int i, const keel_shape *inputs,
+                               keel_shape *shape)
+{
+    char want[96], given[96];
+    const char *name = keel_model_input_name(m, i);
+    keel_shape_text(want, shape);
+    if (!inputs || inputs[i].rank < 0)
+        return keel_fail(KEEL_ESHAPE,
+                         "input '%s' of model '%s' takes rows of %s: say the shape to plan for",
+                         name, keel_model_name(m), want);
+    keel_shape_text(given, &inputs[i]);
+    bool good = inputs[i].rank == shape->rank;
+    for (int d = 0; good && d < shape->rank; d++) {
+        const int64_t dim = inputs[i].dim[d];
+        good = dim > 0 && (shape->dim[d] == KEEL_DIM_OPEN || shape->dim[d] == dim);
+    }
+    if (!good)
+        return keel_fail(KEEL_ESHAPE, "rows of %s are none of input '%s' of model '%s', %s", given,
+                         name, keel_model_name(m), want);
+    *shape = inputs[i];
+    return KEEL_OK;
+}
+
+/* What comes out of a model for inputs of these shapes. */
+static keel_status output_shapes(const keel_model *m, const keel_spec *inputs, keel_shape *output)
+{
+    bool open = false;
+    for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {
+        output[i] = keel_model_spec(m, m->output[i])->shape;
+        open = open || keel_shape_is_open(&output[i]);
+    }
+    if (!open) return KEEL_OK;
+    keel_status s = KEEL_ENOMEM;
+    keel_value *values = keel_calloc((size_t)m->n_input + (size_t)m->n_output, sizeof *values);
+    if (!values) return s;
+    keel_model_emission e = {
+        .real = m->dtype, .specs = inputs, .input = values, .output = values + m->n_input
+    };
+    if ((s = keel_model_emit(m, &e)) >= 0)
+        for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++)
+            output[i] = keel_graph_spec(e.graph, e.output[i])->shape;
+    keel_graph_destroy(s < 0 ? NULL : e.graph);
+    keel_free(values);
+    return s;
+}
+
 /* Targets that suit the loss; what they are does not change a plan by a byte that matters. */
-keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m)
+keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const keel_shape *inputs)
 {
     keel_pairing p;
     int end[KEEL_OUTPUTS_MAX] = { 0 };
+    keel_shape output[KEEL_OUTPUTS_MAX];
     if (!m->finished)
         return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet", m->name);
     clear(&p, 0, m->dtype);
     for (int i = 0; i < m->n_input && i < KEEL_FIELDS_MAX; i++) {
         const keel_spec *own = keel_model_spec(m, m->input[i]);
         p.input_spec[i] = (keel_spec){ fed_type(m, own->dtype, own->dtype), own->shape };
+        if (keel_shape_is_open(&own->shape))
+            KEEL_TRY(close_input(m, i, inputs, &p.input_spec[i].shape));
     }
+    KEEL_TRY(output_shapes(m, p.input_spec, output));
     p.scored = true;
     const int n = scored_outputs(m, end);
     for (int i = 0; i < n; i++) {
         const keel_object *o = &m->compiled.loss[end[i]];
         const keel_loss *loss = (const keel_loss *)o->type;
-        keel_shape shape = keel_model_spec(m, m->output[end[i]])->shape;
+        keel_shape shape = output[end[i]];
         if (loss && loss->target == KEEL_TARGET_LABEL && shape.rank > 0) shape.rank--;
         take_target(&p, m, end[i], -1, &shape, m->dtype);
         p.target[end[i]] = 0;

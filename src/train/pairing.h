@@ -16,6 +16,7 @@ typedef struct keel_pairing {
     keel_spec weight_spec[KEEL_OUTPUTS_MAX];
     keel_dtype want[KEEL_FIELDS_MAX]; /* the type of each field in a batch */
     uint64_t unwanted;                /* bit i: nothing reads field i */
+    uint64_t open; /* bit i: field i is read, and its dims are open: batches decide on them */
 } keel_pairing;
 
 /* Pair the fields of `d` with the model; scored: with its losses and metrics, too.
@@ -25,8 +26,14 @@ typedef struct keel_pairing {
 keel_status keel_pairing_make(keel_pairing *out, const keel_model *m, const keel_dataset *d,
                               bool scored);
 
-/* A pairing for a model without data: inputs as the model's, targets that suit the losses. */
-keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m);
+/* The same with the shapes that the fields have in a batch. */
+keel_status keel_pairing_close(keel_pairing *out, const keel_pairing *p, const keel_model *m,
+                               const keel_data_field *batch);
+
+/* A pairing for a model without data: inputs as the model's, targets that suit the losses. inputs
+ * [n_input of the model]: the shapes that its inputs have where their dims are open; NULL: none has
+ * such dims. KEEL_ESHAPE: one is missing or does not fit, by name. */
+keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const keel_shape *inputs);
 
 /* The metric that `mm` means for predictions and targets of these specs: its own, or what Keras
  * makes of "accuracy" and "crossentropy". NULL: the name means none. */

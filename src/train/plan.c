@@ -66,7 +66,7 @@ static keel_status list_kernels(keel_plan *p, const keel_program *program)
     return KEEL_OK;
 }
 
-static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
+static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const keel_shape *inputs)
 {
     keel_pairing pairing;
     keel_trainer *t = NULL;
@@ -74,7 +74,7 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
     const int64_t most = p->steps > p->last_rows / p->batch_size && p->rows >= p->batch_size
                              ? p->batch_size
                              : p->last_rows;
-    KEEL_TRY(keel_pairing_guess(&pairing, m));
+    KEEL_TRY(keel_pairing_guess(&pairing, m, inputs));
     const keel_trainer_work train = { &pairing, most }, none = { 0 };
     KEEL_TRY(keel_trainer_create(&t, m, s, &train, &none, &options));
     const keel_program *program = t->train.program;
@@ -96,7 +96,8 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s)
     return status;
 }
 
-static keel_status plan(keel_plan *p, keel_model *m, keel_strategy *s, keel_end_of_data end)
+static keel_status plan(keel_plan *p, keel_model *m, keel_strategy *s, keel_end_of_data end,
+                        const keel_shape *inputs)
 {
     keel_piece piece[KEEL_LANES_MAX];
     const keel_lanes *l = &s->lanes;
@@ -108,11 +109,12 @@ static keel_status plan(keel_plan *p, keel_model *m, keel_strategy *s, keel_end_
         for (int i = 0; i < l->n_part; i++) (k ? p->last : p->full)[piece[i].lane] += piece[i].rows;
     }
     for (int i = 0; i < l->n_lane; i++) p->worker_of[i] = l->part[l->lane[i].first_part].worker;
-    return measure(p, m, s);
+    return measure(p, m, s, inputs);
 }
 
 keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strategy *s,
-                           int64_t rows, int64_t batch_size, keel_end_of_data end)
+                           int64_t rows, int64_t batch_size, keel_end_of_data end,
+                           const keel_shape *inputs)
 {
     keel_plan p = { .rows = rows, .batch_size = batch_size };
     if (rows < 1 || batch_size < 1 || rows > INT64_MAX / 2 || batch_size > INT32_MAX)
@@ -127,7 +129,7 @@ keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strat
     else
         status = keel_lanes_parse(&own->lanes, NULL);
     /* the plan reads the weights and writes nothing */
-    if (status >= 0) status = plan(&p, (keel_model *)m, own, end);
+    if (status >= 0) status = plan(&p, (keel_model *)m, own, end, inputs);
     keel_free(own);
     if (status < 0)
         keel_plan_free(&p);

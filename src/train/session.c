@@ -35,13 +35,22 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
         return keel_fail(KEEL_EARG, "float32 is %d; it must be KEEL_FLOAT32_EXACT, _FMA or _FAST",
                          (int)out->float32);
     if ((unsigned)out->end > KEEL_REFUSE) return keel_fail(KEEL_EARG, "no such end of data");
+    if (out->programs && (out->programs < 2 || out->programs > KEEL_PROGRAMS_MAX))
+        return keel_fail(KEEL_EARG, "programs is %lld; it must be 2 to %d, or 0 for %d",
+                         (long long)out->programs, KEEL_PROGRAMS_MAX, KEEL_PROGRAMS_DEFAULT);
+    if (out->bucket_count < 0 || (out->bucket_count && !out->bucket))
+        return keel_fail(KEEL_EARG, "there are no %lld buckets", (long long)out->bucket_count);
+    for (int64_t i = 0; i < out->bucket_count; i++)
+        if (out->bucket[i] < 1 || (i && out->bucket[i] <= out->bucket[i - 1]))
+            return keel_fail(KEEL_EARG, "bucket %lld: lengths are above 0 and ascend",
+                             (long long)out->bucket[i]);
     return KEEL_OK;
 }
 
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
                               bool training, keel_dtype real, const keel_pairing *pairing)
 {
-    const bool rows = d->origin->source->read != NULL;
+    const bool rows = d->origin->source->read || d->origin->spec.by_row;
     keel_feed_options f = {
         .real = real,
         .want = pairing->want,
@@ -53,6 +62,8 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
         .threads = o->threads,
         .epochs = 1,
         .leaves_rows = true, /* the steps read them */
+        .bucket = o->bucket,
+        .bucket_count = o->bucket_count,
     };
     if (training) {
         f.shuffle = !o->no_shuffle;
@@ -73,6 +84,32 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
     return keel_feed_create(out, d, &f);
 }
 
+keel_status keel_session_work(keel_trainer_work *out, keel_feed *f, const keel_pairing *pairing,
+                              int64_t epoch)
+{
+    keel_batch b;
+    *out = (keel_trainer_work){ .pairing = pairing, .rows = keel_feed_max_rows(f) };
+    if (!pairing->open) return KEEL_OK;
+    KEEL_TRY(keel_feed_begin_epoch(f, (uint32_t)epoch));
+    const keel_status s = keel_feed_next(f, &b);
+    if (s < 0) return s;
+    if (s == KEEL_END) return keel_fail(KEEL_EDATA, "the data have no batch");
+    out->batch = b.spec;
+    keel_feed_retry(f, &b);
+    return KEEL_OK;
+}
+
+void keel_session_count(const keel_fit_options *o, const keel_trainer *t)
+{
+    if (!o->counts) return;
+    *o->counts = (keel_program_counts){ 0 };
+    if (t)
+        *o->counts = (keel_program_counts){ .training = t->trained.made,
+                                            .inference = t->tested.made,
+                                            .kept = t->trained.n + t->tested.n,
+                                            .dropped = t->trained.evicted + t->tested.evicted };
+}
+
 keel_status keel_session_prepare(keel_scored *s, const keel_feed *f)
 {
     enum { MOST = 64 };
@@ -89,7 +126,8 @@ keel_status keel_session_test(keel_trainer *t, keel_feed *f, const keel_fit_opti
     const double start = keel_seconds();
     keel_test_begin(t);
     while ((s = keel_feed_next(f, &b)) == KEEL_OK) {
-        s = keel_test_step(t, &b, tally);
+        s = keel_trainer_meet(t, false, &b);
+        if (s >= 0) s = keel_test_step(t, &b, tally);
         keel_feed_release(f, &b);
         if (s < 0) return s;
         if (!progress) continue;

@@ -14,6 +14,14 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
                               bool training, keel_dtype real, const keel_pairing *pairing);
 
+/* What a feed asks of a trainer. Where the dims of its rows are open, `epoch` is begun to look at
+ * the first batch, which is given back; *out points into it. */
+keel_status keel_session_work(keel_trainer_work *out, keel_feed *f, const keel_pairing *pairing,
+                              int64_t epoch);
+
+/* How many programs a trainer made and has; NULL: none yet. */
+void keel_session_count(const keel_fit_options *o, const keel_trainer *t);
+
 /* Prepare every row count that can be known. */
 keel_status keel_session_prepare(keel_scored *s, const keel_feed *f);
 

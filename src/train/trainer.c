@@ -41,20 +41,20 @@ out:
     return s;
 }
 
-static keel_status compile(keel_trainer *t, keel_scored *s, const keel_trainer_work *work,
-                           bool training)
+static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *pairing,
+                           int64_t rows, bool training)
 {
     keel_model *m = t->model;
     keel_graph *g = NULL;
     keel_value *outputs = keel_calloc((size_t)m->n_output, sizeof *outputs);
     if (!outputs) return KEEL_ENOMEM;
-    keel_status st = keel_scored_emit(s, m, work->pairing, training, !t->unfused, &g, outputs);
+    keel_status st = keel_scored_emit(s, m, pairing, training, !t->unfused, &g, outputs);
     if (st < 0) goto out;
     if (!t->store && (st = make_store(t, g)) < 0) goto out;
-    t->options.max_rows = work->rows;
+    t->options.max_rows = rows;
     t->options.trains = training ? t->trains : NULL;
     /* nobody reads predictions while training: their memory is free once metrics are updated */
-    const int n_output = work->pairing->scored ? 0 : m->n_output;
+    const int n_output = pairing->scored ? 0 : m->n_output;
     st = keel_program_create(&s->program, g, outputs, n_output, t->store, &t->strategy->lanes,
                              &t->options);
     g = NULL;
@@ -64,20 +64,33 @@ out:
     return st;
 }
 
-static keel_status look_at_tiles(keel_trainer *t)
+/* For a batch of these fields, NULL: for rows of one shape. */
+static keel_status compile_for(keel_trainer *t, keel_scored *s, const keel_pairing *pairing,
+                               int64_t rows, bool training, const keel_data_field *batch)
 {
-    const int n_worker = t->strategy->lanes.n_worker;
+    keel_pairing closed;
+    if (!batch) return compile(t, s, pairing, rows, training);
+    KEEL_TRY(keel_pairing_close(&closed, pairing, t->model, batch));
+    return compile(t, s, &closed, rows, training);
+}
+
+static keel_status compile_first(keel_trainer *t, const keel_trainer_work *work, bool training,
+                                 int most)
+{
+    const keel_data_field *batch = work->pairing->open ? work->batch : NULL;
+    KEEL_TRY(compile_for(t, training ? &t->train : &t->test, work->pairing, work->rows, training,
+                         batch));
+    return keel_programs_begin(training ? &t->trained : &t->tested, work->pairing, work->rows,
+                               most ? most : KEEL_PROGRAMS_DEFAULT, batch);
+}
+
+/* What the step wants to know of the tiles of the training program in use. */
+static void look_at_tiles(keel_trainer *t)
+{
     const keel_updater *u = &t->update;
-    t->largest_tile = keel_calloc((size_t)n_worker, sizeof *t->largest_tile);
-    t->tile_norm = keel_calloc((size_t)u->n_tile, sizeof *t->tile_norm);
-    t->tile_scale = keel_calloc((size_t)u->n_tile, sizeof *t->tile_scale);
-    t->tile_penalty = keel_calloc((size_t)u->n_tile, sizeof *t->tile_penalty);
-    t->vote = keel_aligned_calloc((size_t)n_worker, sizeof *t->vote);
-    if (!t->largest_tile || !t->tile_norm || !t->tile_scale || !t->tile_penalty || !t->vote)
-        return KEEL_ENOMEM;
     t->all_tiled = true;
     t->may_move_at_once = !t->needs_norms && u->n_pass == 1;
-    for (int w = 0; w < n_worker; w++) {
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) {
         t->largest_tile[w] = -1;
         for (int i = u->first_tile[w]; i < u->first_tile[w + 1]; i++) {
             const keel_weight_info *info = &t->store->weight[u->tile[i].variable].info;
@@ -90,6 +103,41 @@ static keel_status look_at_tiles(keel_trainer *t)
             if (info->l1 != 0 || info->l2 != 0) t->may_move_at_once = false;
         }
     }
+}
+
+keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *b)
+{
+    keel_programs *p = training ? &t->trained : &t->tested;
+    keel_scored *s = training ? &t->train : &t->test, made = { 0 };
+    if (!p->n_open || keel_programs_fit(p, b->spec)) return KEEL_OK;
+    if (!keel_programs_take(p, s, b->spec)) {
+        keel_programs_make_room(p);
+        const keel_status st = compile_for(t, &made, &p->pairing, p->rows, training, b->spec);
+        if (st < 0) {
+            keel_scored_free(&made);
+            return keel_fail_within(st, "epoch %lld, step %lld", (long long)b->epoch + 1,
+                                    (long long)b->step + 1);
+        }
+        keel_programs_add(p, s, &made, b->spec);
+    }
+    if (!training) return KEEL_OK;
+    t->update.program = s->program; /* the one before may be gone */
+    look_at_tiles(t);
+    return KEEL_OK;
+}
+
+static keel_status make_tallies(keel_trainer *t)
+{
+    const int n_worker = t->strategy->lanes.n_worker;
+    const keel_updater *u = &t->update;
+    t->largest_tile = keel_calloc((size_t)n_worker, sizeof *t->largest_tile);
+    t->tile_norm = keel_calloc((size_t)u->n_tile, sizeof *t->tile_norm);
+    t->tile_scale = keel_calloc((size_t)u->n_tile, sizeof *t->tile_scale);
+    t->tile_penalty = keel_calloc((size_t)u->n_tile, sizeof *t->tile_penalty);
+    t->vote = keel_aligned_calloc((size_t)n_worker, sizeof *t->vote);
+    if (!t->largest_tile || !t->tile_norm || !t->tile_scale || !t->tile_penalty || !t->vote)
+        return KEEL_ENOMEM;
+    look_at_tiles(t);
     return KEEL_OK;
 }
 
@@ -125,7 +173,7 @@ static keel_status take_optimizer(keel_trainer *t)
     const keel_optimizer_common *o = t->update.args;
     t->needs_norms = keel_clips(o->clipnorm) || keel_clips(o->global_clipnorm);
     copy_state(t, false);
-    return look_at_tiles(t);
+    return make_tallies(t);
 }
 
 keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy *strategy,
@@ -147,11 +195,13 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
                                          .without = options->without_kernels,
                                          .float32 = options->float32,
                                          .dry = options->dry };
+    if ((s = keel_arenas_create(&t->arenas, strategy->lanes.n_worker)) < 0) goto out;
+    t->options.arenas = t->arenas;
     if (train->pairing) {
-        if ((s = compile(t, &t->train, train, true)) < 0) goto out;
+        if ((s = compile_first(t, train, true, options->programs)) < 0) goto out;
         if ((s = take_optimizer(t)) < 0) goto out;
     }
-    if (test->pairing && (s = compile(t, &t->test, test, false)) < 0) goto out;
+    if (test->pairing && (s = compile_first(t, test, false, options->programs)) < 0) goto out;
     *out = t;
     return KEEL_OK;
 out:
@@ -164,8 +214,11 @@ void keel_trainer_destroy(keel_trainer *t)
     if (!t) return;
     keel_scored_free(&t->train);
     keel_scored_free(&t->test);
+    keel_programs_free(&t->trained);
+    keel_programs_free(&t->tested);
     keel_updater_free(&t->update);
     keel_store_destroy(t->store);
+    keel_arenas_destroy(t->arenas);
     keel_free(t->trains);
     keel_free(t->largest_tile);
     keel_free(t->tile_norm);

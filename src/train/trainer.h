@@ -6,7 +6,7 @@
 #include "data/feed.h"
 #include "graph/program.h"
 #include "model/model.h"
-#include "train/scored.h"
+#include "train/programs.h"
 #include "train/strategy.h"
 #include "train/update.h"
 
@@ -22,7 +22,9 @@ typedef struct keel_trainer {
     keel_model *model;
     keel_strategy *strategy;
     keel_store *store;
-    keel_scored train, test;
+    keel_arenas *arenas;
+    keel_scored train, test;       /* in use */
+    keel_programs trained, tested; /* and for other shapes of rows */
     keel_program_options options;
     bool *trains; /* [n_weight] */
     bool unfused;
@@ -49,7 +51,8 @@ typedef struct keel_trainer_options {
     bool reference_kernels;
     bool unfused; /* every op by itself */
     keel_float32 float32;
-    bool dry; /* no activations, no gradients: for the plan */
+    bool dry;     /* no activations, no gradients: for the plan */
+    int programs; /* of each kind, at most, where batches have several shapes; 0: the default */
 } keel_trainer_options;
 
 /* What a program is compiled for: steps of at most `rows` rows, whose fields are paired like this.
@@ -57,6 +60,7 @@ typedef struct keel_trainer_options {
 typedef struct keel_trainer_work {
     const keel_pairing *pairing; /* read while the trainer is made; NULL: no such program */
     int64_t rows;
+    const keel_data_field *batch; /* where pairing->open: the fields of the first batch */
 } keel_trainer_work;
 
 /* Compile for training and for inference, as far as there is work. The calling thread has entered
@@ -65,6 +69,11 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
                                 const keel_trainer_work *train, const keel_trainer_work *test,
                                 const keel_trainer_options *options);
 void keel_trainer_destroy(keel_trainer *t);
+
+/* Before a step: the program of the batch's shapes becomes t->train or t->test; it is compiled
+ * where there is none yet. On failure the one before stays. Costs nothing where rows have one
+ * shape. */
+keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *b);
 
 /* Weights and optimizer state back into the model. */
 void keel_trainer_store(keel_trainer *t);

@@ -8,7 +8,8 @@
 typedef struct column { /* one field of all rows */
     keel_data_field field;
     keel_tensor all;
-    int64_t count; /* elements of a row */
+    keel_tensor splits; /* where rows differ in length: row i is [splits[i], splits[i + 1]) */
+    int64_t count;      /* elements of a row; then of a place of it */
     size_t bytes;
 } column;
 
@@ -18,13 +19,41 @@ typedef struct arrays {
     column at[];
 } arrays;
 
+/* The first of the column's places that is row i's. */
+static int64_t begin_of(const column *c, int64_t i)
+{
+    return c->splits.data ? ((const int64_t *)c->splits.data)[i] : i;
+}
+
+static int64_t length(const void *state, int k, int64_t i)
+{
+    const column *c = &((const arrays *)state)->at[k];
+    return begin_of(c, i + 1) - begin_of(c, i);
+}
+
+/* What a row has, and 0 behind it. */
+static keel_status read_column(const column *c, int64_t i, void *to, keel_dtype want, int64_t count)
+{
+    const int64_t begin = begin_of(c, i), n = (begin_of(c, i + 1) - begin) * c->count;
+    KEEL_TRY(keel_field_write(to, want, (const char *)c->all.data + (size_t)begin * c->bytes,
+                              &c->field, n));
+    if (n < count) {
+        const size_t size = keel_dtype_size(want);
+        memset((char *)to + (size_t)n * size, 0, (size_t)(count - n) * size);
+    }
+    return KEEL_OK;
+}
+
 static keel_status read(const void *state, int64_t i, const keel_row *row, keel_scratch *s)
 {
     (void)s;
     const arrays *a = state;
     for (int k = 0; k < a->n; k++) {
         const column *c = &a->at[k];
-        if (row->at[k])
+        if (!row->at[k]) continue;
+        if (c->splits.data)
+            KEEL_TRY(read_column(c, i, row->at[k], row->want[k], row->count[k]));
+        else
             KEEL_TRY(keel_field_write(row->at[k], row->want[k],
                                       (const char *)c->all.data + (size_t)i * c->bytes, &c->field,
                                       c->count));
@@ -40,8 +69,10 @@ static void expect(const void *state, int64_t i)
     for (int k = 0; k < a->n; k++) {
         const column *c = &a->at[k];
         if (c->field.role != KEEL_ROLE_INPUT) continue;
-        const char *row = (const char *)c->all.data + (size_t)i * c->bytes;
-        const size_t n = c->bytes < 4096 ? c->bytes : 4096;
+        const int64_t begin = begin_of(c, i);
+        const char *row = (const char *)c->all.data + (size_t)begin * c->bytes;
+        const size_t bytes = (size_t)(begin_of(c, i + 1) - begin) * c->bytes;
+        const size_t n = bytes < 4096 ? bytes : 4096;
         for (size_t at = 0; at < n; at += 64) __builtin_prefetch(row + at, 0, 2);
     }
 }
@@ -54,7 +85,10 @@ static const keel_tensor *tensor(const void *state, int i)
 static void close(void *state)
 {
     arrays *a = state;
-    for (int i = 0; a->owned && i < a->n; i++) keel_tensor_free(&a->at[i].all);
+    for (int i = 0; a->owned && i < a->n; i++) {
+        keel_tensor_free(&a->at[i].all);
+        keel_tensor_free(&a->at[i].splits);
+    }
     keel_free(a);
 }
 
@@ -64,8 +98,38 @@ const keel_source keel_source_arrays = {
     .read = read,
     .expect = expect,
     .tensor = tensor,
+    .length = length,
     .close = close,
 };
+
+static int64_t rows_of(const keel_array_field *f)
+{
+    return f->row_splits.data ? f->row_splits.shape.dim[0] - 1 : f->array.shape.dim[0];
+}
+
+/* Do they cut all of the array into rows? */
+static keel_status check_splits(const keel_array_field *f, const char *name)
+{
+    const keel_tensor *s = &f->row_splits;
+    const int64_t *at = s->data;
+    if (!at) return KEEL_OK;
+    if (s->dtype != KEEL_INT64 || s->shape.rank != 1 || s->shape.dim[0] < 1)
+        return keel_fail(KEEL_EARG, "%s: the row_splits of %s must be int64, one more than rows",
+                         name, f->path);
+    const int64_t n = s->shape.dim[0] - 1, all = f->array.shape.dim[0];
+    for (int64_t i = 0; i < n; i++)
+        if (at[i] > at[i + 1])
+            return keel_fail(KEEL_EDATA,
+                             "%s: the row_splits of %s fall at row %lld, from %lld to "
+                             "%lld",
+                             name, f->path, (long long)i, (long long)at[i], (long long)at[i + 1]);
+    if (at[0] != 0 || at[n] != all)
+        return keel_fail(KEEL_EDATA,
+                         "%s: the row_splits of %s go from %lld to %lld; its rows are from 0 to "
+                         "%lld",
+                         name, f->path, (long long)at[0], (long long)at[n], (long long)all);
+    return KEEL_OK;
+}
 
 static keel_status check(const keel_array_field *f, const keel_array_field *first, const char *name)
 {
@@ -76,13 +140,17 @@ static keel_status check(const keel_array_field *f, const keel_array_field *firs
     if (t->shape.rank < 1 || t->shape.rank > KEEL_RANK_MAX)
         return keel_fail(KEEL_EARG, "%s: %s must have a first dim that counts rows", name, f->path);
     KEEL_TRY(keel_shape_check(&t->shape, keel_dtype_size(t->dtype)));
-    const int64_t rows = t->shape.dim[0], want = first->array.shape.dim[0];
+    KEEL_TRY(check_splits(f, name));
+    const int64_t rows = rows_of(f), want = rows_of(first);
     if (rows != want)
         return keel_fail(KEEL_ESHAPE, "%s: %s has %lld rows but %s has %lld; give one for each row",
                          name, first->path, (long long)want, f->path, (long long)rows);
     if (rows < 1) return keel_fail(KEEL_EDATA, "%s: %s has no rows", name, f->path);
     if (f->role != KEEL_ROLE_WEIGHT) return KEEL_OK;
-    return keel_weights_check(t->data, t->dtype, rows, keel_shape_count(&t->shape) / rows, 0, name);
+    const int64_t places = t->shape.dim[0]; /* as many as rows, but where these have several */
+    if (places < 1) return KEEL_OK;
+    return keel_weights_check(t->data, t->dtype, places, keel_shape_count(&t->shape) / places, 0,
+                              name);
 }
 
 static keel_status check_all(const keel_array_field *f, int n, const char *name)
@@ -102,13 +170,15 @@ static keel_status check_all(const keel_array_field *f, int n, const char *name)
 static keel_status create(keel_dataset **out, const keel_array_field *f, int n, bool owned,
                           int64_t n_classes, char **class_names, const char *name)
 {
-    keel_data_spec spec = { .rows = f[0].array.shape.dim[0],
-                            .yields = -1,
-                            .n_classes = n_classes,
-                            .class_names = class_names };
+    keel_data_spec spec = {
+        .rows = rows_of(&f[0]), .yields = -1, .n_classes = n_classes, .class_names = class_names
+    };
     arrays *a = keel_calloc(1, sizeof *a + (size_t)n * sizeof *a->at);
     if (!a) {
-        for (int i = 0; owned && i < n; i++) keel_free(f[i].array.data);
+        for (int i = 0; owned && i < n; i++) {
+            keel_free(f[i].array.data);
+            keel_free(f[i].row_splits.data);
+        }
         for (int64_t i = 0; class_names && i < n_classes; i++) keel_free(class_names[i]);
         keel_free(class_names);
         return KEEL_ENOMEM;
@@ -119,6 +189,7 @@ static keel_status create(keel_dataset **out, const keel_array_field *f, int n, 
         const keel_array_field *from = &f[a->n];
         const keel_shape *s = &from->array.shape;
         c->all = from->array;
+        c->splits = from->row_splits;
         c->field = (keel_data_field){ .path = from->path,
                                       .dtype = from->array.dtype,
                                       .shape = keel_shape_of(s->rank - 1, s->dim + 1),
@@ -126,6 +197,10 @@ static keel_status create(keel_dataset **out, const keel_array_field *f, int n, 
                                       .target = from->target };
         c->count = keel_shape_count(&c->field.shape);
         c->bytes = (size_t)c->count * keel_dtype_size(c->field.dtype);
+        if (c->splits.data) {
+            c->field.shape = *s;
+            c->field.shape.dim[0] = KEEL_DIM_OPEN;
+        }
         spec.field[spec.n_field++] = c->field;
     }
     KEEL_TRY(keel_dataset_create(out, &keel_source_arrays, a, &spec, name));
@@ -170,10 +245,13 @@ keel_status keel_dataset_adopt_fields(keel_dataset **out, keel_array_field *f, i
     keel_status s = check_all(f, n, name);
     if (s >= 0) {
         s = create(out, f, n, true, n_classes, class_names, name);
-        for (int i = 0; i < n; i++) f[i].array = (keel_tensor){ 0 };
+        for (int i = 0; i < n; i++) f[i].array = f[i].row_splits = (keel_tensor){ 0 };
         return s;
     }
-    for (int i = 0; i < n; i++) keel_tensor_free(&f[i].array);
+    for (int i = 0; i < n; i++) {
+        keel_tensor_free(&f[i].array);
+        keel_tensor_free(&f[i].row_splits);
+    }
     for (int64_t i = 0; class_names && i < n_classes; i++) keel_free(class_names[i]);
     keel_free(class_names);
     return s;

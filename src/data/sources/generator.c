@@ -54,6 +54,19 @@ static keel_status next(void *state, void *const *field, int64_t *rows)
     return KEEL_OK;
 }
 
+static keel_status next_shaped(void *state, const void **data, keel_shape *shape, int64_t *rows)
+{
+    generator *g = state;
+    if (g->ended) return KEEL_END;
+    g->touched = true;
+    const keel_status s = g->g.next_row(g->g.context, data, shape);
+    g->ended = s == KEEL_END;
+    if (s != KEEL_OK && s != KEEL_END)
+        return keel_fail(KEEL_ECALLBACK, "%s: next_row answered %s", g->name, keel_status_name(s));
+    *rows = 1;
+    return s;
+}
+
 static void close(void *state)
 {
     generator *g = state;
@@ -65,6 +78,7 @@ const keel_source keel_source_generator = {
     .name = "generator",
     .begin = begin,
     .next = next,
+    .next_shaped = next_shaped,
     .close = close,
 };
 
@@ -76,9 +90,13 @@ keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator
         return keel_fail(KEEL_EARG, "generator: size must be sizeof(keel_generator)");
     memcpy(&from, given, given->size);
     const char *name = from.name ? from.name : "generator";
-    if (from.n_field ? !from.next_fields || !from.field : !from.next)
+    if (from.next_row) from.max_rows = 1;
+    if (from.n_field ? (!from.next_fields && !from.next_row) || !from.field : !from.next)
         return keel_fail(KEEL_EARG, "%s: next%s is NULL", name,
                          from.n_field ? "_fields or field" : "");
+    if (from.next_row && (!from.n_field || from.next_fields))
+        return keel_fail(KEEL_EARG, "%s: next_row is for rows of fields, instead of next_fields",
+                         name);
     if (from.max_rows < 1 || from.rows < 0)
         return keel_fail(KEEL_EARG, "%s: max_rows must be at least 1 and rows not negative", name);
     if (from.endless && from.rows)
@@ -90,6 +108,8 @@ keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator
         .yields = -1,
         .one_shot = !from.reset,
         .endless = from.endless,
+        .shaped = from.next_row != NULL,
+        .by_row = from.next_row != NULL,
     };
     const keel_data_field x = { .shape = from.x_shape, .dtype = from.x_dtype };
     const keel_data_field y = { .shape = from.y_shape, .dtype = from.y_dtype };

@@ -7,6 +7,8 @@
 #include "data/labels.h"
 #include "data/sources/npy_texts.h"
 #include "data/spec.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +53,45 @@ static keel_status no_array(const archive *a, const char *name)
     return s;
 }
 
+/* The whole numbers of a member as int64. */
+static keel_status read_whole(const archive *a, const char *member, keel_tensor *out)
+{
+    keel_npy_header h;
+    keel_tensor stored = { 0 };
+    keel_status s = keel_npz_header(&h, a->zip, member);
+    if (s < 0) return s;
+    if (h.is_text || keel_dtype_is_real(h.dtype) || h.shape.rank != 1)
+        return keel_fail(KEEL_EFORMAT, "%s: array '%s' must be a list of whole numbers", a->path,
+                         member);
+    if ((s = keel_npz_read(&stored, a->zip, member)) < 0) return s;
+    s = keel_tensor_create(out, KEEL_INT64, &stored.shape);
+    if (s >= 0) keel_convert(out->data, KEEL_INT64, stored.data, stored.dtype, stored.shape.dim[0]);
+    keel_tensor_free(&stored);
+    return s;
+}
+
+/* NAME_row_splits, or NAME_row_lengths as splits; without either rows have one shape. */
+static keel_status add_splits(archive *a, const char *member, keel_array_field *f)
+{
+    char name[NAME];
+    keel_tensor lengths = { 0 };
+    snprintf(name, sizeof name, "%.400s_row_splits", member);
+    if (keel_npz_has(a->zip, name)) return read_whole(a, name, &f->row_splits);
+    snprintf(name, sizeof name, "%.400s_row_lengths", member);
+    if (!keel_npz_has(a->zip, name)) return KEEL_OK;
+    KEEL_TRY(read_whole(a, name, &lengths));
+    const int64_t n = lengths.shape.dim[0], *length = lengths.data;
+    const keel_shape shape = KEEL_SHAPE(n + 1);
+    keel_status s = keel_tensor_create(&f->row_splits, KEEL_INT64, &shape);
+    int64_t *at = f->row_splits.data;
+    for (int64_t i = 0; i < n && s >= 0; i++)
+        if (length[i] < 0 || __builtin_add_overflow(at[i], length[i], &at[i + 1]))
+            s = keel_fail(KEEL_EFORMAT, "%s: array '%s' has the length %lld at row %lld", a->path,
+                          name, (long long)length[i], (long long)i);
+    keel_tensor_free(&lengths);
+    return s;
+}
+
 /* Read one array as the next field, called `name` there. */
 static keel_status add(archive *a, const char *member, const char *name, keel_data_role role)
 {
@@ -60,7 +101,8 @@ static keel_status add(archive *a, const char *member, const char *name, keel_da
     if (!(a->name[a->n] = keel_strdup(name))) return KEEL_ENOMEM;
     *f = (keel_array_field){ .path = a->name[a->n], .role = role };
     a->n++; /* its name is to be freed whatever comes */
-    return read_any(&f->array, a->zip, member);
+    KEEL_TRY(read_any(&f->array, a->zip, member));
+    return add_splits(a, member, f);
 }
 
 /* How many of stem_0, stem_1, ... there are. */
@@ -178,7 +220,10 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
         s = keel_dataset_adopt_fields(out, a.field, a.n, classes.n, classes.name, path);
         *was_there = test;
     } else {
-        for (int i = 0; i < a.n; i++) keel_tensor_free(&a.field[i].array);
+        for (int i = 0; i < a.n; i++) {
+            keel_tensor_free(&a.field[i].array);
+            keel_tensor_free(&a.field[i].row_splits);
+        }
         keel_classes_free(&classes);
     }
     for (int i = 0; i < a.n; i++) keel_free(a.name[i]);

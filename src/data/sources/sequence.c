@@ -42,9 +42,9 @@ static keel_status call_get(const keel_sequence *q, int64_t i, void *const *fiel
                   q->has_weight ? field[1 + q->has_y] : NULL, q->max_rows, rows);
 }
 
-static keel_status next(void *state, void *const *field, int64_t *rows)
+/* The number of the next batch. */
+static keel_status which(sequence *q, int64_t *i)
 {
-    sequence *q = state;
     if (q->at >= q->n) {
         if (!q->over && q->q.on_epoch_end) {
             const keel_status s = q->q.on_epoch_end(q->q.context);
@@ -55,10 +55,12 @@ static keel_status next(void *state, void *const *field, int64_t *rows)
         q->over = true;
         return KEEL_END;
     }
-    const int64_t i =
-        q->shuffled ? (int64_t)keel_permutation_at(&q->order, (uint64_t)q->at) : q->at;
-    int64_t n = 0;
-    const keel_status s = call_get(&q->q, i, field, &n);
+    *i = q->shuffled ? (int64_t)keel_permutation_at(&q->order, (uint64_t)q->at) : q->at;
+    return KEEL_OK;
+}
+
+static keel_status answered(sequence *q, int64_t i, keel_status s, int64_t n)
+{
     if (s != KEEL_OK)
         return keel_fail(KEEL_ECALLBACK, "%s: get of batch %lld answered %s", q->name, (long long)i,
                          keel_status_name(s));
@@ -67,8 +69,28 @@ static keel_status next(void *state, void *const *field, int64_t *rows)
                          "%s: batch %lld says %lld rows, but there is room for %lld", q->name,
                          (long long)i, (long long)n, (long long)q->q.max_rows);
     q->at++;
-    *rows = n;
     return KEEL_OK;
+}
+
+static keel_status next(void *state, void *const *field, int64_t *rows)
+{
+    sequence *q = state;
+    int64_t i = 0, n = 0;
+    keel_status s = which(q, &i);
+    if (s != KEEL_OK) return s;
+    s = answered(q, i, call_get(&q->q, i, field, &n), n);
+    if (s >= 0) *rows = n;
+    return s;
+}
+
+static keel_status next_shaped(void *state, const void **data, keel_shape *shape, int64_t *rows)
+{
+    sequence *q = state;
+    int64_t i = 0;
+    keel_status s = which(q, &i);
+    if (s != KEEL_OK) return s;
+    s = q->q.get_shaped(q->q.context, i, data, shape, rows);
+    return answered(q, i, s, *rows);
 }
 
 static void close(void *state)
@@ -82,6 +104,7 @@ const keel_source keel_source_sequence = {
     .name = "sequence",
     .begin = begin,
     .next = next,
+    .next_shaped = next_shaped,
     .close = close,
 };
 
@@ -93,12 +116,18 @@ keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *
         return keel_fail(KEEL_EARG, "sequence: size must be sizeof(keel_sequence)");
     memcpy(&from, given, given->size);
     const char *name = from.name ? from.name : "sequence";
-    if (!from.length || (from.n_field ? !from.get_fields || !from.field : !from.get))
+    const bool has_get = from.n_field ? from.get_fields || from.get_shaped : from.get != NULL;
+    if (!from.length || !has_get || (from.n_field && !from.field))
         return keel_fail(KEEL_EARG, "%s: length and get%s must not be NULL", name,
                          from.n_field ? "_fields and field" : "");
     if (from.max_rows < 1 || from.rows < 0)
         return keel_fail(KEEL_EARG, "%s: max_rows must be at least 1 and rows not negative", name);
-    keel_data_spec spec = { .rows = from.rows ? from.rows : -1, .max_rows = from.max_rows };
+    if (from.get_shaped && (!from.n_field || from.get_fields))
+        return keel_fail(KEEL_EARG, "%s: get_shaped is for rows of fields, instead of get_fields",
+                         name);
+    keel_data_spec spec = { .rows = from.rows ? from.rows : -1,
+                            .max_rows = from.max_rows,
+                            .shaped = from.get_shaped != NULL };
     const keel_data_field x = { .shape = from.x_shape, .dtype = from.x_dtype };
     const keel_data_field y = { .shape = from.y_shape, .dtype = from.y_dtype };
     KEEL_TRY(keel_spec_add_all(&spec, from.n_field, from.field, name));

@@ -1,0 +1,80 @@
+/* Rows that differ in length: all of a batch are as long as its longest, or as the bucket that this
+ * one fits in, with 0 behind what they have. The batch is the global one, so that what is computed
+ * does not depend on how many devices share it. Slots have room for the longest row there is. */
+#include "base/memory.h"
+#include "data/feed_impl.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+bool keel_feed_is_open(const keel_feed *f, int i)
+{
+    return f->open >> i & 1;
+}
+
+/* No dim is 0, for ops want elements. */
+int64_t keel_feed_padded(const keel_feed *f, int64_t length)
+{
+    if (length < 1) length = 1;
+    if (!f->o.bucket_count) return length;
+    for (int64_t i = 0; i < f->o.bucket_count; i++)
+        if (length <= f->o.bucket[i]) return f->o.bucket[i];
+    return -1;
+}
+
+static int64_t length_of(const keel_feed *f, int field, int64_t row)
+{
+    return f->source->length(f->dataset->origin->state, field, keel_dataset_index(f->dataset, row));
+}
+
+keel_status keel_feed_find_longest(keel_feed *f, int i)
+{
+    int64_t longest = 0, row = 0;
+    for (int64_t k = 0; k < f->dataset->rows; k++) {
+        const int64_t length = length_of(f, i, k);
+        if (length <= longest) continue;
+        longest = length;
+        row = k;
+    }
+    const int64_t room = keel_feed_padded(f, longest);
+    if (room < 0)
+        return keel_fail(KEEL_EDATA,
+                         "%s: row %lld of '%s' has length %lld, and the largest bucket is %lld; "
+                         "add one that it fits in",
+                         keel_dataset_name(f->dataset), (long long)row, f->spec->field[i].path,
+                         (long long)longest, (long long)f->o.bucket[f->o.bucket_count - 1]);
+    f->field[i].shape = keel_shape_closed(&f->spec->field[i].shape, room);
+    return keel_shape_check(&f->field[i].shape, sizeof(double));
+}
+
+keel_status keel_feed_own_lengths(const keel_feed *f, keel_slot *s)
+{
+    s->field = f->field;
+    s->count = f->count;
+    s->bytes = f->bytes;
+    if (!f->open && !f->spec->shaped) return KEEL_OK;
+    if (!(s->own = keel_calloc(1, sizeof *s->own))) return KEEL_ENOMEM;
+    memcpy(s->own->field, f->field, sizeof f->field);
+    memcpy(s->own->count, f->count, sizeof f->count);
+    memcpy(s->own->bytes, f->bytes, sizeof f->bytes);
+    s->field = s->own->field;
+    s->count = s->own->count;
+    s->bytes = s->own->bytes;
+    return KEEL_OK;
+}
+
+void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row)
+{
+    for (int i = 0; i < f->spec->n_field; i++) {
+        int64_t longest = 0;
+        if (!keel_feed_is_open(f, i)) continue;
+        for (int64_t k = 0; k < s->batch.rows; k++) {
+            const int64_t length = length_of(f, i, row[k]);
+            if (length > longest) longest = length;
+        }
+        s->own->field[i].shape =
+            keel_shape_closed(&f->spec->field[i].shape, keel_feed_padded(f, longest));
+        s->own->count[i] = keel_shape_count(&s->own->field[i].shape);
+        s->own->bytes[i] = (size_t)s->own->count[i] * keel_dtype_size(f->want[i]);
+    }
+}
