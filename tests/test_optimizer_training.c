@@ -328,11 +328,53 @@ static void what_an_optimizer_keeps_goes_through_a_file(void **unused)
     json_decref(all);
 }
 
+static void a_schedule_that_keel_does_not_have_waits_for_a_number(void **unused)
+{
+    (void)unused;
+    json_t *mine = json_pack("{s:s, s:{s:{s:s, s:{s:i}}}}", "optimizer", "SGD", "config",
+                             "learning_rate", "class_name", "Mine", "config", "steps", 3);
+    keel_model *m = model_of("small", KEEL_FLOAT32);
+    keel_dataset *d = rows_of("small", 0);
+    keel_history h;
+    assert_non_null(mine);
+    compile(m, mine);
+    assert_string_equal(keel_model_schedule(m), "Mine");
+    const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = BATCH };
+    assert_int_equal(keel_fit(m, strategy[0], d, &options, &h), KEEL_EUNSUP);
+    assert_non_null(strstr(keel_error(), "'Mine'"));
+    assert_non_null(strstr(keel_error(), "--learning-rate"));
+    must(keel_model_set_learning_rate(m, 0.5));
+    assert_null(keel_model_schedule(m));
+    must(keel_fit(m, strategy[0], d, &options, &h));
+    keel_history_free(&h);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+    json_decref(mine);
+}
+
+/* The rate that a model speaks of is that of the step to come. */
+static void a_schedule_is_replaced_by_a_number(void **unused)
+{
+    (void)unused;
+    keel_model *m;
+    double rate;
+    must(keel_model_load(&m, "golden/optimizer_schedule.keras"));
+    assert_string_equal(keel_model_schedule(m), "CosineDecay");
+    must(keel_model_learning_rate(m, &rate)); /* 3 of 5 steps from 1/32 to 1/16 */
+    assert_true(golden_near(rate, 0.03125 + 0.03125 * 0.6, 1e-8));
+    must(keel_model_set_learning_rate(m, 0.25));
+    must(keel_model_learning_rate(m, &rate));
+    assert_true(rate == 0.25 && !keel_model_schedule(m));
+    keel_model_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_devices_trains_as_keras),
         cmocka_unit_test(what_an_optimizer_keeps_goes_through_a_file),
+        cmocka_unit_test(a_schedule_that_keel_does_not_have_waits_for_a_number),
+        cmocka_unit_test(a_schedule_is_replaced_by_a_number),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }
