@@ -55,6 +55,10 @@ static json_t *field_json(const keel_field *f, const void *place)
     }
     case KEEL_FIELD_INTS:
         return ints_json(f, place);
+    case KEEL_FIELD_LIST: {
+        json_t *list = *(json_t *const *)place;
+        return list ? json_incref(list) : json_null();
+    }
     default:
         return keel_object_json(place);
     }

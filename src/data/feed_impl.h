@@ -44,6 +44,8 @@ struct keel_feed {
     int64_t count[KEEL_FIELDS_MAX];         /* elements of a row */
     size_t bytes[KEEL_FIELDS_MAX];          /* of a row in a batch; 0: not wanted */
     int64_t row_bytes;                      /* of all */
+    int n_made;                             /* behind the dataset's fields */
+    keel_feed_made *made;                   /* [n_made] */
     int weight;                             /* the first field of weights; -1: none */
     int label;                              /* class weights: the field of labels */
     bool may_fail;           /* some value may not fit the type that is wanted for it */
@@ -76,6 +78,11 @@ struct keel_feed {
 /* Weights, their sum and class weights of a filled batch. No lock needed: the slot is the caller's.
  */
 void keel_feed_finish(const keel_feed *f, keel_slot *s);
+
+/* Rows [from, to) of the fields that are made of others; all others are there. The row that failed,
+ * or `to`. Any thread, each with its own scratch. */
+keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
+                           keel_scratch *scratch, int64_t *failed);
 
 /* Rows by index. */
 void *keel_feed_rows_worker(void *feed);                         /* thread */

@@ -40,6 +40,7 @@ void keel_graph_destroy(keel_graph *g)
     for (int i = 0; i < g->n_node; i++) keel_graph_node_free(&g->node[i]);
     keel_free(g->node);
     keel_free(g->value);
+    keel_free(g->host);
     keel_free(g);
 }
 
@@ -69,6 +70,33 @@ keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *o
     KEEL_TRY(keel_shape_check(&spec->shape, keel_dtype_size(spec->dtype)));
     KEEL_TRY(add_value(g, spec, -1, g->n_input, out));
     g->n_input++;
+    return KEEL_OK;
+}
+
+keel_value keel_graph_input_value(const keel_graph *g, int input)
+{
+    keel_value v = 0;
+    while (g->value[v].node >= 0 || g->value[v].index != input) v++;
+    return v;
+}
+
+keel_status keel_graph_host_input(keel_graph *g, keel_value of, keel_host_op op, const void *args,
+                                  const keel_spec *spec, keel_value *out)
+{
+    const keel_graph_value *from = &g->value[of];
+    if (from->node >= 0)
+        return keel_fail(KEEL_EUNSUP, "it must be called on an input of the model itself: what it "
+                                      "does is done where rows are read");
+    for (int i = 0; i < g->n_host; i++) {
+        const keel_graph_host *h = &g->host[i];
+        if (h->of != from->index || h->op != op || h->args != args) continue;
+        *out = keel_graph_input_value(g, h->input);
+        return KEEL_OK;
+    }
+    KEEL_TRY(reserve((void **)&g->host, g->n_host, sizeof *g->host));
+    const int input = from->index;
+    KEEL_TRY(keel_graph_input(g, spec, out));
+    g->host[g->n_host++] = (keel_graph_host){ g->n_input - 1, input, op, args };
     return KEEL_OK;
 }
 
@@ -104,6 +132,9 @@ static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node
     for (int i = 0; i < parts->n_in; i++) {
         const keel_spec *s = keel_graph_spec(g, parts->in[i]);
         if (!s) return keel_fail(KEEL_EARG, "%s: input %d is no value", parts->op->name, i);
+        if (s->dtype == KEEL_STRING)
+            return keel_fail(KEEL_EARG, "its input is of texts, which only a layer that looks them "
+                                        "up takes (StringLookup)");
         in[i] = *s;
         n->in[i] = parts->in[i];
     }
