@@ -338,7 +338,8 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
     }
     for (int i = 0; i < n_in; i++) {
         keel_spec mask, spec = m->symbol[in[i]].spec;
-        spec.dtype = m->dtype; /* as whole numbers are fed where nobody asks for more */
+        if (spec.dtype != KEEL_STRING)
+            spec.dtype = m->dtype; /* as whole numbers are fed where nobody asks for more */
         values[n_in + i] = KEEL_MASK_NONE;
         if ((s = keel_graph_input(g, &spec, &values[i])) < 0) goto out;
         if (mask_of(m, call, i, &mask) && (s = keel_graph_input(g, &mask, &values[n_in + i])) < 0)

@@ -175,11 +175,21 @@ keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int la
     return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "layer '%s'", l->name) : s;
 }
 
+bool keel_model_reads_rows(const keel_model *m)
+{
+    bool any = false;
+    for (int i = 0; i < m->n_layer && !any; i++)
+        any = m->layer[i].kind->reads_rows ||
+              (m->layer[i].inner && keel_model_reads_rows(m->layer[i].inner));
+    return any;
+}
+
 static keel_status input_spec(const keel_model *m, const keel_model_emission *e, int i,
                               keel_spec *out)
 {
     const keel_spec *own = &m->symbol[m->input[i]].spec;
     *out = e->specs ? e->specs[i] : *own;
+    if (own->dtype == KEEL_STRING) return KEEL_OK;
     if (!e->specs || keel_dtype_is_real(out->dtype)) out->dtype = e->real;
     return KEEL_OK;
 }

@@ -155,6 +155,10 @@ typedef struct keel_model_emission {
  * is not changed, so any thread may call it. */
 keel_status keel_model_emit(const keel_model *m, keel_model_emission *e);
 
+/* Does a layer take its input where rows are read? Then the graph has inputs of its own for that
+ * (keel_graph.host). */
+bool keel_model_reads_rows(const keel_model *m);
+
 /* A copy of the text that lives as long as the model; the same for equal texts. NULL: no memory. */
 const char *keel_model_keep_name(keel_model *m, const char *name);
 
