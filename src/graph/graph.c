@@ -125,6 +125,7 @@ static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node
                            .in = in,
                            .n_weight = parts->n_weight,
                            .weight = weight };
+    n->turn = g->turn;
     n->in = keel_calloc(n_in, sizeof *n->in);
     n->weight = keel_calloc(n_weight, sizeof *n->weight);
     if (!own_args || !in || !weight || !n->in || !n->weight || !n->node.layer) return KEEL_ENOMEM;

@@ -29,6 +29,7 @@ typedef struct keel_graph_node {
     keel_value *in;        /* [node.n_in] */
     keel_value *out;       /* [node.n_out] */
     keel_variable *weight; /* [node.n_weight] */
+    int turn;              /* nodes that move one state do so in this order */
 } keel_graph_node;
 
 /* An input of which a row is made of one of another input's, where rows are read. */
@@ -52,6 +53,7 @@ struct keel_graph {
     /* set by whoever emits, read when a node is added */
     const char *layer;
     uint16_t stream;
+    int turn;
 };
 
 /* training: gradients will flow, and nodes are told training until somebody says otherwise. */

@@ -109,6 +109,7 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
 {
     const keel_model_node *n = &m->node[k];
     const bool training = g->training;
+    const int turn = g->turn;
     keel_status s = KEEL_OK;
     keel_emit e = { .graph = g, .n_in = n->n_in };
     keel_value *in = keel_calloc(2 * (size_t)n->n_in, sizeof *in);
@@ -121,7 +122,9 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     e.mask = in + n->n_in;
     e.call = n->call;
     if (n->inference) g->training = false;
+    g->turn = turn + 1 + n->turn;
     s = keel_model_emit_layer(m, NULL, n->layer, &e, chances);
+    g->turn = turn;
     g->training = training;
     if (s < 0) goto out;
     for (int i = 0; i < n->n_out; i++) {

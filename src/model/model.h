@@ -31,7 +31,8 @@ typedef struct keel_model_node { /* one call of a layer: a node of Keras */
     int n_out;
     keel_symbol out; /* its outputs are the symbols out .. out + n_out - 1 */
     json_t *call;    /* of an operation: its arguments, as layers/layer.h has them; or NULL */
-    bool inference;  /* a model called with training=False: also where the outer one trains */
+    int turn;       /* calls of layers, those inside of models counted, that Keras runs before it */
+    bool inference; /* a model called with training=False: also where the outer one trains */
 } keel_model_node;
 
 typedef struct keel_model_symbol { /* an output of a call */

@@ -57,8 +57,8 @@ enum { KEEL_STREAMS_MAX = UINT16_MAX }; /* the last is reserved */
 keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
                                   keel_model_chances *chances);
 
-/* order.c: put layers in the order of Keras's model.layers. KEEL_EARG names a layer
- * that leads to no output. */
+/* order.c: put layers in the order of Keras's model.layers, and say whose turn it is when Keras
+ * runs them. KEEL_EARG names a layer that leads to no output. */
 keel_status keel_model_keras_order(keel_model *m);
 
 /* number.c, of the outermost model once its layers are in order: names, paths and streams of all
