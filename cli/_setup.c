@@ -285,13 +285,26 @@ static int check_label(const char *spec, const keel_data_options *o)
                          spec, columns);
 }
 
-/* Arrays of an .npz are called as the model's inputs and outputs, unless the options say otherwise.
- */
+/* Does each input take one column of a CSV file, so that columns may be called as inputs are? */
+static bool takes_columns(const keel_model *m)
+{
+    for (int i = 0, n = keel_model_input_count(m); n == 1 && i < n; i++) {
+        keel_shape s;
+        if (keel_model_input_shape(m, i, &s) < 0) return false;
+        for (int k = 0; k < s.rank; k++)
+            if (s.dim[k] != 1) return false;
+    }
+    return true;
+}
+
+/* Arrays of an .npz are called as the model's inputs and outputs, and so are columns that are
+ * inputs, unless the options say otherwise. */
 static void name_as_model(word_list *w, const char *spec, const keel_model *m, bool inputs)
 {
-    const size_t length = strlen(spec);
+    const char *ending = strlen(spec) < 4 ? "" : spec + strlen(spec) - 4;
+    const bool columns = inputs && !strcasecmp(ending, ".csv") && takes_columns(m);
     const int n = inputs ? keel_model_input_count(m) : keel_model_output_count(m);
-    if (w->n || length < 4 || strcasecmp(spec + length - 4, ".npz")) return;
+    if (w->n || (strcasecmp(ending, ".npz") && !columns)) return;
     for (int i = 0; i < n && i < KEEL_FIELDS_MAX; i++)
         w->word[w->n++] = inputs ? keel_model_input_name(m, i) : keel_model_output_name(m, i);
 }

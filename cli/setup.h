@@ -78,7 +78,8 @@ typedef struct keel_data_options {
         KEEL_OPTION_ROW(T, member.inputs, "inputs", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,      \
                         "which columns of a CSV file are the inputs: 'a,b,c', or of several "      \
                         "inputs 'left=a,b right=c'; for an .npz which arrays: 'left=array' "       \
-                        "(default: all columns but the label; x, or x_0, x_1)"),                   \
+                        "(default: what is called as the model's inputs, else all columns but "    \
+                        "the label; x, or x_0, x_1)"),                                             \
         KEEL_OPTION_ROW(T, member.no_header, "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL,  \
                         "the first line of a CSV file is a row; columns are called 0, 1, ... "     \
                         "and 1-3 is short for 1,2,3")

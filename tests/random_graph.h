@@ -402,6 +402,8 @@ static const struct drawer {
     bool once, trains_otherwise; /* it may not be called again; training is not inference */
 } drawers[] = {
     { "InputLayer", NULL, "every graph begins with one", 0, true, false },
+    { "StringLookup", NULL, "tests/test_lookups.c; it takes texts", 0, true, false },
+    { "IntegerLookup", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
     { "Dense", draw_dense, NULL, 3, false, false },
     { "Activation", draw_activation, NULL, 3, false, false },
     { "Conv2D", draw_conv2d, NULL, 4, false, false },

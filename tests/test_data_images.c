@@ -42,9 +42,14 @@ static void pixels_are_those_of_keras(void **state)
             fail_msg("%s", keel_error());
         const size_t count = (size_t)(h * w * channels);
         float *out = calloc(count, sizeof *out);
-        assert_int_equal(
-            keel_resize(&image, out, h, w, nearest ? KEEL_NEAREST : KEEL_BILINEAR, &scratch, 1),
-            KEEL_OK);
+        if (nearest) {
+            unsigned char *bytes = malloc(count);
+            keel_resize_nearest(&image, bytes, h, w);
+            for (size_t k = 0; k < count; k++) out[k] = bytes[k];
+            free(bytes);
+        } else {
+            assert_int_equal(keel_resize(&image, out, h, w, &scratch, 1), KEEL_OK);
+        }
         double sum = 0, weighted = 0;
         for (size_t k = 0; k < count; k++) {
             sum += (double)out[k];
@@ -195,6 +200,124 @@ static void a_split_of_folders_is_shuffled_by_the_seed_and_disjoint(void **state
     keel_dataset_destroy(t);
     keel_dataset_destroy(v);
     keel_dataset_destroy(other);
+    files_end();
+}
+
+static void a_file_tells_its_size_without_being_decoded(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t height, width;
+    } files[] = { { "photo.jpg", 37, 53 }, { "full_chroma.jpg", 37, 53 },
+                  { "gray.jpg", 37, 53 },  { "progressive.jpg", 37, 53 },
+                  { "rgb.png", 20, 20 },   { "deep.png", 20, 20 },
+                  { "bits.png", 37, 53 },  { "palette.png", 37, 53 } };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        int64_t h = 0, w = 0;
+        size_t n, least = 0;
+        unsigned char *data = golden_file(files[i].name, &n);
+        assert_true(keel_image_size(data, n, &h, &w));
+        if (h != files[i].height || w != files[i].width)
+            fail_msg("%s: %d x %d", files[i].name, (int)h, (int)w);
+        /* cut anywhere, the answer is the same or none */
+        while (!keel_image_size(data, least, &h, &w)) least++;
+        assert_in_range(least, 20, n - 1);
+        for (size_t k = least; k < n; k++) {
+            unsigned char *part = malloc(k); /* so that reading behind it is seen */
+            memcpy(part, data, k);
+            assert_true(keel_image_size(part, k, &h, &w));
+            assert_true(h == files[i].height && w == files[i].width);
+            free(part);
+        }
+        free(data);
+    }
+}
+
+/* All rows of a folder in one batch, as whoever asks for float64 gets them. */
+static double *all_rows(const char *folder, const keel_dataset_options *o, keel_dtype own)
+{
+    keel_dataset *d = NULL;
+    keel_feed *f = NULL;
+    keel_batch b;
+    if (keel_dataset_from_image_directory(&d, folder, o) < 0) fail_msg("%s", keel_error());
+    const int64_t rows = keel_dataset_rows(d), each = o->height * o->width * 3;
+    assert_int_equal(d->origin->spec.field[0].dtype, own);
+    double *out = malloc((size_t)(rows * each) * sizeof *out);
+    static const keel_dtype types[] = { KEEL_FLOAT64, KEEL_FLOAT32, KEEL_UINT8 };
+    for (size_t t = 0; t < (own == KEEL_UINT8 ? 3u : 2u); t++) {
+        const keel_dtype want[] = { types[t], KEEL_INT32 };
+        const keel_feed_options fo = { .batch_size = rows, .want = want };
+        assert_int_equal(keel_feed_create(&f, d, &fo), KEEL_OK);
+        assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
+        if (keel_feed_next(f, &b) < 0) fail_msg("%s", keel_error());
+        for (int64_t i = 0; i < rows * each; i++) {
+            const double v = types[t] == KEEL_UINT8     ? ((const uint8_t *)b.field[0])[i]
+                             : types[t] == KEEL_FLOAT32 ? (double)((const float *)b.field[0])[i]
+                                                        : ((const double *)b.field[0])[i];
+            if (t == 0)
+                out[i] = v;
+            else if (out[i] != v && (own == KEEL_UINT8 || out[i] != (double)(float)v))
+                fail_msg("%s: value %d is %g in another type", folder, (int)i, v);
+        }
+        keel_feed_release(f, &b);
+        keel_feed_destroy(f);
+    }
+    keel_dataset_destroy(d);
+    return out;
+}
+
+static void pixels_stay_bytes_where_that_is_exact_for_all_files(void **state)
+{
+    files_begin();
+    files_folder("same");
+    files_folder("same/a");
+    files_folder("mixed");
+    files_folder("mixed/a");
+    static const char *const names[] = { "0.jpg", "1.jpg", "2.png", "3.png" };
+    static const char *const images[] = { "photo.jpg", "progressive.jpg", "bits.png",
+                                          "palette.png" };
+    for (int i = 0; i < 4; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "same/a/%s", names[i]);
+        put_image(path, images[i], 0);
+        snprintf(path, sizeof path, "mixed/a/%s", names[i]);
+        put_image(path, images[i], 0);
+    }
+    put_image("mixed/a/9.png", "rgb.png", 0); /* 20 x 20: the last row alone needs a resize */
+    keel_dataset_options o = options_of(37, 53);
+    const size_t count = (size_t)4 * 37 * 53 * 3;
+    double *same = all_rows(files_path("same"), &o, KEEL_UINT8);
+    double *mixed = all_rows(files_path("mixed"), &o, KEEL_FLOAT32);
+    assert_memory_equal(same, mixed, count * sizeof *same);
+    o.interpolation = KEEL_NEAREST;
+    double *near = all_rows(files_path("mixed"), &o, KEEL_UINT8);
+    assert_memory_equal(same, near, count * sizeof *same);
+    free(same);
+    free(mixed);
+    free(near);
+    files_end();
+}
+
+static void an_image_that_changes_its_size_after_the_choice_is_refused(void **state)
+{
+    files_begin();
+    files_folder("set");
+    files_folder("set/a");
+    put_image("set/a/0.jpg", "photo.jpg", 0);
+    put_image("set/a/1.jpg", "photo.jpg", 0);
+    keel_dataset *d = NULL;
+    keel_feed *f = NULL;
+    keel_batch b;
+    const keel_dataset_options o = options_of(37, 53);
+    assert_int_equal(keel_dataset_open(&d, files_path("set"), &o), KEEL_OK);
+    put_image("set/a/1.jpg", "rgb.png", 0);
+    assert_int_equal(keel_feed_create(&f, d, &(keel_feed_options){ .batch_size = 2 }), KEEL_OK);
+    assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
+    assert_int_equal(keel_feed_next(f, &b), KEEL_EDATA);
+    assert_non_null(strstr(keel_error(), "20 x 20 pixels, but 37 x 53 when the directory"));
+    assert_non_null(strstr(keel_error(), "set/a/1.jpg"));
+    keel_feed_destroy(f);
+    keel_dataset_destroy(d);
     files_end();
 }
 
@@ -371,6 +494,9 @@ int main(void)
         cmocka_unit_test(classes_and_rows_are_sorted_as_keras_sorts_them),
         cmocka_unit_test(labels_can_be_one_hot_binary_or_absent),
         cmocka_unit_test(a_split_of_folders_is_shuffled_by_the_seed_and_disjoint),
+        cmocka_unit_test(a_file_tells_its_size_without_being_decoded),
+        cmocka_unit_test(pixels_stay_bytes_where_that_is_exact_for_all_files),
+        cmocka_unit_test(an_image_that_changes_its_size_after_the_choice_is_refused),
         cmocka_unit_test(a_bad_file_is_named_and_what_is_wrong_with_it),
         cmocka_unit_test(a_flat_folder_serves_without_labels),
         cmocka_unit_test(folders_get_the_numbers_of_a_models_classes),

@@ -184,7 +184,6 @@ static const struct {
     { "InputLayer", "{\"batch_shape\": [null, -3]}", { 8 }, KEEL_EARG, "batch_shape" },
     { "InputLayer", "{\"batch_shape\": [0, 3]}", { 8 }, KEEL_EARG, "batch" },
     { "InputLayer", "{\"shape\": [3], \"sparse\": true}", { 8 }, KEEL_EUNSUP, "sparse" },
-    { "InputLayer", "{\"shape\": [3], \"dtype\": \"string\"}", { 8 }, KEEL_EUNSUP, "string" },
     { "InputLayer", "{\"shape\": [4000000000, 4000000000]}", { 8 }, KEEL_ESHAPE, "" },
     { "InputLayer", "{}", { 8 }, KEEL_EARG, "shape" },
     { "LSTM", "{\"units\": 3}", { 8 }, KEEL_EUNSUP, "LSTM" },

@@ -291,12 +291,53 @@ static void integers_are_exact(void **state)
     keel_strategy_destroy(s);
 }
 
+static void metrics_are_logged_by_the_names_they_were_given(void **state)
+{
+    static float x[8], y[8];
+    const keel_tensor tx = { KEEL_FLOAT32, { 2, { 8, 1 } }, x };
+    const keel_tensor ty = { KEEL_FLOAT32, { 2, { 8, 1 } }, y };
+    static const char *const want[] = { "loss", "far", "mae", "far_1" };
+    char path[512];
+    const char *folder = getenv("KEEL_TEST_TMP");
+    keel_strategy *s;
+    keel_dataset *d;
+    keel_model *m;
+    (void)state;
+    snprintf(path, sizeof path, "%s/names.keras", folder ? folder : "/tmp");
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 3));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 1))));
+    must(keel_model_add(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
+    must(keel_model_compile(
+        m, &(keel_compile){
+               KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mse" } },
+               .metrics = { { "MeanSquaredError", KEEL_ARGS(KEEL_ARG_STR("name", "far")) },
+                            { "mae" },
+                            { "MeanAbsoluteError", KEEL_ARGS(KEEL_ARG_STR("name", "far")) } } }));
+    for (int loaded = 0; loaded < 2; loaded++) {
+        keel_logs logs;
+        must(keel_evaluate(m, s, d, NULL, &logs));
+        assert_int_equal(logs.count, 4);
+        for (int i = 0; i < 4; i++) assert_string_equal(logs.name[i], want[i]);
+        if (loaded) break;
+        must(keel_model_save(m, path));
+        keel_model_destroy(m);
+        must(keel_model_load(&m, path));
+    }
+    remove(path);
+    keel_model_destroy(m);
+    keel_dataset_destroy(d);
+    keel_strategy_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_outputs_train_as_in_keras),
         cmocka_unit_test(fields_that_do_not_fit_are_refused_by_name),
         cmocka_unit_test(integers_are_exact),
+        cmocka_unit_test(metrics_are_logged_by_the_names_they_were_given),
     };
     cases = golden_load("outputs.json");
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

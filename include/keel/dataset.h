@@ -146,13 +146,15 @@ keel_status keel_dataset_from_fields(keel_dataset **out, const keel_array_field 
  * are the sorted names of the folders, rows are ordered by class, then by path. Without labels
  * (KEEL_LABEL_NONE) all images below the directory, ordered by path.
  *
- * Shapes   x (height, width, 3 or 1) float32, 0..255; y by label_mode
+ * Shapes   x (height, width, 3 or 1), 0..255: uint8 where all images have that height and width or
+ *          the nearest pixel is taken, else float32; y by label_mode
  * Returns  KEEL_OK; KEEL_EIO: cannot be listed; KEEL_EDATA: no images, not two classes where
  *          label_mode is binary, or a folder that is none of options->class_names; KEEL_EFORMAT: a
  *          file that was cut short; KEEL_EARG: options
  * Owns     the caller destroys *out; files are read when their row is asked for
  * Threads  any
- * Cost     the end of every file is looked at: some 20 us each where they are in memory
+ * Cost     the beginning and end of every file are looked at: some 30 us each where they are in
+ *          memory
  * Source   keras.utils.image_dataset_from_directory */
 keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *path,
                                               const keel_dataset_options *options);

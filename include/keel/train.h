@@ -136,7 +136,9 @@ typedef struct keel_fit_options {
                               sequences */
     int64_t epochs;        /* 0: 1 */
     int64_t initial_epoch; /* go on after a fit of so many epochs: they keep their numbers, and so
-                              their order of rows; what a fit carries it has trained at its end */
+                              their order of rows; what a fit carries it has trained at its end. A
+                              generator or sequence with steps_per_epoch begins anew in every fit,
+                              as in Keras */
     bool no_shuffle;       /* rows in their own order */
     uint64_t seed;         /* of shuffling and dropout */
     keel_end_of_data end;

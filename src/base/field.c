@@ -330,6 +330,9 @@ static keel_status read_null(const keel_field *f, void *place)
     case KEEL_FIELD_TEXTS:
         *(keel_texts *)place = (keel_texts){ 0 };
         break;
+    case KEEL_FIELD_LIST:
+        *(json_t **)place = NULL;
+        break;
     case KEEL_FIELD_OBJECT:
         *(keel_object *)place = (keel_object){ 0 };
         break;
@@ -373,6 +376,10 @@ keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const
             return wrong(type, f, v, "a name or an object");
         snprintf(what, sizeof what, "%.80s: %.80s", type->name, f->key);
         return keel_object_read_at(place, v, f->find, what, depth + 1);
+    case KEEL_FIELD_LIST:
+        if (!json_is_array(v)) return wrong(type, f, v, "a list");
+        *(json_t **)place = json_incref((json_t *)v);
+        return KEEL_OK;
     default:
         return keel_fail(KEEL_EARG, "%s: %s is of unknown kind", type->name, f->key);
     }
@@ -416,6 +423,7 @@ keel_status keel_fields_read_at(const keel_type *type, const json_t *config, voi
         s = value ? keel_field_read_at(type, f, value, args, depth)
                   : read_default(type, f, args, depth);
     }
+    if (s >= 0 && type->ready) s = type->ready(args);
     if (s < 0) keel_fields_free(type, args);
     return s;
 }
@@ -428,6 +436,7 @@ keel_status keel_fields_read(const keel_type *type, const json_t *config, void *
 void keel_fields_free(const keel_type *type, void *args)
 {
     if (!args) return;
+    if (type->release) type->release(args);
     for (const keel_field *f = type->fields; f && f->key; f++) {
         if (f->kind == KEEL_FIELD_STRING) {
             char **text = keel_field_place(f, args);
@@ -441,6 +450,10 @@ void keel_fields_free(const keel_type *type, void *args)
             *reals = (keel_reals){ 0 };
         } else if (f->kind == KEEL_FIELD_OBJECT) {
             keel_object_free(keel_field_place(f, args));
+        } else if (f->kind == KEEL_FIELD_LIST) {
+            json_t **list = keel_field_place(f, args);
+            json_decref(*list);
+            *list = NULL;
         }
     }
 }

@@ -43,6 +43,8 @@ typedef enum keel_field_kind {
     KEEL_FIELD_TEXTS,  /* keel_texts */
     KEEL_FIELD_REALS,  /* keel_reals; empty is refused */
     KEEL_FIELD_OBJECT, /* keel_object: another named thing (initializer, activation, ...) or null */
+    KEEL_FIELD_LIST,   /* json_t *, owned by the args: a list of any length that its owner reads, a
+                          vocabulary; null becomes NULL */
     KEEL_FIELD_REFUSE, /* nothing is stored: Keras has the key, Keel only accepts its default */
     KEEL_FIELD_IGNORE, /* nothing is stored: Keras writes the key, it has no meaning here */
 } keel_field_kind;
@@ -74,6 +76,10 @@ struct keel_type {
     const char *help;         /* one sentence */
     size_t args_size;         /* 0: no arguments */
     const keel_field *fields; /* ends with key NULL; NULL: none */
+    /* NULL: nothing. Called when all fields are read: check what the table cannot say, and make
+     * what belongs to the args and is no field; and give that back (also where ready failed). */
+    keel_status (*ready)(void *args);
+    void (*release)(void *args);
 };
 
 #define KEEL_INT(args, member, dflt_, min_, max_, help_)                                           \
@@ -119,6 +125,11 @@ struct keel_type {
     {                                                                                              \
         .key = #member, .kind = KEEL_FIELD_OBJECT, .offset = offsetof(args, member),               \
         .dflt = dflt_, .find = find_, .help = help_                                                \
+    }
+#define KEEL_LIST(args, member, dflt_, help_)                                                      \
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_LIST, .offset = offsetof(args, member), .dflt = dflt_,  \
+        .help = help_                                                                              \
     }
 #define KEEL_REFUSE(key_, dflt_, help_)                                                            \
     {                                                                                              \

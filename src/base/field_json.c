@@ -81,6 +81,10 @@ static json_t *field_json(const keel_field *f, const void *place)
         return texts_json(place);
     case KEEL_FIELD_REALS:
         return reals_json(place);
+    case KEEL_FIELD_LIST: {
+        json_t *list = *(json_t *const *)place;
+        return list ? json_incref(list) : json_null();
+    }
     default:
         return keel_object_json(place);
     }

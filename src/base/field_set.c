@@ -79,6 +79,9 @@ static json_t *value_from(const keel_field *f, const char *text)
     case KEEL_FIELD_TEXTS:
         v = texts_from(text);
         break;
+    case KEEL_FIELD_LIST:
+        v = json_loads(text, 0, NULL);
+        break;
     case KEEL_FIELD_OBJECT:
         if (text[0] == '{') v = json_loads(text, 0, NULL);
         break;

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include <stdio.h>
+#include <assert.h>
 #include <string.h>
 
 bool keel_type_is(const keel_type *type, const char *name)
@@ -89,11 +90,13 @@ keel_status keel_object_copy(keel_object *out, const keel_object *o)
         *out = copy;
         return KEEL_OK;
     }
+    assert(!o->type->release); /* of layers, which are not copied */
     if (!(copy.args = keel_calloc(1, o->type->args_size))) return KEEL_ENOMEM;
     memcpy(copy.args, o->args, o->type->args_size);
     for (const keel_field *f = o->type->fields; f && f->key; f++) {
         void *place = keel_field_place(f, copy.args);
         if (f->kind == KEEL_FIELD_STRING) *(char **)place = NULL;
+        if (f->kind == KEEL_FIELD_LIST) json_incref(*(json_t **)place);
         if (f->kind == KEEL_FIELD_OBJECT) *(keel_object *)place = (keel_object){ 0 };
         if (f->kind == KEEL_FIELD_TEXTS) *(keel_texts *)place = (keel_texts){ 0 };
         if (f->kind == KEEL_FIELD_REALS) *(keel_reals *)place = (keel_reals){ 0 };

@@ -98,7 +98,55 @@ static keel_status find_labels(keel_feed *f)
     return KEEL_OK;
 }
 
-/* The fields of a batch: the dataset's, and weights where somebody asks for them. */
+/* Fields that are made of others, behind those. */
+static keel_status add_made(keel_feed *f)
+{
+    const int n = f->o.n_made;
+    if (!n) return KEEL_OK;
+    if (n > KEEL_FIELDS_MAX - f->n_field)
+        return keel_fail(KEEL_EUNSUP,
+                         "%s: %d fields and %d that are made of them; a row has at "
+                         "most %d",
+                         keel_dataset_name(f->dataset), f->n_field, n, KEEL_FIELDS_MAX);
+    f->made = keel_calloc((size_t)n, sizeof *f->made);
+    if (!f->made) return KEEL_ENOMEM;
+    for (int i = 0; i < n; i++) {
+        const keel_feed_made *made = &f->o.made[i];
+        assert(made->of >= 0 && made->of < f->spec->n_field && !(f->o.unwanted >> made->of & 1));
+        f->made[i] = *made;
+        f->want[f->n_field] = made->dtype;
+        f->field[f->n_field++] = (keel_data_field){ .path = f->spec->field[made->of].path,
+                                                    .dtype = made->dtype,
+                                                    .shape = made->shape,
+                                                    .role = KEEL_ROLE_INPUT };
+    }
+    f->n_made = n;
+    f->may_fail = true; /* what is looked up may not be there */
+    return KEEL_OK;
+}
+
+keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
+                           keel_scratch *scratch, int64_t *failed)
+{
+    for (int64_t row = from; row < to; row++)
+        for (int i = 0; i < f->n_made; i++) {
+            const int of = f->made[i].of, at = f->spec->n_field + i;
+            const char *given = s->batch.field[of]; /* perhaps the user's array */
+            const keel_tensor in = { f->want[of], f->field[of].shape,
+                                     (char *)given + (size_t)row * f->bytes[of] };
+            const keel_tensor out = { f->want[at], f->field[at].shape,
+                                      s->at[at] + (size_t)row * f->bytes[at] };
+            const keel_status r = f->made[i].op(f->made[i].args, &in, &out, scratch);
+            *failed = row;
+            if (r < 0 && r != KEEL_ENOMEM) keel_fail_within(r, "field '%s'", f->field[of].path);
+            if (r < 0) return r;
+        }
+    *failed = to;
+    return KEEL_OK;
+}
+
+/* The fields of a batch: the dataset's, what is made of them, and weights where somebody asks for
+ * them. */
 static keel_status choose_fields(keel_feed *f)
 {
     static const keel_data_field weights = { .path = "sample_weight", .role = KEEL_ROLE_WEIGHT };
@@ -110,6 +158,7 @@ static keel_status choose_fields(keel_feed *f)
             !keel_convert_always_fits(f->want[i], f->spec->field[i].dtype))
             f->may_fail = true;
     }
+    KEEL_TRY(add_made(f));
     f->weight = keel_spec_first(f->spec, KEEL_ROLE_WEIGHT);
     if (f->weight < 0 && (f->o.class_weight || f->o.wants_weight)) {
         if (f->n_field == KEEL_FIELDS_MAX)
@@ -177,14 +226,15 @@ static int allowed_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
-/* How many threads read: none where a batch in memory is copied faster than a thread is woken. */
+/* How many threads read: none where a batch in memory is copied faster than a thread is woken; one
+ * for a few texts that are looked up. */
 static int choose_threads(const keel_feed *f)
 {
     const double batch_bytes = (double)f->max_rows * (double)f->row_bytes;
     if (f->o.threads < 0) return 0;
     if (f->source->next) return 1;
     if (f->o.threads) return f->o.threads;
-    if (f->source->in_memory) return batch_bytes <= INLINE_BYTES ? 0 : 1;
+    if (f->source->in_memory) return f->n_made || batch_bytes > INLINE_BYTES ? 1 : 0;
     const int n = allowed_cpus();
     return n < 1 ? 1 : n > 16 ? 16 : n;
 }
@@ -286,6 +336,7 @@ void keel_feed_destroy(keel_feed *f)
         keel_free(f->slots[i].row);
     }
     keel_free(f->slots);
+    keel_free(f->made);
     keel_free(f->threads);
     keel_scratch_free(&f->scratch);
     pthread_cond_destroy(&f->ready);

@@ -15,13 +15,25 @@
 #define KEEL_DATA_FEED_H
 #include "base/error.h"
 #include "keel/dataset.h"
+#include "tensor/host_op.h"
 #include <stdbool.h>
+
+/* A field that is made of another one, once for each row, where rows are read. */
+typedef struct keel_feed_made {
+    int of; /* the field of the dataset, in the type that `want` says */
+    keel_host_op op;
+    const void *args; /* borrowed until the feed is destroyed */
+    keel_dtype dtype;
+    keel_shape shape;
+} keel_feed_made;
 
 typedef struct keel_feed_options {
     keel_dtype real; /* of floats in a batch: float32 or float64 */
     /* Of each field of the dataset: the type that it has in a batch; borrowed until the feed is
      * made. NULL: floats and weights become `real`, all else stays what it is. */
     const keel_dtype *want;
+    const keel_feed_made *made; /* [n_made]; borrowed until the feed is made */
+    int n_made;
     uint64_t unwanted;  /* bit i: field i of the dataset is not read */
     int64_t batch_size; /* 0: as the source yields (streams); refused for rows */
     bool shuffle;       /* rows: all of them; sequence: the order of its batches; generator: no */
@@ -69,8 +81,9 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                              const keel_feed_options *options);
 void keel_feed_destroy(keel_feed *f); /* waits for running reads and callbacks; NULL is fine */
 
-/* The fields of a batch: those of the dataset, with the types that they have here, and behind them
- * "sample_weight" where rows get weights that the dataset has not. */
+/* The fields of a batch: those of the dataset, with the types that they have here, behind them
+ * those that are made of others, and "sample_weight" where rows get weights that the dataset has
+ * not. */
 int keel_feed_field_count(const keel_feed *f);
 const keel_data_field *keel_feed_field(const keel_feed *f, int i);
 

@@ -59,9 +59,11 @@ struct keel_feed {
     int64_t row_bytes;                      /* of all */
     uint64_t open; /* bit i: rows differ in length in field i; shape, count and bytes above are
                       those of the longest */
-    int weight;    /* the first field of weights; -1: none */
-    int label;     /* class weights: the field of labels */
-    bool may_fail; /* some value may not fit the type that is wanted for it */
+    int n_made;    /* behind the dataset's fields */
+    keel_feed_made *made;    /* [n_made] */
+    int weight;              /* the first field of weights; -1: none */
+    int label;               /* class weights: the field of labels */
+    bool may_fail;           /* some value may not fit the type that is wanted for it */
     int64_t max_rows, chunk; /* chunk: rows that a worker takes at once */
     bool planned;            /* the number of rows is known: plan is valid */
     keel_feed_plan plan;
@@ -108,6 +110,10 @@ void keel_feed_staged_destroy(keel_feed *f);
 keel_status keel_feed_stage(const keel_feed *f, bool first, const void *const *data,
                             const keel_shape *shape, int64_t rows);
 keel_status keel_feed_unstage(const keel_feed *f, keel_slot *s);
+/* Rows [from, to) of the fields that are made of others; all others are there. The row that failed,
+ * or `to`. Any thread, each with its own scratch. */
+keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
+                           keel_scratch *scratch, int64_t *failed);
 
 /* Rows by index. */
 void *keel_feed_rows_worker(void *feed);                         /* thread */

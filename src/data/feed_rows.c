@@ -74,6 +74,24 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
     point_into_arrays(f, s);
 }
 
+static keel_status of_row(const keel_feed *f, const keel_slot *s, keel_status r, int64_t row)
+{
+    return keel_fail_within(r, "step %lld of epoch %u, row %lld of %s",
+                            (long long)s->batch.step + 1, s->batch.epoch + 1, (long long)row,
+                            keel_dataset_name(f->dataset));
+}
+
+/* What is made of the rows that were read. */
+static int64_t make_rows(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
+                         keel_scratch *scratch, keel_failure *failure)
+{
+    int64_t failed;
+    pass_order order = { 0 };
+    const keel_status r = keel_feed_make(f, s, from, to, scratch, &failed);
+    if (r < 0) keel_failure_take(failure, of_row(f, s, r, source_row(f, &s->plan, failed, &order)));
+    return failed;
+}
+
 /* Read rows [from, to) of a slot. The failure of the first row that fails goes to *failure. */
 static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t to,
                          keel_scratch *scratch, keel_failure *failure)
@@ -91,7 +109,7 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
         at.at[i] = copied ? s->at[i] + (size_t)from * s->bytes[i] : NULL;
         any |= copied;
     }
-    if (!any) return to;
+    if (!any) return make_rows(f, s, from, to, scratch, failure);
     int64_t ahead[LOOK_AHEAD]; /* which rows come, counted from `from` in a ring */
     for (int64_t i = from - LOOK_AHEAD; i < to; i++) {
         const int64_t row = i < from ? 0 : ahead[(i - from) % LOOK_AHEAD];
@@ -105,15 +123,13 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
         const keel_status r =
             f->source->read(state, keel_dataset_index(f->dataset, row), &at, scratch);
         if (r < 0) {
-            keel_fail_within(r, "step %lld of epoch %u, row %lld of %s", (long long)b->step + 1,
-                             b->epoch + 1, (long long)row, keel_dataset_name(f->dataset));
-            keel_failure_take(failure, r);
+            keel_failure_take(failure, of_row(f, s, r, row));
             return i;
         }
         for (int k = 0; k < n; k++)
             if (at.at[k]) at.at[k] = (char *)at.at[k] + s->bytes[k];
     }
-    return to;
+    return make_rows(f, s, from, to, scratch, failure);
 }
 
 /* Locked: something to do? Schedules the next step where a slot is free. */

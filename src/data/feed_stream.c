@@ -32,6 +32,7 @@ struct keel_stream {
     bool same_types;               /* a batch has the stream's own types */
     keel_slot carry;               /* rows that open the next epoch, as in a batch */
     int64_t carried;
+    keel_scratch scratch; /* of what is made of rows */
 };
 
 keel_status keel_feed_stream_create(keel_feed *f)
@@ -65,6 +66,7 @@ void keel_feed_stream_destroy(keel_feed *f)
         keel_free(t->field[i]);
         keel_free(t->carry.at[i]);
     }
+    keel_scratch_free(&t->scratch);
     keel_free(t);
     f->stream = NULL;
 }
@@ -293,12 +295,17 @@ static keel_status give_batch(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
     keel_batch *b = &s->batch;
+    int64_t failed;
     if (f->staged) KEEL_TRY(keel_feed_unstage(f, s));
     *b = (keel_batch){ .n_field = f->n_field, .spec = s->field, .rows = t->filled };
     memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
     b->first_row = (uint64_t)t->epoch_rows;
     b->epoch = t->epoch;
     b->step = t->step;
+    const keel_status r = keel_feed_make(f, s, 0, t->filled, &t->scratch, &failed);
+    if (r < 0)
+        return die(t, keel_fail_within(r, "step %lld of epoch %u, row %lld of it",
+                                       (long long)t->step + 1, t->epoch + 1, (long long)failed));
     if (f->o.end == KEEL_WRAP && t->known_rows) {
         const int64_t over = t->epoch_rows + t->filled - t->known_rows;
         b->duplicates = over < 0 ? 0 : over > t->filled ? t->filled : over;

@@ -11,14 +11,15 @@ typedef struct column { /* of an output pixel: elements of its neighbours, and h
     float part;
 } column;
 
-static column place(int64_t i, int64_t from, int64_t to, int step, bool nearest)
+/* Where the middle of output pixel i lies, in pixels of the source. */
+static float middle(int64_t i, int64_t from, int64_t to)
 {
-    const float at = ((float)i + 0.5f) * ((float)from / (float)to);
-    if (nearest) {
-        const int64_t p = (int64_t)floorf(at) < from - 1 ? (int64_t)floorf(at) : from - 1;
-        return (column){ (int32_t)(p * step), (int32_t)(p * step), 0 };
-    }
-    const float centre = at - 0.5f, low = floorf(centre);
+    return ((float)i + 0.5f) * ((float)from / (float)to);
+}
+
+static column place(int64_t i, int64_t from, int64_t to, int step)
+{
+    const float centre = middle(i, from, to) - 0.5f, low = floorf(centre);
     const int64_t left = low < 0 ? 0 : (int64_t)low;
     const int64_t right = (int64_t)ceilf(centre) < from - 1 ? (int64_t)ceilf(centre) : from - 1;
     return (column){ (int32_t)((left < from ? left : from - 1) * step),
@@ -46,9 +47,8 @@ static void widen_3(float *out, const unsigned char *row, const column *c, int64
 }
 
 keel_status keel_resize(const keel_image *image, float *out, int64_t height, int64_t width,
-                        keel_interpolation interpolation, keel_scratch *scratch, int buffer)
+                        keel_scratch *scratch, int buffer)
 {
-    const bool nearest = interpolation == KEEL_NEAREST;
     const int n = image->channels;
     const size_t line = (size_t)width * (size_t)n, stride = (size_t)image->width * (size_t)n;
     char *space = keel_scratch_reserve(scratch, buffer,
@@ -59,10 +59,10 @@ keel_status keel_resize(const keel_image *image, float *out, int64_t height, int
     rows[0] = (float *)(void *)(space + (size_t)width * sizeof(column));
     rows[1] = rows[0] + line;
     int64_t holds[2] = { -1, -1 }; /* which source row each of the two has */
-    for (int64_t i = 0; i < width; i++) columns[i] = place(i, image->width, width, n, nearest);
+    for (int64_t i = 0; i < width; i++) columns[i] = place(i, image->width, width, n);
 
     for (int64_t y = 0; y < height; y++, out += line) {
-        const column at = place(y, image->height, height, 1, nearest);
+        const column at = place(y, image->height, height, 1);
         const int64_t need[2] = { at.left, at.right };
         if (holds[0] != need[0] && holds[1] == need[0]) { /* the lower row becomes the upper one */
             float *const swap = rows[0];
@@ -84,4 +84,23 @@ keel_status keel_resize(const keel_image *image, float *out, int64_t height, int
         for (size_t i = 0; i < line; i++) out[i] = upper[i] + (lower[i] - upper[i]) * at.part;
     }
     return KEEL_OK;
+}
+
+static int64_t nearest(int64_t i, int64_t from, int64_t to)
+{
+    const int64_t p = (int64_t)floorf(middle(i, from, to));
+    return p < from - 1 ? p : from - 1;
+}
+
+void keel_resize_nearest(const keel_image *image, unsigned char *out, int64_t height, int64_t width)
+{
+    const size_t n = (size_t)image->channels, stride = (size_t)image->width * n;
+    for (int64_t y = 0; y < height; y++) {
+        const unsigned char *row =
+            image->pixels + (size_t)nearest(y, image->height, height) * stride;
+        for (int64_t x = 0; x < width; x++, out += n) {
+            const unsigned char *p = row + (size_t)nearest(x, image->width, width) * n;
+            for (size_t k = 0; k < n; k++) out[k] = p[k];
+        }
+    }
 }

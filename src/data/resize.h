@@ -3,8 +3,13 @@
 #define KEEL_DATA_RESIZE_H
 #include "data/codecs/image.h"
 
-/* out [height, width, channels] of float32, 0..255. Uses scratch buffer `buffer`. KEEL_ENOMEM. */
+/* Bilinear: out [height, width, channels] of float32, 0..255. Uses scratch buffer `buffer`.
+ * KEEL_ENOMEM. */
 keel_status keel_resize(const keel_image *image, float *out, int64_t height, int64_t width,
-                        keel_interpolation interpolation, keel_scratch *scratch, int buffer);
+                        keel_scratch *scratch, int buffer);
+
+/* The nearest pixel's bytes: out [height, width, channels]. */
+void keel_resize_nearest(const keel_image *image, unsigned char *out, int64_t height,
+                         int64_t width);
 
 #endif

@@ -8,6 +8,7 @@
 #define KEEL_DATA_SOURCE_H
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/scratch.h"
 #include "keel/dataset.h"
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -48,16 +49,6 @@ typedef struct keel_row {
     void *at[KEEL_FIELDS_MAX]; /* NULL: not wanted; only the spec's are set */
     const int64_t *count;      /* elements: where a row is shorter, 0 is written behind it */
 } keel_row;
-
-/* What a reading thread keeps from row to row, so that reading allocates only while it grows. */
-typedef struct keel_scratch {
-    void *at[4];
-    size_t n_bytes[4];
-} keel_scratch;
-
-/* At least n_bytes in buffer i; NULL with the error set. Contents are not kept. */
-void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes);
-void keel_scratch_free(keel_scratch *s);
 
 typedef struct keel_source {
     const char *name;

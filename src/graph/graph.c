@@ -40,6 +40,7 @@ void keel_graph_destroy(keel_graph *g)
     for (int i = 0; i < g->n_node; i++) keel_graph_node_free(&g->node[i]);
     keel_free(g->node);
     keel_free(g->value);
+    keel_free(g->host);
     keel_free(g);
 }
 
@@ -72,6 +73,33 @@ keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *o
     return KEEL_OK;
 }
 
+keel_value keel_graph_input_value(const keel_graph *g, int input)
+{
+    keel_value v = 0;
+    while (g->value[v].node >= 0 || g->value[v].index != input) v++;
+    return v;
+}
+
+keel_status keel_graph_host_input(keel_graph *g, keel_value of, keel_host_op op, const void *args,
+                                  const keel_spec *spec, keel_value *out)
+{
+    const keel_graph_value *from = &g->value[of];
+    if (from->node >= 0)
+        return keel_fail(KEEL_EUNSUP, "it must be called on an input of the model itself: what it "
+                                      "does is done where rows are read");
+    for (int i = 0; i < g->n_host; i++) {
+        const keel_graph_host *h = &g->host[i];
+        if (h->of != from->index || h->op != op || h->args != args) continue;
+        *out = keel_graph_input_value(g, h->input);
+        return KEEL_OK;
+    }
+    KEEL_TRY(reserve((void **)&g->host, g->n_host, sizeof *g->host));
+    const int input = from->index;
+    KEEL_TRY(keel_graph_input(g, spec, out));
+    g->host[g->n_host++] = (keel_graph_host){ g->n_input - 1, input, op, args };
+    return KEEL_OK;
+}
+
 const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v)
 {
     return v >= 0 && v < g->n_value ? &g->value[v].spec : NULL;
@@ -97,6 +125,7 @@ static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node
                            .in = in,
                            .n_weight = parts->n_weight,
                            .weight = weight };
+    n->turn = g->turn;
     n->in = keel_calloc(n_in, sizeof *n->in);
     n->weight = keel_calloc(n_weight, sizeof *n->weight);
     if (!own_args || !in || !weight || !n->in || !n->weight || !n->node.layer) return KEEL_ENOMEM;
@@ -104,6 +133,9 @@ static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node
     for (int i = 0; i < parts->n_in; i++) {
         const keel_spec *s = keel_graph_spec(g, parts->in[i]);
         if (!s) return keel_fail(KEEL_EARG, "%s: input %d is no value", parts->op->name, i);
+        if (s->dtype == KEEL_STRING)
+            return keel_fail(KEEL_EARG, "its input is of texts, which only a layer that looks them "
+                                        "up takes (StringLookup)");
         in[i] = *s;
         n->in[i] = parts->in[i];
     }

@@ -3,6 +3,7 @@
 #ifndef KEEL_GRAPH_GRAPH_H
 #define KEEL_GRAPH_GRAPH_H
 #include "ops/op.h"
+#include "tensor/host_op.h"
 
 typedef struct keel_graph keel_graph;
 typedef int keel_value;    /* index of a value in its graph; -1: none */
@@ -27,7 +28,15 @@ typedef struct keel_graph_node {
     keel_value *in;        /* [node.n_in] */
     keel_value *out;       /* [node.n_out] */
     keel_variable *weight; /* [node.n_weight] */
+    int turn;              /* nodes that move one state do so in this order */
 } keel_graph_node;
+
+/* An input of which a row is made of one of another input's, where rows are read. */
+typedef struct keel_graph_host {
+    int input, of; /* inputs of the graph */
+    keel_host_op op;
+    const void *args; /* borrowed */
+} keel_graph_host;
 
 struct keel_graph {
     keel_dtype real;
@@ -38,9 +47,12 @@ struct keel_graph {
     int n_value, n_node, n_input;
     keel_graph_value *value;
     keel_graph_node *node;
+    int n_host;
+    keel_graph_host *host;
     /* set by whoever emits, read when a node is added */
     const char *layer;
     uint16_t stream;
+    int turn;
 };
 
 /* training: gradients will flow, and nodes are told training until somebody says otherwise. */
@@ -50,6 +62,13 @@ void keel_graph_node_free(keel_graph_node *n); /* what it points to, not itself 
 
 /* A new input: rows of `spec`. */
 keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);
+
+/* A new input of which rows are made of those of `of`, itself an input; the same one where this was
+ * asked for before. KEEL_EUNSUP: `of` is made by a node. */
+keel_status keel_graph_host_input(keel_graph *g, keel_value of, keel_host_op op, const void *args,
+                                  const keel_spec *spec, keel_value *out);
+
+keel_value keel_graph_input_value(const keel_graph *g, int input); /* the value of input i */
 
 /* What a new node is made of; all of it is copied. */
 typedef struct keel_node_parts {

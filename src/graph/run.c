@@ -123,9 +123,9 @@ const void *keel_program_output(const keel_program *p, int i, const keel_piece *
 void keel_program_commit(keel_program *p, const keel_bound *b, int worker)
 {
     (void)b;
-    for (int i = 0; i < p->graph->n_node; i++) {
+    for (int k = 0; k < p->schedule.n_commit; k++) {
+        const int i = p->schedule.commit[k].node;
         const keel_graph_node *n = &p->graph->node[i];
-        if (!n->node.op->commit || !n->node.training) continue;
         n->node.op->commit(&n->node, p->workspace[worker].merged + p->merged_at[i],
                            p->weight + p->weight_at[i]);
     }

@@ -31,6 +31,10 @@ typedef struct keel_segment {
     int64_t block; /* rows, at most; what the kernels give does not depend on it */
 } keel_segment;
 
+typedef struct keel_turn {
+    int turn, node;
+} keel_turn;
+
 typedef struct keel_schedule {
     int n_instruction, n_segment, n_order;
     keel_instruction *instruction;
@@ -42,6 +46,9 @@ typedef struct keel_schedule {
     bool *weight_adds;    /* [n_node] a node before it in the order wrote these gradients already */
     bool *tiled;          /* [n_node] weight gradients are made by the owners of tiles */
     keel_variable *order; /* trainable weights in the order in which their gradients are ready */
+
+    int n_commit;
+    keel_turn *commit; /* [n_commit] nodes that move state after the commit point, in order */
 } keel_schedule;
 
 /* Order a graph. trainable [n_variable]: who gets a gradient. In a training graph the chain of

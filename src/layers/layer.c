@@ -143,8 +143,6 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     if (activity && !json_is_null(activity))
         return keel_fail(KEEL_EUNSUP, "activity_regularizer is not supported: leave it out");
     const json_t *dtype = json_object_get(config, "dtype");
-    if (is_input(l) && json_is_string(dtype) && !strcmp(json_string_value(dtype), "string"))
-        return keel_fail(KEEL_EUNSUP, "dtype 'string': no layer here takes texts");
     if (is_input(l) && json_is_string(dtype) && strcmp(json_string_value(dtype), "mixed_bfloat16"))
         KEEL_TRY(keel_dtype_find(&common->dtype, json_string_value(dtype)));
     else if (!l->operation)
@@ -256,6 +254,11 @@ keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args
                                     .weight = weight,
                                     .weight_spec = spec };
     return keel_emit_op(e, &parts, out);
+}
+
+keel_status keel_emit_host(keel_emit *e, keel_host_op op, const keel_spec *spec, keel_value *out)
+{
+    return keel_graph_host_input(e->graph, e->in[0], op, e->args, spec, out);
 }
 
 keel_status keel_emit_outputs(keel_emit *e, int n)

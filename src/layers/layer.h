@@ -56,11 +56,21 @@ typedef struct keel_layer {
     bool supports_masking;      /* as in Keras: masks pass through it */
     bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
     const char *aliases;        /* Keras's other names of the class: "MaxPool2D|..."; NULL: none */
+    bool reads_rows;            /* what it makes of its input is made where rows are read */
     bool uncast;                /* it takes its inputs in the type they have (Keras: no autocast) */
     keel_status (*emit)(keel_emit *e);
     /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.
      */
     keel_status (*to_config)(const void *args, json_t *config);
+    /* A file of the layer beside the weights, in Keras's assets; name NULL: it has none. Reading it
+     * takes the text of a file that is needed; `asset` gives the text to write, borrowed, or false
+     * where all is in the config. `idf`: numbers that Keras keeps among the weights under that
+     * name, *n of them, to be read or written in place; NULL: none. */
+    const char *asset_name;
+    bool (*needs_asset)(const void *args);
+    keel_status (*read_asset)(void *args, const char *text, size_t n_bytes);
+    bool (*asset)(const void *args, const char **text, size_t *n_bytes);
+    float *(*idf)(const void *args, int64_t *n);
 } keel_layer;
 
 /* What every layer has, whatever its table says. An InputLayer's shape is here too, because null
@@ -101,6 +111,9 @@ keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, cons
 keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
                                const keel_variable *weight, const keel_spec *spec, int n_weight,
                                keel_value *out);
+/* A value whose rows are made of those of input 0 where rows are read; `op` gets the layer's args.
+ * KEEL_EUNSUP: input 0 is no input of the model. */
+keel_status keel_emit_host(keel_emit *e, keel_host_op op, const keel_spec *spec, keel_value *out);
 /* More outputs than one: e->out and e->out_mask move. */
 keel_status keel_emit_outputs(keel_emit *e, int n);
 /* The first input that has a mask; -1: none has. */

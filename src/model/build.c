@@ -339,7 +339,8 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
     }
     for (int i = 0; i < n_in; i++) {
         keel_spec mask, spec = m->symbol[in[i]].spec;
-        spec.dtype = m->dtype; /* as whole numbers are fed where nobody asks for more */
+        if (spec.dtype != KEEL_STRING)
+            spec.dtype = m->dtype; /* as whole numbers are fed where nobody asks for more */
         spec.shape = keel_shape_closed(&spec.shape, dim);
         values[n_in + i] = KEEL_MASK_NONE;
         if ((s = keel_graph_input(g, &spec, &values[i])) < 0) goto out;

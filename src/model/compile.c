@@ -97,8 +97,17 @@ static keel_status named(const keel_named *n, const keel_kind *kind, bool always
         goto out;
     }
     if ((s = keel_kind_read(&o, json, kind)) < 0) goto out;
-    *out = keel_object_json(&o);
-    if (!*out) s = KEEL_ENOMEM;
+    if (!(*out = keel_object_json(&o))) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    /* no field of any type, but what logs show */
+    json_t *name = json_object_get(args, "name");
+    if (json_is_string(name) && json_object_set(json_object_get(*out, "config"), "name", name)) {
+        json_decref(*out);
+        *out = NULL;
+        s = keel_fail(KEEL_ENOMEM, "out of memory compiling");
+    }
 out:
     keel_object_free(&o);
     json_decref(args);

@@ -109,6 +109,7 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
 {
     const keel_model_node *n = &m->node[k];
     const bool training = g->training;
+    const int turn = g->turn;
     keel_status s = KEEL_OK;
     keel_emit e = { .graph = g, .n_in = n->n_in };
     keel_value *in = keel_calloc(2 * (size_t)n->n_in, sizeof *in);
@@ -121,7 +122,9 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     e.mask = in + n->n_in;
     e.call = n->call;
     if (n->inference) g->training = false;
+    g->turn = turn + 1 + n->turn;
     s = keel_model_emit_layer(m, NULL, n->layer, &e, chances);
+    g->turn = turn;
     g->training = training;
     if (s < 0) goto out;
     for (int i = 0; i < n->n_out; i++) {
@@ -175,12 +178,22 @@ keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int la
     return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "layer '%s'", l->name) : s;
 }
 
+bool keel_model_reads_rows(const keel_model *m)
+{
+    bool any = false;
+    for (int i = 0; i < m->n_layer && !any; i++)
+        any = m->layer[i].kind->reads_rows ||
+              (m->layer[i].inner && keel_model_reads_rows(m->layer[i].inner));
+    return any;
+}
+
 static keel_status input_spec(const keel_model *m, const keel_model_emission *e, int i,
                               keel_spec *out)
 {
     const keel_spec *own = &m->symbol[m->input[i]].spec;
     char shape[96];
     *out = e->specs ? e->specs[i] : *own;
+    if (own->dtype == KEEL_STRING) return KEEL_OK;
     if (!e->specs || keel_dtype_is_real(out->dtype)) out->dtype = e->real;
     if (!keel_shape_is_open(&out->shape)) return KEEL_OK;
     keel_shape_text(shape, &out->shape);

@@ -1,10 +1,8 @@
-/* .keras files: metadata.json, config.json and model.weights.h5 in a zip archive, and keel.json
- * where there is something to say that Keras has no place for. */
+/* .keras files: metadata.json, config.json and model.weights.h5 in a zip archive, the assets of
+ * layers, and keel.json where there is something to say that Keras has no place for. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "io/kind.h"
-#include "io/weights_h5.h"
-#include "io/zip.h"
 #include "model/parts.h"
 #include "model/state.h"
 #include <stdio.h>
@@ -39,10 +37,11 @@ static keel_status read_weight(keel_model *m, const keel_weights *file, int i)
 
 /* How large model.weights.h5 may be for this model: 8 bytes a number, 8 slots of an optimizer,
  * which need not be one that Keel has, and what HDF5 writes around them. */
-static uint64_t weights_bytes_max(const keel_model *m)
+static uint64_t weights_bytes_max(const keel_model *m, int64_t idf)
 {
     enum { SLOTS = 8, AROUND = 16 << 10 };
-    uint64_t numbers = 0; /* each weight fits in memory, so 2^14 layers of them do not overflow */
+    uint64_t numbers =
+        (uint64_t)idf; /* each weight fits in memory, so 2^14 layers of them do not overflow */
     for (int i = 0; i < m->n_weight; i++)
         numbers += (uint64_t)keel_shape_count(&m->weight[i].info.spec.shape);
     const uint64_t arrays = (uint64_t)m->n_layer + (uint64_t)m->n_weight * (1 + SLOTS);
@@ -58,9 +57,12 @@ static keel_status read_image(const keel_model *m, keel_zip *zip, void **image, 
     enum { SLACK = 1 << 16 };
     unsigned char begin[KEEL_H5_BEGIN_BYTES];
     const int64_t index = keel_zip_find(zip, "model.weights.h5");
-    const uint64_t size = keel_zip_size(zip, index), most = weights_bytes_max(m);
+    const uint64_t size = keel_zip_size(zip, index);
     uint64_t announced = 0;
+    int64_t idf;
     keel_zip_stream *stream = NULL;
+    KEEL_TRY(keel_model_count_idf(m, &idf));
+    const uint64_t most = weights_bytes_max(m, idf);
     if (size > most)
         return keel_fail(
             KEEL_EFORMAT,
@@ -120,6 +122,7 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
     for (int i = 0; i < m->n_weight; i++)
         if ((s = read_weight(m, file, i)) < 0) goto out;
     if ((s = check_counts(m, file)) < 0) goto out;
+    if ((s = keel_model_read_idf(m, file)) < 0) goto out;
     /* Only now: the weights that the state is as large as are really there. */
     if (m->compiled.given && (s = keel_compiled_state_create(m, &m->compiled)) >= 0)
         s = keel_compiled_state_read(m, file);
@@ -221,6 +224,7 @@ keel_status keel_model_load(keel_model **out, const char *path)
     if ((s = keel_model_create(&m, NULL, KEEL_FLOAT32, 0)) < 0) goto out;
     s = read_config(m, zip);
     if (s >= 0) s = read_extra(m, zip);
+    if (s >= 0) s = keel_model_read_assets(m, zip);
     if (s >= 0) s = read_weights(m, zip);
     if (s < 0) {
         /* What is a wrong argument in a call is damage in a file. */
@@ -316,6 +320,7 @@ static keel_status weights_image(const keel_model *m, void **image, size_t *n_by
     if (!kept.data) return KEEL_ENOMEM;
     if ((s = keel_weights_create(&file)) < 0) goto out;
     if ((s = add_layers(m, file, &kept)) < 0) goto out;
+    if ((s = keel_model_add_idf(m, file)) < 0) goto out;
     if ((s = keel_weights_add_group(file, "vars", m->name)) < 0) goto out;
     if (m->compiled.given && (s = add_state(m, file, &kept, &scalars)) < 0) goto out;
     s = keel_weights_encode(file, image, n_bytes);
@@ -342,6 +347,8 @@ keel_status keel_model_save(const keel_model *m, const char *path)
     char *config_text = NULL, *extra_text = NULL, metadata[128];
     void *image = NULL;
     size_t n_bytes = 0;
+    keel_zip_member *members = NULL, *assets = NULL;
+    int64_t n_asset = 0, n = 0;
     if (!m->finished)
         return keel_fail(KEEL_EARG, "%s: the model is not finished, so it cannot be saved", path);
     if ((s = keel_model_to_config(m, &config)) < 0) goto out;
@@ -352,14 +359,20 @@ keel_status keel_model_save(const keel_model *m, const char *path)
     if ((s = weights_image(m, &image, &n_bytes)) < 0) goto out;
     if (m->n_class && (s = keel_model_extra_text(m, &extra_text)) < 0) goto out;
     metadata_text(metadata, sizeof metadata);
-    const keel_zip_member members[] = {
-        { "metadata.json", metadata, strlen(metadata) },
-        { "config.json", config_text, strlen(config_text) },
-        { "model.weights.h5", image, n_bytes },
-        { "keel.json", extra_text, extra_text ? strlen(extra_text) : 0 },
-    };
-    s = keel_zip_write(path, members, extra_text ? 4 : 3);
+    if ((s = keel_model_list_assets(m, &assets, &n_asset)) < 0) goto out;
+    if (!(members = keel_calloc((size_t)n_asset + 4, sizeof *members))) {
+        s = KEEL_ENOMEM;
+        goto out;
+    }
+    members[n++] = (keel_zip_member){ "metadata.json", metadata, strlen(metadata) };
+    members[n++] = (keel_zip_member){ "config.json", config_text, strlen(config_text) };
+    members[n++] = (keel_zip_member){ "model.weights.h5", image, n_bytes };
+    for (int64_t i = 0; i < n_asset; i++) members[n++] = assets[i];
+    if (extra_text) members[n++] = (keel_zip_member){ "keel.json", extra_text, strlen(extra_text) };
+    s = keel_zip_write(path, members, n);
 out:
+    keel_model_free_assets(assets, n_asset);
+    keel_free(members);
     json_decref(config);
     free(config_text); /* of jansson, like the next */
     free(extra_text);

@@ -31,7 +31,8 @@ typedef struct keel_model_node { /* one call of a layer: a node of Keras */
     int n_out;
     keel_symbol out; /* its outputs are the symbols out .. out + n_out - 1 */
     json_t *call;    /* of an operation: its arguments, as layers/layer.h has them; or NULL */
-    bool inference;  /* a model called with training=False: also where the outer one trains */
+    int turn;       /* calls of layers, those inside of models counted, that Keras runs before it */
+    bool inference; /* a model called with training=False: also where the outer one trains */
 } keel_model_node;
 
 typedef struct keel_model_symbol { /* an output of a call */
@@ -156,6 +157,10 @@ typedef struct keel_model_emission {
  * m->weight; their specs are emitted with dtype `real`); shapes are checked against them. The model
  * is not changed, so any thread may call it. */
 keel_status keel_model_emit(const keel_model *m, keel_model_emission *e);
+
+/* Does a layer take its input where rows are read? Then the graph has inputs of its own for that
+ * (keel_graph.host). */
+bool keel_model_reads_rows(const keel_model *m);
 
 /* A copy of the text that lives as long as the model; the same for equal texts. NULL: no memory. */
 const char *keel_model_keep_name(keel_model *m, const char *name);

@@ -1,4 +1,4 @@
-/* The order of Keras's model.layers.
+/* The order of Keras's model.layers, and that in which it runs their calls.
  *
  * A layer's depth is the longest way from it to an output; deeper layers come first, and among
  * equals the one that a walk from the outputs back to the inputs meets first (Keras: map_graph).
@@ -16,7 +16,9 @@ typedef struct place { /* of a layer */
 } place;
 
 typedef struct walk {
-    int *depth;        /* of each node; -1: not met */
+    int *depth; /* of each node; -1: not met */
+    int *named; /* of each node: as the how-manieth its depth was asked for; -1: never */
+    int n_named;
     int *next_input;   /* of each node on the stack */
     int *stack, *done; /* nodes; done: inputs before those that use them */
     int n_done, n_met;
@@ -50,10 +52,16 @@ static void visit(const keel_model *m, walk *w, int output)
     }
 }
 
+static void name_node(walk *w, int node)
+{
+    if (w->named[node] < 0) w->named[node] = w->n_named++;
+}
+
 static void measure(const keel_model *m, walk *w)
 {
     for (int i = w->n_done - 1; i >= 0; i--) {
         const int k = w->done[i];
+        name_node(w, k);
         const keel_model_node *n = &m->node[k];
         place *p = &w->at[n->layer];
         if (p->depth > w->depth[k]) w->depth[k] = p->depth;
@@ -61,8 +69,43 @@ static void measure(const keel_model *m, walk *w)
         for (int j = 0; j < n->n_in + n->n_mask; j++) {
             const int from = m->symbol[n->in[j]].node;
             if (w->depth[from] < w->depth[k] + 1) w->depth[from] = w->depth[k] + 1;
+            name_node(w, from);
         }
     }
+}
+
+typedef struct turn { /* of a node */
+    int depth, named, node;
+} turn;
+
+static int by_turn(const void *a, const void *b)
+{
+    const turn *p = a, *q = b;
+    if (p->depth != q->depth) return p->depth > q->depth ? -1 : 1;
+    return p->named < q->named ? -1 : 1;
+}
+
+/* Keras runs the calls of a model by depth, and those of equal depth in the order in which a walk
+ * from the outputs asked for their depth (_run_through_graph). Only state that several calls move
+ * can tell the order. */
+static keel_status take_turns(keel_model *m, const walk *w)
+{
+    int before = 0;
+    turn *at = keel_calloc((size_t)w->n_done, sizeof *at);
+    if (!at) return KEEL_ENOMEM;
+    for (int i = 0; i < w->n_done; i++) {
+        const int k = w->done[i];
+        at[i] = (turn){ w->depth[k], w->named[k], k };
+    }
+    if (w->n_done) qsort(at, (size_t)w->n_done, sizeof *at, by_turn);
+    for (int i = 0; i < w->n_done; i++) {
+        keel_model_node *n = &m->node[at[i].node];
+        const keel_model *inner = m->layer[n->layer].inner;
+        n->turn = before;
+        before += 1 + (inner ? (int)inner->work : 0);
+    }
+    keel_free(at);
+    return KEEL_OK;
 }
 
 static int by_place(const void *a, const void *b)
@@ -92,7 +135,7 @@ keel_status keel_model_keras_order(keel_model *m)
 {
     keel_status s = KEEL_OK;
     const size_t nodes = (size_t)m->n_node, n_layer = (size_t)m->n_layer;
-    int *room = keel_calloc(4 * nodes + n_layer, sizeof *room), *to = NULL;
+    int *room = keel_calloc(5 * nodes + n_layer, sizeof *room), *to = NULL;
     keel_model_layer *layers = keel_calloc(n_layer, sizeof *layers);
     walk w = { .at = keel_calloc(n_layer, sizeof *w.at) };
     if (!room || !layers || !w.at) {
@@ -103,8 +146,9 @@ keel_status keel_model_keras_order(keel_model *m)
     w.next_input = room + nodes;
     w.stack = room + 2 * nodes;
     w.done = room + 3 * nodes;
-    to = room + 4 * nodes;
-    for (int k = 0; k < m->n_node; k++) w.depth[k] = -1;
+    w.named = room + 4 * nodes;
+    to = room + 5 * nodes;
+    for (int k = 0; k < m->n_node; k++) w.depth[k] = w.named[k] = -1;
     for (int i = 0; i < m->n_layer; i++) w.at[i] = (place){ .met = -1, .layer = i };
     for (int i = 0; i < m->n_output; i++) visit(m, &w, m->symbol[m->output[i]].node);
     measure(m, &w);
@@ -115,6 +159,7 @@ keel_status keel_model_keras_order(keel_model *m)
                       l->name);
         goto out;
     }
+    if ((s = take_turns(m, &w)) < 0) goto out;
     qsort(w.at, n_layer, sizeof *w.at, by_place);
     permute(m, w.at, layers, to);
 out:

@@ -1,6 +1,8 @@
 /* What the files of this room share: growing the lists, building one call, config and file. */
 #ifndef KEEL_MODEL_PARTS_H
 #define KEEL_MODEL_PARTS_H
+#include "io/weights_h5.h"
+#include "io/zip.h"
 #include "model/model.h"
 
 enum { KEEL_MODEL_LAYERS_MAX = 1 << 14 }; /* fits a stream of chance, 16 bits, the last reserved */
@@ -55,8 +57,8 @@ enum { KEEL_STREAMS_MAX = UINT16_MAX }; /* the last is reserved */
 keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
                                   keel_model_chances *chances);
 
-/* order.c: put layers in the order of Keras's model.layers. KEEL_EARG names a layer
- * that leads to no output. */
+/* order.c: put layers in the order of Keras's model.layers, and say whose turn it is when Keras
+ * runs them. KEEL_EARG names a layer that leads to no output. */
 keel_status keel_model_keras_order(keel_model *m);
 
 /* number.c, of the outermost model once its layers are in order: names, paths and streams of all
@@ -107,6 +109,16 @@ keel_status keel_compiled_config(const keel_model *m, json_t **out);
 /* state.c: slots and iterations of c from zero, for m's trainable weights as they are now. */
 keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c);
 void keel_compiled_free(keel_model_compiled *c);
+
+/* assets.c, of all layers through all models. Reading: KEEL_EFORMAT names a file that is missing or
+ * does not fit. Writing: the members are the caller's, to be freed, their texts the layers'. */
+keel_status keel_model_read_assets(keel_model *m, keel_zip *zip);
+keel_status keel_model_list_assets(const keel_model *m, keel_zip_member **out, int64_t *count);
+void keel_model_free_assets(keel_zip_member *members, int64_t count);
+/* The numbers that Keras keeps among the weights as "idf_weights": read, written, counted. */
+keel_status keel_model_read_idf(const keel_model *m, keel_weights *file);
+keel_status keel_model_add_idf(const keel_model *m, keel_weights *file);
+keel_status keel_model_count_idf(const keel_model *m, int64_t *count);
 
 /* file.c: m->file_config, the root of config.json, into the model and what it compiles to. */
 keel_status keel_model_read_root(keel_model *m);

@@ -132,7 +132,16 @@ static keel_status pair_inputs(keel_pairing *p, const keel_model *m, const keel_
                              keel_dataset_name(d), f->path, have, keel_model_input_name(m, i),
                              keel_model_name(m), want);
         }
-        const keel_dtype dtype = fed_type(m, keel_model_spec(m, m->input[i])->dtype, f->dtype);
+        const keel_dtype takes = keel_model_spec(m, m->input[i])->dtype;
+        if ((takes == KEEL_STRING) != (f->dtype == KEEL_STRING))
+            return keel_fail(KEEL_EDATA,
+                             "%s: field '%s' has %s, but input '%s' of model '%s' takes "
+                             "%s",
+                             keel_dataset_name(d), f->path,
+                             f->dtype == KEEL_STRING ? "texts" : "numbers",
+                             keel_model_input_name(m, i), keel_model_name(m),
+                             takes == KEEL_STRING ? "texts" : "numbers");
+        const keel_dtype dtype = fed_type(m, takes, f->dtype);
         p->want[p->input[i]] = dtype;
         p->input_spec[i] = (keel_spec){ .dtype = dtype, .shape = shape };
         p->unwanted &= ~(UINT64_C(1) << p->input[i]);
@@ -213,6 +222,42 @@ static keel_status pair_targets(keel_pairing *p, const keel_model *m, const keel
     return KEEL_OK;
 }
 
+/* The fields that the model's layers make of others: it is emitted to learn which. */
+static keel_status pair_made(keel_pairing *p, const keel_model *m)
+{
+    keel_status s;
+    for (int i = 0; i < m->n_input; i++)
+        if (keel_shape_is_open(&p->input_spec[i].shape))
+            return keel_fail(KEEL_EUNSUP,
+                             "model '%s' looks up texts or numbers, so rows must have one shape, "
+                             "but those of '%s' differ",
+                             keel_model_name(m), keel_model_input_name(m, i));
+    keel_value *end = keel_calloc((size_t)(m->n_input + m->n_output), sizeof *end);
+    if (!end) return KEEL_ENOMEM;
+    keel_model_emission e = {
+        .real = m->dtype, .specs = p->input_spec, .input = end, .output = end + m->n_input
+    };
+    if ((s = keel_model_emit(m, &e)) < 0) goto out;
+    if (e.graph->n_host > KEEL_FIELDS_MAX) {
+        s = keel_fail(KEEL_EUNSUP, "model '%s' looks up more than %d fields", keel_model_name(m),
+                      KEEL_FIELDS_MAX);
+        goto out;
+    }
+    for (int i = 0; i < e.graph->n_host; i++) {
+        const keel_graph_host *h = &e.graph->host[i];
+        const keel_spec *spec = keel_graph_spec(e.graph, keel_graph_input_value(e.graph, h->input));
+        p->made[p->n_made++] = (keel_feed_made){ .of = p->input[h->of],
+                                                 .op = h->op,
+                                                 .args = h->args,
+                                                 .dtype = spec->dtype,
+                                                 .shape = spec->shape };
+    }
+out:
+    keel_graph_destroy(e.graph);
+    keel_free(end);
+    return s;
+}
+
 static void clear(keel_pairing *p, int n_field, keel_dtype real)
 {
     *p = (keel_pairing){ .n_field = n_field, .unwanted = ~UINT64_C(0) };
@@ -228,6 +273,7 @@ keel_status keel_pairing_make(keel_pairing *out, const keel_model *m, const keel
         return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet", m->name);
     clear(&p, d->origin->spec.n_field, m->dtype);
     KEEL_TRY(pair_inputs(&p, m, d));
+    if (keel_model_reads_rows(m)) KEEL_TRY(pair_made(&p, m));
     p.scored = scored;
     if (scored) KEEL_TRY(pair_targets(&p, m, d));
     for (int i = 0; i < p.n_field; i++)
@@ -320,6 +366,7 @@ keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const kee
             KEEL_TRY(close_input(m, i, inputs, &p.input_spec[i].shape));
     }
     KEEL_TRY(output_shapes(m, p.input_spec, output));
+    if (keel_model_reads_rows(m)) KEEL_TRY(pair_made(&p, m));
     p.scored = true;
     const int n = scored_outputs(m, end);
     for (int i = 0; i < n; i++) {

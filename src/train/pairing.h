@@ -2,6 +2,7 @@
  * output. Paired once, before step 1, by name where names fit, else in order. */
 #ifndef KEEL_TRAIN_PAIRING_H
 #define KEEL_TRAIN_PAIRING_H
+#include "data/feed.h"
 #include "data/source.h"
 #include "model/model.h"
 
@@ -14,6 +15,8 @@ typedef struct keel_pairing {
     keel_spec target_spec[KEEL_OUTPUTS_MAX];
     int weight[KEEL_OUTPUTS_MAX]; /* -1: that of the rows where the feed gives one, else 1 */
     keel_spec weight_spec[KEEL_OUTPUTS_MAX];
+    int n_made; /* fields behind those: what layers of the model look up in others */
+    keel_feed_made made[KEEL_FIELDS_MAX];
     keel_dtype want[KEEL_FIELDS_MAX]; /* the type of each field in a batch */
     uint64_t unwanted;                /* bit i: nothing reads field i */
     uint64_t open; /* bit i: field i is read, and its dims are open: batches decide on them */

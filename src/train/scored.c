@@ -220,6 +220,8 @@ static keel_status emit_model(maker *x, bool training, bool fuse, keel_value *ke
     if (!x->s->field) return KEEL_ENOMEM;
     for (int i = 0; i < m->n_input; i++)
         x->s->field[x->g->value[inputs[i]].index] = x->pairing->input[i];
+    for (int i = 0; i < x->g->n_host; i++) /* in the order of the pairing, which emitted the same */
+        x->s->field[x->g->host[i].input] = x->pairing->n_field + i;
     if (!fuse) return KEEL_OK;
     /* values that others will ask for: outputs, and the masks there are */
     keel_value kept[2 * KEEL_OUTPUTS_MAX];

@@ -54,6 +54,8 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
     keel_feed_options f = {
         .real = real,
         .want = pairing->want,
+        .made = pairing->made,
+        .n_made = pairing->n_made,
         .unwanted = pairing->unwanted,
         .batch_size = o->batch_size ? o->batch_size
                       : rows        ? 32

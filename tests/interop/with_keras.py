@@ -133,6 +133,24 @@ def masked():
     return keras.Model(i, layers.Dense(4, "softmax")(x))
 
 
+WORDS = ["a", "b", "c", "", "zz", "ü", "日本語", "a longer text than thirty-two bytes are"]
+
+
+def words():
+    """Vocabularies in the configuration and beside it, in a model inside another, too."""
+    low = layers.Input((1,), dtype="string")
+    look = layers.StringLookup(vocabulary=["c", "a"], num_oov_indices=3)
+    weighed = layers.StringLookup(output_mode="tf_idf")
+    weighed.adapt(np.array([["a", "b", "ü"], ["zz", "a", "日本語"]]))
+    base = keras.Model(low, [layers.Embedding(5, 3)(look(low)), weighed(low)], name="base")
+    i = layers.Input((1,), dtype="string")
+    counted = layers.StringLookup(output_mode="multi_hot", num_oov_indices=2, max_tokens=9, pad_to_max_tokens=True)
+    counted.adapt(np.array(["b", "zz", "zz"]))
+    a, b = base(i)
+    x = layers.Concatenate()([layers.Flatten()(a), b, counted(i)])
+    return keras.Model(i, layers.Dense(4, "softmax")(layers.Dense(6, "tanh")(x)))
+
+
 def head(units, activation):
     return lambda: keras.Sequential(
         [layers.Input((9,)), layers.Dense(12, "relu"), layers.Dense(units, activation)]
@@ -153,6 +171,7 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "transfer": (transfer, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "nested": (nested, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
     "operations": (operations, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
+    "words": (words, optimizers.SGD(0.1, 0.9), SPARSE, ["accuracy"], "int"),
     "masked": (masked, optimizers.Adam(1e-3), SPARSE, [], "int"),
     "smoothed": (
         head(4, "softmax"),
@@ -241,9 +260,11 @@ class report:
         return not self.bad
 
 
-def data_of(shape, kind, classes, folder):
+def data_of(m, kind, folder):
+    shape, classes = m.input_shape[1:], m.output_shape[-1]
     chance = np.random.default_rng(5)
-    x = chance.normal(size=(ROWS, *shape)).astype("float32")
+    texts = m.inputs[0].dtype == "string"
+    x = chance.choice(WORDS, (ROWS, *shape)) if texts else chance.normal(size=(ROWS, *shape)).astype("float32")
     y = chance.integers(0, classes, ROWS)
     y = {
         "int": lambda: y,
@@ -252,7 +273,7 @@ def data_of(shape, kind, classes, folder):
         "real": lambda: chance.normal(size=(ROWS, classes)).astype("float32"),
     }[kind]()
     np.savez(os.path.join(folder, "rows.npz"), x=x, y=y)
-    return x, y
+    return keras.ops.convert_to_tensor(x.tolist()) if texts else x, y
 
 
 def epoch(m, x, y):
@@ -272,7 +293,7 @@ def from_keras(name, k):
     r = report(name)
     build, optimizer, loss, metrics, kind = MODELS[name]
     m = build()
-    x, y = data_of(m.input_shape[1:], kind, m.output_shape[-1], k.folder)
+    x, y = data_of(m, kind, k.folder)
     m.compile(optimizer, loss, metrics=metrics)
     epoch(m, x, y)
     m.save(k.path("first.keras"))
@@ -288,7 +309,7 @@ def from_keel(name, k):
     r = report(name)
     k.run("new", *MADE[name].split(), "-o", "made.keras")
     m = keras.models.load_model(k.path("made.keras"))
-    x, y = data_of(m.input_shape[1:], "int", m.output_shape[-1], k.folder)
+    x, y = data_of(m, "int", k.folder)
     k.fit("made.keras", "first.keras")
     epoch(m, x, y)
     r.models("2 first epoch", keras.models.load_model(k.path("first.keras")), m)
@@ -300,7 +321,7 @@ def there_and_back(name, k):
     r = report(name)
     k.run("new", *MADE_DEEP[name].split(), "-o", "made.keras")
     m = keras.models.load_model(k.path("made.keras"))
-    x, y = data_of(m.input_shape[1:], "int", m.output_shape[-1], k.folder)
+    x, y = data_of(m, "int", k.folder)
     want = m.predict(x, verbose=0)
     r.see("3 predict", "predict", k.predict("made.keras"), want)
     m.save(k.path("back.keras"))

@@ -19,15 +19,41 @@ keel_status keel_image_check_size(int64_t height, int64_t width, int64_t pixel_b
     return KEEL_OK;
 }
 
+static bool is_jpeg(const unsigned char *b, size_t n)
+{
+    return n >= 3 && b[0] == 0xff && b[1] == 0xd8 && b[2] == 0xff;
+}
+
+static bool is_png(const unsigned char *b, size_t n)
+{
+    static const unsigned char magic[] = { 0x89, 'P', 'N', 'G' };
+    return n >= sizeof magic && !memcmp(b, magic, sizeof magic);
+}
+
+static int64_t big_endian(const unsigned char *b)
+{
+    return (int64_t)b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3];
+}
+
+bool keel_image_size(const void *data, size_t n_bytes, int64_t *height, int64_t *width)
+{
+    enum { PNG_WIDTH = 16, PNG_HEIGHT = 20, PNG_HEAD = 24 }; /* IHDR is the first chunk */
+    const unsigned char *b = data;
+    if (is_jpeg(b, n_bytes)) return keel_jpeg_size(b, n_bytes, height, width);
+    if (!is_png(b, n_bytes) || n_bytes < PNG_HEAD) return false;
+    *height = big_endian(b + PNG_HEIGHT);
+    *width = big_endian(b + PNG_WIDTH);
+    return true;
+}
+
 keel_status keel_image_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
                               keel_scratch *scratch, int buffer, const char *what)
 {
-    static const unsigned char png[] = { 0x89, 'P', 'N', 'G' };
     const unsigned char *b = data;
     if (!n_bytes) return keel_fail(KEEL_EFORMAT, "%s: the file is empty", what);
-    if (n_bytes >= 3 && b[0] == 0xff && b[1] == 0xd8 && b[2] == 0xff)
+    if (is_jpeg(b, n_bytes))
         return keel_jpeg_decode(out, data, n_bytes, channels, scratch, buffer, what);
-    if (n_bytes >= sizeof png && !memcmp(b, png, sizeof png))
+    if (is_png(b, n_bytes))
         return keel_png_decode(out, data, n_bytes, channels, scratch, buffer, what);
     static const struct {
         const char *magic, *name;

@@ -18,6 +18,10 @@ typedef struct keel_image { /* rows of interleaved bytes, no padding; lives in a
 keel_status keel_image_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
                               keel_scratch *scratch, int buffer, const char *what);
 
+/* The size of the image that a file holds, as its first bytes tell it. false: they do not. */
+bool keel_image_size(const void *data, size_t n_bytes, int64_t *height, int64_t *width);
+
+bool keel_jpeg_size(const unsigned char *data, size_t n_bytes, int64_t *height, int64_t *width);
 keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
                              keel_scratch *scratch, int buffer, const char *what);
 keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, int channels,

@@ -38,21 +38,61 @@ static void say_nothing(j_common_ptr c)
     (void)c;
 }
 
-/* How many passes over the image a file asks for: its start-of-scan markers, found as the library
- * finds them. A pass over blocks that stay as they are costs the file a few bytes. */
+/* The next marker from *at on, found as the library finds them: what lies between two is passed
+ * over. Its code, with *at behind it; -1: the bytes end. */
+static int next_marker(const unsigned char *b, size_t n, size_t *at)
+{
+    while (*at + 1 < n) {
+        const unsigned char *marker = memchr(b + *at, 0xFF, n - *at - 1);
+        if (!marker) return -1;
+        *at = (size_t)(marker - b) + (marker[1] == 0xFF ? 1 : 2); /* fill bytes may be repeated */
+        if (marker[1] != 0 && marker[1] != 0xFF) return marker[1];
+    }
+    return -1;
+}
+
+static bool stands_alone(int code) /* without a length behind it */
+{
+    return code < 0xC0 || (code >= 0xD0 && code < 0xD9);
+}
+
+static void skip_segment(const unsigned char *b, size_t n, size_t *at)
+{
+    const size_t left = n - *at, length = left < 2 ? left : (size_t)b[*at] << 8 | b[*at + 1];
+    *at += length < left ? length : left;
+}
+
+/* The frame header's; a frame may be preceded by any tables and comments. */
+bool keel_jpeg_size(const unsigned char *b, size_t n, int64_t *height, int64_t *width)
+{
+    enum { TABLES = 0xC4, EXTENSION = 0xC8, CONDITIONS = 0xCC, FRAME_HEAD = 7 };
+    size_t at = 2;
+    int code;
+    while ((code = next_marker(b, n, &at)) >= 0) {
+        if (stands_alone(code)) continue;
+        if (code >= 0xD9 && code <= 0xDA) return false; /* the image has begun or ended */
+        if (n - at < FRAME_HEAD) return false;
+        if (code >= 0xC0 && code <= 0xCF && code != TABLES && code != EXTENSION &&
+            code != CONDITIONS) {
+            *height = b[at + 3] << 8 | b[at + 4];
+            *width = b[at + 5] << 8 | b[at + 6];
+            return true;
+        }
+        skip_segment(b, n, &at);
+    }
+    return false;
+}
+
+/* How many passes over the image a file asks for: its start-of-scan markers. A pass over blocks
+ * that stay as they are costs the file a few bytes. */
 static int count_scans(const unsigned char *b, size_t n)
 {
-    int scans = 0;
-    for (size_t i = 2; i + 3 < n;) {
-        const unsigned char *marker = memchr(b + i, 0xFF, n - i - 3);
-        if (!marker) break;
-        const int code = marker[1];
-        i = (size_t)(marker - b) + (code == 0xFF ? 1 : 2);
-        if (code == 0xD9) break;                                                    /* the end */
-        if (code == 0xFF || code < 0xC0 || (code >= 0xD0 && code < 0xD9)) continue; /* alone */
+    int scans = 0, code;
+    size_t at = 2;
+    while ((code = next_marker(b, n, &at)) >= 0 && code != 0xD9 /* the end */) {
+        if (stands_alone(code)) continue;
         scans += code == 0xDA;
-        const size_t length = (size_t)marker[2] << 8 | marker[3];
-        i += length < n - i ? length : n - i;
+        skip_segment(b, n, &at);
     }
     return scans;
 }

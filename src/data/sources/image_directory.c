@@ -1,7 +1,10 @@
 /* A directory with one folder of images for each class, or without labels all images in it, as
  * keras.utils.image_dataset_from_directory: the same classes, the same order of files, the same
  * pixels. A file is read when its row is; whether it was cut short is seen when the directory is
- * opened, by its end. */
+ * opened, by its end.
+ *
+ * Pixels are bytes in every row where that is exact: every image has the size of the rows, by its
+ * first bytes, or the nearest pixel is taken. Else they are float32, as Keras makes all of them. */
 #include "base/memory.h"
 #include "data/labels.h"
 #include "data/resize.h"
@@ -240,6 +243,41 @@ static keel_status decode(const photos *p, const char *path, keel_image *image,
     return s;
 }
 
+/* Has the image of a file the size of the rows? No also where its first bytes do not say. */
+static keel_status has_row_size(bool *out, const photos *p, const char *path, keel_scratch *scratch)
+{
+    static const size_t heads[] = { 4 << 10, 256 << 10 }; /* mostly the first tell */
+    int64_t height = 0, width = 0;
+    keel_file f;
+    bool told = false, whole = false;
+    keel_status s = KEEL_OK;
+    *out = false;
+    if (keel_file_open(&f, path) < 0) return KEEL_OK; /* reading its row will say so */
+    for (size_t i = 0; !told && !whole && i < sizeof heads / sizeof *heads; i++) {
+        const size_t n = f.n_bytes < heads[i] ? f.n_bytes : heads[i];
+        void *head = keel_scratch_reserve(scratch, 0, n + 1);
+        if (!head) s = KEEL_ENOMEM;
+        if (!head || keel_file_read_at(&f, 0, head, n) < 0) break;
+        told = keel_image_size(head, n, &height, &width);
+        whole = n == f.n_bytes;
+    }
+    keel_file_close(&f);
+    *out = told && height == p->o.height && width == p->o.width;
+    return s;
+}
+
+static keel_status choose_type(photos *p)
+{
+    keel_scratch scratch = { 0 };
+    keel_status s = KEEL_OK;
+    bool exact = true;
+    for (int64_t i = 0; s >= 0 && exact && i < p->count && p->o.interpolation != KEEL_NEAREST; i++)
+        s = has_row_size(&exact, p, p->at[i].path, &scratch);
+    p->field[0].dtype = exact ? KEEL_UINT8 : KEEL_FLOAT32;
+    keel_scratch_free(&scratch);
+    return s;
+}
+
 /* A file that cannot be decoded is found before step 1 where it was cut short. */
 static keel_status check_files(const photos *p)
 {
@@ -269,6 +307,44 @@ static keel_status write_label(const photos *p, int32_t label, void *y, keel_dty
     return keel_field_write((char *)y + (size_t)label * size, want, &one, f, 1);
 }
 
+static int64_t pixel_values(const photos *p)
+{
+    return p->o.height * p->o.width * p->channels;
+}
+
+static keel_status write_bytes(const photos *p, const char *path, const keel_image *image, void *x,
+                               keel_dtype want, keel_scratch *scratch)
+{
+    const int64_t h = p->o.height, w = p->o.width;
+    const unsigned char *pixels = image->pixels;
+    if (image->height != h || image->width != w) {
+        if (p->o.interpolation != KEEL_NEAREST)
+            return keel_fail(KEEL_EDATA,
+                             "%s: %lld x %lld pixels, but %lld x %lld when the directory was "
+                             "opened; open it again",
+                             path, (long long)image->height, (long long)image->width, (long long)h,
+                             (long long)w);
+        unsigned char *resized =
+            want == KEEL_UINT8 ? x : keel_scratch_reserve(scratch, 2, (size_t)pixel_values(p));
+        if (!resized) return KEEL_ENOMEM;
+        keel_resize_nearest(image, resized, h, w);
+        if (resized == x) return KEEL_OK;
+        pixels = resized;
+    }
+    return keel_field_write(x, want, pixels, &p->field[0], pixel_values(p));
+}
+
+static keel_status write_floats(const photos *p, const keel_image *image, void *x, keel_dtype want,
+                                keel_scratch *scratch)
+{
+    const int64_t h = p->o.height, w = p->o.width;
+    if (want == KEEL_FLOAT32) return keel_resize(image, x, h, w, scratch, 2);
+    float *resized = keel_scratch_reserve(scratch, 3, (size_t)pixel_values(p) * sizeof *resized);
+    if (!resized) return KEEL_ENOMEM;
+    KEEL_TRY(keel_resize(image, resized, h, w, scratch, 2));
+    return keel_field_write(x, want, resized, &p->field[0], pixel_values(p));
+}
+
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
                             keel_scratch *scratch)
 {
@@ -279,14 +355,9 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
         KEEL_TRY(write_label(p, f->label, row->at[1], row->want[1]));
     if (!row->at[0]) return KEEL_OK;
     KEEL_TRY(decode(p, f->path, &image, scratch));
-    const int64_t h = p->o.height, w = p->o.width;
-    if (row->want[0] == KEEL_FLOAT32)
-        return keel_resize(&image, row->at[0], h, w, p->o.interpolation, scratch, 2);
-    const size_t count = (size_t)(h * w) * (size_t)p->channels;
-    float *x = keel_scratch_reserve(scratch, 3, count * sizeof *x);
-    if (!x) return KEEL_ENOMEM;
-    KEEL_TRY(keel_resize(&image, x, h, w, p->o.interpolation, scratch, 2));
-    return keel_field_write(row->at[0], row->want[0], x, &p->field[0], (int64_t)count);
+    return p->field[0].dtype == KEEL_UINT8
+               ? write_bytes(p, f->path, &image, row->at[0], row->want[0], scratch)
+               : write_floats(p, &image, row->at[0], row->want[0], scratch);
 }
 
 static const char *row_name(const void *state, int64_t index)
@@ -364,6 +435,7 @@ keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *pa
     s = o.label_mode == KEEL_LABEL_NONE ? walk(p, path, 0, 0) : walk_classes(p, path);
     if (s >= 0) s = check_found(p, path);
     if (s >= 0) s = check_files(p);
+    if (s >= 0) s = choose_type(p);
     keel_data_spec spec = {
         .rows = p->count, .yields = -1, .n_classes = p->n_classes, .class_names = p->class_names
     };

@@ -1,0 +1,82 @@
+/* What the layers that look words or numbers up share: their arguments, the table that is made of a
+ * vocabulary, and the host op. Keras's IndexLookup.
+ *
+ * Indices, in this order: the mask token where there is one and the output is indices; one for each
+ * bucket of what is not in the vocabulary; the vocabulary. */
+#ifndef KEEL_LAYERS_PREPROCESSING_LOOKUP_H
+#define KEEL_LAYERS_PREPROCESSING_LOOKUP_H
+#include "keel/dataset.h"
+#include "layers/layer.h"
+
+typedef struct keel_lookup keel_lookup;
+
+typedef enum keel_lookup_output {
+    KEEL_LOOKUP_INT,
+    KEEL_LOOKUP_ONE_HOT,
+    KEEL_LOOKUP_MULTI_HOT,
+    KEEL_LOOKUP_COUNT,
+    KEEL_LOOKUP_TF_IDF
+} keel_lookup_output;
+
+typedef struct keel_lookup_args {
+    int64_t max_tokens, num_oov_indices;
+    char *mask_token, *oov_token;     /* of texts */
+    int64_t mask_number, oov_number;  /* of numbers; KEEL_INT_NULL: none */
+    json_t *vocabulary, *idf_weights; /* as the config has them; NULL: none */
+    bool invert, pad_to_max_tokens;
+    int output_mode; /* keel_lookup_output */
+    int oov_method;  /* 0: floormod, 1: farmhash */
+    json_t *salt;
+    int64_t vocabulary_size; /* as a file says it; KEEL_INT_NULL: it does not */
+    keel_lookup *table;      /* NULL: no vocabulary yet */
+} keel_lookup_args;
+
+/* The fields that all of them have, of args that are keel_lookup_args. */
+#define KEEL_LOOKUP_OUTPUT_FIELDS                                                                  \
+    KEEL_INT(keel_lookup_args, max_tokens, "null", 2, 1e9,                                         \
+             "most entries, special ones among them"),                                             \
+        KEEL_LIST(keel_lookup_args, vocabulary, "null",                                            \
+                  "what is looked up, in the order of its indices"),                               \
+        KEEL_LIST(keel_lookup_args, idf_weights, "null",                                           \
+                  "tf_idf: the weight of each entry of the vocabulary"),                           \
+        KEEL_CHOICE(keel_lookup_args, output_mode, "\"int\"",                                      \
+                    "int|one_hot|multi_hot|count|tf_idf",                                          \
+                    "what comes out: indices, or a number for each index"),                        \
+        KEEL_BOOL(keel_lookup_args, pad_to_max_tokens, "false",                                    \
+                  "a number for each of max_tokens, however large the vocabulary is"),             \
+        KEEL_REFUSE("sparse", "false", "sparse output"),                                           \
+        KEEL_INT(keel_lookup_args, vocabulary_size, "null", 0, 1e9,                                \
+                 "written by Keras: entries, special ones among them")
+#define KEEL_LOOKUP_OOV_FIELDS                                                                     \
+    KEEL_INT(keel_lookup_args, num_oov_indices, "1", 0, 1e9,                                       \
+             "indices for what is not in the vocabulary; 0: it is an error"),                      \
+        KEEL_CHOICE(keel_lookup_args, oov_method, "\"floormod\"", "floormod|farmhash",             \
+                    "how numbers that are not in the vocabulary get one of several indices"),      \
+        KEEL_LIST(keel_lookup_args, salt, "null", "two whole numbers: the key of that hash")
+
+/* keel_type.ready and .release: what the table of fields cannot check, and args->table. `texts`:
+ * of a vocabulary of texts. */
+keel_status keel_lookup_ready(keel_lookup_args *a, bool texts, const char *layer);
+void keel_lookup_release(keel_lookup_args *a);
+
+/* keel_layer.asset_read, .asset and .idf. */
+keel_status keel_lookup_read_asset(keel_lookup_args *a, bool texts, const char *text, size_t n);
+bool keel_lookup_asset(const keel_lookup_args *a, const char **text, size_t *n_bytes);
+float *keel_lookup_idf(const keel_lookup_args *a, int64_t *n);
+
+/* emit of a layer that is nothing but a lookup. */
+keel_status keel_lookup_emit(keel_emit *e, bool texts);
+/* The spec of what comes out for rows of the shape `in`. */
+keel_status keel_lookup_spec(const keel_lookup_args *a, const keel_shape *in, keel_dtype real,
+                             keel_spec *out);
+keel_status keel_lookup_missing(void); /* KEEL_EARG: there is no vocabulary */
+
+/* The parts of a host op: clear the row, put the index of each element i of it, end it. The bytes
+ * of a number are its int64_t. KEEL_EDATA: there is no index for it. */
+enum { KEEL_LOOKUP_SKIPPED = -1 }; /* instead of an index: a mask, which leaves nothing */
+void keel_lookup_begin(const keel_tensor *out);
+keel_status keel_lookup_index(const keel_lookup_args *a, const keel_string *s, int64_t *index);
+void keel_lookup_put(const keel_lookup_args *a, int64_t index, int64_t i, const keel_tensor *out);
+void keel_lookup_end(const keel_lookup_args *a, const keel_tensor *out);
+
+#endif

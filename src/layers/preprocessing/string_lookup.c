@@ -1,0 +1,70 @@
+/* The index of a text in a vocabulary, looked up where rows are read: texts never reach a kernel.
+ */
+#include "layers/preprocessing/_lookup.h"
+
+static const keel_field fields[] = {
+    KEEL_LOOKUP_OUTPUT_FIELDS,
+    KEEL_LOOKUP_OOV_FIELDS,
+    KEEL_STRING(keel_lookup_args, mask_token, "null",
+                "stands for nothing: index 0, or no number where numbers come out"),
+    KEEL_STRING(keel_lookup_args, oov_token, "\"[UNK]\"",
+                "how the vocabulary writes what is not in it"),
+    KEEL_REFUSE("invert", "false", "from indices to texts, which no layer takes"),
+    KEEL_REFUSE("encoding", "\"utf-8\"", "of texts"),
+    { 0 },
+};
+
+static keel_status ready(void *args)
+{
+    return keel_lookup_ready(args, true, "StringLookup");
+}
+
+static void release(void *args)
+{
+    keel_lookup_release(args);
+}
+
+static bool needs_asset(const void *args)
+{
+    return !((const keel_lookup_args *)args)->vocabulary;
+}
+
+static keel_status read_asset(void *args, const char *text, size_t n_bytes)
+{
+    return keel_lookup_read_asset(args, true, text, n_bytes);
+}
+
+static bool asset(const void *args, const char **text, size_t *n_bytes)
+{
+    return keel_lookup_asset(args, text, n_bytes);
+}
+
+static float *idf(const void *args, int64_t *n)
+{
+    return keel_lookup_idf(args, n);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_lookup_emit(e, true);
+}
+
+const keel_layer keel_layer_string_lookup = {
+    .type = { .name = "StringLookup",
+              .module = "keras.layers",
+              .help = "The index of a text in a vocabulary.",
+              .args_size = sizeof(keel_lookup_args),
+              .fields = fields,
+              .ready = ready,
+              .release = release },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .reads_rows = true,
+    .uncast = true,
+    .emit = emit,
+    .asset_name = "vocabulary.txt",
+    .needs_asset = needs_asset,
+    .read_asset = read_asset,
+    .asset = asset,
+    .idf = idf,
+};

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Make lookups.json and lookups.keras: what layers look up in texts and numbers, as the real Keras
+does.
+
+A case of lookups.json holds a class, its arguments, the rows of its input and the rows of its output.
+`hashes` are buckets of TensorFlow's two hashes for texts of many lengths. lookups.keras is a model
+with vocabularies in its configuration and beside it, before its first step; `training` has its rows
+and what it predicts after two epochs. Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in
+this folder.
+"""
+import json
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers as L
+
+WORDS = ["a", "b", "c", "", "zz", "ü", "[UNK]", "a longer text of more than thirty-two bytes",
+         "日本語", "x" * 70, "A", " a"]  # fmt: skip
+NUMBERS = [1, 5, 7, 0, -1, -3, 12345678901234, 5, 2, 4, 6, 8]
+ABC, ODD = dict(vocabulary=["a", "b", "ü"]), dict(vocabulary=[1, 5, 7])
+IDF = dict(output_mode="tf_idf", idf_weights=[0.5, 1.25, 2.0])
+CASES = [
+    (L.StringLookup, dict(**ABC), (1,)),
+    (L.StringLookup, dict(**ABC), ()),
+    (L.StringLookup, dict(**ABC), (2, 3)),
+    (L.StringLookup, dict(**ABC, mask_token=""), (3,)),
+    (L.StringLookup, dict(**ABC, mask_token="", num_oov_indices=4), (3,)),
+    (L.StringLookup, dict(**ABC, num_oov_indices=7, salt=[3, -9]), (4,)),
+    (L.StringLookup, dict(vocabulary=sorted(set(WORDS) - {"[UNK]"}), num_oov_indices=0), "known"),
+    (L.StringLookup, dict(vocabulary=["", "[UNK]", "[UNK]", "c", "a"], mask_token="", num_oov_indices=2), (1,)),
+    (L.StringLookup, dict(vocabulary=["[UNK]", "c", "a"], max_tokens=3), (1,)),
+    (L.StringLookup, dict(**ABC, output_mode="one_hot"), (1,)),
+    (L.StringLookup, dict(**ABC, output_mode="one_hot"), ()),
+    (L.StringLookup, dict(**ABC, output_mode="one_hot", num_oov_indices=2), (2, 3)),
+    (L.StringLookup, dict(**ABC, output_mode="multi_hot", mask_token="zz"), (4,)),
+    (L.StringLookup, dict(**ABC, output_mode="multi_hot", max_tokens=9, pad_to_max_tokens=True), (4,)),
+    (L.StringLookup, dict(**ABC, output_mode="count", num_oov_indices=3), (6,)),
+    (L.StringLookup, dict(**ABC, **IDF), (6,)),
+    (L.StringLookup, dict(**ABC, **IDF, max_tokens=8, pad_to_max_tokens=True), (6,)),
+    (L.StringLookup, dict(vocabulary=["[UNK]", "a", "c"], **IDF), (6,)),
+    (L.IntegerLookup, dict(**ODD), (1,)),
+    (L.IntegerLookup, dict(**ODD, mask_token=0), (3,)),
+    (L.IntegerLookup, dict(**ODD, num_oov_indices=3), (2, 2)),
+    (L.IntegerLookup, dict(**ODD, num_oov_indices=3, oov_method="farmhash"), (4,)),
+    (L.IntegerLookup, dict(**ODD, num_oov_indices=5, oov_method="farmhash", salt=[8, 8]), (4,)),
+    (L.IntegerLookup, dict(vocabulary=[-1, 5, 1]), (1,)),
+    (L.IntegerLookup, dict(**ODD, output_mode="one_hot"), (1,)),
+    (L.IntegerLookup, dict(**ODD, output_mode="multi_hot", mask_token=0, num_oov_indices=2), (4,)),
+    (L.IntegerLookup, dict(**ODD, output_mode="count"), (12,)),
+    (L.IntegerLookup, dict(**ODD, **IDF), (12,)),
+    (L.IntegerLookup, dict(**ODD, invert=True, mask_token=0, oov_token=-7), (4,)),
+    (L.IntegerLookup, dict(**ODD, invert=True), (1,)),
+]  # fmt: skip
+
+
+def case(cls, args, shape):
+    texts = cls is L.StringLookup
+    flat = WORDS if texts else NUMBERS
+    if shape == "known":
+        flat, shape = [w for w in WORDS if w != "[UNK]"], (1,)
+    rows = np.array(flat, dtype=object if texts else "int64").reshape(-1, *shape)
+    i = keras.Input(shape, dtype="string" if texts else "int64")
+    m = keras.Model(i, cls(**args)(i))
+    out = np.array(m(tf.constant(rows.tolist())))
+    return {
+        "class": cls.__name__,
+        "args": args,
+        "shape": list(rows.shape),
+        "in": rows.ravel().tolist(),
+        "out_shape": list(out.shape),
+        "out": [float(v) for v in out.astype("float64").ravel()],
+    }
+
+
+def text_of(n):
+    return "".join(chr(97 + (i * 7 + n * 5) % 26) for i in range(n))
+
+
+def hashes():
+    buckets = 2**62 + 11
+    for n in [*range(0, 69), 95, 96, 97, 127, 128, 129, 192, 193, 200, 257, 1000]:
+        s = text_of(n)
+        fast = tf.strings.to_hash_bucket_fast(s, buckets)
+        strong = tf.strings.to_hash_bucket_strong(s, buckets, key=[17, -4])
+        yield [s, str(int(fast)), str(int(strong))]  # as texts: JSON's numbers are doubles to many
+
+
+def adapted(layer, data):
+    layer.adapt(np.array(data))
+    return layer
+
+
+def model():
+    city = keras.Input((1,), dtype="string", name="city")
+    tags = keras.Input((4,), dtype="string", name="tags")
+    code = keras.Input((1,), dtype="int64", name="code")
+    look = L.StringLookup(vocabulary=["a", "b", "c"], num_oov_indices=3, name="look")
+    h = L.Concatenate()(
+        [
+            L.Flatten()(L.Embedding(6, 3)(look(city))),
+            adapted(L.StringLookup(output_mode="tf_idf"), [["a", "zz", "a"], ["日本語", "x", "a"]])(tags),
+            L.StringLookup(vocabulary=["a", "c"], output_mode="multi_hot")(tags),
+            adapted(L.IntegerLookup(output_mode="one_hot", num_oov_indices=2), [[1, 5, 5], [7, 8, 9]])(code),
+        ]
+    )
+    m = keras.Model([city, tags, code], L.Dense(1, name="y")(L.Dense(5, activation="tanh")(h)))
+    m.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse")
+    return m
+
+
+def training():
+    keras.utils.set_random_seed(4)
+    rng = np.random.default_rng(2)
+    m = model()
+    m.save("lookups.keras")
+    n = 22
+    x = {
+        "city": rng.choice(WORDS, (n, 1)),
+        "tags": rng.choice(WORDS, (n, 4)),
+        "code": rng.choice(NUMBERS, (n, 1)),
+    }
+    y = (rng.integers(-16, 17, (n, 1)) / 8).astype("float32")
+    tensors = {k: tf.constant(v.tolist()) for k, v in x.items()}
+    before = m.predict(tensors, verbose=0)
+    h = m.fit(tensors, y, batch_size=8, epochs=2, shuffle=False, verbose=0)
+    return {
+        "rows": n,
+        **{k: v.ravel().tolist() for k, v in x.items()},
+        "y": [float(v) for v in y.ravel()],
+        "before": [float(v) for v in before.ravel()],
+        "loss": h.history["loss"],
+        "after": [float(v) for v in m.predict(tensors, verbose=0).ravel()],
+    }
+
+
+data = {"cases": [case(*c) for c in CASES], "hashes": list(hashes()), "training": training()}
+text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+with open("lookups.json", "w") as f:
+    f.write(text.replace('{"class"', '\n{"class"').replace('],["', '],\n["') + "\n")

@@ -1,0 +1,662 @@
+/* Layers that look texts and numbers up, against the real Keras: what comes out, the buckets of its
+ * hashes, a model that is trained with them, files that hold vocabularies, and what is refused. The
+ * numbers are golden/lookups.json, made by golden/make_lookups.py. */
+#include "data_files.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "golden.h"
+#include "io/zip.h"
+#include "keel/keel.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+static json_t *golden;
+static keel_strategy *one, *three;
+
+static void must(keel_status s)
+{
+    if (s < 0) fail_msg("%s", keel_error());
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+enum { ARGS_MAX = 12 };
+
+/* The arguments of a JSON object; freed by free_args. */
+static int take_args(keel_arg *args, const json_t *config)
+{
+    const char *key;
+    json_t *v;
+    int n = 0;
+    json_object_foreach((json_t *)config, key, v)
+    {
+        assert_true(n < ARGS_MAX - 1);
+        args[n++] = (keel_arg)KEEL_ARG_JSON(key, json_dumps(v, JSON_ENCODE_ANY));
+    }
+    args[n] = (keel_arg){ 0 };
+    return n;
+}
+
+static void free_args(keel_arg *args)
+{
+    for (; args->key; args++) free((char *)args->text);
+}
+
+/* A model that is one layer on an input of that type and shape of rows. */
+static keel_status build_one(keel_model **out, const char *class_name, const json_t *config,
+                             const char *dtype, const keel_shape *row)
+{
+    keel_arg args[ARGS_MAX];
+    keel_symbol x, y;
+    keel_model *m;
+    keel_status s;
+    take_args(args, config);
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_input(m, row, KEEL_ARGS(KEEL_ARG_STR("dtype", dtype)), &x));
+    s = keel_model_call(m, class_name, args, &x, 1, &y);
+    if (s >= 0) s = keel_model_outputs(m, &y, 1);
+    if (s >= 0)
+        *out = m;
+    else
+        keel_model_destroy(m);
+    free_args(args);
+    return s;
+}
+
+static keel_tensor texts_of(const json_t *list, keel_shape shape)
+{
+    const size_t n = json_array_size(list);
+    keel_string *text = calloc(n + 1, sizeof *text);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *s = json_array_get(list, i);
+        text[i] = (keel_string){ json_string_value(s), (int64_t)json_string_length(s) };
+    }
+    return (keel_tensor){ KEEL_STRING, shape, text };
+}
+
+static keel_tensor numbers_of(const json_t *list, keel_shape shape)
+{
+    const size_t n = json_array_size(list);
+    int64_t *number = calloc(n + 1, sizeof *number);
+    for (size_t i = 0; i < n; i++) number[i] = json_integer_value(json_array_get(list, i));
+    return (keel_tensor){ KEEL_INT64, shape, number };
+}
+
+static keel_shape row_of(const keel_shape *s)
+{
+    keel_shape row = { .rank = s->rank - 1 };
+    for (int i = 0; i < row.rank; i++) row.dim[i] = s->dim[i + 1];
+    return row;
+}
+
+/* ---- what comes out -------------------------------------------------------------------------- */
+
+static void each_layer_gives_what_keras_gives(void **state)
+{
+    const json_t *cases = json_object_get(golden, "cases");
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *c = json_array_get(cases, i);
+        const bool texts = !strcmp(golden_text(c, "class"), "StringLookup");
+        const keel_shape shape = golden_shape(c, "shape"), want = golden_shape(c, "out_shape");
+        const keel_shape row = row_of(&shape);
+        keel_tensor x = texts ? texts_of(json_object_get(c, "in"), shape)
+                              : numbers_of(json_object_get(c, "in"), shape);
+        keel_tensor y;
+        keel_model *m;
+        keel_dataset *d;
+        must(build_one(&m, golden_text(c, "class"), json_object_get(c, "args"),
+                       texts ? "string" : "int64", &row));
+        must(keel_dataset_from_arrays(&d, &x, NULL, NULL));
+        for (int devices = 0; devices < 2; devices++) {
+            must(keel_predict(m, devices ? three : one, d,
+                              &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 2 }, &y));
+            float *out = golden_reals(json_object_get(c, "out"), false);
+            if (y.shape.rank != want.rank || memcmp(y.shape.dim, want.dim, (size_t)want.rank * 8))
+                fail_msg("case %zu: another shape", i);
+            for (size_t k = 0; k < json_array_size(json_object_get(c, "out")); k++)
+                if (((float *)y.data)[k] != out[k])
+                    fail_msg("case %zu: %zu is %g, in Keras %g", i, k, (double)((float *)y.data)[k],
+                             (double)out[k]);
+            free(out);
+            keel_tensor_free(&y);
+        }
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
+        free(x.data);
+    }
+}
+
+static void hashes_are_those_of_tensorflow(void **state)
+{
+    const json_t *all = json_object_get(golden, "hashes");
+    const uint64_t buckets = (UINT64_C(1) << 62) + 11, key[2] = { 17, (uint64_t)-4 };
+    assert_in_range(json_array_size(all), 80, 100);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *c = json_array_get(all, i), *text = json_array_get(c, 0);
+        const size_t n = json_string_length(text);
+        char *s = malloc(n); /* so that reading beyond it is seen */
+        memcpy(s, json_string_value(text), n);
+        const uint64_t fast = keel_fingerprint(s, n) % buckets;
+        const uint64_t strong = keel_siphash(key, s, n) % buckets;
+        if (fast != strtoull(json_string_value(json_array_get(c, 1)), NULL, 10))
+            fail_msg("fingerprint of %zu bytes", n);
+        if (strong != strtoull(json_string_value(json_array_get(c, 2)), NULL, 10))
+            fail_msg("siphash of %zu bytes", n);
+        free(s);
+    }
+}
+
+/* ---- a model and its file -------------------------------------------------------------------- */
+
+static const char *golden_file(void)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s", __FILE__);
+    char *slash = strrchr(path, '/');
+    snprintf(slash ? slash + 1 : path, 512, "golden/lookups.keras");
+    return path;
+}
+
+typedef struct table {
+    keel_array_field field[4];
+    keel_dataset *d;
+} table;
+
+static table open_rows(void)
+{
+    const json_t *t = json_object_get(golden, "training");
+    const int64_t n = (int64_t)golden_number(t, "rows");
+    table r = { 0 };
+    r.field[0] =
+        (keel_array_field){ "city", KEEL_ROLE_INPUT, NULL,
+                            texts_of(json_object_get(t, "city"), (keel_shape){ 1, { n } }) };
+    r.field[1] =
+        (keel_array_field){ "tags", KEEL_ROLE_INPUT, NULL,
+                            texts_of(json_object_get(t, "tags"), (keel_shape){ 2, { n, 4 } }) };
+    r.field[2] =
+        (keel_array_field){ "code", KEEL_ROLE_INPUT, NULL,
+                            numbers_of(json_object_get(t, "code"), (keel_shape){ 1, { n } }) };
+    r.field[3] = (keel_array_field){
+        "y",
+        KEEL_ROLE_TARGET,
+        NULL,
+        { KEEL_FLOAT32, { 1, { n } }, golden_reals(json_object_get(t, "y"), false) }
+    };
+    must(keel_dataset_from_fields(&r.d, r.field, 4));
+    return r;
+}
+
+static void close_rows(table *r)
+{
+    keel_dataset_destroy(r->d);
+    for (int i = 0; i < 4; i++) free(r->field[i].array.data);
+}
+
+static void predicts(keel_model *m, const table *r, const char *want, double allowed)
+{
+    const json_t *t = json_object_get(golden, "training");
+    keel_tensor y;
+    must(keel_predict(m, one, r->d, NULL, &y));
+    float *out = golden_reals(json_object_get(t, want), false);
+    for (int64_t i = 0; i < y.shape.dim[0]; i++)
+        if (!(fabs((double)(((float *)y.data)[i] - out[i])) <= allowed))
+            fail_msg("%s: row %d is %g, in Keras %g", want, (int)i, (double)((float *)y.data)[i],
+                     (double)out[i]);
+    free(out);
+    keel_tensor_free(&y);
+}
+
+static void training_is_that_of_keras_on_any_devices(void **state)
+{
+    const json_t *loss = json_object_get(json_object_get(golden, "training"), "loss");
+    files_begin();
+    table r = open_rows();
+    for (int devices = 0; devices < 2; devices++) {
+        keel_model *m, *again;
+        keel_history h;
+        must(keel_model_load(&m, golden_file()));
+        predicts(m, &r, "before", 1e-6);
+        must(keel_fit(m, devices ? three : one, r.d,
+                      &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 2,
+                                           .no_shuffle = true },
+                      &h));
+        for (int e = 0; e < 2; e++)
+            assert_true(fabs(h.value[e * h.count] -
+                             json_number_value(json_array_get(loss, (size_t)e))) < 1e-5);
+        keel_history_free(&h);
+        predicts(m, &r, "after", 2e-6);
+        must(keel_model_save(m, files_path("t.keras")));
+        must(keel_model_load(&again, files_path("t.keras")));
+        predicts(again, &r, "after", 2e-6);
+        keel_model_destroy(m);
+        keel_model_destroy(again);
+    }
+    close_rows(&r);
+    files_end();
+}
+
+/* The members of an archive, one of them changed or (text NULL) left out. */
+static void rewrite(const char *to, const char *from, const char *name, const char *text, size_t n)
+{
+    enum { MOST = 16 };
+    keel_zip *z;
+    keel_zip_member members[MOST];
+    int count = 0;
+    must(keel_zip_open(&z, from));
+    for (int64_t i = 0; i < keel_zip_count(z); i++) {
+        const char *this = keel_zip_name(z, i);
+        const bool hit = strstr(this, name) != NULL;
+        void *data = NULL;
+        assert_true(count < MOST);
+        if (hit && !text) continue;
+        members[count] = (keel_zip_member){ this, text, n };
+        if (!hit) {
+            must(keel_zip_read(z, this, 1 << 24, &data, &members[count].n_bytes));
+            members[count].data = data;
+        }
+        count++;
+    }
+    must(keel_zip_write(to, members, count));
+    for (int i = 0; i < count; i++)
+        if (members[i].data != text) keel_free((void *)members[i].data);
+    keel_zip_close(z);
+}
+
+static void vocabularies_come_back_from_a_file_byte_by_byte(void **state)
+{
+    files_begin();
+    keel_model *m;
+    must(keel_model_load(&m, golden_file()));
+    must(keel_model_save(m, files_path("s.keras")));
+    keel_model_destroy(m);
+    keel_zip *a, *b;
+    must(keel_zip_open(&a, golden_file()));
+    must(keel_zip_open(&b, files_path("s.keras")));
+    int assets = 0;
+    for (int64_t i = 0; i < keel_zip_count(a); i++) {
+        const char *name = keel_zip_name(a, i);
+        void *u, *v;
+        size_t n, k;
+        if (strncmp(name, "assets/", 7)) continue;
+        must(keel_zip_read(a, name, 1 << 20, &u, &n));
+        must(keel_zip_read(b, name, 1 << 20, &v, &k));
+        assert_int_equal(n, k);
+        assert_memory_equal(u, v, n);
+        keel_free(u);
+        keel_free(v);
+        assets++;
+    }
+    assert_int_equal(assets, 2);
+    keel_zip_close(a);
+    keel_zip_close(b);
+    files_end();
+}
+
+static void a_damaged_vocabulary_is_refused_by_its_name(void **state)
+{
+#define TEXT(s) s, sizeof s - 1
+    static const struct {
+        const char *what, *member, *text;
+        size_t n;
+        const char *says;
+    } bad[] = {
+        { "missing", "string_lookup_1/v", NULL, 0, "string_lookup_1/vocabulary.txt is missing" },
+        { "empty", "string_lookup_1/v", TEXT(""), "vocabulary: it is empty" },
+        { "only lines", "string_lookup_1/v", TEXT("\n\n\r\n"), "vocabulary: it is empty" },
+        { "twice", "string_lookup_1/v", TEXT("[UNK]\na\nb\na\nc"), "'a' is in it twice" },
+        { "fewer", "string_lookup_1/v", TEXT("[UNK]\na\nb"), "it has 3, not the 5" },
+        { "more", "string_lookup_1/v", TEXT("[UNK]\na\nb\nc\nd\ne"), "it has 6, not the 5" },
+        { "not UTF-8", "string_lookup_1/v", TEXT("[UNK]\na\nb\nc\n\xff"), "UTF-8" },
+        { "no numbers", "integer_lookup/v", TEXT("-1\n-1\n5\n9\n8\n7x\n1"), "line 6 is no whole" },
+        { "too large", "integer_lookup/v", TEXT("-1\n-1\n5\n9\n8\n7\n9223372036854775808"),
+          "line 7 is no whole" },
+    };
+    files_begin();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const int64_t live = keel_memory_live();
+        keel_model *m = NULL;
+        rewrite(files_path("b.keras"), golden_file(), bad[i].member, bad[i].text, bad[i].n);
+        assert_int_equal(keel_model_load(&m, files_path("b.keras")), KEEL_EFORMAT);
+        if (!strstr(keel_error(), bad[i].says) || !strstr(keel_error(), "b.keras"))
+            fail_msg("%s: %s", bad[i].what, keel_error());
+        assert_null(m);
+        assert_int_equal(keel_memory_live(), live);
+    }
+    /* what Python calls a line end is one */
+    keel_model *m;
+    rewrite(files_path("g.keras"), golden_file(), "string_lookup_1/v",
+            TEXT("[UNK]\r\na\r\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe2\x80\xa8zz\xc2\x85x\n\n"));
+    must(keel_model_load(&m, files_path("g.keras")));
+    table r = open_rows();
+    predicts(m, &r, "before", 10); /* it runs */
+    close_rows(&r);
+    keel_model_destroy(m);
+    files_end();
+}
+
+static void loading_survives_memory_that_runs_out(void **state)
+{
+    files_begin();
+    table r = open_rows();
+    const int64_t live = keel_memory_live();
+    int64_t n = 0;
+    for (keel_status s = KEEL_ENOMEM; s < 0; n++) {
+        keel_model *m = NULL;
+        keel_tensor y = { 0 };
+        keel_memory_fail_at(n);
+        s = keel_model_load(&m, golden_file());
+        if (s >= 0) s = keel_model_save(m, files_path("m.keras"));
+        if (s >= 0) s = keel_predict(m, one, r.d, NULL, &y);
+        keel_memory_fail_at(-1);
+        if (s < 0 && s != KEEL_ENOMEM) fail_msg("allocation %d: %s", (int)n, keel_error());
+        keel_tensor_free(&y);
+        keel_model_destroy(m);
+        if (keel_memory_live() != live) fail_msg("allocation %d leaks", (int)n);
+    }
+    assert_true(n > 100);
+    close_rows(&r);
+    files_end();
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static void arguments_that_cannot_be_are_refused_by_name(void **state)
+{
+    static const struct {
+        const char *class_name, *config, *dtype;
+        int64_t shape[4];
+        keel_status want;
+        const char *says;
+    } bad[] = {
+#define S "StringLookup"
+#define I "IntegerLookup"
+        { S, "{}", "string", { 1 }, KEEL_EARG, "no vocabulary" },
+        { S, "{\"vocabulary\": []}", "string", { 1 }, KEEL_EARG, "it is empty" },
+        { S, "{\"vocabulary\": \"words.txt\"}", "string", { 1 }, KEEL_EARG, "must be a list" },
+        { S, "{\"vocabulary\": [\"a\", 3]}", "string", { 1 }, KEEL_EARG, "entry 1 is no text" },
+        { S,
+          "{\"vocabulary\": [\"a\", \"b\", \"a\"]}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "'a' is in it tw" },
+        { S,
+          "{\"vocabulary\": [\"a\", \"m\"], \"mask_token\": \"m\"}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "mask token 'm'" },
+        { S,
+          "{\"vocabulary\": [\"a\", \"b\"], \"max_tokens\": 2}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "max_tokens is 2" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"max_tokens\": 1}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "max_tokens" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"pad_to_max_tokens\": true}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "needs max_tokens" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"invert\": true}",
+          "string",
+          { 1 },
+          KEEL_EUNSUP,
+          "invert" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"sparse\": true}",
+          "string",
+          { 1 },
+          KEEL_EUNSUP,
+          "sparse" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"encoding\": \"latin-1\"}",
+          "string",
+          { 1 },
+          KEEL_EUNSUP,
+          "encoding" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"output_mode\": \"tf_idf\"}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "needs idf_weights" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"output_mode\": \"tf_idf\", \"idf_weights\": [1, 2]}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "2 for a vocabulary of 1" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"idf_weights\": [1]}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "tf_idf" },
+        { S, "{\"vocabulary\": [\"a\"], \"salt\": [1]}", "string", { 1 }, KEEL_EARG, "two whole" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"output_mode\": \"count\"}",
+          "string",
+          { 2, 3 },
+          KEEL_EUNSUP,
+          "'count' is there for rows of one dim" },
+        { S,
+          "{\"vocabulary\": [\"a\"], \"vocabulary_size\": 9, \"output_mode\": \"count\"}",
+          "string",
+          { 2 },
+          KEEL_EARG,
+          "not the 9" },
+        { S, "{\"vocabulary\": [\"a\"]}", "int64", { 1 }, KEEL_EARG, "takes texts" },
+        { I, "{\"vocabulary\": [1]}", "string", { 1 }, KEEL_EARG, "takes whole numbers" },
+        { I, "{\"vocabulary\": [\"1\"]}", "int64", { 1 }, KEEL_EARG, "entry 0 is no whole" },
+        { I, "{\"vocabulary\": [1, 1]}", "int64", { 1 }, KEEL_EARG, "1 is in it twice" },
+        { I, "{\"vocabulary\": [1], \"salt\": [1, 2]}", "int64", { 1 }, KEEL_EARG, "farmhash" },
+        { I,
+          "{\"vocabulary\": [1], \"invert\": true, \"output_mode\": \"count\"}",
+          "int64",
+          { 1 },
+          KEEL_EARG,
+          "invert goes with" },
+        { I,
+          "{\"vocabulary\": [1, -1], \"invert\": true}",
+          "int64",
+          { 1 },
+          KEEL_EARG,
+          "the token -1" },
+        { I,
+          "{\"vocabulary\": [1], \"vocabulary_dtype\": \"int32\"}",
+          "int64",
+          { 1 },
+          KEEL_EUNSUP,
+          "vocabulary_dtype" },
+        { "Dense", "{\"units\": 2}", "string", { 1 }, KEEL_EARG, "its input is of texts" },
+        { "Flatten", "{}", "string", { 1 }, KEEL_EARG, "its input is of texts" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const int64_t live = keel_memory_live();
+        json_t *config = json_loads(bad[i].config, 0, NULL);
+        keel_model *m = NULL;
+        keel_shape row = { 0 };
+        while (bad[i].shape[row.rank]) {
+            row.dim[row.rank] = bad[i].shape[row.rank];
+            row.rank++;
+        }
+        const keel_status s = build_one(&m, bad[i].class_name, config, bad[i].dtype, &row);
+        if (s != bad[i].want || !strstr(keel_error(), bad[i].says))
+            fail_msg("%s %s: %d: %s", bad[i].class_name, bad[i].config, s, keel_error());
+        json_decref(config);
+        assert_int_equal(keel_memory_live(), live);
+    }
+}
+
+static keel_model *lookup_model(const char *config)
+{
+    json_t *c = json_loads(config, 0, NULL);
+    keel_model *m;
+    must(build_one(&m, "StringLookup", c, "string", &(keel_shape){ 1, { 1 } }));
+    json_decref(c);
+    return m;
+}
+
+static void a_word_that_has_no_index_is_named_with_its_row(void **state)
+{
+    keel_string words[] = { { "a", 1 }, { "b", 1 }, { "what?", 5 }, { "a", 1 } };
+    const keel_tensor x = { KEEL_STRING, { 1, { 4 } }, words };
+    keel_model *m = lookup_model("{\"vocabulary\": [\"a\", \"b\"], \"num_oov_indices\": 0}");
+    keel_dataset *d;
+    keel_tensor y;
+    must(keel_dataset_from_arrays(&d, &x, NULL, NULL));
+    for (int threads = 0; threads < 2; threads++) {
+        const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 2, .threads = threads };
+        assert_int_equal(keel_predict(m, three, d, &o, &y), KEEL_EDATA);
+        if (!strstr(keel_error(), "'what?' is not in the vocabulary") ||
+            !strstr(keel_error(), "row 2 of arrays") || !strstr(keel_error(), "field 'x'"))
+            fail_msg("%s", keel_error());
+    }
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
+static void a_field_of_another_kind_is_refused_before_step_1(void **state)
+{
+    float numbers[] = { 1, 2 };
+    keel_string words[] = { { "a", 1 }, { "b", 1 } };
+    const keel_tensor n = { KEEL_FLOAT32, { 1, { 2 } }, numbers };
+    const keel_tensor w = { KEEL_STRING, { 1, { 2 } }, words };
+    keel_model *m = lookup_model("{\"vocabulary\": [\"a\", \"b\"]}"), *dense;
+    keel_dataset *numeric, *textual;
+    keel_tensor y;
+    must(keel_model_create(&dense, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_add(dense, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 1))));
+    must(keel_model_add(dense, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1))));
+    must(keel_dataset_from_arrays(&numeric, &n, NULL, NULL));
+    must(keel_dataset_from_arrays(&textual, &w, NULL, NULL));
+    assert_int_equal(keel_predict(m, one, numeric, NULL, &y), KEEL_EDATA);
+    assert_non_null(strstr(keel_error(), "field 'x' has numbers, but input"));
+    assert_int_equal(keel_predict(dense, one, textual, NULL, &y), KEEL_EDATA);
+    assert_non_null(strstr(keel_error(), "field 'x' has texts, but input"));
+    keel_dataset_destroy(numeric);
+    keel_dataset_destroy(textual);
+    keel_model_destroy(m);
+    keel_model_destroy(dense);
+}
+
+static void what_a_layer_made_cannot_be_looked_up(void **state)
+{
+    keel_symbol x, y;
+    keel_model *m;
+    keel_tensor out;
+    keel_dataset *d;
+    int64_t numbers[] = { 1, 2 };
+    const keel_tensor n = { KEEL_INT64, { 2, { 2, 1 } }, numbers };
+    const keel_arg *vocabulary = KEEL_ARGS(KEEL_ARG_JSON("vocabulary", "[1, 2]"));
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_input(m, KEEL_DIMS(1), KEEL_ARGS(KEEL_ARG_STR("dtype", "int64")), &x));
+    must(keel_model_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_INTS("target_shape", 1)), &x, 1, &y));
+    must(keel_model_call(m, "IntegerLookup", vocabulary, &y, 1, &y));
+    must(keel_model_outputs(m, &y, 1));
+    must(keel_dataset_from_arrays(&d, &n, NULL, NULL));
+    assert_int_equal(keel_predict(m, one, d, NULL, &out), KEEL_EUNSUP);
+    assert_non_null(strstr(keel_error(), "on an input of the model itself"));
+    assert_non_null(strstr(keel_error(), "integer_lookup"));
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
+}
+
+/* ---- from files of rows ---------------------------------------------------------------------- */
+
+/* Words by a generator, cut into other batches than it yields. */
+static keel_status yield(void *context, void *const *field, int64_t capacity, int64_t *rows)
+{
+    static const keel_string words[] = { { "b", 1 }, { "a", 1 }, { "c", 1 } };
+    int *at = context;
+    (void)capacity;
+    if (*at == 3) return KEEL_END;
+    ((keel_string *)field[0])[0] = words[*at];
+    ++*at;
+    *rows = 1;
+    return KEEL_OK;
+}
+
+static keel_status again(void *context)
+{
+    *(int *)context = 0;
+    return KEEL_OK;
+}
+
+static void texts_are_looked_up_from_csv_and_from_generators(void **state)
+{
+    files_begin();
+    files_text("t.csv", "word,y\nb,1\na,2\nc,3\n");
+    static const char *const inputs[] = { "word" };
+    keel_dataset_options o = KEEL_DATASET_OPTIONS;
+    o.inputs = inputs;
+    o.n_input = 1;
+    o.label = "y";
+    int at = 0;
+    keel_model *m = lookup_model("{\"vocabulary\": [\"a\", \"b\"]}");
+    keel_dataset *d[2];
+    must(keel_dataset_open(&d[0], files_path("t.csv"), &o));
+    const keel_data_field word = { .path = "w", .dtype = KEEL_STRING, .shape = { 1, { 1 } } };
+    const keel_generator g = { .size = sizeof g,
+                               .context = &at,
+                               .max_rows = 1,
+                               .rows = 3,
+                               .reset = again,
+                               .n_field = 1,
+                               .field = &word,
+                               .next_fields = yield };
+    must(keel_dataset_from_generator(&d[1], &g));
+    for (int i = 0; i < 2; i++) {
+        keel_tensor y;
+        must(keel_predict(m, one, d[i], &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 2 },
+                          &y));
+        const float want[] = { 2, 1, 0 };
+        assert_memory_equal(y.data, want, sizeof want);
+        keel_tensor_free(&y);
+        keel_dataset_destroy(d[i]);
+    }
+    keel_model_destroy(m);
+    files_end();
+}
+
+static int begin(void **state)
+{
+    golden = golden_load("lookups.json");
+    return keel_strategy_create(&one, "cpu:0") < 0 || keel_strategy_create(&three, "cpu:0-2") < 0;
+}
+
+static int end(void **state)
+{
+    json_decref(golden);
+    keel_strategy_destroy(one);
+    keel_strategy_destroy(three);
+    return keel_memory_live() != 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_layer_gives_what_keras_gives),
+        cmocka_unit_test(hashes_are_those_of_tensorflow),
+        cmocka_unit_test(training_is_that_of_keras_on_any_devices),
+        cmocka_unit_test(vocabularies_come_back_from_a_file_byte_by_byte),
+        cmocka_unit_test(a_damaged_vocabulary_is_refused_by_its_name),
+        cmocka_unit_test(loading_survives_memory_that_runs_out),
+        cmocka_unit_test(arguments_that_cannot_be_are_refused_by_name),
+        cmocka_unit_test(a_word_that_has_no_index_is_named_with_its_row),
+        cmocka_unit_test(a_field_of_another_kind_is_refused_before_step_1),
+        cmocka_unit_test(what_a_layer_made_cannot_be_looked_up),
+        cmocka_unit_test(texts_are_looked_up_from_csv_and_from_generators),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
