@@ -5,17 +5,6 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-static bool is_alias(const char *aliases, const char *name)
-{
-    const size_t length = strlen(name);
-    while (aliases && *aliases) {
-        const size_t n = strcspn(aliases, "|");
-        if (n == length && !strncmp(aliases, name, n)) return true;
-        aliases += n + (aliases[n] == '|');
-    }
-    return false;
-}
-
 const keel_layer *keel_layer_find(const char *class_name)
 {
     const bool operation = !strncmp(class_name, "ops.", 4);
@@ -23,7 +12,7 @@ const keel_layer *keel_layer_find(const char *class_name)
     for (int i = 0; keel_layers[i]; i++) {
         const keel_layer *l = keel_layers[i];
         if (l->operation == operation &&
-            (!strcmp(l->type.name, name) || is_alias(l->aliases, name)))
+            (!strcmp(l->type.name, name) || keel_name_listed(l->aliases, name)))
             return l;
     }
     return NULL;

@@ -31,7 +31,7 @@ const keel_layer *keel_model_class_of(const json_t *v)
 {
     char name[128];
     class_name_of(name, v);
-    return keel_layer_find(name);
+    return keel_module_is_keras(json_object_get(v, "module")) ? keel_layer_find(name) : NULL;
 }
 
 static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
@@ -49,6 +49,9 @@ static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
         return keel_model_read_inner(m, v, layer);
     if (registered && strchr(registered, '>'))
         return keel_fail(KEEL_EUNSUP, "layer class '%.100s' is not one of Keras's", registered);
+    if (!keel_module_is_keras(json_object_get(v, "module")))
+        return keel_fail(KEEL_EUNSUP, "layer class '%.100s' of the module %.100s is not Keras's",
+                         class_name, text_at(v, "module"));
     class_name_of(name, v);
     return keel_model_new_layer(m, name, config, layer);
 }
