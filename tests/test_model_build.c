@@ -304,6 +304,10 @@ static void compile_reads_names_and_arguments_and_keeps_state(void **state)
     SAYS(keel_model_compile(m, &c), KEEL_EARG, "output 1");
     c.metrics[1] = (keel_named){ "maeve" };
     SAYS(keel_model_compile(m, &c), KEEL_EUNSUP, "maeve");
+    c.loss[0] = (keel_named){ "lose" };
+    c.optimizer = (keel_named){ "adamant" };
+    SAYS(keel_model_compile(m, &c), KEEL_EUNSUP,
+         "3 parts are not supported: optimizer 'adamant'; loss 'lose'; metric 'maeve'");
     assert_ptr_equal(k->optimizer.args, before);
 
     OK(keel_model_set_trainable(m, "conv2d", false));

@@ -1,5 +1,5 @@
-/* What a model has and Keel has not, all of it: who loads a file should not find out one layer at a
- * time. */
+/* What a model has and Keel has not, all of it: who loads a file should not find out one layer,
+ * loss or metric at a time. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
@@ -11,6 +11,7 @@ enum { SHOWN_BYTES = 700 }; /* an error is one line of KEEL_ERROR_MAX bytes */
 typedef struct survey {
     keel_text text;
     int found, shown;
+    bool compile; /* of what compile chooses, too, not of layers alone */
 } survey;
 
 static void add(survey *s, const char *what)
@@ -61,17 +62,40 @@ static void look(survey *s, const json_t *model, int depth)
     }
 }
 
+static void add_of_compile(void *context, const char *what)
+{
+    survey *s = context;
+    s->compile = true;
+    add(s, what);
+}
+
+/* The error of a survey; where it found one thing or none, the error there was. */
+static keel_status tell(survey *s, const char *first)
+{
+    if (s->found > s->shown) keel_text_add(&s->text, "; and %d more", s->found - s->shown);
+    const keel_status status = s->found > 1 && !s->text.failed
+                                   ? keel_fail(KEEL_EUNSUP, "%d %s are not supported: %s", s->found,
+                                               s->compile ? "parts" : "layers", s->text.data)
+                                   : keel_fail(KEEL_EUNSUP, "%s", first);
+    keel_text_free(&s->text);
+    return status;
+}
+
 keel_status keel_model_list_missing(const json_t *root)
 {
     char first[KEEL_ERROR_MAX];
     survey s = { 0 };
     snprintf(first, sizeof first, "%s", keel_error());
     look(&s, root, 0);
-    if (s.found > s.shown) keel_text_add(&s.text, "; and %d more", s.found - s.shown);
-    const keel_status status =
-        s.found > 1 && !s.text.failed
-            ? keel_fail(KEEL_EUNSUP, "%d layers are not supported: %s", s.found, s.text.data)
-            : keel_fail(KEEL_EUNSUP, "%s", first);
-    keel_text_free(&s.text);
-    return status;
+    keel_compile_missing(json_object_get(root, "compile_config"), add_of_compile, &s);
+    return tell(&s, first);
+}
+
+keel_status keel_compile_list_missing(const json_t *compile_config)
+{
+    char first[KEEL_ERROR_MAX];
+    survey s = { 0 };
+    snprintf(first, sizeof first, "%s", keel_error());
+    keel_compile_missing(compile_config, add_of_compile, &s);
+    return tell(&s, first);
 }

@@ -65,9 +65,11 @@ keel_status keel_model_number(keel_model *m);
 /* Which weights training moves, where a layer's `trainable` changed. */
 void keel_model_mark_trainable(keel_model *m);
 
-/* missing.c: where reading a model said KEEL_EUNSUP: the error names all layers that Keel does not
- * have, or only in part, if there are several. The status stays. */
+/* missing.c: where reading a model said KEEL_EUNSUP: the error names all that Keel does not have,
+ * or only in part, if there are several: layers, optimizer, losses and metrics; or what compile
+ * chooses alone. The status stays. */
 keel_status keel_model_list_missing(const json_t *root);
+keel_status keel_compile_list_missing(const json_t *compile_config);
 
 /* nested.c: models as layers. */
 extern const keel_layer keel_kind_functional, keel_kind_sequential;
@@ -98,6 +100,9 @@ typedef struct keel_kind {
 } keel_kind;
 extern const keel_kind keel_kind_optimizer, keel_kind_loss, keel_kind_metric;
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind);
+/* Tell of each optimizer, loss and metric in a compile_config that Keel does not have, and why. */
+void keel_compile_missing(const json_t *compile_config,
+                          void (*tell)(void *context, const char *what), void *context);
 
 /* compile.c and compile_config.c. Reading makes no state of the optimizer yet. by_file: metrics
  * that Keel does not have are left out and named in out->left_out; else they are refused. */
