@@ -210,9 +210,11 @@ static void a_model_emits_itself_into_any_graph(void **state)
     keel_model *m = functional();
     for (int k = 0; k < 4; k++) {
         keel_value in, out, mask;
-        keel_model_emission e = {
-            k & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32, k & 2, NULL, NULL, &in, &out, &mask
-        };
+        keel_model_emission e = { .real = k & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32,
+                                  .training = k & 2,
+                                  .input = &in,
+                                  .output = &out,
+                                  .mask = &mask };
         OK(keel_model_emit(m, &e));
         keel_graph *const g = e.graph;
         assert_int_equal(mask, KEEL_MASK_NONE);

@@ -112,7 +112,6 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
 {
     const json_t *name = json_object_get(config, "name");
     const json_t *trainable = json_object_get(config, "trainable");
-    const json_t *activity = json_object_get(config, "activity_regularizer");
     if (name && !json_is_null(name)) {
         common->name = json_string_value(name);
         if (!common->name || !*common->name || strlen(common->name) > 200)
@@ -124,8 +123,6 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     if (trainable && !json_is_boolean(trainable))
         return keel_fail(KEEL_EARG, "trainable: expected true or false");
     common->trainable = !trainable || json_is_true(trainable);
-    if (activity && !json_is_null(activity))
-        return keel_fail(KEEL_EUNSUP, "activity_regularizer is not supported: leave it out");
     const json_t *dtype = json_object_get(config, "dtype");
     if (is_input(l) && json_is_string(dtype) && !strcmp(json_string_value(dtype), "string"))
         return keel_fail(KEEL_EUNSUP, "dtype 'string': no layer here takes texts");
@@ -157,6 +154,13 @@ keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *arg
         s = keel_fail(KEEL_ENOMEM, "out of memory reading a layer");
         goto out;
     }
+    if (!l->operation && !is_input(l)) {
+        const json_t *activity = json_object_get(config, "activity_regularizer");
+        s = activity ? keel_object_read(&got.activity, activity, keel_regularizer_find,
+                                        "activity_regularizer")
+                     : KEEL_OK;
+        if (s < 0) goto out;
+    }
     /* an operation has no more than a name; a dtype is its own argument */
     for (size_t i = 0; i < (l->operation ? 1 : sizeof of_all / sizeof *of_all); i++)
         json_object_del(rest, of_all[i]);
@@ -164,8 +168,10 @@ keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *arg
         json_object_del(rest, of_input[i]);
     if ((s = keel_fields_read(&l->type, rest, args)) < 0) goto out;
     *common = got;
+    got.activity = (keel_object){ 0 };
 out:
     json_decref(rest);
+    keel_object_free(&got.activity);
     if (s < 0 && got.name) s = keel_fail_within(s, "layer '%s'", got.name);
     return s;
 }
@@ -190,6 +196,9 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
     } else if (!failed && !l->operation) {
         failed = json_object_set_new(config, "trainable", json_boolean(common->trainable)) ||
                  json_object_set_new(config, "dtype", keel_policy_json(common->mixed));
+        if (!failed && common->activity.type)
+            failed = json_object_set_new(config, "activity_regularizer",
+                                         keel_object_json(&common->activity));
     }
     if (failed) {
         s = keel_fail(KEEL_ENOMEM, "out of memory writing layer '%s'", common->name);

@@ -68,10 +68,11 @@ typedef struct keel_layer {
 typedef struct keel_layer_common {
     const char *name; /* borrowed from the JSON; NULL: the user did not say */
     bool trainable;
-    bool mixed;       /* the policy is mixed_bfloat16: weights in float32, values in bfloat16 */
-    keel_shape shape; /* InputLayer: of one row */
-    int64_t batch;    /* InputLayer: a fixed batch size; -1: any */
-    keel_dtype dtype; /* InputLayer: of what is fed; float32 stands for the model's own type */
+    bool mixed;           /* the policy is mixed_bfloat16: weights in float32, values in bfloat16 */
+    keel_shape shape;     /* InputLayer: of one row */
+    int64_t batch;        /* InputLayer: a fixed batch size; -1: any */
+    keel_dtype dtype;     /* InputLayer: of what is fed; float32 stands for the model's own type */
+    keel_object activity; /* activity_regularizer; type NULL: none. Owned by whoever read it */
 } keel_layer_common;
 
 /* Read a layer's config: the common keys into *common, the others by the layer's table into `args`
@@ -105,6 +106,13 @@ int keel_emit_masked(const keel_emit *e);
 /* Emit an activation given as an argument; none or "linear" emits nothing. */
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
                                  keel_value *out);
+
+/* activity.c. Make l1 * sum |in| + l2 * sum in^2, of a row, a term of the loss; and that of the
+ * regularizer (type NULL: none) for all that the layer gives. Nothing where the graph has no loss.
+ */
+extern const keel_op keel_activity_op;
+keel_status keel_emit_activity(keel_emit *e, double l1, double l2, keel_value in);
+keel_status keel_emit_regularized(keel_emit *e, const keel_object *regularizer);
 
 /* What many layers share. Images are [H, W, C]. */
 keel_status keel_emit_image(const keel_emit *e, const keel_spec **in); /* input 0 has rank 3 */

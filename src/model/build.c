@@ -29,6 +29,7 @@ static void free_layer(keel_model_layer *l)
 {
     if (l->args) keel_fields_free(&l->kind->type, l->args);
     keel_free(l->args);
+    keel_object_free(&l->activity);
     keel_free(l->name);
     keel_free(l->label);
     keel_free(l->path);
@@ -197,6 +198,7 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
     l.args = args;
     l.trainable = common.trainable;
     l.mixed = common.mixed;
+    l.activity = common.activity;
     l.batch = common.batch;
     l.input = (keel_spec){ .dtype = keel_dtype_is_real(common.dtype) ? m->dtype : common.dtype,
                            .shape = common.shape };

@@ -73,7 +73,8 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
                                        .mixed = l->mixed,
                                        .shape = l->input.shape,
                                        .dtype = fed(&l->input),
-                                       .batch = l->batch };
+                                       .batch = l->batch,
+                                       .activity = l->activity };
     json_t *config = NULL;
     KEEL_TRY(keel_layer_config(l->kind, l->args, &common, &config));
     json_t *v = json_pack("{s:s,s:s,s:o,s:n}", "module", l->kind->type.module, "class_name",

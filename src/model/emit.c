@@ -92,6 +92,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     e->weight = weight;
     e->context = &c;
     if (s >= 0) s = l->kind->emit(e);
+    if (s >= 0) s = keel_emit_regularized(e, &l->activity);
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;
     g->layer = NULL;
@@ -194,6 +195,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
         return keel_fail(KEEL_EARG, "the model '%s' is not finished: %s", m->name,
                          m->sequential ? "add a layer" : "say its outputs (keel_model_outputs)");
     if ((s = keel_graph_create(&g, e->real, e->training)) < 0) goto out;
+    g->scored = e->scored;
     if (!(chances.drew = keel_calloc(KEEL_MODEL_LAYERS_MAX, sizeof *chances.drew))) {
         s = KEEL_ENOMEM;
         goto out;

@@ -31,14 +31,20 @@ static void reason(const json_t *v, char *out, size_t size)
     keel_layer_common common;
     *out = 0;
     if (!kind) {
-        snprintf(out, size, "layer '%.60s': no class '%.60s'", name ? name : "?",
-                 class_name ? class_name : "?");
+        const json_t *module = json_object_get(v, "module");
+        const bool other = !keel_module_is_keras(module);
+        snprintf(out, size, "layer '%.60s': no class '%.60s'%s%.60s", name ? name : "?",
+                 class_name ? class_name : "?", other ? " of the module " : "",
+                 other ? json_string_value(module) : "");
         return;
     }
     void *args = keel_calloc(1, kind->type.args_size);
     const keel_status s = args ? keel_layer_read(kind, config, args, &common) : KEEL_ENOMEM;
     if (s == KEEL_EUNSUP) snprintf(out, size, "%.160s", keel_error());
-    if (s >= 0) keel_fields_free(&kind->type, args);
+    if (s >= 0) {
+        keel_fields_free(&kind->type, args);
+        keel_object_free(&common.activity);
+    }
     keel_free(args);
 }
 

@@ -51,8 +51,9 @@ typedef struct keel_model_layer {
     int stream;     /* of chance, in its first call; label, path, stream are final with the model */
     bool trainable; /* as its user said: weights are moved where all models around it are, too */
     bool mixed;     /* its policy is mixed_bfloat16; counts where the model is of float32 */
-    keel_spec input; /* an InputLayer's: the spec of one row */
-    int64_t batch;   /* an InputLayer's fixed batch size; -1: any */
+    keel_object activity; /* its activity_regularizer; type NULL: none */
+    keel_spec input;      /* an InputLayer's: the spec of one row */
+    int64_t batch;        /* an InputLayer's fixed batch size; -1: any */
     int n_weight;
     int weight[KEEL_LAYER_WEIGHTS_MAX]; /* indices into the outermost model's weight, in Keras's
                                            order of vars */
@@ -141,6 +142,7 @@ struct keel_model {
 typedef struct keel_model_emission {
     keel_dtype real;
     bool training;
+    bool scored;            /* there will be losses: terms that layers add are emitted too */
     const keel_spec *specs; /* [m->n_input], of one row of each input; NULL: those of the model, as
                                real numbers whatever their type is */
     keel_graph *graph;      /* out: the caller's */

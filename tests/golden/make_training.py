@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Make training.npz and train_*.keras: whole trainings by the real Keras on one device.
 
-Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder. With names of cases it makes
+those and their models, and keeps the others as they are.
 
 train_MODEL.keras is the model before its first step, compiled. training.npz holds for each CASE
 (test_against_keras.c has the same table) and TYPE f32 and f64, both from the same initial weights:
@@ -12,6 +13,7 @@ train_MODEL.keras is the model before its first step, compiled. training.npz hol
 The rows come from integer arithmetic that C repeats exactly: see rows().
 """
 import os
+import sys
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
@@ -83,6 +85,15 @@ def shared():
     return i, layers.Dense(CLASSES, activation="softmax", name="out")(x)
 
 
+def activity():
+    """Sizes of activations: of a layer called twice, of a layer of its own, of the softmax."""
+    i = layers.Input((20,))
+    twice = layers.Dense(20, "tanh", activity_regularizer="l1", name="twice")
+    x = layers.ActivityRegularization(l2=2**-6, name="size")(twice(twice(i)))
+    r = keras.regularizers.L1L2(2**-5, 2**-6)
+    return i, layers.Dense(CLASSES, "softmax", activity_regularizer=r, name="out")(x)
+
+
 # Keras takes every rate through float32, in float64 too; these are exact in both. The cases
 # adamw and amsgrad have Keras's own betas.
 BETAS = dict(beta_1=0.875, beta_2=1 - 2**-10)
@@ -103,6 +114,7 @@ MODELS = {  # the files, as compiled
     "cnn_adam": (cnn, adam),
     "cnn_shared": (shared, sgd(2**-6)),
     "mlp_l2": (lambda: mlp(keras.regularizers.L2(2**-7)), sgd()),
+    "mlp_activity": (activity, sgd()),
 }
 
 
@@ -127,6 +139,8 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "adamw": ("mlp_sgd", adamw(), 4, None),
     "cnn_adamw": ("cnn_sgd", adamw(**BETAS), 4, None),
     "amsgrad": ("mlp_sgd", lambda: optimizers.Adam(2**-8, amsgrad=True), 4, None),
+    "activity": ("mlp_activity", None, 4, None),
+    "activity_weights": ("mlp_activity", None, 4, "sample"),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 
@@ -179,17 +193,22 @@ def run(case, initial, kind, out):
 def main():
     keras.utils.set_random_seed(11)
     initial, out = {}, {}
-    for name in MODELS:
+    asked = sys.argv[1:] or list(CASES)
+    if sys.argv[1:]:
+        with np.load("training.npz") as before:
+            out = {k: before[k] for k in before if k.split("/")[0] not in asked}
+    for name in MODELS:  # all of them, as each draws what it begins with
         m = compiled(name, None, None)
-        m.save(f"train_{name}.keras")
+        if name in [CASES[case][0] for case in asked]:
+            m.save(f"train_{name}.keras")
         initial[name] = m.get_weights()
     for kind in ("f32", "f64"):
         keras.config.set_floatx("float32" if kind == "f32" else "float64")
         keras.config.set_dtype_policy(keras.config.floatx())
-        for case in CASES:
+        for case in asked:
             run(case, initial, kind, out)
     np.savez_compressed("training.npz", **out)
-    for case in CASES:  # what float32 alone costs, for the tolerances of the test
+    for case in asked:  # what float32 alone costs, for the tolerances of the test
         worst = {}
         for path in out:
             if path.startswith(f"{case}/f32/weights/"):

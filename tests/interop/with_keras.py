@@ -35,7 +35,8 @@ def mlp():
             layers.Input((9,)),
             layers.Dense(16, "relu", kernel_regularizer=regularizers.L1L2(1e-3, 1e-2)),
             layers.Dense(16, "tanh", kernel_initializer="he_normal", bias_initializer="ones"),
-            layers.Dense(8, "gelu", use_bias=False, bias_regularizer="l2"),
+            layers.Dense(8, "gelu", use_bias=False, activity_regularizer="l2"),
+            layers.ActivityRegularization(1e-3),
             layers.Dropout(0.0),
             layers.Dense(4, "softmax"),
         ]
