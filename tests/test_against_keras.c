@@ -111,6 +111,7 @@ static const training trainings[] = {
     { "amsgrad", "mlp_sgd", 4, { "Adam", amsgrad }, .rounds = true },
     { "activity", "mlp_activity", 4 },
     { "activity_weights", "mlp_activity", 4, .sample_weight = true },
+    { "cnn_steps", "cnn_steps", 4 },
 };
 
 /* The file as it is, or with the optimizer and weighted metric of the case. */

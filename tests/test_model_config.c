@@ -32,6 +32,8 @@
 #define COMPILED_WITH(layer, config)                                                               \
     "{\"class_name\":\"Sequential\",\"config\":{\"name\":\"s\",\"layers\":[" INPUT(                \
         "i", "[null,4]") "," layer "]},\"compile_config\":" config "}"
+#define HELD(layer)   ",\"layer\":" layer
+#define STEPS         INPUT("i", "[null,5,4]")
 #define I             INPUT("i", "[null,4]")
 #define WIRED(layers) FUNCTIONAL(layers, "[\"i\",0,0]", "[\"d\",0,0]")
 
@@ -58,6 +60,22 @@ static const struct {
     { SEQUENTIAL(I "," LAYER("Sequential", "inner", "", "")), KEEL_EFORMAT,
       "layer 'inner': layers: expected a list" },
     { SEQUENTIAL(I "," LAYER("LSTM", "l", "", "")), KEEL_EUNSUP, "LSTM" },
+    { SEQUENTIAL(STEPS "," LAYER("TimeDistributed", "t", "", "")), KEEL_EARG,
+      "layer: expected a layer" },
+    { SEQUENTIAL(STEPS "," LAYER("TimeDistributed", "t", ",\"layer\":\"Dense\"", "")), KEEL_EARG,
+      "layer: expected a layer" },
+    { SEQUENTIAL(STEPS "," LAYER("TimeDistributed", "t", HELD(INPUT("j", "[null,4]")), "")),
+      KEEL_EARG, "layer: a InputLayer cannot be held" },
+    { SEQUENTIAL(STEPS "," LAYER(
+          "TimeDistributed", "t",
+          HELD(LAYER("TimeDistributed", "u", HELD(LAYER("LSTM", "one", "", "")), "")),
+          "") "," LAYER("Lost", "two", "", "")),
+      KEEL_EUNSUP, "2 layers are not supported: layer 'one': no class 'LSTM'; layer 'two'" },
+    { SEQUENTIAL(I "," LAYER("TimeDistributed", "t", HELD(DENSE("d", "")), "")), KEEL_ESHAPE,
+      "layer 't': expected rows of (time, ...)" },
+    { SEQUENTIAL(INPUT("i", "[null,1025,3]") "," LAYER("TimeDistributed", "t",
+                                                       HELD(LAYER("Flatten", "f", "", "")), "")),
+      KEEL_EUNSUP, "1025 steps" },
     { SEQUENTIAL(I
                  ",{\"class_name\":\"Mine\",\"config\":{\"name\":\"m\"},\"registered_name\":\"pkg>"
                  "Mine\"}"),

@@ -32,7 +32,7 @@ keel_status keel_emit_activity(keel_emit *e, double l1, double l2, keel_value in
 {
     const args_t args = { l1, l2 };
     keel_value real, ignored;
-    if (!e->graph->scored || (l1 == 0 && l2 == 0)) return KEEL_OK;
+    if (!e->graph->scored || e->direct || (l1 == 0 && l2 == 0)) return KEEL_OK;
     KEEL_TRY(keel_graph_cast(e->graph, in, e->graph->real, &real));
     const keel_dtype held = e->graph->held;
     e->graph->held = e->graph->real;

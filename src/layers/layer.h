@@ -34,7 +34,8 @@ typedef struct keel_emit {
     const void *args; /* of this layer instance */
     const char *name; /* of this layer instance */
     bool training;    /* of the graph */
-    bool trainable;   /* of this layer: a frozen BatchNormalization uses its moving statistics */
+    bool direct;    /* by the layer that holds it, as Keras's layer.call: it adds no loss itself */
+    bool trainable; /* of this layer: a frozen BatchNormalization uses its moving statistics */
     int n_in;
     const keel_value *in;
     const keel_value *mask; /* [n_in] */
@@ -46,6 +47,12 @@ typedef struct keel_emit {
     /* The k-th call of one emit is the layer's k-th weight, in Keras's order of layer.weights. */
     keel_status (*weight)(struct keel_emit *e, const keel_weight_decl *d, keel_variable *out,
                           keel_spec *spec);
+    /* Call a layer that this one holds, by its key in the config, as often as need be. It must
+     * give one output. */
+    keel_status (*sub)(struct keel_emit *e, const char *key, const keel_value *in,
+                       const keel_value *mask, int n_in, keel_value *out);
+    /* The class of that layer; NULL: it is a model. */
+    const struct keel_layer *(*sub_kind)(const struct keel_emit *e, const char *key);
     void *context;
 } keel_emit;
 
@@ -56,7 +63,12 @@ typedef struct keel_layer {
     bool supports_masking;      /* as in Keras: masks pass through it */
     bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
     const char *aliases;        /* Keras's other names of the class: "MaxPool2D|..."; NULL: none */
-    bool uncast;                /* it takes its inputs in the type they have (Keras: no autocast) */
+    bool last_dim; /* it looks at the last dim alone: one call does for all places before it */
+    /* Keys of its config that are layers, in the order in which Keras's class sets them as
+     * attributes; ends with NULL. The layer's weights come before theirs; in a file theirs are in
+     * groups named for the keys. Its field table has each as a KEEL_IGNORE. NULL: none. */
+    const char *const *held;
+    bool uncast; /* it takes its inputs in the type they have (Keras: no autocast) */
     keel_status (*emit)(keel_emit *e);
     /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.
      */

@@ -48,24 +48,23 @@ static void reason(const json_t *v, char *out, size_t size)
     keel_free(args);
 }
 
-static void look(survey *s, const json_t *model, int depth)
+/* A layer, the layers it holds, and those of a model. */
+static void look(survey *s, const json_t *v, int depth)
 {
-    const json_t *layers = json_object_get(json_object_get(model, "config"), "layers");
-    const json_t *v;
+    char why[192];
+    const json_t *config = json_object_get(v, "config"), *layer;
+    const char *class_name = json_string_value(json_object_get(v, "class_name"));
     size_t i;
     if (depth > KEEL_MODELS_DEEP) return;
-    json_array_foreach((json_t *)layers, i, v)
-    {
-        char why[192];
-        const char *class_name = json_string_value(json_object_get(v, "class_name"));
-        if (class_name &&
-            (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional"))) {
-            look(s, v, depth + 1);
-            continue;
-        }
-        reason(v, why, sizeof why);
-        if (*why) add(s, why);
+    if (class_name && (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional"))) {
+        json_array_foreach(json_object_get(config, "layers"), i, layer) look(s, layer, depth + 1);
+        return;
     }
+    reason(v, why, sizeof why);
+    if (*why) add(s, why);
+    const keel_layer *kind = keel_model_class_of(v);
+    for (int k = 0; kind && kind->held && kind->held[k]; k++)
+        if ((layer = json_object_get(config, kind->held[k]))) look(s, layer, depth + 1);
 }
 
 static void add_of_compile(void *context, const char *what)

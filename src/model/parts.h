@@ -79,6 +79,9 @@ keel_status keel_model_take_in(keel_model *m, keel_model *inner, const keel_mode
                                keel_symbol *out);
 /* A layer that is the model of that JSON, {"class_name": "Functional", ...}. */
 keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer);
+/* The layers that a layer of m holds, from its config: *out becomes l->inner. */
+keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const json_t *config,
+                                 keel_model **out);
 /* All layers through all models, in order: *out is the caller's, the entries are not. */
 keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, int *count);
 /* The layer "base/conv2d" and the model it is in; false: there is none. */
@@ -87,7 +90,8 @@ bool keel_model_find_label(const keel_model *m, const char *label, keel_model **
 /* The layer class that a layer's JSON means, by class and module; NULL: none. Not for models. */
 const keel_layer *keel_model_class_of(const json_t *v);
 
-/* config.c */
+/* config.c. A layer from its JSON, without a call. */
+keel_status keel_model_read_layer(keel_model *m, const json_t *v, int *layer);
 keel_status keel_model_from_config(keel_model *m, const json_t *config);
 keel_status keel_model_to_config(const keel_model *m, json_t **out);
 

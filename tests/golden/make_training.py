@@ -94,6 +94,28 @@ def activity():
     return i, layers.Dense(CLASSES, "softmax", activity_regularizer=r, name="out")(x)
 
 
+def time_distributed():
+    """Layers that hold layers: one call for all steps, a call a step, statistics that move every step,
+    a model held, wrappers in wrappers, and one held layer frozen."""
+    steps = layers.TimeDistributed
+    frozen = layers.Dense(4, name="frozen", trainable=False)
+    conv = layers.Conv2D(3, 2, activity_regularizer=keras.regularizers.L2(2**-7), name="conv")
+    bn = layers.BatchNormalization(momentum=0.875, name="bn")
+    base = [layers.Input((4, 4, 1)), conv, bn, layers.Activation("tanh", name="tanh")]
+    return [
+        layers.Input((12, 12, 3)),
+        layers.Reshape((3, 9, 4, 4, 1), name="cut"),
+        steps(steps(keras.Sequential(base, name="base"), name="one"), name="two"),
+        steps(layers.Reshape((9, 27), name="in"), name="reshape"),
+        steps(layers.BatchNormalization(momentum=0.75, name="inside"), name="bn"),
+        steps(layers.GlobalAveragePooling1D(name="mean"), name="mean"),
+        steps(layers.Dense(6, "tanh", kernel_regularizer=keras.regularizers.L2(2**-7), name="inner"), name="dense"),
+        steps(frozen, name="still"),
+        layers.Flatten(name="flat"),
+        layers.Dense(CLASSES, activation="softmax", name="out"),
+    ]
+
+
 # Keras takes every rate through float32, in float64 too; these are exact in both. The cases
 # adamw and amsgrad have Keras's own betas.
 BETAS = dict(beta_1=0.875, beta_2=1 - 2**-10)
@@ -115,6 +137,7 @@ MODELS = {  # the files, as compiled
     "cnn_shared": (shared, sgd(2**-6)),
     "mlp_l2": (lambda: mlp(keras.regularizers.L2(2**-7)), sgd()),
     "mlp_activity": (activity, sgd()),
+    "cnn_steps": (time_distributed, sgd(2**-6)),
 }
 
 
@@ -141,6 +164,7 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "amsgrad": ("mlp_sgd", lambda: optimizers.Adam(2**-8, amsgrad=True), 4, None),
     "activity": ("mlp_activity", None, 4, None),
     "activity_weights": ("mlp_activity", None, 4, "sample"),
+    "cnn_steps": ("cnn_steps", None, 4, None),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 
@@ -160,6 +184,16 @@ def compiled(model, optimizer, weighted):
         jit_compile=False,
     )
     return m
+
+
+def named_weights(list_of, around):
+    """By the names of the layers around them, as Keel has it."""
+    for layer in list_of:
+        held = [layer.layer] if hasattr(layer, "layer") else getattr(layer, "layers", [])
+        if held:
+            yield from named_weights(held, f"{around}{layer.name}/")
+        else:
+            yield from ((f"{around}{layer.name}/{w.name}", w) for w in layer.weights)
 
 
 def run(case, initial, kind, out):
@@ -184,9 +218,8 @@ def run(case, initial, kind, out):
     for name, value in m.evaluate(xt, yt, BATCH, verbose=0, return_dict=True).items():
         out[f"{base}/evaluate/{name}"] = np.array([value], "float64")
     out[f"{base}/predict"] = m.predict(xt[:PREDICT], BATCH, verbose=0)
-    for layer in m.layers:
-        for w in layer.weights:
-            out[f"{base}/weights/{layer.name}/{w.name}"] = w.numpy()
+    for name, w in named_weights(m.layers, ""):
+        out[f"{base}/weights/{name}"] = w.numpy()
     print(case, kind, {k: round(v[-1], 6) for k, v in h.history.items()}, flush=True)
 
 

@@ -78,6 +78,26 @@ def residual():
     return keras.Model(i, layers.Dense(4, name="scores")(x), name="residual")
 
 
+def steps():
+    """A layer held, one of them frozen, a model held, wrappers in wrappers."""
+    each = layers.TimeDistributed
+    base = keras.Sequential([layers.Input((3, 4)), layers.Dense(3, use_bias=False)])
+    still = layers.Dense(4, trainable=False)
+    return keras.Sequential(
+        [
+            layers.Input((2, 5, 3, 4)),
+            each(each(base)),
+            each(layers.Conv2D(3, 2, use_bias=False)),
+            each(layers.BatchNormalization(momentum=0.9)),
+            each(layers.Flatten()),
+            each(layers.Dense(6, "tanh")),
+            each(still),
+            layers.GlobalAveragePooling1D(),
+            layers.Dense(4, "softmax"),
+        ]
+    )
+
+
 def frozen():
     m = cnn()
     m.layers[2].trainable = False
@@ -151,6 +171,7 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "cnn-adamw": (cnn, optimizers.AdamW(1e-3, global_clipnorm=1.0), SPARSE, [], "int"),
     "cnn-frozen": (frozen, optimizers.Adam(1e-3, clipvalue=0.1), SPARSE, ["accuracy"], "int"),
     "residual": (residual, optimizers.SGD(0.02, 0.9), LOGITS, ["accuracy"], "int"),
+    "steps": (steps, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "transfer": (transfer, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "nested": (nested, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
     "operations": (operations, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
