@@ -2,6 +2,7 @@
  * the few questions that several layers ask about images and axes. */
 #include "layers/layer.h"
 #include "base/memory.h"
+#include "ops/args.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -302,6 +303,41 @@ keel_status keel_emit_image(const keel_emit *e, const keel_spec **in)
     }
     *in = spec;
     return KEEL_OK;
+}
+
+keel_status keel_emit_as_image(keel_emit *e, int dims, keel_value *x, keel_shape *image)
+{
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    const keel_spec *spec;
+    char shape[96];
+    *x = e->in[0];
+    if (dims == 2) {
+        KEEL_TRY(keel_emit_image(e, &spec));
+        *image = spec->shape;
+        return KEEL_OK;
+    }
+    if (in->rank != 2) {
+        keel_shape_text(shape, in);
+        return keel_fail(KEEL_ESHAPE, "expected rows of (steps, channels), got %s", shape);
+    }
+    const keel_reshape_args as = { .shape = KEEL_SHAPE(in->dim[0], 1, in->dim[1]) };
+    *image = as.shape;
+    return keel_emit_on(e, &keel_op_reshape, &as, e->in, 1, x);
+}
+
+keel_status keel_emit_from_image(keel_emit *e, int dims, keel_value y, keel_value *out)
+{
+    const keel_shape *image = &keel_graph_spec(e->graph, y)->shape;
+    const keel_reshape_args as = { .shape = KEEL_SHAPE(image->dim[0], image->dim[2]) };
+    *out = y;
+    return dims == 2 ? KEEL_OK : keel_emit_on(e, &keel_op_reshape, &as, &y, 1, out);
+}
+
+keel_ints keel_image_ints(const keel_ints *a)
+{
+    keel_ints image = *a;
+    while (image.count < 2) image.at[image.count++] = 1;
+    return image;
 }
 
 void keel_same_padding(const keel_shape *image, bool same, const keel_ints *size,

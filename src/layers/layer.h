@@ -128,6 +128,12 @@ keel_status keel_emit_regularized(keel_emit *e, const keel_object *regularizer);
 
 /* What many layers share. Images are [H, W, C]. */
 keel_status keel_emit_image(const keel_emit *e, const keel_spec **in); /* input 0 has rank 3 */
+/* For layers of one or two dims of places before the channels: input 0 as an image, [T, C] as a
+ * view [T, 1, C]; what the op gave, without the dim of 1; an argument of `dims` numbers as that of
+ * an image. What has three dims has no op. */
+keel_status keel_emit_as_image(keel_emit *e, int dims, keel_value *x, keel_shape *image);
+keel_status keel_emit_from_image(keel_emit *e, int dims, keel_value y, keel_value *out);
+keel_ints keel_image_ints(const keel_ints *a);
 /* {top, bottom, left, right} of a window that moves over an image: zeros when !same, else
  * TensorFlow's rule: as many outputs as strides fit, the odd one of the padding at the end. */
 void keel_same_padding(const keel_shape *image, bool same, const keel_ints *size,

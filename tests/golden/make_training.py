@@ -116,6 +116,23 @@ def time_distributed():
     ]
 
 
+def steps():
+    """Layers over one dim of places."""
+    return [
+        layers.Input((12, 12, 3)),
+        layers.Reshape((48, 9), name="flat"),
+        layers.ZeroPadding1D((1, 2), name="zeros"),
+        layers.Conv1D(8, 3, strides=2, padding="same", activation="tanh", name="same"),
+        layers.MaxPooling1D(3, strides=2, padding="same", name="largest"),
+        layers.Conv1D(6, 3, padding="causal", dilation_rate=2, use_bias=False, name="causal"),
+        layers.BatchNormalization(momentum=0.875, name="bn"),
+        layers.AveragePooling1D(2, strides=1, padding="same", name="mean"),
+        layers.Conv1D(8, 2, groups=2, use_bias=False, name="groups"),
+        layers.GlobalMaxPooling1D(name="top"),
+        layers.Dense(CLASSES, activation="softmax", name="out"),
+    ]
+
+
 # Keras takes every rate through float32, in float64 too; these are exact in both. The cases
 # adamw and amsgrad have Keras's own betas.
 BETAS = dict(beta_1=0.875, beta_2=1 - 2**-10)
@@ -138,6 +155,7 @@ MODELS = {  # the files, as compiled
     "mlp_l2": (lambda: mlp(keras.regularizers.L2(2**-7)), sgd()),
     "mlp_activity": (activity, sgd()),
     "cnn_steps": (time_distributed, sgd(2**-6)),
+    "cnn_1d": (steps, sgd(2**-6)),
 }
 
 
@@ -165,6 +183,7 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "activity": ("mlp_activity", None, 4, None),
     "activity_weights": ("mlp_activity", None, 4, "sample"),
     "cnn_steps": ("cnn_steps", None, 4, None),
+    "cnn_1d": ("cnn_1d", None, 4, None),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 

@@ -98,6 +98,22 @@ def steps():
     )
 
 
+def one_dim():
+    return keras.Sequential(
+        [
+            layers.Input((20, 3)),
+            layers.ZeroPadding1D((1, 2)),
+            layers.Conv1D(6, 3, padding="causal", activation="relu"),
+            layers.MaxPooling1D(2, padding="same"),
+            layers.Conv1D(6, 3, strides=2, padding="same", groups=3),
+            layers.AveragePooling1D(3, strides=1),
+            layers.Reshape((2, 2, 6)),
+            layers.GlobalMaxPooling2D(),
+            layers.Dense(4, "softmax"),
+        ]
+    )
+
+
 def frozen():
     m = cnn()
     m.layers[2].trainable = False
@@ -172,6 +188,7 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "cnn-frozen": (frozen, optimizers.Adam(1e-3, clipvalue=0.1), SPARSE, ["accuracy"], "int"),
     "residual": (residual, optimizers.SGD(0.02, 0.9), LOGITS, ["accuracy"], "int"),
     "steps": (steps, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
+    "one-dim": (one_dim, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "transfer": (transfer, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "nested": (nested, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
     "operations": (operations, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
