@@ -168,10 +168,12 @@ static double error_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
     return ratio;
 }
 
+/* Of those that this processor can run. */
 static bool is_winograd(const keel_kernel *k)
 {
     return strcmp(k->op, "conv2d") == 0 && strncmp(k->name, "winograd", 8) == 0 &&
-           k->run[KEEL_FORWARD];
+           k->run[KEEL_FORWARD] &&
+           (keel_cpu_level() >= KEEL_CPU_AVX512 || !strstr(k->name, "avx512"));
 }
 
 /* A kernel takes windows that move by one pixel, or those that move by two. */
