@@ -287,6 +287,49 @@ static bool draw_global_pool1d(random_graph *g, step *s)
     return from_one(g, s, 2);
 }
 
+static bool draw_conv1d(random_graph *g, step *s)
+{
+    static const char *const paddings[] = { "valid", "same", "causal" };
+    const int which = chance(3);
+    GIVE_INT(s, "filters", 1 + chance(CHANNELS_MAX));
+    GIVE_INT(s, "kernel_size", 1 + chance(4));
+    GIVE_STR(s, "padding", paddings[chance(3)]);
+    if (which < 2) GIVE_INT(s, which ? "strides" : "dilation_rate", 1 + chance(3));
+    if (percent(30)) give_activation(s);
+    return from_one(g, s, 2);
+}
+
+static bool draw_pool1d(random_graph *g, step *s)
+{
+    GIVE_INT(s, "pool_size", 1 + chance(3));
+    GIVE_STR(s, "padding", percent(50) ? "same" : "valid");
+    if (percent(60)) GIVE_INT(s, "strides", 1 + chance(3));
+    return from_one(g, s, 2);
+}
+
+static bool draw_padding1d(random_graph *g, step *s)
+{
+    GIVE_PAIR(s, "padding", chance(3), chance(3));
+    return from_one(g, s, 2);
+}
+
+/* A layer that is called once for all steps, or one that is called at each. */
+static bool draw_steps(random_graph *g, step *s)
+{
+    const bool each = percent(60);
+    give(s, (keel_arg)KEEL_ARG_JSON("layer",
+                                    each ? "{\"class_name\":\"Conv1D\",\"config\":{\"filters\":2,"
+                                           "\"kernel_size\":2,\"padding\":\"same\"}}"
+                                         : "{\"class_name\":\"Dense\",\"config\":{\"units\":3}}"));
+    return from_one(g, s, each ? 3 : 2);
+}
+
+static bool draw_activity(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "l2", 0.125);
+    return from_one(g, s, 0);
+}
+
 static bool draw_plain(random_graph *g, step *s)
 {
     return from_one(g, s, 0);
@@ -407,9 +450,14 @@ static const struct drawer {
     { "Dense", draw_dense, NULL, 3, false, false },
     { "Activation", draw_activation, NULL, 3, false, false },
     { "Conv2D", draw_conv2d, NULL, 4, false, false },
+    { "Conv1D", draw_conv1d, NULL, 2, false, false },
     { "DepthwiseConv2D", draw_depthwise, NULL, 2, false, false },
     { "MaxPooling2D", draw_pool, NULL, 2, false, false },
     { "AveragePooling2D", draw_pool, NULL, 2, false, false },
+    { "MaxPooling1D", draw_pool1d, NULL, 1, false, false },
+    { "AveragePooling1D", draw_pool1d, NULL, 1, false, false },
+    { "GlobalMaxPooling1D", draw_global_pool1d, NULL, 1, false, false },
+    { "GlobalMaxPooling2D", draw_global_pool, NULL, 1, false, false },
     { "GlobalAveragePooling1D", draw_global_pool1d, NULL, 2, false, false },
     { "Embedding", draw_embedding, NULL, 3, false, false },
     { "Masking", draw_masking, NULL, 2, false, false },
@@ -419,6 +467,9 @@ static const struct drawer {
     { "Flatten", draw_plain, NULL, 1, false, false },
     { "Reshape", draw_reshape, NULL, 3, false, false },
     { "ZeroPadding2D", draw_padding, NULL, 2, false, false },
+    { "ZeroPadding1D", draw_padding1d, NULL, 1, false, false },
+    { "TimeDistributed", draw_steps, NULL, 1, false, false },
+    { "ActivityRegularization", draw_activity, NULL, 1, false, false },
     { "ReLU", draw_relu, NULL, 3, false, false },
     { "Softmax", draw_softmax, NULL, 1, false, false },
     { "BatchNormalization", draw_batch_norm, NULL, 3, false, true },

@@ -109,6 +109,10 @@ static const training trainings[] = {
     { "adamw", "mlp_sgd", 4, { "AdamW", decay }, .rounds = true },
     { "cnn_adamw", "cnn_sgd", 4, { "AdamW", decay_betas } },
     { "amsgrad", "mlp_sgd", 4, { "Adam", amsgrad }, .rounds = true },
+    { "activity", "mlp_activity", 4 },
+    { "activity_weights", "mlp_activity", 4, .sample_weight = true },
+    { "cnn_steps", "cnn_steps", 4 },
+    { "cnn_1d", "cnn_1d", 4 },
 };
 
 /* The file as it is, or with the optimizer and weighted metric of the case. */

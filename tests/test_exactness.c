@@ -116,13 +116,15 @@ static keel_symbol block(keel_model *m, const recipe *r, const char *layer, keel
     if (!strcmp(layer, "Dense"))
         x = call(m, layer,
                  KEEL_ARGS(KEEL_ARG_INT("units", 9), KEEL_ARG_BOOL("use_bias", !bn),
+                           KEEL_ARG_JSON("activity_regularizer", l2),
                            KEEL_ARG_JSON("kernel_regularizer", l2)),
                  x);
     else if (!strcmp(layer, "Conv2D"))
         x = call(m, layer,
                  KEEL_ARGS(KEEL_ARG_INT("filters", r->network < DEEP ? 4 : 32),
                            KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_STR("padding", "same"),
-                           KEEL_ARG_BOOL("use_bias", !bn), KEEL_ARG_JSON("kernel_regularizer", l2)),
+                           KEEL_ARG_BOOL("use_bias", !bn), KEEL_ARG_JSON("kernel_regularizer", l2),
+                           KEEL_ARG_JSON("activity_regularizer", l2)),
                  x);
     else
         x = call(m, layer,

@@ -125,7 +125,7 @@ static const struct {
     { "Dense", "{\"units\": 2, \"lora_rank\": 4}", { 3 }, KEEL_EUNSUP, "lora_rank" },
     { "Dense", "{\"units\": 2, \"quantization_config\": {}}", { 3 }, KEEL_EUNSUP, "quantization" },
     { "Dense",
-      "{\"units\": 2, \"activity_regularizer\": \"l2\"}",
+      "{\"units\": 2, \"activity_regularizer\": \"l3\"}",
       { 3 },
       KEEL_EUNSUP,
       "activity_regularizer" },

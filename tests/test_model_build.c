@@ -210,9 +210,11 @@ static void a_model_emits_itself_into_any_graph(void **state)
     keel_model *m = functional();
     for (int k = 0; k < 4; k++) {
         keel_value in, out, mask;
-        keel_model_emission e = {
-            k & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32, k & 2, NULL, NULL, &in, &out, &mask
-        };
+        keel_model_emission e = { .real = k & 1 ? KEEL_FLOAT64 : KEEL_FLOAT32,
+                                  .training = k & 2,
+                                  .input = &in,
+                                  .output = &out,
+                                  .mask = &mask };
         OK(keel_model_emit(m, &e));
         keel_graph *const g = e.graph;
         assert_int_equal(mask, KEEL_MASK_NONE);
@@ -304,6 +306,10 @@ static void compile_reads_names_and_arguments_and_keeps_state(void **state)
     SAYS(keel_model_compile(m, &c), KEEL_EARG, "output 1");
     c.metrics[1] = (keel_named){ "maeve" };
     SAYS(keel_model_compile(m, &c), KEEL_EUNSUP, "maeve");
+    c.loss[0] = (keel_named){ "lose" };
+    c.optimizer = (keel_named){ "adamant" };
+    SAYS(keel_model_compile(m, &c), KEEL_EUNSUP,
+         "3 parts are not supported: optimizer 'adamant'; loss 'lose'; metric 'maeve'");
     assert_ptr_equal(k->optimizer.args, before);
 
     OK(keel_model_set_trainable(m, "conv2d", false));

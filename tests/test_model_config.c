@@ -29,6 +29,11 @@
 #define COMPILED(config)                                                                           \
     "{\"class_name\":\"Sequential\",\"config\":{\"name\":\"s\",\"layers\":[" INPUT(                \
         "i", "[null,4]") "," DENSE("d", "") "]},\"compile_config\":" config "}"
+#define COMPILED_WITH(layer, config)                                                               \
+    "{\"class_name\":\"Sequential\",\"config\":{\"name\":\"s\",\"layers\":[" INPUT(                \
+        "i", "[null,4]") "," layer "]},\"compile_config\":" config "}"
+#define HELD(layer)   ",\"layer\":" layer
+#define STEPS         INPUT("i", "[null,5,4]")
 #define I             INPUT("i", "[null,4]")
 #define WIRED(layers) FUNCTIONAL(layers, "[\"i\",0,0]", "[\"d\",0,0]")
 
@@ -55,12 +60,30 @@ static const struct {
     { SEQUENTIAL(I "," LAYER("Sequential", "inner", "", "")), KEEL_EFORMAT,
       "layer 'inner': layers: expected a list" },
     { SEQUENTIAL(I "," LAYER("LSTM", "l", "", "")), KEEL_EUNSUP, "LSTM" },
+    { SEQUENTIAL(STEPS "," LAYER("TimeDistributed", "t", "", "")), KEEL_EARG,
+      "layer: expected a layer" },
+    { SEQUENTIAL(STEPS "," LAYER("TimeDistributed", "t", ",\"layer\":\"Dense\"", "")), KEEL_EARG,
+      "layer: expected a layer" },
+    { SEQUENTIAL(STEPS "," LAYER("TimeDistributed", "t", HELD(INPUT("j", "[null,4]")), "")),
+      KEEL_EARG, "layer: a InputLayer cannot be held" },
+    { SEQUENTIAL(STEPS "," LAYER(
+          "TimeDistributed", "t",
+          HELD(LAYER("TimeDistributed", "u", HELD(LAYER("LSTM", "one", "", "")), "")),
+          "") "," LAYER("Lost", "two", "", "")),
+      KEEL_EUNSUP, "2 layers are not supported: layer 'one': no class 'LSTM'; layer 'two'" },
+    { SEQUENTIAL(I "," LAYER("TimeDistributed", "t", HELD(DENSE("d", "")), "")), KEEL_ESHAPE,
+      "layer 't': expected rows of (time, ...)" },
+    { SEQUENTIAL(INPUT("i", "[null,1025,3]") "," LAYER("TimeDistributed", "t",
+                                                       HELD(LAYER("Flatten", "f", "", "")), "")),
+      KEEL_EUNSUP, "1025 steps" },
     { SEQUENTIAL(I
                  ",{\"class_name\":\"Mine\",\"config\":{\"name\":\"m\"},\"registered_name\":\"pkg>"
                  "Mine\"}"),
       KEEL_EUNSUP, "pkg>Mine" },
     { SEQUENTIAL(INPUT("i", "[null,null]") "," DENSE("d", "")), KEEL_ESHAPE, "'d'" },
     { SEQUENTIAL(INPUT("i", "[null,\"x\"]")), KEEL_EARG, "batch_shape" },
+    { SEQUENTIAL(I ",{\"class_name\":\"Dense\",\"config\":{\"name\":\"d\"},\"module\":\"mine\"}"),
+      KEEL_EUNSUP, "'Dense' of the module mine" },
     { SEQUENTIAL(INPUT("i", "[null,1e9]")), KEEL_EARG, "batch_shape" },
     { SEQUENTIAL(INPUT("i", "[null,1000000000000,1000000000000]")), KEEL_ESHAPE, "" },
     { SEQUENTIAL(INPUT("i", "[null,1,1,1,1,1,1,1]")), KEEL_EUNSUP, "batch_shape" },
@@ -106,6 +129,17 @@ static const struct {
     { COMPILED("{\"optimizer\":7}"), KEEL_EARG, "optimizer" },
     { COMPILED("{\"optimizer\":\"adamant\"}"), KEEL_EUNSUP, "adamant" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":\"hinge\"}"), KEEL_EUNSUP, "hinge" },
+    { COMPILED("{\"optimizer\":\"adamant\",\"loss\":[\"mse\"],\"metrics\":[\"acc\",[\"auk\"]],"
+               "\"weighted_metrics\":{\"d\":{\"class_name\":\"function\",\"config\":\"own\"}}}"),
+      KEEL_EUNSUP, "3 parts are not supported: optimizer 'adamant'; metric 'auk'; metric 'own'" },
+    { COMPILED("{\"optimizer\":{\"class_name\":\"SGD\",\"config\":{\"use_ema\":true}},\"loss\":"
+               "\"hinge\"}"),
+      KEEL_EUNSUP, "2 parts are not supported: optimizer: SGD: use_ema" },
+    { COMPILED_WITH(LAYER("LSTM", "one", "", ""),
+                    "{\"optimizer\":\"adamant\",\"loss\":\"hinge\",\"metrics\":[\"auk\"]}"),
+      KEEL_EUNSUP,
+      "4 parts are not supported: layer 'one': no class 'LSTM'; optimizer 'adamant'; loss 'hinge'; "
+      "metric 'auk'" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":7}"), KEEL_EARG, "loss" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":[\"mse\",\"mse\"]}"), KEEL_EARG, "1 outputs" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":{\"x\":\"mse\"}}"), KEEL_EARG, "no output 'x'" },

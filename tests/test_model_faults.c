@@ -34,12 +34,16 @@ static keel_status build(keel_model **out)
     keel_symbol a, b, c;
     keel_model *m = NULL;
     const keel_arg *conv = KEEL_ARGS(KEEL_ARG_INT("filters", 2), KEEL_ARG_INT("kernel_size", 3),
-                                     KEEL_ARG_STR("kernel_regularizer", "l2"));
+                                     KEEL_ARG_STR("kernel_regularizer", "l2"),
+                                     KEEL_ARG_STR("activity_regularizer", "l1"));
+    const keel_arg *held = KEEL_ARGS(
+        KEEL_ARG_JSON("layer", "{\"class_name\": \"BatchNormalization\", \"config\": {}}"));
     if ((s = keel_model_create(&m, "m", KEEL_FLOAT32, 1)) < 0) goto out;
     if ((s = keel_model_input(m, KEEL_DIMS(6, 6, 1), NULL, &a)) < 0) goto out;
     if ((s = keel_model_call(m, "Conv2D", conv, &a, 1, &b)) < 0) goto out;
     if ((s = keel_model_call(m, "BatchNormalization", NULL, &b, 1, &c)) < 0) goto out;
     if ((s = keel_model_call(m, "Add", NULL, (keel_symbol[]){ c, b }, 2, &c)) < 0) goto out;
+    if ((s = keel_model_call(m, "TimeDistributed", held, &c, 1, &c)) < 0) goto out;
     if ((s = keel_model_call(m, "Flatten", NULL, &c, 1, &c)) < 0) goto out;
     if ((s = keel_model_outputs(m, (keel_symbol[]){ c, b }, 2)) < 0) goto out;
     if ((s = keel_model_set_class_names(m, (const char *const[]){ "a", "b" }, 2)) < 0) goto out;
@@ -97,7 +101,7 @@ static keel_status build_nested(void)
     if ((s = keel_model_input(m, KEEL_DIMS(6, 6, 1), NULL, &a)) < 0) goto out;
     if ((s = build(&inner)) < 0) goto out;
     if ((s = keel_model_call_model(m, inner, NULL, &a, 1, &b)) < 0) {
-        assert_int_equal(inner->n_weight, 6);
+        assert_int_equal(inner->n_weight, 10);
         goto out;
     }
     inner = NULL;
@@ -121,7 +125,12 @@ static keel_status save(void)
 static keel_status emit(void)
 {
     keel_value in[1], out[2], mask[2];
-    keel_model_emission e = { KEEL_FLOAT32, true, NULL, NULL, in, out, mask };
+    keel_model_emission e = { .real = KEEL_FLOAT32,
+                              .training = true,
+                              .scored = true,
+                              .input = in,
+                              .output = out,
+                              .mask = mask };
     const keel_status s = keel_model_emit(standing, &e);
     if (s >= 0) keel_graph_destroy(e.graph);
     return s;

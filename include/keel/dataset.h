@@ -1,9 +1,8 @@
 /* Datasets: where the rows come from. A dataset says what its rows look like and how many there
  * are; batch size, shuffling and the end of the data are said where it is used (fit, evaluate,
  * predict), so one dataset serves them all. A row is a list of named fields: inputs, targets and
- * weights. Mostly it is x, y and sample_weight, of which y and sample_weight may be absent.
- * A weight must be a finite number, 0 or more; another is refused with its row, where Keras would
- * train with it.
+ * weights. Mostly it is x, y and sample_weight, of which the last two may be absent. A weight is a
+ * finite number, 0 or more; another is refused with its row, where Keras would train with it.
  *
  * Names are Keras's and tf.data's. Options begin with their own size, NULL means the defaults. */
 #ifndef KEEL_DATASET_H

@@ -71,7 +71,7 @@ typedef struct keel_field {
 /* The head of every const struct that has a name. */
 struct keel_type {
     const char *name;         /* Keras's class name: "Conv2D" */
-    const char *alias;        /* Keras's short name: "glorot_uniform"; NULL: snake case of name */
+    const char *alias;        /* Keras's other names: "mse|MSE"; NULL: the snake case alone */
     const char *module;       /* "keras.layers" */
     const char *help;         /* one sentence */
     size_t args_size;         /* 0: no arguments */
@@ -165,7 +165,11 @@ keel_status keel_object_default(keel_object *o, const keel_type *type);
 keel_status keel_object_copy(keel_object *out, const keel_object *o);
 void keel_object_free(keel_object *o);
 
-/* Does `name` name this type: its class name or its alias (or the snake case of its name)? */
+/* Does `name` name this type: its class name, its snake case, or one of its other names? */
 bool keel_type_is(const keel_type *type, const char *name);
+/* Is `name` one of those in "a|b|c"? NULL is an empty list. */
+bool keel_name_listed(const char *list, const char *name);
+/* Of "module" in what Keras writes: does it say that the class is Keras's own? Absent: it is. */
+bool keel_module_is_keras(const json_t *module);
 
 #endif

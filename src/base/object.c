@@ -7,12 +7,31 @@
 #include <assert.h>
 #include <string.h>
 
+bool keel_name_listed(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    while (list && *list) {
+        const size_t n = strcspn(list, "|");
+        if (n == length && !strncmp(list, name, n)) return true;
+        list += n + (list[n] == '|');
+    }
+    return false;
+}
+
 bool keel_type_is(const keel_type *type, const char *name)
 {
     char snake[128];
-    if (!strcmp(type->name, name) || (type->alias && !strcmp(type->alias, name))) return true;
+    if (!strcmp(type->name, name) || keel_name_listed(type->alias, name)) return true;
     keel_snake_case(snake, sizeof snake, type->name);
     return !strcmp(snake, name);
+}
+
+/* Functions are of "builtins". */
+bool keel_module_is_keras(const json_t *module)
+{
+    const char *name = json_string_value(module);
+    return !name || !strcmp(name, "builtins") || !strcmp(name, "keras") ||
+           !strncmp(name, "keras.", 6);
 }
 
 /* Read the config into args of a fresh object. */
@@ -59,6 +78,10 @@ keel_status keel_object_read_at(keel_object *o, const json_t *json,
             return keel_fail(KEEL_EUNSUP,
                              "%s: '%.60s' is a custom object; only Keras's own are known", what,
                              registered);
+        if (name && !keel_module_is_keras(json_object_get(json, "module")))
+            return keel_fail(KEEL_EUNSUP,
+                             "%s: '%.60s' is of the module %.60s; only Keras's own are known", what,
+                             name, json_string_value(json_object_get(json, "module")));
     }
     if (!name)
         return keel_fail(KEEL_EARG, "%s must be a name or an object with class_name and config",

@@ -44,6 +44,7 @@ struct keel_graph {
     bool backward;   /* gradients will flow: for training */
     bool training;   /* what the nodes to come are told; a layer called with training=False, in a
                         graph that trains, emits with false */
+    bool scored;     /* there will be losses: layers add their own terms */
     int n_value, n_node, n_input;
     keel_graph_value *value;
     keel_graph_node *node;

@@ -2,19 +2,9 @@
  * the few questions that several layers ask about images and axes. */
 #include "layers/layer.h"
 #include "base/memory.h"
+#include "ops/args.h"
 #include "tensor/shape.h"
 #include <string.h>
-
-static bool is_alias(const char *aliases, const char *name)
-{
-    const size_t length = strlen(name);
-    while (aliases && *aliases) {
-        const size_t n = strcspn(aliases, "|");
-        if (n == length && !strncmp(aliases, name, n)) return true;
-        aliases += n + (aliases[n] == '|');
-    }
-    return false;
-}
 
 const keel_layer *keel_layer_find(const char *class_name)
 {
@@ -23,7 +13,7 @@ const keel_layer *keel_layer_find(const char *class_name)
     for (int i = 0; keel_layers[i]; i++) {
         const keel_layer *l = keel_layers[i];
         if (l->operation == operation &&
-            (!strcmp(l->type.name, name) || is_alias(l->aliases, name)))
+            (!strcmp(l->type.name, name) || keel_name_listed(l->aliases, name)))
             return l;
     }
     return NULL;
@@ -128,7 +118,6 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
 {
     const json_t *name = json_object_get(config, "name");
     const json_t *trainable = json_object_get(config, "trainable");
-    const json_t *activity = json_object_get(config, "activity_regularizer");
     if (name && !json_is_null(name)) {
         common->name = json_string_value(name);
         if (!common->name || !*common->name || strlen(common->name) > 200)
@@ -140,8 +129,6 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     if (trainable && !json_is_boolean(trainable))
         return keel_fail(KEEL_EARG, "trainable: expected true or false");
     common->trainable = !trainable || json_is_true(trainable);
-    if (activity && !json_is_null(activity))
-        return keel_fail(KEEL_EUNSUP, "activity_regularizer is not supported: leave it out");
     const json_t *dtype = json_object_get(config, "dtype");
     if (is_input(l) && json_is_string(dtype) && strcmp(json_string_value(dtype), "mixed_bfloat16"))
         KEEL_TRY(keel_dtype_find(&common->dtype, json_string_value(dtype)));
@@ -171,6 +158,13 @@ keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *arg
         s = keel_fail(KEEL_ENOMEM, "out of memory reading a layer");
         goto out;
     }
+    if (!l->operation && !is_input(l)) {
+        const json_t *activity = json_object_get(config, "activity_regularizer");
+        s = activity ? keel_object_read(&got.activity, activity, keel_regularizer_find,
+                                        "activity_regularizer")
+                     : KEEL_OK;
+        if (s < 0) goto out;
+    }
     /* an operation has no more than a name; a dtype is its own argument */
     for (size_t i = 0; i < (l->operation ? 1 : sizeof of_all / sizeof *of_all); i++)
         json_object_del(rest, of_all[i]);
@@ -178,8 +172,10 @@ keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *arg
         json_object_del(rest, of_input[i]);
     if ((s = keel_fields_read(&l->type, rest, args)) < 0) goto out;
     *common = got;
+    got.activity = (keel_object){ 0 };
 out:
     json_decref(rest);
+    keel_object_free(&got.activity);
     if (s < 0 && got.name) s = keel_fail_within(s, "layer '%s'", got.name);
     return s;
 }
@@ -204,6 +200,9 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
     } else if (!failed && !l->operation) {
         failed = json_object_set_new(config, "trainable", json_boolean(common->trainable)) ||
                  json_object_set_new(config, "dtype", keel_policy_json(common->mixed));
+        if (!failed && common->activity.type)
+            failed = json_object_set_new(config, "activity_regularizer",
+                                         keel_object_json(&common->activity));
     }
     if (failed) {
         s = keel_fail(KEEL_ENOMEM, "out of memory writing layer '%s'", common->name);
@@ -312,6 +311,41 @@ keel_status keel_emit_image(const keel_emit *e, const keel_spec **in)
     }
     *in = spec;
     return KEEL_OK;
+}
+
+keel_status keel_emit_as_image(keel_emit *e, int dims, keel_value *x, keel_shape *image)
+{
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    const keel_spec *spec;
+    char shape[96];
+    *x = e->in[0];
+    if (dims == 2) {
+        KEEL_TRY(keel_emit_image(e, &spec));
+        *image = spec->shape;
+        return KEEL_OK;
+    }
+    if (in->rank != 2) {
+        keel_shape_text(shape, in);
+        return keel_fail(KEEL_ESHAPE, "expected rows of (steps, channels), got %s", shape);
+    }
+    const keel_reshape_args as = { .shape = KEEL_SHAPE(in->dim[0], 1, in->dim[1]) };
+    *image = as.shape;
+    return keel_emit_on(e, &keel_op_reshape, &as, e->in, 1, x);
+}
+
+keel_status keel_emit_from_image(keel_emit *e, int dims, keel_value y, keel_value *out)
+{
+    const keel_shape *image = &keel_graph_spec(e->graph, y)->shape;
+    const keel_reshape_args as = { .shape = KEEL_SHAPE(image->dim[0], image->dim[2]) };
+    *out = y;
+    return dims == 2 ? KEEL_OK : keel_emit_on(e, &keel_op_reshape, &as, &y, 1, out);
+}
+
+keel_ints keel_image_ints(const keel_ints *a)
+{
+    keel_ints image = *a;
+    while (image.count < 2) image.at[image.count++] = 1;
+    return image;
 }
 
 void keel_same_padding(const keel_shape *image, bool same, const keel_ints *size,

@@ -34,7 +34,8 @@ typedef struct keel_emit {
     const void *args; /* of this layer instance */
     const char *name; /* of this layer instance */
     bool training;    /* of the graph */
-    bool trainable;   /* of this layer: a frozen BatchNormalization uses its moving statistics */
+    bool direct;    /* by the layer that holds it, as Keras's layer.call: it adds no loss itself */
+    bool trainable; /* of this layer: a frozen BatchNormalization uses its moving statistics */
     int n_in;
     const keel_value *in;
     const keel_value *mask; /* [n_in] */
@@ -46,6 +47,12 @@ typedef struct keel_emit {
     /* The k-th call of one emit is the layer's k-th weight, in Keras's order of layer.weights. */
     keel_status (*weight)(struct keel_emit *e, const keel_weight_decl *d, keel_variable *out,
                           keel_spec *spec);
+    /* Call a layer that this one holds, by its key in the config, as often as need be. It must
+     * give one output. */
+    keel_status (*sub)(struct keel_emit *e, const char *key, const keel_value *in,
+                       const keel_value *mask, int n_in, keel_value *out);
+    /* The class of that layer; NULL: it is a model. */
+    const struct keel_layer *(*sub_kind)(const struct keel_emit *e, const char *key);
     void *context;
 } keel_emit;
 
@@ -57,7 +64,12 @@ typedef struct keel_layer {
     bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
     const char *aliases;        /* Keras's other names of the class: "MaxPool2D|..."; NULL: none */
     bool reads_rows;            /* what it makes of its input is made where rows are read */
-    bool uncast;                /* it takes its inputs in the type they have (Keras: no autocast) */
+    bool last_dim; /* it looks at the last dim alone: one call does for all places before it */
+    /* Keys of its config that are layers, in the order in which Keras's class sets them as
+     * attributes; ends with NULL. The layer's weights come before theirs; in a file theirs are in
+     * groups named for the keys. Its field table has each as a KEEL_IGNORE. NULL: none. */
+    const char *const *held;
+    bool uncast; /* it takes its inputs in the type they have (Keras: no autocast) */
     keel_status (*emit)(keel_emit *e);
     /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.
      */
@@ -78,10 +90,11 @@ typedef struct keel_layer {
 typedef struct keel_layer_common {
     const char *name; /* borrowed from the JSON; NULL: the user did not say */
     bool trainable;
-    bool mixed;       /* the policy is mixed_bfloat16: weights in float32, values in bfloat16 */
-    keel_shape shape; /* InputLayer: of one row */
-    int64_t batch;    /* InputLayer: a fixed batch size; -1: any */
-    keel_dtype dtype; /* InputLayer: of what is fed; float32 stands for the model's own type */
+    bool mixed;           /* the policy is mixed_bfloat16: weights in float32, values in bfloat16 */
+    keel_shape shape;     /* InputLayer: of one row */
+    int64_t batch;        /* InputLayer: a fixed batch size; -1: any */
+    keel_dtype dtype;     /* InputLayer: of what is fed; float32 stands for the model's own type */
+    keel_object activity; /* activity_regularizer; type NULL: none. Owned by whoever read it */
 } keel_layer_common;
 
 /* Read a layer's config: the common keys into *common, the others by the layer's table into `args`
@@ -122,8 +135,21 @@ int keel_emit_masked(const keel_emit *e);
 keel_status keel_emit_activation(keel_emit *e, const keel_object *activation, keel_value in,
                                  keel_value *out);
 
+/* activity.c. Make l1 * sum |in| + l2 * sum in^2, of a row, a term of the loss; and that of the
+ * regularizer (type NULL: none) for all that the layer gives. Nothing where the graph has no loss.
+ */
+extern const keel_op keel_activity_op;
+keel_status keel_emit_activity(keel_emit *e, double l1, double l2, keel_value in);
+keel_status keel_emit_regularized(keel_emit *e, const keel_object *regularizer);
+
 /* What many layers share. Images are [H, W, C]. */
 keel_status keel_emit_image(const keel_emit *e, const keel_spec **in); /* input 0 has rank 3 */
+/* For layers of one or two dims of places before the channels: input 0 as an image, [T, C] as a
+ * view [T, 1, C]; what the op gave, without the dim of 1; an argument of `dims` numbers as that of
+ * an image. What has three dims has no op. */
+keel_status keel_emit_as_image(keel_emit *e, int dims, keel_value *x, keel_shape *image);
+keel_status keel_emit_from_image(keel_emit *e, int dims, keel_value y, keel_value *out);
+keel_ints keel_image_ints(const keel_ints *a);
 /* {top, bottom, left, right} of a window that moves over an image: zeros when !same, else
  * TensorFlow's rule: as many outputs as strides fit, the odd one of the padding at the end. */
 void keel_same_padding(const keel_shape *image, bool same, const keel_ints *size,

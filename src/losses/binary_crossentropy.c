@@ -34,7 +34,7 @@ static bool has_logits(const void *args)
 const keel_loss keel_loss_binary_crossentropy = {
     .type = {
         .name = "BinaryCrossentropy",
-        .alias = "bce",
+        .alias = "bce|BCE",
         .module = "keras.losses",
         .help = "cross-entropy of independent yes-or-no targets",
         .args_size = sizeof(args_t),

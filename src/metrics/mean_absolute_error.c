@@ -15,12 +15,11 @@ static const keel_field fields[] = {
 const keel_metric keel_metric_mean_absolute_error = {
     .type = {
         .name = "MeanAbsoluteError",
-        .alias = "mae",
+        .alias = "mae|MAE",
         .module = "keras.metrics",
         .help = "mean of the absolute differences",
         .fields = fields,
     },
-    .alias2 = "MAE",
     .of = REALS(of),
     .result = keel_metric_mean,
 };

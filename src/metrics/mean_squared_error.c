@@ -14,12 +14,11 @@ static const keel_field fields[] = {
 const keel_metric keel_metric_mean_squared_error = {
     .type = {
         .name = "MeanSquaredError",
-        .alias = "mse",
+        .alias = "mse|MSE",
         .module = "keras.metrics",
         .help = "mean of the squared differences",
         .fields = fields,
     },
-    .alias2 = "MSE",
     .of = REALS(of),
     .result = keel_metric_mean,
 };

@@ -5,11 +5,8 @@
 
 const keel_type *keel_metric_find(const char *name)
 {
-    for (int i = 0; keel_metrics[i]; i++) {
-        const keel_metric *m = keel_metrics[i];
-        if (keel_type_is(&m->type, name)) return &m->type;
-        if (m->alias2 && !strcmp(m->alias2, name)) return &m->type;
-    }
+    for (int i = 0; keel_metrics[i]; i++)
+        if (keel_type_is(&keel_metrics[i]->type, name)) return &keel_metrics[i]->type;
     return NULL;
 }
 

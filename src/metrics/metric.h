@@ -10,8 +10,7 @@ enum { KEEL_METRIC_SUMS = 4 };
 /* Most metrics are means: of the values of elements over a row, then over rows by their weights.
  * They give `of`, or the loss whose mean they are. */
 typedef struct keel_metric {
-    keel_type type; /* alias: what Keras also accepts, "mse" */
-    const char *alias2;
+    keel_type type;
     keel_target_kind target;
     keel_elements_run of[2]; /* the sum of the values of elements */
     const keel_loss *loss;   /* instead of target and of: args are the loss's */

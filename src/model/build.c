@@ -29,6 +29,7 @@ static void free_layer(keel_model_layer *l)
 {
     if (l->args) keel_fields_free(&l->kind->type, l->args);
     keel_free(l->args);
+    keel_object_free(&l->activity);
     keel_free(l->name);
     keel_free(l->label);
     keel_free(l->path);
@@ -183,6 +184,7 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
 {
     keel_status s = KEEL_OK;
     keel_layer_common common;
+    const keel_model_mark mark = keel_model_where(m);
     keel_model_layer l = { .kind = keel_layer_find(class_name) };
     if (!l.kind)
         return keel_fail(KEEL_EUNSUP,
@@ -197,6 +199,7 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
     l.args = args;
     l.trainable = common.trainable;
     l.mixed = common.mixed;
+    l.activity = common.activity;
     l.batch = common.batch;
     l.input = (keel_spec){ .dtype = keel_dtype_is_real(common.dtype) ? m->dtype : common.dtype,
                            .shape = common.shape };
@@ -209,10 +212,12 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
         s = KEEL_ENOMEM;
         goto out;
     }
+    if (l.kind->held && (s = keel_model_read_held(m, l.kind, config, &l.inner)) < 0) goto out;
     if ((s = keel_model_put_layer(m, &l)) < 0) goto out;
     *layer = m->n_layer - 1;
     l = (keel_model_layer){ 0 };
 out:
+    if (s < 0) keel_model_back(m, mark); /* weights first: they are of models it holds */
     free_layer(&l);
     return s;
 }
@@ -293,7 +298,7 @@ static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
     const keel_symbol *in = call->in;
     const int n_in = call->n_in;
     const int most = l->kind->max_inputs < 0 ? INPUTS_MAX : l->kind->max_inputs;
-    if (l->inner && n_in != l->inner->n_input)
+    if (keel_model_layer_is_model(l) && n_in != l->inner->n_input)
         return keel_fail(KEEL_EARG, "layer '%s': the model takes %d input%s, not %d", l->name,
                          l->inner->n_input, l->inner->n_input == 1 ? "" : "s", n_in);
     if (n_in < l->kind->min_inputs || n_in > most)

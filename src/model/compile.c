@@ -261,6 +261,37 @@ out:
     return s;
 }
 
+/* ---- what a call asks for and Keel has not --------------------------------------------------- */
+
+static json_t *unread(const keel_named *list, int most)
+{
+    json_t *all = json_array();
+    for (int i = 0; all && i < count_named(list, most); i++) {
+        json_t *args = NULL;
+        int failed = keel_args_json(list[i].args, &args) < 0;
+        failed = failed || json_array_append_new(all, json_pack("{s:s,s:O}", "class_name",
+                                                                list[i].name, "config", args));
+        json_decref(args);
+        if (!failed) continue;
+        json_decref(all);
+        return NULL;
+    }
+    return all;
+}
+
+/* A part of the call was KEEL_EUNSUP: the error names all that are, if there are several. */
+static keel_status list_missing(const keel_compile *c)
+{
+    keel_status s = KEEL_EUNSUP;
+    json_t *config = json_pack("{s:o*,s:o*,s:o*,s:o*}", "optimizer", unread(&c->optimizer, 1),
+                               "loss", unread(c->loss, KEEL_OUTPUTS_MAX), "metrics",
+                               unread(c->metrics, KEEL_METRICS_MAX), "weighted_metrics",
+                               unread(c->weighted_metrics, KEEL_METRICS_MAX));
+    if (config) s = keel_compile_list_missing(config);
+    json_decref(config);
+    return s;
+}
+
 /* What a compile_config chooses, with fresh state. by_file: its metrics are those of a file. */
 static keel_status choose(keel_model *m, const json_t *config, bool by_file,
                           keel_model_compiled *out)
@@ -287,8 +318,9 @@ keel_status keel_model_compile(keel_model *m, const keel_compile *c)
 {
     json_t *config = NULL;
     keel_model_compiled made = { 0 };
-    KEEL_TRY(call_config(m, c, NULL, &config));
-    const keel_status s = choose(m, config, false, &made);
+    keel_status s = call_config(m, c, NULL, &config);
+    if (s == KEEL_EUNSUP) return list_missing(c);
+    if (s >= 0) s = choose(m, config, false, &made);
     json_decref(config);
     if (s < 0) return s;
     take(m, &made);
@@ -305,6 +337,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
     else
         KEEL_TRY(keel_compiled_config(m, &old));
     keel_status s = call_config(m, c, old, &config);
+    if (s == KEEL_EUNSUP) s = list_missing(c);
     const bool by_file = !c->metrics[0].name && !c->weighted_metrics[0].name;
     if (s >= 0) s = choose(m, config, by_file, &made);
     if (s < 0 && m->refused) s = keel_fail_within(s, "compile_config");

@@ -9,12 +9,21 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NESTED_MAX = 4 };
 
 static const char *class_of(const json_t *v)
 {
     return json_string_value(json_object_get(v, "class_name"));
+}
+
+/* What an entry is called: a name, a function's name, a class. */
+static const char *name_in(const json_t *v)
+{
+    const char *name = json_string_value(v);
+    if (!name) name = json_string_value(json_object_get(v, "config"));
+    return name ? name : class_of(v);
 }
 
 /* ---- what there is --------------------------------------------------------------------------- */
@@ -41,7 +50,7 @@ const keel_kind keel_kind_metric = { "metric", keel_metric_find, nth_metric };
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind)
 {
     const keel_status s = keel_object_read(o, v, kind->find, kind->what);
-    const char *name = json_is_string(v) ? json_string_value(v) : class_of(v);
+    const char *name = name_in(v);
     char known[600] = "";
     size_t n = 0;
     if (s != KEEL_EUNSUP || !name || kind->find(name)) return s;
@@ -158,10 +167,7 @@ static keel_status name_metric(const json_t *v, keel_model_metric *metric)
 /* One more name in the text of metrics that are left out. */
 static keel_status leave_out(const json_t *v, keel_model_compiled *c)
 {
-    const json_t *config = json_object_get(v, "config");
-    const char *name = json_string_value(v);
-    if (!name) name = json_string_value(config); /* a function */
-    if (!name) name = class_of(v);
+    const char *name = name_in(v);
     keel_text text = { 0 };
     keel_text_add(&text, "%s%s%.60s", c->left_out ? c->left_out : "", c->left_out ? ", " : "",
                   name ? name : "?");
@@ -176,8 +182,8 @@ static keel_status leave_out(const json_t *v, keel_model_compiled *c)
 
 static bool waits_for_target(const char *name)
 {
-    return name && (!strcmp(name, "accuracy") || !strcmp(name, "acc") ||
-                    !strcmp(name, "crossentropy") || !strcmp(name, "ce"));
+    return name && (!strcasecmp(name, "accuracy") || !strcasecmp(name, "acc") ||
+                    !strcasecmp(name, "crossentropy") || !strcasecmp(name, "ce"));
 }
 
 static keel_status add_metric(const json_t *v, int output, bool weighted, keel_model_compiled *c)
@@ -237,7 +243,7 @@ static keel_status read_metrics(const keel_model *m, const json_t *v, bool weigh
     return KEEL_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the optimizer --------------------------------------------------------------------------- */
 
 /* A schedule that Keel does not have is only named. */
 static keel_status read_rate(const json_t *rate, keel_model_compiled *c)
@@ -275,6 +281,61 @@ static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
     return KEEL_OK;
 }
 
+/* ---- what is missing ------------------------------------------------------------------------- */
+
+typedef struct teller {
+    void (*tell)(void *context, const char *what);
+    void *context;
+} teller;
+
+static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
+{
+    char what[192];
+    keel_model_compiled c = { 0 };
+    const char *name = name_in(v);
+    keel_status s;
+    if (kind == &keel_kind_metric && waits_for_target(json_string_value(v))) return;
+    if (kind == &keel_kind_optimizer)
+        s = read_optimizer(v, &c);
+    else
+        s = keel_kind_read(&c.loss[0], v, kind);
+    keel_compiled_free(&c);
+    if (s != KEEL_EUNSUP) return;
+    if (name && !kind->find(name))
+        snprintf(what, sizeof what, "%s '%.60s'", kind->what, name);
+    else
+        snprintf(what, sizeof what, "%.160s", keel_error());
+    t->tell(t->context, what);
+}
+
+/* One, or lists and objects of them. */
+static void try_all(const teller *t, const json_t *v, const keel_kind *kind, int depth)
+{
+    const json_t *list = list_of(v), *entry;
+    const char *key;
+    size_t i;
+    if (!given(v) || depth > NESTED_MAX) return;
+    if (list) {
+        json_array_foreach(list, i, entry) try_all(t, entry, kind, depth + 1);
+    } else if (json_is_object(v) && !class_of(v)) {
+        json_object_foreach((json_t *)v, key, entry) try_all(t, entry, kind, depth + 1);
+    } else {
+        try_one(t, v, kind);
+    }
+}
+
+void keel_compile_missing(const json_t *compile_config,
+                          void (*tell)(void *context, const char *what), void *context)
+{
+    const teller t = { tell, context };
+    try_all(&t, json_object_get(compile_config, "optimizer"), &keel_kind_optimizer, 0);
+    try_all(&t, json_object_get(compile_config, "loss"), &keel_kind_loss, 0);
+    try_all(&t, json_object_get(compile_config, "metrics"), &keel_kind_metric, 0);
+    try_all(&t, json_object_get(compile_config, "weighted_metrics"), &keel_kind_metric, 0);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
 keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config, bool by_file,
                                       keel_model_compiled *out)
 {
@@ -305,7 +366,7 @@ keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_confi
     c = (keel_model_compiled){ 0 };
 out:
     keel_compiled_free(&c);
-    return s;
+    return s == KEEL_EUNSUP ? keel_compile_list_missing(compile_config) : s;
 }
 
 keel_status keel_compiled_config(const keel_model *m, json_t **out)

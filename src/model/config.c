@@ -31,10 +31,10 @@ const keel_layer *keel_model_class_of(const json_t *v)
 {
     char name[128];
     class_name_of(name, v);
-    return keel_layer_find(name);
+    return keel_module_is_keras(json_object_get(v, "module")) ? keel_layer_find(name) : NULL;
 }
 
-static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
+keel_status keel_model_read_layer(keel_model *m, const json_t *v, int *layer)
 {
     char name[128];
     const char *class_name = text_at(v, "class_name");
@@ -42,13 +42,16 @@ static keel_status read_layer(keel_model *m, const json_t *v, int *layer)
     const json_t *config = json_object_get(v, "config");
     if (!json_is_object(v) || !class_name || !json_is_object(config))
         return keel_fail(KEEL_EFORMAT, "layers[%d]: expected class_name and config", m->n_layer);
-    if (!text_at(config, "name"))
+    if (!text_at(config, "name") && !m->held)
         return keel_fail(KEEL_EFORMAT, "layers[%d]: a %.100s without a name", m->n_layer,
                          class_name);
     if (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional"))
         return keel_model_read_inner(m, v, layer);
     if (registered && strchr(registered, '>'))
         return keel_fail(KEEL_EUNSUP, "layer class '%.100s' is not one of Keras's", registered);
+    if (!keel_module_is_keras(json_object_get(v, "module")))
+        return keel_fail(KEEL_EUNSUP, "layer class '%.100s' of the module %.100s is not Keras's",
+                         class_name, text_at(v, "module"));
     class_name_of(name, v);
     return keel_model_new_layer(m, name, config, layer);
 }
@@ -85,7 +88,7 @@ static keel_status read_sequential(keel_model *m, const json_t *root, const json
         if (i == 0 && !is_input) KEEL_TRY(add_input(m, root, &last));
         if (i > 0 && is_input)
             return keel_fail(KEEL_EFORMAT, "layers[%zu]: an InputLayer in the middle", i);
-        KEEL_TRY(read_layer(m, v, &layer));
+        KEEL_TRY(keel_model_read_layer(m, v, &layer));
         const keel_model_call_of call = { .in = &last, .n_in = !is_input };
         KEEL_TRY(keel_model_new_node(m, layer, &call, &last));
     }
@@ -242,7 +245,7 @@ static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const ch
      * model, only what the user said. Keras 3.15 trains a model that was called with training=False
      * all the same; Keel does what its guide to transfer learning says. */
     if (!strcmp(key, "training") && json_is_boolean(value)) {
-        w->inference[call] = l->inner && json_is_false(value);
+        w->inference[call] = keel_model_layer_is_model(l) && json_is_false(value);
         return KEEL_OK;
     }
     if (!strcmp(key, "mask")) {
@@ -328,7 +331,7 @@ static keel_status count_calls(keel_model *m, wiring *w, const json_t *layers)
         const json_t *v = json_array_get(layers, i);
         const json_t *inbound = json_object_get(v, "inbound_nodes");
         int layer;
-        KEEL_TRY(read_layer(m, v, &layer));
+        KEEL_TRY(keel_model_read_layer(m, v, &layer));
         const keel_model_layer *l = &m->layer[layer];
         const size_t calls = l->kind->emit ? json_array_size(inbound) : 1;
         if (text_at(v, "name") && strcmp(text_at(v, "name"), l->name))

@@ -23,6 +23,7 @@ static bool push(json_t *list, json_t *value)
 }
 
 static keel_status inner_json(const keel_model *m, json_t **out); /* below */
+static keel_status layer_json(const keel_model *m, int layer, json_t **out);
 
 static json_t *shape_json(const keel_shape *s, int64_t batch)
 {
@@ -73,9 +74,18 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
                                        .mixed = l->mixed,
                                        .shape = l->input.shape,
                                        .dtype = fed(&l->input),
-                                       .batch = l->batch };
+                                       .batch = l->batch,
+                                       .activity = l->activity };
     json_t *config = NULL;
     KEEL_TRY(keel_layer_config(l->kind, l->args, &common, &config));
+    for (int k = 0; l->kind->held && l->kind->held[k]; k++) {
+        json_t *held = NULL;
+        const keel_status s = layer_json(l->inner, k, &held);
+        if (s < 0 || !set(config, l->kind->held[k], held)) {
+            json_decref(config);
+            return s < 0 ? s : no_memory();
+        }
+    }
     json_t *v = json_pack("{s:s,s:s,s:o,s:n}", "module", l->kind->type.module, "class_name",
                           l->kind->type.name, "config", config, "registered_name");
     if (v && l->kind->operation && !set(v, "registered_name", json_string(l->kind->type.name))) {
@@ -93,7 +103,7 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
 static keel_status layer_json(const keel_model *m, int layer, json_t **out)
 {
     const keel_model_layer *l = &m->layer[layer];
-    if (!l->inner) return plain_json(m, layer, out);
+    if (!keel_model_layer_is_model(l)) return plain_json(m, layer, out);
     KEEL_TRY(inner_json(l->inner, out));
     json_t *config = json_object_get(*out, "config");
     if (set(config, "name", json_string(l->name)) &&
@@ -124,7 +134,7 @@ static json_t *tensor_json(const keel_model *m, keel_symbol s)
 static bool is_list(const keel_model *m, int layer)
 {
     const keel_model_layer *l = &m->layer[layer];
-    return l->inner ? l->inner->n_input > 1 : l->kind->max_inputs < 0;
+    return keel_model_layer_is_model(l) ? l->inner->n_input > 1 : l->kind->max_inputs < 0;
 }
 
 /* The arguments of an operation, with tensors where its values stand. */
@@ -268,6 +278,20 @@ static bool rename_tensors(const keel_model *m, json_t *v, int depth)
     return ok;
 }
 
+static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen);
+
+/* The same in the layers that a layer holds. */
+static bool update_held(const keel_model_layer *l, json_t *config)
+{
+    bool ok = true, ignored = true;
+    for (int k = 0; ok && l->kind->held[k]; k++) {
+        json_t *list = json_pack("[O]", json_object_get(config, l->kind->held[k]));
+        ok = list && update_layers(l->inner, list, &ignored);
+        json_decref(list);
+    }
+    return ok;
+}
+
 /* What may have changed in the layers of a loaded model: `trainable` and the policy. */
 static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
 {
@@ -283,11 +307,13 @@ static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
         bool inside = true;
         if (!l || !l->kind->emit || l->kind->operation) continue;
         *all_frozen = *all_frozen && !l->trainable;
-        if (l->inner)
+        if (l->kind->held) ok = ok && update_held(l, config);
+        if (keel_model_layer_is_model(l))
             ok = ok && update_layers(l->inner, json_object_get(config, "layers"), &inside);
         if (json_is_true(json_object_get(config, "trainable")) != l->trainable)
             ok = ok && set(config, "trainable", json_boolean(l->trainable));
-        if (l->inner || is_mixed(json_object_get(config, "dtype")) == l->mixed) continue;
+        if (keel_model_layer_is_model(l) || is_mixed(json_object_get(config, "dtype")) == l->mixed)
+            continue;
         ok = ok && set(config, "dtype", keel_policy_json(l->mixed));
         changed = true;
     }

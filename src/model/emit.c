@@ -1,14 +1,17 @@
 /* Emitting: every call lets its layer add ops to a graph; the weights are there already, so what a
  * layer declares now must be what it declared when it was first called. A layer that is a model
- * emits the calls inside it. */
+ * emits the calls inside it; one that holds layers calls them itself. */
 #include "base/memory.h"
 #include "model/parts.h"
+#include <string.h>
 
 typedef struct context {
     const keel_model *m;
     keel_model *maker; /* m where weights are made; NULL: they are there */
     int layer;
-    int next; /* weight of the layer */
+    int next;     /* weight of the layer */
+    uint64_t met; /* of the layers it holds: those called before, whose weights are there */
+    keel_model_chances *chances;
 } context;
 
 static keel_status use_weight(const context *c, const keel_weight_decl *d, int *index)
@@ -43,6 +46,50 @@ static keel_status weight(keel_emit *e, const keel_weight_decl *d, keel_variable
     return KEEL_OK;
 }
 
+/* Which of the layers it holds; -1: none has that key. */
+static int held_index(const context *c, const char *key)
+{
+    const char *const *held = c->m->layer[c->layer].kind->held;
+    for (int k = 0; held && held[k]; k++)
+        if (!strcmp(held[k], key)) return k;
+    return -1;
+}
+
+static const keel_layer *sub_kind(const keel_emit *e, const char *key)
+{
+    const context *c = e->context;
+    const int k = held_index(c, key);
+    const keel_model_layer *l = k < 0 ? NULL : &c->m->layer[c->layer].inner->layer[k];
+    return l && !keel_model_layer_is_model(l) ? l->kind : NULL;
+}
+
+static keel_status sub(keel_emit *e, const char *key, const keel_value *in, const keel_value *mask,
+                       int n_in, keel_value *out)
+{
+    context *c = e->context;
+    keel_emit call = { .graph = e->graph, .n_in = n_in, .in = in, .mask = mask, .direct = true };
+    keel_model *held = c->m->layer[c->layer].inner;
+    const int k = held_index(c, key);
+    if (k < 0) return keel_fail(KEEL_EARG, "holds no '%s'", key);
+    const keel_model_layer *l = &held->layer[k];
+    const int least = keel_model_layer_is_model(l) ? l->inner->n_input : l->kind->min_inputs;
+    const int most = keel_model_layer_is_model(l) ? l->inner->n_input : l->kind->max_inputs;
+    if (n_in < least || (most >= 0 && n_in > most))
+        return keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it takes %d inputs", l->name,
+                         least);
+    const bool first = !(c->met >> k & 1);
+    c->met |= UINT64_C(1) << k;
+    keel_status s =
+        keel_model_emit_layer(held, c->maker && first ? held : NULL, k, &call, c->chances);
+    if (s >= 0 && call.n_out != 1)
+        s = keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it has %d outputs", l->name,
+                      call.n_out);
+    if (s >= 0) *out = call.out[0];
+    keel_free(call.out);
+    keel_free(call.out_mask);
+    return s;
+}
+
 /* What becomes of the masks that the layer said nothing about. */
 static void default_masks(const keel_layer *kind, keel_emit *e)
 {
@@ -72,7 +119,10 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
 {
     const keel_model_layer *l = &m->layer[layer];
     keel_graph *g = e->graph;
-    context c = { .m = m, .maker = maker, .layer = layer };
+    context c = { .m = m, .maker = maker, .layer = layer, .chances = chances };
+    const char *const layer_before = g->layer; /* of the layer that holds this one */
+    const keel_dtype held_before = g->held;
+    const uint16_t stream_before = g->stream;
     const keel_value *const in = e->in;
     keel_status s = KEEL_OK;
     keel_value *held = keel_calloc((size_t)e->n_in, sizeof *held);
@@ -90,12 +140,16 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     e->trainable = l->trainable;
     e->in = held;
     e->weight = weight;
+    e->sub = sub;
+    e->sub_kind = sub_kind;
     e->context = &c;
     if (s >= 0) s = l->kind->emit(e);
+    if (s >= 0) s = keel_emit_regularized(e, &l->activity);
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;
-    g->layer = NULL;
-    g->held = g->real;
+    g->layer = layer_before;
+    g->held = held_before;
+    g->stream = stream_before;
     keel_free(held);
     return s;
 }
@@ -174,7 +228,8 @@ keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int la
     const keel_model_layer *l = &m->layer[layer];
     keel_status s = keel_emit_outputs(e, 1);
     if (s >= 0)
-        s = l->inner ? emit_inner(l->inner, e, chances) : emit_plain(m, maker, layer, e, chances);
+        s = keel_model_layer_is_model(l) ? emit_inner(l->inner, e, chances)
+                                         : emit_plain(m, maker, layer, e, chances);
     return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "layer '%s'", l->name) : s;
 }
 
@@ -211,6 +266,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
         return keel_fail(KEEL_EARG, "the model '%s' is not finished: %s", m->name,
                          m->sequential ? "add a layer" : "say its outputs (keel_model_outputs)");
     if ((s = keel_graph_create(&g, e->real, e->training)) < 0) goto out;
+    g->scored = e->scored;
     if (!(chances.drew = keel_calloc(KEEL_MODEL_LAYERS_MAX, sizeof *chances.drew))) {
         s = KEEL_ENOMEM;
         goto out;

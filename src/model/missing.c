@@ -1,5 +1,5 @@
-/* What a model has and Keel has not, all of it: who loads a file should not find out one layer at a
- * time. */
+/* What a model has and Keel has not, all of it: who loads a file should not find out one layer,
+ * loss or metric at a time. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
@@ -11,6 +11,7 @@ enum { SHOWN_BYTES = 700 }; /* an error is one line of KEEL_ERROR_MAX bytes */
 typedef struct survey {
     keel_text text;
     int found, shown;
+    bool compile; /* of what compile chooses, too, not of layers alone */
 } survey;
 
 static void add(survey *s, const char *what)
@@ -30,35 +31,59 @@ static void reason(const json_t *v, char *out, size_t size)
     keel_layer_common common;
     *out = 0;
     if (!kind) {
-        snprintf(out, size, "layer '%.60s': no class '%.60s'", name ? name : "?",
-                 class_name ? class_name : "?");
+        const json_t *module = json_object_get(v, "module");
+        const bool other = !keel_module_is_keras(module);
+        snprintf(out, size, "layer '%.60s': no class '%.60s'%s%.60s", name ? name : "?",
+                 class_name ? class_name : "?", other ? " of the module " : "",
+                 other ? json_string_value(module) : "");
         return;
     }
     void *args = keel_calloc(1, kind->type.args_size);
     const keel_status s = args ? keel_layer_read(kind, config, args, &common) : KEEL_ENOMEM;
     if (s == KEEL_EUNSUP) snprintf(out, size, "%.160s", keel_error());
-    if (s >= 0) keel_fields_free(&kind->type, args);
+    if (s >= 0) {
+        keel_fields_free(&kind->type, args);
+        keel_object_free(&common.activity);
+    }
     keel_free(args);
 }
 
-static void look(survey *s, const json_t *model, int depth)
+/* A layer, the layers it holds, and those of a model. */
+static void look(survey *s, const json_t *v, int depth)
 {
-    const json_t *layers = json_object_get(json_object_get(model, "config"), "layers");
-    const json_t *v;
+    char why[192];
+    const json_t *config = json_object_get(v, "config"), *layer;
+    const char *class_name = json_string_value(json_object_get(v, "class_name"));
     size_t i;
     if (depth > KEEL_MODELS_DEEP) return;
-    json_array_foreach((json_t *)layers, i, v)
-    {
-        char why[192];
-        const char *class_name = json_string_value(json_object_get(v, "class_name"));
-        if (class_name &&
-            (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional"))) {
-            look(s, v, depth + 1);
-            continue;
-        }
-        reason(v, why, sizeof why);
-        if (*why) add(s, why);
+    if (class_name && (!strcmp(class_name, "Sequential") || !strcmp(class_name, "Functional"))) {
+        json_array_foreach(json_object_get(config, "layers"), i, layer) look(s, layer, depth + 1);
+        return;
     }
+    reason(v, why, sizeof why);
+    if (*why) add(s, why);
+    const keel_layer *kind = keel_model_class_of(v);
+    for (int k = 0; kind && kind->held && kind->held[k]; k++)
+        if ((layer = json_object_get(config, kind->held[k]))) look(s, layer, depth + 1);
+}
+
+static void add_of_compile(void *context, const char *what)
+{
+    survey *s = context;
+    s->compile = true;
+    add(s, what);
+}
+
+/* The error of a survey; where it found one thing or none, the error there was. */
+static keel_status tell(survey *s, const char *first)
+{
+    if (s->found > s->shown) keel_text_add(&s->text, "; and %d more", s->found - s->shown);
+    const keel_status status = s->found > 1 && !s->text.failed
+                                   ? keel_fail(KEEL_EUNSUP, "%d %s are not supported: %s", s->found,
+                                               s->compile ? "parts" : "layers", s->text.data)
+                                   : keel_fail(KEEL_EUNSUP, "%s", first);
+    keel_text_free(&s->text);
+    return status;
 }
 
 keel_status keel_model_list_missing(const json_t *root)
@@ -67,11 +92,15 @@ keel_status keel_model_list_missing(const json_t *root)
     survey s = { 0 };
     snprintf(first, sizeof first, "%s", keel_error());
     look(&s, root, 0);
-    if (s.found > s.shown) keel_text_add(&s.text, "; and %d more", s.found - s.shown);
-    const keel_status status =
-        s.found > 1 && !s.text.failed
-            ? keel_fail(KEEL_EUNSUP, "%d layers are not supported: %s", s.found, s.text.data)
-            : keel_fail(KEEL_EUNSUP, "%s", first);
-    keel_text_free(&s.text);
-    return status;
+    keel_compile_missing(json_object_get(root, "compile_config"), add_of_compile, &s);
+    return tell(&s, first);
+}
+
+keel_status keel_compile_list_missing(const json_t *compile_config)
+{
+    char first[KEEL_ERROR_MAX];
+    survey s = { 0 };
+    snprintf(first, sizeof first, "%s", keel_error());
+    keel_compile_missing(compile_config, add_of_compile, &s);
+    return tell(&s, first);
 }

@@ -6,7 +6,9 @@
  * shapes are checked when it is made.
  *
  * A layer may be a model itself (keel_model_layer.inner), several deep. Only the outermost model
- * has weights, compiles and is saved; a model inside it has layers and calls of its own.
+ * has weights, compiles and is saved; a model inside it has layers and calls of its own. A layer
+ * that holds layers (TimeDistributed) has them in a model that has no calls: the layer itself calls
+ * them.
  *
  * Order: layers stand in the order in which Keras would list them (model.layers), for that order
  * gives the paths of the weights in the file, the order of the weights, and the order of the
@@ -46,14 +48,16 @@ typedef struct keel_model_layer {
     const keel_layer *kind;
     void *args;        /* kind->type.args_size bytes */
     char *name;        /* unique among the layers beside it */
-    keel_model *inner; /* the layer is this model; NULL: it is not one */
+    keel_model *inner; /* the layer is this model, or holds the layers of it (inner->held); NULL:
+                          neither */
     char *label;       /* "base/conv2d_1": the name, after those of the models around it */
     char *path;        /* in model.weights.h5: "layers/conv2d_1"; NULL: it is not in there */
     int stream;     /* of chance, in its first call; label, path, stream are final with the model */
     bool trainable; /* as its user said: weights are moved where all models around it are, too */
     bool mixed;     /* its policy is mixed_bfloat16; counts where the model is of float32 */
-    keel_spec input; /* an InputLayer's: the spec of one row */
-    int64_t batch;   /* an InputLayer's fixed batch size; -1: any */
+    keel_object activity; /* its activity_regularizer; type NULL: none */
+    keel_spec input;      /* an InputLayer's: the spec of one row */
+    int64_t batch;        /* an InputLayer's fixed batch size; -1: any */
     int n_weight;
     int weight[KEEL_LAYER_WEIGHTS_MAX]; /* indices into the outermost model's weight, in Keras's
                                            order of vars */
@@ -114,6 +118,7 @@ struct keel_model {
     uint64_t seed;
     bool sequential, functional; /* neither: empty yet */
     bool finished;     /* it has outputs; only keel_model_add to a Sequential may follow */
+    bool held;         /* no model: the layers that a layer of `outer` holds, k-th key k-th layer */
     keel_model *outer; /* whose layer it is; NULL: the outermost, which has all the weights */
     int64_t work;      /* calls of layers, those inside of models counted */
 
@@ -144,6 +149,7 @@ struct keel_model {
 typedef struct keel_model_emission {
     keel_dtype real;
     bool training;
+    bool scored;            /* there will be losses: terms that layers add are emitted too */
     const keel_spec *specs; /* [m->n_input], of one row of each input; NULL: those of the model, as
                                real numbers whatever their type is */
     keel_graph *graph;      /* out: the caller's */
@@ -172,6 +178,12 @@ static inline keel_model *keel_model_outermost(const keel_model *m)
 {
     while (m->outer) m = m->outer;
     return (keel_model *)m;
+}
+
+/* Is the layer a model? */
+static inline bool keel_model_layer_is_model(const keel_model_layer *l)
+{
+    return l->inner && !l->inner->held;
 }
 
 /* The node that made a symbol. */

@@ -91,6 +91,40 @@ out:
     return s;
 }
 
+/* ---- layers that a layer holds --------------------------------------------------------------- */
+
+keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const json_t *config,
+                                 keel_model **out)
+{
+    keel_status s = KEEL_OK;
+    keel_model *held = NULL;
+    const keel_model_mark mark = keel_model_where(m);
+    if (depth_of(m) >= KEEL_MODELS_DEEP)
+        return keel_fail(KEEL_EUNSUP, "layers inside layers are nested more than %d deep",
+                         KEEL_MODELS_DEEP);
+    KEEL_TRY(keel_model_create(&held, NULL, m->dtype, m->seed));
+    held->outer = m;
+    held->held = true;
+    for (int k = 0; kind->held[k]; k++) {
+        const json_t *v = json_object_get(config, kind->held[k]);
+        int layer;
+        s = json_is_object(v) ? keel_model_read_layer(held, v, &layer)
+                              : keel_fail(KEEL_EARG, "expected a layer, {class_name, config}");
+        if (s >= 0 && (!held->layer[k].kind->emit || held->layer[k].kind->operation))
+            s = keel_fail(KEEL_EARG, "a %s cannot be held", held->layer[k].kind->type.name);
+        if (s < 0) {
+            s = s == KEEL_ENOMEM ? s : keel_fail_within(s, "%s", kind->held[k]);
+            goto out;
+        }
+    }
+    *out = held;
+    return KEEL_OK;
+out:
+    keel_model_back(m, mark); /* weights first: they are of models inside */
+    keel_model_destroy(held);
+    return s;
+}
+
 /* ---- all layers ------------------------------------------------------------------------------ */
 
 static int count_all(const keel_model *m)

@@ -42,11 +42,25 @@ static bool in_file(const keel_model *m, const keel_model_layer *l)
     return !l->kind->operation && (!m->sequential || l->kind->emit);
 }
 
-/* "layers/dense", "layers/dense_1": by class, in order, in each model anew. */
-static keel_status name_path(const char *around, json_t *used, keel_model_layer *l)
+/* The key by which the layer around m holds l. */
+static const char *held_key(const keel_model *m, const keel_model_layer *l)
+{
+    for (int i = 0; i < m->outer->n_layer; i++)
+        if (m->outer->layer[i].inner == m) return m->outer->layer[i].kind->held[l - m->layer];
+    return "";
+}
+
+/* "layers/dense", "layers/dense_1": by class, in order, in each model anew; a layer that is held,
+ * by its key. */
+static keel_status name_path(const keel_model *m, const char *around, json_t *used,
+                             keel_model_layer *l)
 {
     char stem[80];
     keel_text path = { 0 };
+    if (m->held) {
+        keel_text_add(&path, "%s/%s", around, held_key(m, l));
+        return put(&l->path, &path);
+    }
     keel_snake_case(stem, sizeof stem, l->kind->type.name);
     const int n = (int)json_integer_value(json_object_get(used, stem));
     if (json_object_set_new(used, stem, json_integer(n + 1)))
@@ -69,7 +83,7 @@ static keel_status name_layers(keel_model *m, const char *label, const char *pat
         if ((s = put(&l->label, &name)) < 0) goto out;
         keel_free(l->path);
         l->path = NULL;
-        if (in_file(m, l) && (s = name_path(path, used, l)) < 0) goto out;
+        if (in_file(m, l) && (s = name_path(m, path, used, l)) < 0) goto out;
         if ((s = name_weights(keel_model_outermost(m), l)) < 0) goto out;
         if (l->inner && (s = name_layers(l->inner, l->label, l->path)) < 0) goto out;
     }

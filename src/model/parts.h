@@ -67,9 +67,11 @@ keel_status keel_model_number(keel_model *m);
 /* Which weights training moves, where a layer's `trainable` changed. */
 void keel_model_mark_trainable(keel_model *m);
 
-/* missing.c: where reading a model said KEEL_EUNSUP: the error names all layers that Keel does not
- * have, or only in part, if there are several. The status stays. */
+/* missing.c: where reading a model said KEEL_EUNSUP: the error names all that Keel does not have,
+ * or only in part, if there are several: layers, optimizer, losses and metrics; or what compile
+ * chooses alone. The status stays. */
 keel_status keel_model_list_missing(const json_t *root);
+keel_status keel_compile_list_missing(const json_t *compile_config);
 
 /* nested.c: models as layers. */
 extern const keel_layer keel_kind_functional, keel_kind_sequential;
@@ -79,6 +81,9 @@ keel_status keel_model_take_in(keel_model *m, keel_model *inner, const keel_mode
                                keel_symbol *out);
 /* A layer that is the model of that JSON, {"class_name": "Functional", ...}. */
 keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer);
+/* The layers that a layer of m holds, from its config: *out becomes l->inner. */
+keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const json_t *config,
+                                 keel_model **out);
 /* All layers through all models, in order: *out is the caller's, the entries are not. */
 keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, int *count);
 /* The layer "base/conv2d" and the model it is in; false: there is none. */
@@ -87,7 +92,8 @@ bool keel_model_find_label(const keel_model *m, const char *label, keel_model **
 /* The layer class that a layer's JSON means, by class and module; NULL: none. Not for models. */
 const keel_layer *keel_model_class_of(const json_t *v);
 
-/* config.c */
+/* config.c. A layer from its JSON, without a call. */
+keel_status keel_model_read_layer(keel_model *m, const json_t *v, int *layer);
 keel_status keel_model_from_config(keel_model *m, const json_t *config);
 keel_status keel_model_to_config(const keel_model *m, json_t **out);
 
@@ -100,6 +106,9 @@ typedef struct keel_kind {
 } keel_kind;
 extern const keel_kind keel_kind_optimizer, keel_kind_loss, keel_kind_metric;
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind);
+/* Tell of each optimizer, loss and metric in a compile_config that Keel does not have, and why. */
+void keel_compile_missing(const json_t *compile_config,
+                          void (*tell)(void *context, const char *what), void *context);
 
 /* compile.c and compile_config.c. Reading makes no state of the optimizer yet. by_file: metrics
  * that Keel does not have are left out and named in out->left_out; else they are refused. */

@@ -240,7 +240,7 @@ static void count_policies(const keel_model *m, int *mixed, int *all)
     for (int i = 0; i < m->n_layer; i++) {
         const keel_model_layer *l = &m->layer[i];
         if (l->inner) count_policies(l->inner, mixed, all);
-        if (l->inner || !l->kind->emit) continue;
+        if (keel_model_layer_is_model(l) || !l->kind->emit) continue;
         ++*all;
         *mixed += l->mixed;
     }

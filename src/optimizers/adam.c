@@ -10,7 +10,6 @@ static const keel_field fields[] = {
 const keel_optimizer keel_optimizer_adam = {
     .type = {
         .name = "Adam",
-        .alias = "adam",
         .module = "keras.optimizers",
         .help = "steps of the mean gradient over the root of its mean square",
         .args_size = sizeof(keel_adam),

@@ -1,11 +1,13 @@
-/* What optimizers share: the finder (by Keras's class name or short name), slots, and clipping. */
+/* What optimizers share: the finder (Keras does not look at the case of their names), slots, and
+ * clipping. */
 #include "optimizers/optimizer.h"
 #include <math.h>
+#include <strings.h>
 
 const keel_type *keel_optimizer_find(const char *name)
 {
     for (int i = 0; keel_optimizers[i]; i++)
-        if (keel_type_is(&keel_optimizers[i]->type, name)) return &keel_optimizers[i]->type;
+        if (!strcasecmp(keel_optimizers[i]->type.name, name)) return &keel_optimizers[i]->type;
     return NULL;
 }
 

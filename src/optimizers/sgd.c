@@ -37,7 +37,6 @@ static double plain_momentum(const void *args)
 const keel_optimizer keel_optimizer_sgd = {
     .type = {
         .name = "SGD",
-        .alias = "sgd",
         .module = "keras.optimizers",
         .help = "gradient descent, with momentum where asked",
         .args_size = sizeof(args_t),

@@ -21,7 +21,7 @@ static void factors(const void *args, double *l1, double *l2)
 const keel_regularizer keel_regularizer_l1_l2 = {
     .type = {
         .name = "L1L2",
-        .alias = "l1_l2",
+        .alias = "l1l2|l1_l2",
         .module = "keras.regularizers",
         .help = "adds l1 times the sum of |w| and l2 times the sum of w^2 to the loss",
         .args_size = sizeof(args_t),

@@ -180,7 +180,7 @@ static keel_status add_loss(maker *x, keel_scored_loss *l)
     int n_in;
     KEEL_TRY(score_inputs(x, l->output, in, &n_in));
     KEEL_TRY(take_logits(x, l, &in[KEEL_SCORE_PREDICTION]));
-    l->args.meets = x->s->n_loss > 1 &&
+    l->args.meets = x->s->apart &&
                     (n_in > KEEL_SCORE_MASK || !keel_loss_counts_rows(l->args.loss, l->args.args));
     x->g->layer = x->s->n_loss > 1 ? l->name : "loss";
     const keel_node_parts parts = { .op = &keel_loss_op, .args = &l->args, .n_in = n_in, .in = in };
@@ -189,11 +189,23 @@ static keel_status add_loss(maker *x, keel_scored_loss *l)
     return KEEL_OK;
 }
 
+/* The terms that layers have added. */
+static keel_status find_activities(maker *x)
+{
+    keel_scored *s = x->s;
+    if (!(s->activity = keel_calloc((size_t)x->g->n_node, sizeof *s->activity))) return KEEL_ENOMEM;
+    for (int i = 0; i < x->g->n_node; i++)
+        if (x->g->node[i].node.op == &keel_activity_op) s->activity[s->n_activity++] = i;
+    return KEEL_OK;
+}
+
 static keel_status add_scores(maker *x)
 {
     const keel_model_compiled *c = &x->m->compiled;
     for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = -1;
     KEEL_TRY(count_losses(x));
+    KEEL_TRY(find_activities(x));
+    x->s->apart = x->s->n_loss + x->s->n_activity > 1;
     for (int i = 0; i < c->n_metric; i++) KEEL_TRY(add_metric(x, &c->metric[i]));
     for (int i = 0; i < x->s->n_loss; i++) KEEL_TRY(add_loss(x, &x->s->loss[i]));
     return KEEL_OK;
@@ -209,6 +221,7 @@ static keel_status emit_model(maker *x, bool training, bool fuse, keel_value *ke
                          KEEL_FIELDS_MAX);
     keel_model_emission e = { .real = m->dtype,
                               .training = training,
+                              .scored = x->pairing->scored,
                               .specs = x->pairing->input_spec,
                               .input = inputs,
                               .output = keep,
@@ -265,6 +278,7 @@ void keel_scored_free(keel_scored *s)
     }
     for (int i = 0; i < KEEL_LOGS_MAX; i++) keel_object_free(&s->metric[i].resolved);
     keel_free(s->field);
+    keel_free(s->activity);
     *s = (keel_scored){ 0 };
 }
 
@@ -279,7 +293,7 @@ void keel_scored_begin(keel_scored *s, int64_t rows)
             keel_loss_divisor(l->args.loss, l->args.args, (double[]){ 0, count, count });
         s->seed[i] = l->args.weight / divisor;
     }
-    s->program->facts.loss_seed = s->n_loss > 1 ? s->seed : NULL;
+    s->program->facts.loss_seed = s->apart ? s->seed : NULL;
 }
 
 void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out)
@@ -295,9 +309,15 @@ void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out
             s->n_loss == 1 && l->args.weight == 1 ? out->each[i] : l->args.weight * out->each[i];
         out->weights += sums[2];
         out->finite = out->finite && isfinite(sums[0]) && isfinite(divisor);
-        if (s->n_loss == 1) {
+        if (!s->apart) {
             out->divisor = divisor;
             out->finite = out->finite && divisor != 0;
         }
+    }
+    for (int i = 0; i < s->n_activity; i++) {
+        double sum;
+        keel_program_sums(s->program, b, s->activity[i], &sum);
+        out->loss += sum / (double)s->program->facts.rows;
+        out->finite = out->finite && isfinite(sum);
     }
 }

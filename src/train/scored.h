@@ -26,6 +26,9 @@ typedef struct keel_scored {
     keel_program *program;
     int n_loss;
     keel_scored_loss loss[KEEL_OUTPUTS_MAX];
+    int n_activity; /* nodes that are terms of the loss which layers add (layers/activity.c) */
+    int *activity;
+    bool apart; /* several terms: each gradient is made with its own divisor, none is left */
     int n_metric;
     keel_scored_metric metric[KEEL_LOGS_MAX];
     int *field; /* [inputs of the graph] the dataset's field that feeds it; KEEL_ROW_WEIGHTS */

@@ -20,7 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_error_t error;
     json_t *config = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &error);
     keel_value in[KEEL_OUTPUTS_MAX], out[KEEL_OUTPUTS_MAX], mask[KEEL_OUTPUTS_MAX];
-    keel_model_emission e = { KEEL_FLOAT32, true, NULL, NULL, in, out, mask };
+    keel_model_emission e = {
+        .real = KEEL_FLOAT32, .training = true, .input = in, .output = out, .mask = mask
+    };
     char *text = NULL;
     if (!config) return 0;
     keel_model *m = model_of(config);

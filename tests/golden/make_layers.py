@@ -14,6 +14,7 @@ from keras import layers as L
 from keras import regularizers as R
 
 IMAGE = [(9, 8, 6)]
+STEPS = [(9, 6)]
 CASES = [
     (L.Dense(5), [(7,)]),
     (L.Dense(5, activation="relu", use_bias=False, kernel_initializer="he_normal"), [(3, 7)]),
@@ -23,7 +24,22 @@ CASES = [
     (L.Conv2D(4, 3, strides=2, padding="same", use_bias=False), [(1, 2, 1)]),
     (L.Conv2D(6, 3, dilation_rate=(2, 1), groups=3, bias_initializer="ones"), IMAGE),
     (L.Conv2D(8, 5, strides=4, padding="same", kernel_regularizer="l2"), IMAGE),
+    (L.Conv1D(4, 3), STEPS),
+    (L.Conv1D(6, (2,), strides=(3,), padding="same", activation="gelu"), STEPS),
+    (L.Conv1D(4, 3, padding="causal", dilation_rate=2, groups=2, use_bias=False), STEPS),
     (L.DepthwiseConv2D(3), IMAGE),
+    (L.MaxPooling1D(), STEPS),
+    (L.MaxPooling1D(3, strides=2, padding="same"), STEPS),
+    (L.AveragePooling1D((2,)), STEPS),
+    (L.AveragePooling1D(3, strides=1, padding="same"), STEPS),
+    (L.GlobalMaxPooling1D(), STEPS),
+    (L.GlobalMaxPooling1D(keepdims=True), STEPS),
+    (L.GlobalMaxPooling2D(), IMAGE),
+    (L.GlobalMaxPooling2D(keepdims=True), IMAGE),
+    (L.ZeroPadding1D(), STEPS),
+    (L.ZeroPadding1D(3), STEPS),
+    (L.ZeroPadding1D((0, 2)), STEPS),
+    (L.ActivityRegularization(l1=0.5), STEPS),
     (L.DepthwiseConv2D((2, 3), strides=2, padding="same", depth_multiplier=2), IMAGE),
     (L.DepthwiseConv2D(3, dilation_rate=2, use_bias=False, activation="relu6"), IMAGE),
     (L.MaxPooling2D(), IMAGE),

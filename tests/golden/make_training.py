@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Make training.npz and train_*.keras: whole trainings by the real Keras on one device.
 
-Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder. With names of cases it makes
+those and their models, and keeps the others as they are.
 
 train_MODEL.keras is the model before its first step, compiled. training.npz holds for each CASE
 (test_against_keras.c has the same table) and TYPE f32 and f64, both from the same initial weights:
@@ -12,6 +13,7 @@ train_MODEL.keras is the model before its first step, compiled. training.npz hol
 The rows come from integer arithmetic that C repeats exactly: see rows().
 """
 import os
+import sys
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
@@ -83,6 +85,54 @@ def shared():
     return i, layers.Dense(CLASSES, activation="softmax", name="out")(x)
 
 
+def activity():
+    """Sizes of activations: of a layer called twice, of a layer of its own, of the softmax."""
+    i = layers.Input((20,))
+    twice = layers.Dense(20, "tanh", activity_regularizer="l1", name="twice")
+    x = layers.ActivityRegularization(l2=2**-6, name="size")(twice(twice(i)))
+    r = keras.regularizers.L1L2(2**-5, 2**-6)
+    return i, layers.Dense(CLASSES, "softmax", activity_regularizer=r, name="out")(x)
+
+
+def time_distributed():
+    """Layers that hold layers: one call for all steps, a call a step, statistics that move every step,
+    a model held, wrappers in wrappers, and one held layer frozen."""
+    steps = layers.TimeDistributed
+    frozen = layers.Dense(4, name="frozen", trainable=False)
+    conv = layers.Conv2D(3, 2, activity_regularizer=keras.regularizers.L2(2**-7), name="conv")
+    bn = layers.BatchNormalization(momentum=0.875, name="bn")
+    base = [layers.Input((4, 4, 1)), conv, bn, layers.Activation("tanh", name="tanh")]
+    return [
+        layers.Input((12, 12, 3)),
+        layers.Reshape((3, 9, 4, 4, 1), name="cut"),
+        steps(steps(keras.Sequential(base, name="base"), name="one"), name="two"),
+        steps(layers.Reshape((9, 27), name="in"), name="reshape"),
+        steps(layers.BatchNormalization(momentum=0.75, name="inside"), name="bn"),
+        steps(layers.GlobalAveragePooling1D(name="mean"), name="mean"),
+        steps(layers.Dense(6, "tanh", kernel_regularizer=keras.regularizers.L2(2**-7), name="inner"), name="dense"),
+        steps(frozen, name="still"),
+        layers.Flatten(name="flat"),
+        layers.Dense(CLASSES, activation="softmax", name="out"),
+    ]
+
+
+def steps():
+    """Layers over one dim of places."""
+    return [
+        layers.Input((12, 12, 3)),
+        layers.Reshape((48, 9), name="flat"),
+        layers.ZeroPadding1D((1, 2), name="zeros"),
+        layers.Conv1D(8, 3, strides=2, padding="same", activation="tanh", name="same"),
+        layers.MaxPooling1D(3, strides=2, padding="same", name="largest"),
+        layers.Conv1D(6, 3, padding="causal", dilation_rate=2, use_bias=False, name="causal"),
+        layers.BatchNormalization(momentum=0.875, name="bn"),
+        layers.AveragePooling1D(2, strides=1, padding="same", name="mean"),
+        layers.Conv1D(8, 2, groups=2, use_bias=False, name="groups"),
+        layers.GlobalMaxPooling1D(name="top"),
+        layers.Dense(CLASSES, activation="softmax", name="out"),
+    ]
+
+
 # Keras takes every rate through float32, in float64 too; these are exact in both. The cases
 # adamw and amsgrad have Keras's own betas.
 BETAS = dict(beta_1=0.875, beta_2=1 - 2**-10)
@@ -103,6 +153,9 @@ MODELS = {  # the files, as compiled
     "cnn_adam": (cnn, adam),
     "cnn_shared": (shared, sgd(2**-6)),
     "mlp_l2": (lambda: mlp(keras.regularizers.L2(2**-7)), sgd()),
+    "mlp_activity": (activity, sgd()),
+    "cnn_steps": (time_distributed, sgd(2**-6)),
+    "cnn_1d": (steps, sgd(2**-6)),
 }
 
 
@@ -127,6 +180,10 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "adamw": ("mlp_sgd", adamw(), 4, None),
     "cnn_adamw": ("cnn_sgd", adamw(**BETAS), 4, None),
     "amsgrad": ("mlp_sgd", lambda: optimizers.Adam(2**-8, amsgrad=True), 4, None),
+    "activity": ("mlp_activity", None, 4, None),
+    "activity_weights": ("mlp_activity", None, 4, "sample"),
+    "cnn_steps": ("cnn_steps", None, 4, None),
+    "cnn_1d": ("cnn_1d", None, 4, None),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 
@@ -146,6 +203,16 @@ def compiled(model, optimizer, weighted):
         jit_compile=False,
     )
     return m
+
+
+def named_weights(list_of, around):
+    """By the names of the layers around them, as Keel has it."""
+    for layer in list_of:
+        held = [layer.layer] if hasattr(layer, "layer") else getattr(layer, "layers", [])
+        if held:
+            yield from named_weights(held, f"{around}{layer.name}/")
+        else:
+            yield from ((f"{around}{layer.name}/{w.name}", w) for w in layer.weights)
 
 
 def run(case, initial, kind, out):
@@ -170,26 +237,30 @@ def run(case, initial, kind, out):
     for name, value in m.evaluate(xt, yt, BATCH, verbose=0, return_dict=True).items():
         out[f"{base}/evaluate/{name}"] = np.array([value], "float64")
     out[f"{base}/predict"] = m.predict(xt[:PREDICT], BATCH, verbose=0)
-    for layer in m.layers:
-        for w in layer.weights:
-            out[f"{base}/weights/{layer.name}/{w.name}"] = w.numpy()
+    for name, w in named_weights(m.layers, ""):
+        out[f"{base}/weights/{name}"] = w.numpy()
     print(case, kind, {k: round(v[-1], 6) for k, v in h.history.items()}, flush=True)
 
 
 def main():
     keras.utils.set_random_seed(11)
     initial, out = {}, {}
-    for name in MODELS:
+    asked = sys.argv[1:] or list(CASES)
+    if sys.argv[1:]:
+        with np.load("training.npz") as before:
+            out = {k: before[k] for k in before if k.split("/")[0] not in asked}
+    for name in MODELS:  # all of them, as each draws what it begins with
         m = compiled(name, None, None)
-        m.save(f"train_{name}.keras")
+        if name in [CASES[case][0] for case in asked]:
+            m.save(f"train_{name}.keras")
         initial[name] = m.get_weights()
     for kind in ("f32", "f64"):
         keras.config.set_floatx("float32" if kind == "f32" else "float64")
         keras.config.set_dtype_policy(keras.config.floatx())
-        for case in CASES:
+        for case in asked:
             run(case, initial, kind, out)
     np.savez_compressed("training.npz", **out)
-    for case in CASES:  # what float32 alone costs, for the tolerances of the test
+    for case in asked:  # what float32 alone costs, for the tolerances of the test
         worst = {}
         for path in out:
             if path.startswith(f"{case}/f32/weights/"):

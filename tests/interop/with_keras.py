@@ -35,7 +35,8 @@ def mlp():
             layers.Input((9,)),
             layers.Dense(16, "relu", kernel_regularizer=regularizers.L1L2(1e-3, 1e-2)),
             layers.Dense(16, "tanh", kernel_initializer="he_normal", bias_initializer="ones"),
-            layers.Dense(8, "gelu", use_bias=False, bias_regularizer="l2"),
+            layers.Dense(8, "gelu", use_bias=False, activity_regularizer="l2"),
+            layers.ActivityRegularization(1e-3),
             layers.Dropout(0.0),
             layers.Dense(4, "softmax"),
         ]
@@ -75,6 +76,42 @@ def residual():
     x = layers.Concatenate()([x, layers.ReLU(negative_slope=0.1)(s)])
     x = layers.GlobalAveragePooling2D()(x)
     return keras.Model(i, layers.Dense(4, name="scores")(x), name="residual")
+
+
+def steps():
+    """A layer held, one of them frozen, a model held, wrappers in wrappers."""
+    each = layers.TimeDistributed
+    base = keras.Sequential([layers.Input((3, 4)), layers.Dense(3, use_bias=False)])
+    still = layers.Dense(4, trainable=False)
+    return keras.Sequential(
+        [
+            layers.Input((2, 5, 3, 4)),
+            each(each(base)),
+            each(layers.Conv2D(3, 2, use_bias=False)),
+            each(layers.BatchNormalization(momentum=0.9)),
+            each(layers.Flatten()),
+            each(layers.Dense(6, "tanh")),
+            each(still),
+            layers.GlobalAveragePooling1D(),
+            layers.Dense(4, "softmax"),
+        ]
+    )
+
+
+def one_dim():
+    return keras.Sequential(
+        [
+            layers.Input((20, 3)),
+            layers.ZeroPadding1D((1, 2)),
+            layers.Conv1D(6, 3, padding="causal", activation="relu"),
+            layers.MaxPooling1D(2, padding="same"),
+            layers.Conv1D(6, 3, strides=2, padding="same", groups=3),
+            layers.AveragePooling1D(3, strides=1),
+            layers.Reshape((2, 2, 6)),
+            layers.GlobalMaxPooling2D(),
+            layers.Dense(4, "softmax"),
+        ]
+    )
 
 
 def frozen():
@@ -168,6 +205,8 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "cnn-adamw": (cnn, optimizers.AdamW(1e-3, global_clipnorm=1.0), SPARSE, [], "int"),
     "cnn-frozen": (frozen, optimizers.Adam(1e-3, clipvalue=0.1), SPARSE, ["accuracy"], "int"),
     "residual": (residual, optimizers.SGD(0.02, 0.9), LOGITS, ["accuracy"], "int"),
+    "steps": (steps, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
+    "one-dim": (one_dim, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "transfer": (transfer, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "nested": (nested, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
     "operations": (operations, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),

@@ -34,5 +34,6 @@ const keel_layer keel_layer_relu = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .last_dim = true,
     .emit = emit,
 };

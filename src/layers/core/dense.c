@@ -56,5 +56,6 @@ const keel_layer keel_layer_dense = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .last_dim = true,
     .emit = emit,
 };

@@ -1,18 +1,18 @@
 /* The mean of each window over [H, W, C]; padding does not count. strides default to pool_size. */
-#include "layers/pooling/_pool2d.h"
+#include "layers/pooling/_pool.h"
 
-static const keel_field fields[] = { KEEL_POOL2D_FIELDS(NULL), { 0 } };
+static const keel_field fields[] = { KEEL_POOL_FIELDS(2, NULL), { 0 } };
 
 static keel_status emit(keel_emit *e)
 {
-    return keel_emit_pool2d(e, &keel_op_average_pool2d);
+    return keel_emit_pool(e, 2, &keel_op_average_pool2d);
 }
 
 const keel_layer keel_layer_average_pooling2d = {
     .type = { .name = "AveragePooling2D",
               .module = "keras.layers",
               .help = "The mean value of each window.",
-              .args_size = sizeof(keel_pool2d),
+              .args_size = sizeof(keel_pool),
               .fields = fields },
     .aliases = "AvgPool2D",
     .min_inputs = 1,

@@ -1,0 +1,81 @@
+/* Activity regularisers, as an op of a graph with losses: l1 * sum |x| + l2 * sum x^2 of a row. The
+ * term of the loss is the mean over the rows of the global step, whatever their weights, so its
+ * gradient is made with that divisor at once. */
+#ifndef REAL
+#include "layers/layer.h"
+#include <math.h>
+
+typedef struct args_t {
+    double l1, l2;
+} args_t;
+
+static keel_status infer(keel_node *n)
+{
+    n->sums = 1;
+    return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });
+}
+
+#define REAL_FILE "layers/activity.c"
+#include "ops/real.h"
+
+const keel_op keel_activity_op = {
+    .name = "activity",
+    .args_size = sizeof(args_t),
+    .infer = infer,
+    .forward = REALS(run),
+    .backward = REALS(run),
+    .backward_reads = KEEL_READS_IN,
+    .loss = true,
+};
+
+keel_status keel_emit_activity(keel_emit *e, double l1, double l2, keel_value in)
+{
+    const args_t args = { l1, l2 };
+    keel_value real, ignored;
+    if (!e->graph->scored || e->direct || (l1 == 0 && l2 == 0)) return KEEL_OK;
+    KEEL_TRY(keel_graph_cast(e->graph, in, e->graph->real, &real));
+    const keel_dtype held = e->graph->held;
+    e->graph->held = e->graph->real;
+    const keel_status s = keel_emit_on(e, &keel_activity_op, &args, &real, 1, &ignored);
+    e->graph->held = held;
+    return s;
+}
+
+keel_status keel_emit_regularized(keel_emit *e, const keel_object *regularizer)
+{
+    double l1 = 0, l2 = 0;
+    if (!regularizer->type) return KEEL_OK;
+    ((const keel_regularizer *)regularizer->type)->factors(regularizer->args, &l1, &l2);
+    for (int i = 0; i < e->n_out; i++)
+        if (keel_dtype_flows(keel_graph_spec(e->graph, e->out[i])->dtype))
+            KEEL_TRY(keel_emit_activity(e, l1, l2, e->out[i]));
+    return KEEL_OK;
+}
+
+#else
+/* Forward gives the sums, backward both: a graph with gradients runs only that. */
+static void REAL_(run)(const keel_call *c)
+{
+    const args_t *a = c->node->args;
+    const int64_t n = keel_row_count(&c->node->in[0]);
+    const REAL *x = c->in[0];
+    REAL *dx = c->in_grad ? c->in_grad[0] : NULL;
+    const bool add = dx && c->in_adds[0];
+    const REAL g1 = (REAL)(a->l1 / (double)c->step->rows);
+    const REAL g2 = (REAL)(2 * a->l2 / (double)c->step->rows);
+    for (int64_t i = 0; i < c->rows; i++, x += n) {
+        double sizes = 0, squares = 0;
+        for (int64_t k = 0; k < n; k++) {
+            sizes += fabs((double)x[k]);
+            squares += (double)x[k] * (double)x[k];
+        }
+        c->partial[i] = a->l1 * sizes + a->l2 * squares;
+        if (!dx) continue;
+        for (int64_t k = 0; k < n; k++) {
+            const REAL sign = (REAL)((x[k] > 0) - (x[k] < 0));
+            dx[k] = (add ? dx[k] : 0) + g1 * sign + g2 * x[k];
+        }
+        dx += n;
+    }
+}
+#endif

@@ -1,0 +1,21 @@
+/* The largest of each window over [T, C]. strides default to pool_size. */
+#include "layers/pooling/_pool.h"
+
+static const keel_field fields[] = { KEEL_POOL_FIELDS(1, "[2]"), { 0 } };
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_emit_pool(e, 1, &keel_op_max_pool2d);
+}
+
+const keel_layer keel_layer_max_pooling1d = {
+    .type = { .name = "MaxPooling1D",
+              .module = "keras.layers",
+              .help = "The largest value of each window.",
+              .args_size = sizeof(keel_pool),
+              .fields = fields },
+    .aliases = "MaxPool1D",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};

@@ -1,0 +1,85 @@
+/* A layer called on each step of [T, ...] by itself, with the same weights; the steps side by side
+ * again. A layer that looks at the last dim alone is called once. */
+#include "base/memory.h"
+#include "layers/layer.h"
+#include "ops/args.h"
+
+enum {
+    STEPS_MAX = 1024,    /* each is a call of its own */
+    NODES_MAX = 1 << 18, /* calls in calls multiply */
+};
+
+static const keel_field fields[] = {
+    KEEL_IGNORE("layer", "the layer that is called on each step"),
+    { 0 },
+};
+
+/* Step t of a value [T, ...]. */
+static keel_status step_of(keel_emit *e, keel_value whole, int64_t t, keel_value *out)
+{
+    const keel_shape *shape = &keel_graph_spec(e->graph, whole)->shape;
+    keel_slice_args one = { .begin = { t } };
+    keel_reshape_args rest = { .shape = { .rank = shape->rank - 1 } };
+    keel_value slice;
+    for (int d = 0; d < KEEL_RANK_MAX; d++) one.step[d] = one.count[d] = 1;
+    for (int d = 1; d < shape->rank; d++) one.count[d] = rest.shape.dim[d - 1] = shape->dim[d];
+    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &one, &whole, 1, &slice));
+    return keel_emit_on(e, &keel_op_reshape, &rest, &slice, 1, out);
+}
+
+static keel_status one_step(keel_emit *e, int64_t t, keel_value *out)
+{
+    keel_value x, y, mask = KEEL_MASK_NONE;
+    keel_reshape_args as = { .shape = { .rank = 1, .dim = { 1 } } };
+    KEEL_TRY(step_of(e, e->in[0], t, &x));
+    if (e->mask[0] >= 0) KEEL_TRY(step_of(e, e->mask[0], t, &mask));
+    KEEL_TRY(e->sub(e, "layer", &x, &mask, 1, &y));
+    const keel_shape *shape = &keel_graph_spec(e->graph, y)->shape;
+    if (shape->rank >= KEEL_RANK_MAX)
+        return keel_fail(KEEL_EUNSUP, "rows of more than %d dims", KEEL_RANK_MAX);
+    for (int d = 0; d < shape->rank; d++) as.shape.dim[as.shape.rank++] = shape->dim[d];
+    return keel_emit_on(e, &keel_op_reshape, &as, &y, 1, out);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const keel_shape in = keel_emit_in(e, 0)->shape;
+    const keel_layer *kind = e->sub_kind(e, "layer");
+    const keel_axis_args along = { .axis = 0 };
+    const keel_value none = KEEL_MASK_NONE;
+    keel_status s = KEEL_OK;
+    if (in.rank < 2)
+        return keel_fail(KEEL_ESHAPE, "expected rows of (time, ...), at least two dims");
+    if (e->mask[0] >= 0) {
+        const keel_shape *mask = &keel_graph_spec(e->graph, e->mask[0])->shape;
+        if (mask->rank < 1 || mask->dim[0] != in.dim[0])
+            return keel_fail(KEEL_ESHAPE, "the mask must have the %lld steps of the rows",
+                             (long long)in.dim[0]);
+    }
+    if (kind && kind->last_dim) return e->sub(e, "layer", e->in, &none, 1, e->out);
+    if (in.dim[0] > STEPS_MAX)
+        return keel_fail(KEEL_EUNSUP, "%lld steps, more than the %d that can be called one by one",
+                         (long long)in.dim[0], STEPS_MAX);
+    keel_value *parts = keel_calloc((size_t)in.dim[0], sizeof *parts);
+    if (!parts) return KEEL_ENOMEM;
+    for (int64_t t = 0; t < in.dim[0] && s >= 0; t++) {
+        s = one_step(e, t, &parts[t]);
+        if (s >= 0 && e->graph->n_node > NODES_MAX)
+            s = keel_fail(KEEL_EUNSUP, "more than %d ops in one model", NODES_MAX);
+    }
+    if (s >= 0) s = keel_emit_on(e, &keel_op_concatenate, &along, parts, (int)in.dim[0], e->out);
+    keel_free(parts);
+    return s;
+}
+
+const keel_layer keel_layer_time_distributed = {
+    .type = { .name = "TimeDistributed",
+              .module = "keras.layers",
+              .help = "Calls a layer on each step of (time, ...).",
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .supports_masking = true,
+    .held = (const char *const[]){ "layer", NULL },
+    .emit = emit,
+};
