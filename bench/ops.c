@@ -429,7 +429,7 @@ static int contenders_of(setup *s, int pass, contender *k)
                          .on = &s->wide,
                          .scratch = keel_aligned_calloc((size_t)s->wide.node.scratch + 64, 1) };
     for (int i = 0; keel_kernels[i] && n + 1 < KERNELS_MAX; i++) {
-        if (strcmp(keel_kernels[i]->op, op->name) != 0) continue;
+        if (keel_kernels[i]->op != op) continue;
         n += contender_of(s, pass, keel_kernels[i], &s->wide, &k[n]);
         n += contender_of(s, pass, keel_kernels[i], &s->narrow, &k[n]);
     }

@@ -7,7 +7,7 @@
 #define TESTS_KERNEL_BENCH_H
 #include "base/memory.h"
 #include "ops/cases.h"
-#include "ops/op.h"
+#include "ops/all.h"
 #include "tensor/bfloat16.h"
 #include <math.h>
 #include <setjmp.h>
@@ -386,7 +386,7 @@ static inline bool pass_run(bench *b, const keel_kernel *kernel, keel_pass pass,
         if (kernel) {
             const keel_status s = kernel->prepare(&p);
             if (s == KEEL_EUNSUP) return false;
-            if (s < 0) fail_msg("%s_%s: prepare: %s", kernel->op, kernel->name, keel_error());
+            if (s < 0) fail_msg("%s_%s: prepare: %s", kernel->op->name, kernel->name, keel_error());
         }
         call_some(b, run, narrow, pass, &p, r, first, rows);
         if (kernel && kernel->release) kernel->release(p.plan);

@@ -170,8 +170,7 @@ static double error_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
 
 static bool is_winograd(const keel_kernel *k)
 {
-    return strcmp(k->op, "conv2d") == 0 && strncmp(k->name, "winograd", 8) == 0 &&
-           k->run[KEEL_FORWARD];
+    return k->op == &keel_op_conv2d && strncmp(k->name, "winograd", 8) == 0 && k->run[KEEL_FORWARD];
 }
 
 /* A kernel takes windows that move by one pixel, or those that move by two. */
@@ -404,7 +403,7 @@ static bool run_narrow(lab *l, const keel_kernel *kernel, keel_pass pass, float 
 static const keel_kernel *kernel_of(const char *name)
 {
     for (int i = 0; keel_kernels[i]; i++)
-        if (strcmp(keel_kernels[i]->op, "conv2d") == 0 && strcmp(keel_kernels[i]->name, name) == 0)
+        if (keel_kernels[i]->op == &keel_op_conv2d && strcmp(keel_kernels[i]->name, name) == 0)
             return keel_kernels[i];
     return NULL;
 }

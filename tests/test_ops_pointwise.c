@@ -171,7 +171,7 @@ static void every_function_is_within_its_bound(void **state)
         run(&wide, op->forward[1], x8, y8, dy8, dx8);
         run(&wide, op->backward[1], x8, y8, dy8, dx8);
         for (int k = 0; keel_kernels[k]; k++) {
-            if (strcmp(keel_kernels[k]->op, f->op) != 0) continue;
+            if (keel_kernels[k]->op != op) continue;
             /* backward may read the output, which is then float32's */
             run(&narrow, op->forward[0], x, y, dy, dx);
             compare(f, keel_kernels[k], &narrow);

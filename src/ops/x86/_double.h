@@ -229,9 +229,9 @@ static inline vd vd_normal(vd x, vd *density)
     DOUBLE_RUN(float, f32, value, slope, read)                                                     \
     DOUBLE_RUN(keel_bf16, bf16, value, slope, read)                                                \
     const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
-        .op = #stem,                                                                               \
+        .op = &keel_op_##stem,                                                                     \
         .name = VECTOR_NAME,                                                                       \
-        .priority = VECTOR_PRIORITY,                                                               \
+        .priority = VECTOR_PRIORITY(VECTOR),                                                       \
         .prepare = vector_prepare,                                                                 \
         .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
         .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \

@@ -8,7 +8,7 @@
 #ifndef KEEL_OPS_X86_VECTOR_H
 #define KEEL_OPS_X86_VECTOR_H
 #include "device/cpu/cpu.h"
-#include "ops/op.h"
+#include "ops/all.h"
 #include "tensor/bfloat16.h"
 #include <immintrin.h>
 #include <string.h>
@@ -21,9 +21,10 @@
 #define VECTOR_NAME           VECTOR_TEXT(VECTOR_ISA)
 
 #ifdef __AVX512F__
-#define VECTOR_ISA   avx512
-#define VECTOR_LEVEL KEEL_CPU_AVX512
-enum { VECTOR_PRIORITY = 60, LANES = 16 };
+#define VECTOR_ISA           avx512
+#define VECTOR_LEVEL         KEEL_CPU_AVX512
+#define VECTOR_PRIORITY(way) KEEL_PRIORITY_##way##_AVX512
+enum { LANES = 16 };
 typedef __m512 vf;
 typedef __m512i vi;
 typedef __mmask16 vm;
@@ -223,9 +224,10 @@ static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
 }
 
 #elif defined __AVX2__
-#define VECTOR_ISA   avx2
-#define VECTOR_LEVEL KEEL_CPU_AVX2
-enum { VECTOR_PRIORITY = 50, LANES = 8 };
+#define VECTOR_ISA           avx2
+#define VECTOR_LEVEL         KEEL_CPU_AVX2
+#define VECTOR_PRIORITY(way) KEEL_PRIORITY_##way##_AVX2
+enum { LANES = 8 };
 typedef __m256 vf;
 typedef __m256i vi;
 typedef __m256i vm; /* all ones or all zeros in each lane */

@@ -6,9 +6,9 @@
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(add) = {
-    .op = "add",
+    .op = &keel_op_add,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
+    .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = vector_prepare,
     .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
     .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },

@@ -20,9 +20,9 @@ static inline float share_of(span h, span w)
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(average_pool2d) = {
-    .op = "average_pool2d",
+    .op = &keel_op_average_pool2d,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
+    .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
     .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },

@@ -133,9 +133,9 @@ static void merge_block(double *restrict mean, double *restrict m2, const float 
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(batch_norm) = {
-    .op = "batch_norm",
+    .op = &keel_op_batch_norm,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
+    .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32,
              [KEEL_BACKWARD] = backward_f32,

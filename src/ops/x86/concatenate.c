@@ -7,9 +7,9 @@
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(concatenate) = {
-    .op = "concatenate",
+    .op = &keel_op_concatenate,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
+    .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = vector_prepare,
     .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
     .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },

@@ -448,13 +448,13 @@ static keel_status prepare(keel_prepare *p)
 #if TILE == 2
 const keel_kernel VECTOR_KERNEL(conv2d_winograd) = {
     .name = "winograd_" VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 100, /* before a library's */
+    .priority = VECTOR_PRIORITY(WINOGRAD),
 #else
 const keel_kernel VECTOR_KERNEL(conv2d_winograd4) = {
     .name = "winograd4_" VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 107, /* before those of smaller tiles */
+    .priority = VECTOR_PRIORITY(WINOGRAD4),
 #endif
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,

@@ -656,9 +656,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel keel_kernel_conv2d_winograd_avx512_bf16 = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "winograd_avx512_bf16",
-    .priority = 117, /* before the direct products, behind tiles */
+    .priority = KEEL_PRIORITY_PAIRS_WINOGRAD,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,

@@ -606,9 +606,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel VECTOR_KERNEL(conv2d_winograd_strided) = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "winograd_strided_" VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 103, /* before a library's */
+    .priority = VECTOR_PRIORITY(WINOGRAD_STRIDED),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,

@@ -357,9 +357,9 @@ static void weights_tile(const keel_tile_call *c)
 }
 
 const keel_kernel VECTOR_KERNEL(dense) = {
-    .op = "dense",
+    .op = &keel_op_dense,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 100, /* before a library's */
+    .priority = VECTOR_PRIORITY(OWN),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
     .weights_tile = weights_tile,

@@ -294,9 +294,9 @@ static void tile(const keel_tile_call *c)
 }
 
 const keel_kernel keel_kernel_dense_avx512_bf16 = {
-    .op = "dense",
+    .op = &keel_op_dense,
     .name = "avx512_bf16",
-    .priority = 200,
+    .priority = KEEL_PRIORITY_PAIRS,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .narrow_tile = tile,

@@ -92,9 +92,9 @@ static inline void add_sums(float *to, const float *from, int64_t n, bool adds)
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(depthwise_conv2d) = {
-    .op = "depthwise_conv2d",
+    .op = &keel_op_depthwise_conv2d,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 100, /* before a library's */
+    .priority = VECTOR_PRIORITY(OWN),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32,
              [KEEL_BACKWARD] = backward_f32,

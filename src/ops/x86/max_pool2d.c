@@ -17,9 +17,9 @@ static keel_status prepare(keel_prepare *p)
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(max_pool2d) = {
-    .op = "max_pool2d",
+    .op = &keel_op_max_pool2d,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
+    .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
     .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },

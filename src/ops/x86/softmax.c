@@ -22,9 +22,9 @@ static keel_status prepare(keel_prepare *p)
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(softmax) = {
-    .op = "softmax",
+    .op = &keel_op_softmax,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
+    .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
     .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
