@@ -7,6 +7,7 @@
  * take float32 or bfloat16 in memory. */
 #ifndef KEEL_OPS_X86_VECTOR_H
 #define KEEL_OPS_X86_VECTOR_H
+#include "base/unroll.h"
 #include "device/cpu/cpu.h"
 #include "ops/all.h"
 #include "tensor/bfloat16.h"

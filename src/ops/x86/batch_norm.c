@@ -78,8 +78,6 @@ static double weight_of(const keel_call *c, int at, int64_t k, double absent)
     return at < 0 ? absent : ((const float *)c->weight[at])[k];
 }
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* Do `few(..., rows, ...)` over count rows, by eights where rows are narrow, else by fours. */
 #define BY_ROWS(i, rows, count, n, few)                                                            \
     do {                                                                                           \

@@ -13,9 +13,6 @@
 
 /* As many sums as there are registers for, one for each factor left. */
 enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, LINE = 64 };
-#define INLINE static inline __attribute__((always_inline))
-/* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 /* A run of the inner dim: a[i, j] at a + i * a_row + j * a_step, b[j, k] at b + j * b_row + k. */
 typedef struct run {
@@ -77,13 +74,14 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
     vf sum[ROWS][VECTORS], w[VECTORS];
     const vm all = vm_first(LANES);
     EACH(v, vectors) w[v] = vf_zero();
-    if (p->start) EACH(v, vectors)
-    w[v] = vf_load_some(v < vectors - 1 ? all : last, p->start + k + v * LANES);
-    EACH(r, rows) EACH(v, vectors)
-    {
-        const float *out = p->out + (i + r) * p->out_row + k + v * LANES;
-        sum[r][v] = p->adds ? vf_load_some(v < vectors - 1 ? all : last, out) : w[v];
-    }
+    if (p->start)
+        EACH(v, vectors)
+            w[v] = vf_load_some(v < vectors - 1 ? all : last, p->start + k + v * LANES);
+    EACH(r, rows)
+        EACH(v, vectors) {
+            const float *out = p->out + (i + r) * p->out_row + k + v * LANES;
+            sum[r][v] = p->adds ? vf_load_some(v < vectors - 1 ? all : last, out) : w[v];
+        }
     for (int s = 0; s < p->n_run; s++) {
         const float *a = p->run[s].a + i * p->a_row, *b = p->run[s].b + k;
         for (int64_t j = 0; j < p->run[s].inner; j++, a += p->a_step, b += p->b_row) {
@@ -95,19 +93,18 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
             }
             EACH(v, vectors - 1) w[v] = vf_load(b + v * LANES);
             w[vectors - 1] = vf_load_some(last, b + (vectors - 1) * LANES);
-            EACH(r, rows)
-            {
+            EACH(r, rows) {
                 const vf x = vf_set(a[r * p->a_row]);
                 EACH(v, vectors) sum[r][v] = vf_fma(x, w[v], sum[r][v]);
             }
         }
     }
-    EACH(r, rows) EACH(v, vectors)
-    {
-        float *out = p->out + (i + r) * p->out_row + k + v * LANES;
-        vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
-        if (tile) p->bad |= not_finite(sum[r][v]);
-    }
+    EACH(r, rows)
+        EACH(v, vectors) {
+            float *out = p->out + (i + r) * p->out_row + k + v * LANES;
+            vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
+            if (tile) p->bad |= not_finite(sum[r][v]);
+        }
     if (tile) ask_on(p, prefetch);
 }
 
@@ -190,19 +187,18 @@ INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t 
                  const int rows, const int columns, const float *ahead)
 {
     vf sum[DOT_ROWS][DOT_COLUMNS];
-    EACH(r, rows) EACH(j, DOT_COLUMNS) sum[r][j] = vf_zero();
+    EACH(r, rows)
+        EACH(j, DOT_COLUMNS) sum[r][j] = vf_zero();
     VECTOR_EACH(at, k, m, {
         vf of_w[DOT_COLUMNS];
         __builtin_prefetch(ahead + at, 0, 3);
         EACH(j, columns) of_w[j] = vf_load_some(m, w + j * k + at);
-        EACH(r, rows)
-        {
+        EACH(r, rows) {
             const vf of_dy = vf_load_some(m, dy + r * k + at);
             EACH(j, columns) sum[r][j] = vf_fma(of_dy, of_w[j], sum[r][j]);
         }
     });
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         float out[DOT_COLUMNS];
         _mm_storeu_ps(out, sums_of(sum[r][0], sum[r][1], sum[r][2], sum[r][3]));
         EACH(j, columns) dx[r * c + j] = adds ? dx[r * c + j] + out[j] : out[j];
