@@ -114,7 +114,6 @@ typedef struct keel_case {
     const char *args;    /* "strides 2,2 groups 2", read by args_for_case; NULL: its defaults */
 } keel_case;
 
-/* Pairs of functions: [0] float32, [1] float64; see ops/real.h. */
 /* One tile of a weight gradient over all rows of the step, wherever workers hold them. */
 typedef struct keel_span { /* neighbouring rows */
     const void *in, *out_grad;
@@ -149,6 +148,7 @@ typedef struct keel_tile_call {
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);
 
+/* Functions come in pairs: [0] float32, [1] float64; see ops/real.h. */
 struct keel_op {
     const char *name; /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
     size_t args_size; /* copied into the graph; plain bytes, no pointers */

@@ -7,12 +7,9 @@
 #ifndef KEEL_OPS_X86_DOUBLE_H
 #define KEEL_OPS_X86_DOUBLE_H
 #include "ops/args.h"
+#include "ops/real.h"
 #include "ops/x86/_vector.h"
 #include <math.h>
-
-#define NO_ARGS                                                                                    \
-    const void *a __attribute__((unused)) /* the first parameter where there are none              \
-                                           */
 
 #ifdef __AVX512F__
 typedef __m512d vd;
@@ -228,14 +225,7 @@ static inline vd vd_normal(vd x, vd *density)
 #define DOUBLE_KERNEL(stem, value, slope, read)                                                    \
     DOUBLE_RUN(float, f32, value, slope, read)                                                     \
     DOUBLE_RUN(keel_bf16, bf16, value, slope, read)                                                \
-    const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
-        .op = &keel_op_##stem,                                                                     \
-        .name = VECTOR_NAME,                                                                       \
-        .priority = VECTOR_PRIORITY(VECTOR),                                                       \
-        .prepare = vector_prepare,                                                                 \
-        .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
-        .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
-    }
+    const keel_kernel VECTOR_KERNEL(stem) = VECTOR_BOTH(stem, vector_prepare)
 
 #define DOUBLE_RUN(type, suffix, value, slope, read)                                               \
     static void forward_##suffix(const keel_call *c)                                               \

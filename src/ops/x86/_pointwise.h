@@ -79,13 +79,6 @@ static inline vf tangent(vf x)
     }
 
 #define POINTWISE_KERNEL(stem)                                                                     \
-    const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
-        .op = &keel_op_##stem,                                                                     \
-        .name = VECTOR_NAME,                                                                       \
-        .priority = VECTOR_PRIORITY(VECTOR),                                                       \
-        .prepare = vector_prepare,                                                                 \
-        .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
-        .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
-    }
+    const keel_kernel VECTOR_KERNEL(stem) = VECTOR_BOTH(stem, vector_prepare)
 
 #endif

@@ -470,6 +470,15 @@ static inline keel_status vector_prepare(keel_prepare *p)
     return KEEL_OK;
 }
 
+/* The kernel of op `stem` that runs both passes, for values held in float32 and in bfloat16, by
+ * forward_f32 and so on: see ops/x86/_values.h. */
+#define VECTOR_BOTH(stem, ready)                                                                   \
+    {                                                                                              \
+        .op = &keel_op_##stem, .name = VECTOR_NAME, .priority = VECTOR_PRIORITY(VECTOR),           \
+        .prepare = ready, .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 }, \
+        .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
+    }
+
 /* Run `body` for i = 0, LANES, ... < n with the mask m of the lanes below n. */
 #define VECTOR_EACH(i, n, m, ...)                                                                  \
     do {                                                                                           \

@@ -16,14 +16,7 @@ static keel_status prepare(keel_prepare *p)
 #define VALUE_FILE "ops/x86/max_pool2d.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(max_pool2d) = {
-    .op = &keel_op_max_pool2d,
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY(VECTOR),
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
-};
+const keel_kernel VECTOR_KERNEL(max_pool2d) = VECTOR_BOTH(max_pool2d, prepare);
 #else
 /* The largest of the taps [i0, i1) x [j0, j1) for the channels of m, whose tap {0, 0} is at x; what
  * is no number beats what is one, and the last of those wins. */

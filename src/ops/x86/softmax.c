@@ -21,14 +21,7 @@ static keel_status prepare(keel_prepare *p)
 #define VALUE_FILE "ops/x86/softmax.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(softmax) = {
-    .op = &keel_op_softmax,
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY(VECTOR),
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
-};
+const keel_kernel VECTOR_KERNEL(softmax) = VECTOR_BOTH(softmax, prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {
