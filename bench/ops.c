@@ -99,6 +99,13 @@ static const struct work {
     { "batch_norm", 32, { "25,25,16", "16|16|16|16", NULL } },
     { "softmax", 64, { "10", NULL, NULL } },
     { "softmax", 64, { "1000", NULL, NULL } },
+    { "log_softmax", 64, { "10", NULL, NULL } },
+    { "log_softmax", 64, { "1000", NULL, NULL } },
+    { "sparsemax", 64, { "10", NULL, NULL } },
+    { "sparsemax", 64, { "1000", NULL, NULL } },
+    { "glu", 64, { "4096", NULL, NULL } },
+    { "tanh_shrink", 64, { "4096", NULL, NULL } },
+    { "squareplus", 64, { "4096", NULL, "b 4" } },
     { "dropout", 64, { "4096", NULL, NULL } },
 };
 
