@@ -44,7 +44,7 @@ static inline vd vd_choose(vdm m, vd yes, vd no)
 {
     return _mm512_mask_mov_pd(no, m, yes);
 }
-static inline vd vd_max(vd a, vd b) /* b if either is no number */
+static inline vd vd_max(vd a, vd b) /* b if either is NaN */
 {
     return _mm512_max_pd(a, b);
 }

@@ -9,7 +9,7 @@
 #include "ops/x86/_vector.h"
 #include <math.h>
 
-static inline vf exponential(vf x) /* x <= 0, or no number, which stays one */
+static inline vf exponential(vf x) /* x <= 0, or NaN, which stays NaN */
 {
     static const float c[] = { 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1, 1 };
     const vf low = vf_set(-87.33f);

@@ -99,7 +99,7 @@ static inline vf vf_fma(vf a, vf b, vf c)
 static inline vf vf_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
-} /* b if either is no number */
+} /* b if either is NaN */
 static inline vf vf_min(vf a, vf b)
 {
     return _mm512_min_ps(a, b);
@@ -108,7 +108,7 @@ static inline vm vf_greater(vf a, vf b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
 }
-static inline vm vf_beats(vf a, vf b) /* a > b, or a is no number */
+static inline vm vf_beats(vf a, vf b) /* a > b, or a is NaN */
 {
     return (vm)(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) | _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q));
 }
@@ -220,7 +220,7 @@ static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
     const __m512i up =
         _mm512_mask_mov_epi32(_mm512_set1_epi32(0x7fff), odd, _mm512_set1_epi32(0x8000));
     const __m512 even = _mm512_castsi512_ps(_mm512_add_epi32(bits, up));
-    /* what is no number becomes the quiet one of x */
+    /* a NaN becomes the quiet one of x */
     vn_store_same(m, p, _mm512_fixupimm_ps(even, x, _mm512_set1_epi32(0x22), 0));
 }
 

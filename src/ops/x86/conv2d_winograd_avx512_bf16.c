@@ -221,7 +221,7 @@ static void backward(const keel_call *c)
 
 typedef struct packer {
     int64_t c, k; /* Keras's kernel is [3, 3, c, k] */
-    bool turned;  /* for backward: turned by 180 degrees, filters and channels exchanged */
+    bool turned;  /* for backward: rotated by 180 degrees, filters and channels exchanged */
 } packer;
 
 /* G takes g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2. */

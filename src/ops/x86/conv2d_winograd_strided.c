@@ -98,7 +98,7 @@ INLINE void store_points(float *out, int64_t point, const vf v[5], const bool ha
 }
 
 /* Line `line` of V: a line of the pixels, less the middle one where it is an end of a whole tile.
- * ahead: how far off the pixel is that is asked for. */
+ * ahead: how far off the pixel is that is prefetched. */
 INLINE void input_line(const float *const at[PIXELS], int64_t c, vm m, int64_t ahead, float *out,
                        int64_t point, const int line, const int kind)
 {

@@ -29,7 +29,7 @@ typedef struct product {
     int64_t out_row;
     bool adds;            /* sums begin with what is in out */
     bool bad;             /* tiles: a sum is not finite */
-    const char *prefetch; /* what is written next, `pace` bytes of which are asked for at a time */
+    const char *prefetch; /* what is written next, of which `pace` bytes are prefetched at a time */
     int64_t pace;
     const keel_tile_call *call;
     int asked; /* how many of the call's `prefetch` are asked for by now */
@@ -45,7 +45,7 @@ static inline void fetch_to_write(const void *p)
 static inline bool not_finite(vf x)
 {
 #ifdef __AVX512F__
-    return _mm512_fpclass_ps_mask(x, 0x99); /* both infinities, both kinds of no number */
+    return _mm512_fpclass_ps_mask(x, 0x99); /* both infinities, both kinds of NaN */
 #else
     const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
     return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(INFINITY), _CMP_NLT_UQ));
@@ -65,8 +65,8 @@ static inline void ask_on(product *p, const char *prefetch)
 }
 
 /* rows, vectors and tile are constants where this is called; the last vector has the lanes of
- * `last`. ahead: where in b is what will be read soon; W is larger than the cache next to the
- * core, and without a word ahead of time each panel of it would be waited for. */
+ * `last`. ahead: where in b to prefetch: W is larger than the cache next to the core, and without
+ * that each panel of it would be waited for. */
 INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int vectors, vm last,
                   int64_t ahead, const int fetched, const bool tile)
 {
@@ -108,8 +108,8 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
     if (tile) ask_on(p, prefetch);
 }
 
-/* more: is there a panel after this one? Each block of rows asks for one vector of it; where there
- * are few blocks, the first asks for all. */
+/* more: is there a panel after this one? Each block of rows prefetches one vector of it; where
+ * there are few blocks, the first prefetches all. */
 INLINE void rows_of(product *p, int64_t n, int64_t k, const int vectors, vm last, bool more,
                     const bool tile)
 {
@@ -205,7 +205,7 @@ INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t 
     }
 }
 
-/* Each block of rows asks for one of the rows of W that come after these. */
+/* Each block of rows prefetches one of the rows of W that come after these. */
 INLINE void dot_rows(const float *dy, int64_t n, const float *w, int64_t k, float *dx, int64_t c,
                      bool adds, const int columns, bool more)
 {
@@ -252,7 +252,7 @@ static void forward(const keel_call *c)
     multiply(&p, c->rows, w[1]);
 }
 
-/* So short dots would be all summing of vectors; W is small and turned over in a moment. */
+/* So short dots would be all summing of vectors; W is small and quickly transposed. */
 static void backward_short(const keel_call *c)
 {
     const int64_t n_c = c->node->weight[0].shape.dim[0], k = c->node->weight[0].shape.dim[1];

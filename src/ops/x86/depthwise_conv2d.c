@@ -50,7 +50,7 @@ static inline int64_t tiles_of(const keel_window *v)
     return three && dense && v->stride[0] == v->stride[1] && v->stride[0] < 3 ? v->stride[0] : 0;
 }
 
-/* An image too large for the cache next to the core: its lines must be asked for ahead of time. */
+/* An image too large for the cache next to the core: its lines must be prefetched. */
 static inline bool is_far(const int64_t *size, int64_t channels, size_t each)
 {
     return size[0] * size[1] * channels * (int64_t)each > FAR;
@@ -275,8 +275,8 @@ static void VALUE_(backward)(const keel_call *call)
 /* Weight gradients ------------------------------------------------------------------------------*/
 
 /* n places from dy on, the window of the first at x: stride, n and checked are constants where this
- * is called; taps outside of lines and cols do not count. What is read first `ahead` lines
- * below is asked for; 0: nothing. */
+ * is called; taps outside of lines and cols do not count. What is read first `ahead` lines below
+ * is prefetched; 0: nothing. */
 INLINE void VALUE_(add_run)(vf sum[9], const VALUE *x, const VALUE *dy, int64_t line, int64_t c,
                             vm m, const int stride, const int n, const bool checked, range lines,
                             range cols, int64_t ahead, int64_t dy_line)

@@ -3,7 +3,7 @@
 #include "ops/x86/_double.h"
 #include "ops/x86/_last_axis.h"
 
-/* How many of a vector's lanes are more than `than`, as numbers to be added. */
+/* 1 in each lane where x is more than `than`, else 0: to count them by adding. */
 static inline vd ones_above(vd x, vd than)
 {
     return vd_choose(vd_greater(x, than), vd_set(1), vd_zero());
