@@ -1,5 +1,5 @@
-/* y = the larger of a and b; where they are equal the gradient is that of a, as in TensorFlow. What
- * is no number stays so. */
+/* y = the larger of a and b; where they are equal the gradient is that of a, as in TensorFlow. NaN
+ * stays NaN. */
 #include "ops/binary.h"
 
 static double value(double a, double b)
