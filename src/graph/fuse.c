@@ -129,9 +129,9 @@ static keel_status fuse_add(fuser *f, keel_graph_node *n)
     return KEEL_OK;
 }
 
-/* zero_pad2d -> conv2d; relu ... zero_pad2d -> max_pool2d, whose own padding never wins. In a
- * window of nothing above 0 a zero beside the image may have won: then no pixel has a gradient, and
- * now it has one that the relu before it stops. */
+/* zero_pad2d -> conv2d; and behind a relu zero_pad2d -> max_pool2d, whose own padding never wins.
+ * Where no pixel of a window is positive, a padded zero may have won, and no pixel got a gradient.
+ * Now one does, and the relu stops it. */
 static keel_status fuse_pad(fuser *f, keel_graph_node *n)
 {
     const bool pool = is(n, &keel_op_max_pool2d);
