@@ -99,6 +99,13 @@ static const struct work {
     { "batch_norm", 32, { "25,25,16", "16|16|16|16", NULL } },
     { "softmax", 64, { "10", NULL, NULL } },
     { "softmax", 64, { "1000", NULL, NULL } },
+    { "log_softmax", 64, { "10", NULL, NULL } },
+    { "log_softmax", 64, { "1000", NULL, NULL } },
+    { "sparsemax", 64, { "10", NULL, NULL } },
+    { "sparsemax", 64, { "1000", NULL, NULL } },
+    { "glu", 64, { "4096", NULL, NULL } },
+    { "tanh_shrink", 64, { "4096", NULL, NULL } },
+    { "squareplus", 64, { "4096", NULL, "b 4" } },
     { "dropout", 64, { "4096", NULL, NULL } },
 };
 
@@ -429,7 +436,7 @@ static int contenders_of(setup *s, int pass, contender *k)
                          .on = &s->wide,
                          .scratch = keel_aligned_calloc((size_t)s->wide.node.scratch + 64, 1) };
     for (int i = 0; keel_kernels[i] && n + 1 < KERNELS_MAX; i++) {
-        if (strcmp(keel_kernels[i]->op, op->name) != 0) continue;
+        if (keel_kernels[i]->op != op) continue;
         n += contender_of(s, pass, keel_kernels[i], &s->wide, &k[n]);
         n += contender_of(s, pass, keel_kernels[i], &s->narrow, &k[n]);
     }

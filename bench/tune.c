@@ -367,7 +367,7 @@ static void measure(FILE *f, const struct work *w, keel_pass pass)
         for (int i = 0; keel_kernels[i]; i++)
             for (keel_float32 way = 0; way <= KEEL_FLOAT32_FAST && n < KERNELS_MAX; way++) {
                 const bool split = !strcmp(keel_kernels[i]->name, "split_amx");
-                if (strcmp(keel_kernels[i]->op, w->op) || split == (way == KEEL_FLOAT32_FMA))
+                if (keel_kernels[i]->op != s.node.op || split == (way == KEEL_FLOAT32_FMA))
                     continue;
                 n += enter(&k[n], &s, pass, keel_kernels[i], way);
             }

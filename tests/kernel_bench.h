@@ -7,7 +7,7 @@
 #define TESTS_KERNEL_BENCH_H
 #include "base/memory.h"
 #include "ops/cases.h"
-#include "ops/op.h"
+#include "ops/all.h"
 #include "tensor/bfloat16.h"
 #include <math.h>
 #include <setjmp.h>
@@ -105,6 +105,14 @@ static const kernel_case kernel_cases[] = {
     { "softmax", { "1000", NULL, NULL } },
     { "softmax", { "7,37,5", NULL, "axis 1" } },
     { "softmax", { "7,37", NULL, NULL } },
+    { "log_softmax", { "1000", NULL, NULL } },
+    { "log_softmax", { "7,37", NULL, NULL } },
+    { "sparsemax", { "1000", NULL, NULL } },
+    { "sparsemax", { "7,37", NULL, NULL } },
+    { "glu", { "7,38", NULL, NULL } },
+    { "glu", { "6,7,33", NULL, "axis 0" } },
+    { "tanh_shrink", { "7,7,33", NULL, NULL } },
+    { "squareplus", { "7,7,33", NULL, "b 4" } },
     { "dropout", { "1003", NULL, "rate 0.5" } },
     { "dropout", { "7,9,31", NULL, "rate 0.2" } },
     { "batch_norm", { "6,7,64", "64|64|64|64", NULL } },
@@ -386,7 +394,7 @@ static inline bool pass_run(bench *b, const keel_kernel *kernel, keel_pass pass,
         if (kernel) {
             const keel_status s = kernel->prepare(&p);
             if (s == KEEL_EUNSUP) return false;
-            if (s < 0) fail_msg("%s_%s: prepare: %s", kernel->op, kernel->name, keel_error());
+            if (s < 0) fail_msg("%s_%s: prepare: %s", kernel->op->name, kernel->name, keel_error());
         }
         call_some(b, run, narrow, pass, &p, r, first, rows);
         if (kernel && kernel->release) kernel->release(p.plan);

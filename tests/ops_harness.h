@@ -5,7 +5,7 @@
 #define TESTS_OPS_HARNESS_H
 #include "base/memory.h"
 #include "ops/cases.h"
-#include "ops/op.h"
+#include "ops/all.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

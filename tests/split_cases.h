@@ -18,7 +18,6 @@
 #include "ops/all.h"
 #include "keel/keel.h"
 #include "ops/cases.h"
-#include "ops/op.h"
 
 /* Every shape that the networks below have, on every kind of processor: the kernels run in a whole
  * fit too. */
@@ -213,7 +212,7 @@ static keel_status derive(void *context, keel_derived *want, const keel_derived 
 static const keel_kernel *kernel_of(const char *op, const char *name)
 {
     for (int i = 0; keel_kernels[i]; i++)
-        if (!strcmp(keel_kernels[i]->op, op) && !strcmp(keel_kernels[i]->name, name))
+        if (!strcmp(keel_kernels[i]->op->name, op) && !strcmp(keel_kernels[i]->name, name))
             return keel_kernels[i];
     return NULL;
 }
@@ -258,7 +257,7 @@ static double error_of_others(lab *l, keel_pass pass)
     double least = -1;
     for (int i = 0; keel_kernels[i]; i++) {
         const keel_kernel *k = keel_kernels[i];
-        if (strcmp(k->op, l->node[0].op->name) || !strcmp(k->name, "split_amx")) continue;
+        if (k->op != l->node[0].op || !strcmp(k->name, "split_amx")) continue;
         if (strstr(k->name, "winograd")) continue; /* rounds more often */
         if (!run_kernel(l, k, pass, KEEL_FLOAT32_FMA, 0, false)) continue;
         const double e = error_of(l, pass);

@@ -171,7 +171,7 @@ static double error_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
 /* Of those that this processor can run. */
 static bool is_winograd(const keel_kernel *k)
 {
-    return strcmp(k->op, "conv2d") == 0 && strncmp(k->name, "winograd", 8) == 0 &&
+    return k->op == &keel_op_conv2d && strncmp(k->name, "winograd", 8) == 0 &&
            k->run[KEEL_FORWARD] &&
            (keel_cpu_level() >= KEEL_CPU_AVX512 || !strstr(k->name, "avx512"));
 }
@@ -406,7 +406,7 @@ static bool run_narrow(lab *l, const keel_kernel *kernel, keel_pass pass, float 
 static const keel_kernel *kernel_of(const char *name)
 {
     for (int i = 0; keel_kernels[i]; i++)
-        if (strcmp(keel_kernels[i]->op, "conv2d") == 0 && strcmp(keel_kernels[i]->name, name) == 0)
+        if (keel_kernels[i]->op == &keel_op_conv2d && strcmp(keel_kernels[i]->name, name) == 0)
             return keel_kernels[i];
     return NULL;
 }

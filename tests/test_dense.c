@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "base/memory.h"
-#include "ops/op.h"
+#include "ops/all.h"
 
 enum { ROWS_MAX = 70, C_MAX = 130, K_MAX = 140 };
 static float x[ROWS_MAX * C_MAX], dy[ROWS_MAX * K_MAX], w[C_MAX * K_MAX], bias[K_MAX];
@@ -51,7 +51,7 @@ static int tile_runs(const keel_node *n, keel_tile_run *run, void **scratch)
     run[count++] = n->op->weights_tile[0];
     for (int i = 0; keel_kernels[i]; i++) {
         keel_prepare p = { .node = n, .pass = KEEL_WEIGHTS, .rows = ROWS_MAX };
-        if (keel_kernels[i]->weights_tile && !strcmp(keel_kernels[i]->op, "dense") &&
+        if (keel_kernels[i]->weights_tile && keel_kernels[i]->op == &keel_op_dense &&
             keel_kernels[i]->prepare(&p) >= 0) {
             run[count++] = keel_kernels[i]->weights_tile;
             if (p.scratch > bytes) bytes = p.scratch;
@@ -204,7 +204,7 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
         keel_node n = node_of(c, k, in);
         for (int e = 0; keel_kernels[e]; e++) {
             const keel_kernel *kernel = keel_kernels[e];
-            if (strcmp(kernel->op, "dense") || !kernel->weights_tile) continue;
+            if (kernel->op != &keel_op_dense || !kernel->weights_tile) continue;
             for (int pass = KEEL_FORWARD; pass <= KEEL_BACKWARD; pass++) {
                 copies made = { .weight = w };
                 keel_prepare p = { .node = &n,

@@ -214,27 +214,28 @@ static const int sizes[] = { 1, 2, 3, 4, 5, 7, 16 }, steps[] = { 0, 1, 2, 3, 5, 
 
 static void sweep(int kind, const char *what)
 {
-    for (int n = 1; n <= 13; n++) EACH(b, sizes)
-    EACH(k, steps)
-    for (int end = 0; end <= KEEL_REFUSE; end++) {
-        counting c = { .n = n };
-        keel_generator g = generator_of(&c);
-        keel_dataset *d = NULL;
-        keel_feed_options o = { .batch_size = sizes[b],
-                                .steps_per_epoch = steps[k],
-                                .epochs = EPOCHS,
-                                .end = (keel_end_of_data)end,
-                                .threads = kind == 0 || kind == 3 ? -1 : 2 };
-        if (kind == 2 || kind == 4) o.real = KEEL_FLOAT64;
-        if (kind < 3) {
-            d = arrays_of(n);
-        } else {
-            if (kind == 5) g.rows = n;
-            assert_int_equal(keel_dataset_from_generator(&d, &g), KEEL_OK);
-        }
-        check(d, o, n, what);
-        keel_dataset_destroy(d);
-    }
+    for (int n = 1; n <= 13; n++)
+        EACH(b, sizes)
+            EACH(k, steps)
+                for (int end = 0; end <= KEEL_REFUSE; end++) {
+                    counting c = { .n = n };
+                    keel_generator g = generator_of(&c);
+                    keel_dataset *d = NULL;
+                    keel_feed_options o = { .batch_size = sizes[b],
+                                            .steps_per_epoch = steps[k],
+                                            .epochs = EPOCHS,
+                                            .end = (keel_end_of_data)end,
+                                            .threads = kind == 0 || kind == 3 ? -1 : 2 };
+                    if (kind == 2 || kind == 4) o.real = KEEL_FLOAT64;
+                    if (kind < 3) {
+                        d = arrays_of(n);
+                    } else {
+                        if (kind == 5) g.rows = n;
+                        assert_int_equal(keel_dataset_from_generator(&d, &g), KEEL_OK);
+                    }
+                    check(d, o, n, what);
+                    keel_dataset_destroy(d);
+                }
 }
 
 static void arrays_follow_the_table(void **state)

@@ -118,11 +118,11 @@ static keel_status own_kernels(keel_model *m, keel_strategy *s, outcome *o, int 
         for (int i = 0; i < b->workspace[w].n_call; i++)
             for (int k = 0; keel_kernels[k]; k++) {
                 const keel_bound_call *c = &b->workspace[w].call[i];
-                const char *op = t->train.program->graph->node[c->node].node.op->name;
-                if (strcmp(keel_kernels[k]->op, op) || !is_of(keel_kernels[k], c->run) ||
+                const keel_op *op = t->train.program->graph->node[c->node].node.op;
+                if (keel_kernels[k]->op != op || !is_of(keel_kernels[k], c->run) ||
                     strstr(keel_kernels[k]->name, "dnnl") || o->n_own[work] == OWN_MAX)
                     continue;
-                snprintf(o->own[work][o->n_own[work]++], sizeof **o->own, "%s_%s", op,
+                snprintf(o->own[work][o->n_own[work]++], sizeof **o->own, "%s_%s", op->name,
                          keel_kernels[k]->name);
             }
     keel_trainer_destroy(t);

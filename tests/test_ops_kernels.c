@@ -39,7 +39,7 @@ static int compare_case(const keel_kernel *k, const keel_op *op, const keel_case
     static const int64_t rows[] = { 1, 2, 3, 7, 16 };
     char name[160];
     int ran = 0;
-    snprintf(name, sizeof name, "%s_%s in %s weights %s args %s", k->op, k->name, c->in,
+    snprintf(name, sizeof name, "%s_%s in %s weights %s args %s", op->name, k->name, c->in,
              c->weights ? c->weights : "-", c->args ? c->args : "-");
     for (int training = 0; training < 2; training++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -68,16 +68,15 @@ static void every_kernel_equals_its_reference(void **state)
     const int64_t live = keel_memory_live();
     for (int i = 0; keel_kernels[i]; i++) {
         const keel_kernel *k = keel_kernels[i];
-        const keel_op *op = keel_op_find(k->op);
+        const keel_op *op = k->op;
         int ran = 0;
-        if (!op) continue;
         for (const keel_case *c = op->cases; c->in; c++) ran += compare_case(k, op, c);
         for (int e = 0; e < KERNEL_CASES; e++)
-            if (strcmp(kernel_cases[e].op, k->op) == 0)
+            if (strcmp(kernel_cases[e].op, op->name) == 0)
                 ran += compare_case(k, op, &kernel_cases[e].c);
         for (size_t e = 0; e < sizeof long_sums / sizeof *long_sums; e++)
-            if (strcmp(long_sums[e].op, k->op) == 0) ran += compare_case(k, op, &long_sums[e].c);
-        print_message("%s_%s: %d passes compared\n", k->op, k->name, ran);
+            if (strcmp(long_sums[e].op, op->name) == 0) ran += compare_case(k, op, &long_sums[e].c);
+        print_message("%s_%s: %d passes compared\n", op->name, k->name, ran);
         assert_int_equal(keel_memory_live(), live);
     }
 }
@@ -101,8 +100,9 @@ static void odd_numbers_come_out_as_the_references(void **state)
     static const float odd[] = {
         NAN, 100, -100, 1e-8f, -1e-8f, 88, -88, 0, 0.62f, 0.63f, 3, -0.5f
     };
-    static const char *const ops[] = { "relu", "relu6", "leaky_relu", "sigmoid",
-                                       "tanh", "silu",  "max_pool2d" };
+    static const keel_op *const ops[] = { &keel_op_relu,      &keel_op_relu6, &keel_op_leaky_relu,
+                                          &keel_op_sigmoid,   &keel_op_tanh,  &keel_op_silu,
+                                          &keel_op_max_pool2d };
     static const keel_case flat = { "12", NULL, NULL }, image = { "2,3,2", NULL, "strides 1,1" };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++)
@@ -110,11 +110,9 @@ static void odd_numbers_come_out_as_the_references(void **state)
             const keel_kernel *k = keel_kernels[i];
             bench b;
             results want, got;
-            if (strcmp(k->op, ops[o]) != 0) continue;
-            const bool pool = strcmp(k->op, "max_pool2d") == 0;
-            assert_int_equal(
-                bench_open(&b, keel_op_find(k->op), pool ? &image : &flat, true, 1, false),
-                KEEL_OK);
+            if (k->op != ops[o]) continue;
+            const bool pool = k->op == &keel_op_max_pool2d;
+            assert_int_equal(bench_open(&b, k->op, pool ? &image : &flat, true, 1, false), KEEL_OK);
             memcpy(b.in[0], odd, sizeof odd);
             results_open(&want, &b, false);
             results_open(&got, &b, false);
@@ -123,7 +121,7 @@ static void odd_numbers_come_out_as_the_references(void **state)
                 for (int64_t e = 0; e < keel_row_count(&b.wide.out[0]); e++) {
                     const float x = ((float *)want.out)[e], y = ((float *)got.out)[e];
                     if (isnan(x) ? !isnan(y) : !(fabsf(x - y) <= 2e-6f * fabsf(x) + 1e-30f))
-                        fail_msg("%s_%s: element %lld is %.9g, the reference has %.9g", k->op,
+                        fail_msg("%s_%s: element %lld is %.9g, the reference has %.9g", k->op->name,
                                  k->name, (long long)e, y, x);
                 }
             results_free(&want);
@@ -140,7 +138,7 @@ static void kernels_decline_on_a_lesser_processor(void **state)
     for (int i = 0; keel_kernels[i]; i++) {
         const keel_kernel *k = keel_kernels[i];
         bench b;
-        if (strcmp(k->op, "relu") != 0 || strcmp(k->name, "dnnl") == 0) continue;
+        if (k->op != &keel_op_relu || strcmp(k->name, "dnnl") == 0) continue;
         assert_int_equal(bench_open(&b, op, &op->cases[0], true, 2, false), KEEL_OK);
         keel_prepare p = { .node = &b.wide, .pass = KEEL_FORWARD, .rows = 2 };
         assert_int_equal(k->prepare(&p), KEEL_EUNSUP);
@@ -177,7 +175,7 @@ static void pooling_lets_what_is_no_number_win(void **state)
             void *out = want, *saved = want_taps;
             keel_call c = { .node = &n, .rows = 1, .in = &in, .out = &out, .saved = &saved };
             keel_prepare p = { .node = &n, .rows = 1 };
-            if (strcmp(k->op, "max_pool2d") != 0 || strstr(k->name, "dnnl")) continue;
+            if (k->op != &keel_op_max_pool2d || strstr(k->name, "dnnl")) continue;
             assert_int_equal(keel_node_infer(&n), KEEL_OK);
             if (k->prepare(&p) < 0) {
                 keel_node_clear(&n);

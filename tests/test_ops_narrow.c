@@ -307,8 +307,7 @@ static void every_narrow_pass_equals_its_reference(void **state)
         const keel_kernel *kernels[OP_KERNELS_MAX];
         int n = 0, ran[OP_KERNELS_MAX] = { 0 };
         for (int i = 0; keel_kernels[i]; i++) {
-            if (strcmp(keel_kernels[i]->op, op->name) != 0 || !has_narrow(keel_kernels[i]))
-                continue;
+            if (keel_kernels[i]->op != op || !has_narrow(keel_kernels[i])) continue;
             assert_true(n < OP_KERNELS_MAX);
             kernels[n++] = keel_kernels[i];
         }
@@ -334,7 +333,7 @@ static void bfloat16_is_rounded_as_by_the_plain_function(void **state)
         const keel_kernel *k = keel_kernels[i];
         bench b;
         results r;
-        if (strcmp(k->op, "add") != 0 || !k->narrow[KEEL_FORWARD]) continue;
+        if (k->op != &keel_op_add || !k->narrow[KEEL_FORWARD]) continue;
         assert_int_equal(bench_open(&b, keel_op_find("add"), &two, true, 1, true), KEEL_OK);
         results_open(&r, &b, true);
         keel_bf16 *x = b.in16[0], *y = b.in16[1];
@@ -381,7 +380,7 @@ static void casts_equal_their_reference(void **state)
                             .in_grad = &want_grad,
                             .in_adds = &adds };
             keel_prepare p = { .node = &n, .rows = 1 };
-            if (strcmp(k->op, "cast") != 0) continue;
+            if (k->op != &keel_op_cast) continue;
             assert_int_equal(keel_node_infer(&n), KEEL_OK);
             if (k->prepare(&p) < 0) {
                 keel_node_clear(&n);

@@ -100,9 +100,9 @@ static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
     keel_cpu_single_thread();
     for (int i = 0; keel_kernels[i]; i++) {
         const keel_kernel *k = keel_kernels[i];
-        const keel_op *op = keel_op_find(k->op);
+        const keel_op *op = k->op;
         int ran = 0;
-        if (!op || k->vendor) continue;
+        if (k->vendor) continue;
         for (int both = 0; both < 2; both++) {
             for (const keel_case *c = op->cases; c->in; c++)
                 ran += compare_case(k, op->name, c, both);

@@ -132,7 +132,7 @@ keel_status keel_strings_create(keel_tensor *out, const keel_shape *shape, const
     return KEEL_OK;
 }
 
-/* A negative weight would turn a row's gradient round, and a step whose weights sum to 0 or less
+/* A negative weight would reverse a row's gradient, and a step whose weights sum to 0 or less
  * has no mean. */
 keel_status keel_weights_check(const void *weight, keel_dtype dtype, int64_t rows, int64_t each,
                                int64_t first_row, const char *name)

@@ -17,7 +17,7 @@ static const keel_kernel *next_kernel(const keel_program_options *o, const keel_
         const bool left_out = o->without && !strcmp(k->name, o->without);
         const bool first = measured && !strcmp(k->name, measured);
         const int own = first ? INT_MAX - 1 : k->priority;
-        if (left_out || strcmp(k->op, op->name) || own >= *below || own <= rank) continue;
+        if (left_out || k->op != op || own >= *below || own <= rank) continue;
         best = k;
         rank = own;
     }

@@ -51,7 +51,7 @@ static bool not_negative(const fuser *f, keel_value v)
     if (maker < 0) return false;
     const keel_graph_node *n = &f->g->node[maker];
     return is_relu(n, &ignored) ||
-           (is(n, &keel_op_batch_norm) && ((const keel_batch_norm_args *)n->node.args)->relu);
+           (is(n, &keel_op_batch_norm) && ((const keel_batch_norm_args *)n->args)->relu);
 }
 
 static keel_status add_layer(keel_graph_node *to, const char *first, const char *second)
@@ -61,8 +61,8 @@ static keel_status add_layer(keel_graph_node *to, const char *first, const char 
     char *both = keel_calloc(n, 1);
     if (!both) return KEEL_ENOMEM;
     snprintf(both, n, "%s + %s", first, second);
-    keel_free((void *)to->node.layer);
-    to->node.layer = both;
+    keel_free(to->layer);
+    to->node.layer = to->layer = both;
     return KEEL_OK;
 }
 
@@ -82,7 +82,7 @@ static keel_status take_over(fuser *f, keel_graph_node *n, const keel_graph_node
     KEEL_TRY(add_layer(n, earlier->node.layer, n->node.layer));
     f->dead[earlier - f->g->node] = true;
     n->in[0] = earlier->in[0];
-    ((keel_spec *)n->node.in)[0] = earlier->node.in[0];
+    n->in_spec[0] = earlier->in_spec[0];
     return keel_node_infer(&n->node);
 }
 
@@ -92,7 +92,7 @@ static keel_status fuse_relu(fuser *f, keel_graph_node *n)
     double max;
     keel_graph_node *bn = only_maker(f, n, 0, &keel_op_batch_norm);
     if (!bn || !is_relu(n, &max)) return KEEL_OK;
-    keel_batch_norm_args *a = (keel_batch_norm_args *)bn->node.args;
+    keel_batch_norm_args *a = bn->args;
     if (a->relu) return KEEL_OK;
     a->relu = true;
     a->max_value = max;
@@ -105,7 +105,7 @@ static keel_status fuse_add(fuser *f, keel_graph_node *n)
     for (int k = 0; k < 2 && n->node.n_in == 2; k++) {
         keel_graph_node *bn = only_maker(f, n, k, &keel_op_batch_norm);
         const keel_value other = n->in[1 - k];
-        if (!bn || bn->node.n_in > 1 || ((const keel_batch_norm_args *)bn->node.args)->relu ||
+        if (!bn || bn->node.n_in > 1 || ((const keel_batch_norm_args *)bn->args)->relu ||
             f->g->value[other].node > bn - f->g->node || other == bn->in[0])
             continue;
         keel_value *in = keel_calloc(2, sizeof *in);
@@ -120,27 +120,26 @@ static keel_status fuse_add(fuser *f, keel_graph_node *n)
         spec[0] = bn->node.in[0];
         spec[1] = n->node.in[1 - k];
         keel_free(bn->in);
-        keel_free((void *)bn->node.in);
+        keel_free(bn->in_spec);
         bn->in = in;
-        bn->node.in = spec;
+        bn->node.in = bn->in_spec = spec;
         bn->node.n_in = 2;
         return take_in(f, bn, n);
     }
     return KEEL_OK;
 }
 
-/* zero_pad2d -> conv2d; relu ... zero_pad2d -> max_pool2d, whose own padding never wins. In a
- * window of nothing above 0 a zero beside the image may have won: then no pixel has a gradient, and
- * now it has one that the relu before it stops. */
+/* zero_pad2d -> conv2d; and behind a relu zero_pad2d -> max_pool2d, whose own padding never wins.
+ * Where no pixel of a window is positive, a padded zero may have won, and no pixel got a gradient.
+ * Now one does, and the relu stops it. */
 static keel_status fuse_pad(fuser *f, keel_graph_node *n)
 {
     const bool pool = is(n, &keel_op_max_pool2d);
     const keel_graph_node *pad = only_maker(f, n, 0, &keel_op_zero_pad2d);
     if (!pad || (pool && !not_negative(f, pad->in[0]))) return KEEL_OK;
-    const int64_t *more = ((const keel_zero_pad2d_args *)pad->node.args)->pad;
-    keel_pool2d_args *p = (keel_pool2d_args *)n->node.args;
-    keel_conv2d_args *c = (keel_conv2d_args *)n->node.args;
-    int64_t *const to = pool ? p->pad : c->pad;
+    const int64_t *more = ((const keel_zero_pad2d_args *)pad->args)->pad;
+    keel_pool2d_args *p = pool ? n->args : NULL;
+    int64_t *const to = pool ? p->pad : ((keel_conv2d_args *)n->args)->pad;
     for (int i = 0; i < 4; i++)
         if (pool && to[i] + more[i] >= p->pool[i / 2]) return KEEL_OK;
     for (int i = 0; i < 4; i++) to[i] += more[i];
@@ -150,7 +149,7 @@ static keel_status fuse_pad(fuser *f, keel_graph_node *n)
 static keel_status fuse_pool(fuser *f, keel_graph_node *n)
 {
     double max = 0;
-    keel_pool2d_args *a = (keel_pool2d_args *)n->node.args;
+    keel_pool2d_args *a = n->args;
     const keel_graph_node *relu = only_maker(f, n, 0, &keel_op_relu);
     if (!relu || !is_relu(relu, &max) || max > 0) return KEEL_OK;
     a->relu = true;

@@ -24,10 +24,10 @@ keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training)
 
 void keel_graph_node_free(keel_graph_node *n)
 {
-    keel_free((void *)n->node.args);
-    keel_free((void *)n->node.layer);
-    keel_free((void *)n->node.in);
-    keel_free((void *)n->node.weight);
+    keel_free(n->args);
+    keel_free(n->layer);
+    keel_free(n->in_spec);
+    keel_free(n->weight_spec);
     keel_node_clear(&n->node);
     keel_free(n->in);
     keel_free(n->out);
@@ -110,37 +110,39 @@ static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node
 {
     const size_t args_size = parts->op->args_size;
     const size_t n_in = (size_t)parts->n_in, n_weight = (size_t)parts->n_weight;
-    char *own_args = keel_calloc(1, args_size);
-    keel_spec *in = keel_calloc(n_in, sizeof *in);
-    keel_spec *weight = keel_calloc(n_weight, sizeof *weight);
+    n->args = keel_calloc(1, args_size);
+    n->layer = keel_strdup(g->layer ? g->layer : "");
+    n->in_spec = keel_calloc(n_in, sizeof *n->in_spec);
+    n->weight_spec = keel_calloc(n_weight, sizeof *n->weight_spec);
     n->node = (keel_node){ .op = parts->op,
-                           .args = own_args,
-                           .layer = keel_strdup(g->layer ? g->layer : ""),
+                           .args = n->args,
+                           .layer = n->layer,
                            .training = g->training,
                            .backward = g->backward,
                            .real = g->real,
                            .held = g->held,
                            .stream = g->stream,
                            .n_in = parts->n_in,
-                           .in = in,
+                           .in = n->in_spec,
                            .n_weight = parts->n_weight,
-                           .weight = weight };
+                           .weight = n->weight_spec };
     n->turn = g->turn;
     n->in = keel_calloc(n_in, sizeof *n->in);
     n->weight = keel_calloc(n_weight, sizeof *n->weight);
-    if (!own_args || !in || !weight || !n->in || !n->weight || !n->node.layer) return KEEL_ENOMEM;
-    if (parts->args && args_size) memcpy(own_args, parts->args, args_size);
+    if (!n->args || !n->layer || !n->in_spec || !n->weight_spec || !n->in || !n->weight)
+        return KEEL_ENOMEM;
+    if (parts->args && args_size) memcpy(n->args, parts->args, args_size);
     for (int i = 0; i < parts->n_in; i++) {
         const keel_spec *s = keel_graph_spec(g, parts->in[i]);
         if (!s) return keel_fail(KEEL_EARG, "%s: input %d is no value", parts->op->name, i);
         if (s->dtype == KEEL_STRING)
             return keel_fail(KEEL_EARG, "its input is of texts, which only a layer that looks them "
                                         "up takes (StringLookup)");
-        in[i] = *s;
+        n->in_spec[i] = *s;
         n->in[i] = parts->in[i];
     }
     for (int i = 0; i < parts->n_weight; i++) {
-        weight[i] = parts->weight_spec[i];
+        n->weight_spec[i] = parts->weight_spec[i];
         n->weight[i] = parts->weight[i];
     }
     return KEEL_OK;

@@ -24,11 +24,15 @@ typedef struct keel_graph_value {
 } keel_graph_value;
 
 typedef struct keel_graph_node {
-    keel_node node;        /* what kernels see */
-    keel_value *in;        /* [node.n_in] */
-    keel_value *out;       /* [node.n_out] */
-    keel_variable *weight; /* [node.n_weight] */
-    int turn;              /* nodes that move one state do so in this order */
+    keel_node node; /* what kernels see; it points to the four lists below, which may be edited */
+    void *args;
+    char *layer;
+    keel_spec *in_spec;     /* [node.n_in] */
+    keel_spec *weight_spec; /* [node.n_weight] */
+    keel_value *in;         /* [node.n_in] */
+    keel_value *out;        /* [node.n_out] */
+    keel_variable *weight;  /* [node.n_weight] */
+    int turn;               /* nodes that move one state do so in this order */
 } keel_graph_node;
 
 /* An input of which a row is made of one of another input's, where rows are read. */

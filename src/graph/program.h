@@ -145,6 +145,21 @@ typedef struct keel_program_options {
                             same time; borrowed; NULL: its own */
 } keel_program_options;
 
+/* Who makes the gradient of a weight tile by tile. */
+struct keel_tiled {
+    int node, weight; /* node -1: gradients are made by workers, and added */
+    keel_tile_run run;
+    const void *plan;
+    int64_t most; /* elements at a time, where the weight is moved in between */
+};
+
+/* What ran a pass of a node, for those who ask: see keel_program_kernel. */
+struct keel_ran {
+    bool prepared;
+    bool widened;              /* by way of float32 copies of its values */
+    const keel_kernel *kernel; /* of the first preparation; NULL: the reference */
+};
+
 typedef struct keel_program {
     keel_graph *graph; /* owned */
     keel_schedule schedule;
@@ -159,12 +174,7 @@ typedef struct keel_program {
     int64_t n_grad;        /* elements of workspace.grad: up to the last weight that is trained */
     keel_step_facts facts; /* of the running step */
 
-    struct keel_tiled {   /* [n_weight] who makes the gradient of a weight tile by tile */
-        int node, weight; /* node -1: gradients are made by workers, and added */
-        keel_tile_run run;
-        const void *plan;
-        int64_t most; /* elements at a time, where the weight is moved in between */
-    } * tiled;
+    struct keel_tiled *tiled; /* [n_weight] */
 
     keel_place *value, *grad;                /* [n_value] */
     int *saved_at;                           /* [n_node + 1] its first saved value, of all nodes */
@@ -188,11 +198,7 @@ typedef struct keel_program {
     keel_workspace *workspace;                                  /* [n_worker] */
     int n_bound, bound_capacity;
     keel_bound **bound;
-    struct keel_ran { /* [n_node][KEEL_PASS_COUNT] */
-        bool prepared;
-        bool widened;              /* by way of float32 copies of its values */
-        const keel_kernel *kernel; /* of the first preparation; NULL: the reference */
-    } * ran;
+    struct keel_ran *ran; /* [n_node][KEEL_PASS_COUNT] */
 
     keel_timing *timing; /* borrowed; NULL: nobody wants to know */
 

@@ -9,7 +9,7 @@ enum { ALIGN = 64 };
 void keel_widened_destroy(keel_widened *w)
 {
     if (!w) return;
-    keel_free((void *)w->node.in);
+    keel_free(w->in_spec);
     keel_free(w->node.out);
     keel_free(w->in_at);
     keel_free(w->grad_at);
@@ -44,18 +44,18 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
     w->out_grad = !forward && !from_record;
     w->makes_out = pass == KEEL_FORWARD;
     w->makes_grad = pass == KEEL_BACKWARD;
-    keel_spec *in = keel_calloc(n_in, sizeof *in);
-    w->node.in = in;
+    w->in_spec = keel_calloc(n_in, sizeof *w->in_spec);
+    w->node.in = w->in_spec;
     w->in_at = keel_calloc(n_in, sizeof *w->in_at);
     w->grad_at = keel_calloc(n_in, sizeof *w->grad_at);
     w->node.out = keel_calloc((size_t)n->n_out, sizeof *w->node.out);
     w->out_at = keel_calloc((size_t)n->n_out, sizeof *w->out_at);
     w->out_grad_at = keel_calloc((size_t)n->n_out, sizeof *w->out_grad_at);
-    if (!in || !w->in_at || !w->grad_at || !w->node.out || !w->out_at || !w->out_grad_at) {
+    if (!w->in_spec || !w->in_at || !w->grad_at || !w->node.out || !w->out_at || !w->out_grad_at) {
         keel_widened_destroy(w);
         return KEEL_ENOMEM;
     }
-    for (size_t i = 0; i < n_in; i++) in[i] = widened(&n->in[i]);
+    for (size_t i = 0; i < n_in; i++) w->in_spec[i] = widened(&n->in[i]);
     for (int i = 0; i < n->n_out; i++) w->node.out[i] = widened(&n->out[i]);
     w->node.held = KEEL_FLOAT32;
     *out = w;

@@ -7,6 +7,7 @@
 
 typedef struct keel_widened {
     keel_node node;           /* as the pass shall see it: everything in float32 */
+    keel_spec *in_spec;       /* [n_in] what node.in points to */
     const keel_node *narrow;  /* as it is */
     keel_run run;             /* what runs on the copies */
     void *plan;               /* of it */

@@ -146,7 +146,7 @@ static bool counts(const keel_loss_call *c, int real, int64_t elements, int64_t 
     return at_element(c->mask, real, c->masks, elements, i, e) != 0;
 }
 
-/* That of the row or of its part, 0 where the mask says so. */
+/* The weight of element e of row i: that of the row or of its part, 0 where it is masked. */
 static double weight_at(const keel_loss_call *c, int real, int64_t elements, int64_t i, int64_t e)
 {
     if (!counts(c, real, elements, i, e)) return 0;
@@ -182,8 +182,8 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
                                 .row = c->row + i,
                                 .scale = c->seed * w,
                                 .grad = c->grad ? (char *)c->grad + at : NULL };
-            /* what weighs nothing may be anything, not a number even: it is not looked at, but
-             * for labels that are left out, which are counted */
+            /* elements of weight 0 may hold anything, even NaN: they are skipped, but for labels
+             * that are left out, which are counted */
             if (w == 0 && e.grad) memset(e.grad, 0, (size_t)(count * d.last) * size);
             if (w == 0) e.grad = NULL;
             if (w != 0)

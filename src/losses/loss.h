@@ -55,7 +55,7 @@ typedef struct keel_loss_call {
     const void *y_pred; /* [rows, prediction] */
     const void *y_true; /* [rows, target] */
     const void *weight; /* [rows, weights] real; NULL: all one */
-    int64_t weights;    /* of a row: 0 or 1, or so many that each serves as many elements */
+    int64_t weights;    /* of a row: 0 or 1, or more, each for as many elements as the others */
     const void *mask;   /* [rows, masks] real; 0: the element counts nowhere; NULL: all count */
     int64_t masks;
     double seed; /* multiply the gradient by this: 1, or loss weight over divisor */

@@ -4,11 +4,6 @@
 #include "metrics/metric.h"
 #include "losses/loss.h"
 
-static const keel_field fields[] = {
-    KEEL_METRIC_FIELDS,
-    { 0 },
-};
-
 #define REAL_FILE "metrics/accuracy.c"
 #include "ops/real.h"
 
@@ -17,7 +12,7 @@ const keel_metric keel_metric_accuracy = {
         .name = "Accuracy",
         .module = "keras.metrics",
         .help = "how often predictions equal targets exactly",
-        .fields = fields,
+        .fields = keel_metric_fields,
     },
     .of = REALS(of),
     .result = keel_metric_mean,

@@ -4,11 +4,6 @@
 #include "losses/loss.h"
 #include <math.h>
 
-static const keel_field fields[] = {
-    KEEL_METRIC_FIELDS,
-    { 0 },
-};
-
 #define REAL_FILE "metrics/mean_absolute_error.c"
 #include "ops/real.h"
 
@@ -18,7 +13,7 @@ const keel_metric keel_metric_mean_absolute_error = {
         .alias = "mae|MAE",
         .module = "keras.metrics",
         .help = "mean of the absolute differences",
-        .fields = fields,
+        .fields = keel_metric_fields,
     },
     .of = REALS(of),
     .result = keel_metric_mean,

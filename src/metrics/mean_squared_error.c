@@ -3,11 +3,6 @@
 #include "metrics/metric.h"
 #include "losses/loss.h"
 
-static const keel_field fields[] = {
-    KEEL_METRIC_FIELDS,
-    { 0 },
-};
-
 #define REAL_FILE "metrics/mean_squared_error.c"
 #include "ops/real.h"
 
@@ -17,7 +12,7 @@ const keel_metric keel_metric_mean_squared_error = {
         .alias = "mse|MSE",
         .module = "keras.metrics",
         .help = "mean of the squared differences",
-        .fields = fields,
+        .fields = keel_metric_fields,
     },
     .of = REALS(of),
     .result = keel_metric_mean,

@@ -29,6 +29,11 @@ const char *keel_metric_resolve(const char *name, const char *loss, const keel_s
     return kind[t->rank < p->rank || (t_last == 1 && p_last > 1) ? 1 : 2];
 }
 
+const keel_field keel_metric_fields[] = {
+    KEEL_METRIC_FIELDS,
+    { 0 },
+};
+
 double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS])
 {
     (void)args;

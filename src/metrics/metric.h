@@ -14,8 +14,8 @@ typedef struct keel_metric {
     keel_target_kind target;
     keel_elements_run of[2]; /* the sum of the values of elements */
     const keel_loss *loss;   /* instead of target and of: args are the loss's */
-    double (*result)(const void *args, const double sum[KEEL_METRIC_SUMS]); /* of sums: values times
-                                                                 weights, weights */
+    /* The metric from its sums: values times weights, and weights. */
+    double (*result)(const void *args, const double sum[KEEL_METRIC_SUMS]);
 } keel_metric;
 
 keel_status keel_metric_check(const keel_metric *m, const keel_spec *prediction,
@@ -29,10 +29,11 @@ const keel_type *keel_metric_find(const char *name);
 const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,
                                 const keel_spec *target);
 
-/* The fields of every Keras metric. */
+/* The fields of every Keras metric, and the table of one that has no others. */
 #define KEEL_METRIC_FIELDS                                                                         \
     KEEL_IGNORE("name", "shown in logs; whoever compiles keeps it"),                               \
         KEEL_IGNORE("dtype", "sums are always double")
+extern const keel_field keel_metric_fields[];
 
 /* sum[0] / sum[1]: weighted values over weights, 0 before anything was seen. */
 double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS]);

@@ -4,11 +4,6 @@
 
 extern const keel_metric keel_metric_mean_squared_error;
 
-static const keel_field fields[] = {
-    KEEL_METRIC_FIELDS,
-    { 0 },
-};
-
 static double result(const void *args, const double sum[KEEL_METRIC_SUMS])
 {
     return sqrt(keel_metric_mean(args, sum));
@@ -29,7 +24,7 @@ const keel_metric keel_metric_root_mean_squared_error = {
         .name = "RootMeanSquaredError",
         .module = "keras.metrics",
         .help = "root of the mean of the squared differences",
-        .fields = fields,
+        .fields = keel_metric_fields,
     },
     .of = { of_f32, of_f64 },
     .result = result,

@@ -3,11 +3,6 @@
 #include "metrics/metric.h"
 #include "losses/loss.h"
 
-static const keel_field fields[] = {
-    KEEL_METRIC_FIELDS,
-    { 0 },
-};
-
 #define REAL_FILE "metrics/sparse_categorical_accuracy.c"
 #include "ops/real.h"
 
@@ -16,7 +11,7 @@ const keel_metric keel_metric_sparse_categorical_accuracy = {
         .name = "SparseCategoricalAccuracy",
         .module = "keras.metrics",
         .help = "how often the largest prediction is the class that the label names",
-        .fields = fields,
+        .fields = keel_metric_fields,
     },
     .target = KEEL_TARGET_LABEL,
     .of = REALS(of),
@@ -24,13 +19,7 @@ const keel_metric keel_metric_sparse_categorical_accuracy = {
 };
 
 #else
-static int64_t REAL_(argmax)(const REAL *x, int64_t n) /* the first of the largest */
-{
-    int64_t best = 0;
-    for (int64_t j = 1; j < n; j++)
-        if (x[j] > x[best]) best = j;
-    return best;
-}
+#include "metrics/argmax.h"
 
 static double REAL_(of)(keel_elements *e)
 {

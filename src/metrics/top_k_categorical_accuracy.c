@@ -31,13 +31,7 @@ const keel_metric keel_metric_top_k_categorical_accuracy = {
 };
 
 #else
-static int64_t REAL_(argmax)(const REAL *x, int64_t n) /* the first of the largest */
-{
-    int64_t best = 0;
-    for (int64_t j = 1; j < n; j++)
-        if (x[j] > x[best]) best = j;
-    return best;
-}
+#include "metrics/argmax.h"
 
 /* Like TensorFlow's in_top_k: ties with the k-th count, what is not finite does not. */
 static bool REAL_(in_top)(const REAL *x, int64_t n, int64_t y, int64_t k)

@@ -101,14 +101,17 @@ static keel_status read_sequential(keel_model *m, const json_t *root, const json
 
 /* ---- Functional ------------------------------------------------------------------------------ */
 
+/* Where an input of a call comes from. */
+typedef struct source {
+    int call, output;
+} source;
+
 typedef struct wiring {
     json_t *names; /* layer name -> index */
     int n_call;    /* of all layers; call = first[layer] + index */
     int *first;    /* [n_layer + 1] */
     int *in_from;  /* [n_call + 1] into `in` */
-    struct {
-        int call, output;
-    } * in;
+    source *in;
     int n_in, cap_in;
     keel_symbol *symbol; /* [n_call]; -1: not made yet */
     char *state;         /* [n_call]; 1: waits for its inputs */

@@ -1,4 +1,4 @@
-/* Mean over windows of an image; padding is not counted, as TensorFlow has it. */
+/* Mean over windows of an image. Padded pixels do not count, as in TensorFlow. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"

@@ -5,7 +5,7 @@
 #include "ops/cases.h"
 #include "ops/infer.h"
 
-/* One input, the output as the input, an axis that is there. */
+/* infer for an output that is shaped as the only input; refuses an axis that is not there. */
 static inline keel_status keel_axis_infer(keel_node *n)
 {
     int index;

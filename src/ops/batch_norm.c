@@ -84,7 +84,7 @@ KEEL_CLONES static void combine(const keel_node *n, keel_record left, keel_recor
     const double share = right.rows / (left.rows + right.rows);
     const double weight = left.rows * share * (double)(keel_row_count(&n->in[0]) / c);
     const double *a = left.data, *b = right.data;
-#pragma GCC ivdep /* out may be a or b, but never lies across one */
+#pragma GCC ivdep /* out may be a or b, but overlaps neither partly */
     for (int64_t k = 0; k < c; k++) {
         const double d = b[k] - a[k], mean = a[k] + d * share;
         out[c + k] = a[c + k] + b[c + k] + d * d * weight;

@@ -2,18 +2,14 @@
  * is 1 is used again and again (NumPy's broadcasting); or one of the two is a constant of the args.
  *
  * A file gives three functions in double, value(a, b) and its slopes by a and by b, and BINARY
- * makes forward_f32 and so on of them, for REALS() of ops/real.h. backward reads the inputs. */
+ * makes forward_f32 and so on of them, and BINARY_OP the op. backward reads the inputs. */
 #ifndef KEEL_OPS_BINARY_H
 #define KEEL_OPS_BINARY_H
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
+#include "ops/real.h"
 #include <math.h>
-
-#define REALS(f)                                                                                   \
-    {                                                                                              \
-        f##_f32, f##_f64                                                                           \
-    }
 
 static inline bool keel_binary_constant(const keel_node *n, int which)
 {
@@ -129,6 +125,14 @@ static inline void keel_binary_for_case(void *args, const char *text)
         {                                                                                          \
             NULL, NULL, NULL                                                                       \
         }                                                                                          \
+    }
+
+/* The op that BINARY's functions make. */
+#define BINARY_OP(stem, list)                                                                      \
+    {                                                                                              \
+        .name = stem, .args_size = sizeof(keel_binary_args), .infer = keel_binary_infer,           \
+        .forward = REALS(forward), .backward = REALS(backward), .backward_reads = KEEL_READS_IN,   \
+        .cases = list, .args_for_case = keel_binary_for_case,                                      \
     }
 
 #endif

@@ -1,7 +1,7 @@
 /* Cast: the same numbers held in another type, as Keras does where a layer's inputs are not of its
- * compute dtype. The types are those of the node, so float32 and bfloat16 share a text; gradients
- * are cast back. Integers, bytes and truth values become real numbers, and have no gradient: images
- * come as bytes and are widened here. */
+ * compute dtype. The types are those of the node, so one text serves float32 and bfloat16;
+ * gradients are cast back. Integers, bytes and booleans become real numbers, and have no gradient:
+ * images come as bytes and are widened here. */
 #ifndef REAL
 #include "ops/infer.h"
 #include "tensor/bfloat16.h"
@@ -39,7 +39,7 @@ const keel_op keel_op_cast = {
 };
 #else
 
-/* to[i] = from[i] of whole numbers; `type` of bool and uint8 is read as bytes. */
+/* to[i] = from[i] of integers; bool and uint8 are read as bytes. */
 #define FROM_WHOLE(type)                                                                           \
     do {                                                                                           \
         const type *whole = from;                                                                  \

@@ -1,4 +1,4 @@
-/* 1 where a compares to b as asked, 0 elsewhere; what is no number differs from everything. No
+/* 1 where a compares to b as asked, 0 elsewhere; NaN differs from everything, itself too. No
  * gradient flows. Keras: ops.equal, ops.less, ... */
 #include "ops/binary.h"
 

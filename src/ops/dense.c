@@ -60,7 +60,7 @@ const keel_op keel_op_dense = {
 #else
 #include "ops/sums.h"
 
-/* Elements [at, at + n) of a row of the step; as REAL in `room` where they are held narrow. */
+/* Elements [at, at + n) of `values`; widened into `room` where they are held in bfloat16. */
 static const REAL *REAL_(part)(const void *values, int64_t at, int64_t n, bool narrow, REAL *room)
 {
     const keel_bf16 *from = values;

@@ -18,13 +18,4 @@ static double slope_b(double a, double b)
 
 BINARY(value, slope_a, slope_b)
 
-const keel_op keel_op_divide = {
-    .name = "divide",
-    .args_size = sizeof(keel_binary_args),
-    .infer = keel_binary_infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_IN,
-    .cases = BINARY_CASES,
-    .args_for_case = keel_binary_for_case,
-};
+const keel_op keel_op_divide = BINARY_OP("divide", BINARY_CASES);

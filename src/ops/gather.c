@@ -1,5 +1,5 @@
-/* Rows of a table by their numbers: ids [S] and a table [V, D] give [S, D]. Ids may be of any type;
- * real ones are cut to whole numbers, and -1 is the last row, as in Keras (Embedding, ops.take). An
+/* Rows of a table by index: ids [S] and a table [V, D] give [S, D]. Ids may be of any type;
+ * real ones lose their fraction, and -1 is the last row, as in Keras (Embedding, ops.take). An
  * id that is not in the table fails the step. */
 #ifndef REAL
 #include "ops/infer.h"
@@ -48,7 +48,7 @@ static bool row_of(const keel_call *c, int64_t i, int64_t rows, int64_t *row)
         real = trunc(((const float *)c->in[0])[i]);
     }
     if (!(fabs(real) < 0x1p62))
-        id = INT64_MAX; /* no number, too */
+        id = INT64_MAX; /* NaN, too */
     else if (real != 0)
         id = (int64_t)real;
     *row = id < 0 ? id + rows : id;

@@ -5,18 +5,23 @@
 #define ROOT  0.79788456080286535588 /* sqrt(2 / pi) */
 #define CUBIC 0.044715
 
+/* (1 + tanh(u)) / 2 of the approximation, without the difference that far below 0 has no digit
+ * left; the other half is that of -x. */
+static double half_of_tanh(double x)
+{
+    return 1 / (1 + exp(-2 * ROOT * (x + CUBIC * x * x * x)));
+}
+
 static double value(const keel_gelu_args *a, double x)
 {
-    if (a->approximate) return 0.5 * x * (1 + tanh(ROOT * (x + CUBIC * x * x * x)));
+    if (a->approximate) return x * half_of_tanh(x);
     return 0.5 * x * erfc(-x * M_SQRT1_2);
 }
 
 static double slope(const keel_gelu_args *a, double x)
 {
-    if (a->approximate) {
-        const double t = tanh(ROOT * (x + CUBIC * x * x * x));
-        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * ROOT * (1 + 3 * CUBIC * x * x);
-    }
+    if (a->approximate)
+        return half_of_tanh(x) * (1 + x * half_of_tanh(-x) * (2 * ROOT * (1 + 3 * CUBIC * x * x)));
     return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) * (0.5 * M_2_SQRTPI * M_SQRT1_2);
 }
 

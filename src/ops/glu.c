@@ -56,7 +56,8 @@ static void REAL_(backward)(const keel_call *c)
         REAL *da = (REAL *)c->in_grad[0] + o * 2 * half, *db = da + half;
         for (int64_t i = 0; i < half; i++) {
             const double gate = 1 / (1 + exp(-(double)b[i]));
-            const double ga = dy[i] * gate, gb = dy[i] * a[i] * gate * (1 - gate);
+            const double closed = 1 / (1 + exp((double)b[i])); /* 1 - gate, which would cancel */
+            const double ga = dy[i] * gate, gb = dy[i] * a[i] * gate * closed;
             da[i] = (REAL)(c->in_adds[0] ? da[i] + ga : ga);
             db[i] = (REAL)(c->in_adds[0] ? db[i] + gb : gb);
         }

@@ -7,7 +7,7 @@
  * the node's real type, no dim below 1, sizes that cannot overflow. KEEL_ESHAPE or KEEL_EARG. */
 keel_status keel_infer_check(const keel_node *n, int n_in, int min_weight, int max_weight);
 
-/* Weight i has this shape; `name` and `why` go into the message: "kernel", "for 3 channels". */
+/* Weight i has the shape `want`; `name`, such as "kernel", is for the message. */
 keel_status keel_infer_weight(const keel_node *n, int i, const char *name, const keel_shape *want);
 
 /* Input 0 is an image, [H, W, C]. */
@@ -19,7 +19,8 @@ keel_status keel_infer_axis(const keel_node *n, int64_t axis, int *index);
 /* One input, no weights, the output as the input: all of infer for a pointwise op. */
 keel_status keel_infer_like(keel_node *n);
 
-/* Set the output: `shape` of the node's real type; refused when its size overflows. */
+/* Set the output: `shape`, in the type that the node holds its output in; refused when its size
+ * overflows. */
 keel_status keel_infer_out(keel_node *n, const keel_shape *shape);
 
 /* NumPy's broadcasting within rows: dims are equal or 1. Widen *to by `other`; false: they do not

@@ -1,4 +1,4 @@
-/* Products of matrices, both of the row: [.., M, K] and [.., K, N] give [.., M, N]; the dims before
+/* Matrix products within a row: [.., M, K] and [.., K, N] give [.., M, N]; the dims before
  * are equal. Keras: ops.matmul. */
 #ifndef REAL
 #include "ops/infer.h"

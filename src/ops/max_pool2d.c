@@ -1,8 +1,8 @@
 /* Maximum over windows of an image; padding never wins. The gradient goes to the first largest
  * pixel of its window, as TensorFlow's does.
  *
- * With relu, a window of nothing above 0 gives 0, and no pixel of it a gradient: what a relu before
- * the pooling does to the last bit, for a quarter of its work.
+ * With relu, a window without a positive pixel gives 0, and none of its pixels gets a gradient.
+ * That equals a relu before the pooling to the last bit, and looks at fewer elements.
  *
  * For backward, forward notes which tap of the window won, counted over the whole window, padding
  * included: one byte where the window has less than 255 taps, else an int32 (oneDNN counts so too,
@@ -13,7 +13,7 @@
 #include "ops/window.h"
 #include <math.h>
 
-enum { NOBODY = -1 }; /* the tap that won where none did; 255 as a byte */
+enum { NOBODY = -1 }; /* stands for a window where no tap won; 255 as a byte */
 
 static keel_status infer(keel_node *n)
 {

@@ -1,5 +1,5 @@
 /* y = the smaller of a and b; where they are equal the gradient is that of a, as in TensorFlow.
- * What is no number stays so. */
+ * NaN stays NaN. */
 #include "ops/binary.h"
 
 static double value(double a, double b)
@@ -19,13 +19,4 @@ static double slope_b(double a, double b)
 
 BINARY(value, slope_a, slope_b)
 
-const keel_op keel_op_minimum = {
-    .name = "minimum",
-    .args_size = sizeof(keel_binary_args),
-    .infer = keel_binary_infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_IN,
-    .cases = BINARY_CASES,
-    .args_for_case = keel_binary_for_case,
-};
+const keel_op keel_op_minimum = BINARY_OP("minimum", BINARY_CASES);

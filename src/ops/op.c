@@ -52,7 +52,7 @@ keel_status keel_node_infer(keel_node *n)
 
 KEEL_CLONES static void add_records(const double *a, const double *b, double *out, int64_t length)
 {
-#pragma GCC ivdep /* out may be a or b, but never lies across one */
+#pragma GCC ivdep /* out may be a or b, but overlaps neither partly */
     for (int64_t k = 0; k < length; k++) out[k] = a[k] + b[k];
 }
 

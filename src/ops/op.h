@@ -114,7 +114,6 @@ typedef struct keel_case {
     const char *args;    /* "strides 2,2 groups 2", read by args_for_case; NULL: its defaults */
 } keel_case;
 
-/* Pairs of functions: [0] float32, [1] float64; see ops/real.h. */
 /* One tile of a weight gradient over all rows of the step, wherever workers hold them. */
 typedef struct keel_span { /* neighbouring rows */
     const void *in, *out_grad;
@@ -149,6 +148,7 @@ typedef struct keel_tile_call {
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);
 
+/* Functions come in pairs: [0] float32, [1] float64; see ops/real.h. */
 struct keel_op {
     const char *name; /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
     size_t args_size; /* copied into the graph; plain bytes, no pointers */
@@ -206,8 +206,7 @@ struct keel_op {
     void (*args_for_case)(void *args, const char *text); /* NULL: args stay zero */
 };
 
-/* A faster way to run one op's passes. Kernels of an op are asked in the order of their names'
- * priority; the reference answers last. */
+/* What a kernel can run of an op. */
 typedef enum keel_pass {
     KEEL_FORWARD,
     KEEL_BACKWARD,
@@ -245,10 +244,45 @@ typedef struct keel_prepare {
     void *context;
 } keel_prepare;
 
+/* In which order the kernels of an op are asked: the last of this list first, the reference after
+ * all of them. No two kernels of an op have the same. */
+typedef enum keel_priority {
+    /* Our vectors of 8 and of 16 lanes, for an op that no library has. */
+    KEEL_PRIORITY_VECTOR_AVX2,
+    KEEL_PRIORITY_VECTOR_AVX512,
+    /* oneDNN: its kernel for any shape; its matrix product, where a convolution is one. */
+    KEEL_PRIORITY_LIBRARY,
+    KEEL_PRIORITY_LIBRARY_1X1,
+    /* Values held in bfloat16: our products of pairs, by Winograd where windows are 3x3; oneDNN's
+     * on the tiles of AMX, which multiply more at a time. */
+    KEEL_PRIORITY_PAIRS,
+    KEEL_PRIORITY_PAIRS_WINOGRAD,
+    KEEL_PRIORITY_TILES,
+    /* Our convolutions of 1x1 windows: no copy into another layout, as a library makes. */
+    KEEL_PRIORITY_OWN_1X1_AVX2,
+    KEEL_PRIORITY_OWN_1X1_AVX512,
+    /* Our vectors for an op that a library has too, and is slower at. */
+    KEEL_PRIORITY_OWN_AVX2,
+    /* Convolutions by Winograd: tiles of 2x2 outputs; with strides; tiles of 4x4, with the fewest
+     * products. Vectors of 16 lanes come before all of 8. In between the weight gradient of an
+     * image of a few channels. */
+    KEEL_PRIORITY_WINOGRAD_AVX2,
+    KEEL_PRIORITY_WINOGRAD_STRIDED_AVX2,
+    KEEL_PRIORITY_FEW_CHANNELS_AVX512,
+    KEEL_PRIORITY_WINOGRAD4_AVX2,
+    KEEL_PRIORITY_OWN_AVX512,
+    KEEL_PRIORITY_WINOGRAD_AVX512,
+    KEEL_PRIORITY_WINOGRAD_STRIDED_AVX512,
+    KEEL_PRIORITY_WINOGRAD4_AVX512,
+    /* float32 by pieces of bfloat16 on AMX: refuses what was not measured to be faster so. */
+    KEEL_PRIORITY_SPLIT
+} keel_priority;
+
+/* A faster way to run one op's passes. */
 struct keel_kernel {
-    const char *op;   /* "conv2d" */
+    const keel_op *op;
     const char *name; /* "avx512"; the symbol is keel_kernel_<op>_<name> */
-    int priority;     /* higher is asked first; no two of an op have the same */
+    keel_priority priority;
     bool vendor; /* nobody promises that a row's bits do not depend on how many rows a call has */
     /* Can you run this pass for that many rows? KEEL_OK: p->plan and p->scratch are set;
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */

@@ -19,7 +19,7 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
-/* The element of the input that element i of the output is. */
+/* Which element of the input becomes element i of the output. */
 static int64_t comes_from(const keel_node *n, int64_t i)
 {
     const keel_permute_args *a = n->args;

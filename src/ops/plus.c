@@ -18,13 +18,4 @@ static double slope_b(double a __attribute__((unused)), double b __attribute__((
 
 BINARY(value, slope_a, slope_b)
 
-const keel_op keel_op_plus = {
-    .name = "plus",
-    .args_size = sizeof(keel_binary_args),
-    .infer = keel_binary_infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_IN,
-    .cases = BINARY_CASES,
-    .args_for_case = keel_binary_for_case,
-};
+const keel_op keel_op_plus = BINARY_OP("plus", BINARY_CASES);

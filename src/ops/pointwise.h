@@ -10,14 +10,8 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
+#include "ops/real.h"
 #include <math.h>
-
-#define REALS(f)                                                                                   \
-    {                                                                                              \
-        f##_f32, f##_f64                                                                           \
-    }
-/* The first parameter where there are none. */
-#define NO_ARGS const void *a __attribute__((unused))
 
 #define POINTWISE_FROM_OUT(value, slope)                                                           \
     POINTWISE_RUN(float, f32, value, slope, c->out[0])                                             \

@@ -18,16 +18,8 @@ static double slope_b(double a, double b)
 
 BINARY(value, slope_a, slope_b)
 
-const keel_op keel_op_power = {
-    .name = "power",
-    .args_size = sizeof(keel_binary_args),
-    .infer = keel_binary_infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_IN,
-    .cases = (const keel_case[]){ { "6", NULL, "right 2" },
-                                  { "2,3", NULL, "left 1.5" },
-                                  { "2,3", NULL, "right 3" },
-                                  { NULL, NULL, NULL } },
-    .args_for_case = keel_binary_for_case,
+static const keel_case cases[] = {
+    { "6", NULL, "right 2" }, { "2,3", NULL, "left 1.5" }, { "2,3", NULL, "right 3" }, { 0 }
 };
+
+const keel_op keel_op_power = BINARY_OP("power", cases);

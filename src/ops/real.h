@@ -9,11 +9,17 @@
  *     static void REAL_(forward)(const keel_call *c) { const REAL *x = c->in[0]; ... }
  *     #endif
  *
- * REALS(f) is { f_f32, f_f64 }. No include guard: the header includes the file twice. */
+ * REALS(f) is { f_f32, f_f64 }. No include guard: the header includes the file twice. Where no
+ * REAL_FILE is named it gives the words alone, for those who write the two by a macro of their own
+ * (ops/pointwise.h). */
 #define REALS(f)                                                                                   \
     {                                                                                              \
         f##_f32, f##_f64                                                                           \
     }
+/* The first parameter of a function of (args, x), where there are no arguments. */
+#define NO_ARGS const void *a __attribute__((unused))
+
+#ifdef REAL_FILE
 #define REAL           float
 #define REAL_(name)    name##_f32
 #define REAL_IS_DOUBLE 0
@@ -28,3 +34,4 @@
 #undef REAL_
 #undef REAL_IS_DOUBLE
 #undef REAL
+#endif

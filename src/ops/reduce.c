@@ -19,7 +19,7 @@ static keel_status infer(keel_node *n)
     return KEEL_OK;
 }
 
-/* The element of the output that element i of the input goes into. */
+/* Which element of the output takes element i of the input. */
 static int64_t goes_to(const keel_node *n, int64_t i)
 {
     const keel_reduce_args *a = n->args;

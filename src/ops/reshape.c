@@ -1,5 +1,5 @@
-/* The same elements in another shape. As a view nothing is copied; the reference copies where the
- * program has not laid out over in. Keras: Reshape, Flatten. */
+/* The same elements in another shape. Mostly a view, for which nothing is copied; the reference
+ * copies where the program gave the output memory of its own. Keras: Reshape, Flatten. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"

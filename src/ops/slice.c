@@ -1,4 +1,4 @@
-/* Some places of each dim of a row, at equal steps, which may go backwards. Keras: x[:, 1:3, ::2].
+/* A slice of each dim of a row, by a step that may be negative. Keras: x[:, 1:3, ::2].
  */
 #ifndef REAL
 #include "ops/args.h"
@@ -23,7 +23,7 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
-/* The element of the input that element i of the output is. */
+/* Which element of the input becomes element i of the output. */
 static int64_t comes_from(const keel_node *n, int64_t i)
 {
     const keel_slice_args *a = n->args;

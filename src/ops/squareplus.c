@@ -1,15 +1,18 @@
-/* y = (x + sqrt(x^2 + b)) / 2; Barron 2021, arXiv 2112.11687. Keras: squareplus. */
+/* y = (x + sqrt(x^2 + b)) / 2; Barron 2021, arXiv 2112.11687. Below 0 the sum would cancel, and
+ * y = b / (sqrt(x^2 + b) - x) / 2 is the same. Keras: squareplus. */
 #include "ops/pointwise.h"
 
 static double value(const keel_squareplus_args *a, double x)
 {
-    return 0.5 * (x + sqrt(x * x + a->b));
+    const double root = sqrt(x * x + a->b);
+    return 0.5 * (x < 0 ? a->b / (root - x) : x + root);
 }
 
 static double slope(const keel_squareplus_args *a, double x)
 {
     const double root = sqrt(x * x + a->b);
-    return root > 0 ? 0.5 * (1 + x / root) : 0.5;
+    if (x < 0) return 0.5 * a->b / (root * (root - x));
+    return root == 0 ? 0.5 : 0.5 * (1 + x / root);
 }
 
 POINTWISE_FROM_IN(value, slope)

@@ -3,12 +3,11 @@
 #include "base/clock.h"
 #include "base/clones.h"
 #include "base/memory.h"
+#include "base/unroll.h"
 #include "device/cpu/cpu.h"
 #include <string.h>
 
 enum { CHAINS = 12, WIDTH = 16, ROUNDS = 20000 };
-/* Unrolled, else the sums would live in memory. */
-#define EACH(i) _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++)
 typedef float lanes __attribute__((vector_size(WIDTH * sizeof(float))));
 
 /* Independent chains of multiply-adds, as many as hide the latency. */
@@ -16,10 +15,11 @@ KEEL_CLONES static float multiply_add(float factor)
 {
     lanes sum[CHAINS];
     const lanes f = factor - (lanes){ 0 };
-    EACH(i) sum[i] = (float)i - (lanes){ 0 };
-    for (int r = 0; r < ROUNDS; r++) EACH(i) sum[i] = sum[i] * f + f;
+    EACH(i, CHAINS) sum[i] = (float)i - (lanes){ 0 };
+    for (int r = 0; r < ROUNDS; r++)
+        EACH(i, CHAINS) sum[i] = sum[i] * f + f;
     lanes all = f;
-    EACH(i) all += sum[i];
+    EACH(i, CHAINS) all += sum[i];
     return all[0];
 }
 

@@ -1,20 +1,21 @@
 /* The rate of AVX512_BF16's products of pairs: see peak.h. */
 #include "device/cpu/peak.h"
 #include "base/clock.h"
+#include "base/unroll.h"
 #include <immintrin.h>
 
 enum { CHAINS = 12, ROUNDS = 20000, TURNS = 8 };
-/* Unrolled, else the sums would live in memory. */
-#define EACH(i) _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++)
 
 /* Independent chains, as many as hide the latency. */
 static float products(int pair)
 {
     const __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
     __m512 sum[CHAINS];
-    EACH(i) sum[i] = _mm512_set1_ps((float)i);
-    for (int r = 0; r < ROUNDS; r++) EACH(i) sum[i] = _mm512_dpbf16_ps(sum[i], x, x);
-    EACH(i) if (i > 0) sum[0] = _mm512_add_ps(sum[0], sum[i]);
+    EACH(i, CHAINS) sum[i] = _mm512_set1_ps((float)i);
+    for (int r = 0; r < ROUNDS; r++)
+        EACH(i, CHAINS) sum[i] = _mm512_dpbf16_ps(sum[i], x, x);
+    EACH(i, CHAINS)
+        if (i > 0) sum[0] = _mm512_add_ps(sum[0], sum[i]);
     return _mm512_reduce_add_ps(sum[0]);
 }
 

@@ -15,9 +15,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel keel_kernel_conv2d_1x1_dnnl = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "1x1_dnnl",
-    .priority = 110,
+    .priority = KEEL_PRIORITY_LIBRARY_1X1,
     .vendor = true,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = keel_product_dnnl_forward,

@@ -9,9 +9,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel keel_kernel_conv2d_amx_dnnl = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "amx_dnnl",
-    .priority = 120,
+    .priority = KEEL_PRIORITY_TILES,
     .vendor = true,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,

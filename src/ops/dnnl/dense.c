@@ -7,9 +7,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel keel_kernel_dense_dnnl = {
-    .op = "dense",
+    .op = &keel_op_dense,
     .name = "dnnl",
-    .priority = 100,
+    .priority = KEEL_PRIORITY_LIBRARY,
     .vendor = true,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = keel_product_dnnl_forward,

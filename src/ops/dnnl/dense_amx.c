@@ -9,9 +9,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel keel_kernel_dense_amx_dnnl = {
-    .op = "dense",
+    .op = &keel_op_dense,
     .name = "amx_dnnl",
-    .priority = 210,
+    .priority = KEEL_PRIORITY_TILES,
     .vendor = true,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,

@@ -7,9 +7,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel keel_kernel_depthwise_conv2d_dnnl = {
-    .op = "depthwise_conv2d",
+    .op = &keel_op_depthwise_conv2d,
     .name = "dnnl",
-    .priority = 100,
+    .priority = KEEL_PRIORITY_LIBRARY,
     .vendor = true,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = keel_conv_dnnl_forward,

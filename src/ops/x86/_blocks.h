@@ -13,9 +13,6 @@ enum { VECTORS = 2, ROWS_MOST = 8 };
 #define ROWS_OF(vectors) ((vectors) == 2 ? 6 : 8)
 #endif
 enum { PANEL = VECTORS * LANES, LINE = 64 };
-#define INLINE static inline __attribute__((always_inline))
-/* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 static int64_t up(int64_t n, int64_t to)
 {
@@ -67,34 +64,37 @@ INLINE void block(const product *p, int64_t i, const char *prefetch, int64_t pac
     const int64_t step = p->a_step, w_row = p->w_row;
     const vm all = vm_first(LANES);
 #define MASK(v) ((v) < vectors - 1 ? all : last)
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         a[r] = p->a + (p->a_place ? p->a_place[i + r] : (i + r) * p->a_row);
         out[r] = p->out + (p->out_place ? p->out_place[i + r] : (i + r) * p->out_row);
     }
     /* A branch for all rather than for each: they would cost short inner dims some percent. */
     if (p->resumes) {
-        EACH(r, rows) EACH(v, vectors) sum[r][v] = vf_load_some(MASK(v), out[r] + v * LANES);
+        EACH(r, rows)
+            EACH(v, vectors) sum[r][v] = vf_load_some(MASK(v), out[r] + v * LANES);
     } else {
         EACH(v, vectors) w[v] = p->start ? vf_load_some(MASK(v), p->start + v * LANES) : vf_zero();
-        EACH(r, rows) EACH(v, vectors) sum[r][v] = w[v];
+        EACH(r, rows)
+            EACH(v, vectors) sum[r][v] = w[v];
     }
-    EACH(r, rows) EACH(v, vectors) fetch_to_write(out[r] + v * LANES);
+    EACH(r, rows)
+        EACH(v, vectors) fetch_to_write(out[r] + v * LANES);
     for (int64_t j = 0, x = 0; j < p->inner; j++, x += step, at += w_row, prefetch += pace) {
         __builtin_prefetch(prefetch, 0, 2);
         EACH(v, vectors - 1) w[v] = vf_load(at + v * LANES);
         w[vectors - 1] = vf_load_some(last, at + (vectors - 1) * LANES);
-        EACH(r, rows)
-        {
+        EACH(r, rows) {
             const vf one = vf_set(a[r][x]);
             EACH(v, vectors) sum[r][v] = vf_fma(one, w[v], sum[r][v]);
         }
     }
     if (p->adds) {
         EACH(r, rows)
-        EACH(v, vectors) sum[r][v] = vf_add(vf_load_some(MASK(v), out[r] + v * LANES), sum[r][v]);
+            EACH(v, vectors)
+                sum[r][v] = vf_add(vf_load_some(MASK(v), out[r] + v * LANES), sum[r][v]);
     }
-    EACH(r, rows) EACH(v, vectors) vf_store_some(MASK(v), out[r] + v * LANES, sum[r][v]);
+    EACH(r, rows)
+        EACH(v, vectors) vf_store_some(MASK(v), out[r] + v * LANES, sum[r][v]);
 #undef MASK
 }
 

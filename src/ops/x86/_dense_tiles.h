@@ -79,7 +79,8 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
 {
     const vm all = vm_first(LANES);
     vf sum[ROWS][VECTORS], w[VECTORS];
-    EACH(r, ROWS) EACH(v, vectors) sum[r][v] = vf_zero();
+    EACH(r, ROWS)
+        EACH(v, vectors) sum[r][v] = vf_zero();
     for (int64_t part = 0, j = 0; part < ROWS; part++) {
         const int64_t end = t->rows * (part + 1) / ROWS;
         for (int q = 0; q < t->call->n_prefetch; q++)
@@ -88,8 +89,7 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
         if (part < next.n_x) __builtin_prefetch(next.x + part * t->n_c, 0, 2);
         for (; j < end; j++, x += ROWS, dy += vectors * LANES) {
             EACH(v, vectors) w[v] = vf_load(dy + v * LANES);
-            EACH(r, ROWS)
-            {
+            EACH(r, ROWS) {
                 const vf a = vf_set(x[r]);
                 EACH(v, vectors) sum[r][v] = vf_fma(a, w[v], sum[r][v]);
             }
@@ -99,11 +99,10 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
     if (t->moves) {
         const vf keep = vf_set(t->move.keep), rate = vf_set(t->move.rate);
         const vf scale = vf_set(t->move.scale);
-        EACH(r, ROWS)
-        {
+        EACH(r, ROWS) {
             float *to = t->move.w + at + r * t->n_k, *m = t->move.m + at + r * t->n_k;
-            if (r < rows) EACH(v, vectors)
-                {
+            if (r < rows)
+                EACH(v, vectors) {
                     /* both are read before one is written: they lie alike in their pages */
                     const vf was = vf_load_some(MASK(v), to + v * LANES);
                     const vf kept = rounded(vf_mul(vf_load_some(MASK(v), m + v * LANES), keep));
@@ -115,11 +114,10 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
         }
         return;
     }
-    EACH(r, ROWS)
-    {
+    EACH(r, ROWS) {
         float *to = t->grad + at + r * t->n_k;
-        if (r < rows) EACH(v, vectors)
-            {
+        if (r < rows)
+            EACH(v, vectors) {
                 vf_store_some(MASK(v), to + v * LANES, sum[r][v]);
                 if (t->call->checked) t->bad |= not_finite(sum[r][v]);
             }

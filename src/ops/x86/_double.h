@@ -7,12 +7,9 @@
 #ifndef KEEL_OPS_X86_DOUBLE_H
 #define KEEL_OPS_X86_DOUBLE_H
 #include "ops/args.h"
+#include "ops/real.h"
 #include "ops/x86/_vector.h"
 #include <math.h>
-
-#define NO_ARGS                                                                                    \
-    const void *a __attribute__((unused)) /* the first parameter where there are none              \
-                                           */
 
 #ifdef __AVX512F__
 typedef __m512d vd;
@@ -39,11 +36,15 @@ static inline vdm vd_greater(vd a, vd b)
 {
     return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ);
 }
+static inline bool vd_all(vdm m)
+{
+    return m == 0xff;
+}
 static inline vd vd_choose(vdm m, vd yes, vd no)
 {
     return _mm512_mask_mov_pd(no, m, yes);
 }
-static inline vd vd_max(vd a, vd b) /* b if either is no number */
+static inline vd vd_max(vd a, vd b) /* b if either is NaN */
 {
     return _mm512_max_pd(a, b);
 }
@@ -88,6 +89,10 @@ static inline vdm vd_greater(vd a, vd b)
 {
     return _mm256_cmp_pd(a, b, _CMP_GT_OQ);
 }
+static inline bool vd_all(vdm m)
+{
+    return _mm256_movemask_pd(m) == 0xf;
+}
 static inline vd vd_choose(vdm m, vd yes, vd no)
 {
     return _mm256_blendv_pd(no, yes, m);
@@ -123,6 +128,24 @@ static inline vd vd_abs(vd x)
 {
     return vd_max(-x, x);
 }
+static inline double vd_sum(vd x) /* of its lanes, in their order */
+{
+    double sum = x[0];
+    for (size_t i = 1; i < sizeof x / sizeof x[0]; i++) sum += x[i];
+    return sum;
+}
+
+/* Two halves of a vector, rounded once, to where p points: added to what is there, or not. */
+#define vx_store_doubles(m, p, low, high, adds)                                                    \
+    do {                                                                                           \
+        vd low_ = (low), high_ = (high);                                                           \
+        if (adds) {                                                                                \
+            const vf before_ = vx_load_some(m, p);                                                 \
+            low_ += vd_low(before_);                                                               \
+            high_ += vd_high(before_);                                                             \
+        }                                                                                          \
+        vx_store_some(m, p, vf_of_doubles(low_, high_));                                           \
+    } while (0)
 
 /* exp(r) - 1 for |r| <= ln 2 / 2, by Taylor to degree 10: within 1e-12, relative. */
 static inline vd vd_expm1_near(vd r)
@@ -228,14 +251,7 @@ static inline vd vd_normal(vd x, vd *density)
 #define DOUBLE_KERNEL(stem, value, slope, read)                                                    \
     DOUBLE_RUN(float, f32, value, slope, read)                                                     \
     DOUBLE_RUN(keel_bf16, bf16, value, slope, read)                                                \
-    const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
-        .op = #stem,                                                                               \
-        .name = VECTOR_NAME,                                                                       \
-        .priority = VECTOR_PRIORITY,                                                               \
-        .prepare = vector_prepare,                                                                 \
-        .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
-        .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
-    }
+    const keel_kernel VECTOR_KERNEL(stem) = VECTOR_BOTH(stem, vector_prepare)
 
 #define DOUBLE_RUN(type, suffix, value, slope, read)                                               \
     static void forward_##suffix(const keel_call *c)                                               \
@@ -259,14 +275,9 @@ static inline vd vd_normal(vd x, vd *density)
         VECTOR_EACH(i, count, m, {                                                                 \
             const vf v = vx_load_some(m, at + i);                                                  \
             const vf g = vx_load_some(m, dy + i);                                                  \
-            vd low = vd_low(g) * slope(c->node->args, vd_low(v));                                  \
-            vd high = vd_high(g) * slope(c->node->args, vd_high(v));                               \
-            if (c->in_adds[0]) {                                                                   \
-                const vf before = vx_load_some(m, dx + i);                                         \
-                low += vd_low(before);                                                             \
-                high += vd_high(before);                                                           \
-            }                                                                                      \
-            vx_store_some(m, dx + i, vf_of_doubles(low, high));                                    \
+            const vd low = vd_low(g) * slope(c->node->args, vd_low(v));                            \
+            const vd high = vd_high(g) * slope(c->node->args, vd_high(v));                         \
+            vx_store_doubles(m, dx + i, low, high, c->in_adds[0]);                                 \
         });                                                                                        \
     }
 

@@ -2,10 +2,6 @@
 #include "ops/x86/_pairs_avx512_bf16.h"
 
 enum { ROWS_MOST = 12, LINE = 64, SUMS_MOST = 16 };
-/* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 12") for (int i = 0; i < (n); i++)
-#define SUMS(v)    _Pragma("GCC unroll 16") for (int v = 0; v < vectors; v++)
-#define INLINE     static inline __attribute__((always_inline))
 
 /* A line that is about to be written, or the next that will be. A compiler makes this instruction
  * of __builtin_prefetch only under a flag of its own. */
@@ -23,22 +19,23 @@ INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t 
     const char *a[ROWS_MOST];
     int64_t out[ROWS_MOST];
 #define MASK(v) ((v) < vectors - 1 ? (__mmask16)0xffff : last)
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         a[r] = p->a + (p->place ? p->place[i + r].a : (i + r) * p->a_row);
         out[r] = p->place ? p->place[i + r].out : (i + r) * p->out_row;
     }
     if (p->wide)
-        EACH(r, rows) EACH(v, vectors) fetch_to_write((float *)p->out + out[r] + v * LANES);
+        EACH(r, rows)
+            EACH(v, vectors) fetch_to_write((float *)p->out + out[r] + v * LANES);
     else
         EACH(r, rows)
-    EACH(v, (vectors + 1) / 2) fetch_to_write((keel_bf16 *)p->out + out[r] + 2 * v * LANES);
-    EACH(r, rows) EACH(v, vectors)
-    {
-        const float *from = p->wide ? (float *)p->out + out[r] : p->start;
-        const bool any = p->wide ? p->adds && !p->after : p->start != NULL;
-        sum[r][v] = any ? _mm512_maskz_loadu_ps(MASK(v), from + v * LANES) : _mm512_setzero_ps();
-    }
+            EACH(v, (vectors + 1) / 2) fetch_to_write((keel_bf16 *)p->out + out[r] + 2 * v * LANES);
+    EACH(r, rows)
+        EACH(v, vectors) {
+            const float *from = p->wide ? (float *)p->out + out[r] : p->start;
+            const bool any = p->wide ? p->adds && !p->after : p->start != NULL;
+            sum[r][v] =
+                any ? _mm512_maskz_loadu_ps(MASK(v), from + v * LANES) : _mm512_setzero_ps();
+        }
     for (int t = 0; t < p->n_tap; t++) {
         int64_t x = p->tap ? p->tap[t].a : 0;
         const uint32_t *at = p->w + (p->tap ? p->tap[t].w : 0) * vectors * LANES;
@@ -46,8 +43,7 @@ INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t 
         for (; at < end; x += p->a_step, at += vectors * LANES, prefetch += pace) {
             __builtin_prefetch(prefetch, 0, 2);
             EACH(v, vectors) w[v] = _mm512_loadu_si512(at + v * LANES);
-            EACH(r, rows)
-            {
+            EACH(r, rows) {
                 int32_t both;
                 memcpy(&both, a[r] + x, sizeof both);
                 const __m512bh pair = (__m512bh)_mm512_set1_epi32(both);
@@ -56,8 +52,7 @@ INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t 
         }
         if (!p->half) continue;
         EACH(v, vectors) w[v] = _mm512_loadu_si512(at + v * LANES);
-        EACH(r, rows)
-        {
+        EACH(r, rows) {
             keel_bf16 one;
             memcpy(&one, a[r] + x, sizeof one);
             const __m512bh pair = (__m512bh)_mm512_set1_epi32(one);
@@ -65,22 +60,22 @@ INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t 
         }
     }
     if (p->wide) {
-        EACH(r, rows) EACH(v, vectors)
-        {
-            float *to = (float *)p->out + out[r] + v * LANES;
-            if (p->adds && p->after)
-                sum[r][v] = _mm512_add_ps(_mm512_maskz_loadu_ps(MASK(v), to), sum[r][v]);
-            _mm512_mask_storeu_ps(to, MASK(v), sum[r][v]);
-        }
+        EACH(r, rows)
+            EACH(v, vectors) {
+                float *to = (float *)p->out + out[r] + v * LANES;
+                if (p->adds && p->after)
+                    sum[r][v] = _mm512_add_ps(_mm512_maskz_loadu_ps(MASK(v), to), sum[r][v]);
+                _mm512_mask_storeu_ps(to, MASK(v), sum[r][v]);
+            }
         return;
     }
-    EACH(r, rows) EACH(v, vectors)
-    {
-        keel_bf16 *to = (keel_bf16 *)p->out + out[r] + v * LANES;
-        __m512 y = sum[r][v];
-        if (p->adds) y = _mm512_add_ps(widened(_mm256_maskz_loadu_epi16(MASK(v), to)), y);
-        _mm256_mask_storeu_epi16(to, MASK(v), (__m256i)_mm512_cvtneps_pbh(y));
-    }
+    EACH(r, rows)
+        EACH(v, vectors) {
+            keel_bf16 *to = (keel_bf16 *)p->out + out[r] + v * LANES;
+            __m512 y = sum[r][v];
+            if (p->adds) y = _mm512_add_ps(widened(_mm256_maskz_loadu_epi16(MASK(v), to)), y);
+            _mm256_mask_storeu_epi16(to, MASK(v), (__m256i)_mm512_cvtneps_pbh(y));
+        }
 #undef MASK
 }
 
@@ -168,8 +163,7 @@ void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c
         for (int64_t k = 0; k < n_k; k += 2 * LANES) {
             const __mmask16 low = first16(n_k - k), high = first16(n_k - k - LANES);
             __m512i tile[16];
-            EACH(r, 16)
-            {
+            EACH(r, 16) {
                 const bool there = j + r < columns;
                 const float *at = w + (c + j + r) * n_k + k;
                 const __m512 a = _mm512_maskz_loadu_ps(there ? low : 0, at);
@@ -178,7 +172,7 @@ void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c
             }
             keel_pairs_turn(tile);
             EACH(r, 16)
-            if (k / 2 + r < pairs) _mm512_storeu_si512(to + (k / 2 + r) * width + j, tile[r]);
+                if (k / 2 + r < pairs) _mm512_storeu_si512(to + (k / 2 + r) * width + j, tile[r]);
         }
 }
 
@@ -190,20 +184,19 @@ INLINE void sum_columns(const keel_span *span, int n_span, int64_t n_k, int64_t 
     __m512 some[SUMS_MOST], sum[SUMS_MOST];
     int64_t n = 0;
 #define MASK(v) ((v) < vectors - 1 ? (__mmask16)0xffff : last)
-    SUMS(v) some[v] = sum[v] = _mm512_setzero_ps();
+    EACH(v, vectors) some[v] = sum[v] = _mm512_setzero_ps();
     for (int s = 0; s < n_span; s++) {
         const keel_bf16 *dy = (const keel_bf16 *)span[s].out_grad + k;
         for (int64_t i = 0; i < span[s].rows; i++, dy += n_k) {
-            SUMS(v)
-            some[v] =
-                _mm512_add_ps(some[v], widened(_mm256_maskz_loadu_epi16(MASK(v), dy + v * LANES)));
+            EACH(v, vectors)
+                some[v] = _mm512_add_ps(some[v],
+                                        widened(_mm256_maskz_loadu_epi16(MASK(v), dy + v * LANES)));
             if (++n % STRETCH) continue;
-            SUMS(v) sum[v] = _mm512_add_ps(sum[v], some[v]);
-            SUMS(v) some[v] = _mm512_setzero_ps();
+            EACH(v, vectors) sum[v] = _mm512_add_ps(sum[v], some[v]);
+            EACH(v, vectors) some[v] = _mm512_setzero_ps();
         }
     }
-    SUMS(v)
-    {
+    EACH(v, vectors) {
         sum[v] = _mm512_add_ps(sum[v], some[v]);
         if (adds) sum[v] = _mm512_add_ps(_mm512_maskz_loadu_ps(MASK(v), db + v * LANES), sum[v]);
         _mm512_mask_storeu_ps(db + v * LANES, MASK(v), sum[v]);

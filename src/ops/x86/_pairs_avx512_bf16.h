@@ -7,7 +7,8 @@
  * pairs run. A sum takes its pairs one after the other, whatever rows are beside it. */
 #ifndef KEEL_OPS_X86_PAIRS_AVX512_BF16_H
 #define KEEL_OPS_X86_PAIRS_AVX512_BF16_H
-#include "ops/op.h"
+#include "base/unroll.h"
+#include "ops/all.h"
 #include "tensor/bfloat16.h"
 #include <immintrin.h>
 #include <string.h>

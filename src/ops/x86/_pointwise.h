@@ -9,7 +9,7 @@
 #include "ops/x86/_vector.h"
 #include <math.h>
 
-static inline vf exponential(vf x) /* x <= 0, or no number, which stays one */
+static inline vf exponential(vf x) /* x <= 0, or NaN, which stays NaN */
 {
     static const float c[] = { 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1, 1 };
     const vf low = vf_set(-87.33f);
@@ -79,13 +79,6 @@ static inline vf tangent(vf x)
     }
 
 #define POINTWISE_KERNEL(stem)                                                                     \
-    const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
-        .op = #stem,                                                                               \
-        .name = VECTOR_NAME,                                                                       \
-        .priority = VECTOR_PRIORITY,                                                               \
-        .prepare = vector_prepare,                                                                 \
-        .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
-        .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
-    }
+    const keel_kernel VECTOR_KERNEL(stem) = VECTOR_BOTH(stem, vector_prepare)
 
 #endif

@@ -5,8 +5,6 @@
 #include "ops/args.h"
 #include "ops/window.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 static inline keel_window window_of(const keel_node *n)
 {
     const keel_pool2d_args *a = n->args;

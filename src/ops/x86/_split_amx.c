@@ -22,6 +22,7 @@
  * summed. */
 #include "ops/x86/_split.h"
 #include "base/memory.h"
+#include "base/unroll.h"
 #include "device/cpu/cpu.h"
 #include "ops/x86/_tiles.h"
 
@@ -32,8 +33,6 @@ typedef float vf __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t vi __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t vu __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint16_t vh __attribute__((vector_size(32), aligned(2), may_alias));
-#define INLINE     static inline __attribute__((always_inline))
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 /* ---- splitting ------------------------------------------------------------------------------- */
 
@@ -53,8 +52,7 @@ INLINE void split(vf x, vi *piece, const int pieces, vi *largest)
 {
     const vi magnitude = (vi)x & 0x7fffffff, larger = magnitude > *largest;
     *largest = (magnitude & larger) | (*largest & ~larger);
-    EACH(p, pieces)
-    {
+    EACH(p, pieces) {
         piece[p] = (vi)(((vu)x + 0x8000) & 0xffff0000);
         x -= (vf)piece[p];
     }
@@ -228,7 +226,7 @@ INLINE void pack_along(uint16_t *to, const float *w, int64_t row, int64_t n_row,
         split(load_some(2 * r + 1 < n_row ? w + (2 * r + 1) * row : NULL, n_column), second, pieces,
               largest);
         EACH(p, pieces)
-        *(vi *)(to + p * 2 * TILE_HALVES + r * TILE_REDUCED) = pair(first[p], second[p]);
+            *(vi *)(to + p * 2 * TILE_HALVES + r * TILE_REDUCED) = pair(first[p], second[p]);
     }
 }
 
@@ -360,8 +358,7 @@ INLINE void product_block(const keel_split *s, const uint16_t *left, int64_t pla
     for (int64_t done = 0; done < steps; done += run) {
         const int64_t end = steps - done < run ? steps : done + run;
         zero();
-        EACH(part, pieces - 1)
-        {
+        EACH(part, pieces - 1) {
             const uint16_t *b = right + done * step_halves(s);
             int64_t i = done / s->n_tap;
             int t = (int)(done % s->n_tap);
@@ -483,8 +480,8 @@ INLINE void pack_pairs(const keel_split *s, const float *const *from, int64_t n,
                           piece[o], pieces, largest);
                 }
                 EACH(p, pieces)
-                *(vi *)(to + (2 * p + h) * TILE_HALVES + r * TILE_REDUCED) =
-                    pair(piece[0][p], piece[1][p]);
+                    *(vi *)(to + (2 * p + h) * TILE_HALVES + r * TILE_REDUCED) =
+                        pair(piece[0][p], piece[1][p]);
             }
 }
 
@@ -516,12 +513,12 @@ INLINE bool gradient(const keel_split *s, const float *const *const *from,
                     left + s->tap[t].list * pieces * SIDE * places + s->tap[t].shift;
                 zero();
                 EACH(part, pieces - 1)
-                for (int64_t q = 0; q < n; q += SIDE)
-                    step((side){ .at = x + q,
-                                 .piece = SIDE * places,
-                                 .second = HALF * places,
-                                 .stride = places * (int64_t)sizeof(uint16_t) },
-                         b + q / SIDE * step_halves(s), pieces, part);
+                    for (int64_t q = 0; q < n; q += SIDE)
+                        step((side){ .at = x + q,
+                                     .piece = SIDE * places,
+                                     .second = HALF * places,
+                                     .stride = places * (int64_t)sizeof(uint16_t) },
+                             b + q / SIDE * step_halves(s), pieces, part);
                 store(sum);
                 const int64_t width = s->k - j < SIDE ? s->k - j : SIDE;
                 for (int64_t r = 0; r < SIDE && i + r < s->c; r++)

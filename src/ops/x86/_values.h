@@ -5,7 +5,7 @@
  *     #include "ops/x86/_vector.h"
  *     #define VALUE_FILE "ops/x86/relu.c"
  *     #include "ops/x86/_values.h"
- *     ... the const struct, with .run of forward_f32 and .narrow of forward_bf16 ...
+ *     const keel_kernel VECTOR_KERNEL(relu) = VECTOR_BOTH(relu, vector_prepare);
  *     #else
  *     static void VALUE_(forward)(const keel_call *c) { const VALUE *x = c->in[0]; ... }
  *     #endif

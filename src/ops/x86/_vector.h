@@ -7,8 +7,9 @@
  * take float32 or bfloat16 in memory. */
 #ifndef KEEL_OPS_X86_VECTOR_H
 #define KEEL_OPS_X86_VECTOR_H
+#include "base/unroll.h"
 #include "device/cpu/cpu.h"
-#include "ops/op.h"
+#include "ops/all.h"
 #include "tensor/bfloat16.h"
 #include <immintrin.h>
 #include <string.h>
@@ -21,9 +22,10 @@
 #define VECTOR_NAME           VECTOR_TEXT(VECTOR_ISA)
 
 #ifdef __AVX512F__
-#define VECTOR_ISA   avx512
-#define VECTOR_LEVEL KEEL_CPU_AVX512
-enum { VECTOR_PRIORITY = 60, LANES = 16 };
+#define VECTOR_ISA           avx512
+#define VECTOR_LEVEL         KEEL_CPU_AVX512
+#define VECTOR_PRIORITY(way) KEEL_PRIORITY_##way##_AVX512
+enum { LANES = 16 };
 typedef __m512 vf;
 typedef __m512i vi;
 typedef __mmask16 vm;
@@ -97,7 +99,7 @@ static inline vf vf_fma(vf a, vf b, vf c)
 static inline vf vf_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
-} /* b if either is no number */
+} /* b if either is NaN */
 static inline vf vf_min(vf a, vf b)
 {
     return _mm512_min_ps(a, b);
@@ -106,7 +108,7 @@ static inline vm vf_greater(vf a, vf b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
 }
-static inline vm vf_beats(vf a, vf b) /* a > b, or a is no number */
+static inline vm vf_beats(vf a, vf b) /* a > b, or a is NaN */
 {
     return (vm)(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) | _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q));
 }
@@ -218,14 +220,15 @@ static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
     const __m512i up =
         _mm512_mask_mov_epi32(_mm512_set1_epi32(0x7fff), odd, _mm512_set1_epi32(0x8000));
     const __m512 even = _mm512_castsi512_ps(_mm512_add_epi32(bits, up));
-    /* what is no number becomes the quiet one of x */
+    /* a NaN becomes the quiet one of x */
     vn_store_same(m, p, _mm512_fixupimm_ps(even, x, _mm512_set1_epi32(0x22), 0));
 }
 
 #elif defined __AVX2__
-#define VECTOR_ISA   avx2
-#define VECTOR_LEVEL KEEL_CPU_AVX2
-enum { VECTOR_PRIORITY = 50, LANES = 8 };
+#define VECTOR_ISA           avx2
+#define VECTOR_LEVEL         KEEL_CPU_AVX2
+#define VECTOR_PRIORITY(way) KEEL_PRIORITY_##way##_AVX2
+enum { LANES = 8 };
 typedef __m256 vf;
 typedef __m256i vi;
 typedef __m256i vm; /* all ones or all zeros in each lane */
@@ -466,6 +469,15 @@ static inline keel_status vector_prepare(keel_prepare *p)
     p->plan = NULL;
     return KEEL_OK;
 }
+
+/* The kernel of op `stem` that runs both passes, for values held in float32 and in bfloat16, by
+ * forward_f32 and so on: see ops/x86/_values.h. */
+#define VECTOR_BOTH(stem, ready)                                                                   \
+    {                                                                                              \
+        .op = &keel_op_##stem, .name = VECTOR_NAME, .priority = VECTOR_PRIORITY(VECTOR),           \
+        .prepare = ready, .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 }, \
+        .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
+    }
 
 /* Run `body` for i = 0, LANES, ... < n with the mask m of the lanes below n. */
 #define VECTOR_EACH(i, n, m, ...)                                                                  \

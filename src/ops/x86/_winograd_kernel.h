@@ -32,13 +32,11 @@ INLINE void kernel_store(const vf g[3][3], float *out, int64_t point, const bool
 {
     vf t[3][SIDE];
     EACH(i, 3) kernel_points(g[i], t[i]);
-    EACH(j, SIDE)
-    {
+    EACH(j, SIDE) {
         const vf column[] = { t[0][j], t[1][j], t[2][j] };
         vf u[SIDE];
         kernel_points(column, u);
-        EACH(i, SIDE)
-        {
+        EACH(i, SIDE) {
             if (past)
                 store_past(out + (SIDE * i + j) * point, u[i]);
             else
@@ -56,7 +54,8 @@ INLINE void pack_straight(const packer *k, const float *w, float *out, const boo
             const float *at = w + c * k->k + column;
             float *to = out + (column / PANEL * lines + c) * PANEL + column % PANEL;
             vf g[3][3];
-            EACH(i, 3) EACH(j, 3) g[i][j] = vf_load_some(m, at + (3 * i + j) * k->c * k->k);
+            EACH(i, 3)
+                EACH(j, 3) g[i][j] = vf_load_some(m, at + (3 * i + j) * k->c * k->k);
             kernel_store((const vf(*)[3])g, to, point, past);
         }
 }
@@ -79,7 +78,8 @@ INLINE void pack_turned(const packer *k, const float *w, float *out, const bool 
             for (int l = 0; l < LANES; l++) {
                 float *to = out + (column / PANEL * lines + f + l) * PANEL + column % PANEL;
                 vf g[3][3];
-                EACH(i, 3) EACH(j, 3) g[i][j] = vf_load(piece[3 * i + j][l]);
+                EACH(i, 3)
+                    EACH(j, 3) g[i][j] = vf_load(piece[3 * i + j][l]);
                 kernel_store((const vf(*)[3])g, to, point, past);
             }
         }
@@ -108,19 +108,16 @@ static void kernel_gradient(const packer *kernel, const float *u, int64_t point,
             const float *at = u + (k / PANEL * lines + c) * PANEL + k % PANEL;
             float *to = dw + (c0 + c) * kernel->k + k0 + k;
             vf line[SIDE][3];
-            EACH(i, SIDE)
-            {
+            EACH(i, SIDE) {
                 vf x[SIDE];
                 EACH(j, SIDE) x[j] = vf_load(at + (SIDE * i + j) * point);
                 kernel_gradient_points(x, line[i]);
             }
-            EACH(j, 3)
-            {
+            EACH(j, 3) {
                 vf x[SIDE], g[3];
                 EACH(i, SIDE) x[i] = line[i][j];
                 kernel_gradient_points(x, g);
-                EACH(i, 3)
-                {
+                EACH(i, 3) {
                     float *tap = to + (3 * i + j) * kernel->c * kernel->k;
                     vf_store_some(m, tap, adds ? vf_add(vf_load_some(m, tap), g[i]) : g[i]);
                 }

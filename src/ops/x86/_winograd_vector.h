@@ -4,10 +4,6 @@
 #include "ops/x86/_vector.h"
 #include "ops/x86/_winograd.h"
 
-#define INLINE static inline __attribute__((always_inline))
-/* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
-
 /* A panel is two vectors of columns; ROWS x 2 or CHANNELS x 2 sums stay in registers. TO_ROWS: one
  * X for each number of rows. */
 enum { PANEL = 2 * LANES };

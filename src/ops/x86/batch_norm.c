@@ -78,8 +78,6 @@ static double weight_of(const keel_call *c, int at, int64_t k, double absent)
     return at < 0 ? absent : ((const float *)c->weight[at])[k];
 }
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* Do `few(..., rows, ...)` over count rows, by eights where rows are narrow, else by fours. */
 #define BY_ROWS(i, rows, count, n, few)                                                            \
     do {                                                                                           \
@@ -133,9 +131,9 @@ static void merge_block(double *restrict mean, double *restrict m2, const float 
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(batch_norm) = {
-    .op = "batch_norm",
+    .op = &keel_op_batch_norm,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
+    .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32,
              [KEEL_BACKWARD] = backward_f32,

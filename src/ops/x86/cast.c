@@ -46,9 +46,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel VECTOR_KERNEL(cast) = {
-    .op = "cast",
+    .op = &keel_op_cast,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
+    .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
 };

@@ -6,14 +6,7 @@
 #define VALUE_FILE "ops/x86/concatenate.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(concatenate) = {
-    .op = "concatenate",
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
-    .prepare = vector_prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
-};
+const keel_kernel VECTOR_KERNEL(concatenate) = VECTOR_BOTH(concatenate, vector_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

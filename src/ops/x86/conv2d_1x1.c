@@ -46,11 +46,9 @@ typedef struct packer {
  */
 INLINE void turn(vf a[LANES])
 {
-    EACH(round, LANES == 16 ? 4 : 3)
-    {
+    EACH(round, LANES == 16 ? 4 : 3) {
         vf b[LANES];
-        EACH(i, LANES / 2)
-        {
+        EACH(i, LANES / 2) {
             b[2 * i] = (vf)LOWER(a[i], a[i + LANES / 2]);
             b[2 * i + 1] = (vf)UPPER(a[i], a[i + LANES / 2]);
         }
@@ -67,9 +65,10 @@ static void pack_turned(float *to, const float *w, int64_t k, int64_t c, int64_t
             const vm m = vm_first(k - i);
             vf a[LANES];
             EACH(r, LANES)
-            a[r] = j + r < columns ? vf_load_some(m, w + (c + j + r) * k + i) : vf_zero();
+                a[r] = j + r < columns ? vf_load_some(m, w + (c + j + r) * k + i) : vf_zero();
             turn(a);
-            EACH(r, LANES) if (i + r < k) vf_store(to + (i + r) * width + j, a[r]);
+            EACH(r, LANES)
+                if (i + r < k) vf_store(to + (i + r) * width + j, a[r]);
         }
 }
 
@@ -304,13 +303,13 @@ static void add_turned(float *dw, const float *t, int64_t c, int64_t k, bool add
             const vm columns = vm_first(c - i), m = vm_first(k - j);
             vf a[LANES];
             EACH(r, LANES)
-            a[r] = j + r < k ? vf_load_some(columns, t + (j + r) * c + i) : vf_zero();
+                a[r] = j + r < k ? vf_load_some(columns, t + (j + r) * c + i) : vf_zero();
             turn(a);
-            EACH(r, LANES) if (i + r < c)
-            {
-                float *to = dw + (i + r) * k + j;
-                vf_store_some(m, to, adds ? vf_add(vf_load_some(m, to), a[r]) : a[r]);
-            }
+            EACH(r, LANES)
+                if (i + r < c) {
+                    float *to = dw + (i + r) * k + j;
+                    vf_store_some(m, to, adds ? vf_add(vf_load_some(m, to), a[r]) : a[r]);
+                }
         }
 }
 
@@ -402,9 +401,9 @@ static void weights(const keel_call *c)
 }
 
 const keel_kernel VECTOR_KERNEL(conv2d_1x1) = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "1x1_" VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 80, /* before a library's */
+    .priority = VECTOR_PRIORITY(OWN_1X1),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = release,

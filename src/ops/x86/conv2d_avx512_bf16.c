@@ -443,9 +443,9 @@ static void weights(const keel_call *c)
 }
 
 const keel_kernel keel_kernel_conv2d_avx512_bf16 = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "avx512_bf16",
-    .priority = 115,
+    .priority = KEEL_PRIORITY_PAIRS,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = release,

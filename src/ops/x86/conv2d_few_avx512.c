@@ -108,9 +108,9 @@ static void weights(const keel_call *c)
 }
 
 const keel_kernel keel_kernel_conv2d_few_avx512 = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "few_avx512",
-    .priority = VECTOR_PRIORITY + 95, /* before a library's */
+    .priority = KEEL_PRIORITY_FEW_CHANNELS_AVX512,
     .prepare = prepare,
     .run = { [KEEL_WEIGHTS] = weights },
 };

@@ -270,9 +270,9 @@ static void weights(const keel_call *c)
 }
 
 const keel_kernel keel_kernel_conv2d_split_amx = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "split_amx",
-    .priority = 300, /* refuses what was not measured to be faster, or not asked for */
+    .priority = KEEL_PRIORITY_SPLIT,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,

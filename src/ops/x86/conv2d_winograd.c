@@ -41,12 +41,12 @@ static void pixels_of(const problem *p, const float *in, const cursor *c, const 
 {
     const int64_t h = TILE * c->i - p->top, w = TILE * c->j - p->left;
     in += c->row * pixels(&p->in);
-    EACH(i, SIDE) EACH(j, SIDE)
-    {
-        const bool inside =
-            (uint64_t)(h + i) < (uint64_t)p->in.h && (uint64_t)(w + j) < (uint64_t)p->in.w;
-        at[SIDE * i + j] = inside ? in + ((h + i) * p->in.w + w + j) * p->in.c : zeros;
-    }
+    EACH(i, SIDE)
+        EACH(j, SIDE) {
+            const bool inside =
+                (uint64_t)(h + i) < (uint64_t)p->in.h && (uint64_t)(w + j) < (uint64_t)p->in.w;
+            at[SIDE * i + j] = inside ? in + ((h + i) * p->in.w + w + j) * p->in.c : zeros;
+        }
 }
 
 /* Lines [line, line + lines) of Bt d B, lines being constant where this is called. out: where
@@ -55,19 +55,17 @@ INLINE void input_lines(const float *const at[POINTS], int64_t c, vm m, float *c
                         int64_t point, const int line, const int lines)
 {
     vf t[SIDE][SIDE];
-    EACH(j, SIDE)
-    {
+    EACH(j, SIDE) {
         vf d[SIDE], v[SIDE];
         EACH(i, SIDE) d[i] = vf_load_some(m, at[SIDE * i + j] + c);
         input_points(d, v);
         EACH(l, lines) t[l][j] = v[line + l];
     }
-    EACH(l, lines)
-    {
+    EACH(l, lines) {
         vf v[SIDE];
         input_points(t[l], v);
         EACH(j, SIDE)
-        vf_store(out[kind_of(line + l == LAST, j == LAST)] + (SIDE * l + j) * point, v[j]);
+            vf_store(out[kind_of(line + l == LAST, j == LAST)] + (SIDE * l + j) * point, v[j]);
     }
 }
 
@@ -86,9 +84,10 @@ INLINE void input_tiles(const problem *p, const float *in, cursor c, int64_t til
         pixels_of(p, in, &c, zeros, at);
         VECTOR_EACH(k, n, m, {
             const int64_t ahead = AHEAD * TILE * p->in.c + first + k;
-            if (line == 0) EACH(i, TILE)
-            EACH(j, TILE) /* those that the tile before has not */
-            ask_for(at[(2 + i) * SIDE + 2 + j], ahead);
+            if (line == 0)
+                EACH(i, TILE)
+                    EACH(j, TILE) /* those that the tile before has not */
+                        ask_for(at[(2 + i) * SIDE + 2 + j], ahead);
             input_lines(at, first + k, m, out, v->point, line, lines);
             EACH(i, KINDS) out[i] += v->block;
         });
@@ -110,20 +109,18 @@ static void output_tiles(const problem *p, const buffer *from, cursor c, int64_t
         VECTOR_EACH(k, n, m, {
             vf half[SIDE][TILE];
             const vf b = bias ? vf_load_some(m, bias + first + k) : vf_zero();
-            EACH(i, SIDE)
-            {
+            EACH(i, SIDE) {
                 vf u[SIDE];
                 EACH(j, SIDE)
-                u[j] = vf_load(in[kind_of(i == LAST, j == LAST)] + (SIDE * i + j) * from->point);
+                    u[j] =
+                        vf_load(in[kind_of(i == LAST, j == LAST)] + (SIDE * i + j) * from->point);
                 output_points(u, half[i]);
             }
-            EACH(j, TILE)
-            {
+            EACH(j, TILE) {
                 vf u[SIDE], y[TILE];
                 EACH(i, SIDE) u[i] = half[i][j];
                 output_points(u, y);
-                EACH(i, TILE)
-                {
+                EACH(i, TILE) {
                     float *to = out + at[TILE * i + j] + first + k;
                     if (there[TILE * i + j])
                         vf_store_some(m, to, vf_add(y[i], adds ? vf_load_some(m, to) : b));
@@ -143,23 +140,23 @@ INLINE void product(const buffer *v, const float *at, const float *u, int64_t bl
                     const buffer *m, float *out, bool adds, const int rows)
 {
     vf sum[ROWS][2];
-    EACH(r, rows) EACH(k, 2) sum[r][k] = vf_zero();
+    EACH(r, rows)
+        EACH(k, 2) sum[r][k] = vf_zero();
     for (int64_t b = 0; b < blocks; b++, at += v->block, u += LANES * PANEL)
         _Pragma("GCC unroll 4") for (int c = 0; c < LANES; c++)
         {
             const vf w0 = vf_load(u + c * PANEL), w1 = vf_load(u + c * PANEL + LANES);
-            EACH(r, rows)
-            {
+            EACH(r, rows) {
                 const vf x = vf_set(at[r * LANES + c]);
                 sum[r][0] = vf_fma(x, w0, sum[r][0]);
                 sum[r][1] = vf_fma(x, w1, sum[r][1]);
             }
         }
-    EACH(r, rows) EACH(k, 2)
-    {
-        float *to = out + k * m->block + r * LANES;
-        vf_store(to, adds ? vf_add(vf_load(to), sum[r][k]) : sum[r][k]);
-    }
+    EACH(r, rows)
+        EACH(k, 2) {
+            float *to = out + k * m->block + r * LANES;
+            vf_store(to, adds ? vf_add(vf_load(to), sum[r][k]) : sum[r][k]);
+        }
 }
 
 /* One point: all tiles, one panel. Tiles are shared out evenly, as few rows leave adders idle. */
@@ -242,11 +239,9 @@ INLINE void gradient_line(const float *const at[TILE * TILE], int64_t k, vm m, f
                           float *last, int64_t point, const int line)
 {
     vf t[TILE], w[SIDE], total = vf_zero();
-    EACH(j, TILE)
-    {
+    EACH(j, TILE) {
         vf y[TILE];
-        EACH(i, TILE)
-        {
+        EACH(i, TILE) {
             y[i] = vf_load_some(m, at[TILE * i + j] + k);
             total = vf_add(total, y[i]);
         }
@@ -274,7 +269,8 @@ INLINE void gradient_tiles(const problem *p, const float *dy, cursor c, int64_t 
         outputs_of(p, &c, TILE, there, pixel);
         EACH(i, TILE * TILE) at[i] = there[i] ? dy + pixel[i] + first : zeros;
         VECTOR_EACH(k, n, m, {
-            if (line == 0) EACH(i, TILE * TILE) ask_for(at[i], AHEAD * TILE * p->out.c + k);
+            if (line == 0)
+                EACH(i, TILE * TILE) ask_for(at[i], AHEAD * TILE * p->out.c + k);
             gradient_line(at, k, m, out, last, w->point, line);
             out += w->block;
             last += w->block;
@@ -289,19 +285,21 @@ INLINE void product_weights(const float *v, const float *w, int64_t block, int64
                             bool adds)
 {
     vf sum[CHANNELS][2];
-    EACH(r, CHANNELS) EACH(k, 2) sum[r][k] = vf_zero();
+    EACH(r, CHANNELS)
+        EACH(k, 2) sum[r][k] = vf_zero();
     for (int64_t t = 0; t < tiles; t++, v += LANES, w += LANES) {
         const vf w0 = vf_load(w), w1 = vf_load(w + block);
-        EACH(r, CHANNELS)
-        {
+        EACH(r, CHANNELS) {
             const vf x = vf_set(v[r]);
             sum[r][0] = vf_fma(x, w0, sum[r][0]);
             sum[r][1] = vf_fma(x, w1, sum[r][1]);
         }
     }
-    if (adds) EACH(r, CHANNELS)
-    EACH(k, 2) sum[r][k] = vf_add(sum[r][k], vf_load(u + r * PANEL + k * LANES));
-    EACH(r, CHANNELS) EACH(k, 2) vf_store(u + r * PANEL + k * LANES, sum[r][k]);
+    if (adds)
+        EACH(r, CHANNELS)
+            EACH(k, 2) sum[r][k] = vf_add(sum[r][k], vf_load(u + r * PANEL + k * LANES));
+    EACH(r, CHANNELS)
+        EACH(k, 2) vf_store(u + r * PANEL + k * LANES, sum[r][k]);
 }
 
 /* The points of a line; u [point][panel][channel][PANEL]. last: how many tiles have the last
@@ -448,13 +446,13 @@ static keel_status prepare(keel_prepare *p)
 #if TILE == 2
 const keel_kernel VECTOR_KERNEL(conv2d_winograd) = {
     .name = "winograd_" VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 100, /* before a library's */
+    .priority = VECTOR_PRIORITY(WINOGRAD),
 #else
 const keel_kernel VECTOR_KERNEL(conv2d_winograd4) = {
     .name = "winograd4_" VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 107, /* before those of smaller tiles */
+    .priority = VECTOR_PRIORITY(WINOGRAD4),
 #endif
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,

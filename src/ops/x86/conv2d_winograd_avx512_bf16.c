@@ -26,8 +26,6 @@
 
 enum { POINTS = 16, WORDS = 2 * LANES };
 enum { GRADIENT_LARGE = 1 << 15 }; /* floats a tap */
-#define INLINE     static inline __attribute__((always_inline))
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 typedef struct plan {
     const keel_derived *packed; /* NULL: weights */
@@ -72,11 +70,11 @@ INLINE void column32(const problem *p, const keel_bf16 *const line[4], int64_t w
     const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
     __m512 d[2][4];
     if ((uint64_t)w >= (uint64_t)p->in.w) {
-        EACH(h, 2) EACH(i, 4) t[h][i] = _mm512_setzero_ps();
+        EACH(h, 2)
+            EACH(i, 4) t[h][i] = _mm512_setzero_ps();
         return;
     }
-    EACH(i, 4)
-    {
+    EACH(i, 4) {
         const __m512i both = _mm512_loadu_si512(line[i] + w * p->in.c + c);
         d[0][i] = (__m512)_mm512_slli_epi32(both, 16);
         d[1][i] = (__m512)_mm512_and_si512(both, upper);
@@ -94,19 +92,19 @@ static void input_run(const problem *p, const keel_bf16 *const line[4], int64_t 
         EACH(j, 2) column32(p, line, w + j, c, t[j]);
         for (int64_t i = 0; i < n; i++, out += p->in.c) {
             EACH(j, 2) column32(p, line, w + 2 * i + 2 + j, c, t[2 + j]);
-            EACH(l, 4)
-            {
+            EACH(l, 4) {
                 __m512 v[2][4];
-                EACH(h, 2)
-                {
+                EACH(h, 2) {
                     const __m512 d[4] = { t[0][h][l], t[1][h][l], t[2][h][l], t[3][h][l] };
                     input_line(d, v[h]);
                 }
                 EACH(j, 4)
-                _mm512_storeu_si512(out + (4 * l + j) * point,
-                                    (__m512i)_mm512_cvtne2ps_pbh(v[1][j], v[0][j]));
+                    _mm512_storeu_si512(out + (4 * l + j) * point,
+                                        (__m512i)_mm512_cvtne2ps_pbh(v[1][j], v[0][j]));
             }
-            EACH(j, 2) EACH(h, 2) EACH(l, 4) t[j][h][l] = t[2 + j][h][l];
+            EACH(j, 2)
+                EACH(h, 2)
+                    EACH(l, 4) t[j][h][l] = t[2 + j][h][l];
         }
     }
 }
@@ -128,15 +126,13 @@ static void input_tiles(const problem *p, const keel_bf16 *in, cursor at, int64_
 INLINE void output16(const float *m, int64_t point, __m512 y[4])
 {
     __m512 half[4][2];
-    EACH(i, 4)
-    {
+    EACH(i, 4) {
         const float *at = m + 4 * i * point;
         const __m512 m1 = _mm512_loadu_ps(at + point), m2 = _mm512_loadu_ps(at + 2 * point);
         half[i][0] = _mm512_add_ps(_mm512_loadu_ps(at), _mm512_add_ps(m1, m2));
         half[i][1] = _mm512_sub_ps(_mm512_sub_ps(m1, m2), _mm512_loadu_ps(at + 3 * point));
     }
-    EACH(j, 2)
-    {
+    EACH(j, 2) {
         y[j] = _mm512_add_ps(half[0][j], _mm512_add_ps(half[1][j], half[2][j]));
         y[2 + j] = _mm512_sub_ps(_mm512_sub_ps(half[1][j], half[2][j]), half[3][j]);
     }
@@ -153,19 +149,19 @@ static void output_tiles(const problem *p, const float *m, int64_t point, cursor
         for (int64_t f = 0; f < n; f += WORDS, m += WORDS) {
             __m512 y[2][4];
             EACH(h, 2) output16(m + h * LANES, point, y[h]);
-            EACH(h, 2)
-            {
+            EACH(h, 2) {
                 const __m512 b =
                     bias ? _mm512_loadu_ps(bias + k + f + h * LANES) : _mm512_setzero_ps();
                 EACH(j, 4) y[h][j] = _mm512_add_ps(y[h][j], b);
             }
-            EACH(j, 4)
-            {
+            EACH(j, 4) {
                 keel_bf16 *to = out + at[j] + k + f;
                 if (!there[j]) continue;
-                if (adds) EACH(h, 2)
-                y[h][j] = _mm512_add_ps(
-                    widened(_mm256_loadu_si256((const __m256i *)(to + h * LANES))), y[h][j]);
+                if (adds)
+                    EACH(h, 2)
+                        y[h][j] = _mm512_add_ps(
+                            widened(_mm256_loadu_si256((const __m256i *)(to + h * LANES))),
+                            y[h][j]);
                 _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(y[1][j], y[0][j]));
             }
         }
@@ -225,7 +221,7 @@ static void backward(const keel_call *c)
 
 typedef struct packer {
     int64_t c, k; /* Keras's kernel is [3, 3, c, k] */
-    bool turned;  /* for backward: turned by 180 degrees, filters and channels exchanged */
+    bool turned;  /* for backward: rotated by 180 degrees, filters and channels exchanged */
 } packer;
 
 /* G takes g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2. */
@@ -244,8 +240,7 @@ INLINE void kernel_line(const __m512 g[3], __m512 u[4])
 INLINE void kernel_points(const float *w, int64_t tap, bool turned, __m512 u[POINTS])
 {
     __m512 t[4][3];
-    EACH(j, 3)
-    {
+    EACH(j, 3) {
         __m512 g[3], column[4];
         EACH(i, 3) g[i] = _mm512_loadu_ps(w + (turned ? 8 - 3 * i - j : 3 * i + j) * tap);
         kernel_line(g, column);
@@ -283,8 +278,8 @@ static void pack_straight(const packer *s, const float *w, uint32_t *to)
                 kernel_points(at, tap, false, low);
                 kernel_points(at + 2 * s->k, tap, false, high);
                 EACH(x, POINTS)
-                _mm512_stream_si512((__m512i *)(to + (x * pairs + r) * width + j),
-                                    paired(low[x], high[x]));
+                    _mm512_stream_si512((__m512i *)(to + (x * pairs + r) * width + j),
+                                        paired(low[x], high[x]));
             }
     }
 }
@@ -306,8 +301,8 @@ static void pack_turned(const packer *s, const float *w, uint32_t *to)
                     kernel_points(at, tap, true, low);
                     kernel_points(at + LANES, tap, true, high);
                     EACH(x, POINTS)
-                    square[x][r] = _mm512_permutexvar_epi16(
-                        evens_first, (__m512i)_mm512_cvtne2ps_pbh(high[x], low[x]));
+                        square[x][r] = _mm512_permutexvar_epi16(
+                            evens_first, (__m512i)_mm512_cvtne2ps_pbh(high[x], low[x]));
                 }
                 for (int x = 0; x < POINTS; x++) {
                     uint32_t *at = to + (x * pairs + k / 2) * width + j;
@@ -337,16 +332,14 @@ INLINE void column16(const problem *p, const keel_bf16 *const line[4], int64_t w
         EACH(i, 4) t[i] = _mm512_setzero_ps();
         return;
     }
-    EACH(i, 4)
-    d[i] = widened(_mm256_loadu_si256((const __m256i *)(line[i] + w * p->in.c + c)));
+    EACH(i, 4) d[i] = widened(_mm256_loadu_si256((const __m256i *)(line[i] + w * p->in.c + c)));
     input_line(d, t);
 }
 
 /* Both tiles of a pair, from columns a and b of Bt d. */
 INLINE void input_pair(const __m512 a[4][4], const __m512 b[4][4], uint32_t *to, int64_t point)
 {
-    EACH(l, 4)
-    {
+    EACH(l, 4) {
         __m512 low[4], high[4];
         const __m512 da[4] = { a[0][l], a[1][l], a[2][l], a[3][l] };
         const __m512 db[4] = { b[0][l], b[1][l], b[2][l], b[3][l] };
@@ -380,7 +373,8 @@ static void input_pairs_run(const problem *p, const keel_bf16 *const line[4], in
         for (int64_t i = 0; i < n; i++, to += row) {
             EACH(j, 4) column16(p, line, w + 4 * i + 2 + j, c, t[2 + j]);
             input_pair((const __m512(*)[4])t, (const __m512(*)[4])(t + 2), to, point);
-            EACH(j, 2) EACH(l, 4) t[j][l] = t[4 + j][l];
+            EACH(j, 2)
+                EACH(l, 4) t[j][l] = t[4 + j][l];
         }
     }
 }
@@ -429,15 +423,13 @@ INLINE void gradient16(const keel_bf16 *const at[4], int64_t k, __m512 w[POINTS]
 {
     __m512 y[4], t[4][2];
     EACH(i, 4) y[i] = widened(_mm256_loadu_si256((const __m256i *)(at[i] + k)));
-    EACH(j, 2)
-    {
+    EACH(j, 2) {
         t[0][j] = y[j];
         t[1][j] = _mm512_add_ps(y[j], y[2 + j]);
         t[2][j] = _mm512_sub_ps(y[j], y[2 + j]);
         t[3][j] = y[2 + j];
     }
-    EACH(i, 4)
-    {
+    EACH(i, 4) {
         w[4 * i] = t[i][0];
         w[4 * i + 1] = _mm512_add_ps(t[i][0], t[i][1]);
         w[4 * i + 2] = _mm512_sub_ps(t[i][0], t[i][1]);
@@ -457,8 +449,7 @@ static void gradient_pairs(const problem *p, const keel_bf16 *dy, int64_t t, int
             bool there[4];
             int64_t place[4];
             outputs_of(p, &at, 2, there, place);
-            EACH(j, 4)
-            pixel[h][j] = there[j] && 2 * i + h < tiles ? dy + place[j] + first : zeros;
+            EACH(j, 4) pixel[h][j] = there[j] && 2 * i + h < tiles ? dy + place[j] + first : zeros;
         }
         for (int64_t k = 0; k < n; k += LANES) {
             const int64_t width = at_most(n - k / PANEL * PANEL, PANEL);
@@ -493,19 +484,16 @@ static void kernel_gradient(const float *u, int64_t nc, int64_t nk, float *dw, i
             const float *at = u + c * nk + k;
             float *to = dw + c * row + k;
             __m512 line[4][3];
-            EACH(i, 4)
-            {
+            EACH(i, 4) {
                 __m512 x[4];
                 EACH(j, 4) x[j] = _mm512_loadu_ps(at + (4 * i + j) * PANEL * PANEL);
                 kernel_gradient_line(x, line[i]);
             }
-            EACH(j, 3)
-            {
+            EACH(j, 3) {
                 const __m512 x[4] = { line[0][j], line[1][j], line[2][j], line[3][j] };
                 __m512 g[3];
                 kernel_gradient_line(x, g);
-                EACH(i, 3)
-                {
+                EACH(i, 3) {
                     float *dst = to + (3 * i + j) * tap;
                     if (!adds && past)
                         _mm512_stream_ps(dst, g[i]);
@@ -656,9 +644,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel keel_kernel_conv2d_winograd_avx512_bf16 = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "winograd_avx512_bf16",
-    .priority = 117, /* before the direct products, behind tiles */
+    .priority = KEEL_PRIORITY_PAIRS_WINOGRAD,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,

@@ -93,11 +93,12 @@ INLINE void input_points(const vf d[5], vf v[5], const bool half)
 
 INLINE void store_points(float *out, int64_t point, const vf v[5], const bool half)
 {
-    EACH(j, 5) if (!half || j == 0 || j == 2 || j == 3) vf_store(out + j * point, v[j]);
+    EACH(j, 5)
+        if (!half || j == 0 || j == 2 || j == 3) vf_store(out + j * point, v[j]);
 }
 
 /* Line `line` of V: a line of the pixels, less the middle one where it is an end of a whole tile.
- * ahead: how far off the pixel is that is asked for. */
+ * ahead: how far off the pixel is that is prefetched. */
 INLINE void input_line(const float *const at[PIXELS], int64_t c, vm m, int64_t ahead, float *out,
                        int64_t point, const int line, const int kind)
 {
@@ -105,8 +106,7 @@ INLINE void input_line(const float *const at[PIXELS], int64_t c, vm m, int64_t a
     const bool down = kind / 2, across = kind % 2;
     const int row = down && line == 2 ? 2 : rows[line];
     vf d[5], v[5];
-    EACH(j, 5)
-    {
+    EACH(j, 5) {
         d[j] = vf_zero();
         if (across && j > 2) continue;
         if (j > 0)
@@ -135,9 +135,9 @@ INLINE void input_tiles(const strided *s, const float *in, const block *b, int64
         pixels_of(s, in, &w.at, zeros, at, 5);
         WITH_KIND(w.at.kind, kind, VECTOR_EACH(c, n, m, {
                       EACH(l, lines)
-                      if (has_line(kind, line + l))
-                          input_line(at, first + c, m, AHEAD * 4 * s->c, out + 5 * l * v->point,
-                                     v->point, line + l, kind);
+                          if (has_line(kind, line + l))
+                              input_line(at, first + c, m, AHEAD * 4 * s->c, out + 5 * l * v->point,
+                                         v->point, line + l, kind);
                       out += v->block;
                   }));
     }
@@ -149,23 +149,21 @@ INLINE void gradient_points(const float *const at[16], int64_t c, vm m, float *o
 {
     const bool down = kind / 2, across = kind % 2;
     vf t[4][4];
-    EACH(i, 4)
-    {
+    EACH(i, 4) {
         if (down && i > 1) continue;
-        EACH(j, 4)
-        {
+        EACH(j, 4) {
             if (!across || j < 2) t[i][j] = vf_load_some(m, at[4 * i + j] + c);
         }
         if (across) continue;
         t[i][0] = vf_sub(t[i][0], t[i][1]);
         t[i][2] = vf_sub(t[i][2], t[i][1]);
     }
-    EACH(i, 4) EACH(j, 4)
-    {
-        if ((down && i > 1) || (across && j > 1)) continue;
-        vf_store(out + (4 * i + j) * point,
-                 !down && i % 2 == 0 ? vf_sub(t[i][j], t[1][j]) : t[i][j]);
-    }
+    EACH(i, 4)
+        EACH(j, 4) {
+            if ((down && i > 1) || (across && j > 1)) continue;
+            vf_store(out + (4 * i + j) * point,
+                     !down && i % 2 == 0 ? vf_sub(t[i][j], t[1][j]) : t[i][j]);
+        }
 }
 
 static void gradient_tiles(const strided *s, const float *dy, const block *b, const float *zeros,
@@ -193,8 +191,7 @@ INLINE void output_pixels(const float *u, int64_t point, vf b, float *const to[4
 {
     const bool down = kind / 2, across = kind % 2;
     vf t[3][2];
-    EACH(i, 3)
-    {
+    EACH(i, 3) {
         const float *at = u + 3 * i * point;
         if (down && i > 0) continue;
         t[i][0] = vf_load(at);
@@ -203,8 +200,7 @@ INLINE void output_pixels(const float *u, int64_t point, vf b, float *const to[4
         t[i][0] = vf_add(t[i][0], both);
         t[i][1] = vf_add(both, vf_load(at + 2 * point));
     }
-    EACH(j, 2)
-    {
+    EACH(j, 2) {
         if (across && j > 0) continue;
         vf_store_some(m, to[j], vf_add(down ? t[0][j] : vf_add(t[0][j], t[1][j]), b));
         if (!down) vf_store_some(m, to[2 + j], vf_add(vf_add(t[1][j], t[2][j]), b));
@@ -235,8 +231,7 @@ INLINE void input_pixels(const float *u, int64_t point, float *const to[16], int
 {
     const bool down = kind / 2, across = kind % 2;
     vf t[5][4];
-    EACH(i, 5)
-    {
+    EACH(i, 5) {
         const float *at = u + 5 * i * point;
         if (down && i % 3 != 0) continue;
         t[i][0] = vf_load(at);
@@ -247,13 +242,13 @@ INLINE void input_pixels(const float *u, int64_t point, float *const to[16], int
         t[i][1] = vf_add(both, vf_load(at + 2 * point));
         t[i][3] = vf_load(at + 4 * point);
     }
-    EACH(i, 4) EACH(j, 4)
-    {
-        float *x = to[4 * i + j];
-        if ((down && i % 2 != 0) || (across && j % 2 != 0) || !x) continue;
-        const vf sum = i >= 2 ? t[i + 1][j] : down ? t[0][j] : vf_add(t[i][j], t[i + 1][j]);
-        vf_store_some(m, x + c, adds ? vf_add(vf_load_some(m, x + c), sum) : sum);
-    }
+    EACH(i, 4)
+        EACH(j, 4) {
+            float *x = to[4 * i + j];
+            if ((down && i % 2 != 0) || (across && j % 2 != 0) || !x) continue;
+            const vf sum = i >= 2 ? t[i + 1][j] : down ? t[0][j] : vf_add(t[i][j], t[i + 1][j]);
+            vf_store_some(m, x + c, adds ? vf_add(vf_load_some(m, x + c), sum) : sum);
+        }
 }
 
 static void pixel_tiles(const strided *s, const buffer *from, const block *b, int64_t first,
@@ -291,7 +286,8 @@ INLINE void product(const operands *o, int64_t at, int64_t v_block, int64_t bloc
                     int64_t m_block, const int rows)
 {
     vf sum[ROWS][2];
-    EACH(r, rows) EACH(k, 2) sum[r][k] = vf_zero();
+    EACH(r, rows)
+        EACH(k, 2) sum[r][k] = vf_zero();
     for (int t = 0; t < o->n; t++) {
         const float *v = o->v[t] + at, *u = o->u[t];
         for (int64_t b = 0; b < blocks; b++, v += v_block, u += LANES * PANEL)
@@ -300,15 +296,15 @@ INLINE void product(const operands *o, int64_t at, int64_t v_block, int64_t bloc
                 const vf w0 = vf_load(u + c * PANEL), w1 = vf_load(u + c * PANEL + LANES);
                 ask_for(u, (c + U_AHEAD) * PANEL);
                 ask_for(u, (c + U_AHEAD) * PANEL + LANES);
-                EACH(r, rows)
-                {
+                EACH(r, rows) {
                     const vf x = vf_set(v[r * LANES + c]);
                     sum[r][0] = vf_fma(x, w0, sum[r][0]);
                     sum[r][1] = vf_fma(x, w1, sum[r][1]);
                 }
             }
     }
-    EACH(r, rows) EACH(k, 2) vf_store(m + at + k * m_block + r * LANES, sum[r][k]);
+    EACH(r, rows)
+        EACH(k, 2) vf_store(m + at + k * m_block + r * LANES, sum[r][k]);
 }
 
 /* All tiles of a kind, one panel. Tiles are shared out evenly, as few rows leave adders idle. */
@@ -409,8 +405,7 @@ INLINE void dm_line(const float *const at[4], int64_t c, vm m, float *out, int64
 {
     const bool down = kind / 2, across = kind % 2;
     vf t[2];
-    EACH(j, 2)
-    {
+    EACH(j, 2) {
         if (across && j > 0) continue;
         t[j] = vf_load_some(m, at[line == 2 && !down ? 2 + j : j] + c);
         if (line == 1 && !down) t[j] = vf_add(t[j], vf_load_some(m, at[2 + j] + c));
@@ -432,7 +427,8 @@ INLINE void dm_tiles(const strided *s, const float *dy, const block *b, int64_t 
         const float *const at[] = { y, y + right, y + below, y + below + right };
         float *out = d->data + w.slot * LANES;
         WITH_KIND(w.at.kind, kind, VECTOR_EACH(c, n, m, {
-                      if (line == 0) EACH(i, 4) ask_for(at[i] + c, AHEAD * 2 * s->k);
+                      if (line == 0)
+                          EACH(i, 4) ask_for(at[i] + c, AHEAD * 2 * s->k);
                       dm_line(at, c, m, out, d->point, line, kind);
                       out += d->block;
                   }));
@@ -452,22 +448,24 @@ INLINE void product_weights(const stretch *s, int n, int64_t v_at, int64_t w_at,
                             float *u, bool adds)
 {
     vf sum[CHANNELS][2];
-    EACH(r, CHANNELS) EACH(k, 2) sum[r][k] = vf_zero();
+    EACH(r, CHANNELS)
+        EACH(k, 2) sum[r][k] = vf_zero();
     for (int i = 0; i < n; i++) {
         const float *v = s[i].v + v_at, *w = s[i].w + w_at;
         for (int64_t t = 0; t < s[i].tiles; t++, v += LANES, w += LANES) {
             const vf w0 = vf_load(w), w1 = vf_load(w + w_block);
-            EACH(r, CHANNELS)
-            {
+            EACH(r, CHANNELS) {
                 const vf x = vf_set(v[r]);
                 sum[r][0] = vf_fma(x, w0, sum[r][0]);
                 sum[r][1] = vf_fma(x, w1, sum[r][1]);
             }
         }
     }
-    if (adds) EACH(r, CHANNELS)
-    EACH(k, 2) sum[r][k] = vf_add(sum[r][k], vf_load(u + r * PANEL + k * LANES));
-    EACH(r, CHANNELS) EACH(k, 2) vf_store(u + r * PANEL + k * LANES, sum[r][k]);
+    if (adds)
+        EACH(r, CHANNELS)
+            EACH(k, 2) sum[r][k] = vf_add(sum[r][k], vf_load(u + r * PANEL + k * LANES));
+    EACH(r, CHANNELS)
+        EACH(k, 2) vf_store(u + r * PANEL + k * LANES, sum[r][k]);
 }
 
 /* The four points of a line of dU, from one of V; u [point][panel][channel][PANEL]. */
@@ -606,9 +604,9 @@ static keel_status prepare(keel_prepare *p)
 }
 
 const keel_kernel VECTOR_KERNEL(conv2d_winograd_strided) = {
-    .op = "conv2d",
+    .op = &keel_op_conv2d,
     .name = "winograd_strided_" VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 103, /* before a library's */
+    .priority = VECTOR_PRIORITY(WINOGRAD_STRIDED),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,

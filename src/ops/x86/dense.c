@@ -13,9 +13,6 @@
 
 /* As many sums as there are registers for, one for each factor left. */
 enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, LINE = 64 };
-#define INLINE static inline __attribute__((always_inline))
-/* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 /* A run of the inner dim: a[i, j] at a + i * a_row + j * a_step, b[j, k] at b + j * b_row + k. */
 typedef struct run {
@@ -32,7 +29,7 @@ typedef struct product {
     int64_t out_row;
     bool adds;            /* sums begin with what is in out */
     bool bad;             /* tiles: a sum is not finite */
-    const char *prefetch; /* what is written next, `pace` bytes of which are asked for at a time */
+    const char *prefetch; /* what is written next, of which `pace` bytes are prefetched at a time */
     int64_t pace;
     const keel_tile_call *call;
     int asked; /* how many of the call's `prefetch` are asked for by now */
@@ -48,7 +45,7 @@ static inline void fetch_to_write(const void *p)
 static inline bool not_finite(vf x)
 {
 #ifdef __AVX512F__
-    return _mm512_fpclass_ps_mask(x, 0x99); /* both infinities, both kinds of no number */
+    return _mm512_fpclass_ps_mask(x, 0x99); /* both infinities, both kinds of NaN */
 #else
     const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
     return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(INFINITY), _CMP_NLT_UQ));
@@ -68,8 +65,8 @@ static inline void ask_on(product *p, const char *prefetch)
 }
 
 /* rows, vectors and tile are constants where this is called; the last vector has the lanes of
- * `last`. ahead: where in b is what will be read soon; W is larger than the cache next to the
- * core, and without a word ahead of time each panel of it would be waited for. */
+ * `last`. ahead: where in b to prefetch: W is larger than the cache next to the core, and without
+ * that each panel of it would be waited for. */
 INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int vectors, vm last,
                   int64_t ahead, const int fetched, const bool tile)
 {
@@ -77,13 +74,14 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
     vf sum[ROWS][VECTORS], w[VECTORS];
     const vm all = vm_first(LANES);
     EACH(v, vectors) w[v] = vf_zero();
-    if (p->start) EACH(v, vectors)
-    w[v] = vf_load_some(v < vectors - 1 ? all : last, p->start + k + v * LANES);
-    EACH(r, rows) EACH(v, vectors)
-    {
-        const float *out = p->out + (i + r) * p->out_row + k + v * LANES;
-        sum[r][v] = p->adds ? vf_load_some(v < vectors - 1 ? all : last, out) : w[v];
-    }
+    if (p->start)
+        EACH(v, vectors)
+            w[v] = vf_load_some(v < vectors - 1 ? all : last, p->start + k + v * LANES);
+    EACH(r, rows)
+        EACH(v, vectors) {
+            const float *out = p->out + (i + r) * p->out_row + k + v * LANES;
+            sum[r][v] = p->adds ? vf_load_some(v < vectors - 1 ? all : last, out) : w[v];
+        }
     for (int s = 0; s < p->n_run; s++) {
         const float *a = p->run[s].a + i * p->a_row, *b = p->run[s].b + k;
         for (int64_t j = 0; j < p->run[s].inner; j++, a += p->a_step, b += p->b_row) {
@@ -95,24 +93,23 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
             }
             EACH(v, vectors - 1) w[v] = vf_load(b + v * LANES);
             w[vectors - 1] = vf_load_some(last, b + (vectors - 1) * LANES);
-            EACH(r, rows)
-            {
+            EACH(r, rows) {
                 const vf x = vf_set(a[r * p->a_row]);
                 EACH(v, vectors) sum[r][v] = vf_fma(x, w[v], sum[r][v]);
             }
         }
     }
-    EACH(r, rows) EACH(v, vectors)
-    {
-        float *out = p->out + (i + r) * p->out_row + k + v * LANES;
-        vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
-        if (tile) p->bad |= not_finite(sum[r][v]);
-    }
+    EACH(r, rows)
+        EACH(v, vectors) {
+            float *out = p->out + (i + r) * p->out_row + k + v * LANES;
+            vf_store_some(v < vectors - 1 ? all : last, out, sum[r][v]);
+            if (tile) p->bad |= not_finite(sum[r][v]);
+        }
     if (tile) ask_on(p, prefetch);
 }
 
-/* more: is there a panel after this one? Each block of rows asks for one vector of it; where there
- * are few blocks, the first asks for all. */
+/* more: is there a panel after this one? Each block of rows prefetches one vector of it; where
+ * there are few blocks, the first prefetches all. */
 INLINE void rows_of(product *p, int64_t n, int64_t k, const int vectors, vm last, bool more,
                     const bool tile)
 {
@@ -190,26 +187,25 @@ INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t 
                  const int rows, const int columns, const float *ahead)
 {
     vf sum[DOT_ROWS][DOT_COLUMNS];
-    EACH(r, rows) EACH(j, DOT_COLUMNS) sum[r][j] = vf_zero();
+    EACH(r, rows)
+        EACH(j, DOT_COLUMNS) sum[r][j] = vf_zero();
     VECTOR_EACH(at, k, m, {
         vf of_w[DOT_COLUMNS];
         __builtin_prefetch(ahead + at, 0, 3);
         EACH(j, columns) of_w[j] = vf_load_some(m, w + j * k + at);
-        EACH(r, rows)
-        {
+        EACH(r, rows) {
             const vf of_dy = vf_load_some(m, dy + r * k + at);
             EACH(j, columns) sum[r][j] = vf_fma(of_dy, of_w[j], sum[r][j]);
         }
     });
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         float out[DOT_COLUMNS];
         _mm_storeu_ps(out, sums_of(sum[r][0], sum[r][1], sum[r][2], sum[r][3]));
         EACH(j, columns) dx[r * c + j] = adds ? dx[r * c + j] + out[j] : out[j];
     }
 }
 
-/* Each block of rows asks for one of the rows of W that come after these. */
+/* Each block of rows prefetches one of the rows of W that come after these. */
 INLINE void dot_rows(const float *dy, int64_t n, const float *w, int64_t k, float *dx, int64_t c,
                      bool adds, const int columns, bool more)
 {
@@ -256,7 +252,7 @@ static void forward(const keel_call *c)
     multiply(&p, c->rows, w[1]);
 }
 
-/* So short dots would be all summing of vectors; W is small and turned over in a moment. */
+/* So short dots would be all summing of vectors; W is small and quickly transposed. */
 static void backward_short(const keel_call *c)
 {
     const int64_t n_c = c->node->weight[0].shape.dim[0], k = c->node->weight[0].shape.dim[1];
@@ -357,9 +353,9 @@ static void weights_tile(const keel_tile_call *c)
 }
 
 const keel_kernel VECTOR_KERNEL(dense) = {
-    .op = "dense",
+    .op = &keel_op_dense,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 100, /* before a library's */
+    .priority = VECTOR_PRIORITY(OWN),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
     .weights_tile = weights_tile,

@@ -111,7 +111,7 @@ static keel_status prepare(keel_prepare *p)
 
 /* Run ---------------------------------------------------------------------------------------- */
 
-/* y [n, columns] = x [n, inner] times the weights, or times them turned. Some rows at a time, that
+/* y [n, columns] = x [n, inner] times the weights, or their transpose. Some rows at a time, that
  * stay in the cache while the panels pass. */
 static void product(const keel_call *c, const dims *d, int64_t n, const keel_bf16 *x, bool turned,
                     const float *start, keel_bf16 *y, bool adds, uint32_t *panel_of_call)
@@ -294,9 +294,9 @@ static void tile(const keel_tile_call *c)
 }
 
 const keel_kernel keel_kernel_dense_avx512_bf16 = {
-    .op = "dense",
+    .op = &keel_op_dense,
     .name = "avx512_bf16",
-    .priority = 200,
+    .priority = KEEL_PRIORITY_PAIRS,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .narrow_tile = tile,

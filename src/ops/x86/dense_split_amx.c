@@ -165,9 +165,9 @@ static void weights_tile(const keel_tile_call *c)
 }
 
 const keel_kernel keel_kernel_dense_split_amx = {
-    .op = "dense",
+    .op = &keel_op_dense,
     .name = "split_amx",
-    .priority = 300, /* refuses what was not measured to be faster, or not asked for */
+    .priority = KEEL_PRIORITY_SPLIT,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .weights_tile = weights_tile,

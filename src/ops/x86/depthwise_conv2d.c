@@ -11,10 +11,6 @@
 #include "ops/args.h"
 #include "ops/window.h"
 
-#define INLINE static inline __attribute__((always_inline))
-/* Unrolled, else sums would live in memory and not in registers. */
-#define EACH(i, n) _Pragma("GCC unroll 32") for (int i = 0; i < (n); i++)
-
 /* A tile of sums: as many as there are registers for, next to the nine weights. Backward's are even
  * for strides of 2. BAND: positions of a line, or of lines, for which nine sums are loaded once. */
 enum { FAR = 512 << 10, ROWS = 2, COLS = LANES == 16 ? 4 : 2, RUN = 4, BAND = 64, TAPS_MAX = 121 };
@@ -54,7 +50,7 @@ static inline int64_t tiles_of(const keel_window *v)
     return three && dense && v->stride[0] == v->stride[1] && v->stride[0] < 3 ? v->stride[0] : 0;
 }
 
-/* An image too large for the cache next to the core: its lines must be asked for ahead of time. */
+/* An image too large for the cache next to the core: its lines must be prefetched. */
 static inline bool is_far(const int64_t *size, int64_t channels, size_t each)
 {
     return size[0] * size[1] * channels * (int64_t)each > FAR;
@@ -92,9 +88,9 @@ static inline void add_sums(float *to, const float *from, int64_t n, bool adds)
 #include "ops/x86/_values.h"
 
 const keel_kernel VECTOR_KERNEL(depthwise_conv2d) = {
-    .op = "depthwise_conv2d",
+    .op = &keel_op_depthwise_conv2d,
     .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY + 100, /* before a library's */
+    .priority = VECTOR_PRIORITY(OWN),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32,
              [KEEL_BACKWARD] = backward_f32,
@@ -133,29 +129,31 @@ INLINE void VALUE_(sum_tile)(const VALUE_(image) * o, const VALUE *from, VALUE *
     vf weight[9], sum[ROWS][COLS];
     EACH(t, 9) weight[t] = vf_load_some(m, o->w + t * c + k);
     const vf start = o->bias ? vf_load_some(m, o->bias + k) : vf_zero();
-    EACH(r, ROWS) EACH(q, COLS) sum[r][q] = start;
+    EACH(r, ROWS)
+        EACH(q, COLS) sum[r][q] = start;
     const int lower = back ? ROWS / stride : ROWS * stride,
               across = back ? COLS / stride : COLS * stride;
-    if (!checked && o->far) EACH(a, lower)
-    EACH(b, across) __builtin_prefetch(from + (height + a) * from_line + b * c + k, 0, 2);
-    EACH(a, height) EACH(b, width)
-    {
-        if (checked && !(has(lines, a) && has(cols, b))) continue;
-        const vf x = vx_load_some(m, from + a * from_line + b * c + k);
-        EACH(r, ROWS) EACH(q, COLS)
-        {
-            const int i = back ? r - stride * (a - before) : a - stride * r;
-            const int j = back ? q - stride * (b - before) : b - stride * q;
-            if (i >= 0 && i < 3 && j >= 0 && j < 3)
-                sum[r][q] = vf_fma(x, weight[i * 3 + j], sum[r][q]);
+    if (!checked && o->far)
+        EACH(a, lower)
+            EACH(b, across) __builtin_prefetch(from + (height + a) * from_line + b * c + k, 0, 2);
+    EACH(a, height)
+        EACH(b, width) {
+            if (checked && !(has(lines, a) && has(cols, b))) continue;
+            const vf x = vx_load_some(m, from + a * from_line + b * c + k);
+            EACH(r, ROWS)
+                EACH(q, COLS) {
+                    const int i = back ? r - stride * (a - before) : a - stride * r;
+                    const int j = back ? q - stride * (b - before) : b - stride * q;
+                    if (i >= 0 && i < 3 && j >= 0 && j < 3)
+                        sum[r][q] = vf_fma(x, weight[i * 3 + j], sum[r][q]);
+                }
         }
-    }
-    EACH(r, ROWS) EACH(q, COLS)
-    {
-        VALUE *y = to + r * to_line + q * c + k;
-        if (checked && !(has(rows, r) && has(places, q))) continue;
-        vx_store_some(m, y, o->adds ? vf_add(sum[r][q], vx_load_some(m, y)) : sum[r][q]);
-    }
+    EACH(r, ROWS)
+        EACH(q, COLS) {
+            VALUE *y = to + r * to_line + q * c + k;
+            if (checked && !(has(rows, r) && has(places, q))) continue;
+            vx_store_some(m, y, o->adds ? vf_add(sum[r][q], vx_load_some(m, y)) : sum[r][q]);
+        }
 }
 
 /* All tiles of an image. */
@@ -277,8 +275,8 @@ static void VALUE_(backward)(const keel_call *call)
 /* Weight gradients ------------------------------------------------------------------------------*/
 
 /* n places from dy on, the window of the first at x: stride, n and checked are constants where this
- * is called; taps outside of lines and cols do not count. What is read first `ahead` lines
- * below is asked for; 0: nothing. */
+ * is called; taps outside of lines and cols do not count. What is read first `ahead` lines below
+ * is prefetched; 0: nothing. */
 INLINE void VALUE_(add_run)(vf sum[9], const VALUE *x, const VALUE *dy, int64_t line, int64_t c,
                             vm m, const int stride, const int n, const bool checked, range lines,
                             range cols, int64_t ahead, int64_t dy_line)
@@ -287,19 +285,16 @@ INLINE void VALUE_(add_run)(vf sum[9], const VALUE *x, const VALUE *dy, int64_t 
     if (!checked && ahead) {
         EACH(q, n) __builtin_prefetch(dy + ahead * dy_line + q * c, 0, 2);
         EACH(i, stride)
-        EACH(b, n * stride)
-        __builtin_prefetch(x + (ahead * stride + 3 - stride + i) * line + b * c, 0, 2);
+            EACH(b, n * stride)
+                __builtin_prefetch(x + (ahead * stride + 3 - stride + i) * line + b * c, 0, 2);
     }
     EACH(q, n) g[q] = vx_load_some(m, dy + q * c);
-    EACH(i, 3)
-    {
+    EACH(i, 3) {
         if (checked && !has(lines, i)) continue;
-        EACH(b, (n - 1) * stride + 3)
-        {
+        EACH(b, (n - 1) * stride + 3) {
             if (checked && n == 1 && !has(cols, b)) continue;
             const vf p = vx_load_some(m, x + i * line + b * c);
-            EACH(q, n)
-            {
+            EACH(q, n) {
                 const int j = b - stride * q;
                 if (j >= 0 && j < 3) sum[i * 3 + j] = vf_fma(p, g[q], sum[i * 3 + j]);
             }

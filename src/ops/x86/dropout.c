@@ -67,14 +67,7 @@ static keel_status prepare(keel_prepare *p)
 #define VALUE_FILE "ops/x86/dropout.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(dropout) = {
-    .op = "dropout",
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
-};
+const keel_kernel VECTOR_KERNEL(dropout) = VECTOR_BOTH(dropout, prepare);
 #else
 /* to = from scaled where the mask says so, else 0; `to` may be `from`. */
 static void VALUE_(apply)(const keel_call *c, VALUE *to, const VALUE *from, const uint8_t *mask,

@@ -18,7 +18,7 @@ static inline vd slope(const keel_gelu_args *a, vd x)
         const vd below = vd_normal(x, &density);
         return below + x * density * (0.5 * M_2_SQRTPI * M_SQRT1_2);
     }
-    const vd e = vd_exp(vd_min(vd_set(300), -2 * ROOT * (x + CUBIC * x * x * x))), s = 1 / (1 + e);
+    const vd e = vd_exp(vd_min(vd_set(700), -2 * ROOT * (x + CUBIC * x * x * x))), s = 1 / (1 + e);
     return s + x * s * (e * s) * (2 * ROOT * (1 + 3 * CUBIC * x * x));
 }
 

@@ -8,14 +8,8 @@ enum { STRETCH = 64 };
 #define VALUE_FILE "ops/x86/global_average_pool2d.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(global_average_pool2d) = {
-    .op = "global_average_pool2d",
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
-    .prepare = vector_prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
-};
+const keel_kernel VECTOR_KERNEL(global_average_pool2d) = VECTOR_BOTH(global_average_pool2d,
+                                                                     vector_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

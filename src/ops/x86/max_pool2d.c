@@ -16,17 +16,10 @@ static keel_status prepare(keel_prepare *p)
 #define VALUE_FILE "ops/x86/max_pool2d.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(max_pool2d) = {
-    .op = "max_pool2d",
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
-};
+const keel_kernel VECTOR_KERNEL(max_pool2d) = VECTOR_BOTH(max_pool2d, prepare);
 #else
-/* The largest of the taps [i0, i1) x [j0, j1) for the channels of m, whose tap {0, 0} is at x; what
- * is no number beats what is one, and the last of those wins. */
+/* The largest of the taps [i0, i1) x [j0, j1) for the channels of m, whose tap {0, 0} is at x; NaN
+ * beats every number, and the last NaN wins. */
 static vf VALUE_(largest_or_nan)(const VALUE *x, int64_t line, int64_t channels, int64_t i0,
                                  int64_t i1, int64_t j0, int64_t j1, int64_t width, vm m, vi *tap)
 {
@@ -43,7 +36,7 @@ static vf VALUE_(largest_or_nan)(const VALUE *x, int64_t line, int64_t channels,
     return best;
 }
 
-/* The same by plain comparisons, whose sum tells where one was no number. */
+/* The same by plain comparisons, whose sum tells where one was NaN. */
 INLINE vf VALUE_(largest)(const VALUE *x, int64_t line, int64_t channels, int64_t i0, int64_t i1,
                           int64_t j0, int64_t j1, int64_t width, vm m, vi *tap)
 {

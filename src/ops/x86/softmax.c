@@ -1,34 +1,21 @@
 /* Softmax over the last axis, 8 or 16 elements at a time; exponentials wait for their sum in
  * scratch, in float32. */
 #ifndef VALUE
+#include "ops/x86/_last_axis.h"
 #include "ops/x86/_pointwise.h"
-#include "ops/args.h"
 #include <math.h>
-
-static int64_t last_of(const keel_node *n)
-{
-    return n->out[0].shape.dim[n->out[0].shape.rank - 1];
-}
 
 static keel_status prepare(keel_prepare *p)
 {
-    const int64_t axis = ((const keel_axis_args *)p->node->args)->axis;
-    KEEL_TRY(vector_prepare(p));
+    KEEL_TRY(last_axis_prepare(p));
     p->scratch = last_of(p->node) * (int64_t)sizeof(float);
-    return axis == -1 || axis == p->node->out[0].shape.rank - 1 ? KEEL_OK : KEEL_EUNSUP;
+    return KEEL_OK;
 }
 
 #define VALUE_FILE "ops/x86/softmax.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(softmax) = {
-    .op = "softmax",
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
-};
+const keel_kernel VECTOR_KERNEL(softmax) = VECTOR_BOTH(softmax, prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

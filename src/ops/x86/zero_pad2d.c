@@ -6,14 +6,7 @@
 #define VALUE_FILE "ops/x86/zero_pad2d.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(zero_pad2d) = {
-    .op = "zero_pad2d",
-    .name = VECTOR_NAME,
-    .priority = VECTOR_PRIORITY,
-    .prepare = vector_prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
-    .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
-};
+const keel_kernel VECTOR_KERNEL(zero_pad2d) = VECTOR_BOTH(zero_pad2d, vector_prepare);
 #else
 static VALUE *VALUE_(zeros)(VALUE *y, int64_t n)
 {
