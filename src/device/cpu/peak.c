@@ -1,36 +1,53 @@
 /* See peak.h. The best of a few short runs: other programs can only slow them down. */
 #include "device/cpu/peak.h"
 #include "base/clock.h"
-#include "base/clones.h"
 #include "base/memory.h"
 #include "base/unroll.h"
 #include "device/cpu/cpu.h"
 #include <string.h>
 
-enum { CHAINS = 12, WIDTH = 16, ROUNDS = 20000 };
-typedef float lanes __attribute__((vector_size(WIDTH * sizeof(float))));
+enum { CHAINS = 12, ROUNDS = 20000 };
 
-/* Independent chains of multiply-adds, as many as hide the latency. */
-KEEL_CLONES static float multiply_add(float factor)
-{
-    lanes sum[CHAINS];
-    const lanes f = factor - (lanes){ 0 };
-    EACH(i, CHAINS) sum[i] = (float)i - (lanes){ 0 };
-    for (int r = 0; r < ROUNDS; r++)
-        EACH(i, CHAINS) sum[i] = sum[i] * f + f;
-    lanes all = f;
-    EACH(i, CHAINS) all += sum[i];
-    return all[0];
-}
+#if defined(__x86_64__)
+#define OF_AVX512 __attribute__((target("arch=x86-64-v4")))
+#define OF_AVX2   __attribute__((target("avx2,fma")))
+#else
+#define OF_AVX512
+#define OF_AVX2
+#endif
+
+/* Independent chains of multiply-adds, as many as hide the latency: a register each, and so one
+ * function for each width of them. */
+#define MULTIPLY_ADD(width, attribute)                                                             \
+    typedef float lanes##width __attribute__((vector_size(width * sizeof(float))));                \
+    attribute static float multiply_add##width(float factor)                                       \
+    {                                                                                              \
+        lanes##width sum[CHAINS];                                                                  \
+        const lanes##width f = factor - (lanes##width){ 0 };                                       \
+        EACH(i, CHAINS) sum[i] = (float)i - (lanes##width){ 0 };                                   \
+        for (int r = 0; r < ROUNDS; r++)                                                           \
+            EACH(i, CHAINS) sum[i] = sum[i] * f + f;                                               \
+        lanes##width all = f;                                                                      \
+        EACH(i, CHAINS) all += sum[i];                                                             \
+        return all[0];                                                                             \
+    }
+MULTIPLY_ADD(4, )
+MULTIPLY_ADD(8, OF_AVX2)
+MULTIPLY_ADD(16, OF_AVX512)
 
 double keel_peak_flops(void)
 {
+    const keel_cpu_isa level = keel_cpu_level();
+    float (*const multiply_add)(float) = level >= KEEL_CPU_AVX512 ? multiply_add16
+                                         : level >= KEEL_CPU_AVX2 ? multiply_add8
+                                                                  : multiply_add4;
+    const int width = level >= KEEL_CPU_AVX512 ? 16 : level >= KEEL_CPU_AVX2 ? 8 : 4;
     volatile float keep;
     double best = 0;
     for (int k = 0; k < 8; k++) {
         const double begin = keel_seconds();
         keep = multiply_add(0.5f);
-        const double rate = 2.0 * CHAINS * WIDTH * ROUNDS / (keel_seconds() - begin);
+        const double rate = 2.0 * CHAINS * width * ROUNDS / (keel_seconds() - begin);
         if (rate > best) best = rate;
     }
     (void)keep;
