@@ -1,7 +1,28 @@
-/* Inside the graph room: what program.c shares with bind.c. */
+/* Inside the graph room: what programs are bound with, shared by its files. */
 #ifndef KEEL_GRAPH_BIND_H
 #define KEEL_GRAPH_BIND_H
 #include "graph/program.h"
+#include "graph/widen.h"
+
+/* prepared.c: a kernel prepared for the calls of a node with so many rows. */
+typedef struct keel_prepared keel_prepared;
+struct keel_prepared {
+    keel_prepared *next; /* of the same node */
+    keel_pass pass;
+    int64_t rows;
+    bool in_adds, weight_adds;
+    const keel_kernel *kernel; /* NULL: the reference */
+    void *plan;
+    keel_run run; /* the kernel's or the reference; or keel_widened_run, by way of `widened` */
+    keel_widened *widened;
+    int64_t scratch;
+};
+
+/* That of these calls, found or made; worker: whose list it is on. Scratch that it asks for is
+ * noted in the program. */
+keel_status keel_prepare_call(keel_program *p, int worker, int node, keel_pass pass, int64_t rows,
+                              bool in_adds, bool weight_adds, const keel_prepared **out);
+void keel_prepared_destroy(keel_workspace *s, int n_node);
 
 /* Take down which kernel (NULL: the reference) runs a pass of a node; the first stays. */
 void keel_ran_note(keel_program *p, int node, keel_pass pass, const keel_kernel *kernel,
@@ -27,6 +48,5 @@ void keel_records_merge(const keel_program *p, const keel_bound *b, int segment,
 keel_status keel_program_settle(keel_program *p);
 
 void keel_bound_destroy(const keel_program *p, keel_bound *b);
-void keel_prepared_destroy(keel_workspace *s, int n_node);
 
 #endif
