@@ -325,7 +325,8 @@ static void run(const keel_call *c, void *const ours[SIDES], void *bias)
 
 void keel_conv_dnnl_forward(const keel_call *c)
 {
-    run(c, (void *[]){ (void *)c->in[0], (void *)c->weight[0], c->out[0] }, (void *)c->weight[1]);
+    run(c, (void *[]){ (void *)c->in[0], (void *)c->weight[0], c->out[0] },
+        c->node->n_weight > 1 ? (void *)c->weight[1] : NULL);
 }
 
 void keel_conv_dnnl_backward(const keel_call *c)
@@ -337,7 +338,8 @@ void keel_conv_dnnl_backward(const keel_call *c)
 void keel_conv_dnnl_weights(const keel_call *c)
 {
     const plan *pl = c->plan;
-    float *const own = (float *)((char *)c->scratch + pl->bias_at), *const db = c->weight_grad[1];
+    float *const own = (float *)((char *)c->scratch + pl->bias_at);
+    float *const db = c->node->n_weight > 1 ? c->weight_grad[1] : NULL;
     const bool direct = pl->bias && db && !pl->adds;
     if (!c->weight_grad[0] && !(pl->bias && db)) return;
     run(c, (void *[]){ (void *)c->in[0], c->weight_grad[0], (void *)c->out_grad[0] },
