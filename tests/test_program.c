@@ -12,6 +12,7 @@
 #include "graph/memory_plan.h"
 #include "graph/program.h"
 #include "graph_add.h"
+#include "ops/all.h"
 #include "ops/args.h"
 
 static void must(keel_status s)
@@ -49,6 +50,76 @@ static void live_buffers_never_overlap(void **unused)
             }
         }
     }
+}
+
+/* ---- rows of a block --------------------------------------------------------------------------
+ */
+
+enum { STEPS = 10 };
+
+static keel_status same_infer(keel_node *n)
+{
+    return keel_node_add_out(n, &n->in[0]);
+}
+
+static int64_t at_each_step(const keel_node *n, int weight)
+{
+    (void)n;
+    return weight == 0 ? STEPS : 1;
+}
+
+static int64_t beyond_all_bounds(const keel_node *n, int weight)
+{
+    (void)n;
+    (void)weight;
+    return INT64_MAX;
+}
+
+/* Of a graph of that op alone, with two weights, on rows of 1000 float32. */
+static int64_t block_of(const keel_op *op, int64_t first_weight)
+{
+    keel_graph *g;
+    keel_schedule s;
+    keel_value x, y;
+    const bool gather = op == &keel_op_gather;
+    const keel_spec row = { KEEL_FLOAT32, KEEL_SHAPE(1000) },
+                    id = { KEEL_INT32, KEEL_SHAPE(10) }; /* 10 ids of 100 numbers */
+    const keel_spec weight[2] = { { KEEL_FLOAT32, KEEL_SHAPE(first_weight, 100) },
+                                  { KEEL_FLOAT32, KEEL_SHAPE(1, 100) } };
+    must(keel_graph_create(&g, KEEL_FLOAT32, false));
+    must(keel_graph_input(g, gather ? &id : &row, &x));
+    const keel_node_parts parts = { .op = op,
+                                    .n_in = 1,
+                                    .in = &x,
+                                    .n_weight = gather ? 1 : 2,
+                                    .weight = (const keel_variable[]){ 0, 1 },
+                                    .weight_spec = weight };
+    must(keel_graph_add(g, &parts, &y, 1));
+    must(keel_schedule_make(&s, g, (const bool[]){ false, false }, 2));
+    assert_int_equal(s.n_segment, 1);
+    const int64_t block = s.segment[0].block;
+    keel_schedule_free(&s, g);
+    keel_graph_destroy(g);
+    return block;
+}
+
+static void a_block_has_more_rows_where_weights_are_read_more_often(void **unused)
+{
+    (void)unused;
+    const keel_op once = { .name = "once", .infer = same_infer };
+    const keel_op often = { .name = "often", .infer = same_infer, .weight_reads = at_each_step };
+    const keel_op never_ends = { .name = "never ends",
+                                 .infer = same_infer,
+                                 .weight_reads = beyond_all_bounds };
+    const int64_t cache = 2 << 20, values = 8000, mega = 10000; /* rows of a weight of 4 MB */
+    assert_int_equal(block_of(&once, 1), cache / values);
+    assert_int_equal(block_of(&once, mega), (400 * mega + 400) / values);
+    assert_int_equal(block_of(&often, mega), (STEPS * 400 * mega + 400) / values);
+    assert_int_equal(block_of(&often, 1), cache / values); /* all of it fits into the cache */
+    assert_int_equal(block_of(&never_ends, 1), INT64_MAX / values);
+    assert_int_equal(block_of(&keel_op_gather, mega), cache / 4040); /* however large the table */
+    assert_int_equal(block_of(&keel_op_gather, 1), cache / 4040);
+    assert_int_equal(keel_memory_live(), 0);
 }
 
 /* ---- a program on L lanes -----------------------------------------------------------------------
@@ -404,6 +475,7 @@ static void each_failing_allocation_is_an_error_without_a_leak(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_has_more_rows_where_weights_are_read_more_often),
         cmocka_unit_test(live_buffers_never_overlap),
         cmocka_unit_test(gradients_do_not_depend_on_the_number_of_lanes),
         cmocka_unit_test(gradients_are_those_of_the_loss),

@@ -180,6 +180,19 @@ static keel_status backward_node(maker *m, int i)
     return has_trainable(m, n) ? weights(m, i) : KEEL_OK;
 }
 
+/* What a call reads of weights, however many rows it has. */
+static int64_t weight_bytes(const keel_node *n)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < n->n_weight; k++) {
+        const int64_t one = spec_bytes(&n->weight[k]);
+        const int64_t reads = n->op->weight_reads ? n->op->weight_reads(n, k) : 1;
+        if (reads > 0)
+            bytes += one <= (INT64_MAX - bytes) / reads ? one * reads : INT64_MAX - bytes;
+    }
+    return bytes;
+}
+
 /* As many rows as leave the values of one call in a core's cache, but so many that its weights,
  * which each call reads anew, are not more than its values. Where values are small that is a whole
  * shard, as kernels like many rows. */
@@ -194,8 +207,7 @@ static void find_blocks(maker *m)
             for (int k = 0; k < n->n_out; k++) bytes += spec_bytes(&n->out[k]);
             for (int k = 0; k < n->n_in; k++) bytes += spec_bytes(&n->in[k]);
             if (bytes > most) most = bytes;
-            bytes = 0;
-            for (int k = 0; k < n->n_weight; k++) bytes += spec_bytes(&n->weight[k]);
+            bytes = weight_bytes(n);
             if (bytes > weights) weights = bytes;
         }
         if (weights < CACHE_BYTES) weights = CACHE_BYTES;

@@ -172,6 +172,11 @@ struct keel_op {
     keel_tile_run weights_tile[2];
     unsigned weights_reads; /* KEEL_READS_IN ...; out_grad is always read */
 
+    /* How often one call reads weight `weight`, however many rows it has: an op that goes through
+     * time reads it at each step, one that looks up rows only what its rows ask for (0). Decides on
+     * how many rows a call gets. NULL: each weight once. */
+    int64_t (*weight_reads)(const keel_node *n, int weight);
+
     /* Ops that must see all rows of the global step (BatchNorm). partial: a record for each row of
      * the call, one after the other at c->partial, from in (and, in backward, out_grad). The engine
      * combines them in the order of the step's tree (base/tree.h), so that no cut of the rows
