@@ -5,6 +5,11 @@
 #include "kernel_bench.h"
 
 enum { ROWS = 7 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { LARGER = 0 }; /* test_ops_kernels.c runs those */
+#else
+enum { LARGER = KERNEL_CASES };
+#endif
 
 /* Numbers whose sums are rounded, unlike the bench's own. */
 static void make_uneven(float *f, int64_t n)
@@ -106,7 +111,7 @@ static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
         for (int both = 0; both < 2; both++) {
             for (const keel_case *c = op->cases; c->in; c++)
                 ran += compare_case(k, op->name, c, both);
-            for (int e = 0; e < KERNEL_CASES; e++)
+            for (int e = 0; e < LARGER; e++)
                 if (!strcmp(kernel_cases[e].op, op->name))
                     ran += compare_case(k, op->name, &kernel_cases[e].c, both);
         }
