@@ -15,7 +15,6 @@
 enum { ENTRIES_MAX = 1 << 28, SHOWN_BYTES = 60 };
 
 struct keel_lookup {
-    bool texts;
     int64_t count, first; /* entries without special ones; the index of the first of them */
     keel_string *entry;   /* [count] */
     char *bytes;          /* of the entries */
@@ -26,10 +25,15 @@ struct keel_lookup {
     size_t asset_bytes;
 };
 
-static int64_t oov_first(const keel_lookup_args *a, bool texts)
+static bool has_mask(const keel_lookup_args *a)
 {
-    const bool masks = texts ? a->mask_token != NULL : a->mask_number != KEEL_INT_NULL;
-    return masks && a->output_mode == KEEL_LOOKUP_INT;
+    return a->texts ? a->mask_token != NULL : a->mask_number != KEEL_INT_NULL;
+}
+
+/* The index of the first bucket of what is not in the vocabulary. */
+static int64_t oov_first(const keel_lookup_args *a)
+{
+    return has_mask(a) && a->output_mode == KEEL_LOOKUP_INT;
 }
 
 /* ---- the table --------------------------------------------------------------------------------
@@ -83,38 +87,33 @@ static keel_string text_of(const char *s)
     return (keel_string){ s, s ? (int64_t)strlen(s) : 0 };
 }
 
-static keel_string mask_of(const keel_lookup_args *a, bool texts)
+static keel_string mask_of(const keel_lookup_args *a)
 {
-    return texts ? text_of(a->mask_token)
-                 : (keel_string){ (const char *)&a->mask_number, sizeof a->mask_number };
+    return a->texts ? text_of(a->mask_token)
+                    : (keel_string){ (const char *)&a->mask_number, sizeof a->mask_number };
 }
 
-static keel_string oov_of(const keel_lookup_args *a, bool texts)
+static keel_string oov_of(const keel_lookup_args *a)
 {
-    return texts ? text_of(a->oov_token)
-                 : (keel_string){ (const char *)&a->oov_number, sizeof a->oov_number };
-}
-
-static bool has_mask(const keel_lookup_args *a, bool texts)
-{
-    return texts ? a->mask_token != NULL : a->mask_number != KEEL_INT_NULL;
+    return a->texts ? text_of(a->oov_token)
+                    : (keel_string){ (const char *)&a->oov_number, sizeof a->oov_number };
 }
 
 /* Does the vocabulary begin with all special entries? Then they are no words of it. */
-static bool begins_special(const keel_lookup_args *a, bool texts, const keel_string *v, int64_t n)
+static bool begins_special(const keel_lookup_args *a, const keel_string *v, int64_t n)
 {
-    const int64_t masks = oov_first(a, texts), special = masks + a->num_oov_indices;
-    const bool has_oov = texts ? a->oov_token != NULL : a->oov_number != KEEL_INT_NULL;
+    const int64_t masks = oov_first(a), special = masks + a->num_oov_indices;
+    const bool has_oov = a->texts ? a->oov_token != NULL : a->oov_number != KEEL_INT_NULL;
     if (n < special || (a->num_oov_indices && !has_oov)) return false;
     for (int64_t i = 0; i < special; i++) {
-        const keel_string s = i < masks ? mask_of(a, texts) : oov_of(a, texts);
+        const keel_string s = i < masks ? mask_of(a) : oov_of(a);
         if (!same(&s, v[i].data, (size_t)v[i].n_bytes)) return false;
     }
     return true;
 }
 
 /* Entries of their own, in the table. */
-static keel_status fill(keel_lookup *t, const keel_string *v, int64_t n)
+static keel_status fill(keel_lookup *t, bool texts, const keel_string *v, int64_t n)
 {
     char text[96];
     size_t size = 0, at = 0;
@@ -130,8 +129,7 @@ static keel_status fill(keel_lookup *t, const keel_string *v, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         const uint64_t place = place_of(t, v[i].data, (size_t)v[i].n_bytes);
         if (t->slot[place])
-            return keel_fail(KEEL_EARG, "vocabulary: %s is in it twice",
-                             shown(text, t->texts, &v[i]));
+            return keel_fail(KEEL_EARG, "vocabulary: %s is in it twice", shown(text, texts, &v[i]));
         if (v[i].n_bytes) memcpy(t->bytes + at, v[i].data, (size_t)v[i].n_bytes);
         t->entry[i] = (keel_string){ t->bytes + at, v[i].n_bytes };
         at += (size_t)v[i].n_bytes;
@@ -144,17 +142,17 @@ static keel_status fill(keel_lookup *t, const keel_string *v, int64_t n)
 static keel_status check_entries(const keel_lookup_args *a, const keel_lookup *t)
 {
     char text[96];
-    const keel_string mask = mask_of(a, t->texts), oov = oov_of(a, t->texts);
-    if (has_mask(a, t->texts) && find(t, mask.data ? mask.data : "", (size_t)mask.n_bytes) >= 0)
+    const keel_string mask = mask_of(a), oov = oov_of(a);
+    if (has_mask(a) && find(t, mask.data ? mask.data : "", (size_t)mask.n_bytes) >= 0)
         return keel_fail(KEEL_EARG,
                          "vocabulary: the mask token %s is in it; leave special entries out, or "
                          "put all of them at its begin",
-                         shown(text, t->texts, &mask));
+                         shown(text, a->texts, &mask));
     if (a->invert && find(t, oov.data, (size_t)oov.n_bytes) >= 0)
         return keel_fail(KEEL_EARG,
                          "vocabulary: the token %s for what is not in it is in it; leave special "
                          "entries out, or put all of them at its begin",
-                         shown(text, t->texts, &oov));
+                         shown(text, a->texts, &oov));
     if (a->max_tokens != KEEL_INT_NULL && t->first + t->count > a->max_tokens)
         return keel_fail(KEEL_EARG,
                          "vocabulary: with %lld special entries it has %lld, and max_tokens is "
@@ -206,8 +204,8 @@ static keel_status take_idf(const keel_lookup_args *a, keel_lookup *t, int64_t n
     return KEEL_OK;
 }
 
-static keel_status make(keel_lookup **out, const keel_lookup_args *a, bool texts,
-                        const keel_string *v, int64_t n)
+static keel_status make(keel_lookup **out, const keel_lookup_args *a, const keel_string *v,
+                        int64_t n)
 {
     keel_status s;
     if (n < 1) return keel_fail(KEEL_EARG, "vocabulary: it is empty");
@@ -216,11 +214,10 @@ static keel_status make(keel_lookup **out, const keel_lookup_args *a, bool texts
                          (long long)n, ENTRIES_MAX);
     keel_lookup *t = keel_calloc(1, sizeof *t);
     if (!t) return KEEL_ENOMEM;
-    t->texts = texts;
-    t->first = oov_first(a, texts) + a->num_oov_indices;
-    const bool special = begins_special(a, texts, v, n);
+    t->first = oov_first(a) + a->num_oov_indices;
+    const bool special = begins_special(a, v, n);
     const int64_t skip = special ? t->first : 0;
-    if ((s = fill(t, v + skip, n - skip)) < 0) goto out;
+    if ((s = fill(t, a->texts, v + skip, n - skip)) < 0) goto out;
     if ((s = check_entries(a, t)) < 0) goto out;
     if ((s = check_size(a, t)) < 0) goto out;
     if ((s = take_idf(a, t, n, special)) < 0) goto out;
@@ -252,7 +249,7 @@ static keel_status read_list(const json_t *list, bool texts, keel_string *v, int
     return KEEL_OK;
 }
 
-static keel_status check_args(const keel_lookup_args *a, bool texts)
+static keel_status check_args(const keel_lookup_args *a)
 {
     const bool tf_idf = a->output_mode == KEEL_LOOKUP_TF_IDF;
     if (a->pad_to_max_tokens && a->max_tokens == KEEL_INT_NULL)
@@ -266,7 +263,7 @@ static keel_status check_args(const keel_lookup_args *a, bool texts)
     if (tf_idf && a->vocabulary && !a->idf_weights)
         return keel_fail(KEEL_EARG, "output_mode 'tf_idf' needs idf_weights with the vocabulary");
     if (!a->salt) return KEEL_OK;
-    if (!texts && a->oov_method == 0)
+    if (!a->texts && a->oov_method == 0)
         return keel_fail(KEEL_EARG, "salt goes with oov_method 'farmhash' only");
     if (json_array_size(a->salt) != 2 || !json_is_integer(json_array_get(a->salt, 0)) ||
         !json_is_integer(json_array_get(a->salt, 1)))
@@ -274,19 +271,19 @@ static keel_status check_args(const keel_lookup_args *a, bool texts)
     return KEEL_OK;
 }
 
-keel_status keel_lookup_ready(keel_lookup_args *a, bool texts, const char *layer)
+keel_status keel_lookup_ready(keel_lookup_args *a, const char *layer)
 {
-    keel_status s = check_args(a, texts);
+    keel_status s = check_args(a);
     const size_t n = json_array_size(a->vocabulary);
     keel_string *v = NULL;
     int64_t *number = NULL;
     if (s < 0 || !a->vocabulary) goto out;
     v = keel_calloc(n + 1, sizeof *v);
-    number = keel_calloc(texts ? 1 : n + 1, sizeof *number);
+    number = keel_calloc(a->texts ? 1 : n + 1, sizeof *number);
     if (!v || !number)
         s = KEEL_ENOMEM;
-    else if ((s = read_list(a->vocabulary, texts, v, number)) >= 0)
-        s = make(&a->table, a, texts, v, (int64_t)n);
+    else if ((s = read_list(a->vocabulary, a->texts, v, number)) >= 0)
+        s = make(&a->table, a, v, (int64_t)n);
     if (s >= 0) a->vocabulary_size = a->table->first + a->table->count;
 out:
     keel_free(v);
@@ -294,8 +291,9 @@ out:
     return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "%s", layer) : s;
 }
 
-void keel_lookup_release(keel_lookup_args *a)
+void keel_lookup_release(void *args)
 {
+    keel_lookup_args *a = args;
     destroy(a->table);
     a->table = NULL;
 }
@@ -357,8 +355,9 @@ static keel_status check_utf8(const char *text, size_t n)
     return KEEL_OK;
 }
 
-keel_status keel_lookup_read_asset(keel_lookup_args *a, bool texts, const char *text, size_t n)
+keel_status keel_lookup_read_asset(void *args, const char *text, size_t n)
 {
+    keel_lookup_args *a = args;
     keel_status s;
     keel_lookup *t = NULL;
     keel_string *v = NULL;
@@ -367,7 +366,7 @@ keel_status keel_lookup_read_asset(keel_lookup_args *a, bool texts, const char *
     if ((s = check_utf8(text, n)) < 0) return s;
     int64_t lines = split(text, n, NULL);
     v = keel_calloc((size_t)lines + 1, sizeof *v);
-    number = keel_calloc(texts ? 1 : (size_t)lines + 1, sizeof *number);
+    number = keel_calloc(a->texts ? 1 : (size_t)lines + 1, sizeof *number);
     copy = keel_calloc(n + 1, 1);
     if (!v || !number || !copy) {
         s = KEEL_ENOMEM;
@@ -376,8 +375,8 @@ keel_status keel_lookup_read_asset(keel_lookup_args *a, bool texts, const char *
     if (n) memcpy(copy, text, n);
     split(text, n, v);
     while (lines && !v[lines - 1].n_bytes) lines--; /* as Keras does */
-    if (!texts && (s = to_numbers(v, lines, number)) < 0) goto out;
-    if ((s = make(&t, a, texts, v, lines)) < 0) goto out;
+    if (!a->texts && (s = to_numbers(v, lines, number)) < 0) goto out;
+    if ((s = make(&t, a, v, lines)) < 0) goto out;
     t->asset = copy;
     t->asset_bytes = n;
     copy = NULL;
@@ -393,16 +392,23 @@ out:
     return s;
 }
 
-bool keel_lookup_asset(const keel_lookup_args *a, const char **text, size_t *n_bytes)
+bool keel_lookup_needs_asset(const void *args)
 {
+    return !((const keel_lookup_args *)args)->vocabulary;
+}
+
+bool keel_lookup_asset(const void *args, const char **text, size_t *n_bytes)
+{
+    const keel_lookup_args *a = args;
     if (!a->table || !a->table->asset) return false;
     *text = a->table->asset;
     *n_bytes = a->table->asset_bytes;
     return true;
 }
 
-float *keel_lookup_idf(const keel_lookup_args *a, int64_t *n)
+float *keel_lookup_idf(const void *args, int64_t *n)
 {
+    const keel_lookup_args *a = args;
     if (!a->table || !a->table->idf) return NULL;
     *n = depth_of(a);
     return a->table->idf;
@@ -411,21 +417,21 @@ float *keel_lookup_idf(const keel_lookup_args *a, int64_t *n)
 /* ---- looking up -------------------------------------------------------------------------------
  */
 
-static bool is_mask(const keel_lookup_args *a, bool texts, const keel_string *s)
+static bool is_mask(const keel_lookup_args *a, const keel_string *s)
 {
-    if (!has_mask(a, texts)) return false;
-    const keel_string mask = mask_of(a, texts);
+    if (!has_mask(a)) return false;
+    const keel_string mask = mask_of(a);
     return same(&mask, s->data ? s->data : "", (size_t)s->n_bytes);
 }
 
 /* One of several indices for what is not in the vocabulary. */
-static int64_t bucket_of(const keel_lookup_args *a, bool texts, const keel_string *s)
+static int64_t bucket_of(const keel_lookup_args *a, const keel_string *s)
 {
     const uint64_t n = (uint64_t)a->num_oov_indices;
     char digits[32];
     keel_string text = *s;
     if (n == 1) return 0;
-    if (!texts) {
+    if (!a->texts) {
         int64_t number;
         memcpy(&number, s->data, sizeof number);
         if (a->oov_method == 0) {
@@ -446,15 +452,15 @@ keel_status keel_lookup_index(const keel_lookup_args *a, const keel_string *s, i
     const keel_lookup *t = a->table;
     char text[96];
     const bool whole = a->output_mode == KEEL_LOOKUP_INT;
-    if (is_mask(a, t->texts, s)) {
+    if (is_mask(a, s)) {
         *index = whole ? 0 : KEEL_LOOKUP_SKIPPED;
         return KEEL_OK;
     }
     const int64_t found = find(t, s->data ? s->data : "", (size_t)s->n_bytes);
     if (found < 0 && !a->num_oov_indices)
         return keel_fail(KEEL_EDATA, "%s is not in the vocabulary, and num_oov_indices is 0",
-                         shown(text, t->texts, s));
-    *index = found >= 0 ? t->first + found : oov_first(a, t->texts) + bucket_of(a, t->texts, s);
+                         shown(text, a->texts, s));
+    *index = found >= 0 ? t->first + found : oov_first(a) + bucket_of(a, s);
     return KEEL_OK;
 }
 
@@ -480,7 +486,7 @@ static int64_t entry_of(const keel_lookup_args *a, int64_t index)
 {
     const keel_lookup *t = a->table;
     int64_t number = a->oov_number;
-    if (index == 0 && oov_first(a, false)) return a->mask_number;
+    if (index == 0 && oov_first(a)) return a->mask_number;
     if (index >= t->first && index - t->first < t->count)
         memcpy(&number, t->entry[index - t->first].data, sizeof number);
     return number;
@@ -527,17 +533,16 @@ static keel_status run(const void *args, const keel_tensor *in, const keel_tenso
 {
     (void)scratch;
     const keel_lookup_args *a = args;
-    const bool texts = in->dtype == KEEL_STRING;
     if (!a->table) return keel_lookup_missing();
     keel_lookup_begin(out);
     for (int64_t i = 0, n = keel_shape_count(&in->shape); i < n; i++) {
-        int64_t number = texts ? 0 : number_at(in, i), index;
+        int64_t number = a->texts ? 0 : number_at(in, i), index;
         if (a->invert) {
             ((int64_t *)out->data)[i] = entry_of(a, number);
             continue;
         }
-        const keel_string s = texts ? ((const keel_string *)in->data)[i]
-                                    : (keel_string){ (const char *)&number, sizeof number };
+        const keel_string s = a->texts ? ((const keel_string *)in->data)[i]
+                                       : (keel_string){ (const char *)&number, sizeof number };
         KEEL_TRY(keel_lookup_index(a, &s, &index));
         keel_lookup_put(a, index, i, out);
     }
@@ -580,14 +585,14 @@ keel_status keel_lookup_spec(const keel_lookup_args *a, const keel_shape *in, ke
     return KEEL_OK;
 }
 
-keel_status keel_lookup_emit(keel_emit *e, bool texts)
+keel_status keel_lookup_emit(keel_emit *e)
 {
     const keel_lookup_args *a = e->args;
     const keel_spec *in = keel_emit_in(e, 0);
     keel_spec out;
-    if (texts != (in->dtype == KEEL_STRING))
+    if (a->texts != (in->dtype == KEEL_STRING))
         return keel_fail(KEEL_EARG, "it takes %s, and its input is of %s",
-                         texts ? "texts (an input of dtype 'string')" : "whole numbers",
+                         a->texts ? "texts (an input of dtype 'string')" : "whole numbers",
                          keel_dtype_name(in->dtype));
     KEEL_TRY(keel_lookup_spec(a, &in->shape, e->graph->real, &out));
     return keel_emit_host(e, run, &out, e->out);

@@ -19,6 +19,7 @@ typedef enum keel_lookup_output {
 } keel_lookup_output;
 
 typedef struct keel_lookup_args {
+    bool texts; /* it looks up texts, else whole numbers; set by the layer's `ready` */
     int64_t max_tokens, num_oov_indices;
     char *mask_token, *oov_token;     /* of texts */
     int64_t mask_number, oov_number;  /* of numbers; KEEL_INT_NULL: none */
@@ -54,18 +55,24 @@ typedef struct keel_lookup_args {
                     "how numbers that are not in the vocabulary get one of several indices"),      \
         KEEL_LIST(keel_lookup_args, salt, "null", "two whole numbers: the key of that hash")
 
-/* keel_type.ready and .release: what the table of fields cannot check, and args->table. `texts`:
- * of a vocabulary of texts. */
-keel_status keel_lookup_ready(keel_lookup_args *a, bool texts, const char *layer);
-void keel_lookup_release(keel_lookup_args *a);
+/* Checks what the table of fields cannot, and makes args->table of a vocabulary in the config.
+ * `layer` is named in errors; a->texts is set. */
+keel_status keel_lookup_ready(keel_lookup_args *a, const char *layer);
 
-/* keel_layer.asset_read, .asset and .idf. */
-keel_status keel_lookup_read_asset(keel_lookup_args *a, bool texts, const char *text, size_t n);
-bool keel_lookup_asset(const keel_lookup_args *a, const char **text, size_t *n_bytes);
-float *keel_lookup_idf(const keel_lookup_args *a, int64_t *n);
+/* The functions of a layer that is nothing but a lookup; args are keel_lookup_args. */
+void keel_lookup_release(void *args);
+bool keel_lookup_needs_asset(const void *args);
+keel_status keel_lookup_read_asset(void *args, const char *text, size_t n_bytes);
+bool keel_lookup_asset(const void *args, const char **text, size_t *n_bytes);
+float *keel_lookup_idf(const void *args, int64_t *n);
+keel_status keel_lookup_emit(keel_emit *e);
 
-/* emit of a layer that is nothing but a lookup. */
-keel_status keel_lookup_emit(keel_emit *e, bool texts);
+#define KEEL_LOOKUP_LAYER                                                                          \
+    .min_inputs = 1, .max_inputs = 1, .reads_rows = true, .uncast = true,                          \
+    .emit = keel_lookup_emit, .asset_name = "vocabulary.txt",                                      \
+    .needs_asset = keel_lookup_needs_asset, .read_asset = keel_lookup_read_asset,                  \
+    .asset = keel_lookup_asset, .idf = keel_lookup_idf
+
 /* The spec of what comes out for rows of the shape `in`. */
 keel_status keel_lookup_spec(const keel_lookup_args *a, const keel_shape *in, keel_dtype real,
                              keel_spec *out);

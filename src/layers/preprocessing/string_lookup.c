@@ -16,37 +16,8 @@ static const keel_field fields[] = {
 
 static keel_status ready(void *args)
 {
-    return keel_lookup_ready(args, true, "StringLookup");
-}
-
-static void release(void *args)
-{
-    keel_lookup_release(args);
-}
-
-static bool needs_asset(const void *args)
-{
-    return !((const keel_lookup_args *)args)->vocabulary;
-}
-
-static keel_status read_asset(void *args, const char *text, size_t n_bytes)
-{
-    return keel_lookup_read_asset(args, true, text, n_bytes);
-}
-
-static bool asset(const void *args, const char **text, size_t *n_bytes)
-{
-    return keel_lookup_asset(args, text, n_bytes);
-}
-
-static float *idf(const void *args, int64_t *n)
-{
-    return keel_lookup_idf(args, n);
-}
-
-static keel_status emit(keel_emit *e)
-{
-    return keel_lookup_emit(e, true);
+    ((keel_lookup_args *)args)->texts = true;
+    return keel_lookup_ready(args, "StringLookup");
 }
 
 const keel_layer keel_layer_string_lookup = {
@@ -56,15 +27,6 @@ const keel_layer keel_layer_string_lookup = {
               .args_size = sizeof(keel_lookup_args),
               .fields = fields,
               .ready = ready,
-              .release = release },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .reads_rows = true,
-    .uncast = true,
-    .emit = emit,
-    .asset_name = "vocabulary.txt",
-    .needs_asset = needs_asset,
-    .read_asset = read_asset,
-    .asset = asset,
-    .idf = idf,
+              .release = keel_lookup_release },
+    KEEL_LOOKUP_LAYER,
 };
