@@ -218,7 +218,8 @@ static void compare_slots(const keel_model *m, const json_t *k, double limit, si
     for (int group = 0; group < KEEL_SLOTS_MAX; group++)
         for (int t = 0; t < keel_model_trainable_count(m); t++) {
             keel_slots kept = { 0 };
-            must(o->slots(c->optimizer.args, &m->weight[keel_model_trainable(m, t)].info, &kept));
+            must(keel_optimizer_slots(o, c->optimizer.args,
+                                      &m->weight[keel_model_trainable(m, t)].info, &kept));
             for (int s = 0; s < kept.count; s++) {
                 if (kept.at[s].group != group || kept.at[s].kind == KEEL_SLOT_NONE) continue;
                 const json_t *want = json_array_get(slots, at++);

@@ -44,7 +44,7 @@ static void check_case(const json_t *all, const json_t *k, size_t index, int64_t
     const keel_weight_info info = { .name = "dense/bias",
                                     .spec = { .shape = { 1, { (int64_t)n } } } };
     keel_slots kept = { 0 };
-    assert_int_equal(o->slots(args, &info, &kept), KEEL_OK);
+    assert_int_equal(keel_optimizer_slots(o, args, &info, &kept), KEEL_OK);
     const int n_slot = kept.count;
     double number = o->first_number;
     /* float32: a few roundings of a weight near one; Keras takes Nadam's 0.96 through float32 */
@@ -182,7 +182,7 @@ static void what_a_weight_is_moved_by_is_a_question_of_its_name_and_shape(void *
         json_t *j = json_loads(t[i].config, 0, NULL);
         void *args = keel_calloc(1, o->type.args_size);
         assert_int_equal(keel_fields_read(&o->type, j, args), KEEL_OK);
-        const keel_status s = o->slots(args, &info, &kept);
+        const keel_status s = keel_optimizer_slots(o, args, &info, &kept);
         if (s != t[i].status) fail_msg("case %zu: %d, %s", i, s, keel_error());
         if (s < 0) assert_non_null(strstr(keel_error(), "exclude_layers"));
         if (s >= 0) assert_int_equal(kept.at[1].kind, t[i].velocity);

@@ -25,7 +25,7 @@ static keel_status create_slots(const keel_model *m, const keel_model_compiled *
 {
     const keel_weight_info *info = &m->weight[weight].info;
     keel_slots slots = { 0 };
-    KEEL_TRY(optimizer_of(c)->slots(c->optimizer.args, info, &slots));
+    KEEL_TRY(keel_optimizer_slots(optimizer_of(c), c->optimizer.args, info, &slots));
     for (int k = 0; k < slots.count; k++) {
         keel_shape shape;
         if (!keel_slot_shape(slots.at[k].kind, &info->spec.shape, &shape)) continue;
@@ -46,7 +46,7 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
     keel_slots slots = { 0 };
     if (n_weight > 0) {
         const keel_weight_info *info = &m->weight[keel_model_trainable(m, 0)].info;
-        KEEL_TRY(optimizer_of(c)->slots(c->optimizer.args, info, &slots));
+        KEEL_TRY(keel_optimizer_slots(optimizer_of(c), c->optimizer.args, info, &slots));
     }
     const int n = slots.count * n_weight;
     keel_tensor *state = keel_calloc((size_t)n, sizeof *state);
@@ -91,7 +91,8 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
         for (int w = 0, t = 0; w < m->n_weight && s >= 0; w++) {
             keel_slots slots = { 0 };
             if (!m->weight[w].trainable) continue;
-            s = optimizer_of(c)->slots(c->optimizer.args, &m->weight[w].info, &slots);
+            s = keel_optimizer_slots(optimizer_of(c), c->optimizer.args, &m->weight[w].info,
+                                     &slots);
             for (int k = 0; k < slots.count && s >= 0; k++) {
                 const keel_slot *slot = &slots.at[k];
                 if (slot->group == group && slot->kind != KEEL_SLOT_NONE)

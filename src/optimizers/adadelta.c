@@ -16,15 +16,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status slots(const void *args, const keel_weight_info *w, keel_slots *out)
-{
-    static const char *const names[] = { "accumulated_grad", "accumulated_delta_var" };
-    (void)args;
-    (void)w;
-    keel_slots_alike(out, 2, names);
-    return KEEL_OK;
-}
-
 #define REAL_FILE "optimizers/adadelta.c"
 #include "ops/real.h"
 
@@ -37,7 +28,7 @@ const keel_optimizer keel_optimizer_adadelta = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .slots = slots,
+    .alike = { "accumulated_grad", "accumulated_delta_var" },
     .apply = REALS(apply),
 };
 
@@ -65,10 +56,7 @@ static void REAL_(apply)(const keel_update *u)
 {
     const args_t *a = u->args;
     const REAL_(delta_t) f = {
-        .rate = (REAL)u->learning_rate,
-        .decay = (REAL)keel_decay(&a->common),
-        .scale = (REAL)u->scale,
-        .clip = (REAL)u->clip,
+        KEEL_MOVE_OF(u, a),
         .rho = (REAL)a->rho,
         .one_less_rho = (REAL)(1 - a->rho),
         .epsilon = (REAL)a->epsilon,

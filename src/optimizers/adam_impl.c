@@ -35,9 +35,7 @@ static void REAL_(plain)(int64_t n, REAL *restrict w, const REAL *restrict g, RE
         const REAL vi = v[i] + (gi * gi - v[i]) * a.one_less_beta_2;
         m[i] = mi;
         v[i] = vi;
-        w[i] =
-            w[i] - w[i] * a.decay * a.rate -
-            mi * a.alpha / ((REAL_IS_DOUBLE ? (REAL)sqrt(vi) : (REAL)sqrtf((float)vi)) + a.epsilon);
+        w[i] = w[i] - w[i] * a.decay * a.rate - mi * a.alpha / (REAL_SQRT(vi) + a.epsilon);
     }
 }
 
@@ -54,29 +52,19 @@ static void REAL_(amsgrad)(int64_t n, REAL *restrict w, const REAL *restrict g, 
         m[i] = mi;
         v[i] = vi;
         hat[i] = hi;
-        w[i] =
-            w[i] - w[i] * a.decay * a.rate -
-            mi * a.alpha / ((REAL_IS_DOUBLE ? (REAL)sqrt(hi) : (REAL)sqrtf((float)hi)) + a.epsilon);
+        w[i] = w[i] - w[i] * a.decay * a.rate - mi * a.alpha / (REAL_SQRT(hi) + a.epsilon);
     }
-}
-
-static REAL REAL_(power)(REAL base, REAL exponent)
-{
-    return REAL_IS_DOUBLE ? (REAL)pow(base, exponent) : (REAL)powf((float)base, (float)exponent);
 }
 
 void REAL_(keel_adam_apply)(const keel_update *u)
 {
     const keel_adam *a = u->args;
     const REAL step = (REAL)u->iteration, rate = (REAL)u->learning_rate;
-    const REAL left_1 = 1 - REAL_(power)((REAL)a->beta_1, step);
-    const REAL left_2 = 1 - REAL_(power)((REAL)a->beta_2, step);
-    const REAL root = REAL_IS_DOUBLE ? (REAL)sqrt(left_2) : (REAL)sqrtf((float)left_2);
+    const REAL left_1 = 1 - REAL_POW((REAL)a->beta_1, step);
+    const REAL left_2 = 1 - REAL_POW((REAL)a->beta_2, step);
+    const REAL root = REAL_SQRT(left_2);
     const REAL_(adam_t) f = {
-        .rate = rate,
-        .decay = (REAL)keel_decay(&a->common),
-        .scale = (REAL)u->scale,
-        .clip = (REAL)u->clip,
+        KEEL_MOVE_OF(u, a),
         .alpha = rate * root / left_1,
         .one_less_beta_1 = (REAL)(1 - a->beta_1),
         .one_less_beta_2 = (REAL)(1 - a->beta_2),

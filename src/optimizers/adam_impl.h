@@ -1,7 +1,7 @@
 /* What Adam and AdamW share: see adam_impl.c. */
 #ifndef KEEL_OPTIMIZERS_ADAM_IMPL_H
 #define KEEL_OPTIMIZERS_ADAM_IMPL_H
-#include "optimizers/optimizer.h"
+#include "optimizers/moments.h"
 
 typedef struct keel_adam {
     keel_optimizer_common common;
@@ -10,9 +10,8 @@ typedef struct keel_adam {
 } keel_adam;
 
 #define KEEL_ADAM_FIELDS                                                                           \
-    KEEL_FLOAT(keel_adam, beta_1, "0.9", 0, 1, "how much of the mean gradient is kept"),           \
-        KEEL_FLOAT(keel_adam, beta_2, "0.999", 0, 1, "how much of the mean square is kept"),       \
-        KEEL_FLOAT(keel_adam, epsilon, "1e-7", 0, 1e30, "added to the root of the mean square"),   \
+    KEEL_MOMENTS_FIELDS(keel_adam, "how much of the mean square is kept",                          \
+                        "added to the root of the mean square"),                                   \
         KEEL_BOOL(keel_adam, amsgrad, "false", "divide by the largest mean square so far")
 
 keel_status keel_adam_slots(const void *args, const keel_weight_info *w, keel_slots *out);

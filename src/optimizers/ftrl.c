@@ -82,10 +82,7 @@ static void REAL_(apply)(const keel_update *u)
     const REAL rate = (REAL)u->learning_rate;
     const REAL l2 = (REAL)a->l2_regularization_strength + (REAL)a->beta / (2 * rate);
     const REAL_(ftrl_t) f = {
-        .rate = rate,
-        .decay = (REAL)keel_decay(&a->common),
-        .scale = (REAL)u->scale,
-        .clip = (REAL)u->clip,
+        KEEL_MOVE_OF(u, a),
         .power = (REAL)-a->learning_rate_power,
         .l1 = (REAL)a->l1_regularization_strength,
         .twice_l2 = 2 * l2,

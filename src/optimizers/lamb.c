@@ -3,29 +3,15 @@
  * u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps);  w -= |w| / |u| lr u.
  * The first pass moves m and v and adds the squares of w and u, the second makes u again. */
 #ifndef REAL
+#include "optimizers/moments.h"
 #include "optimizers/one_pass.h"
 
-typedef struct args_t {
-    keel_optimizer_common common;
-    double beta_1, beta_2, epsilon;
-} args_t;
-
 static const keel_field fields[] = {
-    KEEL_OPTIMIZER_FIELDS(args_t, "0.001", "null"),
-    KEEL_FLOAT(args_t, beta_1, "0.9", 0, 1, "how much of the mean gradient is kept"),
-    KEEL_FLOAT(args_t, beta_2, "0.999", 0, 1, "how much of the mean square is kept"),
-    KEEL_FLOAT(args_t, epsilon, "1e-7", 0, 1e30, "added to the root of the mean square"),
+    KEEL_OPTIMIZER_FIELDS(keel_moments, "0.001", "null"),
+    KEEL_MOMENTS_FIELDS(keel_moments, "how much of the mean square is kept",
+                        "added to the root of the mean square"),
     { 0 },
 };
-
-static keel_status slots(const void *args, const keel_weight_info *w, keel_slots *out)
-{
-    static const char *const names[] = { "momentum", "velocity" };
-    (void)args;
-    (void)w;
-    keel_slots_alike(out, 2, names);
-    return KEEL_OK;
-}
 
 static int passes(const void *args)
 {
@@ -42,10 +28,10 @@ const keel_optimizer keel_optimizer_lamb = {
         .alias = "lamb",
         .module = "keras.optimizers",
         .help = "Adam's steps, each as long as the weight that it moves",
-        .args_size = sizeof(args_t),
+        .args_size = sizeof(keel_moments),
         .fields = fields,
     },
-    .slots = slots,
+    .alike = { "momentum", "velocity" },
     .apply = REALS(apply),
     .passes = passes,
 };
@@ -94,13 +80,10 @@ static void REAL_(second)(int64_t n, REAL *restrict w, const REAL *restrict m,
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const args_t *a = u->args;
+    const keel_moments *a = u->args;
     const REAL step = (REAL)u->iteration;
     const REAL_(lamb_t) f = {
-        .rate = (REAL)u->learning_rate,
-        .decay = (REAL)keel_decay(&a->common),
-        .scale = (REAL)u->scale,
-        .clip = (REAL)u->clip,
+        KEEL_MOVE_OF(u, a),
         .one_less_beta_1 = (REAL)(1 - a->beta_1),
         .one_less_beta_2 = (REAL)(1 - a->beta_2),
         .left_1 = 1 - REAL_POW((REAL)a->beta_1, step),

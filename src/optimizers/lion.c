@@ -14,15 +14,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status slots(const void *args, const keel_weight_info *w, keel_slots *out)
-{
-    static const char *const names[] = { "momentum" };
-    (void)args;
-    (void)w;
-    keel_slots_alike(out, 1, names);
-    return KEEL_OK;
-}
-
 #define REAL_FILE "optimizers/lion.c"
 #include "ops/real.h"
 
@@ -35,7 +26,7 @@ const keel_optimizer keel_optimizer_lion = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .slots = slots,
+    .alike = { "momentum" },
     .apply = REALS(apply),
 };
 
@@ -62,10 +53,7 @@ static void REAL_(apply)(const keel_update *u)
 {
     const args_t *a = u->args;
     const REAL_(lion_t) f = {
-        .rate = (REAL)u->learning_rate,
-        .decay = (REAL)keel_decay(&a->common),
-        .scale = (REAL)u->scale,
-        .clip = (REAL)u->clip,
+        KEEL_MOVE_OF(u, a),
         .beta_1 = (REAL)a->beta_1,
         .one_less_beta_1 = 1 - (REAL)a->beta_1,
         .beta_2 = (REAL)a->beta_2,

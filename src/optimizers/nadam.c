@@ -3,29 +3,15 @@
  * m += (g - m) (1 - b1);  v += (g^2 - v) (1 - b2);
  * w -= lr (mu_t+1 m / (1 - P mu_t+1) + (1 - mu_t) g / (1 - P)) / (sqrt(v / (1 - b2^t)) + eps). */
 #ifndef REAL
+#include "optimizers/moments.h"
 #include "optimizers/one_pass.h"
 
-typedef struct args_t {
-    keel_optimizer_common common;
-    double beta_1, beta_2, epsilon;
-} args_t;
-
 static const keel_field fields[] = {
-    KEEL_OPTIMIZER_FIELDS(args_t, "0.001", "null"),
-    KEEL_FLOAT(args_t, beta_1, "0.9", 0, 1, "how much of the mean gradient is kept"),
-    KEEL_FLOAT(args_t, beta_2, "0.999", 0, 1, "how much of the mean square is kept"),
-    KEEL_FLOAT(args_t, epsilon, "1e-7", 0, 1e30, "added to the root of the mean square"),
+    KEEL_OPTIMIZER_FIELDS(keel_moments, "0.001", "null"),
+    KEEL_MOMENTS_FIELDS(keel_moments, "how much of the mean square is kept",
+                        "added to the root of the mean square"),
     { 0 },
 };
-
-static keel_status slots(const void *args, const keel_weight_info *w, keel_slots *out)
-{
-    static const char *const names[] = { "momentum", "velocity" };
-    (void)args;
-    (void)w;
-    keel_slots_alike(out, 2, names);
-    return KEEL_OK;
-}
 
 #define REAL_FILE "optimizers/nadam.c"
 #include "ops/real.h"
@@ -36,10 +22,10 @@ const keel_optimizer keel_optimizer_nadam = {
         .alias = "nadam",
         .module = "keras.optimizers",
         .help = "Adam that looks ahead by the momentum",
-        .args_size = sizeof(args_t),
+        .args_size = sizeof(keel_moments),
         .fields = fields,
     },
-    .slots = slots,
+    .alike = { "momentum", "velocity" },
     .apply = REALS(apply),
     .number = REALS(number),
     .first_number = 1,
@@ -68,7 +54,7 @@ static void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g, REA
     }
 }
 
-static REAL REAL_(mu)(const args_t *a, int64_t step)
+static REAL REAL_(mu)(const keel_moments *a, int64_t step)
 {
     const REAL half = (REAL)0.5 * REAL_POW((REAL)0.96, (REAL)step);
     return (REAL)a->beta_1 * (1 - half);
@@ -76,21 +62,18 @@ static REAL REAL_(mu)(const args_t *a, int64_t step)
 
 static double REAL_(number)(const void *args, int64_t iteration, double before)
 {
-    const args_t *a = args;
+    const keel_moments *a = args;
     const REAL half = (REAL)0.5 * REAL_POW((REAL)0.96, (REAL)iteration);
     return (REAL)before * (REAL)a->beta_1 * (1 - half);
 }
 
 static void REAL_(apply)(const keel_update *u)
 {
-    const args_t *a = u->args;
+    const keel_moments *a = u->args;
     const REAL product = (REAL)u->number, now = REAL_(mu)(a, u->iteration);
     const REAL next = REAL_(mu)(a, u->iteration + 1);
     const REAL_(nadam_t) f = {
-        .rate = (REAL)u->learning_rate,
-        .decay = (REAL)keel_decay(&a->common),
-        .scale = (REAL)u->scale,
-        .clip = (REAL)u->clip,
+        KEEL_MOVE_OF(u, a),
         .one_less_beta_1 = 1 - (REAL)a->beta_1,
         .one_less_beta_2 = 1 - (REAL)a->beta_2,
         .epsilon = (REAL)a->epsilon,

@@ -20,6 +20,11 @@
 #define REAL_SQRT(x)   (REAL_IS_DOUBLE ? (REAL)sqrt(x) : (REAL)sqrtf((float)(x)))
 #define REAL_POW(x, y) (REAL_IS_DOUBLE ? (REAL)pow(x, y) : (REAL)powf((float)(x), (float)(y)))
 
+/* Members of the struct that an optimizer gives its loops, for an update `u` and its args `a`. */
+#define KEEL_MOVE_OF(u, a)                                                                         \
+    .rate = (REAL)(u)->learning_rate, .decay = (REAL)keel_decay(&(a)->common),                     \
+    .scale = (REAL)(u)->scale, .clip = (REAL)(u)->clip
+
 static inline double keel_decay(const keel_optimizer_common *c)
 {
     return isnan(c->weight_decay) ? 0 : c->weight_decay;

@@ -20,6 +20,15 @@ keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_com
                      type->name);
 }
 
+keel_status keel_optimizer_slots(const keel_optimizer *o, const void *args,
+                                 const keel_weight_info *w, keel_slots *out)
+{
+    int count = 0;
+    if (o->slots) return o->slots(args, w, out);
+    while (count < KEEL_SLOTS_MAX && o->alike[count]) count++;
+    return keel_slots_alike(out, count, o->alike);
+}
+
 bool keel_slot_shape(keel_slot_kind kind, const keel_shape *weight, keel_shape *out)
 {
     keel_shape s = *weight;

@@ -121,7 +121,9 @@ typedef struct keel_update {
  * v0 m1 v1 ..., with amsgrad then hat0 hat1 ...; then the number. */
 typedef struct keel_optimizer {
     keel_type type;
-    /* What it keeps for a weight. */
+    /* What it keeps for a weight: slots of these names, alike and zeros at first, in one group; or
+     * what the function says. Ask keel_optimizer_slots. */
+    const char *alike[KEEL_SLOTS_MAX];
     keel_status (*slots)(const void *args, const keel_weight_info *w, keel_slots *out);
     void (*apply[2])(const keel_update *u); /* decoupled weight decay included; float32, float64 */
     int (*passes)(const void *args);        /* NULL: one */
@@ -139,6 +141,10 @@ const keel_type *keel_optimizer_find(const char *name);
 
 /* KEEL_EARG where more than one of the three clips is given, as in Keras. */
 keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_common *c);
+
+/* What it keeps for that weight. */
+keel_status keel_optimizer_slots(const keel_optimizer *o, const void *args,
+                                 const keel_weight_info *w, keel_slots *out);
 
 /* The shape of a slot of this kind; false: it has no memory. */
 bool keel_slot_shape(keel_slot_kind kind, const keel_shape *weight, keel_shape *out);

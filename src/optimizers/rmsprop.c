@@ -118,10 +118,7 @@ static void REAL_(apply)(const keel_update *u)
 {
     const args_t *a = u->args;
     const REAL_(rms_t) f = {
-        .rate = (REAL)u->learning_rate,
-        .decay = (REAL)keel_decay(&a->common),
-        .scale = (REAL)u->scale,
-        .clip = (REAL)u->clip,
+        KEEL_MOVE_OF(u, a),
         .rho = (REAL)a->rho,
         .one_less_rho = (REAL)(1 - a->rho),
         .momentum = (REAL)a->momentum,

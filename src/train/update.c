@@ -68,7 +68,7 @@ static keel_status walk(keel_updater *u, bool points)
         int64_t begin[KEEL_SLOTS_MAX + 1];
         keel_slots slots = { 0 };
         memcpy(begin, end, sizeof begin);
-        KEEL_TRY(u->optimizer->slots(u->args, &store->weight[v].info, &slots));
+        KEEL_TRY(keel_optimizer_slots(u->optimizer, u->args, &store->weight[v].info, &slots));
         KEEL_TRY(place_slots(u, v, &slots, end));
         for (int k = 0; points && k < u->n_slot; k++) {
             const int64_t count = u->slot_count[v * u->n_slot + k];
@@ -101,7 +101,7 @@ static keel_status make_slots(keel_updater *u)
     }
     if (u->n_tile > 0) {
         const keel_weight_info *info = &store->weight[u->tile[0].variable].info;
-        KEEL_TRY(u->optimizer->slots(u->args, info, &slots));
+        KEEL_TRY(keel_optimizer_slots(u->optimizer, u->args, info, &slots));
     }
     u->n_slot = slots.count;
     const size_t n_slot = n * (size_t)u->n_slot;
