@@ -17,6 +17,7 @@
 #include "graph/tuned.h"
 #include "ops/all.h"
 #include "keel/keel.h"
+#include "must.h"
 #include "ops/cases.h"
 
 /* Every shape that the networks below have, on every kind of processor: the kernels run in a whole
@@ -532,11 +533,6 @@ static void a_measured_class_reaches_to_twice_and_half_its_sizes(void **unused)
 /* ---- a whole fit ----------------------------------------------------------------------------- */
 
 enum { ROWS = 50, SIZE = 8, CLASSES = 40 };
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static keel_model *fitted(const char *devices, keel_float32 float32)
 {

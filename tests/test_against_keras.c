@@ -16,15 +16,11 @@
 #include <cmocka.h>
 #include "io/npz.h"
 #include "keel/keel.h"
+#include "must.h"
 #include "training_rows.h"
 
 static keel_zip *golden;
 static keel_strategy *one, *four;
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 /* ---- the rows ----------------------------------------------------------------------------------
  */

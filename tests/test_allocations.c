@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "keel/keel.h"
+#include "must.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WRAPPED 0 /* a sanitizer has malloc for itself */
@@ -74,11 +75,6 @@ int posix_memalign(void **out, size_t alignment, size_t n)
     return *out ? 0 : 12;
 }
 #endif
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 enum { ROWS = 40 * 64 + 7, FEATURES = 8 * 8 * 3 };
 static float x[ROWS * FEATURES], y[ROWS];

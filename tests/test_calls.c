@@ -8,13 +8,9 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "keel/keel.h"
+#include "must.h"
 
 enum { WIDTH = 4, BATCH = 8 };
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static const char *golden_file(const char *name)
 {

@@ -14,17 +14,13 @@
 #include "data_files.h"
 #include "io/npz.h"
 #include "keel/keel.h"
+#include "must.h"
 #include "tensor/shape.h"
 
 enum { BATCH = 4, EPOCHS = 3, LANES = 4 };
 
 static keel_zip *golden;
 static keel_strategy *strategy[LANES]; /* of 1 to 4 lanes */
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static int start(void **unused)
 {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "keel/keel.h"
+#include "must.h"
 
 enum { ROWS = 104, LANES = 8, FEATURES = 12, SIDE = 6, CLASSES = 5 };
 #define TOLERANCE 1e-5
@@ -96,43 +97,32 @@ static void say(char *out, size_t size, const recipe *r)
         if (r->with >> i & 1) n += (size_t)snprintf(out + n, size - n, ", %s", word[i]);
 }
 
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
-
-static keel_symbol call(keel_model *m, const char *layer, const keel_arg *args, keel_symbol in)
-{
-    keel_symbol out;
-    must(keel_model_call(m, layer, args, &in, 1, &out));
-    return out;
-}
-
 /* A layer with weights and what follows it: no bias where BatchNorm takes any constant away. */
 static keel_symbol block(keel_model *m, const recipe *r, const char *layer, keel_symbol x)
 {
     const bool bn = r->with & BATCH_NORM;
     const char *l2 = r->with & L2 ? "{\"class_name\": \"L2\", \"config\": {\"l2\": 0.01}}" : "null";
     if (!strcmp(layer, "Dense"))
-        x = call(m, layer,
-                 KEEL_ARGS(KEEL_ARG_INT("units", 9), KEEL_ARG_BOOL("use_bias", !bn),
-                           KEEL_ARG_JSON("activity_regularizer", l2),
-                           KEEL_ARG_JSON("kernel_regularizer", l2)),
-                 x);
+        x = must_call(m, layer,
+                      KEEL_ARGS(KEEL_ARG_INT("units", 9), KEEL_ARG_BOOL("use_bias", !bn),
+                                KEEL_ARG_JSON("activity_regularizer", l2),
+                                KEEL_ARG_JSON("kernel_regularizer", l2)),
+                      x);
     else if (!strcmp(layer, "Conv2D"))
-        x = call(m, layer,
-                 KEEL_ARGS(KEEL_ARG_INT("filters", r->network < DEEP ? 4 : 32),
-                           KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_STR("padding", "same"),
-                           KEEL_ARG_BOOL("use_bias", !bn), KEEL_ARG_JSON("kernel_regularizer", l2),
-                           KEEL_ARG_JSON("activity_regularizer", l2)),
-                 x);
+        x = must_call(m, layer,
+                      KEEL_ARGS(KEEL_ARG_INT("filters", r->network < DEEP ? 4 : 32),
+                                KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_STR("padding", "same"),
+                                KEEL_ARG_BOOL("use_bias", !bn),
+                                KEEL_ARG_JSON("kernel_regularizer", l2),
+                                KEEL_ARG_JSON("activity_regularizer", l2)),
+                      x);
     else
-        x = call(m, layer,
-                 KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_BOOL("use_bias", !bn),
-                           KEEL_ARG_JSON("depthwise_regularizer", l2)),
-                 x);
-    if (bn) x = call(m, "BatchNormalization", KEEL_ARGS(KEEL_ARG_FLOAT("momentum", 0.9)), x);
-    return call(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "relu")), x);
+        x = must_call(m, layer,
+                      KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_BOOL("use_bias", !bn),
+                                KEEL_ARG_JSON("depthwise_regularizer", l2)),
+                      x);
+    if (bn) x = must_call(m, "BatchNormalization", KEEL_ARGS(KEEL_ARG_FLOAT("momentum", 0.9)), x);
+    return must_call(m, "Activation", KEEL_ARGS(KEEL_ARG_STR("activation", "relu")), x);
 }
 
 static keel_symbol body(keel_model *m, const recipe *r, keel_symbol x)
@@ -165,10 +155,11 @@ static keel_model *build(const recipe *r)
     must(keel_model_input(m, r->network == DENSE ? KEEL_DIMS(FEATURES) : KEEL_DIMS(SIDE, SIDE, 3),
                           NULL, &x));
     x = body(m, r, x);
-    if (r->network != DENSE) x = call(m, "GlobalAveragePooling2D", NULL, x);
-    if (r->with & DROPOUT) x = call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.3)), x);
-    x = call(m, "Dense",
-             KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")), x);
+    if (r->network != DENSE) x = must_call(m, "GlobalAveragePooling2D", NULL, x);
+    if (r->with & DROPOUT) x = must_call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.3)), x);
+    x = must_call(m, "Dense",
+                  KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")),
+                  x);
     must(keel_model_outputs(m, &x, 1));
     if (r->network == DEEP_BFLOAT16) must(keel_model_set_dtype_policy(m, "mixed_bfloat16"));
     must(keel_model_compile(

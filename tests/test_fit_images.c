@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "keel/keel.h"
+#include "must.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +12,6 @@
 
 enum { CLASSES = 3, PER_CLASS = 5, BATCH = 4, SIDE = 8 };
 static json_t *golden;
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static void put_image(const char *path, const char *name, size_t cut)
 {

@@ -4,6 +4,7 @@
 #include "graph/fuse.h"
 #include "graph_add.h"
 #include "keel/keel.h"
+#include "must.h"
 #include "ops/args.h"
 #include <math.h>
 #include <setjmp.h>
@@ -15,11 +16,6 @@
 #include <cmocka.h>
 
 enum { ROWS = 26, BATCH = 8, SIDE = 14, CLASSES = 4 };
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 /* ---- what is left of a graph ----------------------------------------------------------------- */
 
@@ -178,21 +174,14 @@ static void a_failing_allocation_leaves_a_graph_that_can_be_freed(void **unused)
 
 /* ---- training -------------------------------------------------------------------------------- */
 
-static keel_symbol call(keel_model *m, const char *layer, const keel_arg *args, keel_symbol in)
-{
-    keel_symbol out;
-    must(keel_model_call(m, layer, args, &in, 1, &out));
-    return out;
-}
-
 static keel_symbol conv_bn(keel_model *m, keel_symbol x, int64_t filters, int64_t size,
                            const char *padding)
 {
-    x = call(m, "Conv2D",
-             KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", size),
-                       KEEL_ARG_STR("padding", padding), KEEL_ARG_BOOL("use_bias", false)),
-             x);
-    return call(m, "BatchNormalization", KEEL_ARGS(KEEL_ARG_FLOAT("momentum", 0.9)), x);
+    x = must_call(m, "Conv2D",
+                  KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", size),
+                            KEEL_ARG_STR("padding", padding), KEEL_ARG_BOOL("use_bias", false)),
+                  x);
+    return must_call(m, "BatchNormalization", KEEL_ARGS(KEEL_ARG_FLOAT("momentum", 0.9)), x);
 }
 
 /* Everything that is fused: padding before convolutions of both kinds and pooling, a block whose
@@ -204,31 +193,32 @@ static keel_model *network(keel_dtype dtype, const char *policy)
     keel_symbol x, pair[2];
     must(keel_model_create(&m, NULL, dtype, 7));
     must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = call(m, "ZeroPadding2D", KEEL_ARGS(KEEL_ARG_INT("padding", 2)), x);
+    x = must_call(m, "ZeroPadding2D", KEEL_ARGS(KEEL_ARG_INT("padding", 2)), x);
     x = conv_bn(m, x, 8, 5, "valid");
-    x = call(m, "ReLU", NULL, x);
-    x = call(m, "ZeroPadding2D", NULL, x);
-    x = call(m, "MaxPooling2D", KEEL_ARGS(KEEL_ARG_INT("pool_size", 3), KEEL_ARG_INT("strides", 2)),
-             x);
+    x = must_call(m, "ReLU", NULL, x);
+    x = must_call(m, "ZeroPadding2D", NULL, x);
+    x = must_call(m, "MaxPooling2D",
+                  KEEL_ARGS(KEEL_ARG_INT("pool_size", 3), KEEL_ARG_INT("strides", 2)), x);
     pair[0] = conv_bn(m, x, 19, 1, "same");
-    pair[1] = conv_bn(m, call(m, "ReLU", NULL, conv_bn(m, x, 8, 3, "same")), 19, 1, "same");
+    pair[1] = conv_bn(m, must_call(m, "ReLU", NULL, conv_bn(m, x, 8, 3, "same")), 19, 1, "same");
     must(keel_model_call(m, "Add", NULL, pair, 2, &x));
-    pair[0] = x = call(m, "ReLU", NULL, x);
-    x = call(m, "ZeroPadding2D", NULL, x);
-    x = call(m, "DepthwiseConv2D",
-             KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_BOOL("use_bias", false)), x);
-    x = call(m, "BatchNormalization", NULL, x);
-    x = call(m, "ReLU", KEEL_ARGS(KEEL_ARG_FLOAT("max_value", 1)), x);
+    pair[0] = x = must_call(m, "ReLU", NULL, x);
+    x = must_call(m, "ZeroPadding2D", NULL, x);
+    x = must_call(m, "DepthwiseConv2D",
+                  KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_BOOL("use_bias", false)), x);
+    x = must_call(m, "BatchNormalization", NULL, x);
+    x = must_call(m, "ReLU", KEEL_ARGS(KEEL_ARG_FLOAT("max_value", 1)), x);
     pair[1] = conv_bn(m, x, 19, 1, "same");
     must(keel_model_call(m, "Add", NULL, pair, 2, &x));
-    x = call(m, "Conv2D",
-             KEEL_ARGS(KEEL_ARG_INT("filters", 6), KEEL_ARG_INT("kernel_size", 2),
-                       KEEL_ARG_STR("activation", "relu")),
-             x);
-    x = call(m, "MaxPooling2D", NULL, x);
-    x = call(m, "Flatten", NULL, x);
-    x = call(m, "Dense",
-             KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")), x);
+    x = must_call(m, "Conv2D",
+                  KEEL_ARGS(KEEL_ARG_INT("filters", 6), KEEL_ARG_INT("kernel_size", 2),
+                            KEEL_ARG_STR("activation", "relu")),
+                  x);
+    x = must_call(m, "MaxPooling2D", NULL, x);
+    x = must_call(m, "Flatten", NULL, x);
+    x = must_call(m, "Dense",
+                  KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")),
+                  x);
     must(keel_model_outputs(m, &x, 1));
     must(keel_model_compile(
         m,

@@ -9,16 +9,12 @@
 #include "base/memory.h"
 #include "golden.h"
 #include "graph_add.h"
+#include "must.h"
 #include "ops/all.h"
 #include "train/reduce.h"
 #include "train/update.h"
 
 enum { NOISE = 3, HIDDEN = 8, SIZE = 5, ROWS = 6, ROUNDS = 12, MOST = 2 * ROWS, WEIGHTS = 8 };
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 /* The cross-entropy of logits, as the sum over rows. */
 static keel_status entropy_infer(keel_node *n)

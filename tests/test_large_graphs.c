@@ -13,14 +13,10 @@
 #include "graph/program.h"
 #include "graph_add.h"
 #include "keel/keel.h"
+#include "must.h"
 #include "ops/args.h"
 
 enum { CALLS = 90000, SECONDS = 20 };
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static double now(void)
 {

@@ -7,6 +7,7 @@
 #include "golden.h"
 #include "io/zip.h"
 #include "keel/keel.h"
+#include "must.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,11 +15,6 @@
 
 static json_t *golden;
 static keel_strategy *one, *three;
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 /* ---- building -------------------------------------------------------------------------------- */
 

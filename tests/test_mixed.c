@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include "golden.h"
 #include "keel/keel.h"
+#include "must.h"
 #include "training_rows.h"
 
 enum { EPOCHS = 12 };
@@ -28,11 +29,6 @@ static const struct work {
 enum { WORKS = sizeof works / sizeof *works };
 
 static rows data[WORKS];
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static keel_model *load(const struct work *w)
 {

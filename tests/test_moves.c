@@ -9,14 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 #include "keel/keel.h"
+#include "must.h"
 
 enum { ROWS = 45, FEATURES = 70, HIDDEN = 117, CLASSES = 3 };
 static float x[ROWS * FEATURES], y[ROWS];
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static keel_model *network(const char *policy, const char *optimizer, const keel_arg *args)
 {

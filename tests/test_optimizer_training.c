@@ -11,16 +11,12 @@
 #include "golden.h"
 #include "keel/keel.h"
 #include "model/parts.h"
+#include "must.h"
 
 enum { BATCH = 16, ROWS = 32, CLASSES = 4, TOKENS = 50, LANES = 3, WIDEST = 192 };
 
 static const char *const devices[LANES] = { "cpu:0", "cpu:0-1", "cpu:0-3" };
 static keel_strategy *strategy[LANES];
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static int start(void **unused)
 {
@@ -40,20 +36,13 @@ static int finish(void **unused)
 /* ---- the models and rows of the script --------------------------------------------------------
  */
 
-static keel_symbol call(keel_model *m, const char *layer, const keel_arg *args, keel_symbol in)
-{
-    keel_symbol out;
-    must(keel_model_call(m, layer, args, &in, 1, &out));
-    return out;
-}
-
 static keel_symbol dense(keel_model *m, const char *name, int64_t units, const char *activation,
                          keel_symbol in)
 {
-    return call(m, "Dense",
-                KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_INT("units", units),
-                          KEEL_ARG_STR("activation", activation)),
-                in);
+    return must_call(m, "Dense",
+                     KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_INT("units", units),
+                               KEEL_ARG_STR("activation", activation)),
+                     in);
 }
 
 static keel_shape shape_of(const char *kind)
@@ -73,17 +62,17 @@ static keel_model *model_of(const char *kind, keel_dtype real)
     if (!strcmp(kind, "wide")) {
         x = dense(m, "d2", 90, "tanh", dense(m, "d1", 200, "tanh", x));
     } else if (!strcmp(kind, "conv")) {
-        x = call(m, "Conv2D",
-                 KEEL_ARGS(KEEL_ARG_STR("name", "conv"), KEEL_ARG_INT("filters", 20),
-                           KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_STR("activation", "tanh")),
-                 x);
-        x = call(m, "Flatten", NULL, x);
+        x = must_call(m, "Conv2D",
+                      KEEL_ARGS(KEEL_ARG_STR("name", "conv"), KEEL_ARG_INT("filters", 20),
+                                KEEL_ARG_INT("kernel_size", 3), KEEL_ARG_STR("activation", "tanh")),
+                      x);
+        x = must_call(m, "Flatten", NULL, x);
     } else if (!strcmp(kind, "tokens")) {
-        x = call(m, "Embedding",
-                 KEEL_ARGS(KEEL_ARG_STR("name", "embedding"), KEEL_ARG_INT("input_dim", TOKENS),
-                           KEEL_ARG_INT("output_dim", 8)),
-                 x);
-        x = dense(m, "body", 16, "tanh", call(m, "Flatten", NULL, x));
+        x = must_call(m, "Embedding",
+                      KEEL_ARGS(KEEL_ARG_STR("name", "embedding"),
+                                KEEL_ARG_INT("input_dim", TOKENS), KEEL_ARG_INT("output_dim", 8)),
+                      x);
+        x = dense(m, "body", 16, "tanh", must_call(m, "Flatten", NULL, x));
     } else {
         x = dense(m, "body", 16, "tanh", x);
     }

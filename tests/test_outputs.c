@@ -8,15 +8,11 @@
 #include <cmocka.h>
 #include "golden.h"
 #include "keel/keel.h"
+#include "must.h"
 
 enum { BATCH = 8, EPOCHS = 2, FIELDS = 8 };
 
 static json_t *cases;
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 

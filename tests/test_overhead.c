@@ -9,15 +9,11 @@
 #include <time.h>
 #include <cmocka.h>
 #include "keel/keel.h"
+#include "must.h"
 
 enum { ROWS = 16 * 2000, FEATURES = 4, CLASSES = 2, STRETCH = 100 };
 static const double LIMIT_US = 20;
 static float x[ROWS * FEATURES], y[ROWS];
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 typedef struct watch {
     double begin, fastest;

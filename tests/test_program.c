@@ -12,13 +12,9 @@
 #include "graph/memory_plan.h"
 #include "graph/program.h"
 #include "graph_add.h"
+#include "must.h"
 #include "ops/all.h"
 #include "ops/args.h"
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static void live_buffers_never_overlap(void **unused)
 {

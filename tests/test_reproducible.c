@@ -12,6 +12,7 @@
 #include "device/discover.h"
 #include "keel/keel.h"
 #include "model/model.h"
+#include "must.h"
 #include "train/strategy.h"
 
 enum { ROWS = 75, SIDE = 9, CLASSES = 5, WORKERS = 8 };
@@ -33,35 +34,24 @@ static int start(void **unused)
     return 0;
 }
 
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
-
-static keel_symbol call(keel_model *m, const char *layer, const keel_arg *args, keel_symbol in)
-{
-    keel_symbol out;
-    must(keel_model_call(m, layer, args, &in, 1, &out));
-    return out;
-}
-
 /* ---- models ---------------------------------------------------------------------------------- */
 
 static keel_symbol conv(keel_model *m, keel_symbol x, int filters, int size, const char *name)
 {
-    return call(m, "Conv2D",
-                KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", size),
-                          KEEL_ARG_STR("padding", "same"), KEEL_ARG_STR("name", name)),
-                x);
+    return must_call(m, "Conv2D",
+                     KEEL_ARGS(KEEL_ARG_INT("filters", filters), KEEL_ARG_INT("kernel_size", size),
+                               KEEL_ARG_STR("padding", "same"), KEEL_ARG_STR("name", name)),
+                     x);
 }
 
 static keel_symbol dense(keel_model *m, keel_symbol x, int units, const char *activation)
 {
-    return call(m, "Dense",
-                KEEL_ARGS(KEEL_ARG_INT("units", units), KEEL_ARG_STR("activation", activation),
-                          KEEL_ARG_JSON("kernel_regularizer",
-                                        "{\"class_name\": \"L2\", \"config\": {\"l2\": 0.01}}")),
-                x);
+    return must_call(
+        m, "Dense",
+        KEEL_ARGS(KEEL_ARG_INT("units", units), KEEL_ARG_STR("activation", activation),
+                  KEEL_ARG_JSON("kernel_regularizer",
+                                "{\"class_name\": \"L2\", \"config\": {\"l2\": 0.01}}")),
+        x);
 }
 
 /* Convolutions of both kinds, statistics of the batch, dropout; one layer is called twice. */
@@ -69,16 +59,16 @@ static keel_symbol convolutions(keel_model *m)
 {
     keel_symbol x, pair[2];
     must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = call(m, "BatchNormalization", NULL, conv(m, x, 8, 5, "first"));
-    x = call(m, "ReLU", NULL, x);
-    pair[0] = call(m, "ReLU", NULL, conv(m, x, 8, 3, "shared"));
+    x = must_call(m, "BatchNormalization", NULL, conv(m, x, 8, 5, "first"));
+    x = must_call(m, "ReLU", NULL, x);
+    pair[0] = must_call(m, "ReLU", NULL, conv(m, x, 8, 3, "shared"));
     must(keel_model_call_again(m, "shared", &pair[0], 1, &pair[1]));
     must(keel_model_call(m, "Add", NULL, pair, 2, &x));
-    x = call(m, "DepthwiseConv2D", KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3)), x);
-    x = call(m, "BatchNormalization", NULL, conv(m, x, 32, 1, "wide"));
-    x = call(m, "MaxPooling2D", NULL, call(m, "ReLU", NULL, x));
-    x = call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.3)), x);
-    return dense(m, call(m, "Flatten", NULL, x), CLASSES, "softmax");
+    x = must_call(m, "DepthwiseConv2D", KEEL_ARGS(KEEL_ARG_INT("kernel_size", 3)), x);
+    x = must_call(m, "BatchNormalization", NULL, conv(m, x, 32, 1, "wide"));
+    x = must_call(m, "MaxPooling2D", NULL, must_call(m, "ReLU", NULL, x));
+    x = must_call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.3)), x);
+    return dense(m, must_call(m, "Flatten", NULL, x), CLASSES, "softmax");
 }
 
 /* Dense layers of rows and of places. */
@@ -87,7 +77,7 @@ static keel_symbol products(keel_model *m)
     keel_symbol x;
     must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
     x = dense(m, x, 24, "relu");
-    x = dense(m, call(m, "Flatten", NULL, x), 70, "gelu");
+    x = dense(m, must_call(m, "Flatten", NULL, x), 70, "gelu");
     return dense(m, x, CLASSES, "softmax");
 }
 
@@ -96,10 +86,10 @@ static keel_symbol deep(keel_model *m)
 {
     keel_symbol x;
     must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = call(m, "ReLU", NULL, conv(m, x, 64, 3, "wide"));
-    x = call(m, "ReLU", NULL, conv(m, x, 64, 3, "winograd"));
-    x = call(m, "BatchNormalization", NULL, conv(m, x, 96, 1, "pointwise"));
-    return dense(m, call(m, "GlobalAveragePooling2D", NULL, x), CLASSES, "softmax");
+    x = must_call(m, "ReLU", NULL, conv(m, x, 64, 3, "wide"));
+    x = must_call(m, "ReLU", NULL, conv(m, x, 64, 3, "winograd"));
+    x = must_call(m, "BatchNormalization", NULL, conv(m, x, 96, 1, "pointwise"));
+    return dense(m, must_call(m, "GlobalAveragePooling2D", NULL, x), CLASSES, "softmax");
 }
 
 typedef struct recipe {

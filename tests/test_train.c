@@ -12,15 +12,11 @@
 #include <jansson.h>
 #include "base/memory.h"
 #include "keel/keel.h"
+#include "must.h"
 
 enum { ROWS = 50, FEATURES = 6, CLASSES = 3, LANES = 8 };
 static float x[ROWS * FEATURES], y[ROWS], ones[ROWS];
 static keel_strategy *strategy[LANES + 1];
-
-static void must(keel_status s)
-{
-    if (s < 0) fail_msg("%s", keel_error());
-}
 
 static int start(void **unused)
 {
