@@ -106,6 +106,22 @@ static const struct property {
     { "CategoricalCrossentropy", "{\"from_logits\": true}", false, false },
     { "SparseCategoricalCrossentropy", "{\"from_logits\": true}", true, false },
     { "SparseCategoricalCrossentropy", NULL, true, true },
+    { "MeanAbsoluteError", NULL, false, false },
+    { "MeanSquaredLogarithmicError", NULL, false, true },
+    { "Huber", "{\"delta\": 0.7}", false, false },
+    { "LogCosh", NULL, false, false },
+    { "Poisson", NULL, false, true },
+    { "Hinge", NULL, false, false },
+    { "SquaredHinge", NULL, false, false },
+    { "CategoricalHinge", NULL, false, false },
+    { "KLDivergence", NULL, false, true },
+    { "CosineSimilarity", NULL, false, false },
+    { "BinaryFocalCrossentropy", "{\"label_smoothing\": 0.1, \"gamma\": 1.5}", false, true },
+    { "BinaryFocalCrossentropy", "{\"from_logits\": true, \"apply_class_balancing\": true}", false,
+      false },
+    { "CategoricalFocalCrossentropy", "{\"label_smoothing\": 0.1}", false, true },
+    { "CategoricalFocalCrossentropy", "{\"from_logits\": true, \"gamma\": 1.5}", false, false },
+    { "CategoricalGeneralizedCrossEntropy", "{\"q\": 0.3}", true, true },
 };
 
 typedef struct data_t {

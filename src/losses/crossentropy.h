@@ -1,9 +1,7 @@
 /* The arguments of the cross-entropies, for the metrics that report them. */
 #ifndef KEEL_LOSSES_CROSSENTROPY_H
 #define KEEL_LOSSES_CROSSENTROPY_H
-#include "losses/loss.h"
-
-#define KEEL_EPSILON 1e-7 /* Keras's backend.epsilon(): probabilities are cut to [it, 1 - it] */
+#include "losses/each.h"
 
 typedef struct keel_crossentropy { /* binary and categorical */
     int reduction;

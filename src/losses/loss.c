@@ -9,6 +9,11 @@ const keel_type *keel_loss_find(const char *name)
     return NULL;
 }
 
+const keel_field keel_loss_plain_fields[] = {
+    KEEL_LOSS_FIELDS(keel_loss_plain),
+    { 0 },
+};
+
 static keel_reduction reduction_of(const keel_loss *l, const void *args)
 {
     return (keel_reduction) * (const int *)((const char *)args + l->reduction_offset);
@@ -216,4 +221,12 @@ double keel_label_at(const void *y_true, keel_dtype dtype, int64_t i)
     default:
         return (double)((const int64_t *)y_true)[i];
     }
+}
+
+void keel_label_refuse(double label, int64_t row, int64_t classes)
+{
+    keel_call_failed(NULL, keel_fail(KEEL_EDATA,
+                                     "label %.9g at row %lld of the step is not in 0..%lld, the "
+                                     "classes of the prediction",
+                                     label, (long long)row, (long long)classes - 1));
 }

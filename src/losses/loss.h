@@ -78,6 +78,12 @@ typedef struct keel_loss {
     bool (*has_logits)(const void *args);
 } keel_loss;
 
+/* The arguments of a loss that has no others than a reduction. */
+typedef struct keel_loss_plain {
+    int reduction;
+} keel_loss_plain;
+extern const keel_field keel_loss_plain_fields[];
+
 extern const keel_loss *const keel_losses[]; /* generated; ends with NULL */
 const keel_type *keel_loss_find(const char *name);
 
@@ -107,5 +113,7 @@ keel_status keel_target_check(keel_target_kind kind, const char *name, const kee
 void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const keel_loss_call *c,
                            int real);
 double keel_label_at(const void *y_true, keel_dtype dtype, int64_t i); /* as a number */
+/* Fail the step: the label of a row is the number of no class. */
+void keel_label_refuse(double label, int64_t row, int64_t classes);
 
 #endif

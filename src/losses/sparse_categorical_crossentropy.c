@@ -30,14 +30,6 @@ static bool has_logits(const void *args)
     return ((const args_t *)args)->from_logits;
 }
 
-static void refuse_label(double label, int64_t row, int64_t classes)
-{
-    keel_call_failed(NULL, keel_fail(KEEL_EDATA,
-                                     "label %.9g at row %lld of the step is not in 0..%lld, the "
-                                     "classes of the prediction",
-                                     label, (long long)row, (long long)classes - 1));
-}
-
 #define REAL_FILE "losses/sparse_categorical_crossentropy.c"
 #include "ops/real.h"
 
@@ -106,7 +98,7 @@ static double REAL_(of)(keel_elements *e)
         e->left_out += ignored;
         if (e->scale == 0) continue; /* it weighs nothing */
         if (!ignored && !inside && !failed) {
-            refuse_label(label, e->row, n);
+            keel_label_refuse(label, e->row, n);
             failed = true;
         }
         if (ignored || !inside) {

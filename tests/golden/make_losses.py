@@ -114,6 +114,62 @@ with_ignored[0, 0] = with_ignored[3, 1] = -1
 for r in reductions[:2]:
     c = dict(r, from_logits=True, ignore_class=-1)
     both("SparseCategoricalCrossentropy", c, predictions("logits", (2, 3)), with_ignored, None)
+# ---- losses of a prediction and its target, and of all along the last axis ----
+# numbers of their own: those of the cases around stay as they are
+others, rng = rng, np.random.default_rng(11)
+
+
+def hinges(shape):  # -1 and 1; 0 and 1 stand for them
+    return np.where(rng.uniform(size=(ROWS, *shape)) < 0.5, -1.0, 1.0)
+
+
+EACH = {
+    "MeanAbsoluteError": ("logits", soft, [{}]),
+    "MeanAbsolutePercentageError": ("logits", soft, [{}]),
+    "MeanSquaredLogarithmicError": ("rough", soft, [{}]),
+    "Huber": ("logits", soft, [{}, dict(delta=0.3)]),
+    "LogCosh": ("logits", soft, [{}]),
+    "Poisson": ("rough", soft, [{}]),
+    "Hinge": ("logits", hinges, [{}]),
+    "SquaredHinge": ("logits", hinges, [{}]),
+    "CategoricalHinge": ("logits", onehot, [{}]),
+    "KLDivergence": ("rough", soft, [{}]),
+    "CosineSimilarity": ("logits", soft, [{}]),
+    "BinaryFocalCrossentropy": ("rough", lambda s: np.round(soft(s)),
+                                [{}, dict(apply_class_balancing=True, alpha=0.4, gamma=1.5),
+                                 dict(label_smoothing=0.2)]),
+    "CategoricalFocalCrossentropy": ("rough", onehot,
+                                     [{}, dict(alpha=0.7, gamma=1.5), dict(label_smoothing=0.2)]),
+    "CategoricalGeneralizedCrossEntropy": ("probabilities", labels, [{}, dict(q=0.8)]),
+}
+for name, (kind, targets, configs) in EACH.items():
+    for config in configs:
+        for shape in ((4,), (2, 3)):
+            both(name, config, predictions(kind, shape), targets(shape), WEIGHT)
+    both(name, dict(reduction="mean_with_sample_weight"), predictions(kind, (4,)), targets((4,)), WEIGHT)
+# (where a prediction is exactly right Keras has no slope for gamma of 0)
+both("BinaryFocalCrossentropy", dict(gamma=0.0), predictions("probabilities", (4,)), np.round(soft((4,))), None)
+for name in ("Hinge", "SquaredHinge"):
+    both(name, {}, predictions("logits", (4,)), np.round(soft((4,))), None)
+p, t = predictions("logits", (4,)), hinges((4,))
+p[0, 0], t[0, 0], p[1] = 1.0, 1.0, 0.0  # on the margin, where the slope jumps
+both("Hinge", {}, p, t, None)
+both("SquaredHinge", {}, p, t, None)
+p, t = predictions("logits", (4,)), soft((4,))
+p[0], t[1], p[2, 1] = t[0], 0.0, 0.0
+for name in ("MeanAbsoluteError", "MeanAbsolutePercentageError", "Huber", "LogCosh"):
+    both(name, {}, p, t, None)
+p[1] = 1e-9
+both("CosineSimilarity", {}, p, t, None)
+p = predictions("logits", (4,))
+p[0, 1] = p[0, 2] = p[1, 1] = p[1, 3] = 9.0  # the largest of the others, twice
+both("CategoricalHinge", {}, p, np.eye(4)[[0, 0, 3, 1, 2]], None)
+for kind in ("logits", "huge"):
+    for config in (dict(from_logits=True), dict(from_logits=True, label_smoothing=0.1, gamma=1.5)):
+        both("BinaryFocalCrossentropy", config, predictions(kind, (4,)), np.round(soft((4,))), WEIGHT)
+        both("CategoricalFocalCrossentropy", config, predictions(kind, (4,)), onehot((4,)), WEIGHT)
+both("MeanAbsoluteError", {}, predictions("logits", (1,)), soft((1,))[:, 0], WEIGHT)
+rng = others
 with open("losses.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
 
@@ -161,5 +217,17 @@ for weight in (None, WEIGHT):
     p = predictions("probabilities", (1,))
     metric_case("BinaryAccuracy", {}, p, labels((2,))[:, None], weight)
     metric_case("BinaryAccuracy", {}, p, labels((2,)), weight)
+rng = np.random.default_rng(12)
+for weight in (None, WEIGHT):
+    for shape in ((4,), (2, 6)):
+        z, p = predictions("logits", shape), predictions("probabilities", shape)
+        for name in ("MeanAbsolutePercentageError", "MeanSquaredLogarithmicError", "LogCoshError",
+                     "CosineSimilarity"):
+            metric_case(name, {}, z, soft(shape), weight)
+        metric_case("Poisson", {}, p, soft(shape), weight)
+        metric_case("KLDivergence", {}, p, soft(shape), weight)
+        metric_case("Hinge", {}, z, hinges(shape), weight)
+        metric_case("SquaredHinge", {}, z, hinges(shape), weight)
+        metric_case("CategoricalHinge", {}, z, onehot(shape), weight)
 with open("metrics.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in metrics) + "\n]\n")

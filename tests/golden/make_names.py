@@ -49,10 +49,13 @@ ALL = {
     "initializers": names(initializers),
     "regularizers": names(regularizers),
 }
-for name in dir(keras.optimizers):  # the list of `get` lacks some; a file names them all
-    o = getattr(keras.optimizers, name)
-    if inspect.isclass(o) and issubclass(o, keras.optimizers.Optimizer) and name != "Optimizer":
-        ALL["optimizers"][name] = o.__name__
+# the lists of `get` lack some; a file names them all
+for kind, module, base in (("optimizers", keras.optimizers, keras.optimizers.Optimizer),
+                           ("losses", keras.losses, keras.losses.Loss)):
+    for name in dir(module):
+        o = getattr(module, name)
+        if inspect.isclass(o) and issubclass(o, base) and o is not base:
+            ALL[kind][name] = o.__name__
 for name in ("ADAM", "aDaM", "RMSProp"):
     ALL["optimizers"][name] = type(optimizers.get(name)).__name__
 

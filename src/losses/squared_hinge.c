@@ -1,0 +1,37 @@
+/* Squared hinge: l = mean over the last axis of max(1 - t p, 0)^2. Targets: hinge.h. */
+#ifndef REAL
+#include "losses/hinge.h"
+
+#define REAL_FILE "losses/squared_hinge.c"
+#include "ops/real.h"
+
+const keel_loss keel_loss_squared_hinge = {
+    .type = {
+        .name = "SquaredHinge",
+        .module = "keras.losses",
+        .help = "mean of the squares of how far predictions are from their side of the margin",
+        .args_size = sizeof(keel_loss_plain),
+        .fields = keel_loss_plain_fields,
+    },
+    .reduction_offset = offsetof(keel_loss_plain, reduction),
+    .of = REALS(of),
+};
+
+#else
+static REAL REAL_(at)(NO_ARGS, REAL p, REAL t, REAL *slope)
+{
+    const REAL side = t == 0 ? -1 : t, left = fmax(1 - side * p, (REAL)0);
+    *slope = -2 * side * left;
+    return left * left;
+}
+
+KEEL_LOSS_OF_EACH(mean)
+
+static double REAL_(of)(keel_elements *e)
+{
+    const REAL *t = e->y_true;
+    for (int64_t j = 0; j < e->count * e->last; j++)
+        if (t[j] != 0 && t[j] * t[j] != 1) keel_hinge_refuse((double)t[j], e->row);
+    return REAL_(mean)(e);
+}
+#endif
