@@ -128,7 +128,7 @@ static const struct {
     { COMPILED("7"), KEEL_EARG, "compile_config" },
     { COMPILED("{\"optimizer\":7}"), KEEL_EARG, "optimizer" },
     { COMPILED("{\"optimizer\":\"adamant\"}"), KEEL_EUNSUP, "adamant" },
-    { COMPILED("{\"optimizer\":\"sgd\",\"loss\":\"dice\"}"), KEEL_EUNSUP, "hunge" },
+    { COMPILED("{\"optimizer\":\"sgd\",\"loss\":\"hunge\"}"), KEEL_EUNSUP, "hunge" },
     { COMPILED("{\"optimizer\":\"adamant\",\"loss\":[\"mse\"],\"metrics\":[\"acc\",[\"auk\"]],"
                "\"weighted_metrics\":{\"d\":{\"class_name\":\"function\",\"config\":\"own\"}}}"),
       KEEL_EUNSUP, "3 parts are not supported: optimizer 'adamant'; metric 'auk'; metric 'own'" },
@@ -136,7 +136,7 @@ static const struct {
                "\"hunge\"}"),
       KEEL_EUNSUP, "2 parts are not supported: optimizer: SGD: use_ema" },
     { COMPILED_WITH(LAYER("LSTM", "one", "", ""),
-                    "{\"optimizer\":\"adamant\",\"loss\":\"dice\",\"metrics\":[\"auk\"]}"),
+                    "{\"optimizer\":\"adamant\",\"loss\":\"hunge\",\"metrics\":[\"auk\"]}"),
       KEEL_EUNSUP,
       "4 parts are not supported: layer 'one': no class 'LSTM'; optimizer 'adamant'; loss 'hunge'; "
       "metric 'auk'" },
