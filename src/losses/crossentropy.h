@@ -1,9 +1,10 @@
-/* The arguments of the cross-entropies, for the metrics that report them. */
+/* The arguments of the cross-entropies, shared with the metrics of the same names. */
 #ifndef KEEL_LOSSES_CROSSENTROPY_H
 #define KEEL_LOSSES_CROSSENTROPY_H
 #include "losses/loss.h"
 
-#define KEEL_EPSILON 1e-7 /* Keras's backend.epsilon(): probabilities are cut to [it, 1 - it] */
+#define KEEL_EPSILON                                                                               \
+    1e-7 /* Keras's backend.epsilon(): probabilities are in [epsilon, 1 - epsilon] */
 
 typedef struct keel_crossentropy { /* binary and categorical */
     int reduction;
