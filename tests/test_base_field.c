@@ -1,5 +1,6 @@
-/* Field tables: what they accept, what they refuse and how they say it, what they write back, and
- * that no allocation that fails, theirs or the JSON library's, leaks or breaks them. */
+/* Field tables: accepted values, refused values and their errors, the JSON that is written, and
+ * failed allocations, Keel's own and those of the JSON library. Long because of the tables of
+ * cases: all of them read the few types that are declared first. */
 #include "base/field.h"
 #include "base/memory.h"
 #include <math.h>
@@ -185,9 +186,9 @@ static void objects_come_by_name_or_with_their_config(void **state)
         { "{}", "x must be a name or an object with class_name and config" },
         { "{\"class_name\": 3}", "x must be a name or an object with class_name and config" },
         { "\"relu\\u0000\"", "x must be a name or an object with class_name and config" },
-        { "\"gelu\"", "x: 'gelu' is not known here" },
+        { "\"gelu\"", "x: 'gelu' is not supported" },
         { "{\"class_name\": \"WrapUp\", \"registered_name\": \"Mine>WrapUp\"}",
-          "x: 'Mine>WrapUp' is a custom object; only Keras's own are known" },
+          "x: 'Mine>WrapUp' is a custom object; only Keras's own are supported" },
         { "{\"class_name\": \"WrapUp\", \"config\": {\"l2\": -1}}",
           "x: WrapUp: l2 must be at least 0, not -1" },
         { "{\"class_name\": \"WrapUp\", \"config\": [1]}",
@@ -274,7 +275,7 @@ static void what_is_wrong_is_named_with_its_place(void **state)
         { "{\"filters\": 1, \"inner\": {\"class_name\": \"WrapUp\", \"config\": {\"l2\": {}}}}",
           KEEL_EARG, "Conv2D: inner: WrapUp: l2 must be a number, not an object" },
         { "{\"filters\": 1, \"activation\": \"gelu\"}", KEEL_EUNSUP,
-          "Conv2D: activation: 'gelu' is not known here" },
+          "Conv2D: activation: 'gelu' is not supported" },
         { "{\"filters\": 1, \"groups\": 2}", KEEL_EUNSUP,
           "Conv2D: groups (grouped convolution) must be 1, not 2: nothing else is supported" },
         { "{\"filters\": 1, \"data_format\": null}", KEEL_EUNSUP,

@@ -216,14 +216,14 @@ done
 tail -n +2 t.csv >bare.csv
 want 0 '103 rows of bare.csv|bare.csv: .*103' fit two.keras --data bare.csv --no-header --label 4 --devices cpu:0 -o bare.keras
 sed 's/less/0/; s/more/1/' bare.csv >numbers.csv
-want 2 'numbers.csv: its first line has nothing but numbers, so it seems to have no header' fit two.keras --data numbers.csv --label 4 -o m.keras
+want 2 'numbers.csv: its first line has only numbers, so it seems to have no header' fit two.keras --data numbers.csv --label 4 -o m.keras
 want 2 'say which column holds the labels: --label N, counted from 0' fit two.keras --data numbers.csv --no-header -o m.keras
 want 2 "no column '5'; there are '0', '1', '2', '3', '4'" fit two.keras --data numbers.csv --no-header --label 5 -o m.keras
 want 0 'saved' fit two.keras --data numbers.csv --no-header --label 4 --inputs 3,0-2 --loss categorical_crossentropy --devices cpu:0 -o bare.keras
 tr , ';' <t.csv >semicolons.csv
 want 0 '^rows +103 ' evaluate fit.keras --data semicolons.csv --label kind --devices cpu:0
 sed '2s/1$/3.5/' numbers.csv | sed '2s/0$/3.5/' >half.csv
-want 1 'label 3.5 of row 2 is no class; classes are whole numbers from 0 to 1' fit two.keras --data half.csv --no-header --label 4 -o m.keras
+want 1 'label 3.5 of row 2 is not a class; classes are whole numbers from 0 to 1' fit two.keras --data half.csv --no-header --label 4 -o m.keras
 # what a model calls its classes stays, whatever a file has of them
 { head -n 1 t.csv; grep more t.csv; } >more.csv
 want 0 '^accuracy +(1|0\.9)' evaluate named.keras --data more.csv --label kind --devices cpu:0

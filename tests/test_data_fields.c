@@ -94,9 +94,9 @@ static void columns_of_a_csv_become_several_fields(void **state)
 
     o.n_input = 2;
     o.inputs = LIST("p", "q");
-    refused("t.csv", &o, KEEL_EARG, "2 inputs; say which columns each is, as p=COLUMN,COLUMN");
+    refused("t.csv", &o, KEEL_EARG, "2 inputs; give the columns of each, as p=COLUMN,COLUMN");
     o.inputs = LIST("p=a", "q=a");
-    refused("t.csv", &o, KEEL_EARG, "column 'a' is asked for twice");
+    refused("t.csv", &o, KEEL_EARG, "column 'a' is requested twice");
     o.inputs = LIST("p=a", "q=z");
     refused("t.csv", &o, KEEL_EARG, "no column 'z'; there are 'a', 'kind', 'b', 'c', 'price'");
     o.inputs = LIST("p=a", "p=b");
@@ -147,7 +147,7 @@ static void texts_of_a_csv_and_an_npz_are_a_field_of_strings(void **state)
     files_text("t.csv", "a,color,y\n1,red,0\n2,\"dark, blue\",1\n3,,1\n");
     keel_dataset_options o = options();
     o.label = "y";
-    refused("t.csv", &o, KEEL_EFORMAT, "t.csv:2: column 'color' has 'red', which is no number");
+    refused("t.csv", &o, KEEL_EFORMAT, "t.csv:2: column 'color' has 'red', which is not a number");
     o.inputs = LIST("a", "hue=color");
     o.n_input = 2;
     keel_dataset *d = opened("t.csv", &o);
@@ -176,7 +176,7 @@ static void texts_of_a_csv_and_an_npz_are_a_field_of_strings(void **state)
     assert_int_equal(
         keel_feed_create(&feed, d, &(keel_feed_options){ .batch_size = 3, .want = wrong }),
         KEEL_EUNSUP);
-    assert_non_null(strstr(keel_error(), "field 'hue' has string, where float32 is wanted"));
+    assert_non_null(strstr(keel_error(), "field 'hue' has string, but float32 is expected"));
     keel_dataset_destroy(d);
 
     /* np.array(["b", "a"], dtype="S1") as inputs and labels */
@@ -265,22 +265,18 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
           { "age" },
           "left=1 right=2 age=3 sample_weight_age=4:age " },
         { { { "a", 1 }, { "b", 2 } }, 2, { "left=b" }, { "t=a" }, "left=2 t=1 " },
-        { { { "a", 1 }, { "b", 2 } },
-          2,
-          { 0 },
-          { 0 },
-          "no array named x in it; there are 'a', 'b'" },
+        { { { "a", 1 }, { "b", 2 } }, 2, { 0 }, { 0 }, "has no array named x; there are 'a', 'b'" },
         { { { "left", 1 }, { "b", 2 } },
           2,
           { "left", "right" },
           { 0 },
-          "no array named right in it; there are 'left', 'b'" },
+          "has no array named right; there are 'left', 'b'" },
         { { { "x", 1 }, { "age", 2 } },
           2,
           { "in" },
           { "age", "sex" },
-          "no array named sex in it; there are 'x', 'age'" },
-        { { { "a", 1 } }, 1, { "left=z" }, { 0 }, "no array named z in it; there is 'a'" },
+          "has no array named sex; there are 'x', 'age'" },
+        { { { "a", 1 } }, 1, { "left=z" }, { 0 }, "has no array named z; there is 'a'" },
     };
     files_begin();
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -309,8 +305,8 @@ static void a_csv_without_a_header_does_not_lose_its_first_row(void **state)
     files_text("t.csv", "5.1,3.5,0\n4.9,3,1\n7,2,1\n");
     keel_dataset_options o = options();
     refused("t.csv", &o, KEEL_EARG,
-            "its first line has nothing but numbers, so it seems to have no header; say so "
-            "(--no-header) and call columns by number, 0 to 2");
+            "its first line has only numbers, so it seems to have no header; give "
+            "--no-header and name columns by number, 0 to 2");
     o.no_header = true;
     o.label = "2";
     keel_dataset *d = opened("t.csv", &o);
@@ -331,9 +327,9 @@ static void a_csv_without_a_header_does_not_lose_its_first_row(void **state)
     refused("t.csv", &o, KEEL_EARG, "no column 'kind'; there are '0', '1', '2'");
     files_text("t.csv", "1,2\n1,2,3\n");
     o.label = NULL;
-    refused("t.csv", &o, KEEL_EFORMAT, "t.csv:2: 3 fields where the first line has 2");
+    refused("t.csv", &o, KEEL_EFORMAT, "t.csv:2: 3 fields, but the first line has 2");
     files_text("t.csv", "a,b\n1,2\n");
-    refused("t.csv", &o, KEEL_EFORMAT, "t.csv:1: column '0' has 'a', which is no number");
+    refused("t.csv", &o, KEEL_EFORMAT, "t.csv:1: column '0' has 'a', which is not a number");
     files_end();
 }
 
@@ -357,7 +353,7 @@ static void the_separator_is_found_in_the_first_line(void **state)
     }
     files_text("t.csv", "a;b\n1,5;2\n");
     refused("t.csv", NULL, KEEL_EFORMAT,
-            "column 'a' has '1,5', which is no number (decimals are written with a point)");
+            "column 'a' has '1,5', which is not a number (the decimal separator is a point)");
     keel_dataset_options o = options();
     o.separator = '"';
     refused("t.csv", &o, KEEL_EARG, "separator");
@@ -394,8 +390,9 @@ static void labels_that_are_numbers_can_be_one_hot(void **state)
     o.class_count = 1;
     d = NULL;
     assert_int_equal(keel_dataset_open(&d, both, &o), KEEL_EDATA);
-    assert_non_null(strstr(keel_error(), "label 1 of row 1 is no class; classes are whole numbers "
-                                         "from 0 to 0"));
+    assert_non_null(strstr(keel_error(),
+                           "label 1 of row 1 is not a class; classes are whole numbers "
+                           "from 0 to 0"));
     files_end();
 }
 
@@ -407,12 +404,12 @@ static void labels_that_are_no_classes_are_refused(void **state)
         int64_t classes;
         const char *says;
     } bad[] = {
-        { "a,y\n1,0\n2,3.5\n", KEEL_LABEL_INT, 5, "label 3.5 of row 2 is no class" },
-        { "a,y\n1,0\n2,3.5\n", KEEL_LABEL_CATEGORICAL, 0, "label 3.5 of row 2 is no class" },
-        { "a,y\n1,-1\n", KEEL_LABEL_INT, 3, "label -1 of row 1 is no class" },
+        { "a,y\n1,0\n2,3.5\n", KEEL_LABEL_INT, 5, "label 3.5 of row 2 is not a class" },
+        { "a,y\n1,0\n2,3.5\n", KEEL_LABEL_CATEGORICAL, 0, "label 3.5 of row 2 is not a class" },
+        { "a,y\n1,-1\n", KEEL_LABEL_INT, 3, "label -1 of row 1 is not a class" },
         { "a,y\n1,3\n", KEEL_LABEL_INT, 3, "whole numbers from 0 to 2" },
-        { "a,y\n1,2\n", KEEL_LABEL_BINARY, 0, "label 2 of row 1; binary labels are 0 to 1" },
-        { "a,y\n1,a\n2,b\n3,c\n", KEEL_LABEL_INT, 2, "3 different labels, where there are 2" },
+        { "a,y\n1,2\n", KEEL_LABEL_BINARY, 0, "label 2 of row 1; binary labels must be 0 to 1" },
+        { "a,y\n1,a\n2,b\n3,c\n", KEEL_LABEL_INT, 2, "3 different labels for 2" },
         { "a,y\n1,1e6\n2,0\n", KEEL_LABEL_CATEGORICAL, 0, NULL },
     };
     files_begin();
@@ -485,7 +482,7 @@ static void classes_of_a_model_keep_their_numbers(void **state)
     refused("t.csv", &o, KEEL_EDATA,
             "'wolf' is none of the classes that the model knows: cat, dog, 1, bird");
     o.class_count = 3;
-    refused("t.csv", &o, KEEL_EARG, "4 class_names, where there are 3 classes");
+    refused("t.csv", &o, KEEL_EARG, "4 class_names for 3 classes");
     files_end();
 }
 

@@ -374,7 +374,7 @@ static void a_generator_without_reset_is_refused_before_the_epoch_it_cannot_serv
         d = dataset_of(&g);
         const keel_feed_options o = { .batch_size = 4, .steps_per_epoch = 3, .epochs = 3 };
         assert_int_equal(keel_feed_create(&f, d, &o), KEEL_EDATA);
-        assert_non_null(strstr(keel_error(), "do not last for 3 epochs of 3 steps"));
+        assert_non_null(strstr(keel_error(), "too few for 3 epochs of 3 steps"));
         keel_dataset_destroy(d);
     }
 }
@@ -389,7 +389,7 @@ static void an_endless_generator_needs_steps(void **state)
     g.reset = NULL;
     keel_dataset *d = dataset_of(&g);
     assert_int_equal(keel_feed_create(&f, d, &(keel_feed_options){ .batch_size = 4 }), KEEL_EDATA);
-    assert_non_null(strstr(keel_error(), "never ends: say steps_per_epoch"));
+    assert_non_null(strstr(keel_error(), "never ends: give steps_per_epoch"));
     f = feed_of(d, (keel_feed_options){ .batch_size = 4, .steps_per_epoch = 3, .epochs = 3 });
     for (uint32_t e = 0; e < 3; e++) {
         assert_int_equal(read_epoch(f, e, rows), 12);
@@ -415,7 +415,7 @@ static void a_failed_callback_loses_no_row(void **state)
             while ((s = keel_feed_next(f, &b)) != KEEL_END) {
                 if (s < 0) {
                     assert_int_equal(s, KEEL_ECALLBACK);
-                    assert_non_null(strstr(keel_error(), "camera: next answered KEEL_EIO"));
+                    assert_non_null(strstr(keel_error(), "camera: next returned KEEL_EIO"));
                     assert_non_null(strstr(keel_error(), "of epoch 1"));
                     failures++;
                     continue;
@@ -436,9 +436,12 @@ static void a_generator_that_lies_is_found_out(void **state)
         int rows, per_yield, says;
         const char *text;
     } liar[] = {
-        { 20, 9, 0, "room for 8" },           { 20, -1, 0, "next says -1 rows" },
-        { 20, 0, 0, "yields without a row" }, { 20, 8, 30, "ended after 20 rows" },
-        { 20, 8, 10, "more than the 10" },    { 0, 8, 0, "has no rows" },
+        { 20, 9, 0, "max_rows is 8" },
+        { 20, -1, 0, "next returned -1 rows" },
+        { 20, 0, 0, "empty yields in succession" },
+        { 20, 8, 30, "ended after 20 rows" },
+        { 20, 8, 10, "more than the 10" },
+        { 0, 8, 0, "has no rows" },
     };
     for (size_t i = 0; i < sizeof liar / sizeof *liar; i++) {
         maker m = { .rows = liar[i].rows, .per_yield = liar[i].per_yield };
@@ -669,7 +672,7 @@ static void options_that_make_no_sense_are_refused(void **state)
         keel_status status;
         const char *says;
     } bad[] = {
-        { { .batch_size = 0 }, KEEL_EARG, "say a batch size" },
+        { { .batch_size = 0 }, KEEL_EARG, "give a batch size" },
         { { .batch_size = -1 }, KEEL_EARG, "negative" },
         { { .batch_size = 8, .real = KEEL_INT32 }, KEEL_EARG, "float32 or float64" },
         { { .batch_size = 8, .end = (keel_end_of_data)9 }, KEEL_EARG, "policy" },

@@ -340,13 +340,13 @@ static void a_crafted_file_is_refused_by_name(void **state)
         { "not a symbol node", MARK, "SNOD", 0, 0, 0, 1, 'X' },
         { "symbolic link", MARK, "SNOD", 0, 0, 8 + 16, 4, 2 },
         { "outside its heap", MARK, "SNOD", 0, 0, 8, 8, 1 << 20 },
-        { "used already", MARK, "SNOD", 0, 0, 8 + 8, 8, 96 }, /* the first child is the root */
+        { "overlaps another", MARK, "SNOD", 0, 0, 8 + 8, 8, 96 }, /* the first child is the root */
         { "not a local heap", MARK, "HEAP", 0, 0, 4, 1, 1 },
         { "does not fit", MARK, "HEAP", 0, 0, 8, 8, UINT64_MAX },
         { "does not fit", MARK, "HEAP", 0, 0, 24, 8, 1 << 30 },
         { "shared", MESSAGE, 0, 1, 0, 4, 1, 2 },
-        { "leaves its header", MESSAGE, 0, 1, 0, 2, 2, 0xFFF8 },
-        { "leaves its header", MESSAGE, 0, 1, 0, 2, 2, 3 },
+        { "outside its header", MESSAGE, 0, 1, 0, 2, 2, 0xFFF8 },
+        { "outside its header", MESSAGE, 0, 1, 0, 2, 2, 3 },
         { "filter", MESSAGE, 0, 1, 0, 0, 2, 0x0B },
         { "external file", MESSAGE, 0, 1, 0, 0, 2, 0x07 },
         { "a link", MESSAGE, 0, 1, 0, 0, 2, 0x06 },
@@ -359,17 +359,17 @@ static void a_crafted_file_is_refused_by_name(void **state)
         { "can grow", MESSAGE, 0, 1, 0, 32, 8, UINT64_MAX },
         { "(2, 3, 2, 3)", MESSAGE, 0, 1, 0, 8, 8, 0x0401 },
         { "float with 2 bytes", MESSAGE, 0, 3, 0, 12, 4, 2 },
-        { "known are", MESSAGE, 0, 3, 0, 9, 1, 0x21 }, /* big-endian */
+        { "supported are", MESSAGE, 0, 3, 0, 9, 1, 0x21 }, /* big-endian */
         { "chunked", MESSAGE, 0, 8, 0, 9, 1, 2 },
         { "compact", MESSAGE, 0, 8, 0, 9, 1, 0 },
         { "layout of unknown", MESSAGE, 0, 8, 0, 8, 1, 9 },
         { "does not fit", MESSAGE, 0, 8, 0, 10, 8, 1 << 30 },
         { "does not fit", MESSAGE, 0, 8, 0, 10, 8, UINT64_MAX },
         { "lies within", MESSAGE, 0, 8, 0, 10, 8, 0 }, /* the elements lie in the superblock */
-        { "instead of", MESSAGE, 0, 8, 0, 18, 8, 1 << 30 },
+        { "it needs", MESSAGE, 0, 8, 0, 18, 8, 1 << 30 },
         { "attribute", MARK, "name", 0, 0, -6, 2, 60000 },
         { "attribute", MARK, "name", 0, 0, -8, 1, 9 },
-        { "array too", MESSAGE, 0, 8, 0, 0, 2, 0x11 },
+        { "group and an array", MESSAGE, 0, 8, 0, 0, 2, 0x11 },
     };
     size_t n;
     unsigned char *image = make_image(0, &n);

@@ -1,4 +1,4 @@
-/* An activation is found by Keras's function name; "swish" is silu. */
+/* Finds an activation by Keras's function name; "swish" is silu. */
 #include "activations/activation.h"
 
 const keel_type *keel_activation_find(const char *name)

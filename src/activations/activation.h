@@ -1,5 +1,5 @@
-/* Keras's named activations: what Activation(...) and activation= accept. One file each; each names
- * the op that does its mathematics. */
+/* Keras's named activations, as Activation(...) and activation= take them. One file each, which
+ * names the op that computes it. */
 #ifndef KEEL_ACTIVATIONS_ACTIVATION_H
 #define KEEL_ACTIVATIONS_ACTIVATION_H
 #include "base/field.h"
@@ -7,9 +7,9 @@
 
 typedef struct keel_activation {
     keel_type type;      /* name = alias = Keras's function name: "relu", "leaky_relu" */
-    const keel_op *op;   /* NULL: linear, nothing is computed */
-    const void *op_args; /* the op's args for Keras's defaults; NULL: those of the keel_object
-                            (threshold), zeros where it has none */
+    const keel_op *op;   /* NULL: linear, no op */
+    const void *op_args; /* the op's args for Keras's defaults; NULL: the args of the keel_object
+                            (threshold), or zeros */
 } keel_activation;
 
 extern const keel_activation *const keel_activations[]; /* generated; ends with NULL */

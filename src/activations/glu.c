@@ -1,4 +1,4 @@
-/* First half of the last axis gated by the second: y = a sigmoid(b). */
+/* Gated linear unit over the halves a, b of the last axis: y = a sigmoid(b). */
 #include "activations/activation.h"
 #include "ops/all.h"
 #include "ops/args.h"
@@ -8,7 +8,7 @@ const keel_activation keel_activation_glu = {
         .name = "glu",
         .alias = "glu",
         .module = "keras.activations",
-        .help = "first half of the last axis gated by the second",
+        .help = "gated linear unit: the first half of the last axis times the sigmoid of the second",
     },
     .op = &keel_op_glu,
     .op_args = &(const keel_axis_args){ .axis = -1 },

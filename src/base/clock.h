@@ -1,4 +1,4 @@
-/* The one clock of the library: monotonic, of the machine. */
+/* The only clock of the library: the machine's monotonic clock. */
 #ifndef KEEL_BASE_CLOCK_H
 #define KEEL_BASE_CLOCK_H
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* Error text: one fixed buffer a thread, written without allocating, so that reporting an error
- * cannot fail. Texts quote what came from files, so they are made printable here, once. */
+/* Error text: one fixed buffer per thread, written without allocation, so that reporting an error
+ * cannot fail. Texts may quote bytes of files, so they are made printable here, in one place. */
 #include "base/error.h"
 #include "base/text.h"
 #include <stdarg.h>
@@ -25,7 +25,7 @@ const char *keel_error(void)
     return error_text;
 }
 
-/* vsnprintf into text[at...], marking a cut with "..."; never splits a UTF-8 character. */
+/* vsnprintf into text[at...]. A truncated text ends in "..."; UTF-8 characters are not split. */
 static size_t put(char *text, size_t at, const char *format, va_list list)
 {
     const size_t room = KEEL_ERROR_MAX - at;
@@ -36,7 +36,7 @@ static size_t put(char *text, size_t at, const char *format, va_list list)
     }
     if ((size_t)n < room) return at + (size_t)n;
     size_t end = KEEL_ERROR_MAX - 4;
-    if (end < at) end = at; /* no room left for a mark: what is there stays */
+    if (end < at) end = at; /* no room for "...": the text stays as it is */
     while (end > at && ((unsigned char)text[end] & 0xC0) == 0x80) end--;
     snprintf(text + end, KEEL_ERROR_MAX - end, "...");
     return strlen(text);
@@ -47,7 +47,8 @@ static void keep(const char *text)
     keel_printable(error_text, sizeof error_text, text);
 }
 
-/* Both compose in a second buffer, since an argument may be keel_error() itself. */
+/* keel_fail and keel_fail_within write to a second buffer, since keel_error() may be an argument.
+ */
 keel_status keel_fail(keel_status s, const char *format, ...)
 {
     char text[KEEL_ERROR_MAX];

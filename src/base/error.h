@@ -1,5 +1,5 @@
-/* The text of an error is written once, by whoever decides that it is one, into a fixed buffer of
- * the thread, so that reporting an error cannot itself fail. */
+/* Error text is written once, by the function that detects the error, to a fixed buffer of the
+ * thread, so that reporting an error cannot fail. */
 #ifndef KEEL_BASE_ERROR_H
 #define KEEL_BASE_ERROR_H
 #include "keel/status.h"
@@ -11,8 +11,8 @@ enum { KEEL_ERROR_MAX = 1024 };
 /* Set this thread's error text and return `s`, so that `return keel_fail(...)` reads well. */
 keel_status keel_fail(keel_status s, const char *format, ...) KEEL_PRINTF(2, 3);
 
-/* Put "where: " before the text that is already there; returns `s`. For a caller that knows the
- * file, layer or step that the callee could not know. */
+/* Put "where: " before the current error text; returns `s`. For a caller that knows the file, layer
+ * or step, which the callee does not. */
 keel_status keel_fail_within(keel_status s, const char *format, ...) KEEL_PRINTF(2, 3);
 
 #define KEEL_TRY(call)                                                                             \
@@ -21,7 +21,7 @@ keel_status keel_fail_within(keel_status s, const char *format, ...) KEEL_PRINTF
         if (keel_try_status < 0) return keel_try_status;                                           \
     } while (0)
 
-/* A failure on its way from a worker to the thread that reports it. */
+/* A failure that is passed from a worker to the thread that reports it. */
 typedef struct keel_failure {
     keel_status status;
     char text[KEEL_ERROR_MAX];

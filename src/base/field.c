@@ -1,5 +1,5 @@
-/* Reading field tables. The JSON comes from files: every type, range and count is checked here, so
- * that nobody behind it has to; defaults take the same way in, as texts. */
+/* Reads JSON by field tables. The JSON may come from a file, so every type, range and count is
+ * checked here and nowhere else. Defaults, which are JSON texts, are read in the same way. */
 #include "base/field_impl.h"
 #include "base/memory.h"
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST_MAX = 4096 }; /* of texts or numbers */
+enum { LIST_MAX = 4096 }; /* texts or numbers in a list */
 
-/* ---- saying what is wrong ------------------------------------------------------------------- */
+/* ---- error texts ---------------------------------------------------------------------------- */
 
 static const char *value_text(char out[96], const json_t *v)
 {
@@ -57,7 +57,7 @@ static keel_status check_range(const keel_type *type, const keel_field *f, doubl
     return wrong(type, f, json, must);
 }
 
-/* Levenshtein, one row; keys longer than a row are told apart by eye. */
+/* Levenshtein distance, with one row of the matrix; keys longer than the row are not compared. */
 static int distance(const char *a, const char *b)
 {
     enum { LONGEST = 48 };
@@ -87,7 +87,8 @@ static const keel_field *find(const keel_type *type, const char *key)
     return NULL;
 }
 
-/* Layers have a page of the command; of the others the few keys are listed right here. */
+/* The error for an unknown key: of a layer it refers to 'keel layers', of other types it lists the
+ * keys. */
 const keel_field *keel_field_find(const keel_type *type, const char *key)
 {
     const keel_field *found = find(type, key);
@@ -121,7 +122,7 @@ bool keel_field_null_allowed(const keel_field *f)
     return f->nullable || (f->dflt && !strcmp(f->dflt, "null"));
 }
 
-/* ---- one reader a kind; each writes its place last --------------------------------------------
+/* ---- one reader per kind; each writes its result last -----------------------------------------
  */
 
 static keel_status read_int(const keel_type *type, const keel_field *f, const json_t *v,
@@ -233,7 +234,7 @@ static keel_status read_texts(const keel_type *type, const keel_field *f, const 
 static keel_status read_reals(const keel_type *type, const keel_field *f, const json_t *v,
                               keel_reals *out)
 {
-    const size_t n = json_array_size(v); /* 0 where it is no list */
+    const size_t n = json_array_size(v); /* 0 if v is not a list */
     if (n == 0) return wrong(type, f, v, "a list of numbers");
     if (n > LIST_MAX)
         return keel_fail(KEEL_EARG, "%s: %s has more than %d numbers", type->name, f->key,
@@ -254,7 +255,7 @@ static keel_status read_reals(const keel_type *type, const keel_field *f, const 
 static keel_status add_int(const keel_type *type, const keel_field *f, const json_t *v,
                            keel_ints *ints)
 {
-    const bool any = json_is_null(v) && !f->count && f->min == -1; /* a dim that is left open */
+    const bool any = json_is_null(v) && !f->count && f->min == -1; /* an open dim */
     if (!any && !json_is_integer(v)) return wrong(type, f, v, "whole numbers");
     if (!any) KEEL_TRY(check_range(type, f, (double)json_integer_value(v), v));
     if (ints->count == KEEL_INTS_MAX)
@@ -268,11 +269,11 @@ static keel_status read_ints(const keel_type *type, const keel_field *f, const j
                              keel_ints *out)
 {
     keel_ints ints = { 0 };
-    const size_t n = json_array_size(v); /* 0 where it is no list */
+    const size_t n = json_array_size(v); /* 0 if v is not a list */
     if (!json_is_array(v)) {
         for (int i = 0; i < (f->count ? f->count : 1); i++) KEEL_TRY(add_int(type, f, v, &ints));
     } else {
-        /* One number for each pair, as in ZeroPadding2D((1, 2)) == ((1, 1), (2, 2)). */
+        /* One number per pair: ZeroPadding2D((1, 2)) is ((1, 1), (2, 2)). */
         const bool halves = f->count >= 4 && n * 2 == (size_t)f->count;
         for (size_t i = 0; i < n; i++) {
             const json_t *e = json_array_get(v, i);
@@ -371,7 +372,7 @@ keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const
     case KEEL_FIELD_REALS:
         return read_reals(type, f, v, place);
     case KEEL_FIELD_OBJECT:
-        /* Nobody behind us expects a missing initializer; no activation is the same as linear. */
+        /* Layers rely on an initializer. A missing activation is linear. */
         if (json_is_null(v) && !(f->dflt && !strcmp(f->dflt, "\"linear\"")))
             return wrong(type, f, v, "a name or an object");
         snprintf(what, sizeof what, "%.80s: %.80s", type->name, f->key);
@@ -381,7 +382,7 @@ keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const
         *(json_t **)place = json_incref((json_t *)v);
         return KEEL_OK;
     default:
-        return keel_fail(KEEL_EARG, "%s: %s is of unknown kind", type->name, f->key);
+        return keel_fail(KEEL_EARG, "%s: %s has an unknown kind", type->name, f->key);
     }
 }
 
@@ -393,9 +394,10 @@ static keel_status read_default(const keel_type *type, const keel_field *f, void
     if (f->kind == KEEL_FIELD_IGNORE || f->kind == KEEL_FIELD_REFUSE) return KEEL_OK;
     if (!f->dflt) return keel_fail(KEEL_EARG, "%s: %s must be given", type->name, f->key);
     json_t *v = json_loads(f->dflt, JSON_DECODE_ANY, NULL);
-    if (!v) /* the JSON library blames the text whichever it was; our texts are tested */
-        return keel_fail(KEEL_ENOMEM, "%s: the default of %s: out of memory, or '%.80s' is no JSON",
-                         type->name, f->key, f->dflt);
+    if (!v) /* jansson reports lack of memory as a fault of the text; our texts are tested */
+        return keel_fail(KEEL_ENOMEM,
+                         "%s: the default of %s: out of memory, or '%.80s' is not JSON", type->name,
+                         f->key, f->dflt);
     const keel_status s = keel_field_read_at(type, f, v, args, depth);
     json_decref(v);
     return s;

@@ -1,7 +1,7 @@
-/* Field tables: the one place where an argument of anything with a name is described.
+/* Field tables: the only description of the arguments of a layer, loss, optimizer and so on.
  *
- * Keras JSON, C calls, the command line and the generated reference all read the same table; a
- * layer never parses. Anything a user can name begins with a keel_type. */
+ * Keras JSON, C calls, the command line and the generated reference read the same table; a layer
+ * never parses. The struct of everything a user can name begins with a keel_type. */
 #ifndef KEEL_BASE_FIELD_H
 #define KEEL_BASE_FIELD_H
 #include "base/error.h"
@@ -12,12 +12,12 @@
 
 enum { KEEL_INTS_MAX = 8 };
 
-typedef struct keel_ints { /* a short tuple: strides, target_shape; count -1 stands for null */
+typedef struct keel_ints { /* a short tuple (strides, target_shape); count -1: null */
     int count;
     int64_t at[KEEL_INTS_MAX];
 } keel_ints;
 
-typedef struct keel_texts { /* a list of texts, owned; null is an empty one */
+typedef struct keel_texts { /* a list of texts, owned; null is an empty list */
     int count;
     char **at;
 } keel_texts;
@@ -27,26 +27,26 @@ typedef struct keel_reals { /* a list of numbers, owned */
     double *at;
 } keel_reals;
 
-#define KEEL_INT_NULL INT64_MIN /* an INT that is null */
+#define KEEL_INT_NULL INT64_MIN /* null as the value of an INT */
 
-/* A value of null is accepted where the default is null or the field says so, and nowhere else. */
+/* null is accepted only if the default is null or the field is nullable. */
 typedef enum keel_field_kind {
-    KEEL_FIELD_INT,   /* int64_t; null becomes KEEL_INT_NULL; [n] stands for n, as Keras writes axes
-                       */
-    KEEL_FIELD_FLOAT, /* double; null becomes NAN */
-    KEEL_FIELD_BOOL,  /* bool */
+    KEEL_FIELD_INT,    /* int64_t; null becomes KEEL_INT_NULL; [n] is read as n, since Keras writes
+                          axes so */
+    KEEL_FIELD_FLOAT,  /* double; null becomes NAN */
+    KEEL_FIELD_BOOL,   /* bool */
     KEEL_FIELD_CHOICE, /* int: index into `choices`, "valid|same"; null becomes -1 */
     KEEL_FIELD_STRING, /* char *, owned by the args; null becomes NULL */
-    KEEL_FIELD_INTS,   /* keel_ints; a plain number n stands for n repeated `count` times; nested
-                          pairs ((1,2),(3,4)) are flattened, and are written nested where the
-                          default is; (a, b) for a count of 4 stands for ((a,a),(b,b)) */
+    KEEL_FIELD_INTS,   /* keel_ints; a plain number n is n repeated `count` times; nested pairs
+                          ((1,2),(3,4)) are flattened, and written nested if the default is; with a
+                          count of 4, (a, b) is ((a,a),(b,b)) */
     KEEL_FIELD_TEXTS,  /* keel_texts */
     KEEL_FIELD_REALS,  /* keel_reals; empty is refused */
-    KEEL_FIELD_OBJECT, /* keel_object: another named thing (initializer, activation, ...) or null */
-    KEEL_FIELD_LIST,   /* json_t *, owned by the args: a list of any length that its owner reads, a
-                          vocabulary; null becomes NULL */
-    KEEL_FIELD_REFUSE, /* nothing is stored: Keras has the key, Keel only accepts its default */
-    KEEL_FIELD_IGNORE, /* nothing is stored: Keras writes the key, it has no meaning here */
+    KEEL_FIELD_OBJECT, /* keel_object: another type (initializer, activation, ...) or null */
+    KEEL_FIELD_LIST,   /* json_t *, owned by the args: a list of any length that the type itself
+                          reads, such as a vocabulary; null becomes NULL */
+    KEEL_FIELD_REFUSE, /* not stored: Keras has the key, Keel accepts only its default */
+    KEEL_FIELD_IGNORE, /* not stored: Keras writes the key, but it does not affect Keel */
 } keel_field_kind;
 
 typedef struct keel_type keel_type;
@@ -59,25 +59,26 @@ typedef struct keel_field {
     const char *key;
     keel_field_kind kind;
     size_t offset;
-    const char *dflt; /* JSON text: "1", "[1, 1]", "\"valid\"", "null"; NULL: the user must say */
+    const char *dflt; /* JSON text: "1", "[1, 1]", "\"valid\"", "null"; NULL: required */
     const char *help;
-    double min, max;                            /* for INT, FLOAT and each of INTS; both 0: any */
-    int count;                                  /* INTS: how many (0: any number) */
-    bool nullable;                              /* null is accepted though it is no default */
-    const char *choices;                        /* CHOICE */
+    double min, max;     /* for INT, FLOAT and each of INTS; both 0: any */
+    int count;           /* INTS: length of the tuple; 0: any */
+    bool nullable;       /* null is accepted although it is not the default */
+    const char *choices; /* CHOICE */
     const keel_type *(*find)(const char *name); /* OBJECT */
 } keel_field;
 
-/* The head of every const struct that has a name. */
+/* First member of the const struct of everything a user can name. */
 struct keel_type {
     const char *name;         /* Keras's class name: "Conv2D" */
-    const char *alias;        /* Keras's other names: "mse|MSE"; NULL: the snake case alone */
+    const char *alias;        /* Keras's other names: "mse|MSE"; NULL: only the snake case */
     const char *module;       /* "keras.layers" */
     const char *help;         /* one sentence */
     size_t args_size;         /* 0: no arguments */
     const keel_field *fields; /* ends with key NULL; NULL: none */
-    /* NULL: nothing. Called when all fields are read: check what the table cannot say, and make
-     * what belongs to the args and is no field; and give that back (also where ready failed). */
+    /* Both may be NULL. `ready` is called after all fields were read: it checks what the table
+     * cannot express, and makes what the args own beside their fields. `release` frees that, also
+     * after a failure of `ready`. */
     keel_status (*ready)(void *args);
     void (*release)(void *args);
 };
@@ -140,23 +141,23 @@ struct keel_type {
         .key = key_, .kind = KEEL_FIELD_IGNORE, .dflt = "null", .help = help_                      \
     }
 
-/* Fill `args` (type->args_size zeroed bytes) from a JSON object: what is absent gets its default,
- * an unknown key, a wrong type or a value out of range is KEEL_EARG naming key and type, a
- * non-default value of a KEEL_REFUSE field is KEEL_EUNSUP naming both. `config` NULL: all defaults.
- */
+/* Fill `args` (type->args_size zeroed bytes) from a JSON object; absent keys get their defaults.
+ * KEEL_EARG: an unknown key, a wrong type or a value out of range; KEEL_EUNSUP: a KEEL_REFUSE field
+ * that does not have its default. The text names type and key. `config` NULL: all defaults. */
 keel_status keel_fields_read(const keel_type *type, const json_t *config, void *args);
 void keel_fields_free(const keel_type *type, void *args); /* what the args own, not args itself */
 
-/* The JSON object Keras would write for `args`, every stored key; NULL: out of memory. */
+/* The JSON object that Keras writes for `args`, with every stored key; NULL: out of memory. */
 json_t *keel_fields_json(const keel_type *type, const void *args);
 
-/* Put what a command line says for `key` into `config`: "3", "0.1", "true", "null", "relu", "3,3",
- * "((1,2),(3,4))", read as the kind of the field asks and checked at once. On failure `config` is
- * as it was. */
+/* Parse the text that a command line has for `key`, such as "3", "0.1", "true", "null", "relu",
+ * "3,3", "((1,2),(3,4))", by the kind of the field; check it, and add it to `config`. On failure
+ * `config` is unchanged. */
 keel_status keel_fields_set(const keel_type *type, json_t *config, const char *key,
                             const char *text);
 
-/* Objects: from "name", {"class_name":..., "config":{...}} or null. `what` opens the error text. */
+/* Read an object: "name", {"class_name":..., "config":{...}} or null. Error texts begin with
+ * `what`. */
 keel_status keel_object_read(keel_object *o, const json_t *json,
                              const keel_type *(*find)(const char *name), const char *what);
 json_t *
@@ -165,11 +166,11 @@ keel_status keel_object_default(keel_object *o, const keel_type *type);
 keel_status keel_object_copy(keel_object *out, const keel_object *o);
 void keel_object_free(keel_object *o);
 
-/* Does `name` name this type: its class name, its snake case, or one of its other names? */
+/* True if `name` is the class name of this type, its snake case, or one of its other names. */
 bool keel_type_is(const keel_type *type, const char *name);
-/* Is `name` one of those in "a|b|c"? NULL is an empty list. */
+/* True if `name` is in the list "a|b|c". NULL is an empty list. */
 bool keel_name_listed(const char *list, const char *name);
-/* Of "module" in what Keras writes: does it say that the class is Keras's own? Absent: it is. */
+/* True if `module`, the "module" of a Keras object, is Keras's own. NULL (absent): true. */
 bool keel_module_is_keras(const json_t *module);
 
 #endif

@@ -1,22 +1,22 @@
-/* What the files of the field tables share: field.c reads, field_json.c writes, field_set.c reads a
- * command line, object.c is the named things inside them. */
+/* Shared by the files of field tables: field.c reads JSON, field_json.c writes it, field_set.c
+ * reads the command line, object.c reads and writes objects inside them. */
 #ifndef KEEL_BASE_FIELD_IMPL_H
 #define KEEL_BASE_FIELD_IMPL_H
 #include "base/field.h"
 
-enum { KEEL_NESTING_MAX = 16 }; /* objects in objects; a file must not choose our stack */
+enum { KEEL_NESTING_MAX = 16 }; /* objects in objects: bounds the stack that a file can use */
 
-/* As in field.h, `depth` objects deep already. */
+/* As keel_fields_read and keel_object_read, at a nesting of `depth` objects. */
 keel_status keel_fields_read_at(const keel_type *type, const json_t *config, void *args, int depth);
 keel_status keel_object_read_at(keel_object *o, const json_t *json,
                                 const keel_type *(*find)(const char *name), const char *what,
                                 int depth);
 
-/* Read `value` into where the field stands in `args`; on failure that place is untouched. */
+/* Read `value` into the member of `args` that the field describes; on failure it is unchanged. */
 keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const json_t *value,
                                void *args, int depth);
 
-/* The field of this name; NULL with KEEL_EARG's text, which suggests the nearest. */
+/* The field of this name; NULL: none, with an error text that suggests the nearest name. */
 const keel_field *keel_field_find(const keel_type *type, const char *key);
 
 static inline void *keel_field_place(const keel_field *f, void *args)

@@ -1,4 +1,4 @@
-/* Writing field tables: the JSON that Keras would write, in the order of the table. */
+/* Writes args as the JSON that Keras writes, in the order of the field table. */
 #include "base/field_impl.h"
 #include <math.h>
 #include <string.h>
@@ -96,7 +96,7 @@ json_t *keel_fields_json(const keel_type *type, const void *args)
     for (const keel_field *f = type->fields; all && f && f->key; f++) {
         if (f->kind == KEEL_FIELD_REFUSE || f->kind == KEEL_FIELD_IGNORE) continue;
         json_t *v = field_json(f, keel_field_place_const(f, args));
-        if (json_object_set_new(all, f->key, v) == 0) continue; /* a v of NULL fails too */
+        if (json_object_set_new(all, f->key, v) == 0) continue; /* fails also if v is NULL */
         json_decref(all);
         all = NULL;
     }

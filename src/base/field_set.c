@@ -1,5 +1,5 @@
-/* A field from the text of a command line: turned into the JSON a file would hold, then read by the
- * same reader, so that both ways in accept the same and complain alike. */
+/* Reads a field from the command line: its text becomes the JSON that a file would have, which the
+ * same reader takes. So both accept the same values and give the same errors. */
 #include "base/field_impl.h"
 #include "base/memory.h"
 #include <errno.h>
@@ -46,7 +46,8 @@ static json_t *texts_from(const char *text)
     return list;
 }
 
-/* What cannot be read as the kind asks stays a text, and the reader says what is wrong with it. */
+/* A text that does not have the kind of the field stays a JSON string, so that the reader reports
+ * the error. */
 static json_t *value_from(const keel_field *f, const char *text)
 {
     char *end;
@@ -64,8 +65,8 @@ static json_t *value_from(const keel_field *f, const char *text)
         v = json_loads(text, JSON_DECODE_ANY, NULL);
         if (json_is_number(v)) break;
         json_decref(v);
-        const double x = strtod(text, &end); /* what JSON has not: ".5", "1." */
-        v = end != text && !*end && !errno ? json_real(x) : NULL; /* NULL too where not finite */
+        const double x = strtod(text, &end); /* forms that JSON lacks: ".5", "1." */
+        v = end != text && !*end && !errno ? json_real(x) : NULL; /* NULL if it is not finite */
         break;
     }
     case KEEL_FIELD_BOOL:
@@ -104,10 +105,10 @@ keel_status keel_fields_set(const keel_type *type, json_t *config, const char *k
     if (!f) return KEEL_EARG;
     keel_status s = KEEL_OK;
     json_t *v = NULL;
-    void *scratch = keel_calloc(1, type->args_size); /* read once, to be checked and thrown away */
+    void *scratch = keel_calloc(1, type->args_size); /* args only for the check */
     if (!scratch) return KEEL_ENOMEM;
     if (!(v = value_from(f, text))) {
-        v = json_string_nocheck(text); /* is it memory, or the text? */
+        v = json_string_nocheck(text); /* tells lack of memory from invalid UTF-8 */
         s = v ? keel_fail(KEEL_EARG, "%s: %s is not text in UTF-8", type->name, key)
               : keel_fail(KEEL_ENOMEM, "out of memory: %s: %s", type->name, key);
         goto out;

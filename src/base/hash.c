@@ -88,7 +88,7 @@ typedef struct state {
     pair v, w;
 } state;
 
-/* 64 bytes; the last round has another factor and weighs some terms by 9. */
+/* Hash 64 bytes. The last round uses another factor and multiplies some terms by 9. */
 static void fold_64(state *s, const unsigned char *p, uint64_t factor, uint64_t weight)
 {
     s->x = right(s->x + s->y + s->v.a + read_64(p + 8), 37) * factor;
@@ -110,7 +110,7 @@ uint64_t keel_fingerprint(const void *data, size_t n)
     if (n <= 32) return hash_to_32(p, n);
     if (n <= 64) return hash_to_64(p, n);
     const uint64_t seed = 81;
-    const size_t left = (n - 1) & 63; /* of the last 64, but for one */
+    const size_t left = (n - 1) & 63; /* bytes after the last full 64, less one */
     state s = { .x = seed * k2 + read_64(p),
                 .y = seed * k1 + 113,
                 .z = mix((seed * k1 + 113) * k2 + 113) * k2 };

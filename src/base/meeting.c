@@ -1,7 +1,8 @@
-/* A barrier by generations. Everybody reads the generation, then arrives; the last to arrive makes
- * the next generation, which lets the others go. Who has spun in vain counts itself a sleeper
- * before it looks a last time; the last to arrive changes the generation before it looks for
- * sleepers: both in one total order, so one of them sees the other and no wake-up is lost. */
+/* A barrier by generations. Each participant reads the generation, then arrives; the last to arrive
+ * advances the generation, which releases the others. A participant that has spun without success
+ * adds itself to `sleepers` before it reads the generation a last time; the last to arrive advances
+ * the generation before it reads `sleepers`. Both are sequentially consistent, so one of them sees
+ * the other, and no wake-up is lost. */
 #include "base/meeting.h"
 #include "base/memory.h"
 #include <limits.h>
@@ -14,10 +15,10 @@
 enum { CACHE_LINE = 64 };
 
 struct keel_meeting {
-    int n, spins;                                     /* never change */
-    _Alignas(CACHE_LINE) _Atomic uint32_t arrived;    /* by everybody; zeroed by the last */
-    _Alignas(CACHE_LINE) _Atomic uint32_t generation; /* by the last to arrive; the futex word */
-    _Alignas(CACHE_LINE) _Atomic uint32_t sleepers;   /* by who goes to sleep and wakes up */
+    int n, spins;                                     /* constant */
+    _Alignas(CACHE_LINE) _Atomic uint32_t arrived;    /* written by all; the last resets it to 0 */
+    _Alignas(CACHE_LINE) _Atomic uint32_t generation; /* written by the last; the futex word */
+    _Alignas(CACHE_LINE) _Atomic uint32_t sleepers;   /* written by those that sleep */
 };
 
 static void relax(void)
@@ -31,7 +32,8 @@ static void relax(void)
 
 keel_status keel_meeting_create(keel_meeting **out, int n, int spins)
 {
-    if (n < 1) return keel_fail(KEEL_EARG, "a meeting of %d; it takes one at least", n);
+    if (n < 1)
+        return keel_fail(KEEL_EARG, "a meeting of %d participants; it needs at least one", n);
     keel_meeting *m = keel_aligned_calloc(1, sizeof *m);
     if (!m) return KEEL_ENOMEM;
     m->n = n;
@@ -61,7 +63,7 @@ void keel_meeting_wait(keel_meeting *m)
         relax();
     }
     atomic_fetch_add(&m->sleepers, 1);
-    while (atomic_load(&m->generation) == now) /* the kernel looks again before it lets us sleep */
+    while (atomic_load(&m->generation) == now) /* the futex call compares again before sleeping */
         syscall(SYS_futex, &m->generation, FUTEX_WAIT_PRIVATE, now, NULL, NULL, 0);
     atomic_fetch_sub(&m->sleepers, 1);
 }

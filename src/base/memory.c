@@ -1,7 +1,7 @@
-/* Small blocks are the C library's own. Large aligned ones are mapped: the system gives their
- * pages, already zero, when a worker touches them first, so nothing is written twice and nothing
- * that is never used is paid for. What is live is counted by the calls; counters are relaxed: they
- * are read when nobody allocates. */
+/* Small blocks come from the C library. Large aligned blocks are mapped: the system gives their
+ * zeroed pages when a worker first touches them, so memory is not cleared twice and unused pages
+ * cost nothing. Live blocks are counted; the counters are relaxed, since they are read while no
+ * thread allocates. */
 #include "base/memory.h"
 #include "base/error.h"
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { MAPS = 0 }; /* so that every block is watched */
+enum { MAPS = 0 }; /* so that the sanitizer sees every block */
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 enum { MAPS = 0 };
@@ -25,7 +25,7 @@ enum { MAPS = 1 };
 
 static _Atomic int64_t live, calls, fail_in = -1;
 
-/* Count a request; is it the one that a test wants to fail? */
+/* Count a request; true if it is the one that a test makes fail. */
 static bool refused(void)
 {
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
@@ -35,13 +35,13 @@ static bool refused(void)
     return false;
 }
 
-/* Every new block leaves through here: counted, or the text of its absence set. */
+/* Count a new block, or set the error text if there is none. */
 static void *born(void *p, size_t bytes)
 {
     if (p)
         atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     else
-        keel_fail(KEEL_ENOMEM, "out of memory: %zu bytes could not be had", bytes);
+        keel_fail(KEEL_ENOMEM, "out of memory: %zu bytes could not be allocated", bytes);
     return p;
 }
 
@@ -51,8 +51,7 @@ static bool product(size_t n, size_t size, size_t *bytes)
         if (*bytes == 0) *bytes = 1;
         return true;
     }
-    keel_fail(KEEL_ENOMEM, "out of memory: %zu times %zu bytes is more than an address space", n,
-              size);
+    keel_fail(KEEL_ENOMEM, "out of memory: %zu times %zu bytes exceeds the address space", n, size);
     return false;
 }
 
@@ -63,8 +62,9 @@ void *keel_calloc(size_t n, size_t size)
     return born(refused() ? NULL : calloc(1, bytes), bytes);
 }
 
-/* What lies before a mapped block. Such a block is aligned to a huge page; should the C library
- * ever give a block that is, the page before it is its own as well and can be looked at. */
+/* Header before a mapped block. Mapped blocks are aligned to a huge page. If the C library gave
+ * a block of that alignment, the bytes before it would be its own header, so reading them is safe.
+ */
 typedef struct mapped {
     uint64_t magic;
     void *self, *base;
@@ -78,14 +78,14 @@ static void *map(size_t bytes)
     const size_t length = (bytes + CACHE_LINE + HUGE_PAGE + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     char *base = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) return NULL;
-    char *p = base + HUGE_PAGE - (uintptr_t)base % HUGE_PAGE; /* leaves room before it */
-    (void)madvise(p, bytes, MADV_HUGEPAGE);                   /* advice: may be refused */
+    char *p = base + HUGE_PAGE - (uintptr_t)base % HUGE_PAGE; /* leaves room for the header */
+    (void)madvise(p, bytes, MADV_HUGEPAGE); /* may fail: only speed depends on it */
     ((mapped *)p)[-1] =
         (mapped){ .magic = mapped_magic, .self = p, .base = base, .length = length };
     return p;
 }
 
-/* The mapping of a block; NULL: the C library's. */
+/* The mapping of a block; NULL: it is from the C library. */
 static const mapped *mapping_of(const void *p)
 {
     if (!MAPS || !p || (uintptr_t)p % HUGE_PAGE) return NULL;
@@ -109,7 +109,7 @@ void *keel_grow(void *p, size_t n, size_t size)
     size_t bytes;
     if (!product(n, size, &bytes)) return NULL;
     void *q = refused() ? NULL : realloc(p, bytes);
-    if (p && q) return q; /* the same block as far as the count goes */
+    if (p && q) return q; /* still one block, already counted */
     return born(q, bytes);
 }
 

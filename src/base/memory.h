@@ -1,24 +1,24 @@
-/* All memory of Keel comes from here: zeroed, overflow-checked, counted, and able to fail on
- * demand so that a test can fail every allocation once. */
+/* The only allocator of Keel: zeroed, overflow-checked and counted. A test can make any single
+ * allocation fail. */
 #ifndef KEEL_BASE_MEMORY_H
 #define KEEL_BASE_MEMORY_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each returns NULL with KEEL_ENOMEM's text set. n * size may be 0: a valid pointer comes back. */
+/* NULL: out of memory, with the error text set. n * size may be 0, which gives a valid pointer. */
 void *keel_calloc(size_t n, size_t size);
-void *keel_aligned_calloc(size_t n, size_t size); /* 64-byte aligned; large: huge pages, untouched;
-                                                     not for keel_grow */
+void *keel_aligned_calloc(size_t n, size_t size); /* 64-byte aligned; a large block is in untouched
+                                                     huge pages; not for keel_grow */
 void *keel_grow(void *p, size_t n, size_t size);  /* realloc; new bytes are not zeroed */
 char *keel_strdup(const char *s);
 char *keel_strndup(const char *s, size_t n);
-void keel_free(void *p); /* NULL is fine; frees what any of the above gave */
+void keel_free(void *p); /* frees a block of any function above; NULL is allowed */
 
 bool keel_mul(size_t a, size_t b, size_t *product);        /* false on overflow */
 bool keel_mul_i64(int64_t a, int64_t b, int64_t *product); /* false on overflow or a negative */
 
-/* For tests: how many blocks are live, how many were ever asked for, and a request to fail. */
+/* For tests: the number of live blocks, the number of requests so far, and a request that fails. */
 int64_t keel_memory_live(void);
 int64_t keel_memory_calls(void);
 void keel_memory_fail_at(

@@ -1,5 +1,5 @@
-/* Named things as arguments of named things: an initializer of a layer, an activation, a loss.
- * Keras writes them as a name or as {"module", "class_name", "config", "registered_name"}. */
+/* Objects as arguments: the initializer of a layer, an activation, a loss. Keras writes them as a
+ * name or as {"module", "class_name", "config", "registered_name"}. */
 #include "base/field_impl.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -26,7 +26,7 @@ bool keel_type_is(const keel_type *type, const char *name)
     return !strcmp(snake, name);
 }
 
-/* Functions are of "builtins". */
+/* Keras writes "builtins" for functions. */
 bool keel_module_is_keras(const json_t *module)
 {
     const char *name = json_string_value(module);
@@ -41,14 +41,15 @@ static keel_status make(keel_object *out, const keel_type *type, const json_t *c
     if (type->args_size && !(o.args = keel_calloc(1, type->args_size))) return KEEL_ENOMEM;
     const keel_status s = keel_fields_read_at(type, config, o.args, depth);
     if (s < 0) {
-        keel_free(o.args); /* reading has freed what they owned */
+        keel_free(o.args); /* what they owned is freed already */
         return s;
     }
     *out = o;
     return s;
 }
 
-/* A name that Keras would take for its own: no zero byte hides a longer one. */
+/* The text of a JSON string, or NULL. A zero byte inside is refused, since it would hide the rest
+ * of the name. */
 static const char *name_of(const json_t *v)
 {
     if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v)) return NULL;
@@ -68,26 +69,26 @@ keel_status keel_object_read_at(keel_object *o, const json_t *json,
     if (json_is_object(json)) {
         name = name_of(json_object_get(json, "class_name"));
         config = json_object_get(json, "config");
-        if (name && !strcmp(name, "function")) { /* Keras's way to write a bare function */
+        if (name && !strcmp(name, "function")) { /* how Keras writes a plain function */
             name = name_of(config);
             config = NULL;
         }
-        /* The user's own class may be called as one of Keras's; its package gives it away. */
+        /* A custom class may have the name of a Keras class, but its package differs. */
         const char *registered = name_of(json_object_get(json, "registered_name"));
         if (registered && strchr(registered, '>'))
             return keel_fail(KEEL_EUNSUP,
-                             "%s: '%.60s' is a custom object; only Keras's own are known", what,
+                             "%s: '%.60s' is a custom object; only Keras's own are supported", what,
                              registered);
         if (name && !keel_module_is_keras(json_object_get(json, "module")))
             return keel_fail(KEEL_EUNSUP,
-                             "%s: '%.60s' is of the module %.60s; only Keras's own are known", what,
-                             name, json_string_value(json_object_get(json, "module")));
+                             "%s: '%.60s' is of the module %.60s; only Keras's own are supported",
+                             what, name, json_string_value(json_object_get(json, "module")));
     }
     if (!name)
         return keel_fail(KEEL_EARG, "%s must be a name or an object with class_name and config",
                          what);
     const keel_type *type = find ? find(name) : NULL;
-    if (!type) return keel_fail(KEEL_EUNSUP, "%s: '%.60s' is not known here", what, name);
+    if (!type) return keel_fail(KEEL_EUNSUP, "%s: '%.60s' is not supported", what, name);
     if (config && json_is_null(config)) config = NULL;
     const keel_status s = make(o, type, config, depth);
     return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "%s", what) : s;
@@ -104,7 +105,7 @@ keel_status keel_object_default(keel_object *o, const keel_type *type)
     return make(o, type, NULL, 0);
 }
 
-/* The owned fields of the copy are emptied first, so that it can be freed halfway. */
+/* The owned fields of the copy are emptied first, so that a partial copy can be freed. */
 keel_status keel_object_copy(keel_object *out, const keel_object *o)
 {
     keel_object copy = { .type = o->type };
@@ -113,7 +114,7 @@ keel_status keel_object_copy(keel_object *out, const keel_object *o)
         *out = copy;
         return KEEL_OK;
     }
-    assert(!o->type->release); /* of layers, which are not copied */
+    assert(!o->type->release); /* only layers have it, and they are not copied */
     if (!(copy.args = keel_calloc(1, o->type->args_size))) return KEEL_ENOMEM;
     memcpy(copy.args, o->args, o->type->args_size);
     for (const keel_field *f = o->type->fields; f && f->key; f++) {

@@ -16,8 +16,8 @@ void keel_philox(uint32_t out[4], const keel_chance *c, uint64_t row, uint32_t b
 
 enum { ROUNDS = 6, LEAST_HALF_BITS = 4 };
 
-/* With fewer than 2 * 4 bits a Feistel network cannot reach every order; a longer walk is cheap
- * where there are so few positions. */
+/* A Feistel network of fewer than 2 * 4 bits cannot reach every order, so small n use 8 bits; the
+ * longer walk is cheap for so few positions. */
 void keel_permutation_init(keel_permutation *p, uint64_t n, const keel_chance *c)
 {
     int bits = 0;
@@ -32,7 +32,7 @@ void keel_permutation_init(keel_permutation *p, uint64_t n, const keel_chance *c
     }
 }
 
-/* Stafford's 64-bit finalizer (variant 13) over half and key; the highest bits are its best. */
+/* Stafford's 64-bit finalizer (variant 13) of half and key; its highest bits mix best. */
 static uint64_t round_bits(uint64_t half, uint64_t key, int half_bits)
 {
     uint64_t x = half + key;

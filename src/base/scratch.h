@@ -1,5 +1,5 @@
-/* Buffers that whoever reads rows keeps from row to row, so that reading allocates only while they
- * grow. */
+/* Buffers that a reader of rows keeps from row to row, so that it allocates only while they grow.
+ */
 #ifndef KEEL_BASE_SCRATCH_H
 #define KEEL_BASE_SCRATCH_H
 #include <stddef.h>
@@ -9,7 +9,8 @@ typedef struct keel_scratch {
     size_t n_bytes[4];
 } keel_scratch;
 
-/* At least n_bytes in buffer i; NULL with the error set. Contents are not kept. */
+/* Buffer i with at least n_bytes, whose contents are undefined. NULL: out of memory, with the error
+ * set. */
 void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes);
 void keel_scratch_free(keel_scratch *s);
 

@@ -1,4 +1,4 @@
-/* Growing text, and the few spellings of names and numbers that messages share. */
+/* Growing text, and the formats of names and numbers in messages. */
 #include "base/text.h"
 #include "base/memory.h"
 #include <inttypes.h>
@@ -42,7 +42,7 @@ void keel_text_free(keel_text *t)
     *t = (keel_text){ 0 };
 }
 
-/* ---- names that come from outside ------------------------------------------------------------ */
+/* ---- names from files ------------------------------------------------------------------------ */
 
 int keel_utf8_next(const char *text, size_t n, uint32_t *code)
 {
@@ -113,7 +113,7 @@ void keel_text_add_name(keel_text *t, size_t width, const char *name)
     if (has < width && width - has < 4096) keel_text_add(t, "%*s", (int)(width - has), "");
 }
 
-/* ASCII on purpose: a name must not change with the user's locale. */
+/* ASCII only: a name must not depend on the user's locale. */
 static bool is_upper(char c)
 {
     return c >= 'A' && c <= 'Z';
@@ -123,8 +123,8 @@ static bool is_lower(char c)
     return c >= 'a' && c <= 'z';
 }
 
-/* Keras: drop what is no word character, put '_' before a capital that follows a small letter or is
- * followed by one, and write all small. */
+/* As Keras: drop characters that are not word characters, put '_' before a capital that follows or
+ * precedes a small letter, and convert to lower case. */
 void keel_snake_case(char *out, size_t size, const char *name)
 {
     size_t n = 0;

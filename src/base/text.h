@@ -7,20 +7,20 @@
 #include <stdint.h>
 
 typedef struct keel_text {
-    char *data; /* always terminated once something was added; NULL before */
+    char *data; /* zero-terminated; NULL until something was added */
     size_t length, capacity;
-    bool failed; /* an addition ran out of memory: check once at the end */
+    bool failed; /* an addition ran out of memory; check it once at the end */
 } keel_text;
 
 void keel_text_add(keel_text *t, const char *format, ...) KEEL_PRINTF(2, 3);
 void keel_text_free(keel_text *t);
 
-/* How many bytes the UTF-8 character at text[0 .. n - 1] has, 1 to 4, and (code not NULL) which it
- * is; 0: it is none (a lone or missing byte, an overlong form, a surrogate), or n is 0. */
+/* The length in bytes, 1 to 4, of the UTF-8 character at text[0 .. n - 1], and its code (unless
+ * NULL). 0: invalid (a lone or missing byte, an overlong form, a surrogate), or n is 0. */
 int keel_utf8_next(const char *text, size_t n, uint32_t *code);
 
-/* Add a name that comes from outside, printable, and spaces up to `width` characters; and how many
- * characters such a name has. */
+/* Add a name from a file in printable form, padded with spaces to `width` characters; and the
+ * number of characters of such a name. */
 void keel_text_add_name(keel_text *t, size_t width, const char *name);
 size_t keel_name_width(const char *name);
 

@@ -1,4 +1,4 @@
-/* See tree.h. A node is (level, index): rows [cut(index), cut(index + 1)) of 2^level parts. */
+/* See tree.h. Node (level, index) has the rows [cut(index), cut(index + 1)) of 2^level parts. */
 #include "base/tree.h"
 
 static int64_t border(int64_t n, int level, int64_t index)

@@ -1,6 +1,6 @@
-/* What kernels ask of the compiler. A block of sums stays in registers only where every index into
- * it is a constant: its loops are unrolled, and the function that holds them is inlined where its
- * counts are known. */
+/* Unrolling and inlining for kernels. A block of sums stays in registers only if every index into
+ * it is a constant, so its loops are unrolled, and its function is inlined where the counts are
+ * known. */
 #ifndef KEEL_BASE_UNROLL_H
 #define KEEL_BASE_UNROLL_H
 

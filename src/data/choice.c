@@ -1,4 +1,4 @@
-/* Which part of a file a field is. */
+/* Parses "name=column,column"; see choice.h. */
 #include "data/choice.h"
 #include "base/memory.h"
 #include "keel/dataset.h"

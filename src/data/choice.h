@@ -1,5 +1,5 @@
-/* Which part of a file a field is: "name", "name=array" or "name=column,column", as in
- * keel_dataset_options.inputs and targets. */
+/* Maps a field to the parts of a file that it is read from: "name", "name=array" or
+ * "name=column,column", as in keel_dataset_options.inputs and targets. */
 #ifndef KEEL_DATA_CHOICE_H
 #define KEEL_DATA_CHOICE_H
 #include "base/error.h"
@@ -8,13 +8,13 @@
 
 typedef struct keel_choice {
     char *name;  /* of the field */
-    char **part; /* [n_part] what it is made of; a name alone is its own part */
+    char **part; /* [n_part] arrays or columns that it is read from; by default its own name */
     int n_part;
-    bool plain; /* a name alone */
+    bool plain; /* a name without '=' */
 } keel_choice;
 
-/* All of a list; freed with keel_choices_free, also NULL. KEEL_EARG: an entry without a name or
- * with an empty part; `what` is the list's name. */
+/* Parse a whole list; the caller frees it with keel_choices_free, which takes NULL too. KEEL_EARG:
+ * an entry without a name or with an empty part; `what` names the list in messages. */
 keel_status keel_choices_read(keel_choice **out, const char *const *list, int n, const char *what);
 void keel_choices_free(keel_choice *c, int n);
 

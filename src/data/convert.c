@@ -1,5 +1,5 @@
-/* From the types in which data is kept to the types in which batches have it. Into float32 and
- * float64 everything goes, rounded to the nearest; into whole numbers and bool only what they hold
+/* Converts data from the type in which it is stored to the type of a batch. Any number is rounded
+ * to the nearest float32 or float64; integer types and bool take only values that they hold
  * exactly. */
 #include "base/memory.h"
 #include "data/source.h"
@@ -28,7 +28,7 @@ TO_REAL(f64_from_u8, double, uint8_t)
 TO_REAL(f64_from_i32, double, int32_t)
 TO_REAL(f64_from_i64, double, int64_t)
 
-/* Is v a whole number that an int64_t holds? */
+/* True if v is a whole number that fits int64_t. */
 static bool whole(double v, int64_t *out)
 {
     if (!(v >= -9223372036854775808.0 && v < 9223372036854775808.0)) return false;
@@ -107,7 +107,7 @@ keel_status keel_field_write(void *dst, keel_dtype want, const void *src,
     if (bad == count) return KEEL_OK;
     const size_t size = keel_dtype_size(field->dtype);
     if (field->dtype == KEEL_STRING || want == KEEL_STRING)
-        return keel_fail(KEEL_EUNSUP, "field '%s' has %s, where %s is wanted", field->path,
+        return keel_fail(KEEL_EUNSUP, "field '%s' has %s, but %s is expected", field->path,
                          keel_dtype_name(field->dtype), keel_dtype_name(want));
     keel_convert(&value, KEEL_FLOAT64, (const char *)src + (size_t)bad * size, field->dtype, 1);
     return keel_fail(KEEL_EDATA, "field '%s' has %.17g, which %s cannot hold exactly", field->path,
@@ -132,8 +132,8 @@ keel_status keel_strings_create(keel_tensor *out, const keel_shape *shape, const
     return KEEL_OK;
 }
 
-/* A negative weight would reverse a row's gradient, and a step whose weights sum to 0 or less
- * has no mean. */
+/* Negative weights are refused: they reverse a row's gradient, and weights that sum to 0 or less
+ * give no mean. */
 keel_status keel_weights_check(const void *weight, keel_dtype dtype, int64_t rows, int64_t each,
                                int64_t first_row, const char *name)
 {

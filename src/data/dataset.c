@@ -1,4 +1,4 @@
-/* Datasets: what all of them share, whatever their source. */
+/* Datasets: the part that is common to all sources. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/source.h"
@@ -71,7 +71,7 @@ static keel_status check_target(const keel_data_spec *s, int i, const char *name
                              f->path, w->path);
     }
     if (!found)
-        return keel_fail(KEEL_EARG, "%s: '%s' has weights for '%s', and there is no such target",
+        return keel_fail(KEEL_EARG, "%s: '%s' has weights for '%s', but there is no such target",
                          name, w->path, w->target);
     return KEEL_OK;
 }
@@ -80,8 +80,8 @@ static keel_status check_field(const keel_data_spec *s, int i, bool may_open, co
 {
     const keel_data_field *f = &s->field[i];
     if ((unsigned)f->role > KEEL_ROLE_WEIGHT)
-        return keel_fail(KEEL_EARG, "%s: field '%s' is neither input nor target nor weight", name,
-                         f->path);
+        return keel_fail(KEEL_EARG, "%s: the role of field '%s' must be input, target or weight",
+                         name, f->path);
     if ((unsigned)f->dtype >= KEEL_DTYPE_COUNT)
         return keel_fail(KEEL_EARG, "%s: %s has no known dtype", name, f->path);
     for (int k = 0; k < i; k++)
@@ -106,7 +106,7 @@ static keel_status check_spec(const keel_data_spec *s, bool may_open, const char
     return KEEL_OK;
 }
 
-/* A spec with strings of its own. The class names move. */
+/* Copy a spec with all strings; the class names are moved, not copied. */
 static keel_status spec_own(keel_data_spec *s, const keel_data_spec *from, bool may_open,
                             const char *name)
 {
@@ -168,7 +168,8 @@ static keel_dataset *share(const keel_dataset *d)
     return part;
 }
 
-/* A directory is shuffled once, by seed, and both parts are ranges of that order. */
+/* As in Keras, the rows of a directory are shuffled once, by seed, and both parts are ranges of
+ * that order. */
 keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64_t seed,
                                keel_dataset **training, keel_dataset **validation)
 {
@@ -185,7 +186,8 @@ keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64
                          name);
     const bool shuffled = dataset->origin->source->shuffled_split && !dataset->ordered;
     const int64_t n = dataset->rows;
-    /* Keras: directories give int(split * n) to validation, arrays keep floor(n * (1 - split)). */
+    /* As Keras: of a directory int(split * n) rows are for validation; of arrays
+     * floor(n * (1 - split)) rows are for training. */
     const int64_t part = dataset->origin->source->shuffled_split
                              ? (int64_t)(split * (double)n)
                              : n - (int64_t)floor((double)n * (1.0 - split));
@@ -201,7 +203,7 @@ keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64
     }
     if (shuffled) {
         const keel_chance c = { .seed = seed, .stream = KEEL_STREAM_SPLIT };
-        /* Only a whole directory is not ordered yet, so the order spans all its rows. */
+        /* Only a whole directory can be unordered here, so the order spans all its rows. */
         keel_permutation_init(&t->order, (uint64_t)n, &c);
         v->order = t->order;
         t->ordered = v->ordered = true;
@@ -244,7 +246,8 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
                                     "subset is none of its values");
     if (out->separator == '"' || out->separator == '\n' || out->separator == '\r' ||
         out->separator < 0)
-        return keel_fail(KEEL_EARG, "dataset options: separator cannot part fields");
+        return keel_fail(KEEL_EARG,
+                         "dataset options: separator must be ASCII, not a quote or line end");
     if (out->class_count < 0 || out->class_count > 1 << 20 || out->class_name_count < 0 ||
         out->class_name_count > 1 << 20 || (out->class_name_count && !out->class_names))
         return keel_fail(KEEL_EARG,
@@ -252,8 +255,7 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
                          "to %d",
                          1 << 20);
     if (out->class_count && out->class_name_count > out->class_count)
-        return keel_fail(KEEL_EARG,
-                         "dataset options: %lld class_names, where there are %lld classes",
+        return keel_fail(KEEL_EARG, "dataset options: %lld class_names for %lld classes",
                          (long long)out->class_name_count, (long long)out->class_count);
     return KEEL_OK;
 }
@@ -261,7 +263,7 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
 keel_status keel_dataset_open(keel_dataset **out, const char *spec,
                               const keel_dataset_options *options)
 {
-    if (!out || !spec || !*spec) return keel_fail(KEEL_EARG, "data: say where it is");
+    if (!out || !spec || !*spec) return keel_fail(KEEL_EARG, "data: give a path");
     keel_dataset_options o;
     KEEL_TRY(keel_dataset_options_read(&o, options));
     for (int i = 0; keel_sources[i]; i++)
@@ -272,8 +274,8 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
         if (keel_sources[i]->claims)
             keel_text_add(&known, "%s%s", known.length ? "; " : "", keel_sources[i]->help);
     const keel_status s =
-        keel_fail(KEEL_EARG, "%s: not there, or nothing that is understood as data: %s", spec,
-                  known.data ? known.data : "");
+        keel_fail(KEEL_EARG, "%s: does not exist, or is not a kind of data that Keel reads: %s",
+                  spec, known.data ? known.data : "");
     keel_text_free(&known);
     return s;
 }
@@ -292,7 +294,7 @@ keel_status keel_dataset_field(const keel_dataset *d, int i, keel_data_field *ou
 {
     const keel_data_spec *s = &d->origin->spec;
     if (i < 0 || i >= s->n_field)
-        return keel_fail(KEEL_EARG, "%s: field %d of rows that have %d", d->origin->name, i,
+        return keel_fail(KEEL_EARG, "%s: field number %d of rows that have %d", d->origin->name, i,
                          s->n_field);
     *out = s->field[i];
     return KEEL_OK;
@@ -346,7 +348,7 @@ int64_t keel_dataset_largest_label(const keel_dataset *d)
     const keel_data_origin *o = d->origin;
     const int field = keel_spec_first(&o->spec, KEEL_ROLE_TARGET);
     keel_dtype want[KEEL_FIELDS_MAX];
-    keel_scratch none = { 0 }; /* copies need none */
+    keel_scratch none = { 0 }; /* a copy uses no scratch */
     double label, most = -1;
     if (field < 0 || !o->source->read || !o->source->in_memory) return -1;
     if (keel_shape_count(&o->spec.field[field].shape) != 1) return -1;

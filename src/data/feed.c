@@ -1,5 +1,5 @@
-/* The feed: what both engines share. See feed.h for what it promises, feed_rows.c and feed_stream.c
- * for how slots are filled. */
+/* The part of the feed that both engines share. feed.h has the contract; feed_rows.c and
+ * feed_stream.c fill the slots. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "data/feed.h"
 #include "base/memory.h"
@@ -23,22 +23,22 @@ static keel_status check_options(const keel_feed *f)
     if (o->batch_size < 0 || o->steps_per_epoch < 0 || o->epochs < 0 || o->first_epoch < 0)
         return keel_fail(KEEL_EARG, "%s: batch size, steps and epochs must not be negative", name);
     if (o->first_epoch > INT32_MAX || (o->epochs && o->first_epoch >= o->epochs))
-        return keel_fail(KEEL_EARG, "%s: epoch %lld is not one of %lld", name,
+        return keel_fail(KEEL_EARG, "%s: first epoch %lld, but there are %lld epochs", name,
                          (long long)o->first_epoch + 1, (long long)o->epochs);
     if ((unsigned)o->end > KEEL_REFUSE)
-        return keel_fail(KEEL_EARG, "%s: no such policy for the end of the data", name);
+        return keel_fail(KEEL_EARG, "%s: unknown policy for the end of the data", name);
     if (o->slots < 0 || o->slots > SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
         return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, SLOTS_MAX,
                          THREADS_MAX);
     if (!o->batch_size && (f->source->read || f->spec->by_row))
-        return keel_fail(KEEL_EARG, "%s: say a batch size", name);
+        return keel_fail(KEEL_EARG, "%s: give a batch size", name);
     if (o->batch_size && f->spec->shaped && !f->spec->by_row)
         return keel_fail(KEEL_EARG,
-                         "%s: its batches have shapes of their own, so each is a step as it is: "
-                         "say no batch size",
+                         "%s: each of its batches has its own shape and is one step: "
+                         "leave the batch size out",
                          name);
     if (o->class_weight && keel_spec_first(f->spec, KEEL_ROLE_TARGET) < 0)
-        return keel_fail(KEEL_EARG, "%s: class weights need labels, and there is no y", name);
+        return keel_fail(KEEL_EARG, "%s: class weights need labels, but there is no y", name);
     for (int64_t i = 0; o->class_weight && i < o->class_weight_count; i++)
         if (!(o->class_weight[i] >= 0) || isinf(o->class_weight[i]))
             return keel_fail(KEEL_EARG,
@@ -47,7 +47,7 @@ static keel_status check_options(const keel_feed *f)
     return KEEL_OK;
 }
 
-/* The type that a field has in a batch. */
+/* Choose the type of a field in a batch. */
 static keel_status choose_type(const keel_feed *f, int i, keel_dtype *want)
 {
     const keel_data_field *field = &f->spec->field[i];
@@ -55,19 +55,19 @@ static keel_status choose_type(const keel_feed *f, int i, keel_dtype *want)
     *want = is_weight || keel_dtype_is_real(field->dtype) ? f->o.real : field->dtype;
     if (f->o.want) *want = f->o.want[i];
     if ((unsigned)*want >= KEEL_DTYPE_COUNT)
-        return keel_fail(KEEL_EARG, "%s: no such type is known for field '%s'",
+        return keel_fail(KEEL_EARG, "%s: unknown dtype for field '%s'",
                          keel_dataset_name(f->dataset), field->path);
     if ((field->dtype == KEEL_STRING) != (*want == KEEL_STRING) && !(f->o.unwanted >> i & 1))
-        return keel_fail(KEEL_EUNSUP, "%s: field '%s' has %s, where %s is wanted",
+        return keel_fail(KEEL_EUNSUP, "%s: field '%s' has %s, but %s is expected",
                          keel_dataset_name(f->dataset), field->path, keel_dtype_name(field->dtype),
                          keel_dtype_name(*want));
     if (is_weight && !keel_dtype_is_real(*want))
-        return keel_fail(KEEL_EARG, "%s: weights ('%s') are float32 or float64, not %s",
+        return keel_fail(KEEL_EARG, "%s: weights ('%s') must be float32 or float64, not %s",
                          keel_dataset_name(f->dataset), field->path, keel_dtype_name(*want));
     return KEEL_OK;
 }
 
-/* Class weights go by the labels of the one target. */
+/* Class weights are looked up by the labels of the only target. */
 static keel_status find_labels(keel_feed *f)
 {
     const char *name = keel_dataset_name(f->dataset);
@@ -77,13 +77,13 @@ static keel_status find_labels(keel_feed *f)
         if (f->field[i].role != KEEL_ROLE_TARGET || !f->bytes[i]) continue;
         if (f->label >= 0)
             return keel_fail(KEEL_EARG,
-                             "%s: class weights need a single target, and there are '%s' and '%s'; "
+                             "%s: class weights need a single target, but there are '%s' and '%s'; "
                              "give weights for each row",
                              name, f->field[f->label].path, f->field[i].path);
         f->label = i;
         if (f->field[i].dtype == KEEL_STRING)
             return keel_fail(KEEL_EARG,
-                             "%s: class weights need numbers as labels, and '%s' has "
+                             "%s: class weights need numbers as labels, but '%s' has "
                              "texts",
                              name, f->field[i].path);
     }
@@ -93,19 +93,20 @@ static keel_status find_labels(keel_feed *f)
                          "numbers for each row",
                          name, f->field[f->weight].path, (long long)f->count[f->weight]);
     if (f->label < 0 || !f->bytes[f->weight])
-        return keel_fail(KEEL_EARG, "%s: class weights need labels and weights that are read",
+        return keel_fail(KEEL_EARG,
+                         "%s: class weights need the labels and weights, but they are not read",
                          name);
     return KEEL_OK;
 }
 
-/* Fields that are made of others, behind those. */
+/* Append the fields that are computed from others. */
 static keel_status add_made(keel_feed *f)
 {
     const int n = f->o.n_made;
     if (!n) return KEEL_OK;
     if (n > KEEL_FIELDS_MAX - f->n_field)
         return keel_fail(KEEL_EUNSUP,
-                         "%s: %d fields and %d that are made of them; a row has at "
+                         "%s: %d fields and %d computed from them; a row has at "
                          "most %d",
                          keel_dataset_name(f->dataset), f->n_field, n, KEEL_FIELDS_MAX);
     f->made = keel_calloc((size_t)n, sizeof *f->made);
@@ -121,7 +122,7 @@ static keel_status add_made(keel_feed *f)
                                                     .role = KEEL_ROLE_INPUT };
     }
     f->n_made = n;
-    f->may_fail = true; /* what is looked up may not be there */
+    f->may_fail = true; /* a text may be missing in the vocabulary */
     return KEEL_OK;
 }
 
@@ -131,7 +132,7 @@ keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from,
     for (int64_t row = from; row < to; row++)
         for (int i = 0; i < f->n_made; i++) {
             const int of = f->made[i].of, at = f->spec->n_field + i;
-            const char *given = s->batch.field[of]; /* perhaps the user's array */
+            const char *given = s->batch.field[of]; /* may point into the user's array */
             const keel_tensor in = { f->want[of], f->field[of].shape,
                                      (char *)given + (size_t)row * f->bytes[of] };
             const keel_tensor out = { f->want[at], f->field[at].shape,
@@ -145,8 +146,8 @@ keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from,
     return KEEL_OK;
 }
 
-/* The fields of a batch: the dataset's, what is made of them, and weights where somebody asks for
- * them. */
+/* The fields of a batch: those of the dataset, those computed from them, and weights if requested.
+ */
 static keel_status choose_fields(keel_feed *f)
 {
     static const keel_data_field weights = { .path = "sample_weight", .role = KEEL_ROLE_WEIGHT };
@@ -162,7 +163,7 @@ static keel_status choose_fields(keel_feed *f)
     f->weight = keel_spec_first(f->spec, KEEL_ROLE_WEIGHT);
     if (f->weight < 0 && (f->o.class_weight || f->o.wants_weight)) {
         if (f->n_field == KEEL_FIELDS_MAX)
-            return keel_fail(KEEL_EARG, "%s: no room for weights beside %d fields",
+            return keel_fail(KEEL_EARG, "%s: %d fields leave no room for weights",
                              keel_dataset_name(f->dataset), KEEL_FIELDS_MAX);
         f->weight = f->n_field;
         f->want[f->n_field] = f->o.real;
@@ -182,27 +183,27 @@ static keel_status choose_fields(keel_feed *f)
         int64_t bytes;
         if (!keel_mul_i64(f->count[i], (int64_t)keel_dtype_size(f->want[i]), &bytes) ||
             __builtin_add_overflow(f->row_bytes, bytes, &f->row_bytes))
-            return keel_fail(KEEL_EARG, "%s: a row is larger than memory can be",
+            return keel_fail(KEEL_EARG, "%s: a row is larger than the address space",
                              keel_dataset_name(f->dataset));
         f->bytes[i] = (size_t)bytes;
     }
     return find_labels(f);
 }
 
-/* What can be said before step 1 about a stream that may be used up. */
+/* Refuse, before step 1, a stream that cannot last for the steps requested. */
 static keel_status check_stream(const keel_feed *f)
 {
     const keel_feed_options *o = &f->o;
     const char *name = keel_dataset_name(f->dataset);
-    const int64_t epochs = o->epochs - o->first_epoch; /* that it serves, where they are known */
+    const int64_t epochs = o->epochs - o->first_epoch; /* to be served, if o->epochs is known */
     if (f->spec->endless && !o->steps_per_epoch)
-        return keel_fail(KEEL_EDATA, "%s never ends: say steps_per_epoch", name);
+        return keel_fail(KEEL_EDATA, "%s never ends: give steps_per_epoch", name);
     if (!f->spec->one_shot || f->spec->endless) return KEEL_OK;
     if (!o->steps_per_epoch && epochs > 1)
         return keel_fail(
             KEEL_EDATA,
             "%s has no reset, so it serves one epoch and not %lld: give it a reset, or "
-            "say steps_per_epoch",
+            "give steps_per_epoch",
             name, (long long)epochs);
     if (!o->steps_per_epoch && o->end == KEEL_WRAP && o->batch_size &&
         (f->spec->rows < 0 || f->spec->rows % o->batch_size))
@@ -213,7 +214,7 @@ static keel_status check_stream(const keel_feed *f)
         (!keel_mul_i64(epochs - 1, o->steps_per_epoch, &steps) ||
          !keel_mul_i64(steps, o->batch_size, &rows) || rows >= f->plan.n))
         return keel_fail(KEEL_EDATA,
-                         "%s has no reset and %lld rows: they do not last for %lld epochs of %lld "
+                         "%s has no reset and %lld rows: too few for %lld epochs of %lld "
                          "steps of %lld rows; give it a reset",
                          name, (long long)f->plan.n, (long long)epochs,
                          (long long)o->steps_per_epoch, (long long)o->batch_size);
@@ -226,8 +227,8 @@ static int allowed_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
-/* How many threads read: none where a batch in memory is copied faster than a thread is woken; one
- * for a few texts that are looked up. */
+/* The number of reading threads: none if copying a batch from memory is faster than waking a
+ * thread, one if only a few texts are looked up. */
 static int choose_threads(const keel_feed *f)
 {
     const double batch_bytes = (double)f->max_rows * (double)f->row_bytes;
@@ -251,7 +252,8 @@ static keel_status create_slots(keel_feed *f)
         for (int k = 0; k < f->n_field; k++) {
             size_t n;
             if (!keel_mul(f->bytes[k], (size_t)f->max_rows, &n))
-                return keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than memory can be",
+                return keel_fail(KEEL_EARG,
+                                 "%s: a batch of %lld rows is larger than the address space",
                                  keel_dataset_name(f->dataset), (long long)f->max_rows);
             if (n && !(f->slots[i].at[k] = keel_aligned_calloc(1, n))) return KEEL_ENOMEM;
             if (f->slots[i].own) f->slots[i].own->room[k] = n;
@@ -302,13 +304,13 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
     s = KEEL_ENOMEM;
     if (n && !(f->threads = keel_calloc((size_t)n, sizeof *f->threads))) goto out;
-    pthread_mutex_lock(&f->lock); /* until all are there: threads look at how many there are */
+    pthread_mutex_lock(&f->lock); /* held until all are started, since threads read n_threads */
     while (f->n_threads < n &&
            !pthread_create(&f->threads[f->n_threads], NULL,
                            f->source->next ? keel_feed_stream_worker : keel_feed_rows_worker, f))
         f->n_threads++;
     pthread_mutex_unlock(&f->lock);
-    if (n && !f->n_threads) { /* fewer than asked will do, none will not */
+    if (n && !f->n_threads) { /* fewer threads than requested are accepted, none are not */
         s = keel_fail(KEEL_ENOMEM, "feed: no thread could be started");
         goto out;
     }
@@ -366,7 +368,7 @@ int64_t keel_feed_steps(const keel_feed *f)
 {
     if (f->planned) return keel_feed_plan_steps(&f->plan, f->epoch);
     const int64_t asked = f->o.steps_per_epoch, has = f->spec->yields;
-    if (f->o.batch_size || has < 0 || f->o.end == KEEL_WRAP) /* asked may turn out too many */
+    if (f->o.batch_size || has < 0 || f->o.end == KEEL_WRAP) /* the data may end before `asked` */
         return asked ? asked : has >= 0 && !f->o.batch_size ? has : -1;
     return asked && asked < has ? asked : has;
 }
@@ -389,7 +391,7 @@ int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *com
     bool known = true;
     if (f->planned) {
         n = keel_feed_plan_counts(&f->plan, all);
-    } else if (!f->o.batch_size && f->dataset->rows >= 0) { /* full yields and one short one */
+    } else if (!f->o.batch_size && f->dataset->rows >= 0) { /* full batches and a short one */
         const int64_t tail = f->dataset->rows % f->max_rows;
         if (f->dataset->rows < f->max_rows) n = 0;
         if (tail) all[n++] = tail;
@@ -459,7 +461,7 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
     return s;
 }
 
-/* A stream has no arithmetic: it is read and thrown away. */
+/* A stream cannot be addressed by row: its rows are read and discarded. */
 static keel_status skip_steps(keel_feed *f, uint32_t epoch, int64_t step)
 {
     const char *name = keel_dataset_name(f->dataset);
@@ -485,7 +487,7 @@ keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step)
     KEEL_TRY(keel_feed_begin_epoch(f, epoch));
     const int64_t steps = keel_feed_plan_steps(&f->plan, epoch);
     if (step < 0 || step > steps)
-        return keel_fail(KEEL_EARG, "%s: epoch %u has %lld steps, so not %lld before one to come",
+        return keel_fail(KEEL_EARG, "%s: epoch %u has %lld steps, so there is none after step %lld",
                          keel_dataset_name(f->dataset), epoch + 1, (long long)steps,
                          (long long)step);
     pthread_mutex_lock(&f->lock);
@@ -549,7 +551,7 @@ static double value_at(const void *data, keel_dtype type, int64_t i)
     return v;
 }
 
-/* The label of row i: the target itself where it is one number, else the place of its largest. */
+/* The label of row i: the target if it is one number, else the index of its largest element. */
 static int64_t label_of(const keel_feed *f, const keel_slot *s, int64_t i)
 {
     const int64_t n = s->count[f->label];
@@ -575,10 +577,10 @@ void keel_feed_finish(const keel_feed *f, keel_slot *s)
     b->weight_sum = (double)b->rows;
     if (at < 0 || !f->bytes[at]) return;
     const bool wide = f->want[at] == KEEL_FLOAT64, given = at < f->spec->n_field;
-    const void *from = given ? b->field[at] : NULL; /* perhaps the user's array */
+    const void *from = given ? b->field[at] : NULL; /* may point into the user's array */
     double *w64 = (double *)(void *)s->at[at], sum = 0;
     float *w32 = (float *)(void *)s->at[at];
-    const int64_t n = s->count[at]; /* of a row */
+    const int64_t n = s->count[at]; /* elements of a row */
     for (int64_t i = 0; i < b->rows * n; i++) {
         double w = !from ? 1 : wide ? ((const double *)from)[i] : (double)((const float *)from)[i];
         if (f->o.class_weight) {

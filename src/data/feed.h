@@ -1,16 +1,16 @@
-/* The feed: the one scheduler that turns a dataset into global steps. Nobody else asks for data.
+/* The feed: the only scheduler that turns a dataset into global steps.
  *
- * Rows are read by a pool of threads straight into preallocated slots, ahead of the step that
- * needs them and bounded by the number of slots; steps come out in order. Where rows can be read
- * by index, step s of epoch e is arithmetic, so the order does not depend on threads and a step can
- * be asked for again. What ends how (see keel_end_of_data):
+ * A pool of threads reads rows straight into preallocated slots, ahead of the step that needs them
+ * and at most one batch per slot. Steps come out in order. If rows can be read by index, the rows
+ * of step s of epoch e are computed, so the order does not depend on threads and a step can be
+ * repeated. What happens at the end of the data (see keel_end_of_data):
  *
  *                steps_per_epoch 0         smaller than the data     larger than the data
- *   keep         all rows, short tail      goes on; short tails      ends early, said so
- *   drop         full batches only         goes on; full only        ends early, said so
- *   carry        leftovers open the next   goes on, always full      ends early, said so
- *   wrap         filled from the start     goes on, always full      goes round
- *   error        refused if a tail exists  refused if it is reached  ends early, said so */
+ *   keep         all rows, short tail      continues; short tails    ends early, with a note
+ *   drop         full batches only         continues; full only      ends early, with a note
+ *   carry        the rest opens the next   continues, always full    ends early, with a note
+ *   wrap         filled from the start     continues, always full    begins again
+ *   error        refused if a tail exists  refused if it is reached  ends early, with a note */
 #ifndef KEEL_DATA_FEED_H
 #define KEEL_DATA_FEED_H
 #include "base/error.h"
@@ -18,9 +18,9 @@
 #include "tensor/host_op.h"
 #include <stdbool.h>
 
-/* A field that is made of another one, once for each row, where rows are read. */
+/* A field that the reading thread computes from another field, row by row. */
 typedef struct keel_feed_made {
-    int of; /* the field of the dataset, in the type that `want` says */
+    int of; /* index of the dataset's field, in the type given by `want` */
     keel_host_op op;
     const void *args; /* borrowed until the feed is destroyed */
     keel_dtype dtype;
@@ -28,104 +28,103 @@ typedef struct keel_feed_made {
 } keel_feed_made;
 
 typedef struct keel_feed_options {
-    keel_dtype real; /* of floats in a batch: float32 or float64 */
-    /* Of each field of the dataset: the type that it has in a batch; borrowed until the feed is
-     * made. NULL: floats and weights become `real`, all else stays what it is. */
+    keel_dtype real; /* type of floats in a batch: float32 or float64 */
+    /* The type in a batch of each field of the dataset; borrowed until keel_feed_create returns.
+     * NULL: floats and weights become `real`, other types stay. */
     const keel_dtype *want;
-    const keel_feed_made *made; /* [n_made]; borrowed until the feed is made */
+    const keel_feed_made *made; /* [n_made]; borrowed until keel_feed_create returns */
     int n_made;
     uint64_t unwanted;  /* bit i: field i of the dataset is not read */
-    int64_t batch_size; /* 0: as the source yields (streams); refused for rows */
-    bool shuffle;       /* rows: all of them; sequence: the order of its batches; generator: no */
+    int64_t batch_size; /* 0: as the source yields (streams only) */
+    bool shuffle;       /* all rows; of a sequence, the order of its batches; no generator */
     uint64_t seed;
     keel_end_of_data end;
-    int64_t steps_per_epoch; /* 0: an epoch is the data */
-    int64_t first_epoch;     /* the first that will be asked for: with carry nothing is left over
-                                from the epochs before it */
-    int64_t epochs;          /* the last that will be asked for, plus 1; 0: not known (nothing is
-                                read ahead of the epoch that was begun) */
-    int slots;               /* 0: 3 */
-    int threads;             /* 0: as many as help; -1: none, reading happens in keel_feed_next */
-    const double *class_weight; /* by label of the one target, multiplied into the weights of rows;
+    int64_t steps_per_epoch;    /* 0: an epoch is the data */
+    int64_t first_epoch;        /* the first epoch that will be begun; with carry, no rows are left
+                                   over from the epochs before it */
+    int64_t epochs;             /* the last epoch that will be begun, plus 1; 0: not known (then
+                                   nothing is read ahead of the current epoch) */
+    int slots;                  /* 0: 3 */
+    int threads;                /* 0: chosen by the feed; -1: none, keel_feed_next reads */
+    const double *class_weight; /* by label of the only target; a row's weight is multiplied by it;
                                    borrowed; NULL: none */
-    int64_t class_weight_count; /* a label that is not in it weighs 1 */
-    bool wants_weight;          /* give weights even where all are one */
-    bool leaves_rows;           /* rows in memory may be left to keel_feed_read */
+    int64_t class_weight_count; /* labels from this number on have weight 1 */
+    bool wants_weight;          /* provide weights even if all are 1 */
+    bool leaves_rows;           /* rows in memory may be left unread, for keel_feed_read */
     const int64_t *bucket;      /* [bucket_count] lengths that rows are padded to, ascending; NULL:
-                                   the longest of the batch */
+                                   to the longest row of the batch */
     int64_t bucket_count;
 } keel_feed_options;
 
 typedef struct keel_feed keel_feed;
 
 typedef struct keel_batch {
-    const void *field[KEEL_FIELDS_MAX]; /* of the feed's fields; NULL: not wanted */
+    const void *field[KEEL_FIELDS_MAX]; /* by the feed's fields; NULL: not read */
     int n_field;
-    const keel_data_field *spec; /* [n_field] what they are */
+    const keel_data_field *spec; /* [n_field] their names, roles, types and shapes */
     int64_t rows;
-    int64_t duplicates; /* how many of the rows (the last ones) `wrap` took a second time */
-    uint64_t first_row; /* rows of this epoch before this batch: the key for chance */
-    double weight_sum;  /* of the first field of weights; the rows where there is none */
+    int64_t duplicates; /* wrap: the number of rows, at the end, that this pass has twice */
+    uint64_t first_row; /* rows of this epoch before this batch: keys all random numbers */
+    double weight_sum;  /* of the first field of weights; without one, the number of rows */
     uint32_t epoch;
-    int64_t step; /* of the epoch */
+    int64_t step; /* number in the epoch, from 0 */
     int slot;
-    const keel_feed *unread; /* the rows are still to be read; NULL: they are there */
+    const keel_feed *unread; /* rows must be read by keel_feed_read; NULL: they are read */
 } keel_batch;
 
-/* The field of that role, counted from 0 in the order of the feed's fields; NULL: there is none. */
+/* The nth field of a role, from 0, in the order of the feed's fields; NULL: none. */
 const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth);
 
-/* Everything is allocated and every contradiction refused here. The dataset must outlive the feed.
- * KEEL_EDATA: the data cannot serve what the options ask. */
+/* Allocates everything and checks all options. The dataset must outlive the feed. KEEL_EDATA: the
+ * data cannot provide what the options request. */
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                              const keel_feed_options *options);
-void keel_feed_destroy(keel_feed *f); /* waits for running reads and callbacks; NULL is fine */
+void keel_feed_destroy(keel_feed *f); /* waits for running reads and callbacks; NULL is allowed */
 
-/* The fields of a batch: those of the dataset, with the types that they have here, behind them
- * those that are made of others, and "sample_weight" where rows get weights that the dataset has
- * not. */
+/* The fields of a batch, with their types in a batch: first those of the dataset, then those
+ * computed from them, then "sample_weight" if rows get weights that the dataset lacks. */
 int keel_feed_field_count(const keel_feed *f);
 const keel_data_field *keel_feed_field(const keel_feed *f, int i);
 
-int64_t
-keel_feed_steps(const keel_feed *f); /* of the epoch begun (before: the first); -1: not known */
-int64_t keel_feed_rows(const keel_feed *f);     /* of that epoch; -1: not known */
-int64_t keel_feed_max_rows(const keel_feed *f); /* no batch has more */
+int64_t keel_feed_steps(const keel_feed *f); /* of the current epoch, or the first; -1: not known */
+int64_t keel_feed_rows(const keel_feed *f);  /* of that epoch; -1: not known */
+int64_t keel_feed_max_rows(const keel_feed *f); /* of a batch */
 
-/* Every row count that a step can have and that can be known ahead, largest first, at most `max`;
- * returns how many. Where *complete (may be NULL) becomes false, other counts up to
- * keel_feed_max_rows may come. */
+/* The row counts of steps that are known in advance, largest first, at most `max` of them. Returns
+ * their number. If *complete (may be NULL) becomes false, steps may also have other counts, up to
+ * keel_feed_max_rows. */
 int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *complete);
 
-/* One line that the user should see ("ends early", "left out"), or NULL. */
+/* A note for the user ("ends early", "left out"), in one line, or NULL. */
 const char *keel_feed_note(const keel_feed *f);
 
-/* Go to the beginning of an epoch, counted from 0. In order it is free; any other epoch of an
- * indexed source costs the rows that were read ahead. KEEL_EDATA: a source that cannot begin again
- * is used up. All batches must have been released. */
+/* Begin an epoch, counted from 0. The next epoch in order costs nothing; for any other, rows that
+ * were read ahead are discarded. KEEL_EDATA: the source is used up and cannot begin again. All
+ * batches must have been released. */
 keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch);
 
-/* Go to a step of an epoch, to resume a run: keel_feed_next gives that step. Free for rows by
- * index; a stream is read up to it from the begin of its pass. KEEL_EARG: the epoch has fewer
- * steps; KEEL_EUNSUP: a stream whose epochs do not begin with a pass (steps_per_epoch, carry). */
+/* Go to a step of an epoch, to resume a run: the next keel_feed_next gives that step. It costs
+ * nothing for rows by index; a stream is read from the begin of its pass. KEEL_EARG: the epoch has
+ * fewer steps; KEEL_EUNSUP: a stream whose epochs do not begin with a pass (steps_per_epoch,
+ * carry). */
 keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step);
 
-/* The next step of the epoch. KEEL_END: the epoch is over; < 0: the first failure in the order of
- * rows, naming source, row, file and stage; the same step is tried again by the next call. One
- * thread at a time. The batch is valid until it is released; at most slots - 1 may be held. */
+/* The next step of the epoch. KEEL_END: the epoch is over; < 0: the first failure in row order,
+ * with source, row, file and stage in its text; the next call tries the same step again. One thread
+ * at a time. The batch is valid until it is released; at most slots - 1 may be held. */
 keel_status keel_feed_next(keel_feed *f, keel_batch *out);
 void keel_feed_release(keel_feed *f, const keel_batch *b);
 
-/* Where a batch came with its rows unread (leaves_rows): read rows [from, to) of it. Cannot fail.
- * Any thread, at the same time as others that read other rows: so each worker fetches its own, into
- * its own cache. Does nothing to a batch that is read. */
+/* Read rows [from, to) of a batch that came unread (leaves_rows); of any other batch, do nothing.
+ * Cannot fail. Threads may read different rows at the same time, so each worker brings its own rows
+ * into its own cache. */
 void keel_feed_read(const keel_batch *b, int64_t from, int64_t to);
 
-/* A failed step never happened: give back the batch that was taken last so that keel_feed_next
- * gives the same rows again. */
+/* Return the batch that was taken last after a failed step: keel_feed_next gives the same rows
+ * again. */
 void keel_feed_retry(keel_feed *f, const keel_batch *b);
 
 int64_t keel_feed_bytes(const keel_feed *f);       /* memory of all slots */
-double keel_feed_wait_seconds(const keel_feed *f); /* that keel_feed_next waited, since create */
+double keel_feed_wait_seconds(const keel_feed *f); /* that keel_feed_next waited, in total */
 
 #endif

@@ -1,6 +1,6 @@
-/* Rows that differ in length: all of a batch are as long as its longest, or as the bucket that this
- * one fits in, with 0 behind what they have. The batch is the global one, so that what is computed
- * does not depend on how many devices share it. Slots have room for the longest row there is. */
+/* Rows that differ in length: they are padded with 0 to the longest row of the global batch, or to
+ * the bucket that the longest fits in. As it is the global batch, results do not depend on the
+ * number of devices. Slots have room for the longest row of the data. */
 #include "base/memory.h"
 #include "data/feed_impl.h"
 #include "tensor/dtype.h"
@@ -12,7 +12,7 @@ bool keel_feed_is_open(const keel_feed *f, int i)
     return f->open >> i & 1;
 }
 
-/* No dim is 0, for ops want elements. */
+/* At least 1, since ops need elements. */
 int64_t keel_feed_padded(const keel_feed *f, int64_t length)
 {
     if (length < 1) length = 1;

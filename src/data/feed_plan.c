@@ -1,4 +1,4 @@
-/* Which rows the steps of an epoch are. */
+/* Computes the rows of each step of an epoch; see feed_plan.h. */
 #include "data/feed_plan.h"
 #include "base/memory.h"
 #include "base/round.h"
@@ -30,7 +30,7 @@ keel_status keel_feed_plan_init(keel_feed_plan *p, int64_t n, const keel_feed_op
             "batch size of at most %lld, or keep short batches",
             name, rows, size, o->end == KEEL_DROP ? "dropped" : "carried", rows);
 
-    /* "smaller than the data" is counted in rows where batches may span passes */
+    /* If batches may span passes, "smaller than the data" is counted in rows. */
     const bool spans = o->end == KEEL_CARRY || o->end == KEEL_WRAP;
     const bool smaller =
         asked > 0 && (spans ? asked < keel_div_up(n, batch) : asked < p->pass_steps);
@@ -63,8 +63,8 @@ bool keel_feed_plan_can_count(const keel_feed_plan *p, uint32_t epoch)
            keel_mul_i64(rows > p->n ? rows : p->n, (int64_t)epoch + 2, &rows);
 }
 
-/* Carried: the rows of all epochs up to `epoch` that have been given when it begins. Before the
- * first epoch asked for nothing is left over. */
+/* KEEL_PLAN_CARRIED: the number of rows that were delivered before `epoch` begins. Nothing is left
+ * over before first_epoch. */
 static int64_t carried_begin(const keel_feed_plan *p, int64_t epoch)
 {
     const int64_t first = p->first_epoch;
@@ -85,7 +85,7 @@ int64_t keel_feed_plan_steps(const keel_feed_plan *p, uint32_t epoch)
     return p->steps_per_epoch ? min(steps, p->steps_per_epoch) : steps;
 }
 
-/* Rows before step `t` of the row of passes. */
+/* Rows before step `t` of the endless sequence of passes. */
 static int64_t rows_before(const keel_feed_plan *p, int64_t t)
 {
     const int64_t of_pass = p->end == KEEL_DROP ? p->pass_steps * p->batch : p->n;
@@ -103,7 +103,7 @@ int64_t keel_feed_plan_rows(const keel_feed_plan *p, uint32_t epoch)
 keel_plan_step keel_feed_plan_step(const keel_feed_plan *p, uint32_t epoch, int64_t step)
 {
     keel_plan_step s = { .rows = p->batch, .pass = epoch };
-    int64_t at = step * p->batch; /* rows since the epoch began */
+    int64_t at = step * p->batch; /* rows since the begin of the epoch */
     switch (p->kind) {
     case KEEL_PLAN_WHOLE:
         s.position = at;
@@ -155,7 +155,7 @@ int keel_feed_plan_counts(const keel_feed_plan *p, int64_t counts[2])
     } else {
         if (p->n >= p->batch) counts[n++] = p->batch;
         if (p->end == KEEL_KEEP) tail = p->n % p->batch;
-        /* steps_per_epoch x epochs may stop before the first tail */
+        /* The last epoch may end before the first short batch. */
         int64_t steps;
         if (p->epochs && p->kind == KEEL_PLAN_STEPS && n &&
             keel_mul_i64(p->epochs, p->steps_per_epoch, &steps) && steps < p->pass_steps)
@@ -171,11 +171,10 @@ void keel_feed_plan_note(const keel_feed_plan *p, const char *name, char *text, 
     const long long asked = p->steps_per_epoch, has = p->pass_steps, rows = p->n, batch = p->batch;
     const long long tail = p->n % p->batch;
     if ((p->kind == KEEL_PLAN_WHOLE || p->kind == KEEL_PLAN_CARRIED) && asked > has)
-        snprintf(
-            text, size,
-            "%s: %lld rows make %lld steps, not the %lld that steps_per_epoch asks: every epoch "
-            "ends early",
-            name, rows, has, asked);
+        snprintf(text, size,
+                 "%s: %lld rows make %lld steps, not the %lld of steps_per_epoch: every epoch "
+                 "ends early",
+                 name, rows, has, asked);
     else if (p->end == KEEL_DROP && tail)
         snprintf(text, size, "%s: the last %lld of %lld rows are left out of every pass", name,
                  tail, rows);
@@ -183,6 +182,7 @@ void keel_feed_plan_note(const keel_feed_plan *p, const char *name, char *text, 
         snprintf(text, size, "%s: %lld rows are taken twice to fill the last batch of every epoch",
                  name, batch - tail);
     else if (p->end == KEEL_WRAP && asked > has)
-        snprintf(text, size, "%s: steps_per_epoch goes round the %lld rows more than once", name,
+        snprintf(text, size,
+                 "%s: with this steps_per_epoch an epoch has the %lld rows more than once", name,
                  rows);
 }

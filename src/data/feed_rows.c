@@ -1,19 +1,20 @@
-/* The engine for rows that have an index: steps are arithmetic, workers take runs of rows of the
- * earliest step that still has some, and steps come out in order.
+/* The engine for rows by index: the rows of a step are computed, threads take runs of rows of the
+ * earliest unfinished step, and steps come out in order.
  *
- * Arrays that lie as the model wants them are not copied: a batch points into them. */
+ * An array that already has the layout and type of a batch is not copied: the batch points into it.
+ */
 #include "data/feed_impl.h"
 #include <string.h>
 
 enum { LOOK_AHEAD = 2 }; /* rows */
 
-typedef struct pass_order { /* the permutation of the pass that was asked for last */
+typedef struct pass_order { /* caches the permutation of one pass */
     bool set;
     int64_t pass;
     keel_permutation permutation;
 } pass_order;
 
-/* Where row i of a step comes from, in the dataset. */
+/* The dataset's index of row i of a step. */
 static int64_t source_row(const keel_feed *f, const keel_plan_step *p, int64_t i, pass_order *o)
 {
     int64_t at = p->position + i, pass = p->pass;
@@ -34,7 +35,7 @@ static int64_t source_row(const keel_feed *f, const keel_plan_step *p, int64_t i
     return (int64_t)keel_permutation_at(&o->permutation, (uint64_t)at);
 }
 
-/* Point at the arrays where rows follow each other there and nothing must be converted. */
+/* Let the batch point into arrays whose rows are consecutive and need no conversion. */
 static void point_into_arrays(const keel_feed *f, keel_slot *s)
 {
     keel_batch *b = &s->batch;
@@ -50,7 +51,7 @@ static void point_into_arrays(const keel_feed *f, keel_slot *s)
     }
 }
 
-/* Set a slot up for a step; no row is read yet. */
+/* Prepare a slot for a step, before any row is read. */
 static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t step)
 {
     s->plan = keel_feed_plan_step(&f->plan, epoch, step);
@@ -81,7 +82,7 @@ static keel_status of_row(const keel_feed *f, const keel_slot *s, keel_status r,
                             keel_dataset_name(f->dataset));
 }
 
-/* What is made of the rows that were read. */
+/* Compute the fields that depend on the rows just read. */
 static int64_t make_rows(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
                          keel_scratch *scratch, keel_failure *failure)
 {
@@ -92,7 +93,7 @@ static int64_t make_rows(const keel_feed *f, const keel_slot *s, int64_t from, i
     return failed;
 }
 
-/* Read rows [from, to) of a slot. The failure of the first row that fails goes to *failure. */
+/* Read rows [from, to) of a slot; *failure gets that of the first row that fails. */
 static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t to,
                          keel_scratch *scratch, keel_failure *failure)
 {
@@ -110,7 +111,7 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
         any |= copied;
     }
     if (!any) return make_rows(f, s, from, to, scratch, failure);
-    int64_t ahead[LOOK_AHEAD]; /* which rows come, counted from `from` in a ring */
+    int64_t ahead[LOOK_AHEAD]; /* ring of the next rows' indices */
     for (int64_t i = from - LOOK_AHEAD; i < to; i++) {
         const int64_t row = i < from ? 0 : ahead[(i - from) % LOOK_AHEAD];
         if (i + LOOK_AHEAD < to) {
@@ -132,7 +133,8 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
     return make_rows(f, s, from, to, scratch, failure);
 }
 
-/* Locked: something to do? Schedules the next step where a slot is free. */
+/* With the lock held: a slot with rows to read, or NULL. Schedules the next step if its slot is
+ * free. */
 static keel_slot *find_work(keel_feed *f)
 {
     if (f->paused) return NULL;
@@ -170,7 +172,7 @@ void *keel_feed_rows_worker(void *feed)
         const int64_t to = from + f->chunk < s->batch.rows ? from + f->chunk : s->batch.rows;
         s->taken = to;
         f->busy++;
-        if (f->n_threads > 1) pthread_cond_signal(&f->work); /* there may be more */
+        if (f->n_threads > 1) pthread_cond_signal(&f->work); /* there may be more work */
         pthread_mutex_unlock(&f->lock);
         const int64_t end = read_rows(f, s, from, to, &scratch, &failure);
         pthread_mutex_lock(&f->lock);
@@ -198,7 +200,7 @@ void *keel_feed_rows_worker(void *feed)
 
 keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch)
 {
-    /* What was read ahead stays if it is what now comes. */
+    /* Keep rows that were read ahead if they belong to this epoch. */
     if (f->next_fill > f->next_out) {
         const keel_slot *s = &f->slots[f->next_out % (uint64_t)f->n_slots];
         if (f->begun && s->batch.epoch == epoch && s->batch.step == 0) return KEEL_OK;
@@ -211,13 +213,14 @@ keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch)
     return KEEL_OK;
 }
 
-/* Without threads the consumer reads; the lock is nobody else's then. */
+/* Without threads the consumer reads; no other thread needs the lock. */
 static void read_here(keel_feed *f, keel_slot *s)
 {
     const double begin = keel_seconds();
     open_slot(f, s, f->epoch, f->step);
     f->next_fill = f->next_out + 1;
-    /* weights are summed when a batch is finished, so those cannot wait; nor can what may fail */
+    /* Weights cannot be left unread, as they are summed when a batch is finished; nor can fields
+     * whose reading may fail. */
     if (f->o.leaves_rows && f->source->in_memory && f->weight < 0 && !f->may_fail)
         s->batch.unread = f;
     else
@@ -231,7 +234,7 @@ void keel_feed_read(const keel_batch *b, int64_t from, int64_t to)
 {
     const keel_feed *f = b->unread;
     keel_failure failure;
-    keel_scratch scratch = { 0 }; /* copies need none */
+    keel_scratch scratch = { 0 }; /* a copy uses none */
     if (f) read_rows(f, &f->slots[b->slot], from, to, &scratch, &failure);
 }
 
@@ -239,7 +242,7 @@ keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot)
 {
     keel_slot *s = *slot;
     if (f->step >= keel_feed_plan_steps(&f->plan, f->epoch)) return KEEL_END;
-    if (s->state == KEEL_SLOT_TOLD) { /* again, all of it: what failed may have been put right */
+    if (s->state == KEEL_SLOT_TOLD) { /* read all of it again: the cause may have been removed */
         if (f->n_threads)
             open_slot(f, s, f->epoch, f->step);
         else

@@ -1,6 +1,6 @@
-/* Streams of rows with shapes of their own: rows are kept as they come until they make a batch, and
- * then laid out in its slot, each at the begin of a place as large as the largest needs, with 0
- * behind it in every open dim. Slots grow, in the thread that reads ahead, and never shrink. */
+/* Streams whose rows have their own shapes: rows are collected until they make a batch, then copied
+ * into its slot, each padded with 0 in its open dims to the largest of the batch. Slots grow, in
+ * the thread that reads ahead, and never shrink. */
 #include "base/memory.h"
 #include "data/feed_impl.h"
 #include "tensor/dtype.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct keel_staged {
-    char *data[KEEL_FIELDS_MAX]; /* rows one behind the other */
+    char *data[KEEL_FIELDS_MAX]; /* rows, one after another, unpadded */
     size_t size[KEEL_FIELDS_MAX], used[KEEL_FIELDS_MAX];
     int64_t rows;
     keel_shape *shape; /* [max_rows][n_field of the spec] */
@@ -34,7 +34,7 @@ void keel_feed_staged_destroy(keel_feed *f)
     f->staged = NULL;
 }
 
-/* A row's shape is the field's, but for dims that are open there. */
+/* The shape of a row must be that of the field, except in open dims. */
 static keel_status check_shape(const keel_feed *f, int i, const keel_shape *shape, int64_t rows)
 {
     const keel_data_field *field = &f->spec->field[i];
@@ -59,7 +59,7 @@ static keel_status append(keel_staged *t, int i, const void *data, size_t bytes)
     if (bytes > t->size[i] - t->used[i]) {
         size_t size;
         if (!keel_mul(t->used[i] + bytes, 2, &size))
-            return keel_fail(KEEL_EDATA, "a batch is larger than memory can be");
+            return keel_fail(KEEL_EDATA, "a batch is larger than the address space");
         char *larger = keel_grow(t->data[i], size, 1);
         if (!larger) return KEEL_ENOMEM;
         t->data[i] = larger;
@@ -102,7 +102,7 @@ keel_status keel_feed_stage(const keel_feed *f, bool first, const void *const *d
     return KEEL_OK;
 }
 
-/* The largest of each open dim, or the bucket that it fits in. */
+/* The padded shape of field i: the largest of each open dim, or the bucket that it fits in. */
 static keel_status find_largest(const keel_feed *f, int i, keel_shape *all)
 {
     const keel_staged *t = f->staged;
@@ -125,11 +125,11 @@ static keel_status find_largest(const keel_feed *f, int i, keel_shape *all)
     return keel_shape_check(all, sizeof(double));
 }
 
-/* A row of this shape into a place of that one, whose numbers are 0. */
+/* Copy a row into its place in the batch, which has the padded shape and is zeroed. */
 static keel_status put(char *to, keel_dtype want, const char *from, const keel_data_field *field,
                        const keel_shape *row, const keel_shape *all)
 {
-    int whole = row->rank; /* the dims from here on are the same in both */
+    int whole = row->rank; /* from this dim on both shapes are equal */
     while (whole > 0 && row->dim[whole - 1] == all->dim[whole - 1]) whole--;
     const int outer = whole > 0 ? whole - 1 : 0;
     int64_t run = 1, step = 1, lines = 1;
@@ -163,14 +163,14 @@ static keel_status unstage_field(const keel_feed *f, keel_slot *s, int i)
     own->count[i] = keel_shape_count(&own->field[i].shape);
     own->bytes[i] = (size_t)own->count[i] * keel_dtype_size(f->want[i]);
     if (!keel_mul(own->bytes[i], (size_t)t->rows, &bytes))
-        return keel_fail(KEEL_EDATA, "%s: a batch is larger than memory can be",
+        return keel_fail(KEEL_EDATA, "%s: a batch is larger than the address space",
                          keel_dataset_name(f->dataset));
     if (bytes > own->room[i]) {
         char *larger = keel_aligned_calloc(1, bytes);
         if (!larger) return KEEL_ENOMEM;
         keel_free(s->at[i]);
         s->at[i] = larger;
-        __atomic_store_n(&own->room[i], bytes, __ATOMIC_RELAXED); /* keel_feed_bytes looks */
+        __atomic_store_n(&own->room[i], bytes, __ATOMIC_RELAXED); /* keel_feed_bytes reads it */
     }
     memset(s->at[i], 0, bytes);
     for (int64_t k = 0; k < t->rows; k++) {

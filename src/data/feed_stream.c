@@ -1,9 +1,9 @@
 /* The engine for streams: one thread calls the generator or sequence ahead of the step that needs
- * its rows, cuts what it yields into batches and applies the policy for the end of the data.
+ * its rows, cuts its output into batches and applies the policy for the end of the data.
  *
- * Where the stream ends is only known when it has ended, so the table of feed.h is decided here as
- * things happen: an epoch that began with the pass and outlives it met data smaller than
- * steps_per_epoch; one that began inside a pass goes on into the next. */
+ * The end of a stream is only known once it is reached, so the table of feed.h is applied while
+ * reading. If the epoch began with the pass, the data is smaller than steps_per_epoch; if it began
+ * inside the pass, it continues in the next. */
 #include "base/memory.h"
 #include "data/feed_impl.h"
 #include "tensor/shape.h"
@@ -13,26 +13,26 @@
 
 enum { EMPTY_YIELDS_MAX = 1000 };
 
-/* Belongs to whoever produces: the thread, or the consumer where there is none. */
+/* Used only by the producer: the reading thread, or without threads the consumer. */
 struct keel_stream {
-    uint32_t epoch; /* being produced */
+    uint32_t epoch; /* the epoch being produced */
     int64_t step, epoch_rows;
-    bool epoch_open, epoch_over; /* begun; only its end is left to say */
+    bool epoch_open, epoch_over; /* begun; complete, but its end was not yet produced */
     bool began_with_pass;        /* the epoch's first row was the first of a pass */
-    bool in_pass, used_up;       /* used_up: ended, and cannot begin again */
+    bool in_pass, used_up;       /* used_up: the stream ended and cannot begin again */
     bool rewound;                /* wrap: the pass was begun again to fill the last batch */
     uint32_t pass;
-    int64_t pass_rows, known_rows; /* of this pass so far; of the last whole pass */
-    int64_t filled;                /* rows of the batch in the making; survives a failure */
-    keel_failure dead;             /* the data cannot serve what was asked, now or later */
+    int64_t pass_rows, known_rows; /* of this pass so far; of the last complete pass */
+    int64_t filled;                /* rows in the current batch; kept after a failure */
+    keel_failure dead;             /* a failure that trying again cannot repair */
 
-    char *field[KEEL_FIELDS_MAX];  /* one yield that did not fit, in the stream's own types */
-    size_t bytes[KEEL_FIELDS_MAX]; /* of a row of it */
-    int64_t at, n;                 /* the rows of it that are left: [at, n) */
-    bool same_types;               /* a batch has the stream's own types */
-    keel_slot carry;               /* rows that open the next epoch, as in a batch */
+    char *field[KEEL_FIELDS_MAX];  /* the pending yield, in the stream's own types */
+    size_t bytes[KEEL_FIELDS_MAX]; /* of one of its rows */
+    int64_t at, n;                 /* its rows [at, n) are still to be used */
+    bool same_types;               /* batches have the stream's own types */
+    keel_slot carry;               /* rows that open the next epoch, laid out as a batch */
     int64_t carried;
-    keel_scratch scratch; /* of what is made of rows */
+    keel_scratch scratch; /* for computed fields */
 };
 
 keel_status keel_feed_stream_create(keel_feed *f)
@@ -44,7 +44,7 @@ keel_status keel_feed_stream_create(keel_feed *f)
     t->same_types = true;
     for (int i = 0; i < p->n_field; i++) {
         size_t n;
-        if (p->shaped) continue; /* it is staged instead */
+        if (p->shaped) continue; /* feed_staged.c has its buffer */
         t->bytes[i] = (size_t)f->count[i] * keel_dtype_size(p->field[i].dtype);
         t->same_types &= p->field[i].dtype == f->want[i];
         if (!keel_mul(t->bytes[i], (size_t)p->max_rows, &n))
@@ -71,14 +71,14 @@ void keel_feed_stream_destroy(keel_feed *f)
     f->stream = NULL;
 }
 
-/* What will not get better by trying again. */
+/* Keep a failure that trying again cannot repair. */
 static keel_status die(keel_stream *t, keel_status s)
 {
     keel_failure_take(&t->dead, s);
     return s;
 }
 
-/* Copy n rows of the pending yield behind the rows that the slot has. */
+/* Append n rows of the pending yield to the slot. */
 static keel_status take(const keel_feed *f, keel_slot *s, int64_t n)
 {
     keel_stream *t = f->stream;
@@ -92,14 +92,14 @@ static keel_status take(const keel_feed *f, keel_slot *s, int64_t n)
     return KEEL_OK;
 }
 
-/* The first n rows of one slot become those of another. */
+/* Copy the first n rows of a slot to another. */
 static void copy_rows(const keel_feed *f, keel_slot *to, const keel_slot *from, int64_t n)
 {
     for (int i = 0; n && !f->staged && i < f->spec->n_field; i++)
         if (f->bytes[i]) memcpy(to->at[i], from->at[i], (size_t)n * f->bytes[i]);
 }
 
-/* Begin the pass if that is due. */
+/* Begin a pass unless the stream is in one. */
 static keel_status enter_pass(const keel_feed *f)
 {
     keel_stream *t = f->stream;
@@ -126,7 +126,7 @@ static keel_status leave_pass(const keel_feed *f)
     t->known_rows = t->pass_rows;
     t->used_up = f->spec->one_shot;
     if (f->spec->rows >= 0 && t->pass_rows != f->spec->rows)
-        return die(t, keel_fail(KEEL_EDATA, "%s ended after %lld rows, but says it has %lld",
+        return die(t, keel_fail(KEEL_EDATA, "%s ended after %lld rows, but announced %lld",
                                 keel_dataset_name(f->dataset), (long long)t->pass_rows,
                                 (long long)f->spec->rows));
     if (!t->pass_rows)
@@ -134,7 +134,7 @@ static keel_status leave_pass(const keel_feed *f)
     return KEEL_END;
 }
 
-/* The next of a stream whose rows have shapes of their own. */
+/* The next rows of a stream whose rows have their own shapes. */
 static keel_status next_shaped(const keel_feed *f, int64_t *rows)
 {
     keel_stream *t = f->stream;
@@ -149,11 +149,11 @@ static keel_status next_shaped(const keel_feed *f, int64_t *rows)
         if (p->field[k].role == KEEL_ROLE_WEIGHT)
             r = keel_weights_check(data[k], p->field[k].dtype, *rows, keel_shape_count(&shape[k]),
                                    t->pass_rows, keel_dataset_name(f->dataset));
-    return r < 0 ? die(t, r) : KEEL_OK; /* the row will not come again */
+    return r < 0 ? die(t, r) : KEEL_OK; /* the stream does not give the row a second time */
 }
 
-/* Get the next yield: into the slot where it fits as it is, else pending. KEEL_END: the pass is
- * over. */
+/* Get the next yield: straight into the slot if it fits unchanged, else as the pending one.
+ * KEEL_END: the pass is over. */
 static keel_status pull(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
@@ -182,7 +182,7 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
                 return die(t, KEEL_EDATA);
         t->pass_rows += rows;
         if (p->rows >= 0 && t->pass_rows > p->rows)
-            return die(t, keel_fail(KEEL_EDATA, "%s yields more than the %lld rows it says it has",
+            return die(t, keel_fail(KEEL_EDATA, "%s yields more than the %lld rows it announced",
                                     keel_dataset_name(f->dataset), (long long)p->rows));
         if (fits || f->staged) {
             t->filled += rows;
@@ -192,8 +192,8 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
         }
         return KEEL_OK;
     }
-    return keel_fail(KEEL_EDATA, "%s: %d yields without a row, one after another",
-                     keel_dataset_name(f->dataset), EMPTY_YIELDS_MAX);
+    return keel_fail(KEEL_EDATA, "%s: %d empty yields in succession", keel_dataset_name(f->dataset),
+                     EMPTY_YIELDS_MAX);
 }
 
 typedef enum after_pass { GO_ON, GIVE_SHORT, NOTHING_LEFT } after_pass;
@@ -205,13 +205,13 @@ static keel_status never_fills(const keel_feed *f)
                                     (long long)f->max_rows));
 }
 
-/* The pass is over and the batch in the making has t->filled rows: what now? */
+/* Apply the policy: the pass is over and the current batch has t->filled rows. */
 static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
 {
     keel_stream *t = f->stream;
     const keel_feed_options *o = &f->o;
     const bool asked = o->steps_per_epoch > 0;
-    /* the pass ended with the last epoch, but for rows that would have been carried */
+    /* The pass ended with the last epoch, except for rows that would be carried. */
     if (asked && !t->step && (!t->filled || (o->end == KEEL_CARRY && !t->began_with_pass))) {
         t->began_with_pass = true;
         *what = GO_ON;
@@ -251,7 +251,7 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
         *what = GO_ON;
         if (asked) break;
         t->rewound = true;
-        t->pass--; /* the same order again */
+        t->pass--; /* in the same shuffled order again */
         break;
     case KEEL_REFUSE:
         if (t->filled)
@@ -316,14 +316,15 @@ static keel_status give_batch(const keel_feed *f, keel_slot *s)
     t->step++;
     t->filled = 0;
     if (!t->rewound) return KEEL_OK;
-    t->rewound = t->in_pass = false; /* the rest of the second round is not wanted */
+    t->rewound = t->in_pass = false; /* the rest of the repeated pass is not used */
     t->at = t->n = 0;
     t->pass++;
     t->epoch_over = true;
     return KEEL_OK;
 }
 
-/* The next item into a free slot. After a failure the same call goes on where it stopped. */
+/* Produce the next item in a free slot. After a failure a second call continues where it stopped.
+ */
 static keel_status produce(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
@@ -341,7 +342,7 @@ static keel_status produce(const keel_feed *f, keel_slot *s)
         if (r == KEEL_END) {
             KEEL_TRY(decide(f, s, &what));
             if (what == GO_ON) continue;
-            /* a short batch where the epoch goes on does not end it */
+            /* A short batch ends the pass, not the epoch. */
             t->epoch_over = t->began_with_pass || !f->o.steps_per_epoch || t->used_up;
             if (what == GIVE_SHORT) break;
             t->epoch_over = true;
@@ -361,7 +362,8 @@ static void produce_into(keel_feed *f, keel_slot *s)
     if (s->failed) keel_failure_take(&s->failure, r);
 }
 
-/* Locked: may the next item be made now? A failure waits in its slot until it is tried again. */
+/* With the lock held: true if the next item may be produced. A failure stays in its slot until the
+ * consumer tries again. */
 static bool may_produce(const keel_feed *f)
 {
     const keel_stream *t = f->stream;
@@ -396,7 +398,7 @@ void *keel_feed_stream_worker(void *feed)
     return NULL;
 }
 
-/* The slot that comes next, produced by the thread or here. */
+/* The next slot, produced by the thread or, without one, here. */
 static keel_slot *await(keel_feed *f)
 {
     keel_slot *s = &f->slots[f->next_out % (uint64_t)f->n_slots];
@@ -436,7 +438,7 @@ keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch)
     f->step = 0;
     pthread_cond_broadcast(&f->work);
     if (!f->spec->one_shot) return KEEL_OK;
-    /* What can be used up must show that it is not, before the epoch begins. */
+    /* A stream that cannot begin again must have a row before the epoch begins. */
     keel_slot *s = await(f);
     if (!s->failed || s->failure.status != KEEL_EDATA) return KEEL_OK;
     s->state = KEEL_SLOT_TOLD;

@@ -1,5 +1,5 @@
-/* Labels into targets. */
-#define _GNU_SOURCE /* strtod_l: a number must not depend on the user's locale */
+/* Converts labels to targets; see labels.h. */
+#define _GNU_SOURCE /* strtod_l: numbers must not depend on the user's locale */
 #include "data/labels.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -50,13 +50,13 @@ static keel_status one_hot(keel_tensor *y, const int32_t *label, int64_t n, int6
     return KEEL_OK;
 }
 
-/* Are labels classes, so that they must be whole numbers from 0? */
+/* True if labels are classes: whole numbers from 0. */
 static bool are_classes(const keel_dataset_options *o, keel_label_mode mode)
 {
     return o->class_count || mode == KEEL_LABEL_CATEGORICAL;
 }
 
-/* Labels that must be classes as int32; *classes: how many there are. */
+/* Convert labels that must be classes to int32; *classes gets their number. */
 static keel_status check_classes(int32_t *label, const double *number, int64_t n,
                                  const keel_dataset_options *o, int64_t *classes, const char *what)
 {
@@ -65,10 +65,11 @@ static keel_status check_classes(int32_t *label, const double *number, int64_t n
     for (int64_t i = 0; i < n; i++) {
         const double v = number[i];
         if (v != floor(v) || v < 0 || v >= (double)most)
-            return keel_fail(KEEL_EDATA,
-                             "%s: label %g of row %lld is no class; classes are whole numbers from "
-                             "0 to %lld",
-                             what, v, (long long)i + 1, (long long)most - 1);
+            return keel_fail(
+                KEEL_EDATA,
+                "%s: label %g of row %lld is not a class; classes are whole numbers from "
+                "0 to %lld",
+                what, v, (long long)i + 1, (long long)most - 1);
         label[i] = (int32_t)v;
         if (label[i] >= count) count = label[i] + 1;
     }
@@ -85,8 +86,8 @@ static keel_status target_of_numbers(keel_tensor *y, const double *number, int64
     for (int64_t i = 0; i < n; i++) {
         whole &= number[i] == floor(number[i]) && fabs(number[i]) <= 1 << 30;
         if (mode == KEEL_LABEL_BINARY && !(number[i] >= 0 && number[i] <= 1))
-            return keel_fail(KEEL_EDATA, "%s: label %g of row %lld; binary labels are 0 to 1", what,
-                             number[i], (long long)i + 1);
+            return keel_fail(KEEL_EDATA, "%s: label %g of row %lld; binary labels must be 0 to 1",
+                             what, number[i], (long long)i + 1);
     }
     if (!are_classes(o, mode)) {
         KEEL_TRY(keel_tensor_create(y, whole ? KEEL_INT32 : KEEL_FLOAT32, &shape));
@@ -137,7 +138,7 @@ static keel_status copy_names(keel_classes *out, const char *const *name, int64_
     return KEEL_OK;
 }
 
-/* The names that occur, sorted. */
+/* Collect the distinct names, sorted. */
 static keel_status collect_names(keel_classes *out, const char *const *label, int64_t n,
                                  const char *what)
 {
@@ -156,7 +157,7 @@ static keel_status collect_names(keel_classes *out, const char *const *label, in
     return s;
 }
 
-/* index[i]: which class label i is; KEEL_EDATA: one is none of them. */
+/* index[i]: the class of label i. KEEL_EDATA: a label is not a class name. */
 static keel_status find_names(int32_t *index, const char *const *label, int64_t n,
                               const keel_classes *c, const char *what)
 {
@@ -184,14 +185,14 @@ static keel_status target_of_names(keel_tensor *y, const int32_t *index, int64_t
     const keel_shape shape = { binary ? 2 : 1, { n, 1 } };
     if (mode == KEEL_LABEL_CATEGORICAL) return one_hot(y, index, n, n_classes, what);
     if (binary && n_classes != 2)
-        return keel_fail(KEEL_EDATA, "%s: binary labels need two names, and there are %lld", what,
+        return keel_fail(KEEL_EDATA, "%s: binary labels need two names, but there are %lld", what,
                          (long long)n_classes);
     KEEL_TRY(keel_tensor_create(y, binary ? KEEL_FLOAT32 : KEEL_INT32, &shape));
     keel_convert(y->data, y->dtype, index, KEEL_INT32, n);
     return KEEL_OK;
 }
 
-/* number[i]: label i; false: one of them is no number. */
+/* number[i]: label i as a number; false: a label is not a number. */
 static bool read_numbers(double *number, const char *const *label, int64_t n, locale_t c_locale)
 {
     for (int64_t i = 0; i < n; i++)
@@ -216,7 +217,7 @@ keel_status keel_labels_from_texts(keel_tensor *y, keel_classes *classes, const 
         goto out;
     s = c.n ? find_names(index, label, n, &c, what) : KEEL_EDATA;
     if (s == KEEL_ENOMEM) goto out;
-    if (s < 0 && read_numbers(number, label, n, locale)) { /* names that are numbers come first */
+    if (s < 0 && read_numbers(number, label, n, locale)) { /* class names go before numbers */
         s = target_of_numbers(y, number, n, o, mode, what);
         goto out;
     }
@@ -225,8 +226,8 @@ keel_status keel_labels_from_texts(keel_tensor *y, keel_classes *classes, const 
         if ((s = collect_names(&c, label, n, what)) < 0) goto out;
         if ((s = find_names(index, label, n, &c, what)) < 0) goto out;
         if (o->class_count && c.n > o->class_count) {
-            s = keel_fail(KEEL_EDATA, "%s: %lld different labels, where there are %lld classes",
-                          what, (long long)c.n, (long long)o->class_count);
+            s = keel_fail(KEEL_EDATA, "%s: %lld different labels for %lld classes", what,
+                          (long long)c.n, (long long)o->class_count);
             goto out;
         }
     }
@@ -254,7 +255,7 @@ static keel_status labels_from_numbers(keel_tensor *y, const keel_dataset_option
     const keel_status r = target_of_numbers(&out, number, s->dim[0], o, o->label_mode, what);
     keel_free(number);
     if (r < 0) return r;
-    if (o->label_mode != KEEL_LABEL_CATEGORICAL) { /* looked at only */
+    if (o->label_mode != KEEL_LABEL_CATEGORICAL) { /* checked, not changed */
         keel_tensor_free(&out);
         return KEEL_OK;
     }
@@ -270,8 +271,7 @@ keel_status keel_labels_from_array(keel_tensor *y, keel_classes *classes,
     const bool column = s->rank == 1 || (s->rank == 2 && s->dim[1] == 1);
     if (!y->data || (!column && y->dtype != KEEL_STRING)) return KEEL_OK;
     if (y->dtype != KEEL_STRING) return labels_from_numbers(y, o, what);
-    if (!column)
-        return keel_fail(KEEL_EUNSUP, "%s: texts as labels must be one for each row", what);
+    if (!column) return keel_fail(KEEL_EUNSUP, "%s: text labels must be one per row", what);
     const int64_t n = s->dim[0];
     keel_tensor out = { 0 };
     const char **text = keel_calloc((size_t)n + 1, sizeof *text);

@@ -1,17 +1,16 @@
-/* Resizing: one table for the columns, and each source row is widened once: first along x into a
- * row of floats, then two such rows are mixed along y. The order of operations is TensorFlow's
- * ResizeBilinear with half_pixel_centers, so results are equal to rounding. */
+/* Bilinear resize in two passes. Each source row is interpolated once along x, with a table of
+ * columns; then two such rows are mixed along y. The order of operations is that of TensorFlow's
+ * ResizeBilinear with half_pixel_centers, so results agree to rounding. */
 #include "data/resize.h"
 #include <math.h>
 #include <stdint.h>
 
-typedef struct column { /* of an output pixel: elements of its neighbours, and how far to the right
-                         */
+typedef struct column { /* of an output pixel: its left and right neighbour, and the mix of them */
     int32_t left, right;
     float part;
 } column;
 
-/* Where the middle of output pixel i lies, in pixels of the source. */
+/* The centre of output pixel i in source pixels. */
 static float middle(int64_t i, int64_t from, int64_t to)
 {
     return ((float)i + 0.5f) * ((float)from / (float)to);
@@ -58,13 +57,13 @@ keel_status keel_resize(const keel_image *image, float *out, int64_t height, int
     float *rows[2];
     rows[0] = (float *)(void *)(space + (size_t)width * sizeof(column));
     rows[1] = rows[0] + line;
-    int64_t holds[2] = { -1, -1 }; /* which source row each of the two has */
+    int64_t holds[2] = { -1, -1 }; /* the source row that each buffer has */
     for (int64_t i = 0; i < width; i++) columns[i] = place(i, image->width, width, n);
 
     for (int64_t y = 0; y < height; y++, out += line) {
         const column at = place(y, image->height, height, 1);
         const int64_t need[2] = { at.left, at.right };
-        if (holds[0] != need[0] && holds[1] == need[0]) { /* the lower row becomes the upper one */
+        if (holds[0] != need[0] && holds[1] == need[0]) { /* the lower row becomes the upper */
             float *const swap = rows[0];
             rows[0] = rows[1];
             rows[1] = swap;

@@ -1,4 +1,4 @@
-/* Images to the size of a model's input, as tf.image.resize: half-pixel centres, no antialias. */
+/* Resizes images to a model's input, as tf.image.resize: half-pixel centres, no antialias. */
 #ifndef KEEL_DATA_RESIZE_H
 #define KEEL_DATA_RESIZE_H
 #include "data/codecs/image.h"
@@ -8,7 +8,7 @@
 keel_status keel_resize(const keel_image *image, float *out, int64_t height, int64_t width,
                         keel_scratch *scratch, int buffer);
 
-/* The nearest pixel's bytes: out [height, width, channels]. */
+/* Nearest neighbour: out [height, width, channels] of bytes. */
 void keel_resize_nearest(const keel_image *image, unsigned char *out, int64_t height,
                          int64_t width);
 

@@ -1,4 +1,4 @@
-/* What the command line calls SRC. */
+/* Parses SRC of the command line; see spec.h. */
 #include "data/spec.h"
 #include "base/memory.h"
 #include <string.h>

@@ -7,7 +7,7 @@
 
 static keel_status open_topology(hwloc_topology_t *t)
 {
-    if (hwloc_topology_init(t) < 0) return keel_fail(KEEL_EDEVICE, "hwloc cannot start");
+    if (hwloc_topology_init(t) < 0) return keel_fail(KEEL_EDEVICE, "hwloc cannot be initialized");
     hwloc_topology_set_io_types_filter(*t, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (hwloc_topology_load(*t) < 0) {
         hwloc_topology_destroy(*t);
@@ -29,18 +29,19 @@ keel_status keel_cores_find(keel_cores *out)
         const hwloc_obj_t core = hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, (unsigned)i);
         for (int p = hwloc_bitmap_first(core->cpuset); p >= 0;
              p = hwloc_bitmap_next(core->cpuset, p))
-            if (hwloc_bitmap_isset(may, (unsigned)p)) { /* one thread of each core */
+            if (hwloc_bitmap_isset(may, (unsigned)p)) { /* one hardware thread per core */
                 out->os[out->n++] = p;
                 break;
             }
     }
-    if (out->n == 0 && may) /* a machine without a description of cores: its processors */
+    if (out->n == 0 && may) /* the topology lists no cores: use processors */
         for (int p = hwloc_bitmap_first(may); p >= 0 && out->n < KEEL_CORES_MAX;
              p = hwloc_bitmap_next(may, p))
             out->os[out->n++] = p;
     hwloc_bitmap_free(may);
     hwloc_topology_destroy(t);
-    return out->n > 0 ? KEEL_OK : keel_fail(KEEL_EDEVICE, "this process may use no core");
+    return out->n > 0 ? KEEL_OK
+                      : keel_fail(KEEL_EDEVICE, "this process is not allowed to use any core");
 }
 
 static int64_t cache_size(hwloc_topology_t t, hwloc_obj_type_t type)

@@ -1,5 +1,5 @@
-/* See lanes.h. The cores come from the process's own affinity mask through hwloc, so a container's
- * limit is respected and nothing is opened, started or allocated on a device. */
+/* See lanes.h. hwloc gives the cores of the process's affinity mask, so a container's limit is
+ * respected. Nothing is opened, started or allocated on a device. */
 #include "device/lanes.h"
 #include "device/discover.h"
 #include <ctype.h>
@@ -18,7 +18,7 @@ static keel_status bad(const char *text, const char *why)
 
 enum { NUMBER_MAX = 99999999 };
 
-/* NULL: there is none. One above NUMBER_MAX reads as the next after it. */
+/* Parse a number; NULL: there is none. A number above NUMBER_MAX becomes NUMBER_MAX + 1. */
 static const char *read_number(const char *p, int *out)
 {
     long v = 0;
@@ -47,7 +47,7 @@ static keel_status read_item(keel_lanes *l, const char *text, const char **at)
     static const char too_large[] = "a number above 99999999";
     int id[KEEL_LANE_CORES_MAX], n = 0, last;
     const char *p = read_number(*at, &id[n++]);
-    if (!p) return bad(text, "a number of a device is missing");
+    if (!p) return bad(text, "a device number is missing");
     if (id[0] > NUMBER_MAX) return bad(text, too_large);
     if (*p == '-') {
         p = read_number(p + 1, &last);
@@ -71,8 +71,8 @@ static keel_status read_item(keel_lanes *l, const char *text, const char **at)
     return add_lane(l, text, id, n);
 }
 
-/* Lanes beyond the machine's cores are logical: every core gets a worker, and a part is where the
- * rows of a lane and those of a worker overlap, as fractions of a step. */
+/* More lanes than cores: every core gets a worker. A part is the overlap of a lane's rows with a
+ * worker's, as fractions of a step. */
 static keel_status share_cores(keel_lanes *l, const char *text, const keel_cores *cores)
 {
     l->shared = true;
@@ -92,8 +92,7 @@ static keel_status share_cores(keel_lanes *l, const char *text, const keel_cores
     return KEEL_OK;
 }
 
-/* Workers: one a core that is used. A wide lane of cores that are not there takes the first ones.
- */
+/* One worker per core in use. A lane of several cores that do not exist gets the first cores. */
 static keel_status assign_workers(keel_lanes *l, const char *text, const keel_cores *cores)
 {
     int largest = 0, widest = 1, part = 0, worker_of_core[KEEL_CORES_MAX];
@@ -142,7 +141,7 @@ keel_status keel_lanes_parse_on(keel_lanes *out, const char *text, const keel_co
             const int n = (int)strcspn(p, ":,");
             return keel_fail(KEEL_EDEVICE,
                              "devices '%s': this version of Keel has no devices of kind '%.*s'; "
-                             "'keel devices' lists what there is",
+                             "'keel devices' lists those it has",
                              text, n, p);
         }
         KEEL_TRY(read_item(&l, text, &p));
@@ -161,7 +160,7 @@ void keel_lane_name(char out[64], const keel_lane *lane)
         at += snprintf(out + at, (size_t)(64 - at), "+%d", lane->id[i]);
 }
 
-/* What part p has of n rows or shards, the c-th of its lane. */
+/* The range of part p, the c-th of its lane, in n rows or shards. */
 static void cut_part(const keel_lanes *l, int64_t n, int p, int64_t *first, int64_t *end)
 {
     const int lane = l->part[p].lane, w = l->part[p].worker;

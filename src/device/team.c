@@ -1,5 +1,5 @@
-/* See team.h. Start and end of a step are meetings too: all workers but the caller wait in `start`.
- */
+/* See team.h. A step begins and ends with a meeting; between steps all workers except the caller
+ * wait in `start`. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SPINS = 4000 }; /* about 50 us of looking before a worker sleeps */
+enum { SPINS = 4000 }; /* polls, about 50 us, before a worker sleeps */
 
 typedef struct member {
     keel_team *team;
@@ -27,10 +27,10 @@ struct keel_team {
     void (*work)(void *, int);
     void *context;
     bool quit;            /* written before the meeting at `start`, read after it */
-    bool failed;          /* not all threads started; written and read behind the gate */
-    pthread_mutex_t gate; /* held until all threads have started, or one could not */
+    bool failed;          /* not all threads started; guarded by `gate` */
+    pthread_mutex_t gate; /* held until all threads have started, or one failed to */
     int entered;
-    cpu_set_t before; /* the caller's mask, for leave */
+    cpu_set_t before; /* the caller's affinity mask, restored by keel_team_leave */
     member *member;
 };
 
@@ -40,7 +40,7 @@ static void bind_to(int core)
     if (core < 0 || core >= CPU_SETSIZE) return;
     CPU_ZERO(&set);
     CPU_SET((unsigned)core, &set);
-    sched_setaffinity(0, sizeof set, &set); /* a refusal costs speed only */
+    sched_setaffinity(0, sizeof set, &set); /* failure costs only speed */
 }
 
 static void *serve(void *arg)
@@ -68,7 +68,7 @@ keel_status keel_team_create(keel_team **out, const int *core, int n)
     if (!t) return s;
     t->n = n;
     pthread_mutex_init(&t->gate, NULL);
-    /* with fewer processors than workers nobody may spin: the one awaited could not run */
+    /* With fewer processors than workers nobody may spin, or the awaited worker could not run. */
     const int spins = n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
     if (!(t->member = keel_calloc((size_t)n, sizeof *t->member))) goto out;
     if ((s = keel_meeting_create(&t->start, n, spins)) < 0) goto out;
@@ -101,7 +101,7 @@ void keel_team_destroy(keel_team *t)
 {
     if (!t) return;
     if (t->started > 1) {
-        if (!t->failed) { /* all wait in `start`, or will: one may not even have got there */
+        if (!t->failed) { /* all threads wait in `start`, or will reach it */
             t->quit = true;
             keel_meeting_wait(t->start);
         }

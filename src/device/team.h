@@ -1,6 +1,6 @@
-/* A team of workers: threads bound to cores that run a step together. The calling thread is worker
- * 0 while a step runs, so a step costs no hand-over; between steps the others spin briefly and
- * sleep. */
+/* A team of workers: threads bound to cores, which run a step together. The calling thread is
+ * worker 0, so a step needs no hand-over to another thread; between steps the other workers spin
+ * briefly, then sleep. */
 #ifndef KEEL_DEVICE_TEAM_H
 #define KEEL_DEVICE_TEAM_H
 #include "base/error.h"
@@ -9,19 +9,18 @@ typedef struct keel_team keel_team;
 
 /* n workers on the given cores (operating system's numbers), n >= 1; n - 1 threads are started. */
 keel_status keel_team_create(keel_team **out, const int *core, int n);
-void keel_team_destroy(keel_team *t); /* joins the threads; NULL is fine */
+void keel_team_destroy(keel_team *t); /* joins the threads; NULL is allowed */
 int keel_team_size(const keel_team *t);
 
-/* Bind the calling thread to worker 0's core and keep vendor libraries to one thread in it, until
- * leave restores both. Around a whole fit, not around a step. */
+/* Bind the calling thread to worker 0's core and limit vendor libraries to one thread in it;
+ * keel_team_leave restores both. Call it around a whole fit, not around a step. */
 void keel_team_enter(keel_team *t);
 void keel_team_leave(keel_team *t);
 
-/* Run work(context, worker) on every worker; returns when all have returned. One caller at a time.
- */
+/* Run work(context, worker) on every worker and wait for all. One caller at a time. */
 void keel_team_run(keel_team *t, void (*work)(void *context, int worker), void *context);
 
-/* Inside work: wait until every worker is here; what each wrote before, all see after. */
+/* Inside `work`: wait until every worker is here. All writes before it are visible to all after. */
 void keel_team_meet(keel_team *t);
 
 #endif

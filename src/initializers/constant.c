@@ -1,4 +1,4 @@
-/* One number everywhere. */
+/* Fills a weight with one number. */
 #include "initializers/initializer.h"
 
 typedef struct args_t {
@@ -24,7 +24,7 @@ const keel_initializer keel_initializer_constant = {
     .type = {
         .name = "Constant",
         .module = "keras.initializers",
-        .help = "one number everywhere",
+        .help = "one number for all elements",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

@@ -6,7 +6,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, gain, "1.0", 0, 0, "factor of the matrix"),
+    KEEL_FLOAT(args_t, gain, "1.0", 0, 0, "the matrix is multiplied by this"),
     { 0 },
 };
 
@@ -16,7 +16,7 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
     (void)c, (void)row;
     const args_t *a = args;
     if (shape->rank != 2)
-        return keel_fail(KEEL_ESHAPE, "Identity fills matrices, not a weight of rank %d",
+        return keel_fail(KEEL_ESHAPE, "Identity initializes matrices, not a weight of rank %d",
                          shape->rank);
     for (int64_t i = 0; i < shape->dim[0]; i++)
         for (int64_t j = 0; j < shape->dim[1]; j++)

@@ -1,4 +1,4 @@
-/* What initializers share: the finder, fans, and draws that are a function of the element. */
+/* The part that initializers share: look-up by name, fans, and random numbers keyed by element. */
 #include "initializers/initializer.h"
 #include <math.h>
 
@@ -11,7 +11,7 @@ const keel_type *keel_initializer_find(const char *name)
 
 void keel_compute_fans(const keel_shape *s, double *fan_in, double *fan_out)
 {
-    double field = 1; /* of a convolution: all dims but the last two */
+    double field = 1; /* receptive field of a convolution: the product of all but the last 2 dims */
     for (int i = 0; i < s->rank - 2; i++) field *= (double)s->dim[i];
     if (s->rank < 1)
         *fan_in = *fan_out = 1;
@@ -24,9 +24,9 @@ void keel_compute_fans(const keel_shape *s, double *fan_in, double *fan_out)
 }
 
 const keel_field keel_fan_fields[] = {
-    KEEL_INT(keel_seeded, seed, "null", 0, 0, "replaces the seed of the model"),
-    KEEL_REFUSE("input_axes", "null", "other axes for the fan"),
-    KEEL_REFUSE("output_axes", "null", "other axes for the fan"),
+    KEEL_INT(keel_seeded, seed, "null", 0, 0, "used instead of the model's seed"),
+    KEEL_REFUSE("input_axes", "null", "axes that count for fan_in"),
+    KEEL_REFUSE("output_axes", "null", "axes that count for fan_out"),
     { 0 },
 };
 
@@ -44,7 +44,7 @@ double keel_uniform_at(const keel_chance *c, uint64_t row, uint64_t element)
     return keel_uniform(word[element % 4]);
 }
 
-/* Box and Muller 1958: two uniform words make two normals. */
+/* Box and Muller 1958: two uniform numbers give two normal ones. */
 static void normals_of(double z[2], const uint32_t word[2])
 {
     const double u = ((double)word[0] + 1) * 0x1p-32; /* (0, 1]: its logarithm is finite */
@@ -63,12 +63,12 @@ double keel_normal(const keel_chance *c, uint64_t row, uint64_t element)
     return z[element & 1];
 }
 
-/* By rejection, as TensorFlow does. A further attempt of the same element is the same draw of
- * another epoch, so attempts are independent and no element waits for another. */
+/* By rejection, as in TensorFlow. Attempt i of an element takes its number from epoch + i, so
+ * attempts are independent and the elements do not depend on each other. */
 double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t element)
 {
     keel_chance attempt = *c;
-    for (int i = 0; i < 64; i++, attempt.epoch++) { /* each fails with probability 0.046 */
+    for (int i = 0; i < 64; i++, attempt.epoch++) { /* rejected with probability 0.046 */
         const double z = keel_normal(&attempt, row, element);
         if (fabs(z) < 2) return z;
     }
@@ -78,7 +78,7 @@ double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t elemen
 void keel_fill(double *out, int64_t count, keel_distribution d, double mean, double unit,
                const keel_chance *c, uint64_t row)
 {
-    for (int64_t at = 0; at < count; at += 4) { /* a block of Philox makes four elements */
+    for (int64_t at = 0; at < count; at += 4) { /* a block of Philox has four words */
         uint32_t word[4];
         double z[4];
         keel_philox(word, c, row, (uint32_t)(at / 4));
@@ -110,6 +110,6 @@ void keel_variance_scaling(double *out, const keel_shape *shape, double scale, k
         keel_fill(out, count, distribution, -limit, 2 * limit, c, row);
     else if (distribution == KEEL_UNTRUNCATED_NORMAL)
         keel_fill(out, count, distribution, 0, sqrt(variance), c, row);
-    else /* the deviation of a normal cut at two deviations is 0.8796... of what it was */
+    else /* truncation at 2 standard deviations reduces the standard deviation to 0.8796... */
         keel_fill(out, count, distribution, 0, sqrt(variance) / 0.87962566103423978, c, row);
 }

@@ -1,5 +1,5 @@
 /* Initial weights, drawn by Philox: stream KEEL_STREAM_WEIGHTS, row = index of the weight in the
- * model, draw = element, so that a model is the same on every machine. One file each. */
+ * model, draw = element, so that a model begins equal on every machine. One file each. */
 #ifndef KEEL_INITIALIZERS_INITIALIZER_H
 #define KEEL_INITIALIZERS_INITIALIZER_H
 #include "base/field.h"
@@ -9,7 +9,7 @@
 typedef struct keel_initializer {
     keel_type type;
     /* Fill `out` (shape in Keras's layout) in double; the model rounds to its dtype. fan_in and
-     * fan_out are Keras's compute_fans of the shape. `row` of chance is the weight's index. */
+     * fan_out are Keras's compute_fans of the shape. `row` is the index of the weight. */
     keel_status (*fill)(const void *args, const keel_shape *shape, const keel_chance *c,
                         uint64_t row, double *out);
 } keel_initializer;
@@ -19,14 +19,14 @@ const keel_type *keel_initializer_find(const char *name);
 
 void keel_compute_fans(const keel_shape *s, double *fan_in,
                        double *fan_out); /* Keras: compute_fans */
-/* A draw from N(0,1) cut at 2 standard deviations, as Keras's truncated_normal, keyed by element.
- */
+/* A draw from N(0, 1), keyed by element; keel_truncated_normal truncates at 2 standard deviations,
+ * as Keras does. */
 double keel_normal(const keel_chance *c, uint64_t row, uint64_t element);
 double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t element);
-/* [0, 1), of the same numbers. */
+/* A uniform draw from [0, 1), keyed in the same way. */
 double keel_uniform_at(const keel_chance *c, uint64_t row, uint64_t element);
 
-/* Keras: VarianceScaling, of which the Glorot, He and LeCun initializers are cases. */
+/* Keras: VarianceScaling; Glorot, He and LeCun initializers are special cases of it. */
 typedef enum keel_fan_mode { KEEL_FAN_IN, KEEL_FAN_OUT, KEEL_FAN_AVG } keel_fan_mode;
 typedef enum keel_distribution {
     KEEL_TRUNCATED_NORMAL,
@@ -34,22 +34,21 @@ typedef enum keel_distribution {
     KEEL_UNIFORM,
 } keel_distribution;
 
-/* Random initializers begin their args with a seed; KEEL_INT_NULL: that of the model. */
+/* First member of the args of random initializers; KEEL_INT_NULL: use the model's seed. */
 typedef struct keel_seeded {
     int64_t seed;
 } keel_seeded;
 #define KEEL_SEED_FIELD(args)                                                                      \
     {                                                                                              \
         .key = "seed", .kind = KEEL_FIELD_INT, .offset = offsetof(args, seeded.seed),              \
-        .dflt = "null", .help = "replaces the seed of the model"                                   \
+        .dflt = "null", .help = "used instead of the model's seed"                                 \
     }
-/* The fields of those whose only argument is the seed and whose variance comes from the fans. */
+/* Fields of the initializers that have no argument except the seed. */
 extern const keel_field keel_fan_fields[];
-/* `c` with the seed of `s` where it has one. */
+/* `c`, with the seed of `s` if it is set. */
 keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c);
 
-/* out[i] = mean + unit * draw i, of [0, 1) or a standard normal; the draws of the functions above.
- */
+/* out[i] = mean + unit * draw i, from [0, 1) or a standard normal, by the functions above. */
 void keel_fill(double *out, int64_t count, keel_distribution d, double mean, double unit,
                const keel_chance *c, uint64_t row);
 void keel_variance_scaling(double *out, const keel_shape *shape, double scale, keel_fan_mode mode,

@@ -1,6 +1,6 @@
-/* Orthonormal columns (rows, where there are more columns): the Q of a random normal matrix, its
- * signs those of a positive diagonal of R (Saxe et al. 2014). Gram and Schmidt twice is enough
- * (Giraud et al. 2005) and makes that diagonal positive by itself. */
+/* Orthonormal columns, or rows if these are fewer: the Q of the QR decomposition of a random normal
+ * matrix, with the diagonal of R positive (Saxe et al. 2014). Gram-Schmidt, done twice, is accurate
+ * enough (Giraud et al. 2005) and gives a positive diagonal. */
 #include "initializers/initializer.h"
 #include "base/memory.h"
 #include <math.h>
@@ -11,7 +11,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, gain, "1.0", 0, 0, "factor of the matrix"),
+    KEEL_FLOAT(args_t, gain, "1.0", 0, 0, "the matrix is multiplied by this"),
     KEEL_SEED_FIELD(args_t),
     { 0 },
 };
@@ -28,13 +28,14 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
 {
     const args_t *a = args;
     if (shape->rank < 2)
-        return keel_fail(KEEL_ESHAPE, "Orthogonal fills weights of rank 2 or more, not %d",
+        return keel_fail(KEEL_ESHAPE, "Orthogonal initializes weights of rank 2 or more, not %d",
                          shape->rank);
     const keel_chance mine = keel_seeded_chance(&a->seeded, c);
     const int64_t cols = shape->dim[shape->rank - 1];
     const int64_t rows = cols ? keel_shape_count(shape) / cols : 0;
     const int64_t n = rows < cols ? rows : cols, length = rows < cols ? cols : rows;
-    double *q = keel_calloc((size_t)n * (size_t)length, sizeof *q); /* n vectors, each dense */
+    double *q =
+        keel_calloc((size_t)n * (size_t)length, sizeof *q); /* n vectors, one after another */
     if (!q) return KEEL_ENOMEM;
     keel_fill(q, n * length, KEEL_UNTRUNCATED_NORMAL, 0, 1, &mine, row);
     for (int64_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* Normal of a mean and a deviation. */
+/* Normal distribution with a mean and a standard deviation. */
 #include "initializers/initializer.h"
 
 typedef struct args_t {
@@ -28,7 +28,7 @@ const keel_initializer keel_initializer_random_normal = {
         .name = "RandomNormal",
         .alias = "normal",
         .module = "keras.initializers",
-        .help = "normal of a mean and a deviation",
+        .help = "normal distribution with a mean and a standard deviation",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

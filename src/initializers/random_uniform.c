@@ -1,4 +1,4 @@
-/* Uniform between two numbers. */
+/* Uniform distribution between two numbers. */
 #include "initializers/initializer.h"
 
 typedef struct args_t {
@@ -7,8 +7,8 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, minval, "-0.05", 0, 0, "least number"),
-    KEEL_FLOAT(args_t, maxval, "0.05", 0, 0, "bound of the numbers"),
+    KEEL_FLOAT(args_t, minval, "-0.05", 0, 0, "lower bound, included"),
+    KEEL_FLOAT(args_t, maxval, "0.05", 0, 0, "upper bound, excluded"),
     KEEL_SEED_FIELD(args_t),
     { 0 },
 };
@@ -28,7 +28,7 @@ const keel_initializer keel_initializer_random_uniform = {
         .name = "RandomUniform",
         .alias = "uniform",
         .module = "keras.initializers",
-        .help = "uniform between two numbers",
+        .help = "uniform distribution between two numbers",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

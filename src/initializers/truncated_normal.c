@@ -1,4 +1,4 @@
-/* Normal, what is beyond two deviations drawn again. */
+/* Normal distribution; values beyond two standard deviations are drawn again. */
 #include "initializers/initializer.h"
 
 typedef struct args_t {
@@ -8,7 +8,7 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_FLOAT(args_t, mean, "0.0", 0, 0, "mean"),
-    KEEL_FLOAT(args_t, stddev, "0.05", 0, 0, "standard deviation before the cut"),
+    KEEL_FLOAT(args_t, stddev, "0.05", 0, 0, "standard deviation before truncation"),
     KEEL_SEED_FIELD(args_t),
     { 0 },
 };
@@ -26,7 +26,7 @@ const keel_initializer keel_initializer_truncated_normal = {
     .type = {
         .name = "TruncatedNormal",
         .module = "keras.initializers",
-        .help = "normal, what is beyond two deviations drawn again",
+        .help = "normal distribution, values beyond two standard deviations are drawn again",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

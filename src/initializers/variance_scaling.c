@@ -1,4 +1,5 @@
-/* Draws whose variance is scale over a fan of the shape; Glorot, He and LeCun are cases of it. */
+/* Random numbers with variance scale / fan of the shape. Glorot, He and LeCun initializers are
+ * special cases. */
 #include "initializers/initializer.h"
 
 typedef struct args_t {
@@ -8,13 +9,14 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, scale, "1.0", 1e-30, 1e30, "the variance is this over the fan"),
+    KEEL_FLOAT(args_t, scale, "1.0", 1e-30, 1e30, "the variance is this divided by the fan"),
     KEEL_CHOICE(args_t, mode, "\"fan_in\"", "fan_in|fan_out|fan_avg", "which fan"),
     KEEL_CHOICE(args_t, distribution, "\"truncated_normal\"",
-                "truncated_normal|untruncated_normal|uniform|normal", "normal: truncated_normal"),
+                "truncated_normal|untruncated_normal|uniform|normal",
+                "normal means truncated_normal"),
     KEEL_SEED_FIELD(args_t),
-    KEEL_REFUSE("input_axes", "null", "other axes for the fan"),
-    KEEL_REFUSE("output_axes", "null", "other axes for the fan"),
+    KEEL_REFUSE("input_axes", "null", "axes that count for fan_in"),
+    KEEL_REFUSE("output_axes", "null", "axes that count for fan_out"),
     { 0 },
 };
 
@@ -33,7 +35,7 @@ const keel_initializer keel_initializer_variance_scaling = {
     .type = {
         .name = "VarianceScaling",
         .module = "keras.initializers",
-        .help = "draws whose variance is scale over a fan of the shape",
+        .help = "random numbers with variance scale / fan of the shape",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

@@ -1,5 +1,5 @@
-/* Files; see file.h. Reading a whole one grows with what arrives, not with what the file system
- * claims, so files of /proc work too. */
+/* Files; see file.h. The buffer of a whole file grows with the bytes read, not with the size that
+ * the file system reports, so files of /proc work too. */
 #include "io/file.h"
 #include "base/memory.h"
 #include <errno.h>
@@ -12,7 +12,7 @@
 keel_status keel_file_open(keel_file *out, const char *path)
 {
     struct stat st;
-    /* Without waiting: opening a pipe waits for who writes it. */
+    /* O_NONBLOCK: opening a pipe would wait for its writer. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return keel_fail(KEEL_EIO, "%s: %s", path, strerror(errno));
     if (fstat(fd, &st) != 0) {
@@ -40,12 +40,12 @@ keel_status keel_file_read_at(const keel_file *f, uint64_t at, void *data, size_
 {
     char *p = data;
     if (at > INT64_MAX || n > INT64_MAX - at)
-        return keel_fail(KEEL_EIO, "%s: a place behind its end", f->path);
+        return keel_fail(KEEL_EIO, "%s: a read beyond its end", f->path);
     while (n > 0) {
         const ssize_t got = pread(f->fd, p, n, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return keel_fail(KEEL_EIO, "%s: %s", f->path, strerror(errno));
-        if (got == 0) return keel_fail(KEEL_EIO, "%s: was cut short while it was read", f->path);
+        if (got == 0) return keel_fail(KEEL_EIO, "%s: was truncated while it was read", f->path);
         p += got;
         at += (uint64_t)got;
         n -= (size_t)got;
@@ -100,7 +100,7 @@ out:
     return s;
 }
 
-/* A rename would put a plain file in place of a device or a pipe. */
+/* Refuse a device or a pipe: the rename would replace it by a plain file. */
 static keel_status check_place(const char *path)
 {
     struct stat st;
@@ -128,7 +128,7 @@ keel_status keel_new_file_create(keel_new_file **out, const char *path)
         s = KEEL_ENOMEM;
         goto out;
     }
-    for (int i = 0; f->fd < 0; i++) { /* leftovers of killed processes may have the name */
+    for (int i = 0; f->fd < 0; i++) { /* a killed process may have left a file of this name */
         snprintf(f->temporary, size, "%s.%ld-%d.tmp", path, (long)getpid(), i);
         f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (f->fd < 0 && (errno != EEXIST || i == 999)) {
@@ -157,8 +157,8 @@ keel_status keel_new_file_write(keel_new_file *f, const void *data, size_t n_byt
     return KEEL_OK;
 }
 
-/* Without this a crash may forget the rename. Some file systems cannot; the file is whole then
- * all the same, so it is no error. */
+/* Make the rename survive a crash. A file system that cannot sync a folder is no error: the file
+ * itself is complete. */
 static void sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');

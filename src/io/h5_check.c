@@ -1,9 +1,9 @@
 /* The strict HDF5 reader; see h5_check.h.
  *
- * How it stays safe: a block (superblock, header, B-tree node, heap, symbol node, elements) must
- * be claimed before a byte of it is read. A claim is held against the end of the file, and the sum
- * of all claims may not pass the size of the file: so a loop of addresses ends by itself, and the
- * walk is linear in the file. At the end the claims are sorted and may not overlap. */
+ * Safety: every block (superblock, header, B-tree node, heap, symbol node, elements) is claimed
+ * before it is read. A claim must lie inside the file, and all claims together may not exceed the
+ * size of the file. So a cycle of addresses ends, and the work is linear in the size of the file.
+ * At the end the claims are sorted, and none may overlap another. */
 #include "io/h5_check.h"
 #include "base/memory.h"
 #include "tensor/shape.h"
@@ -14,25 +14,27 @@
 
 enum {
     PATH_BYTES_MAX = 512,
-    ENTRIES_MAX = 1 << 18,      /* each takes 300 bytes on the way; Keras writes 4 a layer of two */
-    NAMES_BYTES_MAX = 16 << 20, /* weights and 6 with Adam, of 20 to 50 bytes */
+    /* An entry takes 300 bytes while the file is read. For a layer with two weights Keras writes 4
+     * entries, with Adam 6 more, with paths of 20 to 50 bytes. */
+    ENTRIES_MAX = 1 << 18,
+    NAMES_BYTES_MAX = 16 << 20,
     BTREE_LEVEL_MAX = 8,
-    CHUNKS_MAX = 64, /* of one object header */
+    CHUNKS_MAX = 64, /* in one object header */
     TREE_K_MAX = 512,
     SUPERBLOCK_BYTES = KEEL_H5_BEGIN_BYTES,
     SYMBOL_BYTES = 40,
 };
-#define NOWHERE UINT64_MAX /* HDF5's undefined address */
+#define ADDRESS_UNDEFINED UINT64_MAX
 
 typedef struct span {
     size_t begin, end;
     const char *what;
 } span;
 
-typedef struct object { /* a group or dataset that was found, its header perhaps not yet read */
-    size_t path;        /* in walk.names */
+typedef struct object { /* a group or dataset; its header may not have been read yet */
+    size_t path;        /* offset in walk.names */
     uint64_t header;
-    keel_h5_entry entry; /* its path is set at the end */
+    keel_h5_entry entry; /* its path is set by make_tree */
 } object;
 
 typedef struct walk {
@@ -72,7 +74,7 @@ static uint64_t get64(const unsigned char *p)
     return get32(p) | (uint64_t)get32(p + 4) << 32;
 }
 
-/* Make room for `more` elements of `size` bytes behind the `n` that *array has. */
+/* Grow *array, which has `n` elements of `size` bytes, so that `more` can be appended. */
 static keel_status reserve(void **array, size_t *capacity, size_t n, size_t more, size_t size)
 {
     if (n + more <= *capacity) return KEEL_OK;
@@ -84,15 +86,14 @@ static keel_status reserve(void **array, size_t *capacity, size_t n, size_t more
     return KEEL_OK;
 }
 
-/* Declare that the block [at, at + n_bytes) is a `what`, and get its bytes. */
+/* Reserve the block [at, at + n_bytes) for a `what` (its name in messages), and give its bytes. */
 static keel_status claim(walk *w, uint64_t at, uint64_t n_bytes, const char *what,
                          const unsigned char **bytes)
 {
     if (at > w->size || n_bytes > w->size - at)
         return bad(at, "a %s of %llu bytes does not fit in the file of %zu", what,
                    (unsigned long long)n_bytes, w->size);
-    if (n_bytes > w->size - w->claimed)
-        return bad(at, "a %s takes bytes that are used already", what);
+    if (n_bytes > w->size - w->claimed) return bad(at, "a %s overlaps another block", what);
     w->claimed += n_bytes;
     KEEL_TRY(reserve((void **)&w->spans, &w->spans_capacity, w->n_spans, 1, sizeof *w->spans));
     w->spans[w->n_spans++] = (span){ (size_t)at, (size_t)(at + n_bytes), what };
@@ -108,8 +109,8 @@ typedef struct header {
     keel_h5_type type;
     size_t element_bytes;
     keel_shape shape;
-    uint64_t data, data_bytes; /* from the layout */
-    uint64_t btree, heap;      /* from the symbol table */
+    uint64_t data, data_bytes; /* from the layout message */
+    uint64_t btree, heap;      /* from the symbol table message */
     struct {
         uint64_t at, n_bytes;
     } chunks[CHUNKS_MAX];
@@ -122,7 +123,7 @@ static keel_status read_space(header *h, const unsigned char *m, size_t n, uint6
     if (n < 4 || m[0] < 1 || m[0] > 2) return bad(at, "a dataspace of unknown version");
     if (m[0] == 2 && m[3] == 2) return keel_fail(KEEL_EUNSUP, "weights file: a null dataspace");
     const size_t begin = m[0] == 1 ? 8 : 4;
-    const int rank = m[1], copies = m[2] & 1 ? 2 : 1; /* bit 0: the largest sizes follow */
+    const int rank = m[1], copies = m[2] & 1 ? 2 : 1; /* bit 0: maximum sizes follow */
     if (m[2] > 1) return bad(at, "a dataspace with unknown flags %d", m[2]);
     if (rank > KEEL_RANK_MAX)
         return keel_fail(KEEL_EUNSUP, "weights file: an array of %d dimensions, at most %d", rank,
@@ -139,7 +140,7 @@ static keel_status read_space(header *h, const unsigned char *m, size_t n, uint6
     return KEEL_OK;
 }
 
-/* A datatype is compared as a whole: class, sign, byte order, sizes and the places of the bits. */
+/* A datatype message is compared as a whole: class, sign, byte order, sizes and bit positions. */
 static keel_status read_type(header *h, const unsigned char *m, size_t n, uint64_t at)
 {
     static const struct {
@@ -172,7 +173,7 @@ static keel_status read_type(header *h, const unsigned char *m, size_t n, uint64
     }
     const int class = m[0] & 15;
     return keel_fail(KEEL_EUNSUP,
-                     "weights file, offset %llu: an array of type %s with %u bytes; known are "
+                     "weights file, offset %llu: an array of type %s with %u bytes; supported are "
                      "little-endian float32, float64, uint8, uint32, int32 and int64",
                      (unsigned long long)at,
                      class < (int)(sizeof classes / sizeof *classes) ? classes[class] : "unknown",
@@ -186,8 +187,8 @@ static keel_status read_layout(header *h, const unsigned char *m, size_t n, uint
     if (n < 2 || m[0] < 3 || m[0] > 4) return bad(at, "a layout of unknown version");
     if (m[1] != 1)
         return keel_fail(KEEL_EUNSUP,
-                         "weights file, offset %llu: a %s array, Keras writes "
-                         "contiguous ones",
+                         "weights file, offset %llu: a %s array; Keras writes "
+                         "contiguous arrays",
                          (unsigned long long)at, m[1] < 4 ? classes[m[1]] : "strange");
     if (n < 18) return bad(at, "a layout is cut short");
     h->data = get64(m + 2);
@@ -196,12 +197,12 @@ static keel_status read_layout(header *h, const unsigned char *m, size_t n, uint
     return KEEL_OK;
 }
 
-/* Name, type, space and value lie behind each other; each is only measured. */
+/* Name, type, dataspace and value follow one another. Only their sizes are checked. */
 static keel_status check_attribute(const unsigned char *m, size_t n, uint64_t at)
 {
     if (n < 8 || m[0] < 1 || m[0] > 3) return bad(at, "an attribute of unknown version");
     if (m[0] > 1 && m[1] != 0) return bad(at, "an attribute with a shared type");
-    const size_t round = m[0] == 1 ? 7 : 0; /* version 1 pads each part to 8 */
+    const size_t round = m[0] == 1 ? 7 : 0; /* version 1 pads each part to 8 bytes */
     const size_t name = get16(m + 2), type = get16(m + 4), space = get16(m + 6);
     const size_t begin = m[0] == 3 ? 9 : 8;
     const size_t need =
@@ -215,11 +216,11 @@ static keel_status read_message(walk *w, header *h, unsigned type, const unsigne
 {
     const uint64_t at = (uint64_t)(m - w->image);
     switch (type) {
-    case 0x00: /* nothing */
-    case 0x04: /* fill value, old form */
-    case 0x05: /* fill value: only for elements that were never written */
-    case 0x0E: /* time of change, old form */
-    case 0x12: /* time of change */
+    case 0x00: /* NIL */
+    case 0x04: /* fill value, old */
+    case 0x05: /* fill value: only matters for elements that were never written */
+    case 0x0E: /* modification time, old */
+    case 0x12: /* modification time */
         return KEEL_OK;
     case 0x01:
         return read_space(h, m, n, at);
@@ -231,13 +232,13 @@ static keel_status read_message(walk *w, header *h, unsigned type, const unsigne
         return check_attribute(m, n, at);
     case 0x10:
         if (n < 16) return bad(at, "a continuation is cut short");
-        if (h->n_chunks == CHUNKS_MAX) return bad(at, "an object header in too many pieces");
+        if (h->n_chunks == CHUNKS_MAX)
+            return bad(at, "an object header in more than %d pieces", CHUNKS_MAX);
         h->chunks[h->n_chunks].at = get64(m);
         h->chunks[h->n_chunks++].n_bytes = get64(m + 8);
         return KEEL_OK;
     case 0x11:
-        if (n < 16 || h->has_table)
-            return bad(at, "a symbol table is cut short or is a second one");
+        if (n < 16 || h->has_table) return bad(at, "a symbol table is cut short or repeated");
         h->btree = get64(m);
         h->heap = get64(m + 8);
         h->has_table = true;
@@ -264,7 +265,7 @@ static keel_status read_header(walk *w, header *h)
     const unsigned char *p = NULL;
     if (h->at > w->size || w->size - h->at < 16) return bad(h->at, "an object header is cut short");
     p = w->image + h->at;
-    if (p[0] != 1) return bad(h->at, "an object header of version %d, Keras writes 1", p[0]);
+    if (p[0] != 1) return bad(h->at, "an object header of version %d; Keras writes 1", p[0]);
     if (get32(p + 4) != 1) return bad(h->at, "an object with %u links", get32(p + 4));
     const unsigned messages = get16(p + 2);
     const uint32_t first = get32(p + 8);
@@ -279,35 +280,36 @@ static keel_status read_header(walk *w, header *h)
             if (n_bytes - k < 8) return bad(at + k, "a header message is cut short");
             const unsigned type = get16(p + k), size = get16(p + k + 2), flags = p[k + 4];
             if (size % 8 != 0 || size > n_bytes - k - 8)
-                return bad(at + k, "a header message of %u bytes leaves its header", size);
+                return bad(at + k, "a header message of %u bytes ends outside its header", size);
             if (flags & 2) return bad(at + k, "a shared header message");
             KEEL_TRY(read_message(w, h, type, p + k + 8, size));
             k += 8 + size;
         }
     }
     if (seen != messages)
-        return bad(h->at, "an object header with %u messages instead of %u", seen, messages);
+        return bad(h->at, "an object header has %u messages, it announces %u", seen, messages);
     return KEEL_OK;
 }
 
 /* ---- groups ---- */
 
-typedef struct heap { /* where the names of one group are */
+typedef struct heap { /* the names in one group */
     uint64_t at;
     const unsigned char *bytes;
     size_t n_bytes;
 } heap;
 
-/* The name at `offset` in the heap, appended to the parent's path, becomes a new object. */
+/* Append an object: its path is the parent's path and the name at `offset` in the heap. */
 static keel_status add_object(walk *w, const heap *names, uint64_t offset, size_t parent,
                               uint64_t header_at)
 {
-    if (offset >= names->n_bytes) return bad(names->at, "a name lies outside its heap");
+    if (offset >= names->n_bytes) return bad(names->at, "a name begins outside its heap");
     const char *name = (const char *)names->bytes + offset;
     const size_t n = strnlen(name, names->n_bytes - offset);
-    if (n == names->n_bytes - offset) return bad(names->at, "a name does not end in its heap");
+    if (n == names->n_bytes - offset)
+        return bad(names->at, "a name without an end inside its heap");
     if (n == 0 || !strcmp(name, ".") || !strcmp(name, "..") || memchr(name, '/', n))
-        return bad(names->at + offset, "an empty or strange name");
+        return bad(names->at + offset, "a name that is empty, '.', '..' or has a '/'");
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)name[i] < 32 || name[i] == 127)
             return bad(names->at + offset, "a name with control characters");
@@ -343,15 +345,15 @@ static keel_status read_symbols(walk *w, const heap *names, size_t parent, uint6
         return bad(at, "not a symbol node");
     for (unsigned i = 0; i < count; i++) {
         const unsigned char *symbol = p + 8 + SYMBOL_BYTES * i;
-        if (get32(symbol + 16) > 1) /* 0: nothing kept here, 1: a group's addresses; 2: soft */
+        if (get32(symbol + 16) > 1) /* cache type: 0 none, 1 a group's addresses, 2 a soft link */
             return bad(at, "a symbolic link, which Keras does not write");
         KEEL_TRY(add_object(w, names, get64(symbol), parent, get64(symbol + 8)));
     }
     return KEEL_OK;
 }
 
-/* level -1: the root of the tree, which says itself how high it is. Recursion: at most
- * BTREE_LEVEL_MAX, since each child is one level lower. */
+/* level -1: the root, which states its own level. Recursion is at most BTREE_LEVEL_MAX deep, since
+ * each child is one level lower. */
 static keel_status read_btree(walk *w, const heap *names, size_t parent, uint64_t at, int level)
 {
     const unsigned char *p = NULL;
@@ -360,10 +362,11 @@ static keel_status read_btree(walk *w, const heap *names, size_t parent, uint64_
     const int here = p[5];
     const unsigned used = get16(p + 6);
     if (here > BTREE_LEVEL_MAX || (level >= 0 && here != level))
-        return bad(at, "a B-tree node of a wrong level %d", here);
+        return bad(at, "a B-tree node of the wrong level %d", here);
     if (used > 2 * w->internal_k) return bad(at, "a B-tree node with %u children", used);
     for (unsigned i = 0; i < used; i++) {
-        const uint64_t child = get64(p + 32 + 16 * i); /* between two keys of 8 bytes each */
+        const uint64_t child =
+            get64(p + 32 + 16 * i); /* keys and children alternate, 8 bytes each */
         if (here == 0)
             KEEL_TRY(read_symbols(w, names, parent, child));
         else
@@ -390,13 +393,13 @@ static keel_status read_dataset(walk *w, object *o, const header *h)
     const unsigned char *p = NULL;
     if (!h->has_space || !h->has_type || !h->has_layout)
         return bad(h->at, "neither a group nor an array");
-    keel_status s = keel_shape_check(&h->shape, 8); /* 8: what an element may become */
+    keel_status s = keel_shape_check(&h->shape, 8); /* a uint32 element is widened to 8 bytes */
     if (s < 0) return keel_fail_within(s, "weights file, offset %llu", (unsigned long long)h->at);
     const uint64_t n_bytes = (uint64_t)keel_shape_count(&h->shape) * h->element_bytes;
     if (h->data_bytes != n_bytes) {
         char shape[96];
         keel_shape_text(shape, &h->shape);
-        return bad(h->at, "an array of shape %s with %llu bytes instead of %llu", shape,
+        return bad(h->at, "an array of shape %s has %llu bytes, it needs %llu", shape,
                    (unsigned long long)h->data_bytes, (unsigned long long)n_bytes);
     }
     if (n_bytes > 0) KEEL_TRY(claim(w, h->data, n_bytes, "array", &p));
@@ -412,7 +415,8 @@ static keel_status read_object(walk *w, size_t index)
     header h = { .at = w->objects[index].header };
     KEEL_TRY(read_header(w, &h));
     if (!h.has_table) return read_dataset(w, &w->objects[index], &h);
-    if (h.has_space || h.has_type || h.has_layout) return bad(h.at, "a group that is an array too");
+    if (h.has_space || h.has_type || h.has_layout)
+        return bad(h.at, "an object that is both a group and an array");
     w->objects[index].entry.is_group = true;
     return read_group(w, index, &h);
 }
@@ -425,14 +429,15 @@ static keel_status read_superblock(walk *w)
     if (w->size < SUPERBLOCK_BYTES || memcmp(p, "\x89HDF\r\n\x1a\n", 8) != 0)
         return bad(0, "not an HDF5 file");
     if (p[8] != 0)
-        return keel_fail(KEEL_EUNSUP, "weights file: superblock version %d, Keras writes 0", p[8]);
+        return keel_fail(KEEL_EUNSUP, "weights file: superblock version %d; Keras writes 0", p[8]);
     if (p[9] != 0 || p[10] != 0 || p[12] != 0 || p[13] != 8 || p[14] != 8)
         return bad(9, "a superblock that Keras does not write");
     w->leaf_k = get16(p + 16);
     w->internal_k = get16(p + 18);
     if (w->leaf_k < 1 || w->leaf_k > TREE_K_MAX || w->internal_k < 1 || w->internal_k > TREE_K_MAX)
         return bad(16, "B-trees of order %u and %u", w->leaf_k, w->internal_k);
-    if (get64(p + 24) != 0 || get64(p + 32) != NOWHERE || get64(p + 48) != NOWHERE)
+    if (get64(p + 24) != 0 || get64(p + 32) != ADDRESS_UNDEFINED ||
+        get64(p + 48) != ADDRESS_UNDEFINED)
         return bad(24, "a base address, free space or driver block, which Keras does not write");
     if (get64(p + 40) > w->size)
         return bad(40, "cut short: %llu bytes are announced, %zu are there",
@@ -447,7 +452,7 @@ keel_status keel_h5_announced(uint64_t *n_bytes, const void *begin)
     const unsigned char *p = begin;
     if (memcmp(p, "\x89HDF\r\n\x1a\n", 8) != 0) return bad(0, "not an HDF5 file");
     if (p[8] != 0)
-        return keel_fail(KEEL_EUNSUP, "weights file: superblock version %d, Keras writes 0", p[8]);
+        return keel_fail(KEEL_EUNSUP, "weights file: superblock version %d; Keras writes 0", p[8]);
     *n_bytes = get64(p + 40);
     return KEEL_OK;
 }

@@ -1,5 +1,4 @@
-/* MNIST's idx files; see idx.h. One small reader serves all forms: bytes of a file or in memory,
- * plain, or an inflate over them. */
+/* MNIST's idx files; see idx.h. One reader serves files and memory, plain and gzipped. */
 #include "io/idx.h"
 #include "base/memory.h"
 #include "io/file.h"
@@ -10,19 +9,19 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { EXPANSION_MAX = 1032 }; /* deflate: at best 258 bytes from 2 bits */
+enum { EXPANSION_MAX = 1032 }; /* of deflate: at most 258 bytes from 2 bits */
 
 enum { PIECE = 1 << 16 };
 
 typedef struct reader {
-    const unsigned char *memory; /* NULL: `file` */
+    const unsigned char *memory; /* NULL: read from `file` */
     const keel_file *file;
     const char *what;
-    uint64_t at, left; /* of the file as it is stored */
+    uint64_t at, left; /* position in the stored bytes, and how many follow */
     bool gzip;
     z_stream z;
     bool z_ended;
-    unsigned char piece[PIECE]; /* what z reads */
+    unsigned char piece[PIECE]; /* input buffer of z */
 } reader;
 
 static keel_status pull(reader *r, void *out, size_t n)
@@ -34,7 +33,7 @@ static keel_status pull(reader *r, void *out, size_t n)
     return KEEL_OK;
 }
 
-/* zlib's memory is not ours to count: it takes about 48 KiB by malloc. */
+/* zlib allocates about 48 KiB by its own malloc, which base/memory.h does not count. */
 static keel_status reader_open(reader *r)
 {
     unsigned char b[2];
@@ -55,7 +54,7 @@ static void reader_close(reader *r)
     if (r->gzip) inflateEnd(&r->z);
 }
 
-/* Up to n_bytes; fewer only at the end. */
+/* Read up to n_bytes; fewer only at the end. */
 static keel_status reader_some(reader *r, void *out, size_t n_bytes, size_t *got)
 {
     if (!r->gzip) {
@@ -79,7 +78,7 @@ static keel_status reader_some(reader *r, void *out, size_t n_bytes, size_t *got
         if (z == Z_STREAM_END) {
             r->z_ended = true;
         } else if (z != Z_OK) {
-            return keel_fail(KEEL_EFORMAT, "%s: the gzip is damaged: %s", r->what,
+            return keel_fail(KEEL_EFORMAT, "%s: the gzip data is damaged: %s", r->what,
                              r->z.msg ? r->z.msg : "it is cut short");
         }
     }
@@ -123,10 +122,10 @@ static keel_status read_header(reader *r, unsigned char *code, idx_type *type, k
         return keel_fail(KEEL_EFORMAT, "%s: not an idx file: it does not begin with two zero bytes",
                          r->what);
     if (b[2] >= sizeof types / sizeof *types || types[b[2]].size == 0)
-        return keel_fail(KEEL_EUNSUP, "%s: idx type %d, known are 8, 9, 11, 12, 13 and 14", r->what,
-                         b[2]);
+        return keel_fail(KEEL_EUNSUP, "%s: idx type %d; supported are 8, 9, 11, 12, 13 and 14",
+                         r->what, b[2]);
     if (b[3] == 0 || b[3] > KEEL_RANK_MAX)
-        return keel_fail(KEEL_EUNSUP, "%s: %d dimensions, possible are 1 to %d", r->what, b[3],
+        return keel_fail(KEEL_EUNSUP, "%s: %d dimensions; supported are 1 to %d", r->what, b[3],
                          KEEL_RANK_MAX);
     *code = b[2];
     *type = types[b[2]];
@@ -139,8 +138,8 @@ static keel_status read_header(reader *r, unsigned char *code, idx_type *type, k
     return s < 0 ? keel_fail_within(s, "%s", r->what) : s;
 }
 
-/* From the n_bytes of big-endian elements that lie at the end of the tensor's memory, so that
- * what is widened never overtakes what is read. */
+/* Decode the big-endian elements at `from` into the tensor. `from` lies at the end of the tensor's
+ * own memory, so a widened element never overwrites one that is still to be read. */
 static void unpack(keel_tensor *t, unsigned char code, const unsigned char *from, size_t count)
 {
     int32_t *i32 = t->data;

@@ -1,4 +1,4 @@
-/* What a file is that was given in place of another; see kind.h. */
+/* Recognise a file that is not a model; see kind.h. */
 #define _GNU_SOURCE /* memmem */
 #include "io/kind.h"
 #include "base/memory.h"
@@ -21,7 +21,7 @@ static bool has(const char *b, size_t n, const char *word)
     return memmem(b, n, word, strlen(word)) != NULL;
 }
 
-/* A header of 8 bytes that says how long the JSON behind it is. */
+/* safetensors: 8 bytes with the length of the JSON that follows. */
 static bool is_safetensors(const char *b, size_t n)
 {
     return n > 10 && b[4] == 0 && b[5] == 0 && b[6] == 0 && b[7] == 0 && b[8] == '{' && b[9] == '"';
@@ -61,7 +61,7 @@ const char *keel_kind_of_bytes(const void *begin, size_t n)
     return NULL;
 }
 
-/* An archive that is whole, but no model. */
+/* A valid zip archive that is not a model. */
 static const char *kind_of_zip(const char *path)
 {
     keel_zip *z = NULL;

@@ -1,8 +1,8 @@
 /* NumPy's .npy: "\x93NUMPY", version, header length (2 bytes little-endian in version 1, 4 after),
  * a Python dict literal, then the elements.
  *
- * The dict is read by a parser of exactly what NumPy writes (three keys, in any order), not of
- * Python. Sizes are multiplied with overflow checks before anything is allocated. */
+ * The parser takes the dict that NumPy writes (three keys, in any order), not Python in general.
+ * Sizes are multiplied with overflow checks before memory is allocated. */
 #include "io/npy.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -12,19 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied as they are stored");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied unchanged");
 
 enum {
-    HEADER_MAX = 1 << 16, /* NumPy's own limit for headers it trusts is 10,000 */
+    HEADER_MAX = 1 << 16, /* bytes; NumPy itself limits untrusted headers to 10,000 */
     TEXT_WIDTH_MAX = 1 << 28,
 };
 
 static const struct {
-    char descr[4]; /* without the byte order */
+    char descr[4]; /* without byte order */
     unsigned char size;
     keel_dtype dtype;
 } types[KEEL_NPY_TYPE_COUNT] = {
-    /* size of S and U: of one character */
+    /* size: of a whole element; of S and U, of one character */
     [KEEL_NPY_F4] = { "f4", 4, KEEL_FLOAT32 }, [KEEL_NPY_F8] = { "f8", 8, KEEL_FLOAT64 },
     [KEEL_NPY_U1] = { "u1", 1, KEEL_UINT8 },   [KEEL_NPY_I4] = { "i4", 4, KEEL_INT32 },
     [KEEL_NPY_I8] = { "i8", 8, KEEL_INT64 },   [KEEL_NPY_B1] = { "b1", 1, KEEL_BOOL },
@@ -79,7 +79,7 @@ static bool take_word(cursor *c, const char *word)
     return true;
 }
 
-/* 'text' or "text" without escapes; cut to `size`, which is more than any text that is known. */
+/* 'text' or "text" without escapes, truncated to `size`, which is longer than any valid key. */
 static bool take_string(cursor *c, char *out, size_t size)
 {
     skip_space(c);
@@ -116,14 +116,14 @@ static keel_status take_shape(cursor *c, keel_shape *shape)
             return keel_fail(KEEL_EUNSUP, "more than %d dimensions", KEEL_RANK_MAX);
         shape->dim[shape->rank++] = n;
         if (take(c, ',')) continue;
-        if (shape->rank < 2 || !take(c, ')')) /* "(3)" is a number, "(3,)" a tuple */
+        if (shape->rank < 2 || !take(c, ')')) /* in Python "(3)" is a number, "(3,)" a tuple */
             return keel_fail(KEEL_EFORMAT, "'shape' is not a tuple");
         break;
     }
     return KEEL_OK;
 }
 
-/* 'S5' and 'U5' after the byte order: so many characters in each text. */
+/* The 5 of 'S5' and 'U5': characters in each text. */
 static bool take_width(const char *descr, size_t *width)
 {
     int64_t n = 0;
@@ -155,7 +155,7 @@ static keel_status take_type(cursor *c, keel_npy_header *h)
     }
     return keel_fail(
         KEEL_EUNSUP,
-        "dtype '%s'; known are little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8, bool, S and U", descr);
+        "dtype '%s'; supported are little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8, bool, S and U", descr);
 }
 
 static keel_status parse_dict(keel_npy_header *h, cursor c)
@@ -205,7 +205,8 @@ keel_status keel_npy_header_parse(keel_npy_header *out, const void *begin, size_
     if (s >= 0) {
         h.dtype = types[h.stored].dtype;
         h.fortran = h.fortran && h.shape.rank > 1;
-        /* Never less than stored; a text gets a pointer and 3 bytes for the 4 of each character. */
+        /* A tensor is never smaller than the stored elements. A text takes a pointer, and at most
+         * as many bytes of UTF-8 as it has stored, and a zero. */
         s = keel_shape_check(&h.shape, h.is_text ? 2 * h.element_bytes + sizeof(char *)
                                                  : keel_dtype_size(h.dtype));
     }
@@ -250,8 +251,8 @@ void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, s
     }
 }
 
-/* Fortran order: how many elements lie between neighbours of each dimension, and the odometer over
- * all dimensions but the last. */
+/* Reads Fortran order: the stride of each dimension in elements, and the current index in all
+ * dimensions but the last. */
 typedef struct walk {
     size_t stride[KEEL_RANK_MAX], base;
     int64_t at[KEEL_RANK_MAX];
@@ -301,7 +302,7 @@ void keel_npy_convert_all(const keel_npy_header *h, void *out, const void *store
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* Append one text as UTF-8 at *to, which has room: what is stored is never shorter. */
+/* Append one text as UTF-8 at *to. It fits, since UTF-8 is never longer than the stored form. */
 static bool put_text(char **to, const keel_npy_header *h, const unsigned char *from)
 {
     char *p = *to;
@@ -325,7 +326,7 @@ static bool put_text(char **to, const keel_npy_header *h, const unsigned char *f
         }
     }
     const size_t length = (size_t)(p - *to);
-    for (size_t i = 0; i < length;) { /* surrogates and zeros inside are no text either */
+    for (size_t i = 0; i < length;) { /* surrogates and inner zeros are invalid too */
         const int step = keel_utf8_next(*to + i, length - i, NULL);
         if (step == 0 || !(*to)[i]) return false;
         i += (size_t)step;
@@ -350,7 +351,8 @@ keel_status keel_npy_texts_make(keel_npy_texts *out, const keel_npy_header *h, c
     keel_npy_texts t = { .shape = h->shape, .count = keel_shape_count(&h->shape) };
     const size_t count = (size_t)t.count,
                  columns = h->fortran ? (size_t)h->shape.dim[h->shape.rank - 1] : 1;
-    if (!h->is_text) return keel_fail(KEEL_EUNSUP, "%s: an array of numbers, not of texts", what);
+    if (!h->is_text)
+        return keel_fail(KEEL_EUNSUP, "%s: an array of numbers; texts are expected", what);
     t.text = keel_calloc(count, sizeof *t.text);
     t.memory = keel_calloc(count, h->element_bytes + 1);
     if (!t.text || !t.memory) {
@@ -380,9 +382,8 @@ out:
 
 keel_status keel_npy_check_numbers(const keel_npy_header *h, const char *what)
 {
-    return h->is_text
-               ? keel_fail(KEEL_EUNSUP, "%s: an array of texts, where numbers are read", what)
-               : KEEL_OK;
+    return h->is_text ? keel_fail(KEEL_EUNSUP, "%s: an array of texts; numbers are expected", what)
+                      : KEEL_OK;
 }
 
 static keel_status check_length(const keel_npy_header *h, size_t n_bytes, const char *what)
@@ -417,7 +418,7 @@ keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t 
     return keel_npy_texts_make(out, &h, (const char *)data + h.offset, what);
 }
 
-/* An open file whose header is read and whose length fits it. */
+/* Open a file, read its header, and check that the length of the file agrees with it. */
 static keel_status open_array(keel_file *f, keel_npy_header *h, const char *path)
 {
     unsigned char *begin = NULL;
@@ -458,7 +459,7 @@ keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path)
     return s;
 }
 
-/* In pieces, so that what is stored and what it becomes are not both in memory. */
+/* Convert in pieces, so that the stored and the converted array are not both in memory. */
 static keel_status read_in_order(keel_tensor *t, const keel_file *f, const keel_npy_header *h)
 {
     enum { PIECE = 1 << 16 };
@@ -507,16 +508,17 @@ keel_status keel_npy_write_header(keel_new_file *f, keel_dtype dtype, const keel
         [KEEL_INT32] = "<i4",   [KEEL_INT64] = "<i8",   [KEEL_BOOL] = "|b1",
     };
     if ((unsigned)dtype >= KEEL_DTYPE_COUNT || !descr[dtype])
-        return keel_fail(KEEL_EUNSUP, "a .npy of %s is not written", keel_dtype_name(dtype));
+        return keel_fail(KEEL_EUNSUP, "writing .npy files of %s is not supported",
+                         keel_dtype_name(dtype));
     KEEL_TRY(keel_shape_check(shape, keel_dtype_size(dtype)));
-    char h[256]; /* 10, at most 64 of words, and 6 dims of at most 21 */
+    char h[256]; /* 10 bytes, at most 64 of text, and 6 dimensions of at most 21 characters */
     memcpy(h, "\x93NUMPY\1", 8);
     int n = 10 + snprintf(h + 10, sizeof h - 10,
                           "{'descr': '%s', 'fortran_order': False, 'shape': (", descr[dtype]);
     for (int i = 0; i < shape->rank; i++)
         n += snprintf(h + n, sizeof h - (size_t)n, i ? ", %lld" : "%lld", (long long)shape->dim[i]);
     n += snprintf(h + n, sizeof h - (size_t)n, shape->rank == 1 ? ",), }" : "), }");
-    while ((n + 1) % 64 != 0) h[n++] = ' '; /* the elements begin at a multiple of 64 */
+    while ((n + 1) % 64 != 0) h[n++] = ' '; /* the format aligns the elements to 64 bytes */
     h[n++] = '\n';
     h[8] = (char)(n - 10);
     h[9] = 0;

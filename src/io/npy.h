@@ -1,10 +1,10 @@
 /* NumPy's .npy, versions 1 to 3.
  *
- * Little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8 and bool. Keel's tensors have fewer types, so i1, i2,
- * u2 become int32 and u4 int64; of bool, whatever is not 0 becomes 1. Fortran order is read into
- * row-major order. Texts, S and U of a fixed width, are handed out as such; float16, u8, complex
- * numbers, objects, big-endian and structured types are refused by name. Source:
- * numpy/lib/format.py, "NPY format". */
+ * Reads little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8 and bool. Keel's tensors have fewer types: i1, i2
+ * and u2 become int32, u4 becomes int64, and a bool that is not 0 becomes 1. Fortran order becomes
+ * row-major order. Texts of a fixed width (S and U) are read into keel_npy_texts. float16, u8,
+ * complex numbers, objects, big-endian and structured types are refused by name.
+ * Source: numpy/lib/format.py, "NPY format". */
 #ifndef KEEL_IO_NPY_H
 #define KEEL_IO_NPY_H
 #include "io/file.h"
@@ -22,34 +22,34 @@ typedef enum keel_npy_type {
     KEEL_NPY_I2,
     KEEL_NPY_U2,
     KEEL_NPY_U4,
-    KEEL_NPY_S, /* bytes, ended by zeros */
-    KEEL_NPY_U, /* 4 bytes a character, ended by zeros */
+    KEEL_NPY_S, /* bytes, padded with zeros */
+    KEEL_NPY_U, /* 4 bytes per character, padded with zeros */
     KEEL_NPY_TYPE_COUNT
 } keel_npy_type;
 
-/* What a header says. n_bytes is that of the elements as stored; offset is where they begin. */
+/* A parsed header. n_bytes is the size of all elements as stored; offset is where they begin. */
 typedef struct keel_npy_header {
     keel_npy_type stored;
-    size_t element_bytes; /* of one, as stored */
+    size_t element_bytes; /* one element, as stored */
     bool fortran;         /* the first index varies fastest, and there are several */
-    bool is_text;         /* KEEL_NPY_S or _U; then dtype has no meaning */
-    keel_dtype dtype;     /* what the elements become */
+    bool is_text;         /* KEEL_NPY_S or _U: dtype is then unset */
+    keel_dtype dtype;     /* the type that the elements are converted to */
     keel_shape shape;
     size_t offset;
     size_t n_bytes;
 } keel_npy_header;
 
-/* How many bytes a header has: from the first 12 bytes of a file (or all, if it has fewer). */
+/* The size of a header in bytes, from the first 12 bytes of a file (or all, if it has fewer). */
 keel_status keel_npy_header_size(size_t *out, const void *begin, size_t n_bytes);
-/* Parse a header that lies wholly in `begin`; `what` names the file in messages. */
+/* Parse a whole header at `begin`; `what` names the file in messages. */
 keel_status keel_npy_header_parse(keel_npy_header *out, const void *begin, size_t n_bytes,
                                   const char *what);
 /* KEEL_EUNSUP for an array of texts. */
 keel_status keel_npy_check_numbers(const keel_npy_header *h, const char *what);
-/* Convert `count` stored elements to h->dtype, in the order they have; `stored` need not be
- * aligned. Not for texts. */
+/* Convert `count` stored elements to h->dtype, in stored order; `stored` may be unaligned. Not for
+ * texts. */
 void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count);
-/* The whole array to h->dtype, in row-major order. */
+/* Convert the whole array to h->dtype, in row-major order. */
 void keel_npy_convert_all(const keel_npy_header *h, void *out, const void *stored);
 
 /* An array of texts, UTF-8, in row-major order. */
@@ -60,9 +60,9 @@ typedef struct keel_npy_texts {
     char *memory;
 } keel_npy_texts;
 
-void keel_npy_texts_free(keel_npy_texts *t); /* NULL and an empty one are fine */
-/* From the stored elements of an array of texts. KEEL_EUNSUP: it is one of numbers; KEEL_EFORMAT:
- * an element is not UTF-8 or no character. */
+void keel_npy_texts_free(keel_npy_texts *t); /* NULL and an empty array are allowed */
+/* Convert the stored elements of an array of texts. KEEL_EUNSUP: an array of numbers;
+ * KEEL_EFORMAT: an element is not valid UTF-8 (S) or has an invalid character (U). */
 keel_status keel_npy_texts_make(keel_npy_texts *out, const keel_npy_header *h, const void *stored,
                                 const char *what);
 keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path);
@@ -70,14 +70,14 @@ keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t 
                                   const char *what);
 
 /* Read a whole array into a new tensor (keel_tensor_free). The file must be exactly as long as
- * its header says. KEEL_EUNSUP: an array of texts, or a type that Keel does not have. */
+ * its header says. KEEL_EUNSUP: an array of texts, or an unsupported type. */
 keel_status keel_npy_read(keel_tensor *out, const char *path);
 keel_status keel_npy_decode(keel_tensor *out, const void *data, size_t n_bytes, const char *what);
 
 /* Write a tensor as version 1, atomically. */
 keel_status keel_npy_write(const char *path, const keel_tensor *t);
-/* Only the header, for a writer that adds rows in pieces: give exactly the announced bytes after
- * it. */
+/* Write only the header, for a writer that appends rows in pieces. The caller then writes exactly
+ * the elements that the header announces. */
 keel_status keel_npy_write_header(keel_new_file *f, keel_dtype dtype, const keel_shape *shape);
 
 #endif

@@ -32,7 +32,7 @@ keel_status keel_npz_name(const keel_zip *z, int64_t index, char *out, size_t si
         snprintf(out, size, "%.*s", length, member);
         return KEEL_OK;
     }
-    return keel_fail(KEEL_EARG, "array %lld of an archive with %lld", (long long)index,
+    return keel_fail(KEEL_EARG, "array number %lld of an archive with %lld", (long long)index,
                      (long long)keel_npz_count(z));
 }
 
@@ -48,7 +48,7 @@ bool keel_npz_has(const keel_zip *z, const char *name)
     return find(z, name) >= 0;
 }
 
-/* Open the member and read its header; the stream then stands before the elements. */
+/* Open the member and read its header; the stream is then at the first element. */
 static keel_status begin(keel_zip_stream **out, keel_npy_header *h, keel_zip *z, const char *name)
 {
     keel_zip_stream *stream = NULL;
@@ -108,7 +108,7 @@ keel_status keel_npz_header(keel_npy_header *out, keel_zip *z, const char *name)
     return KEEL_OK;
 }
 
-/* All elements as they are stored, for what is not read piece by piece; finishes the stream. */
+/* Read all stored elements at once, for texts and Fortran order; finishes the stream. */
 static keel_status read_stored(void **out, keel_zip_stream *stream, const keel_npy_header *h)
 {
     void *stored = keel_calloc(h->n_bytes, 1);

@@ -1,6 +1,6 @@
-/* The list of weights; see weights_h5.h. Reading is h5_check.c's, writing is weights_h5_write.c's.
- * Both arrays of the list stay sorted by path, so that a path is found by halving and lists that
- * were filled in another order make the same file. */
+/* The list of weights; see weights_h5.h. h5_check.c reads the file format, weights_h5_write.c
+ * writes it. Both arrays of the list are sorted by path: a path is found by binary search, and the
+ * order of adding does not change the file. */
 #include "io/weights_h5_impl.h"
 #include "base/memory.h"
 #include "tensor/dtype.h"
@@ -36,10 +36,10 @@ void keel_weights_destroy(keel_weights *w)
     keel_free(w);
 }
 
-/* Both kinds of element begin with their path. */
+/* Elements of both arrays begin with their path, so `position` serves both. */
 _Static_assert(offsetof(keel_weight, path) == 0 && offsetof(keel_weights_group, path) == 0, "path");
 
-/* The first index whose path is not below `path`. */
+/* The first index whose path is not less than `path` (a lower bound). */
 static size_t position(const void *array, size_t n, size_t size, const char *path)
 {
     size_t low = 0;
@@ -63,7 +63,7 @@ static keel_status check_path(const char *path)
 /* Open a gap for a new element at `at`; *array may move. */
 static keel_status make_gap(void **array, size_t n, size_t size, size_t at)
 {
-    if ((n & (n - 1)) == 0) { /* full at 0, 1, 2, 4, ... */
+    if ((n & (n - 1)) == 0) { /* capacity doubles: it is full at 0, 1, 2, 4, ... */
         void *grown = keel_grow(*array, n ? 2 * n : 1, size);
         if (!grown) return KEEL_ENOMEM;
         *array = grown;
@@ -87,7 +87,7 @@ keel_status keel_weights_add(keel_weights *w, const char *path, const keel_tenso
     KEEL_TRY(keel_shape_check(&t->shape, keel_dtype_size(t->dtype)));
     const size_t at = position(w->arrays, w->n_arrays, sizeof *w->arrays, path);
     if (w->decoded || (at < w->n_arrays && !strcmp(w->arrays[at].path, path)))
-        return keel_fail(KEEL_EARG, "weights path '%s' is there already", path);
+        return keel_fail(KEEL_EARG, "weights path '%s' exists already", path);
     char *own = keel_strdup(path);
     if (!own) return KEEL_ENOMEM;
     if (make_gap((void **)&w->arrays, w->n_arrays, sizeof *w->arrays, at) < 0) {
@@ -108,7 +108,7 @@ keel_status keel_weights_add_group(keel_weights *w, const char *path, const char
     KEEL_TRY(check_path(path));
     const size_t at = position(w->groups, w->n_groups, sizeof *w->groups, path);
     if (w->decoded || (at < w->n_groups && !strcmp(w->groups[at].path, path)))
-        return keel_fail(KEEL_EARG, "weights group '%s' is there already", path);
+        return keel_fail(KEEL_EARG, "weights group '%s' exists already", path);
     char *own = keel_strdup(path), *own_name = name ? keel_strdup(name) : NULL;
     if (!own || (name && !own_name) ||
         make_gap((void **)&w->groups, w->n_groups, sizeof *w->groups, at) < 0) {
@@ -224,7 +224,7 @@ static bool store_integer(keel_dtype dtype, void *out, size_t i, int64_t value)
     return true;
 }
 
-/* False when an integer does not fit. */
+/* False if an integer does not fit. */
 static bool convert(const keel_weight *a, keel_dtype dtype, void *out)
 {
     const size_t count = (size_t)keel_shape_count(&a->shape);
@@ -256,14 +256,14 @@ keel_status keel_weights_read(const keel_weights *w, const char *path, keel_dtyp
         char has[96], wanted[96];
         keel_shape_text(has, &a->shape);
         keel_shape_text(wanted, shape);
-        return keel_fail(KEEL_ESHAPE, "'%s' in the weights file has shape %s, the model wants %s",
+        return keel_fail(KEEL_ESHAPE, "'%s' in the weights file has shape %s, the model needs %s",
                          path, has, wanted);
     }
     if (is_real(a->stored) != keel_dtype_is_real(dtype))
-        return keel_fail(KEEL_EUNSUP, "'%s' in the weights file is %s, the model wants %s", path,
+        return keel_fail(KEEL_EUNSUP, "'%s' in the weights file is %s, the model needs %s", path,
                          keel_dtype_name(a->dtype), keel_dtype_name(dtype));
     if (!convert(a, dtype, out))
-        return keel_fail(KEEL_EFORMAT, "'%s' in the weights file has a number that is no %s", path,
-                         keel_dtype_name(dtype));
+        return keel_fail(KEEL_EFORMAT, "'%s' in the weights file has a number that does not fit %s",
+                         path, keel_dtype_name(dtype));
     return KEEL_OK;
 }

@@ -1,10 +1,10 @@
 /* `model.weights.h5`, in memory: a list of arrays by path.
  *
- * Keras keeps the variables of a layer as layers/dense/vars/0, /1, ..., those of the optimizer as
+ * Keras stores the variables of a layer as layers/dense/vars/0, /1, ..., those of the optimizer as
  * optimizer/vars/N, and gives each "vars" group an attribute "name". A layer without variables has
- * the empty group and its attribute; the root has "vars" with the model's name.
- * Reading goes through the strict reader of h5_check.h and never reaches libhdf5; writing uses
- * libhdf5 with its in-memory driver and the settings of h5py.
+ * an empty group with that attribute; the root has "vars" with the model's name.
+ * Files are read by the strict reader of h5_check.h, never by libhdf5. They are written by libhdf5
+ * with its in-memory driver and the settings of h5py.
  *
  *   to write:  create, add_group("layers/dense/vars", "dense"), add("layers/dense/vars/0", &t),
  *              ..., encode, destroy
@@ -20,24 +20,25 @@ typedef struct keel_weight {
     keel_dtype dtype; /* what keel_weight_copy writes: uint32 becomes int64 */
     keel_shape shape;
     keel_h5_type stored;
-    const void *data; /* borrowed, as stored; perhaps not aligned when it was decoded */
+    const void *data; /* borrowed, as stored; in a decoded list it may be unaligned */
 } keel_weight;
 
 keel_status keel_weights_create(keel_weights **out);
-void keel_weights_destroy(keel_weights *w); /* NULL is fine */
+void keel_weights_destroy(keel_weights *w); /* NULL is allowed */
 
-/* An array; groups above it come by themselves. The elements are borrowed until destroy.
- * KEEL_EARG: the path is empty, has an empty part, or is there already. */
+/* Add an array, with the groups of its path. The elements are borrowed until destroy.
+ * KEEL_EARG: the path is empty, has an empty part, or exists already. */
 keel_status keel_weights_add(keel_weights *w, const char *path, const keel_tensor *t);
-/* A group, perhaps empty; `name` (NULL: none) becomes its attribute "name". */
+/* Add a group, which may stay empty; `name` (NULL: none) becomes its attribute "name". */
 keel_status keel_weights_add_group(keel_weights *w, const char *path, const char *name);
 
-/* The file image; the caller frees *image with keel_free. Lists with equal content make equal
- * images. One thread at a time, unless libhdf5 was built thread-safe (Debian's is). KEEL_EIO: what
- * libhdf5 refused, and why. */
+/* Make the file image; the caller frees *image with keel_free. Equal lists give equal images. One
+ * thread at a time, unless libhdf5 was built thread-safe (Debian's is). KEEL_EIO: libhdf5 failed;
+ * the message has its reason. */
 keel_status keel_weights_encode(const keel_weights *w, void **image, size_t *n_bytes);
 
-/* The image is borrowed and must stay until destroy. Arrays come sorted by path (strcmp).
+/* Make a list from a file image, which is borrowed until destroy. Arrays are sorted by path
+ * (strcmp).
  * KEEL_EFORMAT, KEEL_EUNSUP as keel_h5_check. */
 keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_bytes);
 
@@ -46,10 +47,10 @@ const keel_weight *keel_weights_at(const keel_weights *w, int64_t index);
 const keel_weight *keel_weights_find(const keel_weights *w, const char *path); /* or NULL */
 bool keel_weights_has_group(const keel_weights *w, const char *path);
 
-/* All elements of one array, in its own dtype, into `out`. */
+/* Copy all elements of one array, in its own dtype, to `out`. */
 void keel_weight_copy(const keel_weight *a, void *out);
-/* All elements of the array at `path`, which must have `shape`, converted to `dtype` by value
- * (float to float and integer to integer) into `out`. KEEL_EFORMAT: no such array;
+/* Copy the array at `path`, which must have `shape`, to `out`, converted to `dtype` by value (float
+ * to float, integer to integer). KEEL_EFORMAT: no such array;
  * KEEL_ESHAPE: another shape, naming both; KEEL_EUNSUP: float from integer or the other way;
  * KEEL_EFORMAT: an integer that does not fit. */
 keel_status keel_weights_read(const keel_weights *w, const char *path, keel_dtype dtype,

@@ -1,4 +1,4 @@
-/* What the two halves of weights_h5.h share. */
+/* Shared by weights_h5.c (the list) and weights_h5_write.c (the file). */
 #ifndef KEEL_IO_WEIGHTS_H5_IMPL_H
 #define KEEL_IO_WEIGHTS_H5_IMPL_H
 #include "io/weights_h5.h"
@@ -12,8 +12,8 @@ struct keel_weights {
     keel_weight *arrays; /* sorted by path */
     keel_weights_group *groups;
     size_t n_arrays, n_groups;
-    bool decoded;      /* then the tree owns the paths, and nothing can be added */
-    keel_h5_tree tree; /* of a decoded list */
+    bool decoded;      /* the tree owns the paths, and nothing can be added */
+    keel_h5_tree tree; /* set if decoded */
 };
 
 #endif

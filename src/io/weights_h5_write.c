@@ -1,17 +1,17 @@
 /* Write a list of weights as an HDF5 image, by libhdf5 with its in-memory driver and the settings
  * of h5py: the oldest format, contiguous arrays, no times, names as variable UTF-8 strings.
- * Links keep the default encoding, for libhdf5 gives a group with UTF-8 links the newer form, which
- * h5py writes only for names that are not ASCII; Keras's paths are.
+ * Links keep the default encoding: for UTF-8 links libhdf5 writes the newer group format, which
+ * h5py does only for names that are not ASCII. Keras's paths are ASCII.
  *
- * libhdf5's own messages on stderr are off for this thread meanwhile; the text of its innermost
- * error goes into ours. */
+ * While this runs, libhdf5 prints no messages on stderr for this thread; the text of its innermost
+ * error becomes part of ours. */
 #include "io/weights_h5_impl.h"
 #include "base/memory.h"
 #include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct writer { /* handles; below 0: not open */
+typedef struct writer { /* HDF5 handles; < 0: not open */
     hid_t file, access, links, groups, arrays, text, scalar;
 } writer;
 
@@ -138,7 +138,7 @@ keel_status keel_weights_encode(const keel_weights *list, void **image, size_t *
     H5Eget_auto2(H5E_DEFAULT, &print, &print_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     keel_status s = open_writer(&w);
-    /* Sorted, so a group comes before what lies in it and is not made on the way. */
+    /* In sorted order a group comes before its members, so each group is created once, here. */
     for (size_t i = 0; s >= 0 && i < list->n_groups; i++) s = write_group(&w, &list->groups[i]);
     for (size_t i = 0; s >= 0 && i < list->n_arrays; i++) s = write_array(&w, &list->arrays[i]);
     if (s >= 0) s = take_image(&w, image, n_bytes);

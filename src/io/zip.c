@@ -1,10 +1,10 @@
 /* Zip archives, read; see zip.h for what is checked. Writing is in zip_write.c.
  *
- * The end record says where the central directory lies; the directory is read whole, at most
- * DIRECTORY_BYTES_MAX of it, and believed only as far as it fits: members lie before it and do not
- * overlap, and names differ. A member's own header must say the same name and method. Names are
- * found in a sorted list, so no choice of names makes an archive slow.
- * By hand, over zlib: a library would hash the names and take the directory at its word.
+ * The end record gives the place of the central directory, which is read whole, up to
+ * DIRECTORY_BYTES_MAX. It is checked before use: members lie before it and do not overlap, and
+ * names differ. A member's own header must have the same name and method. Names are kept in a
+ * sorted list, so no choice of names makes an archive slow to read.
+ * Why not libzip: it hashes the names and trusts the directory.
  * Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3 to 4.5. */
 #include "io/zip.h"
 #include "base/memory.h"
@@ -18,7 +18,7 @@
 enum {
     MEMBERS_MAX = 65535,
     DIRECTORY_BYTES_MAX = 32 << 20,
-    EXPANSION_MAX = 1032, /* deflate: at best 258 bytes from 2 bits */
+    EXPANSION_MAX = 1032, /* of deflate: at most 258 bytes from 2 bits */
     END_BYTES = 22,
     END64_BYTES = 56,
     LOCATOR_BYTES = 20,
@@ -27,8 +27,8 @@ enum {
     COMMENT_MAX = 65535,
     STORED = 0,
     DEFLATED = 8,
-    ENCRYPTED = 1 | 1 << 6 | 1 << 13, /* bits of the flags: plain, strong, and of the directory */
-    PIECE = 1 << 16,                  /* compressed bytes that are read at once */
+    ENCRYPTED = 1 | 1 << 6 | 1 << 13, /* flags: traditional, strong, encrypted directory */
+    PIECE = 1 << 16,                  /* compressed bytes per read */
 };
 
 typedef struct member {
@@ -40,7 +40,7 @@ typedef struct member {
 
 struct keel_zip {
     char *what;
-    const unsigned char *memory; /* NULL: `file` */
+    const unsigned char *memory; /* NULL: read from `file` */
     keel_file file;
     uint64_t n_bytes;
     int64_t count;
@@ -52,8 +52,8 @@ struct keel_zip {
 struct keel_zip_stream {
     keel_zip *zip;
     const member *member;
-    uint64_t at, packed_left; /* in the archive: what is not yet read */
-    uint64_t left;            /* of the member, as it claims */
+    uint64_t at, packed_left; /* position in the archive, and stored bytes that follow */
+    uint64_t left;            /* bytes of the member that follow, by its announced size */
     uLong crc;
     z_stream z;
     bool inflates, ended;
@@ -78,7 +78,7 @@ static uint64_t get64(const unsigned char *p)
 static keel_status read_at(const keel_zip *z, uint64_t at, void *data, size_t n)
 {
     if (at > z->n_bytes || n > z->n_bytes - at)
-        return keel_fail(KEEL_EFORMAT, "%s: a damaged zip archive: it points behind its end",
+        return keel_fail(KEEL_EFORMAT, "%s: a damaged zip archive: an offset lies beyond its end",
                          z->what);
     if (!z->memory) return keel_file_read_at(&z->file, at, data, n);
     memcpy(data, z->memory + at, n);
@@ -89,10 +89,10 @@ static keel_status read_at(const keel_zip *z, uint64_t at, void *data, size_t n)
 
 typedef struct directory {
     uint64_t at, n_bytes, count;
-    uint64_t end; /* where the record lies that tells of it */
+    uint64_t end; /* offset of the end record that describes the directory */
 } directory;
 
-/* The record at the end, behind which only its own comment may follow; *p is filled with it. */
+/* Find the end record, which only its own comment may follow, and copy it to p. */
 static keel_status find_end(const keel_zip *z, unsigned char p[END_BYTES], uint64_t *at)
 {
     const uint64_t most = END_BYTES + COMMENT_MAX;
@@ -146,10 +146,11 @@ static keel_status find_directory(const keel_zip *z, directory *d)
     if (disks || here != d->count)
         return keel_fail(KEEL_EUNSUP, "%s: a zip archive in several files", z->what);
     if (d->count > MEMBERS_MAX || d->n_bytes > DIRECTORY_BYTES_MAX)
-        return keel_fail(KEEL_EFORMAT,
-                         "%s: %llu members with a directory of %llu bytes, more than %d and %d",
-                         z->what, (unsigned long long)d->count, (unsigned long long)d->n_bytes,
-                         MEMBERS_MAX, DIRECTORY_BYTES_MAX);
+        return keel_fail(
+            KEEL_EFORMAT,
+            "%s: %llu members with a directory of %llu bytes; at most %d and %d are read", z->what,
+            (unsigned long long)d->count, (unsigned long long)d->n_bytes, MEMBERS_MAX,
+            DIRECTORY_BYTES_MAX);
     if (d->at > d->end || d->n_bytes != d->end - d->at || d->count * CENTRAL_BYTES > d->n_bytes)
         return keel_fail(KEEL_EFORMAT,
                          "%s: a damaged zip archive: its directory does not end where its end "
@@ -158,8 +159,8 @@ static keel_status find_directory(const keel_zip *z, directory *d)
     return KEEL_OK;
 }
 
-/* Sizes and the offset of 4 GiB and more stand in an extra field, in this order, each only where
- * the 32-bit one is full. */
+/* Zip64: sizes and offsets of 4 GiB and more are in an extra field, in this order, each only if the
+ * 32-bit field is all ones. */
 static bool take_zip64(member *m, const unsigned char *extra, size_t n)
 {
     uint64_t *const wanted[] = { &m->size, &m->packed, &m->at };
@@ -182,28 +183,30 @@ static bool take_zip64(member *m, const unsigned char *extra, size_t n)
     return m->size != UINT32_MAX && m->packed != UINT32_MAX && m->at != UINT32_MAX;
 }
 
-/* What a member's size may be. Deflate only: other methods are not written by NumPy or Keras and
- * expand without a bound that we could hold against them. */
+/* Check method and size of a member. Of compression only deflate is read: NumPy and Keras write no
+ * other method, and deflate's expansion has a bound that sizes can be checked against. */
 static keel_status check_member(const keel_zip *z, const member *m, unsigned flags, uint64_t before)
 {
     if (flags & ENCRYPTED)
         return keel_fail(KEEL_EUNSUP, "%s: member '%.200s' is encrypted", z->what, m->name);
     if (m->method != STORED && m->method != DEFLATED)
-        return keel_fail(KEEL_EUNSUP,
-                         "%s: member '%.200s' has compression %u, known are stored and deflated",
-                         z->what, m->name, m->method);
+        return keel_fail(
+            KEEL_EUNSUP,
+            "%s: member '%.200s' has compression %u; supported are stored and deflated", z->what,
+            m->name, m->method);
     const bool fits = m->at <= before && before - m->at >= LOCAL_BYTES &&
                       m->packed <= before - m->at - LOCAL_BYTES;
     if (!fits ||
         (m->method == STORED ? m->size != m->packed : m->size > (m->packed + 1) * EXPANSION_MAX))
-        return keel_fail(KEEL_EFORMAT,
-                         "%s: member '%.200s' claims %llu bytes in %llu of an archive of %llu",
-                         z->what, m->name, (unsigned long long)m->size,
-                         (unsigned long long)m->packed, (unsigned long long)z->n_bytes);
+        return keel_fail(
+            KEEL_EFORMAT,
+            "%s: member '%.200s' claims %llu bytes from %llu stored ones, in an archive of %llu",
+            z->what, m->name, (unsigned long long)m->size, (unsigned long long)m->packed,
+            (unsigned long long)z->n_bytes);
     return KEEL_OK;
 }
 
-/* One entry at *p, its name to *names; both move on. */
+/* Parse the directory entry at *p and copy its name to *names; both pointers advance. */
 static keel_status take_member(const keel_zip *z, member *m, const unsigned char **p,
                                const unsigned char *end, char **names, uint64_t before)
 {
@@ -217,7 +220,7 @@ static keel_status take_member(const keel_zip *z, member *m, const unsigned char
         return keel_fail(KEEL_EFORMAT, "%s: a damaged zip archive: its directory is cut short",
                          z->what);
     if (name == 0 || memchr(c + CENTRAL_BYTES, 0, name))
-        return keel_fail(KEEL_EFORMAT, "%s: a member whose name is empty or has zeros", z->what);
+        return keel_fail(KEEL_EFORMAT, "%s: a member's name is empty or has a zero byte", z->what);
     *m = (member){ .name = memcpy(*names, c + CENTRAL_BYTES, name),
                    .method = get16(c + 10),
                    .crc = get32(c + 16),
@@ -242,8 +245,8 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* No two members share bytes, so all of them together are no larger than the archive allows; no two
- * share a name. */
+/* Members may not overlap, which bounds their total size by that of the archive, and names may not
+ * repeat. */
 static keel_status check_all(keel_zip *z)
 {
     for (int64_t i = 0; i < z->count; i++) z->sorted[i] = &z->members[i];
@@ -270,7 +273,7 @@ static keel_status read_directory(keel_zip *z)
     if (s < 0) return s;
     bytes = keel_calloc((size_t)d.n_bytes, 1);
     z->members = keel_calloc((size_t)d.count, sizeof *z->members);
-    z->names = keel_calloc((size_t)d.n_bytes, 1); /* an entry is longer than its name and a zero */
+    z->names = keel_calloc((size_t)d.n_bytes, 1); /* enough: an entry is longer than its name */
     z->sorted = keel_calloc((size_t)d.count, sizeof *z->sorted);
     if (!bytes || !z->members || !z->names || !z->sorted) {
         s = KEEL_ENOMEM;
@@ -282,7 +285,8 @@ static keel_status read_directory(keel_zip *z)
     for (; s >= 0 && z->count < (int64_t)d.count; z->count++)
         s = take_member(z, &z->members[z->count], &p, end, &names, d.at);
     if (s >= 0 && p != end)
-        s = keel_fail(KEEL_EFORMAT, "%s: a damaged zip archive: more directory than members",
+        s = keel_fail(KEEL_EFORMAT,
+                      "%s: a damaged zip archive: its directory is longer than its entries",
                       z->what);
     if (s >= 0) s = check_all(z);
 out:
@@ -380,7 +384,8 @@ static keel_status stream_fail(const keel_zip_stream *s, const char *why)
                      s->member->name, why);
 }
 
-/* The member's own header: the same name and method; its size and check sum may come after it. */
+/* Check the member's own header: it has the name and method of the directory. Size and checksum are
+ * not compared, since they may follow the data. */
 static keel_status read_local(keel_zip_stream *s)
 {
     unsigned char p[LOCAL_BYTES];
@@ -389,12 +394,12 @@ static keel_status read_local(keel_zip_stream *s)
     KEEL_TRY(read_at(s->zip, m->at, p, LOCAL_BYTES));
     if (get32(p) != 0x04034B50 || get16(p + 8) != m->method || get16(p + 26) != name ||
         (get16(p + 6) & ENCRYPTED))
-        return stream_fail(s, "its header is not what the directory says");
+        return stream_fail(s, "its header differs from the directory");
     for (size_t done = 0; done < name;) {
         const size_t n = name - done < PIECE ? name - done : PIECE;
         KEEL_TRY(read_at(s->zip, m->at + LOCAL_BYTES + done, s->piece, n));
         if (memcmp(s->piece, m->name + done, n) != 0)
-            return stream_fail(s, "its header is not what the directory says");
+            return stream_fail(s, "its header differs from the directory");
         done += n;
     }
     s->at = m->at + LOCAL_BYTES + name + get16(p + 28);
@@ -412,7 +417,7 @@ keel_status keel_zip_stream_open(keel_zip_stream **out, keel_zip *z, int64_t ind
     s->crc = crc32(0, NULL, 0);
     keel_status status = read_local(s);
     if (status >= 0 && s->member->method == DEFLATED) {
-        if (inflateInit2(&s->z, -15) == Z_OK) /* no header of zlib's; takes 40 KiB by malloc */
+        if (inflateInit2(&s->z, -15) == Z_OK) /* raw deflate; takes 40 KiB by malloc */
             s->inflates = true;
         else
             status = keel_fail(KEEL_ENOMEM, "%s: inflate: out of memory", z->what);
@@ -424,7 +429,7 @@ keel_status keel_zip_stream_open(keel_zip_stream **out, keel_zip *z, int64_t ind
     return status;
 }
 
-/* Up to n bytes of the member, at least one unless it ends. */
+/* Read up to n bytes of a stored member, at least one unless it ends. */
 static keel_status stored_some(keel_zip_stream *s, void *data, size_t n, size_t *got)
 {
     *got = s->packed_left < n ? (size_t)s->packed_left : n;
@@ -491,11 +496,11 @@ keel_status keel_zip_stream_finish(keel_zip_stream *s)
     char more;
     size_t got = 0;
     keel_status status = KEEL_OK;
-    if (s->left > 0) status = stream_fail(s, "it is longer than what was read");
+    if (s->left > 0) status = stream_fail(s, "it has more bytes than were read");
     if (status >= 0 && !s->ended) status = some(s, &more, 1, &got);
     if (status >= 0 && (got > 0 || s->packed_left + s->z.avail_in > 0))
         status = stream_fail(s, "it is longer than the size it claims");
-    if (status >= 0 && s->crc != s->member->crc) status = stream_fail(s, "its check sum differs");
+    if (status >= 0 && s->crc != s->member->crc) status = stream_fail(s, "its checksum differs");
     keel_zip_stream_close(s);
     return status;
 }

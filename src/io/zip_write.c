@@ -1,8 +1,8 @@
 /* Write a zip archive of stored members.
  *
- * Stored members are only headers around bytes: they go straight into the new file, and nothing is
- * copied. Sizes or offsets of 4 GiB and more
- * get the zip64 fields. Members carry 1 January 1980, as Keras's own do.
+ * A stored member is a header and its bytes, so members are written straight to the new file,
+ * without a copy. Sizes and offsets of 4 GiB and more get zip64 fields. The date of each member is
+ * 1 January 1980, as in Keras's files.
  * Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. */
 #include "io/file.h"
 #include "io/zip.h"
@@ -15,7 +15,7 @@
 enum { DATE_1980 = 0x21, STORED_VERSION = 20, ZIP64_VERSION = 45, UNIX_MADE = 3 << 8 };
 #define LIMIT32 0xFFFFFFFFu
 
-typedef struct block { /* one header, built and written at once */
+typedef struct block { /* a header, built here and written in one piece */
     unsigned char bytes[128];
     size_t n;
 } block;
@@ -35,7 +35,7 @@ typedef struct written {
     uint32_t crc;
 } written;
 
-/* What local and central headers have in common: version .. length of the name. */
+/* The fields that local and central headers share: version to length of the name. */
 static void put_common(block *b, const keel_zip_member *m, bool zip64, uint32_t crc)
 {
     put(b, zip64 ? ZIP64_VERSION : STORED_VERSION, 2);
@@ -149,8 +149,8 @@ static int by_text(const void *a, const void *b)
 
 static keel_status check_names(const keel_zip_member *members, int64_t count)
 {
-    if (count < 0 || count > 65534) /* one more would need zip64's count */
-        return keel_fail(KEEL_EARG, "%lld members, an archive holds at most 65534",
+    if (count < 0 || count > 65534) /* more need zip64's count, which is not written */
+        return keel_fail(KEEL_EARG, "%lld members; an archive of Keel has at most 65534",
                          (long long)count);
     for (int64_t i = 0; i < count; i++) {
         const size_t n = strlen(members[i].name);

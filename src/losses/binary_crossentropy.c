@@ -1,8 +1,8 @@
 /* Binary cross-entropy: l = mean over the last axis of -(t log p + (1 - t) log(1 - p)).
  *
- * Of logits z: max(z, 0) - z t + log(1 + exp(-|z|)), finite for every z; dl/dz = sigmoid(z) - t.
- * Of probabilities: p is cut to [epsilon, 1 - epsilon]; no gradient flows where it was cut.
- * Smoothing: t (1 - s) + s / 2. All as Keras with TensorFlow computes it. */
+ * For logits z: max(z, 0) - z t + log(1 + exp(-|z|)), finite for every z; dl/dz = sigmoid(z) - t.
+ * For probabilities: p is clipped to [epsilon, 1 - epsilon]; clipped elements have no gradient.
+ * Label smoothing: t (1 - s) + s / 2. All as in Keras with TensorFlow. */
 #ifndef REAL
 #include "losses/crossentropy.h"
 #include "ops/all.h"
@@ -13,7 +13,7 @@ typedef keel_crossentropy args_t;
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
-    KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "move targets toward one half"),
+    KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "moves targets toward one half"),
     KEEL_REFUSE("axis", "-1", "the mean is taken over the last axis"),
     { 0 },
 };
@@ -36,7 +36,7 @@ const keel_loss keel_loss_binary_crossentropy = {
         .name = "BinaryCrossentropy",
         .alias = "bce|BCE",
         .module = "keras.losses",
-        .help = "cross-entropy of independent yes-or-no targets",
+        .help = "cross-entropy for independent binary targets",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

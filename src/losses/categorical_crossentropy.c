@@ -1,9 +1,9 @@
 /* Categorical cross-entropy: l = -sum_j t_j log p_j over the last axis.
  *
- * Of logits: sum_j t_j (log sum_k exp z_k - z_j); dl/dz = softmax(z) - t, which is TensorFlow's
- * gradient also where the targets do not sum to one (its kernel gives that, so Keras trains with
- * it). Of probabilities: p is divided by its sum, then cut to [epsilon, 1 - epsilon]; no gradient
- * flows where it was cut. Smoothing: t (1 - s) + s / classes. */
+ * For logits: sum_j t_j (log sum_k exp z_k - z_j); dl/dz = softmax(z) - t. TensorFlow's kernel has
+ * this gradient also for targets that do not sum to one, so Keras trains with it.
+ * For probabilities: p is divided by its sum, then clipped to [epsilon, 1 - epsilon]; clipped
+ * elements have no gradient. Label smoothing: t (1 - s) + s / classes. */
 #ifndef REAL
 #include "losses/crossentropy.h"
 #include "ops/all.h"
@@ -14,7 +14,7 @@ typedef keel_crossentropy args_t;
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
-    KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "move targets toward one over the classes"),
+    KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "moves targets toward 1 / classes"),
     KEEL_REFUSE("axis", "-1", "classes are the last axis"),
     { 0 },
 };
@@ -37,7 +37,7 @@ const keel_loss keel_loss_categorical_crossentropy = {
         .name = "CategoricalCrossentropy",
         .alias = "cce",
         .module = "keras.losses",
-        .help = "cross-entropy of one-hot targets",
+        .help = "cross-entropy for one-hot targets",
         .args_size = sizeof(args_t),
         .fields = fields,
     },
@@ -50,7 +50,7 @@ const keel_loss keel_loss_categorical_crossentropy = {
 };
 
 #else
-typedef struct REAL_(targets_t) { /* t_j * keep + share */
+typedef struct REAL_(targets_t) { /* smoothed target: t_j * keep + share */
     const REAL *t;
     REAL keep, share;
 } REAL_(targets_t);

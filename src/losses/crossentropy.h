@@ -1,4 +1,4 @@
-/* The arguments of the cross-entropies, for the metrics that report them. */
+/* The arguments of the cross-entropies, shared with the metrics of the same names. */
 #ifndef KEEL_LOSSES_CROSSENTROPY_H
 #define KEEL_LOSSES_CROSSENTROPY_H
 #include "losses/each.h"

@@ -9,8 +9,7 @@
 #include "losses/loss.h"
 #include <tgmath.h>
 
-/* Keras's backend.epsilon(): least of what is divided by, or made a logarithm of. */
-#define KEEL_EPSILON 1e-7
+#define KEEL_EPSILON 1e-7 /* Keras's backend.epsilon() */
 
 #define KEEL_LOSS_OF_EACH(of)                                                                      \
     static double REAL_(of)(keel_elements * e)                                                     \

@@ -1,4 +1,5 @@
-/* What losses share: the finder, the divisor, and how targets line up with predictions. */
+/* The part that losses share: look-up by name, the divisor, and the match of targets with
+ * predictions. */
 #include "losses/loss.h"
 #include <string.h>
 
@@ -43,7 +44,7 @@ keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spe
     keel_dense d = { 0 };
     if (reduction_of(l, args) == KEEL_REDUCTION_NONE)
         return keel_fail(KEEL_EUNSUP,
-                         "%s: reduction \"none\" leaves no single number to train on; use "
+                         "%s: reduction \"none\" gives no single number to minimize; use "
                          "\"sum_over_batch_size\" or \"sum\"",
                          l->type.name);
     KEEL_TRY(keel_target_check(l->target, l->type.name, prediction, target, &d));
@@ -51,7 +52,7 @@ keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spe
     return KEEL_OK;
 }
 
-/* Does b equal a with one more dim of 1 at its end? */
+/* True if b is a with one more dim, of 1, at its end. */
 static bool has_one_more(const keel_shape *a, const keel_shape *b)
 {
     if (b->rank != a->rank + 1 || b->dim[a->rank] != 1) return false;
@@ -72,15 +73,15 @@ static keel_status check_dense(const char *loss, const keel_spec *prediction,
     const keel_shape *s = p;
     if (!keel_shape_equal(p, t)) {
         if (has_one_more(t, p) && t->rank > 0)
-            s = t; /* Keras squeezes the prediction */
+            s = t; /* as Keras, which squeezes the prediction */
         else if (!has_one_more(t, p) && !has_one_more(p, t))
-            s = NULL; /* Keras would broadcast some of these, which is never meant */
+            s = NULL; /* Keras would broadcast some of these, which nobody intends */
     }
     if (!s || s->rank < 1) {
         keel_shape_text(text[0], p);
         keel_shape_text(text[1], t);
-        return keel_fail(KEEL_ESHAPE, "%s: one row of predictions is %s, of targets %s; %s", loss,
-                         text[0], text[1],
+        return keel_fail(KEEL_ESHAPE, "%s: a row of predictions has shape %s, of targets %s; %s",
+                         loss, text[0], text[1],
                          s ? "they need at least one dim" : "they must have the same shape");
     }
     out->last = s->dim[s->rank - 1];
@@ -104,10 +105,11 @@ static keel_status check_labels(const char *loss, const keel_spec *prediction,
         keel_shape_text(text[0], p);
         keel_shape_text(text[1], t);
         keel_shape_text(text[2], &labels);
-        return keel_fail(KEEL_ESHAPE,
-                         "%s: one row of predictions is %s, of labels %s; labels must be %s (for "
-                         "one-hot targets use the loss without \"sparse\")",
-                         loss, text[0], text[1], text[2]);
+        return keel_fail(
+            KEEL_ESHAPE,
+            "%s: a row of predictions has shape %s, of labels %s; labels must have %s (for "
+            "one-hot targets use the loss without \"sparse\")",
+            loss, text[0], text[1], text[2]);
     }
     out->last = p->dim[p->rank - 1];
     out->elements = keel_shape_count(&labels);
@@ -127,8 +129,8 @@ keel_status keel_target_check(keel_target_kind kind, const char *name, const kee
         keel_shape_text(text[1], &target->shape);
         return keel_fail(
             KEEL_ESHAPE,
-            "%s: one row of predictions is %s, of targets %s; targets must be one-hot. "
-            "Labels that are numbers want Sparse%s",
+            "%s: a row of predictions has shape %s, of targets %s; targets must be one-hot. "
+            "For class numbers use Sparse%s",
             name, text[0], text[1], name);
     }
     return KEEL_OK;
@@ -136,8 +138,8 @@ keel_status keel_target_check(keel_target_kind kind, const char *name, const kee
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Number e of row i, of `n` numbers (0: one) that serve `elements` elements of the row; 1 where
- * there are none. */
+/* The number in x that applies to element e of row i. A row of x has `n` numbers (0: one), shared
+ * evenly by the `elements` elements of the row. Without x it is 1. */
 static double at_element(const void *x, int real, int64_t n, int64_t elements, int64_t i, int64_t e)
 {
     if (!x) return 1;
@@ -151,7 +153,7 @@ static bool counts(const keel_loss_call *c, int real, int64_t elements, int64_t 
     return at_element(c->mask, real, c->masks, elements, i, e) != 0;
 }
 
-/* The weight of element e of row i: that of the row or of its part, 0 where it is masked. */
+/* The weight of element e of row i; 0 if it is masked. */
 static double weight_at(const keel_loss_call *c, int real, int64_t elements, int64_t i, int64_t e)
 {
     if (!counts(c, real, elements, i, e)) return 0;
@@ -163,7 +165,7 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
 {
     const size_t size = real ? sizeof(double) : sizeof(float);
     const bool labels = kind == KEEL_TARGET_LABEL;
-    const bool apart = c->mask || c->weights > 1; /* weights change inside a row */
+    const bool apart = c->mask || c->weights > 1; /* elements of a row may differ in weight */
     keel_dense d = { 0 };
     if (keel_target_check(kind, "", c->prediction, c->target, &d) < 0) return;
     const int64_t n = d.elements * d.last;
@@ -187,8 +189,8 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
                                 .row = c->row + i,
                                 .scale = c->seed * w,
                                 .grad = c->grad ? (char *)c->grad + at : NULL };
-            /* elements of weight 0 may hold anything, even NaN: they are skipped, but for labels
-             * that are left out, which are counted */
+            /* Elements of weight 0 are skipped, since they may have any value, even NaN. Only
+             * labels equal to ignore_class are counted. */
             if (w == 0 && e.grad) memset(e.grad, 0, (size_t)(count * d.last) * size);
             if (w == 0) e.grad = NULL;
             if (w != 0)

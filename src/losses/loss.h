@@ -1,67 +1,67 @@
-/* A loss gives, for each row of predictions, numerator and gradient of the numerator; the division
- * is done once, for the whole global batch, after everybody's sums are added (rule 2). */
+/* For each row of predictions a loss gives a numerator and its gradient. The sums of all workers
+ * are added and then divided once, for the whole global batch (rule 2 of ARCHITECTURE.md). */
 #ifndef KEEL_LOSSES_LOSS_H
 #define KEEL_LOSSES_LOSS_H
 #include "base/field.h"
 #include "ops/op.h"
 
 typedef enum keel_reduction {
-    KEEL_SUM_OVER_BATCH_SIZE,     /* divide by the count of loss elements */
-    KEEL_REDUCTION_SUM,           /* divide by one */
+    KEEL_SUM_OVER_BATCH_SIZE,     /* divide by the number of loss elements */
+    KEEL_REDUCTION_SUM,           /* do not divide */
     KEEL_MEAN_WITH_SAMPLE_WEIGHT, /* divide by the sum of weights */
-    KEEL_REDUCTION_MEAN,          /* sum_over_batch_size by another name */
-    KEEL_REDUCTION_NONE,          /* refused by check */
+    KEEL_REDUCTION_MEAN,          /* another name of sum_over_batch_size */
+    KEEL_REDUCTION_NONE,          /* refused by keel_loss_check */
 } keel_reduction;
 
 /* The fields of every Keras loss; `reduction` is an int. */
 #define KEEL_LOSS_FIELDS(args)                                                                     \
     KEEL_CHOICE(args, reduction, "\"sum_over_batch_size\"",                                        \
                 "sum_over_batch_size|sum|mean_with_sample_weight|mean|none",                       \
-                "what the sum over the batch is divided by"),                                      \
+                "divisor of the sum over the batch"),                                              \
         KEEL_IGNORE("name", "of the loss"),                                                        \
-        KEEL_REFUSE("dtype", "null", "losses run in the type of the predictions")
+        KEEL_REFUSE("dtype", "null", "a loss is computed in the type of the predictions")
 
-/* How the targets of a loss or metric lie beside the predictions, whose rows are elements of `last`
- * numbers each. */
+/* How targets match predictions, whose rows are elements of `last` numbers each. */
 typedef enum keel_target_kind {
-    KEEL_TARGET_DENSE,   /* as predictions, but for one dim of 1 at the end: Keras squeezes it */
-    KEEL_TARGET_ONE_HOT, /* exactly as predictions */
-    KEEL_TARGET_LABEL,   /* a number of a class for each element, of any type */
+    KEEL_TARGET_DENSE,   /* the shape of predictions; one may have a last dim of 1 more, as in Keras
+                          */
+    KEEL_TARGET_ONE_HOT, /* exactly the shape of predictions */
+    KEEL_TARGET_LABEL,   /* a class number for each element, of any type */
 } keel_target_kind;
 
-/* Elements of one row that share one weight: what a loss or metric is written for. */
+/* Elements of one row that have the same weight: the unit that a loss or metric computes. */
 typedef struct keel_elements {
     const void *args;
-    int64_t count, last; /* elements; numbers of each */
+    int64_t count, last; /* elements; numbers per element */
     const void *y_pred;  /* [count][last] */
-    const void *y_true;  /* [count][last] of the predictions' type; labels: of all elements ... */
+    const void *y_true;  /* [count][last] of the type of predictions; labels: of all rows */
     keel_dtype label_dtype;
-    int64_t first;    /* ... of which these begin at this one */
-    int64_t row;      /* of the step, for messages */
-    double scale;     /* of the gradient */
-    void *grad;       /* [count][last], overwritten; NULL: not asked */
-    int64_t left_out; /* out, 0 before: elements that count nowhere (ignore_class) */
+    int64_t first;    /* labels: index in y_true of the first of these elements */
+    int64_t row;      /* number in the step, for messages */
+    double scale;     /* the gradient is multiplied by this */
+    void *grad;       /* [count][last], overwritten; NULL: not requested */
+    int64_t left_out; /* output, 0 on entry: elements that do not count (ignore_class) */
 } keel_elements;
 
-/* The sum of the losses (or of a metric's values) of the elements; their gradient times `scale`
- * goes to `grad`. */
+/* Returns the sum of the losses (or metric values) of the elements and writes their gradient times
+ * `scale` to `grad`. */
 typedef double (*keel_elements_run)(keel_elements *e);
 
 typedef struct keel_loss_call {
     const void *args;
     const keel_spec *prediction, *target; /* of one row */
     int64_t rows;
-    int64_t row;        /* of the step: this call's first row, for messages */
+    int64_t row;        /* number in the step of the first row, for messages */
     const void *y_pred; /* [rows, prediction] */
     const void *y_true; /* [rows, target] */
-    const void *weight; /* [rows, weights] real; NULL: all one */
-    int64_t weights;    /* of a row: 0 or 1, or more, each for as many elements as the others */
-    const void *mask;   /* [rows, masks] real; 0: the element counts nowhere; NULL: all count */
+    const void *weight; /* [rows, weights] real; NULL: all 1 */
+    int64_t weights;    /* per row: 0 or 1, or several that share the elements evenly */
+    const void *mask;   /* [rows, masks] real; 0: the element does not count; NULL: all count */
     int64_t masks;
-    double seed; /* multiply the gradient by this: 1, or loss weight over divisor */
-    void *grad;  /* [rows, prediction], of seed * sum(w * loss), overwritten; NULL: not asked */
-    double *sum; /* [3] added to: sum(w * loss), count of loss elements, sum of the
-                    weights of the loss elements */
+    double seed; /* the gradient is multiplied by this: 1, or loss weight / divisor */
+    void *grad;  /* [rows, prediction] of seed * sum(w * loss), overwritten; NULL: not requested */
+    double *sum; /* [3] is increased by sum(w * loss), the number of loss elements, and the sum of
+                    their weights */
 } keel_loss_call;
 
 typedef struct keel_loss {
@@ -69,10 +69,10 @@ typedef struct keel_loss {
     size_t reduction_offset; /* of the keel_reduction (an int of a KEEL_CHOICE) in args */
     keel_target_kind target;
     keel_elements_run of[2]; /* float32, float64 */
-    bool left_out;           /* it may leave elements out, so that data decide on the divisor */
-    /* Cross-entropies: the same args but from_logits = true, for a prediction that is the softmax
-     * or sigmoid of a known value (as Keras does with TensorFlow). logits_of: the op that
-     * makes probabilities of logits, softmax or sigmoid; NULL: none. */
+    bool left_out;           /* elements may be left out, so the divisor depends on the data */
+    /* Cross-entropies: the same args with from_logits = true, for a prediction that is the softmax
+     * or sigmoid of a known value (as Keras does with TensorFlow). logits_of: the op that turns
+     * logits into probabilities, softmax or sigmoid; NULL: none. */
     const keel_op *logits_of;
     void (*use_logits)(void *args);
     bool (*has_logits)(const void *args);
@@ -87,17 +87,18 @@ extern const keel_field keel_loss_plain_fields[];
 extern const keel_loss *const keel_losses[]; /* generated; ends with NULL */
 const keel_type *keel_loss_find(const char *name);
 
-/* Do prediction and target fit, and can the reduction train? *elements: loss elements of one row.
- */
+/* Check that prediction and target match and that the reduction gives one number. *elements: loss
+ * elements of one row. */
 keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spec *prediction,
                             const keel_spec *target, int64_t *elements);
-/* Losses of rows, with weights and mask. real: 0 float32, 1 float64. Shapes were checked. */
+/* Compute the losses of rows, with weights and mask. real: 0 float32, 1 float64. The shapes must
+ * have been checked. */
 void keel_loss_run(const keel_loss *l, int real, const keel_loss_call *c);
-/* Is the divisor known from the number of rows alone? */
+/* True if the divisor follows from the number of rows alone. */
 bool keel_loss_counts_rows(const keel_loss *l, const void *args);
 
-/* What divides sum[0]: by the reduction of the loss's args; 0 where the step has no weight at all.
- */
+/* The divisor of sum[0], by the reduction in the loss's args; 0 if the weights of the step sum to
+ * 0. */
 double keel_loss_divisor(const keel_loss *l, const void *args, const double sum[3]);
 
 /* For losses and metrics: a row is `elements` groups of `last` numbers. */
@@ -105,11 +106,11 @@ typedef struct keel_dense {
     int64_t elements, last;
 } keel_dense;
 
-/* How a row of predictions and its targets line up; `name` is for the message. */
+/* Check that a row of predictions and its targets match; `name` is for messages. */
 keel_status keel_target_check(keel_target_kind kind, const char *name, const keel_spec *prediction,
                               const keel_spec *target, keel_dense *out);
-/* Rows through `run`, cut where the weight of elements changes. c->sum and c->grad get what
- * they would of keel_loss_call, not divided by anything. */
+/* Apply `run` to rows, in groups of elements of equal weight. c->sum and c->grad are as described
+ * in keel_loss_call, without any division. */
 void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const keel_loss_call *c,
                            int real);
 double keel_label_at(const void *y_true, keel_dtype dtype, int64_t i); /* as a number */

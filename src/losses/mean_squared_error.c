@@ -1,4 +1,4 @@
-/* Mean squared error: l = sum_j (p_j - t_j)^2 / last, for each group of the last axis.
+/* Mean squared error over the last axis: l = sum_j (p_j - t_j)^2 / last.
  * dl/dp_j = 2 (p_j - t_j) / last. */
 #ifndef REAL
 #include "losses/loss.h"

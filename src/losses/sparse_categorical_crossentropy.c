@@ -1,10 +1,10 @@
 /* Sparse categorical cross-entropy: l = -log p_y for the label y, over the last axis.
  *
- * Of logits: log sum_k exp z_k - z_y; dl/dz = softmax(z) - onehot(y).
- * Of probabilities, as Keras with TensorFlow: q = p cut to [epsilon, 1 - epsilon], then the softmax
- * of log q, which is q / sum(q); no gradient flows where p was cut.
- * Elements whose label is ignore_class count nowhere: not in the sum, the elements or the weights.
- * A label outside the classes is an error of the data, never a read outside the row. */
+ * For logits: log sum_k exp z_k - z_y; dl/dz = softmax(z) - onehot(y).
+ * For probabilities, as Keras with TensorFlow: q = p clipped to [epsilon, 1 - epsilon], then the
+ * softmax of log q, which is q / sum(q); clipped elements have no gradient.
+ * Elements whose label is ignore_class are left out of the sum, the count and the weights.
+ * A label outside the classes is an error of the data; nothing outside the row is read. */
 #ifndef REAL
 #include "losses/crossentropy.h"
 #include "ops/all.h"
@@ -15,7 +15,7 @@ typedef keel_sparse_crossentropy args_t;
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
-    KEEL_INT(args_t, ignore_class, "null", 0, 0, "leave out elements with this label"),
+    KEEL_INT(args_t, ignore_class, "null", 0, 0, "elements with this label are left out"),
     KEEL_REFUSE("axis", "-1", "classes are the last axis"),
     { 0 },
 };
@@ -37,7 +37,7 @@ const keel_loss keel_loss_sparse_categorical_crossentropy = {
     .type = {
         .name = "SparseCategoricalCrossentropy",
         .module = "keras.losses",
-        .help = "cross-entropy of targets that are the number of a class",
+        .help = "cross-entropy for targets that are class numbers",
         .args_size = sizeof(args_t),
         .fields = fields,
     },
@@ -93,10 +93,10 @@ static double REAL_(of)(keel_elements *e)
     bool failed = false;
     for (int64_t k = 0; k < e->count; k++, p += n) {
         const double label = keel_label_at(e->y_true, e->label_dtype, e->first + k);
-        const bool ignored = label == (double)a->ignore_class; /* null: no label */
+        const bool ignored = label == (double)a->ignore_class; /* null equals no label */
         const bool inside = label > -1 && label < (double)n;
         e->left_out += ignored;
-        if (e->scale == 0) continue; /* it weighs nothing */
+        if (e->scale == 0) continue; /* its weight is 0 */
         if (!ignored && !inside && !failed) {
             keel_label_refuse(label, e->row, n);
             failed = true;
@@ -104,7 +104,7 @@ static double REAL_(of)(keel_elements *e)
         if (ignored || !inside) {
             for (int64_t j = 0; grad && j < n; j++) grad[j] = 0;
         } else {
-            const int64_t y = (int64_t)label; /* as Keras: toward zero */
+            const int64_t y = (int64_t)label; /* truncated toward zero, as in Keras */
             sum += (double)(a->from_logits ? REAL_(of_logits)(p, y, n, scale, grad)
                                            : REAL_(of_probabilities)(p, y, n, scale, grad));
         }

@@ -1,5 +1,5 @@
-/* How often predictions equal targets, element by element. The plain name "accuracy" means another
- * metric, which keel_metric_resolve finds; this one is keras.metrics.Accuracy. */
+/* Fraction of predictions that equal their targets: keras.metrics.Accuracy. The name "accuracy" in
+ * compile() means another metric, which keel_metric_resolve finds. */
 #ifndef REAL
 #include "metrics/metric.h"
 #include "losses/loss.h"

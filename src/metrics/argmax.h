@@ -1,5 +1,5 @@
-/* Where the largest number of a list stands, the first of them if there are several. Included where
- * REAL is defined (see ops/real.h), hence without a guard. */
+/* The index of the largest number, the first if there are several. Included once for each REAL (see
+ * ops/real.h), hence no include guard. */
 static int64_t REAL_(argmax)(const REAL *x, int64_t n)
 {
     int64_t best = 0;

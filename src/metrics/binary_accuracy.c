@@ -1,4 +1,4 @@
-/* How often a prediction lies on its target's side of the threshold. */
+/* Fraction of predictions that are on the same side of the threshold as their targets. */
 #ifndef REAL
 #include "metrics/metric.h"
 #include "losses/loss.h"
@@ -8,7 +8,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, threshold, "0.5", 0, 0, "above it a prediction counts as 1"),
+    KEEL_FLOAT(args_t, threshold, "0.5", 0, 0, "predictions above it count as 1"),
     KEEL_METRIC_FIELDS,
     { 0 },
 };
@@ -20,7 +20,7 @@ const keel_metric keel_metric_binary_accuracy = {
     .type = {
         .name = "BinaryAccuracy",
         .module = "keras.metrics",
-        .help = "how often predictions lie on the side of the threshold that the target names",
+        .help = "how often a prediction is on the same side of the threshold as its target",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

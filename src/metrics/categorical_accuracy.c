@@ -1,4 +1,4 @@
-/* How often the largest prediction stands where the largest of the one-hot target does. */
+/* Fraction of elements whose largest prediction is at the index of the one-hot target. */
 #ifndef REAL
 #include "metrics/metric.h"
 #include "losses/loss.h"

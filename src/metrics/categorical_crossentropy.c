@@ -1,4 +1,4 @@
-/* The loss of the same name as a metric: its args are the loss's, and so is the mathematics. */
+/* The loss of the same name as a metric, with the same args and the same mathematics. */
 #include "losses/crossentropy.h"
 #include "metrics/metric.h"
 
@@ -7,7 +7,7 @@ typedef keel_crossentropy
 
 static const keel_field fields[] = {
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
-    KEEL_FLOAT(args_t, label_smoothing, "0", 0, 1, "smooth the targets as the loss does"),
+    KEEL_FLOAT(args_t, label_smoothing, "0", 0, 1, "smooths the targets, as in the loss"),
     KEEL_REFUSE("axis", "-1", "only the last axis"),
     KEEL_METRIC_FIELDS,
     { 0 },
@@ -18,7 +18,7 @@ const keel_metric keel_metric_categorical_crossentropy = {
         .name = "CategoricalCrossentropy",
         .alias = "cce",
         .module = "keras.metrics",
-        .help = "mean of the loss of that name over rows",
+        .help = "mean over rows of the loss with this name",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

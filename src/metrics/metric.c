@@ -1,4 +1,5 @@
-/* What metrics share: the finder, what "accuracy" means, and Keras's mean of per-row values. */
+/* The part that metrics share: look-up by name, the meaning of "accuracy", and Keras's mean of the
+ * values of rows. */
 #include "metrics/metric.h"
 #include <string.h>
 #include <strings.h>
@@ -21,7 +22,7 @@ const char *keel_metric_resolve(const char *name, const char *loss, const keel_s
     if (!strcasecmp(name, "accuracy") || !strcasecmp(name, "acc")) kind = accuracy;
     if (!strcasecmp(name, "crossentropy") || !strcasecmp(name, "ce")) kind = entropy;
     if (!kind) return name;
-    (void)loss; /* Keras looks at the shapes alone */
+    (void)loss; /* Keras decides by the shapes alone */
     const keel_shape *p = &prediction->shape, *t = &target->shape;
     const int64_t p_last = p->rank ? p->dim[p->rank - 1] : 1;
     const int64_t t_last = t->rank ? t->dim[t->rank - 1] : 1;

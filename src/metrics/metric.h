@@ -1,4 +1,4 @@
-/* Metrics are sums of doubles, and one result of the sums. */
+/* A metric adds up sums, in double, and computes its result from them. */
 #ifndef KEEL_METRICS_METRIC_H
 #define KEEL_METRICS_METRIC_H
 #include "base/field.h"
@@ -7,35 +7,35 @@
 
 enum { KEEL_METRIC_SUMS = 4 };
 
-/* Most metrics are means: of the values of elements over a row, then over rows by their weights.
- * They give `of`, or the loss whose mean they are. */
+/* Most metrics are means: over the elements of a row, then over rows by their weights. They set
+ * `of`, or the loss whose mean they are. */
 typedef struct keel_metric {
     keel_type type;
     keel_target_kind target;
     keel_elements_run of[2]; /* the sum of the values of elements */
-    const keel_loss *loss;   /* instead of target and of: args are the loss's */
-    /* The metric from its sums: values times weights, and weights. */
+    const keel_loss *loss;   /* replaces target and of; args are those of the loss */
+    /* The result from the sums: weighted values, and weights. */
     double (*result)(const void *args, const double sum[KEEL_METRIC_SUMS]);
 } keel_metric;
 
 keel_status keel_metric_check(const keel_metric *m, const keel_spec *prediction,
                               const keel_spec *target);
-/* Add rows to sum [KEEL_METRIC_SUMS]: c as for a loss, c->sum is not used. */
+/* Add rows to sum [KEEL_METRIC_SUMS]; c is as for a loss, c->sum is not used. */
 void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum);
 
 extern const keel_metric *const keel_metrics[]; /* generated; ends with NULL */
 const keel_type *keel_metric_find(const char *name);
-/* "accuracy" and "crossentropy" mean what Keras makes of them from the loss and the shapes. */
+/* Resolve "accuracy" and "crossentropy" by loss and shapes, as Keras does. */
 const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,
                                 const keel_spec *target);
 
-/* The fields of every Keras metric, and the table of one that has no others. */
+/* The fields of every Keras metric, and the table of a metric without other fields. */
 #define KEEL_METRIC_FIELDS                                                                         \
-    KEEL_IGNORE("name", "shown in logs; whoever compiles keeps it"),                               \
+    KEEL_IGNORE("name", "the name in logs, which the compiled model keeps"),                       \
         KEEL_IGNORE("dtype", "sums are always double")
 extern const keel_field keel_metric_fields[];
 
-/* sum[0] / sum[1]: weighted values over weights, 0 before anything was seen. */
+/* sum[0] / sum[1], weighted values over weights; 0 if there were none. */
 double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS]);
 
 #endif

@@ -1,4 +1,4 @@
-/* How often the largest prediction stands at the label. */
+/* Fraction of elements whose largest prediction is at the label. */
 #ifndef REAL
 #include "metrics/metric.h"
 #include "losses/loss.h"
@@ -10,7 +10,7 @@ const keel_metric keel_metric_sparse_categorical_accuracy = {
     .type = {
         .name = "SparseCategoricalAccuracy",
         .module = "keras.metrics",
-        .help = "how often the largest prediction is the class that the label names",
+        .help = "how often the largest prediction is the class of the label",
         .fields = keel_metric_fields,
     },
     .target = KEEL_TARGET_LABEL,

@@ -1,4 +1,4 @@
-/* The loss of the same name as a metric: its args are the loss's, and so is the mathematics. */
+/* The loss of the same name as a metric, with the same args and the same mathematics. */
 #include "losses/crossentropy.h"
 #include "metrics/metric.h"
 
@@ -7,7 +7,7 @@ typedef keel_sparse_crossentropy
 
 static const keel_field fields[] = {
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
-    KEEL_INT(args_t, ignore_class, "null", 0, 0, "leave out elements with this label"),
+    KEEL_INT(args_t, ignore_class, "null", 0, 0, "elements with this label are left out"),
     KEEL_REFUSE("axis", "-1", "only the last axis"),
     KEEL_METRIC_FIELDS,
     { 0 },
@@ -17,7 +17,7 @@ const keel_metric keel_metric_sparse_categorical_crossentropy = {
     .type = {
         .name = "SparseCategoricalCrossentropy",
         .module = "keras.metrics",
-        .help = "mean of the loss of that name over rows",
+        .help = "mean over rows of the loss with this name",
         .args_size = sizeof(args_t),
         .fields = fields,
     },

@@ -9,8 +9,8 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INT(args_t, k, "5", 1, 1e9, "how many of the largest predictions to look at"),
-    KEEL_REFUSE("from_sorted_ids", "false", "predictions that are ids already"),
+    KEEL_INT(args_t, k, "5", 1, 1e9, "number of largest predictions to consider"),
+    KEEL_REFUSE("from_sorted_ids", "false", "predictions are class ids"),
     KEEL_METRIC_FIELDS,
     { 0 },
 };
@@ -32,7 +32,7 @@ const keel_metric keel_metric_sparse_top_k_categorical_accuracy = {
 };
 
 #else
-/* Like TensorFlow's in_top_k: ties with the k-th count, what is not finite does not. */
+/* As TensorFlow's in_top_k: ties with the k-th count, values that are not finite do not. */
 static bool REAL_(in_top)(const REAL *x, int64_t n, int64_t y, int64_t k)
 {
     int64_t larger = 0;

@@ -9,7 +9,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INT(args_t, k, "5", 1, 1e9, "how many of the largest predictions to look at"),
+    KEEL_INT(args_t, k, "5", 1, 1e9, "number of largest predictions to consider"),
     KEEL_METRIC_FIELDS,
     { 0 },
 };
@@ -33,7 +33,7 @@ const keel_metric keel_metric_top_k_categorical_accuracy = {
 #else
 #include "metrics/argmax.h"
 
-/* Like TensorFlow's in_top_k: ties with the k-th count, what is not finite does not. */
+/* As TensorFlow's in_top_k: ties with the k-th count, values that are not finite do not. */
 static bool REAL_(in_top)(const REAL *x, int64_t n, int64_t y, int64_t k)
 {
     int64_t larger = 0;

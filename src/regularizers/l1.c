@@ -6,7 +6,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(args_t, l1, "0.01", 0, 1e30, "factor of the sum of sizes"),
+    KEEL_FLOAT(args_t, l1, "0.01", 0, 1e30, "factor of the sum of absolute values"),
     { 0 },
 };
 

@@ -1,4 +1,4 @@
-/* L2: l2 * sum w^2 (no half). */
+/* L2: l2 * sum w^2, without a factor of one half. */
 #include "regularizers/regularizer.h"
 
 typedef struct args_t {

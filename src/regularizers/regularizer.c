@@ -1,4 +1,4 @@
-/* A regulariser is found by Keras's class name or short name. */
+/* Finds a regulariser by Keras's class name or short name. */
 #include "regularizers/regularizer.h"
 
 const keel_type *keel_regularizer_find(const char *name)

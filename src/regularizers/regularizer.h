@@ -1,4 +1,4 @@
-/* Regularisers add l1 * sum|w| + l2 * sum(w^2) to the loss, once, whatever the number of lanes. */
+/* Regularisers add l1 * sum|w| + l2 * sum(w^2) to the loss, once for any number of lanes. */
 #ifndef KEEL_REGULARIZERS_REGULARIZER_H
 #define KEEL_REGULARIZERS_REGULARIZER_H
 #include "base/field.h"

@@ -1,4 +1,4 @@
-/* Arrays of bfloat16, written for the compiler to vectorise. */
+/* Conversion of bfloat16 arrays, in loops that the compiler vectorises. */
 #include "tensor/bfloat16.h"
 #include "base/clones.h"
 

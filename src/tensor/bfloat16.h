@@ -1,5 +1,5 @@
-/* bfloat16: the upper half of a float32. Rounding is to nearest, ties to even, and what is no
- * number stays one; subnormal values are kept. */
+/* bfloat16: the upper half of a float32. Rounding is to nearest, ties to even; NaN stays NaN, and
+ * subnormal values are kept. */
 #ifndef KEEL_TENSOR_BFLOAT16_H
 #define KEEL_TENSOR_BFLOAT16_H
 #include <stdint.h>
@@ -23,7 +23,7 @@ static inline keel_bf16 keel_bf16_round(float x)
     return (keel_bf16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* n of them; the arrays do not overlap. */
+/* Convert n elements; the arrays must not overlap. */
 void keel_bf16_widen(float *to, const keel_bf16 *from, int64_t n);
 void keel_bf16_narrow(keel_bf16 *to, const float *from, int64_t n);
 

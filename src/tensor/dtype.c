@@ -35,10 +35,11 @@ keel_status keel_dtype_find(keel_dtype *out, const char *name)
             *out = (keel_dtype)i;
             return KEEL_OK;
         }
-    return keel_fail(KEEL_EUNSUP,
-                     "dtype '%.40s' is not supported; there are float32, float64, uint8, int32, "
-                     "int64, bool and string",
-                     name);
+    return keel_fail(
+        KEEL_EUNSUP,
+        "dtype '%.40s' is not supported; supported are float32, float64, uint8, int32, "
+        "int64, bool and string",
+        name);
 }
 
 bool keel_dtype_is_real(keel_dtype t)

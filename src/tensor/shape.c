@@ -1,4 +1,4 @@
-/* Shapes come from files: everything is checked once by keel_shape_check and trusted after it. */
+/* Shapes may come from files. keel_shape_check checks them once; afterwards they are trusted. */
 #include "tensor/shape.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A rank that is too high is kept, so that keel_shape_check refuses it, but not its dims. */
+/* If the rank is too high it is kept, so that keel_shape_check refuses it; the dims are not. */
 keel_shape keel_shape_of(int rank, const int64_t *dims)
 {
     keel_shape s = { .rank = rank };
@@ -28,14 +28,14 @@ keel_status keel_shape_check(const keel_shape *s, size_t element_size)
         return keel_fail(KEEL_ESHAPE, "a shape of rank %d; the rank must be 0 to %d", s->rank,
                          KEEL_RANK_MAX);
     keel_shape_text(text, s);
-    /* Dims of 0 are left out, so that no partial product overflows, whatever the order. */
+    /* Dims of 0 are skipped, so that the order of dims does not decide on overflow. */
     int64_t bytes = element_size > PTRDIFF_MAX ? -1 : (int64_t)element_size;
     for (int i = 0; i < s->rank; i++) {
         if (s->dim[i] < 0)
             return keel_fail(KEEL_ESHAPE, "shape %s: dimension %d is negative", text, i);
         if (s->dim[i] > 0 && !keel_mul_i64(bytes, s->dim[i], &bytes))
             return keel_fail(KEEL_ESHAPE,
-                             "shape %s of %zu-byte elements is larger than memory can be", text,
+                             "shape %s of %zu-byte elements is larger than the address space", text,
                              element_size);
     }
     return KEEL_OK;

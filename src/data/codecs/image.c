@@ -1,4 +1,4 @@
-/* Which codec reads a file: told by its first bytes, not by its name. */
+/* Chooses the codec by the first bytes of a file, not by its name. */
 #include "data/codecs/image.h"
 #include "io/kind.h"
 #include <ctype.h>

@@ -1,5 +1,5 @@
-/* JPEG by libjpeg-turbo. A file that ends early is damaged; other irregularities of the stream that
- * the library repairs are passed over, as TensorFlow does.
+/* JPEG by libjpeg-turbo. A file that ends early is refused; other faults, which the library
+ * repairs, are ignored, as in TensorFlow.
  *
  * TensorFlow's decode_image, which Keras uses, takes the fast integer DCT and smooth chroma
  * upsampling; with them pixels are equal to its (tests/golden/make_images.py). */
@@ -15,7 +15,7 @@
 enum { SCANS_MAX = 100 }; /* encoders write 1 to 20 */
 
 typedef struct errors {
-    struct jpeg_error_mgr base; /* first: the library knows only this */
+    struct jpeg_error_mgr base; /* first member: the library casts to it */
     jmp_buf back;
     char text[JMSG_LENGTH_MAX];
 } errors;
@@ -38,8 +38,8 @@ static void say_nothing(j_common_ptr c)
     (void)c;
 }
 
-/* The next marker from *at on, found as the library finds them: what lies between two is passed
- * over. Its code, with *at behind it; -1: the bytes end. */
+/* The code of the next marker from *at on, which moves past it; -1: none. Bytes between two markers
+ * are skipped, as the library does. */
 static int next_marker(const unsigned char *b, size_t n, size_t *at)
 {
     while (*at + 1 < n) {
@@ -51,7 +51,7 @@ static int next_marker(const unsigned char *b, size_t n, size_t *at)
     return -1;
 }
 
-static bool stands_alone(int code) /* without a length behind it */
+static bool stands_alone(int code) /* no length follows */
 {
     return code < 0xC0 || (code >= 0xD0 && code < 0xD9);
 }
@@ -62,7 +62,7 @@ static void skip_segment(const unsigned char *b, size_t n, size_t *at)
     *at += length < left ? length : left;
 }
 
-/* The frame header's; a frame may be preceded by any tables and comments. */
+/* From the frame header, which tables and comments may precede. */
 bool keel_jpeg_size(const unsigned char *b, size_t n, int64_t *height, int64_t *width)
 {
     enum { TABLES = 0xC4, EXTENSION = 0xC8, CONDITIONS = 0xCC, FRAME_HEAD = 7 };
@@ -83,8 +83,8 @@ bool keel_jpeg_size(const unsigned char *b, size_t n, int64_t *height, int64_t *
     return false;
 }
 
-/* How many passes over the image a file asks for: its start-of-scan markers. A pass over blocks
- * that stay as they are costs the file a few bytes. */
+/* The number of start-of-scan markers: each is a pass over the whole image. A scan that changes
+ * nothing is a few bytes long, so a small file could ask for very many. */
 static int count_scans(const unsigned char *b, size_t n)
 {
     int scans = 0, code;
@@ -97,7 +97,7 @@ static int count_scans(const unsigned char *b, size_t n)
     return scans;
 }
 
-/* What the library holds of a file of several scans: all coefficients, 2 bytes each. */
+/* For several scans the library keeps all coefficients in memory, 2 bytes each. */
 static int64_t coefficient_bytes(struct jpeg_decompress_struct *c)
 {
     int64_t blocks = 0;
@@ -115,8 +115,8 @@ keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, 
     unsigned char *volatile pixels = NULL;
     const int scans = count_scans(data, n_bytes);
     if (scans > SCANS_MAX)
-        return keel_fail(KEEL_EFORMAT, "%s: a JPEG of %d scans, where at most %d are read", what,
-                         scans, SCANS_MAX);
+        return keel_fail(KEEL_EFORMAT, "%s: a JPEG of %d scans; at most %d are read", what, scans,
+                         SCANS_MAX);
     c.err = jpeg_std_error(&e.base);
     e.base.error_exit = give_up;
     e.base.emit_message = note;

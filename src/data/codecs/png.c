@@ -1,10 +1,10 @@
-/* PNG by libspng, to 8 bits; alpha is left out, as TensorFlow does with three channels. */
+/* PNG by libspng, to 8 bits; alpha is dropped, as TensorFlow does for three channels. */
 #include "data/codecs/image.h"
 #include <spng.h>
 #include <string.h>
 
-/* Gray of a colour image as TensorFlow's decoder (libpng) makes it: 0.299 of red, 0.587 of green,
- * the rest of blue, in 15 bits, each cut off; 16-bit samples are weighed, rounded, then halved. */
+/* Colour to gray as in TensorFlow's decoder (libpng): 0.299 red + 0.587 green + the rest blue, as
+ * 15-bit factors, truncated. 16-bit samples are weighted and rounded before they become 8 bits. */
 enum { RED = 9797, GREEN = 19234, BLUE = 32768 - RED - GREEN };
 
 static void gray_from_rgb(unsigned char *pixels, size_t count)

@@ -8,8 +8,8 @@
 typedef struct column { /* one field of all rows */
     keel_data_field field;
     keel_tensor all;
-    keel_tensor splits; /* where rows differ in length: row i is [splits[i], splits[i + 1]) */
-    int64_t count;      /* elements of a row; then of a place of it */
+    keel_tensor splits; /* if rows differ in length: row i is [splits[i], splits[i + 1]) */
+    int64_t count;      /* elements of a row; with splits, of one step of a row */
     size_t bytes;
 } column;
 
@@ -19,7 +19,7 @@ typedef struct arrays {
     column at[];
 } arrays;
 
-/* The first of the column's places that is row i's. */
+/* The first step of the column that belongs to row i. */
 static int64_t begin_of(const column *c, int64_t i)
 {
     return c->splits.data ? ((const int64_t *)c->splits.data)[i] : i;
@@ -31,7 +31,7 @@ static int64_t length(const void *state, int k, int64_t i)
     return begin_of(c, i + 1) - begin_of(c, i);
 }
 
-/* What a row has, and 0 behind it. */
+/* Copy a row and pad it with 0. */
 static keel_status read_column(const column *c, int64_t i, void *to, keel_dtype want, int64_t count)
 {
     const int64_t begin = begin_of(c, i), n = (begin_of(c, i + 1) - begin) * c->count;
@@ -61,8 +61,8 @@ static keel_status read(const void *state, int64_t i, const keel_row *row, keel_
     return KEEL_OK;
 }
 
-/* Rows in shuffled order are nowhere near each other: ask memory for the inputs ahead (measured on
- * rows of 3 KiB: a quarter less time). */
+/* Prefetch the inputs of a row: shuffled rows are far apart in memory. Rows of 3 KiB then take a
+ * quarter less time. */
 static void expect(const void *state, int64_t i)
 {
     const arrays *a = state;
@@ -107,20 +107,21 @@ static int64_t rows_of(const keel_array_field *f)
     return f->row_splits.data ? f->row_splits.shape.dim[0] - 1 : f->array.shape.dim[0];
 }
 
-/* Do they cut all of the array into rows? */
+/* row_splits must divide the whole array into rows. */
 static keel_status check_splits(const keel_array_field *f, const char *name)
 {
     const keel_tensor *s = &f->row_splits;
     const int64_t *at = s->data;
     if (!at) return KEEL_OK;
     if (s->dtype != KEEL_INT64 || s->shape.rank != 1 || s->shape.dim[0] < 1)
-        return keel_fail(KEEL_EARG, "%s: the row_splits of %s must be int64, one more than rows",
+        return keel_fail(KEEL_EARG,
+                         "%s: the row_splits of %s must be int64, one more than there are rows",
                          name, f->path);
     const int64_t n = s->shape.dim[0] - 1, all = f->array.shape.dim[0];
     for (int64_t i = 0; i < n; i++)
         if (at[i] > at[i + 1])
             return keel_fail(KEEL_EDATA,
-                             "%s: the row_splits of %s fall at row %lld, from %lld to "
+                             "%s: the row_splits of %s decrease at row %lld, from %lld to "
                              "%lld",
                              name, f->path, (long long)i, (long long)at[i], (long long)at[i + 1]);
     if (at[0] != 0 || at[n] != all)
@@ -138,7 +139,7 @@ static keel_status check(const keel_array_field *f, const keel_array_field *firs
     if ((unsigned)t->dtype >= KEEL_DTYPE_COUNT)
         return keel_fail(KEEL_EARG, "%s: %s has no known dtype", name, f->path);
     if (t->shape.rank < 1 || t->shape.rank > KEEL_RANK_MAX)
-        return keel_fail(KEEL_EARG, "%s: %s must have a first dim that counts rows", name, f->path);
+        return keel_fail(KEEL_EARG, "%s: %s must have a first dimension, of rows", name, f->path);
     KEEL_TRY(keel_shape_check(&t->shape, keel_dtype_size(t->dtype)));
     KEEL_TRY(check_splits(f, name));
     const int64_t rows = rows_of(f), want = rows_of(first);
@@ -147,7 +148,7 @@ static keel_status check(const keel_array_field *f, const keel_array_field *firs
                          name, first->path, (long long)want, f->path, (long long)rows);
     if (rows < 1) return keel_fail(KEEL_EDATA, "%s: %s has no rows", name, f->path);
     if (f->role != KEEL_ROLE_WEIGHT) return KEEL_OK;
-    const int64_t places = t->shape.dim[0]; /* as many as rows, but where these have several */
+    const int64_t places = t->shape.dim[0]; /* with row_splits, more or fewer than rows */
     if (places < 1) return KEEL_OK;
     return keel_weights_check(t->data, t->dtype, places, keel_shape_count(&t->shape) / places, 0,
                               name);
@@ -166,7 +167,7 @@ static keel_status check_all(const keel_array_field *f, int n, const char *name)
     return KEEL_OK;
 }
 
-/* Wraps checked arrays. Where they become owned, on failure too. */
+/* Make a dataset of checked arrays. If `owned`, it takes their memory, on failure too. */
 static keel_status create(keel_dataset **out, const keel_array_field *f, int n, bool owned,
                           int64_t n_classes, char **class_names, const char *name)
 {
@@ -205,18 +206,18 @@ static keel_status create(keel_dataset **out, const keel_array_field *f, int n, 
     }
     KEEL_TRY(keel_dataset_create(out, &keel_source_arrays, a, &spec, name));
     for (int i = 0; i < n; i++)
-        a->at[i].field = (*out)->origin->spec.field[i]; /* its own strings */
+        a->at[i].field = (*out)->origin->spec.field[i]; /* its strings are the dataset's copies */
     return KEEL_OK;
 }
 
 keel_status keel_dataset_from_fields(keel_dataset **out, const keel_array_field *fields, int n)
 {
-    if (!out || !fields) return keel_fail(KEEL_EARG, "arrays: NULL is none");
+    if (!out || !fields) return keel_fail(KEEL_EARG, "arrays: out and fields must not be NULL");
     KEEL_TRY(check_all(fields, n, "arrays"));
     return create(out, fields, n, false, 0, NULL, "arrays");
 }
 
-/* x, y and weight as fields; returns how many there are. */
+/* Fill f with x, y and weight; returns their number. */
 static int fields_of(keel_array_field f[3], const keel_tensor *x, const keel_tensor *y,
                      const keel_tensor *weight)
 {

@@ -1,8 +1,8 @@
-/* CSV: columns become the fields of a row; mostly one column is the label and every other a
- * feature. Fields may be quoted, lines may end in CR LF, empty lines are passed over.
+/* CSV: columns become the fields of a row; by default one column is the label and all others are
+ * features. Values may be quoted, lines may end in CR LF, empty lines are skipped.
  *
- * The text is read whole and cut where it lies. Numbers are kept as float32; a field that has had
- * whole numbers only becomes int64 when one comes that float32 cannot hold. */
+ * The whole text is read and split in place. Numbers are stored as float32; a field of whole
+ * numbers becomes int64 at the first number that float32 cannot hold. */
 #define _GNU_SOURCE /* locale_t */
 #include "data/sources/csv.h"
 #include "base/memory.h"
@@ -20,36 +20,36 @@
 
 enum { COLUMNS_MAX = 1 << 20 };
 #define CSV_BYTES_MAX ((size_t)1 << 34)
-#define EXACT         0x1p24 /* float32 holds every whole number up to this */
+#define EXACT         0x1p24 /* float32 holds every whole number up to this one */
 
 typedef struct group { /* the columns that become one field */
     const char *path;
     keel_data_role role;
     int32_t width;
-    int64_t column;   /* the first of them */
-    bool labels;      /* one column of targets: numbers or names of classes */
-    bool may_be_text; /* asked for by name */
-    bool whole;       /* only whole numbers so far */
+    int64_t column;   /* its first column */
+    bool labels;      /* one column of labels: numbers or class names */
+    bool may_be_text; /* requested by name */
+    bool whole;       /* has only whole numbers so far */
     keel_dtype dtype; /* so far: float32, int64 or string */
-    void *data;       /* of that type; of labels const char * */
-    int64_t room;     /* rows */
+    void *data;       /* of that type; for labels const char * */
+    int64_t room;     /* capacity in rows */
 } group;
 
-typedef struct place { /* of a column; group -1: not used */
+typedef struct place { /* where a column goes; group -1: it is not used */
     int32_t group, at;
 } place;
 
 typedef struct table {
     const char *path;
     const keel_dataset_options *o;
-    char *at, *end; /* what is not cut yet */
-    int64_t line;   /* of the record being cut, from 1 */
+    char *at, *end; /* the text that is still to be parsed */
+    int64_t line;   /* line number of the current record, from 1 */
     int64_t next_line;
     char separator;
-    char **field; /* of the record; point into the text */
+    char **field; /* values of the current record; point into the text */
     int64_t n_fields, field_room;
     char **name;   /* of the columns */
-    char *numbers; /* what the names point to where columns have numbers */
+    char *numbers; /* storage of the names of numbered columns */
     int64_t n_columns, n_rows;
     place *column;
     int n_group;
@@ -57,7 +57,7 @@ typedef struct table {
     locale_t c_locale;
 } table;
 
-/* ---- cutting ----------------------------------------------------------------------------------
+/* ---- records ----------------------------------------------------------------------------------
  */
 
 static keel_status grow(void **p, int64_t *room, int64_t need, size_t size)
@@ -81,7 +81,7 @@ static keel_status add_field(table *t, char *field)
     return KEEL_OK;
 }
 
-/* Cut one field at t->at; *last: the record ends with it. The text is unquoted in place. */
+/* Take one value at t->at and unquote it in place; *last: the record ends with it. */
 static keel_status cut_field(table *t, bool *last)
 {
     char *from = t->at, *to = t->at, *const begin = t->at;
@@ -113,12 +113,12 @@ static keel_status cut_field(table *t, bool *last)
     }
     if (from < t->end) from++;
     if (*last) t->next_line++;
-    *to = 0; /* the file has one zero byte behind its end */
+    *to = 0; /* the text has a zero byte after its end */
     t->at = from;
     return add_field(t, begin);
 }
 
-/* The next record that is not an empty line; KEEL_END: there is none. */
+/* Split the next record, skipping empty lines. KEEL_END: there is none. */
 static keel_status cut_record(table *t)
 {
     bool last;
@@ -132,7 +132,7 @@ static keel_status cut_record(table *t)
     return KEEL_OK;
 }
 
-/* What parts the first line: the comma, or a semicolon or tab where there is no comma. */
+/* The separator of the first line: a comma, or without one a semicolon or a tab. */
 static char find_separator(const table *t)
 {
     int64_t semicolons = 0, tabs = 0;
@@ -150,7 +150,7 @@ static char find_separator(const table *t)
 /* ---- the header -------------------------------------------------------------------------------
  */
 
-/* " 'a', 'b', ..." for messages; the caller frees it. */
+/* The column names as "'a', 'b', ..." for messages; the caller frees it. */
 static keel_text list_columns(const table *t)
 {
     enum { SHOWN = 12 };
@@ -196,7 +196,7 @@ static keel_status number_columns(table *t)
     return KEEL_OK;
 }
 
-/* The names of the columns. Without a header the first record is left cut, to be a row. */
+/* Read the column names. Without a header the first record stays in t->field as the first row. */
 static keel_status read_header(table *t)
 {
     if (t->end - t->at >= 3 && !memcmp(t->at, "\xef\xbb\xbf", 3)) t->at += 3;
@@ -213,9 +213,9 @@ static keel_status read_header(table *t)
     t->n_fields = t->field_room = 0;
     if (all_numbers(t))
         return keel_fail(KEEL_EARG,
-                         "%s: its first line has nothing but numbers, so it seems to have no "
-                         "header; say so (--no-header) and call columns by number, 0 to %lld, or "
-                         "give it a header",
+                         "%s: its first line has only numbers, so it seems to have no "
+                         "header; give --no-header and name columns by number, 0 to %lld, or "
+                         "add a header",
                          t->path, (long long)t->n_columns - 1);
     return KEEL_OK;
 }
@@ -223,7 +223,7 @@ static keel_status read_header(table *t)
 /* ---- which column goes where -------------------------------------------------------------------
  */
 
-/* -1: none; the caller says so. */
+/* The number of a column; -1: none. KEEL_EARG: two columns have this name. */
 static keel_status find_column(const table *t, const char *name, int64_t *at)
 {
     *at = -1;
@@ -238,13 +238,13 @@ static keel_status find_column(const table *t, const char *name, int64_t *at)
 static keel_status take_column(table *t, int64_t i, int g)
 {
     if (t->column[i].group >= 0)
-        return keel_fail(KEEL_EARG, "%s: column '%s' is asked for twice", t->path, t->name[i]);
+        return keel_fail(KEEL_EARG, "%s: column '%s' is requested twice", t->path, t->name[i]);
     if (!t->group[g].width) t->group[g].column = i;
     t->column[i] = (place){ g, t->group[g].width++ };
     return KEEL_OK;
 }
 
-/* A column by its name, or "2-5" where columns have numbers. */
+/* Take a column by its name, or of numbered columns a range such as "2-5". */
 static keel_status take_part(table *t, const char *part, int g)
 {
     int64_t i;
@@ -271,7 +271,8 @@ static keel_status add_group(table *t, const char *path, keel_data_role role, bo
     return KEEL_OK;
 }
 
-/* The fields of a list; *none: there is no list, or its names are a model's and not the file's. */
+/* Take the fields of a list. *none: there is no list, or it has a model's names and no columns of
+ * this file. */
 static keel_status take_list(table *t, const keel_choice *c, int n, keel_data_role role, bool *none)
 {
     bool plain = true, here = true;
@@ -290,7 +291,7 @@ static keel_status take_list(table *t, const keel_choice *c, int n, keel_data_ro
     return KEEL_OK;
 }
 
-/* Targets first: what is left may be the one input. */
+/* Targets are taken first, since the columns that remain may be the only input. */
 static keel_status choose_targets(table *t, const char *label, const keel_choice *targets)
 {
     bool none = true;
@@ -299,12 +300,12 @@ static keel_status choose_targets(table *t, const char *label, const keel_choice
     } else {
         KEEL_TRY(take_list(t, targets, t->o->n_target, KEEL_ROLE_TARGET, &none));
         if (!none && label)
-            return keel_fail(KEEL_EARG, "%s: either a label or a list of targets, not both",
+            return keel_fail(KEEL_EARG, "%s: give either a label or a list of targets, not both",
                              t->path);
         if (!none || !label) return KEEL_OK;
         if (t->o->n_target > 1)
             return keel_fail(KEEL_EARG,
-                             "%s: %d targets and one label '%s'; say which column each is, as "
+                             "%s: %d targets and one label '%s'; give the column of each, as "
                              "%s=COLUMN",
                              t->path, t->o->n_target, label, targets[0].name);
         KEEL_TRY(add_group(t, targets[0].name, KEEL_ROLE_TARGET, false));
@@ -319,13 +320,13 @@ static keel_status choose_inputs(table *t, const keel_choice *inputs)
     KEEL_TRY(take_list(t, inputs, t->o->n_input, KEEL_ROLE_INPUT, &none));
     if (!none) return KEEL_OK;
     if (t->o->n_input > 1)
-        return keel_fail(KEEL_EARG, "%s: %d inputs; say which columns each is, as %s=COLUMN,COLUMN",
+        return keel_fail(KEEL_EARG, "%s: %d inputs; give the columns of each, as %s=COLUMN,COLUMN",
                          t->path, t->o->n_input, inputs[0].name);
     KEEL_TRY(add_group(t, t->o->n_input ? inputs[0].name : "x", KEEL_ROLE_INPUT, false));
     for (int64_t i = 0; i < t->n_columns; i++)
         if (t->column[i].group < 0) KEEL_TRY(take_column(t, i, t->n_group - 1));
     if (t->group[t->n_group - 1].width) return KEEL_OK;
-    return keel_fail(KEEL_EFORMAT, "%s: no column but the label '%s'", t->path, t->name[0]);
+    return keel_fail(KEEL_EFORMAT, "%s: no column except the label '%s'", t->path, t->name[0]);
 }
 
 static keel_status choose_columns(table *t, const char *label, const keel_choice *inputs,
@@ -345,13 +346,12 @@ static keel_status not_a_number(const table *t, int64_t column)
 {
     const char *text = t->field[column];
     const bool comma = t->separator != ',' && strchr(text, ',');
-    return keel_fail(KEEL_EFORMAT, "%s:%lld: column '%s' has '%.40s', which is no number%s",
+    return keel_fail(KEEL_EFORMAT, "%s:%lld: column '%s' has '%.40s', which is not a number%s",
                      t->path, (long long)t->line, t->name[column], text,
-                     comma ? " (decimals are written with a point)" : "");
+                     comma ? " (the decimal separator is a point)" : "");
 }
 
-/* All numbers of a group so far, those of columns before `column` in this row too, into another
- * type. */
+/* Convert all numbers of a group so far, including this row's up to `column`, to another type. */
 static keel_status change_type(const table *t, group *g, keel_dtype to, int64_t column)
 {
     const size_t size = keel_dtype_size(to), old = keel_dtype_size(g->dtype);
@@ -370,7 +370,7 @@ static keel_status change_type(const table *t, group *g, keel_dtype to, int64_t 
     return KEEL_OK;
 }
 
-/* The whole number v, with all its digits where the text has them all. */
+/* The whole number v, from the text if it is a plain integer, so that all digits count. */
 static int64_t whole_number(const char *text, double v)
 {
     char *end;
@@ -418,7 +418,7 @@ static keel_status add_cell(table *t, int64_t column)
     return KEEL_OK;
 }
 
-/* A field that was asked for by name is of texts if its first row is no number. */
+/* A field that was requested by name has texts if its first row is not a number. */
 static void find_texts(table *t)
 {
     double v;
@@ -432,7 +432,7 @@ static void find_texts(table *t)
 static keel_status add_row(table *t)
 {
     if (t->n_fields != t->n_columns)
-        return keel_fail(KEEL_EFORMAT, "%s:%lld: %lld fields where the %s has %lld", t->path,
+        return keel_fail(KEEL_EFORMAT, "%s:%lld: %lld fields, but the %s has %lld", t->path,
                          (long long)t->line, (long long)t->n_fields,
                          t->o->no_header ? "first line" : "header", (long long)t->n_columns);
     if (!t->n_rows) find_texts(t);
@@ -464,14 +464,14 @@ static keel_status own_labels(const table *t, const group *g, keel_tensor *y, ke
     if (classes->n) {
         keel_classes_free(&these);
         keel_tensor_free(y);
-        return keel_fail(KEEL_EUNSUP, "%s: names as labels in more than one target; number them",
-                         what);
+        return keel_fail(KEEL_EUNSUP,
+                         "%s: class names as labels in more than one target; use numbers", what);
     }
     *classes = these;
     return KEEL_OK;
 }
 
-/* Everything that was read, inputs first, as a dataset. */
+/* Make a dataset of all fields, inputs first. */
 static keel_status make_dataset(keel_dataset **out, table *t)
 {
     keel_array_field f[KEEL_FIELDS_MAX];
@@ -510,7 +510,7 @@ keel_status keel_csv_decode(keel_dataset **out, char *text, size_t n_bytes, cons
     if (!(t.c_locale = newlocale(LC_ALL_MASK, "C", NULL)))
         return keel_fail(KEEL_ENOMEM, "%s: out of memory", path);
     if (memchr(text, 0, n_bytes)) {
-        s = keel_fail(KEEL_EFORMAT, "%s: not a text", path);
+        s = keel_fail(KEEL_EFORMAT, "%s: not a text file", path);
         goto out;
     }
     if ((s = keel_choices_read(&inputs, o->inputs, o->n_input, "inputs")) < 0) goto out;
@@ -524,7 +524,7 @@ keel_status keel_csv_decode(keel_dataset **out, char *text, size_t n_bytes, cons
     if (t.n_rows)
         s = make_dataset(out, &t);
     else
-        s = keel_fail(KEEL_EDATA, "%s: no rows behind the header line", path);
+        s = keel_fail(KEEL_EDATA, "%s: no rows after the header line", path);
 out:
     for (int i = 0; i < t.n_group; i++) keel_free(t.group[i].data);
     keel_choices_free(inputs, o->n_input);
@@ -561,7 +561,7 @@ keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const ch
     void *text = NULL;
     size_t n_bytes = 0;
     keel_dataset *d = NULL;
-    if (!out || !path) return keel_fail(KEEL_EARG, "csv: NULL is none");
+    if (!out || !path) return keel_fail(KEEL_EARG, "csv: out and path must not be NULL");
     KEEL_TRY(keel_dataset_options_read(&o, options));
     KEEL_TRY(keel_file_read(path, CSV_BYTES_MAX, &text, &n_bytes));
     keel_status s = keel_csv_decode(&d, text, n_bytes, label, &o, path);

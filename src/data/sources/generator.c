@@ -13,13 +13,13 @@ typedef struct generator {
 static keel_status begin(void *state, uint32_t pass, const keel_chance *order)
 {
     (void)pass;
-    (void)order; /* a generator's order is its own */
+    (void)order; /* a generator cannot be shuffled */
     generator *g = state;
     if (!g->touched) return KEEL_OK;
     if (g->g.reset) {
         const keel_status s = g->g.reset(g->g.context);
         if (s != KEEL_OK)
-            return keel_fail(KEEL_ECALLBACK, "%s: reset answered %s", g->name, keel_status_name(s));
+            return keel_fail(KEEL_ECALLBACK, "%s: reset returned %s", g->name, keel_status_name(s));
         g->ended = false;
     } else if (g->ended) {
         return keel_fail(KEEL_EDATA, "%s is used up and has no reset: give it one", g->name);
@@ -46,9 +46,9 @@ static keel_status next(void *state, void *const *field, int64_t *rows)
         return KEEL_END;
     }
     if (s != KEEL_OK)
-        return keel_fail(KEEL_ECALLBACK, "%s: next answered %s", g->name, keel_status_name(s));
+        return keel_fail(KEEL_ECALLBACK, "%s: next returned %s", g->name, keel_status_name(s));
     if (n < 0 || n > g->g.max_rows)
-        return keel_fail(KEEL_ECALLBACK, "%s: next says %lld rows, but there is room for %lld",
+        return keel_fail(KEEL_ECALLBACK, "%s: next returned %lld rows, but max_rows is %lld",
                          g->name, (long long)n, (long long)g->g.max_rows);
     *rows = n;
     return KEEL_OK;
@@ -62,7 +62,7 @@ static keel_status next_shaped(void *state, const void **data, keel_shape *shape
     const keel_status s = g->g.next_row(g->g.context, data, shape);
     g->ended = s == KEEL_END;
     if (s != KEEL_OK && s != KEEL_END)
-        return keel_fail(KEEL_ECALLBACK, "%s: next_row answered %s", g->name, keel_status_name(s));
+        return keel_fail(KEEL_ECALLBACK, "%s: next_row returned %s", g->name, keel_status_name(s));
     *rows = 1;
     return s;
 }
@@ -85,7 +85,8 @@ const keel_source keel_source_generator = {
 keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator *given)
 {
     keel_generator from = { 0 };
-    if (!out || !given) return keel_fail(KEEL_EARG, "generator: NULL is none");
+    if (!out || !given)
+        return keel_fail(KEEL_EARG, "generator: out and generator must not be NULL");
     if (given->size < offsetof(keel_generator, n_field) || given->size > sizeof from)
         return keel_fail(KEEL_EARG, "generator: size must be sizeof(keel_generator)");
     memcpy(&from, given, given->size);
@@ -95,10 +96,10 @@ keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator
         return keel_fail(KEEL_EARG, "%s: next%s is NULL", name,
                          from.n_field ? "_fields or field" : "");
     if (from.next_row && (!from.n_field || from.next_fields))
-        return keel_fail(KEEL_EARG, "%s: next_row is for rows of fields, instead of next_fields",
-                         name);
+        return keel_fail(KEEL_EARG, "%s: next_row needs fields, and replaces next_fields", name);
     if (from.max_rows < 1 || from.rows < 0)
-        return keel_fail(KEEL_EARG, "%s: max_rows must be at least 1 and rows not negative", name);
+        return keel_fail(KEEL_EARG,
+                         "%s: max_rows must be at least 1, and rows must not be negative", name);
     if (from.endless && from.rows)
         return keel_fail(KEEL_EARG, "%s: it cannot be endless and have %lld rows", name,
                          (long long)from.rows);
@@ -118,7 +119,7 @@ keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator
     generator *g = keel_calloc(1, sizeof *g);
     if (!g) return KEEL_ENOMEM;
     g->g = from;
-    g->g.release = NULL; /* a failed call leaves the context the caller's */
+    g->g.release = NULL; /* after a failure the caller still owns the context */
     KEEL_TRY(keel_dataset_create(out, &keel_source_generator, g, &spec, name));
     g->g.release = from.release;
     g->name = (*out)->origin->name;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The four files, under any of the names in which they are passed around. */
+/* Find one of the four files under any of its usual names. */
 static bool find_file(char *path, size_t size, const char *folder, const char *stem, int rank)
 {
     for (int i = 0; i < 4; i++) {
@@ -53,8 +53,8 @@ static keel_status read_pair(keel_dataset **out, const char *images_path, const 
                              const keel_dataset_options *o)
 {
     keel_tensor x = { 0 }, y = { 0 };
-    keel_classes none = { 0 }; /* idx has no texts */
-    if (!out || !images_path) return keel_fail(KEEL_EARG, "idx: say the file of images");
+    keel_classes none = { 0 }; /* idx has no class names */
+    if (!out || !images_path) return keel_fail(KEEL_EARG, "idx: give the file of images");
     keel_status s = keel_idx_read(&x, images_path);
     if (s >= 0 && x.shape.rank == 3) x.shape.dim[x.shape.rank++] = 1;
     if (s >= 0 && labels_path) s = keel_idx_read(&y, labels_path);
@@ -75,7 +75,7 @@ static keel_status open_spec(keel_dataset **out, const char *spec, const keel_da
     if (!stat(spec, &st) && S_ISDIR(st.st_mode)) {
         held_out = o->subset == KEEL_SUBSET_VALIDATION && o->validation_split == 0;
         if (!find_pair(images, labels, spec, held_out ? "t10k" : "train"))
-            return keel_fail(KEEL_EDATA, "%s: no t10k-images and t10k-labels in it", spec);
+            return keel_fail(KEEL_EDATA, "%s: has no t10k-images and t10k-labels", spec);
         s = read_pair(&d, images, labels, o);
     } else {
         KEEL_TRY(keel_spec_split(spec, &a, &b));

@@ -1,10 +1,9 @@
-/* A directory with one folder of images for each class, or without labels all images in it, as
- * keras.utils.image_dataset_from_directory: the same classes, the same order of files, the same
- * pixels. A file is read when its row is; whether it was cut short is seen when the directory is
- * opened, by its end.
+/* A directory with one folder of images per class, or without labels all images in it, as
+ * keras.utils.image_dataset_from_directory: the same classes, order of files and pixels. A file is
+ * read with its row; truncated files are found when the directory is opened, by their last bytes.
  *
- * Pixels are bytes in every row where that is exact: every image has the size of the rows, by its
- * first bytes, or the nearest pixel is taken. Else they are float32, as Keras makes all of them. */
+ * Pixels stay bytes if that is exact: all images have the size of the rows, by their first bytes,
+ * or resizing takes the nearest pixel. Otherwise they are float32, as always in Keras. */
 #include "base/memory.h"
 #include "data/labels.h"
 #include "data/resize.h"
@@ -22,7 +21,7 @@ enum { DEPTH_MAX = 32, CLASSES_MAX = 1000000, FILE_MAX = 1 << 29 };
 
 typedef struct photo {
     char *path;
-    size_t folder; /* length of the path up to its last '/' */
+    size_t folder; /* length of the path before its last '/' */
     int32_t label;
 } photo;
 
@@ -41,7 +40,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Python sorts the folders of a walk, then the files in each. */
+/* The order of Keras: folders sorted by path, then the files in each. */
 static int by_folder_then_name(const void *a, const void *b)
 {
     const photo *p = a, *q = b;
@@ -103,7 +102,7 @@ static keel_status add_class(photos *p, const char *name)
     return KEEL_OK;
 }
 
-/* Collect the images below a folder; links to folders are not followed, so there is an end. */
+/* Collect the images in a folder and below; links to folders are not followed, so it ends. */
 static keel_status walk(photos *p, const char *folder, int32_t label, int depth)
 {
     keel_status s = KEEL_OK;
@@ -119,9 +118,9 @@ static keel_status walk(photos *p, const char *folder, int32_t label, int depth)
             break;
         }
         if (!lstat(path, &st) && S_ISDIR(st.st_mode)) {
-            s = depth < DEPTH_MAX
-                    ? walk(p, path, label, depth + 1)
-                    : keel_fail(KEEL_EDATA, "%s: folders lie deeper than %d", path, DEPTH_MAX);
+            s = depth < DEPTH_MAX ? walk(p, path, label, depth + 1)
+                                  : keel_fail(KEEL_EDATA, "%s: folders are nested deeper than %d",
+                                              path, DEPTH_MAX);
         } else if (is_image(e->d_name) && !stat(path, &st) && !S_ISDIR(st.st_mode)) {
             s = add_photo(p, path, label);
             if (s >= 0) path = NULL;
@@ -156,7 +155,7 @@ static keel_status find_classes(photos *p, const char *root)
     return s;
 }
 
-/* Folders get the numbers of the classes that a model knows. */
+/* Number the folders by the class names that a model knows. */
 static keel_status take_class_names(photos *p, int32_t *number, const char *root)
 {
     const keel_dataset_options *o = &p->o;
@@ -174,7 +173,7 @@ static keel_status take_class_names(photos *p, int32_t *number, const char *root
     return KEEL_OK;
 }
 
-/* The images of all folders, each with the number of its class. */
+/* Collect the images of all folders with the number of their class. */
 static keel_status walk_classes(photos *p, const char *root)
 {
     keel_status s = find_classes(p, root);
@@ -201,7 +200,7 @@ static void close_photos(void *state)
     keel_free(p);
 }
 
-/* The whole file into scratch buffer 0. */
+/* Read the whole file into scratch buffer 0. */
 static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_bytes)
 {
     keel_status s = KEEL_OK;
@@ -209,7 +208,8 @@ static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_
     void *data = NULL;
     KEEL_TRY(keel_file_open(&f, path));
     if (f.n_bytes > FILE_MAX)
-        s = keel_fail(KEEL_EFORMAT, "%s: %zu bytes are too many for an image", path, f.n_bytes);
+        s = keel_fail(KEEL_EFORMAT, "%s: a file of %zu bytes is too large for an image", path,
+                      f.n_bytes);
     else if (!(data = keel_scratch_reserve(scratch, 0, f.n_bytes + 1)))
         s = KEEL_ENOMEM;
     if (s >= 0) s = keel_file_read_at(&f, 0, data, f.n_bytes);
@@ -218,8 +218,8 @@ static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_
     return s;
 }
 
-/* Is the end of the file that of a whole JPEG or PNG? Where a file has something behind its image
- * this is false as well, so the answer no is only a reason to decode it. */
+/* True if the file ends as a complete JPEG or PNG does. Bytes after the image make this false too,
+ * so false is only a reason to decode the file. */
 static bool ends_whole(const char *path)
 {
     unsigned char tail[12];
@@ -239,20 +239,20 @@ static keel_status decode(const photos *p, const char *path, keel_image *image,
     const keel_status s =
         keel_image_decode(image, scratch->at[0], n, p->channels, scratch, 1, path);
     if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
-        return keel_fail_within(s, "replace this file or take it away");
+        return keel_fail_within(s, "replace this file or remove it");
     return s;
 }
 
-/* Has the image of a file the size of the rows? No also where its first bytes do not say. */
+/* True if the image has the size of the rows; false also if its first bytes do not show a size. */
 static keel_status has_row_size(bool *out, const photos *p, const char *path, keel_scratch *scratch)
 {
-    static const size_t heads[] = { 4 << 10, 256 << 10 }; /* mostly the first tell */
+    static const size_t heads[] = { 4 << 10, 256 << 10 }; /* bytes; mostly the first is enough */
     int64_t height = 0, width = 0;
     keel_file f;
     bool told = false, whole = false;
     keel_status s = KEEL_OK;
     *out = false;
-    if (keel_file_open(&f, path) < 0) return KEEL_OK; /* reading its row will say so */
+    if (keel_file_open(&f, path) < 0) return KEEL_OK; /* reading its row will report the error */
     for (size_t i = 0; !told && !whole && i < sizeof heads / sizeof *heads; i++) {
         const size_t n = f.n_bytes < heads[i] ? f.n_bytes : heads[i];
         void *head = keel_scratch_reserve(scratch, 0, n + 1);
@@ -278,10 +278,10 @@ static keel_status choose_type(photos *p)
     return s;
 }
 
-/* A file that cannot be decoded is found before step 1 where it was cut short. */
+/* Find truncated files before step 1. */
 static keel_status check_files(const photos *p)
 {
-    enum { DECODED_MOST = 256 }; /* of those that end in an unusual way */
+    enum { DECODED_MOST = 256 }; /* at most so many files with an unusual end are decoded */
     keel_scratch scratch = { 0 };
     keel_status s = KEEL_OK;
     int decoded = 0;
@@ -303,7 +303,7 @@ static keel_status write_label(const photos *p, int32_t label, void *y, keel_dty
     if (p->o.label_mode == KEEL_LABEL_INT) return keel_field_write(y, want, &label, f, 1);
     if (p->o.label_mode == KEEL_LABEL_BINARY) return keel_field_write(y, want, &number, f, 1);
     const size_t size = keel_dtype_size(want);
-    memset(y, 0, (size_t)f->shape.dim[0] * size); /* of every type this is 0 */
+    memset(y, 0, (size_t)f->shape.dim[0] * size); /* zero bytes are 0 in every type */
     return keel_field_write((char *)y + (size_t)label * size, want, &one, f, 1);
 }
 
@@ -391,9 +391,10 @@ const keel_source keel_source_image_directory = {
 static keel_status check_options(const keel_dataset_options *o, const char *path)
 {
     if (!o->height || !o->width)
-        return keel_fail(KEEL_EARG, "%s: say the height and width that images get", path);
+        return keel_fail(KEEL_EARG, "%s: give the height and width that images are resized to",
+                         path);
     if (o->height > KEEL_IMAGE_SIDE_MAX || o->width > KEEL_IMAGE_SIDE_MAX)
-        return keel_fail(KEEL_EARG, "%s: images can be given at most %d pixels a side", path,
+        return keel_fail(KEEL_EARG, "%s: images can be resized to at most %d pixels a side", path,
                          KEEL_IMAGE_SIDE_MAX);
     return KEEL_OK;
 }
@@ -401,21 +402,21 @@ static keel_status check_options(const keel_dataset_options *o, const char *path
 static keel_status check_found(const photos *p, const char *path)
 {
     if (p->o.label_mode == KEEL_LABEL_NONE && !p->count)
-        return keel_fail(KEEL_EDATA, "%s: no images (jpg, jpeg, png) in it", path);
+        return keel_fail(KEEL_EDATA, "%s: has no images (jpg, jpeg, png)", path);
     if (p->o.label_mode == KEEL_LABEL_NONE) return KEEL_OK;
     if (!p->n_classes)
         return keel_fail(KEEL_EDATA,
-                         "%s: no folders in it; put the images of each class into a folder of its "
+                         "%s: has no folders; put the images of each class into a folder of its "
                          "own",
                          path);
     if (!p->count)
-        return keel_fail(KEEL_EDATA, "%s: no images (jpg, jpeg, png) in its %lld folders", path,
+        return keel_fail(KEEL_EDATA, "%s: has no images (jpg, jpeg, png) in its %lld folders", path,
                          (long long)p->n_classes);
     if (p->o.class_count && p->n_classes > p->o.class_count)
-        return keel_fail(KEEL_EDATA, "%s: %lld folders, where there are %lld classes", path,
+        return keel_fail(KEEL_EDATA, "%s: %lld folders for %lld classes", path,
                          (long long)p->n_classes, (long long)p->o.class_count);
     if (p->o.label_mode == KEEL_LABEL_BINARY && p->n_classes != 2)
-        return keel_fail(KEEL_EDATA, "%s: binary labels need two folders, and there are %lld", path,
+        return keel_fail(KEEL_EDATA, "%s: binary labels need two folders, but there are %lld", path,
                          (long long)p->n_classes);
     return KEEL_OK;
 }
@@ -425,7 +426,8 @@ keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *pa
 {
     keel_dataset_options o;
     keel_status s;
-    if (!out || !path) return keel_fail(KEEL_EARG, "image directory: NULL is none");
+    if (!out || !path)
+        return keel_fail(KEEL_EARG, "image directory: out and path must not be NULL");
     KEEL_TRY(keel_dataset_options_read(&o, options));
     KEEL_TRY(check_options(&o, path));
     photos *p = keel_calloc(1, sizeof *p);

@@ -1,4 +1,4 @@
-/* NumPy files: x.npy,y.npy, read whole and then arrays. */
+/* NumPy files, x.npy,y.npy: read whole, then served as arrays. */
 #include "io/npy.h"
 #include "base/memory.h"
 #include "data/labels.h"
@@ -24,7 +24,7 @@ keel_status keel_strings_from_npy(keel_tensor *out, const keel_npy_texts *t)
     return s;
 }
 
-/* Numbers or texts. */
+/* Read an array of numbers or of texts. */
 static keel_status read_any(keel_tensor *out, const char *path)
 {
     keel_npy_texts texts = { 0 };
@@ -78,6 +78,6 @@ const keel_source keel_source_npy = {
 
 keel_status keel_dataset_from_npy(keel_dataset **out, const char *x_path, const char *y_path)
 {
-    if (!out || !x_path) return keel_fail(KEEL_EARG, "npy: say the file of x");
+    if (!out || !x_path) return keel_fail(KEEL_EARG, "npy: give the file of x");
     return read_pair(out, x_path, y_path, &KEEL_DATASET_OPTIONS);
 }

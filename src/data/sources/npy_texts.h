@@ -1,4 +1,4 @@
-/* Texts of NumPy's files as a field. */
+/* Texts of NumPy files as a field. */
 #ifndef KEEL_DATA_SOURCES_NPY_TEXTS_H
 #define KEEL_DATA_SOURCES_NPY_TEXTS_H
 #include "data/source.h"

@@ -1,5 +1,5 @@
-/* NumPy archives, as numpy.savez writes and keras.datasets keeps them: x, y and sample_weight, or
- * x_0, x_1 and so on, or arrays called as somebody's inputs and targets. */
+/* NumPy archives, as numpy.savez and keras.datasets write them: x, y and sample_weight, or x_0, x_1
+ * and so on, or arrays with the names of a model's inputs and targets. */
 #include "io/npz.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -17,9 +17,9 @@ enum { NAME = 512 };
 typedef struct archive {
     keel_zip *zip;
     const char *path;
-    const char *part; /* "": x and y; "_train", "_test" */
+    const char *part; /* suffix of x and y: "", "_train" or "_test" */
     keel_array_field field[KEEL_FIELDS_MAX];
-    char *name[KEEL_FIELDS_MAX]; /* what field[i].path is */
+    char *name[KEEL_FIELDS_MAX]; /* owns field[i].path */
     int n;
 } archive;
 
@@ -35,7 +35,7 @@ static keel_status read_any(keel_tensor *out, keel_zip *z, const char *name)
     return s;
 }
 
-/* What the archive has instead of `name`. */
+/* Fail: there is no array `name`; the text lists the arrays of the archive. */
 static keel_status no_array(const archive *a, const char *name)
 {
     enum { SHOWN = 12 };
@@ -47,13 +47,13 @@ static keel_status no_array(const archive *a, const char *name)
             keel_text_add(&list, "%s'%s'", i ? ", " : "",
                           keel_printable(shown, sizeof shown, member));
     const keel_status s =
-        keel_fail(KEEL_EFORMAT, "%s: no array named %s in it; there %s %s%s", a->path, name,
+        keel_fail(KEEL_EFORMAT, "%s: has no array named %s; there %s %s%s", a->path, name,
                   n == 1 ? "is" : "are", n ? list.data : "none", n > SHOWN ? " and more" : "");
     keel_text_free(&list);
     return s;
 }
 
-/* The whole numbers of a member as int64. */
+/* Read a member with whole numbers as int64. */
 static keel_status read_whole(const archive *a, const char *member, keel_tensor *out)
 {
     keel_npy_header h;
@@ -70,7 +70,7 @@ static keel_status read_whole(const archive *a, const char *member, keel_tensor 
     return s;
 }
 
-/* NAME_row_splits, or NAME_row_lengths as splits; without either rows have one shape. */
+/* Read NAME_row_splits, or NAME_row_lengths as splits; without them rows have one shape. */
 static keel_status add_splits(archive *a, const char *member, keel_array_field *f)
 {
     char name[NAME];
@@ -92,7 +92,7 @@ static keel_status add_splits(archive *a, const char *member, keel_array_field *
     return s;
 }
 
-/* Read one array as the next field, called `name` there. */
+/* Read one array as the next field, under `name`. */
 static keel_status add(archive *a, const char *member, const char *name, keel_data_role role)
 {
     if (a->n == KEEL_FIELDS_MAX)
@@ -100,12 +100,12 @@ static keel_status add(archive *a, const char *member, const char *name, keel_da
     keel_array_field *f = &a->field[a->n];
     if (!(a->name[a->n] = keel_strdup(name))) return KEEL_ENOMEM;
     *f = (keel_array_field){ .path = a->name[a->n], .role = role };
-    a->n++; /* its name is to be freed whatever comes */
+    a->n++; /* also after a failure, so that its name is freed */
     KEEL_TRY(read_any(&f->array, a->zip, member));
     return add_splits(a, member, f);
 }
 
-/* How many of stem_0, stem_1, ... there are. */
+/* The number of arrays stem_0, stem_1, ... */
 static int count_numbered(const archive *a, const char *stem)
 {
     char member[NAME];
@@ -115,8 +115,8 @@ static int count_numbered(const archive *a, const char *stem)
     }
 }
 
-/* The fields of one role. Where the archive has what is asked for by name, that; else stem, or
- * stem_0 and so on, in the order of the list. None at all is an error only of inputs. */
+/* Read the fields of one role: those of the list by name if the archive has them, else `stem`, or
+ * stem_0 and so on, in the order of the list. Only inputs must exist. */
 static keel_status add_role(archive *a, const keel_choice *c, int n, const char *stem,
                             keel_data_role role)
 {
@@ -146,14 +146,14 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
         }
         return KEEL_OK;
     }
-    for (int i = 0; i < n; i++) /* some but not all are there */
+    for (int i = 0; i < n; i++) /* some but not all exist */
         if (role == KEEL_ROLE_INPUT || keel_npz_has(a->zip, c[i].name))
             for (int k = 0; k < n; k++)
                 if (!keel_npz_has(a->zip, c[k].name)) return no_array(a, c[k].name);
     return role == KEEL_ROLE_INPUT ? no_array(a, stem) : KEEL_OK;
 }
 
-/* sample_weight, or sample_weight_ and the number or the name of a target. */
+/* Read sample_weight, or sample_weight_ and the number or name of a target. */
 static keel_status add_weights(archive *a)
 {
     const char *const all = "sample_weight";
@@ -173,7 +173,7 @@ static keel_status add_weights(archive *a)
     return KEEL_OK;
 }
 
-/* Labels as label_mode asks. */
+/* Convert labels as label_mode requests. */
 static keel_status set_labels(archive *a, keel_classes *classes, const keel_dataset_options *o)
 {
     for (int i = 0; i < a->n; i++) {
@@ -186,14 +186,15 @@ static keel_status set_labels(archive *a, keel_classes *classes, const keel_data
         if (these.n && classes->n) {
             keel_classes_free(&these);
             return keel_fail(KEEL_EUNSUP,
-                             "%s: names as labels in more than one target; number them", what);
+                             "%s: class names as labels in more than one target; use numbers",
+                             what);
         }
         if (these.n) *classes = these;
     }
     return KEEL_OK;
 }
 
-/* A held-out part of its own (x_test) serves validation where no split was asked. */
+/* If no split is requested, validation uses the archive's own test part (x_test). */
 static keel_status read_arrays(keel_dataset **out, const char *path, const keel_dataset_options *o,
                                bool held_out, bool *was_there)
 {
@@ -259,6 +260,6 @@ const keel_source keel_source_npz = {
 keel_status keel_dataset_from_npz(keel_dataset **out, const char *path)
 {
     bool held_out;
-    if (!out || !path) return keel_fail(KEEL_EARG, "npz: NULL is none");
+    if (!out || !path) return keel_fail(KEEL_EARG, "npz: out and path must not be NULL");
     return read_arrays(out, path, &KEEL_DATASET_OPTIONS, false, &held_out);
 }

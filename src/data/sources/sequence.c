@@ -1,5 +1,5 @@
-/* Batches by number, as keras.utils.Sequence: asked for in a shuffled or plain order, every one
- * once a pass, the short one included. */
+/* Batches by number, as keras.utils.Sequence: each is read once in a pass, in plain or shuffled
+ * order, the short one included. */
 #include "base/memory.h"
 #include "data/source.h"
 #include <stddef.h>
@@ -8,7 +8,7 @@
 typedef struct sequence {
     keel_sequence q;
     const char *name;
-    int64_t at, n; /* batches given and in all, in this pass */
+    int64_t at, n; /* batches given so far, and in the whole pass */
     bool shuffled, over;
     keel_permutation order;
 } sequence;
@@ -17,8 +17,9 @@ static keel_status ask_length(const keel_sequence *q, const char *name, int64_t 
 {
     const int64_t length = q->length(q->context);
     if (length < 1 || length > INT64_C(1) << 48)
-        return keel_fail(KEEL_ECALLBACK, "%s: length answered %lld; a sequence has 1 batch or more",
-                         name, (long long)length);
+        return keel_fail(KEEL_ECALLBACK,
+                         "%s: length returned %lld; a sequence has at least 1 batch", name,
+                         (long long)length);
     *n = length;
     return KEEL_OK;
 }
@@ -49,7 +50,7 @@ static keel_status which(sequence *q, int64_t *i)
         if (!q->over && q->q.on_epoch_end) {
             const keel_status s = q->q.on_epoch_end(q->q.context);
             if (s != KEEL_OK)
-                return keel_fail(KEEL_ECALLBACK, "%s: on_epoch_end answered %s", q->name,
+                return keel_fail(KEEL_ECALLBACK, "%s: on_epoch_end returned %s", q->name,
                                  keel_status_name(s));
         }
         q->over = true;
@@ -62,12 +63,11 @@ static keel_status which(sequence *q, int64_t *i)
 static keel_status answered(sequence *q, int64_t i, keel_status s, int64_t n)
 {
     if (s != KEEL_OK)
-        return keel_fail(KEEL_ECALLBACK, "%s: get of batch %lld answered %s", q->name, (long long)i,
+        return keel_fail(KEEL_ECALLBACK, "%s: get of batch %lld returned %s", q->name, (long long)i,
                          keel_status_name(s));
     if (n < 0 || n > q->q.max_rows)
-        return keel_fail(KEEL_ECALLBACK,
-                         "%s: batch %lld says %lld rows, but there is room for %lld", q->name,
-                         (long long)i, (long long)n, (long long)q->q.max_rows);
+        return keel_fail(KEEL_ECALLBACK, "%s: batch %lld has %lld rows, but max_rows is %lld",
+                         q->name, (long long)i, (long long)n, (long long)q->q.max_rows);
     q->at++;
     return KEEL_OK;
 }
@@ -111,7 +111,7 @@ const keel_source keel_source_sequence = {
 keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *given)
 {
     keel_sequence from = { 0 };
-    if (!out || !given) return keel_fail(KEEL_EARG, "sequence: NULL is none");
+    if (!out || !given) return keel_fail(KEEL_EARG, "sequence: out and sequence must not be NULL");
     if (given->size < offsetof(keel_sequence, n_field) || given->size > sizeof from)
         return keel_fail(KEEL_EARG, "sequence: size must be sizeof(keel_sequence)");
     memcpy(&from, given, given->size);
@@ -121,10 +121,10 @@ keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *
         return keel_fail(KEEL_EARG, "%s: length and get%s must not be NULL", name,
                          from.n_field ? "_fields and field" : "");
     if (from.max_rows < 1 || from.rows < 0)
-        return keel_fail(KEEL_EARG, "%s: max_rows must be at least 1 and rows not negative", name);
+        return keel_fail(KEEL_EARG,
+                         "%s: max_rows must be at least 1, and rows must not be negative", name);
     if (from.get_shaped && (!from.n_field || from.get_fields))
-        return keel_fail(KEEL_EARG, "%s: get_shaped is for rows of fields, instead of get_fields",
-                         name);
+        return keel_fail(KEEL_EARG, "%s: get_shaped needs fields, and replaces get_fields", name);
     keel_data_spec spec = { .rows = from.rows ? from.rows : -1,
                             .max_rows = from.max_rows,
                             .shaped = from.get_shaped != NULL };
@@ -136,7 +136,7 @@ keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *
     sequence *q = keel_calloc(1, sizeof *q);
     if (!q) return KEEL_ENOMEM;
     q->q = from;
-    q->q.release = NULL; /* a failed call leaves the context the caller's */
+    q->q.release = NULL; /* after a failure the caller still owns the context */
     KEEL_TRY(keel_dataset_create(out, &keel_source_sequence, q, &spec, name));
     q->q.release = from.release;
     q->name = (*out)->origin->name;

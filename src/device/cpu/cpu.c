@@ -1,4 +1,5 @@
-/* Instruction sets by the compiler's own query, which also asks what the operating system saves. */
+/* Finds the instruction set by the compiler's builtin, which also checks that the operating system
+ * saves the registers. */
 #define _GNU_SOURCE
 #include "device/cpu/cpu.h"
 #include <dlfcn.h>
@@ -13,13 +14,13 @@
 static atomic_int limit = KEEL_CPU_AMX;
 
 #if defined(__x86_64__)
-/* Tiles are 8 KiB of state that Linux saves only for a process that has asked for them. The answer
- * holds for all its threads, and to ask twice changes nothing. */
+/* AMX tiles are 8 KiB of state, which Linux saves only for a process that requested it. The
+ * permission is for all threads; a second request has no effect. */
 static bool tiles_allowed(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
     const unsigned tile_and_bf16 = 1u << 24 | 1u << 22; /* of CPUID 7, EDX */
-    static atomic_int answer;                           /* 0: not asked, else 1 no, 2 yes */
+    static atomic_int answer;                           /* 0: not requested yet, 1: no, 2: yes */
     int known = atomic_load(&answer);
     if (!known) {
         unsigned a, b, c, d;
@@ -74,11 +75,11 @@ const char *keel_cpu_isa_name(keel_cpu_isa isa)
     return name[isa];
 }
 
-/* OpenMP's team size of this thread before keel_cpu_single_thread; 0: it was not called. */
+/* OpenMP's team size of this thread before keel_cpu_single_thread; 0: not called. */
 static _Thread_local int team_before;
 
-/* Looked up rather than linked: the OpenMP library is the vendor library's, whichever it brought,
- * and is absent in a build without one. */
+/* Looked up at run time, not linked: the OpenMP library is the one that oneDNN loads, and a build
+ * without oneDNN has none. */
 static bool openmp_set(int threads)
 {
     void *const symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads");

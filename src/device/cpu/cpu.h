@@ -1,45 +1,42 @@
-/* What this processor can do, and how vendor code is kept to one thread. */
+/* The instruction set of this processor, and a limit of one thread for vendor libraries. */
 #ifndef KEEL_DEVICE_CPU_CPU_H
 #define KEEL_DEVICE_CPU_CPU_H
 #include <stdbool.h>
 
-/* Instruction sets, each with all before it. A file NAME_SET.c is compiled for its set, and its
- * prepare answers KEEL_EUNSUP below that. */
+/* Instruction sets; each includes all before it. A file NAME_SET.c is compiled for its set, and its
+ * `prepare` returns KEEL_EUNSUP on lesser processors. */
 typedef enum keel_cpu_isa {
     KEEL_CPU_BASE,
     KEEL_CPU_AVX2,        /* and FMA */
     KEEL_CPU_AVX512,      /* F, BW, DQ, VL */
-    KEEL_CPU_AVX512_BF16, /* products of bfloat16 pairs: twice as many operations a second as in
-                             float32 */
-    KEEL_CPU_AMX,         /* tiles and their products of bfloat16, which the operating system has
-                             allowed this process to use */
+    KEEL_CPU_AVX512_BF16, /* products of bfloat16 pairs: twice the operations per second of float32
+                           */
+    KEEL_CPU_AMX,         /* bfloat16 tile products, which the operating system must permit */
     KEEL_CPU_ISAS
 } keel_cpu_isa;
 
-/* The best set of this processor that the operating system saves, no better than the limit. Any
- * thread; cheap. */
+/* The best set that processor and operating system support, up to the limit. Thread-safe; cheap. */
 keel_cpu_isa keel_cpu_level(void);
 
-/* Pretend to be no better than `isa`; KEEL_CPU_AMX, where it stands at first, takes the limit away.
- * oneDNN keeps to the limit that stood when its first kernel was made. */
+/* Use no set above `isa`. The default, KEEL_CPU_AMX, is no limit. oneDNN keeps the limit that was
+ * set when its first kernel was made. */
 void keel_cpu_limit(keel_cpu_isa isa);
 keel_cpu_isa keel_cpu_limit_now(void);
 
 const char *keel_cpu_isa_name(keel_cpu_isa isa); /* "avx512" */
 
-/* Does this processor multiply bfloat16 pairs, and are kernels for values held so worth their
- * while? Any thread; cheap. */
+/* True if the processor multiplies bfloat16 pairs, so that kernels for bfloat16 values are faster.
+ * Thread-safe; cheap. */
 bool keel_cpu_bf16(void);
 
-/* The version of oneDNN that is loaded, "3.2.0"; in dnnl.c, so not in a build without oneDNN. */
+/* The version of the loaded oneDNN, "3.2.0". Defined in dnnl.c, so only in builds with oneDNN. */
 const char *keel_dnnl_version(void);
 
-/* Every worker calls this once before it prepares or runs a kernel: libraries that use OpenMP then
- * start no team in this thread. A lane of several cores is several workers. false: no OpenMP in the
- * process. */
+/* Limit OpenMP to one thread in calls from this thread. Every worker calls it once before it
+ * prepares or runs a kernel. False: the process has no OpenMP. */
 bool keel_cpu_single_thread(void);
 
-/* Give this thread back the team size that it had before keel_cpu_single_thread. */
+/* Restore this thread's OpenMP team size from before keel_cpu_single_thread. */
 void keel_cpu_restore_threads(void);
 
 #endif

@@ -1,8 +1,8 @@
-/* The shim over oneDNN's two C interfaces. What differs between them (2.6 -> 3.x): memory
- * descriptors are structs -> handles; an operation descriptor is filled and then turned into a
- * primitive descriptor -> one call does both; convolutions without dilation have a call of their
- * own -> dilation is always passed. Primitive descriptors and primitives know the thread count of
- * the thread that makes them. */
+/* One interface over the C APIs of oneDNN 2.6 and 3.x, which differ in three ways. Memory
+ * descriptors are structs in 2.6, handles in 3.x. A primitive descriptor takes two calls in 2.6
+ * (fill an operation descriptor, then create), one call in 3.x. A convolution without dilation has
+ * its own call in 2.6; 3.x always takes the dilation. In both, primitive descriptors and primitives
+ * keep the thread count of the thread that creates them. */
 #include "device/cpu/dnnl.h"
 #include "device/cpu/cpu.h"
 #include <limits.h>
@@ -12,14 +12,14 @@
 
 #define V3 (DNNL_VERSION_MAJOR >= 3)
 
-/* The engine and the stream of a CPU keep no state between calls when the library runs on OpenMP,
- * so one of each serves every thread; they live as long as the process. */
+/* With OpenMP, a CPU engine and stream have no state between calls, so one of each serves every
+ * thread, for the life of the process. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 static char version[32] = "none", fault[160];
 
-/* Before anything asks oneDNN what the processor has, for then it is too late. */
+/* oneDNN fixes its instruction set at the first query, so this must come before. */
 static void limit_instructions(void)
 {
     static const dnnl_cpu_isa_t most[KEEL_CPU_ISAS] = {
@@ -29,9 +29,9 @@ static void limit_instructions(void)
         [KEEL_CPU_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
     };
     const keel_cpu_isa limit = keel_cpu_limit_now();
-    /* without a limit of ours, the user's ONEDNN_MAX_CPU_ISA holds */
+    /* Without a limit of Keel, the user's ONEDNN_MAX_CPU_ISA applies. */
     if (limit < KEEL_CPU_AMX && dnnl_set_max_cpu_isa(most[limit]) != dnnl_success)
-        snprintf(fault, sizeof fault, "oneDNN %s: cannot be kept to %s", version,
+        snprintf(fault, sizeof fault, "oneDNN %s: cannot be limited to %s", version,
                  keel_cpu_isa_name(limit));
 }
 
@@ -42,11 +42,12 @@ static void start(void)
     limit_instructions();
     if (fault[0]) return;
     if (v->major != DNNL_VERSION_MAJOR)
-        snprintf(fault, sizeof fault, "oneDNN: version %s is loaded, built for %d", version,
+        snprintf(fault, sizeof fault,
+                 "oneDNN: version %s is loaded, but Keel was built for version %d", version,
                  DNNL_VERSION_MAJOR);
     else if (v->cpu_runtime != DNNL_RUNTIME_OMP && v->cpu_runtime != DNNL_RUNTIME_SEQ)
         snprintf(fault, sizeof fault,
-                 "oneDNN %s: runs on runtime %u; OpenMP or sequential is needed", version,
+                 "oneDNN %s: uses threading runtime %u; OpenMP or sequential is needed", version,
                  v->cpu_runtime);
     else if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success ||
              dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success)
@@ -65,7 +66,7 @@ const char *keel_dnnl_version(void)
     return version;
 }
 
-/* unimplemented and invalid_arguments are both how oneDNN says that a shape is not for it. */
+/* For a shape without implementation oneDNN returns unimplemented or invalid_arguments. */
 static keel_status status_of(dnnl_status_t s, const char *what)
 {
     switch (s) {
@@ -88,7 +89,7 @@ static bool fill(dnnl_dims_t out, int n, const int64_t *in)
     if (n < 1 || n > KEEL_DNNL_DIMS) return false;
     memset(out, 0, sizeof(dnnl_dims_t));
     for (int i = 0; i < n; i++) {
-        if (in[i] <= 0 || in[i] > INT_MAX) return false; /* its kernels count in int */
+        if (in[i] <= 0 || in[i] > INT_MAX) return false; /* oneDNN's kernels count in int */
         out[i] = in[i];
     }
     return true;
@@ -211,7 +212,7 @@ static keel_status user_scratch(dnnl_primitive_attr_t *attr)
                      "scratchpad");
 }
 
-/* Call `make` with an attribute `attr` that asks for scratchpads of ours. In 2.6 `make` fills `d`
+/* Evaluate `make` with an attribute `attr` for scratchpads of the caller. In 2.6 `make` fills `d`
  * first. */
 #if V3
 #define MAKE(what, make)                                                                           \
@@ -234,7 +235,7 @@ static keel_status user_scratch(dnnl_primitive_attr_t *attr)
     } while (0)
 #endif
 
-/* The library wants arrays of its own length. */
+/* Window arguments in arrays of oneDNN's length. */
 typedef struct window {
     dnnl_dims_t stride, dilation, before, after;
 } window;
@@ -284,9 +285,9 @@ static bool same_type(const keel_dnnl_md *a, const keel_dnnl_md *b)
 #endif
 }
 
-/* oneDNN wants the forward's descriptor as a hint, in 2.6 for its choice only, in 3.x also where
- * layouts are `any`; one of the same shapes serves. None where a gradient is float32 beside
- * bfloat16 values: no forward has such types. */
+/* A backward primitive takes a forward descriptor of the same shapes as a hint: 2.6 uses it to
+ * choose an implementation, 3.x also for layouts that are `any`. For float32 gradients of bfloat16
+ * values there is no hint, since no forward has such types. */
 static keel_status hint_of(dnnl_primitive_desc_t *hint, const keel_dnnl_md *src,
                            const keel_dnnl_md *weights, const keel_dnnl_md *dst,
                            const keel_dnnl_window *w)

@@ -1,4 +1,5 @@
-/* See peak.h. The best of a few short runs: other programs can only slow them down. */
+/* See peak.h. The best of a few short runs counts, since other programs can only slow a run down.
+ */
 #include "device/cpu/peak.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -16,8 +17,8 @@ enum { CHAINS = 12, ROUNDS = 20000 };
 #define OF_AVX2
 #endif
 
-/* Independent chains of multiply-adds, as many as hide the latency: a register each, and so one
- * function for each width of them. */
+/* Independent chains of multiply-adds, enough to hide the latency, each in its own register; one
+ * function per register width. */
 #define MULTIPLY_ADD(width, attribute)                                                             \
     typedef float lanes##width __attribute__((vector_size(width * sizeof(float))));                \
     attribute static float multiply_add##width(float factor)                                       \

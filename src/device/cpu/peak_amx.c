@@ -1,12 +1,12 @@
-/* The rate of AMX's products of bfloat16 tiles: see peak.h. In assembler, since the compiler's own
- * intrinsics do not tie products to the tiles they change. */
+/* The rate of AMX's bfloat16 tile products; see peak.h. In assembler, since the compiler's
+ * intrinsics do not express which tiles a product changes. */
 #include "device/cpu/peak.h"
 #include "base/clock.h"
 #include <stdint.h>
 
 enum { ROUNDS = 4000, TURNS = 8, PRODUCTS = 4, PRODUCT_FLOPS = 2 * 16 * 16 * 32 };
 
-/* Four sums of 16 x 16 from two times two operands, as a kernel keeps them. */
+/* Four sums of 16 x 16 from two by two operands, as in a kernel. */
 static void products(void)
 {
     for (int r = 0; r < ROUNDS; r++)

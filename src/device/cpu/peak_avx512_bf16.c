@@ -1,4 +1,4 @@
-/* The rate of AVX512_BF16's products of pairs: see peak.h. */
+/* The rate of AVX512_BF16's products of pairs; see peak.h. */
 #include "device/cpu/peak.h"
 #include "base/clock.h"
 #include "base/unroll.h"
@@ -6,7 +6,7 @@
 
 enum { CHAINS = 12, ROUNDS = 20000, TURNS = 8 };
 
-/* Independent chains, as many as hide the latency. */
+/* Independent chains, enough to hide the latency. */
 static float products(int pair)
 {
     const __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
