@@ -24,12 +24,13 @@ static void check_case(const json_t *k, size_t index, int f64, int64_t cut)
     const keel_dtype real = f64 ? KEEL_FLOAT64 : KEEL_FLOAT32;
     const keel_spec p = { real, golden_shape(k, "prediction") };
     const keel_spec t = { real, golden_shape(k, "target") };
-    if (keel_metric_check(m, &p, &t) < 0) fail_msg("%s", keel_error());
+    if (keel_metric_check(m, args, &p, &t) < 0) fail_msg("%s", keel_error());
     void *pred = golden_reals(json_object_get(k, "y_pred"), f64);
     void *target = golden_reals(json_object_get(k, "y_true"), f64);
     void *weight = golden_reals(json_object_get(k, "weight"), f64);
     const int64_t rows = (int64_t)golden_number(k, "rows");
-    double sum[KEEL_METRIC_SUMS] = { 0 };
+    const int64_t n_sum = keel_metric_sums(m, args, &p, &t);
+    double *sum = keel_calloc((size_t)n_sum, sizeof *sum);
     const struct {
         int64_t first, rows;
     } part[] = { { 0, cut }, { cut, 0 }, { cut, rows - cut }, { 0, 2 } }; /* as the script */
@@ -46,12 +47,14 @@ static void check_case(const json_t *k, size_t index, int f64, int64_t cut)
                 .weight = offset(weight, f64, part[i].first),
             },
             sum);
-    const double got = m->result(args, sum), want = golden_number(k, "result");
+    const double got = m->result(args, sum, n_sum), want = golden_number(k, "result");
     if (!golden_near(got, want, 1e-5))
         fail_msg("case %zu, %s: %.9g instead of %.9g", index, type->name, got, want);
     free(pred);
     free(target);
     free(weight);
+    keel_free(sum);
+    keel_fields_free(type, args);
     keel_free(args);
 }
 
@@ -69,14 +72,75 @@ static void results_are_those_of_keras_for_every_cut(void **state)
     json_decref(cases);
 }
 
+/* Its arguments: the defaults, and what has none. */
+static void *args_of(const keel_metric *m)
+{
+    static const struct {
+        const char *metric, *config;
+    } needs[] = {
+        { "F1Score", "{\"average\": \"micro\"}" },
+        { "FBetaScore", "{\"average\": \"macro\"}" },
+        { "PrecisionAtRecall", "{\"recall\": 0.5}" },
+        { "RecallAtPrecision", "{\"precision\": 0.5}" },
+        { "SensitivityAtSpecificity", "{\"specificity\": 0.5}" },
+        { "SpecificityAtSensitivity", "{\"sensitivity\": 0.5}" },
+    };
+    json_t *config = NULL;
+    void *args = keel_calloc(1, m->type.args_size);
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
+        if (!strcmp(needs[i].metric, m->type.name)) config = json_loads(needs[i].config, 0, NULL);
+    if (keel_fields_read(&m->type, config, args) < 0) fail_msg("%s", keel_error());
+    json_decref(config);
+    return args;
+}
+
 static void a_metric_that_saw_nothing_is_zero(void **state)
 {
-    const double sum[KEEL_METRIC_SUMS] = { 0 };
+    const keel_spec row = { KEEL_FLOAT32, KEEL_SHAPE(3) };
     for (int i = 0; keel_metrics[i]; i++) {
-        void *args = keel_calloc(1, keel_metrics[i]->type.args_size);
-        assert_int_equal(keel_fields_read(&keel_metrics[i]->type, NULL, args), KEEL_OK);
-        assert_true(keel_metrics[i]->result(args, sum) == 0);
+        const keel_metric *m = keel_metrics[i];
+        void *args = args_of(m);
+        const int64_t n = keel_metric_sums(m, args, &row, &row);
+        double *sum = keel_calloc((size_t)n, sizeof *sum);
+        assert_true(m->result(args, sum, n) == 0);
+        keel_free(sum);
         keel_free(args);
+    }
+}
+
+static void arguments_that_give_no_number_or_no_class_are_refused(void **state)
+{
+    static const struct {
+        const char *metric, *config, *says;
+    } bad[] = {
+        { "Precision", "{\"thresholds\": [0.2, 0.7]}", "thresholds" },
+        { "Precision", "{\"thresholds\": 1.5}", "thresholds" },
+        { "Recall", "{\"top_k\": 0}", "top_k" },
+        { "Recall", "{\"class_id\": 3}", "class_id 3" },
+        { "PrecisionAtRecall", "{\"recall\": 0.5, \"class_id\": 7}", "class_id 7" },
+        { "PrecisionAtRecall", "{}", "recall" },
+        { "SensitivityAtSpecificity", "{\"specificity\": 1.1}", "specificity" },
+        { "AUC", "{\"num_thresholds\": 1}", "num_thresholds" },
+        { "AUC", "{\"curve\": \"ROCK\"}", "curve" },
+        { "AUC", "{\"label_weights\": [1, 2]}", "label_weights" },
+        { "F1Score", "{}", "average" },
+        { "FBetaScore", "{\"average\": \"micro\", \"beta\": -1.0}", "beta" },
+        { "R2Score", "{\"class_aggregation\": null}", "class_aggregation" },
+    };
+    const keel_spec row = { KEEL_FLOAT32, KEEL_SHAPE(3) };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const keel_metric *m = (const keel_metric *)keel_metric_find(bad[i].metric);
+        json_t *config = json_loads(bad[i].config, 0, NULL);
+        void *args = keel_calloc(1, m->type.args_size);
+        const keel_status s = keel_fields_read(&m->type, config, args);
+        if (s >= 0 && keel_metric_check(m, args, &row, &row) >= 0)
+            fail_msg("%s %s is taken", bad[i].metric, bad[i].config);
+        if (!strstr(keel_error(), bad[i].says))
+            fail_msg("%s %s: '%s' does not say '%s'", bad[i].metric, bad[i].config, keel_error(),
+                     bad[i].says);
+        if (s >= 0) keel_fields_free(&m->type, args);
+        keel_free(args);
+        json_decref(config);
     }
 }
 
@@ -109,7 +173,7 @@ static void accuracy_means_what_the_shapes_say(void **state)
         assert_non_null(m);
         void *args = keel_calloc(1, m->type.args_size);
         assert_int_equal(keel_fields_read(&m->type, NULL, args), KEEL_OK);
-        if (keel_metric_check(m, cases[i].p, cases[i].t) < 0) fail_msg("%s", keel_error());
+        if (keel_metric_check(m, args, cases[i].p, cases[i].t) < 0) fail_msg("%s", keel_error());
         keel_free(args);
     }
 }
@@ -143,9 +207,8 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 {
     const keel_spec four = { KEEL_FLOAT32, KEEL_SHAPE(4) }, three = { KEEL_FLOAT32, KEEL_SHAPE(3) };
     for (int i = 0; keel_metrics[i]; i++) {
-        void *args = keel_calloc(1, keel_metrics[i]->type.args_size);
-        assert_int_equal(keel_fields_read(&keel_metrics[i]->type, NULL, args), KEEL_OK);
-        assert_int_equal(keel_metric_check(keel_metrics[i], &four, &three), KEEL_ESHAPE);
+        void *args = args_of(keel_metrics[i]);
+        assert_int_equal(keel_metric_check(keel_metrics[i], args, &four, &three), KEEL_ESHAPE);
         keel_free(args);
     }
 }
@@ -155,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_those_of_keras_for_every_cut),
         cmocka_unit_test(a_metric_that_saw_nothing_is_zero),
+        cmocka_unit_test(arguments_that_give_no_number_or_no_class_are_refused),
         cmocka_unit_test(accuracy_means_what_the_shapes_say),
         cmocka_unit_test(short_names_and_configs_of_keras_are_known),
         cmocka_unit_test(shapes_that_do_not_fit_are_refused),

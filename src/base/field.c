@@ -234,7 +234,8 @@ static keel_status read_texts(const keel_type *type, const keel_field *f, const 
 static keel_status read_reals(const keel_type *type, const keel_field *f, const json_t *v,
                               keel_reals *out)
 {
-    const size_t n = json_array_size(v); /* 0 if v is not a list */
+    const bool one = f->count == 1 && json_is_number(v);
+    const size_t n = one ? 1 : json_array_size(v); /* 0 if v is not an array */
     if (n == 0) return wrong(type, f, v, "a list of numbers");
     if (n > LIST_MAX)
         return keel_fail(KEEL_EARG, "%s: %s has more than %d numbers", type->name, f->key,
@@ -242,7 +243,7 @@ static keel_status read_reals(const keel_type *type, const keel_field *f, const 
     keel_reals reals = { .at = keel_calloc(n, sizeof *reals.at) };
     if (!reals.at) return KEEL_ENOMEM;
     for (size_t i = 0; i < n; i++, reals.count++) {
-        const keel_status s = read_float(type, f, json_array_get(v, i), &reals.at[i]);
+        const keel_status s = read_float(type, f, one ? v : json_array_get(v, i), &reals.at[i]);
         if (s < 0) {
             keel_free(reals.at);
             return s;
@@ -330,6 +331,9 @@ static keel_status read_null(const keel_field *f, void *place)
         break;
     case KEEL_FIELD_TEXTS:
         *(keel_texts *)place = (keel_texts){ 0 };
+        break;
+    case KEEL_FIELD_REALS:
+        *(keel_reals *)place = (keel_reals){ 0 };
         break;
     case KEEL_FIELD_LIST:
         *(json_t **)place = NULL;

@@ -41,7 +41,8 @@ typedef enum keel_field_kind {
                           ((1,2),(3,4)) are flattened, and written nested if the default is; with a
                           count of 4, (a, b) is ((a,a),(b,b)) */
     KEEL_FIELD_TEXTS,  /* keel_texts */
-    KEEL_FIELD_REALS,  /* keel_reals; empty is refused */
+    KEEL_FIELD_REALS,  /* keel_reals; null has count 0, an empty list is refused; with a `count` of
+                          1,  a plain number n is [n] */
     KEEL_FIELD_OBJECT, /* keel_object: another type (initializer, activation, ...) or null */
     KEEL_FIELD_LIST,   /* json_t *, owned by the args: a list of any length that the type itself
                           reads, such as a vocabulary; null becomes NULL */

@@ -47,6 +47,7 @@ static json_t *texts_json(const keel_texts *v)
 
 static json_t *reals_json(const keel_reals *v)
 {
+    if (v->count == 0) return json_null();
     json_t *list = json_array();
     for (int i = 0; list && i < v->count; i++)
         if (!append(list, json_real(v->at[i]))) {

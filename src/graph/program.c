@@ -489,6 +489,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->input);
     keel_free(p->output);
     keel_free(p->sums_at);
+    keel_free(p->sums_room);
     keel_free(p->sums_segment);
     keel_free(p->area);
     keel_free(p->merged_at);

@@ -176,13 +176,15 @@ typedef struct keel_program {
 
     struct keel_tiled *tiled; /* [n_weight] */
 
-    keel_place *value, *grad;                /* [n_value] */
-    int *saved_at;                           /* [n_node + 1] its first saved value, of all nodes */
-    int *weight_at;                          /* [n_node + 1] its first weight, of all nodes */
-    void **weight;                           /* [weight_at[n_node]] in the store */
-    keel_place *saved;                       /* [n_saved] of all nodes */
-    bool *skip_forward, *skip_backward;      /* [n_node] views that share memory */
-    int64_t *sums_at;                        /* [n_node] doubles into workspace.sums */
+    keel_place *value, *grad;           /* [n_value] */
+    int *saved_at;                      /* [n_node + 1] its first saved value, of all nodes */
+    int *weight_at;                     /* [n_node + 1] its first weight, of all nodes */
+    void **weight;                      /* [weight_at[n_node]] in the store */
+    keel_place *saved;                  /* [n_saved] of all nodes */
+    bool *skip_forward, *skip_backward; /* [n_node] views that share memory */
+    double *sums_room; /* to merge sums in, where a node has more than KEEL_SUMS_MAX; else NULL */
+    int64_t sums_most; /* of such a node */
+    int64_t *sums_at;  /* [n_node] doubles into workspace.sums */
     int64_t *merged_at, *merged_backward_at; /* [n_node] doubles into workspace.merged */
     int *sums_segment;                       /* [n_node] where its sums are made */
     bool *area; /* [n_segment] which of workspace.record it writes to */
@@ -264,7 +266,8 @@ bool keel_program_bounded(const keel_program *p, const keel_bound *b, int worker
 const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece);
 /* The rows of a piece of output `i`. */
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece);
-/* The sums (loss, metrics) of a node over the rows of a finished run, in the order of the tree. */
+/* The sums (loss, metrics) of a node over the rows of a finished run, in the order of the tree. If
+ * there are more than KEEL_SUMS_MAX: one thread at a time. */
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums);
 /* The first row of the step whose loss was not finite in the last run; -1: none. */
 int64_t keel_program_bad_row(const keel_program *p);

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/tree.h"
 #include "graph/bind.h"
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -62,6 +61,23 @@ static keel_status measure_node(keel_program *p, const keel_node *n, int64_t len
     return KEEL_OK;
 }
 
+/* Room for the sums of a node on every worker; if there are many, also room to merge them in. */
+static keel_status place_sums(keel_program *p, int node)
+{
+    const keel_node *n = &p->graph->node[node].node;
+    int64_t all;
+    if (n->sums >= INT32_MAX || !keel_mul_i64(n->sums + 1, p->slots, &all) ||
+        all >= INT64_MAX / 64 - p->sums_doubles)
+        return too_many(p, n);
+    p->sums_doubles += all;
+    if (n->sums <= KEEL_SUMS_MAX || n->sums <= p->sums_most) return KEEL_OK;
+    keel_free(p->sums_room);
+    p->sums_room =
+        keel_calloc((KEEL_TREE_LEVELS_MAX + 2) * ((size_t)n->sums + 1), sizeof *p->sums_room);
+    p->sums_most = n->sums;
+    return p->sums_room ? KEEL_OK : KEEL_ENOMEM;
+}
+
 keel_status keel_records_place(keel_program *p)
 {
     const int n = p->graph->n_node;
@@ -84,7 +100,7 @@ keel_status keel_records_place(keel_program *p)
         p->merged_backward_at[i] = p->merged_at[i] + d->merged;
         p->merged_doubles = p->merged_backward_at[i] + d->merged_backward;
         p->sums_at[i] = p->sums_doubles;
-        if (d->sums > 0) p->sums_doubles += (d->sums + 1) * p->slots;
+        if (d->sums > 0) KEEL_TRY(place_sums(p, i));
         KEEL_TRY(measure_node(p, d, d->partial, true));
         KEEL_TRY(measure_node(p, d, d->partial_backward, true));
         KEEL_TRY(measure_node(p, d, d->sums, false));
@@ -247,14 +263,14 @@ void keel_program_sums(const keel_program *p, const keel_bound *b, int node, dou
 {
     const keel_node *n = &p->graph->node[node].node;
     const double *stack[KEEL_LANES_MAX];
-    double temporary[(KEEL_TREE_LEVELS_MAX + 1) * (KEEL_SUMS_MAX + 1)],
-        merged[KEEL_SUMS_MAX + 1] = { 0 };
+    double few[(KEEL_TREE_LEVELS_MAX + 2) * (KEEL_SUMS_MAX + 1)];
+    double *merged = n->sums > KEEL_SUMS_MAX ? p->sums_room : few;
     const merging m = { .node = n,
                         .length = n->sums,
                         .upward = keel_segment_upward(p->sums_segment[node]),
-                        .temporary = temporary };
+                        .temporary = merged + n->sums + 1 };
+    memset(merged, 0, ((size_t)n->sums + 1) * sizeof *merged);
     for (int w = 0; w < p->lanes->n_worker; w++) stack[w] = p->workspace[w].sums + p->sums_at[node];
-    assert(n->sums <= KEEL_SUMS_MAX);
     merge(b, &m, stack, merged);
     memcpy(sums, merged + 1, (size_t)n->sums * sizeof *sums);
 }

@@ -153,8 +153,8 @@ static bool counts(const keel_loss_call *c, int real, int64_t elements, int64_t 
     return at_element(c->mask, real, c->masks, elements, i, e) != 0;
 }
 
-/* The weight of element e of row i; 0 if it is masked. */
-static double weight_at(const keel_loss_call *c, int real, int64_t elements, int64_t i, int64_t e)
+double keel_element_weight(const keel_loss_call *c, int real, int64_t elements, int64_t i,
+                           int64_t e)
 {
     if (!counts(c, real, elements, i, e)) return 0;
     return at_element(c->weight, real, c->weights, elements, i, e);
@@ -171,10 +171,10 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
     const int64_t n = d.elements * d.last;
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t from = 0, to; from < d.elements; from = to) {
-            const double w = weight_at(c, real, d.elements, i, from);
+            const double w = keel_element_weight(c, real, d.elements, i, from);
             const bool in = counts(c, real, d.elements, i, from);
             to = apart ? from + 1 : d.elements;
-            while (to < d.elements && weight_at(c, real, d.elements, i, to) == w &&
+            while (to < d.elements && keel_element_weight(c, real, d.elements, i, to) == w &&
                    counts(c, real, d.elements, i, to) == in)
                 to++;
             const size_t at = (size_t)(i * n + from * d.last) * size;

@@ -113,6 +113,15 @@ keel_status keel_target_check(keel_target_kind kind, const char *name, const kee
  * in keel_loss_call, without any division. */
 void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const keel_loss_call *c,
                            int real);
+/* The weight of element e of row i of a call whose rows have so many elements: that of the row or
+ * of its part; 0 if it is masked. */
+double keel_element_weight(const keel_loss_call *c, int real, int64_t elements, int64_t i,
+                           int64_t e);
+/* Number i of an array of float32 (real 0) or float64. */
+static inline double keel_real_at(const void *x, int real, int64_t i)
+{
+    return real ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
 double keel_label_at(const void *y_true, keel_dtype dtype, int64_t i); /* as a number */
 /* Fail the step: the label of a row is the number of no class. */
 void keel_label_refuse(double label, int64_t row, int64_t classes);

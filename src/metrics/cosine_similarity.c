@@ -9,9 +9,9 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static double result(const void *args, const double sum[KEEL_METRIC_SUMS])
+static double result(const void *args, const double *sum, int64_t n)
 {
-    return 0 - keel_metric_mean(args, sum);
+    return 0 - keel_metric_mean(args, sum, n);
 }
 
 const keel_metric keel_metric_cosine_similarity = {

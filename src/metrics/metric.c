@@ -1,6 +1,7 @@
 /* The part that metrics share: look-up by name, the meaning of "accuracy", and Keras's mean of the
  * values of rows. */
 #include "metrics/metric.h"
+#include "tensor/shape.h"
 #include <string.h>
 #include <strings.h>
 
@@ -35,28 +36,52 @@ const keel_field keel_metric_fields[] = {
     { 0 },
 };
 
-double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS])
+double keel_metric_mean(const void *args, const double *sum, int64_t n)
 {
     (void)args;
+    (void)n;
     return sum[1] != 0 ? sum[0] / sum[1] : 0;
 }
 
-keel_status keel_metric_check(const keel_metric *m, const keel_spec *prediction,
+static keel_target_kind target_of(const keel_metric *m)
+{
+    return m->loss ? m->loss->target : m->target;
+}
+
+keel_status keel_metric_check(const keel_metric *m, const void *args, const keel_spec *prediction,
                               const keel_spec *target)
 {
     keel_dense d = { 0 };
-    return keel_target_check(m->loss ? m->loss->target : m->target, m->type.name, prediction,
-                             target, &d);
+    char shape[96];
+    KEEL_TRY(keel_target_check(target_of(m), m->type.name, prediction, target, &d));
+    if (m->one_dim && prediction->shape.rank != 1) {
+        keel_shape_text(shape, &prediction->shape);
+        return keel_fail(KEEL_ESHAPE, "%s: one row of predictions is %s; it must have one dim",
+                         m->type.name, shape);
+    }
+    return m->check ? m->check(args, d.last) : KEEL_OK;
+}
+
+int64_t keel_metric_sums(const keel_metric *m, const void *args, const keel_spec *prediction,
+                         const keel_spec *target)
+{
+    keel_dense d = { 0 };
+    if (!m->sums || keel_target_check(target_of(m), "", prediction, target, &d) < 0) return 2;
+    return m->sums(args, d.last);
 }
 
 /* A mean over the elements of a row, then over rows. */
 void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum)
 {
     const keel_loss *l = m->loss;
-    const keel_target_kind kind = l ? l->target : m->target;
+    const keel_target_kind kind = target_of(m);
     double sums[3] = { 0 };
     keel_loss_call of = *c;
     keel_dense d = { 0 };
+    if (m->add) {
+        m->add(c, real, sum);
+        return;
+    }
     of.grad = NULL;
     of.seed = 1;
     of.sum = sums;

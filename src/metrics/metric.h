@@ -5,8 +5,6 @@
 #include "losses/loss.h"
 #include "ops/op.h"
 
-enum { KEEL_METRIC_SUMS = 4 };
-
 /* Most metrics are means: over the elements of a row, then over rows by their weights. They set
  * `of`, or the loss whose mean they are. */
 typedef struct keel_metric {
@@ -14,13 +12,23 @@ typedef struct keel_metric {
     keel_target_kind target;
     keel_elements_run of[2]; /* the sum of the values of elements */
     const keel_loss *loss;   /* replaces target and of; args are those of the loss */
-    /* The result from the sums: weighted values, and weights. */
-    double (*result)(const void *args, const double sum[KEEL_METRIC_SUMS]);
+    /* A metric that is no mean: the number of its sums, for rows of elements of `last` numbers; and
+     * what rows add to them. */
+    int64_t (*sums)(const void *args, int64_t last);
+    void (*add)(const keel_loss_call *c, int real, double *sum);
+    bool one_dim;                                         /* rows must have one dim, as in Keras */
+    keel_status (*check)(const void *args, int64_t last); /* of args against rows; NULL: nothing */
+    /* The result from `n` sums; of a mean these are weighted values, and weights. */
+    double (*result)(const void *args, const double *sum, int64_t n);
 } keel_metric;
 
-keel_status keel_metric_check(const keel_metric *m, const keel_spec *prediction,
+/* The number of sums; keel_metric_check was KEEL_OK. */
+int64_t keel_metric_sums(const keel_metric *m, const void *args, const keel_spec *prediction,
+                         const keel_spec *target);
+
+keel_status keel_metric_check(const keel_metric *m, const void *args, const keel_spec *prediction,
                               const keel_spec *target);
-/* Add rows to sum [KEEL_METRIC_SUMS]; c is as for a loss, c->sum is not used. */
+/* Add rows to sum [keel_metric_sums]; c is as for a loss, c->sum is not used. */
 void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c, double *sum);
 
 extern const keel_metric *const keel_metrics[]; /* generated; ends with NULL */
@@ -36,6 +44,6 @@ const char *keel_metric_resolve(const char *name, const char *loss, const keel_s
 extern const keel_field keel_metric_fields[];
 
 /* sum[0] / sum[1], weighted values over weights; 0 if there were none. */
-double keel_metric_mean(const void *args, const double sum[KEEL_METRIC_SUMS]);
+double keel_metric_mean(const void *args, const double *sum, int64_t n);
 
 #endif

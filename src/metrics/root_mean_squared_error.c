@@ -4,9 +4,9 @@
 
 extern const keel_metric keel_metric_mean_squared_error;
 
-static double result(const void *args, const double sum[KEEL_METRIC_SUMS])
+static double result(const void *args, const double *sum, int64_t n)
 {
-    return sqrt(keel_metric_mean(args, sum));
+    return sqrt(keel_metric_mean(args, sum, n));
 }
 
 static double of_f32(keel_elements *e)

@@ -21,7 +21,7 @@ typedef struct keel_spec {
     keel_shape shape;
 } keel_spec;
 
-enum { KEEL_SUMS_MAX = 16 };
+enum { KEEL_SUMS_MAX = 16 }; /* sums that any worker may read; of more, one thread alone */
 
 /* What an op is told, and tells, when a graph is built. The graph owns everything pointed to but
  * `out` and `saved`, which infer makes and keel_node_clear frees. */
@@ -47,8 +47,8 @@ typedef struct keel_node {
     keel_spec *saved;                  /* [n_saved] per row, written by forward for backward */
     int64_t partial, partial_backward; /* doubles of one row's record; 0: rows need not meet */
     int64_t merged, merged_backward;   /* one more, where rows meet: see keel_op.partial */
-    int64_t sums;    /* [KEEL_SUMS_MAX] doubles of one row's record, only added: loss, metrics */
-    int64_t scratch; /* bytes a reference call wants in c->scratch */
+    int64_t sums;                      /* doubles of one row's record, only added: loss, metrics */
+    int64_t scratch;                   /* bytes a reference call wants in c->scratch */
 } keel_node;
 
 /* Facts of a step that a call may read; the same for all calls of the step. */

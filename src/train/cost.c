@@ -11,6 +11,7 @@ enum { WARM = 2, LEAST = 3, MOST = 25 };
 typedef struct side {
     keel_strategy strategy; /* lanes of its own, the team of the caller's */
     keel_trainer *trainer;
+    keel_tally tally; /* of steps that nobody asks for */
     double took[MOST];
 } side;
 
@@ -64,9 +65,8 @@ static keel_status make_batch(cost *c, const keel_model *m, int64_t rows, const 
 
 static keel_status step(const cost *c, side *s, double *seconds)
 {
-    keel_tally tally = { 0 };
     const double begin = keel_seconds();
-    KEEL_TRY(keel_train_step(s->trainer, &c->batch, 0, &tally));
+    KEEL_TRY(keel_train_step(s->trainer, &c->batch, 0, &s->tally));
     *seconds = keel_seconds() - begin;
     return KEEL_OK;
 }
@@ -105,6 +105,7 @@ static keel_status measure(cost *c, keel_model *m, const keel_strategy *s, int64
         if (k == 1) x->strategy.lanes.shards = 0;
         KEEL_TRY(keel_trainer_create(&x->trainer, m, &x->strategy, &train, &none, &options));
         KEEL_TRY(keel_trainer_prepare(&x->trainer->train, &rows, 1));
+        KEEL_TRY(keel_tally_create(&x->tally, &x->trainer->train));
     }
     return run(c, median);
 }
@@ -122,7 +123,10 @@ keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s,
     keel_team_enter(s->team);
     status = measure(c, m, s, rows, inputs, median);
     keel_team_leave(s->team);
-    for (int k = 0; k < 2; k++) keel_trainer_destroy(c->side[k].trainer);
+    for (int k = 0; k < 2; k++) {
+        keel_tally_free(&c->side[k].tally);
+        keel_trainer_destroy(c->side[k].trainer);
+    }
     for (int i = 0; i < c->n_field; i++) keel_free(c->data[i]);
     keel_free(c);
     if (status < 0) return status;

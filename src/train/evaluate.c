@@ -53,6 +53,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     keel_tally tally = { 0 };
     keel_logs logs = { 0 };
     keel_status st = begin(&l, m, s, data, options, true);
+    if (st >= 0) st = keel_tally_create(&tally, &l.trainer->test);
     if (st >= 0) {
         keel_progress p = { .epochs = 1,
                             .steps = keel_feed_steps(l.feed),
@@ -65,6 +66,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
         keel_tally_logs(&l.trainer->test, &tally, &logs);
         *out = logs;
     }
+    keel_tally_free(&tally);
     end(&l);
     return st == KEEL_END ? KEEL_OK : st;
 }

@@ -20,6 +20,7 @@ typedef struct fit {
     keel_feed *feed, *validation_feed;
     keel_history history;
     keel_progress progress;
+    keel_tally trained, tested; /* of the epoch */
     double start;
     bool stop;
 } fit;
@@ -123,7 +124,7 @@ static keel_status tell(fit *f)
     return s < 0 ? keel_fail(KEEL_ECALLBACK, "the progress callback failed") : KEEL_OK;
 }
 
-static keel_status train_epoch(fit *f, keel_tally *tally)
+static keel_status train_epoch(fit *f)
 {
     keel_history *h = &f->history;
     keel_progress *p = &f->progress;
@@ -134,7 +135,7 @@ static keel_status train_epoch(fit *f, keel_tally *tally)
         const double before = keel_seconds();
         if (h->steps == 0) h->first_step_seconds = before - f->start;
         s = keel_trainer_meet(f->trainer, true, &b);
-        if (s >= 0) s = keel_train_step(f->trainer, &b, f->o.seed, tally);
+        if (s >= 0) s = keel_train_step(f->trainer, &b, f->o.seed, &f->trained);
         if (s < 0) {
             keel_feed_retry(f->feed, &b);
             return s;
@@ -148,7 +149,7 @@ static keel_status train_epoch(fit *f, keel_tally *tally)
         p->rows += b.rows;
         p->seconds = now - start;
         p->waited = keel_feed_wait_seconds(f->feed) - waited;
-        keel_tally_logs(&f->trainer->train, tally, &p->logs);
+        keel_tally_logs(&f->trainer->train, &f->trained, &p->logs);
         KEEL_TRY(tell(f));
     }
     return s < 0 ? s : KEEL_OK;
@@ -162,8 +163,8 @@ static keel_status of_validation(keel_status s)
 
 static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
 {
-    keel_tally tally = { 0 };
     const double start = keel_seconds();
+    keel_tally_clear(&f->tested);
     KEEL_TRY(of_validation(keel_feed_begin_epoch(f->validation_feed, (uint32_t)epoch)));
     keel_progress p = { .epoch = epoch,
                         .epochs = f->o.epochs,
@@ -171,10 +172,10 @@ static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
                         .all_rows = keel_feed_rows(f->validation_feed) };
     keel_scored_names(&f->trainer->test, &p.logs);
     const keel_status s = keel_session_test(f->trainer, f->validation_feed, &f->o,
-                                            f->o.on_progress ? &p : NULL, &tally);
+                                            f->o.on_progress ? &p : NULL, &f->tested);
     if (s < 0) return s == KEEL_ECALLBACK ? s : of_validation(s);
     f->stop = s == KEEL_END;
-    keel_tally_logs(&f->trainer->test, &tally, logs);
+    keel_tally_logs(&f->trainer->test, &f->tested, logs);
     f->history.validation_seconds += keel_seconds() - start;
     return KEEL_OK;
 }
@@ -183,8 +184,8 @@ static keel_status run_epoch(fit *f, int64_t epoch)
 {
     keel_history *h = &f->history;
     keel_progress *p = &f->progress;
-    keel_tally tally = { 0 };
     keel_logs logs;
+    keel_tally_clear(&f->trained);
     KEEL_TRY(keel_feed_begin_epoch(f->feed, (uint32_t)epoch));
     *p = (keel_progress){ .training = true,
                           .epoch = epoch,
@@ -192,7 +193,7 @@ static keel_status run_epoch(fit *f, int64_t epoch)
                           .steps = keel_feed_steps(f->feed),
                           .all_rows = keel_feed_rows(f->feed) };
     keel_scored_names(&f->trainer->train, &p->logs);
-    KEEL_TRY(train_epoch(f, &tally));
+    KEEL_TRY(train_epoch(f));
     if (f->stop && p->step == 0) return KEEL_OK;
     double *row = &h->value[h->epochs * h->count];
     const int n = p->logs.count;
@@ -306,7 +307,9 @@ static keel_status prepare(fit *f)
                                                  f->o.initial_epoch)));
     KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &train, &test, &options));
     KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
+    KEEL_TRY(keel_tally_create(&f->trained, &f->trainer->train));
     if (test.pairing) {
+        KEEL_TRY(keel_tally_create(&f->tested, &f->trainer->test));
         KEEL_TRY(keel_session_prepare(&f->trainer->test, f->validation_feed));
         /* again, should that have asked for larger arenas */
         KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
@@ -374,6 +377,8 @@ out:
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
     take_notes(&f);
     keel_session_count(&f.o, f.trainer);
+    keel_tally_free(&f.trained);
+    keel_tally_free(&f.tested);
     keel_trainer_destroy(f.trainer);
     keel_timing_destroy(f.timing);
     keel_feed_destroy(f.feed);

@@ -65,8 +65,7 @@ static keel_status check_beside(const keel_node *n, int in, const char *what)
                      text[0], text[1]);
 }
 
-_Static_assert((int)KEEL_LOSS_SUMS <= KEEL_SUMS_MAX && (int)KEEL_METRIC_SUMS <= KEEL_SUMS_MAX,
-               "a program adds them up");
+_Static_assert((int)KEEL_LOSS_SUMS <= KEEL_SUMS_MAX, "workers add them up");
 
 static keel_status loss_infer(keel_node *n)
 {
@@ -154,7 +153,9 @@ const keel_op keel_loss_op = {
 
 static keel_status metric_infer(keel_node *n)
 {
-    n->sums = KEEL_METRIC_SUMS;
+    const keel_metric_args *a = n->args;
+    n->sums = keel_metric_sums(a->metric, a->args, &n->in[KEEL_SCORE_PREDICTION],
+                               &n->in[KEEL_SCORE_TARGET]);
     return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });
 }
 
@@ -163,10 +164,11 @@ static void run_metric(const keel_call *c, int real)
     const keel_metric_args *a = c->node->args;
     keel_loss_call call = score_call(c, a->args);
     if (!a->weighted) call.weight = NULL;
-    memset(c->partial, 0, (size_t)c->rows * KEEL_METRIC_SUMS * sizeof *c->partial);
+    const int64_t n = c->node->sums;
+    memset(c->partial, 0, (size_t)(c->rows * n) * sizeof *c->partial);
     for (int64_t i = 0; i < c->rows; i++) {
         const keel_loss_call row = row_of(&call, i, real);
-        keel_metric_update(a->metric, real, &row, c->partial + i * KEEL_METRIC_SUMS);
+        keel_metric_update(a->metric, real, &row, c->partial + i * n);
     }
 }
 

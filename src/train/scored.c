@@ -134,7 +134,7 @@ static keel_status add_metric(maker *x, const keel_model_metric *mm)
     a->args = (keel_metric_args){ .metric = (const keel_metric *)o->type,
                                   .args = o->args,
                                   .weighted = mm->weighted };
-    const keel_status st = keel_metric_check(a->args.metric, prediction, target);
+    const keel_status st = keel_metric_check(a->args.metric, o->args, prediction, target);
     if (st < 0) return keel_fail_within(st, "metric '%s'", mm->name);
     if (!(a->name = metric_name(s, x->m, mm))) return KEEL_ENOMEM;
     KEEL_TRY(score_inputs(x, mm->output, in, &n_in));
@@ -144,6 +144,8 @@ static keel_status add_metric(maker *x, const keel_model_metric *mm)
     };
     KEEL_TRY(keel_graph_add(x->g, &parts, &ignored, 1));
     a->node = x->g->n_node - 1;
+    a->first = s->n_metric ? a[-1].first + a[-1].sums : 0;
+    a->sums = x->g->node[a->node].node.sums;
     s->n_metric++;
     return KEEL_OK;
 }

@@ -17,6 +17,7 @@ typedef struct keel_scored_loss {
 typedef struct keel_scored_metric {
     int output, node;
     keel_metric_args args;
+    int64_t first, sums;  /* its sums in keel_tally.metric: [first, first + sums) */
     keel_object resolved; /* "accuracy" made concrete; owned */
     const char
         *name; /* the model's: "accuracy", or "left_accuracy" where there are several outputs */

@@ -356,6 +356,29 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
     return KEEL_OK;
 }
 
+keel_status keel_tally_create(keel_tally *t, const keel_scored *s)
+{
+    int64_t n = 0;
+    for (int i = 0; i < s->n_metric; i++) n += s->metric[i].sums;
+    double *sums = keel_calloc(2 * (size_t)n, sizeof *sums); /* of the epoch, and of a step */
+    if (!sums) return KEEL_ENOMEM;
+    *t = (keel_tally){ .metric = sums, .n_sum = n };
+    return KEEL_OK;
+}
+
+void keel_tally_clear(keel_tally *t)
+{
+    double *sums = t->metric;
+    memset(sums, 0, (size_t)t->n_sum * sizeof *sums);
+    *t = (keel_tally){ .metric = sums, .n_sum = t->n_sum };
+}
+
+void keel_tally_free(keel_tally *t)
+{
+    keel_free(t->metric);
+    *t = (keel_tally){ 0 };
+}
+
 static void add_to_tally(const keel_trainer *t, const keel_scored *s, const keel_batch *b,
                          double loss, const keel_score *score, keel_tally *tally)
 {
@@ -363,9 +386,10 @@ static void add_to_tally(const keel_trainer *t, const keel_scored *s, const keel
     for (int i = 0; i < s->n_loss; i++) tally->each[i] += score->each[i] * (double)b->rows;
     tally->rows += (double)b->rows;
     for (int i = 0; i < s->n_metric; i++) {
-        double sums[KEEL_METRIC_SUMS];
-        keel_program_sums(s->program, t->bound, s->metric[i].node, sums);
-        for (int k = 0; k < KEEL_METRIC_SUMS; k++) tally->metric[i][k] += sums[k];
+        const keel_scored_metric *m = &s->metric[i];
+        double *sums = tally->metric + tally->n_sum;
+        keel_program_sums(s->program, t->bound, m->node, sums);
+        for (int64_t k = 0; k < m->sums; k++) tally->metric[m->first + k] += sums[k];
     }
 }
 
@@ -453,7 +477,9 @@ void keel_tally_logs(const keel_scored *s, const keel_tally *tally, keel_logs *l
     int n = 0;
     logs->value[n++] = tally->loss / rows;
     for (int i = 0; s->n_loss > 1 && i < s->n_loss; i++) logs->value[n++] = tally->each[i] / rows;
-    for (int i = 0; i < s->n_metric; i++)
-        logs->value[n++] =
-            s->metric[i].args.metric->result(s->metric[i].args.args, tally->metric[i]);
+    for (int i = 0; i < s->n_metric; i++) {
+        const keel_scored_metric *m = &s->metric[i];
+        const double *sums = tally->metric + m->first;
+        logs->value[n++] = m->args.metric->result(m->args.args, sums, m->sums);
+    }
 }

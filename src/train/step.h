@@ -8,8 +8,14 @@
 typedef struct keel_tally {
     double loss, rows;             /* sum of step loss * rows */
     double each[KEEL_OUTPUTS_MAX]; /* the same of each loss, where there are several */
-    double metric[KEEL_LOGS_MAX][KEEL_METRIC_SUMS];
+    double *metric;                /* [n_sum] of all metrics, by keel_scored_metric.first */
+    int64_t n_sum;
 } keel_tally;
+
+/* Room for the metrics of `s`. On failure there is nothing to free. */
+keel_status keel_tally_create(keel_tally *t, const keel_scored *s);
+void keel_tally_clear(keel_tally *t); /* before an epoch */
+void keel_tally_free(keel_tally *t);
 
 /* Train on a batch. On failure (KEEL_ENUMERIC names step, device, rows or weight) weights, moments,
  * state and `tally` are as before. */

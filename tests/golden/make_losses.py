@@ -229,5 +229,47 @@ for weight in (None, WEIGHT):
         metric_case("Hinge", {}, z, hinges(shape), weight)
         metric_case("SquaredHinge", {}, z, hinges(shape), weight)
         metric_case("CategoricalHinge", {}, z, onehot(shape), weight)
+rng = np.random.default_rng(13)
+COUNTED = [("TruePositives", {}), ("FalsePositives", {}), ("TrueNegatives", {}), ("FalseNegatives", {}),
+           ("TruePositives", dict(thresholds=0.2)), ("FalsePositives", dict(thresholds=[0.7])),
+           ("Precision", {}), ("Precision", dict(thresholds=0.3)), ("Recall", {}), ("Recall", dict(thresholds=[0.7]))]
+AT = [("PrecisionAtRecall", "recall"), ("RecallAtPrecision", "precision"),
+      ("SensitivityAtSpecificity", "specificity"), ("SpecificityAtSensitivity", "sensitivity")]
+for weight in (None, WEIGHT):
+    for shape in ((1,), (4,), (2, 6)):
+        if weight is not None and len(shape) == 2:
+            continue  # Keras takes weights of rows only where rows are flat
+        p, t = predictions("probabilities", shape), np.round(soft(shape))
+        p.flat[0], p.flat[1 % p.size] = 0.5, 1.0
+        for name, config in COUNTED:
+            metric_case(name, config, p, t, weight)
+        for name, key in AT:
+            metric_case(name, {key: 0.4}, p, t, weight)
+            metric_case(name, {key: 0.6, "num_thresholds": 11}, p, t, weight)
+        metric_case("PrecisionAtRecall", dict(recall=0.5, num_thresholds=1), p, t, weight)
+        for curve in ("ROC", "PR", "PRGAIN"):
+            for method in ("interpolation", "minoring", "majoring"):
+                metric_case("AUC", dict(curve=curve, summation_method=method), p, t, weight)
+        metric_case("AUC", dict(num_thresholds=7), p, t, weight)
+        metric_case("AUC", dict(thresholds=[0.9, 0.25, 0.5]), p, t, weight)
+        metric_case("AUC", dict(from_logits=True), predictions("logits", shape), t, weight)
+        if len(shape) == 1:
+            metric_case("R2Score", {}, p, soft(shape), weight)
+            metric_case("R2Score", dict(class_aggregation="variance_weighted_average"), p, soft(shape), weight)
+    p, t = predictions("probabilities", (4,)), np.round(soft((4,)))
+    for config in (dict(top_k=2), dict(class_id=1), dict(top_k=1, class_id=2), dict(top_k=3, thresholds=0.2)):
+        metric_case("Precision", config, p, t, weight)
+        metric_case("Recall", config, p, t, weight)
+    metric_case("PrecisionAtRecall", dict(recall=0.4, class_id=0), p, t, weight)
+    metric_case("R2Score", dict(num_regressors=3), p, soft((4,)), weight)
+    for average in ("micro", "macro", "weighted"):
+        for threshold in (None, 0.3):
+            config = dict(average=average, threshold=threshold)
+            metric_case("F1Score", config, p, onehot((4,)), weight)
+            metric_case("FBetaScore", dict(config, beta=2.0), p, t, weight)
+    z = predictions("logits", (6,))
+    metric_case("PearsonCorrelation", {}, z, soft((6,)), weight)
+    metric_case("ConcordanceCorrelation", {}, z, soft((6,)), weight)
+metric_case("AUC", dict(multi_label=True), predictions("probabilities", (4,)), np.eye(5)[:, :4], None)
 with open("metrics.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in metrics) + "\n]\n")

@@ -1,0 +1,29 @@
+/* The F-beta score, of which F1 is one: see fbeta_score.c. */
+#ifndef KEEL_METRICS_FBETA_H
+#define KEEL_METRICS_FBETA_H
+#include "metrics/metric.h"
+
+typedef struct keel_fbeta {
+    int average;            /* "micro|macro|weighted"; -1: refused */
+    double beta, threshold; /* threshold NAN: the largest prediction is the positive one */
+} keel_fbeta;
+
+#define KEEL_FBETA_FIELDS                                                                          \
+    { .key = "average",                                                                            \
+      .kind = KEEL_FIELD_CHOICE,                                                                   \
+      .offset = offsetof(keel_fbeta, average),                                                     \
+      .dflt = "null",                                                                              \
+      .choices = "micro|macro|weighted",                                                           \
+      .help = "of all classes: their counts, their scores, or their scores by targets" },          \
+    {                                                                                              \
+        .key = "threshold", .kind = KEEL_FIELD_FLOAT, .offset = offsetof(keel_fbeta, threshold),   \
+        .dflt = "null", .min = 1e-30, .max = 1,                                                    \
+        .help = "a prediction above it counts as positive (default: the largest does)"             \
+    }
+
+keel_status keel_fbeta_check(const keel_fbeta *a, const char *metric); /* of keel_type.ready */
+int64_t keel_fbeta_sums(const void *args, int64_t last);
+void keel_fbeta_add(const keel_loss_call *c, int real, double *sum);
+double keel_fbeta_result(const void *args, const double *sum, int64_t n);
+
+#endif

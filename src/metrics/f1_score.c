@@ -1,0 +1,27 @@
+/* The F-beta score with beta of 1. */
+#include "metrics/_fbeta.h"
+
+static const keel_field fields[] = { KEEL_FBETA_FIELDS, KEEL_METRIC_FIELDS, { 0 } };
+
+static keel_status ready(void *args)
+{
+    ((keel_fbeta *)args)->beta = 1;
+    return keel_fbeta_check(args, "F1Score");
+}
+
+const keel_metric keel_metric_f1_score = {
+    .type = {
+        .name = "F1Score",
+        .alias = "f1_score",
+        .module = "keras.metrics",
+        .help = "harmonic mean of precision and recall",
+        .args_size = sizeof(keel_fbeta),
+        .fields = fields,
+        .ready = ready,
+    },
+    .target = KEEL_TARGET_ONE_HOT,
+    .one_dim = true,
+    .sums = keel_fbeta_sums,
+    .add = keel_fbeta_add,
+    .result = keel_fbeta_result,
+};

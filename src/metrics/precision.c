@@ -1,0 +1,29 @@
+/* Share of the predictions above the threshold whose targets are positive. */
+#include "metrics/_confusion.h"
+
+static const keel_field fields[] = {
+    KEEL_CONFUSION_THRESHOLD, KEEL_CONFUSION_TOP, KEEL_CONFUSION_CLASS, KEEL_METRIC_FIELDS, { 0 },
+};
+
+static double result(const void *args, const double *sum, int64_t n)
+{
+    (void)args;
+    (void)n;
+    const keel_counts c = keel_confusion_single(sum);
+    return keel_precision(&c);
+}
+
+const keel_metric keel_metric_precision = {
+    .type = {
+        .name = "Precision",
+        .module = "keras.metrics",
+        .help = "share of the predictions above the threshold whose targets are positive",
+        .args_size = sizeof(keel_confusion),
+        .fields = fields,
+        .ready = keel_confusion_one,
+    },
+    .check = keel_confusion_check,
+    .sums = keel_confusion_sums,
+    .add = keel_confusion_add,
+    .result = result,
+};
