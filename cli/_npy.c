@@ -1,5 +1,5 @@
-/* Tensors as .npy files. NumPy's format 1.0: magic, length of the header, the header as a Python
- * dict padded so that the numbers begin at a multiple of 64. */
+/* Writes tensors as .npy files, in NumPy's format 1.0: magic, length of the header, the header as a
+ * Python dict, padded so that the elements begin at a multiple of 64 bytes. */
 #include "setup.h"
 #include <errno.h>
 #include <string.h>

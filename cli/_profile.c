@@ -1,18 +1,18 @@
-/* See profile.h. Times of workers are added: a layer's milliseconds are those of all cores
- * together. */
+/* See profile.h. Times are sums over all workers: the milliseconds of a layer are those of all
+ * cores together. */
 #include "profile.h"
 #include <string.h>
 
-enum { WIDEST = 48 }; /* of names: fused layers have several */
+enum { WIDEST = 48 }; /* characters of a name: fused layers have several names */
 
 typedef struct layer {
     const char *name;
     double forward, backward, flops, bytes;
-    double most_flops; /* at the peaks of its rows, in the time they took */
+    double most_flops; /* operations at peak rate in the same time */
     const keel_profile_row *longest;
 } layer;
 
-/* The rows of one layer follow each other. */
+/* Add up the rows of a layer, which are consecutive; returns the first row of the next layer. */
 static int next_layer(const keel_profile *p, int i, layer *l)
 {
     *l = (layer){ .name = p->row[i].layer };
@@ -40,9 +40,9 @@ static void print_rate(FILE *f, double done, double seconds, double most)
 }
 
 const char keel_profile_above[] =
-    "More than 100 %: operations are counted as of a direct convolution by multiply-adds;\n"
-    "Winograd's, for 3x3 windows, multiplies 2.25 or 4 times less, and AMX multiplies\n"
-    "float32 in pieces.\n";
+    "More than 100 %: operations are counted as for a direct convolution by multiply-adds.\n"
+    "Winograd convolutions (3x3 windows) need 2.25 or 4 times fewer products, and AMX\n"
+    "multiplies float32 in pieces.\n";
 
 char *keel_profile_peaks(char out[KEEL_PEAKS_MAX], const keel_profile *p)
 {
@@ -54,7 +54,7 @@ char *keel_profile_peaks(char out[KEEL_PEAKS_MAX], const keel_profile *p)
     return out;
 }
 
-/* "winograd4_avx512/dnnl/dnnl": of the op that took longest. */
+/* The kernels of the slowest op of a layer: "winograd4_avx512/dnnl/dnnl". */
 static void print_kernels(FILE *f, const keel_profile_row *r)
 {
     const char *const name[] = { r->forward_kernel, r->backward_kernel, r->weights_kernel };
@@ -66,7 +66,7 @@ static void print_kernels(FILE *f, const keel_profile_row *r)
 void keel_profile_print(FILE *f, const keel_profile *p)
 {
     double all = 0, flops = 0, busy = 0;
-    bool above = false, cached = false; /* above the peak of the core, of the memory */
+    bool above = false, cached = false; /* a rate is above the peak of the core, of the memory */
     const double steps = p->steps > 0 ? (double)p->steps : 1, ms = 1e3 / steps;
     int width = 28;
     char peaks[KEEL_PEAKS_MAX];
@@ -79,7 +79,7 @@ void keel_profile_print(FILE *f, const keel_profile *p)
                p->update_seconds[w] + p->read_seconds[w] + p->wait_seconds[w];
         busy += p->call_seconds[w];
     }
-    fprintf(f, "\n%-*s %9s %9s %6s %14s %14s  %s\n", width, "layer, ms a step of all cores",
+    fprintf(f, "\n%-*s %9s %9s %6s %14s %14s  %s\n", width, "layer, ms per step, all cores",
             "forward", "backward", "share", "GFLOP/s, peak", "GB/s, peak",
             "kernels forward/backward/weights");
     for (int i = 0; i < p->count;) {
@@ -104,14 +104,15 @@ void keel_profile_print(FILE *f, const keel_profile *p)
                 w, ms * p->call_seconds[w], ms * p->read_seconds[w], ms * p->merge_seconds[w],
                 ms * p->reduce_seconds[w], ms * p->update_seconds[w], ms * p->wait_seconds[w],
                 100 * p->wait_seconds[w] / p->step_seconds);
-    fprintf(f, "step %.3f ms; kernels %.0f %% of it; %.1f GFLOP/s in all; one core's peak %s\n",
+    fprintf(f, "step %.3f ms; kernels %.0f %% of it; %.1f GFLOP/s in total; peak of one core %s\n",
             ms * p->step_seconds, 100 * busy / (p->step_seconds * p->workers),
             1e-9 * flops / p->step_seconds, keel_profile_peaks(peaks, p));
     if (above) fputs(keel_profile_above, f);
     if (cached)
-        fputs("GB/s above 100 %: the peak is that of memory, and these values were in the cache.\n",
+        fputs("GB/s above 100 %: the peak is that of main memory, but these values were in the "
+              "cache.\n",
               f);
     if (p->lost_events)
-        fprintf(f, "the trace is cut: %lld later events found no room\n",
+        fprintf(f, "the trace is incomplete: %lld later events did not fit\n",
                 (long long)p->lost_events);
 }

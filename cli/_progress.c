@@ -1,6 +1,6 @@
-/* See progress.h. The live line is drawn at most ten times a second, never wider than the terminal:
- * what matters least is left out first. Time left is what the rows done so far took, validation
- * included, times the rows that are left. */
+/* See progress.h. The live line is drawn at most ten times a second and is never wider than the
+ * terminal: its least important parts are left out first. The time left is estimated from the time
+ * per row so far, including validation. */
 #include "progress.h"
 #include <langinfo.h>
 #include <math.h>
@@ -41,10 +41,11 @@ static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int signal)
 {
-    static const char text[] = "\nkeel: stopping after this step; Ctrl-C again kills\n";
+    static const char text[] =
+        "\nkeel: stopping after this step; press Ctrl-C again to quit at once\n";
     (void)signal;
     interrupted = 1;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return; /* nothing to be done about it */
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return; /* a failure cannot be reported */
 }
 
 void keel_interrupt_catch(void)
@@ -59,12 +60,12 @@ bool keel_interrupted(void)
     return interrupted;
 }
 
-/* ---- pieces of a line ------------------------------------------------------------------------ */
+/* ---- parts of a line ------------------------------------------------------------------------- */
 
 typedef struct piece {
     char text[128];
     int width; /* columns */
-    int keep;  /* the lowest goes first where the line is too wide; 0: never shown */
+    int keep;  /* priority: if the line is too wide, the lowest is dropped first; 0: not shown */
 } piece;
 
 typedef struct line {
@@ -87,7 +88,7 @@ static void put(line *l, int keep, const char *format, ...)
     va_start(ap, format);
     vsnprintf(p->text, sizeof p->text, format, ap);
     va_end(ap);
-    keel_printable(p->text, sizeof p->text, p->text); /* a name may be cut within a character */
+    keel_printable(p->text, sizeof p->text, p->text); /* a name may end inside a character */
     p->width = (int)strlen(p->text);
 }
 
@@ -134,7 +135,7 @@ static void fit_to(line *l, int columns)
 {
     while (width(l) > columns) {
         int least = -1;
-        for (int i = 0; i < l->n; i++) /* of equals, the last */
+        for (int i = 0; i < l->n; i++) /* among equal priorities, the last */
             if (l->piece[i].keep && (least < 0 || l->piece[i].keep <= l->piece[least].keep))
                 least = i;
         if (least < 0) return;
@@ -142,9 +143,9 @@ static void fit_to(line *l, int columns)
     }
 }
 
-/* ---- what is true now ------------------------------------------------------------------------ */
+/* ---- current numbers ------------------------------------------------------------------------- */
 
-/* How much of everything is done, 0 to 1; below 0: not known. */
+/* The finished fraction of the whole run, 0 to 1; below 0: not known. */
 static double fraction(const keel_progress *p)
 {
     const double part = p->all_rows > 0 ? (double)p->rows / (double)p->all_rows
@@ -240,7 +241,7 @@ keel_status keel_meter_tell(void *context, const keel_progress *p)
     const double now = keel_now();
     const bool last = p->steps > 0 && p->step == p->steps;
     line l = { 0 };
-    /* the line says already that a fit validates */
+    /* during fit the line shows already that this is validation */
     if (m->validates && !p->training) return interrupted ? KEEL_END : KEEL_OK;
     if (m->start == 0) m->start = now - p->seconds;
     m->step = p->step;
@@ -260,7 +261,7 @@ keel_status keel_meter_tell(void *context, const keel_progress *p)
         m->drawn = true;
         m->last = now;
     } else if (!m->live && m->last == 0) {
-        m->last = now; /* count the seconds from the first step */
+        m->last = now; /* seconds count from the first step */
     } else if (!m->live && now - m->last >= PRINT_EVERY) {
         make_running(&l, m, p, now);
         print(stdout, &l);

@@ -12,13 +12,14 @@
 
 _Static_assert(KEEL_KEEP == 0 && KEEL_DROP == 1 && KEEL_CARRY == 2 && KEEL_WRAP == 3 &&
                    KEEL_REFUSE == 4,
-               "the words of KEEL_END_ROW");
+               "the order of words in KEEL_END_ROW");
 _Static_assert(KEEL_FLOAT32_EXACT == 0 && KEEL_FLOAT32_FMA == 1 && KEEL_FLOAT32_FAST == 2,
-               "the words of KEEL_FLOAT32_ROW");
+               "the order of words in KEEL_FLOAT32_ROW");
 
-/* ---- names with arguments -------------------------------------------------------------------- */
+/* ---- names with arguments, as SGD(momentum=0.9) ---------------------------------------------- */
 
-/* A value as JSON: numbers stay, Python's words become JSON's, other words are quoted. */
+/* Write a value as JSON: numbers stay, Python's True, False and None become JSON's, other words are
+ * quoted. */
 static bool json_value(char out[64], const char *text, size_t length)
 {
     static const char *const words[][2] = {
@@ -45,12 +46,12 @@ static bool json_value(char out[64], const char *text, size_t length)
     return true;
 }
 
-int keel_setup_spelled(keel_spelled *out, const char *option, const char *text)
+int keel_setup_named(keel_parsed_name *out, const char *option, const char *text)
 {
-    *out = (keel_spelled){ 0 };
+    *out = (keel_parsed_name){ 0 };
     size_t n = strlen(text);
     if (n >= sizeof out->text)
-        return keel_complain(EXIT_USAGE, "--%s: %zu characters are too many", option, n);
+        return keel_complain(EXIT_USAGE, "--%s: %zu characters are too long", option, n);
     memcpy(out->text, text, n + 1);
     out->named.name = out->text;
     char *at = strchr(out->text, '(');
@@ -70,8 +71,7 @@ int keel_setup_spelled(keel_spelled *out, const char *option, const char *text)
         at = equals + 1 + strspn(equals + 1, " ");
         const size_t length = strcspn(at, ", ");
         if (!json_value(out->value[k], at, length))
-            return keel_complain(EXIT_USAGE, "--%s '%s': what is the value of %s?", option, text,
-                                 key);
+            return keel_complain(EXIT_USAGE, "--%s '%s': %s has no value", option, text, key);
         out->arg[k] = (keel_arg)KEEL_ARG_JSON(key, out->value[k]);
         at += length;
         k++;
@@ -80,8 +80,8 @@ int keel_setup_spelled(keel_spelled *out, const char *option, const char *text)
     return -1;
 }
 
-static int spelled_list(keel_spelled *list, int most, keel_named *named, const char *option,
-                        const char *text)
+static int parse_names(keel_parsed_name *list, int most, keel_named *named, const char *option,
+                       const char *text)
 {
     char one[512];
     int n = 0, code;
@@ -93,7 +93,7 @@ static int spelled_list(keel_spelled *list, int most, keel_named *named, const c
         if (n == most || length >= sizeof one)
             return keel_complain(EXIT_USAGE, "--%s '%s': too many or too long", option, text);
         snprintf(one, sizeof one, "%.*s", (int)length, p);
-        if ((code = keel_setup_spelled(&list[n], option, one)) >= 0) return code;
+        if ((code = keel_setup_named(&list[n], option, one)) >= 0) return code;
         named[n] = list[n].named;
         p += length + (p[length] == ',');
     }
@@ -103,26 +103,25 @@ static int spelled_list(keel_spelled *list, int most, keel_named *named, const c
 int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char *who)
 {
     enum { METRICS = 8 };
-    keel_spelled optimizer, loss, metrics[METRICS];
+    keel_parsed_name optimizer, loss, metrics[METRICS];
     keel_compile c = { KEEL_COMPILE };
     const bool refused = keel_model_refused(m) != NULL;
     const bool compiled = keel_model_is_compiled(m) || refused;
     int code;
     if (!compiled && !o->loss)
-        return keel_complain(EXIT_USAGE,
-                             "%s says no loss; give one, as --loss sparse_categorical_crossentropy",
-                             who);
+        return keel_complain(
+            EXIT_USAGE, "%s has no loss; give one, as --loss sparse_categorical_crossentropy", who);
     const char *name = o->optimizer ? o->optimizer : compiled ? NULL : "adam";
     if (name) {
-        if ((code = keel_setup_spelled(&optimizer, "optimizer", name)) >= 0) return code;
+        if ((code = keel_setup_named(&optimizer, "optimizer", name)) >= 0) return code;
         c.optimizer = optimizer.named;
     }
     if (o->loss) {
-        if ((code = keel_setup_spelled(&loss, "loss", o->loss)) >= 0) return code;
+        if ((code = keel_setup_named(&loss, "loss", o->loss)) >= 0) return code;
         c.loss[0] = loss.named;
     }
     if (o->metrics) {
-        code = spelled_list(metrics, METRICS, c.metrics, "metrics", o->metrics);
+        code = parse_names(metrics, METRICS, c.metrics, "metrics", o->metrics);
         if (code >= 0) return code;
     } else if (!compiled && strstr(o->loss, "rossentropy")) {
         c.metrics[0].name = "accuracy";
@@ -133,12 +132,12 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
     }
     char text[512];
     if (keel_model_metrics_left_out(m))
-        printf("%s: trained and evaluated without %s, a metric that keel does not have\n", who,
+        printf("%s: trained and evaluated without %s, a metric that Keel does not have\n", who,
                keel_printable(text, sizeof text, keel_model_metrics_left_out(m)));
     if (!isnan(o->learning_rate)) {
         if (keel_model_schedule(m))
-            printf("%s: a learning rate of %g takes the place of the schedule %s\n", who,
-                   o->learning_rate, keel_printable(text, sizeof text, keel_model_schedule(m)));
+            printf("%s: a learning rate of %g replaces the schedule %s\n", who, o->learning_rate,
+                   keel_printable(text, sizeof text, keel_model_schedule(m)));
         const keel_status s = keel_model_set_learning_rate(m, o->learning_rate);
         if (s < 0) return keel_complain_status(s);
     }
@@ -181,7 +180,7 @@ static bool holds_t10k(const char *folder)
     return holds(folder, "t10k-images");
 }
 
-/* A folder that is none of MNIST's files. */
+/* True if a folder has images, not MNIST's files. */
 static bool holds_images(const char *folder)
 {
     struct stat st;
@@ -197,8 +196,8 @@ static int64_t class_count(const keel_model *m)
     return keel_model_output_shape(m, 0, &y) >= 0 && y.rank == 1 && y.dim[0] > 1 ? y.dim[0] : 0;
 }
 
-/* New images to predict lie in a folder without classes: it has no folder, or the classes are
- * known. */
+/* True if images to predict are in one folder, not in a folder per class: it has no folders, or the
+ * model already has class names. */
 static bool is_flat(const char *folder, const keel_model *m)
 {
     DIR *d = opendir(folder);
@@ -215,7 +214,7 @@ static bool is_flat(const char *folder, const keel_model *m)
     return flat || keel_model_class_count(m) > 0;
 }
 
-/* The words of --inputs and --label: "left=a,b right=c". */
+/* --inputs and --label, split into words: "left=a,b right=c". */
 typedef struct word_list {
     char *text;
     const char *word[KEEL_FIELDS_MAX];
@@ -235,7 +234,7 @@ static int split_words(word_list *w, const char *option, const char *text)
     return -1;
 }
 
-/* "a,b" are the columns of the one input. */
+/* "a,b" are the columns of the only input. */
 static int split_inputs(word_list *w, const char *text)
 {
     char *one = NULL;
@@ -247,8 +246,7 @@ static int split_inputs(word_list *w, const char *text)
     return -1;
 }
 
-/* The columns of a CSV file, as its first line says, as far as they go into `size`; "" if it cannot
- * be read. */
+/* The first line of a CSV file, truncated to `size`; "" if it cannot be read. */
 static void header_of(const char *path, char *out, size_t size)
 {
     FILE *f = fopen(path, "r");
@@ -264,28 +262,28 @@ static void header_of(const char *path, char *out, size_t size)
     fclose(f);
 }
 
-/* Without a label every column of a CSV is an input, and there is nothing to learn. */
+/* Refuse a CSV file without a label column, since there is nothing to learn. */
 static int check_label(const char *spec, const keel_data_options *o)
 {
     char columns[512];
     struct stat st;
     const size_t n = strlen(spec);
     if (o->label || n < 4 || strcasecmp(spec + n - 4, ".csv")) return -1;
-    if (stat(spec, &st) || !S_ISREG(st.st_mode)) return -1; /* opening it says what is wrong */
+    if (stat(spec, &st) || !S_ISREG(st.st_mode)) return -1; /* opening it will report the error */
     header_of(spec, columns, sizeof columns);
     if (o->no_header)
-        return keel_complain(
-            EXIT_USAGE,
-            "%s: say which column holds the labels: --label N, counted from 0; the "
-            "first line is %s",
-            spec, columns);
+        return keel_complain(EXIT_USAGE,
+                             "%s: give the column of the labels: --label N, counted from 0; the "
+                             "first line is %s",
+                             spec, columns);
     return keel_complain(EXIT_USAGE,
-                         "%s: say which column holds the labels: --label COLUMN, one "
+                         "%s: give the column of the labels: --label COLUMN, one "
                          "of %s",
                          spec, columns);
 }
 
-/* Does each input take one column of a CSV file, so that columns may be called as inputs are? */
+/* True if each input takes one column of a CSV file, so that columns may have the names of inputs.
+ */
 static bool takes_columns(const keel_model *m)
 {
     for (int i = 0, n = keel_model_input_count(m); n == 1 && i < n; i++) {
@@ -297,8 +295,8 @@ static bool takes_columns(const keel_model *m)
     return true;
 }
 
-/* Arrays of an .npz are called as the model's inputs and outputs, and so are columns that are
- * inputs, unless the options say otherwise. */
+/* Without options, look for arrays of an .npz by the names of the model's inputs and outputs, and
+ * for columns of a CSV file by the names of its inputs. */
 static void name_as_model(word_list *w, const char *spec, const keel_model *m, bool inputs)
 {
     const char *ending = strlen(spec) < 4 ? "" : spec + strlen(spec) - 4;
@@ -309,7 +307,7 @@ static void name_as_model(word_list *w, const char *spec, const keel_model *m, b
         w->word[w->n++] = inputs ? keel_model_input_name(m, i) : keel_model_output_name(m, i);
 }
 
-/* With the fields that the options name and the classes that the model knows. */
+/* Open data with the fields of the options and the class names of the model. */
 static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
                      const keel_data_options *o, const keel_model *m, keel_dataset_options *d)
 {
@@ -369,7 +367,7 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     }
     if ((!d.height || !d.width) && x.rank == 3 && holds_images(spec))
         return keel_complain(EXIT_USAGE,
-                             "%s: the model takes images of any size: say which they get, as "
+                             "%s: the model takes images of any size: give a size, as "
                              "--image-size 100,100",
                              spec);
     d.label_mode = label_mode(m);
@@ -404,11 +402,11 @@ int keel_setup_outputs(const keel_model *m, const keel_dataset *d, bool taught)
     if (classes > outputs)
         return keel_complain(EXIT_FAILED,
                              "%s: %lld classes (labels 0 to %lld), but the model has %lld %s: it "
-                             "needs one for each class",
+                             "needs one per class",
                              data, classes, classes - 1, outputs,
                              outputs == 1 ? "output" : "outputs");
     if (taught && classes > 0 && classes < outputs)
-        printf("%s: %lld %s, but the model has %lld outputs: no row is of the last %lld\n", data,
+        printf("%s: %lld %s, but the model has %lld outputs: the last %lld have no rows\n", data,
                classes, classes == 1 ? "class" : "classes", outputs, outputs - classes);
     return -1;
 }
@@ -425,7 +423,7 @@ int keel_setup_class_names(keel_model *m, const keel_dataset *d)
     const keel_status s = keel_model_set_class_names(m, names, n);
     free(names);
     if (s < 0) return keel_complain_within(s, keel_dataset_name(d));
-    fputs("classes in this order, kept in the model's file:", stdout);
+    fputs("classes in this order, saved in the model's file:", stdout);
     for (int64_t i = 0; i < n && i < SHOWN; i++)
         printf("%s %lld %s", i ? "," : "", (long long)i,
                keel_printable(shown, sizeof shown, keel_model_class_name(m, i)));
@@ -436,7 +434,7 @@ int keel_setup_class_names(keel_model *m, const keel_dataset *d)
 int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o)
 {
     if (o->shards && !o->reproducible)
-        return keel_complain(EXIT_USAGE, "--shards is of --reproducible: give that, too");
+        return keel_complain(EXIT_USAGE, "--shards needs --reproducible");
     if (o->shards > KEEL_SHARDS_MAX)
         return keel_complain(EXIT_USAGE, "--shards: at most %d", KEEL_SHARDS_MAX);
     keel_status s = keel_strategy_create(out, o->list);
@@ -451,7 +449,7 @@ int keel_setup_devices(keel_strategy **out, const keel_devices_options *o)
     if (code >= 0) return code;
     const int n = keel_strategy_devices(*out), cores = keel_strategy_cores(*out);
     if (n > cores)
-        printf("%d devices share %d %s: the answer is that of %d devices, the speed that of %d\n",
+        printf("%d devices share %d %s: the result is that of %d devices, the speed that of %d\n",
                n, cores, cores == 1 ? "core" : "cores", n, cores);
     return -1;
 }
@@ -481,8 +479,8 @@ int keel_setup_output(const char *option, const char *path, const char *ending)
     snprintf(tried, sizeof tried, "%.*s.keel-try-XXXXXX", folder, path);
     const int fd = mkstemp(tried);
     if (fd < 0)
-        return keel_complain(EXIT_FAILED, "%s '%s': nothing can be written to %.*s: %s", option,
-                             path, folder ? folder : 1, folder ? path : ".", strerror(errno));
+        return keel_complain(EXIT_FAILED, "%s '%s': %.*s is not writable: %s", option, path,
+                             folder ? folder : 1, folder ? path : ".", strerror(errno));
     close(fd);
     unlink(tried);
     return -1;
@@ -527,7 +525,7 @@ int keel_setup_apart(const keel_setup_file *outputs, const keel_setup_file *inpu
                 same = same || same_file(o->path, part) || same_file(o->path, comma + 1);
             }
             if (same)
-                return keel_complain(EXIT_USAGE, "%s '%s' would write over what %s reads",
+                return keel_complain(EXIT_USAGE, "%s '%s' would overwrite a file that %s reads",
                                      o->option, o->path, i->option);
         }
     }

@@ -23,25 +23,26 @@ int keel_padding_read(keel_padding *out, const keel_pad_options *o)
         if (*p != ',') goto bad;
     }
 bad:
-    return keel_complain(EXIT_USAGE,
-                         "--pad '%s': longest, or lengths that ascend, as bucket:8,16,32 (at most "
-                         "%d)",
-                         o->pad, KEEL_BUCKETS_MAX);
+    return keel_complain(
+        EXIT_USAGE,
+        "--pad '%s': use longest, or ascending lengths, as bucket:8,16,32 (at most "
+        "%d)",
+        o->pad, KEEL_BUCKETS_MAX);
 }
 
 void keel_programs_print(const keel_program_counts *c, const keel_pad_options *o)
 {
     const int64_t made = c->training + c->inference;
     if (c->training < 2 && c->inference < 2) return;
-    printf("programs %lld made for batches of several shapes, %lld kept\n", (long long)made,
+    printf("programs %lld compiled for batches of different shapes, %lld kept\n", (long long)made,
            (long long)c->kept);
     if (c->dropped)
-        printf("warning  %lld programs were dropped to make room, and a shape that comes back is "
+        printf("warning  %lld programs were dropped to make room, and shapes that return are "
                "compiled again: "
                "%s, or keep more of them (--programs %lld)\n",
                (long long)c->dropped,
                strcmp(o->pad, "longest") ? "choose fewer buckets"
-                                         : "give batches few lengths (--pad bucket:N,N,...)",
+                                         : "use few lengths (--pad bucket:N,N,...)",
                (long long)(2 * o->programs < 30 ? 2 * o->programs : 30));
 }
 
@@ -78,10 +79,11 @@ int keel_shapes_read(keel_shape **out, const char *text, const keel_model *m)
         const size_t length = strcspn(p, " ");
         if (!read_one(shapes, m, p, length)) {
             free(shapes);
-            return keel_complain(EXIT_USAGE,
-                                 "--shape '%s': the dims of a row, as 80, or of each input by its "
-                                 "name, as '%s=80 other=40,48,3'",
-                                 text, n ? keel_model_input_name(m, 0) : "input");
+            return keel_complain(
+                EXIT_USAGE,
+                "--shape '%s': give the shape of a row, as 80, or of each input by its "
+                "name, as '%s=80 other=40,48,3'",
+                text, n ? keel_model_input_name(m, 0) : "input");
         }
         p += length;
     }
@@ -93,7 +95,7 @@ int keel_shapes_read(keel_shape **out, const char *text, const keel_model *m)
         if (!open) continue;
         free(shapes);
         return keel_complain(EXIT_USAGE,
-                             "the model takes rows of any size as '%s': say for which size, as "
+                             "the model takes rows of any size as '%s': give a size, as "
                              "--shape %s=...",
                              keel_model_input_name(m, i), keel_model_input_name(m, i));
     }

@@ -1,11 +1,11 @@
-/* keel bench WORK: how fast this machine trains five usual networks.
+/* keel bench WORK: measures how fast this machine trains five common networks.
  *
- * It is an ordinary keel_fit on arrays in memory: shuffled, with SGD and momentum, as a user would
- * call it. The clock is read in the progress callback, so a step's time is all that lies between
- * two steps as a user sees them: waiting for rows, the step, the running loss. Warm-up steps are
- * left out; the median is the answer. A second, shorter fit with the profile on then says where the
- * time goes, so that the first is not disturbed by it. --export writes the same model and data as
- * files, so that `keel fit` can be timed from outside against it. */
+ * It is an ordinary keel_fit on arrays in memory, shuffled, with SGD and momentum. The progress
+ * callback reads the clock, so the time of a step includes everything between two callbacks:
+ * waiting for rows, the step, the running loss. Warm-up steps are left out; the result is the
+ * median. Then a second, shorter fit with the profile on shows how the time is spent, so that the
+ * profile does not disturb the first. --export writes the same model and data as files, to compare
+ * with the time of `keel fit`. */
 #include "architecture.h"
 #include "profile.h"
 #include "progress.h"
@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 
 enum {
-    WARM_STEPS = 10, /* left out at most */
-    LEAST_WARM = 2,  /* and at least */
-    LEAST_STEPS = 5, /* measured at least, however slow */
+    WARM_STEPS = 10, /* at most */
+    LEAST_WARM = 2,  /* at least */
+    LEAST_STEPS = 5, /* measured at least, even if they are slow */
     MOST_STEPS = 1000000,
     MANY_EPOCHS = 100000 /* the callback ends the fit */
 };
@@ -99,8 +99,8 @@ static int find(const work **out, const char *name)
     }
     const char *near = keel_nearest(name, names);
     if (near)
-        return keel_complain(EXIT_USAGE, "there is no work '%s'; did you mean %s?", name, near);
-    return keel_complain(EXIT_USAGE, "there is no work '%s'; see keel bench --help", name);
+        return keel_complain(EXIT_USAGE, "there is no network '%s'; did you mean %s?", name, near);
+    return keel_complain(EXIT_USAGE, "there is no network '%s'; see keel bench --help", name);
 }
 
 /* ---- the job --------------------------------------------------------------------------------- */
@@ -117,9 +117,9 @@ typedef struct job {
 
     double *took; /* [count] seconds of the measured steps */
     int64_t count, room, warm;
-    int64_t profile_steps; /* of the second fit that are left */
+    int64_t profile_steps; /* steps of the second fit that are left */
     double first, start,
-        last; /* when the first step was over, measuring began, the last step was */
+        last; /* times: end of the first step, begin of measuring, end of the last step */
 } job;
 
 static keel_status build(job *j)
@@ -150,7 +150,7 @@ static keel_status build(job *j)
                          .loss = { { "sparse_categorical_crossentropy" } } });
 }
 
-/* Numbers of [0, 1) and labels; speed does not ask for more. */
+/* Random numbers in [0, 1) and random labels, which are enough to measure speed. */
 static keel_status make_data(job *j)
 {
     uint64_t state = 0x9e3779b97f4a7c15u + (uint64_t)j->o->seed;
@@ -168,7 +168,7 @@ static keel_status make_data(job *j)
     float *x = j->x.data;
     int32_t *y = j->y.data;
     for (int64_t i = 0; i < count; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's, MMIX */
+        state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX generator */
         x[i] = (float)(state >> 40) * 0x1p-24f;
     }
     for (int64_t i = 0; i < j->rows; i++) {
@@ -207,7 +207,7 @@ static keel_status on_step(void *context, const keel_progress *p)
     job *j = context;
     const double now = keel_now(), took = now - j->last;
     if (keel_interrupted()) return KEEL_END;
-    if (p->epoch_end) return KEEL_OK; /* what it costs belongs to the next step */
+    if (p->epoch_end) return KEEL_OK; /* its time counts for the next step */
     j->last = now;
     if (j->first == 0) j->first = now;
     if (j->start == 0) {
@@ -263,12 +263,12 @@ enum { OPS = 32 };
 typedef struct op_class {
     const char *name;
     double forward, backward, flops, bytes; /* sums over steps and workers */
-    double most_flops;                      /* at the peaks of its rows, in the time they took */
+    double most_flops;                      /* operations at peak rate in the same time */
 } op_class;
 
 typedef struct profile {
     int n;
-    op_class op[OPS]; /* the slowest first */
+    op_class op[OPS]; /* slowest first */
     double steps;
     double kernels, waiting, updates; /* shares of the steps' time of all workers */
     double host_ms, flops, bytes;     /* per step */
@@ -322,12 +322,12 @@ static void print_profile(const keel_profile *p)
     char a[KEEL_NUMBER_MAX], peaks[KEEL_PEAKS_MAX];
     double sum = 0, most = 0;
     printf("inside   kernels %.1f%%, reduce and update %.1f%%, waiting for each other %.1f%%; host "
-           "%.3f ms a step\n",
+           "%.3f ms per step\n",
            100 * l.kernels, 100 * l.updates, 100 * l.waiting, l.host_ms);
-    printf("moved    %s a step by the kernels\n", keel_bytes_text(a, (int64_t)l.bytes));
+    printf("moved    %s per step by the kernels\n", keel_bytes_text(a, (int64_t)l.bytes));
     printf("peak     of one core, measured: %s\n\n", keel_profile_peaks(peaks, p));
-    printf("%-26s %9s %9s %6s  %s\n", "op, ms a step of all cores", "forward", "backward", "share",
-           "GFLOP/s a core, of its peak");
+    printf("%-26s %9s %9s %6s  %s\n", "op, ms per step, all cores", "forward", "backward", "share",
+           "GFLOP/s per core, of its peak");
     for (int k = 0; k < l.n; k++) sum += l.op[k].forward + l.op[k].backward;
     for (int k = 0; k < l.n; k++) {
         const op_class *c = &l.op[k];
@@ -456,10 +456,10 @@ static int check(job *j, const char *name)
     int code;
     if ((code = find(&j->w, name)) >= 0) return code;
     if (o->steps > MOST_STEPS) return keel_complain(EXIT_USAGE, "--steps: at most %d", MOST_STEPS);
-    if (!(o->seconds > 0)) return keel_complain(EXIT_USAGE, "--seconds: it must be above 0");
+    if (!(o->seconds > 0)) return keel_complain(EXIT_USAGE, "--seconds: must be above 0");
     j->batch_size = o->batch_size ? o->batch_size : j->w->batch_size;
     if (j->batch_size > 1 << 20) return keel_complain(EXIT_USAGE, "--batch-size: at most 1048576");
-    /* whole batches, two at least, so that every step is alike */
+    /* whole batches, at least two, so that all steps are equal */
     j->rows = j->w->rows / j->batch_size * j->batch_size;
     if (j->rows < 2 * j->batch_size) j->rows = 2 * j->batch_size;
     return -1;
@@ -492,23 +492,23 @@ out:
 
 static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
-                    "rows of a step, over all devices (default: 64; of 224x224 images 16)"),
+                    "rows per step, over all devices (default: 64; for 224x224 images 16)"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
-                    "float32", "dtype policy of all layers, as keel fit has it"),
+                    "float32", "dtype policy of all layers, as in keel fit"),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_POSITIVE, "K", NULL,
-                    "measure this many steps (default: as --seconds says)"),
+                    "measure this many steps (default: by --seconds)"),
     KEEL_OPTION_ROW(options, seconds, "seconds", 0, false, KEEL_OPTION_REAL, "S", "3",
-                    "measure this long, and 5 steps at least"),
+                    "measure for this long, and at least 5 steps"),
     KEEL_OPTION_ROW(options, json, "json", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "one line of JSON"),
     KEEL_OPTION_ROW(options, no_profile, "no-profile", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
-                    "leave out the short second fit that says where the time goes"),
+                    "skip the short second fit that shows how the time is spent"),
     KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
-                    "of weights, data, shuffling and dropout"),
+                    "seed of weights, data, shuffling and dropout"),
     KEEL_OPTION_ROW(options, export, "export", 0, false, KEEL_OPTION_TEXT, "DIR", NULL,
-                    "do not train; write the work's model.keras, x.npy and y.npy for keel fit"),
+                    "do not train; write model.keras, x.npy and y.npy for keel fit"),
     { 0 },
 };
 
@@ -518,11 +518,12 @@ const keel_command keel_command_bench = {
     .least = 1,
     .most = 1,
     .summary = "Measure how fast this machine trains",
-    .help = "An ordinary fit from data in memory, shuffled, with SGD and momentum; the time of a "
-            "step is what lies between two steps as a user sees them, and the answer the median "
-            "after a warm-up; a short second fit says where the time goes. mlp is the network "
-            "784-512-512-10, mnist-cnn that of Keras's MNIST "
-            "example, the others take images of 224x224x3 with 1000 classes.",
+    .help =
+        "Runs an ordinary fit on data in memory, shuffled, with SGD and momentum. The time of a "
+        "step includes everything between two steps, and the result is the median after a "
+        "warm-up. A second, short fit shows how the time is spent. mlp is the network "
+        "784-512-512-10, mnist-cnn that of Keras's MNIST example; the others take images of "
+        "224x224x3 with 1000 classes.",
     .example = "keel bench mnist-cnn --batch-size 256 --devices cpu:0-1",
     .options = table,
     .size = sizeof(options),

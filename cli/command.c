@@ -1,4 +1,4 @@
-/* What every command shares: reading options by their table, complaints, numbers for people. */
+/* Shared by all commands: parsing of options by their table, error messages, readable numbers. */
 #include "command.h"
 #include <ctype.h>
 #include <errno.h>
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *running; /* the command's name, for complaints */
+static const char *running; /* name of the command, for error messages */
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 int keel_complain(int code, const char *format, ...)
 {
     va_list ap;
-    char text[4096]; /* it may quote what came from a file */
+    char text[4096]; /* may quote bytes of a file */
     fflush(stdout);
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
@@ -53,7 +53,7 @@ const keel_command *keel_command_find(const char *name)
     return NULL;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) that turn a into b; 99 for long words. */
+/* The number of edits (insert, delete, replace, swap neighbours) from a to b; 99 for long words. */
 static int distance(const char *a, const char *b)
 {
     enum { MOST = 48 };
@@ -82,10 +82,10 @@ const char *keel_nearest(const char *word, const char *const *names)
 {
     const char *best = NULL;
     const int length = (int)strlen(word);
-    int least = length < 4 ? 2 : 4; /* as many edits are another word */
+    int least = length < 4 ? 2 : 4; /* with so many edits it is another word */
     for (int i = 0; names[i]; i++) {
         int d = distance(word, names[i]);
-        if (length >= 3 && !strncmp(word, names[i], (size_t)length)) d = 1; /* its beginning */
+        if (length >= 3 && !strncmp(word, names[i], (size_t)length)) d = 1; /* a prefix */
         if (d < least) {
             least = d;
             best = names[i];
@@ -113,7 +113,7 @@ static int complain_unknown(const keel_command *c, const char *given, const char
     return keel_complain(EXIT_USAGE, "there is no option %s; see keel %s --help", given, c->name);
 }
 
-/* Write the value into the member; answers what is wrong with it, NULL if nothing. */
+/* Parse a value into its member. Returns NULL, or the text of the error. */
 static const char *store(const keel_option *o, const char *text, char *to)
 {
     char *end = NULL;
@@ -130,14 +130,13 @@ static const char *store(const keel_option *o, const char *text, char *to)
         const bool zero = o->kind == KEEL_OPTION_COUNT;
         const long long n = strtoll(text, &end, 10);
         if (end == text || *end || errno || n < !zero)
-            return zero ? "it must be a whole number, 0 or more"
-                        : "it must be a whole number, 1 or more";
+            return zero ? "must be a whole number, 0 or more" : "must be a whole number, 1 or more";
         *(int64_t *)to = n;
         return NULL;
     }
     case KEEL_OPTION_REAL: {
         const double x = strtod(text, &end);
-        if (end == text || *end || !isfinite(x)) return "it must be a number";
+        if (end == text || *end || !isfinite(x)) return "must be a number";
         *(double *)to = x;
         return NULL;
     }
@@ -152,10 +151,10 @@ static const char *store(const keel_option *o, const char *text, char *to)
             }
             word += n + (word[n] == '|');
         }
-        return "that is none of its words";
+        return "must be one of its words";
     }
     }
-    return "no such kind";
+    return "unknown kind of option";
 }
 
 static void set_defaults(const keel_command *c, char *options)
@@ -193,10 +192,10 @@ static int read_option(const keel_command *c, int argc, char **argv, int *i, cha
     if (k == n) return complain_unknown(c, word, name);
     const keel_option *o = &c->options[k];
     if (o->kind == KEEL_OPTION_FLAG && value)
-        return keel_complain(EXIT_USAGE, "--%s takes no value; leave out '%s'", o->name, value);
+        return keel_complain(EXIT_USAGE, "--%s takes no value; remove '%s'", o->name, value);
     if (o->kind != KEEL_OPTION_FLAG && !value) {
         if (*i + 1 >= argc)
-            return keel_complain(EXIT_USAGE, "--%s lacks its value: --%s %s", o->name, o->name,
+            return keel_complain(EXIT_USAGE, "--%s has no value: --%s %s", o->name, o->name,
                                  o->value);
         value = argv[++*i];
     }
@@ -243,7 +242,7 @@ int keel_command_parse(const keel_command *c, int argc, char **argv, void *optio
     return -1;
 }
 
-/* ---- numbers for people ---------------------------------------------------------------------- */
+/* ---- readable numbers ------------------------------------------------------------------------ */
 
 const char *keel_grouped(char *out, int64_t n)
 {

@@ -1,4 +1,5 @@
-/* keel devices: what --devices can name. A pure query: no context, no device memory, no thread. */
+/* keel devices: lists the names for --devices. A pure query: no context, no device memory, no
+ * thread. */
 #include "command.h"
 #include <stdlib.h>
 
@@ -25,11 +26,11 @@ const keel_command keel_command_devices = {
     .args = "",
     .summary = "List the devices of this machine",
     .help =
-        "A pure query: nothing is started or allocated on any device. --devices of fit, "
-        "evaluate, predict and plan takes these names: cpu:0-3 is four logical devices of one "
-        "core's work each (also on fewer cores, which they then share in turn), cpu:0+1 one "
-        "device of two cores, cpu:0,cpu:1 two devices. The default is one device a core. The last "
-        "line names the instructions in use and the version of oneDNN.",
+        "Starts and allocates nothing on any device. --devices of fit, evaluate, predict and "
+        "plan takes these names: cpu:0-3 is four logical devices of one core each (with fewer "
+        "cores, a core runs several), cpu:0+1 one device of two cores, cpu:0,cpu:1 two devices. "
+        "The default is one device per core. The last line names the instructions in use and the "
+        "version of oneDNN.",
     .example = "keel devices",
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* keel evaluate: loss and metrics of a model over data, every row counted once. */
+/* keel evaluate: loss and metrics of a model over data, each row once. */
 #include "progress.h"
 #include "setup.h"
 #include "shapes.h"
@@ -18,7 +18,7 @@ typedef struct job {
     keel_model *model;
     keel_padding padding;
     keel_program_counts counts;
-    keel_dataset *whole, *training, *part; /* part: what is looked at, if a split is asked */
+    keel_dataset *whole, *training, *part; /* part: the validation part, if a split is given */
     keel_strategy *strategy;
 } job;
 
@@ -30,7 +30,7 @@ static int prepare(job *j, const options *o, const char *path)
     if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
     keel_compile_options compile = o->compile;
     if (keel_model_refused(j->model))
-        compile.optimizer = "sgd"; /* moves nothing here: any will do */
+        compile.optimizer = "sgd"; /* required by compile, but not used here */
     if ((code = keel_setup_compile(j->model, &compile, path)) >= 0) return code;
     if ((code = keel_setup_data(&j->whole, o->data.data, KEEL_USE_LABELED, &o->data, j->model)) >=
         0)
@@ -89,13 +89,15 @@ static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
     KEEL_PAD_ROWS(options, pad),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
-                    "rows of a step"),
+                    "rows per step"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
-    KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
-                    NULL, "only the part that keel fit kept for validation with this F and --seed"),
-    KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0", "of the split"),
+    KEEL_OPTION_ROW(
+        options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F", NULL,
+        "evaluate only the part that keel fit used for validation with this F and --seed"),
+    KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
+                    "seed of the split"),
     KEEL_LOSS_ROWS(options, compile),
     { 0 },
 };
@@ -106,7 +108,7 @@ const keel_command keel_command_evaluate = {
     .least = 1,
     .most = 1,
     .summary = "Print loss and metrics over data",
-    .help = "Every row is counted once, whatever the batch size and the number of devices.",
+    .help = "Each row counts once, for any batch size and number of devices.",
     .example = "keel evaluate trained.keras --data held-out/",
     .options = table,
     .size = sizeof(options),

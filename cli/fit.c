@@ -1,5 +1,5 @@
-/* keel fit: train a model. Everything is checked before the first step; at the end stands a report
- * of what ran where and where the time went. */
+/* keel fit: trains a model. Everything is checked before the first step; at the end it prints a
+ * report: rows by device, memory and time. */
 #include "profile.h"
 #include "progress.h"
 #include "setup.h"
@@ -28,8 +28,8 @@ typedef struct job {
     keel_dataset *data, *validation, *whole;
     keel_strategy *strategy;
     keel_history history;
-    double before;      /* keel_fit: seconds since the process began */
-    double weight[256]; /* of classes */
+    double before;      /* seconds from the start of the process to keel_fit */
+    double weight[256]; /* by class */
     int n_weight;
 } job;
 
@@ -42,7 +42,7 @@ static int check(const options *o)
         return keel_complain(EXIT_USAGE,
                              "--validation and --validation-split are both given; choose one");
     if (!isnan(o->validation_split) && !(o->validation_split > 0 && o->validation_split < 1))
-        return keel_complain(EXIT_USAGE, "--validation-split %g: it must be above 0 and below 1",
+        return keel_complain(EXIT_USAGE, "--validation-split %g: must be above 0 and below 1",
                              o->validation_split);
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
     if (o->history && (code = keel_setup_output("--history", o->history, ".csv")) >= 0) return code;
@@ -62,15 +62,15 @@ static int read_class_weight(job *j, const char *text)
         char *end;
         const double w = j->n_weight < 256 ? strtod(p, &end) : NAN;
         if (isnan(w) || end == p || (*end && *end != ',') || !isfinite(w) || w < 0)
-            return keel_complain(EXIT_USAGE,
-                                 "--class-weight '%s': a number for each class, as 1,2.5,1", text);
+            return keel_complain(
+                EXIT_USAGE, "--class-weight '%s': give a number for each class, as 1,2.5,1", text);
         j->weight[j->n_weight] = w;
         p = end + (*end == ',');
     }
     return -1;
 }
 
-/* A forgotten class would weigh 1 without a word. */
+/* Require a weight for each class: a missing one would silently be 1. */
 static int check_class_weight(const job *j)
 {
     keel_shape y;
@@ -153,7 +153,7 @@ static void report(const job *j)
            keel_seconds_text(c, h->wait_seconds));
     if (j->validation) printf(", validation %s", keel_seconds_text(d, h->validation_seconds));
     putchar('\n');
-    /* where there is nothing to choose, nothing is said */
+    /* print nothing if --float32 makes no difference */
     const char *products = keel_float32_in_force((keel_float32)j->o->float32);
     if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
         (j->o->float32 != KEEL_FLOAT32_EXACT || strncmp(products, "fma", 3)))
@@ -224,7 +224,7 @@ static int train(job *j)
     const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
     keel_meter_clear(&meter);
     const int failed = s < 0 ? keel_complain_status(s) : EXIT_OK;
-    /* what was learned is not lost because a trace could not be written */
+    /* save the model even if the trace could not be written */
     if (s < 0 && !j->history.stopped && j->history.epochs < o->epochs) return failed;
     report(j);
     if (j->history.profile) keel_profile_print(stdout, j->history.profile);
@@ -254,40 +254,41 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.keras", NULL,
                     "the trained model"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
-                    "rows of a step, over all devices"),
+                    "rows per step, over all devices"),
     KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
                     "how many"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
-    KEEL_OPTION_ROW(
-        options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
-        "evaluate these data after each epoch (of a directory of MNIST's files: those named t10k)"),
+    KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,
+                    "evaluate this data after each epoch (of a directory with MNIST's files: those "
+                    "named t10k)"),
     KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
                     NULL,
-                    "keep this part of the data for validation (folders are shuffled by the seed "
-                    "first, of files it is the last rows)"),
+                    "use this part of the data for validation (folders are first shuffled by the "
+                    "seed; of files it is the last rows)"),
     KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
-                    "of shuffling, dropout and the split"),
+                    "seed of shuffling, dropout and the split"),
     KEEL_OPTION_ROW(options, no_shuffle, "no-shuffle", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
-                    "rows in their own order"),
+                    "keep the order of the rows"),
     KEEL_END_ROW(options, end,
-                 "rows that do not fill a step: trained as a short step, left out, first of the "
-                 "next epoch, filled up from the start, or refused"),
+                 "rows that do not fill a step: trained as a short step (keep), left out (drop), "
+                 "first in the next epoch (carry), filled up from the start (wrap), or refused "
+                 "(error)"),
     KEEL_OPTION_ROW(options, steps_per_epoch, "steps-per-epoch", 0, false, KEEL_OPTION_POSITIVE,
-                    "N", NULL, "an epoch is this many steps (default: all the data)"),
+                    "N", NULL, "steps per epoch (default: all the data)"),
     KEEL_OPTIMIZER_ROWS(options, compile),
     KEEL_LOSS_ROWS(options, compile),
     KEEL_OPTION_ROW(options, class_weight, "class-weight", 0, false, KEEL_OPTION_TEXT, "W,W,...",
-                    NULL, "what a row of each class counts"),
+                    NULL, "weight of each class, in the order of labels"),
     KEEL_OPTION_ROW(options, history, "history", 0, false, KEEL_OPTION_TEXT, "H.csv", NULL,
-                    "write loss and metrics of each epoch"),
+                    "write loss and metrics of each epoch as CSV"),
     KEEL_OPTION_ROW(options, threads, "threads", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
-                    "that read data (default: as many as help)"),
+                    "threads that read data (default: chosen by Keel)"),
     KEEL_OPTION_ROW(options, profile, "profile", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
-                    "print the time of every layer, forward and backward, and of every core"),
+                    "print the time of each layer, forward and backward, and of each core"),
     KEEL_OPTION_ROW(options, trace, "trace", 0, false, KEEL_OPTION_TEXT, "T.json", NULL,
-                    "write every kernel's time, for chrome://tracing or Perfetto"),
+                    "write the time of each kernel call, for chrome://tracing or Perfetto"),
     { 0 },
 };
 
@@ -297,10 +298,10 @@ const keel_command keel_command_fit = {
     .least = 1,
     .most = 1,
     .summary = "Train a model",
-    .help = "The model is one saved by Keras or made by keel new. Optimizer, loss and metrics are "
-            "what its file says; options override. The result is the same for any number of "
-            "devices, also where the rows do not divide. Ctrl-C ends after the running step and "
-            "saves; a second one kills.",
+    .help = "The model is a file saved by Keras or made by keel new. Optimizer, loss and metrics "
+            "are those of the file, unless options replace them. The result is the same for any "
+            "number of devices, also if the rows do not divide evenly. Ctrl-C stops after the "
+            "current step and saves the model; a second Ctrl-C quits at once.",
     .example =
         "keel fit m.keras --data photos/ --validation-split 0.2 --batch-size 64 --epochs 5 \\\n"
         "    --devices cpu:0-3 -o trained.keras",

@@ -1,31 +1,30 @@
-/* keel help [COMMAND]: the commands, or one of them; as text, as man page (docs/keel.1) or as
- * Markdown (docs/commands.md). All of it is read from the commands' tables. */
+/* keel help [COMMAND]: describes all commands or one, as text, as man page (docs/keel.1) or as
+ * Markdown (docs/commands.md), from the tables of the commands. */
 #include "command.h"
 #include <ctype.h>
 #include <string.h>
 
 static const char INTRO[] =
-    "Keel trains a Keras model on every device of a machine exactly as one device would: whatever "
-    "the number of devices, of rows and of rows in the last step, the result is the same.";
+    "Keel trains a Keras model on all devices of a machine, exactly as one device would: the "
+    "result is the same for any number of devices, of rows, and of rows in the last step.";
 
 static const struct {
     int code;
     const char *text;
 } EXIT_TEXT[] = {
     { EXIT_OK, "success" },
-    { EXIT_FAILED, "it failed while running: a file, the data, memory, a device, or a value that "
+    { EXIT_FAILED, "a failure while running: a file, the data, memory, a device, or a value that "
                    "is not finite" },
     { EXIT_USAGE, "wrong usage: a command, an option or an argument" },
     { EXIT_UNSUPPORTED, "not supported: a layer or an option of a model that Keel does not have" },
-    { EXIT_STOPPED, "stopped by Ctrl-C, after the running step; what was learned is saved" },
+    { EXIT_STOPPED, "stopped by Ctrl-C, after the current step; the model is saved" },
 };
 enum { EXIT_COUNT = sizeof EXIT_TEXT / sizeof *EXIT_TEXT };
 
 static const char KEEL_CPU_TEXT[] =
-    "The environment variable KEEL_CPU=base, avx2, avx512, avx512_bf16 or amx keeps Keel and "
-    "oneDNN "
-    "to these instructions, as on a processor that has no better ones: to reproduce what another "
-    "machine computes. keel --version says what is in force.";
+    "The environment variable KEEL_CPU=base, avx2, avx512, avx512_bf16 or amx limits Keel and "
+    "oneDNN to these instructions, to reproduce the results of another machine. keel --version "
+    "shows the instructions in use.";
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -115,7 +114,8 @@ void keel_help_all(FILE *f)
     fputs("\ncommands:\n", f);
     for (int i = 0; keel_commands[i]; i++)
         fprintf(f, "  %-10s %s\n", keel_commands[i]->name, keel_commands[i]->summary);
-    fputs("\nkeel COMMAND --help says more, with an example; keel --version says which Keel.\n\n"
+    fputs("\nkeel COMMAND --help describes a command, with an example; keel --version shows the "
+          "version.\n\n"
           "exit codes:\n",
           f);
     for (int i = 0; i < EXIT_COUNT; i++) {
@@ -172,7 +172,7 @@ static void man_page(void)
 {
     fputs(".\\\" Made by: keel help --format man\n.TH KEEL 1 \"\" \"Keel " KEEL_VERSION
           "\" \"User Commands\"\n"
-          ".SH NAME\nkeel \\- train a Keras model on every device of a machine\n"
+          ".SH NAME\nkeel \\- train a Keras model on all devices of a machine\n"
           ".SH SYNOPSIS\n.B keel\n.I COMMAND\n[arguments] [options]\n.SH DESCRIPTION\n",
           stdout);
     man_text(INTRO);
@@ -257,7 +257,7 @@ static const keel_option table[] = {
       .kind = KEEL_OPTION_CHOICE,
       .value = "text|man|markdown",
       .fallback = "text",
-      .help = "text of one command or the list; man and markdown have all commands",
+      .help = "text has one command or the list; man and markdown have all commands",
       .offset = offsetof(options, format) },
     { 0 },
 };
@@ -266,7 +266,7 @@ const keel_command keel_command_help = {
     .name = "help",
     .args = "[COMMAND]",
     .most = 1,
-    .summary = "Say what the commands are, or what one does",
+    .summary = "Describe all commands, or one",
     .help = "",
     .example = "keel help fit\nkeel help --format man | man -l -",
     .options = table,

@@ -1,5 +1,5 @@
-/* keel inspect M.keras: the layer table, parameters, optimizer and its state; with --kernels, what
- * would run each pass of each layer on this machine. */
+/* keel inspect M.keras: prints the layers, parameters, optimizer and its state; with --kernels, the
+ * kernel of each pass of each layer on this machine. */
 #include "setup.h"
 #include "shapes.h"
 #include <stdlib.h>
@@ -12,7 +12,8 @@ typedef struct options {
     bool kernels;
 } options;
 
-/* What a model learns by is no matter to the kernels of its layers, but a plan wants to know. */
+/* Compile with any loss and optimizer: a plan needs them, but the kernels of layers do not depend
+ * on them. */
 static int compile_any(keel_model *m)
 {
     if (keel_model_is_compiled(m) && !keel_model_refused(m)) return -1;
@@ -38,13 +39,13 @@ static int print_kernels(keel_model *m, const options *o)
         const keel_kernel_row *r = &p.kernel[i];
         const char *const what[] = { "forward", "backward", "weights" };
         const char *const name[] = { r->forward, r->backward, r->weights };
-        int said = 0;
+        int printed = 0;
         for (int k = 0; k < 3; k++) {
             if (!*name[k]) continue;
-            if (!said) printf("%s (%s):", keel_printable(line, sizeof line, r->layer), r->op);
-            printf("%s %s %s", said++ ? "," : "", what[k], name[k]);
+            if (!printed) printf("%s (%s):", keel_printable(line, sizeof line, r->layer), r->op);
+            printf("%s %s %s", printed++ ? "," : "", what[k], name[k]);
         }
-        if (said) putchar('\n');
+        if (printed) putchar('\n');
     }
     keel_plan_free(&p);
     return EXIT_OK;
@@ -67,9 +68,8 @@ static int run(const void *given, int n_arg, char **arg)
     keel_model *m = NULL;
     (void)n_arg;
     if (o->batch_size && !o->kernels)
-        return keel_complain(EXIT_USAGE, "--batch-size is of --kernels, which is not given");
-    if (o->shape && !o->kernels)
-        return keel_complain(EXIT_USAGE, "--shape is of --kernels, which is not given");
+        return keel_complain(EXIT_USAGE, "--batch-size needs --kernels");
+    if (o->shape && !o->kernels) return keel_complain(EXIT_USAGE, "--shape needs --kernels");
     int code = keel_setup_model(&m, arg[0], o->dtype);
     if (code >= 0) return code;
     code = o->kernels ? print_kernels(m, o) : print_summary(m);
@@ -79,11 +79,12 @@ static int run(const void *given, int n_arg, char **arg)
 
 static const keel_option table[] = {
     KEEL_OPTION_ROW(options, kernels, "kernels", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
-                    "show which kernel would run each pass of each layer on this machine"),
+                    "show the kernel of each pass of each layer on this machine"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
-                    "with --kernels: rows of a step (default: 32)"),
-    KEEL_OPTION_ROW(options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
-                    "with --kernels: of a row, where the model leaves it open; see keel plan"),
+                    "with --kernels: rows per step (default: 32)"),
+    KEEL_OPTION_ROW(
+        options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
+        "with --kernels: shape of a row, if the model has open dimensions; see keel plan"),
     KEEL_DTYPE_ROW(options, dtype),
     { 0 },
 };
@@ -94,8 +95,8 @@ const keel_command keel_command_inspect = {
     .least = 1,
     .most = 1,
     .summary = "Show a model: its layers, parameters and optimizer",
-    .help = "A kernel called reference is the plain one: no faster one takes that pass. keel fit "
-            "says at its end where that costs.",
+    .help = "The kernel named reference is plain C: that pass has no faster kernel. The report of "
+            "keel fit names layers that are slow for this reason.",
     .example = "keel inspect m.keras --kernels --batch-size 64",
     .options = table,
     .size = sizeof(options),

@@ -1,4 +1,4 @@
-/* keel layers [NAME]: the layer classes, or the arguments of one. */
+/* keel layers [NAME]: lists the layer classes, or the arguments of one. */
 #include "command.h"
 #include <string.h>
 #include <strings.h>
@@ -33,7 +33,7 @@ const keel_command keel_command_layers = {
     .name = "layers",
     .args = "[NAME]",
     .most = 1,
-    .summary = "List the layers Keel has, or the arguments of one",
+    .summary = "List the layers of Keel, or the arguments of one",
     .help = "Names, arguments and defaults are those of keras.layers.",
     .example = "keel layers Conv2D",
     .run = run,

@@ -1,4 +1,4 @@
-/* keel: find the command, read its options, run it. */
+/* keel: finds the command, parses its options, runs it. */
 #include "command.h"
 #include <locale.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 enum { MOST_ARGS = 16 };
 
-/* A full disk or a closed pipe shows only now. */
+/* Flush standard output: a full disk or a closed pipe is only noticed here. */
 static int end(int code)
 {
     if (code == EXIT_OK && (fflush(stdout) || ferror(stdout)))

@@ -1,4 +1,4 @@
-/* keel new ARCHITECTURE: a model without Python, ready to fit. The networks stand in
+/* keel new ARCHITECTURE: makes a model without Python, ready to fit. The networks are in
  * architectures/. */
 #include "architecture.h"
 #include "setup.h"
@@ -35,20 +35,21 @@ static int check(const options *o, const keel_architecture *a, keel_net *n)
 {
     keel_shape sizes;
     if (!keel_shape_parse(&n->input, o->input, 1, KEEL_RANK_MAX - 1))
-        return keel_complain(EXIT_USAGE, "--input '%s': the shape of one row, as 100,100,3 or 784",
-                             o->input);
+        return keel_complain(
+            EXIT_USAGE, "--input '%s': give the shape of one row, as 100,100,3 or 784", o->input);
     if (a->rank && n->input.rank != a->rank)
         return keel_complain(EXIT_USAGE, "--input '%s': %s takes images, as 100,100,3", o->input,
                              a->name);
     if (!(o->dropout >= 0 && o->dropout < 1))
-        return keel_complain(EXIT_USAGE, "--dropout %g: it must be from 0 to below 1", o->dropout);
+        return keel_complain(EXIT_USAGE, "--dropout %g: must be at least 0 and below 1",
+                             o->dropout);
     n->dropout = o->dropout;
     for (const char *p = o->sizes; p && *p;) {
         char one[24];
         const size_t length = strcspn(p, ",");
         snprintf(one, sizeof one, "%.*s", (int)(length < 23 ? length : 23), p);
         if (n->n_size == 16 || !keel_shape_parse(&sizes, one, 1, 1))
-            return keel_complain(EXIT_USAGE, "--sizes '%s': up to 16 numbers, as 32,64,128",
+            return keel_complain(EXIT_USAGE, "--sizes '%s': give up to 16 numbers, as 32,64,128",
                                  o->sizes);
         n->size[n->n_size++] = sizes.dim[0];
         p += length + (p[length] == ',');
@@ -116,19 +117,19 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, input, "input", 0, true, KEEL_OPTION_TEXT, "SHAPE", NULL,
                     "the shape of one row: height,width,channels of an image, or 784"),
     KEEL_OPTION_ROW(options, classes, "classes", 0, true, KEEL_OPTION_POSITIVE, "N", NULL,
-                    "how many classes; 1 makes a yes-or-no model (sigmoid)"),
+                    "number of classes; 1 makes a binary classifier (sigmoid)"),
     KEEL_OPTION_ROW(options, sizes, "sizes", 0, false, KEEL_OPTION_TEXT, "N,N,...", NULL,
-                    "of mlp: units of its layers; of cnn: filters of its stages"),
+                    "mlp: units of each layer; cnn: filters of each stage"),
     KEEL_OPTION_ROW(options, dropout, "dropout", 0, false, KEEL_OPTION_REAL, "RATE", "0",
-                    "of mlp: after each layer; of cnn: before the last"),
+                    "dropout rate; mlp: after each layer, cnn: before the last layer"),
     KEEL_OPTION_ROW(options, no_rescaling, "no-rescaling", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
-                    "the pixels will not be 0..255: leave out the Rescaling layer"),
+                    "leave out the Rescaling layer, for pixels that are not 0..255"),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
-                    "float32", "dtype policy of all layers, as keel fit has it"),
+                    "float32", "dtype policy of all layers, as in keel fit"),
     KEEL_OPTIMIZER_ROWS(options, compile),
     KEEL_LOSS_ROWS(options, compile),
     KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
-                    "of the initial weights"),
+                    "seed of the initial weights"),
     KEEL_OPTION_ROW(options, name, "name", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,
                     "the model's name (default: the architecture's)"),
     { 0 },
@@ -141,13 +142,13 @@ const keel_command keel_command_new = {
     .most = 1,
     .summary = "Make a model without Python",
     .help =
-        "The model has its optimizer (adam), its loss (sparse_categorical_crossentropy) and "
-        "its metric (accuracy), so that keel fit and Keras can train it as it is. Image models "
-        "begin with a Rescaling layer and take pixels of 0..255. mlp has dense layers of --sizes "
-        "units (512,512); cnn stages of a 3x3 convolution with --sizes filters "
-        "(32,64,128,128), BatchNorm, relu and a 2x2 maximum, which halves height and width; "
-        "resnet18 has 11 million parameters; resnet50 and mobilenetv2 are those of "
-        "keras.applications, layer by layer.",
+        "The model is compiled with an optimizer (adam), a loss (sparse_categorical_crossentropy) "
+        "and a metric (accuracy), so that keel fit and Keras can train it. Image models begin "
+        "with a Rescaling layer and take pixels of 0..255. mlp has dense layers of --sizes units "
+        "(512,512). cnn has stages of a 3x3 convolution with --sizes filters (32,64,128,128), "
+        "BatchNorm, relu and 2x2 max pooling, which halves height and width. resnet18 has 11 "
+        "million parameters. resnet50 and mobilenetv2 equal those of keras.applications, layer by "
+        "layer.",
     .example = "keel new cnn --input 100,100,3 --classes 10 -o m.keras",
     .options = table,
     .size = sizeof(options),

@@ -1,5 +1,5 @@
-/* keel plan: how every step is cut over the devices, what becomes of the last rows, and what memory
- * a fit would take. Runs nothing, but for --reproducible, whose cost is measured. */
+/* keel plan: prints the split of each step among devices, the fate of the last rows, and the memory
+ * of a fit. It runs nothing, except with --reproducible, whose cost is measured. */
 #include "setup.h"
 #include "shapes.h"
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void print_tail(const keel_plan *p, int end)
     else if (end == KEEL_CARRY)
         printf("the last %s rows open the next epoch\n", a);
     else
-        printf("the last step is filled up with rows from the start, after its %s\n", a);
+        printf("the last step has %s rows and is filled up with rows from the start\n", a);
 }
 
 static void print_memory(const keel_plan *p)
@@ -75,13 +75,13 @@ static void print_memory(const keel_plan *p)
     printf("shared     weights %s, optimizer state %s, packed copies %s\n",
            keel_bytes_text(a, p->weight_bytes), keel_bytes_text(b, p->moment_bytes),
            keel_bytes_text(c, p->packed_bytes));
-    printf("bound      no plan could hold a worker's activations in less than %s\n",
+    printf("bound      any plan needs at least %s for a worker's activations\n",
            keel_bytes_text(a, p->activation_bound));
-    printf("total      %s, besides the batches that are read ahead\n",
+    printf("total      %s, without the batches that are read ahead\n",
            keel_bytes_text(a, p->total_bytes));
 }
 
-/* A failure is said, and is none of the plan. */
+/* A failure to measure is printed, but does not fail the plan. */
 static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s, const keel_shape *shapes)
 {
     const int shards = keel_strategy_shards(s);
@@ -93,10 +93,11 @@ static void print_cost(keel_plan *p, keel_model *m, keel_strategy *s, const keel
     if (keel_plan_measure(p, m, s, shapes) < 0)
         printf("cost          not measured: %s\n", keel_error());
     else
-        printf("cost          a step takes %.2f times as long as without (%.2f and %.2f ms, "
-               "medians)\n",
-               p->reproducible_seconds / p->plain_seconds, 1e3 * p->reproducible_seconds,
-               1e3 * p->plain_seconds);
+        printf(
+            "cost          a step takes %.2f times as long as an ordinary one (%.2f and %.2f ms, "
+            "medians)\n",
+            p->reproducible_seconds / p->plain_seconds, 1e3 * p->reproducible_seconds,
+            1e3 * p->plain_seconds);
 }
 
 static int plan(const options *o, keel_model *m, const char *path)
@@ -148,15 +149,16 @@ static int run(const void *given, int n_arg, char **arg)
 
 static const keel_option table[] = {
     KEEL_OPTION_ROW(options, rows, "rows", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
-                    "how many rows an epoch has"),
+                    "rows per epoch"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
-                    "rows of a step, over all devices"),
-    KEEL_OPTION_ROW(options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
-                    "of a row, where the model leaves it open: 80, or by the names of the inputs "
-                    "'tokens=80 image=40,48,3'"),
+                    "rows per step, over all devices"),
+    KEEL_OPTION_ROW(
+        options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
+        "shape of a row, if the model has open dimensions: 80, or by the names of inputs "
+        "'tokens=80 image=40,48,3'"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
-    KEEL_END_ROW(options, end, "what becomes of rows that do not fill a step; see keel fit"),
+    KEEL_END_ROW(options, end, "rows that do not fill a step; see keel fit"),
     KEEL_DATA_ROWS(options, data, false),
     KEEL_OPTIMIZER_ROWS(options, compile),
     KEEL_LOSS_ROWS(options, compile),
@@ -168,12 +170,11 @@ const keel_command keel_command_plan = {
     .args = "MODEL.keras",
     .least = 1,
     .most = 1,
-    .summary = "Say how a fit would be cut, and its memory; run nothing",
+    .summary = "Show the split and the memory of a fit without running it",
     .help =
-        "Devices that share a core are run in turn by one worker. A worker's memory is sized for "
-        "the largest step. With --reproducible a few steps of made-up rows are run, with shards "
-        "and "
-        "without, and what reproducible steps cost is said.",
+        "Devices that share a core are run by one worker. A worker has memory for its largest "
+        "step. With --reproducible it runs a few steps on made-up rows, with and without shards, "
+        "to measure the cost of reproducible steps.",
     .example = "keel plan m.keras --rows 1031 --batch-size 64 --devices cpu:0-3",
     .options = table,
     .size = sizeof(options),

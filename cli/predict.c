@@ -1,4 +1,4 @@
-/* keel predict: the model's outputs for every row, as an .npy file. */
+/* keel predict: writes the model's outputs for each row to an .npy file. */
 #include "progress.h"
 #include "setup.h"
 #include "shapes.h"
@@ -36,11 +36,10 @@ static double at(const keel_tensor *t, int64_t i)
 
 typedef struct chosen {
     int64_t label;
-    double output; /* of that class */
+    double output; /* the output of that class */
 } chosen;
 
-/* The most likely class of a row; of one output, which is the chance of class 1, the likelier side.
- */
+/* The most likely class of a row. A single output is the probability of class 1. */
 static chosen choose(const job *j, int64_t row)
 {
     const int64_t width = j->out.shape.dim[1];
@@ -55,7 +54,7 @@ static chosen choose(const job *j, int64_t row)
     return c;
 }
 
-/* Are all rows probabilities: from 0 to 1, with a sum of 1? */
+/* True if each row has probabilities: from 0 to 1, with a sum of 1. */
 static bool are_probabilities(const keel_tensor *t)
 {
     const int64_t width = t->shape.dim[1];
@@ -107,7 +106,7 @@ static bool write_classes(FILE *f, const void *context)
     return !ferror(f);
 }
 
-/* The first rows, for the eye. */
+/* Print the first rows. */
 static void show(const job *j, int64_t most)
 {
     char a[256];
@@ -138,7 +137,8 @@ static int check_classes(const keel_model *m, const char *path)
     const keel_status s = keel_model_output_shape(m, 0, &y);
     if (s < 0) return keel_complain_status(s);
     if (y.rank == 1) return -1;
-    return keel_complain(EXIT_USAGE, "--classes: an output of %s is not one number a class", path);
+    return keel_complain(EXIT_USAGE, "--classes: the output of %s is not one number per class",
+                         path);
 }
 
 static int prepare(job *j, const options *o, const char *path)
@@ -157,7 +157,7 @@ static int prepare(job *j, const options *o, const char *path)
     return keel_setup_devices(&j->strategy, &o->devices);
 }
 
-/* Where output k goes: OUT.npy, or OUT_name.npy where there are several. */
+/* The file of output k: OUT.npy, or with several outputs OUT_name.npy. */
 static void output_path(const job *j, const char *path, int k, char *out, size_t size)
 {
     const int stem = (int)(strlen(path) - strlen(".npy"));
@@ -238,10 +238,10 @@ static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
     KEEL_PAD_ROWS(options, pad),
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.npy", NULL,
-                    "the outputs, a row of them for each row of the data; of several outputs each "
-                    "goes to a file of its own, OUT_name.npy"),
+                    "the outputs, one row for each row of the data; with several outputs, one "
+                    "file OUT_name.npy each"),
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
-                    "rows of a step"),
+                    "rows per step"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
@@ -258,9 +258,9 @@ const keel_command keel_command_predict = {
     .args = "MODEL.keras",
     .least = 1,
     .most = 1,
-    .summary = "Write the model's outputs for every row",
-    .help = "Row i of the file is the output for row i of the data; images are in the order of "
-            "their class, then of their path. Labels are not looked at.",
+    .summary = "Write the model's outputs for each row",
+    .help = "Row i of the file is the output for row i of the data. Images are ordered by class, "
+            "then by path. Labels are not read.",
     .example = "keel predict trained.keras --data held-out/ -o out.npy",
     .options = table,
     .size = sizeof(options),

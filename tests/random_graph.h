@@ -1,6 +1,6 @@
-/* Functional models drawn by chance: a list of layer calls that can be built as a model, printed as
- * Keras would write it, and made smaller. Every layer that Keel has is drawn: one line for it in
- * `drawers`, or a reason why not. */
+/* Random functional models: a list of layer calls that can be built as a model, printed as Keras
+ * would write it, and reduced. Every layer of Keel has a line in the table `drawers`, or a reason
+ * why not. Long because of that table: drawing, building and printing a layer belong together. */
 #ifndef TESTS_RANDOM_GRAPH_H
 #define TESTS_RANDOM_GRAPH_H
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* Products of float32 by tiles of bfloat16, for test_split_emulated.c, which runs the kernels on
- * tiles in plain C wherever it is, and test_split.c, which runs them on the processor's. What is
- * asked: their error against float64, next to that of the other kernels; the same bits however rows
- * are cut; and what they hand over because the pieces would lose it. */
+/* Tests of float32 products by bfloat16 tiles. test_split_emulated.c runs the kernels on tiles in
+ * plain C, on any machine; test_split.c runs them on the processor's AMX tiles. They check the
+ * error against float64, next to that of other kernels; the same bits for any cut of the rows; and
+ * the values that the pieces cannot represent. Long because all tests share one small laboratory,
+ * which runs one op at one shape. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

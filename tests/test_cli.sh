@@ -80,7 +80,7 @@ want 0 'Metrics: accuracy, mse' inspect sgd.keras
 want 0 'float32: .*' inspect sgd.keras
 want 0 '^kernels of a training step of 7 rows:$' inspect cnn.keras --kernels --batch-size 7
 grep -qE '^stage1_conv \(conv2d\): forward [a-z0-9_]+, weights [a-z0-9_]+$' out.txt || fail "no kernels of conv2d: $(cat out.txt)"
-want 2 'batch-size is of --kernels' inspect cnn.keras --batch-size 7
+want 2 'batch-size needs --kernels' inspect cnn.keras --batch-size 7
 KEEL_CPU=base want 0 '^dense_1 \(dense\): forward (reference|dnnl)' inspect mlp.keras --kernels
 want 0 ', widened|avx512_bf16|amx' inspect mlp.keras --kernels --dtype mixed_bfloat16
 want 0 'parameters' new mlp --input 4 --classes 1 -o yes.keras
@@ -92,7 +92,7 @@ want 2 "'4,x'.*the shape of one row" new mlp --input 4,x --classes 2 -o m.keras
 want 2 'takes images' new cnn --input 4 --classes 2 -o m.keras
 want 2 'whole number' new mlp --input 4 --classes -2 -o m.keras
 want 2 'end in .keras' new mlp --input 4 --classes 2 -o m.h5
-want 1 'nothing can be written' new mlp --input 4 --classes 2 -o nowhere/m.keras
+want 1 'is not writable' new mlp --input 4 --classes 2 -o nowhere/m.keras
 want 2 'is a directory' new mlp --input 4 --classes 2 -o "$(mkdir -p d.keras && echo d.keras)"
 want 3 'sdg' new mlp --input 4 --classes 2 --optimizer sdg -o m.keras
 want 2 'momentun' new mlp --input 4 --classes 2 --optimizer 'sgd(momentun=0.9)' -o m.keras
@@ -146,7 +146,7 @@ sed '1s/kind/y/; s/less/0/; s/more/1/' t.csv >y.csv
 schedule=(fit "$here/golden/compiled_schedule.keras" --data y.csv --label y)
 want 0 'saved' "${schedule[@]}" -o followed.keras
 want 0 'by the schedule CosineDecay, 9 steps done' inspect followed.keras
-want 0 'learning rate of 0.001 takes the place of the schedule CosineDecay$' "${schedule[@]}" --learning-rate 0.001 -o rate.keras
+want 0 'learning rate of 0.001 replaces the schedule CosineDecay$' "${schedule[@]}" --learning-rate 0.001 -o rate.keras
 grep -q 'without SensitivityAtSpecificity, a metric' out.txt || fail "no word of a metric left out: $(cat out.txt)"
 want 0 'learning rate 0.001, 9 steps done' inspect rate.keras
 grep -q 'not supported: SensitivityAtSpecificity' out.txt || fail "inspect: no word of the metric: $(cat out.txt)"
@@ -156,7 +156,7 @@ want 0 'saved' fit rate.keras --data y.csv --label y --metrics accuracy -o rate.
 want 3 'xyz' fit rate.keras --data y.csv --label y --metrics xyz -o m.keras
 
 # the classes' names are in the model's file, and beside what it predicts
-want 0 "^classes in this order, kept in the model's file: 0 less, 1 more\$" "${fit[@]}" --epochs 30 -o named.keras
+want 0 "^classes in this order, saved in the model's file: 0 less, 1 more\$" "${fit[@]}" --epochs 30 -o named.keras
 want 0 saved fit named.keras --data t.csv --label kind -o again.keras
 ! grep '^classes' out.txt || fail "the order of known classes is printed again"
 want 0 float32 predict named.keras --data t.csv --label kind --show 1 --classes c.csv -o p.npy
@@ -172,13 +172,13 @@ awk -F, 'NR > 1 && !(($2 == "less" || $2 == "more") && $3 >= 0.5 && $3 <= 1) { e
 want 2 'end in .csv' predict named.keras --data t.csv --label kind --classes c.txt -o p.npy
 
 # classes of the data against outputs of the model, names or numbers
-want 0 '^t.csv: 2 classes, but the model has 10 outputs: no row is of the last 8$' fit mlp.keras --data t.csv --label kind -o ten.keras
+want 0 '^t.csv: 2 classes, but the model has 10 outputs: the last 8 have no rows$' fit mlp.keras --data t.csv --label kind -o ten.keras
 want 0 '^y.csv: 2 classes, but the model has 10 outputs' fit mlp.keras --data y.csv --label y -o ten.keras
 want 0 '^accuracy' evaluate ten.keras --data y.csv --label y
 ! grep 'outputs' out.txt || fail "evaluate speaks of outputs that no row asks for"
 awk -F, 'NR == 1 { print } NR > 1 { print $1 "," $2 "," $3 "," $4 "," NR % 5 }' y.csv >five.csv
 for c in "fit two.keras -o m.keras" "evaluate two.keras"; do
-    want 1 '^keel [a-z]+: five.csv: .*(labels 0 to 4|no class)' $c --data five.csv --label y
+    want 1 '^keel [a-z]+: five.csv: .*(labels 0 to 4|not a class)' $c --data five.csv --label y
 done
 [[ ! -e m.keras ]] || fail "a refused keel fit left a file"
 
@@ -197,27 +197,27 @@ want 0 'mae ' fit mse.keras --data p.npy,p.npy -o mse.keras
 
 want 2 '--data is missing' fit two.keras -o m.keras
 want 2 '--output is missing' fit two.keras --data t.csv
-want 2 '--epochs lacks its value' fit two.keras --data t.csv -o m.keras --epochs
+want 2 '--epochs has no value' fit two.keras --data t.csv -o m.keras --epochs
 want 2 "--epochs 'many'" fit two.keras --data t.csv -o m.keras --epochs many
 want 2 'did you mean --batch-size' fit two.keras --data t.csv -o m.keras --batchsize 3
 for option in batch-size epochs steps-per-epoch threads; do
-    want 2 "--$option '0': it must be a whole number, 1 or more" "${fit[@]}" --$option 0 -o m.keras
+    want 2 "--$option '0': must be a whole number, 1 or more" "${fit[@]}" --$option 0 -o m.keras
 done
 want 2 'choose one' "${fit[@]}" --validation t.csv --validation-split 0.1 -o m.keras
 want 2 'above 0 and below 1' "${fit[@]}" --validation-split 1.5 -o m.keras
-want 2 'none of its words' "${fit[@]}" --end sometimes -o m.keras
+want 2 'must be one of its words' "${fit[@]}" --end sometimes -o m.keras
 want 2 'a number for each class' "${fit[@]}" --class-weight 1,x -o m.keras
 want 2 'has 3 numbers, but the model has 2 classes' "${fit[@]}" --class-weight 1,2,3 -o m.keras
 want 2 'takes no value' "${fit[@]}" --no-shuffle=yes -o m.keras
 want 2 'kin' fit two.keras --data t.csv --label kin -o m.keras
 for c in "fit two.keras -o m.keras" "evaluate fit.keras"; do
-    want 2 't.csv: say which column holds the labels: --label COLUMN, one of a,b,c,d,kind$' $c --data t.csv
+    want 2 't.csv: give the column of the labels: --label COLUMN, one of a,b,c,d,kind$' $c --data t.csv
 done
 tail -n +2 t.csv >bare.csv
 want 0 '103 rows of bare.csv|bare.csv: .*103' fit two.keras --data bare.csv --no-header --label 4 --devices cpu:0 -o bare.keras
 sed 's/less/0/; s/more/1/' bare.csv >numbers.csv
 want 2 'numbers.csv: its first line has only numbers, so it seems to have no header' fit two.keras --data numbers.csv --label 4 -o m.keras
-want 2 'say which column holds the labels: --label N, counted from 0' fit two.keras --data numbers.csv --no-header -o m.keras
+want 2 'give the column of the labels: --label N, counted from 0' fit two.keras --data numbers.csv --no-header -o m.keras
 want 2 "no column '5'; there are '0', '1', '2', '3', '4'" fit two.keras --data numbers.csv --no-header --label 5 -o m.keras
 want 0 'saved' fit two.keras --data numbers.csv --no-header --label 4 --inputs 3,0-2 --loss categorical_crossentropy --devices cpu:0 -o bare.keras
 tr , ';' <t.csv >semicolons.csv
@@ -228,7 +228,7 @@ want 1 'label 3.5 of row 2 is not a class; classes are whole numbers from 0 to 1
 { head -n 1 t.csv; grep more t.csv; } >more.csv
 want 0 '^accuracy +(1|0\.9)' evaluate named.keras --data more.csv --label kind --devices cpu:0
 sed '4s/[a-z]*$/many/' t.csv >strange.csv
-want 1 "'many' is none of the classes that the model knows: less, more" evaluate named.keras --data strange.csv --label kind
+want 1 "'many' is not one of the model's classes: less, more" evaluate named.keras --data strange.csv --label kind
 sed '5s/,/;/' t.csv >torn.csv
 want 1 '^keel fit: validation data: torn.csv:5: ' "${fit[@]}" --validation torn.csv -o m.keras
 cut -d, -f2- t.csv >narrow.csv
@@ -236,7 +236,7 @@ want 1 '^keel fit: validation data: narrow.csv: rows have shape' "${fit[@]}" --v
 want 1 'none.csv' fit two.keras --data none.csv --label kind -o m.keras
 want 2 'cpu' "${fit[@]}" --devices cpu:x -o m.keras
 want 2 'a number above 99999999' "${fit[@]}" --devices cpu:99999999999 -o m.keras
-want 0 "devices share [0-9]+ cores?: the answer is that of $(nproc --all)0 devices" "${fit[@]}" --devices "cpu:0-$(($(nproc --all) * 10 - 1))" -o v.keras
+want 0 "devices share [0-9]+ cores?: the result is that of $(nproc --all)0 devices" "${fit[@]}" --devices "cpu:0-$(($(nproc --all) * 10 - 1))" -o v.keras
 want 0 'devices share' predict v.keras --data t.csv --label kind --devices "cpu:0-$(nproc --all)" -o p.npy
 want 2 "a number is missing after '-'" "${fit[@]}" --devices cpu:3- -o m.keras
 want 1 'gpu' "${fit[@]}" --devices gpu:0 -o m.keras
@@ -246,18 +246,18 @@ want 1 'none.keras' evaluate none.keras --data t.csv
 # where the results go is tried before anything is trained, and nothing is written over
 mkdir shut && cp t.csv shut/u.csv
 ln -s ../t.csv shut/h.csv
-want 2 "^keel fit: --history 'shut/h.csv' would write over what --data reads" "${fit[@]}" --history shut/h.csv -o m.keras
-want 2 "would write over what --data reads" predict fit.keras --data p.npy -o ./p.npy
+want 2 "^keel fit: --history 'shut/h.csv' would overwrite a file that --data reads" "${fit[@]}" --history shut/h.csv -o m.keras
+want 2 "would overwrite a file that --data reads" predict fit.keras --data p.npy -o ./p.npy
 : >same.json
 ln -s same.json same.csv
 want 2 '^keel fit: --history and --trace both write' "${fit[@]}" --history same.csv --trace same.json -o m.keras
 rm -r same.* shut
 mkdir shut
 if chmod a-w shut && ! touch shut/x 2>err.txt; then
-    want 1 "nothing can be written to shut/" "${fit[@]}" -o shut/m.keras
-    want 1 "nothing can be written to shut/" predict fit.keras --data t.csv --label kind -o shut/p.npy
+    want 1 "shut/ is not writable" "${fit[@]}" -o shut/m.keras
+    want 1 "shut/ is not writable" predict fit.keras --data t.csv --label kind -o shut/p.npy
 fi
-want 1 "^keel fit: --history 'none/h.csv': nothing can be written to none/" "${fit[@]}" --history none/h.csv -o m.keras
+want 1 "^keel fit: --history 'none/h.csv': none/ is not writable" "${fit[@]}" --history none/h.csv -o m.keras
 [[ -z $(ls -A | grep keel-try) ]] || fail "a tried output is left: $(ls -A)"
 want 2 'end in .npy' predict fit.keras --data t.csv --label kind -o p.txt
 want 2 '--image-size' fit cnn.keras --data . --image-size 9 -o m.keras
@@ -275,7 +275,7 @@ want 2 'either --rows N' plan cnn.keras
 want 2 'either --rows N' plan cnn.keras --rows 3 --data shapes
 want 0 'cost +a step takes [0-9.]+ times as long' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible
 want 0 'reproducible +5 shards, of at most 7 rows' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 5
-want 2 'shards is of --reproducible' plan cnn.keras --rows 64 --shards 5
+want 2 'shards needs --reproducible' plan cnn.keras --rows 64 --shards 5
 want 2 '2 shards for 3 devices' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 2
 echo 'no picture' >shapes/circle/00000.jpg
 want 1 'shapes/circle/00000.jpg' fit cnn.keras --data shapes -o m.keras
@@ -293,8 +293,8 @@ want 0 '^{.*"work": "mnist-cnn", "batch": 7, .*"steps": 2, .*"op": "conv2d".*}$'
 want 0 'mixed_bfloat16' bench mlp --dtype mixed_bfloat16 --steps 2
 want 2 'did you mean mnist-cnn[?]' bench mnist-cn
 want 2 'see keel bench --help' bench nothing-like-it
-want 2 "--batch-size '0': it must be a whole number, 1 or more" bench mlp --batch-size 0
-want 2 "--steps '0': it must be a whole number, 1 or more" bench mlp --steps 0
+want 2 "--batch-size '0': must be a whole number, 1 or more" bench mlp --batch-size 0
+want 2 "--steps '0': must be a whole number, 1 or more" bench mlp --steps 0
 want 2 'seconds' bench mlp --seconds 0
 want 0 'x.npy, y.npy of 16384 rows' bench mlp --export work
 want 0 '^trained +2 steps' fit work/model.keras --data work/x.npy,work/y.npy --steps-per-epoch 2 -o w.keras
@@ -306,7 +306,7 @@ grep -q '"kernel":"' t.json || fail "t.json names no kernels"
 grep -qE '^dense_1 .* (avx2|avx512|dnnl|reference)[a-z0-9_]*/' out.txt || fail "the profile names no kernels: $(cat out.txt)"
 grep -q '"name":"worker 1"' t.json || [[ $(nproc) == 1 ]] || fail "t.json does not name its threads"
 want 2 "--trace 't.txt': the name must end in .json" "${fit[@]}" --trace t.txt -o m.keras
-want 1 "--trace 'nowhere/t.json': nothing can be written" "${fit[@]}" --trace nowhere/t.json -o m.keras
+want 1 "--trace 'nowhere/t.json': nowhere/ is not writable" "${fit[@]}" --trace nowhere/t.json -o m.keras
 want 2 "--trace 'd.json' is a directory" "${fit[@]}" --trace "$(mkdir -p d.json && echo d.json)" -o m.keras
 mkfifo pipe.json
 want 2 "--trace 'pipe.json' is a device or a pipe" "${fit[@]}" --trace pipe.json -o m.keras
@@ -334,7 +334,7 @@ trap - XFSZ
 open=(--data "$here/golden/dims.npz" --label y=labels --batch-size 4)
 text=$here/golden/dims_text.keras
 images=$here/golden/dims_images.keras
-want 0 '^programs [3-6] made for batches of several shapes, [3-6] kept$' fit "$text" "${open[@]}" -o open.keras
+want 0 '^programs [3-6] compiled for batches of different shapes, [3-6] kept$' fit "$text" "${open[@]}" -o open.keras
 want 0 'None, None, 6' inspect open.keras
 want 0 '^warning .*--pad bucket:N' fit "$text" "${open[@]}" --programs 2 --epochs 2 -o open.keras
 want 0 '^saved' fit "$text" "${open[@]}" --pad bucket:16 -o open.keras
@@ -342,16 +342,16 @@ want 0 '^saved' fit "$text" "${open[@]}" --pad bucket:16 -o open.keras
 want 0 '^programs' evaluate open.keras "${open[@]}"
 want 0 '23 x 3 float32' predict open.keras "${open[@]}" -o open.npy
 want 1 'the largest bucket is 8' evaluate open.keras "${open[@]}" --pad bucket:4,8
-want 2 'lengths that ascend' evaluate open.keras "${open[@]}" --pad bucket:8,4
+want 2 'ascending lengths' evaluate open.keras "${open[@]}" --pad bucket:8,4
 want 2 "--pad 'shortest'" evaluate open.keras "${open[@]}" --pad shortest
 want 2 'programs is 31' evaluate open.keras "${open[@]}" --programs 31
 want 1 'pad all rows of the data to one bucket' predict "$here/golden/dims_tags.keras" "${open[@]}" -o open.npy
-want 2 'say for which size, as --shape image=' plan "$images" --rows 100
+want 2 'give a size, as --shape image=' plan "$images" --rows 100
 want 0 '^total' plan "$images" --rows 100 --shape 20,24,2
 want 0 '^total' plan "$images" --rows 100 --shape image=20,24,2
 want 2 "--shape 'picture=20" plan "$images" --rows 100 --shape picture=20,24,2
-want 1 'are none of input .image.' plan "$images" --rows 100 --shape 20,24,3
-want 2 '--shape is of --kernels' inspect "$images" --shape 20,24,2
+want 1 'do not fit input .image.' plan "$images" --rows 100 --shape 20,24,3
+want 2 '--shape needs --kernels' inspect "$images" --shape 20,24,2
 want 0 'conv2d' inspect "$images" --kernels --shape 20,24,2
 mkdir -p sized/a sized/b
 want 2 'as --image-size' fit "$images" --data sized -o open.keras

@@ -479,8 +479,7 @@ static void classes_of_a_model_keep_their_numbers(void **state)
     assert_int_equal(keel_dataset_class_count(d), 4);
     keel_dataset_destroy(d);
     files_text("t.csv", "a,y\n1,dog\n2,wolf\n");
-    refused("t.csv", &o, KEEL_EDATA,
-            "'wolf' is none of the classes that the model knows: cat, dog, 1, bird");
+    refused("t.csv", &o, KEEL_EDATA, "'wolf' is not one of the model's classes: cat, dog, 1, bird");
     o.class_count = 3;
     refused("t.csv", &o, KEEL_EARG, "4 class_names for 3 classes");
     files_end();

@@ -1,4 +1,4 @@
-/* The calls that architectures are written with, see architecture.h. */
+/* The functions that build architectures; see architecture.h. */
 #include "architecture.h"
 #include <stdio.h>
 

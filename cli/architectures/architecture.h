@@ -1,16 +1,16 @@
-/* An architecture of `keel new`: one const struct keel_architecture_STEM at the end of
- * cli/architectures/STEM.c; the build lists them. */
+/* An architecture of `keel new`: a const struct keel_architecture_STEM at the end of
+ * cli/architectures/STEM.c; the build collects them. */
 #ifndef KEEL_CLI_ARCHITECTURE_H
 #define KEEL_CLI_ARCHITECTURE_H
 #include <keel/keel.h>
 
-/* A model while it is built. After a failure every further call does nothing, so the code of an
- * architecture reads like its drawing; `status` is looked at once, at the end. */
+/* A model being built. After a failure all further calls do nothing, so an architecture needs no
+ * error checks; `status` is checked once, at the end. */
 typedef struct keel_net {
     keel_model *model;
     keel_status status;
     keel_shape input; /* of one row */
-    int n_size;       /* --sizes, where given */
+    int n_size;       /* of --sizes; 0: not given */
     int64_t size[16];
     double dropout;
 } keel_net;
@@ -19,9 +19,9 @@ typedef struct keel_architecture {
     const char *name;
     const char *summary;
     int rank;     /* of one row of the input; 0: any */
-    double scale; /* of the Rescaling of pixels 0..255 at its beginning */
+    double scale; /* of the Rescaling layer for pixels of 0..255 */
     double offset;
-    const char *head; /* the name of its last layer */
+    const char *head; /* name of the last layer */
     /* From the (rescaled) input to the features that the last Dense layer reads. */
     keel_symbol (*build)(keel_net *n, keel_symbol x);
 } keel_architecture;
@@ -32,7 +32,7 @@ extern const keel_architecture *const keel_architectures[]; /* sorted; ends with
 keel_symbol keel_net_call(keel_net *n, const char *layer, const keel_arg *args, keel_symbol x);
 keel_symbol keel_net_add(keel_net *n, const char *name, keel_symbol a, keel_symbol b);
 
-/* Shorthands: the name is made of a prefix and a suffix, "conv2_block1" "_1_conv". */
+/* Convenience functions: a layer's name is a prefix and a suffix, "conv2_block1" "_1_conv". */
 typedef struct keel_conv {
     int64_t filters, kernel, stride; /* filters 0: depthwise; stride 0: 1 */
     bool same;                       /* padding; else valid */

@@ -1,4 +1,4 @@
-/* Dense layers with relu; images are laid flat first. */
+/* Dense layers with relu; images are flattened first. */
 #include "architecture.h"
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static keel_symbol build(keel_net *n, keel_symbol x)
 
 const keel_architecture keel_architecture_mlp = {
     .name = "mlp",
-    .summary = "dense layers of --sizes units (512,512), for numbers in rows or small images",
+    .summary = "dense layers of --sizes units (512,512), for rows of numbers or small images",
     .scale = 1.0 / 255,
     .head = "predictions",
     .build = build,

@@ -1,5 +1,5 @@
 /* MobileNetV2 as keras.applications.MobileNetV2 builds it (alpha 1): Sandler et al. 2018, arXiv
- * 1801.04381. Names are Keras's. Its pixels are -1..1. */
+ * 1801.04381. Layers have Keras's names. Pixels are -1..1. */
 #include "architecture.h"
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ static keel_symbol norm_relu6(keel_net *n, keel_symbol x, const char *prefix, co
                          KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_FLOAT("max_value", 6)), x);
 }
 
-typedef struct image { /* what flows between blocks */
+typedef struct image { /* the output of a block */
     keel_symbol x;
     int64_t height, width, channels;
 } image;
@@ -32,8 +32,7 @@ static image block(keel_net *n, image in, int id, int64_t expansion, int64_t fil
             &(keel_conv){ .filters = expansion * in.channels, .kernel = 1, .same = true });
         out.x = norm_relu6(n, out.x, prefix, "expand_BN", "expand_relu");
     }
-    if (stride == 2) { /* what "same" would pad, but at the other side, as its first weights were
-                          trained */
+    if (stride == 2) { /* padding at the other side than "same", as in Keras's trained model */
         snprintf(name, sizeof name, "%spad", prefix);
         out.x = keel_net_pad(n, out.x, name, (int)(in.height % 2), 1, (int)(in.width % 2), 1);
         out.height = (in.height + 1) / 2;

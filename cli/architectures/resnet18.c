@@ -1,6 +1,6 @@
 /* ResNet-18: He, Zhang, Ren, Sun 2015, arXiv 1512.03385, table 1: basic blocks of two 3x3
  * convolutions, stride in the first, projection where the shape changes; convolutions without bias.
- * Keras has none; names follow those of its resnet50. */
+ * Keras does not have it; names follow those of its resnet50. */
 #include "architecture.h"
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static keel_symbol block(keel_net *n, keel_symbol x, const char *name, int64_t f
     if (stride == 2) {
         char pad[48];
         snprintf(pad, sizeof pad, "%s_pad", name);
-        x = keel_net_pad(n, x, pad, 1, 1, 1, 1); /* both sides alike, as the paper's networks */
+        x = keel_net_pad(n, x, pad, 1, 1, 1, 1); /* the same on both sides, as in the paper */
     }
     x = keel_net_conv(
         n, x, name, "_1_conv",

@@ -1,5 +1,5 @@
 /* ResNet-50 as keras.applications.ResNet50 builds it (version 1, with biases): He, Zhang, Ren, Sun
- * 2015, arXiv 1512.03385. Names are Keras's. */
+ * 2015, arXiv 1512.03385. Layers have Keras's names. */
 #include "architecture.h"
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
-/* Datasets: where the rows come from. A dataset says what its rows look like and how many there
- * are; batch size, shuffling and the end of the data are said where it is used (fit, evaluate,
- * predict), so one dataset serves them all. A row is a list of named fields: inputs, targets and
- * weights. Mostly it is x, y and sample_weight, of which the last two may be absent. A weight is a
- * finite number, 0 or more; another is refused with its row, where Keras would train with it.
+/* Datasets: the source of rows. A dataset has the number of rows and their fields; fit, evaluate
+ * and predict choose batch size, shuffling and the end of the data, so one dataset serves all. A
+ * row is a list of named fields: inputs, targets and weights; mostly x, y and sample_weight, of
+ * which the last two are optional. A weight must be finite and not negative. Any other is refused
+ * with the number of its row; Keras would train with it.
  *
- * Names are Keras's and tf.data's. Options begin with their own size, NULL means the defaults. */
+ * Names are those of Keras and tf.data. Options begin with their size; NULL means the defaults. */
 #ifndef KEEL_DATASET_H
 #define KEEL_DATASET_H
 #include <keel/status.h>
@@ -19,29 +19,29 @@ extern "C" {
 
 typedef struct keel_dataset keel_dataset;
 
-/* An element of a field of texts (KEEL_STRING): UTF-8 that need not end in 0. What it points to
- * lives as long as the dataset. */
+/* An element of a field of texts (KEEL_STRING): UTF-8, not zero-terminated. The bytes live as long
+ * as the dataset. */
 typedef struct keel_string {
     const char *data;
     int64_t n_bytes;
 } keel_string;
 
-enum { KEEL_FIELDS_MAX = 64 }; /* the most fields that a row can have */
+enum { KEEL_FIELDS_MAX = 64 }; /* most fields of a row */
 
 typedef enum keel_data_role {
     KEEL_ROLE_INPUT,
     KEEL_ROLE_TARGET,
-    KEEL_ROLE_WEIGHT /* a number for each row or each of its loss elements, by which losses are
-                        multiplied */
+    KEEL_ROLE_WEIGHT /* numbers that losses are multiplied by, one for each row or each of its
+                        loss elements */
 } keel_data_role;
 
 /* One field of a row. */
 typedef struct keel_data_field {
-    const char *path; /* its name, or its place in a structure: "x", "left", "inputs/0" */
-    keel_dtype dtype; /* in which it is kept */
-    keel_shape shape; /* of one row, without the batch; KEEL_DIM_OPEN where rows differ */
+    const char *path; /* its name, or its path in a structure: "x", "left", "inputs/0" */
+    keel_dtype dtype; /* as stored */
+    keel_shape shape; /* of one row, without the batch; KEEL_DIM_OPEN: rows differ in this dim */
     keel_data_role role;
-    const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
+    const char *target; /* of a weight: the path of its target; NULL: all targets */
 } keel_data_field;
 
 typedef enum keel_color_mode { KEEL_COLOR_RGB, KEEL_COLOR_GRAYSCALE } keel_color_mode;
@@ -64,44 +64,44 @@ typedef enum keel_subset {
     KEEL_SUBSET_VALIDATION
 } keel_subset;
 
-/* What becomes of the rows at the end of the data that do not fill a batch. */
+/* What to do with the rows at the end of the data that do not fill a batch. */
 typedef enum keel_end_of_data {
     KEEL_KEEP,  /* trained as a short step, with exact weights */
-    KEEL_DROP,  /* left out, and said so */
+    KEEL_DROP,  /* left out, with a note to the user */
     KEEL_CARRY, /* they open the next epoch; the last epoch trains them as a short step */
-    KEEL_WRAP,  /* filled up with rows from the start, declared as duplicates */
+    KEEL_WRAP,  /* filled up with rows from the start, which are counted as duplicates */
     KEEL_REFUSE /* refused before step 1 */
 } keel_end_of_data;
 
-/* How files become rows; each reader uses the members that concern it. */
+/* How files become rows; a reader uses the members that apply to its format. */
 typedef struct keel_dataset_options {
     size_t size;                      /* sizeof(keel_dataset_options) */
-    int64_t height, width;            /* images: the size of every row; 0 is refused for images */
+    int64_t height, width;            /* images: size that each is resized to; required */
     keel_color_mode color_mode;       /* images */
-    keel_label_mode label_mode;       /* images, and labels in files where they are classes */
+    keel_label_mode label_mode;       /* images, and files whose labels are classes */
     keel_interpolation interpolation; /* images */
     const char *label;                /* CSV: the name of the label column; NULL: no y */
     double validation_split;          /* in [0, 1); used with subset */
-    keel_subset subset;               /* which part of validation_split this dataset is */
+    keel_subset subset;               /* the part of validation_split to open */
     uint64_t seed;                    /* of the split of a directory */
-    /* Which arrays of an .npz or columns of a CSV are the fields of a row: "name", or "name=array",
-     * or "name=column,column". Names that the file does not have stand for the usual ones in order:
-     * x, or x_0, x_1; y, or y_0, y_1; all columns that are no label. So a model's own names can be
-     * given here whatever the file is. */
+    /* The arrays of an .npz or columns of a CSV that are the fields of a row: "name", "name=array"
+     * or "name=column,column". Names that are not in the file stand, in order, for the default
+     * ones: x, or x_0, x_1; y, or y_0, y_1; all columns except labels. So a model's names can be
+     * given for any file. */
     const char *const *inputs;
     const char *const *targets;
     int n_input, n_target;
-    /* CSV: the first line is a row like the others; columns are then called by their number, from
-     * 0, and "1-3" stands for 1,2,3. */
+    /* CSV: the first line is a row, not a header. Columns are then named by number, from 0, and
+     * "1-3" means 1,2,3. */
     bool no_header;
-    char separator; /* CSV: between fields; 0: the comma, or what parts the first line instead of
-                       it, a semicolon or a tab */
-    /* Where labels are names: the classes in the order of their numbers, as a model learned them. A
-     * label that is none of them is refused. NULL: the names that occur, sorted. */
+    char separator; /* CSV: between fields; 0: a comma, or if the first line has none, a semicolon
+                       or a tab */
+    /* Labels that are names: the class names in the order of their numbers, as a model learned
+     * them; any other label is refused. NULL: the names in the data, sorted. */
     const char *const *class_names;
     int64_t class_name_count;
-    int64_t class_count; /* where labels are classes: how many a model can tell apart, the width of
-                            one-hot rows; 0: as many as are named or occur */
+    int64_t class_count; /* labels that are classes: the number of classes of the model, the width
+                            of one-hot rows; 0: as many as are named or occur */
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })
@@ -117,22 +117,22 @@ typedef struct keel_dataset_options {
 keel_status keel_dataset_from_arrays(keel_dataset **out, const keel_tensor *x, const keel_tensor *y,
                                      const keel_tensor *weight);
 
-/* One array of many: field `path` of row i is array[i]. */
+/* An array with one field of all rows: field `path` of row i is array[i]. */
 typedef struct keel_array_field {
     const char *path;
     keel_data_role role;
-    const char *target; /* a weight: the path of the target that it weighs; NULL: all of them */
+    const char *target; /* of a weight: the path of its target; NULL: all targets */
     keel_tensor array;
-    /* Where rows differ in length, as of a RaggedTensor: int64 [n + 1] from 0 to the array's first
+    /* If rows differ in length, as in a RaggedTensor: int64 [n + 1] from 0 to the array's first
      * dim; row i is array[row_splits[i] .. row_splits[i + 1]). See keel_fit_options.bucket. */
     keel_tensor row_splits;
 } keel_array_field;
 
-/* A dataset over any number of arrays in memory, for models with several inputs or outputs. The
- * order of the fields is theirs.
+/* A dataset over any number of arrays in memory, for models with several inputs or outputs. Fields
+ * keep the order of the arrays.
  *
  * Shapes   each [n, ...] with the same n; any dtype; weights [n], [n, 1], or with the first dims of
- *          what a loss is computed of: [n, time]
+ *          the predictions: [n, time]
  * Returns  KEEL_OK; KEEL_EARG: no input, no path, the same path twice in a role, more than
  *          KEEL_FIELDS_MAX, an array without data, a weight of no target; KEEL_ESHAPE: the counts
  *          of rows differ; KEEL_ENOMEM
@@ -141,44 +141,44 @@ typedef struct keel_array_field {
  * Threads  any */
 keel_status keel_dataset_from_fields(keel_dataset **out, const keel_array_field *fields, int n);
 
-/* A dataset over a directory that has one folder of images (jpg, jpeg, png) for each class; classes
- * are the sorted names of the folders, rows are ordered by class, then by path. Without labels
- * (KEEL_LABEL_NONE) all images below the directory, ordered by path.
+/* A dataset over a directory that has one folder of images (jpg, jpeg, png) per class. Classes are
+ * the sorted names of the folders; rows are ordered by class, then by path. Without labels
+ * (KEEL_LABEL_NONE) it has all images in the directory and below, ordered by path.
  *
- * Shapes   x (height, width, 3 or 1), 0..255: uint8 where all images have that height and width or
- *          the nearest pixel is taken, else float32; y by label_mode
+ * Shapes   x (height, width, 3 or 1), 0..255: uint8 if all images have that height and width or
+ *          interpolation is KEEL_NEAREST, else float32; y by label_mode
  * Returns  KEEL_OK; KEEL_EIO: cannot be listed; KEEL_EDATA: no images, not two classes where
- *          label_mode is binary, or a folder that is none of options->class_names; KEEL_EFORMAT: a
- *          file that was cut short; KEEL_EARG: options
- * Owns     the caller destroys *out; files are read when their row is asked for
+ *          label_mode is binary, or a folder that is not in options->class_names; KEEL_EFORMAT: a
+ *          truncated file; KEEL_EARG: options
+ * Owns     the caller destroys *out; a file is read with its row
  * Threads  any
- * Cost     the beginning and end of every file are looked at: some 30 us each where they are in
+ * Cost     reads the beginning and end of every file: some 30 us each if the file is cached in
  *          memory
  * Source   keras.utils.image_dataset_from_directory */
 keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *path,
                                               const keel_dataset_options *options);
 
-/* A dataset over a CSV file with a header line: the column `label` is y, every other is a feature.
- * Labels that are not numbers become the index in their sorted names. options->inputs and targets
- * make several fields of it; an input of theirs may be of texts.
+/* A dataset over a CSV file with a header line: the column `label` is y, all others are features.
+ * Labels that are not numbers become their index in the sorted names. options->inputs and targets
+ * choose several fields instead; these inputs may have texts.
  *
- * Shapes   x (features) float32, or int64 where all are whole and float32 cannot hold them; y ()
- *          or by label_mode where labels are classes
- * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: a line has too few or many fields, or a field is no
- *          number (the line and column are named); KEEL_EARG: no such column, a header of numbers;
- *          KEEL_EDATA: a label that is no class
+ * Shapes   x (features) float32, or int64 if all are whole and float32 cannot hold them; y (), or
+ *          by label_mode if labels are classes
+ * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: a line has too few or many fields, or a field is not a
+ *          number (the text names line and column); KEEL_EARG: no such column, a header of numbers;
+ *          KEEL_EDATA: a label that is not a class
  * Owns     the caller destroys *out; the file is read whole
  * Threads  any */
 keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const char *label,
                                   const keel_dataset_options *options);
 
-/* A dataset over an .npz file with the members x and y (y may be absent; sample_weight is used if
- * there), or x_0, x_1 and y_0, y_1; x_train and y_train are understood too. Under other names
- * keel_dataset_open needs options->inputs and targets. Weights of one target of several are called
- * sample_weight_ and its name or number. An array whose rows differ in length has them one behind
- * the other, and beside it x_row_splits (n + 1 numbers from 0) or x_row_lengths (n).
+/* A dataset over an .npz file with the members x, y and sample_weight (y and sample_weight are
+ * optional), or x_0, x_1 and y_0, y_1, or x_train and y_train. For other names use
+ * keel_dataset_open with options->inputs and targets. The weights of one of several targets are
+ * sample_weight_ and its name or number. An array whose rows differ in length has them one after
+ * another, together with an array x_row_splits (n + 1 numbers from 0) or x_row_lengths (n).
  *
- * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged or no x in it; KEEL_ESHAPE: row counts differ
+ * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged or without x; KEEL_ESHAPE: row counts differ
  * Owns     the caller destroys *out; the file is read whole
  * Threads  any */
 keel_status keel_dataset_from_npz(keel_dataset **out, const char *path);
@@ -190,8 +190,8 @@ keel_status keel_dataset_from_npz(keel_dataset **out, const char *path);
  * Threads  any */
 keel_status keel_dataset_from_npy(keel_dataset **out, const char *x_path, const char *y_path);
 
-/* A dataset over MNIST's idx files, plain or gzipped; labels_path may be NULL. Images of two
- * dimensions get a last one of 1: [n, 28, 28] gives rows (28, 28, 1).
+/* A dataset over MNIST's idx files, plain or gzipped; labels_path may be NULL. Images without
+ * channels get a last dimension of 1: [n, 28, 28] gives rows (28, 28, 1).
  *
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged; KEEL_ESHAPE: row counts differ
  * Owns     the caller destroys *out; the files are read whole
@@ -199,48 +199,47 @@ keel_status keel_dataset_from_npy(keel_dataset **out, const char *x_path, const 
 keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
                                   const char *labels_path);
 
-/* Open what the command line calls SRC: a directory of class folders, or one with MNIST's files
+/* Open SRC of the command line: a directory of class folders, or one with MNIST's files
  * (train; t10k with subset validation); "a.npz"; "x.npy,y.npy" or "x.npy"; "images.idx,labels.idx"
  * or any pair with idx in their names (.gz too); "a.csv" (options->label names the label column).
  *
- * Returns  KEEL_OK; KEEL_EARG: nothing understands it (what is understood is said); what the reader
- *          returns
+ * Returns  KEEL_OK; KEEL_EARG: not a kind of data that Keel reads (the text lists those); else as
+ *          its reader
  * Owns     the caller destroys *out
  * Threads  any */
 keel_status keel_dataset_open(keel_dataset **out, const char *spec,
                               const keel_dataset_options *options);
 
-/* Rows that a callback yields batch by batch, as a Python generator does for Keras. Keel calls the
- * callbacks from one thread at a time, which need not be the caller's. A row is x, y and weight;
- * or, where n_field is not 0, the fields, and then x_shape to has_weight and `next` are not used.
- */
+/* Rows that a callback yields batch by batch, as a Python generator does for Keras. Callbacks are
+ * called from one thread at a time, which may differ from the caller's. A row is x, y and weight;
+ * or, if n_field is not 0, the fields, and then x_shape to has_weight and `next` are not used. */
 typedef struct keel_generator {
     size_t size; /* sizeof(keel_generator) */
     void *context;
-    keel_shape x_shape, y_shape; /* of one row, without the batch; what `next` writes */
+    keel_shape x_shape, y_shape; /* of one row, without the batch, as `next` writes it */
     keel_dtype x_dtype, y_dtype; /* KEEL_FLOAT32 is 0 */
-    bool has_y, has_weight;      /* where false, `next` gets NULL for it */
-    int64_t max_rows;            /* the most rows of one call of `next`, >= 1 */
-    int64_t rows;                /* rows until the end, where it is known; 0: not known */
+    bool has_y, has_weight;      /* if false, `next` gets NULL for it */
+    int64_t max_rows;            /* most rows of one call of `next`, >= 1 */
+    int64_t rows;                /* rows until the end; 0: not known */
     bool endless;                /* `next` never ends: steps_per_epoch must be given */
     const char *name;            /* in messages; NULL: "generator" */
-    /* Write up to `capacity` (= max_rows) rows and say how many. KEEL_END: there are no more (and
-     * *rows is not read); < 0: a failure, which ends the step before anything was trained. */
+    /* Write up to `capacity` (= max_rows) rows and set *rows. KEEL_END: there are no more, and
+     * *rows is ignored; < 0: a failure, which ends the step before anything was trained. */
     keel_status (*next)(void *context, void *x, void *y, float *weight, int64_t capacity,
                         int64_t *rows);
-    keel_status (*reset)(void *context); /* begin again; NULL: a generator can be used up */
-    void (*release)(void *context);      /* called once by the last destroy; NULL: nothing to do */
-    int n_field;                         /* rows with fields of their own: how many */
+    keel_status (*reset)(void *context); /* begin again; NULL: it serves one pass */
+    void (*release)(void *context);      /* called once by the last destroy; may be NULL */
+    int n_field;                         /* number of fields; 0: x, y and weight */
     const keel_data_field *field;        /* copied */
     /* As `next`; field[i] has room for `capacity` rows of field i in its dtype. */
     keel_status (*next_fields)(void *context, void *const *field, int64_t capacity, int64_t *rows);
-    /* Instead of next_fields: one row, data[i] pointed to field i until the next call, and shape[i]
-     * given its open dims. Padded as by padded_batch: keel_fit_options.bucket. No max_rows. */
+    /* Replaces next_fields: one row; data[i] must point to field i until the next call, shape[i]
+     * gets its open dims. Rows are padded: see keel_fit_options.bucket. max_rows is not used. */
     keel_status (*next_row)(void *context, const void **data, keel_shape *shape);
 } keel_generator;
 
-/* A dataset over a generator. Without `reset` it serves one pass: an epoch it cannot serve is
- * refused before it begins.
+/* A dataset over a generator. Without `reset` it serves one pass: a further epoch is refused before
+ * it begins.
  *
  * Returns  KEEL_OK; KEEL_EARG: no next, max_rows < 1, fields as in keel_dataset_from_fields;
  *          KEEL_ESHAPE: a wrong row shape; KEEL_ENOMEM
@@ -248,27 +247,27 @@ typedef struct keel_generator {
  * Threads  any; one feed (fit, evaluate, predict) at a time may use the dataset */
 keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator *g);
 
-/* Batches that can be asked for by number, as keras.utils.Sequence (PyDataset). Each batch is a
- * step where no batch size is given; a short one is trained as it is; fit shuffles their order. */
+/* Batches that are read by number, as keras.utils.Sequence (PyDataset). Without a batch size each
+ * batch is a step, a short one too; fit shuffles their order. */
 typedef struct keel_sequence {
     size_t size; /* sizeof(keel_sequence) */
     void *context;
     keel_shape x_shape, y_shape;
     keel_dtype x_dtype, y_dtype;
     bool has_y, has_weight;
-    int64_t max_rows; /* the most rows of one batch, >= 1 */
-    int64_t rows; /* of all batches, where every batch but the last has max_rows; 0: not known */
-    const char *name;                 /* in messages; NULL: "sequence" */
-    int64_t (*length)(void *context); /* how many batches; asked again before every pass */
+    int64_t max_rows; /* most rows of one batch, >= 1 */
+    int64_t rows;     /* of all batches, if all but the last have max_rows; 0: not known */
+    const char *name; /* in messages; NULL: "sequence" */
+    int64_t (*length)(void *context); /* number of batches; called before every pass */
     keel_status (*get)(void *context, int64_t i, void *x, void *y, float *weight, int64_t capacity,
                        int64_t *rows);
     keel_status (*on_epoch_end)(void *context); /* after the last batch of a pass; may be NULL */
     void (*release)(void *context);
-    int n_field; /* rows with fields of their own, as in keel_generator */
+    int n_field; /* number of fields, as in keel_generator */
     const keel_data_field *field;
     keel_status (*get_fields)(void *context, int64_t i, void *const *field, int64_t capacity,
                               int64_t *rows);
-    /* Instead of get_fields: a batch of rows of one shape, as by next_row; it is a step. */
+    /* Replaces get_fields: a batch of rows of one shape, as by next_row; it is one step. */
     keel_status (*get_shaped)(void *context, int64_t i, const void **data, keel_shape *shape,
                               int64_t *rows);
 } keel_sequence;
@@ -282,9 +281,9 @@ typedef struct keel_sequence {
  * Source   keras.utils.PyDataset */
 keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *s);
 
-/* Split the rows in two: `validation` gets the fraction `split`, `training` the rest. A directory
- * is shuffled by `seed` first; arrays and files of arrays give their last rows to validation, as
- * Keras does.
+/* Split the rows in two: `validation` gets the fraction `split`, `training` the rest. As in Keras,
+ * a directory is first shuffled by `seed`; of arrays and files of arrays the last rows are for
+ * validation.
  *
  * Returns  KEEL_OK; KEEL_EARG: split not in (0, 1); KEEL_EDATA: one part would be empty;
  *          KEEL_EUNSUP: the rows have no index (generator, sequence)
@@ -293,21 +292,21 @@ keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *
 keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64_t seed,
                                keel_dataset **training, keel_dataset **validation);
 
-/* Give a dataset back; what it shares with others lives until the last.
+/* Destroy a dataset; data that it shares with others lives until the last is destroyed.
  *
  * Returns  nothing
- * Owns     frees the dataset; NULL is fine
- * Threads  any, when nothing uses it any more */
+ * Owns     frees the dataset; NULL is allowed
+ * Threads  any, after its last use */
 void keel_dataset_destroy(keel_dataset *dataset);
 
 /* The number of rows.
  *
- * Returns  the count, or -1 where it is not known ahead
+ * Returns  the count, or -1 if it is not known in advance
  * Owns     nothing changes hands
  * Threads  any */
 int64_t keel_dataset_rows(const keel_dataset *dataset);
 
-/* How many fields a row has.
+/* The number of fields of a row.
  *
  * Returns  the count, at least 1
  * Owns     nothing changes hands
@@ -316,7 +315,7 @@ int keel_dataset_field_count(const keel_dataset *dataset);
 
 /* Field i of a row.
  *
- * Returns  KEEL_OK; KEEL_EARG: there is no such field
+ * Returns  KEEL_OK; KEEL_EARG: no such field
  * Owns     the strings in *out are the dataset's
  * Threads  any */
 keel_status keel_dataset_field(const keel_dataset *dataset, int i, keel_data_field *out);
@@ -330,12 +329,12 @@ keel_shape keel_dataset_x_shape(const keel_dataset *dataset);
 
 /* The shape of one row of y, the first target; rank 0 for one number.
  *
- * Returns  the shape, without the batch; rank -1 where there is no y
+ * Returns  the shape, without the batch; rank -1 if there is no y
  * Owns     nothing changes hands
  * Threads  any */
 keel_shape keel_dataset_y_shape(const keel_dataset *dataset);
 
-/* The type in which x (or y) is kept; training converts it to the model's.
+/* The type in which x (or y) is stored; training converts it to the model's.
  *
  * Returns  the dtype
  * Owns     nothing changes hands
@@ -344,51 +343,50 @@ keel_dtype keel_dataset_x_dtype(const keel_dataset *dataset);
 
 /* As keel_dataset_x_dtype, for y.
  *
- * Returns  the dtype; KEEL_FLOAT32 where there is no y
+ * Returns  the dtype; KEEL_FLOAT32 if there is no y
  * Owns     nothing changes hands
  * Threads  any */
 keel_dtype keel_dataset_y_dtype(const keel_dataset *dataset);
 
-/* Does every row have a weight?
+/* True if rows have weights.
  *
- * Returns  true where the source gives weights, of all targets or of some
+ * Returns  true if the source has weights, of all targets or of some
  * Owns     nothing changes hands
  * Threads  any */
 bool keel_dataset_has_weight(const keel_dataset *dataset);
 
-/* How many classes have a name.
+/* The number of classes that have a name.
  *
- * Returns  the count; 0 where classes have no names
+ * Returns  the count; 0 if classes have no names
  * Owns     nothing changes hands
  * Threads  any */
 int64_t keel_dataset_class_count(const keel_dataset *dataset);
 
 /* The name of class i.
  *
- * Returns  the name, or NULL where i is out of range
+ * Returns  the name, or NULL if i is out of range
  * Owns     the string is the dataset's
  * Threads  any */
 const char *keel_dataset_class_name(const keel_dataset *dataset, int64_t i);
 
-/* The largest label, where y is the number of a class and the rows are in memory. Looks at all
- * rows.
+/* The largest label, if y is a class number and the rows are in memory. Reads all rows.
  *
- * Returns  the label; -1 where y is none or more than one number, one of them is negative or not
+ * Returns  the label; -1 if there is no y, y is more than one number, a label is negative or not
  *          whole, or rows are only read later
  * Owns     nothing changes hands
  * Threads  any */
 int64_t keel_dataset_largest_label(const keel_dataset *dataset);
 
-/* Where the rows come from, for messages: a path, or "arrays".
+/* The source of the rows, for messages: a path, or "arrays".
  *
  * Returns  a string
  * Owns     the string is the dataset's
  * Threads  any */
 const char *keel_dataset_name(const keel_dataset *dataset);
 
-/* What row i is called: its file where it has one of its own.
+/* The name of row i: the path of its file, if each row has a file.
  *
- * Returns  the path, or NULL where rows have no names or i is out of range
+ * Returns  the path, or NULL if rows have no names or i is out of range
  * Owns     the string is the dataset's
  * Threads  any */
 const char *keel_dataset_row_name(const keel_dataset *dataset, int64_t i);

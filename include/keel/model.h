@@ -1,5 +1,5 @@
-/* Models: built by calls with Keras's own names and arguments, or loaded from a .keras file;
- * compiled, inspected, saved. Training them is train.h. */
+/* Models: built by calls with Keras's names and arguments, or loaded from a .keras file; compiled,
+ * inspected and saved. Training is in train.h. */
 #ifndef KEEL_MODEL_H
 #define KEEL_MODEL_H
 #include <keel/status.h>
@@ -14,12 +14,12 @@ extern "C" {
 
 typedef struct keel_model keel_model;
 
-/* One argument of a layer, optimizer, loss or metric: Keras's name of it, and a typed value. */
+/* One argument of a layer, optimizer, loss or metric: Keras's name and a typed value. */
 typedef enum keel_arg_kind {
     KEEL_ARG_IS_INT,
     KEEL_ARG_IS_FLOAT,
     KEEL_ARG_IS_BOOL,
-    KEEL_ARG_IS_STR,  /* text; NULL is null */
+    KEEL_ARG_IS_STR,  /* text; NULL means null */
     KEEL_ARG_IS_INTS, /* a tuple */
     KEEL_ARG_IS_JSON, /* any value, as JSON text */
 } keel_arg_kind;
@@ -68,44 +68,44 @@ typedef struct keel_arg {
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* A new empty model; keel_model_add makes it Sequential, keel_model_input Functional.
+/* Create an empty model; keel_model_add makes it Sequential, keel_model_input Functional.
  *
  * name     NULL: "sequential" or "functional"
- * dtype    KEEL_FLOAT32, or KEEL_FLOAT64 for checks
+ * dtype    KEEL_FLOAT32, or KEEL_FLOAT64 for accuracy checks
  * seed     of the initial weights: the same seed gives the same weights on every machine
  * Returns  KEEL_OK; KEEL_EUNSUP: another dtype; KEEL_ENOMEM
  * Owns     the caller destroys *out
  * Threads  any */
 keel_status keel_model_create(keel_model **out, const char *name, keel_dtype dtype, uint64_t seed);
 
-/* Give a model back. NULL is fine.
+/* Destroy a model. NULL is allowed.
  *
  * Returns  nothing
- * Owns     frees the model and all that it handed out
- * Threads  any, while no one else uses the model */
+ * Owns     frees the model and all texts that it returned
+ * Threads  any, after the model's last use */
 void keel_model_destroy(keel_model *m);
 
-/* Put a layer at the end of a Sequential model. The first is an "InputLayer" with "shape" (of one
- * row, without the batch). "name" and "trainable" are arguments of every layer.
+/* Append a layer to a Sequential model. The first is an "InputLayer" with "shape" (of one row,
+ * without the batch). "name" and "trainable" are arguments of every layer.
  *
- * Returns  KEEL_OK; KEEL_EARG, KEEL_ESHAPE, KEEL_EUNSUP: what does not fit, by the layer's and the
- *          argument's name; KEEL_ENOMEM. On failure the model is as before
+ * Returns  KEEL_OK; KEEL_EARG, KEEL_ESHAPE, KEEL_EUNSUP: the text names layer and argument;
+ *          KEEL_ENOMEM. After a failure the model is unchanged
  * Owns     args are copied
  * Threads  one at a time on one model
  * Source   Keras: Sequential.add */
 keel_status keel_model_add(keel_model *m, const char *layer, const keel_arg *args);
 
-/* What a layer call gives: Keras's symbolic tensor. A number within its model. */
+/* The result of a layer call, Keras's symbolic tensor: a number within its model. */
 typedef int keel_symbol;
 
-/* A shape in place: keel_model_input(m, KEEL_DIMS(28, 28, 1), NULL, &x). */
+/* A shape as an argument: keel_model_input(m, KEEL_DIMS(28, 28, 1), NULL, &x). */
 #define KEEL_DIMS(...)                                                                             \
     (&(const keel_shape){ .rank = sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t),            \
                           .dim = { __VA_ARGS__ } })
 
-/* A new input of a Functional model.
+/* Add an input to a Functional model.
  *
- * Shapes   `shape` is that of one row: (28, 28, 1); KEEL_DIM_OPEN for dims that rows decide
+ * Shapes   `shape` is that of one row: (28, 28, 1); KEEL_DIM_OPEN is Keras's None
  * Returns  as keel_model_add
  * Owns     everything is copied
  * Threads  one at a time on one model
@@ -122,7 +122,7 @@ keel_status keel_model_input(keel_model *m, const keel_shape *shape, const keel_
 keel_status keel_model_call(keel_model *m, const char *layer, const keel_arg *args,
                             const keel_symbol *in, int n_in, keel_symbol *out);
 
-/* Call a layer that is there again, sharing its weights.
+/* Call an existing layer again, sharing its weights.
  *
  * Returns  as keel_model_add
  * Owns     everything is copied
@@ -130,24 +130,24 @@ keel_status keel_model_call(keel_model *m, const char *layer, const keel_arg *ar
 keel_status keel_model_call_again(keel_model *m, const char *layer_name, const keel_symbol *in,
                                   int n_in, keel_symbol *out);
 
-/* Call a finished model as a layer of another: it becomes one, under its own name, with its weights
- * as they are. keel_model_call_again calls it once more, keel_model_set_trainable(m, "base", false)
- * freezes all of it, and "base/conv2d" is a layer inside it.
+/* Call a finished model as a layer of another. It becomes a layer with the name and weights that it
+ * has. keel_model_call_again calls it again, keel_model_set_trainable(m, "base", false) freezes all
+ * of it, and "base/conv2d" is a layer inside it.
  *
- * args     NULL, or KEEL_ARGS(KEEL_ARG_BOOL("training", false)): its layers do as in inference,
+ * args     NULL, or KEEL_ARGS(KEEL_ARG_BOOL("training", false)): its layers run in inference mode,
  *          also while m trains
  * out      the symbol of its first output; those of its other outputs follow
- * Returns  as keel_model_add; KEEL_EARG: `inner` is not finished, of another dtype, or a layer
+ * Returns  as keel_model_add; KEEL_EARG: `inner` is not finished, has another dtype, or is a layer
  *          already
- * Owns     on success m takes `inner` over: do not use or destroy it any more
+ * Owns     on success m owns `inner`: do not use or destroy it
  * Threads  one at a time on one model
  * Source   Keras: base(x, training=False) */
 keel_status keel_model_call_model(keel_model *m, keel_model *inner, const keel_arg *args,
                                   const keel_symbol *in, int n_in, keel_symbol *out);
 
-/* Say what a Functional model returns; this ends its building. Layers are put in Keras's order.
+/* Set the outputs of a Functional model, which finishes it. Layers are sorted in Keras's order.
  *
- * Returns  as keel_model_add; KEEL_EARG: a layer leads to no output
+ * Returns  as keel_model_add; KEEL_EARG: no output depends on a layer
  * Owns     nothing changes hands
  * Threads  one at a time on one model
  * Source   Keras: Model(inputs, outputs) */
@@ -156,16 +156,16 @@ keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out)
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* Read a .keras file (Keras 3: config.json, metadata.json, model.weights.h5), with its compile
- * configuration and the state of its optimizer where it has them. Where only the compile
- * configuration asks for what Keel does not have, the model comes without: keel_model_refused.
+ * configuration and optimizer state, if any. If only the compile configuration is not supported,
+ * the model is loaded without it: see keel_model_refused.
  *
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged; KEEL_EUNSUP: a layer or an option that Keel
- *          does not have, by name; KEEL_ENOMEM
- * Owns     the caller destroys *out; on failure *out is untouched
+ *          does not have, which the text names; KEEL_ENOMEM
+ * Owns     the caller destroys *out; on failure *out is unchanged
  * Threads  any */
 keel_status keel_model_load(keel_model **out, const char *path);
 
-/* Write a .keras file that Keras loads. The file appears whole or not at all.
+/* Write a .keras file that Keras loads, atomically: the file appears complete or not at all.
  *
  * Returns  KEEL_OK; KEEL_EARG: the model is not finished; KEEL_EIO; KEEL_ENOMEM
  * Owns     nothing changes hands
@@ -176,18 +176,19 @@ keel_status keel_model_save(const keel_model *m, const char *path);
 
 enum { KEEL_OUTPUTS_MAX = 16, KEEL_METRICS_MAX = 32 };
 
-/* A thing by Keras's name ("adam", "CategoricalCrossentropy") with arguments. */
+/* An optimizer, loss or metric by Keras's name ("adam", "CategoricalCrossentropy"), with arguments.
+ */
 typedef struct keel_named {
     const char *name;
     const keel_arg *args; /* NULL: defaults */
-    int output;           /* of losses and metrics: which output, 0 is the first */
+    int output;           /* of losses and metrics: the index of the output, from 0 */
 } keel_named;
 
 typedef struct keel_compile {
     size_t size; /* sizeof(keel_compile): KEEL_COMPILE */
     keel_named optimizer;
-    keel_named loss[KEEL_OUTPUTS_MAX];     /* ends with name NULL; a lone one serves all outputs */
-    double loss_weights[KEEL_OUTPUTS_MAX]; /* by output; all 0: each counts 1 */
+    keel_named loss[KEEL_OUTPUTS_MAX]; /* ends with name NULL; a single one is for all outputs */
+    double loss_weights[KEEL_OUTPUTS_MAX]; /* by output; all 0: each is 1 */
     keel_named metrics[KEEL_METRICS_MAX];  /* ends with name NULL */
     keel_named weighted_metrics[KEEL_METRICS_MAX];
 } keel_compile;
@@ -198,60 +199,61 @@ typedef struct keel_compile {
  *   .optimizer = { "adam" }, .loss = { { "mse" } }, .metrics = { { "mae" } } }). The state of an
  * earlier optimizer is dropped.
  *
- * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP: by name what is not known or does not fit; KEEL_ENOMEM.
- *          On failure the model is as before
+ * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP: the text names what is unknown or does not fit;
+ *          KEEL_ENOMEM. After a failure the model is unchanged
  * Owns     everything is copied
  * Threads  one at a time on one model
  * Source   Keras: Model.compile */
 keel_status keel_model_compile(keel_model *m, const keel_compile *c);
 
-/* Change parts of what compile chose: what `c` leaves empty (no optimizer name, no loss, no
- * metrics) stays as it is. The optimizer's state stays where the optimizer does.
+/* Change parts of the compile configuration. Empty parts of `c` (no optimizer name, no loss, no
+ * metrics) stay as they are. If the optimizer stays, so does its state. On a model that is not
+ * compiled it is keel_model_compile.
  *
- * Returns  as keel_model_compile, which this is where the model is not compiled
+ * Returns  as keel_model_compile
  * Owns     everything is copied
  * Threads  one at a time on one model */
 keel_status keel_model_recompile(keel_model *m, const keel_compile *c);
 
 /* The loss of an output, by Keras's class name: "CategoricalCrossentropy".
  *
- * Returns  the name; NULL: not compiled, or this output has no loss
+ * Returns  the name; NULL: the model is not compiled, or this output has no loss
  * Owns     the text is static
  * Threads  any, not while the model is changed */
 const char *keel_model_loss_name(const keel_model *m, int output);
 
-/* Does the model have an optimizer and a loss?
+/* True if the model has an optimizer and a loss.
  *
- * Returns  true after keel_model_compile, or where a loaded file had a compile configuration
+ * Returns  true after keel_model_compile, or if a loaded file had a compile configuration
  * Owns     nothing changes hands
  * Threads  any, not while the model is changed */
 bool keel_model_is_compiled(const keel_model *m);
 
-/* Why the compile configuration of a loaded file was not taken: an optimizer, a loss or a metric
- * that Keel does not have, by name. The model predicts; to train, recompile it with others.
+/* Why the compile configuration of a loaded file is not used: it has an optimizer or a loss that
+ * Keel does not have, which the text names. The model can predict; to train, recompile it.
  *
- * Returns  the text; NULL: it was taken, there was none, or the model was compiled since
+ * Returns  the text; NULL: it is used, there was none, or the model was compiled since
  * Owns     the text belongs to the model
  * Threads  any, not while the model is changed */
 const char *keel_model_refused(const keel_model *m);
 
-/* The metrics of a loaded file that Keel does not have, by name with commas: it trains without
- * them and writes them back.
+/* The metrics of a loaded file that Keel does not have, as names with commas. Keel trains without
+ * them and writes them back to the file.
  *
  * Returns  the text; NULL: there are none, or other metrics were chosen since
  * Owns     the text belongs to the model
  * Threads  any, not while the model is changed */
 const char *keel_model_metrics_left_out(const keel_model *m);
 
-/* The learning rate schedule of a loaded file, by Keras's class name. Training follows Keras's own
- * schedules; of any other it asks for a number, which takes its place.
+/* The learning rate schedule of a loaded file, by Keras's class name. Keel has Keras's own
+ * schedules; to train with any other, set a learning rate in its place.
  *
- * Returns  the name; NULL: there is none, or a number took its place
+ * Returns  the name; NULL: there is none, or a learning rate was set
  * Owns     the text belongs to the model
  * Threads  any, not while the model is changed */
 const char *keel_model_schedule(const keel_model *m);
 
-/* The optimizer's learning rate, by a schedule that of the next step; setting one replaces a
+/* The optimizer's learning rate; with a schedule, that of the next step. Setting it replaces a
  * schedule.
  *
  * Returns  KEEL_OK; KEEL_EARG: not compiled, negative or not finite
@@ -260,9 +262,9 @@ const char *keel_model_schedule(const keel_model *m);
 keel_status keel_model_learning_rate(const keel_model *m, double *out);
 keel_status keel_model_set_learning_rate(keel_model *m, double rate);
 
-/* ---- looking at a model ---------------------------------------------------------------------- */
+/* ---- inspection ------------------------------------------------------------------------------ */
 
-/* Name, number of layers, of inputs and of outputs.
+/* Name, and numbers of layers, inputs and outputs.
  *
  * Returns  the number or text; never fails
  * Owns     text belongs to the model
@@ -272,7 +274,7 @@ int keel_model_layer_count(const keel_model *m);
 int keel_model_input_count(const keel_model *m);
 int keel_model_output_count(const keel_model *m);
 
-/* Shape of one row of an input or output; KEEL_DIM_OPEN for dims that rows decide.
+/* Shape of one row of an input or output; KEEL_DIM_OPEN is Keras's None.
  *
  * Returns  KEEL_OK; KEEL_EARG: no such input or output
  * Owns     nothing changes hands
@@ -280,23 +282,23 @@ int keel_model_output_count(const keel_model *m);
 keel_status keel_model_input_shape(const keel_model *m, int input, keel_shape *out);
 keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape *out);
 
-/* The name of an input: that of its layer, by which rows may name their fields.
+/* The name of an input, which is that of its layer; fields of rows may have these names.
  *
- * Returns  the text; NULL where there is no such input
+ * Returns  the text; NULL: no such input
  * Owns     it belongs to the model
  * Threads  any, not while the model is changed
  * Source   Keras: Model.input_names */
 const char *keel_model_input_name(const keel_model *m, int input);
 
-/* The name of an output, as losses and metrics by name have it: that of the layer it comes from.
+/* The name of an output, which is that of its layer and keys losses and metrics.
  *
- * Returns  the text; NULL where there is no such output
+ * Returns  the text; NULL: no such output
  * Owns     it belongs to the model
  * Threads  any, not while the model is changed
  * Source   Keras: Model.output_names */
 const char *keel_model_output_name(const keel_model *m, int output);
 
-/* Name and Keras class of the i-th layer; NULL where there is none.
+/* Name and Keras class of the i-th layer; NULL: no such layer.
  *
  * Returns  the text
  * Owns     it belongs to the model
@@ -304,14 +306,14 @@ const char *keel_model_output_name(const keel_model *m, int output);
 const char *keel_model_layer_name(const keel_model *m, int layer);
 const char *keel_model_layer_class(const keel_model *m, int layer);
 
-/* How many numbers the weights hold; *trainable (may be NULL): how many of them training moves.
+/* The number of parameters; *trainable (may be NULL): of those that training changes.
  *
  * Returns  the count
  * Owns     nothing changes hands
  * Threads  any, not while the model is changed */
 int64_t keel_model_count_params(const keel_model *m, int64_t *trainable);
 
-/* The layer table, like Keras's summary, and the optimizer's state, as text of several lines.
+/* A table of the layers, as Keras's summary, and of the optimizer's state, in several lines.
  *
  * Returns  KEEL_OK; KEEL_ENOMEM
  * Owns     the caller frees *out with keel_model_summary_free
@@ -321,17 +323,17 @@ void keel_model_summary_free(char *text);
 
 /* ---- names of classes ------------------------------------------------------------------------ */
 
-/* Say what the labels 0, 1, ... of a classifier are called, in that order; n 0: nothing is known.
- * Saved with the model, in a member keel.json that Keras passes over, and loaded with it.
+/* Set the class names of labels 0, 1, ... in that order; n 0: none. They are saved with the model,
+ * in a member keel.json that Keras ignores, and loaded with it.
  *
- * Returns  KEEL_OK; KEEL_EARG, by number: a name that is empty, longer than 4096 bytes, not UTF-8 or
- *          there twice, more than 1,048,576 names or 4 MiB of them; KEEL_ENOMEM; then nothing
- * changed
+ * Returns  KEEL_OK; KEEL_EARG: more than 1,048,576 names or 4 MiB of them, or a name that is empty,
+ *          longer than 4096 bytes, not UTF-8 or repeated (the text has its number); KEEL_ENOMEM.
+ *          After a failure nothing has changed
  * Owns     the names are copied
  * Threads  one at a time on one model */
 keel_status keel_model_set_class_names(keel_model *m, const char *const *names, int64_t n);
 
-/* How many names there are (0: not known), and the i-th; NULL: none.
+/* The number of class names (0: not known), and the i-th; NULL: none.
  *
  * Returns  the number or text
  * Owns     text belongs to the model, until names are set again
@@ -341,8 +343,8 @@ const char *keel_model_class_name(const keel_model *m, int64_t i);
 
 /* ---- the reference of arguments -------------------------------------------------------------- */
 
-/* The i-th layer class Keel has ("Conv2D"), NULL after the last; and the text about one: its
- * arguments, defaults and help.
+/* The i-th layer class of Keel ("Conv2D"), NULL after the last; and a text with the arguments of
+ * one, their defaults and help.
  *
  * Returns  the name; KEEL_OK, KEEL_EARG: no such layer, KEEL_ENOMEM
  * Owns     names are static; *out is freed with keel_model_summary_free

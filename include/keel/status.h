@@ -17,8 +17,8 @@ extern "C" {
     X(EUNSUP, -4, "not supported")                                                                 \
     X(EIO, -5, "a file could not be read or written")                                              \
     X(EFORMAT, -6, "a file or record is damaged")                                                  \
-    X(EDEVICE, -7, "a device failed or is not there")                                              \
-    X(EDATA, -8, "the data cannot serve what was asked")                                           \
+    X(EDEVICE, -7, "a device failed or does not exist")                                            \
+    X(EDATA, -8, "the data cannot provide what was requested")                                     \
     X(ENUMERIC, -9, "a value is not finite")                                                       \
     X(ECALLBACK, -10, "a callback of the user failed")                                             \
     X(EREMOTE, -11, "another rank failed; the job cannot continue")
@@ -27,27 +27,28 @@ typedef enum keel_status {
 #define X(name, value, text) KEEL_##name = value,
     KEEL_STATUS_MAP(X)
 #undef X
-} keel_status; /* < 0 is failure; KEEL_END is news, not failure */
+} keel_status; /* < 0: failure; KEEL_END is not a failure */
 
 /* The name of a status, "KEEL_EARG".
  *
- * Returns  a static string; "KEEL_?" for a number that is none
+ * Returns  a static string; "KEEL_?" for any other number
  * Owns     nothing changes hands
  * Threads  any */
 const char *keel_status_name(keel_status status);
 
-/* What the last failed call of this thread says: what, where, what to do. One line, no newline.
+/* The error text of the last failed call of this thread: what, where, what to do. One line, without
+ * newline.
  *
- * Returns  a buffer of this thread, valid until its next failing call; "" before the first
+ * Returns  a buffer of this thread, valid until its next failed call; "" before the first
  * Owns     nothing changes hands
  * Threads  any; each thread has its own text */
 const char *keel_error(void);
 
-/* Copy `text`, at most size - 1 bytes of it, so that a terminal shows it and obeys nothing in it:
- * a tab or newline becomes a space; another control character (C0, DEL, C1, those that end a line
- * or turn its direction) and each byte that is not UTF-8 becomes '?'. For names that come from
- * files. Never longer than the text, so `out` may be `text`. Whole characters only; size 0 writes
- * nothing.
+/* Copy `text`, at most size - 1 bytes of it, in a form that is safe to print on a terminal. A tab
+ * or newline becomes a space. Any other control character (C0, DEL, C1, line ends, changes of
+ * direction) and each byte that is not UTF-8 becomes '?'. For names that come from files. The
+ * result is never longer than the text, so `out` may be `text`. Characters are not split; size 0
+ * writes nothing.
  *
  * Returns  out
  * Owns     nothing changes hands

@@ -1,4 +1,4 @@
-/* Host tensors: shape, type and plain row-major memory. */
+/* Host tensors: shape, type and row-major memory. */
 #ifndef KEEL_TENSOR_H
 #define KEEL_TENSOR_H
 #include <keel/status.h>
@@ -15,23 +15,22 @@ typedef enum keel_dtype {
     KEEL_INT32,
     KEEL_INT64,
     KEEL_BOOL,   /* one byte, 0 or 1 */
-    KEEL_STRING, /* keel_string of dataset.h: texts on the way to a layer that looks them up */
+    KEEL_STRING, /* keel_string of dataset.h: texts, for layers that look them up */
     KEEL_DTYPE_COUNT
 } keel_dtype;
 
-/* How products of float32 values are computed, where dense layers and convolutions multiply. */
+/* How dense layers and convolutions compute products of float32 values. */
 typedef enum keel_float32 {
-    KEEL_FLOAT32_EXACT, /* as accurate as multiply-adds: by AMX, with each value as three bfloat16
-                           numbers, where that was measured to be faster; by multiply-adds elsewhere
-                         */
-    KEEL_FLOAT32_FMA,   /* multiply-adds of float32 only */
-    KEEL_FLOAT32_FAST   /* by AMX, with each value as two bfloat16 numbers: about 16 bits */
+    KEEL_FLOAT32_EXACT, /* multiply-adds, or if measured to be faster and with the same accuracy,
+                           AMX with each value as three bfloat16 numbers */
+    KEEL_FLOAT32_FMA,   /* only multiply-adds of float32 */
+    KEEL_FLOAT32_FAST   /* AMX with each value as two bfloat16 numbers: about 16 bits */
 } keel_float32;
 
 enum { KEEL_RANK_MAX = 6 };
 
-/* A dim that is open, as None is in Keras: of a model's input or output, or of a field of a
- * dataset, it is what the rows have. Tensors have none. */
+/* An open dim, Keras's None, of a model's input or output or of a dataset's field: its size depends
+ * on the rows. Tensors have no open dims. */
 enum { KEEL_DIM_OPEN = -1 };
 
 typedef struct keel_shape {
@@ -41,19 +40,19 @@ typedef struct keel_shape {
 
 typedef struct keel_tensor {
     keel_dtype dtype;
-    keel_shape shape; /* the first dim counts rows where the tensor holds rows */
+    keel_shape shape; /* of a tensor of rows, the first dim is their number */
     void *data;       /* dense, row-major */
 } keel_tensor;
 
-/* A new tensor of zeros.
+/* Create a tensor of zeros.
  *
  * Returns  KEEL_OK; KEEL_ESHAPE: a dim is negative, the rank is too high or the size overflows;
  *          KEEL_ENOMEM
- * Owns     the caller frees *out with keel_tensor_free; on failure *out is untouched
+ * Owns     the caller frees *out with keel_tensor_free; on failure *out is unchanged
  * Threads  any */
 keel_status keel_tensor_create(keel_tensor *out, keel_dtype dtype, const keel_shape *shape);
 
-/* Give back a tensor's memory; the tensor becomes empty. NULL and empty tensors are fine.
+/* Free a tensor's memory; the tensor becomes empty. NULL and empty tensors are allowed.
  *
  * Returns  nothing
  * Owns     frees t->data

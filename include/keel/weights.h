@@ -1,5 +1,4 @@
-/* The weights of a model: their values, which of them training moves, and their types. Part of
- * model.h, which includes this. */
+/* The weights of a model: values, trainability and types. Included by model.h. */
 #ifndef KEEL_WEIGHTS_H
 #define KEEL_WEIGHTS_H
 #include <keel/model.h>
@@ -8,7 +7,7 @@
 extern "C" {
 #endif
 
-/* How many weights (tensors) there are, and the name of the i-th, "conv2d/kernel"; NULL: none.
+/* The number of weights (tensors), and the name of the i-th, "conv2d/kernel"; NULL: none.
  *
  * Returns  the number or text
  * Owns     text belongs to the model
@@ -16,7 +15,7 @@ extern "C" {
 int keel_model_weight_count(const keel_model *m);
 const char *keel_model_weight_name(const keel_model *m, int weight);
 
-/* Copy a weight out or in, by name. Setting converts float32 and float64.
+/* Get or set a weight by name. Setting converts between float32 and float64.
  *
  * Returns  KEEL_OK; KEEL_EARG: no such weight; KEEL_ESHAPE, KEEL_EUNSUP: the tensor does not fit;
  *          KEEL_ENOMEM
@@ -25,9 +24,9 @@ const char *keel_model_weight_name(const keel_model *m, int weight);
 keel_status keel_model_get_weight(const keel_model *m, const char *name, keel_tensor *out);
 keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_tensor *value);
 
-/* Freeze or free a layer (NULL: all layers) and all layers inside it. A frozen BatchNormalization
- * uses its moving statistics. Weights in a model that is frozen stay as they are, whatever its
- * layers say. Where this changes anything, the optimizer's state is dropped.
+/* Freeze or unfreeze a layer (NULL: all layers) and all layers inside it. A frozen
+ * BatchNormalization uses its moving statistics. A frozen model freezes all its layers, whatever
+ * their own setting. If this changes anything, the optimizer's state is dropped.
  *
  * Returns  KEEL_OK; KEEL_EARG: no such layer
  * Owns     nothing changes hands
@@ -36,24 +35,24 @@ keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_te
 keel_status keel_model_set_trainable(keel_model *m, const char *layer_name, bool trainable);
 keel_status keel_model_get_trainable(const keel_model *m, const char *layer_name, bool *out);
 
-/* Turn weights and optimizer state into another type; the arithmetic of training follows it.
+/* Convert weights and optimizer state to another type, in which training then computes.
  *
- * Returns  KEEL_OK; KEEL_EUNSUP: neither float32 nor float64; KEEL_ENOMEM, then nothing changed
+ * Returns  KEEL_OK; KEEL_EUNSUP: neither float32 nor float64; KEEL_ENOMEM: nothing has changed
  * Owns     nothing changes hands
  * Threads  one at a time on one model */
 keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype);
 
-/* Give every layer but the inputs a dtype policy: "float32", or "mixed_bfloat16", under which
- * weights, their gradients and all sums are float32 and the values between layers are held in
- * bfloat16. A saved model says so to whoever loads it; a model turned to float64 has no policy.
+/* Set the dtype policy of all layers except inputs: "float32", or "mixed_bfloat16", in which
+ * weights, their gradients and all sums are float32, and values between layers are stored in
+ * bfloat16. The policy is saved with the model. A model converted to float64 has no policy.
  *
- * Returns  KEEL_OK; KEEL_EUNSUP: another policy, by name
+ * Returns  KEEL_OK; KEEL_EUNSUP: another policy, which the text names
  * Owns     nothing changes hands
  * Threads  one at a time on one model
  * Source   Keras: layer.dtype_policy, keras.config.set_dtype_policy */
 keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy);
 
-/* The policy of all layers, or "float32 and mixed_bfloat16" where they differ.
+/* The policy of all layers, or "float32 and mixed_bfloat16" if they differ.
  *
  * Returns  the name, static
  * Owns     nothing changes hands

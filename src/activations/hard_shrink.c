@@ -1,4 +1,4 @@
-/* X, but 0 where it is small: y = |x| > 0.5 ? x : 0. */
+/* Hard shrinkage: y = |x| > 0.5 ? x : 0. */
 #include "activations/activation.h"
 #include "ops/all.h"
 #include "ops/args.h"
@@ -8,7 +8,7 @@ const keel_activation keel_activation_hard_shrink = {
         .name = "hard_shrink",
         .alias = "hard_shrink",
         .module = "keras.activations",
-        .help = "x, but 0 where it is small",
+        .help = "hard shrinkage: 0 where |x| is at most 0.5, else x",
     },
     .op = &keel_op_hard_shrink,
     .op_args = &(const keel_threshold_args){ .threshold = 0.5 },

@@ -1,4 +1,4 @@
-/* X between -1 and 1: y = min(max(x, -1), 1). */
+/* Piecewise linear hyperbolic tangent: y = min(max(x, -1), 1). */
 #include "activations/activation.h"
 #include "ops/all.h"
 
@@ -7,7 +7,7 @@ const keel_activation keel_activation_hard_tanh = {
         .name = "hard_tanh",
         .alias = "hard_tanh",
         .module = "keras.activations",
-        .help = "x between -1 and 1",
+        .help = "x clipped to -1..1",
     },
     .op = &keel_op_hard_tanh,
 };

@@ -1,4 +1,4 @@
-/* The value itself: y = x. */
+/* Identity: y = x. */
 #include "activations/activation.h"
 
 const keel_activation keel_activation_linear = {
@@ -6,7 +6,7 @@ const keel_activation keel_activation_linear = {
         .name = "linear",
         .alias = "linear",
         .module = "keras.activations",
-        .help = "the value itself",
+        .help = "identity",
     },
     .op = NULL, /* nothing is computed */
 };

@@ -1,4 +1,4 @@
-/* Logarithms of the softmax: y = x - log(sum(exp(x))). */
+/* Logarithm of the softmax over the last axis: y = x - log(sum(exp(x))). */
 #include "activations/activation.h"
 #include "ops/all.h"
 #include "ops/args.h"
@@ -8,7 +8,7 @@ const keel_activation keel_activation_log_softmax = {
         .name = "log_softmax",
         .alias = "log_softmax",
         .module = "keras.activations",
-        .help = "logarithms of the softmax",
+        .help = "logarithm of the softmax over the last axis",
     },
     .op = &keel_op_log_softmax,
     .op_args = &(const keel_axis_args){ .axis = -1 },

@@ -1,4 +1,4 @@
-/* Rectifier, at most 6: y = min(max(x, 0), 6). */
+/* Rectifier, limited to 6: y = min(max(x, 0), 6). */
 #include "activations/activation.h"
 #include "ops/all.h"
 
@@ -7,7 +7,7 @@ const keel_activation keel_activation_relu6 = {
         .name = "relu6",
         .alias = "relu6",
         .module = "keras.activations",
-        .help = "rectifier, at most 6",
+        .help = "rectifier, limited to 6",
     },
     .op = &keel_op_relu6,
 };

@@ -1,4 +1,4 @@
-/* Probabilities over the last axis: y = exp(x) / sum(exp(x)). */
+/* Softmax over the last axis: y = exp(x) / sum(exp(x)). */
 #include "activations/activation.h"
 #include "ops/all.h"
 #include "ops/args.h"

@@ -1,4 +1,4 @@
-/* X over one plus its size: y = x / (1 + |x|). */
+/* Softsign: y = x / (1 + |x|). */
 #include "activations/activation.h"
 #include "ops/all.h"
 
@@ -7,7 +7,7 @@ const keel_activation keel_activation_softsign = {
         .name = "softsign",
         .alias = "softsign",
         .module = "keras.activations",
-        .help = "x over one plus its size",
+        .help = "x / (1 + |x|)",
     },
     .op = &keel_op_softsign,
 };

@@ -7,7 +7,7 @@ const keel_activation keel_activation_sparse_sigmoid = {
         .name = "sparse_sigmoid",
         .alias = "sparse_sigmoid",
         .module = "keras.activations",
-        .help = "ramp from -1 to 1",
+        .help = "linear ramp from -1 to 1",
     },
     .op = &keel_op_sparse_sigmoid,
 };

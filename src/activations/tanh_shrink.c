@@ -1,4 +1,4 @@
-/* What the hyperbolic tangent leaves: y = x - tanh(x). */
+/* Difference to the hyperbolic tangent: y = x - tanh(x). */
 #include "activations/activation.h"
 #include "ops/all.h"
 
@@ -7,7 +7,7 @@ const keel_activation keel_activation_tanh_shrink = {
         .name = "tanh_shrink",
         .alias = "tanh_shrink",
         .module = "keras.activations",
-        .help = "what the hyperbolic tangent leaves",
+        .help = "x - tanh(x)",
     },
     .op = &keel_op_tanh_shrink,
 };

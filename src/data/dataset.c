@@ -243,7 +243,7 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
         (unsigned)out->interpolation > KEEL_NEAREST ||
         (unsigned)out->subset > KEEL_SUBSET_VALIDATION)
         return keel_fail(KEEL_EARG, "dataset options: color_mode, label_mode, interpolation or "
-                                    "subset is none of its values");
+                                    "subset has an unknown value");
     if (out->separator == '"' || out->separator == '\n' || out->separator == '\r' ||
         out->separator < 0)
         return keel_fail(KEEL_EARG,

@@ -172,7 +172,7 @@ static keel_status find_names(int32_t *index, const char *const *label, int64_t 
         if (at)
             index[i] = at->index;
         else
-            s = keel_classes_stranger((const char *const *)c->name, c->n, label[i], what);
+            s = keel_classes_fail_unknown((const char *const *)c->name, c->n, label[i], what);
     }
     keel_free(sorted);
     return s;
@@ -285,17 +285,16 @@ keel_status keel_labels_from_array(keel_tensor *y, keel_classes *classes,
     return KEEL_OK;
 }
 
-keel_status keel_classes_stranger(const char *const *name, int64_t n, const char *label,
-                                  const char *what)
+keel_status keel_classes_fail_unknown(const char *const *name, int64_t n, const char *label,
+                                      const char *what)
 {
     enum { SHOWN = 8 };
     keel_text known = { 0 };
     for (int64_t i = 0; i < n && i < SHOWN; i++)
         keel_text_add(&known, "%s%.40s", i ? ", " : "", name[i]);
     if (n > SHOWN) keel_text_add(&known, ", ... (%lld in all)", (long long)n);
-    const keel_status s =
-        keel_fail(KEEL_EDATA, "%s: '%.40s' is none of the classes that the model knows: %s", what,
-                  label, known.data ? known.data : "");
+    const keel_status s = keel_fail(KEEL_EDATA, "%s: '%.40s' is not one of the model's classes: %s",
+                                    what, label, known.data ? known.data : "");
     keel_text_free(&known);
     return s;
 }

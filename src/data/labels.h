@@ -13,8 +13,8 @@ typedef struct keel_classes {
 void keel_classes_free(keel_classes *c);
 
 /* Fail with KEEL_EDATA: `label` is not one of the n classes. The text lists the first few. */
-keel_status keel_classes_stranger(const char *const *name, int64_t n, const char *label,
-                                  const char *what);
+keel_status keel_classes_fail_unknown(const char *const *name, int64_t n, const char *label,
+                                      const char *what);
 
 /* Parse a number of a CSV file, without locale; spaces around it are allowed, inf is not. */
 bool keel_read_number(const char *text, locale_t c_locale, double *number);

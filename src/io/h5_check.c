@@ -440,7 +440,7 @@ static keel_status read_superblock(walk *w)
         get64(p + 48) != ADDRESS_UNDEFINED)
         return bad(24, "a base address, free space or driver block, which Keras does not write");
     if (get64(p + 40) > w->size)
-        return bad(40, "cut short: %llu bytes are announced, %zu are there",
+        return bad(40, "cut short: it announces %llu bytes and has %zu",
                    (unsigned long long)get64(p + 40), w->size);
     w->size = (size_t)get64(p + 40);
     if (w->size < SUPERBLOCK_BYTES || get32(p + 72) > 1) return bad(40, "a damaged superblock");
@@ -491,7 +491,7 @@ static keel_status make_tree(walk *w, keel_h5_tree *t)
     qsort(t->entries, t->count, sizeof *t->entries, by_path);
     for (size_t i = 1; i < t->count; i++)
         if (!strcmp(t->entries[i - 1].path, t->entries[i].path))
-            return keel_fail(KEEL_EFORMAT, "weights file: '%s' is there twice", t->entries[i].path);
+            return keel_fail(KEEL_EFORMAT, "weights file: '%s' occurs twice", t->entries[i].path);
     t->names = w->names;
     w->names = NULL;
     return KEEL_OK;

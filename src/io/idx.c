@@ -90,7 +90,7 @@ static keel_status reader_all(reader *r, void *out, size_t n_bytes)
     size_t got = 0;
     KEEL_TRY(reader_some(r, out, n_bytes, &got));
     if (got < n_bytes)
-        return keel_fail(KEEL_EFORMAT, "%s: cut short: %zu more bytes are announced, %zu are there",
+        return keel_fail(KEEL_EFORMAT, "%s: cut short: it announces %zu more bytes and has %zu",
                          r->what, n_bytes, got);
     return KEEL_OK;
 }

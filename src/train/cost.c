@@ -1,5 +1,5 @@
-/* What reproducible steps cost: see keel_plan_measure in keel/train.h. Steps on made-up rows, with
- * shards and without, in turn, so that a busy machine slows both. */
+/* Measures the cost of reproducible steps; see keel_plan_measure in keel/train.h. Steps on made-up
+ * rows alternate with and without shards, so that other load on the machine slows both. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "train/step.h"
@@ -9,7 +9,7 @@ enum { WARM = 2, LEAST = 3, MOST = 25 };
 #define ENOUGH_SECONDS 2.0
 
 typedef struct side {
-    keel_strategy strategy; /* lanes of its own, the team of the caller's */
+    keel_strategy strategy; /* own lanes, the caller's team */
     keel_trainer *trainer;
     keel_tally tally; /* of steps that nobody asks for */
     double took[MOST];
@@ -21,10 +21,10 @@ typedef struct cost {
     keel_data_field field[KEEL_FIELDS_MAX];
     void *data[KEEL_FIELDS_MAX];
     keel_batch batch;
-    side side[2]; /* with shards, and without */
+    side side[2]; /* with shards, without shards */
 } cost;
 
-/* Numbers from 0 to 1; labels and tokens are 0, which every model knows. */
+/* Random numbers in [0, 1); labels and tokens are 0, which is valid for every model. */
 static keel_status make_field(cost *c, const keel_spec *spec, keel_data_role role, int *index)
 {
     const int64_t n = keel_shape_count(&spec->shape);

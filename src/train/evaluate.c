@@ -1,18 +1,18 @@
-/* Keras's evaluate and predict: forward only, every row once, in order. */
+/* Keras's evaluate and predict: forward only, each row once, in order. */
 #include "base/memory.h"
 #include "train/session.h"
 #include <string.h>
 
-typedef struct look {
+typedef struct inference {
     const keel_dataset *data;
     keel_fit_options o;
     keel_trainer *trainer;
     keel_feed *feed;
     keel_strategy *strategy;
     bool entered;
-} look;
+} inference;
 
-static keel_status begin(look *l, keel_model *m, keel_strategy *s, const keel_dataset *data,
+static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const keel_dataset *data,
                          const keel_fit_options *options, bool scored)
 {
     keel_pairing pairing;
@@ -38,7 +38,7 @@ static keel_status begin(look *l, keel_model *m, keel_strategy *s, const keel_da
     return keel_feed_begin_epoch(l->feed, 0);
 }
 
-static void end(look *l)
+static void end(inference *l)
 {
     if (l->entered) keel_team_leave(l->strategy->team);
     keel_session_count(&l->o, l->trainer);
@@ -49,7 +49,7 @@ static void end(look *l)
 keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *data,
                           const keel_fit_options *options, keel_logs *out)
 {
-    look l = { 0 };
+    inference l = { 0 };
     keel_tally tally = { 0 };
     keel_logs logs = { 0 };
     keel_status st = begin(&l, m, s, data, options, true);
@@ -71,7 +71,7 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
     return st == KEEL_END ? KEEL_OK : st;
 }
 
-/* Of one row, in the program in use. */
+/* The shape of one row of output k, in the current program. */
 static keel_shape output_row(const keel_trainer *t, int k)
 {
     const keel_program *p = t->test.program;
@@ -82,15 +82,15 @@ static keel_status create_output(const keel_trainer *trainer, int k, int64_t row
 {
     const keel_shape row = output_row(trainer, k);
     if (row.rank == KEEL_RANK_MAX)
-        return keel_fail(KEEL_ESHAPE, "output %d of the model has too many dims to be predicted",
+        return keel_fail(KEEL_ESHAPE, "output %d of the model has too many dimensions for predict",
                          k);
     keel_shape shape = { .rank = row.rank + 1, .dim = { rows } };
     memcpy(shape.dim + 1, row.dim, (size_t)row.rank * sizeof *row.dim);
     return keel_tensor_create(out, trainer->model->dtype, &shape);
 }
 
-/* Does what a batch gives go behind what those before it gave? */
-static keel_status check_outputs(const look *l, const keel_tensor *t, int n)
+/* The outputs of all batches must have the same row shape, to make one array. */
+static keel_status check_outputs(const inference *l, const keel_tensor *t, int n)
 {
     char now[96], before[96];
     for (int k = 0; k < n; k++) {
@@ -99,16 +99,17 @@ static keel_status check_outputs(const look *l, const keel_tensor *t, int n)
         if (!t[k].data || keel_shape_equal(&row, &first)) continue;
         keel_shape_text(now, &row);
         keel_shape_text(before, &first);
-        return keel_fail(KEEL_ESHAPE,
-                         "outputs have rows of %s here and of %s before, which are no one array; "
-                         "pad all rows of the data to one bucket",
-                         now, before);
+        return keel_fail(
+            KEEL_ESHAPE,
+            "output rows have shape %s, earlier ones %s, so they do not make one array; "
+            "pad all rows of the data to one bucket",
+            now, before);
     }
     return KEEL_OK;
 }
 
-/* The steps, each writing behind the one before; at [n_output] is moved on. */
-static keel_status predict_rows(look *l, const keel_model *m, const keel_tensor *t, char **at,
+/* Run all steps; each appends its rows at at[n_output], which advance. */
+static keel_status predict_rows(inference *l, const keel_model *m, const keel_tensor *t, char **at,
                                 int64_t rows)
 {
     keel_status s;
@@ -118,7 +119,7 @@ static keel_status predict_rows(look *l, const keel_model *m, const keel_tensor 
     const char *name = keel_dataset_name(l->data);
     while ((s = keel_feed_next(l->feed, &b)) == KEEL_OK) {
         if (b.rows > rows - p.rows)
-            s = keel_fail(KEEL_EDATA, "%s: more rows came than were announced (%lld)", name,
+            s = keel_fail(KEEL_EDATA, "%s: has more rows than announced (%lld)", name,
                           (long long)rows);
         else
             s = keel_trainer_meet(l->trainer, false, &b);
@@ -138,16 +139,16 @@ static keel_status predict_rows(look *l, const keel_model *m, const keel_tensor 
     }
     if (s < 0) return s;
     if (p.rows != rows)
-        return keel_fail(KEEL_EDATA, "%s: %lld of %lld announced rows came", name,
+        return keel_fail(KEEL_EDATA, "%s: has %lld of the %lld announced rows", name,
                          (long long)p.rows, (long long)rows);
     return KEEL_OK;
 }
 
-/* The first `n` outputs into out [n]. */
+/* Predict the first `n` outputs into out [n]. */
 static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *data,
                            const keel_fit_options *options, keel_tensor *out, int n)
 {
-    look l = { .data = data };
+    inference l = { .data = data };
     const size_t n_output = (size_t)(m->n_output > n ? m->n_output : n);
     keel_status st = KEEL_ENOMEM;
     keel_tensor *t = keel_calloc(n_output, sizeof *t);
@@ -156,7 +157,7 @@ static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *
     if ((st = begin(&l, m, s, data, options, false)) < 0) goto out;
     const int64_t rows = keel_feed_rows(l.feed);
     if (rows < 0) {
-        st = keel_fail(KEEL_EDATA, "%s: predict needs to know how many rows there are; set `rows`",
+        st = keel_fail(KEEL_EDATA, "%s: predict needs the number of rows in advance; set `rows`",
                        keel_dataset_name(data));
         goto out;
     }

@@ -1,5 +1,5 @@
-/* Keras's fit. Everything is planned and prepared before step 1: the feed says which row counts can
- * come, the programs are bound to them, and then an epoch is a loop of feed, step, callback. */
+/* Keras's fit. Everything is planned and prepared before step 1: the programs are bound to the row
+ * counts that the feed can have. Then an epoch is a loop of feed, step and callback. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "train/profile.h"
@@ -84,7 +84,7 @@ void keel_history_free(keel_history *h)
     *h = (keel_history){ 0 };
 }
 
-/* A field of a CSV; a metric's name may have a comma. */
+/* Write a name as a CSV field; the name of a metric may have a comma. */
 static void put_name(FILE *f, const char *name)
 {
     const bool quoted = strpbrk(name, ",\"\n") != NULL;
@@ -109,7 +109,7 @@ keel_status keel_history_save(const keel_history *h, const char *path)
         fputc('\n', f);
     }
     const bool bad = ferror(f);
-    if (fclose(f) || bad) return keel_fail(KEEL_EIO, "%s: could not be written whole", path);
+    if (fclose(f) || bad) return keel_fail(KEEL_EIO, "%s: could not be written completely", path);
     return KEEL_OK;
 }
 
@@ -155,7 +155,7 @@ static keel_status train_epoch(fit *f)
     return s < 0 ? s : KEEL_OK;
 }
 
-/* The error is about the other data. */
+/* Say in the error text that it is about the validation data. */
 static keel_status of_validation(keel_status s)
 {
     return s < 0 ? keel_fail_within(s, "validation data") : s;
@@ -198,7 +198,7 @@ static keel_status run_epoch(fit *f, int64_t epoch)
     double *row = &h->value[h->epochs * h->count];
     const int n = p->logs.count;
     memcpy(row, p->logs.value, (size_t)n * sizeof *row);
-    for (int i = n; i < h->count; i++) row[i] = NAN; /* until it is known */
+    for (int i = n; i < h->count; i++) row[i] = NAN; /* val_ columns, until they are known */
     if (f->o.validation && !f->stop) KEEL_TRY(validate(f, epoch, &logs));
     if (f->o.validation && !f->stop) {
         memcpy(row + n, logs.value, (size_t)n * sizeof *row);
@@ -212,11 +212,12 @@ static keel_status run_epoch(fit *f, int64_t epoch)
     return tell(f);
 }
 
-enum { TRACE_EVENTS = 1 << 20 }; /* of a worker: 24 MiB */
+enum { TRACE_EVENTS = 1 << 20 }; /* per worker: 24 MiB */
 
-/* ---- notes: what the user should see at the end, in one line --------------------------------- */
+/* ---- notes: one line for the user at the end ---------------------------------------------------
+ */
 
-/* Slow must not be silent: layers that only the plain reference serves. */
+/* Name the layers that only the slow plain reference can run. */
 static void add_slow(keel_text *t, const keel_program *p)
 {
     enum { NAMED = 6 };
@@ -224,16 +225,16 @@ static void add_slow(keel_text *t, const keel_program *p)
     for (int i = 0; i < p->graph->n_node; i++) {
         const keel_node *node = &p->graph->node[i].node;
         if (!keel_program_is_slow(p, i)) continue;
-        if (n == 0) keel_text_add(t, "%sno fast kernel takes all of ", t->length ? "; " : "");
+        if (n == 0) keel_text_add(t, "%sno fast kernel runs all passes of ", t->length ? "; " : "");
         if (n < NAMED)
             keel_text_add(t, "%s'%.60s' (%s)", n ? ", " : "", node->layer, node->op->name);
         n++;
     }
     if (n > NAMED) keel_text_add(t, " and %d more", n - NAMED);
-    if (n) keel_text_add(t, ": the plain one runs (see keel inspect --kernels)");
+    if (n) keel_text_add(t, ": the plain reference runs (see keel inspect --kernels)");
 }
 
-/* Weights that no loss reaches stay as they are. */
+/* Name the weights that no loss depends on, which are not trained. */
 static void add_unreached(keel_text *t, const keel_trainer *trainer)
 {
     enum { NAMED = 6 };
@@ -242,7 +243,7 @@ static void add_unreached(keel_text *t, const keel_trainer *trainer)
         const keel_weight_info *info = &trainer->store->weight[v].info;
         const keel_program *p = trainer->train.program;
         if (!p->trains[v] || p->schedule.reached[v]) continue;
-        if (n == 0) keel_text_add(t, "%sno loss reaches ", t->length ? "; " : "");
+        if (n == 0) keel_text_add(t, "%sno loss depends on ", t->length ? "; " : "");
         if (n < NAMED) keel_text_add(t, "%s'%.80s'", n ? ", " : "", info->name);
         n++;
     }
@@ -250,13 +251,13 @@ static void add_unreached(keel_text *t, const keel_trainer *trainer)
     if (n) keel_text_add(t, ": %s not trained", n > 1 ? "they are" : "it is");
 }
 
-/* Neither must a trace that ends early; a profile says so itself. */
+/* Tell that the trace is incomplete; a profile shows this itself. */
 static void add_cut(keel_text *t, const fit *f)
 {
     int64_t lost = 0;
     for (int w = 0; f->timing && w < f->timing->n_worker; w++) lost += f->timing->workspace[w].lost;
     if (lost && !f->o.profile)
-        keel_text_add(t, "%sthe trace is cut: %lld later events found no room",
+        keel_text_add(t, "%sthe trace is incomplete: %lld later events did not fit",
                       t->length ? "; " : "", (long long)lost);
 }
 
@@ -311,7 +312,7 @@ static keel_status prepare(fit *f)
     if (test.pairing) {
         KEEL_TRY(keel_tally_create(&f->tested, &f->trainer->test));
         KEEL_TRY(keel_session_prepare(&f->trainer->test, f->validation_feed));
-        /* again, should that have asked for larger arenas */
+        /* again, since binding may have needed larger arenas */
         KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
     }
     f->history.full_rows = keel_feed_max_rows(f->feed);
@@ -327,14 +328,14 @@ static keel_status prepare(fit *f)
     return begin_history(f);
 }
 
-/* One program is timed, so there must be one. */
+/* Timing covers a single program, so all steps must use it. */
 static keel_status check_timing(const fit *f)
 {
     if ((!f->o.profile && !f->o.trace) || !f->pairing.open || f->o.bucket_count == 1)
         return KEEL_OK;
     return keel_fail(KEEL_EUNSUP,
-                     "profile and trace: these rows differ in length, and only steps of one shape "
-                     "can be timed; pad them all to one bucket");
+                     "profile and trace: these rows differ in length, but only steps of one shape "
+                     "can be timed; pad all rows to one bucket");
 }
 
 static keel_status open_validation(fit *f)
@@ -356,7 +357,8 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (s < 0) return s;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     if ((s = check_timing(&f)) < 0) goto out;
-    /* feeds start their threads before this thread is bound to a core */
+    /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
+     */
     if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype, &f.pairing)) < 0) goto out;
     if (f.o.validation && (s = of_validation(open_validation(&f))) < 0) goto out;
     keel_team_enter(strategy->team);

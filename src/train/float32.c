@@ -1,4 +1,4 @@
-/* What --float32 means on this processor, in a few words. */
+/* Describes the effect of --float32 on this processor. */
 #include "device/cpu/cpu.h"
 #include "graph/tuned.h"
 #include "keel/train.h"

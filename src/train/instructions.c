@@ -1,4 +1,4 @@
-/* Which instructions and which vendor library compute, in the names that users read. */
+/* Names the instruction set and the vendor library in use. */
 #include "base/error.h"
 #include "device/cpu/cpu.h"
 #include "keel/train.h"

@@ -13,7 +13,7 @@ const keel_type *keel_pairing_metric(const keel_model *m, const keel_model_metri
     return name ? keel_metric_find(name) : NULL;
 }
 
-/* ---- which field ----------------------------------------------------------------------------- */
+/* ---- choice of fields ------------------------------------------------------------------------ */
 
 static const keel_data_field *field_of(const keel_dataset *d, int i)
 {
@@ -27,7 +27,7 @@ static int find(const keel_dataset *d, keel_data_role role, const char *path)
     return -1;
 }
 
-/* The nth field of a role, or -1. */
+/* The index of the nth field of a role, or -1. */
 static int nth(const keel_dataset *d, keel_data_role role, int n)
 {
     for (int i = 0; i < d->origin->spec.n_field; i++)
@@ -52,8 +52,8 @@ static void list(char *text, size_t size, const keel_dataset *d, keel_data_role 
     }
 }
 
-/* Fields of a role for `n` ends of the model that have names: all by name where every name is a
- * path, else in order where there are as many. */
+/* Choose the fields of a role for `n` named inputs or outputs of the model: by name if every name
+ * is the path of a field, else in order if the numbers are equal. */
 static keel_status choose(int *field, const keel_model *m, const keel_dataset *d,
                           keel_data_role role, const int *end, int n)
 {
@@ -68,7 +68,7 @@ static keel_status choose(int *field, const keel_model *m, const keel_dataset *d
     }
     if (all) return KEEL_OK;
     if (!input && have == 0)
-        return keel_fail(KEEL_EDATA, "%s: there are no targets (y) to compare predictions with",
+        return keel_fail(KEEL_EDATA, "%s: has no targets (y) to compare predictions with",
                          keel_dataset_name(d));
     list(names, sizeof names, d, role);
     if (have != n)
@@ -83,10 +83,10 @@ static keel_status choose(int *field, const keel_model *m, const keel_dataset *d
     return KEEL_OK;
 }
 
-/* ---- do they fit ----------------------------------------------------------------------------- */
+/* ---- checks of shapes and types -------------------------------------------------------------- */
 
-/* (28, 28) serves (28, 28, 1): the same numbers in the same order. Where dims of the model are open
- * it takes those of the data. */
+/* True if rows of shape `data` can feed `model`: (28, 28) can feed (28, 28, 1), which has the same
+ * numbers in the same order. Open dims of the model become those of the data. */
 static bool fits(const keel_shape *data, const keel_shape *model, keel_shape *taken)
 {
     *taken = *model;
@@ -99,9 +99,9 @@ static bool fits(const keel_shape *data, const keel_shape *model, keel_shape *ta
     return true;
 }
 
-/* In which type rows of an input come, where the model takes `model` and the data have `data`:
- * integers stay what they are, so that each is exact, and bytes that stand for real numbers
- * (images) are widened where they are used first. */
+/* The type in which an input is fed, if the model takes `model` and the data have `data`. Integers
+ * keep their type, so that they stay exact; bytes that stand for real numbers (images) are widened
+ * by the first op. */
 static keel_dtype fed_type(const keel_model *m, keel_dtype model, keel_dtype data)
 {
     if (!keel_dtype_flows(model)) return keel_dtype_is_real(data) ? model : data;
@@ -149,7 +149,8 @@ static keel_status pair_inputs(keel_pairing *p, const keel_model *m, const keel_
     return KEEL_OK;
 }
 
-/* Do all that look at the targets of an output take numbers of classes? Then integers stay so. */
+/* True if all losses and metrics of an output take class numbers; integer targets then keep their
+ * type. */
 static bool takes_labels(const keel_model *m, int output, const keel_spec *prediction,
                          const keel_spec *target)
 {
@@ -182,7 +183,7 @@ static void pair_weight(keel_pairing *p, const keel_model *m, const keel_dataset
     p->unwanted &= ~(UINT64_C(1) << found);
 }
 
-/* The outputs that somebody compares with targets. */
+/* The outputs that have a loss or a metric. */
 static int scored_outputs(const keel_model *m, int *end)
 {
     int n = 0;
@@ -222,15 +223,15 @@ static keel_status pair_targets(keel_pairing *p, const keel_model *m, const keel
     return KEEL_OK;
 }
 
-/* The fields that the model's layers make of others: it is emitted to learn which. */
+/* Find the fields that layers compute from others, by emitting the model. */
 static keel_status pair_made(keel_pairing *p, const keel_model *m)
 {
     keel_status s;
     for (int i = 0; i < m->n_input; i++)
         if (keel_shape_is_open(&p->input_spec[i].shape))
             return keel_fail(KEEL_EUNSUP,
-                             "model '%s' looks up texts or numbers, so rows must have one shape, "
-                             "but those of '%s' differ",
+                             "model '%s' looks up texts or numbers, so all rows must have one "
+                             "shape, but those of '%s' differ",
                              keel_model_name(m), keel_model_input_name(m, i));
     keel_value *end = keel_calloc((size_t)(m->n_input + m->n_output), sizeof *end);
     if (!end) return KEEL_ENOMEM;
@@ -293,7 +294,7 @@ keel_status keel_pairing_close(keel_pairing *out, const keel_pairing *p, const k
         if (fits(&batch[p->input[i]].shape, &p->input_spec[i].shape, shape)) continue;
         keel_shape_text(have, &batch[p->input[i]].shape);
         keel_shape_text(want, &p->input_spec[i].shape);
-        return keel_fail(KEEL_ESHAPE, "rows of '%s' have the shape %s here, not %s",
+        return keel_fail(KEEL_ESHAPE, "rows of '%s' have shape %s in this batch, not %s",
                          batch[p->input[i]].path, have, want);
     }
     for (int k = 0; k < KEEL_OUTPUTS_MAX && p->scored; k++) {
@@ -312,7 +313,7 @@ static keel_status close_input(const keel_model *m, int i, const keel_shape *inp
     keel_shape_text(want, shape);
     if (!inputs || inputs[i].rank < 0)
         return keel_fail(KEEL_ESHAPE,
-                         "input '%s' of model '%s' takes rows of %s: say the shape to plan for",
+                         "input '%s' of model '%s' takes rows of %s: give the shape to plan for",
                          name, keel_model_name(m), want);
     keel_shape_text(given, &inputs[i]);
     bool good = inputs[i].rank == shape->rank;
@@ -321,13 +322,13 @@ static keel_status close_input(const keel_model *m, int i, const keel_shape *inp
         good = dim > 0 && (shape->dim[d] == KEEL_DIM_OPEN || shape->dim[d] == dim);
     }
     if (!good)
-        return keel_fail(KEEL_ESHAPE, "rows of %s are none of input '%s' of model '%s', %s", given,
-                         name, keel_model_name(m), want);
+        return keel_fail(KEEL_ESHAPE, "rows of shape %s do not fit input '%s' of model '%s', %s",
+                         given, name, keel_model_name(m), want);
     *shape = inputs[i];
     return KEEL_OK;
 }
 
-/* What comes out of a model for inputs of these shapes. */
+/* The shapes of all outputs for inputs of these shapes. */
 static keel_status output_shapes(const keel_model *m, const keel_spec *inputs, keel_shape *output)
 {
     bool open = false;
@@ -350,7 +351,8 @@ static keel_status output_shapes(const keel_model *m, const keel_spec *inputs, k
     return s;
 }
 
-/* Targets that suit the loss; what they are does not change a plan by a byte that matters. */
+/* Pair the model with targets that its losses accept; the type of the targets hardly affects a
+ * plan. */
 keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const keel_shape *inputs)
 {
     keel_pairing p;

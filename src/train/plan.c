@@ -1,5 +1,5 @@
-/* See keel_plan_make in keel/train.h: the split is that of the scheduler, the memory that of a
- * program compiled for the largest step, whose kernels are prepared but never run. */
+/* See keel_plan_make in keel/train.h. The split is computed by the feed's own plan. The memory is
+ * that of a program compiled for the largest step, whose kernels are prepared but not run. */
 #include "base/memory.h"
 #include "train/profile.h"
 #include "train/trainer.h"
@@ -49,10 +49,11 @@ static keel_status cut_epoch(keel_plan *p, keel_end_of_data end)
         p->unused_rows = tail;
         return KEEL_OK;
     default:
-        return keel_fail(KEEL_EDATA,
-                         "%lld rows leave a last step of %lld, which 'error' refuses; choose keep, "
-                         "drop, carry or wrap",
-                         (long long)p->rows, (long long)tail);
+        return keel_fail(
+            KEEL_EDATA,
+            "%lld rows leave a last step of %lld, which --end error refuses; choose keep, "
+            "drop, carry or wrap",
+            (long long)p->rows, (long long)tail);
     }
 }
 
@@ -60,7 +61,7 @@ static keel_status list_kernels(keel_plan *p, const keel_program *program)
 {
     const int n = program->graph->n_node;
     if (!(p->kernel = keel_calloc((size_t)n, sizeof *p->kernel))) return KEEL_ENOMEM;
-    for (int i = 0; i < n; i++) /* loss and metrics have no kernels to choose from */
+    for (int i = 0; i < n; i++) /* losses and metrics have only one kernel */
         if (!program->graph->node[i].node.sums)
             keel_kernel_row_fill(&p->kernel[p->n_kernel++], program, i);
     return KEEL_OK;
@@ -120,7 +121,7 @@ keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strat
     if (rows < 1 || batch_size < 1 || rows > INT64_MAX / 2 || batch_size > INT32_MAX)
         return keel_fail(KEEL_EARG, "plan needs at least one row and a batch size from 1 to %d",
                          INT32_MAX);
-    /* lanes without a team: nothing will run */
+    /* lanes without a team, since nothing runs */
     keel_strategy *own = keel_calloc(1, sizeof *own);
     if (!own) return KEEL_ENOMEM;
     keel_status status = KEEL_OK;
@@ -128,7 +129,7 @@ keel_status keel_plan_make(keel_plan *out, const keel_model *m, const keel_strat
         own->lanes = s->lanes;
     else
         status = keel_lanes_parse(&own->lanes, NULL);
-    /* the plan reads the weights and writes nothing */
+    /* planning reads the weights and changes nothing in the model */
     if (status >= 0) status = plan(&p, (keel_model *)m, own, end, inputs);
     keel_free(own);
     if (status < 0)

@@ -1,5 +1,5 @@
-/* See profile.h. Flops come from the ops, bytes from the shapes: what a call must read and write,
- * once. */
+/* See profile.h. The ops give the flops; bytes follow from shapes: each value that a call needs is
+ * counted once. */
 #include "train/profile.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -13,7 +13,7 @@ static double row_bytes(const keel_spec *s)
     return (double)(keel_row_count(s) * (int64_t)keel_dtype_size(s->dtype));
 }
 
-/* Bytes of forward and of backward for `rows` rows in `calls` calls. */
+/* Bytes that forward and backward read and write, for `rows` rows in `steps` steps. */
 static void bytes_of(const keel_node *n, double rows, double steps, double *forward,
                      double *backward)
 {
@@ -26,7 +26,8 @@ static void bytes_of(const keel_node *n, double rows, double steps, double *forw
     *backward = rows * (2 * in + 2 * out) + 2 * steps * weights;
 }
 
-/* Products of values held in bfloat16 have their own peak, where the processor has any. */
+/* The peak rate for the values of a node: products of bfloat16 have their own, if the processor has
+ * them. */
 static double peak_of(const keel_profile *p, const keel_node *n)
 {
     const bool bf16 = n->n_in > 0 && n->in[0].dtype == KEEL_BFLOAT16 && p->peak_bf16_flops > 0;
@@ -132,7 +133,7 @@ static const char *const pass_names[] = { "forward", "backward", "weights", "sta
                                           "statistics backward" };
 static const char *const phase_names[] = { "merge", "wait", "reduce", "update", "rows" };
 
-/* A name as JSON text; layer names come from files. */
+/* Add a name as JSON text; layer names come from files. */
 static void add_name(keel_text *x, const char *name)
 {
     keel_text_add(x, "\"");

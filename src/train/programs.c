@@ -51,7 +51,7 @@ bool keel_programs_fit(const keel_programs *p, const keel_data_field *batch)
     return is_of(p, p->at, batch);
 }
 
-/* *s is the one in use; program i takes its place. */
+/* Put program i into *s and park the one that was there. */
 static void change(keel_programs *p, keel_scored *s, int i)
 {
     p->parked[p->at].scored = *s;

@@ -1,6 +1,6 @@
 /* See reduce.h. Parts are added in the order of the step's tree (graph/gradients.c). The loops are
- * plain so that the compiler vectorises them; finiteness is read off the exponent bits, since a
- * comparison of sums would have to keep the order of the additions. */
+ * plain, so that the compiler vectorises them. Finiteness is tested on the exponent bits: a test of
+ * a sum would fix the order of its additions. */
 #ifndef REAL
 #include "train/reduce.h"
 #include "base/clones.h"

@@ -1,12 +1,12 @@
-/* See score.h. A loss's gradient is that of its numerator (rule 2). A lone loss has seed 1 (or its
- * weight), and the one division is done when gradients are reduced. Of several losses each has a
- * divisor of its own, so its seed is weight over divisor, and there is nothing left to divide by. A
- * divisor that the number of rows does not tell (masks, ignored labels, sums of weights) is added
- * up in a meeting before backward. */
+/* See score.h. The gradient of a loss is that of its numerator (rule 2 of ARCHITECTURE.md). A
+ * single loss has seed 1 (or its weight), and the division is done when gradients are reduced. With
+ * several losses each has its own divisor, so its seed is weight / divisor, and nothing is divided
+ * later. A divisor that depends on the data (masks, ignored labels, sums of weights) is added up in
+ * a meeting before backward. */
 #include "train/score.h"
 #include <string.h>
 
-/* What loss and metric read of a call. */
+/* The arguments of a loss or metric, from an op call. */
 static keel_loss_call score_call(const keel_call *c, const void *args)
 {
     const keel_node *n = c->node;
@@ -27,7 +27,7 @@ static keel_loss_call score_call(const keel_call *c, const void *args)
     };
 }
 
-/* Its i-th row alone: rows are added up in the order of the step's tree, by whoever has them. */
+/* The call for row i only, since sums of rows are added in the order of the step's tree. */
 static keel_loss_call row_of(const keel_loss_call *all, int64_t i, int real)
 {
     const int64_t size = real ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
@@ -45,7 +45,8 @@ static keel_loss_call row_of(const keel_loss_call *all, int64_t i, int real)
     return row;
 }
 
-/* Do numbers beside the elements serve them evenly, as the first dims of an element's place do? */
+/* Weights and masks of a row must match the first dims of its elements, so that each number applies
+ * to the same number of elements. */
 static keel_status check_beside(const keel_node *n, int in, const char *what)
 {
     const keel_loss_args *a = n->args;
@@ -61,8 +62,8 @@ static keel_status check_beside(const keel_node *n, int in, const char *what)
     if (good) return KEEL_OK;
     keel_shape_text(text[0], s);
     keel_shape_text(text[1], p);
-    return keel_fail(KEEL_ESHAPE, "%s of a row are %s, which does not fit predictions of %s", what,
-                     text[0], text[1]);
+    return keel_fail(KEEL_ESHAPE, "%s of a row have shape %s, which does not fit predictions of %s",
+                     what, text[0], text[1]);
 }
 
 _Static_assert((int)KEEL_LOSS_SUMS <= KEEL_SUMS_MAX, "workers add them up");
@@ -115,7 +116,7 @@ static void loss_f64(const keel_call *c)
     run_loss(c, 1);
 }
 
-/* A record of each row: its loss elements, and their weights. */
+/* The record of each row: the number of its loss elements, and the sum of their weights. */
 static void loss_terms(const keel_call *c, int real)
 {
     const keel_loss_args *a = c->node->args;

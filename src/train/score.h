@@ -1,4 +1,4 @@
-/* Losses and metrics as ops of a graph, so that the program runs them like any other. */
+/* Losses and metrics as ops, so that a program runs them as any other op. */
 #ifndef KEEL_TRAIN_SCORE_H
 #define KEEL_TRAIN_SCORE_H
 #include "losses/loss.h"
@@ -10,9 +10,9 @@ enum { KEEL_LOSS_SUMS = 3, KEEL_LOSS_TERMS = 2 };
 typedef struct keel_loss_args {
     const keel_loss *loss;
     const void *args; /* of the loss; borrowed */
-    int index;        /* of the loss in the step's facts */
-    double weight;    /* of the loss in the sum of all */
-    bool meets;       /* its divisor is known only when all rows were seen: they meet first */
+    int index;        /* of the loss in keel_step_facts */
+    double weight;    /* of the loss in the sum of all losses */
+    bool meets;       /* its divisor depends on all rows, so workers meet before backward */
 } keel_loss_args;
 
 typedef struct keel_metric_args {
@@ -21,8 +21,8 @@ typedef struct keel_metric_args {
     bool weighted;
 } keel_metric_args;
 
-/* Inputs: predictions, targets, row weights, and a mask where there is one. Sums: those of the loss
- * or metric. */
+/* Inputs of such an op: predictions, targets, row weights, and an optional mask. Its sums are those
+ * of the loss or metric. */
 enum { KEEL_SCORE_PREDICTION, KEEL_SCORE_TARGET, KEEL_SCORE_WEIGHT, KEEL_SCORE_MASK };
 extern const keel_op keel_loss_op;
 extern const keel_op keel_metric_op;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- names, as Keras gives them -------------------------------------------------------------- */
+/* ---- names as in Keras's logs ---------------------------------------------------------------- */
 
 static const char *named(keel_model *m, const char *output, const char *what, const char *name,
                          int count)
@@ -29,8 +29,7 @@ static bool is_taken(const keel_scored *s, const char *name)
     return false;
 }
 
-/* "accuracy", "left_accuracy", and where that is there already "weighted_accuracy", "accuracy_1".
- */
+/* "accuracy" or "left_accuracy"; if that exists already, "weighted_accuracy" or "accuracy_1". */
 static const char *metric_name(const keel_scored *s, keel_model *m, const keel_model_metric *mm)
 {
     const char *output = m->n_output > 1 ? keel_model_output_name(m, mm->output) : NULL;
@@ -52,17 +51,17 @@ void keel_scored_names(const keel_scored *s, keel_logs *logs)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-typedef struct maker {
+typedef struct builder {
     keel_scored *s;
     keel_model *m;
     const keel_pairing *pairing;
     keel_graph *g;
     keel_value *output, *mask;           /* [n_output] */
-    keel_value target[KEEL_OUTPUTS_MAX]; /* inputs of the graph; -1: not there yet */
+    keel_value target[KEEL_OUTPUTS_MAX]; /* inputs of the graph; -1: not made yet */
     keel_value weight[KEEL_OUTPUTS_MAX];
-} maker;
+} builder;
 
-static keel_status add_input(maker *x, const keel_spec *spec, int field, keel_value *out)
+static keel_status add_input(builder *x, const keel_spec *spec, int field, keel_value *out)
 {
     KEEL_TRY(keel_graph_input(x->g, spec, out));
     int *more = keel_grow(x->s->field, (size_t)x->g->n_input, sizeof *more);
@@ -72,8 +71,9 @@ static keel_status add_input(maker *x, const keel_spec *spec, int field, keel_va
     return KEEL_OK;
 }
 
-/* What an output is compared with: predictions, targets, weights, and the mask of the output. */
-static keel_status score_inputs(maker *x, int k, keel_value in[4], int *n)
+/* The inputs of a loss or metric of output k: predictions, targets, weights, and the output's mask.
+ */
+static keel_status score_inputs(builder *x, int k, keel_value in[4], int *n)
 {
     const keel_pairing *p = x->pairing;
     if (x->target[k] < 0) KEEL_TRY(add_input(x, &p->target_spec[k], p->target[k], &x->target[k]));
@@ -88,13 +88,14 @@ static keel_status score_inputs(maker *x, int k, keel_value in[4], int *n)
     return KEEL_OK;
 }
 
-/* A cross-entropy of a softmax (or sigmoid) is computed from the logits, as Keras does. */
-static keel_status take_logits(maker *x, keel_scored_loss *l, keel_value *prediction)
+/* Compute a cross-entropy of a softmax (or sigmoid) from the logits, as Keras does. */
+static keel_status take_logits(builder *x, keel_scored_loss *l, keel_value *prediction)
 {
     keel_graph *g = x->g;
     const keel_loss *loss = l->args.loss;
     int made_by = g->value[*prediction].node;
-    if (made_by >= 0 && g->node[made_by].node.op->casts) /* the softmax is held in another type */
+    if (made_by >= 0 &&
+        g->node[made_by].node.op->casts) /* look through the cast of mixed_bfloat16 */
         made_by = g->value[g->node[made_by].in[0]].node;
     if (made_by < 0 || !loss->logits_of || loss->has_logits(l->args.args)) return KEEL_OK;
     const keel_graph_node *n = &g->node[made_by];
@@ -113,7 +114,7 @@ static keel_status take_logits(maker *x, keel_scored_loss *l, keel_value *predic
     return keel_graph_cast(g, n->in[0], g->real, prediction);
 }
 
-static keel_status add_metric(maker *x, const keel_model_metric *mm)
+static keel_status add_metric(builder *x, const keel_model_metric *mm)
 {
     keel_scored *s = x->s;
     keel_scored_metric *a = &s->metric[s->n_metric];
@@ -150,9 +151,8 @@ static keel_status add_metric(maker *x, const keel_model_metric *mm)
     return KEEL_OK;
 }
 
-/* Losses are checked and counted first: whether one has a divisor of its own depends on the others.
- */
-static keel_status count_losses(maker *x)
+/* Losses are checked and counted first, since with several each has its own divisor. */
+static keel_status count_losses(builder *x)
 {
     keel_scored *s = x->s;
     for (int k = 0; k < x->m->n_output && k < KEEL_OUTPUTS_MAX; k++) {
@@ -176,7 +176,7 @@ static keel_status count_losses(maker *x)
     return KEEL_OK;
 }
 
-static keel_status add_loss(maker *x, keel_scored_loss *l)
+static keel_status add_loss(builder *x, keel_scored_loss *l)
 {
     keel_value in[4], ignored;
     int n_in;
@@ -191,8 +191,8 @@ static keel_status add_loss(maker *x, keel_scored_loss *l)
     return KEEL_OK;
 }
 
-/* The terms that layers have added. */
-static keel_status find_activities(maker *x)
+/* Find the loss terms that layers added. */
+static keel_status find_activities(builder *x)
 {
     keel_scored *s = x->s;
     if (!(s->activity = keel_calloc((size_t)x->g->n_node, sizeof *s->activity))) return KEEL_ENOMEM;
@@ -201,7 +201,7 @@ static keel_status find_activities(maker *x)
     return KEEL_OK;
 }
 
-static keel_status add_scores(maker *x)
+static keel_status add_scores(builder *x)
 {
     const keel_model_compiled *c = &x->m->compiled;
     for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = -1;
@@ -213,8 +213,8 @@ static keel_status add_scores(maker *x)
     return KEEL_OK;
 }
 
-/* The model alone. Masks are kept with the outputs while ops are fused. */
-static keel_status emit_model(maker *x, bool training, bool fuse, keel_value *keep)
+/* Emit the model without losses. While ops are fused, outputs and their masks are kept. */
+static keel_status emit_model(builder *x, bool training, bool fuse, keel_value *keep)
 {
     const keel_model *m = x->m;
     keel_value inputs[KEEL_FIELDS_MAX];
@@ -235,10 +235,10 @@ static keel_status emit_model(maker *x, bool training, bool fuse, keel_value *ke
     if (!x->s->field) return KEEL_ENOMEM;
     for (int i = 0; i < m->n_input; i++)
         x->s->field[x->g->value[inputs[i]].index] = x->pairing->input[i];
-    for (int i = 0; i < x->g->n_host; i++) /* in the order of the pairing, which emitted the same */
+    for (int i = 0; i < x->g->n_host; i++) /* in the order of the pairing, which emitted it too */
         x->s->field[x->g->host[i].input] = x->pairing->n_field + i;
     if (!fuse) return KEEL_OK;
-    /* values that others will ask for: outputs, and the masks there are */
+    /* values that are read later: outputs and masks */
     keel_value kept[2 * KEEL_OUTPUTS_MAX];
     int n = 0;
     if (m->n_output > KEEL_OUTPUTS_MAX) return KEEL_OK;
@@ -254,7 +254,7 @@ static keel_status emit_model(maker *x, bool training, bool fuse, keel_value *ke
 keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *pairing,
                              bool training, bool fuse, keel_graph **graph, keel_value *outputs)
 {
-    maker x = { .s = s, .m = m, .pairing = pairing };
+    builder x = { .s = s, .m = m, .pairing = pairing };
     keel_value *keep = keel_calloc(2 * (size_t)m->n_output, sizeof *keep);
     if (!keep) return KEEL_ENOMEM;
     x.output = keep;

@@ -7,7 +7,7 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
     *out = (keel_fit_options){ KEEL_FIT_OPTIONS };
     if (given) {
         if (given->size == 0 || given->size > sizeof *out)
-            return keel_fail(KEEL_EARG, "fit options: begin them with KEEL_FIT_OPTIONS");
+            return keel_fail(KEEL_EARG, "fit options: initialize them with KEEL_FIT_OPTIONS");
         memcpy(out, given, given->size);
     }
     if (out->epochs == 0) out->epochs = 1;
@@ -29,20 +29,22 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
             return keel_fail(KEEL_EARG, "%s is %lld; it must be 0 to %d", counts[i].name,
                              (long long)counts[i].value, INT32_MAX);
     if (out->initial_epoch >= out->epochs)
-        return keel_fail(KEEL_EARG, "initial_epoch %lld leaves nothing of %lld epochs",
+        return keel_fail(KEEL_EARG, "initial_epoch %lld leaves no epoch of %lld",
                          (long long)out->initial_epoch, (long long)out->epochs);
     if ((unsigned)out->float32 > KEEL_FLOAT32_FAST)
         return keel_fail(KEEL_EARG, "float32 is %d; it must be KEEL_FLOAT32_EXACT, _FMA or _FAST",
                          (int)out->float32);
-    if ((unsigned)out->end > KEEL_REFUSE) return keel_fail(KEEL_EARG, "no such end of data");
+    if ((unsigned)out->end > KEEL_REFUSE)
+        return keel_fail(KEEL_EARG, "unknown policy for the end of the data");
     if (out->programs && (out->programs < 2 || out->programs > KEEL_PROGRAMS_MAX))
         return keel_fail(KEEL_EARG, "programs is %lld; it must be 2 to %d, or 0 for %d",
                          (long long)out->programs, KEEL_PROGRAMS_MAX, KEEL_PROGRAMS_DEFAULT);
     if (out->bucket_count < 0 || (out->bucket_count && !out->bucket))
-        return keel_fail(KEEL_EARG, "there are no %lld buckets", (long long)out->bucket_count);
+        return keel_fail(KEEL_EARG, "bucket_count is %lld, which does not match the buckets",
+                         (long long)out->bucket_count);
     for (int64_t i = 0; i < out->bucket_count; i++)
         if (out->bucket[i] < 1 || (i && out->bucket[i] <= out->bucket[i - 1]))
-            return keel_fail(KEEL_EARG, "bucket %lld: lengths are above 0 and ascend",
+            return keel_fail(KEEL_EARG, "bucket %lld: lengths must be above 0 and ascend",
                              (long long)out->bucket[i]);
     return KEEL_OK;
 }
@@ -63,7 +65,7 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
         .seed = o->seed,
         .threads = o->threads,
         .epochs = 1,
-        .leaves_rows = true, /* the steps read them */
+        .leaves_rows = true, /* the workers of a step read them */
         .bucket = o->bucket,
         .bucket_count = o->bucket_count,
     };
@@ -78,7 +80,7 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
     } else {
         if (o->validation_batch_size) f.batch_size = o->validation_batch_size;
         f.steps_per_epoch = o->validation_steps;
-        if (o->validation) { /* once an epoch */
+        if (o->validation) { /* once per epoch */
             f.first_epoch = o->initial_epoch;
             f.epochs = o->epochs;
         }
@@ -95,7 +97,7 @@ keel_status keel_session_work(keel_trainer_work *out, keel_feed *f, const keel_p
     KEEL_TRY(keel_feed_begin_epoch(f, (uint32_t)epoch));
     const keel_status s = keel_feed_next(f, &b);
     if (s < 0) return s;
-    if (s == KEEL_END) return keel_fail(KEEL_EDATA, "the data have no batch");
+    if (s == KEEL_END) return keel_fail(KEEL_EDATA, "the data has no batch");
     out->batch = b.spec;
     keel_feed_retry(f, &b);
     return KEEL_OK;

@@ -1,19 +1,20 @@
 /* See step.h. The order inside a step, the same for every worker:
  *
- *     read           each worker its rows, where the feed left that to it
- *     run            forward and backward, lanes meeting where rows must be seen together
- *     meet           now all gradients and sums are there
- *     reduce         each owner adds up the parts of its tiles, divides, regularises, checks
- *     meet           the commit point: everybody sees all votes and decides the same
- *     apply          each owner moves its tiles; one worker moves the state
+ *     read           each worker reads its rows, if the feed left them unread
+ *     run            forward and backward; workers meet where an op needs all rows
+ *     meet           all gradients and sums are complete
+ *     reduce         each owner adds the parts of its tiles, divides, regularises, checks
+ *     meet           the commit point: all workers see all votes and decide the same
+ *     apply          each owner updates its tiles; one worker updates the state
  *     meet, refresh  packed copies of the weights are made again
  *
- * Before the commit point nothing lasting is written, so a failed step never happened.
+ * Nothing permanent is written before the commit point, so a failed step leaves no trace.
  *
- * Gradients of dense layers, which owners make from everybody's rows, need not be there to know
- * that they are finite: mostly what they are made of is so small that they must be. Then a tile is
- * made behind the commit point and moved at once, out of the cache; where all tiles are such, the
- * first meeting is the commit point and there is no second. */
+ * The gradient of a dense layer is computed by the owner of a tile, from the rows of all workers.
+ * It is known to be finite before it exists if inputs and output gradients are small enough, which
+ * they mostly are. The tile is then computed after the commit point and applied at once, while it
+ * is in the cache. If all tiles are of this kind, the first meeting is the commit point, and there
+ * is no second. */
 #include "train/step.h"
 #include "base/memory.h"
 #include "train/reduce.h"
@@ -21,7 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- deciding, the same in every worker --------------------------------------------------------
+/* ---- decisions, the same in every worker -------------------------------------------------------
  */
 
 static keel_status first_failure(const keel_program *p, const keel_trainer *t)
@@ -39,8 +40,8 @@ static bool is_tiled(const keel_trainer *t, const keel_tile *tile)
     return t->train.program->tiled[tile->variable].node >= 0;
 }
 
-/* A weight that no loss reaches, and no regulariser, has no gradient: it stays as it is, its decay
- * included, as in Keras. */
+/* False for a weight that no loss and no regulariser depends on. As in Keras it does not change,
+ * not even by weight decay. */
 static bool has_gradient(const keel_trainer *t, keel_variable v)
 {
     const keel_weight_info *info = &t->store->weight[v].info;
@@ -60,7 +61,7 @@ static char *reduced(const keel_trainer *t, int64_t offset)
     return t->train.program->workspace[w].grad + offset * (int64_t)keel_dtype_size(t->store->real);
 }
 
-/* Begin (begin 0: the time now) or end a phase; 0 where nobody wants to know. */
+/* Begin a phase (begin 0: returns the time) or end it; without timing, returns 0. */
 static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_t begin)
 {
     keel_timing *timing = t->train.program->timing;
@@ -68,8 +69,8 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
     return begin ? keel_timing_phase(timing, worker, phase, begin) : keel_clock_ns();
 }
 
-/* A tile that nobody has a part of yet, or a part of it: the owner makes it from everybody's rows.
- * checked, bad: did the kernel look for numbers that are not finite, and was there one? */
+/* The owner computes a tile, or a part of one, from the rows of all workers. checked: the kernel
+ * tested for numbers that are not finite; bad: it found one. */
 static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
                       bool *checked, bool *bad, keel_tile_move *how)
 {
@@ -82,7 +83,7 @@ static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, 
         keel_timing_call(p->timing, worker, p->tiled[tile->variable].node, KEEL_WEIGHTS, begin);
 }
 
-/* moves_at_once: tiles of tiled weights are left to apply_my_tiles. */
+/* moves_at_once: apply_my_tiles will compute the tiles of tiled weights. */
 static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool moves_at_once)
 {
     const keel_program *p = t->train.program;
@@ -112,7 +113,7 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
             part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
             bool checked = false, bad = false;
             make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL);
-            /* one pass less: the update divides. What is finite stays so if it only shrinks. */
+            /* The update divides, which saves a pass. A finite number that shrinks stays finite. */
             if (checked && !t->needs_norms && t->update.n_pass == 1 && info->l1 == 0 &&
                 info->l2 == 0 && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
@@ -123,7 +124,7 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
             r.n_part =
                 keel_gradient_parts(p, t->bound, tile->variable,
                                     tile->offset - t->store->weight[tile->variable].offset, part);
-        if (!p->schedule.reached[tile->variable]) /* the regulariser's alone */
+        if (!p->schedule.reached[tile->variable]) /* only the regulariser has a gradient */
             memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
@@ -154,8 +155,8 @@ static void move(const keel_trainer *t, int worker, const keel_tile *part, const
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
 }
 
-/* May the kernel that makes a gradient move by it? With many rows that would save little, and tiles
- * in parts are faster. */
+/* True if the kernel that computes a gradient may also apply it (SGD with momentum). With many rows
+ * this saves little, and tiles in parts are faster. */
 static bool is_plain_momentum(const keel_trainer *t, keel_tile_move *how)
 {
     enum { ROWS_MOST = 128 };
@@ -168,10 +169,11 @@ static bool is_plain_momentum(const keel_trainer *t, keel_tile_move *how)
     return how->keep != 0;
 }
 
-/* Make a tile of a tiled weight and move it, so little at a time that it stays in the cache. */
+/* Compute a tile of a tiled weight and apply it, in parts that stay in the cache. */
 static void make_and_move(const keel_trainer *t, int worker, const keel_tile *tile, double scale)
 {
-    void *grad = reduced(t, t->update.tile[t->largest_tile[worker]].offset); /* one place for all */
+    void *grad =
+        reduced(t, t->update.tile[t->largest_tile[worker]].offset); /* reused by all tiles */
     const int64_t most = t->train.program->tiled[tile->variable].most;
     keel_tile part = *tile;
     keel_tile_move how = { 0 };
@@ -194,7 +196,7 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
 static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_at_once)
 {
     const keel_optimizer_common *o = t->update.args;
-    const bool each = keel_clips(o->clipnorm); /* else one scale serves all */
+    const bool each = keel_clips(o->clipnorm); /* otherwise all weights have one scale */
     keel_variable v = -1;
     double scale = scale_of(t, o, v);
     for (int i = t->update.first_tile[worker]; i < t->update.first_tile[worker + 1]; i++) {
@@ -211,7 +213,7 @@ static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_at_once
     }
 }
 
-/* Optimizers that must see more than a tile: all workers meet between their passes. */
+/* Optimizers that need more than a tile: all workers meet between their passes. */
 static void apply_in_passes(const keel_trainer *t, int worker)
 {
     const keel_updater *u = &t->update;
@@ -259,7 +261,7 @@ static void train_part(keel_trainer *t, int worker)
     keel_scored_read(&t->train, t->bound, &score);
     if (score.weights == 0) {
         if (worker == 0) t->no_op = true;
-        return; /* no weight at all: nothing moves */
+        return; /* the weights sum to 0: nothing changes */
     }
     const double scale = score.finite ? 1 / score.divisor : 0;
     const bool moves_at_once = score.finite && fabs(scale) <= 1 && all_bounded(t);
@@ -319,7 +321,7 @@ static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, u
 
 static keel_status raise_failure(const keel_trainer *t, const keel_program *p, const keel_batch *b)
 {
-    /* the first in row order is the one a single device would have met first */
+    /* report the first in row order, which a single device would report */
     for (int i = 0; i < t->bound->n_busy; i++) {
         const keel_piece *piece = &t->bound->piece[i];
         const keel_failure *f = &p->failure[piece->worker];
@@ -331,7 +333,7 @@ static keel_status raise_failure(const keel_trainer *t, const keel_program *p, c
     return keel_fail(KEEL_EDEVICE, "a worker without rows failed");
 }
 
-/* Which device and rows, or which weight, had the number that is not finite. */
+/* Fail, and name the device and row, or the weight, that has a number that is not finite. */
 static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
 {
     const keel_program *p = t->train.program;
@@ -416,7 +418,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     return KEEL_OK;
 }
 
-/* As in Keras, a frozen weight has none. */
+/* The regularisers' part of the loss; as in Keras, frozen weights have none. */
 static double regulariser_of(const keel_trainer *t)
 {
     const keel_store *s = t->store;

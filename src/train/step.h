@@ -4,10 +4,10 @@
 #include "data/feed.h"
 #include "train/trainer.h"
 
-/* Running means of an epoch, by rows of the steps, as Keras logs them. */
+/* Running means of an epoch, weighted by the rows of each step, as in Keras's logs. */
 typedef struct keel_tally {
     double loss, rows;             /* sum of step loss * rows */
-    double each[KEEL_OUTPUTS_MAX]; /* the same of each loss, where there are several */
+    double each[KEEL_OUTPUTS_MAX]; /* the same for each of several losses */
     double *metric;                /* [n_sum] of all metrics, by keel_scored_metric.first */
     int64_t n_sum;
 } keel_tally;
@@ -17,20 +17,20 @@ keel_status keel_tally_create(keel_tally *t, const keel_scored *s);
 void keel_tally_clear(keel_tally *t); /* before an epoch */
 void keel_tally_free(keel_tally *t);
 
-/* Train on a batch. On failure (KEEL_ENUMERIC names step, device, rows or weight) weights, moments,
- * state and `tally` are as before. */
+/* Train on a batch. After a failure, weights, moments, state and `tally` are unchanged.
+ * KEEL_ENUMERIC: a number is not finite; the text names step, device and row, or weight. */
 keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally);
 
-/* Before test steps whenever the weights have moved: what the regularisers add to their loss. */
+/* Compute the regularisers' part of the loss. Call it before test steps if weights have changed. */
 void keel_test_begin(keel_trainer *t);
 
 /* Forward, loss and metrics. */
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally);
 
-/* Forward; the rows of output i go to out[i], where that is not NULL. */
+/* Forward; out[i], unless NULL, receives the rows of output i. */
 keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out);
 
-/* The values of the logs so far: logs->value, in the order of keel_scored_names. */
+/* Fill logs->value with the current means, in the order of keel_scored_names. */
 void keel_tally_logs(const keel_scored *s, const keel_tally *tally, keel_logs *logs);
 
 #endif

@@ -19,7 +19,7 @@ keel_status keel_devices(keel_device_info *info, int max, int *count)
 }
 
 _Static_assert((int)KEEL_SHARDS_MAX <= (int)KEEL_LANES_MAX,
-               "a list of lanes can hold a shard each");
+               "a step has no more shards than lanes can have");
 
 keel_status keel_strategy_create(keel_strategy **out, const char *devices)
 {
@@ -84,7 +84,7 @@ keel_status keel_strategy_reproducible(keel_strategy *s, int shards)
 {
     if (shards < s->lanes.n_lane || shards > KEEL_SHARDS_MAX)
         return keel_fail(
-            KEEL_EARG, "%d shards for %d %s: a device has one at least, and %d are the most",
+            KEEL_EARG, "%d shards for %d %s: each device needs at least one, and %d is the maximum",
             shards, s->lanes.n_lane, s->lanes.n_lane == 1 ? "device" : "devices", KEEL_SHARDS_MAX);
     s->lanes.shards = shards;
     return KEEL_OK;

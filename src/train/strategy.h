@@ -11,7 +11,7 @@ struct keel_strategy {
     char (*name)[64]; /* [n_lane] */
 };
 
-/* keel_strategy_create as if the machine had these cores. */
+/* keel_strategy_create for the given cores instead of the machine's. */
 keel_status keel_strategy_create_on(keel_strategy **out, const char *devices,
                                     const keel_cores *cores);
 

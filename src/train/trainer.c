@@ -53,7 +53,7 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *
     if (!t->store && (st = make_store(t, g)) < 0) goto out;
     t->options.max_rows = rows;
     t->options.trains = training ? t->trains : NULL;
-    /* nobody reads predictions while training: their memory is free once metrics are updated */
+    /* Training does not return predictions, so their memory is free after the metrics. */
     const int n_output = pairing->scored ? 0 : m->n_output;
     st = keel_program_create(&s->program, g, outputs, n_output, t->store, &t->strategy->lanes,
                              &t->options);
@@ -64,7 +64,7 @@ out:
     return st;
 }
 
-/* For a batch of these fields, NULL: for rows of one shape. */
+/* Compile for a batch of these fields; NULL: all rows have one shape. */
 static keel_status compile_for(keel_trainer *t, keel_scored *s, const keel_pairing *pairing,
                                int64_t rows, bool training, const keel_data_field *batch)
 {
@@ -84,7 +84,7 @@ static keel_status compile_first(keel_trainer *t, const keel_trainer_work *work,
                                most ? most : KEEL_PROGRAMS_DEFAULT, batch);
 }
 
-/* What the step wants to know of the tiles of the training program in use. */
+/* Collect facts about the tiles of the current training program, for step.c. */
 static void look_at_tiles(keel_trainer *t)
 {
     const keel_updater *u = &t->update;
@@ -121,7 +121,7 @@ keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *
         keel_programs_add(p, s, &made, b->spec);
     }
     if (!training) return KEEL_OK;
-    t->update.program = s->program; /* the one before may be gone */
+    t->update.program = s->program; /* the previous program may have been dropped */
     look_at_tiles(t);
     return KEEL_OK;
 }
@@ -141,7 +141,7 @@ static keel_status make_tallies(keel_trainer *t)
     return KEEL_OK;
 }
 
-/* The optimizer's state between the updater and the model. */
+/* Copy the optimizer's state from the updater to the model, or back. */
 static void copy_state(keel_trainer *t, bool to_model)
 {
     keel_model_compiled *c = &t->model->compiled;

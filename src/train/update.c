@@ -4,7 +4,7 @@
 #include "base/round.h"
 #include <string.h>
 
-/* Owners: neighbours in the flat range, the same number of elements each as nearly as tiles allow.
+/* Divide the flat range among owners, in order, with as equal numbers of elements as tiles allow.
  */
 static keel_status share_tiles(keel_updater *u, int n_worker)
 {
@@ -13,7 +13,7 @@ static keel_status share_tiles(keel_updater *u, int n_worker)
     if (!u->first_tile) return KEEL_ENOMEM;
     for (int i = 0; i < u->n_tile; i++) all += u->tile[i].count;
     for (int i = 0, w = 1; i < u->n_tile; i++) {
-        /* the tile that a cut goes through is with whom it has more of */
+        /* a tile at a border belongs to the owner of its larger part */
         while (w < n_worker && done + u->tile[i].count / 2 >= all * w / n_worker)
             u->first_tile[w++] = i;
         done += u->tile[i].count;
@@ -24,7 +24,7 @@ static keel_status share_tiles(keel_updater *u, int n_worker)
     return KEEL_OK;
 }
 
-/* Where the slots and the scratch of a weight begin in their memories; `end` moves on. */
+/* Place the slots and the scratch of a weight in their memory; `end` advances. */
 static keel_status place_slots(keel_updater *u, keel_variable v, const keel_slots *slots,
                                int64_t end[KEEL_SLOTS_MAX + 1])
 {
@@ -41,7 +41,7 @@ static keel_status place_slots(keel_updater *u, keel_variable v, const keel_slot
         }
         const int at = k < u->n_slot ? k : KEEL_SLOTS_MAX;
         if (count > INT64_MAX / 16 - end[at])
-            return keel_fail(KEEL_EUNSUP, "%s: too much memory for the weight '%s'",
+            return keel_fail(KEEL_EUNSUP, "%s: the state for weight '%s' is too large",
                              u->optimizer->type.name, store->weight[v].info.name);
         end[at] = keel_round_up(end[at] + count, line);
     }
@@ -57,7 +57,7 @@ static void fill(char *to, int64_t count, double value, keel_dtype real)
             ((float *)to)[i] = (float)value;
 }
 
-/* Called in flat order, once with memories to find how long they are, once to point into them. */
+/* Visits weights in flat order, first to measure the memory, then to set pointers into it. */
 static keel_status walk(keel_updater *u, bool points)
 {
     const keel_store *store = u->program->store;
@@ -130,7 +130,7 @@ keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_obj
     made.learning_rate = ((const keel_optimizer_common *)made.args)->learning_rate;
     made.number = made.optimizer->first_number;
     *u = made;
-    if (made.n_pass == 1) { /* several passes follow too late for what is fetched ahead */
+    if (made.n_pass == 1) { /* with several passes, prefetched lines would be evicted before use */
         p->n_moment = u->n_slot;
         p->moment = u->slot;
     }

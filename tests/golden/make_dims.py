@@ -5,8 +5,8 @@ Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 
 dims_CASE.keras is the model before its first step, compiled. dims.npz holds the rows and what comes
 of them: rows of tokens differ in length and are padded with 0 per batch, to the longest of the batch
-or to a bucket; images have one size in the first training and another in the second. test_dims.c
-trains the same and compares.
+or to a bucket; images have one size in the first training and another in the second. test_ragged.c
+and test_dims.c train the same and compare.
 """
 import os
 

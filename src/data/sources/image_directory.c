@@ -25,7 +25,7 @@ typedef struct photo {
     int32_t label;
 } photo;
 
-typedef struct photos {
+typedef struct image_list {
     photo *at;
     int64_t count, room;
     char **class_names;
@@ -33,7 +33,7 @@ typedef struct photos {
     keel_dataset_options o;
     keel_data_field field[2]; /* x and y */
     int channels;
-} photos;
+} image_list;
 
 static int by_name(const void *a, const void *b)
 {
@@ -73,7 +73,7 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
-static keel_status add_photo(photos *p, char *path, int32_t label)
+static keel_status add_photo(image_list *p, char *path, int32_t label)
 {
     if (p->count == p->room) {
         const int64_t room = p->room ? 2 * p->room : 256;
@@ -86,7 +86,7 @@ static keel_status add_photo(photos *p, char *path, int32_t label)
     return KEEL_OK;
 }
 
-static keel_status add_class(photos *p, const char *name)
+static keel_status add_class(image_list *p, const char *name)
 {
     if (p->n_classes == CLASSES_MAX)
         return keel_fail(KEEL_EDATA, "more than %d folders of classes", CLASSES_MAX);
@@ -103,7 +103,7 @@ static keel_status add_class(photos *p, const char *name)
 }
 
 /* Collect the images in a folder and below; links to folders are not followed, so it ends. */
-static keel_status walk(photos *p, const char *folder, int32_t label, int depth)
+static keel_status walk(image_list *p, const char *folder, int32_t label, int depth)
 {
     keel_status s = KEEL_OK;
     DIR *d = opendir(folder);
@@ -132,7 +132,7 @@ static keel_status walk(photos *p, const char *folder, int32_t label, int depth)
     return s;
 }
 
-static keel_status find_classes(photos *p, const char *root)
+static keel_status find_classes(image_list *p, const char *root)
 {
     keel_status s = KEEL_OK;
     DIR *d = opendir(root);
@@ -156,15 +156,15 @@ static keel_status find_classes(photos *p, const char *root)
 }
 
 /* Number the folders by the class names that a model knows. */
-static keel_status take_class_names(photos *p, int32_t *number, const char *root)
+static keel_status take_class_names(image_list *p, int32_t *number, const char *root)
 {
     const keel_dataset_options *o = &p->o;
     for (int64_t i = 0; i < p->n_classes; i++) {
         int64_t k = 0;
         while (k < o->class_name_count && strcmp(o->class_names[k], p->class_names[i])) k++;
         if (k == o->class_name_count)
-            return keel_classes_stranger(o->class_names, o->class_name_count, p->class_names[i],
-                                         root);
+            return keel_classes_fail_unknown(o->class_names, o->class_name_count, p->class_names[i],
+                                             root);
         number[i] = (int32_t)k;
     }
     for (int64_t i = 0; i < p->n_classes; i++) keel_free(p->class_names[i]);
@@ -174,7 +174,7 @@ static keel_status take_class_names(photos *p, int32_t *number, const char *root
 }
 
 /* Collect the images of all folders with the number of their class. */
-static keel_status walk_classes(photos *p, const char *root)
+static keel_status walk_classes(image_list *p, const char *root)
 {
     keel_status s = find_classes(p, root);
     const int64_t n = p->n_classes;
@@ -194,7 +194,7 @@ static keel_status walk_classes(photos *p, const char *root)
 
 static void close_photos(void *state)
 {
-    photos *p = state;
+    image_list *p = state;
     for (int64_t i = 0; i < p->count; i++) keel_free(p->at[i].path);
     keel_free(p->at);
     keel_free(p);
@@ -231,7 +231,7 @@ static bool ends_whole(const char *path)
     return read && ((tail[10] == 0xff && tail[11] == 0xd9) || !memcmp(tail + 4, "IEND", 4));
 }
 
-static keel_status decode(const photos *p, const char *path, keel_image *image,
+static keel_status decode(const image_list *p, const char *path, keel_image *image,
                           keel_scratch *scratch)
 {
     size_t n = 0;
@@ -244,7 +244,8 @@ static keel_status decode(const photos *p, const char *path, keel_image *image,
 }
 
 /* True if the image has the size of the rows; false also if its first bytes do not show a size. */
-static keel_status has_row_size(bool *out, const photos *p, const char *path, keel_scratch *scratch)
+static keel_status has_row_size(bool *out, const image_list *p, const char *path,
+                                keel_scratch *scratch)
 {
     static const size_t heads[] = { 4 << 10, 256 << 10 }; /* bytes; mostly the first is enough */
     int64_t height = 0, width = 0;
@@ -266,7 +267,7 @@ static keel_status has_row_size(bool *out, const photos *p, const char *path, ke
     return s;
 }
 
-static keel_status choose_type(photos *p)
+static keel_status choose_type(image_list *p)
 {
     keel_scratch scratch = { 0 };
     keel_status s = KEEL_OK;
@@ -279,7 +280,7 @@ static keel_status choose_type(photos *p)
 }
 
 /* Find truncated files before step 1. */
-static keel_status check_files(const photos *p)
+static keel_status check_files(const image_list *p)
 {
     enum { DECODED_MOST = 256 }; /* at most so many files with an unusual end are decoded */
     keel_scratch scratch = { 0 };
@@ -295,7 +296,7 @@ static keel_status check_files(const photos *p)
     return s;
 }
 
-static keel_status write_label(const photos *p, int32_t label, void *y, keel_dtype want)
+static keel_status write_label(const image_list *p, int32_t label, void *y, keel_dtype want)
 {
     const keel_data_field *f = &p->field[1];
     const float one = 1;
@@ -307,13 +308,13 @@ static keel_status write_label(const photos *p, int32_t label, void *y, keel_dty
     return keel_field_write((char *)y + (size_t)label * size, want, &one, f, 1);
 }
 
-static int64_t pixel_values(const photos *p)
+static int64_t pixel_values(const image_list *p)
 {
     return p->o.height * p->o.width * p->channels;
 }
 
-static keel_status write_bytes(const photos *p, const char *path, const keel_image *image, void *x,
-                               keel_dtype want, keel_scratch *scratch)
+static keel_status write_bytes(const image_list *p, const char *path, const keel_image *image,
+                               void *x, keel_dtype want, keel_scratch *scratch)
 {
     const int64_t h = p->o.height, w = p->o.width;
     const unsigned char *pixels = image->pixels;
@@ -334,8 +335,8 @@ static keel_status write_bytes(const photos *p, const char *path, const keel_ima
     return keel_field_write(x, want, pixels, &p->field[0], pixel_values(p));
 }
 
-static keel_status write_floats(const photos *p, const keel_image *image, void *x, keel_dtype want,
-                                keel_scratch *scratch)
+static keel_status write_floats(const image_list *p, const keel_image *image, void *x,
+                                keel_dtype want, keel_scratch *scratch)
 {
     const int64_t h = p->o.height, w = p->o.width;
     if (want == KEEL_FLOAT32) return keel_resize(image, x, h, w, scratch, 2);
@@ -348,7 +349,7 @@ static keel_status write_floats(const photos *p, const keel_image *image, void *
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
                             keel_scratch *scratch)
 {
-    const photos *p = state;
+    const image_list *p = state;
     const photo *f = &p->at[index];
     keel_image image;
     if (p->o.label_mode != KEEL_LABEL_NONE && row->at[1])
@@ -362,7 +363,7 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
 
 static const char *row_name(const void *state, int64_t index)
 {
-    return ((const photos *)state)->at[index].path;
+    return ((const image_list *)state)->at[index].path;
 }
 
 static bool claims(const char *spec)
@@ -399,7 +400,7 @@ static keel_status check_options(const keel_dataset_options *o, const char *path
     return KEEL_OK;
 }
 
-static keel_status check_found(const photos *p, const char *path)
+static keel_status check_found(const image_list *p, const char *path)
 {
     if (p->o.label_mode == KEEL_LABEL_NONE && !p->count)
         return keel_fail(KEEL_EDATA, "%s: has no images (jpg, jpeg, png)", path);
@@ -430,7 +431,7 @@ keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *pa
         return keel_fail(KEEL_EARG, "image directory: out and path must not be NULL");
     KEEL_TRY(keel_dataset_options_read(&o, options));
     KEEL_TRY(check_options(&o, path));
-    photos *p = keel_calloc(1, sizeof *p);
+    image_list *p = keel_calloc(1, sizeof *p);
     if (!p) return KEEL_ENOMEM;
     p->o = o;
     p->channels = o.color_mode == KEEL_COLOR_GRAYSCALE ? 1 : 3;

@@ -2,23 +2,22 @@
  * each 2x2 tile of outputs instead of 36 (conv2d_winograd.c has the formulas), each of them
  * by pairs (_pairs_avx512_bf16.h).
  *
- * Values are widened, transformed in float32 and rounded once to bfloat16; so are weights, which
- * come in float32. Sums and the transforms behind them are float32, and results are rounded once.
- * So an operand is rounded after its transform where the direct sum takes it as it is held: the
- * error is that of one more rounding of each operand, 1.7 times as large, in a weight gradient
- * twice, since transforms add numbers of either sign: of the order of what holding values in
- * bfloat16 does anyway, 3 times that at most (tests/test_conv_winograd.c).
+ * Values are widened, transformed in float32 and rounded once to bfloat16; so are the weights,
+ * which are float32. Sums and the transforms after them are float32, and results are rounded once.
+ * The direct sum does not have the rounding after the transform. Its error is 1.7 times as large,
+ * in a weight gradient twice, because transforms add numbers of either sign. That is of the order
+ * of the rounding to bfloat16 itself, at most 3 times as large (tests/test_conv_winograd.c).
  *
- * Forward and backward take a block of tiles at a time: transform it, then for each panel of
- * filters multiply it at the 16 points and transform back. Transformed values lie as [point][tile]
- * [channel]; within 32 channels the even ones come first, as words are parted so when they are
- * widened, and weights are packed in that order. A weight gradient takes pairs of tiles, which lie
- * as [point][64 channels][pair][channel]; a block of 64 channels and 64 filters has all its sums in
- * the cache. It is a sum of spans of tiles, in order from the first row of the call.
+ * Forward and backward take a block of tiles at a time: they transform it, multiply it at the 16
+ * points by each panel of filters, and transform back. Transformed values are stored as [point]
+ * [tile][channel]; within 32 channels the even ones come first, since widening splits words so, and
+ * weights are packed in that order. A weight gradient takes pairs of tiles, stored as [point][64
+ * channels][pair][channel]; the sums of 64 channels and 64 filters stay in the cache. It is a sum
+ * of spans of tiles, in order from the first row of the call.
  *
- * The file is long since the three passes share tiles and transforms, which must be inlined. A
- * pixel that is not finite may make its tile's other outputs not a number: such a step is refused
- * either way. */
+ * The file is long because the three passes share tiles and transforms, which must be inlined. A
+ * pixel that is not finite may turn other outputs of its tile into NaN; such a step is refused in
+ * any case. */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include "ops/x86/_pairs_avx512_bf16.h"

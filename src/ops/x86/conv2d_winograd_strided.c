@@ -1,6 +1,6 @@
 /* conv2d with 3x3 windows that move by 2x2, by Winograd's F(2, 2) on every other pixel: 25 products
- * for each 2x2 tile of outputs instead of 36. What is multiplied is said in _winograd_strided.h; at
- * each M the sum over its terms and over channels is one product of matrices.
+ * for each 2x2 tile of outputs instead of 36. _winograd_strided.h has the formulas; for each M the
+ * sum over its terms and over channels is one matrix product.
  *
  *     forward   M[m] = sum of V[v] U[u], V from 5x5 pixels of x, y 2x2 from M
  *     backward  the same from 3x3 pixels of dy to 4x4 of dx
@@ -9,15 +9,15 @@
  * Transforms only add, so that the error is about that of the direct sum
  * (tests/test_conv_winograd.c bounds it).
  *
- * A block of tiles is transformed, multiplied and transformed back while it lies in the cache.
- * Transformed values lie as [point][channels / LANES][tile][LANES]: transforms store whole lines,
- * and the products find the tiles of a block at constant distances. An element's sum runs over
- * terms and channels alone, so that neither the block nor the rows beside it change a bit; a weight
- * gradient is a sum of blocks of tiles, in order from the first row of the call.
+ * A block of tiles is transformed, multiplied and transformed back while it is in the cache.
+ * Transformed values are stored as [point][channels / LANES][tile][LANES]: transforms store whole
+ * cache lines, and for the products the tiles of a block are at constant distances. The sum of an
+ * element runs over terms and channels only, so its bits do not depend on the block or on other
+ * rows; a weight gradient is a sum of blocks of tiles, in order from the first row of the call.
  *
- * The file is long since the three passes share tiles, buffers and transforms, which must be
- * inlined with constants. A pixel that is not finite may make its tile's other outputs not a
- * number, where the direct sum keeps them: such a step is refused either way. */
+ * The file is long because the three passes share tiles, buffers and transforms, which must be
+ * inlined with constants. A pixel that is not finite may turn other outputs of its tile into NaN,
+ * which the direct sum would not; such a step is refused in any case. */
 #include "base/memory.h"
 #include "ops/x86/_winograd_strided.h"
 #include "ops/x86/_winograd_vector.h"
