@@ -52,7 +52,6 @@ typedef struct keel_score {
     double loss;                   /* of the step, without regularisers */
     double each[KEEL_OUTPUTS_MAX]; /* [n_loss] not weighted, as Keras logs them */
     double divisor;                /* of the gradients: what is still to divide by */
-    double weights;                /* of all loss elements */
     bool finite;
 } keel_score;
 void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out);
