@@ -6,6 +6,7 @@
 #ifndef TESTS_KERNEL_BENCH_H
 #define TESTS_KERNEL_BENCH_H
 #include "base/memory.h"
+#include "graph/choose.h"
 #include "ops/cases.h"
 #include "ops/all.h"
 #include "tensor/bfloat16.h"
@@ -364,7 +365,7 @@ static inline bool pass_takes(bench *b, const keel_kernel *kernel, keel_pass pas
                        .derive = derive,
                        .context = b };
     if (!(b->both ? kernel->narrow[pass] : kernel->run[pass])) return false;
-    const keel_status s = kernel->prepare(&p);
+    const keel_status s = keel_kernel_prepare(kernel, &p);
     if (s == KEEL_OK && kernel->release) kernel->release(p.plan);
     forget_copies();
     return s != KEEL_EUNSUP;
@@ -392,7 +393,7 @@ static inline bool pass_run(bench *b, const keel_kernel *kernel, keel_pass pass,
                            .context = b };
         if (rows == 0) continue;
         if (kernel) {
-            const keel_status s = kernel->prepare(&p);
+            const keel_status s = keel_kernel_prepare(kernel, &p);
             if (s == KEEL_EUNSUP) return false;
             if (s < 0) fail_msg("%s_%s: prepare: %s", kernel->op->name, kernel->name, keel_error());
         }

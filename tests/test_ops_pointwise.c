@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "golden.h"
+#include "graph/choose.h"
 #include "ops/cases.h"
 #include "ops/op.h"
 
@@ -173,7 +174,7 @@ static void compare(const function *f, const keel_kernel *k, const keel_node *n)
 {
     for (int pass = KEEL_FORWARD; pass <= KEEL_BACKWARD; pass++) {
         keel_prepare p = { .node = n, .pass = (keel_pass)pass, .rows = 1 };
-        if (!k->run[pass] || k->prepare(&p) < 0) continue;
+        if (!k->run[pass] || keel_kernel_prepare(k, &p) < 0) continue;
         run(n, k->run[pass], x, y, dy, dx);
         int at = 0;
         const bool forward = pass == KEEL_FORWARD;

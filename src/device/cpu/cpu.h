@@ -3,8 +3,8 @@
 #define KEEL_DEVICE_CPU_CPU_H
 #include <stdbool.h>
 
-/* Instruction sets, each with all before it. A file NAME_SET.c is compiled for its set, and its
- * prepare answers KEEL_EUNSUP below that. */
+/* Instruction sets, each with all before it. A file NAME_SET.c is compiled for its set:
+ * what is in it is called on processors only that have it. */
 typedef enum keel_cpu_isa {
     KEEL_CPU_BASE,
     KEEL_CPU_AVX2,        /* and FMA */
