@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <jansson.h>
 #include "base/memory.h"
 #include "data/feed.h"
 #include "data_files.h"
@@ -642,7 +643,6 @@ static void options_that_cannot_be_followed_are_refused_by_name(void **unused)
         { { KEEL_FIT_OPTIONS, .bucket_count = 2 }, KEEL_EARG, "buckets" },
         { { KEEL_FIT_OPTIONS, .bucket = falling, .bucket_count = 2 }, KEEL_EARG, "ascend" },
         { { KEEL_FIT_OPTIONS, .bucket = small, .bucket_count = 2 }, KEEL_EDATA, "largest bucket" },
-        { { KEEL_FIT_OPTIONS, .profile = true }, KEEL_EUNSUP, "one bucket" },
         { { KEEL_FIT_OPTIONS, .profile = true, .bucket = one, .bucket_count = 1 }, KEEL_OK, "" },
     };
     tokens t;
@@ -657,6 +657,47 @@ static void options_that_cannot_be_followed_are_refused_by_name(void **unused)
         keel_history_free(&h);
         keel_model_destroy(m);
     }
+    close_tokens(&t, d);
+}
+
+/* Two dense layers of 6x5 and 5x3, on each token of the padded batch, forward and both backwards;
+ * the clock ran for each of the shapes. */
+static void a_profile_is_of_all_shapes(void **unused)
+{
+    (void)unused;
+    enum { FLOPS = 2 * (6 * 5 + 5 * 3) };
+    const char *path = files_path("shapes.json");
+    tokens t;
+    keel_dataset *d = open_tokens(&t, "tags");
+    keel_model *m = load("tags");
+    keel_history h;
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .no_shuffle = true,
+                                 .profile = true,  .trace = path,       .programs = 2 };
+    const int64_t n = t.lengths.shape.dim[0], *length = t.lengths.data;
+    double want = 0, flops = 0, seconds = 0, busy = 0;
+    for (int64_t i = 0, longest = 0; i < n; i++) {
+        longest = i % BATCH == 0 || length[i] > longest ? length[i] : longest;
+        if (i % BATCH == BATCH - 1 || i == n - 1)
+            want += 3.0 * FLOPS * (double)((i % BATCH + 1) * longest);
+    }
+    must(keel_fit(m, strategy[2], d, &o, &h));
+    assert_int_equal(h.profile->steps, h.steps);
+    for (int i = 0; i < h.profile->count; i++) {
+        const keel_profile_row *r = &h.profile->row[i];
+        seconds += r->forward_seconds + r->backward_seconds;
+        if (strcmp(r->op, "dense")) continue;
+        flops += r->forward_flops + r->backward_flops;
+        assert_true(*r->forward_kernel != 0);
+    }
+    for (int w = 0; w < h.profile->workers; w++) busy += h.profile->call_seconds[w];
+    assert_true(fabs(flops - want) < 1);
+    assert_true(fabs(seconds - busy) < 1e-6);
+    assert_non_null(strstr(h.note, "shapes"));
+    json_t *trace = json_load_file(path, 0, NULL);
+    assert_true(json_array_size(json_object_get(trace, "traceEvents")) > 100);
+    json_decref(trace);
+    keel_history_free(&h);
+    keel_model_destroy(m);
     close_tokens(&t, d);
 }
 
@@ -853,6 +894,7 @@ int main(void)
         cmocka_unit_test(few_programs_give_the_same_and_are_counted),
         cmocka_unit_test(lengths_that_cannot_be_are_refused_before_step_1),
         cmocka_unit_test(options_that_cannot_be_followed_are_refused_by_name),
+        cmocka_unit_test(a_profile_is_of_all_shapes),
         cmocka_unit_test(lookups_that_need_one_length_are_refused_by_name),
         cmocka_unit_test(predictions_of_several_shapes_are_no_one_array),
         cmocka_unit_test(a_shape_that_cannot_be_compiled_fails_its_step_only),
