@@ -201,7 +201,7 @@ static inline keel_status bench_open(bench *b, const keel_op *op, const keel_cas
     if (both) KEEL_TRY(node_of(&b->narrow, b->narrow_in, b, op, c, training, KEEL_BFLOAT16));
     for (int i = 0; i < b->wide.n_in; i++) {
         const int64_t n = rows * keel_row_count(&b->wide_in[i]);
-        b->in[i] = numbers(n, false);
+        b->in[i] = numbers(n, keel_case_has(c->args, "positive"));
         if (both) b->in16[i] = narrowed(b->in[i], n);
     }
     for (int i = 0; i < b->wide.n_weight; i++) {
