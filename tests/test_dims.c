@@ -1,5 +1,6 @@
 /* Open dims (None): what can be built with them, programs by the shape of a batch, rows that differ
- * in length. What comes of training is compared with the real Keras: golden/make_dims.py. */
+ * in length. What comes of training is compared with the real Keras: golden/make_dims.py. Long, as
+ * arrays, archives and streams of numbers and of texts share the rows and the numbers of Keras. */
 #define _GNU_SOURCE /* nftw */
 #include <math.h>
 #include <setjmp.h>
