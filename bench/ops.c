@@ -7,6 +7,7 @@
  * passes on values held in bfloat16 follow its others: "avx512 bf16". */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
+#include "graph/choose.h"
 #include "ops/cases.h"
 #include "ops/op.h"
 #include "tensor/bfloat16.h"
@@ -413,7 +414,8 @@ static int contender_of(setup *s, int pass, const keel_kernel *kernel, const bou
                        .rows = on->call.rows,
                        .derive = derive,
                        .context = s };
-    if ((!run && !tile) || (narrow_only && !narrow) || kernel->prepare(&p) < 0) return 0;
+    if ((!run && !tile) || (narrow_only && !narrow) || keel_kernel_prepare(kernel, &p) < 0)
+        return 0;
     *k = (contender){ .run = run,
                       .tile = tile,
                       .on = on,

@@ -8,6 +8,7 @@
  * on many cores, and many. */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
+#include "graph/choose.h"
 #include "graph/tuned.h"
 #include "ops/cases.h"
 #include <stdio.h>
@@ -188,7 +189,7 @@ static bool enter(contender *k, const setup *s, keel_pass pass, const keel_kerne
     *k = (contender){ .kernel = kernel, .float32 = float32, .tiles = s->tiles };
     k->tiles = s->tiles && pass == KEEL_WEIGHTS;
     if (k->tiles ? !kernel->weights_tile : !kernel->run[pass]) return false;
-    const keel_status status = kernel->prepare(&p);
+    const keel_status status = keel_kernel_prepare(kernel, &p);
     if (status == KEEL_EUNSUP) return false;
     if (status < 0) die(kernel->name);
     k->plan = p.plan;

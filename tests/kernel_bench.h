@@ -6,6 +6,7 @@
 #ifndef TESTS_KERNEL_BENCH_H
 #define TESTS_KERNEL_BENCH_H
 #include "base/memory.h"
+#include "graph/choose.h"
 #include "ops/cases.h"
 #include "ops/all.h"
 #include "tensor/bfloat16.h"
@@ -200,7 +201,7 @@ static inline keel_status bench_open(bench *b, const keel_op *op, const keel_cas
     if (both) KEEL_TRY(node_of(&b->narrow, b->narrow_in, b, op, c, training, KEEL_BFLOAT16));
     for (int i = 0; i < b->wide.n_in; i++) {
         const int64_t n = rows * keel_row_count(&b->wide_in[i]);
-        b->in[i] = numbers(n, false);
+        b->in[i] = numbers(n, keel_case_has(c->args, "positive"));
         if (both) b->in16[i] = narrowed(b->in[i], n);
     }
     for (int i = 0; i < b->wide.n_weight; i++) {
@@ -364,7 +365,7 @@ static inline bool pass_takes(bench *b, const keel_kernel *kernel, keel_pass pas
                        .derive = derive,
                        .context = b };
     if (!(b->both ? kernel->narrow[pass] : kernel->run[pass])) return false;
-    const keel_status s = kernel->prepare(&p);
+    const keel_status s = keel_kernel_prepare(kernel, &p);
     if (s == KEEL_OK && kernel->release) kernel->release(p.plan);
     forget_copies();
     return s != KEEL_EUNSUP;
@@ -392,7 +393,7 @@ static inline bool pass_run(bench *b, const keel_kernel *kernel, keel_pass pass,
                            .context = b };
         if (rows == 0) continue;
         if (kernel) {
-            const keel_status s = kernel->prepare(&p);
+            const keel_status s = keel_kernel_prepare(kernel, &p);
             if (s == KEEL_EUNSUP) return false;
             if (s < 0) fail_msg("%s_%s: prepare: %s", kernel->op->name, kernel->name, keel_error());
         }

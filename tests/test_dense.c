@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "base/memory.h"
+#include "graph/choose.h"
 #include "ops/all.h"
 
 enum { ROWS_MAX = 70, C_MAX = 130, K_MAX = 140 };
@@ -52,7 +53,7 @@ static int tile_runs(const keel_node *n, keel_tile_run *run, void **scratch)
     for (int i = 0; keel_kernels[i]; i++) {
         keel_prepare p = { .node = n, .pass = KEEL_WEIGHTS, .rows = ROWS_MAX };
         if (keel_kernels[i]->weights_tile && keel_kernels[i]->op == &keel_op_dense &&
-            keel_kernels[i]->prepare(&p) >= 0) {
+            keel_kernel_prepare(keel_kernels[i], &p) >= 0) {
             run[count++] = keel_kernels[i]->weights_tile;
             if (p.scratch > bytes) bytes = p.scratch;
         }
@@ -212,7 +213,7 @@ static void outputs_do_not_depend_on_the_rows_beside_them(void **unused)
                                    .rows = rows,
                                    .derive = derive,
                                    .context = &made };
-                if (kernel->prepare(&p) < 0) continue;
+                if (keel_kernel_prepare(kernel, &p) < 0) continue;
                 const int64_t width = pass == KEEL_FORWARD ? k : c;
                 void *scratch = keel_aligned_calloc((size_t)p.scratch + 1, 1);
                 assert_non_null(scratch);

@@ -1,6 +1,7 @@
 /* Models with open dims (None): layers that can be built on them or are refused, programs by the
  * shape of a batch, plans and files. Rows that differ in length are in test_ragged.c. */
 #include "open_dims.h"
+#include "model/model.h"
 
 /* ---- what can be built -------------------------------------------------------------------------
  */
@@ -85,6 +86,65 @@ static void layers_are_built_on_open_dims_or_refused_by_name(void **unused)
         }
         keel_model_destroy(m);
         json_decref(config);
+    }
+}
+
+enum { MET = 5, WIDE = 3 };
+
+/* [None, 3] and [5, 3]: what the layer says comes out, and what it makes of rows of other lengths.
+ * Keras's layers say None, its operations the number; both fail when rows do not fit. */
+static const struct {
+    const char *layer, *shape; /* as Keras has it */
+    int64_t length;            /* of the open input's rows */
+    bool runs;
+} met[] = {
+    { "Add", "(None, 3)", MET, true }, { "Add", "(None, 3)", 1, true },
+    { "Add", "(None, 3)", 7, false },  { "ops.Add", "(5, 3)", MET, true },
+    { "ops.Add", "(5, 3)", 1, true },  { "ops.Add", "(5, 3)", 7, false },
+};
+
+static void an_open_dim_that_meets_a_number_is_what_the_rows_have(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof met / sizeof *met; i++) {
+        float x[2 * 7 * WIDE], y[2 * MET * WIDE];
+        const int64_t length = met[i].length;
+        char shape[96];
+        keel_symbol in[2], out;
+        keel_dataset *d;
+        keel_tensor got;
+        keel_model *m;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+        must(keel_model_input(m, KEEL_DIMS(KEEL_DIM_OPEN, WIDE),
+                              KEEL_ARGS(KEEL_ARG_STR("name", "x")), &in[0]));
+        must(keel_model_input(m, KEEL_DIMS(MET, WIDE), KEEL_ARGS(KEEL_ARG_STR("name", "y")),
+                              &in[1]));
+        must(keel_model_call(m, met[i].layer, KEEL_ARGS(KEEL_ARG_STR("name", "sum")), in, 2, &out));
+        must(keel_model_outputs(m, &out, 1));
+        keel_shape_text(shape, &keel_model_spec(m, out)->shape);
+        assert_string_equal(shape, met[i].shape);
+        for (int k = 0; k < 2 * 7 * WIDE; k++) x[k] = (float)k;
+        for (int k = 0; k < 2 * MET * WIDE; k++) y[k] = 100 * (float)k;
+        const keel_array_field f[2] = {
+            { "x", KEEL_ROLE_INPUT, NULL, { KEEL_FLOAT32, { 3, { 2, length, WIDE } }, x } },
+            { "y", KEEL_ROLE_INPUT, NULL, { KEEL_FLOAT32, { 3, { 2, MET, WIDE } }, y } }
+        };
+        must(keel_dataset_from_fields(&d, f, 2));
+        const keel_status s = keel_predict(m, strategy[1], d, NULL, &got);
+        if (!met[i].runs) {
+            assert_int_equal(s, KEEL_ESHAPE);
+            assert_non_null(strstr(keel_error(), "layer 'sum'"));
+        } else {
+            must(s);
+            for (int k = 0; k < 2 * MET * WIDE; k++) {
+                const int64_t row = k / (MET * WIDE), place = k / WIDE % MET % length;
+                const float want = x[(row * length + place) * WIDE + k % WIDE] + y[k];
+                assert_true(((float *)got.data)[k] == want);
+            }
+            keel_tensor_free(&got);
+        }
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
     }
 }
 
@@ -238,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_built_on_open_dims_or_refused_by_name),
+        cmocka_unit_test(an_open_dim_that_meets_a_number_is_what_the_rows_have),
         cmocka_unit_test(flatten_into_dense_is_refused_and_the_model_stays),
         cmocka_unit_test(images_of_two_sizes_train_as_in_keras),
         cmocka_unit_test(a_shape_that_cannot_be_compiled_fails_its_step_only),

@@ -2,6 +2,7 @@
  * larger ones, odd numbers of rows, results that overwrite and results that are added, training and
  * not. For passes on bfloat16 see test_ops_narrow.c. */
 #include "device/cpu/cpu.h"
+#include "graph/choose.h"
 #include "kernel_bench.h"
 #include "ops/args.h"
 #include <dirent.h>
@@ -141,7 +142,7 @@ static void kernels_decline_on_a_lesser_processor(void **state)
         if (k->op != &keel_op_relu || strcmp(k->name, "dnnl") == 0) continue;
         assert_int_equal(bench_open(&b, op, &op->cases[0], true, 2, false), KEEL_OK);
         keel_prepare p = { .node = &b.wide, .pass = KEEL_FORWARD, .rows = 2 };
-        assert_int_equal(k->prepare(&p), KEEL_EUNSUP);
+        assert_int_equal(keel_kernel_prepare(k, &p), KEEL_EUNSUP);
         bench_close(&b);
     }
     keel_cpu_limit(KEEL_CPU_AMX);
@@ -177,7 +178,7 @@ static void pooling_lets_what_is_no_number_win(void **state)
             keel_prepare p = { .node = &n, .rows = 1 };
             if (k->op != &keel_op_max_pool2d || strstr(k->name, "dnnl")) continue;
             assert_int_equal(keel_node_infer(&n), KEEL_OK);
-            if (k->prepare(&p) < 0) {
+            if (keel_kernel_prepare(k, &p) < 0) {
                 keel_node_clear(&n);
                 continue;
             }

@@ -9,6 +9,7 @@
  * Kernels of our own treat a row alike whatever rows are beside it, to the last bit, and a tile of
  * a weight gradient wherever the step and the tiles are cut. */
 #include "device/cpu/cpu.h"
+#include "graph/choose.h"
 #include "graph/widen.h"
 #include "kernel_bench.h"
 
@@ -200,7 +201,7 @@ static int compare_tiles(bench *b, const keel_kernel *k, const char *name)
     const int64_t rows = b->rows, cuts[][4] = { { rows },
                                                 { (rows + 1) / 2, rows },
                                                 { rows / 3, rows / 3 + rows / 2, rows } };
-    if (!k->narrow_tile || n->in[0].shape.rank != 1 || k->prepare(&p) < 0) return 0;
+    if (!k->narrow_tile || n->in[0].shape.rank != 1 || keel_kernel_prepare(k, &p) < 0) return 0;
     assert_null(p.plan);
     assert_true(p.scratch <= (int64_t)sizeof tile_scratch);
     for (int w = 0; w < n->n_weight; w++) {
@@ -382,7 +383,7 @@ static void casts_equal_their_reference(void **state)
             keel_prepare p = { .node = &n, .rows = 1 };
             if (k->op != &keel_op_cast) continue;
             assert_int_equal(keel_node_infer(&n), KEEL_OK);
-            if (k->prepare(&p) < 0) {
+            if (keel_kernel_prepare(k, &p) < 0) {
                 keel_node_clear(&n);
                 continue;
             }

@@ -3,17 +3,32 @@
  * programs. */
 #include "open_dims.h"
 #include "data/feed.h"
+#include <jansson.h>
 
 /* ---- against Keras -----------------------------------------------------------------------------
  */
 
 typedef struct tokens {
     keel_tensor x, lengths, splits, y;
+    keel_tensor words; /* w1, w2, ... in their place */
 } tokens;
 
-/* tagged: a target for each token. */
-static keel_dataset *open_tokens(tokens *t, bool tagged)
+static void make_words(tokens *t)
 {
+    enum { VOCABULARY = 13 };
+    static const char *const all[VOCABULARY] = { "",   "w1", "w2", "w3",  "w4",  "w5", "w6",
+                                                 "w7", "w8", "w9", "w10", "w11", "w12" };
+    must(keel_tensor_create(&t->words, KEEL_STRING, &t->x.shape));
+    for (int64_t i = 0; i < t->x.shape.dim[0]; i++) {
+        const char *word = all[((int32_t *)t->x.data)[i]];
+        ((keel_string *)t->words.data)[i] = (keel_string){ word, (int64_t)strlen(word) };
+    }
+}
+
+/* name: of the model; the targets of "tags" are one for each token, the tokens of "words" texts. */
+static keel_dataset *open_tokens(tokens *t, const char *name)
+{
+    const bool tagged = !strcmp(name, "tags"), texts = !strcmp(name, "words");
     keel_dataset *d;
     t->x = stored("tokens");
     t->lengths = stored("tokens_row_lengths");
@@ -23,8 +38,9 @@ static keel_dataset *open_tokens(tokens *t, bool tagged)
     must(keel_tensor_create(&t->splits, KEEL_INT64, &shape));
     int64_t *at = t->splits.data;
     for (int64_t i = 0; i < n; i++) at[i + 1] = at[i] + ((int64_t *)t->lengths.data)[i];
+    make_words(t);
     const keel_array_field f[2] = {
-        { "tokens", KEEL_ROLE_INPUT, NULL, t->x, t->splits },
+        { "tokens", KEEL_ROLE_INPUT, NULL, texts ? t->words : t->x, t->splits },
         { "y", KEEL_ROLE_TARGET, NULL, t->y, tagged ? t->splits : (keel_tensor){ 0 } },
     };
     must(keel_dataset_from_fields(&d, f, 2));
@@ -35,6 +51,7 @@ static void close_tokens(tokens *t, keel_dataset *d)
 {
     keel_dataset_destroy(d);
     keel_tensor_free(&t->x);
+    keel_tensor_free(&t->words);
     keel_tensor_free(&t->lengths);
     keel_tensor_free(&t->splits);
     keel_tensor_free(&t->y);
@@ -42,12 +59,13 @@ static void close_tokens(tokens *t, keel_dataset *d)
 
 static const int64_t buckets[] = { 4, 8, 16 };
 
-static void train_tokens(const char *name, bool tagged, bool bucketed, int lanes, int64_t programs,
+static void train_tokens(const char *name, bool bucketed, int lanes, int64_t programs,
                          keel_program_counts *counts)
 {
     char full[64];
     tokens t;
-    keel_dataset *d = open_tokens(&t, tagged);
+    const bool tagged = !strcmp(name, "tags");
+    keel_dataset *d = open_tokens(&t, name);
     keel_model *m = load(name);
     keel_history h;
     keel_fit_options o = { KEEL_FIT_OPTIONS,   .batch_size = BATCH,  .epochs = EPOCHS,
@@ -76,10 +94,24 @@ static void train_tokens(const char *name, bool tagged, bool bucketed, int lanes
 
 static void rows_of_any_length_train_as_in_keras_on_any_number_of_lanes(void **unused)
 {
+    static const char *const names[] = { "text", "tags", "words" };
     (void)unused;
     for (int lanes = 1; lanes <= LANES; lanes++)
-        for (int k = 0; k < 4; k++)
-            train_tokens(k & 1 ? "tags" : "text", k & 1, k & 2, lanes, 0, NULL);
+        for (int k = 0; k < 6; k++) train_tokens(names[k / 2], k & 1, lanes, 0, NULL);
+}
+
+static void texts_of_an_archive_have_row_splits(void **unused)
+{
+    (void)unused;
+    keel_dataset *d;
+    keel_model *m = load("words");
+    must(keel_dataset_open(&d, "golden/dims_words.npz", NULL));
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = EPOCHS,
+                                 .no_shuffle = true };
+    must(keel_fit(m, strategy[1], d, &o, NULL));
+    compare_weights(m, "words", 2);
+    keel_dataset_destroy(d);
+    keel_model_destroy(m);
 }
 
 /* ---- streams -----------------------------------------------------------------------------------
@@ -88,15 +120,28 @@ static void rows_of_any_length_train_as_in_keras_on_any_number_of_lanes(void **u
 typedef struct stream { /* the rows of golden/dims.npz, one by one, or as batches that are padded */
     tokens t;
     int64_t at;
-    int32_t padded[BATCH * 64], labels[BATCH];
+    bool texts;
+    char padded[BATCH * 64 * sizeof(keel_string)];
+    int32_t labels[BATCH];
 } stream;
+
+static size_t element_of(const stream *s)
+{
+    return s->texts ? sizeof(keel_string) : sizeof(int32_t);
+}
+
+static const char *element_at(const stream *s, int64_t i)
+{
+    const keel_tensor *all = s->texts ? &s->t.words : &s->t.x;
+    return (const char *)all->data + (size_t)i * element_of(s);
+}
 
 static keel_status next_row(void *context, const void **data, keel_shape *shape)
 {
     stream *s = context;
     const int64_t *splits = s->t.splits.data;
     if (s->at == s->t.lengths.shape.dim[0]) return KEEL_END;
-    data[0] = (int32_t *)s->t.x.data + splits[s->at];
+    data[0] = element_at(s, splits[s->at]);
     data[1] = (int32_t *)s->t.y.data + s->at;
     shape[0].dim[0] = splits[s->at + 1] - splits[s->at];
     s->at++;
@@ -126,8 +171,8 @@ static keel_status get_shaped(void *context, int64_t i, const void **data, keel_
         longest = lengths[first + k] > longest ? lengths[first + k] : longest;
     memset(s->padded, 0, sizeof s->padded);
     for (int64_t k = 0; k < *rows; k++) {
-        memcpy(s->padded + k * longest, (int32_t *)s->t.x.data + splits[first + k],
-               (size_t)lengths[first + k] * sizeof(int32_t));
+        memcpy(s->padded + (size_t)(k * longest) * element_of(s), element_at(s, splits[first + k]),
+               (size_t)lengths[first + k] * element_of(s));
         s->labels[k] = ((int32_t *)s->t.y.data)[first + k];
     }
     data[0] = s->padded;
@@ -136,40 +181,47 @@ static keel_status get_shaped(void *context, int64_t i, const void **data, keel_
     return KEEL_OK;
 }
 
-static const keel_data_field stream_fields[2] = {
-    { "tokens", KEEL_INT32, { 1, { KEEL_DIM_OPEN } }, KEEL_ROLE_INPUT },
-    { "y", KEEL_INT32, { 0 }, KEEL_ROLE_TARGET },
+static const keel_data_field stream_fields[2][2] = {
+    { { "tokens", KEEL_INT32, { 1, { KEEL_DIM_OPEN } }, KEEL_ROLE_INPUT },
+      { "y", KEEL_INT32, { 0 }, KEEL_ROLE_TARGET } },
+    { { "tokens", KEEL_STRING, { 1, { KEEL_DIM_OPEN } }, KEEL_ROLE_INPUT },
+      { "y", KEEL_INT32, { 0 }, KEEL_ROLE_TARGET } },
 };
 
 static void generators_and_sequences_give_rows_of_their_own_shapes(void **unused)
 {
     (void)unused;
     static stream s;
-    keel_dataset *arrays = open_tokens(&s.t, false), *d;
-    for (int k = 0; k < 4; k++) {
+    keel_dataset *arrays = open_tokens(&s.t, "text"), *d;
+    for (int k = 0; k < 8; k++) {
         const bool sequence = k & 1, bucketed = k & 2;
-        keel_model *m = load("text");
+        s.texts = k & 4;
+        keel_model *m = load(s.texts ? "words" : "text");
+        char name[32];
         s.at = 0;
         if (sequence)
-            must(keel_dataset_from_sequence(&d, &(keel_sequence){ .size = sizeof(keel_sequence),
-                                                                  .context = &s,
-                                                                  .max_rows = BATCH,
-                                                                  .length = length,
-                                                                  .get_shaped = get_shaped,
-                                                                  .n_field = 2,
-                                                                  .field = stream_fields }));
+            must(keel_dataset_from_sequence(&d,
+                                            &(keel_sequence){ .size = sizeof(keel_sequence),
+                                                              .context = &s,
+                                                              .max_rows = BATCH,
+                                                              .length = length,
+                                                              .get_shaped = get_shaped,
+                                                              .n_field = 2,
+                                                              .field = stream_fields[s.texts] }));
         else
-            must(keel_dataset_from_generator(&d, &(keel_generator){ .size = sizeof(keel_generator),
-                                                                    .context = &s,
-                                                                    .reset = reset,
-                                                                    .next_row = next_row,
-                                                                    .n_field = 2,
-                                                                    .field = stream_fields }));
+            must(keel_dataset_from_generator(&d,
+                                             &(keel_generator){ .size = sizeof(keel_generator),
+                                                                .context = &s,
+                                                                .reset = reset,
+                                                                .next_row = next_row,
+                                                                .n_field = 2,
+                                                                .field = stream_fields[s.texts] }));
         const keel_fit_options o = { KEEL_FIT_OPTIONS,  .batch_size = sequence ? 0 : BATCH,
                                      .epochs = EPOCHS,  .no_shuffle = true,
                                      .bucket = buckets, .bucket_count = bucketed ? 3 : 0 };
         must(keel_fit(m, strategy[2], d, &o, NULL));
-        compare_weights(m, bucketed ? "text_buckets" : "text", 3);
+        snprintf(name, sizeof name, "%s%s", s.texts ? "words" : "text", bucketed ? "_buckets" : "");
+        compare_weights(m, name, 3);
         keel_model_destroy(m);
         keel_dataset_destroy(d);
     }
@@ -237,7 +289,7 @@ static void few_programs_give_the_same_and_are_counted(void **unused)
     keel_program_counts c;
     /* the lengths of the six batches, from golden/dims.npz */
     tokens t;
-    keel_dataset *d = open_tokens(&t, false);
+    keel_dataset *d = open_tokens(&t, "text");
     const int64_t *length = t.lengths.data, n = t.lengths.shape.dim[0];
     bool seen[64] = { false };
     int shapes = 0;
@@ -250,18 +302,18 @@ static void few_programs_give_the_same_and_are_counted(void **unused)
     }
     close_tokens(&t, d);
     assert_true(shapes > 2);
-    train_tokens("text", false, false, 3, 0, &c); /* counts are of the predict at its end */
+    train_tokens("text", false, 3, 0, &c); /* counts are of the predict at its end */
     assert_int_equal(c.training, 0);
     assert_int_equal(c.inference, shapes);
     assert_int_equal(c.kept, shapes);
     assert_int_equal(c.dropped, 0);
-    train_tokens("tags", true, false, 3, 2, &c);
+    train_tokens("tags", false, 3, 2, &c);
     assert_true(c.training > shapes); /* made again and again */
     assert_int_equal(c.kept, 2);
     assert_int_equal(c.dropped, c.training - 2);
-    train_tokens("tags", true, true, 3, 2, &c);
+    train_tokens("tags", true, 3, 2, &c);
     assert_true(c.training <= 3 * EPOCHS * 6);
-    train_tokens("tags", true, true, 2, 0, &c);
+    train_tokens("tags", true, 2, 0, &c);
     assert_true(c.training >= 2 && c.training <= 3);
     assert_int_equal(c.dropped, 0);
 }
@@ -309,11 +361,10 @@ static void options_that_cannot_be_followed_are_refused_by_name(void **unused)
         { { KEEL_FIT_OPTIONS, .bucket_count = 2 }, KEEL_EARG, "buckets" },
         { { KEEL_FIT_OPTIONS, .bucket = falling, .bucket_count = 2 }, KEEL_EARG, "ascend" },
         { { KEEL_FIT_OPTIONS, .bucket = small, .bucket_count = 2 }, KEEL_EDATA, "largest bucket" },
-        { { KEEL_FIT_OPTIONS, .profile = true }, KEEL_EUNSUP, "one bucket" },
         { { KEEL_FIT_OPTIONS, .profile = true, .bucket = one, .bucket_count = 1 }, KEEL_OK, "" },
     };
     tokens t;
-    keel_dataset *d = open_tokens(&t, false);
+    keel_dataset *d = open_tokens(&t, "text");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         keel_model *m = load("text");
         keel_history h = { 0 };
@@ -327,12 +378,78 @@ static void options_that_cannot_be_followed_are_refused_by_name(void **unused)
     close_tokens(&t, d);
 }
 
+/* Two dense layers of 6x5 and 5x3, on each token of the padded batch, forward and both backwards;
+ * the clock ran for each of the shapes. */
+static void a_profile_is_of_all_shapes(void **unused)
+{
+    (void)unused;
+    enum { FLOPS = 2 * (6 * 5 + 5 * 3) };
+    const char *path = files_path("shapes.json");
+    tokens t;
+    keel_dataset *d = open_tokens(&t, "tags");
+    keel_model *m = load("tags");
+    keel_history h;
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .no_shuffle = true,
+                                 .profile = true,  .trace = path,       .programs = 2 };
+    const int64_t n = t.lengths.shape.dim[0], *length = t.lengths.data;
+    double want = 0, flops = 0, seconds = 0, busy = 0;
+    for (int64_t i = 0, longest = 0; i < n; i++) {
+        longest = i % BATCH == 0 || length[i] > longest ? length[i] : longest;
+        if (i % BATCH == BATCH - 1 || i == n - 1)
+            want += 3.0 * FLOPS * (double)((i % BATCH + 1) * longest);
+    }
+    must(keel_fit(m, strategy[2], d, &o, &h));
+    assert_int_equal(h.profile->steps, h.steps);
+    for (int i = 0; i < h.profile->count; i++) {
+        const keel_profile_row *r = &h.profile->row[i];
+        seconds += r->forward_seconds + r->backward_seconds;
+        if (strcmp(r->op, "dense")) continue;
+        flops += r->forward_flops + r->backward_flops;
+        assert_true(*r->forward_kernel != 0);
+    }
+    for (int w = 0; w < h.profile->workers; w++) busy += h.profile->call_seconds[w];
+    assert_true(fabs(flops - want) < 1);
+    assert_true(fabs(seconds - busy) < 1e-6);
+    assert_non_null(strstr(h.note, "shapes"));
+    json_t *trace = json_load_file(path, 0, NULL);
+    assert_true(json_array_size(json_object_get(trace, "traceEvents")) > 100);
+    json_decref(trace);
+    keel_history_free(&h);
+    keel_model_destroy(m);
+    close_tokens(&t, d);
+}
+
+static void lookups_that_need_one_length_are_refused_by_name(void **unused)
+{
+    (void)unused;
+    tokens t;
+    keel_dataset *d = open_tokens(&t, "words");
+    keel_model *m;
+    must(keel_model_create(&m, "hot", KEEL_FLOAT32, 1));
+    must(
+        keel_model_add(m, "InputLayer",
+                       KEEL_ARGS(KEEL_ARG_INTS("shape", KEEL_DIM_OPEN),
+                                 KEEL_ARG_STR("dtype", "string"), KEEL_ARG_STR("name", "tokens"))));
+    must(keel_model_add(m, "StringLookup",
+                        KEEL_ARGS(KEEL_ARG_JSON("vocabulary", "[\"w1\"]"),
+                                  KEEL_ARG_STR("output_mode", "one_hot"))));
+    must(keel_model_add(m, "GlobalAveragePooling1D", NULL));
+    must(keel_model_compile(
+        m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "SGD" }, .loss = { { "mse" } } }));
+    assert_int_equal(
+        keel_fit(m, strategy[0], d, &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 4 }, NULL),
+        KEEL_EUNSUP);
+    assert_non_null(strstr(keel_error(), "'tokens'"));
+    keel_model_destroy(m);
+    close_tokens(&t, d);
+}
+
 static void predictions_of_several_shapes_are_no_one_array(void **unused)
 {
     (void)unused;
     static const int64_t bucket[] = { 20 };
     tokens t;
-    keel_dataset *d = open_tokens(&t, true);
+    keel_dataset *d = open_tokens(&t, "tags");
     keel_model *m = load("tags");
     keel_tensor out = { 0 };
     keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = BATCH };
@@ -373,13 +490,13 @@ static void every_allocation_may_fail(void **unused)
 {
     (void)unused;
     static stream s;
-    keel_dataset *arrays = open_tokens(&s.t, false), *d;
+    keel_dataset *arrays = open_tokens(&s.t, "text"), *d;
     must(keel_dataset_from_generator(&d, &(keel_generator){ .size = sizeof(keel_generator),
                                                             .context = &s,
                                                             .reset = reset,
                                                             .next_row = next_row,
                                                             .n_field = 2,
-                                                            .field = stream_fields }));
+                                                            .field = stream_fields[s.texts] }));
     fail_every_allocation(arrays);
     fail_every_allocation(d);
     keel_dataset_destroy(d);
@@ -390,11 +507,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_any_length_train_as_in_keras_on_any_number_of_lanes),
+        cmocka_unit_test(texts_of_an_archive_have_row_splits),
         cmocka_unit_test(generators_and_sequences_give_rows_of_their_own_shapes),
         cmocka_unit_test(a_batch_is_padded_in_every_open_dim),
         cmocka_unit_test(few_programs_give_the_same_and_are_counted),
         cmocka_unit_test(lengths_that_cannot_be_are_refused_before_step_1),
         cmocka_unit_test(options_that_cannot_be_followed_are_refused_by_name),
+        cmocka_unit_test(a_profile_is_of_all_shapes),
+        cmocka_unit_test(lookups_that_need_one_length_are_refused_by_name),
         cmocka_unit_test(predictions_of_several_shapes_are_no_one_array),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -1,5 +1,6 @@
 /* The lists that the build makes from the folders: each holds what its folder holds, by name. */
 #include "activations/activation.h"
+#include "device/cpu/cpu.h"
 #include "initializers/initializer.h"
 #include "layers/layer.h"
 #include "losses/loss.h"
@@ -88,6 +89,23 @@ static void every_kernel_serves_an_op(void **state)
     }
 }
 
+/* What a kernel's file is compiled for is the end of its name. */
+static void kernels_say_which_instructions_they_need(void **state)
+{
+    for (int n = 0; keel_kernels[n]; n++) {
+        const keel_kernel *k = keel_kernels[n];
+        keel_cpu_isa isa = KEEL_CPU_BASE;
+        for (int i = KEEL_CPU_AVX2; i < KEEL_CPU_ISAS; i++) {
+            const char *set = keel_cpu_isa_name((keel_cpu_isa)i);
+            const size_t length = strlen(k->name), end = strlen(set);
+            if (length >= end && !strcmp(k->name + length - end, set)) isa = (keel_cpu_isa)i;
+        }
+        if (k->vendor) isa = KEEL_CPU_BASE; /* a library that asks the processor itself */
+        if (k->needs != (int)isa)
+            fail_msg("kernel %s of %s needs %s", k->name, k->op->name, keel_cpu_isa_name(isa));
+    }
+}
+
 /* Of two that stand at the same place only one would ever be asked. */
 static void kernels_of_an_op_are_asked_in_one_order(void **state)
 {
@@ -107,6 +125,7 @@ int main(void)
         cmocka_unit_test(every_argument_has_a_key_and_help),
         cmocka_unit_test(ops_are_found_and_have_a_reference_and_cases),
         cmocka_unit_test(every_kernel_serves_an_op),
+        cmocka_unit_test(kernels_say_which_instructions_they_need),
         cmocka_unit_test(kernels_of_an_op_are_asked_in_one_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

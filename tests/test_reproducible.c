@@ -92,6 +92,33 @@ static keel_symbol deep(keel_model *m)
     return dense(m, must_call(m, "GlobalAveragePooling2D", NULL, x), CLASSES, "softmax");
 }
 
+static keel_model *norm_of(int channels, const char *name)
+{
+    keel_model *m;
+    keel_symbol x;
+    must(keel_model_create(&m, name, KEEL_FLOAT32, 3));
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, channels), NULL, &x));
+    x = call(m, "BatchNormalization", NULL, x);
+    must(keel_model_outputs(m, &x, 1));
+    return m;
+}
+
+/* One layer with statistics of the batch and without, in both orders. */
+static keel_symbol both_ways(keel_model *m)
+{
+    const keel_arg *inference = KEEL_ARGS(KEEL_ARG_BOOL("training", false));
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = conv(m, x, 8, 3, "first");
+    must(keel_model_call_model(m, norm_of(8, "fixed"), inference, &x, 1, &x));
+    must(keel_model_call_again(m, "fixed", &x, 1, &x));
+    x = call(m, "ReLU", NULL, conv(m, x, 16, 3, "second"));
+    must(keel_model_call_model(m, norm_of(16, "moving"), NULL, &x, 1, &x));
+    x = call(m, "ReLU", NULL, x);
+    must(keel_model_call_again(m, "moving", &x, 1, &x));
+    return dense(m, call(m, "Flatten", NULL, x), CLASSES, "softmax");
+}
+
 typedef struct recipe {
     const char *name;
     keel_symbol (*network)(keel_model *m);
@@ -115,6 +142,7 @@ static const recipe recipes[] = {
       25, 16, false },
     { "convolutions, 23 shards", convolutions, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 40, 23,
       true },
+    { "statistics both ways", both_ways, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
     { "products", products, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
     { "products, small steps", products, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 9, 16, false },
     { "products, norms of weights", products, KEEL_FLOAT32, NULL, "lamb", KEEL_KEEP, 32, 16,

@@ -133,10 +133,10 @@ keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from,
         for (int i = 0; i < f->n_made; i++) {
             const int of = f->made[i].of, at = f->spec->n_field + i;
             const char *given = s->batch.field[of]; /* may point into the user's array */
-            const keel_tensor in = { f->want[of], f->field[of].shape,
-                                     (char *)given + (size_t)row * f->bytes[of] };
-            const keel_tensor out = { f->want[at], f->field[at].shape,
-                                      s->at[at] + (size_t)row * f->bytes[at] };
+            const keel_tensor in = { f->want[of], s->field[of].shape,
+                                     (char *)given + (size_t)row * s->bytes[of] };
+            const keel_tensor out = { f->want[at], s->field[at].shape,
+                                      s->at[at] + (size_t)row * s->bytes[at] };
             const keel_status r = f->made[i].op(f->made[i].args, &in, &out, scratch);
             *failed = row;
             if (r < 0 && r != KEEL_ENOMEM) keel_fail_within(r, "field '%s'", f->field[of].path);
@@ -178,6 +178,8 @@ static keel_status choose_fields(keel_feed *f)
                 if (f->source->length) KEEL_TRY(keel_feed_find_longest(f, i));
             }
         }
+        if (i >= f->spec->n_field && i < f->spec->n_field + f->n_made)
+            f->field[i].shape = keel_feed_made_shape(f, i, f->field);
         f->count[i] = keel_shape_count(&f->field[i].shape);
         if (i < f->spec->n_field && f->o.unwanted >> i & 1) continue;
         int64_t bytes;

@@ -101,6 +101,10 @@ bool keel_feed_is_open(const keel_feed *f, int field);
 keel_status keel_feed_find_longest(keel_feed *f, int field);
 keel_status keel_feed_own_lengths(const keel_feed *f, keel_slot *s);
 void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row);
+/* Of a field that is made of another, where the fields of the dataset have these shapes. */
+keel_shape keel_feed_made_shape(const keel_feed *f, int field, const keel_data_field *fields);
+/* The slot's own lengths of such fields, once those of the others are known. */
+void keel_feed_measure_made(const keel_feed *f, keel_slot *s);
 /* The length that a dim is padded to; -1: it exceeds all buckets. */
 int64_t keel_feed_padded(const keel_feed *f, int64_t dim);
 

@@ -63,6 +63,30 @@ keel_status keel_feed_own_lengths(const keel_feed *f, keel_slot *s)
     return KEEL_OK;
 }
 
+keel_shape keel_feed_made_shape(const keel_feed *f, int i, const keel_data_field *fields)
+{
+    const keel_feed_made *made = &f->made[i - f->spec->n_field];
+    keel_shape shape = made->shape;
+    for (int d = 0; d < shape.rank; d++)
+        if (shape.dim[d] == KEEL_DIM_OPEN) shape.dim[d] = fields[made->of].shape.dim[d];
+    return shape;
+}
+
+static void set_shape(const keel_feed *f, keel_slot *s, int i, const keel_shape *shape)
+{
+    s->own->field[i].shape = *shape;
+    s->own->count[i] = keel_shape_count(shape);
+    s->own->bytes[i] = (size_t)s->own->count[i] * keel_dtype_size(f->want[i]);
+}
+
+void keel_feed_measure_made(const keel_feed *f, keel_slot *s)
+{
+    for (int i = f->spec->n_field; i < f->spec->n_field + f->n_made; i++) {
+        const keel_shape shape = keel_feed_made_shape(f, i, s->own->field);
+        set_shape(f, s, i, &shape);
+    }
+}
+
 void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row)
 {
     for (int i = 0; i < f->spec->n_field; i++) {
@@ -72,9 +96,9 @@ void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row)
             const int64_t length = length_of(f, i, row[k]);
             if (length > longest) longest = length;
         }
-        s->own->field[i].shape =
+        const keel_shape shape =
             keel_shape_closed(&f->spec->field[i].shape, keel_feed_padded(f, longest));
-        s->own->count[i] = keel_shape_count(&s->own->field[i].shape);
-        s->own->bytes[i] = (size_t)s->own->count[i] * keel_dtype_size(f->want[i]);
+        set_shape(f, s, i, &shape);
     }
+    keel_feed_measure_made(f, s);
 }

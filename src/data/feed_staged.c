@@ -152,17 +152,12 @@ static keel_status put(char *to, keel_dtype want, const char *from, const keel_d
     return KEEL_OK;
 }
 
-static keel_status unstage_field(const keel_feed *f, keel_slot *s, int i)
+/* Zeros for all rows of field i, whose length is known. */
+static keel_status make_room(const keel_feed *f, keel_slot *s, int i)
 {
-    const keel_staged *t = f->staged;
-    const keel_data_field *field = &f->spec->field[i];
     keel_lengths *own = s->own;
-    const char *from = t->data[i];
     size_t bytes;
-    KEEL_TRY(find_largest(f, i, &own->field[i].shape));
-    own->count[i] = keel_shape_count(&own->field[i].shape);
-    own->bytes[i] = (size_t)own->count[i] * keel_dtype_size(f->want[i]);
-    if (!keel_mul(own->bytes[i], (size_t)t->rows, &bytes))
+    if (!keel_mul(own->bytes[i], (size_t)f->staged->rows, &bytes))
         return keel_fail(KEEL_EDATA, "%s: a batch is larger than the address space",
                          keel_dataset_name(f->dataset));
     if (bytes > own->room[i]) {
@@ -173,6 +168,19 @@ static keel_status unstage_field(const keel_feed *f, keel_slot *s, int i)
         __atomic_store_n(&own->room[i], bytes, __ATOMIC_RELAXED); /* keel_feed_bytes reads it */
     }
     memset(s->at[i], 0, bytes);
+    return KEEL_OK;
+}
+
+static keel_status unstage_field(const keel_feed *f, keel_slot *s, int i)
+{
+    const keel_staged *t = f->staged;
+    const keel_data_field *field = &f->spec->field[i];
+    keel_lengths *own = s->own;
+    const char *from = t->data[i];
+    KEEL_TRY(find_largest(f, i, &own->field[i].shape));
+    own->count[i] = keel_shape_count(&own->field[i].shape);
+    own->bytes[i] = (size_t)own->count[i] * keel_dtype_size(f->want[i]);
+    KEEL_TRY(make_room(f, s, i));
     for (int64_t k = 0; k < t->rows; k++) {
         const keel_shape *row = &t->shape[k * f->spec->n_field + i];
         KEEL_TRY(put(s->at[i] + (size_t)k * own->bytes[i], f->want[i], from, field, row,
@@ -186,5 +194,7 @@ keel_status keel_feed_unstage(const keel_feed *f, keel_slot *s)
 {
     for (int i = 0; i < f->spec->n_field; i++)
         if (s->at[i]) KEEL_TRY(unstage_field(f, s, i));
+    keel_feed_measure_made(f, s);
+    for (int i = 0; i < f->n_made; i++) KEEL_TRY(make_room(f, s, f->spec->n_field + i));
     return KEEL_OK;
 }

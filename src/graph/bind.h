@@ -43,6 +43,13 @@ keel_status keel_records_bind(keel_bound *b);
 void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace);
 void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker);
 
+/* moved.c: what a node's calls read in place of state that others move before it. */
+keel_status keel_moved_place(keel_program *p);
+void keel_moved_free(keel_program *p);
+const void **keel_moved_weights(const keel_program *p, int worker, int node);
+/* In the step: the records of node `merged` are there, so its worker's copies move. */
+void keel_moved_see(const keel_program *p, int merged, int worker);
+
 /* program.c: take the memory of all workers from the arenas, which is where it was or has moved;
  * then nothing is bound. */
 keel_status keel_program_settle(keel_program *p);

@@ -1,5 +1,6 @@
 /* See choose.h. */
 #include "graph/choose.h"
+#include "device/cpu/cpu.h"
 #include "graph/tuned.h"
 #include <limits.h>
 #include <string.h>
@@ -31,6 +32,11 @@ static bool has_pass(const keel_choice *c, const keel_kernel *k)
     return (c->narrow ? k->narrow : k->run)[c->pass] != NULL;
 }
 
+keel_status keel_kernel_prepare(const keel_kernel *k, keel_prepare *p)
+{
+    return (int)keel_cpu_level() < k->needs ? KEEL_EUNSUP : k->prepare(p);
+}
+
 keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c)
 {
     const bool mixed = c->narrow || c->widened; /* its values are no float32 */
@@ -48,7 +54,7 @@ keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c)
                            .measured = measured && !strcmp(k->name, measured),
                            .derive = c->derive,
                            .context = c->context };
-        const keel_status s = k->prepare(&q);
+        const keel_status s = keel_kernel_prepare(k, &q);
         if (s == KEEL_EUNSUP) continue;
         if (s < 0) return keel_fail_within(s, "layer '%s'", c->node->layer);
         c->kernel = k;

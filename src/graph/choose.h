@@ -26,4 +26,8 @@ typedef struct keel_choice {
  * KEEL_EUNSUP of a kernel means the next; any other failure is the answer. */
 keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c);
 
+/* Its prepare, but where the processor (or keel_cpu_limit) has not what it needs: then nothing of
+ * it is called, and the answer is KEEL_EUNSUP. */
+keel_status keel_kernel_prepare(const keel_kernel *k, keel_prepare *p);
+
 #endif

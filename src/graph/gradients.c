@@ -11,7 +11,8 @@
  * same tree); it adds what it has from left to right, and the workers' sums are added so, too.
  *
  * A weight that several nodes use is not folded: each use adds to the gradients of the shards one
- * by one, because a sum over uses has to be whole before it is added to that of another shard. */
+ * by one, because a sum over uses has to be whole before it is added to that of another shard. A
+ * gradient that is read off a merged record is of no shard: it is added to that of the first. */
 #include "graph/gradients.h"
 #include "base/clones.h"
 #include "base/memory.h"
@@ -184,9 +185,11 @@ static void find_kinds(keel_program *p)
         if (in->kind != KEEL_RUN_WEIGHTS) continue;
         for (int k = 0; k < n->node.n_weight; k++) {
             keel_gradient *g = &p->gradient[n->weight[k]];
-            g->kind = from_merged(&n->node)           ? KEEL_GRADIENT_MERGED
-                      : g->kind == KEEL_GRADIENT_NONE ? KEEL_GRADIENT_FOLDED
-                                                      : KEEL_GRADIENT_SHARED;
+            const keel_gradient_kind own =
+                from_merged(&n->node) ? KEEL_GRADIENT_MERGED : KEEL_GRADIENT_FOLDED;
+            g->kind = g->kind == KEEL_GRADIENT_NONE || (g->kind == own && from_merged(&n->node))
+                          ? own
+                          : KEEL_GRADIENT_SHARED;
         }
     }
 }

@@ -465,6 +465,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);
     if ((s = plan_memory(p)) < 0) goto out;
     if ((s = keel_records_place(p)) < 0) goto out;
+    if ((s = keel_moved_place(p)) < 0) goto out;
     if (graph->backward && (s = keel_gradients_place(p)) < 0) goto out;
     if ((s = make_workspaces(p)) < 0) goto out;
     *out = p;
@@ -494,6 +495,7 @@ void keel_program_destroy(keel_program *p)
     keel_free(p->area);
     keel_free(p->merged_at);
     keel_free(p->merged_backward_at);
+    keel_moved_free(p);
     keel_schedule_free(&p->schedule, p->graph);
     keel_free(p->tiled);
     keel_free(p->gradient);

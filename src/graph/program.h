@@ -153,6 +153,14 @@ struct keel_tiled {
     int64_t most; /* elements at a time, where the weight is moved in between */
 };
 
+/* A node that reads state which calls before it move in the same step: see moved.c. */
+typedef struct keel_moved {
+    int node, n_mover, last; /* last: the mover whose records are merged last */
+    int *mover;              /* [n_mover] nodes, in the order in which they move it */
+    int64_t at;              /* doubles into workspace.merged: copies of its state */
+    void **weight;           /* [n_worker][n_weight] what its calls read */
+} keel_moved;
+
 /* What ran a pass of a node, for those who ask: see keel_program_kernel. */
 struct keel_ran {
     bool prepared;
@@ -186,8 +194,9 @@ typedef struct keel_program {
     int64_t sums_most; /* of such a node */
     int64_t *sums_at;  /* [n_node] doubles into workspace.sums */
     int64_t *merged_at, *merged_backward_at; /* [n_node] doubles into workspace.merged */
-    int *sums_segment;                       /* [n_node] where its sums are made */
-    bool *area; /* [n_segment] which of workspace.record it writes to */
+    keel_moved **moved_of; /* [n_node] NULL entry: it reads its weights as they are */
+    int *sums_segment;     /* [n_node] where its sums are made */
+    bool *area;            /* [n_segment] which of workspace.record it writes to */
     int64_t record_doubles, row_doubles, sums_doubles, merged_doubles; /* per worker */
     int slots; /* records of a stack, at most */
 

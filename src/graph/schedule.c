@@ -13,7 +13,9 @@ typedef struct maker {
     int *held; /* [n_node] whose weight gradients wait for the end of the segment */
     int n_held;
     bool holds;   /* one of them will read values */
-    bool *by_one; /* [n_variable] one worker made its gradient, off a merged record */
+    bool *by_all; /* [n_variable] all workers make parts of its gradient */
+    int *late;    /* [n_node] whose weight gradients come after those that all workers make */
+    int n_late;
     keel_schedule s;
     int capacity_instruction, capacity_segment;
 } maker;
@@ -122,12 +124,31 @@ static bool reads_values(const keel_node *n)
     return !(n->op->weights_from_merged && n->partial_backward > 0);
 }
 
+/* Which weights all workers make gradients of. */
+static void find_by_all(maker *m)
+{
+    for (int i = 0; i < m->g->n_node; i++) {
+        const keel_graph_node *n = &m->g->node[i];
+        for (int k = 0; k < n->node.n_weight; k++)
+            m->by_all[n->weight[k]] = m->by_all[n->weight[k]] || reads_values(&n->node);
+    }
+}
+
+/* A gradient that one worker reads off a merged record, of weights that all workers make parts of
+ * elsewhere: it is added when these are there, to one of them. */
+static bool is_late(const maker *m, const keel_graph_node *n)
+{
+    bool late = false;
+    for (int k = 0; k < n->node.n_weight; k++)
+        late = late || (m->trainable[n->weight[k]] && m->by_all[n->weight[k]]);
+    return late && !reads_values(&n->node);
+}
+
 /* A layer that is called twice: the first call in the order overwrites, the others add. */
 static keel_status weights(maker *m, int i)
 {
     const keel_graph_node *n = &m->g->node[i];
     int all = 0, given = 0;
-    bool after_one = false; /* a worker alone wrote the gradient, and now all would add to theirs */
     if (!m->s.tiled[i]) {
         m->held[m->n_held++] = i;
         m->holds = m->holds || reads_values(&n->node);
@@ -137,16 +158,9 @@ static keel_status weights(maker *m, int i)
         if (!m->trainable[v]) continue;
         all++;
         given += m->s.reached[v];
-        after_one = after_one || (m->by_one[v] && reads_values(&n->node));
         m->s.reached[v] = true;
-        m->by_one[v] = !reads_values(&n->node);
         m->s.order[m->s.n_order++] = v;
     }
-    if (after_one)
-        return keel_fail(KEEL_EUNSUP,
-                         "layer '%s' is called both with statistics of the batch and without: it "
-                         "cannot be trained; use two layers, or freeze it",
-                         n->node.layer);
     if (given > 0 && given < all)
         return keel_fail(KEEL_EUNSUP, "layer '%s' shares some of its weights, but not all",
                          n->node.layer);
@@ -177,7 +191,10 @@ static keel_status backward_node(maker *m, int i)
         written[n->in[k]] = true;
     }
     if (asked) KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
-    return has_trainable(m, n) ? weights(m, i) : KEEL_OK;
+    if (!has_trainable(m, n)) return KEEL_OK;
+    if (!is_late(m, n)) return weights(m, i);
+    m->late[m->n_late++] = i;
+    return KEEL_OK;
 }
 
 /* What a call reads of weights, however many rows it has. */
@@ -246,7 +263,8 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     m.s.needs_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.needs_grad);
     m.s.has_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.has_grad);
     m.s.reached = keel_calloc((size_t)n_variable, sizeof *m.s.reached);
-    m.by_one = keel_calloc((size_t)n_variable, sizeof *m.by_one);
+    m.by_all = keel_calloc((size_t)n_variable, sizeof *m.by_all);
+    m.late = keel_calloc((size_t)g->n_node, sizeof *m.late);
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
     m.s.tiled = keel_calloc((size_t)g->n_node, sizeof *m.s.tiled);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
@@ -254,8 +272,8 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     size_t n_use = 0;
     for (int i = 0; i < g->n_node; i++) n_use += (size_t)g->node[i].node.n_weight;
     m.s.order = keel_calloc(n_use, sizeof *m.s.order);
-    if (!uses || !m.by_one || !m.s.tiled || !m.s.needs_grad || !m.s.has_grad || !m.s.reached ||
-        !m.held || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
+    if (!uses || !m.by_all || !m.late || !m.s.tiled || !m.s.needs_grad || !m.s.has_grad ||
+        !m.s.reached || !m.held || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
         m.s.in_adds[i] = keel_calloc((size_t)g->node[i].node.n_in, sizeof(bool));
@@ -265,12 +283,15 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
         for (int k = 0; k < g->node[i].node.n_weight; k++) uses[g->node[i].weight[k]]++;
     find_needs(&m);
     find_tiled(&m, uses);
+    find_by_all(&m);
     if ((s = order_commits(&m)) < 0) goto out;
     if ((s = forward(&m)) < 0) goto out;
     if (g->backward) {
         if ((s = begin_segment(&m, -1, false)) < 0) goto out;
         for (int i = g->n_node - 1; i >= 0; i--)
             if ((s = backward_node(&m, i)) < 0) goto out;
+        for (int k = 0; k < m.n_late; k++)
+            if ((s = weights(&m, m.late[k])) < 0) goto out;
         if (m.n_held > 0 && (s = end_segment(&m, -1, false)) < 0) goto out;
     }
     find_blocks(&m);
@@ -279,7 +300,8 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     s = KEEL_OK;
 out:
     keel_free(uses);
-    keel_free(m.by_one);
+    keel_free(m.by_all);
+    keel_free(m.late);
     keel_free(m.held);
     keel_schedule_free(&m.s, g);
     return s;

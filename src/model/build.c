@@ -314,6 +314,12 @@ static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
     return KEEL_OK;
 }
 
+/* How a call with open dims is tried. */
+typedef struct trial {
+    int64_t dim; /* the number that stands for them */
+    bool meets;  /* but where another input has a number beside it, that one */
+} trial;
+
 /* The mask of input i: what the caller gave, or what came beside it. */
 static bool mask_of(const keel_model *m, const keel_model_call_of *call, int i, keel_spec *mask)
 {
@@ -322,11 +328,34 @@ static bool mask_of(const keel_model *m, const keel_model_call_of *call, int i, 
     return i < call->n_mask || from->masked;
 }
 
-/* Emit the call alone, on inputs and masks of its inputs' shapes, with `dim` for dims that are
+/* The dim that stands beside dim d of rows of rank `rank`, counted from the last: the number that
+ * another input has there; 0: none has one. */
+static int64_t beside(const keel_model *m, const keel_model_call_of *call, int rank, int d)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        const keel_shape *s = &m->symbol[call->in[i]].spec.shape;
+        const int at = s->rank - rank + d;
+        if (at >= 0 && s->dim[at] > 1) return s->dim[at];
+    }
+    return 0;
+}
+
+/* Numbers for the open dims of an input or mask: as is beside it where inputs meet, else `dim`. */
+static keel_shape closed_for(const keel_model *m, const keel_model_call_of *call,
+                             const keel_shape *s, trial t)
+{
+    keel_shape out = keel_shape_closed(s, t.dim);
+    for (int d = 0; t.meets && d < s->rank; d++)
+        if (s->dim[d] == KEEL_DIM_OPEN && beside(m, call, s->rank, d))
+            out.dim[d] = beside(m, call, s->rank, d);
+    return out;
+}
+
+/* Emit the call alone, on inputs and masks of its inputs' shapes, with numbers for dims that are
  * open: what comes out, *out, which the caller frees. maker (m itself) makes the weights; NULL:
  * they are there. */
 static keel_status try_call(keel_model *m, keel_model *maker, int layer,
-                            const keel_model_call_of *call, int64_t dim, keel_model_symbol **out,
+                            const keel_model_call_of *call, trial t, keel_model_symbol **out,
                             int *n_out)
 {
     const keel_symbol *in = call->in;
@@ -346,11 +375,11 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
         keel_spec mask, spec = m->symbol[in[i]].spec;
         if (spec.dtype != KEEL_STRING)
             spec.dtype = m->dtype; /* as whole numbers are fed where nobody asks for more */
-        spec.shape = keel_shape_closed(&spec.shape, dim);
+        spec.shape = closed_for(m, call, &spec.shape, t);
         values[n_in + i] = KEEL_MASK_NONE;
         if ((s = keel_graph_input(g, &spec, &values[i])) < 0) goto out;
         if (!mask_of(m, call, i, &mask)) continue;
-        mask.shape = keel_shape_closed(&mask.shape, dim);
+        mask.shape = closed_for(m, call, &mask.shape, t);
         if ((s = keel_graph_input(g, &mask, &values[n_in + i])) < 0) goto out;
     }
     e.graph = g;
@@ -416,7 +445,20 @@ static keel_status needs_fixed(const keel_model *m, int layer, const keel_model_
                      l->name, l->n_weight ? "the shape of its weights" : "what it does", shape);
 }
 
-/* No layer need know of open dims: the call is tried with two numbers in their place. */
+/* Where an open dim meets a number, the layers of Keras say None, and its operations the number. */
+static void open_where_met(const keel_model *m, const keel_model_call_of *call, keel_shape *out)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        const keel_shape *s = &m->symbol[call->in[i]].spec.shape;
+        for (int d = 0; d < s->rank; d++)
+            if (s->dim[d] == KEEL_DIM_OPEN && out->rank - s->rank + d >= 0)
+                out->dim[out->rank - s->rank + d] = KEEL_DIM_OPEN;
+    }
+}
+
+/* No layer need know of open dims: the call is tried with two numbers in their place. Where several
+ * inputs do not go together so, an open dim may yet be what another input has there: whether it is,
+ * the rows will show. */
 static keel_status infer(keel_model *m, int layer, const keel_model_call_of *call,
                          keel_model_symbol **out, int *n_out)
 {
@@ -425,12 +467,19 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
     keel_model_symbol *made = NULL, *again = NULL;
     int n = 0, n_again = 0;
     const bool open = is_open(m, call);
-    if ((s = try_call(m, maker, layer, call, tried[0], &made, &n)) < 0) {
+    trial t = { .dim = tried[0] };
+    s = try_call(m, maker, layer, call, t, &made, &n);
+    if (s == KEEL_ESHAPE && open && call->n_in > 1 && m->layer[layer].n_weight == 0) {
+        t.meets = true;
+        s = try_call(m, maker, layer, call, t, &made, &n);
+    }
+    if (s < 0) {
         if (open && s == KEEL_ESHAPE)
             s = keel_fail_within(s, "with %lld for open dims (None)", (long long)tried[0]);
         goto out;
     }
-    if (open && (s = try_call(m, NULL, layer, call, tried[1], &again, &n_again)) < 0) {
+    t.dim = tried[1];
+    if (open && (s = try_call(m, NULL, layer, call, t, &again, &n_again)) < 0) {
         if (s == KEEL_ESHAPE) s = needs_fixed(m, layer, call);
         goto out;
     }
@@ -441,6 +490,8 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
             s = needs_fixed(m, layer, call);
             goto out;
         }
+    for (int i = 0; t.meets && !m->layer[layer].kind->operation && i < n; i++)
+        open_where_met(m, call, &made[i].spec.shape);
     *out = made;
     *n_out = n;
     made = NULL;

@@ -192,10 +192,23 @@ out:
     return s;
 }
 
+/* Is there a model inside that is called with training=False? */
+static bool has_inference(const keel_model *m)
+{
+    bool any = false;
+    for (int k = 0; k < m->n_node && !any; k++) {
+        const keel_model *inner = m->layer[m->node[k].layer].inner;
+        any = m->node[k].inference || (inner && has_inference(inner));
+    }
+    return any;
+}
+
 /* All calls of a model. *f is made, of m->n_symbol values, and freed by the caller by f->value. */
 static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_value *in,
                               const keel_value *mask, flow *f, keel_model_chances *chances)
 {
+    keel_status s = KEEL_OK;
+    int *order = NULL;
     f->value = keel_calloc(2 * (size_t)m->n_symbol, sizeof *f->value);
     if (!f->value) return KEEL_ENOMEM;
     f->mask = f->value + m->n_symbol;
@@ -204,9 +217,13 @@ static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_val
         f->value[m->input[i]] = in[i];
         f->mask[m->input[i]] = mask ? mask[i] : KEEL_MASK_NONE;
     }
-    for (int k = 0; k < m->n_node; k++)
-        if (m->layer[m->node[k].layer].kind->emit) KEEL_TRY(emit_node(m, k, g, f, chances));
-    return KEEL_OK;
+    if (chances && chances->in_turn) KEEL_TRY(keel_model_run_order(m, &order));
+    for (int i = 0; i < m->n_node && s >= 0; i++) {
+        const int k = order ? order[i] : i;
+        if (m->layer[m->node[k].layer].kind->emit) s = emit_node(m, k, g, f, chances);
+    }
+    keel_free(order);
+    return s;
 }
 
 static keel_status emit_inner(const keel_model *inner, keel_emit *e, keel_model_chances *chances)
@@ -261,7 +278,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
     keel_status s = KEEL_OK;
     keel_graph *g = NULL;
     flow f = { 0 };
-    keel_model_chances chances = { .next = KEEL_MODEL_LAYERS_MAX };
+    keel_model_chances chances = { .next = KEEL_MODEL_LAYERS_MAX, .in_turn = has_inference(m) };
     if (!m->finished || !m->n_output)
         return keel_fail(KEEL_EARG, "the model '%s' is not finished: %s", m->name,
                          m->sequential ? "add a layer" : "say its outputs (keel_model_outputs)");

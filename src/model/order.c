@@ -108,6 +108,23 @@ static keel_status take_turns(keel_model *m, const walk *w)
     return KEEL_OK;
 }
 
+keel_status keel_model_run_order(const keel_model *m, int **out)
+{
+    turn *at = keel_calloc((size_t)m->n_node, sizeof *at);
+    int *order = keel_calloc((size_t)m->n_node, sizeof *order);
+    if (!at || !order) {
+        keel_free(at);
+        keel_free(order);
+        return KEEL_ENOMEM;
+    }
+    for (int k = 0; k < m->n_node; k++) at[k] = (turn){ -m->node[k].turn, k, k };
+    if (m->n_node) qsort(at, (size_t)m->n_node, sizeof *at, by_turn);
+    for (int k = 0; k < m->n_node; k++) order[k] = at[k].node;
+    keel_free(at);
+    *out = order;
+    return KEEL_OK;
+}
+
 static int by_place(const void *a, const void *b)
 {
     const place *p = a, *q = b;

@@ -44,10 +44,13 @@ int keel_model_find_weight(const keel_model *m, const char *name);
 /* Lists of symbols, replaced whole. */
 keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_symbol *from, int n);
 
-/* Which streams of chance are taken while a model is emitted. */
+/* Of a model that is being emitted: which streams of chance are taken, and in which order its calls
+ * come. */
 typedef struct keel_model_chances {
-    bool *drew; /* [KEEL_MODEL_LAYERS_MAX], by stream: the layer was called before */
-    int next;   /* free for a further call */
+    bool *drew;   /* [KEEL_MODEL_LAYERS_MAX], by stream: the layer was called before */
+    int next;     /* free for a further call */
+    bool in_turn; /* as Keras runs them, so that each finds the state that those before it moved;
+                     else as they were written */
 } keel_model_chances;
 enum { KEEL_STREAMS_MAX = UINT16_MAX }; /* the last is reserved */
 
@@ -60,6 +63,8 @@ keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int la
 /* order.c: put layers in the order of Keras's model.layers, and say whose turn it is when Keras
  * runs them. KEEL_EARG names a layer that leads to no output. */
 keel_status keel_model_keras_order(keel_model *m);
+/* Its calls in the order in which Keras runs them: *out [m->n_node] is the caller's. */
+keel_status keel_model_run_order(const keel_model *m, int **out);
 
 /* number.c, of the outermost model once its layers are in order: names, paths and streams of all
  * layers, and the weights in their order. Names are as good before as after a failure. */

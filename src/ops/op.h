@@ -288,6 +288,8 @@ struct keel_kernel {
     const keel_op *op;
     const char *name; /* "avx512"; the symbol is keel_kernel_<op>_<name> */
     keel_priority priority;
+    int needs;   /* a keel_cpu_isa: its file is compiled for that, so no function of it, prepare
+                    neither, may be called on less (keel_kernel_prepare in graph/choose.h) */
     bool vendor; /* nobody promises that a row's bits do not depend on how many rows a call has */
     /* Can you run this pass for that many rows? KEEL_OK: p->plan and p->scratch are set;
      * KEEL_EUNSUP: ask the next; anything else fails the compile. Pure: same answer every time. */

@@ -18,8 +18,10 @@ static double slope_b(double a, double b)
 
 BINARY(value, slope_a, slope_b)
 
-static const keel_case cases[] = {
-    { "6", NULL, "right 2" }, { "2,3", NULL, "left 1.5" }, { "2,3", NULL, "right 3" }, { 0 }
-};
+static const keel_case cases[] = { { "6", NULL, "right 2" },
+                                   { "2,3", NULL, "left 1.5" },
+                                   { "2,3", NULL, "right 3" },
+                                   { "5,7|5,7", NULL, "positive" },
+                                   { 0 } };
 
 const keel_op keel_op_power = BINARY_OP("power", cases);

@@ -16,6 +16,7 @@ typedef struct fit {
     keel_fit_options o;
     keel_trainer *trainer;
     keel_timing *timing;
+    keel_profile_work work; /* where there is timing */
     keel_pairing pairing, validation_pairing;
     keel_feed *feed, *validation_feed;
     keel_history history;
@@ -124,6 +125,13 @@ static keel_status tell(fit *f)
     return s < 0 ? keel_fail(KEEL_ECALLBACK, "the progress callback failed") : KEEL_OK;
 }
 
+/* Steps of rows of another shape have a program of their own. */
+static void time_program(fit *f)
+{
+    keel_program *p = f->trainer->train.program;
+    p->timing = f->timing && keel_profile_takes(&f->work, p) ? f->timing : NULL;
+}
+
 static keel_status train_epoch(fit *f)
 {
     keel_history *h = &f->history;
@@ -135,11 +143,14 @@ static keel_status train_epoch(fit *f)
         const double before = keel_seconds();
         if (h->steps == 0) h->first_step_seconds = before - f->start;
         s = keel_trainer_meet(f->trainer, true, &b);
+        time_program(f);
         if (s >= 0) s = keel_train_step(f->trainer, &b, f->o.seed, &f->trained);
         if (s < 0) {
             keel_feed_retry(f->feed, &b);
             return s;
         }
+        const keel_program *ran = f->trainer->train.program;
+        if (ran->timing) keel_profile_add(&f->work, ran, b.rows);
         keel_feed_release(f->feed, &b);
         const double now = keel_seconds();
         h->step_seconds += now - before;
@@ -261,6 +272,18 @@ static void add_cut(keel_text *t, const fit *f)
                       t->length ? "; " : "", (long long)lost);
 }
 
+/* Which steps a profile and a trace show, where rows have several shapes. */
+static void add_shapes(keel_text *t, const fit *f)
+{
+    if (!f->timing || f->trainer->trained.made < 2) return;
+    keel_text_add(t, "%sthe profile and the trace are of steps of %lld shapes, their kernels of ",
+                  t->length ? "; " : "", (long long)f->trainer->trained.made);
+    keel_text_add(t, "the last");
+    if (f->work.steps < f->history.steps)
+        keel_text_add(t, "; without %lld steps of shapes for which the model has other ops",
+                      (long long)(f->history.steps - f->work.steps));
+}
+
 static void take_notes(fit *f)
 {
     keel_text t = { 0 };
@@ -269,6 +292,7 @@ static void take_notes(fit *f)
     if (p && !f->o.reference_kernels) add_slow(&t, p);
     if (p) add_unreached(&t, f->trainer);
     add_cut(&t, f);
+    add_shapes(&t, f);
     if (t.failed) keel_text_free(&t);
     f->history.note = t.data;
 }
@@ -281,17 +305,15 @@ static keel_status begin_timing(fit *f)
     if (!f->o.profile && !f->o.trace) return KEEL_OK;
     KEEL_TRY(keel_timing_create(&f->timing, p->lanes->n_worker, p->graph->n_node,
                                 f->o.trace ? TRACE_EVENTS : 0));
-    p->timing = f->timing;
-    return KEEL_OK;
+    return keel_profile_begin(&f->work, p);
 }
 
 static keel_status end_timing(fit *f)
 {
     keel_history *h = &f->history;
-    if (f->o.trace) KEEL_TRY(keel_trace_write(f->o.trace, f->trainer, f->timing));
+    if (f->o.trace) KEEL_TRY(keel_trace_write(f->o.trace, f->trainer, f->timing, &f->work));
     if (!f->o.profile) return KEEL_OK;
-    return keel_profile_make(&h->profile, f->trainer, f->timing, h->steps, h->rows,
-                             h->step_seconds);
+    return keel_profile_make(&h->profile, f->trainer, f->timing, &f->work, h->step_seconds);
 }
 
 static keel_status prepare(fit *f)
@@ -328,16 +350,6 @@ static keel_status prepare(fit *f)
     return begin_history(f);
 }
 
-/* Timing covers a single program, so all steps must use it. */
-static keel_status check_timing(const fit *f)
-{
-    if ((!f->o.profile && !f->o.trace) || !f->pairing.open || f->o.bucket_count == 1)
-        return KEEL_OK;
-    return keel_fail(KEEL_EUNSUP,
-                     "profile and trace: these rows differ in length, but only steps of one shape "
-                     "can be timed; pad all rows to one bucket");
-}
-
 static keel_status open_validation(fit *f)
 {
     const keel_dataset *d = f->o.validation;
@@ -356,7 +368,6 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if (history) *history = (keel_history){ 0 };
     if (s < 0) return s;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
-    if ((s = check_timing(&f)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
      */
     if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype, &f.pairing)) < 0) goto out;
@@ -383,6 +394,7 @@ out:
     keel_tally_free(&f.tested);
     keel_trainer_destroy(f.trainer);
     keel_timing_destroy(f.timing);
+    keel_profile_work_free(&f.work);
     keel_feed_destroy(f.feed);
     keel_feed_destroy(f.validation_feed);
     if (history)

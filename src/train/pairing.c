@@ -223,20 +223,37 @@ static keel_status pair_targets(keel_pairing *p, const keel_model *m, const keel
     return KEEL_OK;
 }
 
-/* Find the fields that layers compute from others, by emitting the model. */
-static keel_status pair_made(keel_pairing *p, const keel_model *m)
+/* Where rows differ in length, so does what is made of each place of them. */
+static keel_status open_made(keel_feed_made *made, const keel_shape *again, const keel_model *m,
+                             int input, const keel_shape *of)
+{
+    bool good = made->shape.rank == again->rank;
+    for (int d = 0; good && d < again->rank; d++) {
+        if (made->shape.dim[d] == again->dim[d]) continue;
+        made->shape.dim[d] = KEEL_DIM_OPEN;
+        good = made->shape.rank == of->rank && of->dim[d] == KEEL_DIM_OPEN;
+    }
+    if (good) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP,
+                     "model '%s' looks up rows of '%s', which differ in length, and makes "
+                     "something else than one number of each place: not supported",
+                     keel_model_name(m), keel_model_input_name(m, input));
+}
+
+/* The fields that the model's layers make of others: it is emitted to learn which, with `dim` in
+ * place of dims that are open. The second time, with another one, says which dims of theirs are. */
+static keel_status pair_made(keel_pairing *p, const keel_model *m, int64_t dim, bool again)
 {
     keel_status s;
-    for (int i = 0; i < m->n_input; i++)
-        if (keel_shape_is_open(&p->input_spec[i].shape))
-            return keel_fail(KEEL_EUNSUP,
-                             "model '%s' looks up texts or numbers, so all rows must have one "
-                             "shape, but those of '%s' differ",
-                             keel_model_name(m), keel_model_input_name(m, i));
+    keel_spec specs[KEEL_FIELDS_MAX];
     keel_value *end = keel_calloc((size_t)(m->n_input + m->n_output), sizeof *end);
     if (!end) return KEEL_ENOMEM;
+    for (int i = 0; i < m->n_input && i < KEEL_FIELDS_MAX; i++) {
+        specs[i] = p->input_spec[i];
+        specs[i].shape = keel_shape_closed(&specs[i].shape, dim);
+    }
     keel_model_emission e = {
-        .real = m->dtype, .specs = p->input_spec, .input = end, .output = end + m->n_input
+        .real = m->dtype, .specs = specs, .input = end, .output = end + m->n_input
     };
     if ((s = keel_model_emit(m, &e)) < 0) goto out;
     if (e.graph->n_host > KEEL_FIELDS_MAX) {
@@ -247,6 +264,11 @@ static keel_status pair_made(keel_pairing *p, const keel_model *m)
     for (int i = 0; i < e.graph->n_host; i++) {
         const keel_graph_host *h = &e.graph->host[i];
         const keel_spec *spec = keel_graph_spec(e.graph, keel_graph_input_value(e.graph, h->input));
+        if (again) {
+            s = open_made(&p->made[i], &spec->shape, m, h->of, &p->input_spec[h->of].shape);
+            if (s < 0) goto out;
+            continue;
+        }
         p->made[p->n_made++] = (keel_feed_made){ .of = p->input[h->of],
                                                  .op = h->op,
                                                  .args = h->args,
@@ -257,6 +279,16 @@ out:
     keel_graph_destroy(e.graph);
     keel_free(end);
     return s;
+}
+
+static keel_status pair_all_made(keel_pairing *p, const keel_model *m)
+{
+    static const int64_t tried[2] = { 40320, 80640 }; /* as in model/build.c */
+    bool open = false;
+    if (!keel_model_reads_rows(m)) return KEEL_OK;
+    for (int i = 0; i < m->n_input; i++) open = open || keel_shape_is_open(&p->input_spec[i].shape);
+    KEEL_TRY(pair_made(p, m, tried[0], false));
+    return open ? pair_made(p, m, tried[1], true) : KEEL_OK;
 }
 
 static void clear(keel_pairing *p, int n_field, keel_dtype real)
@@ -274,7 +306,7 @@ keel_status keel_pairing_make(keel_pairing *out, const keel_model *m, const keel
         return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet", m->name);
     clear(&p, d->origin->spec.n_field, m->dtype);
     KEEL_TRY(pair_inputs(&p, m, d));
-    if (keel_model_reads_rows(m)) KEEL_TRY(pair_made(&p, m));
+    KEEL_TRY(pair_all_made(&p, m));
     p.scored = scored;
     if (scored) KEEL_TRY(pair_targets(&p, m, d));
     for (int i = 0; i < p.n_field; i++)
@@ -368,7 +400,7 @@ keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const kee
             KEEL_TRY(close_input(m, i, inputs, &p.input_spec[i].shape));
     }
     KEEL_TRY(output_shapes(m, p.input_spec, output));
-    if (keel_model_reads_rows(m)) KEEL_TRY(pair_made(&p, m));
+    KEEL_TRY(pair_all_made(&p, m));
     p.scored = true;
     const int n = scored_outputs(m, end);
     for (int i = 0; i < n; i++) {

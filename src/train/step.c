@@ -135,16 +135,27 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
     }
 }
 
-/* Keras's clips: by value, by each weight's norm, or by the norm of all. */
-static double scale_of(const keel_trainer *t, const keel_optimizer_common *o, keel_variable v)
+static double norm_of(const keel_trainer *t, int first_tile, int n_tile)
 {
-    const bool global = keel_clips(o->global_clipnorm);
-    const double limit = global ? o->global_clipnorm : o->clipnorm;
     double sum = 0;
-    if (!t->needs_norms) return 1;
-    for (int i = 0; i < t->update.n_tile; i++)
-        if (global || t->update.tile[i].variable == v) sum += t->tile_norm[i];
-    return keel_clip_scale(sqrt(sum), limit);
+    for (int i = first_tile; i < first_tile + n_tile; i++) sum += t->tile_norm[i];
+    return sqrt(sum);
+}
+
+/* Keras's clips: by the norm of all weights, which gives one scale, or by each weight's norm. */
+static double scale_of_all(const keel_trainer *t)
+{
+    const keel_optimizer_common *o = t->update.args;
+    if (!keel_clips(o->global_clipnorm)) return 1;
+    return keel_clip_scale(norm_of(t, 0, t->update.n_tile), o->global_clipnorm);
+}
+
+static double scale_of(const keel_trainer *t, keel_variable v, double of_all)
+{
+    const keel_optimizer_common *o = t->update.args;
+    const struct keel_updated *w = &t->update.weight[v];
+    if (!keel_clips(o->clipnorm)) return of_all;
+    return keel_clip_scale(norm_of(t, w->first_tile, w->n_tile), o->clipnorm);
 }
 
 static void move(const keel_trainer *t, int worker, const keel_tile *part, const void *grad,
@@ -195,17 +206,13 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
 
 static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_at_once)
 {
-    const keel_optimizer_common *o = t->update.args;
-    const bool each = keel_clips(o->clipnorm); /* otherwise all weights have one scale */
+    const double of_all = scale_of_all(t);
     keel_variable v = -1;
-    double scale = scale_of(t, o, v);
+    double scale = of_all;
     for (int i = t->update.first_tile[worker]; i < t->update.first_tile[worker + 1]; i++) {
         const keel_tile *tile = &t->update.tile[i];
         if (!has_gradient(t, tile->variable)) continue;
-        if (each && tile->variable != v) {
-            v = tile->variable;
-            scale = scale_of(t, o, v);
-        }
+        if (tile->variable != v) scale = scale_of(t, v = tile->variable, of_all);
         if (moves_at_once && is_tiled(t, tile))
             make_and_move(t, worker, tile, scale * t->tile_scale[i]);
         else
@@ -217,6 +224,7 @@ static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_at_once
 static void apply_in_passes(const keel_trainer *t, int worker)
 {
     const keel_updater *u = &t->update;
+    const double of_all = scale_of_all(t);
     for (int pass = 0; pass < u->n_pass; pass++) {
         keel_update_whole whole;
         keel_variable v = -1;
@@ -228,7 +236,7 @@ static void apply_in_passes(const keel_trainer *t, int worker)
             if (!has_gradient(t, of)) continue;
             if (of != v) {
                 v = of;
-                scale = scale_of(t, u->args, v);
+                scale = scale_of(t, v, of_all);
                 keel_updater_whole(u, v, pass, reduced(t, t->store->weight[v].offset), &whole);
             }
             keel_updater_pass(u, i, pass, &whole, scale);
@@ -259,10 +267,6 @@ static void train_part(keel_trainer *t, int worker)
     keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
     keel_scored_read(&t->train, t->bound, &score);
-    if (score.weights == 0) {
-        if (worker == 0) t->no_op = true;
-        return; /* the weights sum to 0: nothing changes */
-    }
     const double scale = score.finite ? 1 / score.divisor : 0;
     const bool moves_at_once = score.finite && fabs(scale) <= 1 && all_bounded(t);
     reduce_my_tiles(t, worker, scale, moves_at_once);
@@ -314,7 +318,6 @@ static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, u
         .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
     };
     keel_scored_begin(s, b->rows);
-    t->no_op = false;
     t->batch = b;
     return keel_program_bind(p, b->rows, &t->bound);
 }
@@ -399,7 +402,6 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
 {
     keel_program *p = t->train.program;
     keel_score score;
-    double loss = 0;
     KEEL_TRY(begin(t, &t->train, b, seed));
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
     keel_updater_begin(&t->update);
@@ -408,12 +410,10 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
     keel_scored_read(&t->train, t->bound, &score);
-    if (!t->no_op) {
-        KEEL_TRY(not_finite(t, b));
-        keel_updater_end(&t->update);
-        loss = score.loss;
-        for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];
-    }
+    KEEL_TRY(not_finite(t, b));
+    keel_updater_end(&t->update);
+    double loss = score.loss;
+    for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];
     add_to_tally(t, &t->train, b, loss, &score, tally);
     return KEEL_OK;
 }

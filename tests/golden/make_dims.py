@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Make dims.npz and dims_*.keras: models with open dims (None), trained by the real Keras.
+"""Make dims.npz, dims_words.npz and dims_*.keras: models with open dims (None), trained by the real Keras.
 
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 
 dims_CASE.keras is the model before its first step, compiled. dims.npz holds the rows and what comes
 of them: rows of tokens differ in length and are padded with 0 per batch, to the longest of the batch
-or to a bucket; images have one size in the first training and another in the second. test_ragged.c
-and test_dims.c train the same and compare.
+or to a bucket; words too, with empty texts, as archive dims_words.npz has them; images have one size in
+the first training and another in the second. test_ragged.c and test_dims.c train the same and compare.
 """
 import os
 
@@ -15,6 +15,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import layers
 
 ROWS, BATCH, EPOCHS, VOCABULARY, CLASSES = 23, 4, 3, 13, 3
@@ -41,6 +42,19 @@ def tags():
             layers.Input((None,), dtype="int32", name="tokens"),
             layers.Embedding(VOCABULARY, 6, mask_zero=True),
             layers.Dense(5, activation="tanh"),
+            layers.Dense(CLASSES, activation="softmax"),
+        ]
+    )
+
+
+def words():
+    """Texts: what is behind a row is looked up as the mask, and some words are not known."""
+    return keras.Sequential(
+        [
+            layers.Input((None,), dtype="string", name="tokens"),
+            layers.StringLookup(vocabulary=[f"w{i}" for i in range(1, 10)], mask_token=""),
+            layers.Embedding(VOCABULARY, 6, mask_zero=True),
+            layers.GlobalAveragePooling1D(),
             layers.Dense(CLASSES, activation="softmax"),
         ]
     )
@@ -73,7 +87,11 @@ def keep(case, model):
         out[f"{case}_weight_{i}"] = w
 
 
-def train(case, make, target, buckets=None):
+def pad_words(rows, buckets):
+    return tf.constant([[f"w{i}" if i else "" for i in r] for r in pad(rows, buckets)])
+
+
+def train(case, make, target, buckets=None, pad=pad):
     keras.utils.set_random_seed(5)
     model = make()
     # not Adam: of an Embedding TensorFlow has sparse gradients, and Keras squares their parts there
@@ -103,6 +121,7 @@ out["tags"] = np.concatenate(tag).astype("int32")
 for buckets in None, BUCKETS:
     train("text", text, lambda i, b: labels[i : i + BATCH], buckets)
     train("tags", tags, lambda i, b: pad(tag[i : i + BATCH], b), buckets)
+    train("words", words, lambda i, b: labels[i : i + BATCH], buckets, pad_words)
 
 keras.utils.set_random_seed(6)
 model = images()
@@ -116,3 +135,9 @@ keep("images", model)
 out["images_predicted"] = model.predict(out["images_0"], verbose=0)
 
 np.savez_compressed("dims.npz", **out)
+np.savez_compressed(
+    "dims_words.npz",
+    x=np.array([f"w{i}" for i in out["tokens"]]),
+    x_row_splits=np.concatenate([[0], np.cumsum(lengths)]).astype("int64"),
+    y=labels,
+)

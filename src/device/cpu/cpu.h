@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 /* Instruction sets; each includes all before it. A file NAME_SET.c is compiled for its set, and its
- * `prepare` returns KEEL_EUNSUP on lesser processors. */
+ * functions are called only on processors that have it. */
 typedef enum keel_cpu_isa {
     KEEL_CPU_BASE,
     KEEL_CPU_AVX2,        /* and FMA */

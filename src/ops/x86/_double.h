@@ -9,6 +9,7 @@
 #include "ops/args.h"
 #include "ops/real.h"
 #include "ops/x86/_vector.h"
+#include <float.h>
 #include <math.h>
 
 #ifdef __AVX512F__
@@ -65,6 +66,12 @@ static inline vd vd_power2(vd n) /* 2^n, n whole and in [-1022, 1023] */
     const __m512i bits = _mm512_castpd_si512(n + (0x1.8p52 + 1023));
     return _mm512_castsi512_pd(_mm512_slli_epi64(bits, 52));
 }
+/* x = m 2^e with 1 <= m < 2, for x that is normal and above 0. */
+static inline vd vd_split(vd x, vd *e)
+{
+    *e = _mm512_getexp_pd(x);
+    return _mm512_getmant_pd(x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+}
 #else
 typedef __m256d vd;
 typedef __m256d vdm;
@@ -117,6 +124,13 @@ static inline vd vd_power2(vd n)
 {
     const __m256i bits = _mm256_castpd_si256(n + (0x1.8p52 + 1023));
     return _mm256_castsi256_pd(_mm256_slli_epi64(bits, 52));
+}
+static inline vd vd_split(vd x, vd *e)
+{
+    const __m256i bits = _mm256_castpd_si256(x), two52 = _mm256_castpd_si256(vd_set(0x1p52));
+    const __m256i fraction = _mm256_and_si256(bits, _mm256_set1_epi64x((1LL << 52) - 1));
+    *e = _mm256_castsi256_pd(_mm256_or_si256(_mm256_srli_epi64(bits, 52), two52)) - (0x1p52 + 1023);
+    return _mm256_castsi256_pd(_mm256_or_si256(fraction, _mm256_castpd_si256(vd_set(1))));
 }
 #endif
 
@@ -187,10 +201,10 @@ static inline vd vd_expm1(vd x)
     return vd_choose(vd_greater(x, vd_set(709)), vd_set(INFINITY), y);
 }
 
-/* log(1 + e) for 0 <= e <= 1: 2 atanh(s), s = e / (2 + e) <= 1/3, by its series. */
-static inline vd vd_log1p(vd e)
+/* 2 atanh(s) for |s| <= 1/3, by its series. */
+static inline vd vd_twice_atanh(vd s)
 {
-    const vd s = e / (e + 2), z = s * s;
+    const vd z = s * s;
     vd p = vd_set(1.0 / 19);
     p = p * z + 1.0 / 17;
     p = p * z + 1.0 / 15;
@@ -201,6 +215,74 @@ static inline vd vd_log1p(vd e)
     p = p * z + 1.0 / 5;
     p = p * z + 1.0 / 3;
     return 2 * (s + s * z * p);
+}
+
+/* log(1 + e) for 0 <= e <= 1. */
+static inline vd vd_log1p(vd e)
+{
+    return vd_twice_atanh(e / (e + 2));
+}
+
+/* log(x) = e ln 2 + log(m), of a float, which as a double is never too small to be normal. */
+static inline vd vd_log(vd x)
+{
+    vd e, m = vd_split(x, &e);
+    const vdm upper = vd_greater(m, vd_set(M_SQRT2));
+    m = vd_choose(upper, 0.5 * m, m);
+    e = vd_choose(upper, e + 1, e);
+    const vd y = e * M_LN2 + vd_twice_atanh((m - 1) / (m + 1));
+    const vd positive = vd_choose(vd_greater(x, vd_set(FLT_MAX)), x, y);
+    const vd other = vd_choose(vd_greater(vd_zero(), x), vd_set(NAN), -1 / (x * x)); /* 0, NaN */
+    return vd_choose(vd_greater(x, vd_zero()), positive, other);
+}
+
+/* sin(x + quarter pi / 2). x = n pi / 2 + r with pi / 2 in three parts, of which two have 33 bits,
+ * so that their products with n are exact; Taylor to degree 15 for |r| <= pi / 4. Lanes beyond
+ * 2^19, which that does not serve, get the plain function. */
+static inline vd vd_sine(vd x, int quarter)
+{
+    static const double most = 1 << 19;
+    const vd n = vd_round(x * M_2_PI);
+    vd r = x - n * 0x1.921fb544p+0;
+    r = (r - n * 0x1.0b4611a6p-34) - n * 0x1.3198a2e037073p-69;
+    const vd z = r * r;
+    vd s = vd_set(-1.0 / 1307674368000), c = vd_set(-1.0 / 87178291200);
+    s = s * z + 1.0 / 6227020800;
+    s = s * z - 1.0 / 39916800;
+    s = s * z + 1.0 / 362880;
+    s = s * z - 1.0 / 5040;
+    s = s * z + 1.0 / 120;
+    s = s * z - 1.0 / 6;
+    c = c * z + 1.0 / 479001600;
+    c = c * z - 1.0 / 3628800;
+    c = c * z + 1.0 / 40320;
+    c = c * z - 1.0 / 720;
+    c = c * z + 1.0 / 24;
+    const vd turns = n + quarter, half = vd_round(0.5 * turns - 0.25);
+    const vd odd = turns - 2 * half, flip = half - 2 * vd_round(0.5 * half - 0.25);
+    const vd size =
+        vd_choose(vd_greater(odd, vd_set(0.5)), c * (z * z) - 0.5 * z + 1, s * (z * r) + r);
+    vd y = vd_choose(vd_greater(flip, vd_set(0.5)), -size, size);
+    if (!vd_all(vd_greater(vd_set(most), vd_abs(x))))
+        for (size_t i = 0; i < sizeof x / sizeof x[0]; i++)
+            if (fabs(x[i]) >= most) y[i] = quarter ? cos(x[i]) : sin(x[i]);
+    return y;
+}
+
+/* a^b. Lanes in which a or b is 0, infinite or no number get the plain function. */
+static inline vd vd_pow(vd a, vd b)
+{
+    const vd size = vd_abs(a), y = vd_exp(b * vd_log(size)), half = 0.5 * b;
+    const vdm broken = vd_greater(vd_abs(b - vd_round(b)), vd_zero());
+    const vdm odd = vd_greater(vd_abs(half - vd_round(half)), vd_set(0.25));
+    const vd below = vd_choose(broken, vd_set(NAN), vd_choose(odd, -y, y)); /* of a < 0 */
+    vd all = vd_choose(vd_greater(vd_zero(), a), below, y);
+    const vd plain = vd_min(size, vd_abs(b)), large = vd_max(size, vd_abs(b));
+    if (!vd_all(vd_greater(plain, vd_zero())) || !vd_all(vd_greater(vd_set(INFINITY), large)))
+        for (size_t i = 0; i < sizeof a / sizeof a[0]; i++)
+            if (a[i] == 0 || b[i] == 0 || !isfinite(a[i]) || !isfinite(b[i]))
+                all[i] = pow(a[i], b[i]);
+    return all;
 }
 
 static inline vd vd_softplus(vd x)

@@ -301,20 +301,11 @@ keel_status keel_split_derive(keel_prepare *p, const keel_split *s, bool turned,
     return p->derive(p->context, &want, got);
 }
 
-static bool tiles_here(void)
-{
-#ifdef KEEL_TILES_EMULATED
-    return true;
-#else
-    return keel_cpu_level() >= KEEL_CPU_AMX;
-#endif
-}
-
 bool keel_split_allowed(const keel_prepare *p, int *pieces)
 {
     const keel_shape *w = &p->node->weight[0].shape;
     const int64_t c = w->dim[w->rank - 2], k = w->dim[w->rank - 1];
-    if (p->node->real != KEEL_FLOAT32 || !tiles_here()) return false;
+    if (p->node->real != KEEL_FLOAT32) return false;
     *pieces = p->float32 == KEEL_FLOAT32_FAST ? 2 : 3;
     /* smaller layers leave most of a tile empty */
     return p->float32 == KEEL_FLOAT32_FAST ? p->measured || (c >= SIDE && k >= SIDE)

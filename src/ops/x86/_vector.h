@@ -461,10 +461,10 @@ static inline void vn_store_some(vm m, keel_bf16 *p, vf x)
 #define vx_store_same(m, p, x)                                                                     \
     _Generic(*(p), float : vf_store_some, keel_bf16 : vn_store_same)((m), (p), (x))
 
-/* The first test of every prepare here: float32, on a processor that has the instructions. */
+/* The first test of every prepare here: float32. */
 static inline keel_status vector_prepare(keel_prepare *p)
 {
-    if (p->node->real != KEEL_FLOAT32 || keel_cpu_level() < VECTOR_LEVEL) return KEEL_EUNSUP;
+    if (p->node->real != KEEL_FLOAT32) return KEEL_EUNSUP;
     p->scratch = 0;
     p->plan = NULL;
     return KEEL_OK;
@@ -474,8 +474,9 @@ static inline keel_status vector_prepare(keel_prepare *p)
  * forward_f32 and so on: see ops/x86/_values.h. */
 #define VECTOR_BOTH(stem, ready)                                                                   \
     {                                                                                              \
-        .op = &keel_op_##stem, .name = VECTOR_NAME, .priority = VECTOR_PRIORITY(VECTOR),           \
-        .prepare = ready, .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 }, \
+        .op = &keel_op_##stem, .name = VECTOR_NAME, .needs = VECTOR_LEVEL,                         \
+        .priority = VECTOR_PRIORITY(VECTOR), .prepare = ready,                                     \
+        .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
         .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
     }
 

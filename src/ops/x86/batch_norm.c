@@ -133,6 +133,7 @@ static void merge_block(double *restrict mean, double *restrict m2, const float 
 const keel_kernel VECTOR_KERNEL(batch_norm) = {
     .op = &keel_op_batch_norm,
     .name = VECTOR_NAME,
+    .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32,

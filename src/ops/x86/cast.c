@@ -48,6 +48,7 @@ static keel_status prepare(keel_prepare *p)
 const keel_kernel VECTOR_KERNEL(cast) = {
     .op = &keel_op_cast,
     .name = VECTOR_NAME,
+    .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },

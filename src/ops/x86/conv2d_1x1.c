@@ -403,6 +403,7 @@ static void weights(const keel_call *c)
 const keel_kernel VECTOR_KERNEL(conv2d_1x1) = {
     .op = &keel_op_conv2d,
     .name = "1x1_" VECTOR_NAME,
+    .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(OWN_1X1),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

@@ -237,7 +237,7 @@ static keel_status prepare(keel_prepare *p)
     const keel_node *n = p->node;
     const keel_conv2d_args *a = n->args;
     if (n->real != KEEL_FLOAT32 || n->held != KEEL_BFLOAT16 || n->in[0].dtype != KEEL_BFLOAT16 ||
-        p->rows < 1 || p->pass > KEEL_WEIGHTS || a->groups != 1 || !keel_cpu_bf16())
+        p->rows < 1 || p->pass > KEEL_WEIGHTS || a->groups != 1)
         return KEEL_EUNSUP;
     plan *pl = keel_calloc(1, sizeof *pl);
     if (!pl) return KEEL_ENOMEM;
@@ -445,6 +445,7 @@ static void weights(const keel_call *c)
 const keel_kernel keel_kernel_conv2d_avx512_bf16 = {
     .op = &keel_op_conv2d,
     .name = "avx512_bf16",
+    .needs = KEEL_CPU_AVX512_BF16,
     .priority = KEEL_PRIORITY_PAIRS,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

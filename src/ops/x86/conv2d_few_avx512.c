@@ -110,6 +110,7 @@ static void weights(const keel_call *c)
 const keel_kernel keel_kernel_conv2d_few_avx512 = {
     .op = &keel_op_conv2d,
     .name = "few_avx512",
+    .needs = KEEL_CPU_AVX512,
     .priority = KEEL_PRIORITY_FEW_CHANNELS_AVX512,
     .prepare = prepare,
     .run = { [KEEL_WEIGHTS] = weights },

@@ -452,6 +452,7 @@ const keel_kernel VECTOR_KERNEL(conv2d_winograd4) = {
     .name = "winograd4_" VECTOR_NAME,
     .priority = VECTOR_PRIORITY(WINOGRAD4),
 #endif
+    .needs = VECTOR_LEVEL,
     .op = &keel_op_conv2d,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

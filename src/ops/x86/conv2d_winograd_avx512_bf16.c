@@ -623,7 +623,7 @@ static keel_status prepare(keel_prepare *p)
 {
     const keel_node *n = p->node;
     if (n->real != KEEL_FLOAT32 || n->held != KEEL_BFLOAT16 || n->in[0].dtype != KEEL_BFLOAT16 ||
-        p->rows < 1 || p->pass > KEEL_WEIGHTS || !keel_cpu_bf16() || !has_tiles(n))
+        p->rows < 1 || p->pass > KEEL_WEIGHTS || !has_tiles(n))
         return KEEL_EUNSUP;
     const problem o = problem_of(n, p->pass == KEEL_BACKWARD, 2);
     const int64_t tiles = o.down * o.across * p->rows;
@@ -645,6 +645,7 @@ static keel_status prepare(keel_prepare *p)
 const keel_kernel keel_kernel_conv2d_winograd_avx512_bf16 = {
     .op = &keel_op_conv2d,
     .name = "winograd_avx512_bf16",
+    .needs = KEEL_CPU_AVX512_BF16,
     .priority = KEEL_PRIORITY_PAIRS_WINOGRAD,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

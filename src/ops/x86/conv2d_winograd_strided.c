@@ -606,6 +606,7 @@ static keel_status prepare(keel_prepare *p)
 const keel_kernel VECTOR_KERNEL(conv2d_winograd_strided) = {
     .op = &keel_op_conv2d,
     .name = "winograd_strided_" VECTOR_NAME,
+    .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(WINOGRAD_STRIDED),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

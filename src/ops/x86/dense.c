@@ -355,6 +355,7 @@ static void weights_tile(const keel_tile_call *c)
 const keel_kernel VECTOR_KERNEL(dense) = {
     .op = &keel_op_dense,
     .name = VECTOR_NAME,
+    .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(OWN),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },

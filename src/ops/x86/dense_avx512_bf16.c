@@ -85,7 +85,7 @@ static keel_status prepare(keel_prepare *p)
 {
     const keel_node *n = p->node;
     if (n->real != KEEL_FLOAT32 || n->held != KEEL_BFLOAT16 || n->in[0].dtype != KEEL_BFLOAT16 ||
-        p->rows < 1 || p->pass > KEEL_WEIGHTS || !keel_cpu_bf16())
+        p->rows < 1 || p->pass > KEEL_WEIGHTS)
         return KEEL_EUNSUP;
     const dims d = dims_of(n);
     p->scratch = 0;
@@ -296,6 +296,7 @@ static void tile(const keel_tile_call *c)
 const keel_kernel keel_kernel_dense_avx512_bf16 = {
     .op = &keel_op_dense,
     .name = "avx512_bf16",
+    .needs = KEEL_CPU_AVX512_BF16,
     .priority = KEEL_PRIORITY_PAIRS,
     .prepare = prepare,
     .narrow = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

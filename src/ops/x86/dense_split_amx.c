@@ -2,6 +2,7 @@
  * last axis, and there is one tap. */
 #include "ops/x86/_split.h"
 #include "base/memory.h"
+#include "device/cpu/cpu.h"
 
 enum { PLACES = 256 /* packed at a time */, MOST_UNITS = 4096 /* of a gradient by tiles */ };
 
@@ -167,6 +168,7 @@ static void weights_tile(const keel_tile_call *c)
 const keel_kernel keel_kernel_dense_split_amx = {
     .op = &keel_op_dense,
     .name = "split_amx",
+    .needs = KEEL_CPU_AMX,
     .priority = KEEL_PRIORITY_SPLIT,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

@@ -90,6 +90,7 @@ static inline void add_sums(float *to, const float *from, int64_t n, bool adds)
 const keel_kernel VECTOR_KERNEL(depthwise_conv2d) = {
     .op = &keel_op_depthwise_conv2d,
     .name = VECTOR_NAME,
+    .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(OWN),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32,

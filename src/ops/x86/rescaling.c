@@ -20,6 +20,7 @@ POINTWISE_VECTOR_OF(keel_bf16, bf16, value, slope, c->out_grad[0])
 const keel_kernel VECTOR_KERNEL(rescaling) = {
     .op = &keel_op_rescaling,
     .name = VECTOR_NAME,
+    .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = vector_prepare,
     .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },

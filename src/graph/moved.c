@@ -1,0 +1,117 @@
+/* State that moves inside a step. A call in training mode moves what the op keeps (the moving
+ * statistics of a BatchNormalization) when its records are merged; a later call of the same layer
+ * that reads them, a model called with training=False, must see them moved, as in Keras. But
+ * nothing lasting is written before the commit point: so each worker moves a copy of its own, for
+ * each such reader, and the reader's calls get the copy in place of the weight. */
+#include "base/memory.h"
+#include "graph/bind.h"
+#include <string.h>
+
+/* Does node t move what node n only reads? Calls of one layer have the same weights. */
+static bool moves_for(const keel_graph_node *t, const keel_graph_node *n)
+{
+    if (t->node.op != n->node.op || !t->node.op->commit || t->node.partial == 0 ||
+        n->node.partial != 0 || t->node.n_weight != n->node.n_weight)
+        return false;
+    return n->node.n_weight > 0 &&
+           !memcmp(t->weight, n->weight, (size_t)n->node.n_weight * sizeof *n->weight);
+}
+
+/* The movers before node n, in their order. */
+static keel_status find_movers(const keel_program *p, int n, keel_moved *m)
+{
+    const keel_schedule *s = &p->schedule;
+    m->node = n;
+    m->last = -1;
+    for (int pass = 0; pass < 2; pass++) {
+        int count = 0;
+        for (int k = 0; k < s->n_commit; k++) {
+            const int t = s->commit[k].node;
+            if (t >= n || !moves_for(&p->graph->node[t], &p->graph->node[n])) continue;
+            if (pass) m->mover[count] = t;
+            if (t > m->last) m->last = t;
+            count++;
+        }
+        m->n_mover = count;
+        if (pass || !count) return KEEL_OK;
+        if (!(m->mover = keel_calloc((size_t)count, sizeof *m->mover))) return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_moved_place(keel_program *p)
+{
+    const keel_graph *g = p->graph;
+    const size_t n_worker = (size_t)p->lanes->n_worker;
+    if (p->schedule.n_commit == 0) return KEEL_OK;
+    if (!(p->moved_of = keel_calloc((size_t)g->n_node, sizeof *p->moved_of))) return KEEL_ENOMEM;
+    for (int i = 0; i < g->n_node; i++) {
+        keel_moved m;
+        if (!g->node[i].node.op->commit || g->node[i].node.training) continue;
+        KEEL_TRY(find_movers(p, i, &m));
+        if (!m.n_mover) continue;
+        keel_moved *own = keel_calloc(1, sizeof *own);
+        if (!own) {
+            keel_free(m.mover);
+            return KEEL_ENOMEM;
+        }
+        p->moved_of[i] = own;
+        *own = m;
+        own->at = p->merged_doubles;
+        for (int k = 0; k < g->node[i].node.n_weight; k++)
+            p->merged_doubles += p->store->weight[g->node[i].weight[k]].count;
+        own->weight = keel_calloc(n_worker * (size_t)g->node[i].node.n_weight, sizeof(void *));
+        if (!own->weight) return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
+void keel_moved_free(keel_program *p)
+{
+    for (int i = 0; p->moved_of && i < p->graph->n_node; i++) {
+        if (!p->moved_of[i]) continue;
+        keel_free(p->moved_of[i]->mover);
+        keel_free(p->moved_of[i]->weight);
+        keel_free(p->moved_of[i]);
+    }
+    keel_free(p->moved_of);
+}
+
+/* Where the copies lie; what is trained is no state, and stays where it is. */
+static void **weights_of(const keel_program *p, const keel_moved *m, int worker)
+{
+    return m->weight + worker * p->graph->node[m->node].node.n_weight;
+}
+
+const void **keel_moved_weights(const keel_program *p, int worker, int node)
+{
+    const keel_moved *m = p->moved_of ? p->moved_of[node] : NULL;
+    if (m) return (const void **)weights_of(p, m, worker);
+    return (const void **)p->weight + p->weight_at[node];
+}
+
+static void move(const keel_program *p, const keel_moved *m, int worker)
+{
+    const keel_graph_node *n = &p->graph->node[m->node];
+    const size_t element = keel_dtype_size(p->store->real);
+    double *merged = p->workspace[worker].merged, *copy = merged + m->at;
+    void **weight = weights_of(p, m, worker);
+    for (int k = 0; k < n->node.n_weight; k++) {
+        const int64_t count = p->store->weight[n->weight[k]].count;
+        weight[k] = p->weight[p->weight_at[m->node] + k];
+        if (p->trains[n->weight[k]]) continue;
+        memcpy(copy, weight[k], (size_t)count * element);
+        weight[k] = copy;
+        copy += count;
+    }
+    for (int k = 0; k < m->n_mover; k++) {
+        const keel_node *t = &p->graph->node[m->mover[k]].node;
+        t->op->commit(t, merged + p->merged_at[m->mover[k]], weight);
+    }
+}
+
+void keel_moved_see(const keel_program *p, int merged, int worker)
+{
+    for (int i = merged + 1; p->moved_of && i < p->graph->n_node; i++)
+        if (p->moved_of[i] && p->moved_of[i]->last == merged) move(p, p->moved_of[i], worker);
+}

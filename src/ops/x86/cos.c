@@ -1,0 +1,14 @@
+/* Cosine: see ops/cos.c. */
+#include "ops/x86/_double.h"
+
+static inline vd value(NO_ARGS, vd x)
+{
+    return vd_sine(x, 1);
+}
+
+static inline vd slope(NO_ARGS, vd x)
+{
+    return -vd_sine(x, 0);
+}
+
+DOUBLE_KERNEL(cos, value, slope, c->in[0]);

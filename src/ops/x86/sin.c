@@ -1,0 +1,14 @@
+/* Sine: see ops/sin.c. */
+#include "ops/x86/_double.h"
+
+static inline vd value(NO_ARGS, vd x)
+{
+    return vd_sine(x, 0);
+}
+
+static inline vd slope(NO_ARGS, vd x)
+{
+    return vd_sine(x, 1);
+}
+
+DOUBLE_KERNEL(sin, value, slope, c->in[0]);
