@@ -36,19 +36,6 @@ set(KEEL_FLAGS_avx2 -mavx2 -mfma)
 set(KEEL_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl ${KEEL_FLAGS_avx2})
 set(KEEL_FLAGS_avx512_bf16 ${KEEL_FLAGS_avx512} -mavx512bf16)
 set(KEEL_FLAGS_amx ${KEEL_FLAGS_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
-if(KEEL_SANITIZE STREQUAL "address" OR KEEL_SANITIZE STREQUAL "thread")
-    # What a sanitizer adds uses the file's instructions also in prepare, which every processor calls
-    # and which answers that it cannot run the rest. So what this one cannot run is not instrumented.
-    include(CheckCSourceRuns)
-    set(CMAKE_REQUIRED_FLAGS "")
-    check_c_source_runs("int main(void) { return !__builtin_cpu_supports(\"avx512vl\"); }"
-        KEEL_RUNS_AVX512)
-    if(NOT KEEL_RUNS_AVX512)
-        foreach(isa avx512 avx512_bf16 amx)
-            list(APPEND KEEL_FLAGS_${isa} -fno-sanitize=all)
-        endforeach()
-    endif()
-endif()
 if(KEEL_SANITIZE STREQUAL "fuzzer")
     # kernels see checked sizes only, gcc's sanitizers watch them, and clang takes minutes over some
     foreach(isa avx2 avx512 avx512_bf16 amx)
