@@ -176,7 +176,8 @@ static keel_status backward_node(maker *m, int i)
         m->s.in_adds[i][k] = written[n->in[k]];
         written[n->in[k]] = true;
     }
-    if (asked) KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
+    if (asked || (n->node.op->weights_after_backward && has_trainable(m, n)))
+        KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
     return has_trainable(m, n) ? weights(m, i) : KEEL_OK;
 }
 
