@@ -436,6 +436,36 @@ static bool draw_reduction(random_graph *g, step *s)
     return true;
 }
 
+static bool draw_einsum(random_graph *g, step *s)
+{
+    static const char *const equations[] = { "abc,cd->abd", "abc,cd->adb", "...c,cd->...d" };
+    const int which = chance(3);
+    GIVE_STR(s, "equation", equations[which]);
+    if (which == 0) GIVE_STR(s, "bias_axes", "d");
+    if (which == 2)
+        GIVE_INT(s, "output_shape", 1 + chance(5));
+    else
+        GIVE_PAIR(s, "output_shape", which ? 3 : -1, which ? -1 : 2);
+    return from_one(g, s, which == 2 ? 0 : 2);
+}
+
+/* Of images one dim attends, or both; key and value are the same or differ in their last dim. */
+static bool draw_attention(random_graph *g, step *s)
+{
+    const int rank = percent(80) ? 2 : 3;
+    if (!from_one(g, s, rank) || (s->in[1] = pick(g, rank)) < 0) return false;
+    s->n_in = 2;
+    if (percent(30)) s->in[s->n_in++] = s->in[1];
+    GIVE_INT(s, "num_heads", 1 + chance(3));
+    GIVE_INT(s, "key_dim", 1 + chance(4));
+    if (percent(30)) GIVE_INT(s, "value_dim", 1 + chance(4));
+    if (percent(30)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(30)) GIVE_BOOL(s, "use_gate", true);
+    if (percent(20)) GIVE_PAIR(s, "output_shape", 2, 1);
+    if (rank == 3 && percent(50)) GIVE_INT(s, "attention_axes", 1 + chance(2));
+    return true;
+}
+
 /* Every registered layer: how its arguments are drawn, or why it is not. */
 static const struct drawer {
     const char *layer;
@@ -469,6 +499,8 @@ static const struct drawer {
     { "ZeroPadding2D", draw_padding, NULL, 2, false, false },
     { "ZeroPadding1D", draw_padding1d, NULL, 1, false, false },
     { "TimeDistributed", draw_steps, NULL, 1, false, false },
+    { "EinsumDense", draw_einsum, NULL, 1, false, false },
+    { "MultiHeadAttention", draw_attention, NULL, 3, false, false },
     { "ActivityRegularization", draw_activity, NULL, 1, false, false },
     { "ReLU", draw_relu, NULL, 3, false, false },
     { "Softmax", draw_softmax, NULL, 1, false, false },

@@ -22,7 +22,8 @@
 static const char *const files[] = { "sequential_adam",       "sequential_plain",
                                      "sequential_dropout",    "functional_sgd",
                                      "functional_adamw",      "functional_nested",
-                                     "functional_operations", "sequential_masked" };
+                                     "functional_operations", "functional_attention",
+                                     "sequential_masked" };
 
 static const char *golden_path(const char *name, const char *end)
 {

@@ -1,6 +1,6 @@
 /* Emitting: every call lets its layer add ops to a graph; the weights are there already, so what a
  * layer declares now must be what it declared when it was first called. A layer that is a model
- * emits the calls inside it; one that holds layers calls them itself. */
+ * emits the calls inside it; one that holds or makes layers calls them itself. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include <string.h>
@@ -46,13 +46,19 @@ static keel_status weight(keel_emit *e, const keel_weight_decl *d, keel_variable
     return KEEL_OK;
 }
 
-/* Which of the layers it holds; -1: none has that key. */
+/* Which of the layers it holds or made; -1: none has that key. */
 static int held_index(const context *c, const char *key)
 {
-    const char *const *held = c->m->layer[c->layer].kind->held;
-    for (int k = 0; held && held[k]; k++)
-        if (!strcmp(held[k], key)) return k;
+    const keel_model *held = c->m->layer[c->layer].inner;
+    for (int k = 0; held && k < held->n_layer; k++)
+        if (!strcmp(held->layer[k].key, key)) return k;
     return -1;
+}
+
+static keel_status make(keel_emit *e, const char *key, const char *class_name, json_t *config)
+{
+    const context *c = e->context;
+    return keel_model_make_held(c->maker, c->layer, key, class_name, config);
 }
 
 static const keel_layer *sub_kind(const keel_emit *e, const char *key)
@@ -67,8 +73,10 @@ static keel_status sub(keel_emit *e, const char *key, const keel_value *in, cons
                        int n_in, keel_value *out)
 {
     context *c = e->context;
-    keel_emit call = { .graph = e->graph, .n_in = n_in, .in = in, .mask = mask, .direct = true };
     keel_model *held = c->m->layer[c->layer].inner;
+    keel_emit call = {
+        .graph = e->graph, .n_in = n_in, .in = in, .mask = mask, .direct = held && !held->made
+    };
     const int k = held_index(c, key);
     if (k < 0) return keel_fail(KEEL_EARG, "holds no '%s'", key);
     const keel_model_layer *l = &held->layer[k];
@@ -138,13 +146,19 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     e->name = l->name;
     e->training = g->training;
     e->trainable = l->trainable;
+    e->activity = &l->activity;
     e->in = held;
     e->weight = weight;
     e->sub = sub;
     e->sub_kind = sub_kind;
     e->context = &c;
+    if (s >= 0 && maker && l->kind->make) {
+        e->make = make;
+        s = l->kind->make(e);
+        e->make = NULL;
+    }
     if (s >= 0) s = l->kind->emit(e);
-    if (s >= 0) s = keel_emit_regularized(e, &l->activity);
+    if (s >= 0 && !l->kind->passes_activity) s = keel_emit_regularized(e, &l->activity);
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;
     g->layer = layer_before;

@@ -115,6 +115,18 @@ def masked():
     )
 
 
+def attention():
+    """Layers that make layers of their own, one of them twice."""
+    i = layers.Input((6, 4), name="steps")
+    near = layers.MultiHeadAttention(2, 3, activity_regularizer=keras.regularizers.L1L2(0.01, 0.02))
+    x = layers.Add()([i, near(i, i)])
+    x = layers.EinsumDense("...x,xy->...y", output_shape=5, bias_axes="y", activation="tanh")(x)
+    y = layers.MultiHeadAttention(3, 2, value_dim=4, use_gate=True, output_shape=(4,),
+                                  kernel_regularizer="l2", use_bias=False)(i, x)
+    z = layers.GlobalAveragePooling1D()(near(y, i))
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(z), name="attention")
+
+
 def arrays(path):
     found = {}
     with zipfile.ZipFile(path) as z, h5py.File(io.BytesIO(z.read("model.weights.h5")), "r") as f:
@@ -163,6 +175,8 @@ def main():
          dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
         ("functional_operations", operations, (6, 4), 3,
          dict(optimizer=keras.optimizers.SGD(0.05), loss="sparse_categorical_crossentropy")),
+        ("functional_attention", attention, (6, 4), 3,
+         dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
         ("sequential_masked", masked, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
               loss="sparse_categorical_crossentropy")),

@@ -10,6 +10,7 @@ import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
+import numpy as np
 from keras import layers as L
 from keras import regularizers as R
 
@@ -76,12 +77,24 @@ CASES = [
     (L.Concatenate(axis=-2), [(4, 3), (2, 3)]),
     (L.Rescaling(1 / 255.0), IMAGE),
     (L.Rescaling(2.0, offset=-1.0), [(4,)]),
+    (L.EinsumDense("abc,cd->abd", output_shape=(None, 5), bias_axes="d"), STEPS),
+    (L.EinsumDense("...x,xy->...y", output_shape=7, activation="relu"), IMAGE),
+    (L.EinsumDense("abc,bcde->ade", output_shape=(2, 3), bias_axes="de", kernel_regularizer="l2"), STEPS),
+    (L.EinsumDense("ab...,bc->ac...", output_shape=4), STEPS),
+    (L.MultiHeadAttention(2, 3), [(5, 4), (5, 4)]),
+    (L.MultiHeadAttention(3, 4, value_dim=2, use_bias=False, use_gate=True, dropout=0.25),
+     [(5, 4), (7, 3), (7, 6)]),
+    (L.MultiHeadAttention(2, 3, output_shape=(2, 5), attention_axes=2, kernel_initializer="he_normal",
+                          bias_regularizer="l2"), [(3, 5, 4), (3, 2, 4)]),
 ]
 
 
 def case(layer, shapes):
     inputs = [keras.Input(s) for s in shapes]
-    out = layer(inputs if len(inputs) > 1 else inputs[0])
+    apart = len(inputs) == 1 or isinstance(layer, L.MultiHeadAttention)
+    layer(*inputs) if apart else layer(inputs)
+    ones = [np.ones((1, *s)) for s in shapes]
+    out = layer(*ones) if apart else layer(ones)
     moved = [id(w) for w in layer.trainable_weights]
     return {
         "class": type(layer).__name__,
