@@ -20,6 +20,13 @@ typedef struct keel_weight_decl {
 
 #define KEEL_CALL_VALUE "keel_value"
 
+/* How a layer calls one that it holds. */
+typedef struct keel_call_of {
+    const keel_value *in, *mask; /* [n_in] */
+    int n_in;
+    const void *how; /* keel_emit.how of the layer that is called */
+} keel_call_of;
+
 enum {
     KEEL_MASK_NONE = -1,   /* every place counts */
     KEEL_MASK_DEFAULT = -2 /* of an output: what Keras does where a layer says nothing */
@@ -58,6 +65,10 @@ typedef struct keel_emit {
      * output. */
     keel_status (*sub)(struct keel_emit *e, const char *key, const keel_value *in,
                        const keel_value *mask, int n_in, keel_value *out);
+    /* The same of a layer of n_out outputs, which is told `how` it is called. */
+    keel_status (*sub_outs)(struct keel_emit *e, const char *key, const keel_call_of *call,
+                            keel_value *out, int n_out);
+    const void *how; /* what the layer that holds this one tells it; NULL: nothing */
     /* The class of that layer; NULL: it is a model. */
     const struct keel_layer *(*sub_kind)(const struct keel_emit *e, const char *key);
     void *context;
@@ -82,6 +93,7 @@ typedef struct keel_layer {
      * their keys. Not beside `held`. NULL: it makes none. */
     keel_status (*make)(keel_emit *e);
     bool passes_activity; /* its activity_regularizer is for layers that it makes, not for it */
+    bool takes_states;    /* inputs behind the first are Keras's argument initial_state */
     bool uncast;          /* it takes its inputs in the type they have (Keras: no autocast) */
     keel_status (*emit)(keel_emit *e);
     /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.

@@ -69,14 +69,18 @@ static const keel_layer *sub_kind(const keel_emit *e, const char *key)
     return l && !keel_model_layer_is_model(l) ? l->kind : NULL;
 }
 
-static keel_status sub(keel_emit *e, const char *key, const keel_value *in, const keel_value *mask,
-                       int n_in, keel_value *out)
+static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *of, keel_value *out,
+                            int n_out)
 {
     context *c = e->context;
+    const int n_in = of->n_in;
     keel_model *held = c->m->layer[c->layer].inner;
-    keel_emit call = {
-        .graph = e->graph, .n_in = n_in, .in = in, .mask = mask, .direct = held && !held->made
-    };
+    keel_emit call = { .graph = e->graph,
+                       .n_in = n_in,
+                       .in = of->in,
+                       .mask = of->mask,
+                       .how = of->how,
+                       .direct = held && !held->made };
     const int k = held_index(c, key);
     if (k < 0) return keel_fail(KEEL_EARG, "holds no '%s'", key);
     const keel_model_layer *l = &held->layer[k];
@@ -89,13 +93,19 @@ static keel_status sub(keel_emit *e, const char *key, const keel_value *in, cons
     c->met |= UINT64_C(1) << k;
     keel_status s =
         keel_model_emit_layer(held, c->maker && first ? held : NULL, k, &call, c->chances);
-    if (s >= 0 && call.n_out != 1)
+    if (s >= 0 && call.n_out != n_out)
         s = keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it has %d outputs", l->name,
                       call.n_out);
-    if (s >= 0) *out = call.out[0];
+    for (int i = 0; i < n_out && s >= 0; i++) out[i] = call.out[i];
     keel_free(call.out);
     keel_free(call.out_mask);
     return s;
+}
+
+static keel_status sub(keel_emit *e, const char *key, const keel_value *in, const keel_value *mask,
+                       int n_in, keel_value *out)
+{
+    return sub_outs(e, key, &(keel_call_of){ in, mask, n_in, NULL }, out, 1);
 }
 
 /* What becomes of the masks that the layer said nothing about. */
@@ -150,6 +160,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     e->in = held;
     e->weight = weight;
     e->sub = sub;
+    e->sub_outs = sub_outs;
     e->sub_kind = sub_kind;
     e->context = &c;
     if (s >= 0 && maker && l->kind->make) {

@@ -99,6 +99,7 @@ typedef struct keel_axis_args { /* concatenate, softmax, log_softmax, sparsemax,
 typedef struct keel_dropout_args { /* dropout */
     double rate;                   /* 0 .. 1, the fraction that is dropped */
     keel_shape noise; /* of one row; a dim of 1 shares its draw; rank 0: as the input */
+    uint32_t first;   /* draw of the first element: a layer that drops twice draws others */
 } keel_dropout_args;
 
 /* batch_norm; over the last axis. With a second input that is added to the result; with relu, what

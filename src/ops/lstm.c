@@ -30,15 +30,14 @@ const keel_op keel_op_lstm = {
     .flops = keel_recurrent_flops,
     .costly = true,
     .cases =
-        (const keel_case[]){
-            { "3,8", "2,8", NULL },
-            { "4,20|4", "5,20", "masked sequences" },
-            { "4,12|3|3", "3,12", "stated sequences states" },
-            { "5,12|5|3|3", "3,12", "masked stated states backwards" },
-            { "3,12|3|4,3", "3,12", "masked dropped zeros sequences backwards" },
-            { "3,12", "3,12", "by_silu gates_hard_sigmoid sequences" },
-            { "2,12", "3,12", "by_linear gates_softmax" },
-            { NULL, NULL, NULL } },
+        (const keel_case[]){ { "3,8", "2,8", NULL },
+                             { "4,20|4", "5,20", "masked sequences" },
+                             { "4,12|3|3", "3,12", "stated sequences states" },
+                             { "5,12|5|3|3", "3,12", "masked stated states backwards" },
+                             { "3,12|3|4,3", "3,12", "masked dropped zeros sequences backwards" },
+                             { "3,12", "3,12", "by_silu gates_hard_sigmoid sequences" },
+                             { "2,12", "3,12", "by_linear gates_softmax" },
+                             { NULL, NULL, NULL } },
     .args_for_case = keel_recurrent_case,
 };
 #else
@@ -78,8 +77,7 @@ static void REAL_(one_backward)(REAL_(step) * t)
         d[2 * u + k] = dc * i[k];
         t->dc[k] = dc * f[k];
     }
-    for (int k = 0; k < 4; k++)
-        REAL_(slope)
+    for (int k = 0; k < 4; k++) REAL_(slope)
     (t, k == 2 ? &a->activation : &a->recurrent, t->pre ? t->pre + k * u : NULL, t->of + k * u,
      d + k * u);
     memcpy(t->of, d, (size_t)(4 * u) * sizeof(REAL));

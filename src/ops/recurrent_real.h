@@ -81,8 +81,7 @@ static inline void REAL_(product)(const REAL_(step) * t, const REAL *h, int from
                 (g + 1) * u - k0 < KEEL_SUMS_BLOCK ? (g + 1) * u - k0 : KEEL_SUMS_BLOCK;
             double acc[KEEL_SUMS_BLOCK] = { 0 };
             REAL_(add_scaled)(acc, 1, to + k0, nk);
-            for (int64_t j = 0; j < u; j++)
-                REAL_(add_scaled)
+            for (int64_t j = 0; j < u; j++) REAL_(add_scaled)
             (acc, t->drop ? h[j] * t->drop[g * u + j] : h[j], w + j * width + k0, nk);
             REAL_(store)(to + k0, acc, nk, false);
         }
@@ -234,13 +233,13 @@ static inline void REAL_(run_backward)(const keel_call *c, const keel_cell *cell
                 t.dz = t.of;
             }
             if (a->zeros || REAL_(counts)(&t, row, at)) memset(repeated, 0, bytes);
-            if (dx)
-                REAL_(give)(dx + (row * t.s.steps + time) * width, t.dz, width, c->in_adds[0]);
+            if (dx) REAL_(give)(dx + (row * t.s.steps + time) * width, t.dz, width, c->in_adds[0]);
         }
         for (int k = 0; t.s.state >= 0 && k < cell->states; k++)
             if (c->in_grad[t.s.state + k])
-                REAL_(give)((REAL *)c->in_grad[t.s.state + k] + row * u, k ? t.dc : t.dh, u,
-                            c->in_adds[t.s.state + k]);
+                REAL_(give)
+                ((REAL *)c->in_grad[t.s.state + k] + row * u, k ? t.dc : t.dh, u,
+                 c->in_adds[t.s.state + k]);
     }
     for (int64_t i = 0, n = c->node->in[0].shape.dim[0] * c->rows; a->masked && i < n; i++)
         if (c->in_grad[1] && !c->in_adds[1]) ((REAL *)c->in_grad[1])[i] = 0;
@@ -264,7 +263,7 @@ static inline void REAL_(kernel_gradient)(const keel_call *c, const keel_cell *c
                     left *= ((const REAL *)c->in[s.drop])[i / s.steps * width + g * u + j];
                 REAL_(add_scaled)(acc, left, of + i * all + g * u + k0, nk);
             }
-            REAL_(store)((REAL *)c->weight_grad[0] + j * width + g * u + k0, acc, nk,
-                         c->weight_adds);
+            REAL_(store)
+            ((REAL *)c->weight_grad[0] + j * width + g * u + k0, acc, nk, c->weight_adds);
         }
 }

@@ -26,13 +26,12 @@ const keel_op keel_op_simple_rnn = {
     .flops = keel_recurrent_flops,
     .costly = true,
     .cases =
-        (const keel_case[]){
-            { "3,2", "2,2", NULL },
-            { "4,20|4", "20,20", "masked sequences" },
-            { "4,3|4|3|1,3", "3,3", "masked stated dropped states backwards" },
-            { "4,3|4", "3,3", "masked zeros sequences by_relu" },
-            { "3,5", "5,5", "by_silu sequences" },
-            { NULL, NULL, NULL } },
+        (const keel_case[]){ { "3,2", "2,2", NULL },
+                             { "4,20|4", "20,20", "masked sequences" },
+                             { "4,3|4|3|1,3", "3,3", "masked stated dropped states backwards" },
+                             { "4,3|4", "3,3", "masked zeros sequences by_relu" },
+                             { "3,5", "5,5", "by_silu sequences" },
+                             { NULL, NULL, NULL } },
     .args_for_case = keel_recurrent_case,
 };
 #else
