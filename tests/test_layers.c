@@ -226,7 +226,27 @@ static const struct {
     { "MultiHeadAttention", HEADS(", \"attention_axes\": []"), { 5, 4 }, KEEL_EARG, "none" },
     { "MultiHeadAttention", HEADS(", \"sliding_window\": 2"), { 5, 4 }, KEEL_EUNSUP, "sliding" },
     { "MultiHeadAttention", HEADS(""), { 1, 2, 1, 2, 3, 4 }, KEEL_EUNSUP, "more than 6 dims" },
-    { "LSTM", "{\"units\": 3}", { 8 }, KEEL_EUNSUP, "LSTM" },
+    { "LSTM", "{\"units\": 3}", { 8 }, KEEL_ESHAPE, "(time, features)" },
+    { "LSTM", "{\"units\": 3, \"stateful\": true}", { 5, 8 }, KEEL_EUNSUP, "stateful" },
+    { "LSTM",
+      "{\"units\": 3, \"kernel_constraint\": \"max_norm\"}",
+      { 5, 8 },
+      KEEL_EUNSUP,
+      "kernel_constraint" },
+    { "GRU", "{\"units\": 3, \"activation\": \"glu\"}", { 5, 8 }, KEEL_ESHAPE, "glu" },
+    { "LSTMCell", "{\"units\": 3}", { 8 }, KEEL_EUNSUP, "use RNN" },
+    { "RNN",
+      "{\"cell\": {\"class_name\": \"Dense\", \"config\": {\"units\": 3}}}",
+      { 5, 8 },
+      KEEL_EUNSUP,
+      "Dense is no cell" },
+    { "Bidirectional",
+      "{\"layer\": {\"class_name\": \"Dense\", \"config\": {\"units\": 3}},"
+      " \"backward_layer\": {\"class_name\": \"LSTM\", \"config\": {\"units\": 3}}}",
+      { 5, 8 },
+      KEEL_EUNSUP,
+      "Dense cannot go both ways" },
+    { "ConvLSTM2D", "{\"filters\": 3}", { 5, 8, 8, 1 }, KEEL_EUNSUP, "ConvLSTM2D" },
     { "Dense", "[]", { 8 }, KEEL_EARG, "object" },
 };
 
@@ -278,7 +298,7 @@ static void every_layer_has_a_page_with_all_its_arguments(void **state)
     assert_null(keel_layer_class(n + 5));
     assert_null(keel_layer_class(-1));
     char *text = NULL;
-    assert_int_equal(keel_layer_help("LSTM", &text), KEEL_EARG);
+    assert_int_equal(keel_layer_help("ConvLSTM2D", &text), KEEL_EARG);
     assert_null(text);
 }
 

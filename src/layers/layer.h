@@ -48,6 +48,7 @@ typedef struct keel_emit {
     int n_in;
     const keel_value *in;
     const keel_value *mask; /* [n_in] */
+    bool mask_said;         /* the caller gave it; else it came beside the input */
     int n_out;              /* 1, until keel_emit_outputs */
     keel_value *out;        /* [n_out]; the layer sets them */
     keel_value *out_mask;   /* [n_out]; the layer may set them */
@@ -65,9 +66,10 @@ typedef struct keel_emit {
      * output. */
     keel_status (*sub)(struct keel_emit *e, const char *key, const keel_value *in,
                        const keel_value *mask, int n_in, keel_value *out);
-    /* The same of a layer of n_out outputs, which is told `how` it is called. */
+    /* The same of a layer of any number of outputs, at most *n_out, which becomes how many there
+     * are; the layer is told `how` it is called. */
     keel_status (*sub_outs)(struct keel_emit *e, const char *key, const keel_call_of *call,
-                            keel_value *out, int n_out);
+                            keel_value *out, int *n_out);
     const void *how; /* what the layer that holds this one tells it; NULL: nothing */
     /* The class of that layer; NULL: it is a model. */
     const struct keel_layer *(*sub_kind)(const struct keel_emit *e, const char *key);
@@ -87,12 +89,15 @@ typedef struct keel_layer {
      * attributes; ends with NULL. The layer's weights come before theirs; in a file theirs are in
      * groups named for the keys. Its field table has each as a KEEL_IGNORE. NULL: none. */
     const char *const *held;
+    const char *const
+        *held_as; /* as the layer calls them, and their groups in a file; NULL: held */
     /* Make the layers that it calls itself, whose arguments follow from its own and from its
      * inputs, by e->make, in the order in which Keras's class sets them as attributes: once, before
      * it is first emitted. They are no part of the config; in a file they are in groups named for
      * their keys. Not beside `held`. NULL: it makes none. */
     keel_status (*make)(keel_emit *e);
     bool passes_activity; /* its activity_regularizer is for layers that it makes, not for it */
+    bool cell;            /* one step of a layer that goes through time, which calls it: RNN */
     bool takes_states;    /* inputs behind the first are Keras's argument initial_state */
     bool uncast;          /* it takes its inputs in the type they have (Keras: no autocast) */
     keel_status (*emit)(keel_emit *e);

@@ -70,7 +70,7 @@ static const keel_layer *sub_kind(const keel_emit *e, const char *key)
 }
 
 static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *of, keel_value *out,
-                            int n_out)
+                            int *n_out)
 {
     context *c = e->context;
     const int n_in = of->n_in;
@@ -80,7 +80,9 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
                        .in = of->in,
                        .mask = of->mask,
                        .how = of->how,
-                       .direct = held && !held->made };
+                       .mask_said = true,
+                       /* one that is told how is called as any layer is */
+                       .direct = held && !held->made && !of->how };
     const int k = held_index(c, key);
     if (k < 0) return keel_fail(KEEL_EARG, "holds no '%s'", key);
     const keel_model_layer *l = &held->layer[k];
@@ -93,10 +95,11 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
     c->met |= UINT64_C(1) << k;
     keel_status s =
         keel_model_emit_layer(held, c->maker && first ? held : NULL, k, &call, c->chances);
-    if (s >= 0 && call.n_out != n_out)
+    if (s >= 0 && call.n_out > *n_out)
         s = keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it has %d outputs", l->name,
                       call.n_out);
-    for (int i = 0; i < n_out && s >= 0; i++) out[i] = call.out[i];
+    for (int i = 0; i < call.n_out && s >= 0; i++) out[i] = call.out[i];
+    *n_out = call.n_out;
     keel_free(call.out);
     keel_free(call.out_mask);
     return s;
@@ -105,7 +108,8 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
 static keel_status sub(keel_emit *e, const char *key, const keel_value *in, const keel_value *mask,
                        int n_in, keel_value *out)
 {
-    return sub_outs(e, key, &(keel_call_of){ in, mask, n_in, NULL }, out, 1);
+    int n_out = 1;
+    return sub_outs(e, key, &(keel_call_of){ in, mask, n_in, NULL }, out, &n_out);
 }
 
 /* What becomes of the masks that the layer said nothing about. */
@@ -199,6 +203,7 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     }
     e.in = in;
     e.mask = in + n->n_in;
+    e.mask_said = n->n_mask > 0;
     e.call = n->call;
     if (n->inference) g->training = false;
     g->turn = turn + 1 + n->turn;

@@ -140,7 +140,7 @@ keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const js
             s = s == KEEL_ENOMEM ? s : keel_fail_within(s, "%s", kind->held[k]);
             goto out;
         }
-        held->layer[k].key = kind->held[k];
+        held->layer[k].key = kind->held_as ? kind->held_as[k] : kind->held[k];
     }
     *out = held;
     return KEEL_OK;

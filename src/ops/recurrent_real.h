@@ -236,10 +236,9 @@ static inline void REAL_(run_backward)(const keel_call *c, const keel_cell *cell
             if (dx) REAL_(give)(dx + (row * t.s.steps + time) * width, t.dz, width, c->in_adds[0]);
         }
         for (int k = 0; t.s.state >= 0 && k < cell->states; k++)
-            if (c->in_grad[t.s.state + k])
-                REAL_(give)
-                ((REAL *)c->in_grad[t.s.state + k] + row * u, k ? t.dc : t.dh, u,
-                 c->in_adds[t.s.state + k]);
+            if (c->in_grad[t.s.state + k]) REAL_(give)
+        ((REAL *)c->in_grad[t.s.state + k] + row * u, k ? t.dc : t.dh, u,
+         c->in_adds[t.s.state + k]);
     }
     for (int64_t i = 0, n = c->node->in[0].shape.dim[0] * c->rows; a->masked && i < n; i++)
         if (c->in_grad[1] && !c->in_adds[1]) ((REAL *)c->in_grad[1])[i] = 0;

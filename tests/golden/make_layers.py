@@ -86,6 +86,17 @@ CASES = [
      [(5, 4), (7, 3), (7, 6)]),
     (L.MultiHeadAttention(2, 3, output_shape=(2, 5), attention_axes=2, kernel_initializer="he_normal",
                           bias_regularizer="l2"), [(3, 5, 4), (3, 2, 4)]),
+    (L.LSTM(4), STEPS),
+    (L.LSTM(4, activation="relu", recurrent_activation="hard_sigmoid", use_bias=False, dropout=0.25,
+            recurrent_dropout=0.5, return_sequences=True, go_backwards=True, unroll=True), STEPS),
+    (L.GRU(4, return_sequences=True, kernel_regularizer="l1", recurrent_regularizer="l2"), STEPS),
+    (L.GRU(4, reset_after=False, bias_initializer="ones", bias_regularizer="l2"), STEPS),
+    (L.SimpleRNN(4, activation="linear", recurrent_initializer="he_normal"), STEPS),
+    (L.RNN(L.LSTMCell(3, unit_forget_bias=False), return_sequences=True, zero_output_for_mask=True), STEPS),
+    (L.RNN(L.GRUCell(3)), STEPS),
+    (L.RNN(L.SimpleRNNCell(3)), STEPS),
+    (L.Bidirectional(L.LSTM(4, return_sequences=True)), STEPS),
+    (L.Bidirectional(L.GRU(4), merge_mode="sum"), STEPS),
 ]
 
 

@@ -69,8 +69,8 @@ static keel_status declare(keel_emit *e, int gates, int64_t inputs, weights *w)
                                          .initializer = &a->recurrent_initializer,
                                          .regularizer = &a->recurrent_regularizer };
     const keel_weight_decl bias = { .name = "bias",
-                                    .shape = a->reset_after ? KEEL_SHAPE(2, width)
-                                                            : KEEL_SHAPE(width),
+                                    .shape =
+                                        a->reset_after ? KEEL_SHAPE(2, width) : KEEL_SHAPE(width),
                                     .initializer =
                                         a->unit_forget_bias ? &forget : &a->bias_initializer,
                                     .regularizer = &a->bias_regularizer };
@@ -88,10 +88,9 @@ static bool drops(const keel_emit *e, double rate) /* as Keras: 1 drops nothing 
 static keel_status drop_inputs(keel_emit *e, keel_value *x)
 {
     const keel_cell_args *a = e->args;
-    const keel_dropout_args op = {
-        .rate = a->dropout,
-        .noise = KEEL_SHAPE(1, keel_graph_spec(e->graph, *x)->shape.dim[1])
-    };
+    const keel_dropout_args op = { .rate = a->dropout,
+                                   .noise =
+                                       KEEL_SHAPE(1, keel_graph_spec(e->graph, *x)->shape.dim[1]) };
     return drops(e, a->dropout) ? keel_emit_on(e, &keel_op_dropout, &op, x, 1, x) : KEEL_OK;
 }
 
@@ -134,6 +133,8 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
     if (in->rank != 2) return keel_fail(KEEL_ESHAPE, "expected rows of (time, features)");
     if (e->n_in != 1 && e->n_in != 1 + states)
         return keel_fail(KEEL_EARG, "initial_state: %d, there are %d states", e->n_in - 1, states);
+    if (e->activity->type)
+        return keel_fail(KEEL_EUNSUP, "activity_regularizer of a cell is not supported");
     KEEL_TRY(declare(e, gates, in->dim[1], &w));
     keel_recurrent_args op_args = { .masked = e->mask[0] >= 0,
                                     .stated = e->n_in > 1,
@@ -157,8 +158,7 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
                                     .weight = dense_w,
                                     .weight_spec = dense_spec };
     KEEL_TRY(keel_emit_op(e, &dense, &feed[0]));
-    if (op_args.masked)
-        KEEL_TRY(keel_graph_cast(e->graph, e->mask[0], e->graph->held, &feed[n++]));
+    if (op_args.masked) KEEL_TRY(keel_graph_cast(e->graph, e->mask[0], e->graph->held, &feed[n++]));
     for (int i = 1; i < e->n_in; i++) feed[n++] = e->in[i];
     if (op_args.dropped) KEEL_TRY(kept_of_state(e, gates, feed[0], &feed[n++]));
     const keel_node_parts recurrent = { .op = op,
@@ -186,17 +186,26 @@ keel_status keel_rnn_make(keel_emit *e, const char *class_name, const char *name
     return e->make(e, "cell", class_name, config);
 }
 
-keel_status keel_rnn_emit(keel_emit *e, int states)
+keel_value keel_rnn_mask(const keel_emit *e)
+{
+    return e->n_in > 1 && !e->mask_said ? KEEL_MASK_NONE : e->mask[0];
+}
+
+keel_status keel_rnn_emit(keel_emit *e)
 {
     const keel_rnn_args *a = e->args;
     const keel_over_time how = { .sequences = a->return_sequences,
                                  .states = a->return_state,
                                  .backwards = a->go_backwards,
-                                 .zeros = a->zero_output_for_mask };
-    const keel_call_of call = { e->in, e->mask, e->n_in, &how };
-    const int n = 1 + (a->return_state ? states : 0);
+                                 /* of Bidirectional, as it is there */
+                                 .zeros = e->how ? a->return_sequences : a->zero_output_for_mask };
+    const keel_value mask[1 + STATES_MAX] = { keel_rnn_mask(e), KEEL_MASK_NONE, KEEL_MASK_NONE };
+    const keel_call_of call = { e->in, mask, e->n_in, &how };
+    keel_value out[1 + STATES_MAX];
+    int n = 1 + STATES_MAX;
+    KEEL_TRY(e->sub_outs(e, "cell", &call, out, &n));
     KEEL_TRY(keel_emit_outputs(e, n));
-    KEEL_TRY(e->sub_outs(e, "cell", &call, e->out, n));
+    for (int i = 0; i < n; i++) e->out[i] = out[i];
     for (int i = 0; i < n; i++)
         e->out_mask[i] = i == 0 && a->return_sequences ? e->mask[0] : KEEL_MASK_NONE;
     return KEEL_OK;

@@ -74,7 +74,11 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
 
 /* Make the cell of a layer, as Keras names it: "LSTMCell", "lstm_cell". */
 keel_status keel_rnn_make(keel_emit *e, const char *class_name, const char *name);
-/* Call the layer's cell, of which `states` are kept. */
-keel_status keel_rnn_emit(keel_emit *e, int states);
+/* The mask that counts. Keras hands the mask that comes beside a layer's input to a layer that has
+ * no other tensor as an argument: with initial_state it is passed on, but steps all count, unless
+ * the call says mask=. */
+keel_value keel_rnn_mask(const keel_emit *e);
+/* Call the layer's cell for all steps: keel_layer.emit. */
+keel_status keel_rnn_emit(keel_emit *e);
 
 #endif

@@ -1,16 +1,14 @@
-/* GRU over the steps of [T, C]: a state, with gates for what is kept and what the new one sees of it. */
+/* GRU over the steps of [T, C]: a state, with gates for what is kept and what the new one sees of
+ * it. */
 #include "layers/rnn/_cell.h"
 
-static const keel_field fields[] = { KEEL_RNN_FIELDS, KEEL_CELL_FIELDS, KEEL_GATE_FIELDS, KEEL_RESET_FIELDS, { 0 } };
+static const keel_field fields[] = {
+    KEEL_RNN_FIELDS, KEEL_CELL_FIELDS, KEEL_GATE_FIELDS, KEEL_RESET_FIELDS, { 0 }
+};
 
 static keel_status make(keel_emit *e)
 {
     return keel_rnn_make(e, "GRUCell", "gru_cell");
-}
-
-static keel_status emit(keel_emit *e)
-{
-    return keel_rnn_emit(e, 1);
 }
 
 const keel_layer keel_layer_gru = {
@@ -24,5 +22,5 @@ const keel_layer keel_layer_gru = {
     .supports_masking = true,
     .takes_states = true,
     .make = make,
-    .emit = emit,
+    .emit = keel_rnn_emit,
 };

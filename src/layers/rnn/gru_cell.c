@@ -17,5 +17,6 @@ const keel_layer keel_layer_gru_cell = {
     .min_inputs = 1,
     .max_inputs = 2,
     .by_chance = true,
+    .cell = true,
     .emit = emit,
 };

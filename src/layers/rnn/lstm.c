@@ -1,16 +1,14 @@
-/* LSTM over the steps of [T, C]: a state and a carry, with gates for what goes in, stays and comes out. */
+/* LSTM over the steps of [T, C]: a state and a carry, with gates for what goes in, stays and comes
+ * out. */
 #include "layers/rnn/_cell.h"
 
-static const keel_field fields[] = { KEEL_RNN_FIELDS, KEEL_CELL_FIELDS, KEEL_GATE_FIELDS, KEEL_FORGET_FIELDS, { 0 } };
+static const keel_field fields[] = {
+    KEEL_RNN_FIELDS, KEEL_CELL_FIELDS, KEEL_GATE_FIELDS, KEEL_FORGET_FIELDS, { 0 }
+};
 
 static keel_status make(keel_emit *e)
 {
     return keel_rnn_make(e, "LSTMCell", "lstm_cell");
-}
-
-static keel_status emit(keel_emit *e)
-{
-    return keel_rnn_emit(e, 2);
 }
 
 const keel_layer keel_layer_lstm = {
@@ -24,5 +22,5 @@ const keel_layer keel_layer_lstm = {
     .supports_masking = true,
     .takes_states = true,
     .make = make,
-    .emit = emit,
+    .emit = keel_rnn_emit,
 };

@@ -1,7 +1,9 @@
 /* The cell of LSTM: its weights and one step, see lstm.c. */
 #include "layers/rnn/_cell.h"
 
-static const keel_field fields[] = { KEEL_CELL_FIELDS, KEEL_GATE_FIELDS, KEEL_FORGET_FIELDS, { 0 } };
+static const keel_field fields[] = {
+    KEEL_CELL_FIELDS, KEEL_GATE_FIELDS, KEEL_FORGET_FIELDS, { 0 }
+};
 
 static keel_status emit(keel_emit *e)
 {
@@ -17,5 +19,6 @@ const keel_layer keel_layer_lstm_cell = {
     .min_inputs = 1,
     .max_inputs = 3,
     .by_chance = true,
+    .cell = true,
     .emit = emit,
 };

@@ -8,11 +8,6 @@ static keel_status make(keel_emit *e)
     return keel_rnn_make(e, "SimpleRNNCell", "simple_rnn_cell");
 }
 
-static keel_status emit(keel_emit *e)
-{
-    return keel_rnn_emit(e, 1);
-}
-
 const keel_layer keel_layer_simple_rnn = {
     .type = { .name = "SimpleRNN",
               .module = "keras.layers",
@@ -24,5 +19,5 @@ const keel_layer keel_layer_simple_rnn = {
     .supports_masking = true,
     .takes_states = true,
     .make = make,
-    .emit = emit,
+    .emit = keel_rnn_emit,
 };
