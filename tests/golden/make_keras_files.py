@@ -195,7 +195,7 @@ def main():
         ("functional_attention", attention, (6, 4), 3,
          dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
         ("functional_recurrent", recurrent, (6,), 3,
-         dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
+         dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
         ("sequential_masked", masked, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
               loss="sparse_categorical_crossentropy")),
