@@ -19,7 +19,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { IN_MAX = 4, WEIGHTS_MAX = 8, SAVED_MAX = 4, COPIES_MAX = 16 };
+enum { IN_MAX = 5, WEIGHTS_MAX = 8, SAVED_MAX = 4, OUT_MAX = 4, COPIES_MAX = 16 };
 
 typedef struct kernel_case {
     const char *op;
@@ -124,6 +124,10 @@ static const kernel_case kernel_cases[] = {
     { "batch_norm", { "9,9,40|9,9,40", "40|40|40|40", "relu" } },
     { "batch_norm", { "5,5,19|5,5,19", "19|19|19|19", NULL } },
     { "batch_norm", { "7,7,24|7,7,24", "24|24|24|24", "relu frozen" } },
+    { "simple_rnn", { "2,70", "70,70", "sequences" } },
+    { "lstm", { "7,68", "17,68", NULL } },
+    { "lstm", { "5,280|5", "70,280", "sequences backwards masked" } },
+    { "gru", { "5,201|5", "67,201|2,201", "sequences backwards masked reset_after" } },
 };
 enum { KERNEL_CASES = sizeof kernel_cases / sizeof *kernel_cases };
 
@@ -136,12 +140,14 @@ typedef struct bench {
     int64_t rows;
     bool both;
     float *in[IN_MAX], *weight[WEIGHTS_MAX], *out_grad;
+    float *more_grad[OUT_MAX]; /* of second outputs and so on, which are float32 only */
     keel_bf16 *in16[IN_MAX], *out_grad16;
     double *merged, *merged_backward;
 } bench;
 
 typedef struct results { /* of a pass; values are keel_bf16 where it ran on such */
     void *out, *saved[SAVED_MAX], *in_grad[IN_MAX];
+    float *more_out[OUT_MAX]; /* as more_grad */
     float *weight_grad[WEIGHTS_MAX];
     double *partial;
 } results;
@@ -213,6 +219,9 @@ static inline keel_status bench_open(bench *b, const keel_op *op, const keel_cas
     }
     b->out_grad = numbers(rows * keel_row_count(&b->wide.out[0]), false);
     if (both) b->out_grad16 = narrowed(b->out_grad, rows * keel_row_count(&b->wide.out[0]));
+    assert_true(b->wide.n_out <= OUT_MAX);
+    for (int i = 1; i < b->wide.n_out; i++)
+        b->more_grad[i] = numbers(rows * keel_row_count(&b->wide.out[i]), false);
     return KEEL_OK;
 }
 
@@ -220,6 +229,7 @@ static inline void bench_close(bench *b)
 {
     for (int i = 0; i < IN_MAX; i++) keel_free(b->in[i]), keel_free(b->in16[i]);
     for (int i = 0; i < WEIGHTS_MAX; i++) keel_free(b->weight[i]);
+    for (int i = 0; i < OUT_MAX; i++) keel_free(b->more_grad[i]);
     keel_free(b->out_grad);
     keel_free(b->out_grad16);
     keel_free(b->merged);
@@ -247,6 +257,8 @@ static inline void results_open(results *r, const bench *b, bool narrow)
     *r = (results){ 0 };
     seed = 99;
     r->out = begin(b->rows * keel_row_count(&n->out[0]), narrow);
+    for (int i = 1; i < n->n_out; i++)
+        r->more_out[i] = numbers(b->rows * keel_row_count(&n->out[i]), false);
     for (int i = 0; i < n->n_saved; i++)
         r->saved[i] = keel_aligned_calloc((size_t)(b->rows * keel_row_count(&n->saved[i])),
                                           keel_dtype_size(n->saved[i].dtype));
@@ -261,6 +273,7 @@ static inline void results_open(results *r, const bench *b, bool narrow)
 static inline void results_free(results *r)
 {
     keel_free(r->out);
+    for (int i = 0; i < OUT_MAX; i++) keel_free(r->more_out[i]);
     for (int i = 0; i < SAVED_MAX; i++) keel_free(r->saved[i]);
     for (int i = 0; i < IN_MAX; i++) keel_free(r->in_grad[i]);
     for (int i = 0; i < WEIGHTS_MAX; i++) keel_free(r->weight_grad[i]);
@@ -313,8 +326,10 @@ static inline void call_some(bench *b, keel_run run, bool narrow, keel_pass pass
     void *scratch = keel_aligned_calloc((size_t)p->scratch + 64, 1);
     memset(scratch, 0xff, (size_t)p->scratch); /* NaN: nobody may rely on zeros */
     const size_t at_out = (size_t)(first * keel_row_count(&n->out[0])) * size;
-    void *out[] = { (char *)r->out + at_out }, *saved[SAVED_MAX], *weight_grad[WEIGHTS_MAX];
-    const void *out_grad[] = { (narrow ? (char *)b->out_grad16 : (char *)b->out_grad) + at_out };
+    void *out[OUT_MAX] = { (char *)r->out + at_out };
+    void *saved[SAVED_MAX], *weight_grad[WEIGHTS_MAX];
+    const void *out_grad[OUT_MAX] = { (narrow ? (char *)b->out_grad16 : (char *)b->out_grad) +
+                                      at_out };
     const void *weight[WEIGHTS_MAX];
     keel_call c = { .node = n,
                     .step = &b->step,
@@ -339,6 +354,10 @@ static inline void call_some(bench *b, keel_run run, bool narrow, keel_pass pass
         in[i] = (narrow ? (const char *)b->in16[i] : (const char *)b->in[i]) + at;
         in_grad[i] = (char *)r->in_grad[i] + at;
         in_adds[i] = p->in_adds;
+    }
+    for (int i = 1; i < n->n_out && !narrow; i++) {
+        out[i] = r->more_out[i] + first * keel_row_count(&n->out[i]);
+        out_grad[i] = b->more_grad[i] + first * keel_row_count(&n->out[i]);
     }
     for (int i = 0; i < n->n_saved; i++)
         saved[i] = (char *)r->saved[i] + (size_t)(first * keel_row_count(&n->saved[i])) *
@@ -485,10 +504,17 @@ static inline void compare(const bench *b, keel_pass pass, const char *name, con
     snprintf(what, sizeof what, "%s %s of %lld rows", name, passes[pass], (long long)b->rows);
     if (pass == KEEL_FORWARD) {
         same(what, want->out, got->out, b->both, b->rows * keel_row_count(&n->out[0]));
+        for (int i = 1; i < n->n_out; i++)
+            same(what, want->more_out[i], got->more_out[i], false,
+                 b->rows * keel_row_count(&n->out[i]));
         for (int i = 0; i < n->n_saved; i++)
-            assert_memory_equal(want->saved[i], got->saved[i],
-                                (size_t)(b->rows * keel_row_count(&n->saved[i])) *
-                                    keel_dtype_size(n->saved[i].dtype));
+            if (n->saved[i].dtype == KEEL_FLOAT32)
+                same(what, want->saved[i], got->saved[i], false,
+                     b->rows * keel_row_count(&n->saved[i]));
+            else
+                assert_memory_equal(want->saved[i], got->saved[i],
+                                    (size_t)(b->rows * keel_row_count(&n->saved[i])) *
+                                        keel_dtype_size(n->saved[i].dtype));
     }
     for (int i = 0; pass == KEEL_BACKWARD && i < n->n_in; i++)
         same(what, want->in_grad[i], got->in_grad[i], b->both, b->rows * keel_row_count(&n->in[i]));

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 enum {
-    LAB_IN_MAX = 4,
+    LAB_IN_MAX = 5,
     LAB_OUT_MAX = 4,
     LAB_SAVED_MAX = 4,
     LAB_WEIGHTS_MAX = 8,
@@ -31,6 +31,7 @@ typedef struct lab {
     int64_t rows, row; /* row: of the step, of the lab's first */
     bool f64, in_adds, weight_adds, frozen[LAB_WEIGHTS_MAX];
     void *in[LAB_IN_MAX], *weight[LAB_WEIGHTS_MAX], *out, *saved[LAB_SAVED_MAX];
+    void *more_out[LAB_OUT_MAX], *more_grad[LAB_OUT_MAX]; /* of an op's second output and so on */
     void *out_grad, *in_grad[LAB_IN_MAX], *weight_grad[LAB_WEIGHTS_MAX];
     double *merged, *merged_backward;
 } lab;
@@ -78,6 +79,11 @@ static inline int64_t lab_out_count(const lab *l)
     return l->rows * keel_row_count(&l->node.out[0]);
 }
 
+static inline int64_t lab_more_count(const lab *l, int i)
+{
+    return l->rows * keel_row_count(&l->node.out[i]);
+}
+
 /* Build the node and memory for it; the status is that of infer. Weights' last one is made positive
  * where the op keeps a moving variance there. Close it in any case. */
 static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c, bool f64,
@@ -101,7 +107,7 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
     l->node.n_in = keel_case_shapes(c->in, real, l->in_spec, LAB_IN_MAX);
     l->node.n_weight = keel_case_shapes(c->weights, real, l->weight_spec, LAB_WEIGHTS_MAX);
     KEEL_TRY(keel_node_infer(&l->node));
-    assert_true(l->node.n_out == 1 && l->node.n_saved <= LAB_SAVED_MAX);
+    assert_true(l->node.n_out <= LAB_OUT_MAX && l->node.n_saved <= LAB_SAVED_MAX);
     const keel_node *n = &l->node;
     for (int i = 0; i < n->n_in; i++) {
         l->in[i] = keel_aligned_calloc((size_t)lab_in_count(l, i), lab_size(l));
@@ -129,6 +135,12 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
     l->out_grad = keel_aligned_calloc((size_t)lab_out_count(l), lab_size(l));
     lab_random(l, l->out_grad, lab_out_count(l), 21);
     lab_fill(l, l->out, lab_out_count(l), NAN);
+    for (int i = 1; i < n->n_out; i++) {
+        l->more_out[i] = keel_aligned_calloc((size_t)lab_more_count(l, i), lab_size(l));
+        l->more_grad[i] = keel_aligned_calloc((size_t)lab_more_count(l, i), lab_size(l));
+        lab_random(l, l->more_grad[i], lab_more_count(l, i), 31 + (uint32_t)i);
+        lab_fill(l, l->more_out[i], lab_more_count(l, i), NAN);
+    }
     l->merged = keel_calloc((size_t)n->merged + 1, sizeof(double));
     l->merged_backward = keel_calloc((size_t)n->merged_backward + 1, sizeof(double));
     return KEEL_OK;
@@ -139,6 +151,7 @@ static inline void lab_close(lab *l)
     for (int i = 0; i < LAB_IN_MAX; i++) keel_free(l->in[i]), keel_free(l->in_grad[i]);
     for (int i = 0; i < LAB_WEIGHTS_MAX; i++) keel_free(l->weight[i]), keel_free(l->weight_grad[i]);
     for (int i = 0; i < LAB_SAVED_MAX; i++) keel_free(l->saved[i]);
+    for (int i = 1; i < LAB_OUT_MAX; i++) keel_free(l->more_out[i]), keel_free(l->more_grad[i]);
     keel_free(l->out);
     keel_free(l->out_grad);
     keel_free(l->merged);
@@ -157,8 +170,8 @@ static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, d
     const void *weight[LAB_WEIGHTS_MAX];
     bool in_adds[LAB_IN_MAX];
     const size_t skip_out = (size_t)(first * keel_row_count(&n->out[0])) * lab_size(l);
-    void *out[] = { (char *)l->out + skip_out };
-    const void *out_grad[] = { (const char *)l->out_grad + skip_out };
+    void *out[LAB_OUT_MAX] = { (char *)l->out + skip_out };
+    const void *out_grad[LAB_OUT_MAX] = { (const char *)l->out_grad + skip_out };
     void *scratch = keel_aligned_calloc((size_t)n->scratch + 1, 1);
     memset(scratch, 0xff, (size_t)n->scratch);
     keel_call c = { .node = n,
@@ -183,6 +196,11 @@ static inline void lab_call(lab *l, keel_run run, int64_t first, int64_t rows, d
         in[i] = (const char *)l->in[i] + skip;
         in_grad[i] = l->in_grad[i] ? (char *)l->in_grad[i] + skip : NULL;
         in_adds[i] = l->in_adds;
+    }
+    for (int i = 1; i < n->n_out; i++) {
+        const size_t skip = (size_t)(first * keel_row_count(&n->out[i])) * lab_size(l);
+        out[i] = (char *)l->more_out[i] + skip;
+        out_grad[i] = (const char *)l->more_grad[i] + skip;
     }
     for (int i = 0; i < n->n_saved; i++)
         saved[i] = (char *)l->saved[i] + (size_t)(first * keel_row_count(&n->saved[i])) *

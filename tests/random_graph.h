@@ -436,6 +436,67 @@ static bool draw_reduction(random_graph *g, step *s)
     return true;
 }
 
+static bool draw_einsum(random_graph *g, step *s)
+{
+    static const char *const equations[] = { "abc,cd->abd", "abc,cd->adb", "...c,cd->...d" };
+    const int which = chance(3);
+    GIVE_STR(s, "equation", equations[which]);
+    if (which == 0) GIVE_STR(s, "bias_axes", "d");
+    if (which == 2)
+        GIVE_INT(s, "output_shape", 1 + chance(5));
+    else
+        GIVE_PAIR(s, "output_shape", which ? 3 : -1, which ? -1 : 2);
+    return from_one(g, s, which == 2 ? 0 : 2);
+}
+
+/* Of images one dim attends, or both; key and value are the same or differ in their last dim. */
+static bool draw_attention(random_graph *g, step *s)
+{
+    const int rank = percent(80) ? 2 : 3;
+    if (!from_one(g, s, rank) || (s->in[1] = pick(g, rank)) < 0) return false;
+    s->n_in = 2;
+    if (percent(30)) s->in[s->n_in++] = s->in[1];
+    GIVE_INT(s, "num_heads", 1 + chance(3));
+    GIVE_INT(s, "key_dim", 1 + chance(4));
+    if (percent(30)) GIVE_INT(s, "value_dim", 1 + chance(4));
+    if (percent(30)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(30)) GIVE_BOOL(s, "use_gate", true);
+    if (percent(20)) GIVE_PAIR(s, "output_shape", 2, 1);
+    if (rank == 3 && percent(50)) GIVE_INT(s, "attention_axes", 1 + chance(2));
+    return true;
+}
+
+#define CELL(kind, more) "{\"class_name\":\"" kind "\",\"config\":{\"units\":2" more "}}"
+
+static bool draw_recurrent(random_graph *g, step *s)
+{
+    if (!strcmp(s->layer, "RNN"))
+        give(s, (keel_arg)KEEL_ARG_JSON("cell",
+                                        percent(50) ? CELL("LSTMCell", "") : CELL("GRUCell", "")));
+    else
+        GIVE_INT(s, "units", 1 + chance(4));
+    if (!strcmp(s->layer, "GRU") && percent(40)) GIVE_BOOL(s, "reset_after", false);
+    if (percent(30) && strcmp(s->layer, "RNN")) GIVE_STR(s, "activation", "silu");
+    if (percent(50)) GIVE_BOOL(s, "return_sequences", true);
+    if (percent(30)) GIVE_BOOL(s, "go_backwards", true);
+    if (percent(30)) GIVE_BOOL(s, "zero_output_for_mask", true);
+    return from_one(g, s, 2);
+}
+
+static bool draw_both_ways(random_graph *g, step *s)
+{
+    static const char *const modes[] = { "concat", "sum", "mul", "ave" };
+    const bool all = percent(50);
+    give(s, (keel_arg)KEEL_ARG_JSON("layer", all ? CELL("LSTM", ",\"return_sequences\":true")
+                                                 : CELL("GRU", "")));
+    give(s, (keel_arg)KEEL_ARG_JSON("backward_layer",
+                                    all ? CELL("GRU", ",\"return_sequences\":true,"
+                                                      "\"go_backwards\":true")
+                                        : CELL("SimpleRNN", ",\"go_backwards\":true")));
+    GIVE_STR(s, "merge_mode", modes[chance(4)]);
+    return from_one(g, s, 2);
+}
+
 /* Every registered layer: how its arguments are drawn, or why it is not. */
 static const struct drawer {
     const char *layer;
@@ -447,6 +508,9 @@ static const struct drawer {
     { "InputLayer", NULL, "every graph begins with one", 0, true, false },
     { "StringLookup", NULL, "tests/test_lookups.c; it takes texts", 0, true, false },
     { "IntegerLookup", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "LSTMCell", NULL, "layers over time call it", 0, true, false },
+    { "GRUCell", NULL, "layers over time call it", 0, true, false },
+    { "SimpleRNNCell", NULL, "layers over time call it", 0, true, false },
     { "Dense", draw_dense, NULL, 3, false, false },
     { "Activation", draw_activation, NULL, 3, false, false },
     { "Conv2D", draw_conv2d, NULL, 4, false, false },
@@ -469,6 +533,13 @@ static const struct drawer {
     { "ZeroPadding2D", draw_padding, NULL, 2, false, false },
     { "ZeroPadding1D", draw_padding1d, NULL, 1, false, false },
     { "TimeDistributed", draw_steps, NULL, 1, false, false },
+    { "EinsumDense", draw_einsum, NULL, 1, false, false },
+    { "MultiHeadAttention", draw_attention, NULL, 3, false, false },
+    { "LSTM", draw_recurrent, NULL, 3, false, false },
+    { "GRU", draw_recurrent, NULL, 3, false, false },
+    { "SimpleRNN", draw_recurrent, NULL, 1, false, false },
+    { "RNN", draw_recurrent, NULL, 1, false, false },
+    { "Bidirectional", draw_both_ways, NULL, 2, false, false },
     { "ActivityRegularization", draw_activity, NULL, 1, false, false },
     { "ReLU", draw_relu, NULL, 3, false, false },
     { "Softmax", draw_softmax, NULL, 1, false, false },

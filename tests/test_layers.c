@@ -106,9 +106,14 @@ static void same_padding_is_tensorflow_s(void **state)
                 }
 }
 
+#define EINSUM(equation, output_shape)                                                             \
+    "{\"equation\": \"" equation "\", \"output_shape\": " output_shape "}"
+#define HEADS(more) "{\"num_heads\": 2, \"key_dim\": 3" more "}"
+
+/* Layers that must have two inputs or more have the same twice. */
 static const struct {
     const char *class_name, *config;
-    int64_t shape[4]; /* ends with 0 */
+    int64_t shape[KEEL_RANK_MAX + 1]; /* ends with 0 */
     keel_status want;
     const char *says;
 } refused[] = {
@@ -186,7 +191,62 @@ static const struct {
     { "InputLayer", "{\"shape\": [3], \"sparse\": true}", { 8 }, KEEL_EUNSUP, "sparse" },
     { "InputLayer", "{\"shape\": [4000000000, 4000000000]}", { 8 }, KEEL_ESHAPE, "" },
     { "InputLayer", "{}", { 8 }, KEEL_EARG, "shape" },
-    { "LSTM", "{\"units\": 3}", { 8 }, KEEL_EUNSUP, "LSTM" },
+    { "EinsumDense", EINSUM("ab,bc->ac", "5"), { 2, 3 }, KEEL_ESHAPE, "3 dims with the batch" },
+    { "EinsumDense", EINSUM("ab,bc", "5"), { 3 }, KEEL_EARG, "the form" },
+    { "EinsumDense", EINSUM("a b,bc->ac", "5"), { 3 }, KEEL_EARG, "letters" },
+    { "EinsumDense", EINSUM("abb,bc->ac", "5"), { 3, 3 }, KEEL_EUNSUP, "'b' twice" },
+    { "EinsumDense", EINSUM("ab,bc->ca", "5"), { 3 }, KEEL_EUNSUP, "the batch must stay" },
+    { "EinsumDense", EINSUM("ab,bc->ad", "5"), { 3 }, KEEL_EARG, "in neither" },
+    { "EinsumDense", EINSUM("ab,bcd->ac", "5"), { 3 }, KEEL_EARG, "in neither" },
+    { "EinsumDense", EINSUM("a...b,bc->a...c", "5"), { 3 }, KEEL_EARG, "may open or close" },
+    { "EinsumDense", EINSUM("ab,bc->ac", "[5, 6]"), { 3 }, KEEL_EARG, "more than those" },
+    { "EinsumDense", EINSUM("ab,bcd->acd", "5"), { 3 }, KEEL_EARG, "fewer than those" },
+    { "EinsumDense", EINSUM("ab,bc->ac", "null"), { 3 }, KEEL_EARG, "'c' needs a number" },
+    { "EinsumDense", EINSUM("abc,cd->abd", "[3, 5]"), { 4, 3 }, KEEL_ESHAPE, "'b' is 3" },
+    { "EinsumDense", EINSUM("abc,cd->ad", "5"), { 4, 3 }, KEEL_EUNSUP, "'b' of the input alone" },
+    { "EinsumDense", EINSUM("abc,bcd->abd", "[4, 5]"), { 4, 3 }, KEEL_EUNSUP, "'b' of all" },
+    { "EinsumDense", EINSUM("ab,cb->ac", "5"), { 3 }, KEEL_EUNSUP, "do not come first" },
+    { "EinsumDense",
+      "{\"equation\": \"abc,cd->abd\", \"output_shape\": [4, 5], \"bias_axes\": \"bd\"}",
+      { 4, 3 },
+      KEEL_EUNSUP,
+      "bias_axes 'bd'" },
+    { "EinsumDense",
+      "{\"equation\": \"ab,bc->ac\", \"output_shape\": 5, \"bias_axes\": \"d\"}",
+      { 3 },
+      KEEL_EARG,
+      "bias_axes 'd'" },
+    { "MultiHeadAttention", "{\"num_heads\": 2}", { 5, 4 }, KEEL_EARG, "key_dim must be given" },
+    { "MultiHeadAttention", HEADS(""), { 4 }, KEEL_ESHAPE, "(time, ..., features)" },
+    { "MultiHeadAttention",
+      HEADS(", \"attention_axes\": 2"),
+      { 5, 4 },
+      KEEL_EARG,
+      "no dim between" },
+    { "MultiHeadAttention", HEADS(", \"attention_axes\": []"), { 5, 4 }, KEEL_EARG, "none" },
+    { "MultiHeadAttention", HEADS(", \"sliding_window\": 2"), { 5, 4 }, KEEL_EUNSUP, "sliding" },
+    { "MultiHeadAttention", HEADS(""), { 1, 2, 1, 2, 3, 4 }, KEEL_EUNSUP, "more than 6 dims" },
+    { "LSTM", "{\"units\": 3}", { 8 }, KEEL_ESHAPE, "(time, features)" },
+    { "LSTM", "{\"units\": 3, \"stateful\": true}", { 5, 8 }, KEEL_EUNSUP, "stateful" },
+    { "LSTM",
+      "{\"units\": 3, \"kernel_constraint\": \"max_norm\"}",
+      { 5, 8 },
+      KEEL_EUNSUP,
+      "kernel_constraint" },
+    { "GRU", "{\"units\": 3, \"activation\": \"glu\"}", { 5, 8 }, KEEL_ESHAPE, "glu" },
+    { "LSTMCell", "{\"units\": 3}", { 8 }, KEEL_EUNSUP, "use RNN" },
+    { "RNN",
+      "{\"cell\": {\"class_name\": \"Dense\", \"config\": {\"units\": 3}}}",
+      { 5, 8 },
+      KEEL_EUNSUP,
+      "Dense is no cell" },
+    { "Bidirectional",
+      "{\"layer\": {\"class_name\": \"Dense\", \"config\": {\"units\": 3}},"
+      " \"backward_layer\": {\"class_name\": \"LSTM\", \"config\": {\"units\": 3}}}",
+      { 5, 8 },
+      KEEL_EUNSUP,
+      "Dense cannot go both ways" },
+    { "ConvLSTM2D", "{\"filters\": 3}", { 5, 8, 8, 1 }, KEEL_EUNSUP, "ConvLSTM2D" },
     { "Dense", "[]", { 8 }, KEEL_EARG, "object" },
 };
 
@@ -195,7 +255,7 @@ static void what_is_not_there_is_refused_by_name(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         keel_model *m = NULL;
-        keel_symbol in = -1, out = 77;
+        keel_symbol in[2] = { -1, -1 }, out = 77;
         int layer = 77;
         keel_shape shape = { 0 };
         json_t *config = json_loads(refused[i].config, JSON_DECODE_ANY, NULL);
@@ -205,9 +265,11 @@ static void what_is_not_there_is_refused_by_name(void **state)
         }
         assert_non_null(config);
         assert_int_equal(keel_model_create(&m, NULL, KEEL_FLOAT32, 1), KEEL_OK);
-        assert_int_equal(keel_model_input(m, &shape, NULL, &in), KEEL_OK);
+        assert_int_equal(keel_model_input(m, &shape, NULL, &in[0]), KEEL_OK);
+        in[1] = in[0];
         keel_status s = keel_model_new_layer(m, refused[i].class_name, config, &layer);
-        if (s >= 0) s = keel_model_new_node(m, layer, &(keel_model_call_of){ &in, 1 }, &out);
+        const int n = s >= 0 ? m->layer[layer].kind->min_inputs : 0;
+        if (s >= 0) s = keel_model_new_node(m, layer, &(keel_model_call_of){ in, n }, &out);
         if (s != refused[i].want || !strstr(keel_error(), refused[i].says))
             fail_msg("%s %s: %s (%s), expected %s and '%s'", refused[i].class_name,
                      refused[i].config, keel_status_name(s), keel_error(),
@@ -236,7 +298,7 @@ static void every_layer_has_a_page_with_all_its_arguments(void **state)
     assert_null(keel_layer_class(n + 5));
     assert_null(keel_layer_class(-1));
     char *text = NULL;
-    assert_int_equal(keel_layer_help("LSTM", &text), KEEL_EARG);
+    assert_int_equal(keel_layer_help("ConvLSTM2D", &text), KEEL_EARG);
     assert_null(text);
 }
 

@@ -38,11 +38,15 @@ static keel_status build(keel_model **out)
                                      KEEL_ARG_STR("activity_regularizer", "l1"));
     const keel_arg *held = KEEL_ARGS(
         KEEL_ARG_JSON("layer", "{\"class_name\": \"BatchNormalization\", \"config\": {}}"));
+    const keel_arg *made = KEEL_ARGS(KEEL_ARG_INT("num_heads", 1), KEEL_ARG_INT("key_dim", 2),
+                                     KEEL_ARG_STR("bias_regularizer", "l2"));
     if ((s = keel_model_create(&m, "m", KEEL_FLOAT32, 1)) < 0) goto out;
     if ((s = keel_model_input(m, KEEL_DIMS(6, 6, 1), NULL, &a)) < 0) goto out;
     if ((s = keel_model_call(m, "Conv2D", conv, &a, 1, &b)) < 0) goto out;
     if ((s = keel_model_call(m, "BatchNormalization", NULL, &b, 1, &c)) < 0) goto out;
     if ((s = keel_model_call(m, "Add", NULL, (keel_symbol[]){ c, b }, 2, &c)) < 0) goto out;
+    if ((s = keel_model_call(m, "MultiHeadAttention", made, (keel_symbol[]){ c, c }, 2, &c)) < 0)
+        goto out;
     if ((s = keel_model_call(m, "TimeDistributed", held, &c, 1, &c)) < 0) goto out;
     if ((s = keel_model_call(m, "Flatten", NULL, &c, 1, &c)) < 0) goto out;
     if ((s = keel_model_outputs(m, (keel_symbol[]){ c, b }, 2)) < 0) goto out;
@@ -101,7 +105,7 @@ static keel_status build_nested(void)
     if ((s = keel_model_input(m, KEEL_DIMS(6, 6, 1), NULL, &a)) < 0) goto out;
     if ((s = build(&inner)) < 0) goto out;
     if ((s = keel_model_call_model(m, inner, NULL, &a, 1, &b)) < 0) {
-        assert_int_equal(inner->n_weight, 10);
+        assert_int_equal(inner->n_weight, 18);
         goto out;
     }
     inner = NULL;

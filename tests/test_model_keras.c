@@ -22,7 +22,8 @@
 static const char *const files[] = { "sequential_adam",       "sequential_plain",
                                      "sequential_dropout",    "functional_sgd",
                                      "functional_adamw",      "functional_nested",
-                                     "functional_operations", "sequential_masked" };
+                                     "functional_operations", "functional_attention",
+                                     "functional_recurrent",  "sequential_masked" };
 
 static const char *golden_path(const char *name, const char *end)
 {
@@ -58,7 +59,7 @@ static void *run(const keel_model *m, const keel_tensor *x, keel_value *out, voi
     for (int i = 0; i < g->n_node; i++) {
         keel_graph_node *n = &g->node[i];
         const void *inputs[8], *weight[8];
-        void *outputs[1];
+        void *outputs[4];
         keel_call c = { .node = &n->node,
                         .step = &step,
                         .rows = rows,
@@ -66,13 +67,14 @@ static void *run(const keel_model *m, const keel_tensor *x, keel_value *out, voi
                         .out = outputs,
                         .weight = weight };
         assert_true(n->node.n_in <= 8 && n->node.n_weight <= 8);
-        assert_true(n->node.n_out == 1 && n->node.n_saved == 0);
+        assert_true(n->node.n_out <= 4 && n->node.n_saved == 0);
         for (int k = 0; k < n->node.n_in; k++) inputs[k] = values[n->in[k]];
         for (int k = 0; k < n->node.n_weight; k++) weight[k] = m->weight[n->weight[k]].data;
         void *scratch = keel_aligned_calloc((size_t)n->node.scratch, 1);
         c.scratch = scratch;
-        outputs[0] = values[n->out[0]] =
-            keel_aligned_calloc((size_t)(rows * keel_row_count(&n->node.out[0])), sizeof(float));
+        for (int k = 0; k < n->node.n_out; k++)
+            outputs[k] = values[n->out[k]] = keel_aligned_calloc(
+                (size_t)(rows * keel_row_count(&n->node.out[k])), sizeof(float));
         n->node.op->forward[0](&c);
         keel_free(scratch);
     }

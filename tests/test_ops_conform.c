@@ -53,6 +53,8 @@ static void all_near(const lab *l, const lab *m, double rows, double sums, const
 {
     const keel_node *n = &l->node;
     near(l, l->out, m, m->out, lab_out_count(l), rows, name, "y");
+    for (int i = 1; i < n->n_out; i++)
+        near(l, l->more_out[i], m, m->more_out[i], lab_more_count(l, i), rows, name, "y");
     for (int i = 0; i < n->n_in; i++)
         near(l, l->in_grad[i], m, m->in_grad[i], lab_in_count(l, i), rows, name, "dx");
     for (int i = 0; i < n->n_weight; i++)
@@ -94,6 +96,9 @@ static double objective(lab *l, const int64_t *pieces, int count)
     lab_forward(l, pieces, count);
     for (int64_t i = 0; i < lab_out_count(l); i++)
         sum += lab_get(l, l->out, i) * lab_get(l, l->out_grad, i);
+    for (int k = 1; k < l->node.n_out; k++)
+        for (int64_t i = 0; i < lab_more_count(l, k); i++)
+            sum += lab_get(l, l->more_out[k], i) * lab_get(l, l->more_grad[k], i);
     return sum;
 }
 

@@ -94,10 +94,10 @@ static void train_tokens(const char *name, bool bucketed, int lanes, int64_t pro
 
 static void rows_of_any_length_train_as_in_keras_on_any_number_of_lanes(void **unused)
 {
-    static const char *const names[] = { "text", "tags", "words" };
+    static const char *const names[] = { "text", "tags", "words", "time" };
     (void)unused;
     for (int lanes = 1; lanes <= LANES; lanes++)
-        for (int k = 0; k < 6; k++) train_tokens(names[k / 2], k & 1, lanes, 0, NULL);
+        for (int k = 0; k < 8; k++) train_tokens(names[k / 2], k & 1, lanes, 0, NULL);
 }
 
 static void texts_of_an_archive_have_row_splits(void **unused)

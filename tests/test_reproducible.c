@@ -119,6 +119,29 @@ static keel_symbol both_ways(keel_model *m)
     return dense(m, call(m, "Flatten", NULL, x), CLASSES, "softmax");
 }
 
+/* Steps of which some do not count, dropped inputs and states, by kernels and by references. */
+static keel_symbol over_time(keel_model *m)
+{
+    keel_symbol x;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[9, 27]")), x);
+    x = call(m, "Masking", NULL, call(m, "ReLU", NULL, x));
+    x = call(m, "LSTM",
+             KEEL_ARGS(KEEL_ARG_INT("units", 19), KEEL_ARG_BOOL("return_sequences", true),
+                       KEEL_ARG_FLOAT("dropout", 0.25)),
+             x);
+    x = call(m, "GRU",
+             KEEL_ARGS(KEEL_ARG_INT("units", 18), KEEL_ARG_BOOL("return_sequences", true),
+                       KEEL_ARG_BOOL("go_backwards", true)),
+             x);
+    x = call(m, "LSTM",
+             KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_BOOL("return_sequences", true),
+                       KEEL_ARG_FLOAT("recurrent_dropout", 0.5)),
+             x);
+    x = call(m, "SimpleRNN", KEEL_ARGS(KEEL_ARG_INT("units", 17)), x);
+    return dense(m, x, CLASSES, "softmax");
+}
+
 typedef struct recipe {
     const char *name;
     keel_symbol (*network)(keel_model *m);
@@ -151,6 +174,9 @@ static const recipe recipes[] = {
     { "products, sums of rows and columns", products, KEEL_FLOAT32, NULL, "adafactor", KEEL_KEEP,
       32, 16, false },
     { "products in bfloat16", products, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 32, 16,
+      false },
+    { "over time", over_time, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
+    { "over time in bfloat16", over_time, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 40, 23,
       false },
     { "deep", deep, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, false },
     { "deep in bfloat16", deep, KEEL_FLOAT32, "mixed_bfloat16", "adam", KEEL_KEEP, 64, 32, false },

@@ -15,6 +15,7 @@ typedef struct keel_weight_info {
     const char *name; /* "conv2d/kernel", for messages */
     keel_spec spec;   /* whole shape, Keras's layout */
     double l1, l2;    /* regulariser; 0: none */
+    int lead; /* ops see a matrix, whose rows are the first `lead` dims; 0: they see the shape */
 } keel_weight_info;
 
 typedef struct keel_graph_value {

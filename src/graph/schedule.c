@@ -190,7 +190,8 @@ static keel_status backward_node(maker *m, int i)
         m->s.in_adds[i][k] = written[n->in[k]];
         written[n->in[k]] = true;
     }
-    if (asked) KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
+    if (asked || (n->node.op->weights_after_backward && has_trainable(m, n)))
+        KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
     if (!has_trainable(m, n)) return KEEL_OK;
     if (!is_late(m, n)) return weights(m, i);
     m->late[m->n_late++] = i;

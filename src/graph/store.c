@@ -19,11 +19,13 @@ static void place(keel_store *s, keel_variable v)
     s->n_master += align_elements(w->count, keel_dtype_size(s->real));
 }
 
-/* Elements of a tile: whole rows of the last dim, but for a row that is longer than a tile. */
+/* Elements of a tile: whole rows, of the last dim or as a matrix, but for a row that is longer than
+ * a tile. */
 static int64_t tile_of(const keel_store_weight *w)
 {
     const keel_shape *s = &w->info.spec.shape;
-    const int64_t last = s->rank > 0 ? s->dim[s->rank - 1] : 1;
+    int64_t last = s->rank > 0 ? s->dim[s->rank - 1] : 1;
+    for (int d = w->info.lead; w->info.lead && d < s->rank - 1; d++) last *= s->dim[d];
     return last < KEEL_TILE ? KEEL_TILE / last * last : last;
 }
 

@@ -18,4 +18,5 @@ const keel_initializer keel_initializer_glorot_uniform = {
         .fields = keel_fan_fields,
     },
     .fill = fill,
+    .by_fans = true,
 };

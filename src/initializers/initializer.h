@@ -12,6 +12,7 @@ typedef struct keel_initializer {
      * fan_out are Keras's compute_fans of the shape. `row` is the index of the weight. */
     keel_status (*fill)(const void *args, const keel_shape *shape, const keel_chance *c,
                         uint64_t row, double *out);
+    bool by_fans; /* the order of a shape's dims is nothing to it, their fans are */
 } keel_initializer;
 
 extern const keel_initializer *const keel_initializers[]; /* generated; ends with NULL */

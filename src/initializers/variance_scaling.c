@@ -40,4 +40,5 @@ const keel_initializer keel_initializer_variance_scaling = {
         .fields = fields,
     },
     .fill = fill,
+    .by_fans = true,
 };

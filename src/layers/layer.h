@@ -15,9 +15,17 @@ typedef struct keel_weight_decl {
     const keel_object *initializer; /* of the layer's args */
     const keel_object *regularizer; /* NULL or type NULL: none */
     bool state;                     /* not trainable by nature: moving mean */
+    int lead; /* keel_weight_info.lead; the fans of an initializer are that matrix's, too */
 } keel_weight_decl;
 
 #define KEEL_CALL_VALUE "keel_value"
+
+/* How a layer calls one that it holds. */
+typedef struct keel_call_of {
+    const keel_value *in, *mask; /* [n_in] */
+    int n_in;
+    const void *how; /* keel_emit.how of the layer that is called */
+} keel_call_of;
 
 enum {
     KEEL_MASK_NONE = -1,   /* every place counts */
@@ -34,11 +42,13 @@ typedef struct keel_emit {
     const void *args; /* of this layer instance */
     const char *name; /* of this layer instance */
     bool training;    /* of the graph */
-    bool direct;    /* by the layer that holds it, as Keras's layer.call: it adds no loss itself */
+    bool direct; /* by the layer that holds it, as Keras's layer.call: it adds no loss itself */
+    const keel_object *activity; /* its activity_regularizer; type NULL: none */
     bool trainable; /* of this layer: a frozen BatchNormalization uses its moving statistics */
     int n_in;
     const keel_value *in;
     const keel_value *mask; /* [n_in] */
+    bool mask_said;         /* the caller gave it; else it came beside the input */
     int n_out;              /* 1, until keel_emit_outputs */
     keel_value *out;        /* [n_out]; the layer sets them */
     keel_value *out_mask;   /* [n_out]; the layer may set them */
@@ -47,10 +57,20 @@ typedef struct keel_emit {
     /* The k-th call of one emit is the layer's k-th weight, in Keras's order of layer.weights. */
     keel_status (*weight)(struct keel_emit *e, const keel_weight_decl *d, keel_variable *out,
                           keel_spec *spec);
-    /* Call a layer that this one holds, by its key in the config, as often as need be. It must
-     * give one output. */
+    /* In keel_layer.make: a layer of that class is made, to be called as `key`, a text of the
+     * program's. The config, which is taken over, may say its name; `trainable` and the policy are
+     * those of this layer. NULL elsewhere. */
+    keel_status (*make)(struct keel_emit *e, const char *key, const char *class_name,
+                        json_t *config);
+    /* Call a layer that this one holds or made, by its key, as often as need be. It must give one
+     * output. */
     keel_status (*sub)(struct keel_emit *e, const char *key, const keel_value *in,
                        const keel_value *mask, int n_in, keel_value *out);
+    /* The same of a layer of any number of outputs, at most *n_out, which becomes how many there
+     * are; the layer is told `how` it is called. */
+    keel_status (*sub_outs)(struct keel_emit *e, const char *key, const keel_call_of *call,
+                            keel_value *out, int *n_out);
+    const void *how; /* what the layer that holds this one tells it; NULL: nothing */
     /* The class of that layer; NULL: it is a model. */
     const struct keel_layer *(*sub_kind)(const struct keel_emit *e, const char *key);
     void *context;
@@ -69,7 +89,17 @@ typedef struct keel_layer {
      * attributes; ends with NULL. The layer's weights come before theirs; in a file theirs are in
      * groups named for the keys. Its field table has each as a KEEL_IGNORE. NULL: none. */
     const char *const *held;
-    bool uncast; /* it takes its inputs in the type they have (Keras: no autocast) */
+    const char *const
+        *held_as; /* as the layer calls them, and their groups in a file; NULL: held */
+    /* Make the layers that it calls itself, whose arguments follow from its own and from its
+     * inputs, by e->make, in the order in which Keras's class sets them as attributes: once, before
+     * it is first emitted. They are no part of the config; in a file they are in groups named for
+     * their keys. Not beside `held`. NULL: it makes none. */
+    keel_status (*make)(keel_emit *e);
+    bool passes_activity; /* its activity_regularizer is for layers that it makes, not for it */
+    bool cell;            /* one step of a layer that goes through time, which calls it: RNN */
+    bool takes_states;    /* inputs behind the first are Keras's argument initial_state */
+    bool uncast;          /* it takes its inputs in the type they have (Keras: no autocast) */
     keel_status (*emit)(keel_emit *e);
     /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.
      */

@@ -242,6 +242,7 @@ keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_de
         goto out;
     }
     w.info.spec = (keel_spec){ .dtype = m->dtype, .shape = d->shape };
+    w.info.lead = d->lead;
     w.trainable = l->trainable && !d->state;
     if (d->regularizer && d->regularizer->type)
         ((const keel_regularizer *)d->regularizer->type)
@@ -266,18 +267,28 @@ keel_status keel_model_alloc_weight(keel_model *m, int weight)
     return w->data ? KEEL_OK : KEEL_ENOMEM;
 }
 
+/* The shape that ops see. */
+static keel_shape matrix_of(const keel_weight_info *w)
+{
+    const keel_shape *s = &w->spec.shape;
+    keel_shape matrix = KEEL_SHAPE(1, 1);
+    if (!w->lead) return *s;
+    for (int d = 0; d < s->rank; d++) matrix.dim[d >= w->lead] *= s->dim[d];
+    return matrix;
+}
+
 static keel_status fill_weight(keel_model *m, int weight)
 {
     keel_model_weight *w = &m->weight[weight];
-    const keel_shape *shape = &w->info.spec.shape;
-    const int64_t n = keel_shape_count(shape);
+    const int64_t n = keel_shape_count(&w->info.spec.shape);
     const keel_chance chance = { .seed = m->seed, .stream = KEEL_STREAM_WEIGHTS };
     const keel_initializer *init = (const keel_initializer *)w->initializer.type;
     KEEL_TRY(keel_model_alloc_weight(m, weight));
     if (!init) return KEEL_OK;
     double *values = keel_calloc((size_t)n, sizeof *values);
     if (!values) return KEEL_ENOMEM;
-    keel_status s = init->fill(w->initializer.args, shape, &chance, (uint64_t)weight, values);
+    const keel_shape shape = init->by_fans ? matrix_of(&w->info) : w->info.spec.shape;
+    keel_status s = init->fill(w->initializer.args, &shape, &chance, (uint64_t)weight, values);
     if (s >= 0) keel_convert_reals(w->data, w->info.spec.dtype, values, KEEL_FLOAT64, n);
     keel_free(values);
     return s < 0 ? keel_fail_within(s, "%s", w->info.name) : KEEL_OK;

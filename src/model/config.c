@@ -251,6 +251,7 @@ static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const ch
         w->inference[call] = keel_model_layer_is_model(l) && json_is_false(value);
         return KEEL_OK;
     }
+    if (!strcmp(key, "initial_state") && l->kind->takes_states) return KEEL_OK; /* an input */
     if (!strcmp(key, "mask")) {
         const keel_status s = add_inputs(m, w, value, 0);
         if (s < 0) return keel_fail_within(s, "argument 'mask'");
@@ -314,6 +315,9 @@ static keel_status read_call(const keel_model *m, wiring *w, int call, const jso
         return take_arguments(m, w, call, "kwargs", kwargs, w->call[call], 0);
     }
     KEEL_TRY(add_inputs(m, w, json_object_get(v, "args"), 0));
+    if (m->layer[layer_of(m, w, call)].kind->takes_states &&
+        !is_nothing(json_object_get(kwargs, "initial_state"), 0))
+        KEEL_TRY(add_inputs(m, w, json_object_get(kwargs, "initial_state"), 0));
     json_object_foreach((json_t *)kwargs, key, value)
     {
         KEEL_TRY(read_kwarg(m, w, call, key, value));

@@ -156,16 +156,30 @@ static json_t *with_tensors(const keel_model *m, const keel_model_node *n, const
     return NULL;
 }
 
-static json_t *call_json(const keel_model *m, const keel_model_node *n)
+/* Inputs [from, end) of a call. */
+static json_t *tensors_json(const keel_model *m, const keel_model_node *n, int from, int end)
 {
-    if (n->call) return with_tensors(m, n, n->call);
     json_t *tensors = json_array();
-    for (int i = 0; i < n->n_in; i++)
+    for (int i = from; i < end; i++)
         if (!push(tensors, tensor_json(m, n->in[i]))) {
             json_decref(tensors);
             return NULL;
         }
+    return tensors;
+}
+
+static json_t *call_json(const keel_model *m, const keel_model_node *n)
+{
+    if (n->call) return with_tensors(m, n, n->call);
+    const bool states = m->layer[n->layer].kind->takes_states && n->n_in > 1;
+    json_t *tensors = tensors_json(m, n, 0, states ? 1 : n->n_in);
     json_t *kwargs = n->inference ? json_pack("{s:b}", "training", 0) : json_object();
+    if (!tensors || !kwargs ||
+        (states && !set(kwargs, "initial_state", tensors_json(m, n, 1, n->n_in)))) {
+        json_decref(tensors);
+        json_decref(kwargs);
+        return NULL;
+    }
     if (is_list(m, n->layer)) return json_pack("{s:[o],s:o}", "args", tensors, "kwargs", kwargs);
     return json_pack("{s:o,s:o}", "args", tensors, "kwargs", kwargs);
 }

@@ -1,6 +1,6 @@
 /* Emitting: every call lets its layer add ops to a graph; the weights are there already, so what a
  * layer declares now must be what it declared when it was first called. A layer that is a model
- * emits the calls inside it; one that holds layers calls them itself. */
+ * emits the calls inside it; one that holds or makes layers calls them itself. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include <string.h>
@@ -46,13 +46,19 @@ static keel_status weight(keel_emit *e, const keel_weight_decl *d, keel_variable
     return KEEL_OK;
 }
 
-/* Which of the layers it holds; -1: none has that key. */
+/* Which of the layers it holds or made; -1: none has that key. */
 static int held_index(const context *c, const char *key)
 {
-    const char *const *held = c->m->layer[c->layer].kind->held;
-    for (int k = 0; held && held[k]; k++)
-        if (!strcmp(held[k], key)) return k;
+    const keel_model *held = c->m->layer[c->layer].inner;
+    for (int k = 0; held && k < held->n_layer; k++)
+        if (!strcmp(held->layer[k].key, key)) return k;
     return -1;
+}
+
+static keel_status make(keel_emit *e, const char *key, const char *class_name, json_t *config)
+{
+    const context *c = e->context;
+    return keel_model_make_held(c->maker, c->layer, key, class_name, config);
 }
 
 static const keel_layer *sub_kind(const keel_emit *e, const char *key)
@@ -63,12 +69,20 @@ static const keel_layer *sub_kind(const keel_emit *e, const char *key)
     return l && !keel_model_layer_is_model(l) ? l->kind : NULL;
 }
 
-static keel_status sub(keel_emit *e, const char *key, const keel_value *in, const keel_value *mask,
-                       int n_in, keel_value *out)
+static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *of, keel_value *out,
+                            int *n_out)
 {
     context *c = e->context;
-    keel_emit call = { .graph = e->graph, .n_in = n_in, .in = in, .mask = mask, .direct = true };
+    const int n_in = of->n_in;
     keel_model *held = c->m->layer[c->layer].inner;
+    keel_emit call = { .graph = e->graph,
+                       .n_in = n_in,
+                       .in = of->in,
+                       .mask = of->mask,
+                       .how = of->how,
+                       .mask_said = true,
+                       /* one that is told how is called as any layer is */
+                       .direct = held && !held->made && !of->how };
     const int k = held_index(c, key);
     if (k < 0) return keel_fail(KEEL_EARG, "holds no '%s'", key);
     const keel_model_layer *l = &held->layer[k];
@@ -81,13 +95,21 @@ static keel_status sub(keel_emit *e, const char *key, const keel_value *in, cons
     c->met |= UINT64_C(1) << k;
     keel_status s =
         keel_model_emit_layer(held, c->maker && first ? held : NULL, k, &call, c->chances);
-    if (s >= 0 && call.n_out != 1)
+    if (s >= 0 && call.n_out > *n_out)
         s = keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it has %d outputs", l->name,
                       call.n_out);
-    if (s >= 0) *out = call.out[0];
+    for (int i = 0; i < call.n_out && s >= 0; i++) out[i] = call.out[i];
+    *n_out = call.n_out;
     keel_free(call.out);
     keel_free(call.out_mask);
     return s;
+}
+
+static keel_status sub(keel_emit *e, const char *key, const keel_value *in, const keel_value *mask,
+                       int n_in, keel_value *out)
+{
+    int n_out = 1;
+    return sub_outs(e, key, &(keel_call_of){ in, mask, n_in, NULL }, out, &n_out);
 }
 
 /* What becomes of the masks that the layer said nothing about. */
@@ -138,13 +160,20 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     e->name = l->name;
     e->training = g->training;
     e->trainable = l->trainable;
+    e->activity = &l->activity;
     e->in = held;
     e->weight = weight;
     e->sub = sub;
+    e->sub_outs = sub_outs;
     e->sub_kind = sub_kind;
     e->context = &c;
+    if (s >= 0 && maker && l->kind->make) {
+        e->make = make;
+        s = l->kind->make(e);
+        e->make = NULL;
+    }
     if (s >= 0) s = l->kind->emit(e);
-    if (s >= 0) s = keel_emit_regularized(e, &l->activity);
+    if (s >= 0 && !l->kind->passes_activity) s = keel_emit_regularized(e, &l->activity);
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;
     g->layer = layer_before;
@@ -174,6 +203,7 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     }
     e.in = in;
     e.mask = in + n->n_in;
+    e.mask_said = n->n_mask > 0;
     e.call = n->call;
     if (n->inference) g->training = false;
     g->turn = turn + 1 + n->turn;

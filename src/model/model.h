@@ -7,8 +7,8 @@
  *
  * A layer may be a model itself (keel_model_layer.inner), several deep. Only the outermost model
  * has weights, compiles and is saved; a model inside it has layers and calls of its own. A layer
- * that holds layers (TimeDistributed) has them in a model that has no calls: the layer itself calls
- * them.
+ * that holds layers (TimeDistributed) or makes them (MultiHeadAttention) has them in a model that
+ * has no calls: the layer itself calls them.
  *
  * Order: layers stand in the order in which Keras would list them (model.layers), for that order
  * gives the paths of the weights in the file, the order of the weights, and the order of the
@@ -46,8 +46,9 @@ typedef struct keel_model_symbol { /* an output of a call */
 
 typedef struct keel_model_layer {
     const keel_layer *kind;
-    void *args;        /* kind->type.args_size bytes */
-    char *name;        /* unique among the layers beside it */
+    void *args;      /* kind->type.args_size bytes */
+    char *name;      /* unique among the layers beside it */
+    const char *key; /* by which the layer that holds or made it calls it; NULL: it is in a model */
     keel_model *inner; /* the layer is this model, or holds the layers of it (inner->held); NULL:
                           neither */
     char *label;       /* "base/conv2d_1": the name, after those of the models around it */
@@ -118,7 +119,8 @@ struct keel_model {
     uint64_t seed;
     bool sequential, functional; /* neither: empty yet */
     bool finished;     /* it has outputs; only keel_model_add to a Sequential may follow */
-    bool held;         /* no model: the layers that a layer of `outer` holds, k-th key k-th layer */
+    bool held;         /* no model: the layers that a layer of `outer` holds or made */
+    bool made;         /* the latter */
     keel_model *outer; /* whose layer it is; NULL: the outermost, which has all the weights */
     int64_t work;      /* calls of layers, those inside of models counted */
 

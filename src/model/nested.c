@@ -93,18 +93,42 @@ out:
 
 /* ---- layers that a layer holds --------------------------------------------------------------- */
 
+static keel_status create_held(keel_model *m, bool made, keel_model **out)
+{
+    if (depth_of(m) >= KEEL_MODELS_DEEP)
+        return keel_fail(KEEL_EUNSUP, "layers inside layers are nested more than %d deep",
+                         KEEL_MODELS_DEEP);
+    KEEL_TRY(keel_model_create(out, NULL, m->dtype, m->seed));
+    (*out)->outer = m;
+    (*out)->held = true;
+    (*out)->made = made;
+    return KEEL_OK;
+}
+
+keel_status keel_model_make_held(keel_model *m, int layer, const char *key, const char *class_name,
+                                 json_t *config)
+{
+    keel_status s = config ? KEEL_OK : keel_fail(KEEL_ENOMEM, "out of memory making '%s'", key);
+    keel_model_layer *l = &m->layer[layer], *made;
+    int k;
+    if (s >= 0 && !l->inner) s = create_held(m, true, &l->inner);
+    if (s >= 0) s = keel_model_new_layer(l->inner, class_name, config, &k);
+    json_decref(config);
+    if (s < 0) return s;
+    made = &l->inner->layer[k];
+    made->key = key;
+    made->trainable = l->trainable;
+    made->mixed = l->mixed;
+    return KEEL_OK;
+}
+
 keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const json_t *config,
                                  keel_model **out)
 {
     keel_status s = KEEL_OK;
     keel_model *held = NULL;
     const keel_model_mark mark = keel_model_where(m);
-    if (depth_of(m) >= KEEL_MODELS_DEEP)
-        return keel_fail(KEEL_EUNSUP, "layers inside layers are nested more than %d deep",
-                         KEEL_MODELS_DEEP);
-    KEEL_TRY(keel_model_create(&held, NULL, m->dtype, m->seed));
-    held->outer = m;
-    held->held = true;
+    KEEL_TRY(create_held(m, false, &held));
     for (int k = 0; kind->held[k]; k++) {
         const json_t *v = json_object_get(config, kind->held[k]);
         int layer;
@@ -116,6 +140,7 @@ keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const js
             s = s == KEEL_ENOMEM ? s : keel_fail_within(s, "%s", kind->held[k]);
             goto out;
         }
+        held->layer[k].key = kind->held_as ? kind->held_as[k] : kind->held[k];
     }
     *out = held;
     return KEEL_OK;

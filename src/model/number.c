@@ -42,14 +42,6 @@ static bool in_file(const keel_model *m, const keel_model_layer *l)
     return !l->kind->operation && (!m->sequential || l->kind->emit);
 }
 
-/* The key by which the layer around m holds l. */
-static const char *held_key(const keel_model *m, const keel_model_layer *l)
-{
-    for (int i = 0; i < m->outer->n_layer; i++)
-        if (m->outer->layer[i].inner == m) return m->outer->layer[i].kind->held[l - m->layer];
-    return "";
-}
-
 /* "layers/dense", "layers/dense_1": by class, in order, in each model anew; a layer that is held,
  * by its key. */
 static keel_status name_path(const keel_model *m, const char *around, json_t *used,
@@ -58,7 +50,7 @@ static keel_status name_path(const keel_model *m, const char *around, json_t *us
     char stem[80];
     keel_text path = { 0 };
     if (m->held) {
-        keel_text_add(&path, "%s/%s", around, held_key(m, l));
+        keel_text_add(&path, "%s/%s", around, l->key);
         return put(&l->path, &path);
     }
     keel_snake_case(stem, sizeof stem, l->kind->type.name);

@@ -89,6 +89,9 @@ keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer);
 /* The layers that a layer of m holds, from its config: *out becomes l->inner. */
 keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const json_t *config,
                                  keel_model **out);
+/* A layer that a layer of m makes, as it is first called; the config is taken over. */
+keel_status keel_model_make_held(keel_model *m, int layer, const char *key, const char *class_name,
+                                 json_t *config);
 /* All layers through all models, in order: *out is the caller's, the entries are not. */
 keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, int *count);
 /* The layer "base/conv2d" and the model it is in; false: there is none. */

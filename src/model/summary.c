@@ -135,6 +135,12 @@ typedef struct table { /* the widths of its columns */
     bool differ; /* not all layers have one dtype policy */
 } table;
 
+/* Layers that a layer made are its own affair: Keras does not list them either. */
+static bool shows_inner(const keel_model_layer *l)
+{
+    return l->inner && !l->inner->made;
+}
+
 static void measure(const keel_model *m, int depth, table *w)
 {
     char shape[96], params[28];
@@ -145,7 +151,7 @@ static void measure(const keel_model *m, int depth, table *w)
         w->kind = at_least(w->kind, strlen(l->kind->type.name));
         w->dims = at_least(w->dims, strlen(shape));
         w->number = at_least(w->number, strlen(keel_group_digits(params, layer_params(m, i))));
-        if (l->inner) measure(l->inner, depth + 1, w);
+        if (shows_inner(l)) measure(l->inner, depth + 1, w);
     }
 }
 
@@ -166,7 +172,7 @@ static void layer_lines(keel_text *t, const keel_model *m, int depth, const tabl
         if (!l->trainable) keel_text_add(t, "  (frozen)");
         if (w->differ && l->mixed) keel_text_add(t, "  (%s)", keel_policy_name(true));
         keel_text_add(t, "\n");
-        if (l->inner) layer_lines(t, l->inner, depth + 1, w);
+        if (shows_inner(l)) layer_lines(t, l->inner, depth + 1, w);
     }
 }
 

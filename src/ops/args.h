@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct keel_op;
+
 typedef struct keel_conv2d_args { /* conv2d, depthwise_conv2d; dims are {height, width} */
     int64_t strides[2];
     int64_t dilation[2];
@@ -97,6 +99,7 @@ typedef struct keel_axis_args { /* concatenate, softmax, log_softmax, sparsemax,
 typedef struct keel_dropout_args { /* dropout */
     double rate;                   /* 0 .. 1, the fraction that is dropped */
     keel_shape noise; /* of one row; a dim of 1 shares its draw; rank 0: as the input */
+    uint32_t first;   /* draw of the first element: a layer that drops twice draws others */
 } keel_dropout_args;
 
 /* batch_norm; over the last axis. With a second input that is added to the result; with relu, what
@@ -116,6 +119,26 @@ static inline int64_t keel_batch_norm_bits(int64_t n)
 {
     return (n + 15) / 16 * 2;
 }
+
+/* A function of a gate: one of the ops that take [U] and give [U], with its arguments. */
+typedef struct keel_gate {
+    const struct keel_op *op;       /* NULL: linear */
+    _Alignas(double) char args[32]; /* of that op */
+} keel_gate;
+
+/* simple_rnn, lstm, gru: see ops/recurrent.h. Inputs are what the steps bring, and then those that
+ * are said to be there, in this order. */
+typedef struct keel_recurrent_args {
+    keel_gate activation, recurrent; /* recurrent: of gates; simple_rnn has none */
+    bool masked;                     /* a mask [T] */
+    bool stated;                     /* the states before the first step, each [U] */
+    bool dropped;                    /* factors of the state, for each gate, [gates, U] */
+    bool sequences;   /* the first output is of all steps, [T, U]; else of the last */
+    bool states;      /* the states after the last step are outputs too */
+    bool backwards;   /* from the last step to the first */
+    bool zeros;       /* the output of a step that does not count is 0, not that before it */
+    bool reset_after; /* gru: the reset gate acts on the product; weights may have a bias */
+} keel_recurrent_args;
 
 typedef struct keel_relu_args { /* relu; zeros are max(x, 0) */
     bool capped;                /* is there a max_value */

@@ -59,7 +59,7 @@ static void fill_mask(const keel_call *c, uint8_t *mask)
         const uint64_t position = c->step->first_row + (uint64_t)(c->row + row);
         uint32_t word[4], block = UINT32_MAX;
         for (int64_t i = 0; i < count; i++) {
-            const uint32_t draw = draw_of(s, &a->noise, i);
+            const uint32_t draw = a->first + draw_of(s, &a->noise, i);
             if (draw / 4 != block) keel_philox(word, &chance, position, block = draw / 4);
             mask[row * count + i] = keel_uniform(word[draw % 4]) >= a->rate;
         }

@@ -151,7 +151,7 @@ typedef void (*keel_tile_run)(const keel_tile_call *c);
 /* Functions come in pairs: [0] float32, [1] float64; see ops/real.h. */
 struct keel_op {
     const char *name; /* "conv2d"; the file is name.c, the symbol keel_op_<name> */
-    size_t args_size; /* copied into the graph; plain bytes, no pointers */
+    size_t args_size; /* copied into the graph; plain bytes, no pointers but to ops */
 
     /* Check node->in, weight and args; fill out, saved, records, scratch. Called by
      * keel_node_infer, which clears these first. KEEL_ESHAPE or KEEL_EUNSUP with a text that says
@@ -171,6 +171,9 @@ struct keel_op {
      * float32 one reads spans of bfloat16 where the node says so (held). */
     keel_tile_run weights_tile[2];
     unsigned weights_reads; /* KEEL_READS_IN ...; out_grad is always read */
+    /* weights reads what backward has put into saved values, so backward runs before it although
+     * nobody may ask for the gradient of an input. */
+    bool weights_after_backward;
 
     /* How often one call reads weight `weight`, however many rows it has: an op that goes through
      * time reads it at each step, one that looks up rows only what its rows ask for (0). Decides on

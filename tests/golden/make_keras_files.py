@@ -115,6 +115,35 @@ def masked():
     )
 
 
+def attention():
+    """Layers that make layers of their own, one of them twice."""
+    i = layers.Input((6, 4), name="steps")
+    near = layers.MultiHeadAttention(2, 3, activity_regularizer=keras.regularizers.L1L2(0.01, 0.02))
+    x = layers.Add()([i, near(i, i)])
+    x = layers.EinsumDense("...x,xy->...y", output_shape=5, bias_axes="y", activation="tanh")(x)
+    y = layers.MultiHeadAttention(3, 2, value_dim=4, use_gate=True, output_shape=(4,),
+                                  kernel_regularizer="l2", use_bias=False)(i, x)
+    z = layers.GlobalAveragePooling1D()(near(y, i))
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(z), name="attention")
+
+
+def recurrent():
+    """Layers over time with all that they can be told: masks, states, both ways, other functions."""
+    i = layers.Input((6,), name="words")
+    x = layers.Embedding(5, 4, mask_zero=True)(i)
+    y, h, c = layers.LSTM(3, return_sequences=True, return_state=True, kernel_regularizer="l2")(x)
+    y = layers.LSTM(3, return_sequences=True, go_backwards=True)(y, initial_state=[h, c])
+    z = layers.GRU(5, return_sequences=True, activation="silu", recurrent_activation="hard_sigmoid")(x)
+    z = layers.Bidirectional(layers.GRU(3, reset_after=False, use_bias=False, return_sequences=True),
+                             merge_mode="mul")(z)
+    both = layers.Bidirectional(layers.LSTM(2, return_state=True), merge_mode="concat")(z)
+    steps = layers.RNN(layers.GRUCell(3), return_sequences=True, zero_output_for_mask=True)(y)
+    last = layers.SimpleRNN(4, activation="relu", unroll=True)(steps)
+    plain = layers.RNN(layers.SimpleRNNCell(3), go_backwards=True)(z)
+    h = layers.Concatenate()([last, plain, *both, layers.Bidirectional(layers.SimpleRNN(3), merge_mode="ave")(y)])
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(h), name="over_time")
+
+
 def arrays(path):
     found = {}
     with zipfile.ZipFile(path) as z, h5py.File(io.BytesIO(z.read("model.weights.h5")), "r") as f:
@@ -163,6 +192,10 @@ def main():
          dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
         ("functional_operations", operations, (6, 4), 3,
          dict(optimizer=keras.optimizers.SGD(0.05), loss="sparse_categorical_crossentropy")),
+        ("functional_attention", attention, (6, 4), 3,
+         dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
+        ("functional_recurrent", recurrent, (6,), 3,
+         dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
         ("sequential_masked", masked, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
               loss="sparse_categorical_crossentropy")),

@@ -10,6 +10,7 @@ import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
+import numpy as np
 from keras import layers as L
 from keras import regularizers as R
 
@@ -76,12 +77,35 @@ CASES = [
     (L.Concatenate(axis=-2), [(4, 3), (2, 3)]),
     (L.Rescaling(1 / 255.0), IMAGE),
     (L.Rescaling(2.0, offset=-1.0), [(4,)]),
+    (L.EinsumDense("abc,cd->abd", output_shape=(None, 5), bias_axes="d"), STEPS),
+    (L.EinsumDense("...x,xy->...y", output_shape=7, activation="relu"), IMAGE),
+    (L.EinsumDense("abc,bcde->ade", output_shape=(2, 3), bias_axes="de", kernel_regularizer="l2"), STEPS),
+    (L.EinsumDense("ab...,bc->ac...", output_shape=4), STEPS),
+    (L.MultiHeadAttention(2, 3), [(5, 4), (5, 4)]),
+    (L.MultiHeadAttention(3, 4, value_dim=2, use_bias=False, use_gate=True, dropout=0.25),
+     [(5, 4), (7, 3), (7, 6)]),
+    (L.MultiHeadAttention(2, 3, output_shape=(2, 5), attention_axes=2, kernel_initializer="he_normal",
+                          bias_regularizer="l2"), [(3, 5, 4), (3, 2, 4)]),
+    (L.LSTM(4), STEPS),
+    (L.LSTM(4, activation="relu", recurrent_activation="hard_sigmoid", use_bias=False, dropout=0.25,
+            recurrent_dropout=0.5, return_sequences=True, go_backwards=True, unroll=True), STEPS),
+    (L.GRU(4, return_sequences=True, kernel_regularizer="l1", recurrent_regularizer="l2"), STEPS),
+    (L.GRU(4, reset_after=False, bias_initializer="ones", bias_regularizer="l2"), STEPS),
+    (L.SimpleRNN(4, activation="linear", recurrent_initializer="he_normal"), STEPS),
+    (L.RNN(L.LSTMCell(3, unit_forget_bias=False), return_sequences=True, zero_output_for_mask=True), STEPS),
+    (L.RNN(L.GRUCell(3)), STEPS),
+    (L.RNN(L.SimpleRNNCell(3)), STEPS),
+    (L.Bidirectional(L.LSTM(4, return_sequences=True)), STEPS),
+    (L.Bidirectional(L.GRU(4), merge_mode="sum"), STEPS),
 ]
 
 
 def case(layer, shapes):
     inputs = [keras.Input(s) for s in shapes]
-    out = layer(inputs if len(inputs) > 1 else inputs[0])
+    apart = len(inputs) == 1 or isinstance(layer, L.MultiHeadAttention)
+    layer(*inputs) if apart else layer(inputs)
+    ones = [np.ones((1, *s)) for s in shapes]
+    out = layer(*ones) if apart else layer(ones)
     moved = [id(w) for w in layer.trainable_weights]
     return {
         "class": type(layer).__name__,

@@ -209,6 +209,53 @@ case("slice", lambda v: v[0][:, 1:3, ::2], [(4, 5)], args="begin 1,0 step 1,2 co
 case("slice", lambda v: v[0][:, ::-1], [(4,)], args="begin 3 step -1 count 4")
 case("matmul", lambda v: O.matmul(v[0], v[1]), [(2, 3, 4), (2, 4, 2)])
 
+
+
+class OverTime(keras.layers.Layer):
+    """A recurrent layer whose kernel is the identity: its inputs are what the op's steps bring. The
+    weights are all but that kernel. masked: a mask comes behind the steps; states come last."""
+
+    def __init__(self, layer, masked=False):
+        super().__init__()
+        self.masked = masked
+        object.__setattr__(self, "layer", layer)
+
+    def build(self, shape):
+        self.layer.build(shape[0] if isinstance(shape[0], tuple) else shape)
+        self.built = True
+
+    weights = property(lambda self: self.layer.weights[1:])
+    trainable_weights = property(lambda self: self.layer.weights[1:])
+
+    def set_weights(self, values):
+        self.layer.set_weights([np.eye(self.layer.weights[0].shape[0])] + values)
+
+    def call(self, x, training=None):
+        x = list(x) if isinstance(x, (list, tuple)) else [x]
+        z = x.pop(0)
+        mask = x.pop(0) > 0.5 if self.masked else None
+        return self.layer(z, initial_state=x or None, mask=mask)
+
+
+ALL = dict(return_sequences=True, use_bias=False)
+BACK = dict(go_backwards=True, use_bias=False)
+case("lstm", OverTime(L.LSTM(3, use_bias=False)), [(4, 12)])
+case("lstm", OverTime(L.LSTM(3, **ALL), True), [(5, 12), (5,)], args="masked sequences")
+case("lstm", OverTime(L.LSTM(3, **BACK), True), [(5, 12), (5,), (3,), (3,)],
+     args="masked stated backwards")
+case("lstm", OverTime(L.LSTM(3, activation="silu", recurrent_activation="hard_sigmoid",
+                             zero_output_for_mask=True, **ALL), True), [(5, 12), (5,)],
+     args="masked zeros sequences by_silu gates_hard_sigmoid")
+case("gru", OverTime(L.GRU(3, use_bias=False)), [(4, 9)], args="reset_after")
+case("gru", OverTime(L.GRU(3, reset_after=False, **ALL), True), [(5, 9), (5,)],
+     args="masked sequences")
+case("gru", OverTime(L.GRU(3, **BACK), True), [(5, 9), (5,), (3,)],
+     args="masked stated backwards reset_after")
+case("gru", OverTime(L.GRU(3, return_sequences=True)), [(5, 9)], args="sequences reset_after")
+case("simple_rnn", OverTime(L.SimpleRNN(4, **ALL), True), [(5, 4), (5,)], args="masked sequences")
+case("simple_rnn", OverTime(L.SimpleRNN(4, activation="relu", **BACK), True), [(3, 4), (3,), (4,)],
+     args="masked stated backwards by_relu")
+
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases,", os.path.getsize(path), "bytes")

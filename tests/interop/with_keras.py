@@ -170,6 +170,17 @@ def masked():
     return keras.Model(i, layers.Dense(4, "softmax")(x))
 
 
+def over_time():
+    """Both ways with gates, steps below 0 do not count; a state goes from one layer to another."""
+    i = layers.Input((7, 1))
+    x = layers.Masking(0.0)(layers.ReLU()(i))
+    x, h, c = layers.LSTM(9, return_sequences=True, return_state=True, recurrent_regularizer="l2")(x)
+    y = layers.Bidirectional(layers.GRU(6, return_sequences=True))(x)
+    z = layers.LSTM(9, go_backwards=True, activation="relu")(i, initial_state=[h, c])
+    y = layers.SimpleRNN(5)(layers.GRU(4, return_sequences=True, reset_after=False)(y))
+    return keras.Model(i, layers.Dense(4, "softmax")(layers.Concatenate()([y, z])))
+
+
 WORDS = ["a", "b", "c", "", "zz", "ü", "日本語", "a longer text than thirty-two bytes are"]
 
 
@@ -212,6 +223,7 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "operations": (operations, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
     "words": (words, optimizers.SGD(0.1, 0.9), SPARSE, ["accuracy"], "int"),
     "masked": (masked, optimizers.Adam(1e-3), SPARSE, [], "int"),
+    "over-time": (over_time, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "smoothed": (
         head(4, "softmax"),
         optimizers.Adam(1e-3),

@@ -542,7 +542,7 @@ static keel_status run(const void *args, const keel_tensor *in, const keel_tenso
             continue;
         }
         keel_string s = a->texts ? ((const keel_string *)in->data)[i]
-                              : (keel_string){ (const char *)&number, sizeof number };
+                                 : (keel_string){ (const char *)&number, sizeof number };
         if (!s.data) s.data = ""; /* behind a row that is shorter than others */
         KEEL_TRY(keel_lookup_index(a, &s, &index));
         keel_lookup_put(a, index, i, out);

@@ -14,7 +14,7 @@ enum { VECTORS = 2, ROWS_MOST = 8 };
 #endif
 enum { PANEL = VECTORS * LANES, LINE = 64 };
 
-static int64_t up(int64_t n, int64_t to)
+static inline int64_t up(int64_t n, int64_t to)
 {
     return (n + to - 1) / to * to;
 }
@@ -149,7 +149,7 @@ static void multiply(const product *p, int64_t n, int64_t columns)
 }
 
 /* db [k] += the sums of dy [n, k]. */
-static void add_bias(float *db, const float *dy, int64_t n, int64_t k)
+static inline void add_bias(float *db, const float *dy, int64_t n, int64_t k)
 {
     VECTOR_EACH(j, k, m, {
         vf sum = vf_zero();

@@ -61,7 +61,7 @@ static keel_status prepare(keel_prepare *p)
 {
     const keel_dropout_args *a = p->node->args;
     KEEL_TRY(vector_prepare(p));
-    return p->node->training && !a->noise.rank ? KEEL_OK : KEEL_EUNSUP;
+    return p->node->training && !a->noise.rank && !a->first ? KEEL_OK : KEEL_EUNSUP;
 }
 
 #define VALUE_FILE "ops/x86/dropout.c"

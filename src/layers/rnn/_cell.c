@@ -1,0 +1,212 @@
+/* See _cell.h. */
+#include "layers/rnn/_cell.h"
+#include "base/memory.h"
+#include <string.h>
+
+enum { STATES_MAX = 2, DRAW_OF_STATE = 1u << 31 };
+
+/* ---- the bias of an LSTM --------------------------------------------------------------------- */
+
+typedef struct forget_args {
+    keel_object around;
+} forget_args;
+
+static const keel_field forget_fields[] = {
+    KEEL_OBJECT(forget_args, around, "\"zeros\"", keel_initializer_find, "of the other gates"),
+    { 0 },
+};
+
+/* Of [4 U], the gates i, f, g, o: ones for f, what was asked for elsewhere. */
+static keel_status fill_forget(const void *args, const keel_shape *shape, const keel_chance *c,
+                               uint64_t row, double *out)
+{
+    const keel_object *around = &((const forget_args *)args)->around;
+    const keel_initializer *init = (const keel_initializer *)around->type;
+    const int64_t units = shape->dim[0] / 4;
+    const keel_shape one = KEEL_SHAPE(units), two = KEEL_SHAPE(2 * units);
+    keel_chance other = *c; /* draws of its own */
+    other.epoch++;
+    KEEL_TRY(init->fill(around->args, &one, c, row, out));
+    for (int64_t i = units; i < 2 * units; i++) out[i] = 1;
+    return init->fill(around->args, &two, &other, row, out + 2 * units);
+}
+
+static const keel_initializer unit_forget = {
+    .type = { .name = "UnitForgetBias",
+              .help = "ones for the forget gate",
+              .args_size = sizeof(forget_args),
+              .fields = forget_fields },
+    .fill = fill_forget,
+};
+
+/* ---- the cell -------------------------------------------------------------------------------- */
+
+typedef struct weights {
+    keel_variable v[3];
+    keel_spec spec[3];
+    int n;
+} weights;
+
+static keel_status new_weight(keel_emit *e, weights *w, const keel_weight_decl *d)
+{
+    KEEL_TRY(e->weight(e, d, &w->v[w->n], &w->spec[w->n]));
+    w->n++;
+    return KEEL_OK;
+}
+
+static keel_status declare(keel_emit *e, int gates, int64_t inputs, weights *w)
+{
+    const keel_cell_args *a = e->args;
+    const int64_t width = gates * a->units;
+    forget_args around = { a->bias_initializer };
+    const keel_object forget = { &unit_forget.type, &around };
+    const keel_weight_decl kernel = { .name = "kernel",
+                                      .shape = KEEL_SHAPE(inputs, width),
+                                      .initializer = &a->kernel_initializer,
+                                      .regularizer = &a->kernel_regularizer };
+    const keel_weight_decl recurrent = { .name = "recurrent_kernel",
+                                         .shape = KEEL_SHAPE(a->units, width),
+                                         .initializer = &a->recurrent_initializer,
+                                         .regularizer = &a->recurrent_regularizer };
+    const keel_weight_decl bias = { .name = "bias",
+                                    .shape =
+                                        a->reset_after ? KEEL_SHAPE(2, width) : KEEL_SHAPE(width),
+                                    .initializer =
+                                        a->unit_forget_bias ? &forget : &a->bias_initializer,
+                                    .regularizer = &a->bias_regularizer };
+    KEEL_TRY(new_weight(e, w, &kernel));
+    KEEL_TRY(new_weight(e, w, &recurrent));
+    return a->use_bias ? new_weight(e, w, &bias) : KEEL_OK;
+}
+
+static bool drops(const keel_emit *e, double rate) /* as Keras: 1 drops nothing */
+{
+    return e->training && rate > 0 && rate < 1;
+}
+
+/* The inputs of all steps by what is kept of one. */
+static keel_status drop_inputs(keel_emit *e, keel_value *x)
+{
+    const keel_cell_args *a = e->args;
+    const keel_dropout_args op = { .rate = a->dropout,
+                                   .noise =
+                                       KEEL_SHAPE(1, keel_graph_spec(e->graph, *x)->shape.dim[1]) };
+    return drops(e, a->dropout) ? keel_emit_on(e, &keel_op_dropout, &op, x, 1, x) : KEEL_OK;
+}
+
+/* What is kept of the state for each gate: ones, through a dropout. */
+static keel_status kept_of_state(keel_emit *e, int gates, keel_value z, keel_value *out)
+{
+    static const keel_where_args ones = { .fixed = { true, true }, .constant = { 1, 1 } };
+    const keel_cell_args *a = e->args;
+    const keel_slice_args first = { .step = { 1, 1 }, .count = { 1, gates * a->units } };
+    const keel_reshape_args as = { .shape = KEEL_SHAPE(gates, a->units) };
+    const keel_dropout_args op = { .rate = a->recurrent_dropout, .first = DRAW_OF_STATE };
+    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &first, &z, 1, out));
+    KEEL_TRY(keel_emit_on(e, &keel_op_reshape, &as, out, 1, out));
+    KEEL_TRY(keel_emit_on(e, &keel_op_where, &ones, out, 1, out));
+    return keel_emit_on(e, &keel_op_dropout, &op, out, 1, out);
+}
+
+static keel_status gate_of(const keel_object *activation, keel_gate *out)
+{
+    const keel_activation *a = (const keel_activation *)activation->type;
+    *out = (keel_gate){ 0 };
+    if (!a || !a->op) return KEEL_OK;
+    const void *args = a->op_args ? a->op_args : a->type.args_size ? activation->args : NULL;
+    if (a->op->args_size > sizeof out->args)
+        return keel_fail(KEEL_EUNSUP, "activation %s cannot be a gate's", a->type.name);
+    out->op = a->op;
+    if (args) memcpy(out->args, args, a->op->args_size);
+    return KEEL_OK;
+}
+
+keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int states)
+{
+    const keel_cell_args *a = e->args;
+    const keel_over_time *how = e->how;
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    keel_value x = e->in[0], feed[3 + STATES_MAX];
+    weights w = { 0 };
+    int n = 1;
+    if (!how) return keel_fail(KEEL_EUNSUP, "a cell cannot be called by itself: use RNN");
+    if (in->rank != 2) return keel_fail(KEEL_ESHAPE, "expected rows of (time, features)");
+    if (e->n_in != 1 && e->n_in != 1 + states)
+        return keel_fail(KEEL_EARG, "initial_state: %d, there are %d states", e->n_in - 1, states);
+    if (e->activity->type)
+        return keel_fail(KEEL_EUNSUP, "activity_regularizer of a cell is not supported");
+    KEEL_TRY(declare(e, gates, in->dim[1], &w));
+    keel_recurrent_args op_args = { .masked = e->mask[0] >= 0,
+                                    .stated = e->n_in > 1,
+                                    .dropped = drops(e, a->recurrent_dropout),
+                                    .sequences = how->sequences,
+                                    .states = how->states,
+                                    .backwards = how->backwards,
+                                    .zeros = how->zeros,
+                                    .reset_after = a->reset_after };
+    KEEL_TRY(gate_of(&a->activation, &op_args.activation));
+    KEEL_TRY(gate_of(&a->recurrent_activation, &op_args.recurrent));
+    KEEL_TRY(drop_inputs(e, &x));
+    /* a bias of two rows is the op's */
+    const bool own_bias = w.n > 2 && w.spec[2].shape.rank > 1;
+    const keel_variable dense_w[2] = { w.v[0], w.v[2] };
+    const keel_spec dense_spec[2] = { w.spec[0], w.spec[2] };
+    const keel_node_parts dense = { .op = &keel_op_dense,
+                                    .n_in = 1,
+                                    .in = &x,
+                                    .n_weight = w.n > 2 && !own_bias ? 2 : 1,
+                                    .weight = dense_w,
+                                    .weight_spec = dense_spec };
+    KEEL_TRY(keel_emit_op(e, &dense, &feed[0]));
+    if (op_args.masked) KEEL_TRY(keel_graph_cast(e->graph, e->mask[0], e->graph->held, &feed[n++]));
+    for (int i = 1; i < e->n_in; i++) feed[n++] = e->in[i];
+    if (op_args.dropped) KEEL_TRY(kept_of_state(e, gates, feed[0], &feed[n++]));
+    const keel_node_parts recurrent = { .op = op,
+                                        .args = &op_args,
+                                        .n_in = n,
+                                        .in = feed,
+                                        .n_weight = own_bias ? 2 : 1,
+                                        .weight = w.v + 1,
+                                        .weight_spec = w.spec + 1 };
+    const int n_out = 1 + (how->states ? states : 0);
+    KEEL_TRY(keel_emit_outputs(e, n_out));
+    return keel_graph_add(e->graph, &recurrent, e->out, n_out);
+}
+
+/* ---- the layer ------------------------------------------------------------------------------- */
+
+keel_status keel_rnn_make(keel_emit *e, const char *class_name, const char *name)
+{
+    const keel_layer *kind = keel_layer_find(class_name);
+    json_t *config = keel_fields_json(&kind->type, e->args);
+    if (config && json_object_set_new(config, "name", json_string(name))) {
+        json_decref(config);
+        config = NULL;
+    }
+    return e->make(e, "cell", class_name, config);
+}
+
+keel_value keel_rnn_mask(const keel_emit *e)
+{
+    return e->n_in > 1 && !e->mask_said ? KEEL_MASK_NONE : e->mask[0];
+}
+
+keel_status keel_rnn_emit(keel_emit *e)
+{
+    const keel_rnn_args *a = e->args;
+    const keel_over_time how = { .sequences = a->return_sequences,
+                                 .states = a->return_state,
+                                 .backwards = a->go_backwards,
+                                 /* of Bidirectional, as it is there */
+                                 .zeros = e->how ? a->return_sequences : a->zero_output_for_mask };
+    const keel_value mask[1 + STATES_MAX] = { keel_rnn_mask(e), KEEL_MASK_NONE, KEEL_MASK_NONE };
+    const keel_call_of call = { e->in, mask, e->n_in, &how };
+    keel_value out[1 + STATES_MAX];
+    int n = 1 + STATES_MAX;
+    KEEL_TRY(e->sub_outs(e, "cell", &call, out, &n));
+    KEEL_TRY(keel_emit_outputs(e, n));
+    for (int i = 0; i < n; i++) e->out[i] = out[i];
+    for (int i = 0; i < n; i++)
+        e->out_mask[i] = i == 0 && a->return_sequences ? e->mask[0] : KEEL_MASK_NONE;
+    return KEEL_OK;
+}

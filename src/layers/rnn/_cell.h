@@ -1,0 +1,84 @@
+/* What SimpleRNN, LSTM and GRU share with their cells. As in Keras, the layer holds a cell, which
+ * has the weights; other than in Keras, the cell is called once for all steps. */
+#ifndef KEEL_LAYERS_RNN_CELL_H
+#define KEEL_LAYERS_RNN_CELL_H
+#include "layers/layer.h"
+#include "ops/args.h"
+
+typedef struct keel_cell_args {
+    int64_t units;
+    keel_object activation, recurrent_activation;
+    bool use_bias, unit_forget_bias, reset_after;
+    keel_object kernel_initializer, recurrent_initializer, bias_initializer;
+    keel_object kernel_regularizer, recurrent_regularizer, bias_regularizer;
+    double dropout, recurrent_dropout;
+} keel_cell_args;
+
+/* Of a layer: its cell's come first, so that one table of fields is for both. */
+typedef struct keel_rnn_args {
+    keel_cell_args cell;
+    bool return_sequences, return_state, go_backwards, zero_output_for_mask;
+} keel_rnn_args;
+
+/* What a layer tells the cell that it calls: keel_emit.how. The outputs are all steps or the last,
+ * and then, with `states`, the states. */
+typedef struct keel_over_time {
+    bool sequences, states, backwards, zeros;
+} keel_over_time;
+
+#define KEEL_CELL_FIELDS                                                                           \
+    KEEL_INT(keel_cell_args, units, NULL, 1, 1e6, "how many outputs of a step"),                   \
+        KEEL_OBJECT(keel_cell_args, activation, "\"tanh\"", keel_activation_find,                  \
+                    "of the new state"),                                                           \
+        KEEL_BOOL(keel_cell_args, use_bias, "true", "add a bias"),                                 \
+        KEEL_OBJECT(keel_cell_args, kernel_initializer, "\"glorot_uniform\"",                      \
+                    keel_initializer_find, "first values of the kernel"),                          \
+        KEEL_OBJECT(keel_cell_args, recurrent_initializer, "\"orthogonal\"",                       \
+                    keel_initializer_find, "first values of the recurrent kernel"),                \
+        KEEL_OBJECT(keel_cell_args, bias_initializer, "\"zeros\"", keel_initializer_find,          \
+                    "first values of the bias"),                                                   \
+        KEEL_OBJECT(keel_cell_args, kernel_regularizer, "null", keel_regularizer_find,             \
+                    "of the kernel"),                                                              \
+        KEEL_OBJECT(keel_cell_args, recurrent_regularizer, "null", keel_regularizer_find,          \
+                    "of the recurrent kernel"),                                                    \
+        KEEL_OBJECT(keel_cell_args, bias_regularizer, "null", keel_regularizer_find,               \
+                    "of the bias"),                                                                \
+        KEEL_REFUSE("kernel_constraint", "null", "constraint of the kernel"),                      \
+        KEEL_REFUSE("recurrent_constraint", "null", "constraint of the recurrent kernel"),         \
+        KEEL_REFUSE("bias_constraint", "null", "constraint of the bias"),                          \
+        KEEL_FLOAT(keel_cell_args, dropout, "0.0", 0, 1,                                           \
+                   "the fraction of inputs that is dropped, the same at all steps"),               \
+        KEEL_FLOAT(keel_cell_args, recurrent_dropout, "0.0", 0, 1,                                 \
+                   "the fraction of the state that is dropped, the same at all steps"),            \
+        KEEL_IGNORE("seed", "the seed of the run decides")
+#define KEEL_GATE_FIELDS                                                                           \
+    KEEL_OBJECT(keel_cell_args, recurrent_activation, "\"sigmoid\"", keel_activation_find,         \
+                "of the gates")
+#define KEEL_FORGET_FIELDS                                                                         \
+    KEEL_BOOL(keel_cell_args, unit_forget_bias, "true", "the forget gate's bias begins as 1")
+#define KEEL_RESET_FIELDS                                                                          \
+    KEEL_BOOL(keel_cell_args, reset_after, "true",                                                 \
+              "the reset gate acts on the state's product, not on the state")
+#define KEEL_RNN_FIELDS                                                                            \
+    KEEL_BOOL(keel_rnn_args, return_sequences, "false", "the outputs of all steps"),               \
+        KEEL_BOOL(keel_rnn_args, return_state, "false", "the states after the last step, too"),    \
+        KEEL_BOOL(keel_rnn_args, go_backwards, "false", "from the last step to the first"),        \
+        KEEL_REFUSE("stateful", "false", "states that go on from batch to batch"),                 \
+        KEEL_IGNORE("unroll", "another way to the same result"),                                   \
+        KEEL_BOOL(keel_rnn_args, zero_output_for_mask, "false",                                    \
+                  "the output of a step that does not count is 0, not that before it"),            \
+        KEEL_IGNORE("use_cudnn", "another way to the same result")
+
+/* Emit a cell over all steps. gates: how many parts its kernel has; states: how many it keeps. */
+keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int states);
+
+/* Make the cell of a layer, as Keras names it: "LSTMCell", "lstm_cell". */
+keel_status keel_rnn_make(keel_emit *e, const char *class_name, const char *name);
+/* The mask that counts. Keras hands the mask that comes beside a layer's input to a layer that has
+ * no other tensor as an argument: with initial_state it is passed on, but steps all count, unless
+ * the call says mask=. */
+keel_value keel_rnn_mask(const keel_emit *e);
+/* Call the layer's cell for all steps: keel_layer.emit. */
+keel_status keel_rnn_emit(keel_emit *e);
+
+#endif

@@ -1,0 +1,107 @@
+/* Two layers over the same steps, one forwards and one backwards, and their outputs as one. */
+#include "layers/rnn/_cell.h"
+
+typedef struct args_t {
+    int merge_mode;
+} args_t;
+
+enum { CONCAT, SUM, MUL, AVE, APART = -1, OUTS_MAX = 3 };
+
+static const keel_field fields[] = {
+    { .key = "merge_mode",
+      .kind = KEEL_FIELD_CHOICE,
+      .offset = offsetof(args_t, merge_mode),
+      .dflt = "\"concat\"",
+      .choices = "concat|sum|mul|ave",
+      .nullable = true,
+      .help = "how the two outputs become one; null: they stay two" },
+    KEEL_IGNORE("layer", "the layer that goes forwards"),
+    KEEL_IGNORE("backward_layer", "the layer that goes backwards"),
+    KEEL_REFUSE("weights", "null", "first values as numbers"),
+    { 0 },
+};
+
+static keel_status one_way(keel_emit *e, const char *key, int half, keel_value *out, int *n_out)
+{
+    static const bool both_ways = true;
+    const int n = (e->n_in - 1) / 2; /* states */
+    keel_value in[OUTS_MAX] = { e->in[0] }, mask[OUTS_MAX] = { keel_rnn_mask(e) };
+    const keel_layer *kind = e->sub_kind(e, key);
+    if (!kind || !kind->takes_states)
+        return keel_fail(KEEL_EUNSUP, "a %s cannot go both ways", kind ? kind->type.name : "model");
+    for (int i = 0; i < n; i++) {
+        in[1 + i] = e->in[1 + half * n + i];
+        mask[1 + i] = KEEL_MASK_NONE;
+    }
+    const keel_call_of call = { in, mask, 1 + n, &both_ways };
+    *n_out = OUTS_MAX;
+    return e->sub_outs(e, key, &call, out, n_out);
+}
+
+static keel_status merge(keel_emit *e, const keel_value pair[2], keel_value *out)
+{
+    static const keel_axis_args last = { .axis = -1 };
+    static const keel_rescaling_args half = { .scale = 0.5 };
+    switch (((const args_t *)e->args)->merge_mode) {
+    case CONCAT:
+        return keel_emit_on(e, &keel_op_concatenate, &last, pair, 2, out);
+    case MUL:
+        return keel_emit_on(e, &keel_op_multiply, NULL, pair, 2, out);
+    case AVE:
+        KEEL_TRY(keel_emit_on(e, &keel_op_add, NULL, pair, 2, out));
+        return keel_emit_on(e, &keel_op_rescaling, &half, out, 1, out);
+    default:
+        return keel_emit_on(e, &keel_op_add, NULL, pair, 2, out);
+    }
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    keel_value y[2][OUTS_MAX], pair[2], one = -1;
+    int n[2];
+    if (e->n_in % 2 == 0) return keel_fail(KEEL_EARG, "initial_state: half of it for each way");
+    KEEL_TRY(one_way(e, "forward_layer", 0, y[0], &n[0]));
+    KEEL_TRY(one_way(e, "backward_layer", 1, y[1], &n[1]));
+    const keel_shape shape = keel_graph_spec(e->graph, y[0][0])->shape;
+    const keel_shape other = keel_graph_spec(e->graph, y[1][0])->shape;
+    if (n[0] != n[1] || shape.rank != other.rank)
+        return keel_fail(KEEL_EARG, "the two layers must return the same, states and sequences");
+    const bool sequences = shape.rank > 1;
+    pair[0] = y[0][0];
+    pair[1] = y[1][0];
+    if (sequences) { /* steps as they came */
+        const keel_slice_args turned = { .begin = { other.dim[0] - 1, 0 },
+                                         .step = { -1, 1 },
+                                         .count = { other.dim[0], other.dim[1] } };
+        KEEL_TRY(keel_emit_on(e, &keel_op_slice, &turned, &y[1][0], 1, &pair[1]));
+    }
+    const int n_y = a->merge_mode == APART ? 2 : 1;
+    if (n_y == 1) KEEL_TRY(merge(e, pair, &one));
+    KEEL_TRY(keel_emit_outputs(e, n_y + 2 * (n[0] - 1)));
+    for (int i = 0; i < n_y; i++) {
+        e->out[i] = n_y == 2 ? pair[i] : one;
+        e->out_mask[i] = sequences ? e->mask[0] : KEEL_MASK_NONE;
+    }
+    for (int i = 0, k = n_y; i < 2; i++)
+        for (int s = 1; s < n[i]; s++, k++) {
+            e->out[k] = y[i][s];
+            e->out_mask[k] = KEEL_MASK_NONE;
+        }
+    return KEEL_OK;
+}
+
+const keel_layer keel_layer_bidirectional = {
+    .type = { .name = "Bidirectional",
+              .module = "keras.layers",
+              .help = "Goes through time both ways.",
+              .args_size = sizeof(args_t),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 5,
+    .supports_masking = true,
+    .takes_states = true,
+    .held = (const char *const[]){ "layer", "backward_layer", NULL },
+    .held_as = (const char *const[]){ "forward_layer", "backward_layer", NULL },
+    .emit = emit,
+};

@@ -1,0 +1,26 @@
+/* LSTM over the steps of [T, C]: a state and a carry, with gates for what goes in, stays and comes
+ * out. */
+#include "layers/rnn/_cell.h"
+
+static const keel_field fields[] = {
+    KEEL_RNN_FIELDS, KEEL_CELL_FIELDS, KEEL_GATE_FIELDS, KEEL_FORGET_FIELDS, { 0 }
+};
+
+static keel_status make(keel_emit *e)
+{
+    return keel_rnn_make(e, "LSTMCell", "lstm_cell");
+}
+
+const keel_layer keel_layer_lstm = {
+    .type = { .name = "LSTM",
+              .module = "keras.layers",
+              .help = "Goes through time with a state and a carry (LSTM).",
+              .args_size = sizeof(keel_rnn_args),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 3,
+    .supports_masking = true,
+    .takes_states = true,
+    .make = make,
+    .emit = keel_rnn_emit,
+};

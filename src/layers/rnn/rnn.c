@@ -1,0 +1,31 @@
+/* A cell over the steps of [T, C]: what LSTM is to LSTMCell, for any cell that there is. */
+#include "layers/rnn/_cell.h"
+
+static const keel_field fields[] = {
+    KEEL_IGNORE("cell", "what makes one step"),
+    KEEL_RNN_FIELDS,
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const keel_layer *kind = e->sub_kind(e, "cell");
+    if (!kind || !kind->cell)
+        return keel_fail(KEEL_EUNSUP, "a %s is no cell that goes through time",
+                         kind ? kind->type.name : "model");
+    return keel_rnn_emit(e);
+}
+
+const keel_layer keel_layer_rnn = {
+    .type = { .name = "RNN",
+              .module = "keras.layers",
+              .help = "Calls a cell on one step after the other.",
+              .args_size = sizeof(keel_rnn_args),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 3,
+    .supports_masking = true,
+    .takes_states = true,
+    .held = (const char *const[]){ "cell", NULL },
+    .emit = emit,
+};
