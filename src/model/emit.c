@@ -3,6 +3,7 @@
  * emits the calls inside it; one that holds or makes layers calls them itself. */
 #include "base/memory.h"
 #include "model/parts.h"
+#include <limits.h>
 #include <string.h>
 
 typedef struct context {
@@ -170,7 +171,23 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
 
 typedef struct flow { /* of each symbol */
     keel_value *value, *mask;
+    int *taken; /* the first turn at which a call takes its mask away; INT_MAX: none does */
 } flow;
+
+/* Keras's attention removes the masks from the tensors that it is called on, so who runs after it
+ * does not see them: of e + attention(e, e) the sum is not masked. */
+static keel_status find_taken(const keel_model *m, flow *f)
+{
+    if (!(f->taken = keel_calloc((size_t)m->n_symbol, sizeof *f->taken))) return KEEL_ENOMEM;
+    for (int s = 0; s < m->n_symbol; s++) f->taken[s] = INT_MAX;
+    for (int k = 0; k < m->n_node; k++) {
+        const keel_model_node *n = &m->node[k];
+        if (!m->layer[n->layer].kind->takes_masks) continue;
+        for (int i = 0; i < n->n_in; i++)
+            if (n->turn < f->taken[n->in[i]]) f->taken[n->in[i]] = n->turn;
+    }
+    return KEEL_OK;
+}
 
 static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const flow *f,
                              keel_model_chances *chances)
@@ -184,7 +201,11 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     if (!in) return KEEL_ENOMEM;
     for (int i = 0; i < n->n_in; i++) {
         in[i] = f->value[n->in[i]];
-        in[n->n_in + i] = i < n->n_mask ? f->value[n->in[n->n_in + i]] : f->mask[n->in[i]];
+        in[n->n_in + i] = KEEL_MASK_NONE;
+        if (i < n->n_mask)
+            in[n->n_in + i] = f->value[n->in[n->n_in + i]];
+        else if (f->taken[n->in[i]] >= n->turn)
+            in[n->n_in + i] = f->mask[n->in[i]];
     }
     e.in = in;
     e.mask = in + n->n_in;
@@ -206,7 +227,7 @@ out:
     return s;
 }
 
-/* All calls of a model. *f is made, of m->n_symbol values, and freed by the caller by f->value. */
+/* All calls of a model. *f is made, of m->n_symbol values, and freed by the caller. */
 static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_value *in,
                               const keel_value *mask, flow *f, keel_model_chances *chances)
 {
@@ -214,6 +235,7 @@ static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_val
     if (!f->value) return KEEL_ENOMEM;
     f->mask = f->value + m->n_symbol;
     for (int k = 0; k < 2 * m->n_symbol; k++) f->value[k] = -1;
+    KEEL_TRY(find_taken(m, f));
     for (int i = 0; i < m->n_input; i++) {
         f->value[m->input[i]] = in[i];
         f->mask[m->input[i]] = mask ? mask[i] : KEEL_MASK_NONE;
@@ -233,6 +255,7 @@ static keel_status emit_inner(const keel_model *inner, keel_emit *e, keel_model_
         e->out_mask[i] = f.mask[inner->output[i]];
     }
     keel_free(f.value);
+    keel_free(f.taken);
     return s;
 }
 
@@ -306,6 +329,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
     g = NULL;
 out:
     keel_free(f.value);
+    keel_free(f.taken);
     keel_free(chances.drew);
     keel_graph_destroy(g);
     return s;
