@@ -126,7 +126,7 @@ static const kernel_case kernel_cases[] = {
     { "masked_softmax", { "3,7,70", NULL, "causal" } },
     { "masked_softmax", { "2,40,37|2,1,37", NULL, "window 5" } },
     { "masked_softmax", { "2,40,37|1,40,37", NULL, "uniform" } },
-    { "masked_softmax", { "2,40,37|1,40,1", NULL, "causal" } },
+    { "masked_softmax", { "2,40,37|1,40,1|1,1,37|2,40,37", NULL, "causal" } },
     { "matmul", { "3,17,40|3,40,37", NULL, NULL } },
     { "matmul", { "1,70|70,9", NULL, NULL } },
     { "matmul", { "2,33,5|2,5,130", NULL, NULL } },

@@ -1,6 +1,7 @@
 /* Softmax along the last axis over those elements that are seen, the others are 0: attention's
- * weights. x is [.., T, S]; the mask, of the same rank, is above one half where an element is seen,
- * its dims are equal or 1. dx = y (dy - sum(y dy)); where nothing is seen no gradient flows. */
+ * weights. x is [.., T, S]; masks, any number of them, are of the same rank, with dims that are
+ * equal or 1, and all are above one half where an element is seen. dx = y (dy - sum(y dy)); where
+ * nothing is seen no gradient flows. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
@@ -10,15 +11,15 @@
 static keel_status infer(keel_node *n)
 {
     char x[96], mask[96];
-    KEEL_TRY(keel_infer_check(n, n->n_in == 2 ? 2 : 1, 0, 0));
+    KEEL_TRY(keel_infer_check(n, n->n_in == 1 ? 1 : -1, 0, 0));
     const keel_shape *in = &n->in[0].shape;
-    keel_shape over = *in;
     keel_shape_text(x, in);
     if (in->rank < 2)
         return keel_fail(KEEL_ESHAPE, "masked_softmax: rows of %s, not (.., T, S)", x);
-    if (n->n_in == 2 &&
-        (!keel_spread_over(&over, &n->in[1].shape) || !keel_shape_equal(&over, in))) {
-        keel_shape_text(mask, &n->in[1].shape);
+    for (int i = 1; i < n->n_in; i++) {
+        keel_shape over = *in;
+        if (keel_spread_over(&over, &n->in[i].shape) && keel_shape_equal(&over, in)) continue;
+        keel_shape_text(mask, &n->in[i].shape);
         return keel_fail(KEEL_ESHAPE, "masked_softmax: a mask of %s does not fit values of %s",
                          mask, x);
     }
@@ -66,6 +67,7 @@ const keel_op keel_op_masked_softmax = {
                                   { "2,3,4|2,3,4", NULL, NULL },
                                   { "2,3,4|1,3,1", NULL, "uniform" },
                                   { "3,5|1,5", NULL, "causal" },
+                                  { "2,3,5|1,3,1|1,1,5|2,3,5", NULL, NULL },
                                   { "5,3", NULL, "window 1 causal" },
                                   { "2,6,4", NULL, "window 2 uniform" },
                                   { NULL, NULL, NULL } },
@@ -73,14 +75,19 @@ const keel_op keel_op_masked_softmax = {
 };
 #else
 /* Is element j of line o of the row seen? */
-static bool REAL_(sees)(const keel_node *n, const REAL *mask, int64_t o, int64_t j)
+static bool REAL_(sees)(const keel_call *c, int64_t row, int64_t o, int64_t j)
 {
+    const keel_node *n = c->node;
+    const keel_shape *in = &n->in[0].shape;
     int64_t first, end;
     range_of(n, o, &first, &end);
-    if (j < first || j >= end) return false;
-    const int64_t s = n->in[0].shape.dim[n->in[0].shape.rank - 1];
-    return !mask ||
-           mask[keel_spread_index(&n->in[0].shape, &n->in[1].shape, o * s + j)] > (REAL)0.5;
+    bool seen = j >= first && j < end;
+    for (int i = 1; i < n->n_in && seen; i++) {
+        const REAL *mask = (const REAL *)c->in[i] + row * keel_row_count(&n->in[i]);
+        const int64_t at = o * in->dim[in->rank - 1] + j;
+        seen = mask[keel_spread_index(in, &n->in[i].shape, at)] > (REAL)0.5;
+    }
+    return seen;
 }
 
 static void REAL_(forward)(const keel_call *c)
@@ -91,20 +98,18 @@ static void REAL_(forward)(const keel_call *c)
     const bool uniform = ((const keel_masked_softmax_args *)n->args)->uniform;
     uint8_t *blind = n->n_saved ? c->saved[0] : NULL;
     for (int64_t row = 0; row < c->rows; row++) {
-        const REAL *mask = NULL;
-        if (n->n_in > 1) mask = (const REAL *)c->in[1] + row * keel_row_count(&n->in[1]);
         for (int64_t o = 0; o < lines; o++) {
             const REAL *x = (const REAL *)c->in[0] + (row * lines + o) * s;
             REAL *y = (REAL *)c->out[0] + (row * lines + o) * s;
             double most = -INFINITY, sum = 0;
             bool any = false;
             for (int64_t j = 0; j < s; j++) {
-                if (!REAL_(sees)(n, mask, o, j)) continue;
+                if (!REAL_(sees)(c, row, o, j)) continue;
                 if (x[j] > most) most = (double)x[j];
                 any = true;
             }
             for (int64_t j = 0; j < s; j++)
-                sum += y[j] = REAL_(sees)(n, mask, o, j) ? (REAL)exp((double)x[j] - most) : (REAL)0;
+                sum += y[j] = REAL_(sees)(c, row, o, j) ? (REAL)exp((double)x[j] - most) : (REAL)0;
             for (int64_t j = 0; j < s; j++)
                 y[j] = (REAL)(any ? y[j] / sum : uniform ? 1.0 / (double)s : 0);
             if (blind) blind[row * lines + o] = !any;
@@ -128,8 +133,10 @@ static void REAL_(backward)(const keel_call *c)
             dx[j] = (REAL)(c->in_adds[0] ? dx[j] + g : g);
         }
     }
-    if (n->n_in < 2 || !c->in_grad[1] || c->in_adds[1]) return;
-    REAL *dmask = c->in_grad[1];
-    for (int64_t i = 0; i < c->rows * keel_row_count(&n->in[1]); i++) dmask[i] = 0;
+    for (int k = 1; k < n->n_in; k++) {
+        REAL *dmask = c->in_grad[k];
+        for (int64_t i = 0; dmask && !c->in_adds[k] && i < c->rows * keel_row_count(&n->in[k]); i++)
+            dmask[i] = 0;
+    }
 }
 #endif

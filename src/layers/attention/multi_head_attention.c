@@ -246,15 +246,18 @@ static keel_status heads_last(keel_emit *e, const turned *t, int64_t size, keel_
     return keel_emit_on(e, &keel_op_permute, &back, v, 1, v);
 }
 
-/* The matrices of a value, the last two dims, transposed. */
-static keel_status transposed(keel_emit *e, keel_value *v)
+/* The same with each matrix transposed: the size before the dims that attend. */
+static keel_status heads_first_transposed(keel_emit *e, const turned *t, keel_value *v)
 {
-    const int rank = keel_graph_spec(e->graph, *v)->shape.rank;
-    keel_permute_args by = { 0 };
-    for (int d = 0; d < rank; d++) by.from[d] = d;
-    by.from[rank - 2] = rank - 1;
-    by.from[rank - 1] = rank - 2;
-    return keel_emit_on(e, &keel_op_permute, &by, v, 1, v);
+    const int rank = t->apart.rank, others = t->joined.rank - 2;
+    keel_permute_args by = t->by;
+    keel_shape joined = t->joined;
+    by.from[others] = t->by.from[rank - 1];
+    for (int d = others; d < rank - 1; d++) by.from[d + 1] = t->by.from[d];
+    joined.dim[others] = t->joined.dim[others + 1];
+    joined.dim[others + 1] = t->joined.dim[others];
+    KEEL_TRY(keel_emit_on(e, &keel_op_permute, &by, v, 1, v));
+    return reshaped(e, &joined, v);
 }
 
 static keel_status project(keel_emit *e, const char *key, keel_value in, keel_value *out)
@@ -272,38 +275,27 @@ static keel_value mask_of(const keel_emit *e, const call_args *c, int value, int
     return c->in[value] >= 0 ? e->mask[c->in[value]] : KEEL_MASK_NONE;
 }
 
-/* One more mask, seen by `shape`; *all: of those before it, -1: there was none. */
-static keel_status also(keel_emit *e, keel_value mask, const keel_shape *shape, keel_value *all)
-{
-    KEEL_TRY(reshaped(e, shape, &mask));
-    if (*all >= 0)
-        KEEL_TRY(keel_emit_on(e, &keel_op_multiply, &(keel_binary_args){ 0 },
-                              (keel_value[]){ *all, mask }, 2, &mask));
-    *all = mask;
-    return KEEL_OK;
-}
-
-/* The masks of query, value and key, and that of the call, as one for scores of [heads, T, S]. */
-static keel_status join_masks(keel_emit *e, const call_args *c, int rank, keel_value *all)
+/* The masks of query, value and key, and that of the call, behind `in`, whose scores are of
+ * [heads, T, S]. */
+static keel_status add_masks(keel_emit *e, const call_args *c, int rank, keel_value *in, int *n_in)
 {
     /* Keras takes the query's mask from the query, whatever the call says. */
     const keel_value query = e->mask[c->in[QUERY]], value = mask_of(e, c, VALUE, VALUE_MASK);
-    const keel_value key = mask_of(e, c, KEY, KEY_MASK);
+    keel_value key = mask_of(e, c, KEY, KEY_MASK);
+    if (key == value) key = KEEL_MASK_NONE;
     const keel_value each[] = { query, value, key };
     const keel_compare_args not_zero = { .is = KEEL_NOT_EQUAL };
-    *all = KEEL_MASK_NONE;
     if (c->in[QUERY_MASK] >= 0 && query < 0)
         return keel_fail(KEEL_EUNSUP, "query_mask: Keras reads the mask of the query alone");
     for (int i = 0; i < 3; i++) {
         if (each[i] < 0) continue;
-        const keel_shape *s = &keel_graph_spec(e->graph, each[i])->shape;
-        if (rank != 3 || s->rank != 1)
+        const keel_shape s = keel_graph_spec(e->graph, each[i])->shape;
+        if (rank != 3 || s.rank != 1)
             return keel_fail(KEEL_EUNSUP,
                              "masks of rows that are not (time, features) are not supported");
-        const keel_shape places = KEEL_SHAPE(s->dim[0]);
-        const keel_shape as =
-            i == 0 ? KEEL_SHAPE(1, places.dim[0], 1) : KEEL_SHAPE(1, 1, places.dim[0]);
-        KEEL_TRY(also(e, each[i], &as, all));
+        const keel_shape as = i == 0 ? KEEL_SHAPE(1, s.dim[0], 1) : KEEL_SHAPE(1, 1, s.dim[0]);
+        in[*n_in] = each[i];
+        KEEL_TRY(reshaped(e, &as, &in[(*n_in)++]));
     }
     if (c->in[ATTENTION_MASK] < 0) return KEEL_OK;
     keel_value mask = e->in[c->in[ATTENTION_MASK]];
@@ -313,7 +305,8 @@ static keel_status join_masks(keel_emit *e, const call_args *c, int rank, keel_v
                                       "(time, features) is supported");
     if (as.rank == 2) as = KEEL_SHAPE(1, as.dim[0], as.dim[1]);
     KEEL_TRY(keel_emit_on(e, &keel_op_compare, &not_zero, &mask, 1, &mask));
-    return also(e, mask, &as, all);
+    in[*n_in] = mask;
+    return reshaped(e, &as, &in[(*n_in)++]);
 }
 
 /* Causal and window count steps, the first dim of query and value. */
@@ -354,7 +347,8 @@ static keel_status emit(keel_emit *e)
     keel_masked_softmax_args seen;
     call_args c;
     bool over[KEEL_RANK_MAX];
-    keel_value query, key, value, gate = -1, mask, weights, y;
+    keel_value query, key, value, gate = -1, weights, y, scored[5];
+    int n_scored = 1;
     KEEL_TRY(read_call(e, &c));
     KEEL_TRY(project(e, "query_dense", e->in[c.in[QUERY]], &query));
     KEEL_TRY(project(e, "key_dense", key_of(e, &c), &key));
@@ -373,15 +367,13 @@ static keel_status emit(keel_emit *e)
                                       "those of the query where they do not attend");
     const turned q_turn = turn(over, &q_shape), k_turn = turn(over, &k_shape),
                  v_turn = turn(over, &v_shape);
-    KEEL_TRY(join_masks(e, &c, q_shape.rank, &mask));
     KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &scale, &query, 1, &query));
     KEEL_TRY(heads_first(e, &q_turn, &query));
-    KEEL_TRY(heads_first(e, &k_turn, &key));
     KEEL_TRY(heads_first(e, &v_turn, &value));
-    KEEL_TRY(transposed(e, &key));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, &weights));
-    KEEL_TRY(keel_emit_on(e, &keel_op_masked_softmax, &seen, (keel_value[]){ weights, mask },
-                          mask < 0 ? 1 : 2, &weights));
+    KEEL_TRY(heads_first_transposed(e, &k_turn, &key));
+    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, scored));
+    KEEL_TRY(add_masks(e, &c, q_shape.rank, scored, &n_scored));
+    KEEL_TRY(keel_emit_on(e, &keel_op_masked_softmax, &seen, scored, n_scored, &weights));
     if (c.scores) {
         KEEL_TRY(keel_emit_outputs(e, 2));
         KEEL_TRY(give_scores(e, &q_turn, &k_turn, weights, &e->out[1]));

@@ -7,6 +7,8 @@
 #include "ops/x86/_vector.h"
 #include <math.h>
 
+enum { MASKS_MAX = 8 };
+
 static int64_t last_of(const keel_node *n)
 {
     return n->in[0].shape.dim[n->in[0].shape.rank - 1];
@@ -15,6 +17,7 @@ static int64_t last_of(const keel_node *n)
 static keel_status prepare(keel_prepare *p)
 {
     KEEL_TRY(vector_prepare(p));
+    if (p->node->n_in > 1 + MASKS_MAX) return KEEL_EUNSUP;
     p->scratch = last_of(p->node) * (int64_t)sizeof(float);
     return KEEL_OK;
 }
@@ -36,27 +39,46 @@ static void range_of(const keel_node *n, int64_t o, int64_t *first, int64_t *end
 
 const keel_kernel VECTOR_KERNEL(masked_softmax) = VECTOR_BOTH(masked_softmax, prepare);
 #else
-/* One line: the elements [first, end), where the mask, if there is one, is above one half; `each`:
- * it has a number for each of them, else one for all. False: none is seen. */
-static bool VALUE_(line)(VALUE *y, const VALUE *x, const VALUE *mask, bool each, int64_t first,
-                         int64_t end, int64_t s, float *e)
+/* The masks of one line: those with a number for each element, and whether all others let it see.
+ */
+typedef struct VALUE_(masks) {
+    int n;
+    const VALUE *each[MASKS_MAX];
+    bool open;
+} VALUE_(masks);
+
+static VALUE_(masks) VALUE_(masks_of)(const keel_call *c, int64_t row, int64_t line)
+{
+    const keel_node *n = c->node;
+    const int64_t s = last_of(n);
+    const vm one = vm_first(1);
+    VALUE_(masks) out = { .open = true };
+    for (int k = 1; k < n->n_in; k++) {
+        const keel_shape *shape = &n->in[k].shape;
+        const VALUE *mask = (const VALUE *)c->in[k] + row * keel_shape_count(shape) +
+                            keel_spread_index(&n->in[0].shape, shape, line * s);
+        if (shape->dim[shape->rank - 1] > 1)
+            out.each[out.n++] = mask;
+        else if (!vm_any(vm_and(one, vf_greater(vx_load_some(one, mask), vf_set(0.5f)))))
+            out.open = false;
+    }
+    return out;
+}
+
+/* The elements [first, end) of a line, as far as masks let see them. False: none is seen. */
+static bool VALUE_(run_line)(VALUE *y, const VALUE *x, const VALUE_(masks) * masks, int64_t first,
+                             int64_t end, int64_t s, float *e)
 {
     const vf half = vf_set(0.5f), none = vf_set(-INFINITY);
     const int64_t n = end - first;
-    const bool by_mask = mask && each;
     vf most = none, sum = vf_zero();
     bool any = false;
-    if (n <= 0) return false;
-    x += first;
-    if (by_mask) mask += first;
-    if (mask && !each) {
-        const vm one = vm_first(1);
-        if (!vm_any(vm_and(one, vf_greater(vx_load_some(one, mask), half)))) return false;
-    }
+    if (!masks->open) return false;
     VECTOR_EACH(i, n, m, {
         vm seen = m;
-        if (by_mask) seen = vm_and(m, vf_greater(vx_load_some(m, mask + i), half));
-        const vf v = vf_choose(seen, vx_load_some(m, x + i), none);
+        for (int k = 0; k < masks->n; k++)
+            seen = vm_and(seen, vf_greater(vx_load_some(m, masks->each[k] + first + i), half));
+        const vf v = vf_choose(seen, vx_load_some(m, x + first + i), none);
         any = any || vm_any(seen);
         vf_store_some(m, e + i, v);
         most = vf_max(most, v);
@@ -81,22 +103,16 @@ static void VALUE_(forward)(const keel_call *c)
     const keel_node *n = c->node;
     const keel_masked_softmax_args *a = n->args;
     const int64_t s = last_of(n), lines = keel_row_count(&n->in[0]) / s;
-    const keel_shape *shape = n->n_in > 1 ? &n->in[1].shape : NULL;
-    const bool each = shape && shape->dim[shape->rank - 1] == s && s > 1;
+    const vf share = vf_set(a->uniform ? 1 / (float)s : 0);
     uint8_t *const blind = n->n_saved ? c->saved[0] : NULL;
     for (int64_t o = 0; o < c->rows * lines; o++) {
-        const int64_t row = o / lines, line = o % lines;
-        const VALUE *mask = NULL;
+        const VALUE_(masks) masks = VALUE_(masks_of)(c, o / lines, o % lines);
         VALUE *y = (VALUE *)c->out[0] + o * s;
         int64_t first, end;
-        range_of(n, line, &first, &end);
-        if (shape)
-            mask = (const VALUE *)c->in[1] + row * keel_shape_count(shape) +
-                   keel_spread_index(&n->in[0].shape, shape, line * s);
+        range_of(n, o % lines, &first, &end);
         const bool seen =
-            VALUE_(line)(y, (const VALUE *)c->in[0] + o * s, mask, each, first, end, s, c->scratch);
+            VALUE_(run_line)(y, (const VALUE *)c->in[0] + o * s, &masks, first, end, s, c->scratch);
         if (blind) blind[o] = !seen;
-        const vf share = vf_set(a->uniform ? 1 / (float)s : 0);
         if (!seen) VECTOR_EACH(i, s, m, vx_store_some(m, y + i, share));
     }
 }
@@ -121,7 +137,8 @@ static void VALUE_(backward)(const keel_call *c)
             vx_store_some(m, dx + i, g);
         });
     }
-    if (n->n_in < 2 || !c->in_grad[1] || c->in_adds[1]) return;
-    memset(c->in_grad[1], 0, (size_t)(c->rows * keel_row_count(&n->in[1])) * sizeof(VALUE));
+    for (int k = 1; k < n->n_in; k++)
+        if (c->in_grad[k] && !c->in_adds[k])
+            memset(c->in_grad[k], 0, (size_t)(c->rows * keel_row_count(&n->in[k])) * sizeof(VALUE));
 }
 #endif
