@@ -132,16 +132,19 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     const char *const layer_before = g->layer; /* of the layer that holds this one */
     const keel_dtype held_before = g->held;
     const uint16_t stream_before = g->stream;
-    const keel_value *const in = e->in;
+    const keel_value *const in = e->in, *const mask = e->mask;
     keel_status s = KEEL_OK;
-    keel_value *held = keel_calloc((size_t)e->n_in, sizeof *held);
+    keel_value *held = keel_calloc(2 * (size_t)e->n_in, sizeof *held); /* and masks behind it */
     if (!held) return KEEL_ENOMEM;
     g->layer = l->label ? l->label : l->name;
     g->held = l->mixed && g->real == KEEL_FLOAT32 ? KEEL_BFLOAT16 : g->real;
     s = stream_of(chances, l, &g->stream);
     for (int i = 0; i < e->n_in && s >= 0; i++) {
         held[i] = in[i];
+        held[e->n_in + i] = mask[i];
         if (!l->kind->uncast) s = keel_graph_cast(g, in[i], g->held, &held[i]);
+        if (s >= 0 && !l->kind->uncast && mask[i] >= 0)
+            s = keel_graph_cast(g, mask[i], g->held, &held[e->n_in + i]);
     }
     e->args = l->args;
     e->name = l->name;
@@ -149,6 +152,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     e->trainable = l->trainable;
     e->activity = &l->activity;
     e->in = held;
+    e->mask = held + e->n_in;
     e->weight = weight;
     e->sub = sub;
     e->sub_kind = sub_kind;
@@ -162,6 +166,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     if (s >= 0 && !l->kind->passes_activity) s = keel_emit_regularized(e, &l->activity);
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;
+    e->mask = mask;
     g->layer = layer_before;
     g->held = held_before;
     g->stream = stream_before;

@@ -67,6 +67,7 @@ static keel_status emit(keel_emit *e)
     keel_spec spec[2];
     bool over[KEEL_RANK_MAX];
     keel_value x = e->in[0], y;
+    const keel_dtype held = e->graph->held;
     int n = 0;
     KEEL_TRY(read_axes(e, &a->axis, over));
     const keel_shape in = keel_emit_in(e, 0)->shape;
@@ -87,6 +88,11 @@ static keel_status emit(keel_emit *e)
         .dims = shape.rank, .epsilon = a->epsilon, .center = a->center, .scale = a->scale
     };
     const bool last = order(over, in.rank, &to, &back);
+    /* Keras does not round the input to the policy's type, only the result. */
+    if (keel_emit_in(e, 0)->dtype == e->graph->real)
+        e->graph->held = e->graph->real;
+    else
+        KEEL_TRY(keel_graph_cast(e->graph, x, held, &x));
     if (!last) KEEL_TRY(keel_emit_on(e, &keel_op_permute, &to, &x, 1, &x));
     const keel_node_parts parts = { .op = &keel_op_layer_norm,
                                     .args = &op,
@@ -97,8 +103,8 @@ static keel_status emit(keel_emit *e)
                                     .weight_spec = spec };
     KEEL_TRY(keel_emit_op(e, &parts, &y));
     if (!last) KEEL_TRY(keel_emit_on(e, &keel_op_permute, &back, &y, 1, &y));
-    e->out[0] = y;
-    return KEEL_OK;
+    e->graph->held = held;
+    return keel_graph_cast(e->graph, y, held, e->out);
 }
 
 const keel_layer keel_layer_layer_normalization = {
@@ -110,5 +116,6 @@ const keel_layer keel_layer_layer_normalization = {
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,
+    .uncast = true,
     .emit = emit,
 };
