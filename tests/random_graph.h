@@ -446,6 +446,12 @@ static bool draw_layer_norm(random_graph *g, step *s)
     return true;
 }
 
+static bool draw_rms_norm(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "epsilon", 0.0625);
+    return from_one(g, s, 0);
+}
+
 static bool draw_einsum(random_graph *g, step *s)
 {
     static const char *const equations[] = { "abc,cd->abd", "abc,cd->adb", "...c,cd->...d" };
@@ -511,6 +517,7 @@ static const struct drawer {
     { "ZeroPadding1D", draw_padding1d, NULL, 1, false, false },
     { "TimeDistributed", draw_steps, NULL, 1, false, false },
     { "LayerNormalization", draw_layer_norm, NULL, 2, false, false },
+    { "RMSNormalization", draw_rms_norm, NULL, 1, false, false },
     { "EinsumDense", draw_einsum, NULL, 1, false, false },
     { "MultiHeadAttention", draw_attention, NULL, 3, false, false },
     { "ActivityRegularization", draw_activity, NULL, 1, false, false },

@@ -187,6 +187,7 @@ static const struct {
     { "LayerNormalization", "{\"axis\": [1, -1]}", { 8, 3 }, KEEL_EUNSUP, "some from the end" },
     { "LayerNormalization", "{\"axis\": [1, 1]}", { 8, 3 }, KEEL_EARG, "axis 1 twice" },
     { "LayerNormalization", "{\"rms_scaling\": true}", { 8 }, KEEL_EUNSUP, "rms_scaling" },
+    { "RMSNormalization", "{\"axis\": 1}", { 8, 3 }, KEEL_EUNSUP, "only the last dims" },
     { "Softmax", "{\"axis\": 0}", { 8 }, KEEL_EUNSUP, "batch" },
     { "Softmax", "{\"axis\": 2}", { 8 }, KEEL_EARG, "axis 2" },
     { "ReLU", "{\"negative_slope\": -1}", { 8 }, KEEL_EARG, "negative_slope" },

@@ -80,6 +80,8 @@ CASES = [
     (L.LayerNormalization(), STEPS),
     (L.LayerNormalization(axis=(1, 3), center=False, gamma_regularizer="l2"), IMAGE),
     (L.LayerNormalization(axis=[-2, -1], epsilon=1e-6, scale=False), STEPS),
+    (L.RMSNormalization(), STEPS),
+    (L.RMSNormalization(axis=(2, 3), epsilon=1e-3), IMAGE),
     (L.EinsumDense("abc,cd->abd", output_shape=(None, 5), bias_axes="d"), STEPS),
     (L.EinsumDense("...x,xy->...y", output_shape=7, activation="relu"), IMAGE),
     (L.EinsumDense("abc,bcde->ade", output_shape=(2, 3), bias_axes="de", kernel_regularizer="l2"), STEPS),

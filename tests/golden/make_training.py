@@ -147,7 +147,7 @@ def attention():
     wide = layers.MultiHeadAttention(2, 4, value_dim=3, use_gate=True, sliding_window=6,
                                      bias_initializer=keras.initializers.Constant(0.25), name="wide")
     y, scores = wide(x, x, attention_mask=seen, return_attention_scores=True)
-    x = layers.LayerNormalization(axis=(1, 2), scale=False, name="whole")(x + y)
+    x = layers.LayerNormalization(axis=(1, 2), scale=False, name="whole")(x + layers.RMSNormalization(name="rms")(y))
     x = layers.Concatenate()([layers.GlobalAveragePooling1D()(twice(x, key=y, value=x)), ops.mean(scores, (1, 2))])
     return i, layers.Dense(CLASSES, activation="softmax", name="out")(x)
 
