@@ -128,6 +128,17 @@ static const kernel_case kernel_cases[] = {
     { "lstm", { "7,68", "17,68", NULL } },
     { "lstm", { "5,280|5", "70,280", "sequences backwards masked" } },
     { "gru", { "5,201|5", "67,201|2,201", "sequences backwards masked reset_after" } },
+    { "masked_softmax", { "3,7,70", NULL, "causal" } },
+    { "masked_softmax", { "2,40,37|2,1,37", NULL, "window 5" } },
+    { "masked_softmax", { "2,40,37|1,40,37", NULL, "uniform" } },
+    { "masked_softmax", { "2,40,37|1,40,1|1,1,37|2,40,37", NULL, "causal" } },
+    { "matmul", { "3,17,40|3,40,37", NULL, NULL } },
+    { "matmul", { "1,70|70,9", NULL, NULL } },
+    { "matmul", { "2,33,5|2,5,130", NULL, NULL } },
+    { "layer_norm", { "150,64", "64|64", NULL } },
+    { "layer_norm", { "5,133", "133|133", NULL } },
+    { "layer_norm", { "3,7,19", "7,19", "dims 2 no_center" } },
+    { "layer_norm", { "9,70", "70", "rms no_center" } },
 };
 enum { KERNEL_CASES = sizeof kernel_cases / sizeof *kernel_cases };
 
@@ -507,14 +518,14 @@ static inline void compare(const bench *b, keel_pass pass, const char *name, con
         for (int i = 1; i < n->n_out; i++)
             same(what, want->more_out[i], got->more_out[i], false,
                  b->rows * keel_row_count(&n->out[i]));
-        for (int i = 0; i < n->n_saved; i++)
-            if (n->saved[i].dtype == KEEL_FLOAT32)
-                same(what, want->saved[i], got->saved[i], false,
-                     b->rows * keel_row_count(&n->saved[i]));
+        for (int i = 0; i < n->n_saved; i++) {
+            const int64_t saved = b->rows * keel_row_count(&n->saved[i]);
+            if (keel_dtype_is_real(n->saved[i].dtype)) /* sums; else which element it was */
+                same(what, want->saved[i], got->saved[i], false, saved);
             else
                 assert_memory_equal(want->saved[i], got->saved[i],
-                                    (size_t)(b->rows * keel_row_count(&n->saved[i])) *
-                                        keel_dtype_size(n->saved[i].dtype));
+                                    (size_t)saved * keel_dtype_size(n->saved[i].dtype));
+        }
     }
     for (int i = 0; pass == KEEL_BACKWARD && i < n->n_in; i++)
         same(what, want->in_grad[i], got->in_grad[i], b->both, b->rows * keel_row_count(&n->in[i]));

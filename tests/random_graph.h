@@ -436,6 +436,22 @@ static bool draw_reduction(random_graph *g, step *s)
     return true;
 }
 
+static bool draw_layer_norm(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    if (percent(20)) GIVE_BOOL(s, "center", false);
+    if (percent(20)) GIVE_BOOL(s, "scale", false);
+    if (percent(30)) GIVE_INT(s, "axis", 1 + chance(g->step[s->in[0]].shape.rank));
+    if (percent(70)) GIVE_REAL(s, "epsilon", 0.0625);
+    return true;
+}
+
+static bool draw_rms_norm(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "epsilon", 0.0625);
+    return from_one(g, s, 0);
+}
+
 static bool draw_einsum(random_graph *g, step *s)
 {
     static const char *const equations[] = { "abc,cd->abd", "abc,cd->adb", "...c,cd->...d" };
@@ -463,6 +479,7 @@ static bool draw_attention(random_graph *g, step *s)
     if (percent(30)) GIVE_BOOL(s, "use_gate", true);
     if (percent(20)) GIVE_PAIR(s, "output_shape", 2, 1);
     if (rank == 3 && percent(50)) GIVE_INT(s, "attention_axes", 1 + chance(2));
+    if (rank == 2 && percent(20)) GIVE_INT(s, "sliding_window", 1 + chance(3));
     return true;
 }
 
@@ -533,6 +550,8 @@ static const struct drawer {
     { "ZeroPadding2D", draw_padding, NULL, 2, false, false },
     { "ZeroPadding1D", draw_padding1d, NULL, 1, false, false },
     { "TimeDistributed", draw_steps, NULL, 1, false, false },
+    { "LayerNormalization", draw_layer_norm, NULL, 2, false, false },
+    { "RMSNormalization", draw_rms_norm, NULL, 1, false, false },
     { "EinsumDense", draw_einsum, NULL, 1, false, false },
     { "MultiHeadAttention", draw_attention, NULL, 3, false, false },
     { "LSTM", draw_recurrent, NULL, 3, false, false },

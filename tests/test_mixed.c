@@ -245,6 +245,48 @@ static int make_data(void **state)
     return 0;
 }
 
+/* A mask is made in the type of one layer and read in that of another. */
+static void masks_go_between_layers_of_any_policy(void **unused)
+{
+    (void)unused;
+    static const char *const policies[] = { "float32", "mixed_bfloat16" };
+    for (int k = 0; k < 4; k++) {
+        keel_model *m;
+        keel_symbol x, y, both[2];
+        const keel_arg mixed = KEEL_ARG_STR("dtype", policies[k & 1]);
+        const keel_arg *words =
+            KEEL_ARGS(KEEL_ARG_INT("input_dim", 9), KEEL_ARG_INT("output_dim", 4),
+                      KEEL_ARG_BOOL("mask_zero", true), KEEL_ARG_STR("dtype", policies[k >> 1]));
+        const keel_arg *heads =
+            KEEL_ARGS(KEEL_ARG_INT("num_heads", 2), KEEL_ARG_INT("key_dim", 2), mixed);
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+        must(keel_model_input(m, KEEL_DIMS(6), NULL, &x));
+        must(keel_model_call(m, "Embedding", words, &x, 1, &x));
+        both[0] = both[1] = x;
+        must(keel_model_call(m, "MultiHeadAttention", heads, both, 2, &y));
+        must(keel_model_call(m, "LayerNormalization", KEEL_ARGS(mixed), &y, 1, &y));
+        must(keel_model_call(m, "GlobalAveragePooling1D", KEEL_ARGS(mixed), &y, 1, &y));
+        must(keel_model_outputs(m, &y, 1));
+        must(keel_model_compile(
+            m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" }, .loss = { { "mse" } } }));
+        const float ids[12] = { 1, 2, 3, 0, 0, 0, 4, 5, 6, 7, 8, 0 }, target[8] = { 0 };
+        const keel_tensor in = { KEEL_FLOAT32, { 2, { 2, 6 } }, (void *)ids },
+                          out = { KEEL_FLOAT32, { 2, { 2, 4 } }, (void *)target };
+        const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 2 };
+        keel_dataset *d;
+        keel_strategy *s;
+        keel_history h;
+        must(keel_dataset_from_arrays(&d, &in, &out, NULL));
+        must(keel_strategy_create(&s, "cpu:0"));
+        must(keel_fit(m, s, d, &o, &h));
+        assert_true(isfinite(h.value[0]));
+        keel_history_free(&h);
+        keel_dataset_destroy(d);
+        keel_strategy_destroy(s);
+        keel_model_destroy(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +296,7 @@ int main(void)
         cmocka_unit_test(float64_has_no_policy),
         cmocka_unit_test(the_policy_counts_and_is_saved),
         cmocka_unit_test(other_policies_are_refused_by_name),
+        cmocka_unit_test(masks_go_between_layers_of_any_policy),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

@@ -23,7 +23,7 @@ static const char *const files[] = { "sequential_adam",       "sequential_plain"
                                      "sequential_dropout",    "functional_sgd",
                                      "functional_adamw",      "functional_nested",
                                      "functional_operations", "functional_attention",
-                                     "functional_recurrent",  "sequential_masked" };
+                                     "functional_recurrent",  "functional_words",      "sequential_masked" };
 
 static const char *golden_path(const char *name, const char *end)
 {

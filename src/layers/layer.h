@@ -52,8 +52,9 @@ typedef struct keel_emit {
     int n_out;              /* 1, until keel_emit_outputs */
     keel_value *out;        /* [n_out]; the layer sets them */
     keel_value *out_mask;   /* [n_out]; the layer may set them */
-    const json_t *call; /* of an operation: {"args", "kwargs"}, where {KEEL_CALL_VALUE: i} stands
-                           for in[i]; NULL: called on its inputs alone */
+    const json_t
+        *call; /* of an operation, or of a layer by_arguments: {"args", "kwargs"}, where
+                  {KEEL_CALL_VALUE: i} stands for in[i]; NULL: called on its inputs alone */
     /* The k-th call of one emit is the layer's k-th weight, in Keras's order of layer.weights. */
     keel_status (*weight)(struct keel_emit *e, const keel_weight_decl *d, keel_variable *out,
                           keel_spec *spec);
@@ -81,7 +82,9 @@ typedef struct keel_layer {
     int min_inputs, max_inputs; /* 0, 0: InputLayer; max -1: any number, called on a list */
     bool by_chance;             /* it draws numbers: a second call would draw the same ones */
     bool supports_masking;      /* as in Keras: masks pass through it */
+    bool takes_masks;           /* calls that Keras runs after its own find its inputs unmasked */
     bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
+    bool by_arguments;          /* its calls have arguments by name, which keel_emit.call holds */
     const char *aliases;        /* Keras's other names of the class: "MaxPool2D|..."; NULL: none */
     bool reads_rows;            /* what it makes of its input is made where rows are read */
     bool last_dim; /* it looks at the last dim alone: one call does for all places before it */

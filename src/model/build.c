@@ -336,7 +336,7 @@ static bool mask_of(const keel_model *m, const keel_model_call_of *call, int i, 
 {
     const keel_model_symbol *from = &m->symbol[call->in[i]];
     *mask = i < call->n_mask ? m->symbol[call->in[call->n_in + i]].spec : from->mask;
-    return i < call->n_mask || from->masked;
+    return i < call->n_mask || (from->masked && !from->taken);
 }
 
 /* The dim that stands beside dim d of rows of rank `rank`, counted from the last: the number that
@@ -523,7 +523,7 @@ static const keel_model_node *alike(const keel_model *m, int layer, const keel_m
         return NULL;
     for (int i = 0; i < n_in; i++) {
         const keel_model_symbol *a = &m->symbol[n->in[i]], *b = &m->symbol[in[i]];
-        if (a->spec.dtype != b->spec.dtype || a->masked != b->masked ||
+        if (a->spec.dtype != b->spec.dtype || a->masked != b->masked || b->taken ||
             !keel_shape_equal(&a->spec.shape, &b->spec.shape) ||
             !keel_shape_equal(&a->mask.shape, &b->mask.shape))
             return NULL;
@@ -573,9 +573,12 @@ keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_
         if ((s = reserve((void **)&m->symbol, m->n_symbol, sizeof *m->symbol)) < 0) goto out;
         made[i].node = m->n_node;
         made[i].output = i;
+        made[i].taken = false;
         m->symbol[m->n_symbol++] = made[i];
     }
     *out = n.out;
+    for (int i = 0; m->layer[layer].kind->takes_masks && i < n.n_in; i++)
+        m->symbol[n.in[i]].taken = true;
     m->layer[layer].last_node = m->n_node;
     m->node[m->n_node++] = n;
     m->layer[layer].n_node++;

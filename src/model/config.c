@@ -308,7 +308,8 @@ static keel_status read_call(const keel_model *m, wiring *w, int call, const jso
     if (!json_is_object(v) || !json_is_array(json_object_get(v, "args")))
         return keel_fail(KEEL_EFORMAT, "inbound_nodes: expected objects with args and kwargs");
     w->in_from[call] = w->n_in;
-    if (m->layer[layer_of(m, w, call)].kind->operation) {
+    const keel_layer *kind = m->layer[layer_of(m, w, call)].kind;
+    if (kind->operation || kind->by_arguments) {
         if (!(w->call[call] = json_object()))
             return keel_fail(KEEL_ENOMEM, "out of memory reading the model");
         KEEL_TRY(take_arguments(m, w, call, "args", json_object_get(v, "args"), w->call[call], 0));

@@ -3,6 +3,7 @@
  * emits the calls inside it; one that holds or makes layers calls them itself. */
 #include "base/memory.h"
 #include "model/parts.h"
+#include <limits.h>
 #include <string.h>
 
 typedef struct context {
@@ -145,16 +146,19 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     const char *const layer_before = g->layer; /* of the layer that holds this one */
     const keel_dtype held_before = g->held;
     const uint16_t stream_before = g->stream;
-    const keel_value *const in = e->in;
+    const keel_value *const in = e->in, *const mask = e->mask;
     keel_status s = KEEL_OK;
-    keel_value *held = keel_calloc((size_t)e->n_in, sizeof *held);
+    keel_value *held = keel_calloc(2 * (size_t)e->n_in, sizeof *held); /* and masks behind it */
     if (!held) return KEEL_ENOMEM;
     g->layer = l->label ? l->label : l->name;
     g->held = l->mixed && g->real == KEEL_FLOAT32 ? KEEL_BFLOAT16 : g->real;
     s = stream_of(chances, l, &g->stream);
     for (int i = 0; i < e->n_in && s >= 0; i++) {
         held[i] = in[i];
+        held[e->n_in + i] = mask[i];
         if (!l->kind->uncast) s = keel_graph_cast(g, in[i], g->held, &held[i]);
+        if (s >= 0 && !l->kind->uncast && mask[i] >= 0)
+            s = keel_graph_cast(g, mask[i], g->held, &held[e->n_in + i]);
     }
     e->args = l->args;
     e->name = l->name;
@@ -162,6 +166,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     e->trainable = l->trainable;
     e->activity = &l->activity;
     e->in = held;
+    e->mask = held + e->n_in;
     e->weight = weight;
     e->sub = sub;
     e->sub_outs = sub_outs;
@@ -176,6 +181,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     if (s >= 0 && !l->kind->passes_activity) s = keel_emit_regularized(e, &l->activity);
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;
+    e->mask = mask;
     g->layer = layer_before;
     g->held = held_before;
     g->stream = stream_before;
@@ -185,7 +191,23 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
 
 typedef struct flow { /* of each symbol */
     keel_value *value, *mask;
+    int *taken; /* the first turn at which a call takes its mask away; INT_MAX: none does */
 } flow;
+
+/* Keras's attention removes the masks from the tensors that it is called on, so who runs after it
+ * does not see them: of e + attention(e, e) the sum is not masked. */
+static keel_status find_taken(const keel_model *m, flow *f)
+{
+    if (!(f->taken = keel_calloc((size_t)m->n_symbol, sizeof *f->taken))) return KEEL_ENOMEM;
+    for (int s = 0; s < m->n_symbol; s++) f->taken[s] = INT_MAX;
+    for (int k = 0; k < m->n_node; k++) {
+        const keel_model_node *n = &m->node[k];
+        if (!m->layer[n->layer].kind->takes_masks) continue;
+        for (int i = 0; i < n->n_in; i++)
+            if (n->turn < f->taken[n->in[i]]) f->taken[n->in[i]] = n->turn;
+    }
+    return KEEL_OK;
+}
 
 static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const flow *f,
                              keel_model_chances *chances)
@@ -199,7 +221,11 @@ static keel_status emit_node(const keel_model *m, int k, keel_graph *g, const fl
     if (!in) return KEEL_ENOMEM;
     for (int i = 0; i < n->n_in; i++) {
         in[i] = f->value[n->in[i]];
-        in[n->n_in + i] = i < n->n_mask ? f->value[n->in[n->n_in + i]] : f->mask[n->in[i]];
+        in[n->n_in + i] = KEEL_MASK_NONE;
+        if (i < n->n_mask)
+            in[n->n_in + i] = f->value[n->in[n->n_in + i]];
+        else if (f->taken[n->in[i]] >= n->turn)
+            in[n->n_in + i] = f->mask[n->in[i]];
     }
     e.in = in;
     e.mask = in + n->n_in;
@@ -233,7 +259,7 @@ static bool has_inference(const keel_model *m)
     return any;
 }
 
-/* All calls of a model. *f is made, of m->n_symbol values, and freed by the caller by f->value. */
+/* All calls of a model. *f is made, of m->n_symbol values, and freed by the caller. */
 static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_value *in,
                               const keel_value *mask, flow *f, keel_model_chances *chances)
 {
@@ -243,6 +269,7 @@ static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_val
     if (!f->value) return KEEL_ENOMEM;
     f->mask = f->value + m->n_symbol;
     for (int k = 0; k < 2 * m->n_symbol; k++) f->value[k] = -1;
+    KEEL_TRY(find_taken(m, f));
     for (int i = 0; i < m->n_input; i++) {
         f->value[m->input[i]] = in[i];
         f->mask[m->input[i]] = mask ? mask[i] : KEEL_MASK_NONE;
@@ -266,6 +293,7 @@ static keel_status emit_inner(const keel_model *inner, keel_emit *e, keel_model_
         e->out_mask[i] = f.mask[inner->output[i]];
     }
     keel_free(f.value);
+    keel_free(f.taken);
     return s;
 }
 
@@ -339,6 +367,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
     g = NULL;
 out:
     keel_free(f.value);
+    keel_free(f.taken);
     keel_free(chances.drew);
     keel_graph_destroy(g);
     return s;

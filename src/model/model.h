@@ -41,6 +41,7 @@ typedef struct keel_model_symbol { /* an output of a call */
     int node, output;
     keel_spec spec; /* of one row */
     bool masked;
+    bool taken;     /* a layer was called on it that takes masks away (keel_layer.takes_masks) */
     keel_spec mask; /* of one row of its mask, where it has one */
 } keel_model_symbol;
 

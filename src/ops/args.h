@@ -96,6 +96,13 @@ typedef struct keel_axis_args { /* concatenate, softmax, log_softmax, sparsemax,
     int64_t axis;
 } keel_axis_args;
 
+/* masked_softmax; a place is [T, S]: step t of T sees those of S that the mask and these let it. */
+typedef struct keel_masked_softmax_args {
+    bool causal;    /* none after t */
+    int64_t window; /* none as far as this from t, or further; 0: no matter how far */
+    bool uniform;   /* where none is seen all are, evenly; else all are 0 there */
+} keel_masked_softmax_args;
+
 typedef struct keel_dropout_args { /* dropout */
     double rate;                   /* 0 .. 1, the fraction that is dropped */
     keel_shape noise; /* of one row; a dim of 1 shares its draw; rank 0: as the input */
@@ -113,6 +120,13 @@ typedef struct keel_batch_norm_args {
     bool relu;
     double max_value; /* of relu; 0: none */
 } keel_batch_norm_args;
+
+typedef struct keel_layer_norm_args { /* layer_norm */
+    int64_t dims;                     /* of a row, the last of them: those that are normalised */
+    double epsilon;
+    bool center, scale; /* is there a beta, a gamma; weights: gamma, beta */
+    bool rms;           /* divide by the root of the mean square; no mean is taken away */
+} keel_layer_norm_args;
 
 /* Bytes of the bits that relu saves for one place of n channels: bit k of them is of channel k. */
 static inline int64_t keel_batch_norm_bits(int64_t n)

@@ -3,6 +3,7 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
+#include <string.h>
 
 static keel_status infer(keel_node *n)
 {
@@ -19,18 +20,26 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
-/* Which element of the input becomes element i of the output. */
-static int64_t comes_from(const keel_node *n, int64_t i)
+/* How far apart in the input lie neighbours along dim d of the output. */
+static void steps_of(const keel_node *n, int64_t step[KEEL_RANK_MAX])
 {
     const keel_permute_args *a = n->args;
     const keel_shape *in = &n->in[0].shape;
-    int64_t at[KEEL_RANK_MAX] = { 0 }, index = 0;
-    for (int d = in->rank - 1; d >= 0; d--) {
-        at[a->from[d]] = i % in->dim[a->from[d]];
-        i /= in->dim[a->from[d]];
+    for (int d = 0; d < in->rank; d++) {
+        step[d] = 1;
+        for (int k = (int)a->from[d] + 1; k < in->rank; k++) step[d] *= in->dim[k];
     }
-    for (int d = 0; d < in->rank; d++) index = index * in->dim[d] + at[d];
-    return index;
+}
+
+/* Where line `line` of a row of the output, along its last dim, begins in the input. */
+static int64_t line_at(const keel_shape *out, const int64_t step[KEEL_RANK_MAX], int64_t line)
+{
+    int64_t at = 0;
+    for (int d = out->rank - 2; d >= 0; d--) {
+        at += line % out->dim[d] * step[d];
+        line /= out->dim[d];
+    }
+    return at;
 }
 
 #define REAL_FILE "ops/permute.c"
@@ -56,23 +65,35 @@ const keel_op keel_op_permute = {
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    const int64_t count = keel_row_count(&c->node->out[0]);
-    const REAL *x = c->in[0];
-    REAL *y = c->out[0];
+    const keel_shape *out = &c->node->out[0].shape;
+    const int64_t count = keel_shape_count(out), n = out->rank ? out->dim[out->rank - 1] : 1;
+    int64_t step[KEEL_RANK_MAX] = { 1 };
+    steps_of(c->node, step);
+    const int64_t by = out->rank ? step[out->rank - 1] : 1;
     for (int64_t row = 0; row < c->rows; row++)
-        for (int64_t i = 0; i < count; i++)
-            y[row * count + i] = x[row * count + comes_from(c->node, i)];
+        for (int64_t line = 0; line < count / n; line++) {
+            const REAL *x = (const REAL *)c->in[0] + row * count + line_at(out, step, line);
+            REAL *y = (REAL *)c->out[0] + row * count + line * n;
+            if (by == 1)
+                memcpy(y, x, (size_t)n * sizeof *y);
+            else
+                for (int64_t i = 0; i < n; i++) y[i] = x[i * by];
+        }
 }
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const int64_t count = keel_row_count(&c->node->out[0]);
-    const REAL *dy = c->out_grad[0];
-    REAL *dx = c->in_grad[0];
-    for (int64_t row = 0; dx && row < c->rows; row++)
-        for (int64_t i = 0; i < count; i++) {
-            REAL *to = &dx[row * count + comes_from(c->node, i)];
-            *to = c->in_adds[0] ? *to + dy[row * count + i] : dy[row * count + i];
+    const keel_shape *out = &c->node->out[0].shape;
+    const int64_t count = keel_shape_count(out), n = out->rank ? out->dim[out->rank - 1] : 1;
+    int64_t step[KEEL_RANK_MAX] = { 1 };
+    steps_of(c->node, step);
+    const int64_t by = out->rank ? step[out->rank - 1] : 1;
+    const bool adds = c->in_adds[0];
+    for (int64_t row = 0; c->in_grad[0] && row < c->rows; row++)
+        for (int64_t line = 0; line < count / n; line++) {
+            const REAL *dy = (const REAL *)c->out_grad[0] + row * count + line * n;
+            REAL *dx = (REAL *)c->in_grad[0] + row * count + line_at(out, step, line);
+            for (int64_t i = 0; i < n; i++) dx[i * by] = adds ? dx[i * by] + dy[i] : dy[i];
         }
 }
 #endif

@@ -144,6 +144,19 @@ def recurrent():
     return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(h), name="over_time")
 
 
+def words():
+    """A block of a transformer on words, of which 0 is padding; the second call looks back only."""
+    i = layers.Input((6,))
+    x = e = layers.Embedding(5, 4, mask_zero=True)(i)
+    heads = layers.MultiHeadAttention(2, 3, value_dim=2)
+    x = layers.LayerNormalization()(layers.Add()([x, heads(x, x)]))
+    y = layers.Dense(4)(layers.Dense(7, activation="gelu")(x))
+    x = layers.LayerNormalization(epsilon=1e-5, center=False)(layers.Add()([x, y]))
+    x = heads(query=x, value=e, key=x, use_causal_mask=True)
+    x = layers.GlobalAveragePooling1D()(x)
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(x), name="words")
+
+
 def arrays(path):
     found = {}
     with zipfile.ZipFile(path) as z, h5py.File(io.BytesIO(z.read("model.weights.h5")), "r") as f:
@@ -196,6 +209,8 @@ def main():
          dict(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy")),
         ("functional_recurrent", recurrent, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
+        ("functional_words", words, (6,), 3,
+         dict(optimizer=keras.optimizers.Adam(1e-2), loss="sparse_categorical_crossentropy")),
         ("sequential_masked", masked, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
               loss="sparse_categorical_crossentropy")),

@@ -22,7 +22,7 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
 import numpy as np
 import tensorflow as tf
-from keras import layers, optimizers
+from keras import layers, ops, optimizers
 
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -133,6 +133,25 @@ def steps():
     ]
 
 
+def attention():
+    """Attention with every kind of mask, one layer called twice, weights as outputs; norms of places.
+
+    The bias of keys has no gradient: adding to all scores of a place changes nothing. By Adam its
+    noise would become steps, and relative to zeros it would be large. Keras takes 1 / sqrt(key_dim)
+    through float32, so key_dim is a square."""
+    i = layers.Input((20,))
+    x = layers.Dense(6, name="in")(layers.Reshape((20, 1), name="steps")(i))
+    seen = ops.expand_dims(i > -0.5, 1)
+    twice = layers.MultiHeadAttention(2, 4, activity_regularizer=keras.regularizers.L2(2**-9), name="twice")
+    x = layers.LayerNormalization(name="norm")(x + twice(x, x, use_causal_mask=True))
+    wide = layers.MultiHeadAttention(2, 4, value_dim=3, use_gate=True, sliding_window=6,
+                                     bias_initializer=keras.initializers.Constant(0.25), name="wide")
+    y, scores = wide(x, x, attention_mask=seen, return_attention_scores=True)
+    x = layers.LayerNormalization(axis=(1, 2), scale=False, name="whole")(x + layers.RMSNormalization(name="rms")(y))
+    x = layers.Concatenate()([layers.GlobalAveragePooling1D()(twice(x, key=y, value=x)), ops.mean(scores, (1, 2))])
+    return i, layers.Dense(CLASSES, activation="softmax", name="out")(x)
+
+
 # Keras takes every rate through float32, in float64 too; these are exact in both. The cases
 # adamw and amsgrad have Keras's own betas.
 BETAS = dict(beta_1=0.875, beta_2=1 - 2**-10)
@@ -156,6 +175,7 @@ MODELS = {  # the files, as compiled
     "mlp_activity": (activity, sgd()),
     "cnn_steps": (time_distributed, sgd(2**-6)),
     "cnn_1d": (steps, sgd(2**-6)),
+    "mlp_attention": (attention, sgd()),
 }
 
 
@@ -184,6 +204,7 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "activity_weights": ("mlp_activity", None, 4, "sample"),
     "cnn_steps": ("cnn_steps", None, 4, None),
     "cnn_1d": ("cnn_1d", None, 4, None),
+    "attention": ("mlp_attention", None, 4, None),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 
@@ -209,6 +230,8 @@ def named_weights(list_of, around):
     """By the names of the layers around them, as Keel has it."""
     for layer in list_of:
         held = [layer.layer] if hasattr(layer, "layer") else getattr(layer, "layers", [])
+        if isinstance(layer, layers.MultiHeadAttention):
+            held = layer._layers
         if held:
             yield from named_weights(held, f"{around}{layer.name}/")
         else:

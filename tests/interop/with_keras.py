@@ -181,6 +181,18 @@ def over_time():
     return keras.Model(i, layers.Dense(4, "softmax")(layers.Concatenate()([y, z])))
 
 
+def transformer():
+    """Blocks that look at steps which are not masked, then back only. Keys have no bias: theirs has no
+    gradient but noise."""
+    i = layers.Input((9, 1))
+    x = layers.Add()([layers.Dense(8)(i), layers.Masking(0.0)(layers.Dense(8)(layers.ReLU()(i)))])
+    for gate, more in [(True, {}), (False, {"use_causal_mask": True})]:
+        heads = layers.MultiHeadAttention(2, 4, use_gate=gate, use_bias=False)
+        x = layers.LayerNormalization()(layers.Add()([x, heads(x, x, **more)]))
+        x = layers.LayerNormalization()(layers.Add()([x, layers.Dense(8)(layers.Dense(16, "relu")(x))]))
+    return keras.Model(i, layers.Dense(4, "softmax")(layers.GlobalAveragePooling1D()(x)))
+
+
 WORDS = ["a", "b", "c", "", "zz", "ü", "日本語", "a longer text than thirty-two bytes are"]
 
 
@@ -217,6 +229,7 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "cnn-frozen": (frozen, optimizers.Adam(1e-3, clipvalue=0.1), SPARSE, ["accuracy"], "int"),
     "residual": (residual, optimizers.SGD(0.02, 0.9), LOGITS, ["accuracy"], "int"),
     "steps": (steps, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
+    "transformer": (transformer, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
     "one-dim": (one_dim, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "transfer": (transfer, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "nested": (nested, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),

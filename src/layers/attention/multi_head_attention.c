@@ -6,9 +6,10 @@
 #include "ops/args.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct args_t {
-    int64_t num_heads, key_dim, value_dim;
+    int64_t num_heads, key_dim, value_dim, sliding_window;
     double dropout;
     bool use_bias, use_gate;
     keel_ints output_shape, attention_axes;
@@ -27,7 +28,7 @@ static const keel_field fields[] = {
               "last dims of the output; null: the query's"),
     KEEL_INTS(args_t, attention_axes, 0, "null", -6, 6,
               "dims that attend to each other, the batch is 0; null: all but the last"),
-    KEEL_REFUSE("sliding_window", "null", "attention to near places only"),
+    KEEL_INT(args_t, sliding_window, "null", 1, 1e15, "how far a place sees; null: any distance"),
     KEEL_REFUSE("flash_attention", "null", "another way to compute it"),
     KEEL_OBJECT(args_t, kernel_initializer, "\"glorot_uniform\"", keel_initializer_find,
                 "first values of the kernels"),
@@ -41,11 +42,72 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-enum { QUERY, VALUE, KEY };
+/* ---- the arguments of a call ----------------------------------------------------------------- */
 
-static keel_value key_of(const keel_emit *e)
+enum { QUERY, VALUE, KEY, QUERY_MASK, VALUE_MASK, KEY_MASK, ATTENTION_MASK, VALUES };
+enum { RETURN_SCORES = VALUES, TRAINING, CAUSAL, PARAMETERS };
+
+static const char *const parameters[] = { "query",
+                                          "value",
+                                          "key",
+                                          "query_mask",
+                                          "value_mask",
+                                          "key_mask",
+                                          "attention_mask",
+                                          "return_attention_scores",
+                                          "training",
+                                          "use_causal_mask" };
+
+typedef struct call_args {
+    int in[VALUES]; /* which input of the layer; -1: not given */
+    bool scores, causal;
+} call_args;
+
+static keel_status read_argument(const json_t *v, int k, call_args *out)
 {
-    return e->in[e->n_in > KEY ? KEY : VALUE];
+    const json_t *in = json_object_get(v, KEEL_CALL_VALUE);
+    if (!v || json_is_null(v) || k == TRAINING) return KEEL_OK; /* the graph says if it trains */
+    if (k < VALUES ? !in : !json_is_boolean(v))
+        return keel_fail(KEEL_EUNSUP, "argument %s: must be %s", parameters[k],
+                         k < VALUES ? "a value of the model" : "true or false");
+    if (k < VALUES) out->in[k] = (int)json_integer_value(in);
+    if (k == RETURN_SCORES) out->scores = json_is_true(v);
+    if (k == CAUSAL) out->causal = json_is_true(v);
+    return KEEL_OK;
+}
+
+static keel_status read_call(const keel_emit *e, call_args *out)
+{
+    const json_t *args = json_object_get(e->call, "args"), *v;
+    const char *key;
+    size_t i;
+    *out = (call_args){ .in = { -1, -1, -1, -1, -1, -1, -1 } };
+    if (!e->call) { /* from C: query, value, key */
+        if (e->n_in > KEY + 1)
+            return keel_fail(KEEL_EARG, "it takes query, value and key, not %d inputs", e->n_in);
+        for (int k = 0; k < e->n_in; k++) out->in[k] = k;
+        return KEEL_OK;
+    }
+    if (json_array_size(args) > PARAMETERS)
+        return keel_fail(KEEL_EARG, "%zu arguments", json_array_size(args));
+    json_array_foreach(args, i, v) KEEL_TRY(read_argument(v, (int)i, out));
+    json_object_foreach(json_object_get(e->call, "kwargs"), key, v)
+    {
+        int k = 0;
+        while (k < PARAMETERS && strcmp(parameters[k], key)) k++;
+        if (k == PARAMETERS)
+            return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
+                             key);
+        KEEL_TRY(read_argument(v, k, out));
+    }
+    return out->in[QUERY] >= 0 && out->in[VALUE] >= 0
+               ? KEEL_OK
+               : keel_fail(KEEL_EARG, "it must be called with query and value");
+}
+
+static keel_value key_of(const keel_emit *e, const call_args *c)
+{
+    return e->in[c->in[c->in[KEY] < 0 ? VALUE : KEY]];
 }
 
 static int64_t value_dim(const args_t *a)
@@ -93,12 +155,14 @@ static keel_status make_dense(keel_emit *e, const char *key, const char *name, i
 static keel_status make(keel_emit *e)
 {
     const args_t *a = e->args;
-    const keel_shape *query = &keel_emit_in(e, QUERY)->shape;
+    call_args c;
+    KEEL_TRY(read_call(e, &c));
+    const keel_shape *query = &keel_emit_in(e, c.in[QUERY])->shape;
     const keel_ints heads = { 2, { a->num_heads, a->key_dim } };
     const keel_ints values = { 2, { a->num_heads, value_dim(a) } };
     const keel_ints width = { 1, { query->rank ? query->dim[query->rank - 1] : 0 } };
-    const int key_rank = keel_graph_spec(e->graph, key_of(e))->shape.rank;
-    const int value_rank = keel_emit_in(e, VALUE)->shape.rank;
+    const int key_rank = keel_graph_spec(e->graph, key_of(e, &c))->shape.rank;
+    const int value_rank = keel_emit_in(e, c.in[VALUE])->shape.rank;
     if (query->rank < 2 || key_rank < 2 || value_rank < 2)
         return keel_fail(KEEL_ESHAPE, "expected rows of (time, ..., features)");
     KEEL_TRY(make_dense(e, "query_dense", "query", query->rank, 1, &heads, "linear"));
@@ -182,15 +246,18 @@ static keel_status heads_last(keel_emit *e, const turned *t, int64_t size, keel_
     return keel_emit_on(e, &keel_op_permute, &back, v, 1, v);
 }
 
-/* The matrices of a value, the last two dims, transposed. */
-static keel_status transposed(keel_emit *e, keel_value *v)
+/* The same with each matrix transposed: the size before the dims that attend. */
+static keel_status heads_first_transposed(keel_emit *e, const turned *t, keel_value *v)
 {
-    const int rank = keel_graph_spec(e->graph, *v)->shape.rank;
-    keel_permute_args by = { 0 };
-    for (int d = 0; d < rank; d++) by.from[d] = d;
-    by.from[rank - 2] = rank - 1;
-    by.from[rank - 1] = rank - 2;
-    return keel_emit_on(e, &keel_op_permute, &by, v, 1, v);
+    const int rank = t->apart.rank, others = t->joined.rank - 2;
+    keel_permute_args by = t->by;
+    keel_shape joined = t->joined;
+    by.from[others] = t->by.from[rank - 1];
+    for (int d = others; d < rank - 1; d++) by.from[d + 1] = t->by.from[d];
+    joined.dim[others] = t->joined.dim[others + 1];
+    joined.dim[others + 1] = t->joined.dim[others];
+    KEEL_TRY(keel_emit_on(e, &keel_op_permute, &by, v, 1, v));
+    return reshaped(e, &joined, v);
 }
 
 static keel_status project(keel_emit *e, const char *key, keel_value in, keel_value *out)
@@ -199,23 +266,99 @@ static keel_status project(keel_emit *e, const char *key, keel_value in, keel_va
     return e->sub(e, key, &in, &none, 1, out);
 }
 
+/* ---- who sees whom --------------------------------------------------------------------------- */
+
+/* The mask of an argument: given, or the one that came beside its value; -1: none. */
+static keel_value mask_of(const keel_emit *e, const call_args *c, int value, int mask)
+{
+    if (c->in[mask] >= 0) return e->in[c->in[mask]];
+    return c->in[value] >= 0 ? e->mask[c->in[value]] : KEEL_MASK_NONE;
+}
+
+/* The masks of query, value and key, and that of the call, behind `in`, whose scores are of
+ * [heads, T, S]. */
+static keel_status add_masks(keel_emit *e, const call_args *c, int rank, keel_value *in, int *n_in)
+{
+    /* Keras takes the query's mask from the query, whatever the call says. */
+    const keel_value query = e->mask[c->in[QUERY]], value = mask_of(e, c, VALUE, VALUE_MASK);
+    keel_value key = mask_of(e, c, KEY, KEY_MASK);
+    if (key == value) key = KEEL_MASK_NONE;
+    const keel_value each[] = { query, value, key };
+    const keel_compare_args not_zero = { .is = KEEL_NOT_EQUAL };
+    if (c->in[QUERY_MASK] >= 0 && query < 0)
+        return keel_fail(KEEL_EUNSUP, "query_mask: Keras reads the mask of the query alone");
+    for (int i = 0; i < 3; i++) {
+        if (each[i] < 0) continue;
+        const keel_shape s = keel_graph_spec(e->graph, each[i])->shape;
+        if (rank != 3 || s.rank != 1)
+            return keel_fail(KEEL_EUNSUP,
+                             "masks of rows that are not (time, features) are not supported");
+        const keel_shape as = i == 0 ? KEEL_SHAPE(1, s.dim[0], 1) : KEEL_SHAPE(1, 1, s.dim[0]);
+        in[*n_in] = each[i];
+        KEEL_TRY(reshaped(e, &as, &in[(*n_in)++]));
+    }
+    if (c->in[ATTENTION_MASK] < 0) return KEEL_OK;
+    keel_value mask = e->in[c->in[ATTENTION_MASK]];
+    keel_shape as = keel_graph_spec(e->graph, mask)->shape;
+    if (rank != 3 || as.rank < 2 || as.rank > 3)
+        return keel_fail(KEEL_EUNSUP, "attention_mask: only (T, S) or (heads, T, S) of rows of "
+                                      "(time, features) is supported");
+    if (as.rank == 2) as = KEEL_SHAPE(1, as.dim[0], as.dim[1]);
+    KEEL_TRY(keel_emit_on(e, &keel_op_compare, &not_zero, &mask, 1, &mask));
+    in[*n_in] = mask;
+    return reshaped(e, &as, &in[(*n_in)++]);
+}
+
+/* Causal and window count steps, the first dim of query and value. */
+static keel_status seen_of(const keel_emit *e, const call_args *c, const bool over[KEEL_RANK_MAX],
+                           int rank, keel_masked_softmax_args *out)
+{
+    const args_t *a = e->args;
+    *out = (keel_masked_softmax_args){ .causal = c->causal };
+    if (a->sliding_window != KEEL_INT_NULL) out->window = a->sliding_window;
+    if ((out->causal || out->window) && (rank != 3 || !over[0]))
+        return keel_fail(KEEL_EUNSUP,
+                         "use_causal_mask and sliding_window are supported for rows of "
+                         "(time, features) only");
+    /* Keras has two ways: that with scores gives 0 where nothing is seen, the other one a mean. */
+    out->uniform = a->dropout == 0 && !c->scores && rank == 3;
+    return KEEL_OK;
+}
+
+/* [others..., heads, T, S] with all dims that attend. */
+static keel_status give_scores(keel_emit *e, const turned *q, const turned *k, keel_value scores,
+                               keel_value *out)
+{
+    const int others = q->joined.rank - 2;
+    keel_shape shape = { .rank = others };
+    if (2 * (q->apart.rank - 1) - others > KEEL_RANK_MAX)
+        return keel_fail(KEEL_EUNSUP, "scores of more than %d dims", KEEL_RANK_MAX);
+    for (int d = 0; d < others; d++) shape.dim[d] = q->apart.dim[d];
+    for (int d = others; d < q->apart.rank - 1; d++) shape.dim[shape.rank++] = q->apart.dim[d];
+    for (int d = others; d < k->apart.rank - 1; d++) shape.dim[shape.rank++] = k->apart.dim[d];
+    *out = scores;
+    return reshaped(e, &shape, out);
+}
+
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_rescaling_args scale = { .scale = 1 / sqrt((double)a->key_dim) };
+    keel_masked_softmax_args seen;
+    call_args c;
     bool over[KEEL_RANK_MAX];
-    keel_value query, key, value, gate = -1, scores, y;
-    for (int i = 0; i < e->n_in; i++)
-        if (e->mask[i] >= 0)
-            return keel_fail(KEEL_EUNSUP, "attention to masked values is not supported");
-    KEEL_TRY(project(e, "query_dense", e->in[QUERY], &query));
-    KEEL_TRY(project(e, "key_dense", key_of(e), &key));
-    if (a->use_gate) KEEL_TRY(project(e, "_gate_dense", e->in[QUERY], &gate));
-    KEEL_TRY(project(e, "value_dense", e->in[VALUE], &value));
+    keel_value query, key, value, gate = -1, weights, y, scored[5];
+    int n_scored = 1;
+    KEEL_TRY(read_call(e, &c));
+    KEEL_TRY(project(e, "query_dense", e->in[c.in[QUERY]], &query));
+    KEEL_TRY(project(e, "key_dense", key_of(e, &c), &key));
+    if (a->use_gate) KEEL_TRY(project(e, "_gate_dense", e->in[c.in[QUERY]], &gate));
+    KEEL_TRY(project(e, "value_dense", e->in[c.in[VALUE]], &value));
     const keel_shape q_shape = keel_graph_spec(e->graph, query)->shape;
     const keel_shape k_shape = keel_graph_spec(e->graph, key)->shape;
     const keel_shape v_shape = keel_graph_spec(e->graph, value)->shape;
     KEEL_TRY(attending(a, q_shape.rank, over));
+    KEEL_TRY(seen_of(e, &c, over, q_shape.rank, &seen));
     bool fits = q_shape.rank == k_shape.rank && k_shape.rank == v_shape.rank;
     for (int d = 0; fits && d < q_shape.rank - 2; d++)
         fits = k_shape.dim[d] == v_shape.dim[d] && (over[d] || q_shape.dim[d] == k_shape.dim[d]);
@@ -226,16 +369,22 @@ static keel_status emit(keel_emit *e)
                  v_turn = turn(over, &v_shape);
     KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &scale, &query, 1, &query));
     KEEL_TRY(heads_first(e, &q_turn, &query));
-    KEEL_TRY(heads_first(e, &k_turn, &key));
     KEEL_TRY(heads_first(e, &v_turn, &value));
-    KEEL_TRY(transposed(e, &key));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, &scores));
-    KEEL_TRY(project(e, "_softmax", scores, &scores));
-    if (a->dropout > 0) KEEL_TRY(project(e, "_dropout_layer", scores, &scores));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ scores, value }, 2, &y));
+    KEEL_TRY(heads_first_transposed(e, &k_turn, &key));
+    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, scored));
+    KEEL_TRY(add_masks(e, &c, q_shape.rank, scored, &n_scored));
+    KEEL_TRY(keel_emit_on(e, &keel_op_masked_softmax, &seen, scored, n_scored, &weights));
+    if (c.scores) {
+        KEEL_TRY(keel_emit_outputs(e, 2));
+        KEEL_TRY(give_scores(e, &q_turn, &k_turn, weights, &e->out[1]));
+    }
+    if (a->dropout > 0) KEEL_TRY(project(e, "_dropout_layer", weights, &weights));
+    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ weights, value }, 2, &y));
     KEEL_TRY(heads_last(e, &q_turn, value_dim(a), &y));
     if (a->use_gate)
-        KEEL_TRY(keel_emit_on(e, &keel_op_multiply, NULL, (keel_value[]){ y, gate }, 2, &y));
+        KEEL_TRY(keel_emit_on(e, &keel_op_multiply, &(keel_binary_args){ 0 },
+                              (keel_value[]){ y, gate }, 2, &y));
+    e->out_mask[0] = e->mask[c.in[QUERY]];
     return project(e, "output_dense", y, e->out);
 }
 
@@ -246,7 +395,9 @@ const keel_layer keel_layer_multi_head_attention = {
               .args_size = sizeof(args_t),
               .fields = fields },
     .min_inputs = 2,
-    .max_inputs = 3,
+    .max_inputs = VALUES,
+    .by_arguments = true,
+    .takes_masks = true,
     .supports_masking = true,
     .make = make,
     .passes_activity = true,

@@ -1,0 +1,72 @@
+/* See _layer_norm.h. */
+#include "layers/normalization/_layer_norm.h"
+
+/* Which dims of a row; Keras sorts the numbers as they are, so all must count from one end. */
+static keel_status read_axes(const keel_emit *e, const keel_ints *axis, bool over[KEEL_RANK_MAX])
+{
+    for (int d = 0; d < KEEL_RANK_MAX; d++) over[d] = false;
+    for (int i = 0; i < axis->count; i++) {
+        int64_t d;
+        KEEL_TRY(keel_row_axis(e, axis->at[i], &d));
+        if ((axis->at[i] < 0) != (axis->at[0] < 0))
+            return keel_fail(KEEL_EUNSUP, "axis: some from the front, some from the end");
+        if (over[d]) return keel_fail(KEEL_EARG, "axis %lld twice", (long long)axis->at[i]);
+        over[d] = true;
+    }
+    return axis->count > 0 ? KEEL_OK : keel_fail(KEEL_EARG, "axis: there must be one");
+}
+
+/* The dims that are normalised come last, in their order; true: they do so already. */
+static bool order(const bool over[KEEL_RANK_MAX], int rank, keel_permute_args *to,
+                  keel_permute_args *back)
+{
+    bool same = true;
+    int n = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int d = 0; d < rank; d++)
+            if (over[d] == (pass == 1)) to->from[n++] = d;
+    for (int d = 0; d < rank; d++) {
+        back->from[to->from[d]] = d;
+        same = same && to->from[d] == d;
+    }
+    return same;
+}
+
+keel_status keel_emit_layer_norm(keel_emit *e, keel_value x, const keel_ints *axis,
+                                 const keel_layer_norm_args *op, const keel_weight_decl *gamma,
+                                 const keel_weight_decl *beta, keel_value *out)
+{
+    const keel_shape in = keel_graph_spec(e->graph, x)->shape;
+    keel_permute_args to = { 0 }, back = { 0 };
+    keel_layer_norm_args args = *op;
+    keel_shape shape = { 0 };
+    keel_variable w[2];
+    keel_spec spec[2];
+    bool over[KEEL_RANK_MAX];
+    keel_value y;
+    int n = 0;
+    KEEL_TRY(read_axes(e, axis, over));
+    for (int d = 0; d < in.rank; d++)
+        if (over[d]) shape.dim[shape.rank++] = in.dim[d];
+    for (int k = 0; k < 2; k++) {
+        if (!(k == 0 ? op->scale : op->center)) continue;
+        keel_weight_decl decl = k == 0 ? *gamma : *beta;
+        decl.shape = shape;
+        KEEL_TRY(e->weight(e, &decl, &w[n], &spec[n]));
+        n++;
+    }
+    args.dims = shape.rank;
+    const bool last = order(over, in.rank, &to, &back);
+    if (!last) KEEL_TRY(keel_emit_on(e, &keel_op_permute, &to, &x, 1, &x));
+    const keel_node_parts parts = { .op = &keel_op_layer_norm,
+                                    .args = &args,
+                                    .n_in = 1,
+                                    .in = &x,
+                                    .n_weight = n,
+                                    .weight = w,
+                                    .weight_spec = spec };
+    KEEL_TRY(keel_emit_op(e, &parts, &y));
+    if (!last) KEEL_TRY(keel_emit_on(e, &keel_op_permute, &back, &y, 1, &y));
+    *out = y;
+    return KEEL_OK;
+}

@@ -1,0 +1,138 @@
+/* Products of the matrices within rows, as attention has them: blocks of ROWS x 2 vectors of sums
+ * stay in registers.
+ *
+ *     y [M, N] = a [M, K] b [K, N];  da = dy bt;  db = at dy
+ *
+ * All three are products of p, whose elements are read one by one, wherever they lie, and q, whose
+ * rows are vectors; bt is made in scratch. Every sum takes its terms one after the other. */
+#include "ops/x86/_vector.h"
+
+enum { ROWS = 6 };
+
+static int64_t dim_of(const keel_spec *s, int from_end)
+{
+    return s->shape.dim[s->shape.rank - from_end];
+}
+
+static keel_status prepare(keel_prepare *p)
+{
+    const keel_spec *b = &p->node->in[1];
+    KEEL_TRY(vector_prepare(p));
+    if (p->pass > KEEL_BACKWARD) return KEEL_EUNSUP;
+    if (p->pass == KEEL_BACKWARD) p->scratch = dim_of(b, 1) * dim_of(b, 2) * (int64_t)sizeof(float);
+    return KEEL_OK;
+}
+
+/* out [rows, columns] (+)= p q. Element (i, k) of p is p[i * p_row + k * p_step]. */
+typedef struct product {
+    const float *p, *q;
+    int64_t p_row, p_step, inner;
+    int64_t rows, columns; /* of out, and of q */
+    float *out;
+    bool adds;
+} product;
+
+/* rows is a constant where this is called. */
+static inline __attribute__((always_inline)) void block(const product *d, int64_t i0, int64_t k0,
+                                                        const int rows)
+{
+    const int64_t n = d->columns, left = n - k0;
+    const vm low = vm_first(left), high = vm_first(left > LANES ? left - LANES : 0);
+    const float *p = d->p + i0 * d->p_row, *q = d->q + k0;
+    vf sum[ROWS][2];
+    for (int i = 0; i < rows; i++) sum[i][0] = sum[i][1] = vf_zero();
+    for (int64_t k = 0; k < d->inner; k++, p += d->p_step, q += n) {
+        const vf q0 = vf_load_some(low, q), q1 = vf_load_some(high, q + LANES);
+        for (int i = 0; i < rows; i++) {
+            const vf each = vf_set(p[i * d->p_row]);
+            sum[i][0] = vf_fma(each, q0, sum[i][0]);
+            sum[i][1] = vf_fma(each, q1, sum[i][1]);
+        }
+    }
+    for (int i = 0; i < rows; i++) {
+        float *to = d->out + (i0 + i) * n + k0;
+        if (d->adds) {
+            sum[i][0] = vf_add(sum[i][0], vf_load_some(low, to));
+            sum[i][1] = vf_add(sum[i][1], vf_load_some(high, to + LANES));
+        }
+        vf_store_some(low, to, sum[i][0]);
+        vf_store_some(high, to + LANES, sum[i][1]);
+    }
+}
+
+static void multiply(const product *d)
+{
+    for (int64_t k = 0; k < d->columns; k += 2 * LANES) {
+        int64_t i = 0;
+        for (; i + ROWS <= d->rows; i += ROWS) block(d, i, k, ROWS);
+        for (; i + 2 <= d->rows; i += 2) block(d, i, k, 2);
+        if (i < d->rows) block(d, i, k, 1);
+    }
+}
+
+typedef struct sizes {
+    int64_t matrices, m, k, n;
+} sizes;
+
+static sizes sizes_of(const keel_call *c)
+{
+    const keel_spec *a = &c->node->in[0], *b = &c->node->in[1];
+    const int64_t m = dim_of(a, 2), k = dim_of(a, 1);
+    return (sizes){ c->rows * (keel_row_count(a) / (m * k)), m, k, dim_of(b, 1) };
+}
+
+static void forward(const keel_call *c)
+{
+    const sizes s = sizes_of(c);
+    for (int64_t t = 0; t < s.matrices; t++)
+        multiply(&(product){ .p = (const float *)c->in[0] + t * s.m * s.k,
+                             .q = (const float *)c->in[1] + t * s.k * s.n,
+                             .p_row = s.k,
+                             .p_step = 1,
+                             .inner = s.k,
+                             .rows = s.m,
+                             .columns = s.n,
+                             .out = (float *)c->out[0] + t * s.m * s.n });
+}
+
+static void backward(const keel_call *c)
+{
+    const sizes s = sizes_of(c);
+    float *const bt = c->scratch;
+    for (int64_t t = 0; t < s.matrices; t++) {
+        const float *a = (const float *)c->in[0] + t * s.m * s.k;
+        const float *b = (const float *)c->in[1] + t * s.k * s.n;
+        const float *dy = (const float *)c->out_grad[0] + t * s.m * s.n;
+        if (c->in_grad[0]) {
+            for (int64_t k = 0; k < s.k; k++)
+                for (int64_t j = 0; j < s.n; j++) bt[j * s.k + k] = b[k * s.n + j];
+            multiply(&(product){ .p = dy,
+                                 .q = bt,
+                                 .p_row = s.n,
+                                 .p_step = 1,
+                                 .inner = s.n,
+                                 .rows = s.m,
+                                 .columns = s.k,
+                                 .out = (float *)c->in_grad[0] + t * s.m * s.k,
+                                 .adds = c->in_adds[0] });
+        }
+        if (c->in_grad[1])
+            multiply(&(product){ .p = a,
+                                 .q = dy,
+                                 .p_row = 1,
+                                 .p_step = s.k,
+                                 .inner = s.m,
+                                 .rows = s.k,
+                                 .columns = s.n,
+                                 .out = (float *)c->in_grad[1] + t * s.k * s.n,
+                                 .adds = c->in_adds[1] });
+    }
+}
+
+const keel_kernel VECTOR_KERNEL(matmul) = {
+    .op = &keel_op_matmul,
+    .name = VECTOR_NAME,
+    .priority = VECTOR_PRIORITY(VECTOR),
+    .prepare = prepare,
+    .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
+};
