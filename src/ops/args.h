@@ -2,7 +2,8 @@
  *
  * Zeroed bytes are the op's plainest form where there is one (relu, add, dense). An axis counts the
  * dims of one row, from 0, or from the end, -1 being the last; the batch has no number. Padding is
- * {top, bottom, left, right}; 'same' and 'valid' are the layer's words, not the op's. */
+ * {before, behind} of each dim, of an image {top, bottom, left, right}; 'same' and 'valid' are the
+ * layer's words, not the op's. */
 #ifndef KEEL_OPS_ARGS_H
 #define KEEL_OPS_ARGS_H
 #include "tensor/shape.h"
@@ -15,6 +16,22 @@ typedef struct keel_conv2d_args { /* conv2d, depthwise_conv2d; dims are {height,
     int64_t pad[4];
     int64_t groups; /* conv2d only */
 } keel_conv2d_args;
+
+typedef struct keel_conv3d_args { /* conv3d; dims are {depth, height, width} */
+    int64_t strides[3];
+    int64_t dilation[3];
+    int64_t pad[6];
+    int64_t groups;
+} keel_conv3d_args;
+
+/* conv_transpose; dims are {depth, height, width}. The numbers are those of the convolution that it
+ * goes through backwards: from places `to`, its output, to its input. */
+typedef struct keel_conv_transpose_args {
+    int64_t strides[3];
+    int64_t dilation[3];
+    int64_t pad[6];
+    int64_t to[3];
+} keel_conv_transpose_args;
 
 typedef struct keel_pool2d_args { /* max_pool2d, average_pool2d */
     int64_t pool[2];

@@ -209,6 +209,25 @@ case("slice", lambda v: v[0][:, 1:3, ::2], [(4, 5)], args="begin 1,0 step 1,2 co
 case("slice", lambda v: v[0][:, ::-1], [(4,)], args="begin 3 step -1 count 4")
 case("matmul", lambda v: O.matmul(v[0], v[1]), [(2, 3, 4), (2, 4, 2)])
 
+
+def words3d(size, k, s, d=(1, 1, 1), padding="valid", groups=1):
+    pads = [same(*v) for v in zip(size, k, s, d)] if padding == "same" else [(0, 0)] * 3
+    one = lambda word, v: "%s %s" % (word, ",".join(map(str, v)))
+    return " ".join([one("strides", s), one("dilation", d), one("pad", sum(pads, ()))]) + (
+        " groups %d" % groups if groups > 1 else "")
+
+
+ONES = (1, 1, 1)
+case("conv3d", L.Conv3D(3, 2), [(3, 2, 4, 2)], args=words3d((3, 2, 4), (2, 2, 2), ONES))
+case("conv3d", L.Conv3D(2, (3, 2, 1), (2, 1, 3), "same", use_bias=False), [(4, 3, 4, 1)],
+     args=words3d((4, 3, 4), (3, 2, 1), (2, 1, 3), padding="same"))
+case("conv3d", L.Conv3D(4, (1, 2, 2), dilation_rate=(1, 2, 2), groups=2), [(2, 3, 4, 2)],
+     args=words3d((2, 3, 4), (1, 2, 2), ONES, (1, 2, 2), groups=2))
+case("conv_transpose", L.Conv3DTranspose(3, 2, use_bias=False), [(2, 2, 3, 2)],
+     args=words3d((3, 3, 4), (2, 2, 2), ONES) + " to 3,3,4")
+case("conv_transpose", L.Conv3DTranspose(2, (1, 3, 2), (1, 2, 3), "same"), [(1, 3, 2, 3)],
+     args=words3d((1, 6, 6), (1, 3, 2), (1, 2, 3), padding="same") + " to 1,6,6")
+
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases,", os.path.getsize(path), "bytes")
