@@ -251,6 +251,44 @@ static bool draw_global_pool(random_graph *g, step *s)
     return from_one(g, s, 3);
 }
 
+static void give_triple(step *s, const char *key, int least, int most)
+{
+    const int n = most - least + 1;
+    give(s, (keel_arg)KEEL_ARG_INTS(key, least + chance(n), least + chance(n), least + chance(n)));
+}
+
+static bool draw_conv3d(random_graph *g, step *s)
+{
+    const int which = chance(3);
+    GIVE_INT(s, "filters", 1 + chance(CHANNELS_MAX));
+    give_triple(s, "kernel_size", 1, 3);
+    GIVE_STR(s, "padding", percent(50) ? "same" : "valid");
+    if (which < 2) give_triple(s, which ? "strides" : "dilation_rate", 1, 2);
+    if (percent(40)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(30)) give_activation(s);
+    return from_one(g, s, 4);
+}
+
+static bool draw_pool3d(random_graph *g, step *s)
+{
+    give_triple(s, "pool_size", 1, 3);
+    GIVE_STR(s, "padding", percent(50) ? "same" : "valid");
+    if (percent(60)) give_triple(s, "strides", 1, 3);
+    return from_one(g, s, 4);
+}
+
+static bool draw_global_pool3d(random_graph *g, step *s)
+{
+    if (percent(40)) GIVE_BOOL(s, "keepdims", true);
+    return from_one(g, s, 4);
+}
+
+static bool draw_padding3d(random_graph *g, step *s)
+{
+    give_triple(s, "padding", 0, 1);
+    return from_one(g, s, 4);
+}
+
 static bool draw_rescaling(random_graph *g, step *s)
 {
     GIVE_REAL(s, "scale", 1.5 * chance_real());
@@ -347,10 +385,12 @@ static bool draw_reshape(random_graph *g, step *s)
 {
     if (!from_one(g, s, 0)) return false;
     const int64_t n = count_of(&g->step[s->in[0]]), a = divisor(n), b = divisor(n / a);
-    const int rank = 1 + chance(3);
+    const int rank = 1 + chance(4);
     if (rank == 1) give(s, (keel_arg)KEEL_ARG_INTS("target_shape", -1));
     if (rank == 2) GIVE_PAIR(s, "target_shape", a, percent(50) ? -1 : n / a);
     if (rank == 3) give(s, (keel_arg)KEEL_ARG_INTS("target_shape", a, b, n / a / b));
+    const int64_t c = divisor(n / a / b);
+    if (rank == 4) give(s, (keel_arg)KEEL_ARG_INTS("target_shape", a, b, c, n / a / b / c));
     return true;
 }
 
@@ -459,6 +499,12 @@ static const struct drawer {
     { "GlobalMaxPooling1D", draw_global_pool1d, NULL, 1, false, false },
     { "GlobalMaxPooling2D", draw_global_pool, NULL, 1, false, false },
     { "GlobalAveragePooling1D", draw_global_pool1d, NULL, 2, false, false },
+    { "Conv3D", draw_conv3d, NULL, 2, false, false },
+    { "MaxPooling3D", draw_pool3d, NULL, 1, false, false },
+    { "AveragePooling3D", draw_pool3d, NULL, 1, false, false },
+    { "GlobalMaxPooling3D", draw_global_pool3d, NULL, 1, false, false },
+    { "GlobalAveragePooling3D", draw_global_pool3d, NULL, 1, false, false },
+    { "ZeroPadding3D", draw_padding3d, NULL, 1, false, false },
     { "Embedding", draw_embedding, NULL, 3, false, false },
     { "Masking", draw_masking, NULL, 2, false, false },
     { "GlobalAveragePooling2D", draw_global_pool, NULL, 1, false, false },
@@ -609,13 +655,17 @@ static void append_output(drawing *d, loss_kind loss)
     g->out[g->n_out++] = g->n - 1;
 }
 
-/* Images, rows of steps or of numbers, real or whole. */
+/* Images, volumes, rows of steps or of numbers, real or whole. */
 static void append_input(drawing *d)
 {
     step s = { .layer = "InputLayer" };
-    if (percent(70))
+    if (percent(60))
         s.shape = (keel_shape){
             3, { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX), 1 + chance(CHANNELS_MAX) }
+        };
+    else if (percent(25))
+        s.shape = (keel_shape){
+            4, { 1 + chance(4), 1 + chance(5), 1 + chance(5), 1 + chance(CHANNELS_MAX) }
         };
     else
         s.shape = (keel_shape){ 1 + chance(2), { 1 + chance(12), 1 + chance(4) } };

@@ -113,6 +113,7 @@ static const training trainings[] = {
     { "activity_weights", "mlp_activity", 4, .sample_weight = true },
     { "cnn_steps", "cnn_steps", 4 },
     { "cnn_1d", "cnn_1d", 4 },
+    { "cnn_3d", "cnn_3d", 4 },
 };
 
 /* The file as it is, or with the optimizer and weighted metric of the case. */

@@ -2,7 +2,9 @@
 """Make layers.json: what each layer does to shapes, and the weights it has, as the real Keras says.
 
 A case holds the class, the whole config as Keras writes it, the shapes of one row of its inputs, the
-shape of one row of its output, and the weights: name, shape, and whether training moves them.
+shape of one row of its output, and the weights: name, shape, and whether training moves them. Cases
+of COMPUTED hold what the layer computes of ROWS rows too, where element i of input or weight k is
+number(i, k).
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 """
 import json
@@ -10,6 +12,7 @@ import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
+import numpy as np
 from keras import layers as L
 from keras import regularizers as R
 
@@ -77,6 +80,38 @@ CASES = [
     (L.Rescaling(1 / 255.0), IMAGE),
     (L.Rescaling(2.0, offset=-1.0), [(4,)]),
 ]
+ROWS = 2
+VOLUME = [(4, 3, 5, 2)]
+COMPUTED = [
+    (L.Conv3D(3, 2), VOLUME),
+    (L.Conv3D(4, (2, 3, 3), strides=(2, 1, 3), padding="same", activation="tanh"), VOLUME),
+    (L.Conv3D(2, (1, 2, 2), dilation_rate=(1, 2, 2), groups=2, use_bias=False), VOLUME),
+    (L.MaxPooling3D(), VOLUME),
+    (L.MaxPooling3D(3, strides=(2, 1, 2), padding="same"), VOLUME),
+    (L.AveragePooling3D((2, 1, 3)), VOLUME),
+    (L.AveragePooling3D(3, strides=2, padding="same"), VOLUME),
+    (L.GlobalMaxPooling3D(), VOLUME),
+    (L.GlobalMaxPooling3D(keepdims=True), VOLUME),
+    (L.GlobalAveragePooling3D(), VOLUME),
+    (L.GlobalAveragePooling3D(keepdims=True), VOLUME),
+    (L.ZeroPadding3D(), [(2, 1, 2, 2)]),
+    (L.ZeroPadding3D((1, 0, 2)), [(2, 1, 2, 2)]),
+    (L.ZeroPadding3D(((1, 0), (0, 2), (2, 1))), [(2, 1, 2, 2)]),
+]
+
+
+def number(shape, k):
+    return (((np.arange(np.prod(shape)) * 37 + 29 * k + 11) % 101 - 50) / 32).reshape(shape)
+
+
+def computed(layer, shapes):
+    got = case(layer, shapes)
+    for k, w in enumerate(layer.weights):
+        w.assign(number(w.shape, k))
+    x = [number((ROWS,) + s, k) for k, s in enumerate(shapes)]
+    y = layer([v.astype("float32") for v in x] if len(x) > 1 else x[0].astype("float32"))
+    got["y"] = [float("%.7g" % v) for v in np.ravel(y)]
+    return got
 
 
 def case(layer, shapes):
@@ -93,5 +128,5 @@ def case(layer, shapes):
 
 
 with open("layers.json", "w") as f:
-    lines = [json.dumps(case(*c)) for c in CASES]
+    lines = [json.dumps(case(*c)) for c in CASES] + [json.dumps(computed(*c)) for c in COMPUTED]
     f.write("[\n" + ",\n".join(lines) + "\n]\n")
