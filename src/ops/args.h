@@ -102,6 +102,16 @@ typedef struct keel_slice_args { /* slice: `count` places of each dim, from `beg
     int64_t begin[KEEL_RANK_MAX], step[KEEL_RANK_MAX], count[KEEL_RANK_MAX];
 } keel_slice_args;
 
+typedef struct keel_upsample_args { /* upsample: `factor` places along an axis for each */
+    int64_t axis, factor;
+    bool between; /* on the line between neighbours, not the nearest */
+} keel_upsample_args;
+
+typedef struct keel_noise_args { /* noise: normal draws are added, or multiplied by with mean 1 */
+    double stddev;
+    bool multiplies;
+} keel_noise_args;
+
 typedef struct keel_not_equal_to_args { /* not_equal_to */
     double value;
     bool any; /* over the last axis */

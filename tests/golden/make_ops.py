@@ -227,6 +227,14 @@ case("conv_transpose", L.Conv3DTranspose(3, 2, use_bias=False), [(2, 2, 3, 2)],
      args=words3d((3, 3, 4), (2, 2, 2), ONES) + " to 3,3,4")
 case("conv_transpose", L.Conv3DTranspose(2, (1, 3, 2), (1, 2, 3), "same"), [(1, 3, 2, 3)],
      args=words3d((1, 6, 6), (1, 3, 2), (1, 2, 3), padding="same") + " to 1,6,6")
+case("upsample", lambda v: O.repeat(v[0], 3, axis=2), [(2, 3, 2)], args="axis 1 factor 3")
+for factor in 2, 4:  # resize computes in float32, which holds these weights exactly
+    weights = tf.cast(O.image.resize(tf.eye(3)[None, :, :, None], (3, 3 * factor), "bilinear"), "float64")
+    case("upsample", lambda v: tf.einsum("bhic,iw->bhwc", v[0], weights[0, :, :, 0]), [(4, 3, 2)],
+         args="axis 1 factor %d between" % factor)
+case("prelu", L.PReLU(), [(3, 2)])
+case("prelu", L.PReLU(shared_axes=[1, 3]), [(2, 3, 2)])
+case("noise", L.GaussianNoise(0.5), [(5,)], training=False)
 
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
