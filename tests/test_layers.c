@@ -168,7 +168,7 @@ static void same_padding_is_tensorflow_s(void **state)
 
 static const struct {
     const char *class_name, *config;
-    int64_t shape[4]; /* ends with 0 */
+    int64_t shape[5]; /* ends with 0 */
     keel_status want;
     const char *says;
 } refused[] = {
@@ -241,6 +241,31 @@ static const struct {
     { "Softmax", "{\"axis\": 2}", { 8 }, KEEL_EARG, "axis 2" },
     { "ReLU", "{\"negative_slope\": -1}", { 8 }, KEEL_EARG, "negative_slope" },
     { "Activation", "{}", { 8 }, KEEL_EARG, "activation" },
+    { "Conv3D", "{\"filters\": 2, \"kernel_size\": 3}", { 8, 8, 1 }, KEEL_ESHAPE, "depth" },
+    { "Conv3D", "{\"filters\": 2, \"kernel_size\": 3}", { 8, 8, 2, 1 }, KEEL_ESHAPE, "conv3d" },
+    { "MaxPooling3D", "{\"strides\": [1, 1]}", { 8, 8, 8, 1 }, KEEL_EARG, "strides" },
+    { "Conv2DTranspose",
+      "{\"filters\": 2, \"kernel_size\": 3, \"strides\": 2, \"output_padding\": 2}",
+      { 8, 8, 1 },
+      KEEL_EARG,
+      "output_padding" },
+    { "Conv2DTranspose",
+      "{\"filters\": 2, \"kernel_size\": 2, \"padding\": \"same\", \"output_padding\": 0}",
+      { 8, 8, 1 },
+      KEEL_ESHAPE,
+      "output_padding 0" },
+    { "Cropping2D", "{\"cropping\": 4}", { 8, 8, 1 }, KEEL_ESHAPE, "cropping" },
+    { "UpSampling2D", "{\"interpolation\": \"bicubic\"}", { 8, 8, 1 }, KEEL_EUNSUP, "bilinear" },
+    { "Permute", "{\"dims\": [1, 1]}", { 8, 8 }, KEEL_EARG, "dims" },
+    { "RepeatVector", "{\"n\": 2}", { 8, 8 }, KEEL_ESHAPE, "(8, 8)" },
+    { "PReLU", "{\"alpha_constraint\": \"non_neg\"}", { 8 }, KEEL_EUNSUP, "alpha_constraint" },
+    { "GaussianDropout", "{\"rate\": 1}", { 8 }, KEEL_EUNSUP, "rate" },
+    { "AlphaDropout",
+      "{\"rate\": 0.5, \"noise_shape\": [1, 8]}",
+      { 8 },
+      KEEL_EUNSUP,
+      "noise_shape" },
+    { "Dot", "{\"axes\": 1}", { 8 }, KEEL_EARG, "2" },
     { "InputLayer", "{\"batch_shape\": [null, -3]}", { 8 }, KEEL_EARG, "batch_shape" },
     { "InputLayer", "{\"batch_shape\": [0, 3]}", { 8 }, KEEL_EARG, "batch" },
     { "InputLayer", "{\"shape\": [3], \"sparse\": true}", { 8 }, KEEL_EUNSUP, "sparse" },

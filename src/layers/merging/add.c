@@ -4,7 +4,7 @@
 static keel_status emit(keel_emit *e)
 {
     KEEL_TRY(keel_emit_any_mask(e));
-    return keel_emit_one(e, &keel_op_add, NULL);
+    return keel_emit_sum(e, e->out);
 }
 
 const keel_layer keel_layer_add = {
