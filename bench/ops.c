@@ -63,6 +63,8 @@ static const struct work {
     { "multiply", 8, { "56,56,64|1,1,64", NULL, NULL } },
     { "slice", 8, { "58,58,64", NULL, "begin 1,1,0 count 56,56,64" } },
     { "upsample", 8, { "56,28,64", NULL, "axis 1" } },
+    { "permute", 8, { "56,56,64", NULL, "from 2,0,1" } },
+    { "reduce", 8, { "28,28,256", NULL, "to 2 over 0,1" } },
     { "prelu", 8, { "56,56,64", "1,1,64", NULL } },
     { "depthwise_conv2d", 8, { "112,112,32", "3,3,32,1", "pad 1,1,1,1" } },
     { "depthwise_conv2d", 8, { "113,113,96", "3,3,96,1", "strides 2,2" } },

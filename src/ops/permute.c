@@ -33,6 +33,23 @@ static int64_t comes_from(const keel_node *n, int64_t i)
     return index;
 }
 
+/* The last dim of the output: how long it is, and how far its neighbours are apart in the input. */
+typedef struct line {
+    int64_t length, step;
+} line;
+
+static line line_of(const keel_node *n)
+{
+    const keel_permute_args *a = n->args;
+    const keel_shape *in = &n->in[0].shape;
+    line l = { 1, 1 };
+    if (in->rank == 0) return l;
+    const int64_t from = a->from[in->rank - 1];
+    for (int64_t d = from + 1; d < in->rank; d++) l.step *= in->dim[d];
+    l.length = in->dim[from];
+    return l;
+}
+
 #define REAL_FILE "ops/permute.c"
 #include "ops/real.h"
 
@@ -57,22 +74,27 @@ const keel_op keel_op_permute = {
 static void REAL_(forward)(const keel_call *c)
 {
     const int64_t count = keel_row_count(&c->node->out[0]);
+    const line l = line_of(c->node);
     const REAL *x = c->in[0];
     REAL *y = c->out[0];
-    for (int64_t row = 0; row < c->rows; row++)
-        for (int64_t i = 0; i < count; i++)
-            y[row * count + i] = x[row * count + comes_from(c->node, i)];
+    for (int64_t row = 0; row < c->rows; row++, x += count)
+        for (int64_t i = 0; i < count; i += l.length, y += l.length) {
+            const REAL *from = x + comes_from(c->node, i);
+            for (int64_t k = 0; k < l.length; k++) y[k] = from[k * l.step];
+        }
 }
 
 static void REAL_(backward)(const keel_call *c)
 {
     const int64_t count = keel_row_count(&c->node->out[0]);
+    const line l = line_of(c->node);
     const REAL *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
-    for (int64_t row = 0; dx && row < c->rows; row++)
-        for (int64_t i = 0; i < count; i++) {
-            REAL *to = &dx[row * count + comes_from(c->node, i)];
-            *to = c->in_adds[0] ? *to + dy[row * count + i] : dy[row * count + i];
+    for (int64_t row = 0; dx && row < c->rows; row++, dx += count)
+        for (int64_t i = 0; i < count; i += l.length, dy += l.length) {
+            REAL *to = dx + comes_from(c->node, i);
+            for (int64_t k = 0; k < l.length; k++)
+                to[k * l.step] = c->in_adds[0] ? to[k * l.step] + dy[k] : dy[k];
         }
 }
 #endif
