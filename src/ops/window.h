@@ -63,33 +63,21 @@ static inline int64_t keel_window_out(const keel_window *w, int d, int64_t i, in
     return o < w->out[d] ? o : -1;
 }
 
-/* The same for places and taps that are counted through: the last dim first. */
-static inline int64_t keel_window_in_at(const keel_window *w, int64_t o, int64_t k)
+/* The same window over three dims, with dims of 1 before its own. */
+static inline keel_window keel_window_volume(const keel_window *w)
 {
-    int64_t at = 0, stride = 1;
-    for (int d = w->dims - 1; d >= 0; d--) {
-        const int64_t i = keel_window_in(w, d, o % w->out[d], k % w->size[d]);
-        if (i < 0) return -1;
-        at += i * stride;
-        stride *= w->in[d];
-        o /= w->out[d];
-        k /= w->size[d];
+    const int more = KEEL_PLACES - w->dims;
+    keel_window v = { .dims = KEEL_PLACES };
+    for (int d = 0; d < KEEL_PLACES; d++) {
+        const int from = d - more;
+        v.in[d] = from < 0 ? 1 : w->in[from];
+        v.out[d] = from < 0 ? 1 : w->out[from];
+        v.size[d] = from < 0 ? 1 : w->size[from];
+        v.stride[d] = from < 0 ? 1 : w->stride[from];
+        v.dilation[d] = from < 0 ? 1 : w->dilation[from];
+        v.pad[d] = from < 0 ? 0 : w->pad[from];
     }
-    return at;
-}
-
-static inline int64_t keel_window_out_at(const keel_window *w, int64_t i, int64_t k)
-{
-    int64_t at = 0, stride = 1;
-    for (int d = w->dims - 1; d >= 0; d--) {
-        const int64_t o = keel_window_out(w, d, i % w->in[d], k % w->size[d]);
-        if (o < 0) return -1;
-        at += o * stride;
-        stride *= w->out[d];
-        i /= w->in[d];
-        k /= w->size[d];
-    }
-    return at;
+    return v;
 }
 
 static inline int64_t keel_window_product(const keel_window *w, const int64_t n[KEEL_PLACES])
