@@ -251,6 +251,178 @@ static bool draw_global_pool(random_graph *g, step *s)
     return from_one(g, s, 3);
 }
 
+static void give_triple(step *s, const char *key, int least, int most)
+{
+    const int n = most - least + 1;
+    give(s, (keel_arg)KEEL_ARG_INTS(key, least + chance(n), least + chance(n), least + chance(n)));
+}
+
+static bool draw_conv3d(random_graph *g, step *s)
+{
+    const int which = chance(3);
+    GIVE_INT(s, "filters", 1 + chance(CHANNELS_MAX));
+    give_triple(s, "kernel_size", 1, 3);
+    GIVE_STR(s, "padding", percent(50) ? "same" : "valid");
+    if (which < 2) give_triple(s, which ? "strides" : "dilation_rate", 1, 2);
+    if (percent(40)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(30)) give_activation(s);
+    return from_one(g, s, 4);
+}
+
+static bool draw_pool3d(random_graph *g, step *s)
+{
+    give_triple(s, "pool_size", 1, 3);
+    GIVE_STR(s, "padding", percent(50) ? "same" : "valid");
+    if (percent(60)) give_triple(s, "strides", 1, 3);
+    return from_one(g, s, 4);
+}
+
+static bool draw_global_pool3d(random_graph *g, step *s)
+{
+    if (percent(40)) GIVE_BOOL(s, "keepdims", true);
+    return from_one(g, s, 4);
+}
+
+static bool draw_padding3d(random_graph *g, step *s)
+{
+    give_triple(s, "padding", 0, 1);
+    return from_one(g, s, 4);
+}
+
+static bool draw_transpose(random_graph *g, step *s)
+{
+    GIVE_INT(s, "filters", 1 + chance(CHANNELS_MAX));
+    give_window(s, "kernel_size", 3);
+    give_strides(s);
+    if (percent(30)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(30)) give_activation(s);
+    return from_one(g, s, 3);
+}
+
+static bool draw_transpose1d(random_graph *g, step *s)
+{
+    const int stride = 1 + chance(3);
+    GIVE_INT(s, "filters", 1 + chance(CHANNELS_MAX));
+    GIVE_INT(s, "kernel_size", 1 + chance(4));
+    GIVE_INT(s, "strides", stride);
+    if (percent(30)) GIVE_INT(s, "output_padding", chance(stride));
+    if (percent(30)) give_activation(s);
+    return from_one(g, s, 2);
+}
+
+static bool draw_transpose3d(random_graph *g, step *s)
+{
+    GIVE_INT(s, "filters", 1 + chance(CHANNELS_MAX));
+    give_triple(s, "kernel_size", 1, 3);
+    give_triple(s, "strides", 1, 2);
+    GIVE_STR(s, "padding", percent(50) ? "same" : "valid");
+    return from_one(g, s, 4);
+}
+
+static bool draw_separable(random_graph *g, step *s)
+{
+    GIVE_INT(s, "filters", 1 + chance(CHANNELS_MAX));
+    return draw_depthwise(g, s);
+}
+
+static bool draw_depthwise1d(random_graph *g, step *s)
+{
+    const int which = chance(3);
+    GIVE_INT(s, "kernel_size", 1 + chance(4));
+    GIVE_STR(s, "padding", percent(50) ? "same" : "valid");
+    if (which < 2) GIVE_INT(s, which ? "strides" : "dilation_rate", 1 + chance(3));
+    if (percent(40)) GIVE_INT(s, "depth_multiplier", 2);
+    return from_one(g, s, 2);
+}
+
+static bool draw_separable1d(random_graph *g, step *s)
+{
+    GIVE_INT(s, "filters", 1 + chance(CHANNELS_MAX));
+    return draw_depthwise1d(g, s);
+}
+
+static bool draw_cropping1d(random_graph *g, step *s)
+{
+    GIVE_PAIR(s, "cropping", chance(2), chance(2));
+    return from_one(g, s, 2);
+}
+
+static bool draw_cropping2d(random_graph *g, step *s)
+{
+    give(s, (keel_arg)KEEL_ARG_JSON("cropping", percent(50) ? "[[1,0],[0,2]]" : "[[0,1],[1,0]]"));
+    return from_one(g, s, 3);
+}
+
+static bool draw_cropping3d(random_graph *g, step *s)
+{
+    give(s, (keel_arg)KEEL_ARG_JSON("cropping", "[[1,0],[0,0],[0,1]]"));
+    return from_one(g, s, 4);
+}
+
+static bool draw_upsample1d(random_graph *g, step *s)
+{
+    GIVE_INT(s, "size", 1 + chance(3));
+    return from_one(g, s, 2);
+}
+
+static bool draw_upsample2d(random_graph *g, step *s)
+{
+    GIVE_PAIR(s, "size", 1 + chance(3), 1 + chance(2));
+    if (percent(40)) GIVE_STR(s, "interpolation", "bilinear");
+    return from_one(g, s, 3);
+}
+
+static bool draw_upsample3d(random_graph *g, step *s)
+{
+    give_triple(s, "size", 1, 2);
+    return from_one(g, s, 4);
+}
+
+static bool draw_repeat(random_graph *g, step *s)
+{
+    GIVE_INT(s, "n", 1 + chance(3));
+    return from_one(g, s, 1);
+}
+
+static bool draw_permute(random_graph *g, step *s)
+{
+    static const int64_t orders[][3] = { { 3, 1, 2 }, { 2, 1, 3 }, { 3, 2, 1 } };
+    const int64_t *o = orders[chance(3)];
+    give(s, (keel_arg)KEEL_ARG_INTS("dims", o[0], o[1], o[2]));
+    return from_one(g, s, 3);
+}
+
+static bool draw_leaky(random_graph *g, step *s)
+{
+    if (percent(50)) GIVE_REAL(s, "negative_slope", 0.25);
+    return from_one(g, s, 0);
+}
+
+static bool draw_elu(random_graph *g, step *s)
+{
+    if (percent(50)) GIVE_REAL(s, "alpha", 0.5);
+    return from_one(g, s, 0);
+}
+
+static bool draw_prelu(random_graph *g, step *s)
+{
+    GIVE_STR(s, "alpha_initializer", "ones");
+    if (percent(50)) give(s, (keel_arg)KEEL_ARG_INTS("shared_axes", 1));
+    return from_one(g, s, 0);
+}
+
+static bool draw_noise(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "stddev", 0.125);
+    return from_one(g, s, 0);
+}
+
+static bool draw_spatial(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "rate", 0.25);
+    return from_one(g, s, s->layer[strlen("SpatialDropout")] - '0' + 1);
+}
+
 static bool draw_rescaling(random_graph *g, step *s)
 {
     GIVE_REAL(s, "scale", 1.5 * chance_real());
@@ -347,10 +519,12 @@ static bool draw_reshape(random_graph *g, step *s)
 {
     if (!from_one(g, s, 0)) return false;
     const int64_t n = count_of(&g->step[s->in[0]]), a = divisor(n), b = divisor(n / a);
-    const int rank = 1 + chance(3);
+    const int rank = 1 + chance(4);
     if (rank == 1) give(s, (keel_arg)KEEL_ARG_INTS("target_shape", -1));
     if (rank == 2) GIVE_PAIR(s, "target_shape", a, percent(50) ? -1 : n / a);
     if (rank == 3) give(s, (keel_arg)KEEL_ARG_INTS("target_shape", a, b, n / a / b));
+    const int64_t c = divisor(n / a / b);
+    if (rank == 4) give(s, (keel_arg)KEEL_ARG_INTS("target_shape", a, b, c, n / a / b / c));
     return true;
 }
 
@@ -425,6 +599,14 @@ static bool draw_two(random_graph *g, step *s)
 {
     if (!from_many(g, s, -1)) return false;
     s->n_in = 2;
+    return true;
+}
+
+static bool draw_dot(random_graph *g, step *s)
+{
+    if (!draw_two(g, s)) return false;
+    GIVE_INT(s, "axes", 1 + chance(g->step[s->in[0]].shape.rank));
+    if (percent(30)) GIVE_BOOL(s, "normalize", true);
     return true;
 }
 
@@ -540,6 +722,35 @@ static const struct drawer {
     { "GlobalMaxPooling1D", draw_global_pool1d, NULL, 1, false, false },
     { "GlobalMaxPooling2D", draw_global_pool, NULL, 1, false, false },
     { "GlobalAveragePooling1D", draw_global_pool1d, NULL, 2, false, false },
+    { "Conv3D", draw_conv3d, NULL, 2, false, false },
+    { "MaxPooling3D", draw_pool3d, NULL, 1, false, false },
+    { "AveragePooling3D", draw_pool3d, NULL, 1, false, false },
+    { "GlobalMaxPooling3D", draw_global_pool3d, NULL, 1, false, false },
+    { "GlobalAveragePooling3D", draw_global_pool3d, NULL, 1, false, false },
+    { "ZeroPadding3D", draw_padding3d, NULL, 1, false, false },
+    { "Conv1DTranspose", draw_transpose1d, NULL, 1, false, false },
+    { "Conv2DTranspose", draw_transpose, NULL, 2, false, false },
+    { "Conv3DTranspose", draw_transpose3d, NULL, 1, false, false },
+    { "SeparableConv1D", draw_separable1d, NULL, 1, false, false },
+    { "SeparableConv2D", draw_separable, NULL, 1, false, false },
+    { "DepthwiseConv1D", draw_depthwise1d, NULL, 1, false, false },
+    { "Cropping1D", draw_cropping1d, NULL, 1, false, false },
+    { "Cropping2D", draw_cropping2d, NULL, 1, false, false },
+    { "Cropping3D", draw_cropping3d, NULL, 1, false, false },
+    { "UpSampling1D", draw_upsample1d, NULL, 1, false, false },
+    { "UpSampling2D", draw_upsample2d, NULL, 1, false, false },
+    { "UpSampling3D", draw_upsample3d, NULL, 1, false, false },
+    { "RepeatVector", draw_repeat, NULL, 1, false, false },
+    { "Permute", draw_permute, NULL, 1, false, false },
+    { "LeakyReLU", draw_leaky, NULL, 1, false, false },
+    { "ELU", draw_elu, NULL, 1, false, false },
+    { "PReLU", draw_prelu, NULL, 1, false, false },
+    { "GaussianNoise", draw_noise, NULL, 1, true, true },
+    { "GaussianDropout", draw_dropout, NULL, 1, true, true },
+    { "AlphaDropout", draw_dropout, NULL, 1, true, true },
+    { "SpatialDropout1D", draw_spatial, NULL, 1, true, true },
+    { "SpatialDropout2D", draw_spatial, NULL, 1, true, true },
+    { "SpatialDropout3D", draw_spatial, NULL, 1, true, true },
     { "Embedding", draw_embedding, NULL, 3, false, false },
     { "Masking", draw_masking, NULL, 2, false, false },
     { "GlobalAveragePooling2D", draw_global_pool, NULL, 1, false, false },
@@ -564,6 +775,12 @@ static const struct drawer {
     { "Softmax", draw_softmax, NULL, 1, false, false },
     { "BatchNormalization", draw_batch_norm, NULL, 3, false, true },
     { "Add", draw_merge, NULL, 4, false, false },
+    { "Multiply", draw_merge, NULL, 1, false, false },
+    { "Average", draw_merge, NULL, 1, false, false },
+    { "Maximum", draw_merge, NULL, 1, false, false },
+    { "Minimum", draw_merge, NULL, 1, false, false },
+    { "Subtract", draw_two, NULL, 1, false, false },
+    { "Dot", draw_dot, NULL, 1, false, false },
     { "Concatenate", draw_concatenate, NULL, 3, false, false },
     /* Operations of keras.ops, as many as show each kind of op behind them. */
     { "ops.Add", draw_two, NULL, 1, false, false },
@@ -699,13 +916,17 @@ static void append_output(drawing *d, loss_kind loss)
     g->out[g->n_out++] = g->n - 1;
 }
 
-/* Images, rows of steps or of numbers, real or whole. */
+/* Images, volumes, rows of steps or of numbers, real or whole. */
 static void append_input(drawing *d)
 {
     step s = { .layer = "InputLayer" };
-    if (percent(70))
+    if (percent(60))
         s.shape = (keel_shape){
             3, { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX), 1 + chance(CHANNELS_MAX) }
+        };
+    else if (percent(25))
+        s.shape = (keel_shape){
+            4, { 1 + chance(4), 1 + chance(5), 1 + chance(5), 1 + chance(CHANNELS_MAX) }
         };
     else
         s.shape = (keel_shape){ 1 + chance(2), { 1 + chance(12), 1 + chance(4) } };

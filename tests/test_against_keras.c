@@ -110,6 +110,8 @@ static const training trainings[] = {
     { "cnn_steps", "cnn_steps", 4 },
     { "cnn_1d", "cnn_1d", 4 },
     { "attention", "mlp_attention", 4 },
+    { "cnn_3d", "cnn_3d", 4 },
+    { "cnn_up", "cnn_up", 4 },
 };
 
 /* The file as it is, or with the optimizer and weighted metric of the case. */

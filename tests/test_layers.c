@@ -1,11 +1,12 @@
-/* Layers against Keras: shapes, weights and configurations (tests/golden/layers.json), TensorFlow's
- * 'same' padding, and what is refused, by name. */
+/* Layers against Keras: shapes, weights, configurations and what they compute
+ * (tests/golden/layers.json), TensorFlow's 'same' padding, and what is refused, by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include "base/memory.h"
 #include "golden.h"
+#include "keel/keel.h"
 #include "model/parts.h"
 
 /* Equal, where 6 and 6.0 are the same number. */
@@ -41,15 +42,70 @@ static void check_weights(const keel_model *m, const json_t *weights, const char
     }
 }
 
-static void layers_have_keras_shapes_weights_and_configurations(void **state)
+enum { ROWS = 2, INS = 4 };
+static keel_strategy *one;
+
+static void must(keel_status s)
+{
+    if (s < 0) fail_msg("%s", keel_error());
+}
+
+/* As number() in make_layers.py. */
+static void numbers(float *out, const keel_shape *shape, int k)
+{
+    for (int64_t i = 0; i < keel_shape_count(shape); i++)
+        out[i] = (float)((i * 37 + 29 * k + 11) % 101 - 50) / 32;
+}
+
+static void check_computed(keel_model *m, keel_symbol out, int n, const json_t *want,
+                           const char *what)
+{
+    static const char *const names[INS] = { "a", "b", "c", "d" };
+    keel_array_field field[INS] = { { 0 } };
+    keel_dataset *d;
+    keel_tensor y;
+    must(keel_model_fill_weights(m));
+    must(keel_model_outputs(m, &out, 1));
+    for (int i = 0; i < m->n_weight; i++) {
+        keel_tensor w;
+        must(keel_tensor_create(&w, KEEL_FLOAT32, &m->weight[i].info.spec.shape));
+        numbers(w.data, &w.shape, i);
+        must(keel_model_set_weight(m, m->weight[i].info.name, &w));
+        keel_tensor_free(&w);
+    }
+    for (int i = 0; i < n; i++) {
+        keel_shape shape = { .rank = 1, .dim = { ROWS } };
+        must(keel_model_input_shape(m, i, &shape));
+        for (int k = shape.rank++; k > 0; k--) shape.dim[k] = shape.dim[k - 1];
+        shape.dim[0] = ROWS;
+        field[i] = (keel_array_field){ .path = names[i], .role = KEEL_ROLE_INPUT };
+        must(keel_tensor_create(&field[i].array, KEEL_FLOAT32, &shape));
+        numbers(field[i].array.data, &shape, i);
+    }
+    must(keel_dataset_from_fields(&d, field, n));
+    must(keel_predict(m, one, d, NULL, &y));
+    assert_int_equal(keel_shape_count(&y.shape), json_array_size(want));
+    for (size_t i = 0; i < json_array_size(want); i++) {
+        const double got = (double)((float *)y.data)[i];
+        if (!golden_near(got, json_number_value(json_array_get(want, i)), 4e-6))
+            fail_msg("%s: output %zu is %.9g, in Keras %.9g", what, i, got,
+                     json_number_value(json_array_get(want, i)));
+    }
+    keel_tensor_free(&y);
+    keel_dataset_destroy(d);
+    for (int i = 0; i < n; i++) keel_tensor_free(&field[i].array);
+}
+
+static void layers_have_keras_shapes_weights_configurations_and_outputs(void **state)
 {
     (void)state;
+    must(keel_strategy_create(&one, "cpu:0"));
     json_t *cases = golden_load("layers.json"), *c;
     size_t i;
     json_array_foreach(cases, i, c)
     {
         keel_model *m = NULL;
-        keel_symbol in[4], out;
+        keel_symbol in[INS], out;
         int layer;
         const char *class_name = golden_text(c, "class");
         const json_t *config = json_object_get(c, "config"), *inputs = json_object_get(c, "in");
@@ -76,9 +132,13 @@ static void layers_have_keras_shapes_weights_and_configurations(void **state)
         if (!same_json(written, config))
             fail_msg("%s %zu is written as %s", class_name, i, json_dumps(written, 0));
         json_decref(written);
+        char what[64];
+        snprintf(what, sizeof what, "%s %zu", class_name, i);
+        if (json_object_get(c, "y")) check_computed(m, out, n, json_object_get(c, "y"), what);
         keel_model_destroy(m);
     }
     json_decref(cases);
+    keel_strategy_destroy(one);
     assert_int_equal(keel_memory_live(), 0);
 }
 
@@ -192,6 +252,31 @@ static const struct {
     { "Softmax", "{\"axis\": 2}", { 8 }, KEEL_EARG, "axis 2" },
     { "ReLU", "{\"negative_slope\": -1}", { 8 }, KEEL_EARG, "negative_slope" },
     { "Activation", "{}", { 8 }, KEEL_EARG, "activation" },
+    { "Conv3D", "{\"filters\": 2, \"kernel_size\": 3}", { 8, 8, 1 }, KEEL_ESHAPE, "depth" },
+    { "Conv3D", "{\"filters\": 2, \"kernel_size\": 3}", { 8, 8, 2, 1 }, KEEL_ESHAPE, "conv3d" },
+    { "MaxPooling3D", "{\"strides\": [1, 1]}", { 8, 8, 8, 1 }, KEEL_EARG, "strides" },
+    { "Conv2DTranspose",
+      "{\"filters\": 2, \"kernel_size\": 3, \"strides\": 2, \"output_padding\": 2}",
+      { 8, 8, 1 },
+      KEEL_EARG,
+      "output_padding" },
+    { "Conv2DTranspose",
+      "{\"filters\": 2, \"kernel_size\": 2, \"padding\": \"same\", \"output_padding\": 0}",
+      { 8, 8, 1 },
+      KEEL_ESHAPE,
+      "output_padding 0" },
+    { "Cropping2D", "{\"cropping\": 4}", { 8, 8, 1 }, KEEL_ESHAPE, "cropping" },
+    { "UpSampling2D", "{\"interpolation\": \"bicubic\"}", { 8, 8, 1 }, KEEL_EUNSUP, "bilinear" },
+    { "Permute", "{\"dims\": [1, 1]}", { 8, 8 }, KEEL_EARG, "dims" },
+    { "RepeatVector", "{\"n\": 2}", { 8, 8 }, KEEL_ESHAPE, "(8, 8)" },
+    { "PReLU", "{\"alpha_constraint\": \"non_neg\"}", { 8 }, KEEL_EUNSUP, "alpha_constraint" },
+    { "GaussianDropout", "{\"rate\": 1}", { 8 }, KEEL_EUNSUP, "rate" },
+    { "AlphaDropout",
+      "{\"rate\": 0.5, \"noise_shape\": [1, 8]}",
+      { 8 },
+      KEEL_EUNSUP,
+      "noise_shape" },
+    { "Dot", "{\"axes\": 1}", { 8 }, KEEL_EARG, "2" },
     { "InputLayer", "{\"batch_shape\": [null, -3]}", { 8 }, KEEL_EARG, "batch_shape" },
     { "InputLayer", "{\"batch_shape\": [0, 3]}", { 8 }, KEEL_EARG, "batch" },
     { "InputLayer", "{\"shape\": [3], \"sparse\": true}", { 8 }, KEEL_EUNSUP, "sparse" },
@@ -315,7 +400,7 @@ static void every_layer_has_a_page_with_all_its_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_have_keras_shapes_weights_and_configurations),
+        cmocka_unit_test(layers_have_keras_shapes_weights_configurations_and_outputs),
         cmocka_unit_test(same_padding_is_tensorflow_s),
         cmocka_unit_test(what_is_not_there_is_refused_by_name),
         cmocka_unit_test(every_layer_has_a_page_with_all_its_arguments),

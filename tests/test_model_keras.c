@@ -19,11 +19,11 @@
         if ((call) < 0) fail_msg("%s: %s", #call, keel_error());                                   \
     } while (0)
 
-static const char *const files[] = { "sequential_adam",       "sequential_plain",
-                                     "sequential_dropout",    "functional_sgd",
-                                     "functional_adamw",      "functional_nested",
-                                     "functional_operations", "functional_attention",
-                                     "functional_recurrent",  "functional_words",      "sequential_masked" };
+static const char *const files[] = {
+    "sequential_adam",      "sequential_plain",  "sequential_dropout",    "functional_sgd",
+    "functional_adamw",     "functional_nested", "functional_operations", "functional_attention",
+    "functional_recurrent", "functional_words",  "sequential_masked"
+};
 
 static const char *golden_path(const char *name, const char *end)
 {

@@ -2,6 +2,7 @@
  * Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3";
  * cycle walking: Black, Rogaway 2002, "Ciphers with arbitrary finite domains". */
 #include "base/philox.h"
+#include <math.h>
 #include <Random123/philox.h>
 
 void keel_philox(uint32_t out[4], const keel_chance *c, uint64_t row, uint32_t block)
@@ -12,6 +13,19 @@ void keel_philox(uint32_t out[4], const keel_chance *c, uint64_t row, uint32_t b
     const philox4x32_key_t key = { { (uint32_t)c->seed, (uint32_t)(c->seed >> 32) } };
     const philox4x32_ctr_t r = philox4x32(counter, key);
     for (int i = 0; i < 4; i++) out[i] = r.v[i];
+}
+
+void keel_normals(double z[4], const keel_chance *c, uint64_t row, uint32_t block)
+{
+    uint32_t word[4];
+    keel_philox(word, c, row, block);
+    for (int k = 0; k < 4; k += 2) {
+        const double u = ((double)word[k] + 1) * 0x1p-32; /* (0, 1]: its logarithm is finite */
+        const double angle = (double)word[k + 1] * (0x1p-31 * 3.14159265358979323846);
+        const double radius = sqrt(-2 * log(u));
+        z[k] = radius * cos(angle);
+        z[k + 1] = radius * sin(angle);
+    }
 }
 
 enum { ROUNDS = 6, LEAST_HALF_BITS = 4 };

@@ -28,6 +28,9 @@ static inline double keel_uniform(uint32_t word) /* [0, 1), 24 bits, equal in fl
     return (double)(word >> 8) * (1.0 / 16777216.0);
 }
 
+/* The same four draws as standard normals (Box and Muller 1958): two words make two. */
+void keel_normals(double z[4], const keel_chance *c, uint64_t row, uint32_t block);
+
 /* A keyed permutation of [0, n), position -> index, in O(1) memory: a six-round Feistel network on
  * the next even power of two, at least 256, repeated until the result is below n (cycle walking).
  */

@@ -44,23 +44,11 @@ double keel_uniform_at(const keel_chance *c, uint64_t row, uint64_t element)
     return keel_uniform(word[element % 4]);
 }
 
-/* Box and Muller 1958: two uniform numbers give two normal ones. */
-static void normals_of(double z[2], const uint32_t word[2])
-{
-    const double u = ((double)word[0] + 1) * 0x1p-32; /* (0, 1]: its logarithm is finite */
-    const double angle = (double)word[1] * (0x1p-31 * 3.14159265358979323846);
-    const double radius = sqrt(-2 * log(u));
-    z[0] = radius * cos(angle);
-    z[1] = radius * sin(angle);
-}
-
 double keel_normal(const keel_chance *c, uint64_t row, uint64_t element)
 {
-    uint32_t word[4];
-    double z[2];
-    keel_philox(word, c, row, (uint32_t)(element / 4));
-    normals_of(z, word + (element & 2));
-    return z[element & 1];
+    double z[4];
+    keel_normals(z, c, row, (uint32_t)(element / 4));
+    return z[element & 3];
 }
 
 /* By rejection, as in TensorFlow. Attempt i of an element takes its number from epoch + i, so
@@ -78,15 +66,14 @@ double keel_truncated_normal(const keel_chance *c, uint64_t row, uint64_t elemen
 void keel_fill(double *out, int64_t count, keel_distribution d, double mean, double unit,
                const keel_chance *c, uint64_t row)
 {
-    for (int64_t at = 0; at < count; at += 4) { /* a block of Philox has four words */
-        uint32_t word[4];
+    for (int64_t at = 0; at < count; at += 4) { /* a block of Philox makes four elements */
         double z[4];
-        keel_philox(word, c, row, (uint32_t)(at / 4));
         if (d == KEEL_UNIFORM) {
+            uint32_t word[4];
+            keel_philox(word, c, row, (uint32_t)(at / 4));
             for (int k = 0; k < 4; k++) z[k] = keel_uniform(word[k]);
         } else {
-            normals_of(z, word);
-            normals_of(z + 2, word + 2);
+            keel_normals(z, c, row, (uint32_t)(at / 4));
         }
         for (int k = 0; k < 4 && at + k < count; k++) {
             if (d == KEEL_TRUNCATED_NORMAL && !(fabs(z[k]) < 2))

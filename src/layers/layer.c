@@ -313,32 +313,36 @@ keel_status keel_emit_image(const keel_emit *e, const keel_spec **in)
     return KEEL_OK;
 }
 
+keel_status keel_emit_view(keel_emit *e, const keel_shape *shape, keel_value in, keel_value *out)
+{
+    const keel_reshape_args as = { .shape = *shape };
+    return keel_emit_on(e, &keel_op_reshape, &as, &in, 1, out);
+}
+
 keel_status keel_emit_as_image(keel_emit *e, int dims, keel_value *x, keel_shape *image)
 {
-    const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    const keel_spec *spec;
+    static const char *const rows[] = { NULL, "(steps, channels)", "(height, width, channels)",
+                                        "(depth, height, width, channels)" };
+    const keel_shape in = keel_emit_in(e, 0)->shape;
     char shape[96];
     *x = e->in[0];
-    if (dims == 2) {
-        KEEL_TRY(keel_emit_image(e, &spec));
-        *image = spec->shape;
-        return KEEL_OK;
+    *image = in;
+    if (in.rank != dims + 1) {
+        keel_shape_text(shape, &in);
+        return keel_fail(KEEL_ESHAPE, "expected rows of %s, got %s", rows[dims], shape);
     }
-    if (in->rank != 2) {
-        keel_shape_text(shape, in);
-        return keel_fail(KEEL_ESHAPE, "expected rows of (steps, channels), got %s", shape);
-    }
-    const keel_reshape_args as = { .shape = KEEL_SHAPE(in->dim[0], 1, in->dim[1]) };
-    *image = as.shape;
-    return keel_emit_on(e, &keel_op_reshape, &as, e->in, 1, x);
+    if (dims > 1) return KEEL_OK;
+    *image = KEEL_SHAPE(in.dim[0], 1, in.dim[1]);
+    return keel_emit_view(e, image, e->in[0], x);
 }
 
 keel_status keel_emit_from_image(keel_emit *e, int dims, keel_value y, keel_value *out)
 {
     const keel_shape *image = &keel_graph_spec(e->graph, y)->shape;
-    const keel_reshape_args as = { .shape = KEEL_SHAPE(image->dim[0], image->dim[2]) };
     *out = y;
-    return dims == 2 ? KEEL_OK : keel_emit_on(e, &keel_op_reshape, &as, &y, 1, out);
+    if (dims > 1) return KEEL_OK;
+    const keel_shape steps = KEEL_SHAPE(image->dim[0], image->dim[2]);
+    return keel_emit_view(e, &steps, y, out);
 }
 
 keel_ints keel_image_ints(const keel_ints *a)
@@ -348,11 +352,11 @@ keel_ints keel_image_ints(const keel_ints *a)
     return image;
 }
 
-void keel_same_padding(const keel_shape *image, bool same, const keel_ints *size,
-                       const keel_ints *strides, const keel_ints *dilation, int64_t pad[4])
+void keel_same_padding(const keel_shape *places, bool same, const keel_ints *size,
+                       const keel_ints *strides, const keel_ints *dilation, int64_t *pad)
 {
-    for (int i = 0; i < 2; i++) {
-        const int64_t in = image->dim[i], stride = strides->at[i];
+    for (int i = 0; i < size->count; i++) {
+        const int64_t in = places->dim[i], stride = strides->at[i];
         const int64_t reach = (size->at[i] - 1) * (dilation ? dilation->at[i] : 1) + 1;
         const int64_t out = (in - 1) / stride + 1;
         const int64_t need = (out - 1) * stride + reach - in;

@@ -177,16 +177,18 @@ keel_status keel_emit_regularized(keel_emit *e, const keel_object *regularizer);
 
 /* What many layers share. Images are [H, W, C]. */
 keel_status keel_emit_image(const keel_emit *e, const keel_spec **in); /* input 0 has rank 3 */
-/* For layers of one or two dims of places before the channels: input 0 as an image, [T, C] as a
- * view [T, 1, C]; what the op gave, without the dim of 1; an argument of `dims` numbers as that of
- * an image. What has three dims has no op. */
+/* For layers of one to three dims of places before the channels: input 0 as an image, [T, C] as a
+ * view [T, 1, C], or as the volume that it is; what the op gave, without the dim of 1; an argument
+ * of `dims` numbers as that of an image. */
 keel_status keel_emit_as_image(keel_emit *e, int dims, keel_value *x, keel_shape *image);
 keel_status keel_emit_from_image(keel_emit *e, int dims, keel_value y, keel_value *out);
 keel_ints keel_image_ints(const keel_ints *a);
-/* {top, bottom, left, right} of a window that moves over an image: zeros when !same, else
+/* The same in another shape, a view. */
+keel_status keel_emit_view(keel_emit *e, const keel_shape *shape, keel_value in, keel_value *out);
+/* {before, behind} of each dim of a window that moves over places: zeros when !same, else
  * TensorFlow's rule: as many outputs as strides fit, the odd one of the padding at the end. */
-void keel_same_padding(const keel_shape *image, bool same, const keel_ints *size,
-                       const keel_ints *strides, const keel_ints *dilation, int64_t pad[4]);
+void keel_same_padding(const keel_shape *places, bool same, const keel_ints *size,
+                       const keel_ints *strides, const keel_ints *dilation, int64_t *pad);
 /* Keras counts axes with the batch; -1 is the last. Gives the index among the dims of one row. */
 keel_status keel_row_axis(const keel_emit *e, int64_t axis, int64_t *row_axis);
 /* Keel's images are channels_last (choice 0); the other is refused by name. */

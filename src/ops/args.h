@@ -2,7 +2,8 @@
  *
  * Zeroed bytes are the op's plainest form where there is one (relu, add, dense). An axis counts the
  * dims of one row, from 0, or from the end, -1 being the last; the batch has no number. Padding is
- * {top, bottom, left, right}; 'same' and 'valid' are the layer's words, not the op's. */
+ * {before, behind} of each dim, of an image {top, bottom, left, right}; 'same' and 'valid' are the
+ * layer's words, not the op's. */
 #ifndef KEEL_OPS_ARGS_H
 #define KEEL_OPS_ARGS_H
 #include "tensor/shape.h"
@@ -17,6 +18,22 @@ typedef struct keel_conv2d_args { /* conv2d, depthwise_conv2d; dims are {height,
     int64_t pad[4];
     int64_t groups; /* conv2d only */
 } keel_conv2d_args;
+
+typedef struct keel_conv3d_args { /* conv3d; dims are {depth, height, width} */
+    int64_t strides[3];
+    int64_t dilation[3];
+    int64_t pad[6];
+    int64_t groups;
+} keel_conv3d_args;
+
+/* conv_transpose; dims are {depth, height, width}. The numbers are those of the convolution that it
+ * goes through backwards: from places `to`, its output, to its input. */
+typedef struct keel_conv_transpose_args {
+    int64_t strides[3];
+    int64_t dilation[3];
+    int64_t pad[6];
+    int64_t to[3];
+} keel_conv_transpose_args;
 
 typedef struct keel_pool2d_args { /* max_pool2d, average_pool2d */
     int64_t pool[2];
@@ -86,6 +103,16 @@ typedef struct keel_permute_args { /* permute: dim d of the output is dim from[d
 typedef struct keel_slice_args { /* slice: `count` places of each dim, from `begin`, by `step` */
     int64_t begin[KEEL_RANK_MAX], step[KEEL_RANK_MAX], count[KEEL_RANK_MAX];
 } keel_slice_args;
+
+typedef struct keel_upsample_args { /* upsample: `factor` places along an axis for each */
+    int64_t axis, factor;
+    bool between; /* on the line between neighbours, not the nearest */
+} keel_upsample_args;
+
+typedef struct keel_noise_args { /* noise: normal draws are added, or multiplied by with mean 1 */
+    double stddev;
+    bool multiplies;
+} keel_noise_args;
 
 typedef struct keel_not_equal_to_args { /* not_equal_to */
     double value;

@@ -9,6 +9,7 @@ static keel_status infer(keel_node *n)
     const keel_pool2d_args *a = n->args;
     keel_window w;
     KEEL_TRY(keel_infer_check(n, 1, 0, 0));
+    KEEL_TRY(keel_infer_image(n));
     KEEL_TRY(keel_window_init(&w, n, "pool", a->pool, a->strides, NULL, a->pad));
     for (int i = 0; i < 4; i++)
         if (a->pad[i] >= a->pool[i / 2])

@@ -5,6 +5,7 @@
  * makes forward_f32 and so on of them, and BINARY_OP the op. backward reads the inputs. */
 #ifndef KEEL_OPS_BINARY_H
 #define KEEL_OPS_BINARY_H
+#include "base/clones.h"
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
@@ -41,17 +42,45 @@ static inline keel_status keel_binary_infer(keel_node *n)
                      second);
 }
 
-/* Which element of operand `which` belongs to element i of a row of the output. */
-static inline int64_t keel_binary_index(const keel_node *n, int which, int64_t i)
-{
-    return keel_spread_index(&n->out[0].shape, &n->in[keel_binary_input(n, which)].shape, i);
-}
-
 /* Are the rows of an operand as long as those of the output? */
 static inline bool keel_binary_whole(const keel_node *n, int which)
 {
     const int k = keel_binary_input(n, which);
     return keel_row_count(&n->in[k]) == keel_row_count(&n->out[0]);
+}
+
+/* A row of the output as runs of neighbours, through which each operand either goes along or stays
+ * where it is. */
+typedef struct keel_binary_runs {
+    int64_t length;
+    bool goes[2];
+} keel_binary_runs;
+
+static inline bool keel_binary_goes(const keel_node *n, int which, int d)
+{
+    return !keel_binary_constant(n, which) && n->in[keel_binary_input(n, which)].shape.dim[d] != 1;
+}
+
+static inline keel_binary_runs keel_binary_runs_of(const keel_node *n)
+{
+    const keel_shape *out = &n->out[0].shape;
+    keel_binary_runs r = { .length = 1 };
+    for (int d = out->rank - 1; d >= 0; d--) {
+        const bool goes[2] = { keel_binary_goes(n, 0, d), keel_binary_goes(n, 1, d) };
+        if (out->dim[d] == 1) continue;
+        if (r.length > 1 && (goes[0] != r.goes[0] || goes[1] != r.goes[1])) break;
+        r.goes[0] = goes[0];
+        r.goes[1] = goes[1];
+        r.length *= out->dim[d];
+    }
+    return r;
+}
+
+/* Which element of operand `which` belongs to element i of a row of the output. */
+static inline int64_t keel_binary_index(const keel_node *n, int which, int64_t i)
+{
+    const keel_shape *in = &n->in[keel_binary_input(n, which)].shape;
+    return keel_binary_whole(n, which) ? i : keel_spread_index(&n->out[0].shape, in, i);
 }
 
 static inline void keel_binary_for_case(void *args, const char *text)
@@ -65,53 +94,100 @@ static inline void keel_binary_for_case(void *args, const char *text)
     BINARY_RUN(float, f32, value, slope_a, slope_b)                                                \
     BINARY_RUN(double, f64, value, slope_a, slope_b)
 
+/* An operand of a run: where it goes along, `at`; else its one value. */
 #define BINARY_OPERAND(type, suffix)                                                               \
-    static double operand_##suffix(const keel_call *c, int which, int64_t row, int64_t i)          \
+    typedef struct operand_##suffix {                                                              \
+        const type *at;                                                                            \
+        double one;                                                                                \
+    } operand_##suffix;                                                                            \
+    static operand_##suffix find_##suffix(const keel_call *c, const keel_binary_runs *r,           \
+                                          int which, int64_t row, int64_t i)                       \
     {                                                                                              \
         const keel_node *n = c->node;                                                              \
-        if (keel_binary_constant(n, which)) return ((const keel_binary_args *)n->args)->constant;  \
+        if (keel_binary_constant(n, which))                                                        \
+            return (operand_##suffix){ NULL, ((const keel_binary_args *)n->args)->constant };      \
         const int k = keel_binary_input(n, which);                                                 \
         const type *x = (const type *)c->in[k] + row * keel_row_count(&n->in[k]);                  \
-        return x[keel_binary_whole(n, which) ? i : keel_binary_index(n, which, i)];                \
+        x += keel_binary_index(n, which, i);                                                       \
+        return (operand_##suffix){ r->goes[which] ? x : NULL, *x };                                \
     }
+
+/* to[k] = of(a, b) of each element of a run. */
+#define BINARY_EACH(to, of, a, b, n)                                                               \
+    do {                                                                                           \
+        if ((a).at && (b).at)                                                                      \
+            for (int64_t k = 0; k < (n); k++) to = of((a).at[k], (b).at[k]);                       \
+        else if ((a).at)                                                                           \
+            for (int64_t k = 0; k < (n); k++) to = of((a).at[k], (b).one);                         \
+        else if ((b).at)                                                                           \
+            for (int64_t k = 0; k < (n); k++) to = of((a).one, (b).at[k]);                         \
+        else                                                                                       \
+            for (int64_t k = 0; k < (n); k++) to = of((a).one, (b).one);                           \
+    } while (0)
+
+enum { KEEL_BINARY_BLOCK = 256 };
 
 #define BINARY_RUN(type, suffix, value, slope_a, slope_b)                                          \
     BINARY_OPERAND(type, suffix)                                                                   \
+    KEEL_CLONES static void values_##suffix(type *restrict y, operand_##suffix a,                  \
+                                            operand_##suffix b, int64_t n)                         \
+    {                                                                                              \
+        BINARY_EACH(y[k], (type)value, a, b, n);                                                   \
+    }                                                                                              \
+    KEEL_CLONES static void slopes_##suffix(double *restrict g, operand_##suffix a,                \
+                                            operand_##suffix b, int which, int64_t n)              \
+    {                                                                                              \
+        if (which)                                                                                 \
+            BINARY_EACH(g[k], slope_b, a, b, n);                                                   \
+        else                                                                                       \
+            BINARY_EACH(g[k], slope_a, a, b, n);                                                   \
+    }                                                                                              \
     static void forward_##suffix(const keel_call *c)                                               \
     {                                                                                              \
         const int64_t count = keel_row_count(&c->node->out[0]);                                    \
+        const keel_binary_runs r = keel_binary_runs_of(c->node);                                   \
         type *y = c->out[0];                                                                       \
         for (int64_t row = 0; row < c->rows; row++)                                                \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                const double a = operand_##suffix(c, 0, row, i);                                   \
-                const double b = operand_##suffix(c, 1, row, i);                                   \
-                y[row * count + i] = (type)value(a, b);                                            \
-            }                                                                                      \
+            for (int64_t i = 0; i < count; i += r.length, y += r.length)                           \
+                values_##suffix(y, find_##suffix(c, &r, 0, row, i),                                \
+                                find_##suffix(c, &r, 1, row, i), r.length);                        \
+    }                                                                                              \
+    /* From element i of a row on; dx, or the sums of its row where elements share one. */         \
+    static void share_##suffix(const keel_call *c, const keel_binary_runs *r, int which,           \
+                               int64_t row, int64_t i, int64_t n, type *dx, double *sum)           \
+    {                                                                                              \
+        const int k_in = keel_binary_input(c->node, which);                                        \
+        const type *dy =                                                                           \
+            (const type *)c->out_grad[0] + row * keel_row_count(&c->node->out[0]) + i;             \
+        const int64_t at = keel_binary_index(c->node, which, i);                                   \
+        double g[KEEL_BINARY_BLOCK];                                                               \
+        slopes_##suffix(g, find_##suffix(c, r, 0, row, i), find_##suffix(c, r, 1, row, i), which,  \
+                        n);                                                                        \
+        for (int64_t k = 0; k < n; k++) g[k] *= dy[k];                                             \
+        if (!sum)                                                                                  \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                dx[at + k] = (type)(c->in_adds[k_in] ? dx[at + k] + g[k] : g[k]);                  \
+        else                                                                                       \
+            for (int64_t k = 0; k < n; k++) sum[r->goes[which] ? at + k : at] += g[k];             \
     }                                                                                              \
     static void backward_##suffix(const keel_call *c)                                              \
     {                                                                                              \
         const keel_node *n = c->node;                                                              \
         const int64_t count = keel_row_count(&n->out[0]);                                          \
-        const type *dy = c->out_grad[0];                                                           \
+        const keel_binary_runs r = keel_binary_runs_of(n);                                         \
         for (int which = 0; which < 2; which++) {                                                  \
             const int k = keel_binary_input(n, which);                                             \
             type *dx = keel_binary_constant(n, which) ? NULL : c->in_grad[k];                      \
             const int64_t own = keel_row_count(&n->in[k]);                                         \
-            const bool whole = keel_binary_whole(n, which);                                        \
-            double *sum = c->scratch;                                                              \
+            double *sum = keel_binary_whole(n, which) ? NULL : c->scratch;                         \
             for (int64_t row = 0; dx && row < c->rows; row++, dx += own) {                         \
-                for (int64_t i = 0; !whole && i < own; i++) sum[i] = 0;                            \
-                for (int64_t i = 0; i < count; i++) {                                              \
-                    const double a = operand_##suffix(c, 0, row, i);                               \
-                    const double b = operand_##suffix(c, 1, row, i);                               \
-                    const double g =                                                               \
-                        dy[row * count + i] * (which ? slope_b(a, b) : slope_a(a, b));             \
-                    if (whole)                                                                     \
-                        dx[i] = (type)(c->in_adds[k] ? dx[i] + g : g);                             \
-                    else                                                                           \
-                        sum[keel_binary_index(n, which, i)] += g;                                  \
+                for (int64_t i = 0; sum && i < own; i++) sum[i] = 0;                               \
+                for (int64_t i = 0, left = r.length, m; i < count; i += m) {                       \
+                    m = left < KEEL_BINARY_BLOCK ? left : KEEL_BINARY_BLOCK;                       \
+                    share_##suffix(c, &r, which, row, i, m, dx, sum);                              \
+                    left = left > m ? left - m : r.length;                                         \
                 }                                                                                  \
-                for (int64_t i = 0; !whole && i < own; i++)                                        \
+                for (int64_t i = 0; sum && i < own; i++)                                           \
                     dx[i] = (type)(c->in_adds[k] ? dx[i] + sum[i] : sum[i]);                       \
             }                                                                                      \
         }                                                                                          \

@@ -13,6 +13,9 @@ keel_status keel_infer_weight(const keel_node *n, int i, const char *name, const
 /* Input 0 is an image, [H, W, C]. */
 keel_status keel_infer_image(const keel_node *n);
 
+/* Input 0 is a volume, [D, H, W, C]. */
+keel_status keel_infer_volume(const keel_node *n);
+
 /* The axis as an index into the dims of input 0. */
 keel_status keel_infer_axis(const keel_node *n, int64_t axis, int *index);
 

@@ -6,6 +6,7 @@
 #include "base/clones.h"
 #include "base/memory.h"
 #include "base/tree.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,16 @@ keel_status keel_infer_image(const keel_node *n)
                      n->op->name, text);
 }
 
+keel_status keel_infer_volume(const keel_node *n)
+{
+    char text[96];
+    if (n->in[0].shape.rank == 4) return KEEL_OK;
+    keel_shape_text(text, &n->in[0].shape);
+    return keel_fail(KEEL_ESHAPE,
+                     "%s: input is %s; needs a volume (depth, height, width, channels)",
+                     n->op->name, text);
+}
+
 keel_status keel_infer_axis(const keel_node *n, int64_t axis, int *index)
 {
     const int rank = n->in[0].shape.rank;
@@ -251,40 +262,58 @@ int keel_case_ints(const char *text, const char *key, int64_t *out, int max)
     return n;
 }
 
-keel_status keel_window_init(keel_window *w, const keel_node *n, const char *kernel,
-                             const int64_t size[2], const int64_t strides[2],
-                             const int64_t dilation[2], const int64_t pad[4])
+/* "3x3x3", "2,2" */
+static const char *numbers_text(char out[96], int n, const int64_t *at, char between)
+{
+    int used = 0;
+    for (int d = 0; d < n && used < 96; d++) {
+        const char gap[2] = { d ? between : 0, 0 };
+        used += snprintf(out + used, 96 - (size_t)used, "%s%lld", gap, (long long)at[d]);
+    }
+    return out;
+}
+
+keel_status keel_window_over(keel_window *w, const keel_node *n, const keel_shape *over,
+                             const char *kernel, const int64_t *size, const int64_t *strides,
+                             const int64_t *dilation, const int64_t *pad)
 {
     enum { LIMIT = 1 << 24 }; /* of each number, so that no sum or product below can overflow */
     const char *name = n->op->name;
-    char text[96];
-    KEEL_TRY(keel_infer_image(n));
-    keel_shape_text(text, &n->in[0].shape);
-    *w = (keel_window){ .pad = { pad[0], pad[2] } };
-    for (int d = 0; d < 2; d++) {
-        const int64_t in = n->in[0].shape.dim[d], dil = dilation ? dilation[d] : 1;
+    char text[96], window[96], steps[96];
+    keel_shape_text(text, over);
+    *w = (keel_window){ .dims = over->rank - 1 };
+    numbers_text(window, w->dims, size, 'x');
+    numbers_text(steps, w->dims, strides, ',');
+    for (int d = 0; d < w->dims; d++) {
+        const int64_t in = over->dim[d], dil = dilation ? dilation[d] : 1;
         const int64_t before = pad[2 * d], after = pad[2 * d + 1];
         if (in > LIMIT || size[d] < 1 || size[d] > LIMIT || strides[d] < 1 || strides[d] > LIMIT ||
             dil < 1 || dil > LIMIT || before < 0 || before > LIMIT || after < 0 || after > LIMIT)
             return keel_fail(KEEL_EARG,
-                             "%s: input %s, %s %lldx%lld, strides %lld,%lld and dilation %lld must "
-                             "be from 1 to %d, padding from 0",
-                             name, text, kernel, (long long)size[0], (long long)size[1],
-                             (long long)strides[0], (long long)strides[1], (long long)dil,
-                             (int)LIMIT);
+                             "%s: input %s, %s %s, strides %s and dilation %lld must be from 1 to "
+                             "%d, padding from 0",
+                             name, text, kernel, window, steps, (long long)dil, (int)LIMIT);
         const int64_t reach = (size[d] - 1) * dil + 1; /* of the dilated window */
         const int64_t room = in + before + after - reach;
         if (room < 0)
             return keel_fail(KEEL_ESHAPE,
-                             "%s: input is %s and %s %lldx%lld%s with padding %s leaves no output; "
-                             "use padding='same' or a larger input",
-                             name, text, kernel, (long long)size[0], (long long)size[1],
-                             dil > 1 ? " (dilated)" : "", before + after ? "as given" : "valid");
+                             "%s: input is %s and %s %s%s with padding %s leaves no output; use "
+                             "padding='same' or a larger input",
+                             name, text, kernel, window, dil > 1 ? " (dilated)" : "",
+                             before + after ? "as given" : "valid");
         w->in[d] = in;
         w->out[d] = room / strides[d] + 1;
         w->size[d] = size[d];
         w->stride[d] = strides[d];
         w->dilation[d] = dil;
+        w->pad[d] = before;
     }
     return KEEL_OK;
+}
+
+keel_status keel_window_init(keel_window *w, const keel_node *n, const char *kernel,
+                             const int64_t *size, const int64_t *strides, const int64_t *dilation,
+                             const int64_t *pad)
+{
+    return keel_window_over(w, n, &n->in[0].shape, kernel, size, strides, dilation, pad);
 }

@@ -3,7 +3,6 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
-#include <string.h>
 
 static keel_status infer(keel_node *n)
 {
@@ -20,26 +19,35 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
-/* How far apart in the input lie neighbours along dim d of the output. */
-static void steps_of(const keel_node *n, int64_t step[KEEL_RANK_MAX])
+/* Which element of the input becomes element i of the output. */
+static int64_t comes_from(const keel_node *n, int64_t i)
 {
     const keel_permute_args *a = n->args;
     const keel_shape *in = &n->in[0].shape;
-    for (int d = 0; d < in->rank; d++) {
-        step[d] = 1;
-        for (int k = (int)a->from[d] + 1; k < in->rank; k++) step[d] *= in->dim[k];
+    int64_t at[KEEL_RANK_MAX] = { 0 }, index = 0;
+    for (int d = in->rank - 1; d >= 0; d--) {
+        at[a->from[d]] = i % in->dim[a->from[d]];
+        i /= in->dim[a->from[d]];
     }
+    for (int d = 0; d < in->rank; d++) index = index * in->dim[d] + at[d];
+    return index;
 }
 
-/* Where line `line` of a row of the output, along its last dim, begins in the input. */
-static int64_t line_at(const keel_shape *out, const int64_t step[KEEL_RANK_MAX], int64_t line)
+/* The last dim of the output: how long it is, and how far its neighbours are apart in the input. */
+typedef struct line {
+    int64_t length, step;
+} line;
+
+static line line_of(const keel_node *n)
 {
-    int64_t at = 0;
-    for (int d = out->rank - 2; d >= 0; d--) {
-        at += line % out->dim[d] * step[d];
-        line /= out->dim[d];
-    }
-    return at;
+    const keel_permute_args *a = n->args;
+    const keel_shape *in = &n->in[0].shape;
+    line l = { 1, 1 };
+    if (in->rank == 0) return l;
+    const int64_t from = a->from[in->rank - 1];
+    for (int64_t d = from + 1; d < in->rank; d++) l.step *= in->dim[d];
+    l.length = in->dim[from];
+    return l;
 }
 
 #define REAL_FILE "ops/permute.c"
@@ -65,35 +73,28 @@ const keel_op keel_op_permute = {
 #else
 static void REAL_(forward)(const keel_call *c)
 {
-    const keel_shape *out = &c->node->out[0].shape;
-    const int64_t count = keel_shape_count(out), n = out->rank ? out->dim[out->rank - 1] : 1;
-    int64_t step[KEEL_RANK_MAX] = { 1 };
-    steps_of(c->node, step);
-    const int64_t by = out->rank ? step[out->rank - 1] : 1;
-    for (int64_t row = 0; row < c->rows; row++)
-        for (int64_t line = 0; line < count / n; line++) {
-            const REAL *x = (const REAL *)c->in[0] + row * count + line_at(out, step, line);
-            REAL *y = (REAL *)c->out[0] + row * count + line * n;
-            if (by == 1)
-                memcpy(y, x, (size_t)n * sizeof *y);
-            else
-                for (int64_t i = 0; i < n; i++) y[i] = x[i * by];
+    const int64_t count = keel_row_count(&c->node->out[0]);
+    const line l = line_of(c->node);
+    const REAL *x = c->in[0];
+    REAL *y = c->out[0];
+    for (int64_t row = 0; row < c->rows; row++, x += count)
+        for (int64_t i = 0; i < count; i += l.length, y += l.length) {
+            const REAL *from = x + comes_from(c->node, i);
+            for (int64_t k = 0; k < l.length; k++) y[k] = from[k * l.step];
         }
 }
 
 static void REAL_(backward)(const keel_call *c)
 {
-    const keel_shape *out = &c->node->out[0].shape;
-    const int64_t count = keel_shape_count(out), n = out->rank ? out->dim[out->rank - 1] : 1;
-    int64_t step[KEEL_RANK_MAX] = { 1 };
-    steps_of(c->node, step);
-    const int64_t by = out->rank ? step[out->rank - 1] : 1;
-    const bool adds = c->in_adds[0];
-    for (int64_t row = 0; c->in_grad[0] && row < c->rows; row++)
-        for (int64_t line = 0; line < count / n; line++) {
-            const REAL *dy = (const REAL *)c->out_grad[0] + row * count + line * n;
-            REAL *dx = (REAL *)c->in_grad[0] + row * count + line_at(out, step, line);
-            for (int64_t i = 0; i < n; i++) dx[i * by] = adds ? dx[i * by] + dy[i] : dy[i];
+    const int64_t count = keel_row_count(&c->node->out[0]);
+    const line l = line_of(c->node);
+    const REAL *dy = c->out_grad[0];
+    REAL *dx = c->in_grad[0];
+    for (int64_t row = 0; dx && row < c->rows; row++, dx += count)
+        for (int64_t i = 0; i < count; i += l.length, dy += l.length) {
+            REAL *to = dx + comes_from(c->node, i);
+            for (int64_t k = 0; k < l.length; k++)
+                to[k * l.step] = c->in_adds[0] ? to[k * l.step] + dy[k] : dy[k];
         }
 }
 #endif

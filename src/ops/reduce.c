@@ -35,6 +35,19 @@ static int64_t goes_to(const keel_node *n, int64_t i)
     return index;
 }
 
+/* The last dim of the input: how long it is, and how far apart its neighbours go. */
+typedef struct line {
+    int64_t length, step;
+} line;
+
+static line line_of(const keel_node *n)
+{
+    const keel_reduce_args *a = n->args;
+    const keel_shape *in = &n->in[0].shape;
+    if (in->rank == 0) return (line){ 1, 0 };
+    return (line){ in->dim[in->rank - 1], a->over[in->rank - 1] ? 0 : 1 };
+}
+
 #define REAL_FILE "ops/reduce.c"
 #include "ops/real.h"
 
@@ -64,9 +77,19 @@ const keel_op keel_op_reduce = {
     .args_for_case = args_for_case,
 };
 #else
+/* What is no number stays. */
+static void REAL_(pick)(double *to, const REAL *x, const line *l, bool largest)
+{
+    for (int64_t k = 0; k < l->length; k++) {
+        double *best = to + k * l->step;
+        if (isnan(x[k]) || (largest ? x[k] > *best : x[k] < *best)) *best = x[k];
+    }
+}
+
 static void REAL_(forward)(const keel_call *c)
 {
     const keel_reduce_args *a = c->node->args;
+    const line l = line_of(c->node);
     const int64_t n_in = keel_row_count(&c->node->in[0]);
     const int64_t n_out = keel_row_count(&c->node->out[0]);
     const double first = a->to == KEEL_REDUCE_MAX   ? -INFINITY
@@ -78,12 +101,12 @@ static void REAL_(forward)(const keel_call *c)
         const REAL *x = (const REAL *)c->in[0] + row * n_in;
         REAL *y = (REAL *)c->out[0] + row * n_out;
         for (int64_t i = 0; i < n_out; i++) sum[i] = first;
-        for (int64_t i = 0; i < n_in; i++) {
-            double *to = &sum[goes_to(c->node, i)];
+        for (int64_t i = 0; i < n_in; i += l.length, x += l.length) {
+            double *to = sum + goes_to(c->node, i);
             if (a->to == KEEL_REDUCE_MEAN || a->to == KEEL_REDUCE_SUM)
-                *to += x[i];
-            else if (isnan(x[i]) || (a->to == KEEL_REDUCE_MAX ? x[i] > *to : x[i] < *to))
-                *to = x[i];
+                for (int64_t k = 0; k < l.length; k++) to[k * l.step] += x[k];
+            else
+                REAL_(pick)(to, x, &l, a->to == KEEL_REDUCE_MAX);
         }
         for (int64_t i = 0; i < n_out; i++) y[i] = (REAL)(sum[i] / share);
     }
@@ -96,6 +119,7 @@ static void REAL_(backward)(const keel_call *c)
     const int64_t n_out = keel_row_count(&c->node->out[0]);
     const bool picks = a->to == KEEL_REDUCE_MAX || a->to == KEEL_REDUCE_MIN;
     const double all = a->to == KEEL_REDUCE_MEAN ? (double)n_in / (double)n_out : 1;
+    const line l = line_of(c->node);
     double *share = c->scratch;
     REAL *dx = c->in_grad[0];
     for (int64_t row = 0; dx && row < c->rows; row++, dx += n_in) {
@@ -103,15 +127,14 @@ static void REAL_(backward)(const keel_call *c)
         const REAL *y = (const REAL *)c->out[0] + row * n_out;
         const REAL *dy = (const REAL *)c->out_grad[0] + row * n_out;
         for (int64_t i = 0; i < n_out; i++) share[i] = picks ? 0 : all;
-        for (int64_t i = 0; picks && i < n_in; i++) {
-            const int64_t to = goes_to(c->node, i);
-            share[to] += x[i] == y[to];
-        }
-        for (int64_t i = 0; i < n_in; i++) {
-            const int64_t to = goes_to(c->node, i);
-            const double g = picks && x[i] != y[to] ? 0 : dy[to] / share[to];
-            dx[i] = (REAL)(c->in_adds[0] ? dx[i] + g : g);
-        }
+        for (int64_t i = 0; picks && i < n_in; i += l.length)
+            for (int64_t k = 0, at = goes_to(c->node, i); k < l.length; k++, at += l.step)
+                share[at] += x[i + k] == y[at];
+        for (int64_t i = 0; i < n_in; i += l.length)
+            for (int64_t k = 0, at = goes_to(c->node, i); k < l.length; k++, at += l.step) {
+                const double g = picks && x[i + k] != y[at] ? 0 : dy[at] / share[at];
+                dx[i + k] = (REAL)(c->in_adds[0] ? dx[i + k] + g : g);
+            }
     }
 }
 #endif

@@ -4,6 +4,7 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
+#include <string.h>
 
 static keel_status infer(keel_node *n)
 {
@@ -37,6 +38,20 @@ static int64_t comes_from(const keel_node *n, int64_t i)
     return index;
 }
 
+/* How many neighbours of the output are neighbours in the input: dims that are taken whole, and of
+ * the one before them what is taken. */
+static int64_t run_of(const keel_node *n)
+{
+    const keel_slice_args *a = n->args;
+    const keel_shape *in = &n->in[0].shape;
+    int64_t run = 1;
+    for (int d = in->rank - 1; d >= 0 && (a->step[d] == 1 || a->count[d] == 1); d--) {
+        run *= a->count[d];
+        if (a->count[d] != in->dim[d]) break;
+    }
+    return run;
+}
+
 #define REAL_FILE "ops/slice.c"
 #include "ops/real.h"
 
@@ -58,6 +73,8 @@ const keel_op keel_op_slice = {
     .cases = (const keel_case[]){ { "6", NULL, "begin 1 step 2 count 2" },
                                   { "4,5", NULL, "begin 3,0 step -1,2 count 4,3" },
                                   { "2,3,4", NULL, "begin 1,0,2 count 1,3,1" },
+                                  { "4,5,3", NULL, "begin 1,2,0 count 2,2,3" },
+                                  { "4,5,3", NULL, "begin 0,4,0 count 3,1,3" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };
@@ -66,22 +83,27 @@ static void REAL_(forward)(const keel_call *c)
 {
     const int64_t n_in = keel_row_count(&c->node->in[0]);
     const int64_t n_out = keel_row_count(&c->node->out[0]);
+    const int64_t run = run_of(c->node);
     const REAL *x = c->in[0];
     REAL *y = c->out[0];
-    for (int64_t row = 0; row < c->rows; row++)
-        for (int64_t i = 0; i < n_out; i++)
-            y[row * n_out + i] = x[row * n_in + comes_from(c->node, i)];
+    for (int64_t row = 0; row < c->rows; row++, x += n_in)
+        for (int64_t i = 0; i < n_out; i += run, y += run)
+            memcpy(y, x + comes_from(c->node, i), (size_t)run * sizeof *y);
 }
 
 static void REAL_(backward)(const keel_call *c)
 {
     const int64_t n_in = keel_row_count(&c->node->in[0]);
     const int64_t n_out = keel_row_count(&c->node->out[0]);
+    const int64_t run = run_of(c->node);
     const REAL *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
     for (int64_t row = 0; dx && row < c->rows; row++, dx += n_in) {
-        for (int64_t i = 0; !c->in_adds[0] && i < n_in; i++) dx[i] = 0;
-        for (int64_t i = 0; i < n_out; i++) dx[comes_from(c->node, i)] += dy[row * n_out + i];
+        if (!c->in_adds[0]) memset(dx, 0, (size_t)n_in * sizeof *dx);
+        for (int64_t i = 0; i < n_out; i += run, dy += run) {
+            REAL *to = dx + comes_from(c->node, i);
+            for (int64_t k = 0; k < run; k++) to[k] += dy[k];
+        }
     }
 }
 #endif

@@ -1,33 +1,50 @@
-/* A window that slides over an image: what convolution and pooling share. */
+/* A window that slides over an image or a volume: what convolution and pooling share. */
 #ifndef KEEL_OPS_WINDOW_H
 #define KEEL_OPS_WINDOW_H
 #include "ops/infer.h"
 
-typedef struct keel_window { /* dims are {height, width} */
-    int64_t in[2], out[2];
-    int64_t size[2], stride[2], dilation[2], pad[2]; /* pad: at the top and at the left */
+enum { KEEL_PLACES = 3 }; /* dims of places, at most: all of a row but the channels */
+
+typedef struct keel_window { /* dims are {height, width} or {depth, height, width} */
+    int dims;
+    int64_t in[KEEL_PLACES], out[KEEL_PLACES];
+    int64_t size[KEEL_PLACES], stride[KEEL_PLACES], dilation[KEEL_PLACES];
+    int64_t pad[KEEL_PLACES]; /* before the first place */
 } keel_window;
 
-/* Check everything and work out w->out; `kernel` is the word for the window: "kernel", "pool". */
+/* Check everything and work out w->out; `kernel` is the word for the window: "kernel", "pool".
+ * Input 0 has places of as many dims as the window, then channels; pad is {before, behind} of each
+ * dim. */
 keel_status keel_window_init(keel_window *w, const keel_node *n, const char *kernel,
-                             const int64_t size[2], const int64_t strides[2],
-                             const int64_t dilation[2], const int64_t pad[4]);
+                             const int64_t *size, const int64_t *strides, const int64_t *dilation,
+                             const int64_t *pad);
+/* The same over places that are not the node's input. */
+keel_status keel_window_over(keel_window *w, const keel_node *n, const keel_shape *in,
+                             const char *kernel, const int64_t *size, const int64_t *strides,
+                             const int64_t *dilation, const int64_t *pad);
 
 /* The same for a node whose infer has passed. */
-static inline keel_window keel_window_of(const keel_node *n, const int64_t size[2],
-                                         const int64_t strides[2], const int64_t dilation[2],
-                                         const int64_t pad[4])
+static inline keel_window keel_window_between(const keel_shape *in, const keel_shape *out,
+                                              const int64_t *size, const int64_t *strides,
+                                              const int64_t *dilation, const int64_t *pad)
 {
-    keel_window w;
-    for (int d = 0; d < 2; d++) {
-        w.in[d] = n->in[0].shape.dim[d];
-        w.out[d] = n->out[0].shape.dim[d];
+    keel_window w = { .dims = in->rank - 1 };
+    for (int d = 0; d < w.dims; d++) {
+        w.in[d] = in->dim[d];
+        w.out[d] = out->dim[d];
         w.size[d] = size[d];
         w.stride[d] = strides[d];
         w.dilation[d] = dilation ? dilation[d] : 1;
         w.pad[d] = pad[2 * d];
     }
     return w;
+}
+
+static inline keel_window keel_window_of(const keel_node *n, const int64_t *size,
+                                         const int64_t *strides, const int64_t *dilation,
+                                         const int64_t *pad)
+{
+    return keel_window_between(&n->in[0].shape, &n->out[0].shape, size, strides, dilation, pad);
 }
 
 /* Where the window at output o looks with its tap k, in dim d; negative: outside. */
@@ -44,6 +61,30 @@ static inline int64_t keel_window_out(const keel_window *w, int d, int64_t i, in
     if (at < 0 || at % w->stride[d]) return -1;
     const int64_t o = at / w->stride[d];
     return o < w->out[d] ? o : -1;
+}
+
+/* The same window over three dims, with dims of 1 before its own. */
+static inline keel_window keel_window_volume(const keel_window *w)
+{
+    const int more = KEEL_PLACES - w->dims;
+    keel_window v = { .dims = KEEL_PLACES };
+    for (int d = 0; d < KEEL_PLACES; d++) {
+        const int from = d - more;
+        v.in[d] = from < 0 ? 1 : w->in[from];
+        v.out[d] = from < 0 ? 1 : w->out[from];
+        v.size[d] = from < 0 ? 1 : w->size[from];
+        v.stride[d] = from < 0 ? 1 : w->stride[from];
+        v.dilation[d] = from < 0 ? 1 : w->dilation[from];
+        v.pad[d] = from < 0 ? 0 : w->pad[from];
+    }
+    return v;
+}
+
+static inline int64_t keel_window_product(const keel_window *w, const int64_t n[KEEL_PLACES])
+{
+    int64_t product = 1;
+    for (int d = 0; d < w->dims; d++) product *= n[d];
+    return product;
 }
 
 #endif

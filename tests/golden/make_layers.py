@@ -2,7 +2,9 @@
 """Make layers.json: what each layer does to shapes, and the weights it has, as the real Keras says.
 
 A case holds the class, the whole config as Keras writes it, the shapes of one row of its inputs, the
-shape of one row of its output, and the weights: name, shape, and whether training moves them.
+shape of one row of its output, and the weights: name, shape, and whether training moves them. Cases
+of COMPUTED hold what the layer computes of ROWS rows too, where element i of input or weight k is
+number(i, k).
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 """
 import json
@@ -103,6 +105,93 @@ CASES = [
     (L.Bidirectional(L.LSTM(4, return_sequences=True)), STEPS),
     (L.Bidirectional(L.GRU(4), merge_mode="sum"), STEPS),
 ]
+ROWS = 2
+VOLUME = [(4, 3, 5, 2)]
+SMALL = [(3, 4, 2)]
+COMPUTED = [
+    (L.Conv3D(3, 2), VOLUME),
+    (L.Conv3D(4, (2, 3, 3), strides=(2, 1, 3), padding="same", activation="tanh"), VOLUME),
+    (L.Conv3D(2, (1, 2, 2), dilation_rate=(1, 2, 2), groups=2, use_bias=False), VOLUME),
+    (L.MaxPooling3D(), VOLUME),
+    (L.MaxPooling3D(3, strides=(2, 1, 2), padding="same"), VOLUME),
+    (L.AveragePooling3D((2, 1, 3)), VOLUME),
+    (L.AveragePooling3D(3, strides=2, padding="same"), VOLUME),
+    (L.GlobalMaxPooling3D(), VOLUME),
+    (L.GlobalMaxPooling3D(keepdims=True), VOLUME),
+    (L.GlobalAveragePooling3D(), VOLUME),
+    (L.GlobalAveragePooling3D(keepdims=True), VOLUME),
+    (L.ZeroPadding3D(), [(2, 1, 2, 2)]),
+    (L.ZeroPadding3D((1, 0, 2)), [(2, 1, 2, 2)]),
+    (L.ZeroPadding3D(((1, 0), (0, 2), (2, 1))), [(2, 1, 2, 2)]),
+    (L.Cropping1D(), [(4, 2)]),
+    (L.Cropping1D((0, 3)), [(4, 2)]),
+    (L.Cropping2D(), SMALL),
+    (L.Cropping2D((1, 0)), SMALL),
+    (L.Cropping2D(((0, 2), (1, 1))), SMALL),
+    (L.Cropping3D(), [(3, 4, 3, 2)]),
+    (L.Cropping3D(((1, 0), (0, 2), (1, 1))), [(3, 4, 3, 2)]),
+    (L.UpSampling1D(), [(3, 2)]),
+    (L.UpSampling1D(3), [(3, 2)]),
+    (L.UpSampling2D(), SMALL),
+    (L.UpSampling2D((1, 3)), SMALL),
+    (L.UpSampling2D((2, 3), interpolation="bilinear"), SMALL),
+    (L.UpSampling3D((1, 2, 3)), [(2, 2, 2, 1)]),
+    (L.RepeatVector(3), [(4,)]),
+    (L.Permute((3, 1, 2)), SMALL),
+    (L.Conv2DTranspose(3, 3), SMALL),
+    (L.Conv2DTranspose(2, 2, strides=3, activation="tanh"), SMALL),
+    (L.Conv2DTranspose(2, (3, 4), strides=2, padding="same", use_bias=False), SMALL),
+    (L.Conv2DTranspose(2, (3, 1), strides=(2, 3), padding="same", output_padding=(1, 0)), SMALL),
+    (L.Conv2DTranspose(2, 2, strides=2, output_padding=1), SMALL),
+    (L.Conv1DTranspose(3, 3, strides=2), [(4, 2)]),
+    (L.Conv1DTranspose(3, 4, strides=3, padding="same"), [(4, 2)]),
+    (L.Conv3DTranspose(2, 2), [(2, 2, 2, 2)]),
+    (L.Conv3DTranspose(2, (1, 2, 3), strides=(1, 2, 1), padding="same"), [(2, 2, 2, 2)]),
+    (L.SeparableConv2D(3, 2), SMALL),
+    (L.SeparableConv2D(3, 3, strides=2, padding="same", depth_multiplier=2, use_bias=False), SMALL),
+    (L.SeparableConv1D(3, 2, activation="relu"), [(5, 2)]),
+    (L.SeparableConv1D(2, 3, padding="same", dilation_rate=2, depth_multiplier=2), [(5, 2)]),
+    (L.DepthwiseConv1D(2, depth_multiplier=2), [(5, 2)]),
+    (L.DepthwiseConv1D(3, strides=2, padding="same", use_bias=False), [(5, 2)]),
+    (L.LeakyReLU(), [(3, 2)]),
+    (L.LeakyReLU(0.125), [(3, 2)]),
+    (L.ELU(), [(3, 2)]),
+    (L.ELU(0.5), [(3, 2)]),
+    (L.PReLU(), [(3, 2)]),
+    (L.PReLU(alpha_initializer="ones", alpha_regularizer="l2", shared_axes=[1, 2]), SMALL),
+    (L.Multiply(), [(3, 2), (3, 2)]),
+    (L.Multiply(), [(2, 3, 4), (1, 1, 4), (4,)]),
+    (L.Average(), [(3, 2)] * 3),
+    (L.Average(), [(3, 2), (2,)]),
+    (L.Maximum(), [(3, 2), (3, 1)]),
+    (L.Minimum(), [(3, 2)] * 3),
+    (L.Subtract(), [(3, 2), (2,)]),
+    (L.Add(), [(3, 2), (2,), (3, 1)]),
+    (L.Dot(1), [(4,), (4,)]),
+    (L.Dot((2, 1)), [(3, 4), (4, 2)]),
+    (L.Dot(-1, normalize=True), [(3, 4), (2, 4)]),
+    (L.Dot((1, 2)), [(3, 4), (2, 3)]),
+    (L.SpatialDropout1D(0.25), [(3, 2)]),
+    (L.SpatialDropout2D(0.25), SMALL),
+    (L.SpatialDropout3D(0.25, seed=3), [(2, 2, 2, 1)]),
+    (L.GaussianNoise(0.5), [(3, 2)]),
+    (L.GaussianDropout(0.5), [(3, 2)]),
+    (L.AlphaDropout(0.5), [(3, 2)]),
+]
+
+
+def number(shape, k):
+    return (((np.arange(np.prod(shape)) * 37 + 29 * k + 11) % 101 - 50) / 32).reshape(shape)
+
+
+def computed(layer, shapes):
+    got = case(layer, shapes)
+    for k, w in enumerate(layer.weights):
+        w.assign(number(w.shape, k))
+    x = [number((ROWS,) + s, k) for k, s in enumerate(shapes)]
+    y = layer([v.astype("float32") for v in x] if len(x) > 1 else x[0].astype("float32"))
+    got["y"] = [float("%.7g" % v) for v in np.ravel(y)]
+    return got
 
 
 def case(layer, shapes):
@@ -122,5 +211,5 @@ def case(layer, shapes):
 
 
 with open("layers.json", "w") as f:
-    lines = [json.dumps(case(*c)) for c in CASES]
+    lines = [json.dumps(case(*c)) for c in CASES] + [json.dumps(computed(*c)) for c in COMPUTED]
     f.write("[\n" + ",\n".join(lines) + "\n]\n")

@@ -256,6 +256,33 @@ case("simple_rnn", OverTime(L.SimpleRNN(4, **ALL), True), [(5, 4), (5,)], args="
 case("simple_rnn", OverTime(L.SimpleRNN(4, activation="relu", **BACK), True), [(3, 4), (3,), (4,)],
      args="masked stated backwards by_relu")
 
+
+def words3d(size, k, s, d=(1, 1, 1), padding="valid", groups=1):
+    pads = [same(*v) for v in zip(size, k, s, d)] if padding == "same" else [(0, 0)] * 3
+    one = lambda word, v: "%s %s" % (word, ",".join(map(str, v)))
+    return " ".join([one("strides", s), one("dilation", d), one("pad", sum(pads, ()))]) + (
+        " groups %d" % groups if groups > 1 else "")
+
+
+ONES = (1, 1, 1)
+case("conv3d", L.Conv3D(3, 2), [(3, 2, 4, 2)], args=words3d((3, 2, 4), (2, 2, 2), ONES))
+case("conv3d", L.Conv3D(2, (3, 2, 1), (2, 1, 3), "same", use_bias=False), [(4, 3, 4, 1)],
+     args=words3d((4, 3, 4), (3, 2, 1), (2, 1, 3), padding="same"))
+case("conv3d", L.Conv3D(4, (1, 2, 2), dilation_rate=(1, 2, 2), groups=2), [(2, 3, 4, 2)],
+     args=words3d((2, 3, 4), (1, 2, 2), ONES, (1, 2, 2), groups=2))
+case("conv_transpose", L.Conv3DTranspose(3, 2, use_bias=False), [(2, 2, 3, 2)],
+     args=words3d((3, 3, 4), (2, 2, 2), ONES) + " to 3,3,4")
+case("conv_transpose", L.Conv3DTranspose(2, (1, 3, 2), (1, 2, 3), "same"), [(1, 3, 2, 3)],
+     args=words3d((1, 6, 6), (1, 3, 2), (1, 2, 3), padding="same") + " to 1,6,6")
+case("upsample", lambda v: O.repeat(v[0], 3, axis=2), [(2, 3, 2)], args="axis 1 factor 3")
+for factor in 2, 4:  # resize computes in float32, which holds these weights exactly
+    weights = tf.cast(O.image.resize(tf.eye(3)[None, :, :, None], (3, 3 * factor), "bilinear"), "float64")
+    case("upsample", lambda v: tf.einsum("bhic,iw->bhwc", v[0], weights[0, :, :, 0]), [(4, 3, 2)],
+         args="axis 1 factor %d between" % factor)
+case("prelu", L.PReLU(), [(3, 2)])
+case("prelu", L.PReLU(shared_axes=[1, 3]), [(2, 3, 2)])
+case("noise", L.GaussianNoise(0.5), [(5,)], training=False)
+
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases,", os.path.getsize(path), "bytes")

@@ -152,6 +152,69 @@ def attention():
     return i, layers.Dense(CLASSES, activation="softmax", name="out")(x)
 
 
+def pool_of(plain, plain2d):
+    """3D pooling as one of lines, then one of planes. TensorFlow has none of float64, and outside XLA,
+    which Keras uses where it can, the gradient of a maximum goes to all that are the largest."""
+
+    def pool(x, size, strides, padding, data_format):
+        if len(x.shape) != 5:
+            return plain(x, size, strides, padding, data_format)
+        d, h, w, c = x.shape[1:]
+        y = tf.reshape(x, (-1, d * h, w, c))
+        y = plain2d(y, (1, size[2]), (1, strides[2]), padding.upper())
+        w = y.shape[2]
+        y = plain2d(tf.reshape(y, (-1, d, h, w * c)), size[:2], strides[:2], padding.upper())
+        return tf.reshape(y, (-1, *y.shape[1:3], w, c))
+
+    return pool
+
+
+tf.nn.max_pool = pool_of(tf.nn.max_pool, tf.nn.max_pool2d)
+tf.nn.avg_pool = pool_of(tf.nn.avg_pool, tf.nn.avg_pool2d)
+
+
+def volumes():
+    """Layers over three dims of places."""
+    return [
+        layers.Input((12, 12, 3)),
+        layers.Reshape((6, 12, 6, 1), name="volume"),
+        layers.ZeroPadding3D(((0, 1), (1, 0), (1, 1)), name="zeros"),
+        layers.Conv3D(8, 3, (1, 2, 1), "same", activation="tanh", use_bias=False, name="same"),
+        layers.MaxPooling3D((2, 2, 3), strides=2, padding="same", name="largest"),
+        layers.BatchNormalization(momentum=0.875, name="bn"),
+        layers.Conv3D(6, (2, 1, 2), dilation_rate=(2, 1, 1), use_bias=False, name="dilated"),
+        layers.AveragePooling3D((1, 2, 2), strides=1, padding="same", name="mean"),
+        layers.Conv3D(8, 1, groups=2, name="groups"),
+        layers.GlobalMaxPooling3D(keepdims=True, name="top"),
+        layers.GlobalAveragePooling3D(name="average"),
+        layers.Dense(CLASSES, activation="softmax", name="out"),
+    ]
+
+
+def upsampled():
+    """Images made smaller and larger again, merged with broadcasting, and the like over steps."""
+    i = layers.Input((12, 12, 3))
+    x = layers.Cropping2D(((0, 0), (2, 2)), name="crop")(i)
+    x = layers.SeparableConv2D(6, 3, 2, "same", activation="tanh", name="separable")(x)
+    a = layers.Conv2DTranspose(4, 3, strides=2, padding="same", name="transposed")(x)
+    a = layers.LeakyReLU(0.25, name="leaky")(a)
+    b = layers.UpSampling2D(2, name="up")(layers.Conv2D(4, 1, name="narrow")(x))
+    b = layers.PReLU(keras.initializers.Constant(0.25), shared_axes=[1, 2], name="prelu")(b)
+    gate = layers.Dense(4, "sigmoid", name="gate")(layers.GlobalAveragePooling2D(name="all")(b))
+    m = layers.Average(name="mean")([layers.Multiply(name="gated")([a, gate]), b])
+    low = layers.Minimum(name="low")([a, m])
+    x = layers.Subtract(name="less")([layers.Maximum(name="high")([a, b]), low])
+    x = layers.Reshape((8, 48), name="steps")(layers.Permute((2, 1, 3), name="turned")(x))
+    x = layers.SeparableConv1D(5, 3, depth_multiplier=2, name="separable1d")(x)
+    x = layers.Conv1DTranspose(4, 3, strides=2, name="transposed1d")(x)
+    x = layers.UpSampling1D(2, name="up1d")(layers.ELU(0.5, name="elu")(x))
+    x = layers.DepthwiseConv1D(3, depth_multiplier=2, name="depthwise1d")(x)
+    x = layers.GlobalAveragePooling1D(name="average")(layers.Cropping1D(1, name="crop1d")(x))
+    y = layers.Reshape((3, 8), name="cut")(layers.Dense(24, "tanh", name="wide")(x))
+    x = layers.Dot((2, 2), True, name="dot")([layers.RepeatVector(2, name="again")(x), y])
+    return i, layers.Dense(CLASSES, "softmax", name="out")(layers.Flatten(name="flat")(x))
+
+
 # Keras takes every rate through float32, in float64 too; these are exact in both. The cases
 # adamw and amsgrad have Keras's own betas.
 BETAS = dict(beta_1=0.875, beta_2=1 - 2**-10)
@@ -176,6 +239,8 @@ MODELS = {  # the files, as compiled
     "cnn_steps": (time_distributed, sgd(2**-6)),
     "cnn_1d": (steps, sgd(2**-6)),
     "mlp_attention": (attention, sgd()),
+    "cnn_3d": (volumes, sgd(2**-6)),
+    "cnn_up": (upsampled, sgd(2**-6)),
 }
 
 
@@ -205,6 +270,8 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "cnn_steps": ("cnn_steps", None, 4, None),
     "cnn_1d": ("cnn_1d", None, 4, None),
     "attention": ("mlp_attention", None, 4, None),
+    "cnn_3d": ("cnn_3d", None, 4, None),
+    "cnn_up": ("cnn_up", None, 4, None),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 

@@ -243,7 +243,7 @@ typedef struct window {
 static window window_of(const keel_dnnl_window *w)
 {
     window o = { 0 };
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < w->dims; i++) {
         o.stride[i] = w->stride[i];
         o.dilation[i] = w->dilation[i];
         o.before[i] = w->before[i];

@@ -40,7 +40,8 @@ keel_status keel_dnnl_md_wanted(keel_dnnl_md *m, const_dnnl_primitive_desc_t pd,
 
 /* The geometry of a convolution. dilation as in oneDNN: 0 is dense. */
 typedef struct keel_dnnl_window {
-    int64_t stride[2], dilation[2], before[2], after[2]; /* height, width */
+    int dims; /* of places: height, width, and before them the depth of a volume */
+    int64_t stride[3], dilation[3], before[3], after[3];
 } keel_dnnl_window;
 
 /* Each makes a primitive descriptor. KEEL_EUNSUP: oneDNN has no implementation. bias may be NULL.

@@ -1,4 +1,4 @@
-/* What convolutions of one and two dims share: their arguments, and the op they become. */
+/* What convolutions of one to three dims share: their arguments, and the op they become. */
 #ifndef KEEL_LAYERS_CONVOLUTIONAL_CONV_H
 #define KEEL_LAYERS_CONVOLUTIONAL_CONV_H
 #include "layers/layer.h"

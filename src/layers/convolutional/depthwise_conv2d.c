@@ -1,78 +1,22 @@
 /* Each channel of [H, W, C] has its own windows. kernel: [h, w, C, depth_multiplier]; the outputs
  * of channel c are c * depth_multiplier and those that follow. */
-#include "base/memory.h"
-#include "layers/layer.h"
-#include "ops/args.h"
-
-typedef struct args_t {
-    keel_ints kernel_size, strides;
-    int padding, data_format;
-    int64_t depth_multiplier;
-    keel_ints dilation_rate;
-    keel_object activation;
-    bool use_bias;
-    keel_object depthwise_initializer, bias_initializer;
-    keel_object depthwise_regularizer, bias_regularizer;
-} args_t;
+#include "layers/convolutional/_depthwise.h"
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, kernel_size, 2, NULL, 1, 65536, "height and width of the window"),
-    KEEL_INTS(args_t, strides, 2, "[1, 1]", 1, 65536, "steps of the window"),
-    KEEL_CHOICE(args_t, padding, "\"valid\"", "valid|same", "zeros around the image, or none"),
-    KEEL_INT(args_t, depth_multiplier, "1", 1, 1e6, "outputs of each channel"),
-    KEEL_DATA_FORMAT(args_t),
-    KEEL_INTS(args_t, dilation_rate, 2, "[1, 1]", 1, 65536, "distance of the window's points"),
-    KEEL_OBJECT(args_t, activation, "\"linear\"", keel_activation_find, "applied to the outputs"),
-    KEEL_BOOL(args_t, use_bias, "true", "add a bias"),
-    KEEL_OBJECT(args_t, depthwise_initializer, "\"glorot_uniform\"", keel_initializer_find,
-                "first values of the kernel"),
-    KEEL_OBJECT(args_t, bias_initializer, "\"zeros\"", keel_initializer_find,
-                "first values of the bias"),
-    KEEL_OBJECT(args_t, depthwise_regularizer, "null", keel_regularizer_find, "of the kernel"),
-    KEEL_OBJECT(args_t, bias_regularizer, "null", keel_regularizer_find, "of the bias"),
-    KEEL_REFUSE("depthwise_constraint", "null", "constraint of the kernel"),
-    KEEL_REFUSE("bias_constraint", "null", "constraint of the bias"),
+    KEEL_DEPTHWISE_FIELDS(2, "[1, 1]"),
     { 0 },
 };
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
-    const keel_spec *in;
-    keel_variable w[2];
-    keel_spec spec[2];
-    keel_value y;
-    int64_t filters;
-    int n = 1;
-    KEEL_TRY(keel_channels_last(a->data_format));
-    KEEL_TRY(keel_emit_image(e, &in));
-    const int64_t channels = in->shape.dim[2];
-    if (!keel_mul_i64(channels, a->depth_multiplier, &filters))
-        return keel_fail(KEEL_ESHAPE, "depth_multiplier %lld is too large",
-                         (long long)a->depth_multiplier);
-    const keel_weight_decl kernel = {
-        .name = "kernel",
-        .shape =
-            KEEL_SHAPE(a->kernel_size.at[0], a->kernel_size.at[1], channels, a->depth_multiplier),
-        .initializer = &a->depthwise_initializer,
-        .regularizer = &a->depthwise_regularizer,
-    };
-    keel_conv2d_args op = { .strides = { a->strides.at[0], a->strides.at[1] },
-                            .dilation = { a->dilation_rate.at[0], a->dilation_rate.at[1] } };
-    keel_same_padding(&in->shape, a->padding == 1, &a->kernel_size, &a->strides, &a->dilation_rate,
-                      op.pad);
-    KEEL_TRY(e->weight(e, &kernel, &w[0], &spec[0]));
-    KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, filters, &a->bias_initializer,
-                                   &a->bias_regularizer, w, spec, &n));
-    KEEL_TRY(keel_emit_weighted(e, &keel_op_depthwise_conv2d, &op, w, spec, n, &y));
-    return keel_emit_activation(e, &a->activation, y, e->out);
+    return keel_emit_depthwise(e, 2);
 }
 
 const keel_layer keel_layer_depthwise_conv2d = {
     .type = { .name = "DepthwiseConv2D",
               .module = "keras.layers",
               .help = "2D convolution of each channel by itself.",
-              .args_size = sizeof(args_t),
+              .args_size = sizeof(keel_depthwise),
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,

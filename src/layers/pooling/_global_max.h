@@ -1,4 +1,4 @@
-/* What GlobalMaxPooling1D and 2D share. */
+/* What GlobalMaxPooling1D, 2D and 3D share. */
 #ifndef KEEL_LAYERS_POOLING_GLOBAL_MAX_H
 #define KEEL_LAYERS_POOLING_GLOBAL_MAX_H
 #include "layers/layer.h"

@@ -17,8 +17,8 @@ typedef struct keel_pool {
                     "let windows hang over, or not"),                                              \
         KEEL_DATA_FORMAT(keel_pool)
 
-/* The emit of such a layer of 1 or 2 dims: e->args is a keel_pool, and `op` the op of its windows.
- */
+/* The emit of such a layer of 1 to 3 dims: e->args is a keel_pool, and `op` the op of windows over
+ * images. */
 keel_status keel_emit_pool(keel_emit *e, int dims, const keel_op *op);
 
 #endif

@@ -1,5 +1,6 @@
-/* Convolution with oneDNN: conv2d, as a convolution of C groups depthwise_conv2d, and as one of 1x1
- * windows dense on many places.
+/* Convolution with oneDNN: conv2d, conv3d, as a convolution of C groups depthwise_conv2d, as one of
+ * 1x1 windows dense on many places, and conv_transpose, whose forward is a convolution's backward
+ * and the other way round.
  *
  * Values are NHWC as everywhere in Keel. Measured on one core with AVX-512 (2.6.3, float32),
  * running on NHWC takes 0.60-1.00 of the time of reordering to oneDNN's blocked layout and back,
@@ -12,22 +13,25 @@
  * each like; a weight gradient comes out packed and is reordered into HWIO. oneDNN overwrites its
  * results: where the binding says add, they go to scratch and are added from there. */
 #include "ops/dnnl/_conv.h"
+#include "base/clones.h"
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/dnnl.h"
 #include "ops/args.h"
+#include "tensor/bfloat16.h"
 
 enum { X, W, Y, SIDES }; /* the tensors of a convolution */
 
 typedef struct plan {
-    keel_pass pass;
+    keel_pass pass; /* of the convolution */
+    bool transposed;
     keel_dnnl_primitive conv;
     keel_dnnl_primitive move[SIDES]; /* between our layout and oneDNN's; empty: the same layout */
     const keel_derived *packed;      /* weights; NULL: used as they are */
-    bool adds, bias;
+    bool adds, bias;                 /* bias: the primitive's own */
     int64_t at[SIDES]; /* offset in scratch of a tensor in oneDNN's layout; -1: in place */
     int64_t bias_at, scratch_at; /* the bias's gradient, and what the primitives want */
-    int64_t out_channels;
+    int64_t out_channels;        /* those with a bias */
 } plan;
 
 static void release(void *p)
@@ -89,12 +93,12 @@ static keel_status derive(keel_prepare *p, plan *pl, const keel_dnnl_md *ours,
 /* Shapes ------------------------------------------------------------------------------------- */
 
 typedef struct problem {
-    int64_t dims[SIDES][5]; /* oneDNN's order: N C H W, (G) O I H W, N K H W */
-    int n_dims_w;
-    int64_t weight_strides[5]; /* of Keras's layout in that order */
+    int64_t dims[SIDES][6]; /* oneDNN's order: N C (D) H W, (G) O I (D) H W, N K (D) H W */
+    int n_dims, n_dims_w;
+    int64_t weight_strides[6]; /* of Keras's layout in that order */
     int64_t bias[1];
     keel_dnnl_window window;
-    bool few, strided;
+    bool few, strided, transposed;
     dnnl_data_type_t ours[SIDES], theirs[SIDES]; /* types of values and of what oneDNN reads */
 } problem;
 
@@ -108,59 +112,122 @@ static void types_of(problem *o, const keel_prepare *p)
         o->theirs[i] = narrow ? dnnl_bf16 : dnnl_f32;
     }
     if (p->pass == KEEL_WEIGHTS) o->theirs[W] = dnnl_f32;
-    if (p->pass == KEEL_BACKWARD && p->in_adds) o->theirs[X] = dnnl_f32;
+    if (p->pass == KEEL_BACKWARD && p->in_adds) o->theirs[o->transposed ? Y : X] = dnnl_f32;
+    /* as there is a bias to add */
+    if (p->pass == KEEL_FORWARD && o->transposed && p->node->n_weight > 1) o->theirs[X] = dnnl_f32;
 }
 
-/* Keras keeps kernels [kh, kw, C / groups, K]; a depthwise one, [kh, kw, C, m], is the same bytes
+/* A node's convolution in Keel's terms: from x [places.., C] to y [places.., K]. */
+typedef struct geometry {
+    int dims; /* of places */
+    int64_t x[4], y[4], w[5];
+    const int64_t *strides, *dilation, *pad;
+    int64_t groups;
+} geometry;
+
+static void copy(int64_t *to, const int64_t *from, int n)
+{
+    for (int i = 0; i < n; i++) to[i] = from[i];
+}
+
+/* A volume of one plane is an image, for which oneDNN has more kernels. */
+static void flatten(geometry *g)
+{
+    if (g->x[0] != 1 || g->y[0] != 1 || g->w[0] != 1 || g->pad[0] || g->pad[1]) return;
+    g->dims = 2;
+    copy(g->x, g->x + 1, 3);
+    copy(g->y, g->y + 1, 3);
+    copy(g->w, g->w + 1, 4);
+    g->strides++;
+    g->dilation++;
+    g->pad += 2;
+}
+
+static geometry geometry_of(const keel_node *n, keel_conv_dnnl_op op)
+{
+    static const int64_t ones[] = { 1, 1 }, none[4] = { 0 };
+    const keel_shape *x = &n->in[0].shape, *y = &n->out[0].shape, *w = &n->weight[0].shape;
+    geometry g = { .dims = op == KEEL_CONV_3D || op == KEEL_CONV_TRANSPOSE ? 3 : 2, .groups = 1 };
+    if (op == KEEL_CONV_DENSE) {
+        const int64_t places = keel_row_count(&n->out[0]) / w->dim[1];
+        copy(g.x, (int64_t[]){ places, 1, w->dim[0] }, 3);
+        copy(g.y, (int64_t[]){ places, 1, w->dim[1] }, 3);
+        copy(g.w, (int64_t[]){ 1, 1, w->dim[0], w->dim[1] }, 4);
+        g.strides = g.dilation = ones;
+        g.pad = none;
+        return g;
+    }
+    if (op == KEEL_CONV_TRANSPOSE) x = &n->out[0].shape, y = &n->in[0].shape;
+    copy(g.x, x->dim, g.dims + 1);
+    copy(g.y, y->dim, g.dims + 1);
+    copy(g.w, w->dim, g.dims + 2);
+    if (op == KEEL_CONV_TRANSPOSE) {
+        const keel_conv_transpose_args *a = n->args;
+        g.strides = a->strides, g.dilation = a->dilation, g.pad = a->pad;
+    } else if (op == KEEL_CONV_3D) {
+        const keel_conv3d_args *a = n->args;
+        g.strides = a->strides, g.dilation = a->dilation, g.pad = a->pad, g.groups = a->groups;
+    } else {
+        const keel_conv2d_args *a = n->args;
+        g.strides = a->strides, g.dilation = a->dilation, g.pad = a->pad;
+        g.groups = op == KEEL_CONV_DEPTHWISE ? g.x[2] : a->groups;
+    }
+    if (g.dims == 3) flatten(&g);
+    return g;
+}
+
+/* Keras keeps kernels [taps.., C / groups, K]; a depthwise one, [kh, kw, C, m], is the same bytes
  * as [kh, kw, 1, C m] in C groups. Output channels go group by group. */
 static keel_status problem_of(problem *o, const keel_prepare *p, keel_conv_dnnl_op op)
 {
-    static const keel_conv2d_args plain = { .strides = { 1, 1 },
-                                            .dilation = { 1, 1 },
-                                            .groups = 1 };
-    const keel_node *n = p->node;
-    const bool dense = op == KEEL_CONV_DENSE;
-    const keel_conv2d_args *a = dense ? &plain : n->args;
-    const int64_t *w = n->weight[0].shape.dim;
-    const int64_t row[] = { dense ? keel_row_count(&n->out[0]) / w[1] : 0, 1, w[0] };
-    const int64_t to[] = { row[0], 1, w[1] }, one[] = { 1, 1, w[0], w[1] };
-    const int64_t *x = dense ? row : n->in[0].shape.dim, *y = dense ? to : n->out[0].shape.dim;
-    if (dense) w = one;
-    const int64_t groups = op == KEEL_CONV_DEPTHWISE ? x[2] : a->groups, k = y[2], c = x[2];
+    const geometry v = geometry_of(p->node, op);
+    const int d = v.dims;
+    const int64_t groups = v.groups, c = v.x[d], k = v.y[d];
     if (p->rows < 1 || groups < 1 || c % groups || k % groups) return KEEL_EUNSUP;
-    if (dense && x[0] < 2) return KEEL_EUNSUP; /* gradients go tile by tile there */
+    if (op == KEEL_CONV_DENSE && v.x[0] < 2) return KEEL_EUNSUP; /* gradients go tile by tile */
     const int64_t cg = c / groups, kg = k / groups;
-    *o = (problem){
-        .dims = { { p->rows, c, x[0], x[1] }, { k, c, w[0], w[1] }, { p->rows, k, y[0], y[1] } },
-        .n_dims_w = 4,
-        .weight_strides = { 1, k, w[1] * c * k, c * k },
-        .bias = { k },
-        .few = cg <= 4,
-        .strided = (a->strides[0] > 1 || a->strides[1] > 1) && w[0] * w[1] > 1
-    };
-    if (groups > 1) {
-        const int64_t dims[] = { groups, kg, cg, w[0], w[1] };
-        const int64_t strides[] = { kg, 1, k, w[1] * cg * k, cg * k };
-        o->n_dims_w = 5;
-        for (int i = 0; i < 5; i++) o->dims[W][i] = dims[i], o->weight_strides[i] = strides[i];
-    }
-    for (int i = 0; i < 2; i++) {
-        o->window.stride[i] = a->strides[i];
-        o->window.dilation[i] = a->dilation[i] - 1;
-        o->window.before[i] = a->pad[2 * i];
+    const int64_t heads[] = { groups, kg, cg }, steps[] = { kg, 1, k };
+    const int skip = groups > 1 ? 0 : 1, w = 3 - skip; /* no dim for one group */
+    *o = (problem){ .n_dims = d + 2,
+                    .n_dims_w = d + w,
+                    .dims = { { p->rows, c }, { 0 }, { p->rows, k } },
+                    .bias = { op == KEEL_CONV_TRANSPOSE ? c : k },
+                    .window = { .dims = d },
+                    .few = cg <= 4,
+                    .transposed = op == KEEL_CONV_TRANSPOSE };
+    copy(o->dims[W], heads + skip, w);
+    copy(o->weight_strides, steps + skip, w);
+    int64_t taps = 1;
+    bool far = false;
+    for (int i = d - 1; i >= 0; i--) {
+        o->dims[X][2 + i] = v.x[i];
+        o->dims[Y][2 + i] = v.y[i];
+        o->dims[W][w + i] = v.w[i];
+        o->weight_strides[w + i] = taps * cg * k;
+        taps *= v.w[i];
+        far = far || v.strides[i] > 1;
+        o->window.stride[i] = v.strides[i];
+        o->window.dilation[i] = v.dilation[i] - 1;
+        o->window.before[i] = v.pad[2 * i];
         /* what the windows really reach over; less than pad where a stride leaves a rest */
         o->window.after[i] =
-            (y[i] - 1) * a->strides[i] + (w[i] - 1) * a->dilation[i] + 1 - x[i] - a->pad[2 * i];
+            (v.y[i] - 1) * v.strides[i] + (v.w[i] - 1) * v.dilation[i] + 1 - v.x[i] - v.pad[2 * i];
     }
+    o->strided = far && taps > 1;
     types_of(o, p);
     return KEEL_OK;
 }
 
+static dnnl_format_tag_t channels_last(const problem *o)
+{
+    return o->n_dims == 5 ? dnnl_ndhwc : dnnl_nhwc;
+}
+
 static dnnl_format_tag_t layout_of(const problem *o, keel_pass pass)
 {
-    const bool depthwise = o->n_dims_w == 5 && o->dims[W][2] == 1;
+    const bool depthwise = o->n_dims_w > o->n_dims && o->dims[W][2] == 1;
     if (pass == KEEL_WEIGHTS && !depthwise && (o->few || o->strided)) return dnnl_format_tag_any;
-    return dnnl_nhwc;
+    return channels_last(o);
 }
 
 /* Prepare ------------------------------------------------------------------------------------ */
@@ -181,8 +248,9 @@ static keel_status find(dnnl_primitive_desc_t *pd, layouts *l, const problem *o,
     const dnnl_format_tag_t tag = layout_of(o, pass);
     const keel_dnnl_md *b = bias ? &l->bias : NULL;
     for (int i = X; i <= Y; i += Y - X) {
-        KEEL_TRY(keel_dnnl_md_tag(&l->ours[i], o->ours[i], 4, o->dims[i], dnnl_nhwc));
-        KEEL_TRY(keel_dnnl_md_tag(&l->asked[i], o->theirs[i], 4, o->dims[i], tag));
+        KEEL_TRY(
+            keel_dnnl_md_tag(&l->ours[i], o->ours[i], o->n_dims, o->dims[i], channels_last(o)));
+        KEEL_TRY(keel_dnnl_md_tag(&l->asked[i], o->theirs[i], o->n_dims, o->dims[i], tag));
     }
     KEEL_TRY(
         keel_dnnl_md_strides(&l->ours[W], dnnl_f32, o->n_dims_w, o->dims[W], o->weight_strides));
@@ -209,7 +277,7 @@ static int64_t take(int64_t *scratch, size_t bytes)
 /* Where oneDNN's side of tensor i is, and how it gets there or back. */
 static keel_status place(plan *pl, keel_prepare *p, layouts *l, int i)
 {
-    const bool result = i == (p->pass == KEEL_FORWARD ? Y : p->pass == KEEL_BACKWARD ? X : W);
+    const bool result = i == (pl->pass == KEEL_FORWARD ? Y : pl->pass == KEEL_BACKWARD ? X : W);
     const bool same = keel_dnnl_md_equal(&l->ours[i], &l->theirs[i]);
     dnnl_primitive_desc_t pd;
     pl->at[i] = -1;
@@ -235,19 +303,23 @@ static keel_status make_plan(plan *pl, keel_prepare *p, layouts *l, const proble
     };
     dnnl_primitive_desc_t pd = NULL;
     int arg[5];
-    *pl = (plan){ .pass = p->pass,
-                  .bias = p->node->n_weight > 1 && p->pass != KEEL_BACKWARD,
+    const keel_pass pass = !o->transposed || p->pass == KEEL_WEIGHTS ? p->pass
+                           : p->pass == KEEL_FORWARD                 ? KEEL_BACKWARD
+                                                                     : KEEL_FORWARD;
+    *pl = (plan){ .pass = pass,
+                  .transposed = o->transposed,
+                  .bias = p->node->n_weight > 1 && p->pass != KEEL_BACKWARD && !o->transposed,
                   .adds = p->pass == KEEL_BACKWARD  ? p->in_adds
                           : p->pass == KEEL_WEIGHTS ? p->weight_adds
                                                     : false,
                   .out_channels = o->bias[0] };
-    keel_status s = find(&pd, l, o, p->pass, pl->bias);
+    keel_status s = find(&pd, l, o, pass, pl->bias);
     if (s >= 0 && tiles && !keel_dnnl_uses_tiles(pd)) s = KEEL_EUNSUP;
     if (s < 0) {
         if (pd) dnnl_primitive_desc_destroy(pd);
         return s;
     }
-    for (int i = 0; i < 5; i++) arg[i] = i == 3 && !pl->bias ? 0 : args[p->pass][i];
+    for (int i = 0; i < 5; i++) arg[i] = i == 3 && !pl->bias ? 0 : args[pass][i];
     KEEL_TRY(keel_dnnl_create(&pl->conv, pd, arg));
     p->scratch = 0;
     for (int i = 0; i < SIDES; i++) KEEL_TRY(place(pl, p, l, i));
@@ -301,6 +373,14 @@ keel_status keel_conv_dnnl_prepare_tiles(keel_prepare *p, keel_conv_dnnl_op op)
 
 /* Run ---------------------------------------------------------------------------------------- */
 
+/* Of a transposed convolution, whose primitive knows none. */
+KEEL_CLONES static void add_bias(float *restrict y, const float *restrict bias, int64_t places,
+                                 int64_t n)
+{
+    for (int64_t i = 0; i < places; i++)
+        for (int64_t k = 0; k < n; k++) y[i * n + k] += bias[k];
+}
+
 /* ours: the tensors in our layout, by side; what is missing runs in scratch. */
 static void run(const keel_call *c, void *const ours[SIDES], void *bias)
 {
@@ -317,6 +397,9 @@ static void run(const keel_call *c, void *const ours[SIDES], void *bias)
             s = keel_dnnl_run(&pl->move[i], (void *[]){ ours[i], data[i] },
                               scratch + pl->scratch_at);
     if (s >= 0) s = keel_dnnl_run(&pl->conv, data, scratch + pl->scratch_at);
+    if (s >= 0 && pl->transposed && bias)
+        add_bias(data[X], bias, c->rows * keel_row_count(&c->node->out[0]) / pl->out_channels,
+                 pl->out_channels);
     if (s >= 0 && pl->move[result].primitive && ours[result])
         s = keel_dnnl_run(&pl->move[result], (void *[]){ data[result], ours[result] },
                           scratch + pl->scratch_at);
@@ -325,18 +408,55 @@ static void run(const keel_call *c, void *const ours[SIDES], void *bias)
 
 void keel_conv_dnnl_forward(const keel_call *c)
 {
-    run(c, (void *[]){ (void *)c->in[0], (void *)c->weight[0], c->out[0] },
+    const bool turned = ((const plan *)c->plan)->transposed;
+    void *const x = (void *)c->in[0], *const y = c->out[0];
+    run(c, (void *[]){ turned ? y : x, (void *)c->weight[0], turned ? x : y },
         c->node->n_weight > 1 ? (void *)c->weight[1] : NULL);
 }
 
 void keel_conv_dnnl_backward(const keel_call *c)
 {
-    if (c->in_grad[0])
-        run(c, (void *[]){ c->in_grad[0], (void *)c->weight[0], (void *)c->out_grad[0] }, NULL);
+    const bool turned = ((const plan *)c->plan)->transposed;
+    void *const dx = c->in_grad[0], *const dy = (void *)c->out_grad[0];
+    if (dx) run(c, (void *[]){ turned ? dy : dx, (void *)c->weight[0], turned ? dx : dy }, NULL);
+}
+
+/* The bias's gradient of a transposed convolution: sums over places of dy [places, n]. */
+KEEL_CLONES static void sum_places(float *db, const keel_call *c, int64_t n)
+{
+    enum { BLOCK = 64 };
+    const int64_t places = c->rows * keel_row_count(&c->node->out[0]) / n;
+    const float *wide = c->node->held == KEEL_BFLOAT16 ? NULL : c->out_grad[0];
+    const keel_bf16 *narrow = c->out_grad[0];
+    for (int64_t k0 = 0; k0 < n; k0 += BLOCK) {
+        const int64_t nk = n - k0 < BLOCK ? n - k0 : BLOCK;
+        double sum[BLOCK] = { 0 };
+        for (int64_t i = 0; i < places; i++) {
+            const int64_t at = i * n + k0;
+            if (wide)
+                for (int64_t k = 0; k < nk; k++) sum[k] += (double)wide[at + k];
+            else
+                for (int64_t k = 0; k < nk; k++) sum[k] += (double)keel_bf16_wide(narrow[at + k]);
+        }
+        for (int64_t k = 0; k < nk; k++)
+            db[k0 + k] = (float)sum[k] + (c->weight_adds ? db[k0 + k] : 0);
+    }
+}
+
+static void transposed_weights(const keel_call *c)
+{
+    if (c->weight_grad[0])
+        run(c, (void *[]){ (void *)c->out_grad[0], c->weight_grad[0], (void *)c->in[0] }, NULL);
+    if (c->node->n_weight > 1 && c->weight_grad[1])
+        sum_places(c->weight_grad[1], c, ((const plan *)c->plan)->out_channels);
 }
 
 void keel_conv_dnnl_weights(const keel_call *c)
 {
+    if (((const plan *)c->plan)->transposed) {
+        transposed_weights(c);
+        return;
+    }
     const plan *pl = c->plan;
     float *const own = (float *)((char *)c->scratch + pl->bias_at);
     float *const db = c->node->n_weight > 1 ? c->weight_grad[1] : NULL;

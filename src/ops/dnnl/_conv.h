@@ -6,6 +6,8 @@
 /* dense: on more than one place, as a 1x1 window. */
 typedef enum keel_conv_dnnl_op {
     KEEL_CONV,
+    KEEL_CONV_3D,
+    KEEL_CONV_TRANSPOSE,
     KEEL_CONV_DEPTHWISE,
     KEEL_CONV_DENSE
 } keel_conv_dnnl_op;

@@ -1,0 +1,47 @@
+/* y = x where x > 0, else alpha x, with an alpha for each place of a row that is learned; along
+ * shared_axes (counted with the batch) they have one. */
+#include "layers/layer.h"
+
+typedef struct args_t {
+    keel_object alpha_initializer, alpha_regularizer;
+    keel_ints shared_axes;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_OBJECT(args_t, alpha_initializer, "\"zeros\"", keel_initializer_find,
+                "first values of alpha"),
+    KEEL_OBJECT(args_t, alpha_regularizer, "null", keel_regularizer_find, "of alpha"),
+    KEEL_REFUSE("alpha_constraint", "null", "constraint of alpha"),
+    KEEL_INTS(args_t, shared_axes, 0, "null", 1, 7, "dims along which alpha is one number"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    keel_weight_decl alpha = { .name = "alpha",
+                               .shape = keel_emit_in(e, 0)->shape,
+                               .initializer = &a->alpha_initializer,
+                               .regularizer = &a->alpha_regularizer };
+    keel_variable w;
+    keel_spec spec;
+    for (int i = 0; i < a->shared_axes.count; i++) {
+        int64_t axis;
+        KEEL_TRY(keel_row_axis(e, a->shared_axes.at[i], &axis));
+        alpha.shape.dim[axis] = 1;
+    }
+    KEEL_TRY(e->weight(e, &alpha, &w, &spec));
+    return keel_emit_weighted(e, &keel_op_prelu, NULL, &w, &spec, 1, e->out);
+}
+
+const keel_layer keel_layer_prelu = {
+    .type = { .name = "PReLU",
+              .module = "keras.layers",
+              .help = "Rectifier with learned slopes below 0.",
+              .args_size = sizeof(args_t),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .supports_masking = true,
+    .emit = emit,
+};

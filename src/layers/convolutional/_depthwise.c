@@ -1,0 +1,99 @@
+/* See _depthwise.h. */
+#include "layers/convolutional/_depthwise.h"
+#include "base/memory.h"
+#include "ops/args.h"
+
+/* A kernel of [taps.., c, k]; the op's window has two dims. */
+static keel_status kernel_weight(keel_emit *e, int dims, const char *name, keel_ints taps,
+                                 int64_t c, int64_t k, const keel_object *initializer,
+                                 const keel_object *regularizer, keel_variable *w, keel_spec *spec)
+{
+    keel_weight_decl kernel = { .name = name,
+                                .shape = { .rank = dims + 2 },
+                                .initializer = initializer,
+                                .regularizer = regularizer };
+    taps = keel_image_ints(&taps);
+    for (int d = 0; d < dims; d++) kernel.shape.dim[d] = taps.at[d];
+    kernel.shape.dim[dims] = c;
+    kernel.shape.dim[dims + 1] = k;
+    KEEL_TRY(e->weight(e, &kernel, w, spec));
+    spec->shape = KEEL_SHAPE(taps.at[0], taps.at[1], c, k);
+    return KEEL_OK;
+}
+
+static keel_status emit_each(keel_emit *e, int dims, const char *name, keel_shape *image,
+                             int64_t *channels, keel_value *x, keel_variable *w, keel_spec *spec)
+{
+    const keel_depthwise *a = e->args;
+    KEEL_TRY(keel_channels_last(a->data_format));
+    KEEL_TRY(keel_emit_as_image(e, dims, x, image));
+    if (!keel_mul_i64(image->dim[2], a->depth_multiplier, channels))
+        return keel_fail(KEEL_ESHAPE, "depth_multiplier %lld is too large",
+                         (long long)a->depth_multiplier);
+    return kernel_weight(e, dims, name, a->kernel_size, image->dim[2], a->depth_multiplier,
+                         &a->depthwise_initializer, &a->depthwise_regularizer, w, spec);
+}
+
+static keel_conv2d_args args_of(const keel_depthwise *a, const keel_shape *image)
+{
+    const keel_ints size = keel_image_ints(&a->kernel_size), strides = keel_image_ints(&a->strides),
+                    dilation = keel_image_ints(&a->dilation_rate);
+    keel_conv2d_args op = { .strides = { strides.at[0], strides.at[1] },
+                            .dilation = { dilation.at[0], dilation.at[1] },
+                            .groups = 1 };
+    keel_same_padding(image, a->padding == 1, &size, &strides, &dilation, op.pad);
+    return op;
+}
+
+static keel_status emit_op(keel_emit *e, const keel_op *op, const keel_conv2d_args *args,
+                           keel_value x, const keel_variable *w, const keel_spec *spec, int n,
+                           keel_value *y)
+{
+    const keel_node_parts parts = {
+        .op = op, .args = args, .n_in = 1, .in = &x, .n_weight = n, .weight = w, .weight_spec = spec
+    };
+    return keel_emit_op(e, &parts, y);
+}
+
+keel_status keel_emit_depthwise(keel_emit *e, int dims)
+{
+    const keel_depthwise *a = e->args;
+    keel_variable w[2];
+    keel_spec spec[2];
+    keel_shape image;
+    keel_value x;
+    int64_t channels;
+    int n = 1;
+    KEEL_TRY(emit_each(e, dims, "kernel", &image, &channels, &x, &w[0], &spec[0]));
+    const keel_conv2d_args op = args_of(a, &image);
+    KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, channels, &a->bias_initializer,
+                                   &a->bias_regularizer, w, spec, &n));
+    KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, n, &x));
+    KEEL_TRY(keel_emit_from_image(e, dims, x, &x));
+    return keel_emit_activation(e, &a->activation, x, e->out);
+}
+
+keel_status keel_emit_separable(keel_emit *e, int dims)
+{
+    static const keel_conv2d_args point = { .strides = { 1, 1 },
+                                            .dilation = { 1, 1 },
+                                            .groups = 1 };
+    const keel_depthwise *a = e->args;
+    const keel_ints one = { 1, { 1, 1 } };
+    keel_variable w[3];
+    keel_spec spec[3];
+    keel_shape image;
+    keel_value x;
+    int64_t channels;
+    int n = 1;
+    KEEL_TRY(emit_each(e, dims, "depthwise_kernel", &image, &channels, &x, &w[0], &spec[0]));
+    const keel_conv2d_args op = args_of(a, &image);
+    KEEL_TRY(kernel_weight(e, dims, "pointwise_kernel", one, channels, a->filters,
+                           &a->pointwise_initializer, &a->pointwise_regularizer, &w[1], &spec[1]));
+    KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
+                                   &a->bias_regularizer, w + 1, spec + 1, &n));
+    KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, 1, &x));
+    KEEL_TRY(emit_op(e, &keel_op_conv2d, &point, x, w + 1, spec + 1, n, &x));
+    KEEL_TRY(keel_emit_from_image(e, dims, x, &x));
+    return keel_emit_activation(e, &a->activation, x, e->out);
+}

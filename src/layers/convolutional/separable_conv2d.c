@@ -1,0 +1,25 @@
+/* Windows over each channel of [H, W, C], then one place of all channels. depthwise_kernel:
+ * [h, w, C, depth_multiplier], pointwise_kernel: [1, 1, C depth_multiplier, filters]. */
+#include "layers/convolutional/_depthwise.h"
+
+static const keel_field fields[] = {
+    KEEL_SEPARABLE_FIELDS(2, "[1, 1]"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_emit_separable(e, 2);
+}
+
+const keel_layer keel_layer_separable_conv2d = {
+    .type = { .name = "SeparableConv2D",
+              .module = "keras.layers",
+              .help = "2D convolution of each channel, then of all channels.",
+              .args_size = sizeof(keel_depthwise),
+              .fields = fields },
+    .aliases = "SeparableConvolution2D",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};

@@ -1,0 +1,21 @@
+/* The largest of each window over [D, H, W, C]. strides default to pool_size. */
+#include "layers/pooling/_pool.h"
+
+static const keel_field fields[] = { KEEL_POOL_FIELDS(3, "[2, 2, 2]"), { 0 } };
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_emit_pool(e, 3, &keel_op_max_pool2d);
+}
+
+const keel_layer keel_layer_max_pooling3d = {
+    .type = { .name = "MaxPooling3D",
+              .module = "keras.layers",
+              .help = "The largest value of each window.",
+              .args_size = sizeof(keel_pool),
+              .fields = fields },
+    .aliases = "MaxPool3D",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};

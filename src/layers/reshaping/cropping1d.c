@@ -1,0 +1,23 @@
+/* [T, C] without some places at its edges. */
+#include "layers/reshaping/_cropping.h"
+
+static const keel_field fields[] = {
+    KEEL_INTS(keel_cropping, cropping, 2, "[1, 1]", 0, 1e9, "n, or [before, behind]"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_emit_cropping(e, 1);
+}
+
+const keel_layer keel_layer_cropping1d = {
+    .type = { .name = "Cropping1D",
+              .module = "keras.layers",
+              .help = "Takes places off the edges of steps.",
+              .args_size = sizeof(keel_cropping),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};

@@ -1,0 +1,35 @@
+/* Each pixel of [H, W, C] `size` times, or what lies between pixels. */
+#include "layers/reshaping/_upsample.h"
+
+typedef struct args_t {
+    keel_ints size;
+    int data_format, interpolation;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INTS(args_t, size, 2, "[2, 2]", 1, 65536, "factors of height and width"),
+    KEEL_DATA_FORMAT(args_t),
+    KEEL_CHOICE(args_t, interpolation, "\"nearest\"", "nearest|bilinear|bicubic|lanczos3|lanczos5",
+                "nearest or bilinear; others are not supported"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    KEEL_TRY(keel_channels_last(a->data_format));
+    if (a->interpolation > 1)
+        return keel_fail(KEEL_EUNSUP, "interpolation: only nearest and bilinear are supported");
+    return keel_emit_upsample(e, &a->size, a->interpolation == 1);
+}
+
+const keel_layer keel_layer_up_sampling2d = {
+    .type = { .name = "UpSampling2D",
+              .module = "keras.layers",
+              .help = "Makes images larger.",
+              .args_size = sizeof(args_t),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};

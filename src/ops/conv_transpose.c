@@ -1,0 +1,116 @@
+/* Transposed convolution, as in Keras: x [B, D, H, W, C], kernel [KD, KH, KW, K, C], bias [K]. It
+ * goes through a convolution from K to C channels backwards: forward is that one's gradient by its
+ * input, backward that convolution itself. Images and steps are volumes with dims of 1. */
+#ifndef REAL
+#include "ops/args.h"
+#include "ops/cases.h"
+#include "ops/convolve.h"
+
+static keel_status infer(keel_node *n)
+{
+    const keel_conv_transpose_args *a = n->args;
+    keel_window w;
+    char text[96], from[96];
+    KEEL_TRY(keel_infer_check(n, 1, 1, 2));
+    KEEL_TRY(keel_infer_volume(n));
+    const keel_shape *kernel = &n->weight[0].shape, *in = &n->in[0].shape;
+    keel_shape_text(text, kernel);
+    keel_shape_text(from, in);
+    if (kernel->rank != 5 || kernel->dim[4] != in->dim[3])
+        return keel_fail(KEEL_ESHAPE,
+                         "conv_transpose: kernel is %s; an input of %s needs (depth, height, "
+                         "width, filters, %lld)",
+                         text, from, (long long)in->dim[3]);
+    const keel_shape bias = KEEL_SHAPE(kernel->dim[3]);
+    if (n->n_weight > 1) KEEL_TRY(keel_infer_weight(n, 1, "bias", &bias));
+    const keel_shape out = KEEL_SHAPE(a->to[0], a->to[1], a->to[2], kernel->dim[3]);
+    for (int d = 0; d < 3; d++)
+        if (out.dim[d] < 1)
+            return keel_fail(KEEL_ESHAPE, "conv_transpose: input is %s and leaves no output", from);
+    KEEL_TRY(keel_infer_out(n, &out));
+    KEEL_TRY(keel_window_over(&w, n, &out, "kernel", kernel->dim, a->strides, a->dilation, a->pad));
+    keel_shape_text(text, &out);
+    for (int d = 0; d < 3; d++)
+        if (w.out[d] != in->dim[d])
+            return keel_fail(KEEL_ESHAPE,
+                             "conv_transpose: an output of %s does not belong to an input of %s",
+                             text, from);
+    return KEEL_OK;
+}
+
+/* The convolution that is gone through backwards. */
+static conv conv_of(const keel_call *call)
+{
+    const keel_node *n = call->node;
+    const keel_conv_transpose_args *a = n->args;
+    const keel_shape *x = &n->out[0].shape, *y = &n->in[0].shape;
+    return conv_between(
+        x, y, 1, call->rows,
+        keel_window_between(x, y, n->weight[0].shape.dim, a->strides, a->dilation, a->pad));
+}
+
+static double flops(const keel_node *n)
+{
+    const int64_t *kernel = n->weight[0].shape.dim;
+    return 2.0 * (double)keel_row_count(&n->in[0]) *
+           (double)(kernel[0] * kernel[1] * kernel[2] * kernel[3]);
+}
+
+#define REAL_FILE "ops/conv_transpose.c"
+#include "ops/real.h"
+
+static void args_for_case(void *args, const char *text)
+{
+    keel_conv_transpose_args *a = args;
+    *a = (keel_conv_transpose_args){ .strides = { 1, 1, 1 }, .dilation = { 1, 1, 1 } };
+    keel_case_ints(text, "strides", a->strides, 3);
+    keel_case_ints(text, "dilation", a->dilation, 3);
+    keel_case_ints(text, "pad", a->pad, 6);
+    keel_case_ints(text, "to", a->to, 3);
+}
+
+const keel_op keel_op_conv_transpose = {
+    .name = "conv_transpose",
+    .args_size = sizeof(keel_conv_transpose_args),
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .weights = REALS(weights),
+    .weights_reads = KEEL_READS_IN,
+    .flops = flops,
+    .cases =
+        (const keel_case[]){ { "2,3,3,3", "2,3,3,4,3|4", "to 3,5,5" },
+                             { "1,3,4,2", "1,3,3,3,2", "strides 1,2,2 pad 0,0,0,1,0,1 to 1,6,8" },
+                             { "1,3,1,5", "1,4,1,2,5|2", "strides 1,3,1 to 1,11,1" },
+                             { "2,2,3,4", "2,2,3,6,4|6", "dilation 2,1,2 to 4,3,7" },
+                             { "1,2,2,70", "1,1,1,66,70|66", "to 1,2,2" },
+                             { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};
+#else
+#include "ops/sums.h"
+#include "ops/convolve.h"
+
+static void REAL_(forward)(const keel_call *c)
+{
+    const conv v = conv_of(c);
+    REAL_(convolve_back)
+    (&v, c->in[0], c->weight[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out[0], false);
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const conv v = conv_of(c);
+    if (c->in_grad[0]) REAL_(convolve)
+    (&v, c->out_grad[0], c->weight[0], NULL, c->in_grad[0], c->in_adds[0]);
+}
+
+static void REAL_(weights)(const keel_call *c)
+{
+    const conv v = conv_of(c);
+    if (c->weight_grad[0]) REAL_(convolve_weights)
+    (&v, c->out_grad[0], c->in[0], c->weight_grad[0], c->weight_adds);
+    if (c->node->n_weight > 1 && c->weight_grad[1]) REAL_(sum_places)
+    (c->weight_grad[1], c->out_grad[0], v.rows * v.places_in, v.c, c->weight_adds);
+}
+#endif
