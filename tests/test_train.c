@@ -302,6 +302,26 @@ static void a_failed_step_leaves_the_weights_as_before_it(void **unused)
         }
 }
 
+static void a_step_without_weight_moves_nothing(void **unused)
+{
+    (void)unused;
+    float weight[ROWS];
+    keel_model *with = network("adam"), *without = network("adam");
+    for (int i = 0; i < ROWS; i++) weight[i] = i < 16 ? 1 : 0; /* steps 1 and 2, then nothing */
+    keel_dataset *all = rows_of(ROWS, weight), *first = rows_of(16, weight);
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 8, .no_shuffle = true };
+    must(keel_fit(with, strategy[3], all, &o, NULL));
+    must(keel_fit(without, strategy[3], first, &o, NULL));
+    same_weights(with, without, "steps of weight 0");
+    must(keel_fit(with, strategy[3], first, &o, NULL));
+    must(keel_fit(without, strategy[3], first, &o, NULL));
+    same_weights(with, without, "after steps of weight 0: moments and step counter");
+    keel_dataset_destroy(all);
+    keel_dataset_destroy(first);
+    keel_model_destroy(with);
+    keel_model_destroy(without);
+}
+
 static void a_generator_is_refused_before_the_epoch_it_cannot_serve(void **unused)
 {
     (void)unused;
@@ -665,6 +685,7 @@ int main(void)
         cmocka_unit_test(a_weight_that_no_loss_reaches_stays_and_is_named),
         cmocka_unit_test(the_same_lanes_give_the_same_bits),
         cmocka_unit_test(a_failed_step_leaves_the_weights_as_before_it),
+        cmocka_unit_test(a_step_without_weight_moves_nothing),
         cmocka_unit_test(a_generator_is_refused_before_the_epoch_it_cannot_serve),
         cmocka_unit_test(the_callback_can_stop_after_a_step),
         cmocka_unit_test(the_callback_can_stop_inside_a_validation),

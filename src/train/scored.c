@@ -309,8 +309,12 @@ void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out
         out->each[i] = divisor != 0 ? sums[0] / divisor : 0;
         out->loss +=
             s->n_loss == 1 && l->args.weight == 1 ? out->each[i] : l->args.weight * out->each[i];
+        out->weights += sums[2];
         out->finite = out->finite && isfinite(sums[0]) && isfinite(divisor);
-        if (!s->apart && divisor != 0) out->divisor = divisor; /* else all gradients are 0 */
+        if (!s->apart) {
+            out->divisor = divisor;
+            out->finite = out->finite && divisor != 0;
+        }
     }
     for (int i = 0; i < s->n_activity; i++) {
         double sum;

@@ -52,6 +52,7 @@ typedef struct keel_score {
     double loss;                   /* of the step, without regularisers */
     double each[KEEL_OUTPUTS_MAX]; /* [n_loss] without loss weights, as in Keras's logs */
     double divisor;                /* that gradients must still be divided by */
+    double weights;                /* sum over all loss elements */
     bool finite;
 } keel_score;
 void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out);

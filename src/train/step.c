@@ -267,6 +267,10 @@ static void train_part(keel_trainer *t, int worker)
     keel_program_meet(p, team, worker);
     if (first_failure(p, t) < 0) return;
     keel_scored_read(&t->train, t->bound, &score);
+    if (score.weights == 0) {
+        if (worker == 0) t->no_op = true;
+        return; /* no weight at all: nothing moves */
+    }
     const double scale = score.finite ? 1 / score.divisor : 0;
     const bool moves_at_once = score.finite && fabs(scale) <= 1 && all_bounded(t);
     reduce_my_tiles(t, worker, scale, moves_at_once);
@@ -318,6 +322,7 @@ static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, u
         .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
     };
     keel_scored_begin(s, b->rows);
+    t->no_op = false;
     t->batch = b;
     return keel_program_bind(p, b->rows, &t->bound);
 }
@@ -402,6 +407,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
 {
     keel_program *p = t->train.program;
     keel_score score;
+    double loss = 0;
     KEEL_TRY(begin(t, &t->train, b, seed));
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
     keel_updater_begin(&t->update);
@@ -410,10 +416,12 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
     keel_scored_read(&t->train, t->bound, &score);
-    KEEL_TRY(not_finite(t, b));
-    keel_updater_end(&t->update);
-    double loss = score.loss;
-    for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];
+    if (!t->no_op) {
+        KEEL_TRY(not_finite(t, b));
+        keel_updater_end(&t->update);
+        loss = score.loss;
+        for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];
+    }
     add_to_tally(t, &t->train, b, loss, &score, tally);
     return KEEL_OK;
 }

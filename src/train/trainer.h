@@ -42,6 +42,7 @@ typedef struct keel_trainer {
     const keel_batch *batch;
     const keel_bound *bound;
     keel_vote *vote; /* [n_worker] */
+    bool no_op;      /* the step's weights sum to 0 */
 } keel_trainer;
 
 typedef struct keel_trainer_options {
