@@ -147,9 +147,9 @@ schedule=(fit "$here/golden/compiled_schedule.keras" --data y.csv --label y)
 want 0 'saved' "${schedule[@]}" -o followed.keras
 want 0 'by the schedule CosineDecay, 9 steps done' inspect followed.keras
 want 0 'learning rate of 0.001 replaces the schedule CosineDecay$' "${schedule[@]}" --learning-rate 0.001 -o rate.keras
-grep -q 'without SensitivityAtSpecificity, a metric' out.txt || fail "no word of a metric left out: $(cat out.txt)"
+grep -q 'without MeanIoU, a metric' out.txt || fail "no word of a metric left out: $(cat out.txt)"
 want 0 'learning rate 0.001, 9 steps done' inspect rate.keras
-grep -q 'not supported: SensitivityAtSpecificity' out.txt || fail "inspect: no word of the metric: $(cat out.txt)"
+grep -q 'not supported: MeanIoU' out.txt || fail "inspect: no word of the metric: $(cat out.txt)"
 want 0 '^accuracy ' evaluate "$here/golden/compiled_schedule.keras" --data y.csv --label y
 want 0 'by the schedule CosineDecay' inspect "$here/golden/compiled_schedule.keras"
 want 0 'saved' fit rate.keras --data y.csv --label y --metrics accuracy -o rate.keras

@@ -276,7 +276,7 @@ static const struct {
       { 8 },
       KEEL_EUNSUP,
       "noise_shape" },
-    { "Dot", "{\"axes\": 1}", { 8 }, KEEL_EARG, "2" },
+    { "Dot", "{\"axes\": 2}", { 8 }, KEEL_EARG, "axes: 2" },
     { "InputLayer", "{\"batch_shape\": [null, -3]}", { 8 }, KEEL_EARG, "batch_shape" },
     { "InputLayer", "{\"batch_shape\": [0, 3]}", { 8 }, KEEL_EARG, "batch" },
     { "InputLayer", "{\"shape\": [3], \"sparse\": true}", { 8 }, KEEL_EUNSUP, "sparse" },

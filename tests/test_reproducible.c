@@ -98,7 +98,7 @@ static keel_model *norm_of(int channels, const char *name)
     keel_symbol x;
     must(keel_model_create(&m, name, KEEL_FLOAT32, 3));
     must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, channels), NULL, &x));
-    x = call(m, "BatchNormalization", NULL, x);
+    x = must_call(m, "BatchNormalization", NULL, x);
     must(keel_model_outputs(m, &x, 1));
     return m;
 }
@@ -112,11 +112,11 @@ static keel_symbol both_ways(keel_model *m)
     x = conv(m, x, 8, 3, "first");
     must(keel_model_call_model(m, norm_of(8, "fixed"), inference, &x, 1, &x));
     must(keel_model_call_again(m, "fixed", &x, 1, &x));
-    x = call(m, "ReLU", NULL, conv(m, x, 16, 3, "second"));
+    x = must_call(m, "ReLU", NULL, conv(m, x, 16, 3, "second"));
     must(keel_model_call_model(m, norm_of(16, "moving"), NULL, &x, 1, &x));
-    x = call(m, "ReLU", NULL, x);
+    x = must_call(m, "ReLU", NULL, x);
     must(keel_model_call_again(m, "moving", &x, 1, &x));
-    return dense(m, call(m, "Flatten", NULL, x), CLASSES, "softmax");
+    return dense(m, must_call(m, "Flatten", NULL, x), CLASSES, "softmax");
 }
 
 /* Steps of which some do not count, dropped inputs and states, by kernels and by references. */
@@ -124,21 +124,21 @@ static keel_symbol over_time(keel_model *m)
 {
     keel_symbol x;
     must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
-    x = call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[9, 27]")), x);
-    x = call(m, "Masking", NULL, call(m, "ReLU", NULL, x));
-    x = call(m, "LSTM",
-             KEEL_ARGS(KEEL_ARG_INT("units", 19), KEEL_ARG_BOOL("return_sequences", true),
-                       KEEL_ARG_FLOAT("dropout", 0.25)),
-             x);
-    x = call(m, "GRU",
-             KEEL_ARGS(KEEL_ARG_INT("units", 18), KEEL_ARG_BOOL("return_sequences", true),
-                       KEEL_ARG_BOOL("go_backwards", true)),
-             x);
-    x = call(m, "LSTM",
-             KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_BOOL("return_sequences", true),
-                       KEEL_ARG_FLOAT("recurrent_dropout", 0.5)),
-             x);
-    x = call(m, "SimpleRNN", KEEL_ARGS(KEEL_ARG_INT("units", 17)), x);
+    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[9, 27]")), x);
+    x = must_call(m, "Masking", NULL, must_call(m, "ReLU", NULL, x));
+    x = must_call(m, "LSTM",
+                  KEEL_ARGS(KEEL_ARG_INT("units", 19), KEEL_ARG_BOOL("return_sequences", true),
+                            KEEL_ARG_FLOAT("dropout", 0.25)),
+                  x);
+    x = must_call(m, "GRU",
+                  KEEL_ARGS(KEEL_ARG_INT("units", 18), KEEL_ARG_BOOL("return_sequences", true),
+                            KEEL_ARG_BOOL("go_backwards", true)),
+                  x);
+    x = must_call(m, "LSTM",
+                  KEEL_ARGS(KEEL_ARG_INT("units", 5), KEEL_ARG_BOOL("return_sequences", true),
+                            KEEL_ARG_FLOAT("recurrent_dropout", 0.5)),
+                  x);
+    x = must_call(m, "SimpleRNN", KEEL_ARGS(KEEL_ARG_INT("units", 17)), x);
     return dense(m, x, CLASSES, "softmax");
 }
 

@@ -282,6 +282,16 @@ for factor in 2, 4:  # resize computes in float32, which holds these weights exa
 case("prelu", L.PReLU(), [(3, 2)])
 case("prelu", L.PReLU(shared_axes=[1, 3]), [(2, 3, 2)])
 case("noise", L.GaussianNoise(0.5), [(5,)], training=False)
+case("layer_norm", L.LayerNormalization(), [(3, 5)])
+case("layer_norm", L.LayerNormalization(center=False), [(2, 7)], args="no_center")
+case("layer_norm", L.LayerNormalization(axis=(2, 3)), [(2, 3, 4)], args="dims 2")
+case("layer_norm", L.RMSNormalization(epsilon=1e-3), [(2, 6)], args="rms no_center")
+# a place that sees nothing gets nothing
+SEEN = lambda v: L.Softmax()(v[0], mask=v[1] > 0.5)
+case("masked_softmax", SEEN, [(4, 5), (4, 5)])
+case("masked_softmax", SEEN, [(2, 3, 4), (1, 3, 4)])
+case("masked_softmax", lambda v: L.Softmax()(v[0], mask=tf.linalg.band_part(tf.ones((4, 5)), -1, 0)[None] > 0.5),
+     [(4, 5)], args="causal")
 
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -318,6 +318,7 @@ static keel_status prepare_recurrent(keel_prepare *p, const keel_cell *cell)
         .op = &keel_op_##stem,                                                                     \
         .name = VECTOR_NAME,                                                                       \
         .priority = VECTOR_PRIORITY(VECTOR),                                                       \
+        .needs = VECTOR_LEVEL,                                                                     \
         .prepare = prepare,                                                                        \
         .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights }, \
     }

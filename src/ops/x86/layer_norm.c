@@ -68,6 +68,7 @@ const keel_kernel VECTOR_KERNEL(layer_norm) = {
     .op = &keel_op_layer_norm,
     .name = VECTOR_NAME,
     .priority = VECTOR_PRIORITY(VECTOR),
+    .needs = VECTOR_LEVEL,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward_f32,
              [KEEL_BACKWARD] = backward_f32,

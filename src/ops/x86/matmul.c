@@ -133,6 +133,7 @@ const keel_kernel VECTOR_KERNEL(matmul) = {
     .op = &keel_op_matmul,
     .name = VECTOR_NAME,
     .priority = VECTOR_PRIORITY(VECTOR),
+    .needs = VECTOR_LEVEL,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward },
 };
