@@ -916,37 +916,41 @@ static void append_output(drawing *d, loss_kind loss)
     g->out[g->n_out++] = g->n - 1;
 }
 
-/* Images, volumes, rows of steps or of numbers, real or whole. */
-static void append_input(drawing *d)
+/* Images, volumes, rows of steps or of numbers, real or whole: such as `layer` may be called on. */
+static void append_input(drawing *d, const char *layer)
 {
     step s = { .layer = "InputLayer" };
-    if (percent(60))
+    const bool volume = strstr(layer, "3D") != NULL, steps = strstr(layer, "1D") != NULL;
+    if (!volume && !steps && percent(60))
         s.shape = (keel_shape){
             3, { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX), 1 + chance(CHANNELS_MAX) }
         };
-    else if (percent(25))
+    else if (!steps && (volume || percent(25)))
         s.shape = (keel_shape){
             4, { 1 + chance(4), 1 + chance(5), 1 + chance(5), 1 + chance(CHANNELS_MAX) }
         };
     else
-        s.shape = (keel_shape){ 1 + chance(2), { 1 + chance(12), 1 + chance(4) } };
+        s.shape = (keel_shape){ steps ? 2 : 1 + chance(2), { 1 + chance(12), 1 + chance(4) } };
     if (s.shape.rank < 3 && percent(50)) s.ids = 2 + chance(6);
     append(d, s, -1);
 }
 
-/* The graph of a seed. */
+/* The graph of a seed. One layer is wanted in it, where it fits: neighbouring seeds want all. */
 static keel_status draw_graph(random_graph *g, uint64_t seed)
 {
     drawing d = { .g = g };
+    const char *wanted = drawers[seed % DRAWERS].layer;
+    bool there = false;
     chance_seed(seed);
     for (int i = 0; i < 8; i++) chance(2);
     *g = (random_graph){ .seed = seed, .rows = 1 + chance(7), .weighted = percent(25) };
     g->batch = percent(50) ? g->rows : 1 + chance((int)g->rows);
     KEEL_TRY(keel_model_create(&d.m, NULL, KEEL_FLOAT64, seed));
-    append_input(&d);
-    if (percent(25)) append_input(&d);
+    append_input(&d, wanted);
+    if (percent(25)) append_input(&d, "");
     const int n = 3 + chance(12), n_out = percent(70) ? 1 : 2 + chance(2);
     for (int tries = 0; tries < 4 * n && g->n < n; tries++) {
+        there = there || append_layer(&d, wanted, -1);
         const int way = chance(10);
         if (way < 2)
             append_again(&d);

@@ -20,9 +20,9 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { GRAPHS = 40 };
 #else
-enum { GRAPHS = 700 };
+enum { GRAPHS = 450 };
 #endif
-enum { ALL = 700 }; /* so many graphs have every layer */
+enum { ALL = 450 }; /* so many graphs have every layer */
 enum { LANES = 4, SAMPLES = 16, SHRINKS = 600, DRAWS = 3 };
 
 static uint64_t first_seed = 1;
