@@ -525,7 +525,7 @@ static void every_layer_is_drawn_or_excused(void **unused)
     for (int i = 0; keel_layer_class(i); i++) {
         const struct drawer *d = drawer_of(keel_layer_class(i));
         if (!d)
-            fail_msg("%s: no random graph has it; give it a line in tests/random_graph.h",
+            fail_msg("%s: no random graph has it; give it a line in tests/random_layers.h",
                      keel_layer_class(i));
         assert_true(d->draw || (d->excuse && *d->excuse));
     }
