@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!size) return 0;
     const uint8_t options = *data;
     for (int texts = 0; texts < 2; texts++) {
-        keel_lookup_args a = { .max_tokens = options & 1 ? 20 : KEEL_INT_NULL,
+        keel_lookup_args a = { .texts = texts,
+                               .max_tokens = options & 1 ? 20 : KEEL_INT_NULL,
                                .num_oov_indices = options >> 1 & 3,
                                .mask_token = options & 8 ? mask : NULL,
                                .oov_token = oov,
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int64_t index = 0, most = (int64_t)size + 8;
         const keel_string row = texts ? (keel_string){ text, (int64_t)size - 1 }
                                       : (keel_string){ (const char *)&number, sizeof number };
-        if (keel_lookup_read_asset(&a, texts, text, size - 1) >= 0 &&
+        if (keel_lookup_read_asset(&a, text, size - 1) >= 0 &&
             keel_lookup_index(&a, &row, &index) >= 0 && (index < 0 || index > most))
             __builtin_trap(); /* an index that no vocabulary of so many bytes has */
         keel_lookup_release(&a);
