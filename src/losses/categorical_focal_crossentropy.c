@@ -68,15 +68,5 @@ static REAL REAL_(one)(const args_t *a, const REAL *x, const REAL *t, int64_t n,
     return loss;
 }
 
-static double REAL_(of)(keel_elements *e)
-{
-    const REAL *p = e->y_pred, *t = e->y_true;
-    REAL *grad = e->grad;
-    double sum = 0;
-    for (int64_t k = 0; k < e->count; k++, p += e->last, t += e->last) {
-        sum += (double)REAL_(one)(e->args, p, t, e->last, (REAL)e->scale, grad);
-        if (grad) grad += e->last;
-    }
-    return sum;
-}
+KEEL_LOSS_OF_GROUPS(of)
 #endif

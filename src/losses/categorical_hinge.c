@@ -20,7 +20,7 @@ const keel_loss keel_loss_categorical_hinge = {
 };
 
 #else
-static REAL REAL_(one)(const REAL *p, const REAL *t, int64_t n, REAL scale, REAL *grad)
+static REAL REAL_(one)(NO_ARGS, const REAL *p, const REAL *t, int64_t n, REAL scale, REAL *grad)
 {
     REAL pos = 0, neg = (1 - t[0]) * p[0], largest = 0;
     for (int64_t j = 0; j < n; j++) {
@@ -36,15 +36,5 @@ static REAL REAL_(one)(const REAL *p, const REAL *t, int64_t n, REAL scale, REAL
     return fmax(loss, (REAL)0);
 }
 
-static double REAL_(of)(keel_elements *e)
-{
-    const REAL *p = e->y_pred, *t = e->y_true;
-    REAL *grad = e->grad;
-    double sum = 0;
-    for (int64_t k = 0; k < e->count; k++, p += e->last, t += e->last) {
-        sum += (double)REAL_(one)(p, t, e->last, (REAL)e->scale, grad);
-        if (grad) grad += e->last;
-    }
-    return sum;
-}
+KEEL_LOSS_OF_GROUPS(of)
 #endif

@@ -40,7 +40,7 @@ static REAL REAL_(inverse)(const REAL *x, int64_t n, bool *longer)
     return *longer ? inverse : most;
 }
 
-static REAL REAL_(one)(const REAL *p, const REAL *t, int64_t n, REAL scale, REAL *grad)
+static REAL REAL_(one)(NO_ARGS, const REAL *p, const REAL *t, int64_t n, REAL scale, REAL *grad)
 {
     bool longer, ignored;
     const REAL of_p = REAL_(inverse)(p, n, &longer), of_t = REAL_(inverse)(t, n, &ignored);
@@ -51,15 +51,5 @@ static REAL REAL_(one)(const REAL *p, const REAL *t, int64_t n, REAL scale, REAL
     return -cosine;
 }
 
-static double REAL_(of)(keel_elements *e)
-{
-    const REAL *p = e->y_pred, *t = e->y_true;
-    REAL *grad = e->grad;
-    double sum = 0;
-    for (int64_t k = 0; k < e->count; k++, p += e->last, t += e->last) {
-        sum += (double)REAL_(one)(p, t, e->last, (REAL)e->scale, grad);
-        if (grad) grad += e->last;
-    }
-    return sum;
-}
+KEEL_LOSS_OF_GROUPS(of)
 #endif

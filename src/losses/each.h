@@ -25,4 +25,23 @@
         return sum / (double)e->last;                                                              \
     }
 
+/* Losses of all numbers along the last axis: a file writes
+ *
+ *     static REAL REAL_(one)(const args_t *a, const REAL *p, const REAL *t, int64_t n, REAL scale,
+ *                            REAL *grad)
+ *
+ * which returns the loss and, unless grad is NULL, sets it; and then KEEL_LOSS_OF_GROUPS(of). */
+#define KEEL_LOSS_OF_GROUPS(of)                                                                    \
+    static double REAL_(of)(keel_elements * e)                                                     \
+    {                                                                                              \
+        const REAL *p = e->y_pred, *t = e->y_true, scale = (REAL)e->scale;                         \
+        REAL *grad = e->grad;                                                                      \
+        double sum = 0;                                                                            \
+        for (int64_t k = 0; k < e->count; k++, p += e->last, t += e->last) {                       \
+            sum += (double)REAL_(one)(e->args, p, t, e->last, scale, grad);                        \
+            if (grad) grad += e->last;                                                             \
+        }                                                                                          \
+        return sum;                                                                                \
+    }
+
 #endif

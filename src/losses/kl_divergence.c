@@ -20,7 +20,7 @@ const keel_loss keel_loss_kl_divergence = {
 };
 
 #else
-static REAL REAL_(one)(const REAL *p, const REAL *t, int64_t n, REAL scale, REAL *grad)
+static REAL REAL_(one)(NO_ARGS, const REAL *p, const REAL *t, int64_t n, REAL scale, REAL *grad)
 {
     const REAL low = (REAL)KEEL_EPSILON;
     REAL sum = 0;
@@ -33,15 +33,5 @@ static REAL REAL_(one)(const REAL *p, const REAL *t, int64_t n, REAL scale, REAL
     return sum;
 }
 
-static double REAL_(of)(keel_elements *e)
-{
-    const REAL *p = e->y_pred, *t = e->y_true;
-    REAL *grad = e->grad;
-    double sum = 0;
-    for (int64_t k = 0; k < e->count; k++, p += e->last, t += e->last) {
-        sum += (double)REAL_(one)(p, t, e->last, (REAL)e->scale, grad);
-        if (grad) grad += e->last;
-    }
-    return sum;
-}
+KEEL_LOSS_OF_GROUPS(of)
 #endif

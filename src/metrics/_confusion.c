@@ -13,6 +13,10 @@ static int64_t thresholds_of(const keel_confusion *a)
     return a->outside ? a->thresholds.count + 2 : 1;
 }
 
+const keel_field keel_confusion_count_fields[] = { KEEL_CONFUSION_THRESHOLD,
+                                                   KEEL_METRIC_FIELDS,
+                                                   { 0 } };
+
 keel_status keel_confusion_one(void *args)
 {
     const keel_confusion *a = args;
@@ -21,6 +25,19 @@ keel_status keel_confusion_one(void *args)
                      "thresholds: %d give as many numbers, and a log has one; use a "
                      "metric for each",
                      a->thresholds.count);
+}
+
+keel_status keel_confusion_count(void *args)
+{
+    keel_confusion *a = args;
+    a->top_k = a->class_id = KEEL_INT_NULL;
+    return keel_confusion_one(args);
+}
+
+keel_status keel_confusion_at_least(void *args)
+{
+    ((keel_confusion *)args)->top_k = KEEL_INT_NULL;
+    return KEEL_OK;
 }
 
 int64_t keel_confusion_sums(const void *args, int64_t last)

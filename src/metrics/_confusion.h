@@ -31,13 +31,30 @@ typedef struct keel_confusion {
     KEEL_INT(keel_confusion, top_k, "null", 1, 1e9,                                                \
              "the k largest predictions are the positive ones")
 
-/* keel_type.ready of a metric of one threshold: several would give several numbers. */
+/* keel_type.ready of metrics with one threshold: several would give several numbers. Of a count,
+ * which has no other arguments; and of a metric at a least rate, which has no top_k. */
 keel_status keel_confusion_one(void *args);
+keel_status keel_confusion_count(void *args);
+keel_status keel_confusion_at_least(void *args);
 
-/* keel_metric.sums, .check (class_id is an index of the last axis) and .add. */
 int64_t keel_confusion_sums(const void *args, int64_t last);
-keel_status keel_confusion_check(const void *args, int64_t last);
+keel_status keel_confusion_check(const void *args, int64_t last); /* of class_id */
 void keel_confusion_add(const keel_loss_call *c, int real, double *sum);
+
+/* The functions of a metric whose args are a keel_confusion, but for its result. */
+#define KEEL_CONFUSION_METRIC                                                                      \
+    .check = keel_confusion_check, .sums = keel_confusion_sums, .add = keel_confusion_add
+
+/* The fields of a count, and of a metric at a least rate, which is the argument `key`. */
+extern const keel_field keel_confusion_count_fields[];
+#define KEEL_CONFUSION_AT_LEAST(key_)                                                              \
+    { .key = key_,                                                                                 \
+      .kind = KEEL_FIELD_FLOAT,                                                                    \
+      .offset = offsetof(keel_confusion, least),                                                   \
+      .max = 1,                                                                                    \
+      .help = "the least " key_ },                                                                 \
+        KEEL_INT(keel_confusion, num_thresholds, "200", 1, 1e6, "how many thresholds are tried"),  \
+        KEEL_CONFUSION_CLASS, KEEL_METRIC_FIELDS
 
 /* The counts at one threshold. */
 typedef struct keel_counts {

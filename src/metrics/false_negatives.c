@@ -1,14 +1,6 @@
 /* Weight of positive targets with a prediction not above the threshold. */
 #include "metrics/_confusion.h"
 
-static const keel_field fields[] = { KEEL_CONFUSION_THRESHOLD, KEEL_METRIC_FIELDS, { 0 } };
-
-static keel_status ready(void *args)
-{
-    ((keel_confusion *)args)->top_k = ((keel_confusion *)args)->class_id = KEEL_INT_NULL;
-    return keel_confusion_one(args);
-}
-
 static double result(const void *args, const double *sum, int64_t n)
 {
     (void)args;
@@ -22,11 +14,9 @@ const keel_metric keel_metric_false_negatives = {
         .module = "keras.metrics",
         .help = "weight of positive targets with a prediction not above the threshold",
         .args_size = sizeof(keel_confusion),
-        .fields = fields,
-        .ready = ready,
+        .fields = keel_confusion_count_fields,
+        .ready = keel_confusion_count,
     },
-    .check = keel_confusion_check,
-    .sums = keel_confusion_sums,
-    .add = keel_confusion_add,
+    KEEL_CONFUSION_METRIC,
     .result = result,
 };

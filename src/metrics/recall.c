@@ -22,8 +22,6 @@ const keel_metric keel_metric_recall = {
         .fields = fields,
         .ready = keel_confusion_one,
     },
-    .check = keel_confusion_check,
-    .sums = keel_confusion_sums,
-    .add = keel_confusion_add,
+    KEEL_CONFUSION_METRIC,
     .result = result,
 };
