@@ -386,9 +386,9 @@ static void cross_entropies_take_logits_when_told(void **state)
         void *args;
         const keel_loss *l = make(names[i], NULL, &args);
         assert_string_equal(l->logits_of->name, of[i]);
-        assert_false(l->has_logits(args));
-        l->use_logits(args);
-        assert_true(l->has_logits(args));
+        assert_false(keel_loss_has_logits(l, args));
+        keel_loss_use_logits(l, args);
+        assert_true(keel_loss_has_logits(l, args));
         keel_free(args);
     }
 }

@@ -18,16 +18,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static void use_logits(void *args)
-{
-    ((args_t *)args)->from_logits = true;
-}
-
-static bool has_logits(const void *args)
-{
-    return ((const args_t *)args)->from_logits;
-}
-
 #define REAL_FILE "losses/binary_crossentropy.c"
 #include "ops/real.h"
 
@@ -43,40 +33,18 @@ const keel_loss keel_loss_binary_crossentropy = {
     .reduction_offset = offsetof(args_t, reduction),
     .of = REALS(of),
     .logits_of = &keel_op_sigmoid,
-    .use_logits = use_logits,
-    .has_logits = has_logits,
+    .from_logits_offset = offsetof(args_t, from_logits),
 };
 
 #else
-static REAL REAL_(of_logit)(REAL z, REAL t, REAL *slope)
+#include "losses/binary_real.h"
+
+static REAL REAL_(at)(const args_t *a, REAL x, REAL y, REAL *slope)
 {
-    const REAL e = exp(-fabs(z)), big = 1 / (1 + e); /* sigmoid(|z|) */
-    *slope = (z >= 0 ? big : e * big) - t;
-    return (z > 0 ? z : 0) - z * t + log1p(e);
+    const REAL t = y * (REAL)(1 - a->label_smoothing) + (REAL)(a->label_smoothing / 2);
+    REAL p;
+    return a->from_logits ? REAL_(of_logit)(x, t, slope, &p) : REAL_(of_probability)(x, t, slope);
 }
 
-static REAL REAL_(of_probability)(REAL p, REAL t, REAL *slope)
-{
-    const REAL low = (REAL)KEEL_EPSILON, high = (REAL)(1 - KEEL_EPSILON);
-    const REAL q = p < low ? low : p > high ? high : p;
-    *slope = q == p ? (1 - t) / (1 - q) - t / q : 0;
-    return -(t * log(q) + (1 - t) * log(1 - q));
-}
-
-static double REAL_(of)(keel_elements *e)
-{
-    const args_t *a = e->args;
-    const REAL *p = e->y_pred, *t = e->y_true, scale = (REAL)(e->scale / (double)e->last);
-    const REAL keep = (REAL)(1 - a->label_smoothing), half = (REAL)(a->label_smoothing / 2);
-    REAL *grad = e->grad;
-    double sum = 0;
-    for (int64_t j = 0; j < e->count * e->last; j++) {
-        const REAL tj = t[j] * keep + half;
-        REAL slope = 0;
-        sum += (double)(a->from_logits ? REAL_(of_logit)(p[j], tj, &slope)
-                                       : REAL_(of_probability)(p[j], tj, &slope));
-        if (grad) grad[j] = scale * slope;
-    }
-    return sum / (double)e->last;
-}
+KEEL_LOSS_OF_EACH(of)
 #endif

@@ -25,16 +25,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static void use_logits(void *args)
-{
-    ((args_t *)args)->from_logits = true;
-}
-
-static bool has_logits(const void *args)
-{
-    return ((const args_t *)args)->from_logits;
-}
-
 #define REAL_FILE "losses/binary_focal_crossentropy.c"
 #include "ops/real.h"
 
@@ -49,27 +39,11 @@ const keel_loss keel_loss_binary_focal_crossentropy = {
     .reduction_offset = offsetof(args_t, reduction),
     .of = REALS(of),
     .logits_of = &keel_op_sigmoid,
-    .use_logits = use_logits,
-    .has_logits = has_logits,
+    .from_logits_offset = offsetof(args_t, from_logits),
 };
 
 #else
-/* The cross-entropy of a logit, its slope by it, and the probability. */
-static REAL REAL_(of_logit)(REAL z, REAL t, REAL *slope, REAL *p)
-{
-    const REAL e = exp(-fabs(z)), big = 1 / (1 + e); /* sigmoid(|z|) */
-    *p = z >= 0 ? big : e * big;
-    *slope = *p - t;
-    return (z > 0 ? z : 0) - z * t + log1p(e);
-}
-
-static REAL REAL_(of_probability)(REAL p, REAL t, REAL *slope)
-{
-    const REAL low = (REAL)KEEL_EPSILON, high = (REAL)(1 - KEEL_EPSILON);
-    const REAL q = p < low ? low : p > high ? high : p;
-    *slope = q == p ? (1 - t) / (1 - q) - t / q : 0;
-    return -(t * log(q) + (1 - t) * log(1 - q));
-}
+#include "losses/binary_real.h"
 
 static REAL REAL_(at)(const args_t *a, REAL x, REAL y, REAL *slope)
 {

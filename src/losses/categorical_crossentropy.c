@@ -19,16 +19,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static void use_logits(void *args)
-{
-    ((args_t *)args)->from_logits = true;
-}
-
-static bool has_logits(const void *args)
-{
-    return ((const args_t *)args)->from_logits;
-}
-
 #define REAL_FILE "losses/categorical_crossentropy.c"
 #include "ops/real.h"
 
@@ -45,8 +35,7 @@ const keel_loss keel_loss_categorical_crossentropy = {
     .target = KEEL_TARGET_ONE_HOT,
     .of = REALS(of),
     .logits_of = &keel_op_softmax,
-    .use_logits = use_logits,
-    .has_logits = has_logits,
+    .from_logits_offset = offsetof(args_t, from_logits),
 };
 
 #else

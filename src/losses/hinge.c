@@ -25,13 +25,5 @@ static REAL REAL_(at)(NO_ARGS, REAL p, REAL t, REAL *slope)
     return fmax(left, (REAL)0);
 }
 
-KEEL_LOSS_OF_EACH(mean)
-
-static double REAL_(of)(keel_elements *e)
-{
-    const REAL *t = e->y_true;
-    for (int64_t j = 0; j < e->count * e->last; j++)
-        if (t[j] != 0 && t[j] * t[j] != 1) keel_hinge_refuse((double)t[j], e->row);
-    return REAL_(mean)(e);
-}
+KEEL_LOSS_OF_MARGIN(of)
 #endif

@@ -13,4 +13,18 @@ static inline void keel_hinge_refuse(double target, int64_t row)
                                      target, (long long)row));
 }
 
+/* KEEL_LOSS_OF_EACH of checked targets. */
+#define KEEL_LOSS_OF_MARGIN(of)                                                                    \
+    KEEL_LOSS_OF_EACH(mean)                                                                        \
+    static double REAL_(of)(keel_elements * e)                                                     \
+    {                                                                                              \
+        const REAL *t = e->y_true;                                                                 \
+        for (int64_t j = 0; j < e->count * e->last; j++)                                           \
+            if (t[j] != 0 && t[j] * t[j] != 1) {                                                   \
+                keel_hinge_refuse((double)t[j], e->row);                                           \
+                break;                                                                             \
+            }                                                                                      \
+        return REAL_(mean)(e);                                                                     \
+    }
+
 #endif

@@ -20,6 +20,16 @@ static keel_reduction reduction_of(const keel_loss *l, const void *args)
     return (keel_reduction) * (const int *)((const char *)args + l->reduction_offset);
 }
 
+bool keel_loss_has_logits(const keel_loss *l, const void *args)
+{
+    return *(const bool *)((const char *)args + l->from_logits_offset);
+}
+
+void keel_loss_use_logits(const keel_loss *l, void *args)
+{
+    *(bool *)((char *)args + l->from_logits_offset) = true;
+}
+
 double keel_loss_divisor(const keel_loss *l, const void *args, const double sum[3])
 {
     if (sum[2] == 0) return 0;

@@ -74,8 +74,7 @@ typedef struct keel_loss {
      * or sigmoid of a known value (as Keras does with TensorFlow). logits_of: the op that turns
      * logits into probabilities, softmax or sigmoid; NULL: none. */
     const keel_op *logits_of;
-    void (*use_logits)(void *args);
-    bool (*has_logits)(const void *args);
+    size_t from_logits_offset; /* of that bool in args, if there is a logits_of */
 } keel_loss;
 
 /* The arguments of a loss that has no others than a reduction. */
@@ -96,6 +95,10 @@ keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spe
 void keel_loss_run(const keel_loss *l, int real, const keel_loss_call *c);
 /* True if the divisor follows from the number of rows alone. */
 bool keel_loss_counts_rows(const keel_loss *l, const void *args);
+
+/* from_logits of args, of a loss that has logits_of. */
+bool keel_loss_has_logits(const keel_loss *l, const void *args);
+void keel_loss_use_logits(const keel_loss *l, void *args); /* it becomes true */
 
 /* The divisor of sum[0], by the reduction in the loss's args; 0 if the weights of the step sum to
  * 0. */

@@ -97,7 +97,7 @@ static keel_status take_logits(builder *x, keel_scored_loss *l, keel_value *pred
     if (made_by >= 0 &&
         g->node[made_by].node.op->casts) /* look through the cast of mixed_bfloat16 */
         made_by = g->value[g->node[made_by].in[0]].node;
-    if (made_by < 0 || !loss->logits_of || loss->has_logits(l->args.args)) return KEEL_OK;
+    if (made_by < 0 || !loss->logits_of || keel_loss_has_logits(loss, l->args.args)) return KEEL_OK;
     const keel_graph_node *n = &g->node[made_by];
     const int last = g->value[*prediction].spec.shape.rank - 1;
     if (n->node.op != loss->logits_of) return KEEL_OK;
@@ -107,7 +107,7 @@ static keel_status take_logits(builder *x, keel_scored_loss *l, keel_value *pred
     }
     keel_object copy = { 0 }, original = { .type = &loss->type, .args = (void *)l->args.args };
     KEEL_TRY(keel_object_copy(&copy, &original));
-    loss->use_logits(copy.args);
+    keel_loss_use_logits(loss, copy.args);
     l->own = copy.args;
     l->args.args = copy.args;
     g->layer = n->node.layer;
