@@ -48,7 +48,8 @@ function(keel_write_registry kind plural header stems file)
 endfunction()
 
 # Write ops/all.h, which declares every op: rooms above name an op by its symbol, so that the
-# compiler finds a name that is not there.
+# compiler finds a name that is not there. Kernels take a while to compile and each is of one op;
+# they declare it by KEEL_USES_OP, so that a new op does not build them anew.
 function(keel_write_ops_header stems)
     set(text "/* Made by the build from the names of the files in src/ops. */\n#include \"ops/op.h\"\n\n")
     foreach(stem IN LISTS stems)

@@ -322,6 +322,10 @@ const keel_op *keel_op_find(const char *name);
 extern const keel_op *const keel_ops[]; /* generated from the folder; ends with NULL */
 extern const keel_kernel *const keel_kernels[];
 
+/* A kernel's file declares the op it is for, src/ops/NAME.c; a name that is not there fails at
+ * link. ops/all.h declares them all. */
+#define KEEL_USES_OP(name) extern const keel_op keel_op_##name
+
 /* By `combine`, or added where that is NULL: records of `length` doubles. */
 void keel_combine_records(const keel_node *n, keel_combine combine, int64_t length,
                           keel_record left, keel_record right, double *out);

@@ -1,7 +1,7 @@
 /* What the kernels share that run oneDNN's convolutions: see _conv.c. */
 #ifndef KEEL_OPS_DNNL_CONV_H
 #define KEEL_OPS_DNNL_CONV_H
-#include "ops/all.h"
+#include "ops/op.h"
 
 /* dense: on more than one place, as a 1x1 window. */
 typedef enum keel_conv_dnnl_op {

@@ -1,7 +1,7 @@
 /* What dense.c and conv2d_1x1.c share: see _product.c. */
 #ifndef KEEL_OPS_DNNL_PRODUCT_H
 #define KEEL_OPS_DNNL_PRODUCT_H
-#include "ops/all.h"
+#include "ops/op.h"
 
 /* stride: of a 1x1 window over an image, NULL: every place. A stride above 1 is for KEEL_WEIGHTS
  * only. */

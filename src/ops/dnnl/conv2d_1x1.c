@@ -4,6 +4,8 @@
 #include "ops/dnnl/_product.h"
 #include "ops/args.h"
 
+KEEL_USES_OP(conv2d);
+
 static keel_status prepare(keel_prepare *p)
 {
     const keel_conv2d_args *a = p->node->args;

@@ -1,6 +1,8 @@
 /* conv3d with oneDNN, all three passes: see _conv.c. */
 #include "ops/dnnl/_conv.h"
 
+KEEL_USES_OP(conv3d);
+
 static keel_status prepare(keel_prepare *p)
 {
     return keel_conv_dnnl_prepare(p, KEEL_CONV_3D);

@@ -1,6 +1,8 @@
 /* conv_transpose with oneDNN, all three passes: see _conv.c. */
 #include "ops/dnnl/_conv.h"
 
+KEEL_USES_OP(conv_transpose);
+
 static keel_status prepare(keel_prepare *p)
 {
     return keel_conv_dnnl_prepare(p, KEEL_CONV_TRANSPOSE);

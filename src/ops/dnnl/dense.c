@@ -1,6 +1,8 @@
 /* dense with oneDNN, all three passes: see _product.c. */
 #include "ops/dnnl/_product.h"
 
+KEEL_USES_OP(dense);
+
 static keel_status prepare(keel_prepare *p)
 {
     return keel_product_dnnl_prepare(p, NULL);

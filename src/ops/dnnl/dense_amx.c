@@ -3,6 +3,8 @@
  * declines. See _conv.c. */
 #include "ops/dnnl/_conv.h"
 
+KEEL_USES_OP(dense);
+
 static keel_status prepare(keel_prepare *p)
 {
     return keel_conv_dnnl_prepare_tiles(p, KEEL_CONV_DENSE);

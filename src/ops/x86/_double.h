@@ -333,7 +333,7 @@ static inline vd vd_normal(vd x, vd *density)
 #define DOUBLE_KERNEL(stem, value, slope, read)                                                    \
     DOUBLE_RUN(float, f32, value, slope, read)                                                     \
     DOUBLE_RUN(keel_bf16, bf16, value, slope, read)                                                \
-    const keel_kernel VECTOR_KERNEL(stem) = VECTOR_BOTH(stem, vector_prepare)
+    VECTOR_BOTH(stem, vector_prepare)
 
 #define DOUBLE_RUN(type, suffix, value, slope, read)                                               \
     static void forward_##suffix(const keel_call *c)                                               \

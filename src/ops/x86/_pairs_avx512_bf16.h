@@ -8,7 +8,7 @@
 #ifndef KEEL_OPS_X86_PAIRS_AVX512_BF16_H
 #define KEEL_OPS_X86_PAIRS_AVX512_BF16_H
 #include "base/unroll.h"
-#include "ops/all.h"
+#include "ops/op.h"
 #include "tensor/bfloat16.h"
 #include <immintrin.h>
 #include <string.h>

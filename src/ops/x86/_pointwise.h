@@ -78,7 +78,6 @@ static inline vf tangent(vf x)
         });                                                                                        \
     }
 
-#define POINTWISE_KERNEL(stem)                                                                     \
-    const keel_kernel VECTOR_KERNEL(stem) = VECTOR_BOTH(stem, vector_prepare)
+#define POINTWISE_KERNEL(stem) VECTOR_BOTH(stem, vector_prepare)
 
 #endif

@@ -11,6 +11,9 @@
 #include "ops/x86/_blocks.h"
 #include "ops/x86/_pointwise.h"
 
+KEEL_USES_OP(sigmoid);
+KEEL_USES_OP(tanh);
+
 enum { STRETCH = 256 }; /* places of a weight gradient at a time: their gates stay in the cache */
 
 /* One step of one row. */
@@ -314,6 +317,7 @@ static keel_status prepare_recurrent(keel_prepare *p, const keel_cell *cell)
     {                                                                                              \
         run_backward(c, &keel_cell_##stem);                                                        \
     }                                                                                              \
+    KEEL_USES_OP(stem);                                                                            \
     const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
         .op = &keel_op_##stem,                                                                     \
         .name = VECTOR_NAME,                                                                       \

@@ -9,7 +9,7 @@
  * A place is a pointer to its channels; NULL is a place of zeros, or one that nobody asks for. */
 #ifndef KEEL_OPS_X86_SPLIT_H
 #define KEEL_OPS_X86_SPLIT_H
-#include "ops/all.h"
+#include "ops/op.h"
 
 enum { SPLIT_TAPS = 64, SPLIT_LISTS = 16, SPLIT_REDUCTION = 512 /* of one run of accumulators */ };
 

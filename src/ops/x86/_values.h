@@ -5,7 +5,7 @@
  *     #include "ops/x86/_vector.h"
  *     #define VALUE_FILE "ops/x86/relu.c"
  *     #include "ops/x86/_values.h"
- *     const keel_kernel VECTOR_KERNEL(relu) = VECTOR_BOTH(relu, vector_prepare);
+ *     VECTOR_BOTH(relu, vector_prepare);
  *     #else
  *     static void VALUE_(forward)(const keel_call *c) { const VALUE *x = c->in[0]; ... }
  *     #endif

@@ -9,7 +9,7 @@
 #define KEEL_OPS_X86_VECTOR_H
 #include "base/unroll.h"
 #include "device/cpu/cpu.h"
-#include "ops/all.h"
+#include "ops/op.h"
 #include "tensor/bfloat16.h"
 #include <immintrin.h>
 #include <string.h>
@@ -473,9 +473,13 @@ static inline keel_status vector_prepare(keel_prepare *p)
 /* The kernel of op `stem` that runs both passes, for values held in float32 and in bfloat16, by
  * forward_f32 and so on: see ops/x86/_values.h. */
 #define VECTOR_BOTH(stem, ready)                                                                   \
-    {                                                                                              \
-        .op = &keel_op_##stem, .name = VECTOR_NAME, .needs = VECTOR_LEVEL,                         \
-        .priority = VECTOR_PRIORITY(VECTOR), .prepare = ready,                                     \
+    KEEL_USES_OP(stem);                                                                            \
+    const keel_kernel VECTOR_KERNEL(stem) = {                                                      \
+        .op = &keel_op_##stem,                                                                     \
+        .name = VECTOR_NAME,                                                                       \
+        .needs = VECTOR_LEVEL,                                                                     \
+        .priority = VECTOR_PRIORITY(VECTOR),                                                       \
+        .prepare = ready,                                                                          \
         .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },                   \
         .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },              \
     }

@@ -5,7 +5,7 @@
 #define VALUE_FILE "ops/x86/add.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(add) = VECTOR_BOTH(add, vector_prepare);
+VECTOR_BOTH(add, vector_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

@@ -19,7 +19,7 @@ static inline float share_of(span h, span w)
 #define VALUE_FILE "ops/x86/average_pool2d.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(average_pool2d) = VECTOR_BOTH(average_pool2d, prepare);
+VECTOR_BOTH(average_pool2d, prepare);
 #else
 /* The sum of height x width pixels, constants where the size is a usual one. */
 INLINE vf VALUE_(sum)(const VALUE *x, int64_t line, int64_t n, int64_t height, int64_t width, vm m)

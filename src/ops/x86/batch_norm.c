@@ -130,6 +130,8 @@ static void merge_block(double *restrict mean, double *restrict m2, const float 
 #define VALUE_FILE "ops/x86/batch_norm.c"
 #include "ops/x86/_values.h"
 
+KEEL_USES_OP(batch_norm);
+
 const keel_kernel VECTOR_KERNEL(batch_norm) = {
     .op = &keel_op_batch_norm,
     .name = VECTOR_NAME,

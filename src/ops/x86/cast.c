@@ -2,6 +2,8 @@
  * are plain passes, not narrow ones. */
 #include "ops/x86/_vector.h"
 
+KEEL_USES_OP(cast);
+
 /* To bfloat16 from `from`, or to float32. */
 static void to_narrow(keel_bf16 *to, const void *from, keel_dtype type, int64_t n, bool adds)
 {

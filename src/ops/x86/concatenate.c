@@ -6,7 +6,7 @@
 #define VALUE_FILE "ops/x86/concatenate.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(concatenate) = VECTOR_BOTH(concatenate, vector_prepare);
+VECTOR_BOTH(concatenate, vector_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

@@ -19,6 +19,8 @@
 #include "ops/x86/_blocks.h"
 #include "ops/args.h"
 
+KEEL_USES_OP(conv2d);
+
 /* GROUP and STRETCH divide the places of the usual images: 56x56, 28x28, 14x14. Weight gradients of
  * PACKED values and more read packed operands; of the smaller one WHOLE values at a time, or those
  * of STRETCH places. */

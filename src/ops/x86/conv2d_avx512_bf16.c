@@ -15,6 +15,8 @@
 #include "ops/x86/_pairs_avx512_bf16.h"
 #include "ops/args.h"
 
+KEEL_USES_OP(conv2d);
+
 /* Of a weight gradient: as many pairs of places, channels of x and of dy as the caches hold. */
 enum {
     AHEAD = 24,

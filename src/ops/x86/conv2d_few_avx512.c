@@ -12,6 +12,8 @@
 #include "ops/x86/_blocks.h"
 #include "ops/args.h"
 
+KEEL_USES_OP(conv2d);
+
 enum { CHANNELS_MOST = 4, ROWS_LEAST = 8 /* fewer leave adders idle */ };
 
 typedef struct shape {

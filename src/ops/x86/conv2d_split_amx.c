@@ -16,6 +16,8 @@
 #include "ops/window.h"
 #include "ops/args.h"
 
+KEEL_USES_OP(conv2d);
+
 enum { PACKED = 512 * 1024 /* bytes of a stretch, about: half of a second-level cache */ };
 
 typedef struct plan {

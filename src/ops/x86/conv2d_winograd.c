@@ -24,6 +24,8 @@
 #include "ops/x86/_winograd_points.h"
 #include "ops/x86/_winograd_weights.h"
 
+KEEL_USES_OP(conv2d);
+
 /* Of a sum over channels, in vectors; and the place behind a line of points of dy that has the sums
  * of tiles. */
 #if TILE == 2

@@ -23,6 +23,8 @@
 #include "ops/x86/_pairs_avx512_bf16.h"
 #include "ops/x86/_winograd.h"
 
+KEEL_USES_OP(conv2d);
+
 enum { POINTS = 16, WORDS = 2 * LANES };
 enum { GRADIENT_LARGE = 1 << 15 }; /* floats a tap */
 

@@ -46,6 +46,8 @@ INLINE void kernel_gradient_points(const vf u[SIDE], vf g[3])
 
 #include "ops/x86/_winograd_weights.h"
 
+KEEL_USES_OP(conv2d);
+
 /* Run `body` with `x`, a constant, for the kind of a tile. */
 #define WITH_KIND(kind, x, ...)                                                                    \
     do {                                                                                           \

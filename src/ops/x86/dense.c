@@ -218,6 +218,8 @@ INLINE void dot_rows(const float *dy, int64_t n, const float *w, int64_t k, floa
 
 #include "ops/x86/_dense_tiles.h"
 
+KEEL_USES_OP(dense);
+
 static bool is_short(const keel_node *n)
 {
     return n->weight[0].shape.dim[1] <= 2 * LANES;

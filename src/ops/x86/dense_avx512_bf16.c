@@ -14,6 +14,8 @@
 #include "device/cpu/cpu.h"
 #include "ops/x86/_pairs_avx512_bf16.h"
 
+KEEL_USES_OP(dense);
+
 /* Shapes ------------------------------------------------------------------------------------- */
 
 typedef struct dims {

@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 
+KEEL_USES_OP(dense);
+
 enum { PLACES = 256 /* packed at a time */, MOST_UNITS = 4096 /* of a gradient by tiles */ };
 
 typedef struct plan {

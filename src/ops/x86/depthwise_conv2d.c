@@ -87,6 +87,8 @@ static inline void add_sums(float *to, const float *from, int64_t n, bool adds)
 #define VALUE_FILE "ops/x86/depthwise_conv2d.c"
 #include "ops/x86/_values.h"
 
+KEEL_USES_OP(depthwise_conv2d);
+
 const keel_kernel VECTOR_KERNEL(depthwise_conv2d) = {
     .op = &keel_op_depthwise_conv2d,
     .name = VECTOR_NAME,

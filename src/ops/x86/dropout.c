@@ -67,7 +67,7 @@ static keel_status prepare(keel_prepare *p)
 #define VALUE_FILE "ops/x86/dropout.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(dropout) = VECTOR_BOTH(dropout, prepare);
+VECTOR_BOTH(dropout, prepare);
 #else
 /* to = from scaled where the mask says so, else 0; `to` may be `from`. */
 static void VALUE_(apply)(const keel_call *c, VALUE *to, const VALUE *from, const uint8_t *mask,

@@ -8,8 +8,7 @@ enum { STRETCH = 64 };
 #define VALUE_FILE "ops/x86/global_average_pool2d.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(global_average_pool2d) = VECTOR_BOTH(global_average_pool2d,
-                                                                     vector_prepare);
+VECTOR_BOTH(global_average_pool2d, vector_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

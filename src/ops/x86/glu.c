@@ -7,7 +7,7 @@
 #define VALUE_FILE "ops/x86/glu.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(glu) = VECTOR_BOTH(glu, vector_prepare);
+VECTOR_BOTH(glu, vector_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

@@ -64,6 +64,8 @@ static inline float total(const vf s[WIDE])
 #define VALUE_FILE "ops/x86/layer_norm.c"
 #include "ops/x86/_values.h"
 
+KEEL_USES_OP(layer_norm);
+
 const keel_kernel VECTOR_KERNEL(layer_norm) = {
     .op = &keel_op_layer_norm,
     .name = VECTOR_NAME,

@@ -7,7 +7,7 @@
 #define VALUE_FILE "ops/x86/log_softmax.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(log_softmax) = VECTOR_BOTH(log_softmax, last_axis_prepare);
+VECTOR_BOTH(log_softmax, last_axis_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

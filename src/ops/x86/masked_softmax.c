@@ -37,7 +37,7 @@ static void range_of(const keel_node *n, int64_t o, int64_t *first, int64_t *end
 #define VALUE_FILE "ops/x86/masked_softmax.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(masked_softmax) = VECTOR_BOTH(masked_softmax, prepare);
+VECTOR_BOTH(masked_softmax, prepare);
 #else
 /* The masks of one line: those with a number for each element, and whether all others let it see.
  */

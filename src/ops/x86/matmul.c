@@ -7,6 +7,8 @@
  * rows are vectors; bt is made in scratch. Every sum takes its terms one after the other. */
 #include "ops/x86/_vector.h"
 
+KEEL_USES_OP(matmul);
+
 enum { ROWS = 6 };
 
 static int64_t dim_of(const keel_spec *s, int from_end)

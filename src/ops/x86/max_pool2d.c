@@ -16,7 +16,7 @@ static keel_status prepare(keel_prepare *p)
 #define VALUE_FILE "ops/x86/max_pool2d.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(max_pool2d) = VECTOR_BOTH(max_pool2d, prepare);
+VECTOR_BOTH(max_pool2d, prepare);
 #else
 /* The largest of the taps [i0, i1) x [j0, j1) for the channels of m, whose tap {0, 0} is at x; NaN
  * beats every number, and the last NaN wins. */

@@ -22,7 +22,7 @@ static vd slope(vd a, vd b, int which)
 #define VALUE_FILE "ops/x86/power.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(power) = VECTOR_BOTH(power, prepare);
+VECTOR_BOTH(power, prepare);
 #else
 /* The two halves of an operand's values from i on. */
 static void VALUE_(operand)(const keel_call *c, int which, vm m, int64_t i, vd half[2])

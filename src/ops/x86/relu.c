@@ -8,7 +8,7 @@
 #define VALUE_FILE "ops/x86/relu.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(relu) = VECTOR_BOTH(relu, vector_prepare);
+VECTOR_BOTH(relu, vector_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

@@ -4,6 +4,8 @@
 #include "ops/x86/_pointwise.h"
 #include "ops/args.h"
 
+KEEL_USES_OP(rescaling);
+
 static inline vf value(const void *args, vf x)
 {
     const keel_rescaling_args *a = args;

@@ -5,7 +5,7 @@
 #define VALUE_FILE "ops/x86/reshape.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(reshape) = VECTOR_BOTH(reshape, vector_prepare);
+VECTOR_BOTH(reshape, vector_prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

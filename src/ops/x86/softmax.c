@@ -15,7 +15,7 @@ static keel_status prepare(keel_prepare *p)
 #define VALUE_FILE "ops/x86/softmax.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(softmax) = VECTOR_BOTH(softmax, prepare);
+VECTOR_BOTH(softmax, prepare);
 #else
 static void VALUE_(forward)(const keel_call *c)
 {

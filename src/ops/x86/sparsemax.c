@@ -19,7 +19,7 @@ static keel_status prepare(keel_prepare *p)
 #define VALUE_FILE "ops/x86/sparsemax.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(sparsemax) = VECTOR_BOTH(sparsemax, prepare);
+VECTOR_BOTH(sparsemax, prepare);
 #else
 static double VALUE_(tau_of)(const VALUE *x, int64_t n)
 {

@@ -6,7 +6,7 @@
 #define VALUE_FILE "ops/x86/zero_pad2d.c"
 #include "ops/x86/_values.h"
 
-const keel_kernel VECTOR_KERNEL(zero_pad2d) = VECTOR_BOTH(zero_pad2d, vector_prepare);
+VECTOR_BOTH(zero_pad2d, vector_prepare);
 #else
 static VALUE *VALUE_(zeros)(VALUE *y, int64_t n)
 {
