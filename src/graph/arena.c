@@ -32,7 +32,9 @@ keel_status keel_arenas_take(keel_arenas *a, int worker, keel_arena_kind kind, i
     if (!keel_mul_i64(n, size, &bytes))
         return keel_fail(KEEL_ESHAPE, "%lld times %lld bytes are more than memory can hold",
                          (long long)n, (long long)size);
-    if (!b->at || b->bytes < bytes) { /* the old one first: there need not be room for both */
+    if (!b->at ||
+        b->bytes <
+            bytes) { /* The old buffer is freed first, because there may not be room for both. */
         keel_free(b->at);
         a->moved++;
         b->bytes = 0;

@@ -1,6 +1,6 @@
-/* The memory that the programs of a model run in: of each kind one buffer a worker, as large as the
- * largest program asks for, lent to whichever program runs. What stands in it means nothing from
- * one run to the next. */
+/* The memory in which the programs of a model run. Each worker has one buffer of each kind, as
+ * large as the largest program needs, and lends it to the program that is running. The contents
+ * mean nothing after a run. */
 #ifndef KEEL_GRAPH_ARENA_H
 #define KEEL_GRAPH_ARENA_H
 #include "base/error.h"
@@ -22,7 +22,8 @@ typedef enum keel_arena_kind { /* the pointers of keel_workspace */
 
 typedef struct keel_arenas {
     int n_worker;
-    int64_t moved; /* how often a buffer grew, and so went elsewhere: who points into them looks */
+    int64_t moved; /* how often a buffer has grown, and so moved; owners of pointers into it check
+                      this */
     struct keel_arena {
         void *at;
         int64_t bytes;
@@ -32,8 +33,8 @@ typedef struct keel_arenas {
 keel_status keel_arenas_create(keel_arenas **out, int n_worker);
 void keel_arenas_destroy(keel_arenas *a);
 
-/* A buffer of n * size bytes or more, aligned to 64. One that grows loses its contents; where that
- * fails it is gone, and is asked for again. */
+/* A buffer of at least n * size bytes, aligned to 64. A buffer that grows loses its contents. If
+ * growing fails, the buffer is gone until the next request. */
 keel_status keel_arenas_take(keel_arenas *a, int worker, keel_arena_kind kind, int64_t n,
                              int64_t size, void **out);
 

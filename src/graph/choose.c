@@ -5,9 +5,9 @@
 #include <limits.h>
 #include <string.h>
 
-/* The kernel of an op that is asked after those of rank *below (INT_MAX at first), which becomes
- * its own: that named `measured` (NULL: none) first, then by priority. NULL: the reference is next.
- */
+/* The kernel of the op to ask next, after those of rank *below (INT_MAX at first), which becomes
+ * its own rank: the kernel named `measured` (NULL: none) first, then by priority. NULL: only the
+ * reference is left. */
 static const keel_kernel *next_kernel(const keel_program_options *o, const keel_op *op,
                                       const char *measured, int *below)
 {
@@ -39,7 +39,7 @@ keel_status keel_kernel_prepare(const keel_kernel *k, keel_prepare *p)
 
 keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c)
 {
-    const bool mixed = c->narrow || c->widened; /* its values are no float32 */
+    const bool mixed = c->narrow || c->widened; /* its values are not float32 */
     const keel_float32 float32 = mixed ? KEEL_FLOAT32_FMA : o->float32;
     const char *measured = mixed ? NULL : keel_tuned_kernel(c->node, c->pass, float32);
     const keel_kernel *k;

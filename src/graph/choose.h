@@ -15,19 +15,19 @@ typedef struct keel_choice {
     keel_status (*derive)(void *context, keel_derived *want, const keel_derived **got);
     void *context;
     /* what was found */
-    const keel_kernel *kernel; /* NULL: the reference is left */
+    const keel_kernel *kernel; /* NULL: only the reference is left */
     keel_run run;              /* unless `tile` */
     keel_tile_run run_tile;
     void *plan;
     int64_t scratch;
 } keel_choice;
 
-/* Ask the kernels of the node's op: the one that measured fastest first, then by priority.
- * KEEL_EUNSUP of a kernel means the next; any other failure is the answer. */
+/* Asks the kernels of the node's op: the one that was measured to be the fastest, then by priority.
+ * If a kernel answers KEEL_EUNSUP the next one is asked; any other failure is returned. */
 keel_status keel_choose_kernel(const keel_program_options *o, keel_choice *c);
 
-/* Its prepare, but where the processor (or keel_cpu_limit) has not what it needs: then nothing of
- * it is called, and the answer is KEEL_EUNSUP. */
+/* Calls the kernel's prepare if the processor (or keel_cpu_limit) has what it needs. Otherwise
+ * nothing of the kernel is called, and the answer is KEEL_EUNSUP. */
 keel_status keel_kernel_prepare(const keel_kernel *k, keel_prepare *p);
 
 #endif

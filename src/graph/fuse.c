@@ -1,7 +1,7 @@
-/* See fuse.h. One walk over the nodes in their order: a node that can be taken into the one before
- * it leaves its work there, and its output becomes another name of that one's; a node that can take
- * over the work of the one before it reads what that one read. What is left without work is
- * dropped, and values are numbered anew. */
+/* See fuse.h. One walk over the nodes in their order. Either a node is taken into the node before
+ * it, and its output becomes another name of that node's output; or a node takes over the work of
+ * the node before it, and reads its input. Nodes without work are then dropped, and values are
+ * numbered anew. */
 #include "graph/fuse.h"
 #include "base/memory.h"
 #include "ops/all.h"
@@ -12,7 +12,7 @@
 typedef struct fuser {
     keel_graph *g;
     int *uses;        /* [n_value] */
-    keel_value *name; /* [n_value] the value it now is; itself where nothing changed */
+    keel_value *name; /* [n_value] the value that replaces it; itself if nothing changed */
     bool *dead;       /* [n_node] */
 } fuser;
 
@@ -21,7 +21,8 @@ static bool is(const keel_graph_node *n, const keel_op *op)
     return n->node.op == op;
 }
 
-/* Who makes input k of node n, where nobody else reads it and the op is `op`; or NULL. */
+/* The node that makes input k of node n, if no other node reads that value and its op is `op`; else
+ * NULL. */
 static keel_graph_node *only_maker(const fuser *f, const keel_graph_node *n, int k,
                                    const keel_op *op)
 {
@@ -32,7 +33,7 @@ static keel_graph_node *only_maker(const fuser *f, const keel_graph_node *n, int
     return is(m, op) && m->node.held == n->node.held ? m : NULL;
 }
 
-/* Is it max(x, 0), or min(max(x, 0), *max)? *max 0: no limit. */
+/* Whether the node is max(x, 0), or min(max(x, 0), *max). *max is 0 if there is no limit. */
 static bool is_relu(const keel_graph_node *n, double *max)
 {
     *max = is(n, &keel_op_relu6) ? 6 : 0;
@@ -43,7 +44,7 @@ static bool is_relu(const keel_graph_node *n, double *max)
     return a->negative_slope == 0 && a->threshold == 0 && !(a->capped && !(a->max_value > 0));
 }
 
-/* Nothing of a value is below 0. */
+/* Whether no element of a value is below 0. */
 static bool not_negative(const fuser *f, keel_value v)
 {
     const int maker = f->g->value[v].node;
@@ -66,7 +67,7 @@ static keel_status add_layer(keel_graph_node *to, const char *first, const char 
     return KEEL_OK;
 }
 
-/* `later` did its work in `n`, which is made again with what its arguments now say. */
+/* The work of `later` is now done by `n`, which is inferred again with its new arguments. */
 static keel_status take_in(fuser *f, keel_graph_node *n, const keel_graph_node *later)
 {
     KEEL_TRY(add_layer(n, n->node.layer, later->node.layer));
@@ -76,7 +77,7 @@ static keel_status take_in(fuser *f, keel_graph_node *n, const keel_graph_node *
     return keel_node_infer(&n->node);
 }
 
-/* `n` does the work of `earlier` and reads what that one read. */
+/* `n` does the work of `earlier`, and reads its input. */
 static keel_status take_over(fuser *f, keel_graph_node *n, const keel_graph_node *earlier)
 {
     KEEL_TRY(add_layer(n, earlier->node.layer, n->node.layer));
@@ -99,7 +100,7 @@ static keel_status fuse_relu(fuser *f, keel_graph_node *n)
     return take_in(f, bn, n);
 }
 
-/* batch_norm -> add, where the other input is there already when the batch_norm runs */
+/* batch_norm -> add, if the other input is made before the batch_norm runs */
 static keel_status fuse_add(fuser *f, keel_graph_node *n)
 {
     for (int k = 0; k < 2 && n->node.n_in == 2; k++) {
@@ -129,9 +130,9 @@ static keel_status fuse_add(fuser *f, keel_graph_node *n)
     return KEEL_OK;
 }
 
-/* zero_pad2d -> conv2d; and behind a relu zero_pad2d -> max_pool2d, whose own padding never wins.
- * Where no pixel of a window is positive, a padded zero may have won, and no pixel got a gradient.
- * Now one does, and the relu stops it. */
+/* zero_pad2d -> conv2d; and, after a relu, zero_pad2d -> max_pool2d, since the pooling's own
+ * padding never wins. Where a window had no positive pixel, a padded zero could win, and no pixel
+ * got a gradient. Now a pixel gets it, and the relu stops it. */
 static keel_status fuse_pad(fuser *f, keel_graph_node *n)
 {
     const bool pool = is(n, &keel_op_max_pool2d);
@@ -167,7 +168,7 @@ static keel_status fuse_node(fuser *f, keel_graph_node *n)
     return fuse_pool(f, n);
 }
 
-/* Drop dead nodes and the values that they made. */
+/* Drops dead nodes and the values that they made. */
 static void drop(fuser *f, keel_value *keep, int n_keep)
 {
     keel_graph *g = f->g;

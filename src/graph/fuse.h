@@ -1,5 +1,5 @@
-/* Fusing: ops that only touch what the op before them wrote are taken into it, so that values are
- * read and written as few times as possible. */
+/* Fusing: an op that only changes what the op before it wrote is taken into that op, so that values
+ * are read and written as few times as possible. */
 #ifndef KEEL_GRAPH_FUSE_H
 #define KEEL_GRAPH_FUSE_H
 #include "graph/graph.h"

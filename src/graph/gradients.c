@@ -1,18 +1,19 @@
-/* Weight gradients: who makes which part of them, and in which order the parts are added.
+/* Weight gradients: who computes which part of them, and in which order the parts are added.
  *
- * The rows of a step fall into shards. A worker makes the gradient of a node's weights once for
- * each of its shards and folds it at once into those before, as records are folded: what has come
- * so far lies in a stack, of which the largest nodes of the tree are left. The owner of a tile adds
- * what all workers are left with in the order of the same tree (train/reduce.c).
+ * The rows of a step are divided into shards. A worker computes the gradient of a node's weights
+ * once for each of its shards, and folds it at once into the gradients of the shards before, as
+ * records are folded: a stack holds the largest nodes of the tree so far. The owner of a tile then
+ * adds what all workers have left, in the order of the same tree (train/reduce.c).
  *
- * Where lanes are told how many shards a step has, their tree has a leaf for each, whoever makes
- * it, so the sum is made of the same additions on any lanes and workers. Else a worker has one
- * shard, or two where the middle of the step lies inside (for one worker and for two that is the
- * same tree); it adds what it has from left to right, and the workers' sums are added so, too.
+ * If the number of shards of a step is given, their tree has one leaf for each shard, so the sum
+ * consists of the same additions for any lanes and workers. Otherwise a worker has one shard, or
+ * two if the middle of the step lies in its rows (which gives one worker and two workers the same
+ * tree). It adds its shards from left to right, and the workers' sums are added in the same way.
  *
- * A weight that several nodes use is not folded: each use adds to the gradients of the shards one
- * by one, because a sum over uses has to be whole before it is added to that of another shard. A
- * gradient that is read off a merged record is of no shard: it is added to that of the first. */
+ * A weight that several nodes use is not folded. Each use adds to the gradient of each shard,
+ * because the sum over uses must be complete before it is added to that of another shard. A
+ * gradient that is read from a merged record belongs to no shard; it is added to that of the first.
+ */
 #include "graph/gradients.h"
 #include "base/clones.h"
 #include "base/memory.h"
@@ -21,7 +22,7 @@
 
 /* ---- the shards of a step ------------------------------------------------------------------- */
 
-/* Two workers at most: the halves of a step are summed apart, whoever has them. */
+/* With at most two workers, the two halves of a step are summed separately, whoever has them. */
 static bool has_halves(const keel_lanes *l)
 {
     return l->shards == 0 && l->n_worker <= 2;
@@ -43,8 +44,8 @@ static keel_shard *add_shard(keel_bound *b, const keel_piece *run, int64_t row, 
     return s;
 }
 
-/* The shards of a run, and where their gradients lie in the stack that begins at `base`; returns
- * how many are left of them. */
+/* Finds the shards of a run, and where their gradients lie in the stack that begins at `base`.
+ * Returns how many gradients are left. */
 static int fold_run(keel_bound *b, const keel_lanes *l, const keel_piece *run, int base)
 {
     const int64_t all = keel_lanes_shards(l, b->rows), end = run->row + run->rows;
@@ -107,7 +108,7 @@ static void fold_by_worker(keel_bound *b, const keel_lanes *l)
     }
 }
 
-/* The most shards that the runs of a step make. */
+/* The most shards that the runs of a step can make. */
 static size_t most_shards(const keel_bound *b, const keel_lanes *l)
 {
     return (size_t)(l->shards ? l->shards : b->n_run + 1);
@@ -146,13 +147,14 @@ static bool from_merged(const keel_node *n)
     return n->op->weights_from_merged && n->partial_backward > 0;
 }
 
-/* Where every worker's rows are one shard at most, nothing is folded. */
+/* Nothing is folded if each worker has at most one shard. */
 static bool folds(const keel_lanes *l)
 {
     return l->n_worker == 1 || (!l->shared && l->n_part > l->n_worker);
 }
 
-/* The largest stack, what is left of one, and the most shards of a worker, in any step. */
+/* Over all steps: the largest stack, the most gradients left of one, and the most shards of a
+ * worker. */
 static keel_status measure_stacks(const keel_program *p, int *depth, int *left, int *leaves)
 {
     const keel_lanes *l = p->lanes;
@@ -194,7 +196,7 @@ static void find_kinds(keel_program *p)
     }
 }
 
-/* Elements of the weights of a node that are folded. */
+/* Elements of the node's weights whose gradients are folded. */
 static int64_t folded_of(const keel_program *p, int node)
 {
     const keel_graph_node *n = &p->graph->node[node];
@@ -251,8 +253,8 @@ static char *slot_of(const keel_program *p, int worker, keel_variable v, int slo
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Where weight k of a node, which is folded, lies at a place of the stack; behind: elements of the
- * node's weights before it. */
+/* The address of the gradient of weight k, which is folded, at a place of the stack. behind:
+ * elements of the node's weights before it. */
 static char *stack_at(const keel_program *p, const keel_workspace *s, int worker, keel_variable v,
                       int depth, int64_t behind)
 {

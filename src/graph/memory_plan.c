@@ -41,7 +41,7 @@ static double rank_of(const keel_buffer *b, int order)
     }
 }
 
-/* Place buffers in the order of `e`; placed[] keeps those already placed sorted by offset. */
+/* Places buffers in the order of `e`; placed[] lists the buffers placed so far by offset. */
 static int64_t place_all(const keel_buffer *b, const entry *e, int n, int64_t *offset, int *placed)
 {
     int64_t total = 0;
@@ -51,7 +51,8 @@ static int64_t place_all(const keel_buffer *b, const entry *e, int n, int64_t *o
         for (int j = 0; j < k; j++) {
             const int other = placed[j];
             if (b[other].last < me->first || me->last < b[other].first) continue;
-            if (offset[other] - at >= aligned(me->bytes)) break; /* it fits before this one */
+            if (offset[other] - at >= aligned(me->bytes))
+                break; /* the buffer fits before this one */
             const int64_t end = offset[other] + aligned(b[other].bytes);
             if (end > at) at = end;
         }
@@ -102,7 +103,7 @@ static int64_t take(sweep *s, int64_t bytes)
     return at;
 }
 
-/* Where gaps are too many, the smallest is forgotten: its bytes stay unused. */
+/* If there are too many gaps, the smallest is forgotten, and its bytes stay unused. */
 static void give_back(sweep *s, int64_t at, int64_t bytes)
 {
     int low = 0, high = s->n_gap;
@@ -132,8 +133,8 @@ static void give_back(sweep *s, int64_t at, int64_t bytes)
     drop_gap(s, least);
 }
 
-/* Buffers in the order in which they begin (e) and end (ends); each takes the first gap that those
- * over before it have left. */
+/* Places buffers in the order in which they begin (e); `ends` has them in the order in which they
+ * end. Each takes the first gap left by the buffers that have ended. */
 static keel_status place_in_time(const keel_buffer *b, const entry *e, const entry *ends, int n,
                                  int64_t *offset, int64_t *total)
 {
@@ -150,7 +151,8 @@ static keel_status place_in_time(const keel_buffer *b, const entry *e, const ent
     return KEEL_OK;
 }
 
-/* The most bytes that live at once: buffers in the order in which they begin and end. */
+/* The most bytes that are live at the same time. The buffers come in the order in which they begin
+ * and end. */
 static int64_t live_bound(const keel_buffer *b, const entry *e, const entry *ends, int n)
 {
     int64_t live = 0, most = 0;

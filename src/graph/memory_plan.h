@@ -1,4 +1,4 @@
-/* Where each buffer of a program lives: exact lifetimes in, offsets of one arena out. */
+/* Where each buffer of a program lies: exact lifetimes in, offsets into one arena out. */
 #ifndef KEEL_GRAPH_MEMORY_PLAN_H
 #define KEEL_GRAPH_MEMORY_PLAN_H
 #include "base/error.h"
@@ -10,11 +10,11 @@ typedef struct keel_buffer {
     int64_t offset;  /* the plan's answer, a multiple of 64 */
 } keel_buffer;
 
-/* Buffers whose times overlap do not overlap in memory. The best of four greedy orders (size, area,
- * duration, start), first fit; where buffers are more than 4096, the order of start alone. *total:
- * bytes of the arena; *bound: the most bytes that are ever live at once, which no plan can beat.
- * Cost O(n^2) for n buffers up to there, O(n log n) beyond. Source: Pisarchyk and Lee 2020, arXiv
- * 2001.03288 (greedy by size). */
+/* Places buffers so that those whose times overlap do not overlap in memory. Takes the best of four
+ * greedy orders (size, area, duration, start) with first fit; for more than 4096 buffers, the order
+ * of start alone. *total: bytes of the arena. *bound: the most bytes that are ever live at the same
+ * time, which no plan can beat. Cost: O(n^2) for up to 4096 buffers, O(n log n) beyond. Source:
+ * Pisarchyk and Lee 2020, arXiv 2001.03288 (greedy by size). */
 keel_status keel_memory_plan(keel_buffer *buffer, int n, int64_t *total, int64_t *bound);
 
 #endif

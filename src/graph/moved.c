@@ -1,13 +1,14 @@
-/* State that moves inside a step. A call in training mode moves what the op keeps (the moving
- * statistics of a BatchNormalization) when its records are merged; a later call of the same layer
- * that reads them, a model called with training=False, must see them moved, as in Keras. But
- * nothing lasting is written before the commit point: so each worker moves a copy of its own, for
- * each such reader, and the reader's calls get the copy in place of the weight. */
+/* State that changes inside a step. A call in training mode moves state of its op (the moving
+ * statistics of a BatchNormalization) when its records are merged. A later call of the same layer
+ * that reads the state, as in a model called with training=False, must see the new values, as in
+ * Keras. But nothing permanent may be written before the commit point. So each worker updates its
+ * own copy for each such reader, and the reader's calls get the copy instead of the weight. */
 #include "base/memory.h"
 #include "graph/bind.h"
 #include <string.h>
 
-/* Does node t move what node n only reads? Calls of one layer have the same weights. */
+/* Whether node t moves state that node n only reads. Calls of the same layer have the same weights.
+ */
 static bool moves_for(const keel_graph_node *t, const keel_graph_node *n)
 {
     if (t->node.op != n->node.op || !t->node.op->commit || t->node.partial == 0 ||
@@ -77,7 +78,7 @@ void keel_moved_free(keel_program *p)
     keel_free(p->moved_of);
 }
 
-/* Where the copies lie; what is trained is no state, and stays where it is. */
+/* Where the copies lie. What is trained is not state, and stays where it is. */
 static void **weights_of(const keel_program *p, const keel_moved *m, int worker)
 {
     return m->weight + worker * p->graph->node[m->node].node.n_weight;

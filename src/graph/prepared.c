@@ -1,5 +1,5 @@
-/* The kernels that a worker's calls run: chosen and prepared once for each pass of a node and each
- * number of rows, and found again after that; and which kernel it was, for those who ask. */
+/* The kernels of a worker's calls: each is chosen and prepared once for each pass of a node and
+ * each number of rows, and found again later. Also notes which kernel was chosen, for reports. */
 #include "base/memory.h"
 #include "graph/bind.h"
 #include "graph/choose.h"
@@ -53,8 +53,8 @@ static keel_run reference_of(const keel_op *op, keel_pass pass, int r)
     }
 }
 
-/* Ask the kernels of the op for `n`, which is the node or its widened self; e->run stays NULL when
- * all refuse. narrow: their passes on bfloat16. */
+/* Asks the kernels of the op for `n`, which is the node or its widened form; e->run stays NULL if
+ * all refuse. narrow: asks for their passes on bfloat16. */
 static keel_status ask_kernels(asking *a, keel_prepared *e, const keel_node *n, bool narrow)
 {
     keel_choice c = { .node = n,
@@ -75,7 +75,8 @@ static keel_status ask_kernels(asking *a, keel_prepared *e, const keel_node *n, 
     return KEEL_OK;
 }
 
-/* Kernels first, those for bfloat16 before others on widened copies; the reference last. */
+/* Asks kernels first, those for bfloat16 before others on widened copies; the reference comes last.
+ */
 static keel_status choose(asking *a, keel_prepared *e, const keel_node *n)
 {
     e->scratch = n->scratch;
@@ -149,9 +150,10 @@ char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
 
 bool keel_program_is_slow(const keel_program *p, int node)
 {
-    enum { MANY = 256 }; /* elements of a row: fewer are nothing beside a call */
+    enum { MANY = 256 }; /* elements of a row; with fewer, the cost is negligible */
     const keel_node *n = &p->graph->node[node].node;
-    if (n->real != KEEL_FLOAT32) return false; /* float64 is for checks, and always plain */
+    if (n->real != KEEL_FLOAT32)
+        return false; /* float64 is for checks, and always runs the reference */
     if (!n->op->flops && !(n->op->costly && keel_row_count(&n->out[0]) >= MANY)) return false;
     for (int pass = 0; pass < KEEL_PASS_COUNT; pass++) {
         char name[KEEL_KERNEL_NAME_MAX];

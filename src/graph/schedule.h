@@ -1,9 +1,9 @@
-/* The order of a program: which op runs which pass when, cut into segments.
+/* The order of a program: which op runs which pass when, divided into segments.
  *
- * Inside a segment a worker runs the calls of one block of rows after the other, then the weight
- * gradients of the segment once over all its rows. A block is all of them or less: so few rows
- * that what one call writes is still in the cache when the next one reads it. A segment begins with
- * a merge where its first op must see all rows; then the one before it ends in a meeting of all
+ * Inside a segment a worker runs all calls on one block of rows, then on the next block, and then
+ * the weight gradients of the segment once over all its rows. A block is all rows, or so few that
+ * the output of one call is still in the cache when the next call reads it. A segment begins with a
+ * merge if its first op must see all rows; then the segment before it ends in a meeting of all
  * workers. */
 #ifndef KEEL_GRAPH_SCHEDULE_H
 #define KEEL_GRAPH_SCHEDULE_H
@@ -27,7 +27,7 @@ typedef struct keel_segment {
     bool merge_backward;
     bool meets; /* lanes meet after it */
     int begin, weights,
-        end;       /* instructions: [begin, weights) per block, [weights, end) per worker */
+        end;       /* at most so many rows; what the kernels compute does not depend on it */
     int64_t block; /* rows, at most; what the kernels give does not depend on it */
 } keel_segment;
 
@@ -39,21 +39,22 @@ typedef struct keel_schedule {
     int n_instruction, n_segment, n_order;
     keel_instruction *instruction;
     keel_segment *segment;
-    bool *needs_grad;     /* [n_value] a trainable weight lies before it */
-    bool *has_grad;       /* [n_value] and a loss behind it: its gradient is written */
-    bool *reached;        /* [n_variable] trainable, and some node writes its gradient */
-    bool **in_adds;       /* [n_node][n_in] as the backward call of the node is bound */
-    bool *weight_adds;    /* [n_node] a node before it in the order wrote these gradients already */
-    bool *tiled;          /* [n_node] weight gradients are made by the owners of tiles */
-    keel_variable *order; /* trainable weights in the order in which their gradients are ready */
+    bool *needs_grad; /* [n_value] a trainable weight lies before it */
+    bool *has_grad;   /* [n_value] and a loss lies behind it: its gradient is written */
+    bool *reached;    /* [n_variable] it is trainable, and some node writes its gradient */
+    bool **in_adds;   /* [n_node][n_in] as the backward call of the node is bound */
+    bool *
+        weight_adds; /* [n_node] an earlier node of the order has already written these gradients */
+    bool *tiled;     /* [n_node] the owners of tiles make its weight gradients */
+    keel_variable *order; /* trainable weights in the order in which gradients are complete */
 
     int n_commit;
     keel_turn *commit; /* [n_commit] nodes that move state after the commit point, in order */
 } keel_schedule;
 
-/* Order a graph. trainable [n_variable]: who gets a gradient. In a training graph the chain of
- * gradients starts at the nodes whose op is a `loss` (their backward has no out_grad; their forward
- * is not run, since backward gives the sums as well). */
+/* Orders a graph. trainable [n_variable]: which weights get a gradient. In a training graph the
+ * chain of gradients begins at the nodes whose op is a `loss`. Their backward has no out_grad;
+ * their forward does not run, because backward computes the sums as well. */
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
                                int n_variable);
 void keel_schedule_free(keel_schedule *s, const keel_graph *g);

@@ -19,8 +19,8 @@ static void place(keel_store *s, keel_variable v)
     s->n_master += align_elements(w->count, keel_dtype_size(s->real));
 }
 
-/* Elements of a tile: whole rows, of the last dim or as a matrix, but for a row that is longer than
- * a tile. */
+/* Elements of a tile: whole rows of the weight, seen as a matrix, unless a row is longer than a
+ * tile. */
 static int64_t tile_of(const keel_store_weight *w)
 {
     const keel_shape *s = &w->info.spec.shape;
@@ -124,7 +124,7 @@ int64_t keel_store_bytes(const keel_store *s)
 keel_status keel_store_join(keel_store *s, uint64_t *user)
 {
     if (!~s->users) return keel_fail(KEEL_EUNSUP, "more than 64 programs of one model");
-    *user = ~s->users & (s->users + 1); /* the lowest bit that is free */
+    *user = ~s->users & (s->users + 1); /* the lowest free bit */
     s->users |= *user;
     return KEEL_OK;
 }

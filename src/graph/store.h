@@ -1,7 +1,7 @@
-/* The weights of a model as training holds them: one flat range of masters, those that are trained
- * first, in backward order, and packed copies that kernels derived from them. One store a process,
- * shared by all workers and by all programs, each of which says what it trains (program.h); what an
- * optimizer keeps beside the weights belongs to who moves them. */
+/* The weights of a model during training: one flat range of master weights, the trained ones first,
+ * in backward order; and packed copies that kernels have derived from them. A process has one
+ * store, which all workers and all programs share; each program says what it trains (program.h).
+ * What an optimizer keeps beside the weights is not in the store. */
 #ifndef KEEL_GRAPH_STORE_H
 #define KEEL_GRAPH_STORE_H
 #include "graph/graph.h"
@@ -14,7 +14,7 @@ typedef struct keel_store_weight {
     int64_t offset; /* elements, into master */
 } keel_store_weight;
 
-/* A tile: a part of one weight that is trained. An owner reduces and updates it. */
+/* A tile: a part of one trained weight. Its owner reduces and updates it. */
 typedef struct keel_tile {
     keel_variable variable;
     int64_t offset, count; /* elements of the flat range */
@@ -28,38 +28,38 @@ struct keel_store {
     int64_t n_master; /* elements, each tensor aligned to 64 bytes */
     char *master;
     int n_derived, derived_capacity;
-    uint64_t users; /* a bit for each program that has joined */
+    uint64_t users; /* one bit for each program that has joined */
     struct keel_store_copy {
         uint64_t users; /* the programs whose kernels read it */
         keel_variable variable;
         keel_derived copy;
-    } * *derived; /* each allocated by itself: kernels keep pointers to them */
+    } * *derived; /* each allocated separately: kernels keep pointers to them */
 };
 
-/* Lay out `info` [n] (copied; names must outlive the store). order: variables in the order in which
- * backward finishes their gradients; those not named come last. */
+/* Lays out `info` [n], which is copied; the names must outlive the store. order: variables in the
+ * order in which backward finishes their gradients; the others come last. */
 keel_status keel_store_create(keel_store **out, keel_dtype real, const keel_weight_info *info,
                               int n, const keel_variable *order, int n_order);
 void keel_store_destroy(keel_store *s);
 
-/* Cut the weights for which trains [n_weight] holds into tiles, in the order of the flat range, so
- * that an owner's tiles are neighbours. *out [*n] is the caller's, to keel_free. */
+/* Cuts the weights with trains [n_weight] into tiles, in the order of the flat range, so that an
+ * owner's tiles are neighbours. *out [*n]: free it by keel_free. */
 keel_status keel_store_tiles(const keel_store *s, const bool *trains, keel_tile **out, int *n);
 
 void *keel_store_data(const keel_store *s, keel_variable v);
 int64_t keel_store_bytes(const keel_store *s); /* masters and copies */
 
-/* A program joins with a bit of its own, for the copies that it asks for, and leaves: copies that
- * nobody else reads go. KEEL_EUNSUP: 64 programs are there. */
+/* A program joins with its own bit, for the copies that it asks for, and leaves. Copies that no
+ * other program reads are freed. KEEL_EUNSUP: there are already 64 programs. */
 keel_status keel_store_join(keel_store *s, uint64_t *user);
 void keel_store_leave(keel_store *s, uint64_t user);
 
-/* A packed copy of weight v: the shared one of want->key, or *want, allocated and filled. On
- * failure want's plan is released. */
+/* A packed copy of weight v: the shared one with want->key, or *want, allocated and filled. On
+ * failure, want's plan is released. */
 keel_status keel_store_derive(keel_store *s, uint64_t user, keel_variable v, keel_derived *want,
                               const keel_derived **got);
-/* Make a worker's share of the copies again after the weights moved: each copy falls to who has the
- * fewest bytes so far. At most KEEL_LANES_MAX workers. */
+/* Makes a worker's share of the copies again, after the weights have moved. Each copy goes to the
+ * worker with the fewest bytes so far. At most KEEL_LANES_MAX workers. */
 void keel_store_refresh(const keel_store *s, int worker, int n_worker);
 
 #endif

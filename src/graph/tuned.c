@@ -26,7 +26,7 @@ bool keel_tuned_class(const keel_node *n, keel_tuned *out)
     return true;
 }
 
-/* How far apart two sizes are, as a factor; 0: too far. */
+/* The ratio of two sizes, at least 1; 0: too far apart. */
 static double factor(int64_t a, int64_t b)
 {
     const double ratio = a > b ? (double)a / (double)b : (double)b / (double)a;

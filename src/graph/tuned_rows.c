@@ -1,4 +1,4 @@
-/* The table of tuned.h, by itself so that a test can bring its own. */
+/* The table of tuned.h, in a file of its own so that a test can replace it. */
 #include "graph/tuned.h"
 #include "ops/all.h"
 

@@ -84,7 +84,7 @@ int64_t keel_widened_bytes(const keel_widened *w, int64_t rows)
     return bytes;
 }
 
-/* The next floats of scratch, filled from `from` where that is not NULL. */
+/* The next floats of scratch, filled from `from` unless that is NULL. */
 static float *take(char **at, const keel_spec *s, int64_t rows, const void *from)
 {
     float *f = (float *)(void *)*at;
@@ -93,7 +93,7 @@ static float *take(char **at, const keel_spec *s, int64_t rows, const void *from
     return f;
 }
 
-/* Copies of what flows into the pass, and room for what comes out of it. */
+/* Copies what the pass reads, and reserves room for what it writes. */
 static void widen_in(const keel_widened *w, const keel_call *c, char **at, int i)
 {
     const keel_spec *spec = &w->narrow->in[i];
