@@ -1,9 +1,9 @@
-/* The arguments of the ops that have any: plain numbers, resolved by the layer that emits the op.
+/* The arguments of ops: plain numbers, which the layer that emits the op has resolved.
  *
- * Zeroed bytes are the op's plainest form where there is one (relu, add, dense). An axis counts the
- * dims of one row, from 0, or from the end, -1 being the last; the batch has no number. Padding is
- * {before, behind} of each dim, of an image {top, bottom, left, right}; 'same' and 'valid' are the
- * layer's words, not the op's. */
+ * Zeroed bytes are the simplest form of an op, if it has one (relu, add, dense). An axis counts the
+ * dims of one row from 0, or from the end with -1 as the last; the batch dim is not counted.
+ * Padding is {before, behind} for each dim, for images {top, bottom, left, right}; 'same' and
+ * 'valid' are words of the layer, not of the op. */
 #ifndef KEEL_OPS_ARGS_H
 #define KEEL_OPS_ARGS_H
 #include "tensor/shape.h"
@@ -26,8 +26,8 @@ typedef struct keel_conv3d_args { /* conv3d; dims are {depth, height, width} */
     int64_t groups;
 } keel_conv3d_args;
 
-/* conv_transpose; dims are {depth, height, width}. The numbers are those of the convolution that it
- * goes through backwards: from places `to`, its output, to its input. */
+/* conv_transpose; dims are {depth, height, width}. The numbers are those of the convolution of
+ * which this is the backward pass: from places `to`, its output, to its input. */
 typedef struct keel_conv_transpose_args {
     int64_t strides[3];
     int64_t dilation[3];
@@ -38,8 +38,8 @@ typedef struct keel_conv_transpose_args {
 typedef struct keel_pool2d_args { /* max_pool2d, average_pool2d */
     int64_t pool[2];
     int64_t strides[2];
-    int64_t pad[4]; /* each less than the pool, so that every window sees the image */
-    bool relu;      /* max_pool2d: of the result, 0 where all of a window is below */
+    int64_t pad[4]; /* each is less than the pool, so every window has a part of the image */
+    bool relu;      /* max_pool2d: of the result, so it is 0 if the whole window is below 0 */
 } keel_pool2d_args;
 
 typedef struct keel_global_pool2d_args { /* global_average_pool2d, masked_mean */
@@ -51,7 +51,7 @@ typedef struct keel_zero_pad2d_args { /* zero_pad2d */
 } keel_zero_pad2d_args;
 
 typedef struct keel_reshape_args { /* reshape; Flatten is rank 1 and dim -1 */
-    keel_shape shape;              /* of one row; one dim may be -1: whatever is left */
+    keel_shape shape; /* of one row; one dim may be -1, and is computed from the others */
 } keel_reshape_args;
 
 typedef struct keel_rescaling_args { /* rescaling: y = x scale + offset */
@@ -78,7 +78,7 @@ typedef struct keel_compare_args { /* compare */
     keel_comparison is;
 } keel_compare_args;
 
-typedef struct keel_where_args { /* where: of its two values, which are constants */
+typedef struct keel_where_args { /* where: which of its two values are constants */
     bool fixed[2];
     double constant[2];
 } keel_where_args;
@@ -106,10 +106,11 @@ typedef struct keel_slice_args { /* slice: `count` places of each dim, from `beg
 
 typedef struct keel_upsample_args { /* upsample: `factor` places along an axis for each */
     int64_t axis, factor;
-    bool between; /* on the line between neighbours, not the nearest */
+    bool between; /* linear interpolation between neighbours; false: the nearest */
 } keel_upsample_args;
 
-typedef struct keel_noise_args { /* noise: normal draws are added, or multiplied by with mean 1 */
+typedef struct keel_noise_args { /* noise: normal draws are added to the input, or multiply it with
+                                    mean 1 */
     double stddev;
     bool multiplies;
 } keel_noise_args;
@@ -123,65 +124,66 @@ typedef struct keel_axis_args { /* concatenate, softmax, log_softmax, sparsemax,
     int64_t axis;
 } keel_axis_args;
 
-/* masked_softmax; a place is [T, S]: step t of T sees those of S that the mask and these let it. */
+/* masked_softmax; a place is [T, S]: step t of T attends to those of S that the mask and these
+ * arguments allow. */
 typedef struct keel_masked_softmax_args {
     bool causal;    /* none after t */
-    int64_t window; /* none as far as this from t, or further; 0: no matter how far */
-    bool uniform;   /* where none is seen all are, evenly; else all are 0 there */
+    int64_t window; /* none at this distance from t or more; 0: any distance */
+    bool uniform;   /* a step that attends to nothing has equal weights everywhere; else zeros */
 } keel_masked_softmax_args;
 
 typedef struct keel_dropout_args { /* dropout */
     double rate;                   /* 0 .. 1, the fraction that is dropped */
     keel_shape noise; /* of one row; a dim of 1 shares its draw; rank 0: as the input */
-    uint32_t first;   /* draw of the first element: a layer that drops twice draws others */
+    uint32_t first;   /* draw of the first element: a layer that drops twice uses other draws */
 } keel_dropout_args;
 
-/* batch_norm; over the last axis. With a second input that is added to the result; with relu, what
- * is below 0 then becomes 0, and above max_value max_value. Layers ask for neither: graph/fuse.h
- * takes the ops behind a batch_norm into it. */
+/* batch_norm, over the last axis. A second input is added to the result; with relu, what is then
+ * below 0 becomes 0, and what is above max_value becomes max_value. Layers use neither:
+ * graph/fuse.h fuses the ops after a batch_norm into it. */
 typedef struct keel_batch_norm_args {
     double epsilon, momentum;
-    bool center,
-        scale;   /* is there a beta, a gamma; weights: gamma, beta, moving mean and variance */
-    bool frozen; /* normalise with the moving statistics although the graph trains */
+    bool center, scale; /* whether there is a beta, a gamma; weights: gamma, beta, moving mean and
+                           variance */
+    bool frozen;        /* normalise by the moving statistics although the graph trains */
     bool relu;
     double max_value; /* of relu; 0: none */
 } keel_batch_norm_args;
 
 typedef struct keel_layer_norm_args { /* layer_norm */
-    int64_t dims;                     /* of a row, the last of them: those that are normalised */
+    int64_t dims; /* dims of a row, counted from the last, that are normalised */
     double epsilon;
-    bool center, scale; /* is there a beta, a gamma; weights: gamma, beta */
-    bool rms;           /* divide by the root of the mean square; no mean is taken away */
+    bool center, scale; /* whether there is a beta, a gamma; weights: gamma, beta */
+    bool rms;           /* divide by the root of the mean square, without subtracting the mean */
 } keel_layer_norm_args;
 
-/* Bytes of the bits that relu saves for one place of n channels: bit k of them is of channel k. */
+/* Bytes of the bits that relu saves for one place of n channels; bit k is that of channel k. */
 static inline int64_t keel_batch_norm_bits(int64_t n)
 {
     return (n + 15) / 16 * 2;
 }
 
-/* A function of a gate: one of the ops that take [U] and give [U], with its arguments. */
+/* The function of a gate: an op from [U] to [U], with its arguments. */
 typedef struct keel_gate {
     const struct keel_op *op;       /* NULL: linear */
     _Alignas(double) char args[32]; /* of that op */
 } keel_gate;
 
-/* simple_rnn, lstm, gru: see ops/recurrent.h. Inputs are what the steps bring, and then those that
- * are said to be there, in this order. */
+/* simple_rnn, lstm, gru: see ops/recurrent.h. The inputs are the steps, then those named below, in
+ * this order. */
 typedef struct keel_recurrent_args {
-    keel_gate activation, recurrent; /* recurrent: of gates; simple_rnn has none */
+    keel_gate activation, recurrent; /* recurrent: of the gates; simple_rnn has none */
     bool masked;                     /* a mask [T] */
     bool stated;                     /* the states before the first step, each [U] */
     bool dropped;                    /* factors of the state, for each gate, [gates, U] */
-    bool sequences;   /* the first output is of all steps, [T, U]; else of the last */
-    bool states;      /* the states after the last step are outputs too */
+    bool sequences;   /* the first output has all steps, [T, U]; else the last step */
+    bool states;      /* the states after the last step are outputs, too */
     bool backwards;   /* from the last step to the first */
-    bool zeros;       /* the output of a step that does not count is 0, not that before it */
-    bool reset_after; /* gru: the reset gate acts on the product; weights may have a bias */
+    bool zeros;       /* a masked step has output 0; else the output of the step before */
+    bool reset_after; /* gru: the reset gate is applied to the product; weights may have a bias */
 } keel_recurrent_args;
 
-typedef struct keel_relu_args { /* relu; zeros are max(x, 0) */
+typedef struct keel_relu_args { /* relu; zeros mean max(x, 0) */
     bool capped;                /* is there a max_value */
     double max_value, negative_slope, threshold;
 } keel_relu_args;

@@ -26,7 +26,7 @@ static keel_window window_of(const keel_call *c)
     return keel_window_of(c->node, a->pool, a->strides, NULL, a->pad);
 }
 
-/* How many pixels the window at output o covers in dim d. */
+/* How many pixels of the image the window at output o has in dim d. */
 static int64_t covers(const keel_window *v, int d, int64_t o)
 {
     const int64_t first = o * v->stride[d] - v->pad[d], end = first + v->size[d];

@@ -17,13 +17,13 @@
  * 1 where gradients pass: backward reads 1/32 of what it would take to look at y, three times. dy
  * is what passes, above and as the gradient of z. */
 #ifndef REAL
-#include "base/clones.h" /* only loops over channels become vectors: sums keep their order */
+#include "base/clones.h" /* only loops over channels become vectors, so sums keep their order */
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
 #include <math.h>
 
-/* Where the weights are: Keras's order, what is absent is left out. */
+/* Which weights there are, in Keras's order. */
 typedef struct places {
     int gamma, beta, mean, variance; /* gamma, beta: -1 where there is none */
 } places;
@@ -75,8 +75,8 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &n->in[0].shape);
 }
 
-/* Chan's rule: with d = mean_b - mean_a and n = n_a + n_b places,
- * mean = mean_a + d n_b / n and M2 = M2_a + M2_b + d^2 n_a n_b / n. */
+/* Chan's rule: with d = mean_b - mean_a and n = n_a + n_b places, mean = mean_a + d n_b / n and M2
+ * = M2_a + M2_b + d^2 n_a n_b / n. */
 KEEL_CLONES static void combine(const keel_node *n, keel_record left, keel_record right,
                                 double *out)
 {
@@ -84,7 +84,7 @@ KEEL_CLONES static void combine(const keel_node *n, keel_record left, keel_recor
     const double share = right.rows / (left.rows + right.rows);
     const double weight = left.rows * share * (double)(keel_row_count(&n->in[0]) / c);
     const double *a = left.data, *b = right.data;
-#pragma GCC ivdep /* out may be a or b, but overlaps neither partly */
+#pragma GCC ivdep /* out may be a or b, but does not overlap them in part */
     for (int64_t k = 0; k < c; k++) {
         const double d = b[k] - a[k], mean = a[k] + d * share;
         out[c + k] = a[c + k] + b[c + k] + d * d * weight;
@@ -92,13 +92,14 @@ KEEL_CLONES static void combine(const keel_node *n, keel_record left, keel_recor
     }
 }
 
-/* Is this node one whose rows meet? */
+/* Whether the rows of this node meet. */
 static bool meets(const keel_node *n)
 {
     return n->partial > 0;
 }
 
-/* Does the gradient of channel k of a place pass? bits: of that place; NULL: all do. */
+/* Whether the gradient of channel k of a place passes the relu. bits: of that place; NULL: it
+ * passes. */
 static bool passes(const uint8_t *bits, int64_t k)
 {
     return !bits || bits[k / 8] >> k % 8 & 1;
@@ -166,7 +167,7 @@ const keel_op keel_op_batch_norm = {
     .args_for_case = args_for_case,
 };
 #else
-/* What forward and backward need of each channel, in c->scratch. */
+/* What forward and backward need for each channel, in c->scratch. */
 static void REAL_(channel_facts)(const keel_call *c, double **mean, double **invstd)
 {
     const keel_batch_norm_args *a = c->node->args;
@@ -214,7 +215,7 @@ static void REAL_(partial)(const keel_call *c)
     }
 }
 
-/* The relu of one place; bits NULL: nobody asks for gradients. */
+/* The relu of one place. bits NULL: no gradient is wanted. */
 static void REAL_(rectify)(const keel_call *c, REAL *y, uint8_t *bits)
 {
     const int64_t n = channels_of(c->node);

@@ -1,8 +1,9 @@
-/* Ops of two values, element by element: y = value(a, b). Each dim of a row is equal or 1, and what
- * is 1 is used again and again (NumPy's broadcasting); or one of the two is a constant of the args.
+/* Ops of two values, element by element: y = value(a, b). Each dim of the two rows is equal or 1,
+ * and a dim of 1 is repeated (NumPy's broadcasting). One of the two may be a constant of the args.
  *
- * A file gives three functions in double, value(a, b) and its slopes by a and by b, and BINARY
- * makes forward_f32 and so on of them, and BINARY_OP the op. backward reads the inputs. */
+ * A file gives three functions in double: value(a, b) and its slopes with respect to a and b.
+ * BINARY makes forward_f32 and so on from them, and BINARY_OP makes the op. backward reads the
+ * inputs. */
 #ifndef KEEL_OPS_BINARY_H
 #define KEEL_OPS_BINARY_H
 #include "base/clones.h"
@@ -42,15 +43,15 @@ static inline keel_status keel_binary_infer(keel_node *n)
                      second);
 }
 
-/* Are the rows of an operand as long as those of the output? */
+/* Whether the rows of an operand have as many elements as those of the output. */
 static inline bool keel_binary_whole(const keel_node *n, int which)
 {
     const int k = keel_binary_input(n, which);
     return keel_row_count(&n->in[k]) == keel_row_count(&n->out[0]);
 }
 
-/* A row of the output as runs of neighbours, through which each operand either goes along or stays
- * where it is. */
+/* A row of the output as runs of neighbours. Along a run each operand either advances or repeats
+ * one value. */
 typedef struct keel_binary_runs {
     int64_t length;
     bool goes[2];
@@ -76,7 +77,7 @@ static inline keel_binary_runs keel_binary_runs_of(const keel_node *n)
     return r;
 }
 
-/* Which element of operand `which` belongs to element i of a row of the output. */
+/* The element of operand `which` that belongs to element i of a row of the output. */
 static inline int64_t keel_binary_index(const keel_node *n, int which, int64_t i)
 {
     const keel_shape *in = &n->in[keel_binary_input(n, which)].shape;
@@ -94,7 +95,7 @@ static inline void keel_binary_for_case(void *args, const char *text)
     BINARY_RUN(float, f32, value, slope_a, slope_b)                                                \
     BINARY_RUN(double, f64, value, slope_a, slope_b)
 
-/* An operand of a run: where it goes along, `at`; else its one value. */
+/* The operand of a run: its elements `at` if it advances; else its one value. */
 #define BINARY_OPERAND(type, suffix)                                                               \
     typedef struct operand_##suffix {                                                              \
         const type *at;                                                                            \
@@ -112,7 +113,7 @@ static inline void keel_binary_for_case(void *args, const char *text)
         return (operand_##suffix){ r->goes[which] ? x : NULL, *x };                                \
     }
 
-/* to[k] = of(a, b) of each element of a run. */
+/* to[k] = of(a, b) for each element of a run. */
 #define BINARY_EACH(to, of, a, b, n)                                                               \
     do {                                                                                           \
         if ((a).at && (b).at)                                                                      \
@@ -152,7 +153,7 @@ enum { KEEL_BINARY_BLOCK = 256 };
                 values_##suffix(y, find_##suffix(c, &r, 0, row, i),                                \
                                 find_##suffix(c, &r, 1, row, i), r.length);                        \
     }                                                                                              \
-    /* From element i of a row on; dx, or the sums of its row where elements share one. */         \
+    /* Goes from element i of a row on; writes dx, or sums of it if elements share one. */         \
     static void share_##suffix(const keel_call *c, const keel_binary_runs *r, int which,           \
                                int64_t row, int64_t i, int64_t n, type *dx, double *sum)           \
     {                                                                                              \
@@ -203,7 +204,7 @@ enum { KEEL_BINARY_BLOCK = 256 };
         }                                                                                          \
     }
 
-/* The op that BINARY's functions make. */
+/* The op made of BINARY's functions. */
 #define BINARY_OP(stem, list)                                                                      \
     {                                                                                              \
         .name = stem, .args_size = sizeof(keel_binary_args), .infer = keel_binary_infer,           \

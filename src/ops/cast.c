@@ -1,7 +1,7 @@
-/* Cast: the same numbers held in another type, as Keras does where a layer's inputs are not of its
- * compute dtype. The types are those of the node, so one text serves float32 and bfloat16;
- * gradients are cast back. Integers, bytes and booleans become real numbers, and have no gradient:
- * images come as bytes and are widened here. */
+/* Cast: the same numbers stored in another type, as Keras does if the inputs of a layer do not have
+ * its compute dtype. The types are those of the node's specs, so one text serves float32 and
+ * bfloat16; gradients are cast back. Integers, bytes and booleans become real numbers and have no
+ * gradient: images come as bytes and are widened here. */
 #ifndef REAL
 #include "ops/infer.h"
 #include "tensor/bfloat16.h"

@@ -1,5 +1,5 @@
-/* 1 where a compares to b as asked, 0 elsewhere; NaN differs from everything, itself too. No
- * gradient flows. Keras: ops.equal, ops.less, ... */
+/* 1 where the comparison of a and b holds, else 0; NaN differs from everything, also from itself.
+ * No gradient flows. Keras: ops.equal, ops.less, ... */
 #include "ops/binary.h"
 
 static double compare(const void *args, double a, double b)

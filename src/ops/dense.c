@@ -60,7 +60,7 @@ const keel_op keel_op_dense = {
 #else
 #include "ops/sums.h"
 
-/* Elements [at, at + n) of `values`; widened into `room` where they are held in bfloat16. */
+/* Elements [at, at + n) of `values`, widened into `room` if they are stored in bfloat16. */
 static const REAL *REAL_(part)(const void *values, int64_t at, int64_t n, bool narrow, REAL *room)
 {
     const keel_bf16 *from = values;
@@ -116,8 +116,8 @@ static void REAL_(weights)(const keel_call *c)
         REAL_(sum_places)(c->weight_grad[1], dy, d.places, d.k, c->weight_adds);
 }
 
-/* Rows of the kernel [first / K, ...), or a part of the bias: rows of the step one after the other.
- */
+/* Rows [first / K, ...) of the kernel, or a part of the bias: the rows of the step are added one
+ * after another. */
 static void REAL_(weights_tile)(const keel_tile_call *c)
 {
     const int64_t n_c = c->node->weight[0].shape.dim[0], n_k = c->node->weight[0].shape.dim[1];

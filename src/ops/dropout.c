@@ -35,7 +35,7 @@ static keel_status infer(keel_node *n)
     return keel_node_add_saved(n, &(keel_spec){ KEEL_UINT8, n->in[0].shape });
 }
 
-/* Which draw element i of a row of shape s uses. */
+/* The draw that element i of a row of shape s uses. */
 static uint32_t draw_of(const keel_shape *s, const keel_shape *noise, int64_t i)
 {
     if (!noise->rank) return (uint32_t)i;

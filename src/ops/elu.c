@@ -16,7 +16,7 @@ POINTWISE_FROM_OUT(value, slope)
 static keel_status infer(keel_node *n)
 {
     const double alpha = ((const keel_alpha_args *)n->args)->alpha;
-    if (!(alpha >= 0)) /* the sign of y would no longer tell that of x */
+    if (!(alpha >= 0)) /* y would no longer have the sign of x */
         return keel_fail(KEEL_EARG, "elu: alpha %g must not be negative", alpha);
     return keel_infer_like(n);
 }

@@ -5,8 +5,8 @@
 #define ROOT  0.79788456080286535588 /* sqrt(2 / pi) */
 #define CUBIC 0.044715
 
-/* (1 + tanh(u)) / 2 of the approximation, without the difference that far below 0 has no digit
- * left; the other half is that of -x. */
+/* (1 + tanh(u)) / 2 of the approximation, without the difference that leaves no digits far below 0;
+ * the other half is that of -x. */
 static double half_of_tanh(double x)
 {
     return 1 / (1 + exp(-2 * ROOT * (x + CUBIC * x * x * x)));

@@ -1,4 +1,4 @@
-/* Gated linear unit: the input is cut in two halves a and b along one axis; y = a sigmoid(b).
+/* Gated linear unit: the input is split into halves a and b along one axis; y = a sigmoid(b).
  * Dauphin et al. 2016, arXiv 1612.08083. Keras: glu. */
 #ifndef REAL
 #include "ops/axis.h"
@@ -56,7 +56,8 @@ static void REAL_(backward)(const keel_call *c)
         REAL *da = (REAL *)c->in_grad[0] + o * 2 * half, *db = da + half;
         for (int64_t i = 0; i < half; i++) {
             const double gate = 1 / (1 + exp(-(double)b[i]));
-            const double closed = 1 / (1 + exp((double)b[i])); /* 1 - gate, which would cancel */
+            const double closed =
+                1 / (1 + exp((double)b[i])); /* computed without 1 - gate, which would cancel */
             const double ga = dy[i] * gate, gb = dy[i] * a[i] * gate * closed;
             da[i] = (REAL)(c->in_adds[0] ? da[i] + ga : ga);
             db[i] = (REAL)(c->in_adds[0] ? db[i] + gb : gb);

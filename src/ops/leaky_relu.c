@@ -16,7 +16,7 @@ POINTWISE_FROM_OUT(value, slope)
 static keel_status infer(keel_node *n)
 {
     const double negative_slope = ((const keel_leaky_relu_args *)n->args)->negative_slope;
-    if (!(negative_slope >= 0)) /* the sign of y would no longer tell that of x */
+    if (!(negative_slope >= 0)) /* y would no longer have the sign of x */
         return keel_fail(KEEL_EARG, "leaky_relu: negative_slope %g must not be negative",
                          negative_slope);
     return keel_infer_like(n);

@@ -1,5 +1,5 @@
 /* The mean over the first axis of the places whose mask is above one half: x [T, C] and mask [T]
- * give [C], or [1, C] with keepdims. With nothing left it is 0 / 0, NaN, as in Keras. */
+ * give [C], or [1, C] with keepdims. If no place is left it is 0 / 0, NaN, as in Keras. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"

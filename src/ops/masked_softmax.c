@@ -1,7 +1,7 @@
-/* Softmax along the last axis over those elements that are seen, the others are 0: attention's
- * weights. x is [.., T, S]; masks, any number of them, are of the same rank, with dims that are
- * equal or 1, and all are above one half where an element is seen. dx = y (dy - sum(y dy)); where
- * nothing is seen no gradient flows. */
+/* Softmax along the last axis over the elements that are seen; the others are 0. These are the
+ * weights of attention. x is [.., T, S]. There may be several masks, of the same rank, with dims
+ * that are equal or 1; an element is seen if all its masks are above one half. dx = y (dy - sum(y
+ * dy)); no gradient flows where nothing is seen. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
@@ -29,7 +29,7 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, in);
 }
 
-/* Of line o of a row, of `lines`: the elements [first, end) that the arguments let it see. */
+/* The elements [first, end) of line o of a row, of `lines`, that the arguments let it see. */
 static void range_of(const keel_node *n, int64_t o, int64_t *first, int64_t *end)
 {
     const keel_masked_softmax_args *a = n->args;
@@ -74,7 +74,7 @@ const keel_op keel_op_masked_softmax = {
     .args_for_case = args_for_case,
 };
 #else
-/* Is element j of line o of the row seen? */
+/* Whether element j of line o of the row is seen. */
 static bool REAL_(sees)(const keel_call *c, int64_t row, int64_t o, int64_t j)
 {
     const keel_node *n = c->node;

@@ -1,19 +1,19 @@
 /* Maximum over windows of an image; padding never wins. The gradient goes to the first largest
- * pixel of its window, as TensorFlow's does.
+ * pixel of its window, as in TensorFlow.
  *
- * With relu, a window without a positive pixel gives 0, and none of its pixels gets a gradient.
- * That equals a relu before the pooling to the last bit, and looks at fewer elements.
+ * With relu, a window without a positive pixel gives 0, and none of its pixels gets a gradient. The
+ * bits equal those of a relu before the pooling, which would read more elements.
  *
- * For backward, forward notes which tap of the window won, counted over the whole window, padding
- * included: one byte where the window has less than 255 taps, else an int32 (oneDNN counts so too,
- * hence its forward and this backward can be mixed). */
+ * Forward notes for backward which tap of the window won, counted over the whole window with its
+ * padding: in one byte if the window has less than 255 taps, else in an int32. oneDNN counts in the
+ * same way, so its forward works with this backward. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/window.h"
 #include <math.h>
 
-enum { NOBODY = -1 }; /* stands for a window where no tap won; 255 as a byte */
+enum { NOBODY = -1 }; /* the tap of a window in which none won; 255 as a byte */
 
 static keel_status infer(keel_node *n)
 {

@@ -20,7 +20,7 @@ static keel_status infer(keel_node *n)
 static double number(const keel_call *c, int64_t i)
 {
     switch ((int)c->node->in[0].dtype) {
-    case KEEL_INT64: /* `value` is small: no large integer is rounded to it */
+    case KEEL_INT64: /* `value` is small, so no large integer is rounded to it */
         return (double)((const int64_t *)c->in[0])[i];
     case KEEL_INT32:
         return ((const int32_t *)c->in[0])[i];

@@ -53,7 +53,7 @@ keel_status keel_node_infer(keel_node *n)
 
 KEEL_CLONES static void add_records(const double *a, const double *b, double *out, int64_t length)
 {
-#pragma GCC ivdep /* out may be a or b, but overlaps neither partly */
+#pragma GCC ivdep /* out may be a or b, but does not overlap them in part */
     for (int64_t k = 0; k < length; k++) out[k] = a[k] + b[k];
 }
 
@@ -87,7 +87,7 @@ void keel_node_merge(const keel_node *n, bool backward, double *records, int64_t
     if (rows > 0) memcpy(merged + 1, records, (size_t)length * sizeof *merged);
 }
 
-/* A worker runs its calls on one thread, so the thread is where a failure waits for the engine. */
+/* A worker runs its calls on one thread, so the thread keeps a failure until the engine asks. */
 static _Thread_local keel_status call_status = KEEL_OK;
 
 void keel_call_failed(const keel_call *c, keel_status s)
@@ -208,7 +208,7 @@ keel_axis_split keel_split_at(const keel_shape *s, int index)
     return a;
 }
 
-/* The text right after the word `key`, or NULL. */
+/* The text after the word `key`, or NULL. */
 static const char *after_key(const char *text, const char *key)
 {
     const size_t n = strlen(key);
@@ -277,7 +277,7 @@ keel_status keel_window_over(keel_window *w, const keel_node *n, const keel_shap
                              const char *kernel, const int64_t *size, const int64_t *strides,
                              const int64_t *dilation, const int64_t *pad)
 {
-    enum { LIMIT = 1 << 24 }; /* of each number, so that no sum or product below can overflow */
+    enum { LIMIT = 1 << 24 }; /* for each number, so that no sum or product below can overflow */
     const char *name = n->op->name;
     char text[96], window[96], steps[96];
     keel_shape_text(text, over);

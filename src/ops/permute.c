@@ -19,7 +19,7 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
-/* Which element of the input becomes element i of the output. */
+/* The element of the input that becomes element i of the output. */
 static int64_t comes_from(const keel_node *n, int64_t i)
 {
     const keel_permute_args *a = n->args;
@@ -33,7 +33,7 @@ static int64_t comes_from(const keel_node *n, int64_t i)
     return index;
 }
 
-/* The last dim of the output: how long it is, and how far its neighbours are apart in the input. */
+/* The last dim of the output: its length, and the distance of its elements in the input. */
 typedef struct line {
     int64_t length, step;
 } line;

@@ -1,10 +1,10 @@
 /* Ops that treat every element alike: y = value(x), dx = dy slope(...).
  *
- * A file gives the two functions, in double, and picks how its slope is found: POINTWISE_FROM_OUT
- * where y tells it (then x need not be kept for backward, and y may take x's memory), else
- * POINTWISE_FROM_IN. Each makes forward_f32, forward_f64, backward_f32 and backward_f64, so that
- * REALS() of ops/real.h names them. Double costs little here and makes float32 the rounded truth.
- */
+ * A file gives the two functions, in double, and says what the slope is computed from:
+ * POINTWISE_FROM_OUT if y is enough (then backward does not need x, and y may be written over it),
+ * else POINTWISE_FROM_IN. Each macro makes forward_f32, forward_f64, backward_f32 and backward_f64,
+ * which REALS() of ops/real.h names. Double costs little here, and float32 results are then the
+ * rounded exact ones. */
 #ifndef KEEL_OPS_POINTWISE_H
 #define KEEL_OPS_POINTWISE_H
 #include "ops/args.h"

@@ -1,5 +1,5 @@
-/* y = x where x > 0, else alpha x; alpha has the dims of a row, or 1 where it is shared. Keras:
- * PReLU, whose gradients at 0 are 0. */
+/* y = x where x > 0, else alpha x; alpha has the dims of a row, or 1 in shared dims. Keras: PReLU,
+ * whose gradients at 0 are 0. */
 #ifndef REAL
 #include "base/clones.h"
 #include "ops/infer.h"
@@ -19,8 +19,8 @@ static keel_status infer(keel_node *n)
     return keel_fail(KEEL_ESHAPE, "prelu: alpha of %s does not fit rows of %s", alpha, in);
 }
 
-/* How many neighbours of a row have neighbours in alpha: all that is behind its dims of 1; with
- * other dims before those it is one at a time. */
+/* How many neighbours of a row have neighbours in alpha: the dims after its last dim of 1, or one
+ * if other dims come before it. */
 static int64_t run_of(const keel_node *n)
 {
     const keel_shape *x = &n->in[0].shape, *a = &n->weight[0].shape;

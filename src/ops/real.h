@@ -16,7 +16,7 @@
     {                                                                                              \
         f##_f32, f##_f64                                                                           \
     }
-/* The first parameter of a function of (args, x), where there are no arguments. */
+/* The first parameter of a function of (args, x) that has no arguments. */
 #define NO_ARGS const void *a __attribute__((unused))
 
 #ifdef REAL_FILE

@@ -1,5 +1,5 @@
-/* The mean, sum, largest or smallest over some dims of a row. Where several are the largest, each
- * gets its share of the gradient, as in TensorFlow. Keras: ops.mean, ops.sum, ops.max, ops.min. */
+/* The mean, sum, largest or smallest over some dims of a row. If several elements are the largest,
+ * they share the gradient, as in TensorFlow. Keras: ops.mean, ops.sum, ops.max, ops.min. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
@@ -19,7 +19,7 @@ static keel_status infer(keel_node *n)
     return KEEL_OK;
 }
 
-/* Which element of the output takes element i of the input. */
+/* The element of the output to which element i of the input goes. */
 static int64_t goes_to(const keel_node *n, int64_t i)
 {
     const keel_reduce_args *a = n->args;
@@ -35,7 +35,7 @@ static int64_t goes_to(const keel_node *n, int64_t i)
     return index;
 }
 
-/* The last dim of the input: how long it is, and how far apart its neighbours go. */
+/* The last dim of the input: its length, and the distance of its elements in the output. */
 typedef struct line {
     int64_t length, step;
 } line;
@@ -77,7 +77,7 @@ const keel_op keel_op_reduce = {
     .args_for_case = args_for_case,
 };
 #else
-/* What is no number stays. */
+/* NaN stays. */
 static void REAL_(pick)(double *to, const REAL *x, const line *l, bool largest)
 {
     for (int64_t k = 0; k < l->length; k++) {

@@ -1,6 +1,6 @@
 /* Rectifier: y = min(x, max_value) where x > threshold, else negative_slope (x - threshold).
- * Backward reads the output: none of the arguments may be negative (Keras refuses them too), so the
- * sign of y tells which side x was on, and the input need not be kept. */
+ * Backward reads the output: no argument may be negative (Keras refuses them, too), so the sign of
+ * y tells on which side x was, and the input is not kept. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"

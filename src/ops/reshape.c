@@ -1,5 +1,5 @@
 /* The same elements in another shape. Mostly a view, for which nothing is copied; the reference
- * copies where the program gave the output memory of its own. Keras: Reshape, Flatten. */
+ * copies if the program gave the output its own memory. Keras: Reshape, Flatten. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
@@ -23,7 +23,7 @@ static keel_status infer(keel_node *n)
         if (out.dim[d] == -1 && open < 0)
             open = d;
         else if (out.dim[d] < 1 || out.dim[d] > count || (known *= out.dim[d]) > count)
-            goto misfit; /* also keeps the product from overflowing: both factors are <= count */
+            goto misfit; /* both factors are at most count, so the product does not overflow */
     }
     if (open >= 0) out.dim[open] = count / known;
     if (known * (open >= 0 ? out.dim[open] : 1) != count) goto misfit;

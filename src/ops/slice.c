@@ -24,7 +24,7 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
-/* Which element of the input becomes element i of the output. */
+/* The element of the input that becomes element i of the output. */
 static int64_t comes_from(const keel_node *n, int64_t i)
 {
     const keel_slice_args *a = n->args;
@@ -38,8 +38,8 @@ static int64_t comes_from(const keel_node *n, int64_t i)
     return index;
 }
 
-/* How many neighbours of the output are neighbours in the input: dims that are taken whole, and of
- * the one before them what is taken. */
+/* How many neighbours of the output are neighbours in the input: the last dims that are taken
+ * whole, times what is taken of the dim before them. */
 static int64_t run_of(const keel_node *n)
 {
     const keel_slice_args *a = n->args;

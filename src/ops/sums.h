@@ -1,8 +1,8 @@
-/* The inner loops of the references: products are added in double, in a fixed order, so that a
- * reference is exact enough to judge others by and does not depend on how rows are cut.
+/* The inner loops of the references. Products are added in double, in a fixed order, so a reference
+ * is exact enough to check kernels against, and does not depend on the cut of the rows.
  *
- * Included where REAL is defined (see ops/real.h), hence without a guard. BLOCK outputs are kept in
- * a small array of doubles on the stack, which the compiler turns into vector registers. */
+ * Included where REAL is defined (see ops/real.h), so there is no include guard. BLOCK outputs are
+ * kept in a small array of doubles on the stack, which the compiler turns into vector registers. */
 #ifndef KEEL_SUMS_BLOCK
 #define KEEL_SUMS_BLOCK 64
 #endif
@@ -25,7 +25,8 @@ static inline double REAL_(dot)(const REAL *a, const REAL *b, int64_t n)
            ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-/* out[j] = acc[j], or +=: rounded first, so that a sum of two calls is that of two workers */
+/* out[j] = acc[j], or +=. acc is rounded first, so the sum of two calls equals the sum of two
+ * workers. */
 static inline void REAL_(store)(REAL *out, const double *acc, int64_t n, bool adds)
 {
     for (int64_t j = 0; j < n; j++) out[j] = (REAL)acc[j] + (adds ? out[j] : 0);

@@ -1,6 +1,6 @@
-/* `factor` places along one axis for each: the nearest one again and again, or the line between
- * neighbours, half a place off as pixels have their value in their middle. Keras: repeat; resize
- * with interpolation "bilinear", of which it is one of the two dims. */
+/* Each place along one axis becomes `factor` places: the nearest one repeated, or linear
+ * interpolation between neighbours, where the value of a pixel is at its middle. Keras: repeat;
+ * resize with interpolation "bilinear", of which it is one of the two dims. */
 #ifndef REAL
 #include "base/clones.h"
 #include "ops/args.h"
@@ -32,7 +32,7 @@ static keel_axis_split split_of(const keel_call *c)
     return s;
 }
 
-typedef struct place { /* what output o is made of: (1 - share) first + share second */
+typedef struct place { /* output o is (1 - share) first + share second */
     int64_t first, second;
     double share;
 } place;

@@ -5,7 +5,7 @@
 #include "ops/cases.h"
 #include "ops/infer.h"
 
-/* The input that holds value `which` (0: a, 1: b); -1: it is a constant. */
+/* The input that has value `which` (0: a, 1: b); -1: it is a constant. */
 static int input_of(const keel_node *n, int which)
 {
     const keel_where_args *a = n->args;

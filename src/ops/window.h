@@ -1,9 +1,9 @@
-/* A window that slides over an image or a volume: what convolution and pooling share. */
+/* A window that moves over an image or a volume, as in convolution and pooling. */
 #ifndef KEEL_OPS_WINDOW_H
 #define KEEL_OPS_WINDOW_H
 #include "ops/infer.h"
 
-enum { KEEL_PLACES = 3 }; /* dims of places, at most: all of a row but the channels */
+enum { KEEL_PLACES = 3 }; /* most dims of places: all dims of a row except the channels */
 
 typedef struct keel_window { /* dims are {height, width} or {depth, height, width} */
     int dims;
@@ -12,18 +12,18 @@ typedef struct keel_window { /* dims are {height, width} or {depth, height, widt
     int64_t pad[KEEL_PLACES]; /* before the first place */
 } keel_window;
 
-/* Check everything and work out w->out; `kernel` is the word for the window: "kernel", "pool".
- * Input 0 has places of as many dims as the window, then channels; pad is {before, behind} of each
- * dim. */
+/* Checks everything and computes w->out. `kernel` is the word for the window in messages: "kernel",
+ * "pool". Input 0 has as many dims of places as the window, then channels; pad is {before, behind}
+ * for each dim. */
 keel_status keel_window_init(keel_window *w, const keel_node *n, const char *kernel,
                              const int64_t *size, const int64_t *strides, const int64_t *dilation,
                              const int64_t *pad);
-/* The same over places that are not the node's input. */
+/* The same for places that are not the node's input. */
 keel_status keel_window_over(keel_window *w, const keel_node *n, const keel_shape *in,
                              const char *kernel, const int64_t *size, const int64_t *strides,
                              const int64_t *dilation, const int64_t *pad);
 
-/* The same for a node whose infer has passed. */
+/* The same for a node whose infer has succeeded. */
 static inline keel_window keel_window_between(const keel_shape *in, const keel_shape *out,
                                               const int64_t *size, const int64_t *strides,
                                               const int64_t *dilation, const int64_t *pad)
@@ -47,14 +47,14 @@ static inline keel_window keel_window_of(const keel_node *n, const int64_t *size
     return keel_window_between(&n->in[0].shape, &n->out[0].shape, size, strides, dilation, pad);
 }
 
-/* Where the window at output o looks with its tap k, in dim d; negative: outside. */
+/* The place in dim d that tap k of the window at output o reads; negative: outside. */
 static inline int64_t keel_window_in(const keel_window *w, int d, int64_t o, int64_t k)
 {
     const int64_t i = o * w->stride[d] + k * w->dilation[d] - w->pad[d];
     return i < w->in[d] ? i : -1;
 }
 
-/* Which output looks at input i with its tap k, in dim d; negative: none. */
+/* The output whose window reads input i with tap k, in dim d; negative: none. */
 static inline int64_t keel_window_out(const keel_window *w, int d, int64_t i, int64_t k)
 {
     const int64_t at = i + w->pad[d] - k * w->dilation[d];
@@ -63,7 +63,7 @@ static inline int64_t keel_window_out(const keel_window *w, int d, int64_t i, in
     return o < w->out[d] ? o : -1;
 }
 
-/* The same window over three dims, with dims of 1 before its own. */
+/* The same window over three dims: dims of 1 are put before its own. */
 static inline keel_window keel_window_volume(const keel_window *w)
 {
     const int more = KEEL_PLACES - w->dims;
