@@ -1,6 +1,6 @@
 /* Activity regularisers, as an op of a graph with losses: l1 * sum |x| + l2 * sum x^2 of a row. The
  * term of the loss is the mean over the rows of the global step, whatever their weights, so its
- * gradient is made with that divisor at once. */
+ * gradient is divided by their number at once. */
 #ifndef REAL
 #include "layers/layer.h"
 #include <math.h>
@@ -53,7 +53,8 @@ keel_status keel_emit_regularized(keel_emit *e, const keel_object *regularizer)
 }
 
 #else
-/* Forward gives the sums, backward both: a graph with gradients runs only that. */
+/* Forward computes the sums, backward the sums and gradients; a graph with gradients runs only
+ * backward. */
 static void REAL_(run)(const keel_call *c)
 {
     const args_t *a = c->node->args;

@@ -1,5 +1,5 @@
-/* Typed arguments of C calls become the JSON that a Keras file would hold, so that one reader, the
- * field table's, judges both. */
+/* Turns typed arguments of C calls into the JSON that a Keras file would have, so that one reader,
+ * that of the field table, checks both. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The calls by which a program builds a model: Sequential by keel_model_add, Functional by
+/* The calls with which a program builds a model: Sequential by keel_model_add, Functional by
  * keel_model_input, keel_model_call and keel_model_outputs. */
 #include "base/memory.h"
 #include "model/parts.h"
@@ -30,7 +30,7 @@ static keel_status become(keel_model *m, bool sequential)
     return KEEL_OK;
 }
 
-/* A new layer and its first call. */
+/* Adds a layer and its first call. */
 static keel_status add(keel_model *m, const char *class_name, const json_t *config,
                        const keel_symbol *in, int n_in, keel_symbol *out)
 {
@@ -142,7 +142,7 @@ keel_status keel_model_call_again(keel_model *m, const char *layer_name, const k
     return keel_model_new_node(m, layer, &call, out);
 }
 
-/* The arguments of the call of a model: training. */
+/* The arguments of a call of a model: training. */
 static keel_status call_args(const keel_arg *args, bool *inference)
 {
     for (; args && args->key; args++) {

@@ -1,18 +1,17 @@
-/* What the outputs of a classifier are called, and how a .keras file keeps it: in a member
- * keel.json beside config.json, which Keras passes over.
+/* The names of a classifier's classes, and how a .keras file keeps them: in a member keel.json
+ * beside config.json, which Keras ignores.
  *
- *   {"class_names": ["cat", "dog"]}
+ * {"class_names": ["cat", "dog"]}
  *
- * The order is that of the labels 0, 1, ... with which the model was trained. Without it a later
- * run that sees other classes would number them anew and compare the wrong ones. */
+ * The order is that of the labels 0, 1, ... with which the model was trained. Without it, a later
+ * run on data with other classes would number them differently and compare the wrong ones. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* ALL_BYTES_MAX: JSON may write 6 bytes for one, and the member must fit in KEEL_EXTRA_BYTES_MAX.
- */
+/* ALL_BYTES_MAX: JSON may use 6 bytes for one, and the member must fit in KEEL_EXTRA_BYTES_MAX. */
 enum {
     NAMES_MAX = 1 << 20,
     NAME_BYTES_MAX = 4096,
@@ -110,7 +109,8 @@ const char *keel_model_class_name(const keel_model *m, int64_t i)
 
 /* ---- keel.json ------------------------------------------------------------------------------- */
 
-/* A parsed value takes some 100 bytes and may be written in two, so they are counted first. */
+/* A parsed value takes about 100 bytes and may have two in the text, so values are counted first.
+ */
 static bool has_few_values(const char *text, size_t n)
 {
     bool quoted = false;
@@ -157,7 +157,7 @@ keel_status keel_model_read_extra(keel_model *m, const char *text, size_t n_byte
     json_object_foreach(root, key, value)
     {
         if (s < 0) break;
-        /* Passed over, it would be lost when the model is saved again. */
+        /* If it were ignored, it would be lost when the model is saved again. */
         s = strcmp(key, "class_names") != 0
                 ? keel_fail(KEEL_EUNSUP, "'%.100s' is not known to this Keel; a newer one wrote it",
                             key)

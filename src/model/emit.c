@@ -1,6 +1,6 @@
-/* Emitting: every call lets its layer add ops to a graph; the weights are there already, so what a
- * layer declares now must be what it declared when it was first called. A layer that is a model
- * emits the calls inside it; one that holds or makes layers calls them itself. */
+/* Emitting: each call lets its layer add ops to a graph. The weights exist already, so a layer must
+ * declare the same weights as when it was first called. A layer that is a model emits the calls
+ * inside it; a layer that holds or makes layers calls them itself. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include <limits.h>
@@ -8,10 +8,10 @@
 
 typedef struct context {
     const keel_model *m;
-    keel_model *maker; /* m where weights are made; NULL: they are there */
+    keel_model *maker; /* m if weights are made; NULL: they exist */
     int layer;
     int next;     /* weight of the layer */
-    uint64_t met; /* of the layers it holds: those called before, whose weights are there */
+    uint64_t met; /* of the layers it holds: those called before, whose weights exist */
     keel_model_chances *chances;
 } context;
 
@@ -47,7 +47,7 @@ static keel_status weight(keel_emit *e, const keel_weight_decl *d, keel_variable
     return KEEL_OK;
 }
 
-/* Which of the layers it holds or made; -1: none has that key. */
+/* The index of the held or made layer with that key; -1: none. */
 static int held_index(const context *c, const char *key)
 {
     const keel_model *held = c->m->layer[c->layer].inner;
@@ -82,7 +82,7 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
                        .mask = of->mask,
                        .how = of->how,
                        .mask_said = true,
-                       /* one that is told how is called as any layer is */
+                       /* if the call says how, the layer is called like any other */
                        .direct = held && !held->made && !of->how };
     const int k = held_index(c, key);
     if (k < 0) return keel_fail(KEEL_EARG, "holds no '%s'", key);
@@ -113,7 +113,7 @@ static keel_status sub(keel_emit *e, const char *key, const keel_value *in, cons
     return sub_outs(e, key, &(keel_call_of){ in, mask, n_in, NULL }, out, &n_out);
 }
 
-/* What becomes of the masks that the layer said nothing about. */
+/* What happens to masks that the layer does not handle itself. */
 static void default_masks(const keel_layer *kind, keel_emit *e)
 {
     for (int i = 0; i < e->n_out; i++) {
@@ -122,9 +122,9 @@ static void default_masks(const keel_layer *kind, keel_emit *e)
     }
 }
 
-/* Layers that draw get a stream of chance for each call: its own in the first, then what is free
- * behind those of all layers. In the order of the calls, so every graph of the model draws alike.
- */
+/* Layers with random draws get a stream of random numbers for each call: the layer's own in its
+ * first call, then free ones after those of all layers. They are given in the order of the calls,
+ * so every graph of the model draws the same numbers. */
 static keel_status stream_of(keel_model_chances *c, const keel_model_layer *l, uint16_t *out)
 {
     int stream = l->stream;
@@ -191,11 +191,11 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
 
 typedef struct flow { /* of each symbol */
     keel_value *value, *mask;
-    int *taken; /* the first turn at which a call takes its mask away; INT_MAX: none does */
+    int *taken; /* the first turn at which a call removes its mask; INT_MAX: none does */
 } flow;
 
-/* Keras's attention removes the masks from the tensors that it is called on, so who runs after it
- * does not see them: of e + attention(e, e) the sum is not masked. */
+/* Keras's attention removes the masks from the tensors that it is called on, so calls that run
+ * after it do not see them: the sum in e + attention(e, e) has no mask. */
 static keel_status find_taken(const keel_model *m, flow *f)
 {
     if (!(f->taken = keel_calloc((size_t)m->n_symbol, sizeof *f->taken))) return KEEL_ENOMEM;
@@ -248,7 +248,7 @@ out:
     return s;
 }
 
-/* Is there a model inside that is called with training=False? */
+/* Whether a model inside is called with training=False. */
 static bool has_inference(const keel_model *m)
 {
     bool any = false;
@@ -259,7 +259,7 @@ static bool has_inference(const keel_model *m)
     return any;
 }
 
-/* All calls of a model. *f is made, of m->n_symbol values, and freed by the caller. */
+/* Emits all calls of a model. *f is made, with m->n_symbol values; the caller frees it. */
 static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_value *in,
                               const keel_value *mask, flow *f, keel_model_chances *chances)
 {
@@ -352,7 +352,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
         if ((s = keel_graph_input(g, &spec, &e->input[i])) < 0) goto out;
     }
     if ((s = emit_calls(m, g, e->input, NULL, &f, &chances)) < 0) goto out;
-    for (int i = 0; i < m->n_output; i++) { /* whoever scores or reads them wants real numbers */
+    for (int i = 0; i < m->n_output; i++) { /* losses and readers expect real numbers */
         const keel_symbol y = m->output[i];
         g->layer = m->layer[keel_model_maker(m, y)->layer].name;
         s = keel_graph_cast(g, f.value[y], e->real, &e->output[i]);

@@ -1,4 +1,4 @@
-/* What a model has and Keel has not, all of it: who loads a file should not find out one layer,
+/* Lists everything that a model has and Keel has not, so that a user does not find out one layer,
  * loss or metric at a time. */
 #include "base/memory.h"
 #include "base/text.h"
@@ -11,7 +11,7 @@ enum { SHOWN_BYTES = 700 }; /* an error is one line of KEEL_ERROR_MAX bytes */
 typedef struct survey {
     keel_text text;
     int found, shown;
-    bool compile; /* of what compile chooses, too, not of layers alone */
+    bool compile; /* include what compile chooses, besides layers */
 } survey;
 
 static void add(survey *s, const char *what)
@@ -21,7 +21,7 @@ static void add(survey *s, const char *what)
     keel_text_add(&s->text, "%s%s", s->shown++ ? "; " : "", what);
 }
 
-/* Why a layer cannot be read, "" where it can. */
+/* Why a layer cannot be read; "" if it can. */
 static void reason(const json_t *v, char *out, size_t size)
 {
     const json_t *config = json_object_get(v, "config");
@@ -48,7 +48,7 @@ static void reason(const json_t *v, char *out, size_t size)
     keel_free(args);
 }
 
-/* A layer, the layers it holds, and those of a model. */
+/* Looks at a layer, the layers it holds, and those of a model. */
 static void look(survey *s, const json_t *v, int depth)
 {
     char why[192];
@@ -74,7 +74,7 @@ static void add_of_compile(void *context, const char *what)
     add(s, what);
 }
 
-/* The error of a survey; where it found one thing or none, the error there was. */
+/* The error of a survey; if it found at most one thing, the original error. */
 static keel_status tell(survey *s, const char *first)
 {
     if (s->found > s->shown) keel_text_add(&s->text, "; and %d more", s->found - s->shown);

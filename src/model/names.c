@@ -1,5 +1,5 @@
-/* Texts that a model keeps for those who look at it later: the names in logs outlive the fit or
- * evaluation that gave them. There are few, so a list serves. */
+/* Texts that a model keeps for later readers: names in logs outlive the fit or evaluation that made
+ * them. There are few, so a list is enough. */
 #include "base/memory.h"
 #include "model/model.h"
 #include <string.h>

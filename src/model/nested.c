@@ -1,10 +1,10 @@
-/* Models as layers: read from a configuration, or taken in whole by a call. The weights of a model
- * inside another are in the list of the outermost; all else stays its own. */
+/* Models as layers: read from a configuration, or added by a call. The weights of a model inside
+ * another are in the list of the outermost; everything else stays its own. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include <string.h>
 
-/* It is never called: a model emits the calls inside it (emit.c). */
+/* Never called: a model emits the calls inside it (emit.c). */
 static keel_status emit(keel_emit *e)
 {
     return keel_fail(KEEL_EARG, "'%s' is a model", e->name);
@@ -33,7 +33,7 @@ static int depth_of(const keel_model *m)
     return depth;
 }
 
-/* How deep models go below m: 1 where none is inside. */
+/* How many levels of models m has: 1 if no model is inside. */
 static int height_of(const keel_model *m)
 {
     int height = 0;
@@ -44,7 +44,7 @@ static int height_of(const keel_model *m)
     return height + 1;
 }
 
-/* The last layer of m becomes that model. */
+/* Makes that model the last layer of m. */
 static keel_status add_layer(keel_model *m, keel_model *inner, const char *name, bool trainable)
 {
     keel_model_layer l = { .kind =
@@ -86,7 +86,7 @@ keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer)
     *layer = m->n_layer - 1;
     return KEEL_OK;
 out:
-    keel_model_back(m, mark); /* weights first: they are of the layers inside */
+    keel_model_back(m, mark); /* weights first, because the layers inside have them */
     keel_model_destroy(inner);
     return s;
 }
@@ -145,7 +145,7 @@ keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const js
     *out = held;
     return KEEL_OK;
 out:
-    keel_model_back(m, mark); /* weights first: they are of models inside */
+    keel_model_back(m, mark); /* weights first, because models inside have them */
     keel_model_destroy(held);
     return s;
 }
@@ -235,10 +235,10 @@ keel_status keel_model_take_in(keel_model *m, keel_model *inner, const keel_mode
     shift_weights(inner, first);
     s = keel_model_new_node(m, m->n_layer - 1, call, out);
     if (s >= 0) {
-        keel_compiled_free(&inner->compiled); /* the outer model is what is compiled */
+        keel_compiled_free(&inner->compiled); /* the outer model is the one that is compiled */
         return KEEL_OK;
     }
-    shift_weights(inner, -first); /* the caller has it back as it was */
+    shift_weights(inner, -first); /* the caller gets it back unchanged */
     inner->outer = NULL;
     inner->n_weight = n;
     m->n_weight = first;

@@ -1,26 +1,26 @@
-/* The order of Keras's model.layers, and that in which it runs their calls.
+/* The order of Keras's model.layers, and the order in which Keras runs their calls.
  *
- * A layer's depth is the longest way from it to an output; deeper layers come first, and among
- * equals the one that a walk from the outputs back to the inputs meets first (Keras: map_graph).
- * Keras names the groups of model.weights.h5 by that order, so a file is only read back rightly by
- * Keras when ours is the same. */
+ * A layer's depth is the longest path from it to an output. Deeper layers come first; among layers
+ * of equal depth, the one that a walk from the outputs back to the inputs meets first (Keras:
+ * map_graph). Keras names the groups of model.weights.h5 by this order, so Keras reads a file
+ * correctly only if our order is the same. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct place { /* of a layer */
-    int depth, met;    /* met: as the how-manieth; -1: an input that nothing uses */
+    int depth, met;    /* met: number in the order of the walk; -1: an input that nothing uses */
     int layer;
     bool there;
 } place;
 
 typedef struct walk {
     int *depth; /* of each node; -1: not met */
-    int *named; /* of each node: as the how-manieth its depth was asked for; -1: never */
+    int *named; /* of each node: when its depth was first asked for; -1: never */
     int n_named;
     int *next_input;   /* of each node on the stack */
-    int *stack, *done; /* nodes; done: inputs before those that use them */
+    int *stack, *done; /* nodes; done: inputs before the nodes that use them */
     int n_done, n_met;
     place *at; /* of each layer */
 } walk;
@@ -86,8 +86,8 @@ static int by_turn(const void *a, const void *b)
 }
 
 /* Keras runs the calls of a model by depth, and those of equal depth in the order in which a walk
- * from the outputs asked for their depth (_run_through_graph). Only state that several calls move
- * can tell the order. */
+ * from the outputs asked for their depth (_run_through_graph). The order only matters for state
+ * that several calls move. */
 static keel_status take_turns(keel_model *m, const walk *w)
 {
     int before = 0;

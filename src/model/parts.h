@@ -1,112 +1,114 @@
-/* What the files of this room share: growing the lists, building one call, config and file. */
+/* What the files of this room share: growing lists, making one call, config and file. */
 #ifndef KEEL_MODEL_PARTS_H
 #define KEEL_MODEL_PARTS_H
 #include "io/weights_h5.h"
 #include "io/zip.h"
 #include "model/model.h"
 
-enum { KEEL_MODEL_LAYERS_MAX = 1 << 14 }; /* fits a stream of chance, 16 bits, the last reserved */
+enum {
+    KEEL_MODEL_LAYERS_MAX = 1 << 14
+}; /* fits a stream of random numbers: 16 bits, the last one reserved */
 
 /* args.c: a JSON object of typed arguments; NULL args: an empty one. */
 keel_status keel_args_json(const keel_arg *args, json_t **out);
 
-/* build.c. A layer of that class, whose index comes back in *layer, without any call yet. */
+/* build.c. A layer of that class without calls; its index is *layer. */
 keel_status keel_model_new_layer(keel_model *m, const char *class_name, const json_t *config,
                                  int *layer);
-/* Put a made layer at the end of the list. */
+/* Puts a layer at the end of the list. */
 keel_status keel_model_put_layer(keel_model *m, const keel_model_layer *l);
-/* Room for a weight at that place of the list. */
+/* Makes room for a weight at that place of the list. */
 keel_status keel_model_reserve_weight(keel_model *m, int weight);
-/* What a layer is called with, as a keel_model_node has it. */
+/* What a layer is called with, as in keel_model_node. */
 typedef struct keel_model_call_of {
     const keel_symbol *in; /* [n_in + n_mask] */
     int n_in, n_mask;
     bool inference;
     json_t *call; /* shared, not taken over */
 } keel_model_call_of;
-/* One more call of a layer; the first makes its weights, without data. *out is the symbol of its
+/* Adds a call of a layer; the first call makes its weights, without data. *out is the symbol of its
  * first output. */
 keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_of *call,
                                 keel_symbol *out);
-/* A weight of that layer as it was declared, without data. */
+/* Adds a weight of that layer as declared, without data. */
 keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_decl *d, int *weight);
-/* Where the lists stand, and back to there. */
+/* The lengths of the lists, and restoring them. */
 typedef struct keel_model_mark {
     int n_layer, n_weight, n_node;
 } keel_model_mark;
 keel_model_mark keel_model_where(const keel_model *m);
 void keel_model_back(keel_model *m, keel_model_mark mark);
-/* Memory and first values for the weights that have no data yet. */
+/* Memory and first values for the weights without data. */
 keel_status keel_model_fill_weights(keel_model *m);
 keel_status keel_model_alloc_weight(keel_model *m, int weight);
 int keel_model_find_layer(const keel_model *m, const char *name); /* index, -1: none */
 int keel_model_find_weight(const keel_model *m, const char *name);
-/* Lists of symbols, replaced whole. */
+/* Replaces a list of symbols. */
 keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_symbol *from, int n);
 
-/* Of a model that is being emitted: which streams of chance are taken, and in which order its calls
- * come. */
+/* While a model is emitted: which streams of random numbers are taken, and the order of its calls.
+ */
 typedef struct keel_model_chances {
-    bool *drew;   /* [KEEL_MODEL_LAYERS_MAX], by stream: the layer was called before */
-    int next;     /* free for a further call */
-    bool in_turn; /* as Keras runs them, so that each finds the state that those before it moved;
-                     else as they were written */
+    bool *drew;   /* [KEEL_MODEL_LAYERS_MAX], by stream: the layer has been called before */
+    int next;     /* free for another call */
+    bool in_turn; /* in the order in which Keras runs them, so that each reads the state that
+                     earlier calls moved; else in the order in which they were written */
 } keel_model_chances;
 enum { KEEL_STREAMS_MAX = UINT16_MAX }; /* the last is reserved */
 
-/* emit.c: let a layer add its ops to e->graph; of *e the graph, in and mask are given, and out and
- * out_mask are made, to be freed by the caller whatever happens. maker (m itself) makes the
- * weights; NULL: they are there. chances NULL: only shapes matter. */
+/* emit.c: lets a layer add its ops to e->graph. In *e the graph, in and mask are given; out and
+ * out_mask are made, and the caller frees them in any case. maker (m itself): makes the weights;
+ * NULL: they exist. chances NULL: only shapes matter. */
 keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
                                   keel_model_chances *chances);
 
-/* order.c: put layers in the order of Keras's model.layers, and say whose turn it is when Keras
- * runs them. KEEL_EARG names a layer that leads to no output. */
+/* order.c: puts layers in the order of Keras's model.layers, and sets the turns in which Keras runs
+ * them. KEEL_EARG names a layer that leads to no output. */
 keel_status keel_model_keras_order(keel_model *m);
-/* Its calls in the order in which Keras runs them: *out [m->n_node] is the caller's. */
+/* The calls in the order in which Keras runs them: *out [m->n_node], which the caller frees. */
 keel_status keel_model_run_order(const keel_model *m, int **out);
 
-/* number.c, of the outermost model once its layers are in order: names, paths and streams of all
- * layers, and the weights in their order. Names are as good before as after a failure. */
+/* number.c, for the outermost model once its layers are in order: names, paths and streams of all
+ * layers, and the order of the weights. On failure the names stay valid. */
 keel_status keel_model_number(keel_model *m);
-/* Which weights training moves, where a layer's `trainable` changed. */
+/* Sets which weights are trained, after a layer's `trainable` has changed. */
 void keel_model_mark_trainable(keel_model *m);
 
-/* missing.c: where reading a model said KEEL_EUNSUP: the error names all that Keel does not have,
- * or only in part, if there are several: layers, optimizer, losses and metrics; or what compile
- * chooses alone. The status stays. */
+/* missing.c, after reading a model gave KEEL_EUNSUP: if Keel lacks several things, or parts of
+ * them, the error names them all: layers, optimizer, losses and metrics; or only what compile
+ * chooses. The status stays. */
 keel_status keel_model_list_missing(const json_t *root);
 keel_status keel_compile_list_missing(const json_t *compile_config);
 
 /* nested.c: models as layers. */
 extern const keel_layer keel_kind_functional, keel_kind_sequential;
 enum { KEEL_MODELS_DEEP = 16 };
-/* A finished model becomes a layer of m and is called. On success it belongs to m. */
+/* Makes a finished model a layer of m and calls it. On success it belongs to m. */
 keel_status keel_model_take_in(keel_model *m, keel_model *inner, const keel_model_call_of *call,
                                keel_symbol *out);
-/* A layer that is the model of that JSON, {"class_name": "Functional", ...}. */
+/* A layer that is the model in that JSON, {"class_name": "Functional", ...}. */
 keel_status keel_model_read_inner(keel_model *m, const json_t *v, int *layer);
-/* The layers that a layer of m holds, from its config: *out becomes l->inner. */
+/* The layers that a layer of m holds, from its config; *out becomes l->inner. */
 keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const json_t *config,
                                  keel_model **out);
-/* A layer that a layer of m makes, as it is first called; the config is taken over. */
+/* Adds a layer that a layer of m makes in its first call; the config is taken over. */
 keel_status keel_model_make_held(keel_model *m, int layer, const char *key, const char *class_name,
                                  json_t *config);
-/* All layers through all models, in order: *out is the caller's, the entries are not. */
+/* All layers through all models, in order: the caller frees *out, not the entries. */
 keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, int *count);
-/* The layer "base/conv2d" and the model it is in; false: there is none. */
+/* Finds the layer "base/conv2d" and its model. false: there is none. */
 bool keel_model_find_label(const keel_model *m, const char *label, keel_model **in, int *layer);
 
-/* The layer class that a layer's JSON means, by class and module; NULL: none. Not for models. */
+/* The layer class that a layer's JSON names, by class and module; NULL: none. Not for models. */
 const keel_layer *keel_model_class_of(const json_t *v);
 
-/* config.c. A layer from its JSON, without a call. */
+/* config.c. A layer from its JSON, without calls. */
 keel_status keel_model_read_layer(keel_model *m, const json_t *v, int *layer);
 keel_status keel_model_from_config(keel_model *m, const json_t *config);
 keel_status keel_model_to_config(const keel_model *m, json_t **out);
 
-/* compile_config.c: what compile chooses of. keel_kind_read is keel_object_read; where there is no
- * such name it says which there are. */
+/* compile_config.c: kinds of things that compile chooses. keel_kind_read is keel_object_read; for
+ * an unknown name its error lists the known ones. */
 typedef struct keel_kind {
     const char *what; /* "loss" */
     const keel_type *(*find)(const char *name);
@@ -114,39 +116,40 @@ typedef struct keel_kind {
 } keel_kind;
 extern const keel_kind keel_kind_optimizer, keel_kind_loss, keel_kind_metric;
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind);
-/* Tell of each optimizer, loss and metric in a compile_config that Keel does not have, and why. */
+/* Calls back for each optimizer, loss and metric of a compile_config that Keel does not have, with
+ * the reason. */
 void keel_compile_missing(const json_t *compile_config,
                           void (*tell)(void *context, const char *what), void *context);
 
-/* compile.c and compile_config.c. Reading makes no state of the optimizer yet. by_file: metrics
+/* compile.c and compile_config.c. Reading does not make the optimizer's state yet. by_file: metrics
  * that Keel does not have are left out and named in out->left_out; else they are refused. */
 keel_status keel_compiled_from_config(keel_model *m, const json_t *compile_config, bool by_file,
                                       keel_model_compiled *out);
 keel_status keel_compiled_config(const keel_model *m, json_t **out);
-/* state.c: slots and iterations of c from zero, for m's trainable weights as they are now. */
+/* state.c: new slots and iterations of c, zero, for m's current trainable weights. */
 keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c);
 void keel_compiled_free(keel_model_compiled *c);
 
-/* assets.c, of all layers through all models. Reading: KEEL_EFORMAT names a file that is missing or
- * does not fit. Writing: the members are the caller's, to be freed, their texts the layers'. */
+/* assets.c, for all layers through all models. Reading: KEEL_EFORMAT names a file that is missing
+ * or does not fit. Writing: the caller frees the members; their texts belong to the layers. */
 keel_status keel_model_read_assets(keel_model *m, keel_zip *zip);
 keel_status keel_model_list_assets(const keel_model *m, keel_zip_member **out, int64_t *count);
 void keel_model_free_assets(keel_zip_member *members, int64_t count);
-/* The numbers that Keras keeps among the weights as "idf_weights": read, written, counted. */
+/* The numbers that Keras keeps among the weights as "idf_weights": reading, writing, counting. */
 keel_status keel_model_read_idf(const keel_model *m, keel_weights *file);
 keel_status keel_model_add_idf(const keel_model *m, keel_weights *file);
 keel_status keel_model_count_idf(const keel_model *m, int64_t *count);
 
-/* file.c: m->file_config, the root of config.json, into the model and what it compiles to. */
+/* file.c: reads m->file_config, the root of config.json, into the model and its compilation. */
 keel_status keel_model_read_root(keel_model *m);
 
 enum { KEEL_EXTRA_BYTES_MAX = 32 << 20 };
-/* class_names.c: what a .keras file says beyond Keras, its member keel.json, and that member's
- * text, which the caller gives to free(). */
+/* class_names.c: reads and writes the member keel.json, for what Keras has no place for. The caller
+ * gives the text to free(). */
 keel_status keel_model_read_extra(keel_model *m, const char *text, size_t n_bytes);
 keel_status keel_model_extra_text(const keel_model *m, char **out);
 
-/* weights.c: n numbers of float32 or float64 from one type to the other. */
+/* weights.c: converts n numbers between float32 and float64. */
 void keel_convert_reals(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
                         int64_t n);
 

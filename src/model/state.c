@@ -1,4 +1,4 @@
-/* What an optimizer keeps between steps and in files: iterations, the learning rate, its slots of
+/* What an optimizer keeps between steps and in files: iterations, the learning rate, slots for
  * every weight, and its number. Keras's file has one list of variables, in the order of
  * optimizers/optimizer.h. */
 #include "base/memory.h"
@@ -73,13 +73,13 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* A slot's variable in the file. */
+/* The variable of a slot in the file. */
 typedef struct place {
     int state; /* index into compiled.state */
     bool mark; /* an int32, 0 */
 } place;
 
-/* The places of all slots in the order of the file: *out [*n], to keel_free. */
+/* The places of all slots in the order of the file: *out [*n], to free by keel_free. */
 static keel_status list_places(const keel_model *m, const keel_model_compiled *c, place **out,
                                int *n)
 {
@@ -109,7 +109,7 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
     return KEEL_OK;
 }
 
-/* 0 and 1 are iterations and learning rate; a schedule of the rate is no variable. */
+/* 0 and 1 are iterations and learning rate; a schedule is not a variable. */
 static int first_slot(const keel_model_compiled *c)
 {
     return c->schedule ? 1 : 2;
@@ -149,7 +149,7 @@ keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file)
     double rate = c->learning_rate, number = c->number;
     int n = 0;
     while (keel_weights_find(file, variable(path, count))) count++;
-    if (count == 0) return KEEL_OK; /* saved before the first step of an older Keras */
+    if (count == 0) return KEEL_OK; /* saved by an older Keras before the first step */
     KEEL_TRY(list_places(m, c, &list, &n));
     const int first = first_slot(c), all = first + n + keeps_number(m, c);
     if (count != first && count != all) {

@@ -4,18 +4,18 @@
 #include "io/weights_h5.h"
 #include "model/model.h"
 
-/* The variables of the file's optimizer into m->compiled, whose state is as
- * keel_compiled_state_create leaves it. KEEL_EFORMAT: they are those of another optimizer. */
+/* Reads the variables of the file's optimizer into m->compiled, whose state
+ * keel_compiled_state_create has made. KEEL_EFORMAT: they belong to another optimizer. */
 keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file);
 
 typedef struct keel_state_scalars { /* borrowed by the file until it is encoded */
     float learning_rate, number;
 } keel_state_scalars;
 
-/* How a tensor of the model's dtype is put into the file. */
+/* Puts a tensor of the model's dtype into the file. */
 typedef keel_status (*keel_state_adder)(void *context, const char *path, const keel_tensor *t);
 
-/* The variables of m->compiled into the file. */
+/* Writes the variables of m->compiled into the file. */
 keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, keel_state_scalars *of,
                                     keel_state_adder add, void *context);
 

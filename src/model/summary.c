@@ -1,5 +1,5 @@
 /* Text about models and layers: the table of a model's layers, and the page about a layer class.
- * Both come from the same tables that read files and calls. */
+ * Both come from the tables that read files and calls. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
@@ -128,14 +128,14 @@ static void totals(keel_text *t, const keel_model *m)
                       keel_bytes_text(bytes, line[i].n * (int64_t)keel_dtype_size(m->dtype)));
 }
 
-enum { INDENT = 2 }; /* of the layers of a model inside */
+enum { INDENT = 2 }; /* of the layers of an inner model */
 
 typedef struct table { /* the widths of its columns */
     int name, kind, dims, number;
-    bool differ; /* not all layers have one dtype policy */
+    bool differ; /* the layers have different dtype policies */
 } table;
 
-/* Layers that a layer made are its own affair: Keras does not list them either. */
+/* Layers that a layer has made are not shown, as in Keras. */
 static bool shows_inner(const keel_model_layer *l)
 {
     return l->inner && !l->inner->made;

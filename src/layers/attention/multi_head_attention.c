@@ -1,6 +1,6 @@
-/* Attention of several heads (Vaswani et al. 2017). Query, key and value are projected to heads,
- * each head weighs the values by softmax(query key^T / sqrt(key_dim)), and one more projection
- * joins the heads. The projections are layers of their own, as in Keras. */
+/* Attention with several heads (Vaswani et al. 2017). Query, key and value are projected to heads,
+ * each head weighs the values by softmax(query key^T / sqrt(key_dim)), and another projection joins
+ * the heads. The projections are layers, as in Keras. */
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/args.h"
@@ -66,7 +66,8 @@ typedef struct call_args {
 static keel_status read_argument(const json_t *v, int k, call_args *out)
 {
     const json_t *in = json_object_get(v, KEEL_CALL_VALUE);
-    if (!v || json_is_null(v) || k == TRAINING) return KEEL_OK; /* the graph says if it trains */
+    if (!v || json_is_null(v) || k == TRAINING)
+        return KEEL_OK; /* the graph decides whether it trains */
     if (k < VALUES ? !in : !json_is_boolean(v))
         return keel_fail(KEEL_EUNSUP, "argument %s: must be %s", parameters[k],
                          k < VALUES ? "a value of the model" : "true or false");
@@ -178,7 +179,7 @@ static keel_status make(keel_emit *e)
 
 /* ---- the heads ------------------------------------------------------------------------------- */
 
-/* Of rows [..., heads, size]: which dims attend to each other. */
+/* For rows [..., heads, size]: which dims attend to each other. */
 static keel_status attending(const args_t *a, int rank, bool over[KEEL_RANK_MAX])
 {
     for (int d = 0; d < KEEL_RANK_MAX; d++) over[d] = a->attention_axes.count < 0 && d < rank - 2;
@@ -268,7 +269,7 @@ static keel_status project(keel_emit *e, const char *key, keel_value in, keel_va
 
 /* ---- who sees whom --------------------------------------------------------------------------- */
 
-/* The mask of an argument: given, or the one that came beside its value; -1: none. */
+/* The mask of an argument: given, or that of its value; -1: none. */
 static keel_value mask_of(const keel_emit *e, const call_args *c, int value, int mask)
 {
     if (c->in[mask] >= 0) return e->in[c->in[mask]];

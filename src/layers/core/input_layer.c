@@ -1,5 +1,5 @@
-/* Where rows come in. It emits nothing: the model makes the value. Its shape (batch_shape, or shape
- * and batch_size) is read with the keys that all layers share, see layer.c. */
+/* Where rows come in. It emits nothing, because the model makes the value. Its shape (batch_shape,
+ * or shape and batch_size) is read with the keys that all layers share, see layer.c. */
 #include "layers/layer.h"
 
 static const keel_field fields[] = {

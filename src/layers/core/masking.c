@@ -1,5 +1,4 @@
-/* Steps of [T, C] whose numbers all equal mask_value do not count in the layers behind it, and
- * become 0. */
+/* Steps of [T, C] whose numbers all equal mask_value become 0, and later layers ignore them. */
 #include "layers/layer.h"
 #include "ops/args.h"
 

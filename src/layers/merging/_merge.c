@@ -23,7 +23,7 @@ keel_status keel_emit_unmasked(const keel_emit *e)
     return keel_fail(KEEL_EUNSUP, "inputs with a mask are not supported by this layer");
 }
 
-/* Input i with dims of 1 before its own, as many as the input that has most. */
+/* Input i with dims of 1 before its own, so that it has as many dims as the input with the most. */
 static keel_status widened(keel_emit *e, int i, keel_value *out)
 {
     const keel_shape *own = &keel_emit_in(e, i)->shape;
@@ -55,7 +55,7 @@ keel_status keel_emit_merged(keel_emit *e, const keel_op *op, keel_value *out)
     return KEEL_OK;
 }
 
-/* The op of any number of inputs where they have one shape. */
+/* The op of any number of inputs, if they have the same shape. */
 keel_status keel_emit_sum(keel_emit *e, keel_value *out)
 {
     for (int i = 1; i < e->n_in; i++)

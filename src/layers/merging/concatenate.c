@@ -11,7 +11,7 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* Along the last axis a place counts where it does in any input; along another, masks are joined
+/* Along the last axis a place counts if it counts in any input; along another, masks are joined
  * like their values. */
 static keel_status join_masks(keel_emit *e, const keel_axis_args *op)
 {

@@ -1,7 +1,8 @@
 /* See _layer_norm.h. */
 #include "layers/normalization/_layer_norm.h"
 
-/* Which dims of a row; Keras sorts the numbers as they are, so all must count from one end. */
+/* Reads which dims of a row are normalised. Keras sorts the numbers as they are, so all must count
+ * from the same end. */
 static keel_status read_axes(const keel_emit *e, const keel_ints *axis, bool over[KEEL_RANK_MAX])
 {
     for (int d = 0; d < KEEL_RANK_MAX; d++) over[d] = false;
@@ -16,7 +17,7 @@ static keel_status read_axes(const keel_emit *e, const keel_ints *axis, bool ove
     return axis->count > 0 ? KEEL_OK : keel_fail(KEEL_EARG, "axis: there must be one");
 }
 
-/* The dims that are normalised come last, in their order; true: they do so already. */
+/* Puts the normalised dims last, in their order. true: they are last already. */
 static bool order(const bool over[KEEL_RANK_MAX], int rank, keel_permute_args *to,
                   keel_permute_args *back)
 {

@@ -4,8 +4,8 @@
 #include "layers/layer.h"
 #include "ops/args.h"
 
-/* The op on x, an input of the layer, over the dims `axis` as Keras counts them. op->scale and
- * op->center say which of the weights there are; their shape and op->dims follow from the dims. */
+/* The op on x, an input of the layer, over the dims `axis`, counted as in Keras. op->scale and
+ * op->center say which weights there are; their shape and op->dims follow from the dims. */
 keel_status keel_emit_layer_norm(keel_emit *e, keel_value x, const keel_ints *axis,
                                  const keel_layer_norm_args *op, const keel_weight_decl *gamma,
                                  const keel_weight_decl *beta, keel_value *out);

@@ -23,7 +23,7 @@ static keel_status number(const json_t *v, const char *name, double *out)
 keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, keel_operand *out)
 {
     *out = (keel_operand){ .value = -1 };
-    if (!e->call) { /* called from C, on values alone */
+    if (!e->call) { /* called from C, with values only */
         out->given = place < (size_t)e->n_in;
         if (out->given) out->value = e->in[place];
         return KEEL_OK;

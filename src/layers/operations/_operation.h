@@ -1,6 +1,6 @@
 /* Operations of keras.ops in a Functional model: layers without weights, policy or `trainable`,
- * that are called with values and constants. Their names are those of keras.src.ops (Add is one
- * there and a layer in keras.layers); files are called ops_NAME.c, as keras.ops.NAME. */
+ * called with values and constants. Their names are those of keras.src.ops (Add is a class there,
+ * and a layer in keras.layers); files are named ops_NAME.c, like keras.ops.NAME. */
 #ifndef KEEL_LAYERS_OPERATIONS_OPERATION_H
 #define KEEL_LAYERS_OPERATIONS_OPERATION_H
 #include "layers/layer.h"
@@ -12,26 +12,27 @@ typedef struct keel_operand {
     double constant;
 } keel_operand;
 
-/* The argument of the call at that place, or by that name. KEEL_EUNSUP: it is neither a value nor a
- * number. */
+/* The argument of the call at that place, or with that name. KEEL_EUNSUP: it is neither a value nor
+ * a number. */
 keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, keel_operand *out);
 
-/* The whole of an operation on one value, by an op of one output. */
+/* Emits an operation on one value, by an op with one output. */
 keel_status keel_emit_unary(keel_emit *e, const keel_op *op, const void *args);
-/* The whole of an operation on two values of which one may be a number. args begin with
- * keel_binary_args, which are set here. */
+/* Emits an operation on two values, one of which may be a number. args begin with keel_binary_args,
+ * which are set here. */
 keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args);
-/* args of an op that reduces: axis as Keras has it, the batch left out. */
+/* args of an op that reduces: axis as in Keras, without the batch. */
 keel_status keel_reduce_axes(const keel_emit *e, const keel_ints *axis, keel_reduce_args *out);
 
-/* Where a new axis, as Keras counts it, comes among the dims of a row; a shape with a 1 there. */
+/* The place among the dims of a row at which a new axis, as Keras counts it, is inserted; and the
+ * shape with a 1 there. */
 keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place);
 keel_shape keel_shape_with_one(keel_shape s, int64_t place);
 
 #define KEEL_OPERATION_HEAD(class_, module_, help_)                                                \
     .name = class_, .module = "keras.src.ops." module_, .help = help_
 
-/* An operation that is one pointwise op, args NULL or a pointer. */
+/* An operation that is one pointwise op; args is NULL or a pointer. */
 #define KEEL_UNARY_OPERATION(stem, class_, module_, op_, args_, help_)                             \
     static keel_status emit(keel_emit *e)                                                          \
     {                                                                                              \
@@ -73,7 +74,7 @@ keel_shape keel_shape_with_one(keel_shape s, int64_t place);
         .emit = emit,                                                                              \
     };
 
-/* The table of an operation over axes with keepdims, and its whole. */
+/* The arguments of an operation over axes with keepdims, and the operation. */
 typedef struct keel_reduction {
     keel_ints axis;
     bool keepdims;

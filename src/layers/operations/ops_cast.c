@@ -1,4 +1,4 @@
-/* Real numbers as real numbers, and numbers as true or false. */
+/* Casts numbers to a real type or to bool. */
 #include "layers/operations/_operation.h"
 #include <string.h>
 

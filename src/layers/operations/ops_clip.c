@@ -1,4 +1,4 @@
-/* Numbers cut to a range: the larger of x and x_min, then the smaller of that and x_max. */
+/* Numbers limited to a range: the larger of x and x_min, then the smaller of that and x_max. */
 #include "layers/operations/_operation.h"
 
 typedef struct args_t {

@@ -1,5 +1,5 @@
-/* x[:, 1:3, ::2, None, ..., 0]: slices of a row, places of it, new dims. The batch is taken whole.
- */
+/* x[:, 1:3, ::2, None, ..., 0]: slices of a row, single places, new dims. The batch is always
+ * whole. */
 #include "layers/operations/_operation.h"
 #include <string.h>
 
@@ -7,7 +7,7 @@ typedef struct picking {
     keel_shape in;
     keel_slice_args slice;
     keel_reshape_args out;
-    int dim; /* of the input, that comes next */
+    int dim; /* the next dim of the input */
 } picking;
 
 static bool is_class(const json_t *v, const char *name)
@@ -24,7 +24,7 @@ static keel_status put(picking *p, int64_t dim)
     return KEEL_OK;
 }
 
-/* A bound as Python has it: from the end where it is negative, cut to [low, high]. */
+/* A bound as in Python: counted from the end if it is negative, and limited to [low, high]. */
 static int64_t bound(const json_t *v, int64_t absent, int64_t n, int64_t low, int64_t high)
 {
     if (!json_is_integer(v)) return absent;
@@ -80,7 +80,7 @@ static keel_status take_rest(picking *p, int until)
     return KEEL_OK;
 }
 
-/* How many dims of the input the keys from `i` on take. */
+/* How many dims of the input the keys from `i` on use. */
 static int taken_by(const json_t *keys, size_t i)
 {
     int n = 0;

@@ -1,4 +1,4 @@
-/* True where it is false. */
+/* True if the value is false. */
 #include "layers/operations/_operation.h"
 
 static const keel_rescaling_args inverse = { .scale = -1, .offset = 1 };

@@ -1,4 +1,4 @@
-/* As many ones as a value has numbers. */
+/* Ones in the shape of a value. */
 #include "layers/operations/_operation.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* One of two values by a condition. */
+/* One of two values, chosen by a condition. */
 #include "layers/operations/_operation.h"
 
 static keel_status emit(keel_emit *e)

@@ -1,4 +1,5 @@
-/* See _global_max.h. Where several are the largest they share the gradient, as in TensorFlow. */
+/* See _global_max.h. If several elements are the largest, they share the gradient, as in
+ * TensorFlow. */
 #include "layers/pooling/_global_max.h"
 #include "ops/args.h"
 

@@ -12,9 +12,9 @@ static keel_status emit_image(keel_emit *e, const keel_op *op, const keel_shape 
     return keel_emit_on(e, op, &args, &x, 1, y);
 }
 
-/* Of a volume [D, H, W, C] first along the width, as an image [D H, W, C], then along the depth and
- * the height, as [D, H, W C]. The largest of lines, each the largest of its pixels, is the first
- * largest of the window in the order of its taps; a mean of means counts what lies inside alone. */
+/* A volume [D, H, W, C] is pooled first along the width, as an image [D H, W, C], then along depth
+ * and height, as [D, H, W C]. The largest of the largest pixels of each line is the first largest
+ * of the window in the order of its taps. A mean of means counts only pixels inside. */
 static keel_status emit_volume(keel_emit *e, const keel_op *op, const keel_shape *in, keel_value x)
 {
     const keel_pool *a = e->args;

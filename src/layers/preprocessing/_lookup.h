@@ -1,8 +1,8 @@
-/* What the layers that look words or numbers up share: their arguments, the table that is made of a
- * vocabulary, and the host op. Keras's IndexLookup.
+/* What the layers that look up words or numbers share: their arguments, the table made from a
+ * vocabulary, and the host op. Keras: IndexLookup.
  *
- * Indices, in this order: the mask token where there is one and the output is indices; one for each
- * bucket of what is not in the vocabulary; the vocabulary. */
+ * The order of indices: the mask token, if there is one and the output is indices; the buckets for
+ * entries that are not in the vocabulary; the vocabulary. */
 #ifndef KEEL_LAYERS_PREPROCESSING_LOOKUP_H
 #define KEEL_LAYERS_PREPROCESSING_LOOKUP_H
 #include "keel/dataset.h"
@@ -19,20 +19,20 @@ typedef enum keel_lookup_output {
 } keel_lookup_output;
 
 typedef struct keel_lookup_args {
-    bool texts; /* it looks up texts, else whole numbers; set by the layer's `ready` */
+    bool texts; /* it looks up texts, else integers; set by the layer's `ready` */
     int64_t max_tokens, num_oov_indices;
     char *mask_token, *oov_token;     /* of texts */
     int64_t mask_number, oov_number;  /* of numbers; KEEL_INT_NULL: none */
-    json_t *vocabulary, *idf_weights; /* as the config has them; NULL: none */
+    json_t *vocabulary, *idf_weights; /* as in the config; NULL: none */
     bool invert, pad_to_max_tokens;
     int output_mode; /* keel_lookup_output */
     int oov_method;  /* 0: floormod, 1: farmhash */
     json_t *salt;
-    int64_t vocabulary_size; /* as a file says it; KEEL_INT_NULL: it does not */
+    int64_t vocabulary_size; /* as in a file; KEEL_INT_NULL: not given */
     keel_lookup *table;      /* NULL: no vocabulary yet */
 } keel_lookup_args;
 
-/* The fields that all of them have, of args that are keel_lookup_args. */
+/* The fields that all these layers have; args are keel_lookup_args. */
 #define KEEL_LOOKUP_OUTPUT_FIELDS                                                                  \
     KEEL_INT(keel_lookup_args, max_tokens, "null", 2, 1e9,                                         \
              "most entries, special ones among them"),                                             \
@@ -55,11 +55,11 @@ typedef struct keel_lookup_args {
                     "how numbers that are not in the vocabulary get one of several indices"),      \
         KEEL_LIST(keel_lookup_args, salt, "null", "two whole numbers: the key of that hash")
 
-/* Checks what the table of fields cannot, and makes args->table of a vocabulary in the config.
- * `layer` is named in errors; a->texts is set. */
+/* Checks what the field table cannot check, and makes args->table from a vocabulary in the config.
+ * Errors name `layer`; a->texts must be set. */
 keel_status keel_lookup_ready(keel_lookup_args *a, const char *layer);
 
-/* The functions of a layer that is nothing but a lookup; args are keel_lookup_args. */
+/* The functions of a layer that only looks up; args are keel_lookup_args. */
 void keel_lookup_release(void *args);
 bool keel_lookup_needs_asset(const void *args);
 keel_status keel_lookup_read_asset(void *args, const char *text, size_t n_bytes);
@@ -73,14 +73,14 @@ keel_status keel_lookup_emit(keel_emit *e);
     .needs_asset = keel_lookup_needs_asset, .read_asset = keel_lookup_read_asset,                  \
     .asset = keel_lookup_asset, .idf = keel_lookup_idf
 
-/* The spec of what comes out for rows of the shape `in`. */
+/* The spec of the output for rows of the shape `in`. */
 keel_status keel_lookup_spec(const keel_lookup_args *a, const keel_shape *in, keel_dtype real,
                              keel_spec *out);
 keel_status keel_lookup_missing(void); /* KEEL_EARG: there is no vocabulary */
 
-/* The parts of a host op: clear the row, put the index of each element i of it, end it. The bytes
- * of a number are its int64_t. KEEL_EDATA: there is no index for it. */
-enum { KEEL_LOOKUP_SKIPPED = -1 }; /* instead of an index: a mask, which leaves nothing */
+/* The steps of a host op: clear the row, put the index of each of its elements i, end the row. The
+ * bytes of a number are its int64_t. KEEL_EDATA: it has no index. */
+enum { KEEL_LOOKUP_SKIPPED = -1 }; /* instead of an index: a masked entry, which is left out */
 void keel_lookup_begin(const keel_tensor *out);
 keel_status keel_lookup_index(const keel_lookup_args *a, const keel_string *s, int64_t *index);
 void keel_lookup_put(const keel_lookup_args *a, int64_t index, int64_t i, const keel_tensor *out);

@@ -1,4 +1,4 @@
-/* The index of a whole number in a vocabulary, or the other way round, where rows are read. */
+/* The index of an integer in a vocabulary, or the reverse, looked up when rows are read. */
 #include "layers/preprocessing/_lookup.h"
 
 static const keel_field fields[] = {

@@ -1,5 +1,4 @@
-/* The index of a text in a vocabulary, looked up where rows are read: texts never reach a kernel.
- */
+/* The index of a text in a vocabulary, looked up when rows are read: texts never reach a kernel. */
 #include "layers/preprocessing/_lookup.h"
 
 static const keel_field fields[] = {

@@ -1,4 +1,4 @@
-/* What comes goes; its size is a term of the loss (layers/activity.c). */
+/* Passes its input on, and makes its size a term of the loss (layers/activity.c). */
 #include "layers/layer.h"
 
 typedef struct args_t {

@@ -1,5 +1,5 @@
-/* In training each number becomes SELU's lowest value with probability `rate`, and all are then
- * scaled and moved so that mean and variance stay what they were. Klambauer et al. 2017. */
+/* In training each number becomes SELU's lowest value with probability `rate`; then all are scaled
+ * and shifted so that mean and variance stay the same. Klambauer et al. 2017. */
 #include "layers/layer.h"
 #include "ops/args.h"
 #include <math.h>

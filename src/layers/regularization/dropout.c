@@ -1,5 +1,5 @@
-/* In training each number is zero with probability `rate`, the others are divided by 1 - rate;
- * which ones is a function of seed, epoch, layer, row and place. */
+/* In training each number becomes zero with probability `rate`, and the others are divided by 1 -
+ * rate. Which ones is a function of seed, epoch, layer, row and place. */
 #include "layers/layer.h"
 #include "ops/args.h"
 

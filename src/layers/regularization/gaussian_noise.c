@@ -1,4 +1,4 @@
-/* In training a normal draw of mean 0 is added to each number. */
+/* In training a normal random number with mean 0 is added to each number. */
 #include "layers/layer.h"
 #include "ops/args.h"
 

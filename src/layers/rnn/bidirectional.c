@@ -1,4 +1,4 @@
-/* Two layers over the same steps, one forwards and one backwards, and their outputs as one. */
+/* Two layers over the same steps, one forwards and one backwards, whose outputs are merged. */
 #include "layers/rnn/_cell.h"
 
 typedef struct args_t {

@@ -1,5 +1,5 @@
-/* GRU over the steps of [T, C]: a state, with gates for what is kept and what the new one sees of
- * it. */
+/* GRU over the steps of [T, C]: a state, with gates for what is kept and for what the new state
+ * sees of the old one. */
 #include "layers/rnn/_cell.h"
 
 static const keel_field fields[] = {

@@ -1,5 +1,5 @@
-/* LSTM over the steps of [T, C]: a state and a carry, with gates for what goes in, stays and comes
- * out. */
+/* LSTM over the steps of [T, C]: a state and a carry, with gates for what enters, stays and leaves.
+ */
 #include "layers/rnn/_cell.h"
 
 static const keel_field fields[] = {

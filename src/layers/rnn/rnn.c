@@ -1,4 +1,4 @@
-/* A cell over the steps of [T, C]: what LSTM is to LSTMCell, for any cell that there is. */
+/* Runs any cell over the steps of [T, C], as LSTM runs LSTMCell. */
 #include "layers/rnn/_cell.h"
 
 static const keel_field fields[] = {

@@ -1,4 +1,4 @@
-/* A state over the steps of [T, C], made of the input and the state before. */
+/* A state over the steps of [T, C], computed from the input and the previous state. */
 #include "layers/rnn/_cell.h"
 
 static const keel_field fields[] = { KEEL_RNN_FIELDS, KEEL_CELL_FIELDS, { 0 } };

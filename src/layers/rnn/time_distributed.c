@@ -1,12 +1,12 @@
-/* A layer called on each step of [T, ...] by itself, with the same weights; the steps side by side
- * again. A layer that looks at the last dim alone is called once. */
+/* Calls a layer on each step of [T, ...] separately, with the same weights, and joins the steps
+ * again. A layer that uses the last dim only is called once. */
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/args.h"
 
 enum {
-    STEPS_MAX = 1024,    /* each is a call of its own */
-    NODES_MAX = 1 << 18, /* calls in calls multiply */
+    STEPS_MAX = 1024,    /* each of them is a call */
+    NODES_MAX = 1 << 18, /* calls inside of calls multiply */
 };
 
 static const keel_field fields[] = {
