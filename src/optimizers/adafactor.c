@@ -47,7 +47,7 @@ static int passes(const void *args)
     return 3;
 }
 
-typedef struct matrices { /* a weight as matrices of rows x columns */
+typedef struct matrices { /* the weight as matrices of rows x columns */
     int64_t rows, columns, count;
 } matrices;
 
@@ -110,7 +110,7 @@ static double REAL_(row_sum)(const REAL *g, int64_t n, const REAL_(factor_t) * o
     return keel_add_parts(part);
 }
 
-/* Neighbouring columns of one matrix, down all its rows. */
+/* Neighbouring columns of one matrix, over all its rows. */
 KEEL_ONE_PASS
 static void REAL_(column_sums)(const REAL *g, int64_t rows, int64_t stride, int n,
                                const REAL_(factor_t) * of, double sum[REAL_(COLUMNS)])
@@ -135,7 +135,7 @@ static void REAL_(rows)(const keel_update *u, const matrices *m, const REAL_(fac
     }
 }
 
-/* The tile's share of the columns of the whole weight. */
+/* Computes the tile's share of the columns of the whole weight. */
 static void REAL_(columns)(const keel_update *u, const matrices *m, const REAL_(factor_t) * f)
 {
     const keel_update_whole *w = u->whole;
@@ -158,7 +158,7 @@ static void REAL_(columns)(const keel_update *u, const matrices *m, const REAL_(
 
 /* ---- pass 1 ---------------------------------------------------------------------------------- */
 
-/* v = row c where c is there, else as the mean square goes on; the squares of u. */
+/* v = row c if there is c, else the next v of the mean square; and the squares of u. */
 KEEL_ONE_PASS
 static double REAL_(spread)(int64_t n, const REAL *restrict g, REAL *restrict v,
                             const REAL *restrict c, REAL row, const REAL_(factor_t) * of)
@@ -249,7 +249,7 @@ static void REAL_(apply)(const keel_update *u)
         else
             u->sum[0] = REAL_(spread)(u->count, u->g, u->slot[2], NULL, 0, &f);
     } else {
-        /* relative_step asks for the same bound again: as in Keras, it changes nothing */
+        /* relative_step sets the same bound again; as in Keras, it changes nothing */
         const REAL slow = 1 / REAL_SQRT(step), rho = rate < slow ? rate : slow;
         const REAL size = REAL_(rms)(whole->sum[0][0], whole->count);
         const REAL least = (REAL)a->epsilon_2, alpha = (size > least ? size : least) * rho;

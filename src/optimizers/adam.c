@@ -1,4 +1,4 @@
-/* Adam; what it computes stands in adam_impl.c. */
+/* Adam; see adam_impl.c. */
 #include "optimizers/adam_impl.h"
 
 static const keel_field fields[] = {

@@ -1,4 +1,4 @@
-/* AdamW; what it computes stands in adam_impl.c. */
+/* AdamW; see adam_impl.c. */
 #include "optimizers/adam_impl.h"
 
 static const keel_field fields[] = {

@@ -1,4 +1,4 @@
-/* The arguments of Adam's family: two moments of the gradient, each kept in part at a step. */
+/* The arguments of Adam's family, which has two moving averages of the gradient. */
 #ifndef KEEL_OPTIMIZERS_MOMENTS_H
 #define KEEL_OPTIMIZERS_MOMENTS_H
 #include "optimizers/optimizer.h"

@@ -60,8 +60,8 @@ static const keel_field fields[] = {
 
 /* ---- which weights --------------------------------------------------------------------------- */
 
-/* What means something else in Python than in POSIX is refused, and what a file could make the
- * compiler of expressions run out of memory or stack with: intervals and long ones. */
+/* Refuses patterns whose meaning differs between Python and POSIX, and those with which a file
+ * could exhaust the memory or stack of the compiler of expressions: intervals, and long ones. */
 static keel_status matches(const char *pattern, const char *name, bool *out)
 {
     enum { LONGEST = 256 };
@@ -123,7 +123,7 @@ static int passes(const void *args)
 
 /* ---- moving ---------------------------------------------------------------------------------- */
 
-typedef struct share { /* rows of what a pass makes that fall to a tile */
+typedef struct share { /* the tile's share of the rows that a pass makes */
     int64_t begin, end;
 } share;
 
@@ -150,7 +150,7 @@ const keel_optimizer keel_optimizer_muon = {
 };
 
 #else
-typedef struct REAL_(matrix) { /* a weight of rows x columns, `few` being the smaller */
+typedef struct REAL_(matrix) { /* a weight of rows x columns; `few` is the smaller */
     int64_t rows, columns, few, many;
     bool tall;     /* rows > columns: X is the transpose */
     REAL *x[2][2]; /* [which of two][0: few x many, 1: many x few] */
@@ -172,7 +172,7 @@ static REAL_(matrix) REAL_(matrix_of)(const keel_update_whole *w)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Four rows by two vectors of sums stay in registers; each sum is in the order of k. */
+/* Four rows by two vectors of sums stay in registers; each sum is added in the order of k. */
 typedef REAL REAL_(vector) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
 enum { REAL_(LANES) = 64 / sizeof(REAL), REAL_(WIDE) = 2 * REAL_(LANES), REAL_(HIGH) = 4 };
 
@@ -229,7 +229,7 @@ static void REAL_(product)(const REAL_(product_t) * p, share rows)
         for (int64_t j = wide; j < p->columns; j++) REAL_(element)(p, i, j);
 }
 
-/* Rows of `from`, of rows x columns, into columns of `to`. */
+/* Writes the rows of `from`, rows x columns, as columns of `to`. */
 static void REAL_(transpose)(REAL *to, const REAL *from, int64_t rows, int64_t columns, share s)
 {
     enum { SIDE = 16 };
@@ -274,7 +274,7 @@ static void REAL_(move)(int64_t n, REAL *restrict w, const REAL *restrict x, REA
     for (int64_t i = 0; i < n; i++) w[i] = w[i] - rate * x[i] * root * rms_rate;
 }
 
-/* One of the three products of iteration s, a share of its rows. */
+/* Computes a share of the rows of one of the three products of iteration s. */
 static void REAL_(iterate)(const args_t *a, const keel_update_whole *w, int64_t s, int which)
 {
     const REAL_(matrix) m = REAL_(matrix_of)(w);

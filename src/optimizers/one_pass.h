@@ -1,12 +1,12 @@
-/* The loops of optimizers: one pass over a tile, every element by itself, so that the compiler
- * makes vectors of it and a result does not depend on where a tile begins. */
+/* The loops of optimizers: one pass over a tile, each element separately. So the compiler makes
+ * vectors of it, and a result does not depend on where a tile begins. */
 #ifndef KEEL_OPTIMIZERS_ONE_PASS_H
 #define KEEL_OPTIMIZERS_ONE_PASS_H
 #include "base/clones.h"
 #include "optimizers/optimizer.h"
 #include <math.h>
 
-/* Every product and sum is rounded by itself, as TensorFlow does it one op at a time; so all
+/* Each product and sum is rounded separately, as in TensorFlow, which runs one op at a time. So all
  * instruction sets give the same bits. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("fp-contract=off")
@@ -20,7 +20,8 @@
 #define REAL_SQRT(x)   (REAL_IS_DOUBLE ? (REAL)sqrt(x) : (REAL)sqrtf((float)(x)))
 #define REAL_POW(x, y) (REAL_IS_DOUBLE ? (REAL)pow(x, y) : (REAL)powf((float)(x), (float)(y)))
 
-/* Members of the struct that an optimizer gives its loops, for an update `u` and its args `a`. */
+/* Members of the struct that an optimizer passes to its loops, for an update `u` and its args `a`.
+ */
 #define KEEL_MOVE_OF(u, a)                                                                         \
     .rate = (REAL)(u)->learning_rate, .decay = (REAL)keel_decay(&(a)->common),                     \
     .scale = (REAL)(u)->scale, .clip = (REAL)(u)->clip
@@ -30,7 +31,7 @@ static inline double keel_decay(const keel_optimizer_common *c)
     return isnan(c->weight_decay) ? 0 : c->weight_decay;
 }
 
-/* Sums of squares in double. The order depends on nothing but n. */
+/* Sums of squares in double, in an order that depends only on n. */
 enum { KEEL_PARTS = 8 };
 
 static inline double keel_add_parts(const double part[KEEL_PARTS])

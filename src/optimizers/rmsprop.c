@@ -19,7 +19,7 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* Where the slots stand that not every configuration has. */
+/* The index of a slot that not every configuration has. */
 static int momentum_slot(const args_t *a)
 {
     return a->momentum > 0 ? 1 : -1;
@@ -63,7 +63,7 @@ typedef struct REAL_(rms_t) {
     REAL rate, decay, scale, clip, rho, one_less_rho, momentum, epsilon;
 } REAL_(rms_t);
 
-/* With the mean gradient that a centered one keeps, or without. */
+/* With the mean gradient of a centered optimizer, or without. */
 static inline void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict g,
                                REAL *restrict v, REAL *restrict mean, REAL *restrict m,
                                const REAL_(rms_t) f)
@@ -84,7 +84,7 @@ static inline void REAL_(step)(int64_t n, REAL *restrict w, const REAL *restrict
     }
 }
 
-/* Each a loop of its own. */
+/* Each combination has a loop of its own. */
 KEEL_ONE_PASS
 static void REAL_(plain)(int64_t n, REAL *restrict w, const REAL *restrict g, REAL *restrict v,
                          const REAL_(rms_t) * f)

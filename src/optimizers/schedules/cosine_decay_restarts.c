@@ -1,5 +1,5 @@
-/* Half a cosine after the other, each t_mul times as long as the one before it, and m_mul times as
- * high. Which one a step is in comes of a logarithm, in Keras's order of operations. */
+/* Half cosines one after another, each t_mul times as long as the one before, and m_mul times as
+ * high. Which one a step is in follows from a logarithm, in Keras's order of operations. */
 #include "optimizers/schedules/rate.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* What the schedules share that let the rate fall by decay_rate, over decay_steps steps or at once
- * at their end. */
+/* What schedules share whose rate falls by decay_rate over decay_steps steps, or at once at their
+ * end. */
 #ifndef KEEL_OPTIMIZERS_SCHEDULES_DECAYS_H
 #define KEEL_OPTIMIZERS_SCHEDULES_DECAYS_H
 #include "optimizers/schedules/rate.h"
@@ -19,7 +19,7 @@ typedef struct keel_decays {
                   "the rate changes every decay_steps steps alone"),                               \
         KEEL_IGNORE("name", "of the schedule")
 
-/* How many decays lie before the step. */
+/* The number of decays before the step. */
 static inline float keel_decays_before(const keel_decays *a, int64_t step)
 {
     const float decays = (float)step / (float)a->decay_steps;

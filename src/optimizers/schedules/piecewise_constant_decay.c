@@ -1,4 +1,4 @@
-/* values[i] up to and at boundaries[i], the last value behind all of them. */
+/* values[i] up to boundaries[i], included; after all boundaries the last value. */
 #include "optimizers/schedules/rate.h"
 #include <math.h>
 
@@ -23,7 +23,7 @@ static keel_status check(const void *args)
                      a->boundaries.count, a->values.count);
 }
 
-/* Keras takes boundaries as whole steps, and adds the values of all ranges that a step is in. */
+/* Keras takes boundaries as integer steps, and adds the values of all ranges that a step is in. */
 static double at(const void *args, int64_t step)
 {
     const args_t *a = args;

@@ -1,5 +1,5 @@
-/* (rate - end) (1 - step / decay_steps)^power + end, no longer than decay_steps, or in cycles whose
- * length is the next multiple of decay_steps. */
+/* (rate - end) (1 - step / decay_steps)^power + end, up to decay_steps, or in cycles whose length
+ * is the next multiple of decay_steps. */
 #include "optimizers/schedules/rate.h"
 #include <math.h>
 
