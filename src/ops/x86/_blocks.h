@@ -1,6 +1,6 @@
-/* Products of float32 matrices for convolutions that are one: a block of rows x columns of sums
- * stays in registers while the inner dim runs, and a sum takes it one after the other, whatever
- * rows are beside it. Either operand may lie anywhere: x and dy are read in place. */
+/* Products of float32 matrices, for convolutions that are such products. A block of rows x columns
+ * of sums stays in registers while the inner dim runs. A sum adds its terms one after another,
+ * whatever rows are beside it. Either operand may lie anywhere: x and dy are read in place. */
 #ifndef KEEL_OPS_X86_BLOCKS_H
 #define KEEL_OPS_X86_BLOCKS_H
 #include "ops/x86/_vector.h"
@@ -24,8 +24,8 @@ static int64_t at_most(int64_t n, int64_t limit)
     return n < limit ? n : limit;
 }
 
-/* What will be read soon: lines of which a block asks for one a step, `pace` bytes apart; the
- * next block for those a line further on. */
+/* Memory to prefetch: at each step a block prefetches one line; lines are `pace` bytes apart, and
+ * the next block takes the lines after those. */
 typedef struct ask {
     const char *first;
     int64_t pace, blocks;
@@ -42,18 +42,18 @@ typedef struct product {
     const float *start; /* what sums begin with; NULL: 0 */
     bool resumes;       /* sums begin with what is in out */
     bool adds;          /* what is in out is added to sums */
-    ask ask[2];         /* of the blocks, first those of one, then those of the other */
-    int64_t ahead;      /* not 0: instead, a block asks for as many rows of a, so many further on */
+    ask ask[2];         /* of the blocks: first lines of one, then of the other */
+    int64_t ahead;      /* if not 0, a block prefetches rows of a instead, this many rows ahead */
 } product;
 
-/* A line that is about to be written. A compiler makes this instruction of __builtin_prefetch only
- * under a flag of its own. */
+/* Prefetches a line that will be written. A compiler makes this instruction from __builtin_prefetch
+ * only under a flag of its own. */
 static inline void fetch_to_write(const void *p)
 {
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
 }
 
-/* rows and vectors are constants where this is called; the last vector has the lanes of `last`. */
+/* rows and vectors are constants at each call; the last vector has the lanes of `last`. */
 INLINE void block(const product *p, int64_t i, const char *prefetch, int64_t pace, const int rows,
                   const int vectors, vm last)
 {
@@ -68,7 +68,7 @@ INLINE void block(const product *p, int64_t i, const char *prefetch, int64_t pac
         a[r] = p->a + (p->a_place ? p->a_place[i + r] : (i + r) * p->a_row);
         out[r] = p->out + (p->out_place ? p->out_place[i + r] : (i + r) * p->out_row);
     }
-    /* A branch for all rather than for each: they would cost short inner dims some percent. */
+    /* One branch for all sums: a branch for each would cost short inner dims some percent. */
     if (p->resumes) {
         EACH(r, rows)
             EACH(v, vectors) sum[r][v] = vf_load_some(MASK(v), out[r] + v * LANES);
@@ -98,7 +98,7 @@ INLINE void block(const product *p, int64_t i, const char *prefetch, int64_t pac
 #undef MASK
 }
 
-/* A block for each number of rows and vectors of which the sums fit into registers. */
+/* A block for each number of rows and vectors whose sums fit into registers. */
 #define BLOCK(v, r)                                                                                \
     static void block_##v##_##r(const product *p, int64_t i, const char *prefetch, int64_t pace,   \
                                 vm last)                                                           \
@@ -127,7 +127,8 @@ BLOCKS_6(2)
 static const run_block blocks[VECTORS][ROWS_MOST] = { { NAMES_8(1) }, { NAMES_6(2) } };
 #endif
 
-/* Rows 0 to n times a panel of at most PANEL columns, in blocks that differ by a row at most. */
+/* Rows 0 to n times a panel of at most PANEL columns, in blocks whose sizes differ by at most one
+ * row. */
 static void multiply(const product *p, int64_t n, int64_t columns)
 {
     const int vectors = (int)((columns + LANES - 1) / LANES);

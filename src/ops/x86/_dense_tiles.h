@@ -1,16 +1,15 @@
-/* Weight gradients of dense in float32, tile by tile, and their move: the inner loop of what an
- * owner of weights does behind the commit point.
+/* Weight gradients of dense in float32, tile by tile, and the update of the tile: the inner loop of
+ * the owner of weights after the commit point.
  *
- *     dW [n, K] = xt [n, B] dy [B, K]      then, where asked,     m = m keep - dW scale rate
- *                                                                 w = w + m
+ * dW [n, K] = xt [n, B] dy [B, K], then, if asked: m = m keep - dW scale rate; w = w + m
  *
- * dy is packed once for all tiles that a worker makes of a weight, in panels as wide as a block of
- * sums: its rows lie a power of two apart as often as not, and share so few sets of the nearest
- * cache that a panel of them would not stay. x is packed by tile, ROWS channels next to each other.
- * With many rows that copy would fill the next cache, and a move is a small part of the work: then
- * dense.c multiplies from where dy lies. What a block writes is asked for while the one
- * before it is multiplied, and a block is moved out of registers: its gradient never is in memory.
- */
+ * dy is packed once for all tiles of a weight that a worker makes, in panels as wide as a block of
+ * sums. Often its rows are a power of two apart and share so few sets of the first-level cache that
+ * a panel of them would not stay there. x is packed for each tile, ROWS channels next to each
+ * other. With many rows that copy would fill the second-level cache, and the update is a small part
+ * of the work; then dense.c reads dy in place. While a block is multiplied, the memory that the
+ * next block writes is prefetched. A block is updated from registers, so its gradient is never in
+ * memory. */
 #ifndef KEEL_OPS_X86_DENSE_TILES_H
 #define KEEL_OPS_X86_DENSE_TILES_H
 
@@ -22,7 +21,8 @@ enum {
     LINE_FLOATS = 16
 };
 
-/* Keeps a product from becoming part of a multiply-add: a move has the bits of optimizers/sgd.c. */
+/* Keeps a product from becoming part of a multiply-add, so that the update has the bits of
+ * optimizers/sgd.c. */
 static inline vf rounded(vf x)
 {
 #ifdef __AVX512F__
@@ -58,22 +58,22 @@ typedef struct tile {
     const keel_tile_call *call;
     int64_t rows, n_c, n_k;
     const float *x, *dy; /* packed: [rows][ROWS] of each block, [rows][a panel's columns] */
-    float *grad;         /* of the tile's first element, as all pointers below */
+    float *grad;         /* of the tile's first element, like all pointers below */
     bool moves;
     keel_tile_move move;
     const float *prefetch[4];
     bool bad;
 } tile;
 
-/* Asked for while a block is multiplied. */
+/* What is prefetched while a block is multiplied. */
 typedef struct tile_next {
-    int64_t at;     /* the next block's place in all that is written soon, its rows n_k apart */
-    const float *x; /* a line of each of n_x rows, n_c apart: the next tile's */
+    int64_t at;     /* the next block's place in all that will be written; its rows are n_k apart */
+    const float *x; /* one line of each of n_x rows, n_c apart: those of the next tile */
     int64_t n_x;
 } tile_next;
 
-/* vectors is a constant where this is called; there are `rows` rows of the block, and the last
- * vector has the lanes of `last`. at: of the block's first element in the tile. */
+/* vectors is a constant at each call; the block has `rows` rows, and the last vector has the lanes
+ * of `last`. at: the block's first element in the tile. */
 INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int64_t rows,
                        const int vectors, vm last, tile_next next)
 {
@@ -103,7 +103,8 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
             float *to = t->move.w + at + r * t->n_k, *m = t->move.m + at + r * t->n_k;
             if (r < rows)
                 EACH(v, vectors) {
-                    /* both are read before one is written: they lie alike in their pages */
+                    /* both are read before one is written, because both lie at the same place of
+                     * their pages */
                     const vf was = vf_load_some(MASK(v), to + v * LANES);
                     const vf kept = rounded(vf_mul(vf_load_some(MASK(v), m + v * LANES), keep));
                     const vf step = rounded(vf_mul(vf_mul(sum[r][v], scale), rate));
@@ -125,7 +126,7 @@ INLINE void tile_block(tile *t, const float *x, const float *dy, int64_t at, int
 #undef MASK
 }
 
-/* Which part of x is asked for next, of `lines` lines of each row from channel `first` on. */
+/* The part of x that is prefetched next: `lines` lines of each row, from channel `first` on. */
 typedef struct tile_ahead {
     int span, lines, line;
     int64_t row, first;
@@ -147,8 +148,8 @@ static inline void ask_for_x(const tile *t, tile_ahead *s, tile_next *next)
     s->span++;
 }
 
-/* A row of blocks. In this order what is written, rows that lie far apart in two arrays that lie
- * alike, is in other sets of the nearest cache than what was asked for. */
+/* A row of blocks. In this order, what is written and what is prefetched are in different sets of
+ * the first-level cache, although they are rows far apart in two arrays that are placed alike. */
 static void tile_row(tile *t, int64_t i, int64_t n, tile_ahead *prefetch)
 {
     const vm all = vm_first(LANES);
@@ -182,7 +183,7 @@ static void pack_dy(const keel_tile_call *c, int64_t n_k, float *to)
     }
 }
 
-/* x as blocks of ROWS channels, two of them a vector; those behind the last are zeros. */
+/* Packs x as blocks of ROWS channels, two blocks in a vector; channels after the last are zeros. */
 static void pack_x(const keel_tile_call *c, int64_t rows, int64_t n_c, int64_t first, int64_t n,
                    float *to)
 {
@@ -198,7 +199,7 @@ static void pack_x(const keel_tile_call *c, int64_t rows, int64_t n_c, int64_t f
     }
 }
 
-/* false: not for these rows. */
+/* Whether this way is used for these rows. */
 static bool tiles(const keel_tile_call *c)
 {
     _Alignas(64) float x[TILE_ROWS_MOST * TILE_MOST];

@@ -1,8 +1,8 @@
-/* Pointwise functions of float32 and bfloat16 values, worked out in double precision and rounded
- * once: vectors of 4 or 8 doubles, so that a vector of values is two of them.
+/* Pointwise functions of float32 and bfloat16 values, computed in double precision and rounded
+ * once, in vectors of 4 or 8 doubles, so a vector of values is two of them.
  *
- * What is lost near 0, in the tails and by cancellation in float32 is there in double: every
- * function here is within 1e-9 of the truth, relative, and so its rounded result within 1 ulp.
+ * The digits that float32 loses near 0, in the tails and by cancellation are there in double: the
+ * relative error of every function here is below 1e-9, so its rounded result is within 1 ulp.
  * Operators work on vectors. */
 #ifndef KEEL_OPS_X86_DOUBLE_H
 #define KEEL_OPS_X86_DOUBLE_H
@@ -142,14 +142,14 @@ static inline vd vd_abs(vd x)
 {
     return vd_max(-x, x);
 }
-static inline double vd_sum(vd x) /* of its lanes, in their order */
+static inline double vd_sum(vd x) /* with its lanes in their order */
 {
     double sum = x[0];
     for (size_t i = 1; i < sizeof x / sizeof x[0]; i++) sum += x[i];
     return sum;
 }
 
-/* Two halves of a vector, rounded once, to where p points: added to what is there, or not. */
+/* Writes two halves of a vector, rounded once, to p; adds them to what is there, or not. */
 #define vx_store_doubles(m, p, low, high, adds)                                                    \
     do {                                                                                           \
         vd low_ = (low), high_ = (high);                                                           \
@@ -176,7 +176,7 @@ static inline vd vd_expm1_near(vd r)
     return p * (r * r) + r;
 }
 
-/* x = n ln 2 + r; x is cut to where 2^n is a plain number, far outside what a float can be. */
+/* x = n ln 2 + r. x is limited to where 2^n is a normal number, far beyond the range of a float. */
 static inline vd vd_reduce(vd x, vd *r)
 {
     const vd cut = vd_min(vd_set(709), vd_max(vd_set(-708), x));
@@ -236,9 +236,9 @@ static inline vd vd_log(vd x)
     return vd_choose(vd_greater(x, vd_zero()), positive, other);
 }
 
-/* sin(x + quarter pi / 2). x = n pi / 2 + r with pi / 2 in three parts, of which two have 33 bits,
- * so that their products with n are exact; Taylor to degree 15 for |r| <= pi / 4. Lanes beyond
- * 2^19, which that does not serve, get the plain function. */
+/* sin(x + quarter pi / 2). x = n pi / 2 + r with pi / 2 in three parts, two of which have 33 bits,
+ * so their products with n are exact; Taylor to degree 15 for |r| <= pi / 4. Lanes beyond 2^19 call
+ * the plain function, because this is not accurate there. */
 static inline vd vd_sine(vd x, int quarter)
 {
     static const double most = 1 << 19;
@@ -269,7 +269,7 @@ static inline vd vd_sine(vd x, int quarter)
     return y;
 }
 
-/* a^b. Lanes in which a or b is 0, infinite or no number get the plain function. */
+/* a^b. Lanes in which a or b is 0, infinite or NaN call the plain function. */
 static inline vd vd_pow(vd a, vd b)
 {
     const vd size = vd_abs(a), y = vd_exp(b * vd_log(size)), half = 0.5 * b;

@@ -1,5 +1,5 @@
-/* Ops along the last axis, whose elements lie side by side: the only one that their kernels take.
- */
+/* Ops along the last axis, whose elements are neighbours in memory: their kernels take no other
+ * axis. */
 #ifndef KEEL_OPS_X86_LAST_AXIS_H
 #define KEEL_OPS_X86_LAST_AXIS_H
 #include "ops/args.h"

@@ -3,14 +3,14 @@
 
 enum { ROWS_MOST = 12, LINE = 64, SUMS_MOST = 16 };
 
-/* A line that is about to be written, or the next that will be. A compiler makes this instruction
- * of __builtin_prefetch only under a flag of its own. */
+/* Prefetches a line that will be written, now or next. A compiler makes this instruction from
+ * __builtin_prefetch only under a flag of its own. */
 static inline void fetch_to_write(const void *p)
 {
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
 }
 
-/* rows and vectors are constants where this is called; the last vector has the lanes of `last`. */
+/* rows and vectors are constants at each call; the last vector has the lanes of `last`. */
 INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t pace,
                   const int rows, const int vectors, __mmask16 last)
 {
@@ -79,8 +79,8 @@ INLINE void block(const keel_pairs *p, int64_t i, const char *prefetch, int64_t 
 #undef MASK
 }
 
-/* A block for each number of rows and vectors of which the sums fit into registers; below 12 sums
- * the processor would wait for them. */
+/* A block for each number of rows and vectors whose sums fit into registers; with fewer than 12
+ * sums the processor would wait for them. */
 #define BLOCK(v, r)                                                                                \
     static void block_##v##_##r(const keel_pairs *p, int64_t i, const char *prefetch,              \
                                 int64_t pace, __mmask16 last)                                      \
@@ -105,7 +105,7 @@ static const run_block blocks[VECTORS][ROWS_MOST] = {
 };
 static const int rows_most[VECTORS] = { 12, 8, 8, 6 };
 
-/* What a block of so many steps asks for. */
+/* What a block with so many steps prefetches. */
 static void ask(keel_pairs_ahead *s, int64_t steps, const char **prefetch, int64_t *pace)
 {
     const int i = s->at[0] >= s->end[0];
@@ -115,7 +115,7 @@ static void ask(keel_pairs_ahead *s, int64_t steps, const char **prefetch, int64
     s->at[i] += steps * LINE;
 }
 
-/* Blocks differ by one row at most. */
+/* The sizes of blocks differ by at most one row. */
 void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns)
 {
     const int vectors = (int)((columns + LANES - 1) / LANES);
@@ -176,7 +176,7 @@ void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c
         }
 }
 
-/* Of `vectors` neighbours, a constant where this is called; the last has the lanes of `last`. */
+/* For `vectors` neighbours, a constant at each call; the last has the lanes of `last`. */
 INLINE void sum_columns(const keel_span *span, int n_span, int64_t n_k, int64_t k, float *db,
                         bool adds, const int vectors, __mmask16 last)
 {
@@ -204,7 +204,8 @@ INLINE void sum_columns(const keel_span *span, int n_span, int64_t n_k, int64_t 
 #undef MASK
 }
 
-/* dy lies far apart: as many neighbours at a time as there are, or it is read over and over. */
+/* Rows of dy lie far apart, so as many neighbours as possible are summed at a time; else dy would
+ * be read again and again. */
 void keel_pairs_sum(const keel_span *span, int n_span, int64_t n_k, int64_t k, int64_t count,
                     float *db, bool adds)
 {

@@ -1,9 +1,9 @@
 /* Functions of one vector, and kernels of ops that treat every element alike.
  *
  * exp(x) = 2^n exp(r) with n = round(x / ln 2), |r| <= ln 2 / 2, and a polynomial of degree 6 for
- * exp(r): its relative error is below 2^-23; under -87 it is 0. Everything else is made from exp of
- * what is not positive, so nothing overflows. tanh near 0: the polynomial of Cephes (Moshier 1992).
- */
+ * exp(r): its relative error is below 2^-23; below -87 it is 0. All other functions use exp of
+ * numbers that are not positive, so nothing overflows. tanh near 0: the polynomial of Cephes
+ * (Moshier 1992). */
 #ifndef KEEL_OPS_X86_POINTWISE_H
 #define KEEL_OPS_X86_POINTWISE_H
 #include "ops/x86/_vector.h"
@@ -48,8 +48,8 @@ static inline vf tangent(vf x)
     return vf_choose(vf_greater(size, vf_set(0.625f)), signed_far, near);
 }
 
-/* forward and backward from value(args, x) and slope(args, v), v being c->out[0] or c->in[0], for
- * values held in float32 and in bfloat16; y may be x and dx may be dy. */
+/* Makes forward and backward from value(args, x) and slope(args, v), where v is c->out[0] or
+ * c->in[0], for values stored in float32 and in bfloat16; y may be x, and dx may be dy. */
 #define POINTWISE_VECTOR(value, slope, read)                                                       \
     POINTWISE_VECTOR_OF(float, f32, value, slope, read)                                            \
     POINTWISE_VECTOR_OF(keel_bf16, bf16, value, slope, read)

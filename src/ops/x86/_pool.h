@@ -11,7 +11,7 @@ static inline keel_window window_of(const keel_node *n)
     return keel_window_of(n, a->pool, a->strides, NULL, a->pad);
 }
 
-/* Taps [first, end) of a window, in one dim, are inside the image; tap 0 is at pixel `at`. */
+/* Taps [first, end) of a window are inside the image in one dim; tap 0 is at pixel `at`. */
 typedef struct span {
     int64_t first, end, at;
 } span;
@@ -23,7 +23,7 @@ static inline span span_of(const keel_window *v, int d, int64_t o)
         span){ .first = at < 0 ? -at : 0, .end = rest < v->size[d] ? rest : v->size[d], .at = at };
 }
 
-/* No pixel is in two windows, and backward does not add: every dx is written once, at once. */
+/* No pixel is in two windows, and backward does not add: every dx is written once. */
 static inline bool apart(const keel_node *n, bool adds)
 {
     const keel_window v = window_of(n);
@@ -43,8 +43,8 @@ static inline void zero_rest(void *dx, const keel_window *v, int64_t size)
     }
 }
 
-/* Where the gradients of one image are added up: dx itself where that is float32, else scratch,
- * from which SUMS_CLOSE() rounds them once. dx points to float or keel_bf16. */
+/* Where the gradients of one image are summed: in dx if that is float32, else in scratch, from
+ * which SUMS_CLOSE() rounds them once. dx points to float or keel_bf16. */
 #define SUMS_OPEN(dx, n, adds, scratch)                                                            \
     _Generic(*(dx), float                                                                          \
              : sums_in_place, keel_bf16                                                            \

@@ -1,12 +1,12 @@
 /* Products of float32 by tiles of bfloat16: each value is the sum of two or three bfloat16 pieces,
- * and the products of the larger pieces are added up in float32. See _split_amx.c.
+ * and the products of the larger pieces are added in float32. See _split_amx.c.
  *
- * Everything is a product over shifted places, which serves dense layers (one tap) and convolutions
- * (a tap for each element of the window) alike:
+ * All are products over shifted places, which serves dense layers (one tap) and convolutions (a tap
+ * for each element of the window):
  *
- *     to[q][j] = sum over taps t and channels i of from[t.list][q + t.shift][i] W[t][i][j]
+ * to[q][j] = sum over taps t and channels i of from[t.list][q + t.shift][i] W[t][i][j]
  *
- * A place is a pointer to its channels; NULL is a place of zeros, or one that nobody asks for. */
+ * A place is a pointer to its channels; NULL is a place of zeros, or one that is not wanted. */
 #ifndef KEEL_OPS_X86_SPLIT_H
 #define KEEL_OPS_X86_SPLIT_H
 #include "ops/op.h"
@@ -24,22 +24,22 @@ typedef struct keel_split {
     } tap[SPLIT_TAPS];
 } keel_split;
 
-/* Can this processor, under these options, run these products: p->float32 allows them, and for
- * KEEL_FLOAT32_EXACT they were measured to be faster? Sets *pieces. */
+/* Whether this processor runs these products under these options: p->float32 allows them and, for
+ * KEEL_FLOAT32_EXACT, they were measured to be faster. Sets *pieces. */
 bool keel_split_allowed(const keel_prepare *p, int *pieces);
 
 /* W in the order of tiles, as a derived copy of the node's weight 0 [n_tap][c][k]. turned: for the
- * gradient of what was multiplied: taps in reverse and each transposed, so that s->c is the
- * weight's last dim. */
+ * gradient of the left operand: taps in reverse, each transposed, so that s->c is the weight's last
+ * dim. */
 keel_status keel_split_derive(keel_prepare *p, const keel_split *s, bool turned,
                               const keel_derived **got);
 
-/* Bytes of scratch for `places` at most. */
+/* Bytes of scratch for at most `places`. */
 int64_t keel_split_product_scratch(const keel_split *s, int64_t places);
 int64_t keel_split_gradient_scratch(const keel_split *s, int64_t places);
 
-/* `to` [n] from each list of `from` [n + reach]; bias [k] may be NULL. false: some numbers are such
- * that the pieces would lose them (see _split_amx.c), and `to` has rubbish in it. */
+/* Computes `to` [n] from each list of `from` [n + reach]; bias [k] may be NULL. false: the pieces
+ * would lose digits of some numbers (see _split_amx.c), and `to` is undefined. */
 bool keel_split_product(const keel_split *s, const float *const *const *from, float *const *to,
                         int64_t n, const keel_derived *w, const float *bias, bool adds,
                         void *scratch);
@@ -53,11 +53,12 @@ bool keel_split_gradient(const keel_split *s, const float *const *const *from,
 /* db[j] (+)= sum of to_grad[i][j] over n rows of k. */
 void keel_split_bias(float *db, const float *to_grad, int64_t n, int64_t k, bool adds);
 
-/* to += from. A call's gradient is summed by itself before it is added to another call's: so the
- * halves of a step give the same bits whether one worker has both or two have one each. */
+/* to += from. The gradient of a call is summed separately before it is added to that of another
+ * call. So the halves of a step give the same bits whether one worker has both or two have one
+ * each. */
 void keel_split_add(float *to, const float *from, int64_t n);
 
-/* Would the pieces lose nothing of these numbers? Asked before results are added to others. */
+/* Whether the pieces lose nothing of these numbers. Asked before results are added to others. */
 bool keel_split_keeps(const float *x, int64_t n_x, const float *y, int64_t n_y);
 
 #endif

@@ -1,5 +1,4 @@
-/* Where the tiles of Winograd's F(2x2, 3x3) and F(4x4, 3x3) lie in the images of a call: what these
- * kernels share. */
+/* Where the tiles of Winograd's F(2x2, 3x3) and F(4x4, 3x3) lie in the images of a call. */
 #ifndef KEEL_OPS_X86_WINOGRAD_H
 #define KEEL_OPS_X86_WINOGRAD_H
 #include "ops/args.h"
@@ -24,9 +23,9 @@ static inline int64_t pixels(const image *m)
     return m->h * m->w * m->c;
 }
 
-/* What is convolved, and where its tiles are. Tile (i, j) of a row makes the T x T outputs from
- * [T i, T j] on, T being 2 or 4, of the (T + 2) x (T + 2) pixels of `in` from [T i - top, T j -
- * left] on; what is outside of the images is zero, or not written. */
+/* What is convolved, and where its tiles are. Tile (i, j) of a row makes the T x T outputs from [T
+ * i, T j] on, where T is 2 or 4, from the (T + 2) x (T + 2) pixels of `in` from [T i - top, T j -
+ * left] on. Pixels outside of the images are zero, or not written. */
 typedef struct problem {
     image in, out;
     int64_t tile; /* T */
@@ -47,7 +46,7 @@ static inline problem problem_of(const keel_node *n, bool backward, int64_t tile
     return p;
 }
 
-/* 3x3 windows that move by one pixel: the only ones there are tiles for. */
+/* 3x3 windows that move by one pixel; there are tiles for no others. */
 static inline bool has_tiles(const keel_node *n)
 {
     const keel_conv2d_args *a = n->args;
@@ -87,9 +86,10 @@ static inline void outputs_of(const problem *p, const cursor *c, const int tile,
     }
 }
 
-/* A point of the last line has a part in the lowest outputs of a tile only, one of the last column
- * in the rightmost. The last tiles of an image that ends before them do without, which spares 12 %
- * of the products for 7x7 outputs: tiles are counted for each kind of point. */
+/* Points of the last line contribute only to the lowest outputs of a tile, and points of the last
+ * column only to the rightmost. The last tiles of an image that ends before these outputs leave
+ * such points out, which saves 12 % of the products for 7x7 outputs. So tiles are counted for each
+ * kind of point. */
 enum { KINDS = 4 }; /* 1: of the last column; 2: of the last line; 3: of both; 0: the others */
 
 static inline int kind_of(bool last_line, bool last_column)
@@ -111,7 +111,7 @@ static inline void count_tile(const problem *p, const cursor *c, int64_t tiles[K
     tiles[3] += lowest && rightmost;
 }
 
-/* How many of the n tiles from `c` on have points of each kind. */
+/* Counts how many of the n tiles from `c` on have points of each kind. */
 static inline void count_tiles(const problem *p, cursor c, int64_t n, int64_t tiles[KINDS])
 {
     for (int kind = 0; kind < KINDS; kind++) tiles[kind] = 0;

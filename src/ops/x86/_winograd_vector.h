@@ -34,8 +34,8 @@ static inline buffer buffer_of(float *data, int64_t channels, int64_t tiles)
     return (buffer){ data, each, blocks * each + 5 * LANES };
 }
 
-/* Ask for a line that will be read soon: those of a pixel are too short a run for the processor
- * to guess what comes next. An address outside of the images is harmless. */
+/* Prefetches a line: the lines of a pixel are too short a run for the processor to predict the next
+ * one. An address outside of the images is harmless. */
 INLINE void ask_for(const float *at, int64_t floats_ahead)
 {
     _mm_prefetch((const char *)((uintptr_t)at + (uintptr_t)floats_ahead * sizeof *at), _MM_HINT_T0);

@@ -45,7 +45,7 @@ static void weights_pair_of(weights_block *b)
     b->bias = b->c0 == 0 ? b->bias_of_call : NULL;
 }
 
-/* The first pair; false: nothing is asked. */
+/* The first pair; false: there is nothing to do. */
 static bool weights_open(weights_block *b, int v_points, int w_points)
 {
     const keel_call *c = b->call;
@@ -56,8 +56,8 @@ static bool weights_open(weights_block *b, int v_points, int w_points)
     return c->weight_grad[0] || b->bias;
 }
 
-/* The bias is of the first block of channels: without a gradient of the kernel there is no other.
- */
+/* The bias belongs to the first block of channels; without a gradient of the kernel there is no
+ * other block. */
 static bool weights_next(weights_block *b)
 {
     if ((b->k0 += WEIGHTS_BLOCK) >= b->kernel.k) b->k0 = 0, b->c0 += WEIGHTS_BLOCK;
