@@ -31,7 +31,7 @@ typedef struct plan {
     bool transposes;                /* each backward does, into scratch */
 } plan;
 
-/* Tiles small enough for the first-level cache on both sides. */
+/* Tiles that fit the first-level cache on both sides. */
 static void transpose(const plan *size, const float *w, float *t)
 {
     enum { TILE = 32 };
@@ -108,7 +108,7 @@ static void check(const keel_call *c, keel_status s)
     if (s < 0) keel_call_failed(c, s);
 }
 
-/* y[n, out] = x[n, in] b, or +=; to: scratch for two rows of x and of y where n is 1. */
+/* y[n, out] = x[n, in] b, or +=. to: scratch for two rows of x and of y if n is 1. */
 static void product(const keel_call *c, int64_t n, int64_t in, int64_t out, const float *x,
                     const float *b, bool b_transposed, bool adds, float *y, float *to)
 {
@@ -120,14 +120,14 @@ static void product(const keel_call *c, int64_t n, int64_t in, int64_t out, cons
     float *y2 = to + 2 * in;
     for (int i = 0; i < 2; i++) {
         memcpy(to + i * in, x, (size_t)in * sizeof *x);
-        memcpy(y2 + i * out, y, (size_t)out * sizeof *y); /* read only where it adds */
+        memcpy(y2 + i * out, y, (size_t)out * sizeof *y); /* read only if it adds */
     }
     check(c, keel_dnnl_sgemm(false, b_transposed, 2, out, in, to, in, b, ldb, adds, y2, out));
     memcpy(y, y2, (size_t)out * sizeof *y);
 }
 
-/* Bias first, then the product is added; a stretch of places at a time, which stays in the cache.
- */
+/* The bias first, then the product is added, a stretch of places at a time, which stays in the
+ * cache. */
 void keel_product_dnnl_forward(const keel_call *c)
 {
     const plan *pl = c->plan;
@@ -160,7 +160,7 @@ void keel_product_dnnl_backward(const keel_call *c)
     product(c, n, pl->k, pl->c, c->out_grad[0], w, !turned, c->in_adds[0], dx, to);
 }
 
-/* The pixels that a strided window looks at, one after the other. */
+/* The pixels that a strided window reads, one after another. */
 static const float *gather(const plan *pl, const float *x, float *to, int64_t rows)
 {
     const float *const start = to;
@@ -171,7 +171,7 @@ static const float *gather(const plan *pl, const float *x, float *to, int64_t ro
     return start;
 }
 
-/* db[j] += sum of dy[i][j]: by stretches, so that float32 does not lose the small to the large. */
+/* db[j] += sum of dy[i][j], in stretches, because a long float32 sum loses small terms. */
 static void add_places(float *db, const float *dy, int64_t n, int64_t k)
 {
     enum { STRETCH = 128, SIDE = 32 };

@@ -1,6 +1,6 @@
-/* conv2d with 1x1 windows as a product of matrices: where every pixel is looked at, backward, the
- * weight gradient and, without a bias, forward; with strides the weight gradient. See
- * _product.c for why. */
+/* conv2d with 1x1 windows as a product of matrices, if every pixel is read: backward, the weight
+ * gradient and, without a bias, forward; with strides the weight gradient. See _product.c for the
+ * reasons. */
 #include "ops/dnnl/_product.h"
 #include "ops/args.h"
 

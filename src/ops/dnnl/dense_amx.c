@@ -1,6 +1,6 @@
-/* dense on many places on bfloat16 values with oneDNN where it uses AMX, whose products are several
- * times as many as those of pairs: asked before our own kernel of pairs, which takes what oneDNN
- * declines. See _conv.c. */
+/* dense with several places on bfloat16 values by oneDNN, if it uses AMX, which computes several
+ * times as many products as our kernel of pairs. That kernel takes what oneDNN declines. See
+ * _conv.c. */
 #include "ops/dnnl/_conv.h"
 
 KEEL_USES_OP(dense);

@@ -1,6 +1,6 @@
-/* Keras's kernel [3, 3, c, k] to points and back. Who includes this gives the two transforms along
- * one direction: kernel_points() of 3 taps to SIDE points, kernel_gradient_points() of their
- * gradients. */
+/* Keras's kernel [3, 3, c, k] to points and back. The file that includes this defines the two
+ * transforms along one direction: kernel_points() of 3 taps to SIDE points, and
+ * kernel_gradient_points() of their gradients. */
 #ifndef KEEL_OPS_X86_WINOGRAD_KERNEL_H
 #define KEEL_OPS_X86_WINOGRAD_KERNEL_H
 #include "ops/x86/_winograd_vector.h"
@@ -18,7 +18,7 @@ static int64_t packed_floats(int64_t c, int64_t k)
     return ceil_of(k, PANEL) * PANEL * ceil_of(c, LANES) * LANES;
 }
 
-/* Past the caches: a packed kernel of many channels would only drive out what they hold. */
+/* Past the caches: a packed kernel of many channels would only displace what they hold. */
 INLINE void store_past(float *p, vf x)
 {
 #ifdef __AVX512F__
@@ -60,7 +60,7 @@ INLINE void pack_straight(const packer *k, const float *w, float *out, const boo
         }
 }
 
-/* [LANES][LANES] pieces of each tap are transposed on the way. */
+/* Pieces [LANES][LANES] of each tap are transposed. */
 INLINE void pack_turned(const packer *k, const float *w, float *out, const bool past)
 {
     const int64_t point = packed_floats(k->k, k->c), lines = ceil_of(k->k, LANES) * LANES;
@@ -125,7 +125,7 @@ static void kernel_gradient(const packer *kernel, const float *u, int64_t point,
         }
 }
 
-/* Ask for the kernel at its points; o_c channels in, o_k filters out. */
+/* Asks for the kernel at its points; o_c channels in, o_k filters out. */
 static keel_status kernel_derive(keel_prepare *p, uint64_t key, bool rotated, int64_t o_c,
                                  int64_t o_k, const keel_derived **packed)
 {

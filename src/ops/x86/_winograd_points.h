@@ -66,7 +66,7 @@ INLINE void kernel_gradient_points(const vf u[SIDE], vf g[3]) /* Gt u */
     g[2] = vf_add(sum, u[3]);
 }
 #else
-/* The points, their squares, and what Lagrange's polynomials of 0, A and B are divided by. */
+/* The points, their squares, and the divisors of Lagrange's polynomials of 0, A and B. */
 #define A      (21.0 / 32)
 #define B      (3.0 / 2)
 #define AA     (A * A)

@@ -23,7 +23,8 @@ static void VALUE_(backward)(const keel_call *c)
 {
     const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
     const VALUE *dy = c->out_grad[0];
-    for (int k = c->node->n_in - 1; k >= 0; k--) { /* input 0 last: its gradient may be dy */
+    for (int k = c->node->n_in - 1; k >= 0;
+         k--) { /* input 0 last, because its gradient may share memory with dy */
         VALUE *dx = c->in_grad[k];
         if (!dx) continue;
         if (c->in_adds[k])

@@ -21,7 +21,7 @@ static inline float share_of(span h, span w)
 
 VECTOR_BOTH(average_pool2d, prepare);
 #else
-/* The sum of height x width pixels, constants where the size is a usual one. */
+/* The sum of height x width pixels; both are constants for usual sizes. */
 INLINE vf VALUE_(sum)(const VALUE *x, int64_t line, int64_t n, int64_t height, int64_t width, vm m)
 {
     vf sum = vf_zero();

@@ -78,7 +78,7 @@ static double weight_of(const keel_call *c, int at, int64_t k, double absent)
     return at < 0 ? absent : ((const float *)c->weight[at])[k];
 }
 
-/* Do `few(..., rows, ...)` over count rows, by eights where rows are narrow, else by fours. */
+/* Does `few(..., rows, ...)` over count rows: eight at a time if rows are narrow, else four. */
 #define BY_ROWS(i, rows, count, n, few)                                                            \
     do {                                                                                           \
         int64_t i = 0;                                                                             \
@@ -96,9 +96,9 @@ static double weight_of(const keel_call *c, int at, int64_t k, double absent)
         }                                                                                          \
     } while (0)
 
-/* Do `few(..., rows, ...)` over count places, by fours where their channels are a line of memory or
- * two: what a channel needs is then in registers. Wider ones are written one after the other, as
- * four places at once made that up to twice slower. */
+/* Does `few(..., rows, ...)` over count places, four at a time if their channels are one or two
+ * cache lines, so that what a channel needs stays in registers. Wider places are done one at a
+ * time, because four were up to twice as slow. */
 #define BY_FEW(i, rows, count, n, few)                                                             \
     do {                                                                                           \
         int64_t i = 0;                                                                             \
@@ -112,7 +112,7 @@ static double weight_of(const keel_call *c, int at, int64_t k, double absent)
         }                                                                                          \
     } while (0)
 
-/* Take a block of `count` places into the record of the `before` places so far. */
+/* Merges a block of `count` places into the record of the `before` places so far. */
 static void merge_block(double *restrict mean, double *restrict m2, const float *restrict shift,
                         const float *restrict sum, const float *restrict square, int64_t n,
                         int64_t before, int64_t count)
@@ -120,7 +120,7 @@ static void merge_block(double *restrict mean, double *restrict m2, const float 
     const double share = (double)count / (double)(before + count), each = 1 / (double)count;
     const double both = (double)before * share;
     for (int64_t k = 0; k < n; k++) {
-        const double left = (double)sum[k] * each; /* what the float mean left out */
+        const double left = (double)sum[k] * each; /* what the float mean lacks */
         const double d = (double)shift[k] + left - mean[k];
         m2[k] += (double)square[k] - left * (double)sum[k] + d * d * both;
         mean[k] += d * share;
@@ -148,8 +148,8 @@ const keel_kernel VECTOR_KERNEL(batch_norm) = {
                 [KEEL_PARTIAL_BACKWARD] = partial_backward_bf16 },
 };
 #else
-/* y = (x - near) scale + offset, + z where z is there, and its relu, over `rows` places, a constant
- * where it is called. y may be z. */
+/* y = (x - near) scale + offset, + z if z is given, and its relu, over `rows` places, a constant at
+ * each call. y may be z. */
 INLINE void VALUE_(normalise_few)(const VALUE *x, const VALUE *z, VALUE *y, uint8_t *bits,
                                   int64_t bit_bytes, const facts *f, int rows, bool relu, vf cap)
 {
@@ -206,7 +206,7 @@ static void VALUE_(forward)(const keel_call *c)
         VALUE_(normalise)(c, &f, NULL, relu, false);
 }
 
-/* dz = what passes of dy, where nobody asks for dx. */
+/* dz = what passes of dy, if dx is not wanted. */
 static void VALUE_(pass_on)(const keel_call *c, const facts *f)
 {
     const int64_t n = f->n;
@@ -276,7 +276,7 @@ static void VALUE_(backward)(const keel_call *c)
     }
     const double total =
         c->node->partial ? c->merged[0] * (double)(keel_row_count(&c->node->in[0]) / n) : 1;
-    /* dy less its mean first, as those two may be equal */
+    /* dy minus its mean first, because the two may be equal */
     for (int64_t k = 0; k < n; k++) {
         const double a = c->node->partial ? c->merged[1 + k] / total : 0;
         const double b = c->node->partial ? c->merged[1 + n + k] / total * f.invstd[k] : 0;
@@ -295,10 +295,10 @@ static void VALUE_(backward)(const keel_call *c)
         VALUE_(gradients)(c, &f, false, false);
 }
 
-/* Rows of channels are read in memory order, a few rows at a time, whose sum is then added to
- * arrays of n sums: so wide rows stream, and narrow ones do not wait for each other's additions. */
+/* Rows of channels are read in memory order, a few rows at a time, and their sum is added to arrays
+ * of n sums. So wide rows stream, and narrow rows do not wait for each other's additions. */
 
-/* sum += x, over `rows` rows, a constant where it is called */
+/* sum += x, over `rows` rows, a constant at each call */
 INLINE void VALUE_(sums_few)(const VALUE *x, int64_t n, int rows, float *sum)
 {
     VECTOR_EACH(k, n, m, {
@@ -346,8 +346,8 @@ INLINE void VALUE_(products_few)(const VALUE *x, const VALUE *dy, const uint8_t 
     });
 }
 
-/* The record of one row of `places` places. Blocks begin anew with each row, so that a record does
- * not depend on how rows are cut. */
+/* The record of one row of `places` places. Blocks begin anew with each row, so a record does not
+ * depend on the cut of the rows. */
 static void VALUE_(row_statistics)(const VALUE *x, int64_t places, int64_t n, float *shift,
                                    double *mean)
 {

@@ -1,4 +1,4 @@
-/* Inputs joined along one axis: pieces that lie together are copied, or their gradients added. */
+/* Inputs joined along one axis: contiguous pieces are copied, or their gradients added. */
 #ifndef VALUE
 #include "ops/x86/_vector.h"
 #include "ops/axis.h"

@@ -17,7 +17,7 @@
 
 KEEL_USES_OP(conv2d);
 
-/* Of a weight gradient: as many pairs of places, channels of x and of dy as the caches hold. */
+/* For a weight gradient: as many pairs of places, channels of x and of dy as the caches hold. */
 enum {
     AHEAD = 24,
     PAIRS = 128,
@@ -40,13 +40,13 @@ typedef struct plan {
     int64_t c, k;           /* channels in and out */
     int64_t inner, columns; /* of a tap's part of a panel, and of all panels */
     int n_tap;              /* parts of a panel */
-    int64_t h, w, line;     /* what is read, an image [h, w, line / w], is held with a border: */
+    int64_t h, w, line;     /* the image that is read, [h, w, line / w], has a border in scratch: */
     int64_t before_h, before_w, wide_h, wide_line;
     bool pads;
     int64_t from, to;  /* values of an image read and written */
-    int64_t images;    /* that are in work at a time */
-    int64_t images_at; /* in scratch: they with their borders */
-    int64_t apart_at;  /* in scratch: a weight gradient that is to be added */
+    int64_t images;    /* that are in work at the same time */
+    int64_t images_at; /* in scratch, with their borders */
+    int64_t apart_at;  /* in scratch: a weight gradient that will be added */
     int n_class;
     class *class;
 } plan;
@@ -152,7 +152,7 @@ static keel_status plan_windows(plan *pl, const keel_node *n)
     return KEEL_OK;
 }
 
-/* Along one axis: tap `at` of the window saw pixel r + stride q at place q + *off. */
+/* Along one axis: whether tap `at` of the window read pixel r + stride q, at place q + *off. */
 static bool sees(const keel_conv2d_args *a, int axis, int64_t r, int64_t at, int64_t *off)
 {
     const int64_t distance = r + a->pad[2 * axis] - at * a->dilation[axis];
@@ -160,7 +160,7 @@ static bool sees(const keel_conv2d_args *a, int axis, int64_t r, int64_t at, int
     return distance % a->strides[axis] == 0;
 }
 
-/* How far those places reach before the first and behind the last of y. */
+/* How far those places extend before the first and after the last of y. */
 static void border(const keel_conv2d_args *a, int axis, int64_t window, int64_t size, int64_t y,
                    int64_t *before, int64_t *wide)
 {
@@ -253,7 +253,7 @@ static keel_status prepare(keel_prepare *p)
 
 /* Run ------------------------------------------------------------------------------------------ */
 
-/* n images in a border of zeros; or as they are, where none is asked. */
+/* n images in a border of zeros; or as they are, if no border is needed. */
 static const keel_bf16 *bordered(const plan *pl, const keel_bf16 *from, int64_t n, void *scratch)
 {
     keel_bf16 *const to = (keel_bf16 *)((char *)scratch + pl->images_at);
@@ -275,7 +275,7 @@ static const keel_bf16 *bordered(const plan *pl, const keel_bf16 *from, int64_t 
     return to;
 }
 
-/* Some images at a time, and for them one panel after the other, which stays in the cache. */
+/* Some images at a time, and for them one panel after another, which stays in the cache. */
 static void convolve(const keel_call *c, const keel_bf16 *from, const float *start, keel_bf16 *to,
                      bool adds)
 {
