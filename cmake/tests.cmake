@@ -57,6 +57,8 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         target_include_directories(keel_test_support PRIVATE include src tests ${PROJECT_BINARY_DIR}/registry ${KEEL_INCLUDES}
                                    ${CMOCKA_INCLUDE_DIRS})
         target_compile_options(keel_test_support PRIVATE ${test_warnings})
+        target_compile_definitions(keel_test_support PRIVATE
+                                   KEEL_GOLDEN_FOLDER="${PROJECT_SOURCE_DIR}/tests/golden")
     endif()
     foreach(source IN LISTS test_sources)
         get_filename_component(name ${source} NAME_WE)
