@@ -8,6 +8,10 @@ add_custom_target(examples)
 add_custom_target(fuzz)
 set(test_warnings ${KEEL_WARNINGS} -Wno-unused-parameter)
 
+# Some 80 programs are linked with all of the library: gold takes less than half of ld's time.
+include(CheckLinkerFlag)
+check_linker_flag(C -fuse-ld=gold KEEL_HAVE_GOLD)
+
 function(keel_test_program name source folder)
     add_executable(${name} EXCLUDE_FROM_ALL ${source} ${ARGN})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
@@ -23,6 +27,9 @@ function(keel_test_program name source folder)
         set(library keel_static_debian)
     endif()
     target_link_libraries(${name} PRIVATE ${library} ${KEEL_LIBRARIES})
+    if(KEEL_HAVE_GOLD AND NOT KEEL_SANITIZE STREQUAL "fuzzer") # it warns of what clang brings
+        target_link_options(${name} PRIVATE -fuse-ld=gold)
+    endif()
 endfunction()
 
 # Keel once more, with Debian's oneDNN, for the tests of tests/onednn.list: NAME_debian.
@@ -57,6 +64,8 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         target_include_directories(keel_test_support PRIVATE include src tests ${PROJECT_BINARY_DIR}/registry ${KEEL_INCLUDES}
                                    ${CMOCKA_INCLUDE_DIRS})
         target_compile_options(keel_test_support PRIVATE ${test_warnings})
+        target_compile_definitions(keel_test_support PRIVATE
+                                   KEEL_GOLDEN_FOLDER="${PROJECT_SOURCE_DIR}/tests/golden")
     endif()
     foreach(source IN LISTS test_sources)
         get_filename_component(name ${source} NAME_WE)

@@ -9,12 +9,14 @@
 #include <string.h>
 #include "keel/tensor.h"
 
-/* tests/golden/<name>, whatever the working directory; exits where it cannot be read. */
+/* The path of a file in tests/golden, whatever the working directory. It stays as it is for one
+ * more call. */
+__attribute__((format(printf, 1, 2))) const char *golden_path(const char *format, ...);
+
+/* The JSON of tests/golden/<name>; exits where it cannot be read. */
 static inline json_t *golden_load(const char *name)
 {
-    char path[4096] = __FILE__;
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, 512, "golden/%s", name);
+    const char *path = golden_path("%s", name);
     json_error_t e;
     json_t *j = json_load_file(path, 0, &e);
     if (!j) {

@@ -13,15 +13,6 @@
 
 enum { WIDTH = 4, BATCH = 8 };
 
-static const char *golden_file(const char *name)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s", __FILE__);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, 512, "golden/calls_%s.keras", name);
-    return path;
-}
-
 static void same_weights(const keel_model *m, const json_t *want, const char *name)
 {
     assert_int_equal(keel_model_weight_count(m), json_array_size(want));
@@ -60,7 +51,7 @@ static void statistics_move_in_the_order_of_keras(void **state)
         json_object_foreach(json_object_get(golden, "cases"), name, want)
         {
             keel_model *m;
-            must(keel_model_load(&m, golden_file(name)));
+            must(keel_model_load(&m, golden_path("calls_%s.keras", name)));
             must(keel_fit(
                 m, s, d,
                 &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = BATCH, .no_shuffle = true },

@@ -5,20 +5,12 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include "base/memory.h"
+#include "golden.h"
 #include "model/parts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const char *golden(const char *name)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s", __FILE__);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, 512, "golden/%s.keras", name);
-    return path;
-}
 
 static const char *scratch(void)
 {
@@ -73,7 +65,7 @@ static keel_status only_build(void)
 static keel_status load_adam(void)
 {
     keel_model *m = NULL;
-    const keel_status s = keel_model_load(&m, golden("sequential_adam"));
+    const keel_status s = keel_model_load(&m, golden_path("sequential_adam.keras"));
     assert_true(s >= 0 || !m);
     keel_model_destroy(m);
     return s;
@@ -82,7 +74,7 @@ static keel_status load_adam(void)
 static keel_status load_functional(void)
 {
     keel_model *m = NULL;
-    const keel_status s = keel_model_load(&m, golden("functional_adamw"));
+    const keel_status s = keel_model_load(&m, golden_path("functional_adamw.keras"));
     keel_model_destroy(m);
     return s;
 }
@@ -90,7 +82,7 @@ static keel_status load_functional(void)
 static keel_status load_nested(void)
 {
     keel_model *m = NULL;
-    const keel_status s = keel_model_load(&m, golden("functional_nested"));
+    const keel_status s = keel_model_load(&m, golden_path("functional_nested.keras"));
     keel_model_destroy(m);
     return s;
 }

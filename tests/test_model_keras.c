@@ -25,17 +25,6 @@ static const char *const files[] = {
     "functional_recurrent", "functional_words",  "sequential_masked"
 };
 
-static const char *golden_path(const char *name, const char *end)
-{
-    static char path[2][4096];
-    static int turn;
-    char *out = path[turn ^= 1];
-    snprintf(out, 4096, "%s", __FILE__);
-    char *slash = strrchr(out, '/');
-    snprintf(slash ? slash + 1 : out, 512, "golden/%s%s", name, end);
-    return out;
-}
-
 static const char *scratch_path(const char *name)
 {
     static char path[512];
@@ -95,9 +84,9 @@ static void keras_files_predict_what_keras_predicted(void **state)
         keel_tensor x = { 0 }, want = { 0 };
         keel_value out;
         void *values[256] = { 0 };
-        OK(keel_model_load(&m, golden_path(files[i], ".keras")));
-        OK(keel_npz_read_file(&x, golden_path(files[i], ".npz"), "x"));
-        OK(keel_npz_read_file(&want, golden_path(files[i], ".npz"), "predict"));
+        OK(keel_model_load(&m, golden_path("%s.keras", files[i])));
+        OK(keel_npz_read_file(&x, golden_path("%s.npz", files[i]), "x"));
+        OK(keel_npz_read_file(&want, golden_path("%s.npz", files[i]), "predict"));
         float *y = run(m, &x, &out, values);
         for (int64_t k = 0; k < keel_shape_count(&want.shape); k++)
             if (!golden_near((double)y[k], (double)((float *)want.data)[k], 1e-5))
@@ -137,10 +126,10 @@ static void what_is_saved_again_equals_the_file_of_keras(void **state)
         keel_model *m = NULL;
         void *image[2];
         json_t *config[2];
-        OK(keel_model_load(&m, golden_path(files[i], ".keras")));
+        OK(keel_model_load(&m, golden_path("%s.keras", files[i])));
         OK(keel_model_save(m, scratch_path(files[i])));
         keel_model_destroy(m);
-        keel_weights *a = weights_of(golden_path(files[i], ".keras"), &image[0], &config[0]);
+        keel_weights *a = weights_of(golden_path("%s.keras", files[i]), &image[0], &config[0]);
         keel_weights *b = weights_of(scratch_path(files[i]), &image[1], &config[1]);
         assert_true(json_equal(config[0], config[1]));
         assert_int_equal(keel_weights_count(a), keel_weights_count(b));
@@ -171,12 +160,12 @@ static void the_optimizer_s_state_comes_with_the_file(void **state)
     (void)state;
     keel_model *m = NULL;
     keel_tensor velocity = { 0 };
-    OK(keel_model_load(&m, golden_path("sequential_adam", ".keras")));
+    OK(keel_model_load(&m, golden_path("sequential_adam.keras")));
     assert_true(keel_model_is_compiled(m));
     assert_int_equal(m->compiled.iterations, 1);
     assert_int_equal(m->compiled.n_slot, 2);
     assert_int_equal(m->compiled.n_state, 2 * keel_model_trainable_count(m));
-    OK(keel_npz_read_file(&velocity, golden_path("sequential_adam", ".npz"),
+    OK(keel_npz_read_file(&velocity, golden_path("sequential_adam.npz"),
                           "saved/optimizer/vars/5")); /* of the second weight */
     assert_memory_equal(velocity.data, m->compiled.state[3].data,
                         (size_t)keel_shape_count(&velocity.shape) * sizeof(float));
@@ -205,7 +194,7 @@ static void a_schedule_and_an_unknown_metric_go_through_a_file(void **state)
 {
     (void)state;
     keel_model *m[2] = { NULL };
-    OK(keel_model_load(&m[0], golden_path("compiled_schedule", ".keras")));
+    OK(keel_model_load(&m[0], golden_path("compiled_schedule.keras")));
     OK(keel_model_save(m[0], scratch_path("schedule")));
     OK(keel_model_load(&m[1], scratch_path("schedule")));
     for (int i = 0; i < 2; i++) {
@@ -356,7 +345,7 @@ static void names_of_classes_come_back_with_the_model(void **state)
     (void)state;
     static const char *const names[] = { "iris \"setosa\"", "h\xC3\xA4us", "z\ny" };
     keel_model *m = NULL;
-    OK(keel_model_load(&m, golden_path("sequential_adam", ".keras")));
+    OK(keel_model_load(&m, golden_path("sequential_adam.keras")));
     assert_int_equal(keel_model_class_count(m), 0);
     assert_null(keel_model_class_name(m, 0));
     OK(keel_model_set_class_names(m, (const char *const[]){ "old" }, 1));

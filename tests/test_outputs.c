@@ -141,14 +141,11 @@ static void train_case(const json_t *k, const char *devices, bool reference)
     keel_model *m;
     keel_history h;
     keel_logs logs;
-    char path[4096] = __FILE__;
     int n_field;
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, 512, "golden/outputs_%s.keras", name);
     keel_dataset *d = rows_of(k, f, &n_field);
     const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = BATCH, .epochs = EPOCHS,
                                  .no_shuffle = true, .reference_kernels = reference };
-    must(keel_model_load(&m, path));
+    must(keel_model_load(&m, golden_path("outputs_%s.keras", name)));
     must(keel_strategy_create(&s, devices));
     must(keel_fit(m, s, d, &o, &h));
     same_history(name, &h, json_object_get(k, "history"));

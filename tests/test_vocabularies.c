@@ -3,15 +3,6 @@
 #include "lookups.h"
 #include "io/zip.h"
 
-static const char *golden_file(void)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s", __FILE__);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, 512, "golden/lookups.keras");
-    return path;
-}
-
 typedef struct table {
     keel_array_field field[4];
     keel_dataset *d;
@@ -69,7 +60,7 @@ static void training_is_that_of_keras_on_any_devices(void **state)
     for (int devices = 0; devices < 2; devices++) {
         keel_model *m, *again;
         keel_history h;
-        must(keel_model_load(&m, golden_file()));
+        must(keel_model_load(&m, golden_path("lookups.keras")));
         predicts(m, &r, "before", 1e-6);
         must(keel_fit(m, devices ? three : one, r.d,
                       &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 2,
@@ -121,11 +112,11 @@ static void vocabularies_come_back_from_a_file_byte_by_byte(void **state)
 {
     files_begin();
     keel_model *m;
-    must(keel_model_load(&m, golden_file()));
+    must(keel_model_load(&m, golden_path("lookups.keras")));
     must(keel_model_save(m, files_path("s.keras")));
     keel_model_destroy(m);
     keel_zip *a, *b;
-    must(keel_zip_open(&a, golden_file()));
+    must(keel_zip_open(&a, golden_path("lookups.keras")));
     must(keel_zip_open(&b, files_path("s.keras")));
     int assets = 0;
     for (int64_t i = 0; i < keel_zip_count(a); i++) {
@@ -170,7 +161,8 @@ static void a_damaged_vocabulary_is_refused_by_its_name(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const int64_t live = keel_memory_live();
         keel_model *m = NULL;
-        rewrite(files_path("b.keras"), golden_file(), bad[i].member, bad[i].text, bad[i].n);
+        rewrite(files_path("b.keras"), golden_path("lookups.keras"), bad[i].member, bad[i].text,
+                bad[i].n);
         assert_int_equal(keel_model_load(&m, files_path("b.keras")), KEEL_EFORMAT);
         if (!strstr(keel_error(), bad[i].says) || !strstr(keel_error(), "b.keras"))
             fail_msg("%s: %s", bad[i].what, keel_error());
@@ -179,7 +171,7 @@ static void a_damaged_vocabulary_is_refused_by_its_name(void **state)
     }
     /* what Python calls a line end is one */
     keel_model *m;
-    rewrite(files_path("g.keras"), golden_file(), "string_lookup_1/v",
+    rewrite(files_path("g.keras"), golden_path("lookups.keras"), "string_lookup_1/v",
             TEXT("[UNK]\r\na\r\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe2\x80\xa8zz\xc2\x85x\n\n"));
     must(keel_model_load(&m, files_path("g.keras")));
     table r = open_rows();
@@ -199,7 +191,7 @@ static void loading_survives_memory_that_runs_out(void **state)
         keel_model *m = NULL;
         keel_tensor y = { 0 };
         keel_memory_fail_at(n);
-        s = keel_model_load(&m, golden_file());
+        s = keel_model_load(&m, golden_path("lookups.keras"));
         if (s >= 0) s = keel_model_save(m, files_path("m.keras"));
         if (s >= 0) s = keel_predict(m, one, r.d, NULL, &y);
         keel_memory_fail_at(-1);

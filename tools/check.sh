@@ -114,7 +114,7 @@ for stage in "${stages[@]}"; do
         fi
         ;;
     asan)
-        compile asan "$build/asan" "all tests" -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn"
+        compile asan "$build/asan" tests -DKEEL_SANITIZE=address "-DKEEL_DNNL_DIR=$build/onednn"
         TIMEOUT=600 programs asan "$build/asan"
         ;;
     tsan)

@@ -26,4 +26,8 @@ int64_t keel_fbeta_sums(const void *args, int64_t last);
 void keel_fbeta_add(const keel_loss_call *c, int real, double *sum);
 double keel_fbeta_result(const void *args, const double *sum, int64_t n);
 
+#define KEEL_FBETA_METRIC                                                                          \
+    .target = KEEL_TARGET_ONE_HOT, .one_dim = true, .sums = keel_fbeta_sums,                       \
+    .add = keel_fbeta_add, .result = keel_fbeta_result
+
 #endif

@@ -19,9 +19,5 @@ const keel_metric keel_metric_f1_score = {
         .fields = fields,
         .ready = ready,
     },
-    .target = KEEL_TARGET_ONE_HOT,
-    .one_dim = true,
-    .sums = keel_fbeta_sums,
-    .add = keel_fbeta_add,
-    .result = keel_fbeta_result,
+    KEEL_FBETA_METRIC,
 };

@@ -2,7 +2,6 @@
 #ifndef REAL
 #include "metrics/metric.h"
 #include "losses/loss.h"
-#include <math.h>
 
 typedef struct args_t {
     int64_t k;
@@ -32,18 +31,7 @@ const keel_metric keel_metric_top_k_categorical_accuracy = {
 
 #else
 #include "metrics/argmax.h"
-
-/* As TensorFlow's in_top_k: ties with the k-th count, values that are not finite do not. */
-static bool REAL_(in_top)(const REAL *x, int64_t n, int64_t y, int64_t k)
-{
-    int64_t larger = 0;
-    if (y < 0 || y >= n || !isfinite(x[y])) return false;
-    for (int64_t j = 0; j < n; j++) {
-        if (!isfinite(x[j])) return false;
-        larger += x[j] > x[y];
-    }
-    return larger < k;
-}
+#include "metrics/in_top.h"
 
 static double REAL_(of)(keel_elements *e)
 {

@@ -27,4 +27,17 @@ static inline void keel_axis_for_case(void *args, const char *text)
     keel_case_ints(text, "axis", &a->axis, 1);
 }
 
+/* What is the same in ops that make numbers along an axis of numbers along it, and go back by what
+ * they made. The passes are those of the file. */
+#define KEEL_AXIS_OP                                                                               \
+    .costly = true, .args_size = sizeof(keel_axis_args), .infer = keel_axis_infer,                 \
+    .forward = REALS(forward), .backward = REALS(backward), .backward_reads = KEEL_READS_OUT,      \
+    .inplace = true, .args_for_case = keel_axis_for_case, .cases = (const keel_case[])             \
+    {                                                                                              \
+        { "10", NULL, NULL }, { "4,3,5", NULL, "axis 1" }, { "3,2", NULL, "axis 0" },              \
+        {                                                                                          \
+            NULL, NULL, NULL                                                                       \
+        }                                                                                          \
+    }
+
 #endif

@@ -32,11 +32,9 @@ static conv conv_of(const keel_call *call)
                         keel_window_of(n, n->weight[0].shape.dim, a->strides, a->dilation, a->pad));
 }
 
-/* A multiplication and an addition for each output and each tap. */
 static double flops(const keel_node *n)
 {
-    const int64_t *kernel = n->weight[0].shape.dim;
-    return 2.0 * (double)keel_row_count(&n->out[0]) * (double)(kernel[0] * kernel[1] * kernel[2]);
+    return conv_flops(n, &n->out[0]);
 }
 
 #define REAL_FILE "ops/conv2d.c"
@@ -73,27 +71,4 @@ const keel_op keel_op_conv2d = {
 #else
 #include "ops/sums.h"
 #include "ops/convolve.h"
-
-static void REAL_(forward)(const keel_call *c)
-{
-    const conv v = conv_of(c);
-    REAL_(convolve)
-    (&v, c->in[0], c->weight[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out[0], false);
-}
-
-static void REAL_(backward)(const keel_call *c)
-{
-    const conv v = conv_of(c);
-    if (c->in_grad[0]) REAL_(convolve_back)
-    (&v, c->out_grad[0], c->weight[0], NULL, c->in_grad[0], c->in_adds[0]);
-}
-
-static void REAL_(weights)(const keel_call *c)
-{
-    const conv v = conv_of(c);
-    if (c->weight_grad[0]) REAL_(convolve_weights)
-    (&v, c->in[0], c->out_grad[0], c->weight_grad[0], c->weight_adds);
-    if (c->node->n_weight > 1 && c->weight_grad[1]) REAL_(sum_places)
-    (c->weight_grad[1], c->out_grad[0], v.rows * v.places_out, v.k, c->weight_adds);
-}
 #endif

@@ -45,16 +45,16 @@ static conv conv_of(const keel_call *call)
     const keel_node *n = call->node;
     const keel_conv_transpose_args *a = n->args;
     const keel_shape *x = &n->out[0].shape, *y = &n->in[0].shape;
-    return conv_between(
+    conv v = conv_between(
         x, y, 1, call->rows,
         keel_window_between(x, y, n->weight[0].shape.dim, a->strides, a->dilation, a->pad));
+    v.transposed = true;
+    return v;
 }
 
 static double flops(const keel_node *n)
 {
-    const int64_t *kernel = n->weight[0].shape.dim;
-    return 2.0 * (double)keel_row_count(&n->in[0]) *
-           (double)(kernel[0] * kernel[1] * kernel[2] * kernel[3]);
+    return conv_flops(n, &n->in[0]);
 }
 
 #define REAL_FILE "ops/conv_transpose.c"
@@ -91,27 +91,4 @@ const keel_op keel_op_conv_transpose = {
 #else
 #include "ops/sums.h"
 #include "ops/convolve.h"
-
-static void REAL_(forward)(const keel_call *c)
-{
-    const conv v = conv_of(c);
-    REAL_(convolve_back)
-    (&v, c->in[0], c->weight[0], c->node->n_weight > 1 ? c->weight[1] : NULL, c->out[0], false);
-}
-
-static void REAL_(backward)(const keel_call *c)
-{
-    const conv v = conv_of(c);
-    if (c->in_grad[0]) REAL_(convolve)
-    (&v, c->out_grad[0], c->weight[0], NULL, c->in_grad[0], c->in_adds[0]);
-}
-
-static void REAL_(weights)(const keel_call *c)
-{
-    const conv v = conv_of(c);
-    if (c->weight_grad[0]) REAL_(convolve_weights)
-    (&v, c->out_grad[0], c->in[0], c->weight_grad[0], c->weight_adds);
-    if (c->node->n_weight > 1 && c->weight_grad[1]) REAL_(sum_places)
-    (c->weight_grad[1], c->out_grad[0], v.rows * v.places_in, v.c, c->weight_adds);
-}
 #endif

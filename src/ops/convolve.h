@@ -5,7 +5,8 @@
  * Direct loops with the outputs innermost: no copy of the image is made, and every sum has one
  * fixed order. The gradient of x gathers from the outputs that looked at a place.
  *
- * Included where REAL is defined (see ops/real.h) after ops/sums.h, and before it for the types. */
+ * Included where REAL is defined (see ops/real.h) after ops/sums.h, and before it for the types.
+ * The passes ask conv_of(), which the op's file gives. */
 #ifndef REAL
 #include "ops/window.h"
 
@@ -14,6 +15,7 @@ typedef struct conv { /* the numbers that every loop needs */
     int64_t places_in, places_out, taps;
     int64_t groups, c, k, cg, kg; /* channels and filters: all, and those of one group */
     int64_t rows;
+    bool transposed; /* the op goes through it backwards, from y to x */
 } conv;
 
 static inline conv conv_between(const keel_shape *x, const keel_shape *y, int64_t groups,
@@ -30,6 +32,15 @@ static inline conv conv_between(const keel_shape *x, const keel_shape *y, int64_
                    .cg = c / groups,
                    .kg = k / groups,
                    .rows = rows };
+}
+
+/* A multiplication and an addition for each number of `y` and each tap. */
+static inline double conv_flops(const keel_node *n, const keel_spec *y)
+{
+    const keel_shape *kernel = &n->weight[0].shape;
+    double taps = 1;
+    for (int d = 0; d < kernel->rank - 1; d++) taps *= (double)kernel->dim[d];
+    return 2 * (double)keel_row_count(y) * taps;
 }
 
 /* Checks the kernel of such an op, [taps.., channels / groups, filters]. */
@@ -194,5 +205,32 @@ static void REAL_(convolve_weights)(const conv *v, const REAL *x, const REAL *dy
                     for (int64_t c = 0; c < nc; c++) REAL_(store)
                     (dw + (tap * v->cg + c0 + c) * v->k + k_first, acc[c], nk, adds);
                 }
+}
+
+static void REAL_(forward)(const keel_call *c)
+{
+    const conv v = conv_of(c);
+    const REAL *bias = c->node->n_weight > 1 ? c->weight[1] : NULL;
+    (v.transposed ? REAL_(convolve_back) : REAL_(convolve))(&v, c->in[0], c->weight[0], bias,
+                                                            c->out[0], false);
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const conv v = conv_of(c);
+    if (!c->in_grad[0]) return;
+    (v.transposed ? REAL_(convolve) : REAL_(convolve_back))(&v, c->out_grad[0], c->weight[0], NULL,
+                                                            c->in_grad[0], c->in_adds[0]);
+}
+
+static void REAL_(weights)(const keel_call *c)
+{
+    const conv v = conv_of(c);
+    const REAL *in = c->in[0], *grad = c->out_grad[0];
+    if (c->weight_grad[0]) REAL_(convolve_weights)
+    (&v, v.transposed ? grad : in, v.transposed ? in : grad, c->weight_grad[0], c->weight_adds);
+    if (c->node->n_weight > 1 && c->weight_grad[1]) REAL_(sum_places)
+    (c->weight_grad[1], grad, v.rows * (v.transposed ? v.places_in : v.places_out),
+     v.transposed ? v.c : v.k, c->weight_adds);
 }
 #endif

@@ -23,17 +23,7 @@ static keel_status infer(keel_node *n)
 
 const keel_op keel_op_gru = {
     .name = "gru",
-    .args_size = sizeof(keel_recurrent_args),
-    .infer = infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_IN | KEEL_READS_SAVED,
-    .weights = REALS(weights),
-    .weights_reads = KEEL_READS_IN | KEEL_READS_SAVED,
-    .weights_after_backward = true,
-    .weight_reads = keel_recurrent_reads,
-    .flops = keel_recurrent_flops,
-    .costly = true,
+    KEEL_RECURRENT_OP,
     .cases =
         (const keel_case[]){
             { "3,6", "2,6|2,6", "reset_after" },
@@ -45,7 +35,6 @@ const keel_op keel_op_gru = {
             { "3,9", "3,9", "reset_after by_silu gates_hard_sigmoid sequences" },
             { "3,9", "3,9", "by_relu gates_softmax sequences" },
             { NULL, NULL, NULL } },
-    .args_for_case = keel_recurrent_case,
 };
 #else
 #include "ops/recurrent_real.h"

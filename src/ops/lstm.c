@@ -18,17 +18,7 @@ static keel_status infer(keel_node *n)
 
 const keel_op keel_op_lstm = {
     .name = "lstm",
-    .args_size = sizeof(keel_recurrent_args),
-    .infer = infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_IN | KEEL_READS_SAVED,
-    .weights = REALS(weights),
-    .weights_reads = KEEL_READS_IN | KEEL_READS_SAVED,
-    .weights_after_backward = true,
-    .weight_reads = keel_recurrent_reads,
-    .flops = keel_recurrent_flops,
-    .costly = true,
+    KEEL_RECURRENT_OP,
     .cases =
         (const keel_case[]){ { "3,8", "2,8", NULL },
                              { "4,20|4", "5,20", "masked sequences" },
@@ -38,7 +28,6 @@ const keel_op keel_op_lstm = {
                              { "3,12", "3,12", "by_silu gates_hard_sigmoid sequences" },
                              { "2,12", "3,12", "by_linear gates_softmax" },
                              { NULL, NULL, NULL } },
-    .args_for_case = keel_recurrent_case,
 };
 #else
 #include "ops/recurrent_real.h"

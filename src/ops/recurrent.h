@@ -46,6 +46,14 @@ int64_t keel_recurrent_reads(const keel_node *n, int weight);
 double keel_recurrent_flops(const keel_node *n);
 void keel_recurrent_case(void *args, const char *text);
 
+/* What is the same in the ops of all cells. `infer` and the passes are those of the file. */
+#define KEEL_RECURRENT_OP                                                                          \
+    .args_size = sizeof(keel_recurrent_args), .infer = infer, .forward = REALS(forward),           \
+    .backward = REALS(backward), .backward_reads = KEEL_READS_IN | KEEL_READS_SAVED,               \
+    .weights = REALS(weights), .weights_reads = KEEL_READS_IN | KEEL_READS_SAVED,                  \
+    .weights_after_backward = true, .weight_reads = keel_recurrent_reads,                          \
+    .flops = keel_recurrent_flops, .costly = true, .args_for_case = keel_recurrent_case
+
 /* Where the time of step t is. */
 static inline int64_t keel_step_time(const keel_node *n, int64_t t, int64_t steps)
 {

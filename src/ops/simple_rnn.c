@@ -14,17 +14,7 @@ static keel_status infer(keel_node *n)
 
 const keel_op keel_op_simple_rnn = {
     .name = "simple_rnn",
-    .args_size = sizeof(keel_recurrent_args),
-    .infer = infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_IN | KEEL_READS_SAVED,
-    .weights = REALS(weights),
-    .weights_reads = KEEL_READS_IN | KEEL_READS_SAVED,
-    .weights_after_backward = true,
-    .weight_reads = keel_recurrent_reads,
-    .flops = keel_recurrent_flops,
-    .costly = true,
+    KEEL_RECURRENT_OP,
     .cases =
         (const keel_case[]){ { "3,2", "2,2", NULL },
                              { "4,20|4", "20,20", "masked sequences" },
@@ -32,7 +22,6 @@ const keel_op keel_op_simple_rnn = {
                              { "4,3|4", "3,3", "masked zeros sequences by_relu" },
                              { "3,5", "5,5", "by_silu sequences" },
                              { NULL, NULL, NULL } },
-    .args_for_case = keel_recurrent_case,
 };
 #else
 #include "ops/recurrent_real.h"

@@ -9,18 +9,7 @@
 
 const keel_op keel_op_softmax = {
     .name = "softmax",
-    .costly = true,
-    .args_size = sizeof(keel_axis_args),
-    .infer = keel_axis_infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_OUT,
-    .inplace = true,
-    .cases = (const keel_case[]){ { "10", NULL, NULL },
-                                  { "4,3,5", NULL, "axis 1" },
-                                  { "3,2", NULL, "axis 0" },
-                                  { NULL, NULL, NULL } },
-    .args_for_case = keel_axis_for_case,
+    KEEL_AXIS_OP,
 };
 #else
 static void REAL_(forward)(const keel_call *c)

@@ -16,18 +16,7 @@
 
 const keel_op keel_op_sparsemax = {
     .name = "sparsemax",
-    .costly = true,
-    .args_size = sizeof(keel_axis_args),
-    .infer = keel_axis_infer,
-    .forward = REALS(forward),
-    .backward = REALS(backward),
-    .backward_reads = KEEL_READS_OUT,
-    .inplace = true,
-    .cases = (const keel_case[]){ { "10", NULL, NULL },
-                                  { "4,3,5", NULL, "axis 1" },
-                                  { "3,2", NULL, "axis 0" },
-                                  { NULL, NULL, NULL } },
-    .args_for_case = keel_axis_for_case,
+    KEEL_AXIS_OP,
 };
 #else
 static double REAL_(tau_of)(const REAL *x, int64_t n, int64_t stride)

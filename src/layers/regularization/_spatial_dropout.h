@@ -8,6 +8,11 @@ typedef struct keel_spatial_dropout {
     int data_format;
 } keel_spatial_dropout;
 
+#define KEEL_SPATIAL_DROPOUT_FIELDS                                                                \
+    KEEL_FLOAT(keel_spatial_dropout, rate, NULL, 0, 1,                                             \
+               "the fraction of channels that is dropped"),                                        \
+        KEEL_IGNORE("seed", "the seed of the run decides")
+
 /* The emit of such a layer of `dims` dims before the channels: e->args is a keel_spatial_dropout.
  */
 keel_status keel_emit_spatial_dropout(keel_emit *e, int dims);

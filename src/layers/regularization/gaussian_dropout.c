@@ -17,7 +17,8 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    if (a->rate >= 1) return keel_fail(KEEL_EUNSUP, "rate 1: the draws would have no variance");
+    if (a->rate >= 1)
+        return keel_fail(KEEL_EUNSUP, "rate 1: the variance of the draws would not be finite");
     const keel_noise_args op = { .stddev = sqrt(a->rate / (1 - a->rate)), .multiplies = true };
     return keel_emit_one(e, &keel_op_noise, &op);
 }

@@ -2,8 +2,7 @@
 #include "layers/regularization/_spatial_dropout.h"
 
 static const keel_field fields[] = {
-    KEEL_FLOAT(keel_spatial_dropout, rate, NULL, 0, 1, "the fraction of channels that is dropped"),
-    KEEL_IGNORE("seed", "the seed of the run decides"),
+    KEEL_SPATIAL_DROPOUT_FIELDS,
     KEEL_DATA_FORMAT(keel_spatial_dropout),
     { 0 },
 };

@@ -20,4 +20,15 @@ void keel_conv_dnnl_backward(const keel_call *c);
 void keel_conv_dnnl_weights(const keel_call *c);
 void keel_conv_dnnl_release(void *plan);
 
+/* What is the same in the kernels that run all passes, in both types. `prepare` is the file's. */
+#define KEEL_CONV_DNNL_KERNEL                                                                      \
+    .name = "dnnl", .priority = KEEL_PRIORITY_LIBRARY, .vendor = true, .prepare = prepare,         \
+    .run = { [KEEL_FORWARD] = keel_conv_dnnl_forward,                                              \
+             [KEEL_BACKWARD] = keel_conv_dnnl_backward,                                            \
+             [KEEL_WEIGHTS] = keel_conv_dnnl_weights },                                            \
+    .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,                                           \
+                [KEEL_BACKWARD] = keel_conv_dnnl_backward,                                         \
+                [KEEL_WEIGHTS] = keel_conv_dnnl_weights },                                         \
+    .release = keel_conv_dnnl_release
+
 #endif

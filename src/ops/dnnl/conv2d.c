@@ -10,15 +10,5 @@ static keel_status prepare(keel_prepare *p)
 
 const keel_kernel keel_kernel_conv2d_dnnl = {
     .op = &keel_op_conv2d,
-    .name = "dnnl",
-    .priority = KEEL_PRIORITY_LIBRARY,
-    .vendor = true,
-    .prepare = prepare,
-    .run = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
-             [KEEL_BACKWARD] = keel_conv_dnnl_backward,
-             [KEEL_WEIGHTS] = keel_conv_dnnl_weights },
-    .narrow = { [KEEL_FORWARD] = keel_conv_dnnl_forward,
-                [KEEL_BACKWARD] = keel_conv_dnnl_backward,
-                [KEEL_WEIGHTS] = keel_conv_dnnl_weights },
-    .release = keel_conv_dnnl_release,
+    KEEL_CONV_DNNL_KERNEL,
 };

@@ -98,7 +98,7 @@ static inline void tile_zero(int t)
 {
     memset(&tile_register[t], 0, sizeof tile_register[t]);
 }
-static inline void tile_multiply(int c, int a, int b)
+static __attribute__((noinline)) void tile_multiply(int c, int a, int b)
 {
     float right[TILE_ROWS][2][TILE_ROWS];
     for (int k = 0; k < TILE_ROWS; k++)

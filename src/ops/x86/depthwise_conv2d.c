@@ -159,9 +159,23 @@ INLINE void VALUE_(sum_tile)(const VALUE_(image) * o, const VALUE *from, VALUE *
         }
 }
 
-/* All tiles of an image. */
+/* All channels of the tile that begins at from and to. */
+INLINE void VALUE_(sum_channels)(const VALUE_(image) * o, const VALUE *from, VALUE *to,
+                                 const int stride, const bool back, const bool checked, range lines,
+                                 range cols, range rows, range places)
+{
+    VECTOR_EACH(k, o->channels, m, {
+        VALUE_(sum_tile)
+        (o, from, to, k, m, stride, back, checked, lines, cols, rows, places);
+    });
+}
+
+typedef void VALUE_(edge)(const VALUE_(image) * o, const VALUE *from, VALUE *to, range lines,
+                          range cols, range rows, range places);
+
+/* All tiles of an image; those at its edges by `edge`. */
 INLINE void VALUE_(tiles)(const VALUE_(image) * o, const keel_window *v, const int stride,
-                          const bool back)
+                          const bool back, VALUE_(edge) * edge)
 {
     const int64_t c = o->channels, from_line = o->from_size[1] * c, to_line = o->to_size[1] * c;
     const int height = back ? (ROWS + 1 + stride) / stride : (ROWS - 1) * stride + 3;
@@ -178,19 +192,32 @@ INLINE void VALUE_(tiles)(const VALUE_(image) * o, const keel_window *v, const i
             const range places = inside(w, COLS, o->to_size[1]);
             const VALUE *from = o->from + y * from_line + x * c;
             VALUE *to = o->to + h * to_line + w * c;
-            if (inner && whole(cols, width) && whole(places, COLS))
-                VECTOR_EACH(k, c, m, {
-                    VALUE_(sum_tile)
-                    (o, from, to, k, m, stride, back, false, lines, cols, rows, places);
-                });
-            else
-                VECTOR_EACH(k, c, m, {
-                    VALUE_(sum_tile)
-                    (o, from, to, k, m, stride, back, true, lines, cols, rows, places);
-                });
+            if (inner && whole(cols, width) && whole(places, COLS)) VALUE_(sum_channels)
+            (o, from, to, stride, back, false, lines, cols, rows, places);
+            else edge(o, from, to, lines, cols, rows, places);
         }
     }
 }
+
+/* A function for each stride and way, and for its edges: in one, compiling them takes much longer.
+ */
+#define TILES(name, stride, back)                                                                  \
+    static __attribute__((noinline)) void VALUE_(name##_edge)(                                     \
+        const VALUE_(image) * o, const VALUE *from, VALUE *to, range lines, range cols,            \
+        range rows, range places)                                                                  \
+    {                                                                                              \
+        VALUE_(sum_channels)(o, from, to, stride, back, true, lines, cols, rows, places);          \
+    }                                                                                              \
+    static __attribute__((noinline)) void VALUE_(name)(const VALUE_(image) * o,                    \
+                                                       const keel_window *v)                       \
+    {                                                                                              \
+        VALUE_(tiles)(o, v, stride, back, VALUE_(name##_edge));                                    \
+    }
+TILES(forward_1, 1, false)
+TILES(forward_2, 2, false)
+TILES(backward_1, 1, true)
+TILES(backward_2, 2, true)
+#undef TILES
 
 /* Tap by tap ------------------------------------------------------------------------------------*/
 
@@ -245,8 +272,8 @@ static void VALUE_(forward)(const keel_call *call)
           .from_size = v.in,
           .to_size = v.out };
     for (int64_t row = 0; row < call->rows; row++) {
-        if (stride == 1) VALUE_(tiles)(&o, &v, 1, false);
-        if (stride == 2) VALUE_(tiles)(&o, &v, 2, false);
+        if (stride == 1) VALUE_(forward_1)(&o, &v);
+        if (stride == 2) VALUE_(forward_2)(&o, &v);
         if (stride == 0) VALUE_(taps)(&o, &v, false);
         o.from += v.in[0] * v.in[1] * c;
         o.to += v.out[0] * v.out[1] * c;
@@ -267,8 +294,8 @@ static void VALUE_(backward)(const keel_call *call)
           .to_size = v.in,
           .adds = call->in_adds[0] };
     for (int64_t row = 0; o.to && row < call->rows; row++) {
-        if (stride == 1) VALUE_(tiles)(&o, &v, 1, true);
-        if (stride == 2) VALUE_(tiles)(&o, &v, 2, true);
+        if (stride == 1) VALUE_(backward_1)(&o, &v);
+        if (stride == 2) VALUE_(backward_2)(&o, &v);
         if (stride == 0) VALUE_(taps)(&o, &v, true);
         o.from += v.out[0] * v.out[1] * c;
         o.to += v.in[0] * v.in[1] * c;
@@ -349,6 +376,17 @@ INLINE void VALUE_(add_bands)(float *sums, const keel_window *v, const VALUE *x,
     }
 }
 
+static __attribute__((noinline)) void
+VALUE_(add_bands_1)(float *sums, const keel_window *v, const VALUE *x, const VALUE *dy, int64_t c)
+{
+    VALUE_(add_bands)(sums, v, x, dy, c, 1);
+}
+static __attribute__((noinline)) void
+VALUE_(add_bands_2)(float *sums, const keel_window *v, const VALUE *x, const VALUE *dy, int64_t c)
+{
+    VALUE_(add_bands)(sums, v, x, dy, c, 2);
+}
+
 /* The same for any window: tap by tap, a line of the output at a time. */
 static void VALUE_(add_taps)(float *sums, const keel_window *v, const VALUE *x, const VALUE *dy,
                              int64_t c)
@@ -396,8 +434,8 @@ static void VALUE_(weights)(const keel_call *call)
     for (int64_t row = 0; row < call->rows; row++, x += v.in[0] * v.in[1] * c, dy += places * c) {
         memset(sums, 0, (size_t)(n + c) * sizeof *sums);
         if (dw) {
-            if (stride == 1) VALUE_(add_bands)(sums, &v, x, dy, c, 1);
-            if (stride == 2) VALUE_(add_bands)(sums, &v, x, dy, c, 2);
+            if (stride == 1) VALUE_(add_bands_1)(sums, &v, x, dy, c);
+            if (stride == 2) VALUE_(add_bands_2)(sums, &v, x, dy, c);
             if (stride == 0) VALUE_(add_taps)(sums, &v, x, dy, c);
             add_sums(all_dw, sums, n, row > 0);
         }
