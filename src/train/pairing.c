@@ -52,6 +52,18 @@ static void list(char *text, size_t size, const keel_dataset *d, keel_data_role 
     }
 }
 
+/* The field of an input or output: by its name, or its path in a structure. */
+static int find_end(const keel_model *m, const keel_dataset *d, keel_data_role role, int end)
+{
+    const bool input = role == KEEL_ROLE_INPUT;
+    char path[256];
+    const int field =
+        find(d, role, input ? keel_model_input_name(m, end) : keel_model_output_name(m, end));
+    if (field >= 0) return field;
+    keel_model_path_text(path, sizeof path, input ? m->input_paths : m->output_paths, end, NULL);
+    return *path ? find(d, role, path) : -1;
+}
+
 /* Choose the fields of a role for `n` named inputs or outputs of the model: by name if every name
  * is the path of a field, else in order if the numbers are equal. */
 static keel_status choose(int *field, const keel_model *m, const keel_dataset *d,
@@ -62,8 +74,7 @@ static keel_status choose(int *field, const keel_model *m, const keel_dataset *d
     char names[256];
     bool all = true;
     for (int i = 0; i < n; i++) {
-        field[i] = find(
-            d, role, input ? keel_model_input_name(m, end[i]) : keel_model_output_name(m, end[i]));
+        field[i] = find_end(m, d, role, end[i]);
         all = all && field[i] >= 0;
     }
     if (all) return KEEL_OK;
