@@ -47,14 +47,16 @@ keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape 
     return KEEL_OK;
 }
 
-/* The key of an end in an object of ends, as Keras names their fields and logs; else the name of
- * its layer. */
+/* The key of an end in an object of ends without further levels, as Keras names their fields and
+ * logs; else the name of its layer. */
 static const char *end_name(const keel_model *m, const json_t *paths, keel_symbol s, int end)
 {
-    const json_t *path = json_array_get(paths, (size_t)end);
-    const char *key = json_string_value(json_array_get(path, 0));
-    if (key && json_array_size(path) == 1) return key;
-    return m->layer[keel_model_maker(m, s)->layer].name;
+    const json_t *path;
+    bool flat = true;
+    size_t i;
+    json_array_foreach(paths, i, path) flat = flat && json_array_size(path) == 1;
+    const char *key = json_string_value(json_array_get(json_array_get(paths, (size_t)end), 0));
+    return flat && key ? key : m->layer[keel_model_maker(m, s)->layer].name;
 }
 
 const char *keel_model_input_name(const keel_model *m, int input)
