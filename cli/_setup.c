@@ -154,11 +154,11 @@ int keel_setup_model(keel_model **out, const char *path, int dtype)
     return s < 0 ? keel_complain_status(s) : -1;
 }
 
-static keel_label_mode label_mode(const keel_model *m)
+static keel_label_mode label_mode(const keel_model *m, int output)
 {
-    const char *loss = keel_model_loss_name(m, 0);
+    const char *loss = keel_model_loss_name(m, output);
     keel_shape y;
-    if (!loss || keel_model_output_shape(m, 0, &y) < 0) return KEEL_LABEL_INT;
+    if (!loss || keel_model_output_shape(m, output, &y) < 0) return KEEL_LABEL_INT;
     if (!strcmp(loss, "CategoricalCrossentropy")) return KEEL_LABEL_CATEGORICAL;
     if (!strcmp(loss, "BinaryCrossentropy") && y.rank == 1 && y.dim[0] == 1)
         return KEEL_LABEL_BINARY;
@@ -188,12 +188,13 @@ static bool holds_images(const char *folder)
            !holds(folder, "train-images");
 }
 
-static int64_t class_count(const keel_model *m)
+static int64_t class_count(const keel_model *m, int output)
 {
-    const char *loss = keel_model_loss_name(m, 0);
+    const char *loss = keel_model_loss_name(m, output);
     keel_shape y;
     if (!loss || !strstr(loss, "CategoricalCrossentropy")) return 0;
-    return keel_model_output_shape(m, 0, &y) >= 0 && y.rank == 1 && y.dim[0] > 1 ? y.dim[0] : 0;
+    return keel_model_output_shape(m, output, &y) >= 0 && y.rank == 1 && y.dim[0] > 1 ? y.dim[0]
+                                                                                      : 0;
 }
 
 /* True if images to predict are in one folder, not in a folder per class: it has no folders, or the
@@ -307,6 +308,17 @@ static void name_as_model(word_list *w, const char *spec, const keel_model *m, b
         w->word[w->n++] = inputs ? keel_model_input_name(m, i) : keel_model_output_name(m, i);
 }
 
+/* The output that a target "left=column" is for: by its name, else in order. */
+static int output_of(const keel_model *m, const char *target, int order)
+{
+    const size_t length = strcspn(target, "=");
+    for (int k = 0; k < keel_model_output_count(m); k++) {
+        const char *name = keel_model_output_name(m, k);
+        if (strlen(name) == length && !strncmp(name, target, length)) return k;
+    }
+    return order;
+}
+
 /* Open data with the fields of the options and the class names of the model. */
 static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
                      const keel_data_options *o, const keel_model *m, keel_dataset_options *d)
@@ -329,6 +341,17 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d->n_input = inputs.n;
     d->targets = targets.word;
     d->n_target = targets.n;
+    keel_label_mode modes[KEEL_FIELDS_MAX];
+    int64_t counts[KEEL_FIELDS_MAX];
+    for (int i = 0; i < targets.n; i++) {
+        const int k = output_of(m, targets.word[i], i);
+        modes[i] = label_mode(m, k);
+        counts[i] = class_count(m, k);
+    }
+    if (keel_model_output_count(m) > 1) {
+        d->target_modes = modes;
+        d->target_class_counts = counts;
+    }
     if (code < 0) {
         const keel_status s = keel_dataset_open(out, spec, d);
         if (s < 0)
@@ -370,8 +393,8 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
                              "%s: the model takes images of any size: give a size, as "
                              "--image-size 100,100",
                              spec);
-    d.label_mode = label_mode(m);
-    d.class_count = class_count(m);
+    d.label_mode = label_mode(m, 0);
+    d.class_count = class_count(m, 0);
     if (use == KEEL_USE_VALIDATION && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;
     if (use == KEEL_USE_INPUTS && is_flat(spec, m)) d.label_mode = KEEL_LABEL_NONE;
     d.interpolation = o->interpolation ? KEEL_NEAREST : KEEL_BILINEAR;

@@ -182,6 +182,17 @@ for c in "fit two.keras -o m.keras" "evaluate two.keras"; do
 done
 [[ ! -e m.keras ]] || fail "a refused keel fit left a file"
 
+# two outputs, one of classes and one of numbers, by name in any order; in dicts whose keys are no names
+# of layers
+awk 'BEGIN { print "a,b,c,d,e,f,x,y,z,kind,s,t"
+    for (i = 0; i < 20; i++) print i % 3 ",1,0,2,1," i % 4 ",0.5,1," i % 2 "," i % 3 "," i / 8 "," i / 4 }' >both.csv
+for m in lists keyed; do
+    for label in 'kind=kind size=s,t' 'size=s,t kind=kind'; do
+        want 0 'kind_loss [0-9.]+ .*size_loss [0-9.]+ .*kind_accuracy' fit "$here/../tests/golden/outputs_$m.keras" \
+            --data both.csv --inputs 'a=a,b,c,d,e,f b=x,y,z' --label "$label" -o both.keras
+    done
+done
+
 # one device and four: the same weights, so the same file of predictions to six digits
 want 0 'saved' fit two.keras --data t.csv --label kind --batch-size 16 --devices cpu:0 --optimizer sgd -o one.keras
 want 0 'saved' "${fit[@]}" --optimizer sgd -o four.keras

@@ -271,10 +271,11 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
           { "left", "right" },
           { 0 },
           "has no array named right; there are 'left', 'b'" },
+        { { { "x", 1 }, { "age", 2 } }, 2, { "in" }, { "sex", "age" }, "in=1 age=2 " },
         { { { "x", 1 }, { "age", 2 } },
           2,
           { "in" },
-          { "age", "sex" },
+          { "age", "sex=sex" },
           "has no array named sex; there are 'x', 'age'" },
         { { { "a", 1 } }, 1, { "left=z" }, { 0 }, "has no array named z; there is 'a'" },
     };
@@ -393,6 +394,39 @@ static void labels_that_are_numbers_can_be_one_hot(void **state)
     assert_non_null(strstr(keel_error(),
                            "label 1 of row 1 is not a class; classes are whole numbers "
                            "from 0 to 0"));
+    files_end();
+}
+
+/* A model of several outputs: one has classes, one has numbers, in any kind of file. */
+static void targets_may_differ_in_what_their_labels_are(void **state)
+{
+    static const char *const targets[] = { "size=s", "kind=k" };
+    static const keel_label_mode modes[] = { KEEL_LABEL_INT, KEEL_LABEL_CATEGORICAL };
+    static const int64_t counts[] = { 0, 3 };
+    static const char *const inputs[] = { "x=x" };
+    static const member arrays[] = { { "x", 0 }, { "s", -7.5 }, { "k", 2 } };
+    const char *const files[] = { "t.csv", "t.npz" };
+    files_begin();
+    files_text("t.csv", "x,s,k\n0,-7.5,2\n0,-7.5,2\n");
+    write_npz("t.npz", arrays, 3);
+    for (int i = 0; i < 2; i++) {
+        keel_dataset_options o = options();
+        o.inputs = inputs;
+        o.n_input = 1;
+        o.targets = targets;
+        o.n_target = 2;
+        o.target_modes = modes;
+        o.target_class_counts = counts;
+        keel_dataset *d = opened(files[i], &o);
+        check_field(d, 1, "size", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ -7.5, -7.5 }, 2);
+        check_field(d, 2, "kind", KEEL_ROLE_TARGET, KEEL_FLOAT32, (double[]){ 0, 0, 1, 0, 0, 1 },
+                    6);
+        keel_dataset_destroy(d);
+        d = NULL;
+        o.target_modes = NULL;
+        o.label_mode = KEEL_LABEL_CATEGORICAL;
+        assert_int_equal(keel_dataset_open(&d, files_path(files[i]), &o), KEEL_EDATA);
+    }
     files_end();
 }
 
@@ -531,6 +565,7 @@ int main(void)
         cmocka_unit_test(a_csv_without_a_header_does_not_lose_its_first_row),
         cmocka_unit_test(the_separator_is_found_in_the_first_line),
         cmocka_unit_test(labels_that_are_numbers_can_be_one_hot),
+        cmocka_unit_test(targets_may_differ_in_what_their_labels_are),
         cmocka_unit_test(labels_that_are_no_classes_are_refused),
         cmocka_unit_test(thirty_thousand_one_hot_classes_are_refused_with_the_cost),
         cmocka_unit_test(classes_of_a_model_keep_their_numbers),

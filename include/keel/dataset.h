@@ -102,6 +102,8 @@ typedef struct keel_dataset_options {
     int64_t class_name_count;
     int64_t class_count; /* labels that are classes: the number of classes of the model, the width
                             of one-hot rows; 0: as many as are named or occur */
+    const keel_label_mode *target_modes; /* [n_target], in place of label_mode; NULL: one for all */
+    const int64_t *target_class_counts;  /* [n_target], in place of class_count */
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

@@ -282,20 +282,22 @@ int keel_model_output_count(const keel_model *m);
 keel_status keel_model_input_shape(const keel_model *m, int input, keel_shape *out);
 keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape *out);
 
-/* The name of an input, which is that of its layer; fields of rows may have these names.
+/* The name of an input: that of its layer, or its key where inputs are a dict. Fields of rows may
+ * have these names.
  *
  * Returns  the text; NULL: no such input
  * Owns     it belongs to the model
  * Threads  any, not while the model is changed
- * Source   Keras: Model.input_names */
+ * Source   Keras: Model.input_names, and the keys of a dict of inputs */
 const char *keel_model_input_name(const keel_model *m, int input);
 
-/* The name of an output, which is that of its layer and keys losses and metrics.
+/* The name of an output: that of its layer, or its key where outputs are a dict. It keys losses and
+ * metrics.
  *
  * Returns  the text; NULL: no such output
  * Owns     it belongs to the model
  * Threads  any, not while the model is changed
- * Source   Keras: Model.output_names */
+ * Source   Keras: Model.output_names, and the keys of a dict of outputs */
 const char *keel_model_output_name(const keel_model *m, int output);
 
 /* Name and Keras class of the i-th layer; NULL: no such layer.

@@ -254,6 +254,14 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
                          "dataset options: class_count and class_name_count must be 0 "
                          "to %d",
                          1 << 20);
+    for (int i = 0; i < out->n_target && i < KEEL_FIELDS_MAX; i++)
+        if ((out->target_modes && (unsigned)out->target_modes[i] > KEEL_LABEL_NONE) ||
+            (out->target_class_counts &&
+             (out->target_class_counts[i] < 0 || out->target_class_counts[i] > 1 << 20)))
+            return keel_fail(KEEL_EARG,
+                             "dataset options: target_modes or target_class_counts has an unknown "
+                             "value for target %d",
+                             i);
     if (out->class_count && out->class_name_count > out->class_count)
         return keel_fail(KEEL_EARG, "dataset options: %lld class_names for %lld classes",
                          (long long)out->class_name_count, (long long)out->class_count);

@@ -50,6 +50,16 @@ static keel_status one_hot(keel_tensor *y, const int32_t *label, int64_t n, int6
     return KEEL_OK;
 }
 
+keel_dataset_options keel_labels_options(const keel_dataset_options *o, int target)
+{
+    keel_dataset_options own = *o;
+    if (target >= 0 && o->target_modes) own.label_mode = o->target_modes[target];
+    if (target >= 0 && o->target_class_counts) own.class_count = o->target_class_counts[target];
+    if (target >= 0 && o->target_modes && own.label_mode == KEEL_LABEL_INT && !own.class_count)
+        own.class_name_count = 0; /* numbers, not classes */
+    return own;
+}
+
 /* True if labels are classes: whole numbers from 0. */
 static bool are_classes(const keel_dataset_options *o, keel_label_mode mode)
 {

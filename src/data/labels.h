@@ -12,6 +12,10 @@ typedef struct keel_classes {
 
 void keel_classes_free(keel_classes *c);
 
+/* The options with the label mode and number of classes of one of o->targets; -1: of none of them.
+ */
+keel_dataset_options keel_labels_options(const keel_dataset_options *o, int target);
+
 /* Fail with KEEL_EDATA: `label` is not one of the n classes. The text lists the first few. */
 keel_status keel_classes_fail_unknown(const char *const *name, int64_t n, const char *label,
                                       const char *what);

@@ -115,6 +115,8 @@ void keel_model_destroy(keel_model *m)
     keel_free(m->symbol);
     keel_free(m->input);
     keel_free(m->output);
+    json_decref(m->input_paths);
+    json_decref(m->output_paths);
     keel_free(m->name);
     keel_compiled_free(&m->compiled);
     keel_free(m->refused);

@@ -73,35 +73,89 @@ static const json_t *list_of(const json_t *v)
     return json_is_array(items) ? items : NULL;
 }
 
-/* The entry for one output, from a list by output or an object by name. */
+/* Whether the outputs are a structure of several levels. */
+static bool is_nested(const keel_model *m)
+{
+    const json_t *path;
+    size_t i;
+    json_array_foreach(m->output_paths, i, path) if (json_array_size(path) > 1) return true;
+    return false;
+}
+
+/* What a structure has at the place of that output in the model's outputs: at its end, or on the
+ * way there if the structure ends before. NULL: nothing. */
+static const json_t *at_output(const keel_model *m, const json_t *v, int output)
+{
+    const json_t *path = json_array_get(m->output_paths, (size_t)output), *step;
+    size_t i;
+    json_array_foreach(path, i, step)
+    {
+        const json_t *list = list_of(v);
+        const char *key = json_string_value(step);
+        if (key && json_is_object(v) && !class_of(v))
+            v = json_object_get(v, key);
+        else if (!key && list)
+            v = json_array_get(list, (size_t)json_integer_value(step));
+        else
+            break;
+    }
+    return v;
+}
+
+/* The entry for one output, from a list by output, an object by name, or a structure like that of
+ * the outputs. */
 static keel_status entry_of(const keel_model *m, const json_t *v, const char *what, int output,
                             const json_t **out)
 {
     const json_t *list = list_of(v);
-    if (list && json_array_size(list) != (size_t)m->n_output)
-        return keel_fail(KEEL_EARG, "%s: a list of %zu, but the model has %d outputs", what,
-                         json_array_size(list), m->n_output);
     if (!list && !json_is_object(v))
         return keel_fail(KEEL_EARG, "%s: expected a name, a list or an object", what);
-    if (list)
-        *out = json_array_get(list, (size_t)output);
-    else
+    if (is_nested(m) && (!list || json_array_size(list) != (size_t)m->n_output))
+        *out = at_output(m, v, output);
+    else if (!list)
         *out = json_object_get(v, keel_model_output_name(m, output));
+    else if (json_array_size(list) != (size_t)m->n_output)
+        return keel_fail(KEEL_EARG, "%s: a list of %zu, but the model has %d outputs", what,
+                         json_array_size(list), m->n_output);
+    else
+        *out = json_array_get(list, (size_t)output);
+    return KEEL_OK;
+}
+
+/* Does an output have that key at that depth? */
+static bool is_key(const keel_model *m, const char *key, size_t depth)
+{
+    for (int i = 0; i < m->n_output; i++) {
+        const json_t *path = json_array_get(m->output_paths, (size_t)i);
+        const char *own = json_string_value(json_array_get(path, depth));
+        if (own && !strcmp(key, own)) return true;
+        if (depth == 0 && !strcmp(key, keel_model_output_name(m, i))) return true;
+    }
+    return false;
+}
+
+static keel_status check_below(const keel_model *m, const json_t *v, const char *what, size_t depth)
+{
+    const char *key;
+    size_t i;
+    json_t *value;
+    if (depth > NESTED_MAX) return keel_fail(KEEL_EARG, "%s: nested too deeply", what);
+    if (is_nested(m)) {
+        json_array_foreach(list_of(v), i, value) KEEL_TRY(check_below(m, value, what, depth + 1));
+    }
+    if (!json_is_object(v) || class_of(v)) return KEEL_OK;
+    json_object_foreach((json_t *)v, key, value)
+    {
+        if (!is_key(m, key, depth))
+            return keel_fail(KEEL_EARG, "%s: no output '%.100s'", what, key);
+        if (is_nested(m)) KEEL_TRY(check_below(m, value, what, depth + 1));
+    }
     return KEEL_OK;
 }
 
 static keel_status check_names(const keel_model *m, const json_t *v, const char *what)
 {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(v) || class_of(v)) return KEEL_OK;
-    json_object_foreach((json_t *)v, key, value)
-    {
-        int i = 0;
-        while (i < m->n_output && strcmp(key, keel_model_output_name(m, i))) i++;
-        if (i == m->n_output) return keel_fail(KEEL_EARG, "%s: no output '%.100s'", what, key);
-    }
-    return KEEL_OK;
+    return check_below(m, v, what, 0);
 }
 
 static bool given(const json_t *v)

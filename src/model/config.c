@@ -453,9 +453,31 @@ static keel_status find_end(const keel_model *m, const wiring *w, const json_t *
     return s;
 }
 
+/* The ends of a model, inputs or outputs, and where each is in their structure. */
+typedef struct ends {
+    keel_symbol list[KEEL_OUTPUTS_MAX];
+    int n;
+    json_t *path;  /* keys and places down to the one that is read */
+    json_t *paths; /* [n] copies of it */
+} ends;
+
+static keel_status add_ends(const keel_model *m, const wiring *w, const json_t *v, ends *e,
+                            int depth);
+
+/* What the structure has under a key or at a place. */
+static keel_status add_below(const keel_model *m, const wiring *w, const json_t *v, json_t *step,
+                             ends *e, int depth)
+{
+    if (json_array_append_new(e->path, step))
+        return keel_fail(KEEL_ENOMEM, "out of memory reading the model");
+    const keel_status s = add_ends(m, w, v, e, depth + 1);
+    json_array_remove(e->path, json_array_size(e->path) - 1);
+    return s;
+}
+
 /* input_layers and output_layers: one reference, a list of them, or an object (by sorted key). */
-static keel_status ends(const keel_model *m, const wiring *w, const json_t *v, keel_symbol *list,
-                        int *n, int most, int depth)
+static keel_status add_ends(const keel_model *m, const wiring *w, const json_t *v, ends *e,
+                            int depth)
 {
     const char *last = NULL;
     size_t i;
@@ -464,44 +486,64 @@ static keel_status ends(const keel_model *m, const wiring *w, const json_t *v, k
     if (json_is_string(json_array_get(v, 0))) {
         int call, output;
         KEEL_TRY(find_end(m, w, v, &call, &output));
-        if (*n == most) return keel_fail(KEEL_EUNSUP, "more than %d", most);
-        return symbol_of(m, w, call, output, &list[(*n)++]);
+        if (e->n == KEEL_OUTPUTS_MAX) return keel_fail(KEEL_EUNSUP, "more than %d", e->n);
+        if (json_array_append_new(e->paths, json_copy(e->path)))
+            return keel_fail(KEEL_ENOMEM, "out of memory reading the model");
+        return symbol_of(m, w, call, output, &e->list[e->n++]);
     }
     if (json_is_array(v)) {
-        json_array_foreach(v, i, entry) KEEL_TRY(ends(m, w, entry, list, n, most, depth + 1));
+        json_array_foreach(v, i, entry)
+            KEEL_TRY(add_below(m, w, entry, json_integer((json_int_t)i), e, depth));
         return KEEL_OK;
     }
-    if (!json_is_object(v) || json_object_size(v) > (size_t)most)
-        return keel_fail(KEEL_EFORMAT, "expected references to at most %d layers", most);
+    if (!json_is_object(v) || json_object_size(v) > (size_t)KEEL_OUTPUTS_MAX)
+        return keel_fail(KEEL_EFORMAT, "expected references to at most %d layers",
+                         KEEL_OUTPUTS_MAX);
     while ((last = next_key(v, last)))
-        KEEL_TRY(ends(m, w, json_object_get(v, last), list, n, most, depth + 1));
+        KEEL_TRY(add_below(m, w, json_object_get(v, last), json_string(last), e, depth));
     return KEEL_OK;
+}
+
+static keel_status read_one_end(keel_model *m, const wiring *w, const json_t *config,
+                                const char *key, ends *e)
+{
+    *e = (ends){ .path = json_array(), .paths = json_array() };
+    keel_status s = add_ends(m, w, json_object_get(config, key), e, 0);
+    json_decref(e->path);
+    if (s < 0) {
+        json_decref(e->paths);
+        return keel_fail_within(s, key);
+    }
+    return KEEL_OK;
+}
+
+static keel_status check_inputs(const keel_model *m, const ends *e)
+{
+    int inputs = 0;
+    for (int i = 0; i < e->n; i++) {
+        const keel_model_layer *l = &m->layer[keel_model_maker(m, e->list[i])->layer];
+        if (l->kind->emit)
+            return keel_fail(KEEL_EUNSUP, "input_layers: '%s' is no InputLayer", l->name);
+        for (int k = 0; k < i; k++)
+            if (e->list[k] == e->list[i])
+                return keel_fail(KEEL_EFORMAT, "input_layers: '%s' twice", l->name);
+    }
+    for (int i = 0; i < m->n_layer; i++) inputs += !m->layer[i].kind->emit;
+    if (inputs == e->n) return KEEL_OK;
+    return keel_fail(KEEL_EFORMAT, "input_layers: %d of the %d inputs", e->n, inputs);
 }
 
 static keel_status read_ends(keel_model *m, const wiring *w, const json_t *config)
 {
-    keel_symbol list[KEEL_OUTPUTS_MAX];
-    int n = 0;
-    keel_status s =
-        ends(m, w, json_object_get(config, "output_layers"), list, &n, KEEL_OUTPUTS_MAX, 0);
-    if (s < 0) return keel_fail_within(s, "output_layers");
-    if (n == 0) return keel_fail(KEEL_EFORMAT, "output_layers: the model has no output");
-    KEEL_TRY(keel_model_put_symbols(&m->output, &m->n_output, list, n));
-    n = 0;
-    s = ends(m, w, json_object_get(config, "input_layers"), list, &n, KEEL_OUTPUTS_MAX, 0);
-    if (s < 0) return keel_fail_within(s, "input_layers");
-    for (int i = 0; i < n; i++) {
-        const keel_model_layer *l = &m->layer[keel_model_maker(m, list[i])->layer];
-        if (l->kind->emit)
-            return keel_fail(KEEL_EUNSUP, "input_layers: '%s' is no InputLayer", l->name);
-        for (int k = 0; k < i; k++)
-            if (list[k] == list[i])
-                return keel_fail(KEEL_EFORMAT, "input_layers: '%s' twice", l->name);
-    }
-    int inputs = 0;
-    for (int i = 0; i < m->n_layer; i++) inputs += !m->layer[i].kind->emit;
-    if (inputs != n) return keel_fail(KEEL_EFORMAT, "input_layers: %d of the %d inputs", n, inputs);
-    return keel_model_put_symbols(&m->input, &m->n_input, list, n);
+    ends e;
+    KEEL_TRY(read_one_end(m, w, config, "output_layers", &e));
+    m->output_paths = e.paths;
+    if (e.n == 0) return keel_fail(KEEL_EFORMAT, "output_layers: the model has no output");
+    KEEL_TRY(keel_model_put_symbols(&m->output, &m->n_output, e.list, e.n));
+    KEEL_TRY(read_one_end(m, w, config, "input_layers", &e));
+    m->input_paths = e.paths;
+    KEEL_TRY(check_inputs(m, &e));
+    return keel_model_put_symbols(&m->input, &m->n_input, e.list, e.n);
 }
 
 static keel_status read_functional(keel_model *m, const json_t *config, const json_t *layers)

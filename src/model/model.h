@@ -141,6 +141,9 @@ struct keel_model {
     keel_symbol *input; /* of InputLayers, in the order of the model's inputs */
     int n_output;
     keel_symbol *output;
+    /* Of a model that was read: where each input and output is in its structure, as a list of keys
+     * and places (["right", "u"], [0]). NULL: in a list. */
+    json_t *input_paths, *output_paths;
 
     keel_model_compiled compiled;
     char *refused; /* why the compile_config of the file cannot be used; NULL: it can, or there is
@@ -177,6 +180,11 @@ bool keel_model_reads_rows(const keel_model *m);
 /* A copy of the text that lives as long as the model; equal texts have one copy. NULL: no memory.
  */
 const char *keel_model_keep_name(keel_model *m, const char *name);
+
+/* Where an end is in the structure of the model's inputs or outputs: "right/u", "rest/0"; "" if it
+ * is the only one. `last`: a name for the last step where that is a place in a list, as in Keras's
+ * logs of losses; NULL: the place. Cut to `size`. */
+void keel_model_path_text(char *text, size_t size, const json_t *paths, int end, const char *last);
 
 /* The spec of a symbol: of one row. */
 const keel_spec *keel_model_spec(const keel_model *m, keel_symbol s);

@@ -2,6 +2,7 @@
  * frozen. */
 #include "base/memory.h"
 #include "model/parts.h"
+#include <stdio.h>
 #include <string.h>
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -47,16 +48,43 @@ keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape 
     return KEEL_OK;
 }
 
+/* The key of an end in an object of ends without further levels, as Keras names their fields and
+ * logs; else the name of its layer. */
+static const char *end_name(const keel_model *m, const json_t *paths, keel_symbol s, int end)
+{
+    const json_t *path;
+    bool flat = true;
+    size_t i;
+    json_array_foreach(paths, i, path) flat = flat && json_array_size(path) == 1;
+    const char *key = json_string_value(json_array_get(json_array_get(paths, (size_t)end), 0));
+    return flat && key ? key : m->layer[keel_model_maker(m, s)->layer].name;
+}
+
 const char *keel_model_input_name(const keel_model *m, int input)
 {
     if (input < 0 || input >= m->n_input) return NULL;
-    return m->layer[keel_model_maker(m, m->input[input])->layer].name;
+    return end_name(m, m->input_paths, m->input[input], input);
 }
 
 const char *keel_model_output_name(const keel_model *m, int output)
 {
     if (output < 0 || output >= m->n_output) return NULL;
-    return m->layer[keel_model_maker(m, m->output[output])->layer].name;
+    return end_name(m, m->output_paths, m->output[output], output);
+}
+
+void keel_model_path_text(char *text, size_t size, const json_t *paths, int end, const char *last)
+{
+    const json_t *path = json_array_get(paths, (size_t)end), *step;
+    size_t i, at = 0;
+    text[0] = 0;
+    json_array_foreach(path, i, step)
+    {
+        char place[24];
+        const char *word = json_string_value(step);
+        snprintf(place, sizeof place, "%d", (int)json_integer_value(step));
+        if (!word) word = last && i + 1 == json_array_size(path) ? last : place;
+        if (at < size) at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "/" : "", word);
+    }
 }
 
 const char *keel_model_layer_name(const keel_model *m, int layer)

@@ -52,25 +52,44 @@ static void list(char *text, size_t size, const keel_dataset *d, keel_data_role 
     }
 }
 
+/* The field of an input or output: by its name, or its path in a structure. */
+static int find_end(const keel_model *m, const keel_dataset *d, keel_data_role role, int end)
+{
+    const bool input = role == KEEL_ROLE_INPUT;
+    char path[256];
+    const int field =
+        find(d, role, input ? keel_model_input_name(m, end) : keel_model_output_name(m, end));
+    if (field >= 0) return field;
+    keel_model_path_text(path, sizeof path, input ? m->input_paths : m->output_paths, end, NULL);
+    return *path ? find(d, role, path) : -1;
+}
+
 /* Choose the fields of a role for `n` named inputs or outputs of the model: by name if every name
- * is the path of a field, else in order if the numbers are equal. */
+ * is the path of a field, else in order if the numbers are equal (and no target has a name of the
+ * model). */
 static keel_status choose(int *field, const keel_model *m, const keel_dataset *d,
                           keel_data_role role, const int *end, int n)
 {
     const bool input = role == KEEL_ROLE_INPUT;
     const int have = count(d, role);
     char names[256];
-    bool all = true;
+    int missing = -1, found = 0;
     for (int i = 0; i < n; i++) {
-        field[i] = find(
-            d, role, input ? keel_model_input_name(m, end[i]) : keel_model_output_name(m, end[i]));
-        all = all && field[i] >= 0;
+        field[i] = find_end(m, d, role, end[i]);
+        if (field[i] >= 0)
+            found++;
+        else if (missing < 0)
+            missing = i;
     }
-    if (all) return KEEL_OK;
+    if (found == n) return KEEL_OK;
     if (!input && have == 0)
         return keel_fail(KEEL_EDATA, "%s: has no targets (y) to compare predictions with",
                          keel_dataset_name(d));
     list(names, sizeof names, d, role);
+    if (!input && found)
+        return keel_fail(KEEL_EDATA, "%s: has no target '%s', which model '%s' compares; it has %s",
+                         keel_dataset_name(d), keel_model_output_name(m, end[missing]),
+                         keel_model_name(m), names);
     if (have != n)
         return keel_fail(KEEL_EDATA,
                          "%s: rows have %d %s (%s), but model '%s' %s %d, the first is '%s'; name "

@@ -40,6 +40,15 @@ static const char *metric_name(const keel_scored *s, keel_model *m, const keel_m
     return name;
 }
 
+/* "left_loss"; of outputs in a structure of several levels "right/left_loss". */
+static const char *loss_name(keel_model *m, int output)
+{
+    char path[256];
+    const char *name = keel_model_output_name(m, output);
+    keel_model_path_text(path, sizeof path, m->output_paths, output, name);
+    return named(m, *path ? path : name, "", "loss", 0);
+}
+
 void keel_scored_names(const keel_scored *s, keel_logs *logs)
 {
     logs->count = 0;
@@ -168,7 +177,7 @@ static keel_status count_losses(builder *x)
             keel_loss_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
                             &x->pairing->target_spec[k], &l->elements);
         if (st < 0) return keel_fail_within(st, "loss '%s'", o->type->name);
-        l->name = named(x->m, keel_model_output_name(x->m, k), "", "loss", 0);
+        l->name = loss_name(x->m, k);
         s->n_loss++;
         if (!l->name) return KEEL_ENOMEM;
     }

@@ -50,6 +50,23 @@ def fields(*names):
     return {n: all[n] for n in names}
 
 
+def keyed():
+    """Inputs and outputs in dicts whose keys are not the names of the layers."""
+    m = two()
+    a, b = m.inputs
+    h = layers.Concatenate()([a, b])
+    kind = layers.Dense(CLASSES, activation="softmax", name="dense_kind")(h)
+    return keras.Model({"b": b, "a": a}, {"size": layers.Dense(2, name="dense_size")(h), "kind": kind})
+
+
+def nested():
+    """Inputs and outputs in structures of several levels."""
+    m = keyed()
+    kind, size = m.output["kind"], m.output["size"]
+    a, b = m.input["a"], m.input["b"]
+    return keras.Model({"a": a, "rest": [{"b": b}]}, {"all": {"kind": kind}, "rest": {"size": size}})
+
+
 def masked():
     """Tokens, 0 is padding: the loss of each place counts where the mask says so."""
     t = layers.Input((TIME,), dtype="int32", name="tokens")
@@ -111,7 +128,32 @@ CASES = {  # model, rows, compile, sample weights by output
     "masked": (masked, lambda: {k: v for k, v in tags().items() if k != "size"}, dict(loss=SCCE, metrics=["accuracy"], weighted_metrics=[SCCE]), {}),
     "masked_weights": (masked, lambda: {k: v for k, v in tags().items() if k != "size"}, dict(loss=SCCE, weighted_metrics=["accuracy"]), {"tag": lambda n: weights((n, TIME))}),
     "masked_two": (masked_two, tags, dict(loss=[SCCE, "mse"], loss_weights=[1.0, 0.5]), {}),
+    "keyed": (
+        keyed,
+        lambda: fields("a", "b", "kind", "size"),
+        dict(
+            loss={"kind": SCCE, "size": "mse"},
+            loss_weights={"kind": 0.5, "size": 2.0},
+            metrics={"size": ["mae"], "kind": ["accuracy"]},
+            weighted_metrics={"kind": ["accuracy"]},
+        ),
+        {"kind": weights, "size": weights},
+    ),
+    "nested": (
+        nested,
+        lambda: fields("a", "b", "kind", "size"),
+        dict(
+            loss={"all": {"kind": SCCE}, "rest": {"size": "mse"}},
+            loss_weights={"all": {"kind": 0.5}, "rest": {"size": 2.0}},
+        ),
+        {},
+    ),
 }
+STRUCTURES = {  # of inputs and outputs by the names of fields, where these are no lists
+    "keyed": ({"a": "a", "b": "b"}, {"kind": "kind", "size": "size"}),
+    "nested": ({"a": "a", "rest": [{"b": "b"}]}, {"all": {"kind": "kind"}, "rest": {"size": "size"}}),
+}
+PATHS = {"nested": {"a": "a", "b": "rest/0/b", "kind": "all/kind", "size": "rest/size"}}
 
 
 class ByRows(keras.callbacks.Callback):
@@ -157,11 +199,11 @@ def run(name):
     m.compile(keras.optimizers.SGD(2**-4, momentum=0.875), jit_compile=False, **compiled)
     m.save(f"outputs_{name}.keras")
     data = rows()
-    x = [data[i.name] for i in m.inputs]
-    y = [data[n] for n in m.output_names]
-    w = [weighted[n](ROWS) for n in m.output_names] if weighted else None
-    x, y = (v[0] if len(v) == 1 else v for v in (x, y))
-    w = w[0] if w and len(w) == 1 else w
+    x, y = STRUCTURES.get(name, ([i.name for i in m.inputs], list(m.output_names)))
+    outputs = keras.tree.flatten(y)
+    w = keras.tree.map_structure(lambda n: weighted[n](ROWS), y) if weighted else None
+    x, y = (keras.tree.map_structure(lambda n: data[n], v) for v in (x, y))
+    x, y, w = (v[0] if isinstance(v, list) and len(v) == 1 else v for v in (x, y, w))
     by_rows = ByRows()
     history = []
     keep = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: history.append(dict(logs)))
@@ -170,14 +212,14 @@ def run(name):
     e.update(by_rows.means())
     out = {
         "name": name,
-        "fields": {k: {"shape": list(v.shape), "int": v.dtype == np.int32, "values": v.ravel().tolist()} for k, v in data.items()},
-        "outputs": list(m.output_names),
+        "fields": {PATHS.get(name, {}).get(k, k): {"shape": list(v.shape), "int": v.dtype == np.int32, "values": v.ravel().tolist()} for k, v in data.items()},
+        "outputs": [PATHS.get(name, {}).get(n, n) for n in outputs],
         "history": {k: [h[k] for h in history] for k in history[0]},
         "evaluate": e,
         "weights": {v.path: v.numpy().ravel().tolist() for v in m.weights},
     }
     if w is not None:
-        out["sample_weight"] = [v.tolist() for v in (w if isinstance(w, list) else [w])]
+        out["sample_weight"] = [v.tolist() for v in keras.tree.flatten(w)]
     print(name, history, e)
     return out
 

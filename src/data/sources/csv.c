@@ -459,7 +459,9 @@ static keel_status own_labels(const table *t, const group *g, keel_tensor *y, ke
     char what[256];
     keel_classes these = { 0 };
     snprintf(what, sizeof what, "%.180s: column '%.60s'", t->path, t->name[g->column]);
-    KEEL_TRY(keel_labels_from_texts(y, &these, g->data, t->n_rows, t->o, t->o->label_mode, what));
+    const int target = t->o->n_target ? (int)(g - t->group) : -1; /* targets come first */
+    const keel_dataset_options o = keel_labels_options(t->o, target);
+    KEEL_TRY(keel_labels_from_texts(y, &these, g->data, t->n_rows, &o, o.label_mode, what));
     if (!these.n) return KEEL_OK;
     if (classes->n) {
         keel_classes_free(&these);

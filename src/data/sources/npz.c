@@ -20,6 +20,7 @@ typedef struct archive {
     const char *part; /* suffix of x and y: "", "_train" or "_test" */
     keel_array_field field[KEEL_FIELDS_MAX];
     char *name[KEEL_FIELDS_MAX]; /* owns field[i].path */
+    int choice[KEEL_FIELDS_MAX]; /* its index in the options' inputs or targets */
     int n;
 } archive;
 
@@ -92,14 +93,16 @@ static keel_status add_splits(archive *a, const char *member, keel_array_field *
     return s;
 }
 
-/* Read one array as the next field, under `name`. */
-static keel_status add(archive *a, const char *member, const char *name, keel_data_role role)
+/* Read one array as the next field, under `name`; `choice` is its index in the list of its role. */
+static keel_status add(archive *a, const char *member, const char *name, keel_data_role role,
+                       int choice)
 {
     if (a->n == KEEL_FIELDS_MAX)
         return keel_fail(KEEL_EARG, "%s: a row has at most %d fields", a->path, KEEL_FIELDS_MAX);
     keel_array_field *f = &a->field[a->n];
     if (!(a->name[a->n] = keel_strdup(name))) return KEEL_ENOMEM;
     *f = (keel_array_field){ .path = a->name[a->n], .role = role };
+    a->choice[a->n] = choice;
     a->n++; /* also after a failure, so that its name is freed */
     KEEL_TRY(read_any(&f->array, a->zip, member));
     return add_splits(a, member, f);
@@ -116,7 +119,7 @@ static int count_numbered(const archive *a, const char *stem)
 }
 
 /* Read the fields of one role: those of the list by name if the archive has them, else `stem`, or
- * stem_0 and so on, in the order of the list. Only inputs must exist. */
+ * stem_0 and so on, in the order of the list. Only inputs must exist; of targets those that do. */
 static keel_status add_role(archive *a, const keel_choice *c, int n, const char *stem,
                             keel_data_role role)
 {
@@ -132,24 +135,25 @@ static keel_status add_role(archive *a, const keel_choice *c, int n, const char 
     if (here || (n && !plain)) {
         for (int i = 0; i < n; i++) {
             if (!keel_npz_has(a->zip, c[i].part[0])) return no_array(a, c[i].part[0]);
-            KEEL_TRY(add(a, c[i].part[0], c[i].name, role));
+            KEEL_TRY(add(a, c[i].part[0], c[i].name, role, i));
         }
         return KEEL_OK;
     }
     snprintf(member, sizeof member, "%s%s", stem, a->part);
-    if (n < 2 && keel_npz_has(a->zip, member)) return add(a, member, n ? c[0].name : stem, role);
+    if (n < 2 && keel_npz_has(a->zip, member)) return add(a, member, n ? c[0].name : stem, role, 0);
     const int count = count_numbered(a, stem);
     if (count && (!n || count == n)) {
         for (int i = 0; i < count; i++) {
             snprintf(member, sizeof member, "%s_%d", stem, i);
-            KEEL_TRY(add(a, member, n ? c[i].name : member, role));
+            KEEL_TRY(add(a, member, n ? c[i].name : member, role, i));
         }
         return KEEL_OK;
     }
     for (int i = 0; i < n; i++) /* some but not all exist */
-        if (role == KEEL_ROLE_INPUT || keel_npz_has(a->zip, c[i].name))
-            for (int k = 0; k < n; k++)
-                if (!keel_npz_has(a->zip, c[k].name)) return no_array(a, c[k].name);
+        if (role == KEEL_ROLE_INPUT && !keel_npz_has(a->zip, c[i].name))
+            return no_array(a, c[i].name);
+        else if (role == KEEL_ROLE_TARGET && keel_npz_has(a->zip, c[i].name))
+            KEEL_TRY(add(a, c[i].name, c[i].name, role, i)); /* others may have no loss */
     return role == KEEL_ROLE_INPUT ? no_array(a, stem) : KEEL_OK;
 }
 
@@ -159,7 +163,7 @@ static keel_status add_weights(archive *a)
     const char *const all = "sample_weight";
     char member[NAME];
     int k = 0;
-    if (keel_npz_has(a->zip, all)) return add(a, all, all, KEEL_ROLE_WEIGHT);
+    if (keel_npz_has(a->zip, all)) return add(a, all, all, KEEL_ROLE_WEIGHT, 0);
     for (int i = 0, n = a->n; i < n; i++) {
         const char *target = a->field[i].path;
         if (a->field[i].role != KEEL_ROLE_TARGET) continue;
@@ -167,7 +171,7 @@ static keel_status add_weights(archive *a)
         if (!keel_npz_has(a->zip, member)) snprintf(member, sizeof member, "%s_%d", all, k);
         k++;
         if (!keel_npz_has(a->zip, member)) continue;
-        KEEL_TRY(add(a, member, member, KEEL_ROLE_WEIGHT));
+        KEEL_TRY(add(a, member, member, KEEL_ROLE_WEIGHT, 0));
         a->field[a->n - 1].target = target;
     }
     return KEEL_OK;
@@ -181,8 +185,9 @@ static keel_status set_labels(archive *a, keel_classes *classes, const keel_data
         keel_classes these = { 0 };
         char what[NAME];
         if (f->role != KEEL_ROLE_TARGET) continue;
+        const keel_dataset_options own = keel_labels_options(o, o->n_target ? a->choice[i] : -1);
         snprintf(what, sizeof what, "%.400s: array '%.80s'", a->path, f->path);
-        KEEL_TRY(keel_labels_from_array(&f->array, &these, o, what));
+        KEEL_TRY(keel_labels_from_array(&f->array, &these, &own, what));
         if (these.n && classes->n) {
             keel_classes_free(&these);
             return keel_fail(KEEL_EUNSUP,
