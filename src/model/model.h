@@ -107,6 +107,7 @@ typedef struct keel_model_compiled {
     char *schedule;   /* the schedule of the learning rate, by class; NULL: the rate is a number */
     keel_object rate; /* the schedule; type NULL: Keel does not have it, so training waits for a
                          number */
+    bool scheduled;   /* the schedule was set since: the config does not have it */
     int n_slot;       /* per trainable weight, as optimizer->slots says */
     int n_state;      /* n_slot * (number of trainable weights) */
     /* [n_state]: trainable weight t's slot k at t * n_slot + k, of the model's dtype; data NULL: a
