@@ -100,6 +100,25 @@ static int parse_names(keel_parsed_name *list, int most, keel_named *named, cons
     return -1;
 }
 
+/* A number, or a schedule. */
+static int set_learning_rate(keel_model *m, const char *text, const char *who)
+{
+    char old[512];
+    char *end;
+    const double rate = strtod(text, &end);
+    const bool is_number = end != text && !*end;
+    const char *replaced = keel_model_schedule(m);
+    if (replaced && is_number)
+        printf("%s: a learning rate of %g replaces the schedule %s\n", who, rate,
+               keel_printable(old, sizeof old, replaced));
+    else if (replaced)
+        printf("%s: the schedule given replaces %s\n", who,
+               keel_printable(old, sizeof old, replaced));
+    const keel_status s =
+        is_number ? keel_model_set_learning_rate(m, rate) : keel_model_set_schedule(m, text);
+    return s < 0 ? keel_complain_status(s) : -1;
+}
+
 int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char *who)
 {
     enum { METRICS = 8 };
@@ -134,14 +153,7 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
     if (keel_model_metrics_left_out(m))
         printf("%s: trained and evaluated without %s, a metric that Keel does not have\n", who,
                keel_printable(text, sizeof text, keel_model_metrics_left_out(m)));
-    if (!isnan(o->learning_rate)) {
-        if (keel_model_schedule(m))
-            printf("%s: a learning rate of %g replaces the schedule %s\n", who, o->learning_rate,
-                   keel_printable(text, sizeof text, keel_model_schedule(m)));
-        const keel_status s = keel_model_set_learning_rate(m, o->learning_rate);
-        if (s < 0) return keel_complain_status(s);
-    }
-    return -1;
+    return o->learning_rate ? set_learning_rate(m, o->learning_rate, who) : -1;
 }
 
 /* ---- model and data -------------------------------------------------------------------------- */

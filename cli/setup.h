@@ -20,7 +20,7 @@ int keel_setup_named(keel_parsed_name *out, const char *option, const char *text
 
 typedef struct keel_compile_options {
     const char *optimizer, *loss, *metrics;
-    double learning_rate;
+    const char *learning_rate; /* a number, or a schedule as in Python */
 } keel_compile_options;
 
 #define KEEL_OPTION_ROW(T, member, option, letter_, required_, kind_, value_, fallback_, help_)    \
@@ -41,8 +41,10 @@ typedef struct keel_compile_options {
         T, member.optimizer, "optimizer", 0, false, KEEL_OPTION_TEXT, "NAME", NULL,                \
         "one of Keras's (sgd, adam, muon ...), with optional arguments: 'SGD(momentum=0.9, "       \
         "nesterov=True)' (default: the model's, else adam)"),                                      \
-        KEEL_OPTION_ROW(T, member.learning_rate, "learning-rate", 0, false, KEEL_OPTION_REAL, "R", \
-                        NULL, "learning rate (default: the optimizer's)")
+        KEEL_OPTION_ROW(T, member.learning_rate, "learning-rate", 0, false, KEEL_OPTION_TEXT, "R", \
+                        NULL,                                                                      \
+                        "learning rate: a number, or a schedule of Keras's: 'CosineDecay(0.1, "    \
+                        "1000)' (default: the optimizer's)")
 
 /* Compile a model by the options, or change its compile configuration. `who` names the model in
  * messages. */

@@ -147,9 +147,12 @@ schedule=(fit "$here/golden/compiled_schedule.keras" --data y.csv --label y)
 want 0 'saved' "${schedule[@]}" -o followed.keras
 want 0 'by the schedule CosineDecay, 9 steps done' inspect followed.keras
 want 0 'learning rate of 0.001 replaces the schedule CosineDecay$' "${schedule[@]}" --learning-rate 0.001 -o rate.keras
-grep -q 'without MeanIoU, a metric' out.txt || fail "no word of a metric left out: $(cat out.txt)"
+grep -q 'without Overlap, a metric' out.txt || fail "no word of a metric left out: $(cat out.txt)"
+want 0 'the schedule given replaces CosineDecay' "${schedule[@]}" --learning-rate 'ExponentialDecay(0.01, 5, decay_rate=0.5)' -o followed.keras
+want 0 'by the schedule ExponentialDecay, 9 steps done' inspect followed.keras
+want 3 "no argument 'alfa'" "${schedule[@]}" --learning-rate 'CosineDecay(0.1, 5, alfa=1)' -o m.keras
 want 0 'learning rate 0.001, 9 steps done' inspect rate.keras
-grep -q 'not supported: MeanIoU' out.txt || fail "inspect: no word of the metric: $(cat out.txt)"
+grep -q 'not supported: Overlap' out.txt || fail "inspect: no word of the metric: $(cat out.txt)"
 want 0 '^accuracy ' evaluate "$here/golden/compiled_schedule.keras" --data y.csv --label y
 want 0 'by the schedule CosineDecay' inspect "$here/golden/compiled_schedule.keras"
 want 0 'saved' fit rate.keras --data y.csv --label y --metrics accuracy -o rate.keras

@@ -393,6 +393,119 @@ static void cross_entropies_take_logits_when_told(void **state)
     }
 }
 
+/* ---- CTC --------------------------------------------------------------------------------------
+ */
+
+enum { STEPS = 5, SYMBOLS = 3 };
+
+static double ctc(const double *z, const double *symbols, double *grad)
+{
+    double scratch[256], sum[3] = { 0 };
+    void *args;
+    const keel_loss *l = make("CTC", NULL, &args);
+    const keel_spec p = { KEEL_FLOAT64, KEEL_SHAPE(STEPS, CLASSES) };
+    const keel_spec t = { KEEL_FLOAT64, KEEL_SHAPE(SYMBOLS) };
+    assert_true(l->scratch(&p, &t) <= (int64_t)sizeof scratch);
+    keel_loss_run(l, 1,
+                  &(keel_loss_call){ .args = args,
+                                     .prediction = &p,
+                                     .target = &t,
+                                     .rows = 1,
+                                     .row = 7,
+                                     .y_pred = z,
+                                     .y_true = symbols,
+                                     .scratch = scratch,
+                                     .seed = 1,
+                                     .grad = grad,
+                                     .sum = sum });
+    keel_free(args);
+    return sum[0];
+}
+
+static void the_gradient_of_ctc_is_central_differences(void **state)
+{
+    const double symbols[][SYMBOLS] = { { 1, 2, 3 }, { 2, 2, 0 }, { 3, 1, 1 }, { 1 }, { 0 } };
+    for (size_t k = 0; k < sizeof symbols / sizeof *symbols; k++) {
+        double z[STEPS * CLASSES], grad[STEPS * CLASSES];
+        for (int i = 0; i < STEPS * CLASSES; i++) z[i] = (i * 37 + 11) % 19 / 6.0 - 1.5;
+        ctc(z, symbols[k], grad);
+        for (int i = 0; i < STEPS * CLASSES; i++) {
+            const double h = 1e-6, x = z[i];
+            z[i] = x + h;
+            const double up = ctc(z, symbols[k], NULL);
+            z[i] = x - h;
+            const double slope = (up - ctc(z, symbols[k], NULL)) / (2 * h);
+            z[i] = x;
+            if (!golden_near(grad[i], slope, 1e-7))
+                fail_msg("symbols %zu: gradient %d is %.9g, the difference %.9g", k, i, grad[i],
+                         slope);
+        }
+    }
+}
+
+static void symbols_that_cannot_be_spelled_are_named(void **state)
+{
+    const struct {
+        double symbols[SYMBOLS];
+        const char *says;
+    } bad[] = { { { 1, 4, 0 }, "label 4 at row 7" },
+                { { 1, -1, 2 }, "label -1 at row 7" },
+                { { NAN, 1, 2 }, "row 7" },
+                { { 1, 2, 1e30 }, "row 7" } };
+    double z[STEPS * CLASSES] = { 0 }, grad[STEPS * CLASSES];
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        ctc(z, bad[k].symbols, grad);
+        assert_int_equal(keel_call_status_take(), KEEL_EDATA);
+        if (!strstr(keel_error(), bad[k].says)) fail_msg("%s", keel_error());
+    }
+    /* three times the same symbol needs five steps, and there are so many; four need seven */
+    assert_true(isfinite(ctc(z, (double[]){ 2, 2, 2 }, grad)));
+    assert_int_equal(keel_call_status_take(), KEEL_OK);
+    void *args;
+    const keel_loss *l = make("CTC", NULL, &args);
+    const keel_spec p = { KEEL_FLOAT64, KEEL_SHAPE(2, CLASSES) }, t = { KEEL_INT32, KEEL_SHAPE(3) };
+    double scratch[128], sum[3] = { 0 };
+    keel_loss_run(l, 1,
+                  &(keel_loss_call){ .args = args,
+                                     .prediction = &p,
+                                     .target = &t,
+                                     .rows = 1,
+                                     .row = 7,
+                                     .y_pred = z,
+                                     .y_true = (int32_t[]){ 1, 2, 3 },
+                                     .scratch = scratch,
+                                     .seed = 1,
+                                     .sum = sum });
+    assert_int_equal(keel_call_status_take(), KEEL_EDATA);
+    assert_non_null(strstr(keel_error(), "3 symbols of row 7"));
+    keel_free(args);
+}
+
+static void an_axis_that_predictions_do_not_have_is_refused(void **state)
+{
+    const keel_spec p = { KEEL_FLOAT32, KEEL_SHAPE(4, 2) };
+    const struct {
+        const char *config;
+        int64_t elements; /* 0: refused */
+    } cases[] = { { "{}", 1 },
+                  { "{\"axis\": [0, 1, 2]}", 1 },
+                  { "{\"axis\": [1, 2]}", 1 },
+                  { "{\"axis\": [0, -1]}", 1 },
+                  { "{\"axis\": -1}", 4 },
+                  { "{\"axis\": [1]}", 2 },
+                  { "{\"axis\": [3]}", 0 },
+                  { "{\"axis\": [-4]}", 0 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        void *args;
+        const keel_loss *l = make("Dice", cases[i].config, &args);
+        int64_t elements = 0;
+        const keel_status s = keel_loss_check(l, args, &p, &p, &elements);
+        assert_int_equal(s, cases[i].elements ? KEEL_OK : KEEL_EARG);
+        if (s >= 0) assert_int_equal(elements, cases[i].elements);
+        keel_free(args);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +518,9 @@ int main(void)
         cmocka_unit_test(labels_may_be_whole_numbers_of_any_type),
         cmocka_unit_test(shapes_and_arguments_that_do_not_fit_are_refused),
         cmocka_unit_test(cross_entropies_take_logits_when_told),
+        cmocka_unit_test(the_gradient_of_ctc_is_central_differences),
+        cmocka_unit_test(symbols_that_cannot_be_spelled_are_named),
+        cmocka_unit_test(an_axis_that_predictions_do_not_have_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

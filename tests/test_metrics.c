@@ -84,6 +84,10 @@ static void *args_of(const keel_metric *m)
         { "RecallAtPrecision", "{\"precision\": 0.5}" },
         { "SensitivityAtSpecificity", "{\"specificity\": 0.5}" },
         { "SpecificityAtSensitivity", "{\"sensitivity\": 0.5}" },
+        { "IoU", "{\"num_classes\": 3, \"target_class_ids\": [1]}" },
+        { "MeanIoU", "{\"num_classes\": 3}" },
+        { "OneHotIoU", "{\"num_classes\": 3, \"target_class_ids\": [1]}" },
+        { "OneHotMeanIoU", "{\"num_classes\": 3}" },
     };
     json_t *config = NULL;
     void *args = keel_calloc(1, m->type.args_size);
@@ -104,6 +108,7 @@ static void a_metric_that_saw_nothing_is_zero(void **state)
         double *sum = keel_calloc((size_t)n, sizeof *sum);
         assert_true(m->result(args, sum, n) == 0);
         keel_free(sum);
+        keel_fields_free(&m->type, args);
         keel_free(args);
     }
 }
@@ -126,6 +131,10 @@ static void arguments_that_give_no_number_or_no_class_are_refused(void **state)
         { "F1Score", "{}", "average" },
         { "FBetaScore", "{\"average\": \"micro\", \"beta\": -1.0}", "beta" },
         { "R2Score", "{\"class_aggregation\": null}", "class_aggregation" },
+        { "IoU", "{\"num_classes\": 3, \"target_class_ids\": [3]}", "3 is none" },
+        { "OneHotIoU", "{\"num_classes\": 2, \"target_class_ids\": [1]}", "num_classes 2" },
+        { "OneHotMeanIoU", "{\"num_classes\": 3, \"sparse_y_pred\": true}", "sparse_y_pred" },
+        { "MeanIoU", "{\"num_classes\": 3, \"axis\": 1}", "axis" },
     };
     const keel_spec row = { KEEL_FLOAT32, KEEL_SHAPE(3) };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -209,6 +218,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
     for (int i = 0; keel_metrics[i]; i++) {
         void *args = args_of(keel_metrics[i]);
         assert_int_equal(keel_metric_check(keel_metrics[i], args, &four, &three), KEEL_ESHAPE);
+        keel_fields_free(&keel_metrics[i]->type, args);
         keel_free(args);
     }
 }

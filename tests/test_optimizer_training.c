@@ -358,6 +358,41 @@ static void a_schedule_is_replaced_by_a_number(void **unused)
     keel_model_destroy(m);
 }
 
+/* A schedule that was set goes through a file, as one that came with it. */
+static void a_schedule_can_be_set(void **unused)
+{
+    (void)unused;
+    char path[4096];
+    keel_model *m, *back;
+    double rate, again;
+    snprintf(path, sizeof path, "%s/scheduled.keras", getenv("KEEL_TEST_TMP"));
+    for (int before = 0; before < 2; before++) { /* in place of a number, of a schedule */
+        must(keel_model_load(&m, before ? "golden/optimizer_schedule.keras"
+                                        : "golden/optimizer_adamax.keras"));
+        assert_int_equal(keel_model_set_schedule(m, "PolynomialDecay(0.5, 0)"), KEEL_EARG);
+        must(keel_model_set_schedule(m, "PolynomialDecay(0.5, 6, 0.25)"));
+        assert_string_equal(keel_model_schedule(m), "PolynomialDecay");
+        must(keel_model_learning_rate(m, &rate)); /* 3 steps are done */
+        assert_true(golden_near(rate, 0.375, 1e-8));
+        must(keel_model_save(m, path));
+        must(keel_model_load(&back, path));
+        must(keel_model_learning_rate(back, &again));
+        assert_true(again == rate && same_bits(m, back));
+        fit(m, 0, "small", 0, 1, 2);
+        fit(back, 1, "small", 0, 1, 2);
+        assert_true(same_bits(m, back));
+        must(keel_model_set_learning_rate(m, 0.125));
+        assert_null(keel_model_schedule(m));
+        must(keel_model_save(m, path));
+        keel_model_destroy(back);
+        must(keel_model_load(&back, path));
+        must(keel_model_learning_rate(back, &again));
+        assert_true(again == 0.125 && !keel_model_schedule(back));
+        keel_model_destroy(back);
+        keel_model_destroy(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +400,7 @@ int main(void)
         cmocka_unit_test(what_an_optimizer_keeps_goes_through_a_file),
         cmocka_unit_test(a_schedule_that_keel_does_not_have_waits_for_a_number),
         cmocka_unit_test(a_schedule_is_replaced_by_a_number),
+        cmocka_unit_test(a_schedule_can_be_set),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

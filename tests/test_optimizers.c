@@ -259,6 +259,80 @@ static void a_schedule_that_makes_no_sense_is_refused(void **state)
     assert_int_equal(of->check(&pieces), KEEL_OK);
 }
 
+/* The schedule that a text makes is that of the configuration. */
+static void a_schedule_can_be_written_as_in_python(void **state)
+{
+    const struct {
+        const char *text, *name, *config;
+    } t[] = {
+        { "CosineDecay(0.1, 1000)", "CosineDecay",
+          "{\"initial_learning_rate\": 0.1, \"decay_steps\": 1000}" },
+        { " CosineDecay ( 1e-1,1000 , alpha = .25,warmup_target=None ) ", "CosineDecay",
+          "{\"initial_learning_rate\": 0.1, \"decay_steps\": 1000, \"alpha\": 0.25}" },
+        { "CosineDecay(0.1, 1000, 0.5, 'slow', 0.2, 10)", "CosineDecay",
+          "{\"initial_learning_rate\": 0.1, \"decay_steps\": 1000, \"alpha\": 0.5, "
+          "\"warmup_target\": 0.2, \"warmup_steps\": 10}" },
+        { "CosineDecayRestarts(0.1, 5, m_mul=0.5)", "CosineDecayRestarts",
+          "{\"initial_learning_rate\": 0.1, \"first_decay_steps\": 5, \"m_mul\": 0.5}" },
+        { "ExponentialDecay(0.1, 10, 0.9, True)", "ExponentialDecay",
+          "{\"initial_learning_rate\": 0.1, \"decay_steps\": 10, \"decay_rate\": 0.9, "
+          "\"staircase\": true}" },
+        { "InverseTimeDecay(decay_rate=0.9, initial_learning_rate=0.1, decay_steps=10)",
+          "InverseTimeDecay",
+          "{\"initial_learning_rate\": 0.1, \"decay_steps\": 10, \"decay_rate\": 0.9}" },
+        { "PolynomialDecay(0.1, 10, 0.01, 0.5, cycle=True,)", "PolynomialDecay",
+          "{\"initial_learning_rate\": 0.1, \"decay_steps\": 10, \"end_learning_rate\": 0.01, "
+          "\"power\": 0.5, \"cycle\": true}" },
+        { "PiecewiseConstantDecay([100, 200], (0.1, 0.01, 0.001))", "PiecewiseConstantDecay",
+          "{\"boundaries\": [100, 200], \"values\": [0.1, 0.01, 0.001]}" },
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        keel_object o = { 0 }, want = { 0 };
+        json_t *config = json_loads(t[i].config, 0, NULL);
+        json_t *whole = json_pack("{s:s, s:o}", "class_name", t[i].name, "config", config);
+        assert_int_equal(keel_object_read(&want, whole, keel_rate_find, "rate"), KEEL_OK);
+        if (keel_rate_parse(&o, t[i].text) < 0) fail_msg("%s: %s", t[i].text, keel_error());
+        json_t *a = keel_object_json(&o), *b = keel_object_json(&want);
+        if (!json_equal(a, b)) fail_msg("%s: %s", t[i].text, json_dumps(a, 0));
+        json_decref(a);
+        json_decref(b);
+        json_decref(whole);
+        keel_object_free(&o);
+        keel_object_free(&want);
+    }
+}
+
+static void a_schedule_that_cannot_be_read_says_why(void **state)
+{
+    const struct {
+        const char *text, *says;
+    } t[] = {
+        { "CosinDecay(0.1, 1000)", "there is no schedule 'CosinDecay'" },
+        { "", "there is no schedule ''" },
+        { "(0.1)", "there is no schedule ''" },
+        { "CosineDecay", "initial_learning_rate" },
+        { "CosineDecay()", "initial_learning_rate" },
+        { "CosineDecay(0.1)", "decay_steps" },
+        { "CosineDecay(0.1, -5)", "decay_steps" },
+        { "CosineDecay(0.1, many)", "decay_steps" },
+        { "CosineDecay(0.1, 1000", "no ) at the end" },
+        { "CosineDecay(0.1, 1000) * 2", "goes on behind" },
+        { "CosineDecay(0.1, 1000, decay_steps=5)", "decay_steps is given twice" },
+        { "CosineDecay(decay_steps=5, 0.1)", "without a name come first" },
+        { "CosineDecay(0.1,, 5)", "decay_steps has no value" },
+        { "CosineDecay(0.1, 5, alfa=1)", "no argument 'alfa' (did you mean 'alpha'?)" },
+        { "ExponentialDecay(0.1, 5, 0.9, True, 'name', 7)", "6 arguments" },
+        { "PiecewiseConstantDecay([1, 2], [0.1, 0.2])", "one value more" },
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        keel_object o = { 0 };
+        assert_int_equal(keel_rate_parse(&o, t[i].text), KEEL_EARG);
+        assert_null(o.type);
+        if (!strstr(keel_error(), t[i].says))
+            fail_msg("%s: '%s' does not say '%s'", t[i].text, keel_error(), t[i].says);
+    }
+}
+
 static void a_saved_config_of_keras_is_read(void **state)
 {
     json_t *j = json_loads(
@@ -300,6 +374,8 @@ int main(void)
         cmocka_unit_test(what_a_weight_is_moved_by_is_a_question_of_its_name_and_shape),
         cmocka_unit_test(the_rates_of_schedules_are_those_of_keras),
         cmocka_unit_test(a_schedule_that_makes_no_sense_is_refused),
+        cmocka_unit_test(a_schedule_can_be_written_as_in_python),
+        cmocka_unit_test(a_schedule_that_cannot_be_read_says_why),
         cmocka_unit_test(a_saved_config_of_keras_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

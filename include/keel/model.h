@@ -262,6 +262,15 @@ const char *keel_model_schedule(const keel_model *m);
 keel_status keel_model_learning_rate(const keel_model *m, double *out);
 keel_status keel_model_set_learning_rate(keel_model *m, double rate);
 
+/* Let a schedule give the learning rate, in place of the number or schedule that did. `text` is the
+ * call that makes it in Python: "CosineDecay(0.1, 1000, alpha=0.01)".
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not compiled, no such schedule, or an argument that it does not have
+ *          or that does not fit; the text says which
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model */
+keel_status keel_model_set_schedule(keel_model *m, const char *text);
+
 /* ---- inspection ------------------------------------------------------------------------------ */
 
 /* Name, and numbers of layers, inputs and outputs.

@@ -68,7 +68,9 @@ static void bind_records(const binder *x, keel_bound_call *bc)
         (keel_fold){ .stack = bc->pass <= KEEL_BACKWARD ? workspace->sums + p->sums_at[bc->node]
                                                         : workspace->record[p->area[x->segment]],
                      .length = length,
-                     .combine = bc->pass == KEEL_PARTIAL ? n->op->combine : NULL,
+                     .combine = bc->pass == KEEL_PARTIAL || bc->pass == KEEL_PARTIAL_BACKWARD
+                                    ? keel_records_combine(n, bc->pass == KEEL_PARTIAL_BACKWARD)
+                                    : NULL,
                      .upward = keel_segment_upward(x->segment) };
 }
 

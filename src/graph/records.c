@@ -18,6 +18,13 @@ int64_t keel_records_of(const keel_node *n, keel_pass pass)
     return pass == KEEL_PARTIAL_BACKWARD ? n->partial_backward : 0;
 }
 
+/* A loss has no forward while it trains: what its rows leave before backward is combined as what
+ * they leave before forward. */
+keel_combine keel_records_combine(const keel_node *n, bool backward)
+{
+    return backward && !n->op->loss ? NULL : n->op->combine;
+}
+
 int64_t keel_records_rows(int64_t length)
 {
     const int64_t rows = length > 0 ? RECORD_BYTES / (int64_t)sizeof(double) / length : INT64_MAX;
@@ -251,7 +258,7 @@ void keel_records_merge(const keel_program *p, const keel_bound *b, int segment,
     const keel_node *n = &p->graph->node[s->merge].node;
     const double *stack[KEEL_LANES_MAX];
     const merging m = { .node = n,
-                        .combine = s->merge_backward ? NULL : n->op->combine,
+                        .combine = keel_records_combine(n, s->merge_backward),
                         .length = s->merge_backward ? n->partial_backward : n->partial,
                         .upward = keel_segment_upward(segment - 1),
                         .temporary = (double *)p->workspace[worker].scratch };

@@ -59,7 +59,7 @@ keel_status keel_loss_check(const keel_loss *l, const void *args, const keel_spe
                          l->type.name);
     KEEL_TRY(keel_target_check(l->target, l->type.name, prediction, target, &d));
     *elements = d.elements;
-    return KEEL_OK;
+    return l->check ? l->check(args, prediction, target, elements) : KEEL_OK;
 }
 
 /* True if b is a with one more dim, of 1, at its end. */
@@ -128,10 +128,29 @@ static keel_status check_labels(const char *loss, const keel_spec *prediction,
     return KEEL_OK;
 }
 
+static keel_status check_symbols(const char *loss, const keel_spec *prediction,
+                                 const keel_spec *target, keel_dense *out)
+{
+    const keel_shape *p = &prediction->shape, *t = &target->shape;
+    if (!keel_dtype_is_real(prediction->dtype) || p->rank != 2 || t->rank != 1 ||
+        keel_shape_count(p) < 1) {
+        char text[2][96];
+        keel_shape_text(text[0], p);
+        keel_shape_text(text[1], t);
+        return keel_fail(KEEL_ESHAPE,
+                         "%s: a row of predictions has shape %s, of targets %s; predictions must "
+                         "be (steps, classes), targets (symbols)",
+                         loss, text[0], text[1]);
+    }
+    *out = (keel_dense){ .elements = 1, .last = keel_shape_count(p) };
+    return KEEL_OK;
+}
+
 keel_status keel_target_check(keel_target_kind kind, const char *name, const keel_spec *prediction,
                               const keel_spec *target, keel_dense *out)
 {
     if (kind == KEEL_TARGET_LABEL) return check_labels(name, prediction, target, out);
+    if (kind == KEEL_TARGET_SYMBOLS) return check_symbols(name, prediction, target, out);
     KEEL_TRY(check_dense(name, prediction, target, out));
     if (kind == KEEL_TARGET_ONE_HOT && !keel_shape_equal(&prediction->shape, &target->shape)) {
         char text[2][96];
@@ -174,7 +193,7 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
                            int real)
 {
     const size_t size = real ? sizeof(double) : sizeof(float);
-    const bool labels = kind == KEEL_TARGET_LABEL;
+    const bool labels = keel_target_is_labels(kind);
     const bool apart = c->mask || c->weights > 1; /* elements of a row may differ in weight */
     keel_dense d = { 0 };
     if (keel_target_check(kind, "", c->prediction, c->target, &d) < 0) return;
@@ -195,8 +214,11 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
                                 .y_pred = (const char *)c->y_pred + at,
                                 .y_true = labels ? c->y_true : (const char *)c->y_true + at,
                                 .label_dtype = c->target->dtype,
+                                .prediction = c->prediction,
+                                .target = c->target,
                                 .first = i * d.elements + from,
                                 .row = c->row + i,
+                                .scratch = c->scratch,
                                 .scale = c->seed * w,
                                 .grad = c->grad ? (char *)c->grad + at : NULL };
             /* Elements of weight 0 are skipped, since they may have any value, even NaN. Only

@@ -27,7 +27,14 @@ typedef enum keel_target_kind {
                           */
     KEEL_TARGET_ONE_HOT, /* exactly the shape of predictions */
     KEEL_TARGET_LABEL,   /* a class number for each element, of any type */
+    KEEL_TARGET_SYMBOLS, /* a row of class numbers for a row of steps: a row is one element */
 } keel_target_kind;
+
+/* Are targets whole numbers, of any type? */
+static inline bool keel_target_is_labels(keel_target_kind kind)
+{
+    return kind == KEEL_TARGET_LABEL || kind == KEEL_TARGET_SYMBOLS;
+}
 
 /* Elements of one row that have the same weight: the unit that a loss or metric computes. */
 typedef struct keel_elements {
@@ -36,8 +43,10 @@ typedef struct keel_elements {
     const void *y_pred;  /* [count][last] */
     const void *y_true;  /* [count][last] of the type of predictions; labels: of all rows */
     keel_dtype label_dtype;
+    const keel_spec *prediction, *target; /* of one row */
     int64_t first;    /* labels: index in y_true of the first of these elements */
     int64_t row;      /* number in the step, for messages */
+    void *scratch;    /* keel_loss.scratch bytes */
     double scale;     /* the gradient is multiplied by this */
     void *grad;       /* [count][last], overwritten; NULL: not requested */
     int64_t left_out; /* output, 0 on entry: elements that do not count (ignore_class) */
@@ -58,18 +67,48 @@ typedef struct keel_loss_call {
     int64_t weights;    /* per row: 0 or 1, or several that share the elements evenly */
     const void *mask;   /* [rows, masks] real; 0: the element does not count; NULL: all count */
     int64_t masks;
-    double seed; /* the gradient is multiplied by this: 1, or loss weight / divisor */
+    void *scratch; /* keel_loss.scratch bytes */
+    double seed;   /* the gradient is multiplied by this: 1, or loss weight / divisor */
     void *grad;  /* [rows, prediction] of seed * sum(w * loss), overwritten; NULL: not requested */
     double *sum; /* [3] is increased by sum(w * loss), the number of loss elements, and the sum of
                     their weights */
 } keel_loss_call;
 
+/* A loss of all rows of a step together. Each row leaves a record, and before any loss is computed
+ * the records of all rows are there: added up, or one behind the other in the order of the rows.
+ * Rows are weighted as a whole, and are not masked. */
+typedef struct keel_loss_all {
+    int64_t rows;         /* of the step */
+    double weights;       /* their sum */
+    const double *record; /* added up; where they are gathered [rows][record] */
+    void *scratch;        /* [rows][scratch] doubles */
+} keel_loss_all;
+
+typedef struct keel_loss_whole {
+    int64_t (*record)(const void *args, const keel_spec *prediction); /* doubles of a row */
+    bool gathers;
+    int64_t scratch; /* doubles for each row */
+    /* Overwrite the record of c's only row. */
+    void (*leave)(const keel_loss_call *c, int real, double *record);
+    /* Gradients and sums of c's rows; c->sum is [rows][3], overwritten. */
+    void (*run)(const keel_loss_call *c, int real, const keel_loss_all *all);
+    /* Of losses that leave rows out: the number of the step's loss elements and their weights. */
+    void (*count)(const keel_loss_call *c, int real, const keel_loss_all *all, double sum[3]);
+} keel_loss_whole;
+
 typedef struct keel_loss {
     keel_type type;          /* fields include reduction */
     size_t reduction_offset; /* of the keel_reduction (an int of a KEEL_CHOICE) in args */
     keel_target_kind target;
-    keel_elements_run of[2]; /* float32, float64 */
-    bool left_out;           /* elements may be left out, so the divisor depends on the data */
+    keel_elements_run of[2];      /* float32, float64 */
+    const keel_loss_whole *whole; /* instead of `of` */
+    bool left_out;                /* elements may be left out, so the divisor depends on the data */
+    /* What a row's shapes must be beside the kind of target, and how many loss elements a row has;
+     * NULL: those of the kind. */
+    keel_status (*check)(const void *args, const keel_spec *prediction, const keel_spec *target,
+                         int64_t *elements);
+    /* Bytes that a row is computed in; NULL: none. */
+    int64_t (*scratch)(const keel_spec *prediction, const keel_spec *target);
     /* Cross-entropies: the same args with from_logits = true, for a prediction that is the softmax
      * or sigmoid of a known value (as Keras does with TensorFlow). logits_of: the op that turns
      * logits into probabilities, softmax or sigmoid; NULL: none. */

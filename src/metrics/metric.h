@@ -10,8 +10,9 @@
 typedef struct keel_metric {
     keel_type type;
     keel_target_kind target;
-    keel_elements_run of[2]; /* the sum of the values of elements */
-    const keel_loss *loss;   /* replaces target and of; args are those of the loss */
+    keel_target_kind (*kind)(const void *args); /* instead of target, where arguments decide */
+    keel_elements_run of[2];                    /* the sum of the values of elements */
+    const keel_loss *loss; /* replaces target and of; args are those of the loss */
     /* A metric that is no mean: the number of its sums, for rows of elements of `last` numbers; and
      * what rows add to them. */
     int64_t (*sums)(const void *args, int64_t last);

@@ -64,6 +64,25 @@ keel_status keel_model_set_learning_rate(keel_model *m, double rate)
     keel_free(m->compiled.schedule);
     keel_object_free(&m->compiled.rate);
     m->compiled.schedule = NULL;
+    m->compiled.scheduled = false;
+    return KEEL_OK;
+}
+
+keel_status keel_model_set_schedule(keel_model *m, const char *text)
+{
+    keel_object rate = { 0 };
+    if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
+    KEEL_TRY(keel_rate_parse(&rate, text));
+    char *name = keel_strdup(rate.type->name);
+    if (!name) {
+        keel_object_free(&rate);
+        return KEEL_ENOMEM;
+    }
+    keel_free(m->compiled.schedule);
+    keel_object_free(&m->compiled.rate);
+    m->compiled.schedule = name;
+    m->compiled.rate = rate;
+    m->compiled.scheduled = true;
     return KEEL_OK;
 }
 

@@ -234,6 +234,26 @@ static keel_status leave_out(const json_t *v, keel_model_compiled *c)
     return KEEL_OK;
 }
 
+/* A MeanMetricWrapper around a function of Keras's is the metric of that function, with what else
+ * stands beside it as arguments: *out, new. Any other entry is itself. */
+static keel_status unwrap(const json_t *v, json_t **out)
+{
+    const char *class_name = class_of(v);
+    const json_t *config = json_object_get(v, "config"), *fn = json_object_get(config, "fn");
+    if (!class_name || strcmp(class_name, "MeanMetricWrapper") != 0) {
+        *out = json_incref((json_t *)v);
+        return KEEL_OK;
+    }
+    const char *name = fn ? name_in(fn) : NULL;
+    const keel_metric *metric = name ? (const keel_metric *)keel_metric_find(name) : NULL;
+    if (!metric || metric->result != keel_metric_mean)
+        return keel_fail(KEEL_EUNSUP, "metric: MeanMetricWrapper of '%.60s'", name ? name : "?");
+    json_t *args = json_copy((json_t *)config);
+    json_object_del(args, "fn");
+    *out = json_pack("{s:s, s:o?}", "class_name", metric->type.name, "config", args);
+    return *out ? KEEL_OK : keel_fail(KEEL_ENOMEM, "out of memory reading compile_config");
+}
+
 static bool waits_for_target(const char *name)
 {
     return name && (!strcasecmp(name, "accuracy") || !strcasecmp(name, "acc") ||
@@ -245,9 +265,11 @@ static keel_status add_metric(const json_t *v, int output, bool weighted, keel_m
     keel_model_metric metric = { .output = output, .weighted = weighted };
     if (c->n_metric == 2 * KEEL_METRICS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d metrics", 2 * KEEL_METRICS_MAX);
-    keel_status s = KEEL_OK;
-    if (!waits_for_target(json_string_value(v)))
-        s = keel_kind_read(&metric.metric, v, &keel_kind_metric);
+    json_t *entry = NULL;
+    keel_status s = unwrap(v, &entry);
+    if (s >= 0 && !waits_for_target(json_string_value(v)))
+        s = keel_kind_read(&metric.metric, entry, &keel_kind_metric);
+    json_decref(entry);
     if (s == KEEL_EUNSUP && c->by_file) return leave_out(v, c);
     if (s < 0) return s;
     s = name_metric(v, &metric);
@@ -438,6 +460,8 @@ keel_status keel_compiled_config(const keel_model *m, json_t **out)
         const json_t *rate = json_object_get(args, "learning_rate");
         if (!c->schedule && (!rate || json_number_value(rate) != c->learning_rate))
             failed = json_object_set_new(args, "learning_rate", json_real(c->learning_rate)) != 0;
+        if (c->scheduled)
+            failed = json_object_set_new(args, "learning_rate", keel_object_json(&c->rate)) != 0;
     }
     if (failed) {
         json_decref(config);

@@ -109,6 +109,7 @@ typedef struct keel_model_compiled {
     double learning_rate, number; /* number: keel_optimizer.number */
     char *schedule;   /* class of the learning rate's schedule; NULL: the rate is a number */
     keel_object rate; /* the schedule; type NULL: Keel lacks it, so training needs a number first */
+    bool scheduled;   /* the schedule was set later: the config does not have it */
     int n_slot;       /* for each trainable weight, as optimizer->slots says */
     int n_state;      /* n_slot * (number of trainable weights) */
     /* [n_state]: slot k of trainable weight t is at t * n_slot + k, in the model's dtype; data

@@ -174,13 +174,13 @@ static bool takes_labels(const keel_model *m, int output, const keel_spec *predi
                          const keel_spec *target)
 {
     const keel_object *loss = &m->compiled.loss[output];
-    if (loss->type && ((const keel_loss *)loss->type)->target != KEEL_TARGET_LABEL) return false;
+    if (loss->type && !keel_target_is_labels(((const keel_loss *)loss->type)->target)) return false;
     for (int i = 0; i < m->compiled.n_metric; i++) {
         const keel_model_metric *mm = &m->compiled.metric[i];
         if (mm->output != output) continue;
         const keel_metric *metric =
             (const keel_metric *)keel_pairing_metric(m, mm, prediction, target);
-        if (!metric || (metric->loss ? metric->loss->target : metric->target) != KEEL_TARGET_LABEL)
+        if (!metric || !keel_target_is_labels(metric->loss ? metric->loss->target : metric->target))
             return false;
     }
     return true;
@@ -426,7 +426,7 @@ keel_status keel_pairing_guess(keel_pairing *out, const keel_model *m, const kee
         const keel_object *o = &m->compiled.loss[end[i]];
         const keel_loss *loss = (const keel_loss *)o->type;
         keel_shape shape = output[end[i]];
-        if (loss && loss->target == KEEL_TARGET_LABEL && shape.rank > 0) shape.rank--;
+        if (loss && keel_target_is_labels(loss->target) && shape.rank > 0) shape.rank--;
         take_target(&p, m, end[i], -1, &shape, m->dtype);
         p.target[end[i]] = 0;
         p.weight_spec[end[i]] = (keel_spec){ .dtype = m->dtype };

@@ -4,6 +4,7 @@
  * later. A divisor that depends on the data (masks, ignored labels, sums of weights) is added up in
  * a meeting before backward. */
 #include "train/score.h"
+#include "base/memory.h"
 #include <string.h>
 
 /* The arguments of a loss or metric, from an op call. */
@@ -23,6 +24,7 @@ static keel_loss_call score_call(const keel_call *c, const void *args)
         .weights = keel_row_count(&n->in[KEEL_SCORE_WEIGHT]),
         .mask = masked ? c->in[KEEL_SCORE_MASK] : NULL,
         .masks = masked ? keel_row_count(&n->in[KEEL_SCORE_MASK]) : 0,
+        .scratch = c->scratch,
         .seed = 1,
     };
 }
@@ -73,19 +75,56 @@ static keel_status loss_infer(keel_node *n)
     const keel_loss_args *a = n->args;
     KEEL_TRY(check_beside(n, KEEL_SCORE_WEIGHT, "weights"));
     if (n->n_in > KEEL_SCORE_MASK) KEEL_TRY(check_beside(n, KEEL_SCORE_MASK, "the mask's numbers"));
+    const keel_loss_whole *whole = a->loss->whole;
     n->sums = KEEL_LOSS_SUMS;
-    if (n->backward && a->meets) {
-        n->partial_backward = KEEL_LOSS_TERMS;
-        n->merged_backward = 1 + KEEL_LOSS_TERMS;
+    int64_t record = KEEL_LOSS_TERMS;
+    if (a->loss->scratch) {
+        n->scratch = a->loss->scratch(&n->in[KEEL_SCORE_PREDICTION], &n->in[KEEL_SCORE_TARGET]);
+        if (n->scratch > INT64_MAX / 64)
+            return keel_fail(KEEL_ESHAPE, "%s: a row is too large", a->loss->type.name);
+    }
+    if (whole) {
+        const int64_t own = whole->record(a->args, &n->in[KEEL_SCORE_PREDICTION]);
+        if (n->n_in > KEEL_SCORE_MASK || keel_row_count(&n->in[KEEL_SCORE_WEIGHT]) > 1)
+            return keel_fail(KEEL_EUNSUP,
+                             "%s: it is a loss of all rows together, which are weighted as a "
+                             "whole; it takes no mask and no weights inside of a row",
+                             a->loss->type.name);
+        if (!keel_mul_i64(own, whole->gathers ? a->rows : 1, &record) ||
+            record > INT32_MAX - KEEL_LOSS_TERMS ||
+            !keel_mul_i64(a->rows, whole->scratch * (int64_t)sizeof(double), &n->scratch))
+            return keel_fail(KEEL_ESHAPE, "%s: %lld rows of %lld numbers are too many",
+                             a->loss->type.name, (long long)a->rows, (long long)own);
+        record += KEEL_LOSS_TERMS;
+    }
+    if (n->backward && (whole || a->meets)) {
+        n->partial_backward = record;
+        n->merged_backward = 1 + record;
+    } else if (whole) {
+        n->partial = record;
+        n->merged = 1 + record;
     }
     return keel_node_add_out(n, &(keel_spec){ .dtype = n->real });
 }
 
-static double seed_of(const keel_call *c)
+/* All rows of the step, of a loss that needs them; merged is {rows, elements, weights, record}. */
+static keel_loss_all all_rows(const keel_call *c)
+{
+    return (keel_loss_all){ .rows = c->step->rows,
+                            .weights = c->merged[2],
+                            .record = c->merged + 1 + KEEL_LOSS_TERMS,
+                            .scratch = c->scratch };
+}
+
+static double seed_of(const keel_call *c, const keel_loss_call *call, int real)
 {
     const keel_loss_args *a = c->node->args;
-    if (c->node->partial_backward > 0) {
-        const double sums[KEEL_LOSS_SUMS] = { 0, c->merged[1], c->merged[2] };
+    if (a->meets) {
+        double sums[KEEL_LOSS_SUMS] = { 0, c->merged[1], c->merged[2] };
+        if (a->loss->whole && a->loss->whole->count) {
+            const keel_loss_all all = all_rows(c);
+            a->loss->whole->count(call, real, &all, sums);
+        }
         const double divisor = keel_loss_divisor(a->loss, a->args, sums);
         return divisor != 0 ? a->weight / divisor : 0;
     }
@@ -97,7 +136,13 @@ static void run_loss(const keel_call *c, int real)
     const keel_loss_args *a = c->node->args;
     keel_loss_call call = score_call(c, a->args);
     call.grad = c->in_grad ? c->in_grad[KEEL_SCORE_PREDICTION] : NULL;
-    if (call.grad) call.seed = seed_of(c);
+    if (call.grad) call.seed = seed_of(c, &call, real);
+    if (a->loss->whole) {
+        const keel_loss_all all = all_rows(c);
+        call.sum = c->partial;
+        a->loss->whole->run(&call, real, &all);
+        return;
+    }
     memset(c->partial, 0, (size_t)c->rows * KEEL_LOSS_SUMS * sizeof *c->partial);
     for (int64_t i = 0; i < c->rows; i++) {
         keel_loss_call row = row_of(&call, i, real);
@@ -116,19 +161,48 @@ static void loss_f64(const keel_call *c)
     run_loss(c, 1);
 }
 
-/* The record of each row: the number of its loss elements, and the sum of their weights. */
+/* The record of each row: the number of its loss elements, and the sum of their weights; behind
+ * them what a loss of all rows leaves. */
 static void loss_terms(const keel_call *c, int real)
 {
     const keel_loss_args *a = c->node->args;
     const keel_loss_call call = score_call(c, a->args);
+    const int64_t length = c->node->partial + c->node->partial_backward;
+    int64_t elements = 1;
+    if (a->loss->whole)
+        (void)keel_loss_check(a->loss, a->args, call.prediction, call.target, &elements);
     for (int64_t i = 0; i < c->rows; i++) {
-        double sums[KEEL_LOSS_SUMS] = { 0 };
+        double sums[KEEL_LOSS_SUMS] = { 0 }, *record = c->partial + i * length;
         keel_loss_call row = row_of(&call, i, real);
         row.sum = sums;
-        keel_loss_run(a->loss, real, &row);
-        c->partial[i * KEEL_LOSS_TERMS] = sums[1];
-        c->partial[i * KEEL_LOSS_TERMS + 1] = sums[2];
+        if (a->loss->whole) {
+            a->loss->whole->leave(&row, real, record + KEEL_LOSS_TERMS);
+            sums[1] = (double)elements;
+            sums[2] = (double)elements * keel_element_weight(&row, real, 1, 0, 0);
+        } else
+            keel_loss_run(a->loss, real, &row);
+        record[0] = sums[1];
+        record[1] = sums[2];
     }
+}
+
+/* What rows have left is added up, or put one behind the other. */
+static void combine_terms(const keel_node *n, keel_record left, keel_record right, double *out)
+{
+    const keel_loss_args *a = n->args;
+    const keel_loss_whole *whole = a->loss->whole;
+    if (!whole || !whole->gathers) {
+        keel_combine_records(n, NULL, n->partial + n->partial_backward, left, right, out);
+        return;
+    }
+    const size_t own = (size_t)whole->record(a->args, &n->in[KEEL_SCORE_PREDICTION]);
+    const size_t on_left = own * (size_t)left.rows, on_right = own * (size_t)right.rows;
+    double sums[KEEL_LOSS_TERMS];
+    for (int k = 0; k < KEEL_LOSS_TERMS; k++) sums[k] = left.data[k] + right.data[k];
+    /* out may be either of them: the right goes first, as it moves away from the left */
+    memmove(out + KEEL_LOSS_TERMS + on_left, right.data + KEEL_LOSS_TERMS, on_right * sizeof *out);
+    memmove(out + KEEL_LOSS_TERMS, left.data + KEEL_LOSS_TERMS, on_left * sizeof *out);
+    memcpy(out, sums, sizeof sums);
 }
 
 static void loss_terms_f32(const keel_call *c)
@@ -148,7 +222,9 @@ const keel_op keel_loss_op = {
     .forward = { loss_f32, loss_f64 },
     .backward = { loss_f32, loss_f64 },
     .backward_reads = KEEL_READS_IN,
+    .partial = { loss_terms_f32, loss_terms_f64 },
     .partial_backward = { loss_terms_f32, loss_terms_f64 },
+    .combine = combine_terms,
     .loss = true,
 };
 

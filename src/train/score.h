@@ -13,6 +13,7 @@ typedef struct keel_loss_args {
     int index;        /* of the loss in keel_step_facts */
     double weight;    /* of the loss in the sum of all losses */
     bool meets;       /* its divisor depends on all rows, so workers meet before backward */
+    int64_t rows;     /* of the largest step */
 } keel_loss_args;
 
 typedef struct keel_metric_args {

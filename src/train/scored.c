@@ -64,6 +64,7 @@ typedef struct builder {
     keel_scored *s;
     keel_model *m;
     const keel_pairing *pairing;
+    int64_t rows;
     keel_graph *g;
     keel_value *output, *mask;           /* [n_output] */
     keel_value target[KEEL_OUTPUTS_MAX]; /* inputs of the graph; -1: not made yet */
@@ -172,7 +173,8 @@ static keel_status count_losses(builder *x)
                                  .args = { .loss = (const keel_loss *)o->type,
                                            .args = o->args,
                                            .index = s->n_loss,
-                                           .weight = x->m->compiled.loss_weight[k] } };
+                                           .weight = x->m->compiled.loss_weight[k],
+                                           .rows = x->rows } };
         const keel_status st =
             keel_loss_check(l->args.loss, o->args, keel_graph_spec(x->g, x->output[k]),
                             &x->pairing->target_spec[k], &l->elements);
@@ -261,9 +263,10 @@ static keel_status emit_model(builder *x, bool training, bool fuse, keel_value *
 }
 
 keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *pairing,
-                             bool training, bool fuse, keel_graph **graph, keel_value *outputs)
+                             int64_t rows, bool training, bool fuse, keel_graph **graph,
+                             keel_value *outputs)
 {
-    builder x = { .s = s, .m = m, .pairing = pairing };
+    builder x = { .s = s, .m = m, .pairing = pairing, .rows = rows };
     keel_value *keep = keel_calloc(2 * (size_t)m->n_output, sizeof *keep);
     if (!keep) return KEEL_ENOMEM;
     x.output = keep;

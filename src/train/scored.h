@@ -37,11 +37,12 @@ typedef struct keel_scored {
 
 enum { KEEL_ROW_WEIGHTS = -1 }; /* the weights that the feed appends to the fields, if any */
 
-/* Emit the model's graph, with losses and metrics if `pairing` is scored. fuse: fuse ops. The
- * caller compiles *graph into s->program; after a failure it calls keel_scored_free. outputs
- * [m->n_output]. */
+/* Emit the model's graph for steps of at most so many rows, with losses and metrics if `pairing` is
+ * scored. fuse: fuse ops. The caller compiles *graph into s->program; after a failure it calls
+ * keel_scored_free. outputs [m->n_output]. */
 keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *pairing,
-                             bool training, bool fuse, keel_graph **graph, keel_value *outputs);
+                             int64_t rows, bool training, bool fuse, keel_graph **graph,
+                             keel_value *outputs);
 void keel_scored_free(keel_scored *s);
 
 /* Compute the seeds for a step of `rows` rows, if the losses have them. */

@@ -48,7 +48,7 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *
     keel_graph *g = NULL;
     keel_value *outputs = keel_calloc((size_t)m->n_output, sizeof *outputs);
     if (!outputs) return KEEL_ENOMEM;
-    keel_status st = keel_scored_emit(s, m, pairing, training, !t->unfused, &g, outputs);
+    keel_status st = keel_scored_emit(s, m, pairing, rows, training, !t->unfused, &g, outputs);
     if (st < 0) goto out;
     if (!t->store && (st = make_store(t, g)) < 0) goto out;
     t->options.max_rows = rows;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Make compiled_schedule.keras: a model whose file asks for what Keel does not have, a learning rate
-schedule and a metric, after five steps of Adam.
+"""Make compiled_schedule.keras: a model whose file asks for a learning rate schedule, and for a
+metric of its own, which Keel does not have, after five steps of Adam.
 
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 """
@@ -9,6 +9,13 @@ import os
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
 import numpy as np
+
+
+
+@keras.saving.register_keras_serializable("mine")
+class Overlap(keras.metrics.MeanSquaredError):
+    pass
+
 
 keras.utils.set_random_seed(3)
 rng = np.random.default_rng(3)
@@ -20,7 +27,7 @@ model = keras.Sequential(
 model.compile(
     optimizer=keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.01, 1000)),
     loss="binary_crossentropy",
-    metrics=["accuracy", keras.metrics.MeanIoU(2, name="overlap")],
+    metrics=["accuracy", Overlap(name="overlap")],
 )
 model.fit(x, y, batch_size=8, epochs=1, verbose=0)
 model.save("compiled_schedule.keras")

@@ -271,5 +271,22 @@ for weight in (None, WEIGHT):
     metric_case("PearsonCorrelation", {}, z, soft((6,)), weight)
     metric_case("ConcordanceCorrelation", {}, z, soft((6,)), weight)
 metric_case("AUC", dict(multi_label=True), predictions("probabilities", (4,)), np.eye(5)[:, :4], None)
+rng = np.random.default_rng(14)
+for weight in (None, np.array([1.0, 2.5, 0.0, 3.0, 0.25])):
+    p, t = predictions("probabilities", (4,)), onehot((4,))
+    for more in (dict(), dict(ignore_class=2), dict(dtype="float32")):
+        metric_case("OneHotMeanIoU", dict(num_classes=4, **more), p, t, weight)
+        metric_case("OneHotIoU", dict(num_classes=4, target_class_ids=[0, 3], **more), p, t, weight)
+        metric_case("MeanIoU", dict(num_classes=4, sparse_y_pred=False, **more), p, labels((4,)), weight)
+        metric_case("IoU", dict(num_classes=5, target_class_ids=[1, 4], sparse_y_pred=False, **more), p,
+                    labels((4,)), weight)
+        # with weights of rows Keras takes one number for each row
+        shape = (3, 2) if weight is None else (1,)
+        numbers, classes = rng.integers(-1, 5, (ROWS, *shape)).astype(float), labels((*shape, 4))
+        metric_case("MeanIoU", dict(num_classes=4, **more), numbers, classes, weight)
+        metric_case("IoU", dict(num_classes=3, target_class_ids=[2], **more), numbers, classes, weight)
+    shape = (4,) if weight is None else (1,)
+    for config in (dict(), dict(threshold=0.25), dict(target_class_ids=[1]), dict(target_class_ids=[0], dtype="float32")):
+        metric_case("BinaryIoU", config, predictions("rough", shape), np.round(soft(shape)), weight)
 with open("metrics.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in metrics) + "\n]\n")

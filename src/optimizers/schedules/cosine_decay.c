@@ -11,9 +11,9 @@ static const keel_field fields[] = {
     KEEL_FLOAT(args_t, initial_learning_rate, NULL, -1e30, 1e30, "the rate at step 0"),
     KEEL_FLOAT(args_t, decay_steps, NULL, 1e-30, 1e30, "how many steps the decay takes"),
     KEEL_FLOAT(args_t, alpha, "0.0", -1e30, 1e30, "the last rate over the first"),
+    KEEL_IGNORE("name", "of the schedule"),
     KEEL_FLOAT(args_t, warmup_target, "null", -1e30, 1e30, "the rate after the warmup"),
     KEEL_FLOAT(args_t, warmup_steps, "0", 0, 1e30, "steps of the warmup"),
-    KEEL_IGNORE("name", "of the schedule"),
     { 0 },
 };
 

@@ -13,4 +13,10 @@ typedef struct keel_rate {
 extern const keel_rate *const keel_rates[]; /* generated; ends with NULL */
 const keel_type *keel_rate_find(const char *name);
 
+/* A schedule as it is written in Python: "CosineDecay(0.1, 1000, alpha=0.01)". Arguments without a
+ * name are those of the table in its order, which is Keras's. On failure *out is unchanged.
+ *
+ * KEEL_EARG: no such schedule or argument, or one that does not fit; the text says which. */
+keel_status keel_rate_parse(keel_object *out, const char *text);
+
 #endif

@@ -1,0 +1,26 @@
+/* Intersection over union of the classes asked for: their mean. */
+#include "metrics/_iou.h"
+
+static const keel_field fields[] = {
+    KEEL_IOU_CLASSES,
+    { .key = "target_class_ids",
+      .kind = KEEL_FIELD_REALS,
+      .offset = offsetof(keel_iou, target_class_ids),
+      .max = 1e6,
+      .help = "classes whose mean is taken" },
+    KEEL_IOU_SPARSE,
+    KEEL_IOU_COMMON,
+    { 0 },
+};
+
+const keel_metric keel_metric_iou = {
+    .type = {
+        .name = "IoU",
+        .module = "keras.metrics",
+        .help = "mean intersection over union of some classes",
+        .args_size = sizeof(keel_iou),
+        .fields = fields,
+        .ready = keel_iou_ready,
+    },
+    KEEL_IOU_METRIC,
+};

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Make loss_training.json: trainings by the losses that look at more than one number at a time.
+
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+
+A case is {model, loss, config, loss_weights, weighted, real, epochs, weights}: the mean loss of
+each epoch, and [name, every number] of the weights after EPOCHS epochs. Models, weights and rows
+are made by integer arithmetic that test_loss_training.c repeats. The last step of an epoch is short.
+"""
+import json
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+from keras import layers
+
+EPOCHS, BATCH, ROWS = 3, 16, 26
+SHAPES = dict(vector=(6,), image=(4, 4, 3), labels=(6,), steps=(7, 3), two=(6,))
+
+
+def model(kind):
+    i = layers.Input(SHAPES[kind])
+    if kind == "image":
+        out = layers.Conv2D(2, 3, padding="same", activation="sigmoid", name="out")(i)
+    elif kind == "steps":
+        out = layers.Dense(5, name="out")(i)
+    else:
+        x = layers.Dense(8, activation="tanh", name="body")(i)
+        out = layers.Dense(4, activation="tanh" if kind == "labels" else "sigmoid", name="out")(x)
+        if kind == "two":
+            out = [out, layers.Dense(3, activation="tanh", name="other")(x)]
+    m = keras.Model(i, out)
+    for k, w in enumerate(m.weights):
+        n = np.arange(np.prod(w.shape), dtype="int64")
+        w.assign((((n * 7919 + 131 * k) % 1021 - 510) / 1024).reshape(w.shape))
+    return m
+
+
+def numbers(shape, step, modulus):
+    n = int(np.prod(shape))
+    i, k = np.arange(ROWS, dtype="int64")[:, None], np.arange(n, dtype="int64")[None, :]
+    return ((i * 131 + k * 37 + i * k * step) % modulus).reshape((ROWS, *shape))
+
+
+def targets(kind):
+    if kind == "labels":
+        return (numbers((1,), 0, 5)).astype("int32")
+    if kind == "steps":  # 1 to 3 symbols of 1 to 4, then 0
+        y = 1 + numbers((3,), 5, 4)
+        return np.where(np.arange(3) <= np.arange(ROWS)[:, None] % 3, y, 0).astype("int32")
+    overlap = numbers((4, 4, 2) if kind == "image" else (4,), 3, 3) // 2
+    if kind == "two":
+        return [overlap.astype("float64"), numbers((1,), 0, 5).astype("int32")]
+    return overlap.astype("float64")
+
+
+def case(kind, name, config, weighted=False, real="float64", loss_weights=None):
+    keras.config.set_floatx(real)
+    keras.utils.clear_session()
+    m, x, y = model(kind), (numbers(SHAPES[kind], 7, 256) - 128) / 128, targets(kind)
+    losses = [getattr(keras.losses, n)(**c) for n, c in zip(name, config)]
+    m.compile(keras.optimizers.SGD(0.0625, momentum=0.5), losses if kind == "two" else losses[0],
+              loss_weights=loss_weights)
+    w = (np.arange(ROWS) % 4) / 2 if weighted else None
+    h = m.fit(x.astype(real), y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0,
+              sample_weight=[w, w] if weighted and kind == "two" else w)
+    return dict(model=kind, loss=name, config=config, loss_weights=loss_weights, weighted=weighted, real=real,
+                epochs=h.history["loss"],
+                weights=[[v.path, [float(f"{e:.12g}") for e in np.asarray(v).ravel()]] for v in m.weights])
+
+
+cases = []
+for name, config in (("Dice", {}), ("Tversky", dict(alpha=0.25, beta=0.75))):
+    for weighted in (False, True):
+        for reduction in ("sum_over_batch_size", "sum", "mean_with_sample_weight"):
+            cases.append(case("vector", [name], [dict(config, reduction=reduction)], weighted))
+    cases.append(case("image", [name], [config]))
+    cases.append(case("image", [name], [dict(config, axis=[1, 2, 3])], True))
+    cases.append(case("image", [name], [dict(config, axis=[1, -2])]))
+    cases.append(case("image", [name], [dict(config, axis=[0, 1, 2])]))
+    cases.append(case("image", [name], [dict(config, axis=[0, 1, 2], reduction="sum")]))
+    cases.append(case("image", [name], [config], True, "float32"))
+for weighted in (False, True):
+    cases.append(case("labels", ["Circle"], [dict(gamma=8.0)], weighted))
+    cases.append(case("labels", ["Circle"], [{}], weighted))
+    cases.append(case("labels", ["Circle"], [dict(gamma=4.0, margin=0.25, remove_diagonal=False)], weighted))
+    cases.append(case("labels", ["Circle"], [dict(gamma=4.0, reduction="sum")], weighted))
+    for reduction in ("sum_over_batch_size", "sum", "mean_with_sample_weight"):
+        cases.append(case("steps", ["CTC"], [dict(reduction=reduction)], weighted, "float32"))
+    cases.append(case("two", ["Dice", "Circle"], [{}, dict(gamma=4.0)], weighted, loss_weights=[2.0, 0.5]))
+    cases.append(case("two", ["Tversky", "Circle"],
+                      [dict(reduction="mean_with_sample_weight"), dict(gamma=4.0, reduction="mean_with_sample_weight")],
+                      weighted))
+with open("loss_training.json", "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
