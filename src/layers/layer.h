@@ -86,7 +86,9 @@ typedef struct keel_layer {
     bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
     bool by_arguments;          /* its calls have arguments by name, which keel_emit.call holds */
     const char *aliases;        /* Keras's other names of the class: "MaxPool2D|..."; NULL: none */
-    bool reads_rows;            /* what it makes of its input is made where rows are read */
+    const char *python_class; /* by which Keras names the layer and its group in a file, where that
+                                 is not the name under which it is exported; NULL: it is */
+    bool reads_rows;          /* what it makes of its input is made where rows are read */
     bool last_dim; /* it looks at the last dim alone: one call does for all places before it */
     /* Keys of its config that are layers, in the order in which Keras's class sets them as
      * attributes; ends with NULL. The layer's weights come before theirs; in a file theirs are in
@@ -94,6 +96,10 @@ typedef struct keel_layer {
     const char *const *held;
     const char *const
         *held_as; /* as the layer calls them, and their groups in a file; NULL: held */
+    /* The key of its config that is a list of layers, of which it calls the k-th by the key
+     * keel_held_in_list(k); in a file their groups are in one named for the list, by class and
+     * number. Not beside `held`. NULL: none. */
+    const char *held_list;
     /* Make the layers that it calls itself, whose arguments follow from its own and from its
      * inputs, by e->make, in the order in which Keras's class sets them as attributes: once, before
      * it is first emitted. They are no part of the config; in a file they are in groups named for
@@ -134,6 +140,15 @@ typedef struct keel_layer_common {
  * (type.args_size zeroed bytes; on failure it holds nothing). Texts name the layer. */
 keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *args,
                             keel_layer_common *common);
+
+enum { KEEL_HELD_IN_LIST_MAX = 16 };
+const char *keel_held_in_list(int k);
+
+/* keel_layer.python_class, or the name where there is none. */
+static inline const char *keel_layer_python_class(const keel_layer *l)
+{
+    return l->python_class ? l->python_class : l->type.name;
+}
 
 /* A dim as Keras writes it: null where it is open. The caller's; NULL: no memory. */
 json_t *keel_dim_json(int64_t dim);

@@ -122,6 +122,7 @@ struct keel_model {
     bool finished;     /* it has outputs; only keel_model_add to a Sequential may follow */
     bool held;         /* no model: the layers that a layer of `outer` holds or made */
     bool made;         /* the latter */
+    const char *list;  /* held in a list of that name; NULL: each by a key of its own */
     keel_model *outer; /* whose layer it is; NULL: the outermost, which has all the weights */
     int64_t work;      /* calls of layers, those inside of models counted */
 
