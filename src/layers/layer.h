@@ -86,9 +86,9 @@ typedef struct keel_layer {
     bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
     bool by_arguments;          /* its calls have arguments by name, which keel_emit.call holds */
     const char *aliases;        /* Keras's other names of the class: "MaxPool2D|..."; NULL: none */
-    const char *python_class; /* by which Keras names the layer and its group in a file, where that
-                                 is not the name under which it is exported; NULL: it is */
-    bool reads_rows;          /* what it makes of its input is made where rows are read */
+    const char *exported;       /* its class in a file, where Keras exports it under another name
+                                   than its own; NULL: its own */
+    bool reads_rows;            /* what it makes of its input is made where rows are read */
     bool last_dim; /* it looks at the last dim alone: one call does for all places before it */
     /* Keys of its config that are layers, in the order in which Keras's class sets them as
      * attributes; ends with NULL. The layer's weights come before theirs; in a file theirs are in
@@ -143,12 +143,6 @@ keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *arg
 
 enum { KEEL_HELD_IN_LIST_MAX = 16 };
 const char *keel_held_in_list(int k);
-
-/* keel_layer.python_class, or the name where there is none. */
-static inline const char *keel_layer_python_class(const keel_layer *l)
-{
-    return l->python_class ? l->python_class : l->type.name;
-}
 
 /* A dim as Keras writes it: null where it is open. The caller's; NULL: no memory. */
 json_t *keel_dim_json(int64_t dim);

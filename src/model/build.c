@@ -207,7 +207,7 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
         s = keel_fail(KEEL_EARG, "two layers are named '%s': names must differ", common.name);
         goto out;
     }
-    l.name = common.name ? keel_strdup(common.name) : free_name(m, keel_layer_python_class(l.kind));
+    l.name = common.name ? keel_strdup(common.name) : free_name(m, l.kind->type.name);
     if (!l.name) {
         s = KEEL_ENOMEM;
         goto out;

@@ -101,7 +101,8 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
         return no_memory();
     }
     json_t *v = json_pack("{s:s,s:s,s:o,s:n}", "module", l->kind->type.module, "class_name",
-                          l->kind->type.name, "config", config, "registered_name");
+                          l->kind->exported ? l->kind->exported : l->kind->type.name, "config",
+                          config, "registered_name");
     if (v && l->kind->operation && !set(v, "registered_name", json_string(l->kind->type.name))) {
         json_decref(v);
         return no_memory();

@@ -53,7 +53,7 @@ static keel_status name_path(const keel_model *m, const char *around, json_t *us
         keel_text_add(&path, "%s/%s", around, l->key);
         return put(&l->path, &path);
     }
-    keel_snake_case(stem, sizeof stem, keel_layer_python_class(l->kind));
+    keel_snake_case(stem, sizeof stem, l->kind->type.name);
     const int n = (int)json_integer_value(json_object_get(used, stem));
     if (json_object_set_new(used, stem, json_integer(n + 1)))
         return keel_fail(KEEL_ENOMEM, "out of memory naming weights");
