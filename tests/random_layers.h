@@ -536,13 +536,42 @@ static bool draw_attention(random_graph *g, step *s)
     return true;
 }
 
+/* Query, value and maybe key: as many features in all of them, so of one value. */
+static bool draw_plain_attention(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 2)) return false;
+    s->n_in = 2 + percent(40);
+    for (int k = 1; k < s->n_in; k++) s->in[k] = s->in[0];
+    if (percent(50)) GIVE_BOOL(s, "use_scale", percent(50));
+    if (!strcmp(s->layer, "Attention") && percent(40)) GIVE_STR(s, "score_mode", "concat");
+    return true;
+}
+
+static bool draw_few_heads(random_graph *g, step *s)
+{
+    const int shared = 1 + chance(2);
+    if (!from_one(g, s, 2)) return false;
+    s->n_in = 2;
+    s->in[1] = s->in[0];
+    GIVE_INT(s, "head_dim", 1 + chance(4));
+    GIVE_INT(s, "num_key_value_heads", shared);
+    GIVE_INT(s, "num_query_heads", shared * (1 + chance(3)));
+    if (percent(30)) GIVE_BOOL(s, "use_bias", false);
+    if (percent(30)) GIVE_BOOL(s, "use_gate", true);
+    if (percent(20)) GIVE_INT(s, "sliding_window", 1 + chance(3));
+    return true;
+}
+
 #define CELL(kind, more) "{\"class_name\":\"" kind "\",\"config\":{\"units\":2" more "}}"
+#define CELLS(list)      "{\"class_name\":\"StackedRNNCells\",\"config\":{\"cells\":[" list "]}}"
 
 static bool draw_recurrent(random_graph *g, step *s)
 {
+    static const char *const cells[] = { CELL("LSTMCell", ""), CELL("GRUCell", ""),
+                                         CELLS(CELL("GRUCell", "") "," CELL("LSTMCell", "")),
+                                         CELLS(CELL("SimpleRNNCell", "")) };
     if (!strcmp(s->layer, "RNN"))
-        give(s, (keel_arg)KEEL_ARG_JSON("cell",
-                                        percent(50) ? CELL("LSTMCell", "") : CELL("GRUCell", "")));
+        give(s, (keel_arg)KEEL_ARG_JSON("cell", cells[chance(4)]));
     else
         GIVE_INT(s, "units", 1 + chance(4));
     if (!strcmp(s->layer, "GRU") && percent(40)) GIVE_BOOL(s, "reset_after", false);
@@ -581,6 +610,7 @@ static const struct drawer {
     { "LSTMCell", NULL, "layers over time call it", 0, true, false },
     { "GRUCell", NULL, "layers over time call it", 0, true, false },
     { "SimpleRNNCell", NULL, "layers over time call it", 0, true, false },
+    { "StackedRNNCells", NULL, "layers over time call it", 0, true, false },
     { "Dense", draw_dense, NULL, 3, false, false },
     { "Activation", draw_activation, NULL, 3, false, false },
     { "Conv2D", draw_conv2d, NULL, 4, false, false },
@@ -636,6 +666,9 @@ static const struct drawer {
     { "RMSNormalization", draw_rms_norm, NULL, 1, false, false },
     { "EinsumDense", draw_einsum, NULL, 1, false, false },
     { "MultiHeadAttention", draw_attention, NULL, 3, false, false },
+    { "GroupedQueryAttention", draw_few_heads, NULL, 2, false, false },
+    { "Attention", draw_plain_attention, NULL, 2, false, false },
+    { "AdditiveAttention", draw_plain_attention, NULL, 1, false, false },
     { "LSTM", draw_recurrent, NULL, 3, false, false },
     { "GRU", draw_recurrent, NULL, 3, false, false },
     { "SimpleRNN", draw_recurrent, NULL, 1, false, false },

@@ -112,6 +112,7 @@ static const training trainings[] = {
     { "attention", "mlp_attention", 4 },
     { "cnn_3d", "cnn_3d", 4 },
     { "cnn_up", "cnn_up", 4 },
+    { "attentions", "mlp_attentions", 4 },
 };
 
 /* The file as it is, or with the optimizer and weighted metric of the case. */

@@ -168,6 +168,8 @@ static void same_padding_is_tensorflow_s(void **state)
 
 #define EINSUM(equation, output_shape)                                                             \
     "{\"equation\": \"" equation "\", \"output_shape\": " output_shape "}"
+#define FEW_HEADS(more)                                                                            \
+    "{\"head_dim\": 2, \"num_key_value_heads\": 2, \"num_query_heads\": " more "}"
 #define HEADS(more) "{\"num_heads\": 2, \"key_dim\": 3" more "}"
 
 /* Layers that must have two inputs or more have the same twice. */
@@ -321,6 +323,17 @@ static const struct {
       KEEL_EUNSUP,
       "sliding_window are supported for" },
     { "MultiHeadAttention", HEADS(""), { 1, 2, 1, 2, 3, 4 }, KEEL_EUNSUP, "more than 6 dims" },
+    { "GroupQueryAttention", FEW_HEADS("3"), { 5, 4 }, KEEL_EARG, "not a multiple" },
+    { "GroupQueryAttention", FEW_HEADS("4"), { 4 }, KEEL_ESHAPE, "(time, features)" },
+    { "GroupQueryAttention",
+      FEW_HEADS("4, \"kernel_constraint\": \"max_norm\""),
+      { 5, 4 },
+      KEEL_EUNSUP,
+      "kernel_constraint" },
+    { "Attention", "{}", { 4 }, KEEL_ESHAPE, "(time, features)" },
+    { "Attention", "{}", { 3, 5, 4 }, KEEL_EUNSUP, "(time, features)" },
+    { "Attention", "{\"score_mode\": \"sum\"}", { 5, 4 }, KEEL_EARG, "score_mode" },
+    { "AdditiveAttention", "{\"score_mode\": \"dot\"}", { 5, 4 }, KEEL_EARG, "score_mode" },
     { "LSTM", "{\"units\": 3}", { 8 }, KEEL_ESHAPE, "(time, features)" },
     { "LSTM", "{\"units\": 3, \"stateful\": true}", { 5, 8 }, KEEL_EUNSUP, "stateful" },
     { "LSTM",
@@ -335,6 +348,17 @@ static const struct {
       { 5, 8 },
       KEEL_EUNSUP,
       "Dense is no cell" },
+    { "RNN",
+      "{\"cell\": {\"class_name\": \"StackedRNNCells\", \"config\": {\"cells\": []}}}",
+      { 5, 8 },
+      KEEL_EUNSUP,
+      "cells: a list of 1 to 16" },
+    { "RNN",
+      "{\"cell\": {\"class_name\": \"StackedRNNCells\", \"config\": {\"cells\": ["
+      "{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]}}}",
+      { 5, 8 },
+      KEEL_EUNSUP,
+      "Dense is no cell that can be one of several" },
     { "Bidirectional",
       "{\"layer\": {\"class_name\": \"Dense\", \"config\": {\"units\": 3}},"
       " \"backward_layer\": {\"class_name\": \"LSTM\", \"config\": {\"units\": 3}}}",

@@ -235,6 +235,14 @@ keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args)
     return keel_emit_op(e, &parts, e->out);
 }
 
+const char *keel_held_in_list(int k)
+{
+    static const char *const keys[KEEL_HELD_IN_LIST_MAX] = { "0",  "1",  "2",  "3", "4",  "5",
+                                                             "6",  "7",  "8",  "9", "10", "11",
+                                                             "12", "13", "14", "15" };
+    return keys[k];
+}
+
 keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, const keel_value *in,
                          int n_in, keel_value *out)
 {

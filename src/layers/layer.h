@@ -88,15 +88,21 @@ typedef struct keel_layer {
     bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
     bool by_arguments;          /* its calls have named arguments, which keel_emit.call holds */
     const char *aliases;        /* other names of the class in Keras: "MaxPool2D|..."; NULL: none */
-    bool reads_rows;            /* its output is computed from its input when rows are read */
-    bool last_dim; /* it uses the last dim only: one call serves all places before it */
+    const char
+        *exported; /* its class in a file, if Keras exports it under another name; NULL: its own */
+    bool reads_rows; /* its output is computed from its input when rows are read */
+    bool last_dim;   /* it uses the last dim only: one call serves all places before it */
     /* Keys of its config that are layers, in the order in which Keras's class sets them as
      * attributes; ends with NULL. The layer's own weights come before theirs. In a file their
      * weights are in groups with the names of the keys. The field table has each key as a
      * KEEL_IGNORE. NULL: none. */
     const char *const *held;
-    const char *const *held_as; /* the names by which the layer calls them, and of their groups in a
-                                   file; NULL: held */
+    const char *const
+        *held_as; /* the names by which it calls them, and of their groups in a file; NULL: held */
+    /* The key of its config that is a list of layers. It calls layer k by the key
+     * keel_held_in_list(k). In a file their groups are in a group with the name of the list, by
+     * class and number. Cannot be used together with `held`. NULL: none. */
+    const char *held_list;
     /* Makes the layers that it calls itself, by e->make, in the order in which Keras's class sets
      * them as attributes: once, before it is first emitted. Their arguments follow from its own and
      * from its inputs, so they are not in the config. In a file their weights are in groups with
@@ -138,6 +144,9 @@ typedef struct keel_layer_common {
  * (type.args_size zeroed bytes, empty on failure). Errors name the layer. */
 keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *args,
                             keel_layer_common *common);
+
+enum { KEEL_HELD_IN_LIST_MAX = 16 };
+const char *keel_held_in_list(int k);
 
 /* A dim as Keras writes it: null if it is open. The caller owns it; NULL: no memory. */
 json_t *keel_dim_json(int64_t dim);

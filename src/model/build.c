@@ -214,7 +214,9 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
         s = KEEL_ENOMEM;
         goto out;
     }
-    if (l.kind->held && (s = keel_model_read_held(m, l.kind, config, &l.inner)) < 0) goto out;
+    if ((l.kind->held || l.kind->held_list) &&
+        (s = keel_model_read_held(m, l.kind, config, &l.inner)) < 0)
+        goto out;
     if ((s = keel_model_put_layer(m, &l)) < 0) goto out;
     *layer = m->n_layer - 1;
     l = (keel_model_layer){ 0 };

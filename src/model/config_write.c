@@ -86,8 +86,23 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
             return s < 0 ? s : no_memory();
         }
     }
+    json_t *list = l->kind->held_list ? json_array() : NULL;
+    for (int k = 0; list && k < l->inner->n_layer; k++) {
+        json_t *held = NULL;
+        const keel_status s = layer_json(l->inner, k, &held);
+        if (s < 0 || !push(list, held)) {
+            json_decref(list);
+            json_decref(config);
+            return s < 0 ? s : no_memory();
+        }
+    }
+    if (l->kind->held_list && !set(config, l->kind->held_list, list)) {
+        json_decref(config);
+        return no_memory();
+    }
     json_t *v = json_pack("{s:s,s:s,s:o,s:n}", "module", l->kind->type.module, "class_name",
-                          l->kind->type.name, "config", config, "registered_name");
+                          l->kind->exported ? l->kind->exported : l->kind->type.name, "config",
+                          config, "registered_name");
     if (v && l->kind->operation && !set(v, "registered_name", json_string(l->kind->type.name))) {
         json_decref(v);
         return no_memory();
@@ -298,6 +313,8 @@ static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
 static bool update_held(const keel_model_layer *l, json_t *config)
 {
     bool ok = true, ignored = true;
+    if (l->kind->held_list)
+        return update_layers(l->inner, json_object_get(config, l->kind->held_list), &ignored);
     for (int k = 0; ok && l->kind->held[k]; k++) {
         json_t *list = json_pack("[O]", json_object_get(config, l->kind->held[k]));
         ok = list && update_layers(l->inner, list, &ignored);
@@ -321,7 +338,7 @@ static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
         bool inside = true;
         if (!l || !l->kind->emit || l->kind->operation) continue;
         *all_frozen = *all_frozen && !l->trainable;
-        if (l->kind->held) ok = ok && update_held(l, config);
+        if (l->kind->held || l->kind->held_list) ok = ok && update_held(l, config);
         if (keel_model_layer_is_model(l))
             ok = ok && update_layers(l->inner, json_object_get(config, "layers"), &inside);
         if (json_is_true(json_object_get(config, "trainable")) != l->trainable)

@@ -65,6 +65,9 @@ static void look(survey *s, const json_t *v, int depth)
     const keel_layer *kind = keel_model_class_of(v);
     for (int k = 0; kind && kind->held && kind->held[k]; k++)
         if ((layer = json_object_get(config, kind->held[k]))) look(s, layer, depth + 1);
+    if (kind && kind->held_list)
+        json_array_foreach(json_object_get(config, kind->held_list), i, layer)
+            look(s, layer, depth + 1);
 }
 
 static void add_of_compile(void *context, const char *what)

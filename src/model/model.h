@@ -126,6 +126,8 @@ struct keel_model {
     bool finished; /* it has outputs; from now on only keel_model_add to a Sequential may follow */
     bool held;     /* not a model: the layers that a layer of `outer` holds or made */
     bool made;     /* the layer made them */
+    const char
+        *list; /* the layers are held in the list with that name; NULL: each by its own key */
     keel_model *outer; /* the model whose layer it is; NULL: it is the outermost, which has all the
                           weights */
     int64_t work;      /* calls of layers, those inside of models included */

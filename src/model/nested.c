@@ -128,19 +128,28 @@ keel_status keel_model_read_held(keel_model *m, const keel_layer *kind, const js
     keel_status s = KEEL_OK;
     keel_model *held = NULL;
     const keel_model_mark mark = keel_model_where(m);
+    const json_t *list = kind->held_list ? json_object_get(config, kind->held_list) : NULL;
+    const size_t listed = json_array_size(list);
+    if (kind->held_list && (listed == 0 || listed > KEEL_HELD_IN_LIST_MAX))
+        return keel_fail(KEEL_EUNSUP, "%s: a list of 1 to %d layers is expected", kind->held_list,
+                         KEEL_HELD_IN_LIST_MAX);
     KEEL_TRY(create_held(m, false, &held));
-    for (int k = 0; kind->held[k]; k++) {
-        const json_t *v = json_object_get(config, kind->held[k]);
+    held->list = kind->held_list;
+    for (int k = 0; list ? k < (int)listed : kind->held[k] != NULL; k++) {
+        const char *key = list ? keel_held_in_list(k) : kind->held[k];
+        const json_t *v = list ? json_array_get(list, (size_t)k) : json_object_get(config, key);
         int layer;
         s = json_is_object(v) ? keel_model_read_layer(held, v, &layer)
                               : keel_fail(KEEL_EARG, "expected a layer, {class_name, config}");
         if (s >= 0 && (!held->layer[k].kind->emit || held->layer[k].kind->operation))
             s = keel_fail(KEEL_EARG, "a %s cannot be held", held->layer[k].kind->type.name);
         if (s < 0) {
-            s = s == KEEL_ENOMEM ? s : keel_fail_within(s, "%s", kind->held[k]);
+            s = s == KEEL_ENOMEM ? s
+                                 : keel_fail_within(s, "%s%s%s", list ? kind->held_list : "",
+                                                    list ? " " : "", key);
             goto out;
         }
-        held->layer[k].key = kind->held_as ? kind->held_as[k] : kind->held[k];
+        held->layer[k].key = !list && kind->held_as ? kind->held_as[k] : key;
     }
     *out = held;
     return KEEL_OK;

@@ -43,13 +43,13 @@ static bool in_file(const keel_model *m, const keel_model_layer *l)
 }
 
 /* "layers/dense", "layers/dense_1": by class, in order, separately in each model; a held layer has
- * its key. */
+ * its key, or its class and number if it is held in a list. */
 static keel_status name_path(const keel_model *m, const char *around, json_t *used,
                              keel_model_layer *l)
 {
     char stem[80];
     keel_text path = { 0 };
-    if (m->held) {
+    if (m->held && !m->list) {
         keel_text_add(&path, "%s/%s", around, l->key);
         return put(&l->path, &path);
     }
@@ -57,7 +57,8 @@ static keel_status name_path(const keel_model *m, const char *around, json_t *us
     const int n = (int)json_integer_value(json_object_get(used, stem));
     if (json_object_set_new(used, stem, json_integer(n + 1)))
         return keel_fail(KEEL_ENOMEM, "out of memory naming weights");
-    keel_text_add(&path, "%s%slayers/%s", around ? around : "", around ? "/" : "", stem);
+    keel_text_add(&path, "%s%s%s/%s", around ? around : "", around ? "/" : "",
+                  m->list ? m->list : "layers", stem);
     if (n) keel_text_add(&path, "_%d", n);
     return put(&l->path, &path);
 }

@@ -93,6 +93,7 @@ CASES = [
      [(5, 4), (7, 3), (7, 6)]),
     (L.MultiHeadAttention(2, 3, output_shape=(2, 5), attention_axes=2, kernel_initializer="he_normal",
                           bias_regularizer="l2"), [(3, 5, 4), (3, 2, 4)]),
+    (L.GroupQueryAttention(2, 4, 4, kernel_initializer="he_normal", bias_regularizer="l2"), [(5, 4), (5, 4)]),
     (L.LSTM(4), STEPS),
     (L.LSTM(4, activation="relu", recurrent_activation="hard_sigmoid", use_bias=False, dropout=0.25,
             recurrent_dropout=0.5, return_sequences=True, go_backwards=True, unroll=True), STEPS),
@@ -177,7 +178,25 @@ COMPUTED = [
     (L.GaussianNoise(0.5), [(3, 2)]),
     (L.GaussianDropout(0.5), [(3, 2)]),
     (L.AlphaDropout(0.5), [(3, 2)]),
+    (L.Attention(), [(3, 4), (5, 4)]),
+    (L.Attention(use_scale=True, dropout=0.25), [(3, 4), (5, 2), (5, 4)]),
+    (L.Attention(score_mode="concat"), [(3, 4), (5, 4)]),
+    (L.Attention(use_scale=True, score_mode="concat", seed=3), [(3, 4), (5, 4), (5, 4)]),
+    (L.AdditiveAttention(), [(3, 4), (5, 4)]),
+    (L.AdditiveAttention(use_scale=False, dropout=0.5), [(3, 4), (5, 2), (5, 4)]),
+    (L.GroupQueryAttention(4, 4, 2), [(5, 3), (7, 3)]),
+    (L.GroupQueryAttention(2, 6, 2, use_bias=False, use_gate=True, sliding_window=2, dropout=0.25),
+     [(5, 4), (5, 4), (5, 3)]),
+    (L.GroupQueryAttention(1, 3, 1), [(2, 3), (4, 3)]),
+    (L.RNN(L.StackedRNNCells([L.LSTMCell(3), L.GRUCell(2), L.LSTMCell(2)])), [(4, 3)]),
+    (L.RNN(L.StackedRNNCells([L.SimpleRNNCell(3, dropout=0.25), L.GRUCell(2, reset_after=False)]),
+           return_sequences=True, go_backwards=True), [(4, 3)]),
+    (L.Bidirectional(L.RNN(L.StackedRNNCells([L.LSTMCell(2)]), return_sequences=True)), [(3, 2)]),
+    (L.GRU(3, activation="relu", recurrent_activation="linear", reset_after=False), [(4, 3)]),
+    (L.GRU(3, activation="hard_sigmoid", recurrent_activation="relu"), [(4, 3)]),
+    (L.LSTM(3, activation="elu", recurrent_activation="hard_sigmoid", return_sequences=True), [(4, 3)]),
 ]
+NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list
 
 
 def number(shape, k):
@@ -189,20 +208,21 @@ def computed(layer, shapes):
     for k, w in enumerate(layer.weights):
         w.assign(number(w.shape, k))
     x = [number((ROWS,) + s, k) for k, s in enumerate(shapes)]
-    y = layer([v.astype("float32") for v in x] if len(x) > 1 else x[0].astype("float32"))
+    x = [v.astype("float32") for v in x]
+    y = layer(*x) if len(x) == 1 or isinstance(layer, NAMED) else layer(x)
     got["y"] = [float("%.7g" % v) for v in np.ravel(y)]
     return got
 
 
 def case(layer, shapes):
     inputs = [keras.Input(s) for s in shapes]
-    apart = len(inputs) == 1 or isinstance(layer, L.MultiHeadAttention)
+    apart = len(inputs) == 1 or isinstance(layer, NAMED)
     layer(*inputs) if apart else layer(inputs)
     ones = [np.ones((1, *s)) for s in shapes]
     out = layer(*ones) if apart else layer(ones)
     moved = [id(w) for w in layer.trainable_weights]
     return {
-        "class": type(layer).__name__,
+        "class": keras.saving.serialize_keras_object(layer)["class_name"],
         "config": keras.saving.serialize_keras_object(layer)["config"],
         "in": shapes,
         "out": list(out.shape[1:]),

@@ -152,6 +152,35 @@ def attention():
     return i, layers.Dense(CLASSES, activation="softmax", name="out")(x)
 
 
+def attentions():
+    """The other layers of attention, by masks that come with values and masks that are given; a step
+    that sees none; heads that share keys; rows of two dims of places, one of which attends.
+
+    A bias of keys has no gradient, so it does not begin at 0, see attention()."""
+    i = layers.Input((20,))
+    seen = i > -0.5
+    x = layers.Dense(4, name="in")(layers.Reshape((20, 1), name="steps")(i))
+    x = layers.Masking(name="gone")(x * ops.expand_dims(ops.cast(seen, x.dtype), -1))
+    y, scores = layers.Attention(use_scale=True, name="dot")(
+        [x, x], use_causal_mask=True, return_attention_scores=True)
+    y = layers.LayerNormalization(name="norm")(layers.Add(name="sum")([x, y]))
+    z = layers.AdditiveAttention(name="tanh")([y, x])
+    concat = layers.Attention(use_scale=True, score_mode="concat", name="concat")
+    z = concat([z, x, y], mask=[None, seen]) + concat([x, z])
+    some = keras.initializers.Constant(0.25)
+    few = layers.GroupQueryAttention(4, 4, 2, use_gate=True, bias_initializer=some, name="few")
+    z = layers.LayerNormalization(name="between")(few(x, z, use_causal_mask=True) + few(z, x))
+    near = layers.GroupQueryAttention(4, 2, 1, sliding_window=3, use_bias=False, name="near")
+    z, of = near(z, x, query_mask=seen, attention_mask=ops.expand_dims(i < 0.5, 1), return_attention_scores=True)
+    rows = layers.MultiHeadAttention(2, 4, attention_axes=2, use_bias=False, name="rows")
+    rows_seen = layers.Reshape((5, 4), name="seen")(seen)
+    cut = layers.Reshape((5, 4, 4), name="cut")(z)
+    both = ops.logical_and(ops.expand_dims(rows_seen, 2), ops.expand_dims(rows_seen, 3))
+    w = rows(cut, cut, value_mask=rows_seen) + rows(cut, cut, attention_mask=both)
+    parts = [ops.mean(scores, 1), ops.mean(of, (1, 3)), ops.mean(w, (1, 2)), layers.GlobalAveragePooling1D()(y)]
+    return i, layers.Dense(CLASSES, activation="softmax", name="out")(layers.Concatenate()(parts))
+
+
 def pool_of(plain, plain2d):
     """3D pooling as one of lines, then one of planes. TensorFlow has none of float64, and outside XLA,
     which Keras uses where it can, the gradient of a maximum goes to all that are the largest."""
@@ -241,6 +270,7 @@ MODELS = {  # the files, as compiled
     "mlp_attention": (attention, sgd()),
     "cnn_3d": (volumes, sgd(2**-6)),
     "cnn_up": (upsampled, sgd(2**-6)),
+    "mlp_attentions": (attentions, sgd()),
 }
 
 
@@ -272,6 +302,7 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "attention": ("mlp_attention", None, 4, None),
     "cnn_3d": ("cnn_3d", None, 4, None),
     "cnn_up": ("cnn_up", None, 4, None),
+    "attentions": ("mlp_attentions", None, 4, None),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 
@@ -297,7 +328,7 @@ def named_weights(list_of, around):
     """By the names of the layers around them, as Keel has it."""
     for layer in list_of:
         held = [layer.layer] if hasattr(layer, "layer") else getattr(layer, "layers", [])
-        if isinstance(layer, layers.MultiHeadAttention):
+        if isinstance(layer, (layers.MultiHeadAttention, layers.GroupQueryAttention)):
             held = layer._layers
         if held:
             yield from named_weights(held, f"{around}{layer.name}/")

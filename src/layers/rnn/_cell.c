@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include <string.h>
 
-enum { STATES_MAX = 2, DRAW_OF_STATE = 1u << 31 };
+enum { STATES_OF_CELL = 2, DRAW_OF_STATE = 1u << 31 };
 
 /* ---- the bias of an LSTM --------------------------------------------------------------------- */
 
@@ -126,7 +126,7 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
     const keel_cell_args *a = e->args;
     const keel_over_time *how = e->how;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    keel_value x = e->in[0], feed[3 + STATES_MAX];
+    keel_value x = e->in[0], feed[3 + STATES_OF_CELL];
     weights w = { 0 };
     int n = 1;
     if (!how) return keel_fail(KEEL_EUNSUP, "a cell cannot be called by itself: use RNN");
@@ -199,10 +199,11 @@ keel_status keel_rnn_emit(keel_emit *e)
                                  .backwards = a->go_backwards,
                                  /* of Bidirectional, as it is there */
                                  .zeros = e->how ? a->return_sequences : a->zero_output_for_mask };
-    const keel_value mask[1 + STATES_MAX] = { keel_rnn_mask(e), KEEL_MASK_NONE, KEEL_MASK_NONE };
+    keel_value mask[1 + KEEL_STATES_MAX], out[1 + KEEL_STATES_MAX];
     const keel_call_of call = { e->in, mask, e->n_in, &how };
-    keel_value out[1 + STATES_MAX];
-    int n = 1 + STATES_MAX;
+    int n = 1 + KEEL_STATES_MAX;
+    mask[0] = keel_rnn_mask(e);
+    for (int i = 1; i < e->n_in; i++) mask[i] = KEEL_MASK_NONE;
     KEEL_TRY(e->sub_outs(e, "cell", &call, out, &n));
     KEEL_TRY(keel_emit_outputs(e, n));
     for (int i = 0; i < n; i++) e->out[i] = out[i];

@@ -69,6 +69,8 @@ typedef struct keel_over_time {
                   "the output of a step that does not count is 0, not that before it"),            \
         KEEL_IGNORE("use_cudnn", "another way to the same result")
 
+enum { KEEL_STATES_MAX = 16 }; /* of all cells of a layer */
+
 /* Emits a cell over all steps. gates: how many parts its kernel has; states: how many states it
  * has. */
 keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int states);

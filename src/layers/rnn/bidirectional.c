@@ -5,7 +5,7 @@ typedef struct args_t {
     int merge_mode;
 } args_t;
 
-enum { CONCAT, SUM, MUL, AVE, APART = -1, OUTS_MAX = 3 };
+enum { CONCAT, SUM, MUL, AVE, APART = -1, OUTS_MAX = 1 + KEEL_STATES_MAX };
 
 static const keel_field fields[] = {
     { .key = "merge_mode",
@@ -98,7 +98,7 @@ const keel_layer keel_layer_bidirectional = {
               .args_size = sizeof(args_t),
               .fields = fields },
     .min_inputs = 1,
-    .max_inputs = 5,
+    .max_inputs = 1 + 2 * KEEL_STATES_MAX,
     .supports_masking = true,
     .takes_states = true,
     .held = (const char *const[]){ "layer", "backward_layer", NULL },

@@ -1,0 +1,194 @@
+/* See _heads.h. */
+#include "layers/attention/_heads.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the arguments of a call ----------------------------------------------------------------- */
+
+enum { RETURN_SCORES = KEEL_HEADS_INPUTS, TRAINING, CAUSAL, PARAMETERS };
+
+static const char *const parameters[] = { "query",
+                                          "value",
+                                          "key",
+                                          "query_mask",
+                                          "value_mask",
+                                          "key_mask",
+                                          "attention_mask",
+                                          "return_attention_scores",
+                                          "training",
+                                          "use_causal_mask" };
+
+static keel_status read_argument(const json_t *v, int k, keel_heads_call *out)
+{
+    const json_t *in = json_object_get(v, KEEL_CALL_VALUE);
+    if (!v || json_is_null(v) || k == TRAINING) return KEEL_OK; /* the graph says if it trains */
+    if (k < KEEL_HEADS_INPUTS ? !in : !json_is_boolean(v))
+        return keel_fail(KEEL_EUNSUP, "argument %s: must be %s", parameters[k],
+                         k < KEEL_HEADS_INPUTS ? "a value of the model" : "true or false");
+    if (k < KEEL_HEADS_INPUTS) out->in[k] = (int)json_integer_value(in);
+    if (k == RETURN_SCORES) out->scores = json_is_true(v);
+    if (k == CAUSAL) out->causal = json_is_true(v);
+    return KEEL_OK;
+}
+
+keel_status keel_heads_read(const keel_emit *e, keel_heads_call *out)
+{
+    const json_t *args = json_object_get(e->call, "args"), *v;
+    const char *key;
+    size_t i;
+    *out = (keel_heads_call){ .in = { -1, -1, -1, -1, -1, -1, -1 } };
+    if (!e->call) { /* from C: query, value, key */
+        if (e->n_in > KEEL_HEADS_KEY + 1)
+            return keel_fail(KEEL_EARG, "it takes query, value and key, not %d inputs", e->n_in);
+        for (int k = 0; k < e->n_in; k++) out->in[k] = k;
+        return KEEL_OK;
+    }
+    if (json_array_size(args) > PARAMETERS)
+        return keel_fail(KEEL_EARG, "%zu arguments", json_array_size(args));
+    json_array_foreach(args, i, v) KEEL_TRY(read_argument(v, (int)i, out));
+    json_object_foreach(json_object_get(e->call, "kwargs"), key, v)
+    {
+        int k = 0;
+        while (k < PARAMETERS && strcmp(parameters[k], key)) k++;
+        if (k == PARAMETERS)
+            return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
+                             key);
+        KEEL_TRY(read_argument(v, k, out));
+    }
+    return out->in[KEEL_HEADS_QUERY] >= 0 && out->in[KEEL_HEADS_VALUE] >= 0
+               ? KEEL_OK
+               : keel_fail(KEEL_EARG, "it must be called with query and value");
+}
+
+keel_value keel_heads_key(const keel_emit *e, const keel_heads_call *c)
+{
+    return e->in[c->in[c->in[KEEL_HEADS_KEY] < 0 ? KEEL_HEADS_VALUE : KEEL_HEADS_KEY]];
+}
+
+/* ---- the projections ------------------------------------------------------------------------- */
+
+keel_status keel_heads_dense(keel_emit *e, const char *key, const char *name, int rank, int sums,
+                             const keel_ints *dims, const char *activation)
+{
+    const keel_heads_args *a = e->args;
+    char x[16] = "a", w[16] = "", y[16] = "a", equation[64], *bias = y + 1 + rank - sums;
+    json_t *shape = json_array();
+    int failed = !shape;
+    if (rank + dims->count > 14 || rank - sums + dims->count > KEEL_RANK_MAX) {
+        json_decref(shape);
+        return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
+    }
+    for (int i = 0; i < rank; i++) x[i + 1] = (char)('b' + i);
+    for (int i = 0; i < rank - sums; i++) {
+        y[i + 1] = x[i + 1];
+        failed = failed || json_array_append_new(shape, json_null());
+    }
+    for (int i = 0; i < sums; i++) w[i] = x[1 + rank - sums + i];
+    for (int i = 0; i < dims->count; i++) {
+        w[sums + i] = bias[i] = (char)('b' + rank + i);
+        failed = failed || json_array_append_new(shape, json_integer(dims->at[i]));
+    }
+    snprintf(equation, sizeof equation, "%s,%s->%s", x, w, y);
+    json_t *config = json_pack("{s:s,s:s,s:o,s:s?,s:s,s:o,s:o,s:o*,s:o*,s:o*}", "name", name,
+                               "equation", equation, "output_shape", failed ? NULL : shape,
+                               "bias_axes", a->use_bias ? bias : NULL, "activation", activation,
+                               "kernel_initializer", keel_object_json(&a->kernel_initializer),
+                               "bias_initializer", keel_object_json(&a->bias_initializer),
+                               "kernel_regularizer", keel_object_json(&a->kernel_regularizer),
+                               "bias_regularizer", keel_object_json(&a->bias_regularizer),
+                               "activity_regularizer", keel_object_json(e->activity));
+    if (failed) json_decref(shape);
+    return e->make(e, key, "EinsumDense", config);
+}
+
+keel_status keel_heads_project(keel_emit *e, const char *key, keel_value in, keel_value *out)
+{
+    const keel_value none = KEEL_MASK_NONE;
+    return e->sub(e, key, &in, &none, 1, out);
+}
+
+/* ---- who sees whom --------------------------------------------------------------------------- */
+
+/* The mask of an argument: given, or the one that came beside its value; -1: none. */
+static keel_value mask_of(const keel_emit *e, const keel_heads_call *c, int value, int mask)
+{
+    if (c->in[mask] >= 0) return e->in[c->in[mask]];
+    return c->in[value] >= 0 ? e->mask[c->in[value]] : KEEL_MASK_NONE;
+}
+
+/* A mask [others.., T] of the query, or [others.., S], beside scores [others.., heads, T, S]. */
+static keel_status add_mask(keel_emit *e, keel_value mask, bool query, keel_shape scores,
+                            keel_value *out)
+{
+    const keel_shape have = keel_graph_spec(e->graph, mask)->shape;
+    const int rank = scores.rank;
+    bool fits = have.rank == rank - 2;
+    scores.dim[rank - 3] = 1;
+    scores.dim[query ? rank - 1 : rank - 2] = 1;
+    for (int d = 0; fits && d < rank - 2; d++)
+        fits = have.dim[d] == scores.dim[d < rank - 3 ? d : query ? rank - 2 : rank - 1];
+    if (!fits)
+        return keel_fail(KEEL_EUNSUP, "the masks of query, value and key must have a number for "
+                                      "each place that attends");
+    return keel_emit_view(e, &scores, mask, out);
+}
+
+/* attention_mask, [others.., T, S] or [others.., heads, T, S]. */
+static keel_status add_given(keel_emit *e, keel_value mask, int rank, keel_value *out)
+{
+    const keel_compare_args not_zero = { .is = KEEL_NOT_EQUAL };
+    keel_shape as = keel_graph_spec(e->graph, mask)->shape;
+    if (as.rank < rank - 1 || as.rank > rank)
+        return keel_fail(KEEL_EUNSUP, "attention_mask: only (.., T, S) or (.., heads, T, S) with "
+                                      "the dims of the rows before is supported");
+    if (as.rank == rank - 1) {
+        as.dim[rank - 1] = as.dim[rank - 2];
+        as.dim[rank - 2] = as.dim[rank - 3];
+        as.dim[rank - 3] = 1;
+        as.rank = rank;
+    }
+    KEEL_TRY(keel_emit_on(e, &keel_op_compare, &not_zero, &mask, 1, &mask));
+    return keel_emit_view(e, &as, mask, out);
+}
+
+/* Put the masks of query, value and key, and that of the call, behind the scores. */
+static keel_status add_masks(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
+                             keel_value *in, int *n_in)
+{
+    const keel_shape scores = keel_graph_spec(e->graph, in[0])->shape;
+    const keel_value value = mask_of(e, c, KEEL_HEADS_VALUE, KEEL_HEADS_VALUE_MASK);
+    keel_value key = mask_of(e, c, KEEL_HEADS_KEY, KEEL_HEADS_KEY_MASK);
+    if (key == value) key = KEEL_MASK_NONE;
+    const keel_value each[] = { query, value, key };
+    for (int i = 0; i < 3; i++) {
+        if (each[i] < 0) continue;
+        if (!plain)
+            return keel_fail(KEEL_EUNSUP, "masks are supported where the last dim before the "
+                                          "features attends, and no other");
+        KEEL_TRY(add_mask(e, each[i], i == 0, scores, &in[(*n_in)++]));
+    }
+    if (c->in[KEEL_HEADS_ATTENTION_MASK] < 0) return KEEL_OK;
+    if (!plain)
+        return keel_fail(KEEL_EUNSUP, "attention_mask is supported where the last dim before the "
+                                      "features attends, and no other");
+    return add_given(e, e->in[c->in[KEEL_HEADS_ATTENTION_MASK]], scores.rank, &in[(*n_in)++]);
+}
+
+keel_status keel_heads_weigh(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
+                             keel_value *scores)
+{
+    const keel_heads_args *a = e->args;
+    keel_masked_softmax_args seen = { .causal = c->causal };
+    keel_value in[5] = { *scores };
+    int n_in = 1;
+    const bool one = keel_graph_spec(e->graph, *scores)->shape.rank == 3;
+    if (a->sliding_window != KEEL_INT_NULL) seen.window = a->sliding_window;
+    if ((seen.causal || seen.window) && !(one && plain))
+        return keel_fail(KEEL_EUNSUP,
+                         "use_causal_mask and sliding_window are supported for rows of "
+                         "(time, features) only");
+    /* Keras has two ways: that with scores gives 0 where nothing is seen, the other one a mean. */
+    seen.uniform = a->dropout == 0 && !c->scores && one && plain;
+    KEEL_TRY(add_masks(e, c, query, plain, in, &n_in));
+    return keel_emit_on(e, &keel_op_masked_softmax, &seen, in, n_in, scores);
+}

@@ -1,0 +1,49 @@
+/* Attention by the tanh of the sums of query and key (Bahdanau et al. 2015), each feature with a
+ * weight that is learned. */
+#include "layers/attention/_attention.h"
+
+static const keel_field fields[] = {
+    KEEL_BOOL(keel_attention_args, use_scale, "true", "learn a factor of each feature"),
+    KEEL_FLOAT(keel_attention_args, dropout, "0.0", 0, 1,
+               "the fraction of weights that is dropped"),
+    KEEL_IGNORE("seed", "the seed of the run decides"),
+    { 0 },
+};
+
+static keel_status scores(keel_emit *e, keel_value query, keel_value key, keel_value *out)
+{
+    const keel_attention_args *a = e->args;
+    keel_seeded seeded = { KEEL_INT_NULL };
+    const keel_object glorot = { keel_initializer_find("GlorotUniform"), &seeded };
+    const keel_weight_decl scale = {
+        .name = "scale",
+        .shape = KEEL_SHAPE(keel_graph_spec(e->graph, query)->shape.dim[1]),
+        .initializer = &glorot,
+    };
+    keel_variable w;
+    keel_spec spec;
+    if (a->use_scale) KEEL_TRY(e->weight(e, &scale, &w, &spec));
+    KEEL_TRY(keel_attention_pairs(e, query, key, out));
+    KEEL_TRY(keel_emit_on(e, &keel_op_tanh, NULL, out, 1, out));
+    if (a->use_scale) KEEL_TRY(keel_attention_scale(e, &w, &spec, out));
+    return keel_attention_sum(e, *out, out);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_attention_emit(e, scores);
+}
+
+const keel_layer keel_layer_additive_attention = {
+    .type = { .name = "AdditiveAttention",
+              .module = "keras.layers",
+              .help = "Each step of the query is a sum of values, weighted by a learned function.",
+              .args_size = sizeof(keel_attention_args),
+              .fields = fields },
+    .min_inputs = 2,
+    .max_inputs = -1,
+    .by_arguments = true,
+    .by_chance = true,
+    .supports_masking = true,
+    .emit = emit,
+};
