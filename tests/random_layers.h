@@ -238,9 +238,124 @@ static bool draw_upsample1d(random_graph *g, step *s)
 
 static bool draw_upsample2d(random_graph *g, step *s)
 {
+    static const char *const words[] = { "bilinear", "bicubic", "lanczos3", "lanczos5" };
     GIVE_PAIR(s, "size", 1 + chance(3), 1 + chance(2));
-    if (percent(40)) GIVE_STR(s, "interpolation", "bilinear");
+    if (percent(60)) GIVE_STR(s, "interpolation", words[chance(4)]);
     return from_one(g, s, 3);
+}
+
+static void give_size(step *s)
+{
+    GIVE_INT(s, "height", 1 + chance(6));
+    GIVE_INT(s, "width", 1 + chance(6));
+}
+
+static bool draw_resizing(random_graph *g, step *s)
+{
+    static const char *const words[] = { "nearest",  "bilinear", "bicubic",
+                                         "lanczos3", "lanczos5", "area" };
+    const int which = chance(3);
+    give_size(s);
+    GIVE_STR(s, "interpolation", words[chance(6)]);
+    if (which < 2) GIVE_BOOL(s, which ? "crop_to_aspect_ratio" : "pad_to_aspect_ratio", true);
+    if (percent(50)) GIVE_REAL(s, "fill_value", 0.25);
+    if (percent(50)) GIVE_BOOL(s, "antialias", true);
+    return from_one(g, s, 3);
+}
+
+static bool draw_crop(random_graph *g, step *s)
+{
+    give_size(s);
+    return from_one(g, s, 3);
+}
+
+static bool draw_flip(random_graph *g, step *s)
+{
+    if (percent(50)) GIVE_STR(s, "mode", percent(50) ? "vertical" : "horizontal");
+    return from_one(g, s, 3);
+}
+
+static void give_look(step *s)
+{
+    static const char *const fills[] = { "reflect", "constant", "wrap", "nearest" };
+    GIVE_STR(s, "fill_mode", fills[chance(4)]);
+    GIVE_STR(s, "interpolation", percent(70) ? "bilinear" : "nearest");
+    if (percent(50)) GIVE_REAL(s, "fill_value", 0.25);
+}
+
+static bool draw_rotation(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "factor", 0.5);
+    give_look(s);
+    return from_one(g, s, 3);
+}
+
+static bool draw_moved(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "height_factor", 0.5);
+    give(s, (keel_arg)KEEL_ARG_JSON("width_factor", "[-0.25, 0.5]"));
+    give_look(s);
+    return from_one(g, s, 3);
+}
+
+static void give_factor(step *s)
+{
+    GIVE_REAL(s, "factor", 0.25);
+    give(s, (keel_arg)KEEL_ARG_JSON("value_range", "[-4, 4]"));
+}
+
+static bool draw_recolored(random_graph *g, step *s)
+{
+    give_factor(s);
+    return from_one(g, s, 3);
+}
+
+static bool draw_shear(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "x_factor", 0.5);
+    give(s, (keel_arg)KEEL_ARG_JSON("y_factor", "[0.25, 0.5]"));
+    give_look(s);
+    return from_one(g, s, 3);
+}
+
+static bool draw_perspective(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "scale", 0.5);
+    GIVE_STR(s, "interpolation", percent(70) ? "bilinear" : "nearest");
+    if (!from_one(g, s, 3)) return false;
+    const keel_shape *in = &g->step[s->in[0]].shape;
+    return in->dim[0] > 1 && in->dim[1] > 1;
+}
+
+static bool draw_grayscale(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 3)) return false;
+    const int64_t channels = g->step[s->in[0]].shape.dim[2];
+    return channels == 1 || channels == 3;
+}
+
+static bool draw_posterization(random_graph *g, step *s)
+{
+    GIVE_INT(s, "factor", 2 + chance(7));
+    give(s, (keel_arg)KEEL_ARG_JSON("value_range", "[-4, 4]"));
+    return from_one(g, s, 3);
+}
+
+static bool draw_solarization(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "addition_factor", 0.25);
+    GIVE_REAL(s, "threshold_factor", 0.75);
+    give(s, (keel_arg)KEEL_ARG_JSON("value_range", "[-4, 4]"));
+    return from_one(g, s, 3);
+}
+
+/* Red, green and blue. */
+static bool draw_coloured(random_graph *g, step *s)
+{
+    give_factor(s);
+    for (int tries = 0; tries < 8; tries++)
+        if (from_one(g, s, 3) && g->step[s->in[0]].shape.dim[2] == 3) return true;
+    return false;
 }
 
 static bool draw_upsample3d(random_graph *g, step *s)
@@ -641,6 +756,24 @@ static const struct drawer {
     { "UpSampling1D", draw_upsample1d, NULL, 1, false, false },
     { "UpSampling2D", draw_upsample2d, NULL, 1, false, false },
     { "UpSampling3D", draw_upsample3d, NULL, 1, false, false },
+    { "Resizing", draw_resizing, NULL, 1, false, false },
+    { "CenterCrop", draw_crop, NULL, 1, false, false },
+    { "RandomCrop", draw_crop, NULL, 1, true, true },
+    { "RandomFlip", draw_flip, NULL, 1, true, true },
+    { "RandomRotation", draw_rotation, NULL, 1, true, true },
+    { "RandomZoom", draw_moved, NULL, 1, true, true },
+    { "RandomTranslation", draw_moved, NULL, 1, true, true },
+    { "RandomBrightness", draw_recolored, NULL, 1, true, true },
+    { "RandomContrast", draw_recolored, NULL, 1, true, true },
+    { "RandomInvert", draw_recolored, NULL, 1, true, true },
+    { "RandomColorDegeneration", draw_coloured, NULL, 1, true, true },
+    { "RandomSaturation", draw_coloured, NULL, 1, true, true },
+    { "RandomHue", draw_coloured, NULL, 1, true, true },
+    { "RandomGrayscale", draw_grayscale, NULL, 1, true, true },
+    { "RandomPosterization", draw_posterization, NULL, 1, true, true },
+    { "Solarization", draw_solarization, NULL, 1, true, true },
+    { "RandomShear", draw_shear, NULL, 1, true, true },
+    { "RandomPerspective", draw_perspective, NULL, 1, true, true },
     { "RepeatVector", draw_repeat, NULL, 1, false, false },
     { "Permute", draw_permute, NULL, 1, false, false },
     { "LeakyReLU", draw_leaky, NULL, 1, false, false },

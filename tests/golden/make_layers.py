@@ -105,10 +105,13 @@ CASES = [
     (L.RNN(L.SimpleRNNCell(3)), STEPS),
     (L.Bidirectional(L.LSTM(4, return_sequences=True)), STEPS),
     (L.Bidirectional(L.GRU(4), merge_mode="sum"), STEPS),
+    (L.RandomCrop(9, 8, seed=3), IMAGE),
+    (L.RandomCrop(4, 5, seed=3), IMAGE),
 ]
 ROWS = 2
 VOLUME = [(4, 3, 5, 2)]
 SMALL = [(3, 4, 2)]
+PICTURE = [(5, 6, 3)]
 COMPUTED = [
     (L.Conv3D(3, 2), VOLUME),
     (L.Conv3D(4, (2, 3, 3), strides=(2, 1, 3), padding="same", activation="tanh"), VOLUME),
@@ -195,6 +198,43 @@ COMPUTED = [
     (L.GRU(3, activation="relu", recurrent_activation="linear", reset_after=False), [(4, 3)]),
     (L.GRU(3, activation="hard_sigmoid", recurrent_activation="relu"), [(4, 3)]),
     (L.LSTM(3, activation="elu", recurrent_activation="hard_sigmoid", return_sequences=True), [(4, 3)]),
+    (L.UpSampling2D((2, 3), interpolation="bicubic"), SMALL),
+    (L.UpSampling2D(2, interpolation="lanczos3"), SMALL),
+    (L.UpSampling2D((1, 2), interpolation="lanczos5"), SMALL),
+    (L.Resizing(4, 7), PICTURE),
+    (L.Resizing(4, 7, antialias=True), PICTURE),
+    (L.Resizing(7, 3, interpolation="nearest"), PICTURE),
+    (L.Resizing(3, 8, interpolation="bicubic", crop_to_aspect_ratio=True), PICTURE),
+    (L.Resizing(3, 2, interpolation="bicubic", antialias=True), PICTURE),
+    (L.Resizing(6, 4, interpolation="lanczos3", pad_to_aspect_ratio=True, fill_value=0.5), PICTURE),
+    (L.Resizing(2, 9, interpolation="lanczos5", antialias=True, pad_to_aspect_ratio=True), PICTURE),
+    (L.Resizing(3, 4, interpolation="area", crop_to_aspect_ratio=True), PICTURE),
+    (L.Resizing(5, 6), PICTURE),
+    (L.Resizing(1, 1), [(1, 3, 2)]),
+    (L.CenterCrop(2, 3), PICTURE),
+    (L.CenterCrop(5, 6), PICTURE),
+    (L.CenterCrop(7, 4), PICTURE),
+    (L.RandomFlip(), PICTURE),
+    (L.RandomFlip("vertical", seed=3), PICTURE),
+    (L.RandomRotation(0.25), PICTURE),
+    (L.RandomRotation((-0.1, 0.3), fill_mode="constant", fill_value=0.5, interpolation="nearest"), PICTURE),
+    (L.RandomZoom(0.25), PICTURE),
+    (L.RandomZoom((-0.5, 0.5), (0, 0.25), fill_mode="wrap"), PICTURE),
+    (L.RandomTranslation(0.25, (-0.5, 0.25), fill_mode="nearest"), PICTURE),
+    (L.RandomBrightness(0.25), PICTURE),
+    (L.RandomBrightness((-0.5, 0.25), value_range=(0, 1)), PICTURE),
+    (L.RandomContrast(0.25), PICTURE),
+    (L.RandomContrast((0.5, 0.25), value_range=(0.0, 1.0)), PICTURE),
+    (L.RandomColorDegeneration((0.25, 0.5)), PICTURE),
+    (L.RandomSaturation(0.25), PICTURE),
+    (L.RandomInvert((0.25, 0.5)), PICTURE),
+    (L.RandomHue(0.25), PICTURE),
+    (L.RandomGrayscale(0.25), PICTURE),
+    (L.RandomPosterization(4), PICTURE),
+    (L.RandomPosterization((2, 6), value_range=(0, 1)), PICTURE),
+    (L.Solarization(0.25, (0.5, 0.75)), PICTURE),
+    (L.RandomShear((0.25, 0.5), (0, 0.25), fill_mode="constant"), PICTURE),
+    (L.RandomPerspective(0.5, 0.25, fill_value=0.5), PICTURE),
 ]
 NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list
 
@@ -209,7 +249,8 @@ def computed(layer, shapes):
         w.assign(number(w.shape, k))
     x = [number((ROWS,) + s, k) for k, s in enumerate(shapes)]
     x = [v.astype("float32") for v in x]
-    y = layer(*x) if len(x) == 1 or isinstance(layer, NAMED) else layer(x)
+    told = {"training": False} if layer._call_has_training_arg else {}  # by itself it may be true
+    y = layer(*x, **told) if len(x) == 1 or isinstance(layer, NAMED) else layer(x, **told)
     got["y"] = [float("%.7g" % v) for v in np.ravel(y)]
     return got
 

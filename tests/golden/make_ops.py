@@ -293,6 +293,87 @@ case("masked_softmax", SEEN, [(2, 3, 4), (1, 3, 4)])
 case("masked_softmax", lambda v: L.Softmax()(v[0], mask=tf.linalg.band_part(tf.ones((4, 5)), -1, 0)[None] > 0.5),
      [(4, 5)], args="causal")
 
+
+def resize_weights(length, size, method, antialias):
+    """What each of `length` places counts in each of `size`: an image per place resized by Keras."""
+    ones = np.eye(length, dtype="float32").reshape(1, length, 1, length)
+    out = keras.ops.image.resize(ones, (size, 1), interpolation=method, antialias=antialias)
+    return tf.cast(tf.reshape(out, (size, length)), "float64")
+
+
+for length, size in (5, 8), (9, 4), (6, 2):
+    for method in "nearest bilinear bicubic lanczos3 lanczos5 area".split():
+        for antialias in (False,) if method in ("nearest", "area") else (False, True):
+            w = resize_weights(length, size, method, antialias)
+            text = "axis 0 length %d size %d %s" % (length, size, method)
+            case("resize", lambda x: tf.einsum("ol,bli->boi", w, x[0]), [(length, 2)],
+                 args=text + " antialias" * antialias)
+w = resize_weights(7, 5, "bilinear", False)
+case("resize", lambda x: tf.einsum("ol,bil->bio", w, tf.pad(x[0], ((0, 0), (0, 0), (1, 2)), constant_values=0.25)),
+     [(2, 4)], args="axis 1 begin -1 length 7 size 5 fill 0.25 bilinear")
+
+
+def warp(text, shape, matrix, interpolation="bilinear", fill="reflect", value=0.0):
+    """Numbers that float32 holds exactly. No gradient: TensorFlow's goes through the inverse."""
+    m = np.array([matrix + [0, 0]] * ROWS, "float32")
+    case("warp", lambda x: tf.stop_gradient(keras.ops.image.affine_transform(
+        x[0], m, interpolation=interpolation, fill_mode=fill, fill_value=value)), [shape], args=text)
+    cases[-1]["dx"] = [None]
+
+
+warp("flip across nearest", (3, 4, 2), [-1, 0, 3, 0, 1, 0])
+warp("flip across down nearest first 0.5", (3, 4, 2), [-1, 0, 3, 0, -1, 2])
+warp("flip across down nearest first 0.75", (3, 4, 2), [1, 0, 0, 0, 1, 0])
+for fill in "reflect", "constant", "wrap", "nearest":
+    for how in "bilinear", "nearest":
+        text = " ".join([{"nearest": "edge"}.get(fill, fill), how, "value 0.5 "])
+        warp(text + "zoom first 1.5 second 0.75", (5, 6, 2),
+             [0.75, 0, 2.5 * 0.25, 0, 1.5, -1.0], how, fill, 0.5)
+        warp(text + "zoom alike first 3.75", (3, 5, 1), [3.75, 0, -5.5, 0, 3.75, -2.75], how, fill, 0.5)
+        warp(text + "translate first 0.4375 second -1.625", (4, 4, 2),
+             [1, 0, 6.5, 0, 1, -1.75], how, fill, 0.5)
+        warp(text + "shear first 0.25 second 0.625", (4, 5, 2), [1, 0.625, 0, 0.25, 1, 0], how, fill, 0.5)
+        warp(text + "rotate first 90", (4, 6, 1), [0, -1, 4.0, 1, 0, -1.0], how, fill, 0.5)
+        warp(text + "zoom first 1.25 second 1.25", (1, 1, 3), [1.25, 0, 0, 0, 1.25, 0], how, fill, 0.5)
+
+
+def recolor(text, layer, numbers, shape=(3, 4, 3), positive=False):
+    case("recolor", lambda x: layer.transform_images(x[0], numbers, training=True), [shape], args=text,
+         positive=positive)
+
+
+def each(value, dtype="float64"):
+    return tf.fill((ROWS, 1, 1, 1), tf.constant(value, dtype))
+
+
+inside = {"value_range": (-1, 1)}
+recolor("brightness a 0.25", L.RandomBrightness(1, **inside), {"rgb_delta": each(0.5)})
+recolor("brightness a -0.75", L.RandomBrightness(1, **inside), {"rgb_delta": each(-1.5)})
+recolor("contrast a 0.625", L.RandomContrast(1, **inside), {"contrast_factor": each(0.625)})
+recolor("contrast a 1.75", L.RandomContrast(1, **inside), {"contrast_factor": each(1.75)}, (3, 4, 2))
+recolor("fade a 0.75", L.RandomColorDegeneration(1, **inside), {"factor": each(0.75)})
+recolor("fade a -0.5", L.RandomColorDegeneration(1, **inside), {"factor": each(-0.5)})
+recolor("fade a 0.5", L.RandomColorDegeneration(1, **inside), {"factor": each(0.5)}, (3, 4, 1))
+recolor("gray a 0.5 b 0.25", L.RandomGrayscale(), each(True, "bool"))
+recolor("gray a 0.5 b 0.75", L.RandomGrayscale(), each(False, "bool"))
+recolor("invert a 0.5 b 0.25", L.RandomInvert(**inside), {"apply_inversion": tf.ones(ROWS, "bool")})
+recolor("invert a 0.5 b 0.75", L.RandomInvert(**inside), {"apply_inversion": tf.zeros(ROWS, "bool")})
+for a, high in (0.25, 1), (0.75, 1), (0.75, 0.5), (-0.5, 1):
+    factor = tf.fill((ROWS,), tf.constant(a / (1 - a + 1e-7), "float64"))
+    recolor("saturate a %g low 0 high %g positive" % (a, high),
+            L.RandomSaturation(1, value_range=(0, high)), {"factor": factor}, positive=True)
+for bits, high in (1, 3), (5, 3), (8, 3), (3, 255):
+    recolor("posterize a %d low 0 high %d positive" % (bits, high),
+            L.RandomPosterization(8, value_range=(0, high)),
+            {"shift_factor": tf.fill((ROWS,), tf.constant(8 - bits, "uint8"))}, positive=True)
+    cases[-1]["dx"] = [[0.0] * len(cases[-1]["x"][0])]
+wide_range = {"value_range": (-2, 2)}
+recolor("solarize a 30 b 0 low -2 high 2", L.Solarization(**wide_range),
+        {"additions": each(30.0), "thresholds": each(0.0)})
+recolor("solarize a 0 b 100 low -2 high 2", L.Solarization(**wide_range),
+        {"additions": each(0.0), "thresholds": each(100.0)})
+
+
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases,", os.path.getsize(path), "bytes")

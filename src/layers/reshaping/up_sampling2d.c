@@ -1,4 +1,5 @@
 /* Each pixel of [H, W, C] `size` times, or what lies between pixels. */
+#include "layers/preprocessing/_resize.h"
 #include "layers/reshaping/_upsample.h"
 
 typedef struct args_t {
@@ -10,7 +11,7 @@ static const keel_field fields[] = {
     KEEL_INTS(args_t, size, 2, "[2, 2]", 1, 65536, "factors of height and width"),
     KEEL_DATA_FORMAT(args_t),
     KEEL_CHOICE(args_t, interpolation, "\"nearest\"", "nearest|bilinear|bicubic|lanczos3|lanczos5",
-                "nearest or bilinear; others are not supported"),
+                "between pixels"),
     { 0 },
 };
 
@@ -18,9 +19,14 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     KEEL_TRY(keel_channels_last(a->data_format));
-    if (a->interpolation > 1)
-        return keel_fail(KEEL_EUNSUP, "interpolation: only nearest and bilinear are supported");
-    return keel_emit_upsample(e, &a->size, a->interpolation == 1);
+    if (a->interpolation <= 1) return keel_emit_upsample(e, &a->size, a->interpolation == 1);
+    const keel_spec *in;
+    KEEL_TRY(keel_emit_image(e, &in));
+    const int64_t height = in->shape.dim[0], width = in->shape.dim[1];
+    const keel_resizing r = { .size = { height * a->size.at[0], width * a->size.at[1] },
+                              .length = { height, width },
+                              .method = (keel_resize_method)a->interpolation };
+    return keel_emit_resizing(e, &r);
 }
 
 const keel_layer keel_layer_up_sampling2d = {

@@ -1,0 +1,64 @@
+/* See _random.h. */
+#include "layers/preprocessing/_random.h"
+#include <math.h>
+
+keel_status keel_factor_range(keel_range *out, const keel_reals *factor, const char *key,
+                              keel_range bounds, bool all)
+{
+    if (factor->count < 1 || factor->count > 2)
+        return keel_fail(KEEL_EARG, "%s must be a number or a pair of numbers", key);
+    const double first = factor->at[0], last = factor->at[factor->count - 1];
+    const double least = fmin(first, last), most = fmax(first, last);
+    const bool pair = factor->count == 2 && !all;
+    if (!(pair ? least <= bounds.high && most >= bounds.low
+               : least >= bounds.low && most <= bounds.high))
+        return keel_fail(KEEL_EARG, "%s %g is not in [%g, %g]", key,
+                         most > bounds.high ? most : least, bounds.low, bounds.high);
+    *out = factor->count == 2 ? (keel_range){ least, most }
+                              : (keel_range){ fmax(-fabs(first), bounds.low), fabs(first) };
+    return KEEL_OK;
+}
+
+keel_status keel_factor_to_config(json_t *config, const char *key, const keel_reals *factor)
+{
+    if (factor->count != 1) return KEEL_OK;
+    if (json_object_set_new(config, key, json_real(*factor->at)) == 0) return KEEL_OK;
+    return keel_fail(KEEL_ENOMEM, "out of memory writing a layer");
+}
+
+keel_status keel_value_range(keel_range *out, const keel_reals *value_range)
+{
+    if (value_range->count != 2) return keel_fail(KEEL_EARG, "value_range must be two numbers");
+    out->low = fmin(value_range->at[0], value_range->at[1]);
+    out->high = fmax(value_range->at[0], value_range->at[1]);
+    return KEEL_OK;
+}
+
+keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look,
+                           int data_format)
+{
+    const keel_spec *in;
+    keel_warp_args a = *op;
+    KEEL_TRY(keel_channels_last(data_format));
+    KEEL_TRY(keel_emit_image(e, &in));
+    e->out[0] = e->in[0];
+    if (!e->training) return KEEL_OK;
+    if (look) {
+        a.fill = (keel_warp_fill)look->fill_mode;
+        a.nearest = look->interpolation == 1;
+        a.fill_value = look->fill_value;
+    }
+    return keel_emit_one(e, &keel_op_warp, &a);
+}
+
+keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op, int data_format)
+{
+    const keel_spec *in;
+    KEEL_TRY(keel_channels_last(data_format));
+    KEEL_TRY(keel_emit_image(e, &in));
+    if (!keel_recolor_takes(op->kind, in->shape.dim[2]))
+        return keel_fail(KEEL_ESHAPE, "images of %lld channels are not red, green and blue",
+                         (long long)in->shape.dim[2]);
+    e->out[0] = e->in[0];
+    return e->training ? keel_emit_one(e, &keel_op_recolor, op) : KEEL_OK;
+}

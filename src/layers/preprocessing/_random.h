@@ -1,0 +1,61 @@
+/* What layers share that change each image of a batch by chance, in training only. */
+#ifndef KEEL_LAYERS_PREPROCESSING_RANDOM_H
+#define KEEL_LAYERS_PREPROCESSING_RANDOM_H
+#include "layers/layer.h"
+#include "ops/recolor.h"
+#include "ops/warp.h"
+
+/* A factor: a number or a pair of them. */
+#define KEEL_FACTOR(args, member, dflt_, help_)                                                    \
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_REALS, .offset = offsetof(args, member), .dflt = dflt_, \
+        .count = 1, .help = help_                                                                  \
+    }
+
+/* The range that draws are taken from: of a number f, [-|f|, |f|], but not below bounds.low; of a
+ * pair, from the smaller to the larger one. KEEL_EARG with the key: not in the bounds. As in Keras,
+ * it is enough for a pair that some of it is in there, unless `all` must be. */
+keel_status keel_factor_range(keel_range *out, const keel_reals *factor, const char *key,
+                              keel_range bounds, bool all);
+/* As keel_layer.to_config wants it: a factor that is a number is written as one. */
+keel_status keel_factor_to_config(json_t *config, const char *key, const keel_reals *factor);
+
+/* value_range: the least and the largest value of the images, in any order. */
+keel_status keel_value_range(keel_range *out, const keel_reals *value_range);
+
+typedef struct keel_warp_look { /* arguments that all layers have which interpolate */
+    int fill_mode, interpolation;
+    double fill_value;
+} keel_warp_look;
+
+#define KEEL_WARP_FIELDS(args, look)                                                               \
+    { .key = "fill_mode",                                                                          \
+      .kind = KEEL_FIELD_CHOICE,                                                                   \
+      .offset = offsetof(args, look.fill_mode),                                                    \
+      .dflt = "\"reflect\"",                                                                       \
+      .choices = "reflect|constant|wrap|nearest",                                                  \
+      .help = "what is seen outside of the image" },                                               \
+        { .key = "interpolation",                                                                  \
+          .kind = KEEL_FIELD_CHOICE,                                                               \
+          .offset = offsetof(args, look.interpolation),                                            \
+          .dflt = "\"bilinear\"",                                                                  \
+          .choices = "bilinear|nearest",                                                           \
+          .help = "between pixels" },                                                              \
+    {                                                                                              \
+        .key = "fill_value", .kind = KEEL_FIELD_FLOAT, .offset = offsetof(args, look.fill_value),  \
+        .dflt = "0.0", .help = "what fill_mode constant fills with"                                \
+    }
+
+#define KEEL_VALUE_RANGE(args, member)                                                             \
+    {                                                                                              \
+        .key = "value_range", .kind = KEEL_FIELD_REALS, .offset = offsetof(args, member),          \
+        .dflt = "[0, 255]", .help = "least and largest value of the images"                        \
+    }
+
+/* Emit the projection: in training; else the image stays. */
+keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look,
+                           int data_format);
+/* The same of a change of colours. */
+keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op, int data_format);
+
+#endif

@@ -1,0 +1,40 @@
+/* See _resize.h. */
+#include "layers/preprocessing/_resize.h"
+
+keel_status keel_emit_resizing(keel_emit *e, const keel_resizing *r)
+{
+    const keel_spec *in;
+    KEEL_TRY(keel_emit_image(e, &in));
+    const keel_shape shape = in->shape;
+    /* The dim that is written more often goes first where it becomes smaller, else last. */
+    const int order = r->size[0] > shape.dim[0];
+    keel_value x = e->in[0];
+    for (int i = 0; i < 2; i++) {
+        const int d = i ^ order;
+        const keel_resize_args op = { .axis = d,
+                                      .size = r->size[d],
+                                      .begin = r->begin[d],
+                                      .length = r->length[d],
+                                      .fill = r->fill,
+                                      .method = r->method,
+                                      .antialias = r->antialias };
+        if (op.begin == 0 && op.length == op.size && op.size == shape.dim[d]) continue;
+        KEEL_TRY(keel_emit_on(e, &keel_op_resize, &op, &x, 1, e->out));
+        x = e->out[0];
+    }
+    e->out[0] = x;
+    return KEEL_OK;
+}
+
+static int64_t between(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+void keel_resizing_crop(keel_resizing *r, int64_t height, int64_t width)
+{
+    r->length[0] = between(width * r->size[0] / r->size[1], 1, height);
+    r->length[1] = between(height * r->size[1] / r->size[0], 1, width);
+    r->begin[0] = (height - r->length[0]) / 2;
+    r->begin[1] = (width - r->length[1]) / 2;
+}

@@ -1,0 +1,50 @@
+/* In training each image [H, W, C] is turned about its middle by an angle of its own. */
+#include "layers/preprocessing/_random.h"
+
+typedef struct args_t {
+    keel_reals factor;
+    keel_range turns;
+    keel_warp_look look;
+    int data_format;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_FACTOR(args_t, factor, NULL, "angles in full turns: f for [-f, f], or a pair"),
+    KEEL_WARP_FIELDS(args_t, look),
+    KEEL_IGNORE("seed", "the seed of the run decides"),
+    KEEL_DATA_FORMAT(args_t),
+    { 0 },
+};
+
+static keel_status ready(void *args)
+{
+    args_t *a = args;
+    return keel_factor_range(&a->turns, &a->factor, "factor", (keel_range){ -1, 1 }, false);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_warp_args op = { .kind = KEEL_WARP_ROTATE,
+                                .range = { { 360 * a->turns.low, 360 * a->turns.high } } };
+    return keel_emit_warp(e, &op, &a->look, a->data_format);
+}
+
+static keel_status to_config(const void *args, json_t *config)
+{
+    return keel_factor_to_config(config, "factor", &((const args_t *)args)->factor);
+}
+
+const keel_layer keel_layer_random_rotation = {
+    .type = { .name = "RandomRotation",
+              .module = "keras.layers",
+              .help = "Turns images by chance while training.",
+              .args_size = sizeof(args_t),
+              .fields = fields,
+              .ready = ready },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .by_chance = true,
+    .emit = emit,
+    .to_config = to_config,
+};

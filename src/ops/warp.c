@@ -1,0 +1,268 @@
+/* Each image is seen through a projection of its own, whose numbers are drawn for its row: output
+ * (x, y) is the image at ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), k = c0 x + c1 y + 1.
+ * Places are computed in float32 whatever the images are, as TensorFlow's
+ * ImageProjectiveTransformV3 does. The gradient is that of the interpolation; TensorFlow's goes
+ * back through the inverse projection instead, which is an approximation. Keras: RandomFlip,
+ * RandomCrop, RandomRotation, RandomZoom, RandomTranslation, RandomShear, RandomPerspective. */
+#ifndef REAL
+#include "ops/warp.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+#include <math.h>
+#include <string.h>
+
+enum { SIDE_MAX = 1 << 24 }; /* from here on float32 has no number for each place */
+
+static keel_status infer(keel_node *n)
+{
+    const keel_warp_args *a = n->args;
+    KEEL_TRY(keel_infer_image(n));
+    keel_shape out = n->in[0].shape;
+    if (out.dim[0] > SIDE_MAX || out.dim[1] > SIDE_MAX)
+        return keel_fail(KEEL_EUNSUP, "warp: a side of %lld x %lld pixels is above 2^24",
+                         (long long)out.dim[0], (long long)out.dim[1]);
+    for (int d = 0; a->kind == KEEL_WARP_CROP && d < 2; d++) {
+        if (a->size[d] < 1 || a->size[d] > out.dim[d])
+            return keel_fail(KEEL_ESHAPE, "warp: %lld places cannot be cropped from %lld",
+                             (long long)a->size[d], (long long)out.dim[d]);
+        out.dim[d] = a->size[d];
+    }
+    if (a->kind == KEEL_WARP_LEAN && (out.dim[0] < 2 || out.dim[1] < 2))
+        return keel_fail(KEEL_ESHAPE, "warp: %lld x %lld pixels have no four corners",
+                         (long long)out.dim[0], (long long)out.dim[1]);
+    return keel_infer_out(n, &out);
+}
+
+/* Where three corners move as draws say, the first being (0, 0), what is seen at them is what was
+ * at the corners of an image of w + 1 by h + 1. */
+static void lean(float m[8], const keel_call *c, int64_t row, keel_range range, double w, double h)
+{
+    const double right = 1 + keel_draw(c, row, 4, range), down = 1 + keel_draw(c, row, 7, range);
+    const double x = 1 + keel_draw(c, row, 8, range), y = 1 + keel_draw(c, row, 9, range);
+    const double c0 = (y / down - 1) / (x * w), c1 = (x / right - 1) / (y * h);
+    m[0] = (float)(c0 * w + 1 / right);
+    m[4] = (float)(c1 * h + 1 / down);
+    m[6] = (float)c0;
+    m[7] = (float)c1;
+}
+
+/* Turn by cos and sin about the middle (x, y). */
+static void turn(float m[8], double cosine, double sine, double x, double y)
+{
+    m[0] = m[4] = (float)cosine;
+    m[1] = (float)-sine;
+    m[3] = (float)sine;
+    m[2] = (float)(x - x * cosine + y * sine);
+    m[5] = (float)(y - x * sine - y * cosine);
+}
+
+/* The numbers a0 a1 a2 b0 b1 b2 c0 c1 of a row of the call. */
+static void numbers_of(float m[8], const keel_call *c, int64_t row)
+{
+    const keel_warp_args *a = c->node->args;
+    const int64_t h = c->node->in[0].shape.dim[0], w = c->node->in[0].shape.dim[1];
+    const double middle[2] = { (double)(h - 1) / 2, (double)(w - 1) / 2 };
+    const double first = keel_draw(c, row, 0, a->range[0]);
+    const double second = a->alike ? first : keel_draw(c, row, 1, a->range[1]);
+    memcpy(m, (const float[8]){ 1, 0, 0, 0, 1, 0, 0, 0 }, 8 * sizeof *m);
+    switch (a->kind) {
+    case KEEL_WARP_FLIP:
+        if (first > 0.5) return;
+        if (a->across) m[0] = -1, m[2] = (float)(w - 1);
+        if (a->down) m[4] = -1, m[5] = (float)(h - 1);
+        return;
+    case KEEL_WARP_CROP:
+        m[2] = (float)floor(second * (double)(w - a->size[1] + 1));
+        m[5] = (float)floor(first * (double)(h - a->size[0] + 1));
+        return;
+    case KEEL_WARP_ROTATE: {
+        const double radians = first * (3.14159265358979323846 / 180);
+        turn(m, cos(radians), sin(radians), middle[1], middle[0]);
+        return;
+    }
+    case KEEL_WARP_ZOOM:
+        m[0] = (float)second;
+        m[2] = (float)(middle[1] * (1 - second));
+        m[4] = (float)first;
+        m[5] = (float)(middle[0] * (1 - first));
+        return;
+    case KEEL_WARP_TRANSLATE:
+        m[2] = (float)(-second * (double)w);
+        m[5] = (float)(-first * (double)h);
+        return;
+    case KEEL_WARP_SHEAR: {
+        const double sign = keel_draw(c, row, 2, a->range[2]) > 0.5 ? -1 : 1;
+        m[1] = (float)(sign * second);
+        m[3] = (float)(sign * first);
+        return;
+    }
+    case KEEL_WARP_LEAN:
+        if (second < first) lean(m, c, row, a->range[2], (double)(w - 1), (double)(h - 1));
+        return;
+    }
+}
+
+/* Where an image of n places shows what is seen at x. */
+static float inside(float x, int64_t n, keel_warp_fill fill)
+{
+    const float last = (float)(n - 1), length = (float)n;
+    if (fill == KEEL_FILL_CONSTANT) return x;
+    if (n > 1 && fill == KEEL_FILL_REFLECT && (x < 0 || x > last)) {
+        if (x < 0) x = -x - 1;
+        x -= 2 * length * floorf(x / (2 * length));
+        if (x >= length) x = 2 * length - x - 1;
+    }
+    /* The period is n, but it is counted in steps of n - 1, as TensorFlow does. */
+    if (n > 1 && fill == KEEL_FILL_WRAP) {
+        if (x < 0)
+            x += length * (truncf(-x / last) + 1);
+        else if (x > last)
+            x -= length * truncf(x / last);
+    }
+    return x < 0 ? 0 : x > last ? last : x; /* a NaN stays one: nothing is there */
+}
+
+typedef struct seen {  /* the pixels that make one: first place of each, -1: outside */
+    int64_t at[4];     /* top left, top right, bottom left, bottom right */
+    float right, down; /* the share of the right and of the lower ones */
+} seen;
+
+static int64_t place(const keel_shape *in, float y, float x)
+{
+    if (!(y >= 0 && y < (float)in->dim[0] && x >= 0 && x < (float)in->dim[1])) return -1;
+    return ((int64_t)y * in->dim[1] + (int64_t)x) * in->dim[2];
+}
+
+static seen look(const keel_call *c, const float m[8], int64_t row, int64_t column)
+{
+    const keel_warp_args *a = c->node->args;
+    const keel_shape *in = &c->node->in[0].shape;
+    const float x = (float)column, y = (float)row, k = m[6] * x + m[7] * y + 1;
+    seen s = { { -1, -1, -1, -1 }, 0, 0 };
+    if (k == 0) return s;
+    const float at_x = inside((m[0] * x + m[1] * y + m[2]) / k, in->dim[1], a->fill);
+    const float at_y = inside((m[3] * x + m[4] * y + m[5]) / k, in->dim[0], a->fill);
+    if (a->nearest) {
+        s.at[0] = place(in, roundf(at_y), roundf(at_x));
+        return s;
+    }
+    const float left = floorf(at_x), top = floorf(at_y);
+    for (int i = 0; i < 4; i++) s.at[i] = place(in, top + (float)(i / 2), left + (float)(i % 2));
+    if (s.at[0] < 0 && s.at[1] < 0 && s.at[2] < 0 && s.at[3] < 0) return s;
+    s.right = at_x - left;
+    s.down = at_y - top;
+    return s;
+}
+
+#define REAL_FILE "ops/warp.c"
+#include "ops/real.h"
+
+static void range_for_case(keel_range *r, const char *text, const char *low, const char *high)
+{
+    if (keel_case_has(text, low)) keel_case_number(text, low, &r->low);
+    r->high = r->low;
+    if (keel_case_has(text, high)) keel_case_number(text, high, &r->high);
+}
+
+/* A kind, and what is drawn: "zoom first 0.75 second 1.5" always draws that; "first 0.5 first_to 2"
+ * is a range. */
+static void args_for_case(void *args, const char *text)
+{
+    static const char *const kinds[] = { "flip",      "crop",  "rotate", "zoom",
+                                         "translate", "shear", "lean" };
+    static const char *const fills[] = { "reflect", "constant", "wrap", "edge" };
+    keel_warp_args *a = args;
+    for (int i = 0; i < 7; i++)
+        if (keel_case_has(text, kinds[i])) a->kind = (keel_warp_kind)i;
+    for (int i = 0; i < 4; i++)
+        if (keel_case_has(text, fills[i])) a->fill = (keel_warp_fill)i;
+    range_for_case(&a->range[0], text, "first", "first_to");
+    range_for_case(&a->range[1], text, "second", "second_to");
+    range_for_case(&a->range[2], text, "third", "third_to");
+    a->alike = keel_case_has(text, "alike");
+    a->across = keel_case_has(text, "across");
+    a->down = keel_case_has(text, "down");
+    a->nearest = keel_case_has(text, "nearest");
+    keel_case_number(text, "value", &a->fill_value);
+    keel_case_ints(text, "size", a->size, 2);
+}
+
+const keel_op keel_op_warp = {
+    .name = "warp",
+    .args_size = sizeof(keel_warp_args),
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .costly = true,
+    .cases =
+        (const keel_case[]){
+            { "4,5,2", NULL, "flip across down nearest first 0 first_to 1" },
+            { "5,4,3", NULL, "crop size 3,2 nearest first 0 first_to 1 second 0 second_to 1" },
+            { "5,6,2", NULL, "rotate first -180 first_to 180 reflect" },
+            { "6,5,1", NULL, "rotate first 20 constant value 0.5" },
+            { "5,4,2", NULL, "zoom first 0.5 first_to 2 alike wrap" },
+            { "1,5,3", NULL, "zoom first 1.5 second 0.4 edge" },
+            { "4,5,2", NULL,
+              "translate first -1 first_to 1 second -1 second_to 1 constant nearest" },
+            { "4,1,2", NULL, "translate first 0.3 second 0.7 reflect" },
+            { "5,6,2", NULL, "shear first 0 first_to 1 second 0.25 third 0 third_to 1" },
+            { "5,6,2", NULL,
+              "lean first 0.75 second 0 second_to 1 third -0.5 third_to 0.5 constant" },
+            { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};
+#else
+static void REAL_(forward)(const keel_call *c)
+{
+    const keel_warp_args *a = c->node->args;
+    const keel_shape *out = &c->node->out[0].shape;
+    const int64_t n_in = keel_row_count(&c->node->in[0]), channels = out->dim[2];
+    const REAL fill = (REAL)a->fill_value;
+    const REAL *x = c->in[0];
+    REAL *y = c->out[0];
+    float m[8];
+    for (int64_t row = 0; row < c->rows; row++, x += n_in) {
+        numbers_of(m, c, row);
+        for (int64_t i = 0; i < out->dim[0]; i++)
+            for (int64_t j = 0; j < out->dim[1]; j++, y += channels) {
+                const seen s = look(c, m, i, j);
+                if (a->nearest) {
+                    for (int64_t k = 0; k < channels; k++)
+                        y[k] = s.at[0] < 0 ? fill : x[s.at[0] + k];
+                    continue;
+                }
+                const REAL right = (REAL)s.right, down = (REAL)s.down;
+                for (int64_t k = 0; k < channels; k++) {
+                    REAL v[4];
+                    for (int p = 0; p < 4; p++) v[p] = s.at[p] < 0 ? fill : x[s.at[p] + k];
+                    y[k] = (1 - down) * ((1 - right) * v[0] + right * v[1]) +
+                           down * ((1 - right) * v[2] + right * v[3]);
+                }
+            }
+    }
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const keel_warp_args *a = c->node->args;
+    const keel_shape *out = &c->node->out[0].shape;
+    const int64_t n_in = keel_row_count(&c->node->in[0]), channels = out->dim[2];
+    const REAL *dy = c->out_grad[0];
+    REAL *dx = c->in_grad[0];
+    float m[8];
+    for (int64_t row = 0; dx && row < c->rows; row++, dx += n_in) {
+        numbers_of(m, c, row);
+        if (!c->in_adds[0]) memset(dx, 0, (size_t)n_in * sizeof *dx);
+        for (int64_t i = 0; i < out->dim[0]; i++)
+            for (int64_t j = 0; j < out->dim[1]; j++, dy += channels) {
+                const seen s = look(c, m, i, j);
+                const REAL right = (REAL)s.right, down = (REAL)s.down;
+                const REAL share[4] = { (1 - down) * (1 - right), (1 - down) * right,
+                                        down * (1 - right), down * right };
+                for (int p = 0; p < (a->nearest ? 1 : 4); p++)
+                    for (int64_t k = 0; s.at[p] >= 0 && k < channels; k++)
+                        dx[s.at[p] + k] += share[p] * dy[k];
+            }
+    }
+}
+#endif
