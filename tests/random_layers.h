@@ -536,6 +536,19 @@ static bool draw_attention(random_graph *g, step *s)
     return true;
 }
 
+static bool draw_normalization(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    const int rank = g->step[s->in[0]].shape.rank;
+    if (percent(60)) GIVE_INT(s, "axis", percent(50) ? -1 : 1 + chance(rank));
+    if (percent(50)) {
+        GIVE_REAL(s, "mean", 0.25);
+        GIVE_REAL(s, "variance", 2.25);
+    }
+    if (percent(30)) GIVE_BOOL(s, "invert", true);
+    return true;
+}
+
 #define CELL(kind, more) "{\"class_name\":\"" kind "\",\"config\":{\"units\":2" more "}}"
 
 static bool draw_recurrent(random_graph *g, step *s)
@@ -578,6 +591,12 @@ static const struct drawer {
     { "InputLayer", NULL, "every graph begins with one", 0, true, false },
     { "StringLookup", NULL, "tests/test_lookups.c; it takes texts", 0, true, false },
     { "IntegerLookup", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "TextVectorization", NULL, "tests/test_lookups.c; it takes texts", 0, true, false },
+    { "Hashing", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "HashedCrossing", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "CategoryEncoding", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "Discretization", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "Normalization", draw_normalization, NULL, 1, false, false },
     { "LSTMCell", NULL, "layers over time call it", 0, true, false },
     { "GRUCell", NULL, "layers over time call it", 0, true, false },
     { "SimpleRNNCell", NULL, "layers over time call it", 0, true, false },

@@ -36,9 +36,9 @@ typedef struct keel_graph_node {
     int turn;               /* nodes that move one state do so in this order */
 } keel_graph_node;
 
-/* An input of which a row is made of one of another input's, where rows are read. */
+/* An input of which a row is made of those of other inputs, where rows are read. */
 typedef struct keel_graph_host {
-    int input, of; /* inputs of the graph */
+    int input, of[KEEL_HOST_INS_MAX], n_of; /* inputs of the graph */
     keel_host_op op;
     const void *args; /* borrowed */
 } keel_graph_host;
@@ -69,10 +69,10 @@ void keel_graph_node_free(keel_graph_node *n); /* what it points to, not itself 
 /* A new input: rows of `spec`. */
 keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);
 
-/* A new input of which rows are made of those of `of`, itself an input; the same one where this was
- * asked for before. KEEL_EUNSUP: `of` is made by a node. */
-keel_status keel_graph_host_input(keel_graph *g, keel_value of, keel_host_op op, const void *args,
-                                  const keel_spec *spec, keel_value *out);
+/* A new input of which rows are made of those of `of` [n_of], inputs themselves; the same one where
+ * this was asked for before. KEEL_EUNSUP: one of them is made by a node, or they are too many. */
+keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of, keel_host_op op,
+                                  const void *args, const keel_spec *spec, keel_value *out);
 
 keel_value keel_graph_input_value(const keel_graph *g, int input); /* the value of input i */
 

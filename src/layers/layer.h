@@ -16,6 +16,7 @@ typedef struct keel_weight_decl {
     const keel_object *regularizer; /* NULL or type NULL: none */
     bool state;                     /* not trainable by nature: moving mean */
     int lead; /* keel_weight_info.lead; the fans of an initializer are that matrix's, too */
+    const keel_object *constraint; /* NULL or type NULL: none */
 } keel_weight_decl;
 
 #define KEEL_CALL_VALUE "keel_value"
@@ -103,6 +104,7 @@ typedef struct keel_layer {
     bool cell;            /* one step of a layer that goes through time, which calls it: RNN */
     bool takes_states;    /* inputs behind the first are Keras's argument initial_state */
     bool uncast;          /* it takes its inputs in the type they have (Keras: no autocast) */
+    bool counts; /* Keras has one more whole number behind its weights, always 0, in a file */
     keel_status (*emit)(keel_emit *e);
     /* Put keys into `config` that Keras wants in another form than the field table's; NULL: none.
      */
@@ -116,6 +118,8 @@ typedef struct keel_layer {
     keel_status (*read_asset)(void *args, const char *text, size_t n_bytes);
     bool (*asset)(const void *args, const char **text, size_t *n_bytes);
     float *(*idf)(const void *args, int64_t *n);
+    const char *asset_again; /* a layer inside Keras's class, which has the file and the numbers
+                                once more, in its own group; NULL: none */
 } keel_layer;
 
 /* What every layer has, whatever its table says. An InputLayer's shape is here too, because null
@@ -157,8 +161,8 @@ keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, cons
 keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
                                const keel_variable *weight, const keel_spec *spec, int n_weight,
                                keel_value *out);
-/* A value whose rows are made of those of input 0 where rows are read; `op` gets the layer's args.
- * KEEL_EUNSUP: input 0 is no input of the model. */
+/* A value whose rows are made of those of the inputs where rows are read; `op` gets the layer's
+ * args. KEEL_EUNSUP: one of them is neither an input of the model nor made so itself. */
 keel_status keel_emit_host(keel_emit *e, keel_host_op op, const keel_spec *spec, keel_value *out);
 /* More outputs than one: e->out and e->out_mask move. */
 keel_status keel_emit_outputs(keel_emit *e, int n);
