@@ -34,6 +34,13 @@ static inline keel_tensor numbers_of(const json_t *list, keel_shape shape)
     return (keel_tensor){ KEEL_INT64, shape, number };
 }
 
+static inline keel_tensor column_of(const json_t *list, const char *dtype, keel_shape shape)
+{
+    if (!strcmp(dtype, "string")) return texts_of(list, shape);
+    if (!strcmp(dtype, "int64")) return numbers_of(list, shape);
+    return (keel_tensor){ KEEL_FLOAT32, shape, golden_reals(list, false) };
+}
+
 static inline int begin(void **state)
 {
     golden = golden_load("lookups.json");

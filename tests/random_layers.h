@@ -677,6 +677,46 @@ static bool draw_few_heads(random_graph *g, step *s)
     return true;
 }
 
+static bool draw_normalization(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    const int rank = g->step[s->in[0]].shape.rank;
+    if (percent(60)) GIVE_INT(s, "axis", percent(50) ? -1 : 1 + chance(rank));
+    if (percent(50)) {
+        GIVE_REAL(s, "mean", 0.25);
+        GIVE_REAL(s, "variance", 2.25);
+    }
+    if (percent(30)) GIVE_BOOL(s, "invert", true);
+    return true;
+}
+
+static bool draw_unit_norm(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    if (percent(40)) GIVE_INT(s, "axis", 1 + chance(g->step[s->in[0]].shape.rank));
+    return true;
+}
+
+static bool draw_group_norm(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 0)) return false;
+    const keel_shape *in = &g->step[s->in[0]].shape;
+    GIVE_INT(s, "groups", percent(20) ? -1 : divisor(in->dim[in->rank - 1]));
+    GIVE_REAL(s, "epsilon", 0.0625);
+    if (percent(20)) GIVE_BOOL(s, "center", false);
+    if (percent(20)) GIVE_BOOL(s, "scale", false);
+    return true;
+}
+
+static bool draw_adaptive(random_graph *g, step *s)
+{
+    const int dims = s->layer[strlen(s->layer) - 2] - '0';
+    if (dims == 1) GIVE_INT(s, "output_size", 1 + chance(3));
+    if (dims == 2) GIVE_PAIR(s, "output_size", 1 + chance(3), 1 + chance(3));
+    if (dims == 3) give_triple(s, "output_size", 1, 3);
+    return from_one(g, s, dims + 1);
+}
+
 #define CELL(kind, more) "{\"class_name\":\"" kind "\",\"config\":{\"units\":2" more "}}"
 #define CELLS(list)      "{\"class_name\":\"StackedRNNCells\",\"config\":{\"cells\":[" list "]}}"
 
@@ -722,6 +762,21 @@ static const struct drawer {
     { "InputLayer", NULL, "every graph begins with one", 0, true, false },
     { "StringLookup", NULL, "tests/test_lookups.c; it takes texts", 0, true, false },
     { "IntegerLookup", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "TextVectorization", NULL, "tests/test_lookups.c; it takes texts", 0, true, false },
+    { "Hashing", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "HashedCrossing", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "CategoryEncoding", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "Discretization", NULL, "tests/test_lookups.c; it takes inputs only", 0, true, false },
+    { "UnitNormalization", draw_unit_norm, NULL, 1, false, false },
+    { "GroupNormalization", draw_group_norm, NULL, 1, false, false },
+    { "Identity", draw_plain, NULL, 1, false, false },
+    { "AdaptiveAveragePooling1D", draw_adaptive, NULL, 1, false, false },
+    { "AdaptiveAveragePooling2D", draw_adaptive, NULL, 1, false, false },
+    { "AdaptiveAveragePooling3D", draw_adaptive, NULL, 1, false, false },
+    { "AdaptiveMaxPooling1D", draw_adaptive, NULL, 1, false, false },
+    { "AdaptiveMaxPooling2D", draw_adaptive, NULL, 1, false, false },
+    { "AdaptiveMaxPooling3D", draw_adaptive, NULL, 1, false, false },
+    { "Normalization", draw_normalization, NULL, 1, false, false },
     { "LSTMCell", NULL, "layers over time call it", 0, true, false },
     { "GRUCell", NULL, "layers over time call it", 0, true, false },
     { "SimpleRNNCell", NULL, "layers over time call it", 0, true, false },

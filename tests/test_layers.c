@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <math.h>
 #include "base/memory.h"
 #include "golden.h"
 #include "keel/keel.h"
@@ -57,6 +58,12 @@ static void numbers(float *out, const keel_shape *shape, int k)
         out[i] = (float)((i * 37 + 29 * k + 11) % 101 - 50) / 32;
 }
 
+static bool is_variance(const keel_model_weight *w)
+{
+    const char *slash = strchr(w->info.name, '/');
+    return slash && !strcmp(slash + 1, "variance");
+}
+
 static void check_computed(keel_model *m, keel_symbol out, int n, const json_t *want,
                            const char *what)
 {
@@ -70,6 +77,8 @@ static void check_computed(keel_model *m, keel_symbol out, int n, const json_t *
         keel_tensor w;
         must(keel_tensor_create(&w, KEEL_FLOAT32, &m->weight[i].info.spec.shape));
         numbers(w.data, &w.shape, i);
+        for (int64_t k = 0; is_variance(&m->weight[i]) && k < keel_shape_count(&w.shape); k++)
+            ((float *)w.data)[k] = fabsf(((float *)w.data)[k]);
         must(keel_model_set_weight(m, m->weight[i].info.name, &w));
         keel_tensor_free(&w);
     }
@@ -245,6 +254,35 @@ static const struct {
     { "Dropout", "{\"rate\": 0.5, \"noise_shape\": [null]}", { 8 }, KEEL_ESHAPE, "noise_shape" },
     { "BatchNormalization", "{\"axis\": 1}", { 8, 8, 3 }, KEEL_EUNSUP, "axis 1" },
     { "BatchNormalization", "{\"renorm\": true}", { 8 }, KEEL_EUNSUP, "renorm" },
+    { "GroupNormalization", "{\"groups\": 3}", { 2, 8 }, KEEL_EARG, "multiple of 3" },
+    { "GroupNormalization", "{\"axis\": 1}", { 2, 8 }, KEEL_EUNSUP, "axis 1" },
+    { "GroupNormalization", "{\"groups\": 0}", { 8 }, KEEL_EARG, "groups" },
+    { "UnitNormalization", "{\"axis\": 0}", { 8 }, KEEL_EUNSUP, "batch" },
+    { "AdaptiveMaxPooling2D", "{\"output_size\": 2}", { 8, 3 }, KEEL_ESHAPE, "3 dims" },
+    { "AdaptiveMaxPooling2D", "{\"output_size\": 0}", { 8, 8, 3 }, KEEL_EARG, "output_size" },
+    { "AdaptiveAveragePooling1D",
+      "{\"output_size\": 2, \"data_format\": \"channels_first\"}",
+      { 8, 3 },
+      KEEL_EUNSUP,
+      "channels_first" },
+    { "Normalization", "{\"mean\": 1}", { 8 }, KEEL_EARG, "given together" },
+    { "Normalization",
+      "{\"mean\": [1], \"variance\": 1}",
+      { 8 },
+      KEEL_EARG,
+      "must have the same shape" },
+    { "Normalization",
+      "{\"mean\": [1, 2], \"variance\": [1, 2]}",
+      { 8 },
+      KEEL_ESHAPE,
+      "mean has shape (2,)" },
+    { "Normalization", "{\"mean\": [[]], \"variance\": [[]]}", { 8 }, KEEL_EARG, "numbers" },
+    { "Normalization",
+      "{\"mean\": [[1, 2], [3]], \"variance\": [[1, 2], [3, 4]]}",
+      { 8 },
+      KEEL_EARG,
+      "as many numbers" },
+    { "Normalization", "{\"axis\": 0}", { 8 }, KEEL_EUNSUP, "batch" },
     { "LayerNormalization", "{\"axis\": 0}", { 8 }, KEEL_EUNSUP, "batch" },
     { "LayerNormalization", "{\"axis\": []}", { 8 }, KEEL_EARG, "there must be one" },
     { "LayerNormalization", "{\"axis\": [1, -1]}", { 8, 3 }, KEEL_EUNSUP, "some from the end" },

@@ -3,6 +3,7 @@
  * with vocabularies and their files are in test_vocabularies.c. */
 #include "lookups.h"
 #include "base/hash.h"
+#include "tensor/shape.h"
 
 /* ---- building -------------------------------------------------------------------------------- */
 
@@ -63,16 +64,14 @@ static void each_layer_gives_what_keras_gives(void **state)
     const json_t *cases = json_object_get(golden, "cases");
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *c = json_array_get(cases, i);
-        const bool texts = !strcmp(golden_text(c, "class"), "StringLookup");
         const keel_shape shape = golden_shape(c, "shape"), want = golden_shape(c, "out_shape");
         const keel_shape row = row_of(&shape);
-        keel_tensor x = texts ? texts_of(json_object_get(c, "in"), shape)
-                              : numbers_of(json_object_get(c, "in"), shape);
+        const char *dtype = golden_text(c, "dtype");
+        keel_tensor x = column_of(json_object_get(c, "in"), dtype, shape);
         keel_tensor y;
         keel_model *m;
         keel_dataset *d;
-        must(build_one(&m, golden_text(c, "class"), json_object_get(c, "args"),
-                       texts ? "string" : "int64", &row));
+        must(build_one(&m, golden_text(c, "class"), json_object_get(c, "args"), dtype, &row));
         must(keel_dataset_from_arrays(&d, &x, NULL, NULL));
         for (int devices = 0; devices < 2; devices++) {
             must(keel_predict(m, devices ? three : one, d,
@@ -90,6 +89,47 @@ static void each_layer_gives_what_keras_gives(void **state)
         keel_dataset_destroy(d);
         keel_model_destroy(m);
         free(x.data);
+    }
+}
+
+static void two_inputs_are_crossed_as_in_keras(void **state)
+{
+    const json_t *cases = json_object_get(golden, "crossed");
+    assert_true(json_array_size(cases) >= 3);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *c = json_array_get(cases, i), *in = json_object_get(c, "in");
+        const keel_shape shape = golden_shape(c, "shape"), row = row_of(&shape);
+        keel_array_field field[2];
+        keel_arg args[ARGS_MAX];
+        keel_symbol x[2], y;
+        keel_tensor out;
+        keel_model *m;
+        keel_dataset *d;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+        for (int k = 0; k < 2; k++) {
+            const json_t *column = json_array_get(in, (size_t)k);
+            const char *dtype = json_is_string(json_array_get(column, 0)) ? "string" : "int64";
+            field[k] = (keel_array_field){ k ? "b" : "a", KEEL_ROLE_INPUT, NULL,
+                                           column_of(column, dtype, shape) };
+            must(keel_model_input(m, &row, KEEL_ARGS(KEEL_ARG_STR("dtype", dtype)), &x[k]));
+        }
+        take_args(args, json_object_get(c, "args"));
+        must(keel_model_call(m, "HashedCrossing", args, x, 2, &y));
+        must(keel_model_outputs(m, &y, 1));
+        must(keel_dataset_from_fields(&d, field, 2));
+        must(keel_predict(m, three, d, NULL, &out));
+        float *want = golden_reals(json_object_get(c, "out"), false);
+        assert_int_equal(keel_shape_count(&out.shape), json_array_size(json_object_get(c, "out")));
+        for (int64_t k = 0; k < keel_shape_count(&out.shape); k++)
+            if (((float *)out.data)[k] != want[k])
+                fail_msg("case %zu: %d is %g, in Keras %g", i, (int)k,
+                         (double)((float *)out.data)[k], (double)want[k]);
+        free(want);
+        free_args(args);
+        keel_tensor_free(&out);
+        keel_dataset_destroy(d);
+        keel_model_destroy(m);
+        for (int k = 0; k < 2; k++) free(field[k].array.data);
     }
 }
 
@@ -231,6 +271,59 @@ static void arguments_that_cannot_be_are_refused_by_name(void **state)
           { 1 },
           KEEL_EUNSUP,
           "vocabulary_dtype" },
+#define T    "TextVectorization"
+#define CATS "{\"vocabulary\": [\"cat\"], "
+        { T, "{\"output_sequence_length\": 3}", "string", { 1 }, KEEL_EARG, "no vocabulary" },
+        { T, CATS "\"split\": \"whitespace\"}", "string", { 1 }, KEEL_EUNSUP, "give output_se" },
+        { T, CATS "\"output_sequence_length\": 3}", "string", { 2 }, KEEL_ESHAPE, "one text" },
+        { T, CATS "\"split\": null}", "string", { 2, 3 }, KEEL_ESHAPE, "one dim" },
+        { T, CATS "\"output_sequence_length\": 3}", "int64", { 1 }, KEEL_EARG, "takes texts" },
+        { T, CATS "\"ragged\": true}", "string", { 1 }, KEEL_EUNSUP, "ragged" },
+        { T, CATS "\"sparse\": true}", "string", { 1 }, KEEL_EUNSUP, "sparse" },
+        { T, CATS "\"ngrams\": 0}", "string", { 1 }, KEEL_EARG, "ngrams" },
+        { T, CATS "\"ngrams\": [2, \"a\"]}", "string", { 1 }, KEEL_EARG, "ngrams" },
+        { T, CATS "\"standardize\": {}}", "string", { 1 }, KEEL_EARG, "standardize" },
+        { T, CATS "\"split\": \"words\"}", "string", { 1 }, KEEL_EARG, "split" },
+        { T, CATS "\"output_mode\": \"one_hot\"}", "string", { 1 }, KEEL_EUNSUP, "one_hot" },
+        { T,
+          CATS "\"output_mode\": \"count\", \"output_sequence_length\": 3}",
+          "string",
+          { 1 },
+          KEEL_EARG,
+          "output_mode 'int' only" },
+        { "CategoryEncoding", "{}", "int64", { 1 }, KEEL_EARG, "num_tokens" },
+        { "CategoryEncoding",
+          "{\"num_tokens\": 3}",
+          "int64",
+          { 2, 3 },
+          KEEL_EUNSUP,
+          "'multi_hot'" },
+        { "CategoryEncoding", "{\"num_tokens\": 3}", "string", { 2 }, KEEL_EARG, "of texts" },
+        { "CategoryEncoding",
+          "{\"num_tokens\": 3, \"sparse\": true}",
+          "int64",
+          { 2 },
+          KEEL_EUNSUP,
+          "sparse" },
+        { "Discretization", "{}", "float32", { 1 }, KEEL_EARG, "no bin_boundaries" },
+        { "Discretization", "{\"num_bins\": 3}", "float32", { 1 }, KEEL_EARG, "adapt it in Keras" },
+        { "Discretization", "{\"bin_boundaries\": [1, 0]}", "float32", { 1 }, KEEL_EARG, "ascend" },
+        { "Discretization", "{\"bin_boundaries\": [0]}", "string", { 1 }, KEEL_EARG, "of texts" },
+        { "Hashing", "{}", "string", { 1 }, KEEL_EARG, "num_bins" },
+        { "Hashing", "{\"num_bins\": 3, \"salt\": [1]}", "string", { 1 }, KEEL_EARG, "salt" },
+        { "Hashing", "{\"num_bins\": 3, \"mask_value\": 1}", "string", { 1 }, KEEL_EARG, "a text" },
+        { "Hashing",
+          "{\"num_bins\": 3, \"mask_value\": \"\"}",
+          "int64",
+          { 1 },
+          KEEL_EARG,
+          "a num" },
+        { "Hashing",
+          "{\"num_bins\": 3, \"output_mode\": \"one_hot\"}",
+          "int64",
+          { 2 },
+          KEEL_EUNSUP,
+          "one element" },
         { "Dense", "{\"units\": 2}", "string", { 1 }, KEEL_EARG, "its input is of texts" },
         { "Flatten", "{}", "string", { 1 }, KEEL_EARG, "its input is of texts" },
     };
@@ -386,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_layer_gives_what_keras_gives),
+        cmocka_unit_test(two_inputs_are_crossed_as_in_keras),
         cmocka_unit_test(hashes_are_those_of_tensorflow),
         cmocka_unit_test(arguments_that_cannot_be_are_refused_by_name),
         cmocka_unit_test(a_word_that_has_no_index_is_named_with_its_row),

@@ -45,7 +45,8 @@ typedef enum keel_field_kind {
                           1,  a plain number n is [n] */
     KEEL_FIELD_OBJECT, /* keel_object: another type (initializer, activation, ...) or null */
     KEEL_FIELD_LIST,   /* json_t *, owned by the args: a list of any length that the type itself
-                          reads, such as a vocabulary; null becomes NULL */
+                          reads, such as a vocabulary; null becomes NULL. With a `count` of 1,
+                          a number or a text may stand there as well */
     KEEL_FIELD_REFUSE, /* not stored: Keras has the key, Keel accepts only its default */
     KEEL_FIELD_IGNORE, /* not stored: Keras writes the key, but it does not affect Keel */
 } keel_field_kind;

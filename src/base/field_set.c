@@ -81,7 +81,7 @@ static json_t *value_from(const keel_field *f, const char *text)
         v = texts_from(text);
         break;
     case KEEL_FIELD_LIST:
-        v = json_loads(text, 0, NULL);
+        v = json_loads(text, f->count == 1 ? JSON_DECODE_ANY : 0, NULL);
         break;
     case KEEL_FIELD_OBJECT:
         if (text[0] == '{') v = json_loads(text, 0, NULL);

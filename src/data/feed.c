@@ -113,10 +113,12 @@ static keel_status add_made(keel_feed *f)
     if (!f->made) return KEEL_ENOMEM;
     for (int i = 0; i < n; i++) {
         const keel_feed_made *made = &f->o.made[i];
-        assert(made->of >= 0 && made->of < f->spec->n_field && !(f->o.unwanted >> made->of & 1));
+        for (int k = 0; k < made->n_of; k++)
+            assert(made->of[k] >= 0 && made->of[k] < f->n_field &&
+                   (made->of[k] >= f->spec->n_field || !(f->o.unwanted >> made->of[k] & 1)));
         f->made[i] = *made;
         f->want[f->n_field] = made->dtype;
-        f->field[f->n_field++] = (keel_data_field){ .path = f->spec->field[made->of].path,
+        f->field[f->n_field++] = (keel_data_field){ .path = f->field[made->of[0]].path,
                                                     .dtype = made->dtype,
                                                     .shape = made->shape,
                                                     .role = KEEL_ROLE_INPUT };
@@ -131,15 +133,20 @@ keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from,
 {
     for (int64_t row = from; row < to; row++)
         for (int i = 0; i < f->n_made; i++) {
-            const int of = f->made[i].of, at = f->spec->n_field + i;
-            const char *given = s->batch.field[of]; /* may point into the user's array */
-            const keel_tensor in = { f->want[of], s->field[of].shape,
-                                     (char *)given + (size_t)row * s->bytes[of] };
+            const int at = f->spec->n_field + i, n_of = f->made[i].n_of;
+            keel_tensor in[KEEL_HOST_INS_MAX];
+            for (int k = 0; k < n_of; k++) {
+                const int of = f->made[i].of[k];
+                /* a field of the dataset may be in the user's array */
+                const char *given = of < f->spec->n_field ? s->batch.field[of] : s->at[of];
+                in[k] = (keel_tensor){ f->want[of], s->field[of].shape,
+                                       (char *)given + (size_t)row * s->bytes[of] };
+            }
             const keel_tensor out = { f->want[at], s->field[at].shape,
                                       s->at[at] + (size_t)row * s->bytes[at] };
-            const keel_status r = f->made[i].op(f->made[i].args, &in, &out, scratch);
+            const keel_status r = f->made[i].op(f->made[i].args, in, n_of, &out, scratch);
             *failed = row;
-            if (r < 0 && r != KEEL_ENOMEM) keel_fail_within(r, "field '%s'", f->field[of].path);
+            if (r < 0 && r != KEEL_ENOMEM) keel_fail_within(r, "field '%s'", f->field[at].path);
             if (r < 0) return r;
         }
     *failed = to;

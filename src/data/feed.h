@@ -18,9 +18,11 @@
 #include "tensor/host_op.h"
 #include <stdbool.h>
 
-/* A field that the reading thread computes from another field, row by row. */
+/* A field that the reading thread computes from others, row by row. */
 typedef struct keel_feed_made {
-    int of; /* index of the dataset's field, in the type given by `want` */
+    /* [n_of] indices of the dataset's fields, in the type given by `want`; behind them, of fields
+     * computed before this one. Where rows differ in length, its open dims are those of of[0]. */
+    int of[KEEL_HOST_INS_MAX], n_of;
     keel_host_op op;
     const void *args; /* borrowed until the feed is destroyed */
     keel_dtype dtype;

@@ -68,7 +68,7 @@ keel_shape keel_feed_made_shape(const keel_feed *f, int i, const keel_data_field
     const keel_feed_made *made = &f->made[i - f->spec->n_field];
     keel_shape shape = made->shape;
     for (int d = 0; d < shape.rank; d++)
-        if (shape.dim[d] == KEEL_DIM_OPEN) shape.dim[d] = fields[made->of].shape.dim[d];
+        if (shape.dim[d] == KEEL_DIM_OPEN) shape.dim[d] = fields[made->of[0]].shape.dim[d];
     return shape;
 }
 

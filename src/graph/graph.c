@@ -81,23 +81,32 @@ keel_value keel_graph_input_value(const keel_graph *g, int input)
     return v;
 }
 
-keel_status keel_graph_host_input(keel_graph *g, keel_value of, keel_host_op op, const void *args,
-                                  const keel_spec *spec, keel_value *out)
+keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of, keel_host_op op,
+                                  const void *args, const keel_spec *spec, keel_value *out)
 {
-    const keel_graph_value *from = &g->value[of];
-    if (from->node >= 0)
-        return keel_fail(KEEL_EUNSUP, "it must be called on an input of the model itself: what it "
-                                      "does is done where rows are read");
+    keel_graph_host made = { .n_of = n_of, .op = op, .args = args };
+    if (n_of > KEEL_HOST_INS_MAX)
+        return keel_fail(KEEL_EUNSUP, "it is called on %d inputs; at most %d are supported", n_of,
+                         KEEL_HOST_INS_MAX);
+    for (int i = 0; i < n_of; i++) {
+        const keel_graph_value *from = &g->value[of[i]];
+        if (from->node >= 0)
+            return keel_fail(KEEL_EUNSUP, "it must be called on an input of the model itself: what "
+                                          "it does is done where rows are read");
+        made.of[i] = from->index;
+    }
     for (int i = 0; i < g->n_host; i++) {
         const keel_graph_host *h = &g->host[i];
-        if (h->of != from->index || h->op != op || h->args != args) continue;
+        if (h->op != op || h->args != args || h->n_of != n_of ||
+            memcmp(h->of, made.of, sizeof made.of))
+            continue;
         *out = keel_graph_input_value(g, h->input);
         return KEEL_OK;
     }
     KEEL_TRY(reserve((void **)&g->host, g->n_host, sizeof *g->host));
-    const int input = from->index;
     KEEL_TRY(keel_graph_input(g, spec, out));
-    g->host[g->n_host++] = (keel_graph_host){ g->n_input - 1, input, op, args };
+    made.input = g->n_input - 1;
+    g->host[g->n_host++] = made;
     return KEEL_OK;
 }
 

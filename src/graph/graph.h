@@ -37,9 +37,9 @@ typedef struct keel_graph_node {
     int turn;               /* nodes that move the same state do so in this order */
 } keel_graph_node;
 
-/* An input whose rows are computed from rows of another input, when rows are read. */
+/* An input whose rows are computed from rows of other inputs, when rows are read. */
 typedef struct keel_graph_host {
-    int input, of; /* inputs of the graph */
+    int input, of[KEEL_HOST_INS_MAX], n_of; /* inputs of the graph */
     keel_host_op op;
     const void *args; /* borrowed */
 } keel_graph_host;
@@ -71,10 +71,11 @@ void keel_graph_node_free(keel_graph_node *n);
 /* A new input: rows of `spec`. */
 keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);
 
-/* Adds an input whose rows are computed from those of `of`, itself an input. If the same was asked
- * for before, returns the same input. KEEL_EUNSUP: `of` is made by a node. */
-keel_status keel_graph_host_input(keel_graph *g, keel_value of, keel_host_op op, const void *args,
-                                  const keel_spec *spec, keel_value *out);
+/* Adds an input whose rows are computed from those of `of` [n_of], which are inputs themselves. If
+ * the same was asked for before, returns the same input. KEEL_EUNSUP: one of them is made by a
+ * node, or there are too many. */
+keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of, keel_host_op op,
+                                  const void *args, const keel_spec *spec, keel_value *out);
 
 keel_value keel_graph_input_value(const keel_graph *g, int input); /* the value of input i */
 

@@ -26,8 +26,9 @@ static bool is_input(const keel_layer *l)
     return l->max_inputs == 0;
 }
 
-/* The name of a policy, or Keras's DTypePolicy with a name. */
-static keel_status read_dtype(const json_t *dtype, bool *mixed)
+/* The name of a policy, or Keras's DTypePolicy with a name. For a layer that makes integers when
+ * rows are read (`indices`) it may be their type. */
+static keel_status read_dtype(const json_t *dtype, bool indices, bool *mixed)
 {
     const char *name = NULL;
     if (!dtype || json_is_null(dtype)) return KEEL_OK;
@@ -42,6 +43,7 @@ static keel_status read_dtype(const json_t *dtype, bool *mixed)
         name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
     }
     if (!name) return keel_fail(KEEL_EARG, "dtype: expected a name or a DTypePolicy with a name");
+    if (indices && (!strcmp(name, "int64") || !strcmp(name, "int32"))) return KEEL_OK;
     return keel_policy_find(name, mixed);
 }
 
@@ -133,7 +135,7 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     if (is_input(l) && json_is_string(dtype) && strcmp(json_string_value(dtype), "mixed_bfloat16"))
         KEEL_TRY(keel_dtype_find(&common->dtype, json_string_value(dtype)));
     else if (!l->operation)
-        KEEL_TRY(read_dtype(dtype, &common->mixed));
+        KEEL_TRY(read_dtype(dtype, l->reads_rows, &common->mixed));
     if (!is_input(l)) return KEEL_OK;
     common->mixed =
         false; /* the type of an input is that of its data, whatever layers make of it */
@@ -266,7 +268,7 @@ keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args
 
 keel_status keel_emit_host(keel_emit *e, keel_host_op op, const keel_spec *spec, keel_value *out)
 {
-    return keel_graph_host_input(e->graph, e->in[0], op, e->args, spec, out);
+    return keel_graph_host_input(e->graph, e->in, e->n_in, op, e->args, spec, out);
 }
 
 keel_status keel_emit_outputs(keel_emit *e, int n)

@@ -16,6 +16,7 @@ typedef struct keel_weight_decl {
     const keel_object *regularizer; /* NULL or type NULL: none */
     bool state;                     /* not trainable by its kind: moving mean */
     int lead; /* keel_weight_info.lead; an initializer takes its fans from that matrix, too */
+    const keel_object *constraint; /* NULL or type NULL: none */
 } keel_weight_decl;
 
 #define KEEL_CALL_VALUE "keel_value"
@@ -113,6 +114,7 @@ typedef struct keel_layer {
     bool cell;            /* one step of a layer over time, which calls it: RNN */
     bool takes_states;    /* inputs after the first are Keras's argument initial_state */
     bool uncast;          /* it takes its inputs in their own types (Keras: autocast=False) */
+    bool counts;          /* in a file, Keras has another integer after its weights, always 0 */
     keel_status (*emit)(keel_emit *e);
     /* Puts keys into `config` that Keras needs in another form than the field table's; NULL: none.
      */
@@ -126,6 +128,8 @@ typedef struct keel_layer {
     keel_status (*read_asset)(void *args, const char *text, size_t n_bytes);
     bool (*asset)(const void *args, const char **text, size_t *n_bytes);
     float *(*idf)(const void *args, int64_t *n);
+    const char *asset_again; /* a layer inside Keras's class that has the file and the numbers
+                                again, in its own group; NULL: none */
 } keel_layer;
 
 /* What every layer has besides its table. The shape of an InputLayer is here, too, because its null
@@ -170,8 +174,9 @@ keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, cons
 keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
                                const keel_variable *weight, const keel_spec *spec, int n_weight,
                                keel_value *out);
-/* A value whose rows are computed from those of input 0 when rows are read; `op` gets the layer's
- * args. KEEL_EUNSUP: input 0 is not an input of the model. */
+/* A value whose rows are computed from those of the inputs when rows are read; `op` gets the
+ * layer's args. KEEL_EUNSUP: one of them is neither an input of the model nor computed in this way.
+ */
 keel_status keel_emit_host(keel_emit *e, keel_host_op op, const keel_spec *spec, keel_value *out);
 /* Sets the number of outputs; e->out and e->out_mask move. */
 keel_status keel_emit_outputs(keel_emit *e, int n);

@@ -7,11 +7,13 @@
 
 enum { ASSET_BYTES_MAX = 256 << 20 };
 
-/* "assets/layers/string_lookup/vocabulary.txt"; NULL: no memory. The caller frees it. */
-static char *asset_path(const keel_model_layer *l)
+/* "assets/layers/string_lookup/vocabulary.txt"; of a layer inside it (NULL: of itself). NULL: no
+ * memory. The caller frees it. */
+static char *asset_path(const keel_model_layer *l, const char *inside)
 {
     keel_text t = { 0 };
-    keel_text_add(&t, "assets/%s/%s", l->path, l->kind->asset_name);
+    keel_text_add(&t, "assets/%s/%s%s%s", l->path, inside ? inside : "", inside ? "/" : "",
+                  l->kind->asset_name);
     if (t.failed) keel_text_free(&t);
     return t.data;
 }
@@ -21,7 +23,7 @@ static keel_status read_asset(const keel_model_layer *l, keel_zip *zip)
     void *text = NULL;
     size_t n_bytes = 0;
     keel_status s;
-    char *path = asset_path(l);
+    char *path = asset_path(l, NULL);
     if (!path) return KEEL_ENOMEM;
     if (keel_zip_find(zip, path) < 0)
         s = keel_fail(KEEL_EFORMAT, "%s is missing", path);
@@ -55,15 +57,17 @@ keel_status keel_model_list_assets(const keel_model *m, keel_zip_member **out, i
     int64_t have = 0;
     keel_zip_member *members = NULL;
     KEEL_TRY(keel_model_all_layers(m, &all, &n));
-    if (!(members = keel_calloc((size_t)n + 1, sizeof *members))) s = KEEL_ENOMEM;
+    if (!(members = keel_calloc(2 * (size_t)n + 1, sizeof *members))) s = KEEL_ENOMEM;
     for (int i = 0; i < n && s >= 0; i++) {
         const keel_layer *kind = all[i]->kind;
         const char *text;
         size_t n_bytes;
         if (!kind->asset_name || !kind->asset(all[i]->args, &text, &n_bytes)) continue;
-        char *path = asset_path(all[i]);
-        if (!path) s = KEEL_ENOMEM;
-        if (path) members[have++] = (keel_zip_member){ path, text, n_bytes };
+        for (int again = 0; again <= (kind->asset_again != NULL); again++) {
+            char *path = asset_path(all[i], again ? kind->asset_again : NULL);
+            if (!path) s = KEEL_ENOMEM;
+            if (path) members[have++] = (keel_zip_member){ path, text, n_bytes };
+        }
     }
     keel_free(all);
     if (s < 0) {
@@ -86,21 +90,32 @@ void keel_model_free_assets(keel_zip_member *members, int64_t count)
 
 typedef keel_status (*visit)(const char *path, const keel_shape *shape, float *idf, void *context);
 
-static keel_status each_idf(const keel_model *m, visit f, void *context)
+static keel_status visit_idf(const keel_model_layer *l, const char *inside, visit f, void *context)
+{
+    keel_status s;
+    int64_t count = 0;
+    float *idf = l->kind->idf ? l->kind->idf(l->args, &count) : NULL;
+    const keel_shape shape = KEEL_SHAPE(count);
+    keel_text path = { 0 };
+    if (!idf) return KEEL_OK;
+    keel_text_add(&path, "%s/%s%svars/idf_weights", l->path, inside ? inside : "",
+                  inside ? "/" : "");
+    s = path.failed ? KEEL_ENOMEM : f(path.data, &shape, idf, context);
+    keel_text_free(&path);
+    return s;
+}
+
+/* again: also of the layers inside Keras's classes. */
+static keel_status each_idf(const keel_model *m, bool again, visit f, void *context)
 {
     keel_status s = KEEL_OK;
     keel_model_layer **all = NULL;
     int n = 0;
     KEEL_TRY(keel_model_all_layers(m, &all, &n));
     for (int i = 0; i < n && s >= 0; i++) {
-        int64_t count = 0;
-        float *idf = all[i]->kind->idf ? all[i]->kind->idf(all[i]->args, &count) : NULL;
-        const keel_shape shape = KEEL_SHAPE(count);
-        keel_text path = { 0 };
-        if (!idf) continue;
-        keel_text_add(&path, "%s/vars/idf_weights", all[i]->path);
-        s = path.failed ? KEEL_ENOMEM : f(path.data, &shape, idf, context);
-        keel_text_free(&path);
+        s = visit_idf(all[i], NULL, f, context);
+        if (s >= 0 && again && all[i]->kind->asset_again)
+            s = visit_idf(all[i], all[i]->kind->asset_again, f, context);
     }
     keel_free(all);
     return s;
@@ -128,16 +143,16 @@ static keel_status count_idf(const char *path, const keel_shape *shape, float *i
 
 keel_status keel_model_read_idf(const keel_model *m, keel_weights *file)
 {
-    return each_idf(m, read_idf, file);
+    return each_idf(m, false, read_idf, file);
 }
 
 keel_status keel_model_add_idf(const keel_model *m, keel_weights *file)
 {
-    return each_idf(m, add_idf, file);
+    return each_idf(m, true, add_idf, file);
 }
 
 keel_status keel_model_count_idf(const keel_model *m, int64_t *count)
 {
     *count = 0;
-    return each_idf(m, count_idf, count);
+    return each_idf(m, true, count_idf, count);
 }

@@ -341,7 +341,8 @@ static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
         if (l->kind->held || l->kind->held_list) ok = ok && update_held(l, config);
         if (keel_model_layer_is_model(l))
             ok = ok && update_layers(l->inner, json_object_get(config, "layers"), &inside);
-        if (json_is_true(json_object_get(config, "trainable")) != l->trainable)
+        /* Absent is true, and some classes do not take it. */
+        if (json_is_false(json_object_get(config, "trainable")) == l->trainable)
             ok = ok && set(config, "trainable", json_boolean(l->trainable));
         if (keel_model_layer_is_model(l) || is_mixed(json_object_get(config, "dtype")) == l->mixed)
             continue;

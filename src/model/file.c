@@ -91,7 +91,8 @@ static keel_status check_counts(const keel_model *m, const keel_weights *file)
         const keel_model_layer *l = &m->layer[i];
         keel_text next = { 0 };
         if (!l->path) continue;
-        keel_text_add(&next, "%s/vars/%d", l->path, l->n_weight);
+        keel_text_add(&next, "%s/vars/%d", l->path,
+                      l->n_weight + (l->kind->counts && l->n_weight > 0));
         const bool more = !next.failed && keel_weights_find(file, next.data);
         const bool failed = next.failed;
         keel_text_free(&next);
@@ -294,6 +295,18 @@ static keel_status add_layer_group(keel_weights *file, const keel_model_layer *l
     return s;
 }
 
+/* keel_layer.counts. */
+static keel_status add_count(keel_weights *file, const keel_model_layer *l)
+{
+    static int32_t nothing;
+    const keel_tensor t = { .dtype = KEEL_INT32, .data = &nothing };
+    keel_text path = { 0 };
+    keel_text_add(&path, "%s/vars/%d", l->path, l->n_weight);
+    const keel_status s = path.failed ? KEEL_ENOMEM : keel_weights_add(file, path.data, &t);
+    keel_text_free(&path);
+    return s;
+}
+
 static keel_status add_layers(const keel_model *m, keel_weights *file, copies *kept)
 {
     const keel_model *root = keel_model_outermost(m);
@@ -305,6 +318,7 @@ static keel_status add_layers(const keel_model *m, keel_weights *file, copies *k
             const keel_model_weight *w = &root->weight[l->weight[k]];
             KEEL_TRY(add_reals(file, kept, w->path, &w->info.spec.shape, m->dtype, w->data));
         }
+        if (l->kind->counts && l->n_weight > 0) KEEL_TRY(add_count(file, l));
         if (l->inner) KEEL_TRY(add_layers(l->inner, file, kept));
     }
     return KEEL_OK;

@@ -242,10 +242,23 @@ static keel_status pair_targets(keel_pairing *p, const keel_model *m, const keel
     return KEEL_OK;
 }
 
-/* Where rows differ in length, so does what is made of each place of them. */
-static keel_status open_made(keel_feed_made *made, const keel_shape *again, const keel_model *m,
-                             int input, const keel_shape *of)
+/* What makes input `input` of the graph, by its number; -1: it is an input of the model. Those come
+ * first, in the model's order. */
+static int host_of(const keel_graph *g, int input)
 {
+    for (int i = 0; i < g->n_host; i++)
+        if (g->host[i].input == input) return i;
+    return -1;
+}
+
+/* Where rows differ in length, so does what is made of each place of them. */
+static keel_status open_made(keel_pairing *p, const keel_graph *g, int i, const keel_shape *again,
+                             const keel_model *m)
+{
+    keel_feed_made *made = &p->made[i];
+    int input = g->host[i].of[0];
+    const int from = host_of(g, input);
+    const keel_shape *of = from < 0 ? &p->input_spec[input].shape : &p->made[from].shape;
     bool good = made->shape.rank == again->rank;
     for (int d = 0; good && d < again->rank; d++) {
         if (made->shape.dim[d] == again->dim[d]) continue;
@@ -253,6 +266,7 @@ static keel_status open_made(keel_feed_made *made, const keel_shape *again, cons
         good = made->shape.rank == of->rank && of->dim[d] == KEEL_DIM_OPEN;
     }
     if (good) return KEEL_OK;
+    for (int h = from; h >= 0; h = host_of(g, input)) input = g->host[h].of[0];
     return keel_fail(KEEL_EUNSUP,
                      "model '%s' looks up rows of '%s', which differ in length, and makes "
                      "something else than one number of each place: not supported",
@@ -284,15 +298,20 @@ static keel_status pair_made(keel_pairing *p, const keel_model *m, int64_t dim, 
         const keel_graph_host *h = &e.graph->host[i];
         const keel_spec *spec = keel_graph_spec(e.graph, keel_graph_input_value(e.graph, h->input));
         if (again) {
-            s = open_made(&p->made[i], &spec->shape, m, h->of, &p->input_spec[h->of].shape);
+            s = open_made(p, e.graph, i, &spec->shape, m);
             if (s < 0) goto out;
             continue;
         }
-        p->made[p->n_made++] = (keel_feed_made){ .of = p->input[h->of],
-                                                 .op = h->op,
-                                                 .args = h->args,
-                                                 .dtype = spec->dtype,
-                                                 .shape = spec->shape };
+        keel_feed_made *made = &p->made[p->n_made++];
+        *made = (keel_feed_made){ .n_of = h->n_of,
+                                  .op = h->op,
+                                  .args = h->args,
+                                  .dtype = spec->dtype,
+                                  .shape = spec->shape };
+        for (int k = 0; k < h->n_of; k++) {
+            const int from = host_of(e.graph, h->of[k]);
+            made->of[k] = from < 0 ? p->input[h->of[k]] : p->n_field + from;
+        }
     }
 out:
     keel_graph_destroy(e.graph);

@@ -2,7 +2,8 @@
 """Make lookups.json and lookups.keras: what layers look up in texts and numbers, as the real Keras
 does.
 
-A case of lookups.json holds a class, its arguments, the rows of its input and the rows of its output.
+A case of lookups.json holds a class, its arguments, the rows of its input and the rows of its output;
+those of `crossed` have several inputs.
 `hashes` are buckets of TensorFlow's two hashes for texts of many lengths. lookups.keras is a model
 with vocabularies in its configuration and beside it, before its first step; `training` has its rows
 and what it predicts after two epochs. Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in
@@ -58,23 +59,101 @@ CASES = [
 ]  # fmt: skip
 
 
-def case(cls, args, shape):
-    texts = cls is L.StringLookup
-    flat = WORDS if texts else NUMBERS
+SENTENCES = ["the cat sat on the mat", "", "  The\tCAT,\nsat; on\x0b\x0c\rTHE mat!!  ", "don't [UNK] a_b",
+             "日本 cat ü Ü", "mat mat mat the", "...", "one two three four five six seven eight"]  # fmt: skip
+CATS = dict(vocabulary=["the", "cat", "sat", "on", "mat", "日本", "ü"])
+PAIRS = dict(vocabulary=["the cat", "the", "on the mat", "mat", "cat sat"])
+WEIGHTED = dict(output_mode="tf_idf", idf_weights=[0.5, 1.25, 2.0, 0.75, 1.5, 3.0, 1.0])
+T = L.TextVectorization
+CASES += [
+    (T, dict(**CATS, output_sequence_length=7), (1,)),
+    (T, dict(**CATS, output_sequence_length=3), ()),
+    (T, dict(**CATS, output_sequence_length=7, standardize=None), (1,)),
+    (T, dict(**CATS, output_sequence_length=7, standardize="lower"), (1,)),
+    (T, dict(**CATS, output_sequence_length=7, standardize="strip_punctuation"), (1,)),
+    (T, dict(vocabulary=["t", "本", "ü", " "], output_sequence_length=9, split="character"), (1,)),
+    (T, dict(**CATS, split=None, standardize="lower"), (4,)),
+    (T, dict(**CATS, split=None, standardize="lower", output_sequence_length=3), (4,)),
+    (T, dict(**CATS, split=None, standardize="lower", output_sequence_length=6), (4,)),
+    (T, dict(**PAIRS, output_sequence_length=12, ngrams=3), (1,)),
+    (T, dict(**PAIRS, output_sequence_length=12, ngrams=(2, 1)), (1,)),
+    (T, dict(**CATS, output_mode="multi_hot"), (1,)),
+    (T, dict(**CATS, output_mode="count", max_tokens=12, pad_to_max_tokens=True), (1,)),
+    (T, dict(**PAIRS, output_mode="count", ngrams=2), (1,)),
+    (T, dict(**CATS, **WEIGHTED), (1,)),
+    (T, dict(**CATS, output_mode="count", split=None), (4,)),
+]  # fmt: skip
+FEW = [0, 1, 2, 3, 4, 4, 2, 1, 0, 0, 3, 2]
+REALS = [0.0, 1.5, -2.0, 0.25, 7.0, 1.4999, -0.0, 100.0, -1e30, 0.1, 2.5, 3.0]
+BINS = dict(bin_boundaries=[-1.0, 0.1, 1.5, 7.0])
+TO_BE_HASHED = [
+    (L.Hashing, dict(num_bins=7), (1,)),
+    (L.Hashing, dict(num_bins=7), (2, 3)),
+    (L.Hashing, dict(num_bins=1, mask_value="a"), (1,)),
+    (L.Hashing, dict(num_bins=1000000007, mask_value=""), (4,)),
+    (L.Hashing, dict(num_bins=9, salt=133), (1,)),
+    (L.Hashing, dict(num_bins=9, salt=[5, -7], mask_value="zz"), (4,)),
+    (L.Hashing, dict(num_bins=5, output_mode="one_hot"), (1,)),
+    (L.Hashing, dict(num_bins=5, output_mode="multi_hot"), (4,)),
+    (L.Hashing, dict(num_bins=5, output_mode="count", mask_value="a"), (6,)),
+]
+CASES += TO_BE_HASHED
+CASES += [(c, {**a, "mask_value": 5} if "mask_value" in a else a, s, NUMBERS) for c, a, s in TO_BE_HASHED]
+CASES += [
+    (L.CategoryEncoding, dict(num_tokens=6), (4,), FEW),
+    (L.CategoryEncoding, dict(num_tokens=5, output_mode="count"), (4,), FEW),
+    (L.CategoryEncoding, dict(num_tokens=5, output_mode="one_hot"), (1,), FEW),
+    (L.CategoryEncoding, dict(num_tokens=5, output_mode="one_hot"), (3,), FEW),
+    (L.CategoryEncoding, dict(num_tokens=5, output_mode="one_hot"), (), FEW),
+    (L.Discretization, dict(**BINS), (1,), REALS),
+    (L.Discretization, dict(**BINS), (2, 2), REALS),
+    (L.Discretization, dict(bin_boundaries=[]), (2,), REALS),
+    (L.Discretization, dict(**BINS, output_mode="one_hot"), (1,), REALS),
+    (L.Discretization, dict(**BINS, output_mode="multi_hot"), (4,), REALS),
+    (L.Discretization, dict(**BINS, output_mode="count"), (4,), REALS),
+    (L.Discretization, dict(**BINS), (3,), NUMBERS),
+]  # fmt: skip
+
+
+def case(cls, args, shape, flat=None):
+    flat = flat or (SENTENCES if cls is T else NUMBERS if cls is L.IntegerLookup else WORDS)
+    dtype = "string" if isinstance(flat[0], str) else "float32" if flat is REALS else "int64"
     if shape == "known":
         flat, shape = [w for w in WORDS if w != "[UNK]"], (1,)
-    rows = np.array(flat, dtype=object if texts else "int64").reshape(-1, *shape)
-    i = keras.Input(shape, dtype="string" if texts else "int64")
+    rows = np.array(flat, dtype=object if dtype == "string" else dtype).reshape(-1, *shape)
+    i = keras.Input(shape, dtype=dtype)
     m = keras.Model(i, cls(**args)(i))
     out = np.array(m(tf.constant(rows.tolist())))
     return {
         "class": cls.__name__,
         "args": args,
+        "dtype": dtype,
         "shape": list(rows.shape),
         "in": rows.ravel().tolist(),
         "out_shape": list(out.shape),
         "out": [float(v) for v in out.astype("float64").ravel()],
     }
+
+
+def crossed(num_bins, shape, output_mode, *columns):
+    """Inputs that count together; rows of texts and of numbers."""
+    inputs = [keras.Input(shape, dtype="string" if isinstance(c[0], str) else "int64") for c in columns]
+    m = keras.Model(inputs, L.HashedCrossing(num_bins, output_mode=output_mode)(inputs))
+    out = np.array(m([tf.constant(np.array(c).reshape(-1, *shape).tolist()) for c in columns]))
+    return {
+        "args": {"num_bins": num_bins, "output_mode": output_mode},
+        "shape": [len(columns[0]), *shape],
+        "in": columns,
+        "out_shape": list(out.shape),
+        "out": [float(v) for v in out.ravel()],
+    }
+
+
+CROSSED = [
+    crossed(1000003, (1,), "int", WORDS, NUMBERS),
+    crossed(11, (), "int", NUMBERS, NUMBERS[::-1]),
+    crossed(5, (1,), "one_hot", WORDS, WORDS[::-1]),
+]
 
 
 def text_of(n):
@@ -138,7 +217,7 @@ def training():
     }
 
 
-data = {"cases": [case(*c) for c in CASES], "hashes": list(hashes()), "training": training()}
+data = {"cases": [case(*c) for c in CASES], "crossed": CROSSED, "hashes": list(hashes()), "training": training()}
 text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 with open("lookups.json", "w") as f:
-    f.write(text.replace('{"class"', '\n{"class"').replace('],["', '],\n["') + "\n")
+    f.write(text.replace('{"class"', '\n{"class"').replace('],["', '],\n["').replace('{"args"', '\n{"args"') + "\n")

@@ -1,6 +1,6 @@
 /* Products of two inputs, summed along one axis of each (counted with the batch): [.., C] and
  * [.., C] give all dims of the first but that, then those of the second. */
-#include "layers/layer.h"
+#include "layers/normalization/_unit.h"
 #include "ops/args.h"
 
 typedef struct args_t {
@@ -27,20 +27,6 @@ static keel_status axis_of(const keel_emit *e, int i, int *axis)
                          (long long)given, i, (long long)rank);
     *axis = (int)at - 1;
     return KEEL_OK;
-}
-
-/* x / max(sqrt(sum x^2), 1e-7), Keras's normalize. */
-static keel_status unit(keel_emit *e, int axis, keel_value *x)
-{
-    const keel_binary_args plain = { 0 }, least = { .constant = 1e-14 };
-    keel_reduce_args sum = { .to = KEEL_REDUCE_SUM, .keepdims = true };
-    keel_value both[2] = { *x };
-    sum.over[axis] = true;
-    KEEL_TRY(keel_emit_on(e, &keel_op_square, NULL, x, 1, &both[1]));
-    KEEL_TRY(keel_emit_on(e, &keel_op_reduce, &sum, &both[1], 1, &both[1]));
-    KEEL_TRY(keel_emit_on(e, &keel_op_maximum, &least, &both[1], 1, &both[1]));
-    KEEL_TRY(keel_emit_on(e, &keel_op_rsqrt, NULL, &both[1], 1, &both[1]));
-    return keel_emit_on(e, &keel_op_multiply, &plain, both, 2, x);
 }
 
 /* Input i as a matrix, [others, n] or [n, others], and its other dims behind those of `out`. */
@@ -77,7 +63,9 @@ static keel_status emit(keel_emit *e)
     e->out_mask[0] = KEEL_MASK_NONE;
     for (int i = 0; i < 2; i++) {
         KEEL_TRY(axis_of(e, i, &axis[i]));
-        if (a->normalize) KEEL_TRY(unit(e, axis[i], &both[i]));
+        bool over[KEEL_RANK_MAX] = { false };
+        over[axis[i]] = true;
+        if (a->normalize) KEEL_TRY(keel_emit_unit(e, over, 1e-7, &both[i]));
     }
     const int64_t n[2] = { keel_emit_in(e, 0)->shape.dim[axis[0]],
                            keel_emit_in(e, 1)->shape.dim[axis[1]] };

@@ -33,7 +33,7 @@ static bool has_mask(const keel_lookup_args *a)
 /* The first bucket for entries that are not in the vocabulary. */
 static int64_t oov_first(const keel_lookup_args *a)
 {
-    return has_mask(a) && a->output_mode == KEEL_LOOKUP_INT;
+    return has_mask(a) && a->output_mode == KEEL_CATEGORY_INT;
 }
 
 /* ---- the table --------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ static int64_t depth_of(const keel_lookup_args *a)
 static keel_status check_size(const keel_lookup_args *a, const keel_lookup *t)
 {
     const int64_t size = t->first + t->count;
-    const bool any = a->output_mode == KEEL_LOOKUP_INT || a->pad_to_max_tokens;
+    const bool any = a->output_mode == KEEL_CATEGORY_INT || a->pad_to_max_tokens;
     if (any || a->vocabulary_size == KEEL_INT_NULL || a->vocabulary_size == size) return KEEL_OK;
     return keel_fail(KEEL_EARG,
                      "vocabulary: with special entries it has %lld, not the %lld of "
@@ -187,7 +187,7 @@ static keel_status take_idf(const keel_lookup_args *a, keel_lookup *t, int64_t n
     const int64_t front = special ? 0 : t->first;
     const int64_t depth = a->pad_to_max_tokens ? a->max_tokens : t->first + t->count;
     double mean = 0;
-    if (a->output_mode != KEEL_LOOKUP_TF_IDF) return KEEL_OK;
+    if (a->output_mode != KEEL_CATEGORY_TF_IDF) return KEEL_OK;
     if (!(t->idf = keel_calloc((size_t)depth, sizeof *t->idf))) return KEEL_ENOMEM;
     if (!a->idf_weights) return KEEL_OK; /* in the file of weights */
     if (json_array_size(a->idf_weights) != (size_t)n)
@@ -251,10 +251,10 @@ static keel_status read_list(const json_t *list, bool texts, keel_string *v, int
 
 static keel_status check_args(const keel_lookup_args *a)
 {
-    const bool tf_idf = a->output_mode == KEEL_LOOKUP_TF_IDF;
+    const bool tf_idf = a->output_mode == KEEL_CATEGORY_TF_IDF;
     if (a->pad_to_max_tokens && a->max_tokens == KEEL_INT_NULL)
         return keel_fail(KEEL_EARG, "pad_to_max_tokens needs max_tokens");
-    if (a->invert && a->output_mode != KEEL_LOOKUP_INT)
+    if (a->invert && a->output_mode != KEEL_CATEGORY_INT)
         return keel_fail(KEEL_EARG, "invert goes with output_mode 'int' only");
     if (a->invert && a->oov_number == KEEL_INT_NULL)
         return keel_fail(KEEL_EARG, "invert needs an oov_token, for indices that have no entry");
@@ -451,7 +451,7 @@ keel_status keel_lookup_index(const keel_lookup_args *a, const keel_string *s, i
 {
     const keel_lookup *t = a->table;
     char text[96];
-    const bool whole = a->output_mode == KEEL_LOOKUP_INT;
+    const bool whole = a->output_mode == KEEL_CATEGORY_INT;
     if (is_mask(a, s)) {
         *index = whole ? 0 : KEEL_LOOKUP_SKIPPED;
         return KEEL_OK;
@@ -462,23 +462,6 @@ keel_status keel_lookup_index(const keel_lookup_args *a, const keel_string *s, i
                          shown(text, a->texts, s));
     *index = found >= 0 ? t->first + found : oov_first(a) + bucket_of(a, s);
     return KEEL_OK;
-}
-
-/* Element i of a row, as an int64_t. */
-static int64_t number_at(const keel_tensor *in, int64_t i)
-{
-    switch (in->dtype) {
-    case KEEL_INT32:
-        return ((const int32_t *)in->data)[i];
-    case KEEL_INT64:
-        return ((const int64_t *)in->data)[i];
-    case KEEL_FLOAT32:
-        return (int64_t)((const float *)in->data)[i];
-    case KEEL_FLOAT64:
-        return (int64_t)((const double *)in->data)[i];
-    default:
-        return ((const uint8_t *)in->data)[i];
-    }
 }
 
 /* The entry of an index: invert, for numbers. */
@@ -494,32 +477,13 @@ static int64_t entry_of(const keel_lookup_args *a, int64_t index)
 
 void keel_lookup_put(const keel_lookup_args *a, int64_t index, int64_t i, const keel_tensor *out)
 {
-    const int64_t depth = depth_of(a);
-    if (a->output_mode == KEEL_LOOKUP_INT) {
-        ((int64_t *)out->data)[i] = index;
-        return;
-    }
-    if (index < 0 || index >= depth) return;
-    if (a->output_mode == KEEL_LOOKUP_ONE_HOT) index += i * depth;
-    const bool adds = a->output_mode >= KEEL_LOOKUP_COUNT;
-    if (out->dtype == KEEL_FLOAT64) {
-        double *y = (double *)out->data + index;
-        *y = adds ? *y + 1 : 1;
-    } else {
-        float *y = (float *)out->data + index;
-        *y = adds ? *y + 1 : 1;
-    }
-}
-
-void keel_lookup_begin(const keel_tensor *out)
-{
-    memset(out->data, 0, (size_t)keel_shape_count(&out->shape) * keel_dtype_size(out->dtype));
+    keel_categories_put(a->output_mode, depth_of(a), index, i, out);
 }
 
 void keel_lookup_end(const keel_lookup_args *a, const keel_tensor *out)
 {
     const float *idf = a->table->idf;
-    if (a->output_mode != KEEL_LOOKUP_TF_IDF) return;
+    if (a->output_mode != KEEL_CATEGORY_TF_IDF) return;
     for (int64_t i = 0, n = depth_of(a); i < n; i++) {
         if (out->dtype == KEEL_FLOAT64)
             ((double *)out->data)[i] *= (double)idf[i];
@@ -528,15 +492,16 @@ void keel_lookup_end(const keel_lookup_args *a, const keel_tensor *out)
     }
 }
 
-static keel_status run(const void *args, const keel_tensor *in, const keel_tensor *out,
+static keel_status run(const void *args, const keel_tensor *in, int n_in, const keel_tensor *out,
                        keel_scratch *scratch)
 {
+    (void)n_in;
     (void)scratch;
     const keel_lookup_args *a = args;
     if (!a->table) return keel_lookup_missing();
-    keel_lookup_begin(out);
+    keel_categories_begin(out);
     for (int64_t i = 0, n = keel_shape_count(&in->shape); i < n; i++) {
-        int64_t number = a->texts ? 0 : number_at(in, i), index;
+        int64_t number = a->texts ? 0 : keel_whole_number_at(in, i), index;
         if (a->invert) {
             ((int64_t *)out->data)[i] = entry_of(a, number);
             continue;
@@ -563,27 +528,9 @@ keel_status keel_lookup_missing(void)
 keel_status keel_lookup_spec(const keel_lookup_args *a, const keel_shape *in, keel_dtype real,
                              keel_spec *out)
 {
-    const int64_t depth = depth_of(a);
-    *out = (keel_spec){ .dtype = KEEL_INT64, .shape = *in };
     if (!a->table && a->vocabulary_size == KEEL_INT_NULL) return keel_lookup_missing();
-    if (a->output_mode == KEEL_LOOKUP_INT) return KEEL_OK;
-    out->dtype = real;
-    if (a->output_mode != KEEL_LOOKUP_ONE_HOT && in->rank != 1)
-        return keel_fail(KEEL_EUNSUP, "output_mode '%s' is there for rows of one dim, not of %d",
-                         a->output_mode == KEEL_LOOKUP_MULTI_HOT ? "multi_hot"
-                         : a->output_mode == KEEL_LOOKUP_COUNT   ? "count"
-                                                                 : "tf_idf",
-                         in->rank);
-    if (depth < 1) return keel_lookup_missing();
-    keel_shape *s = &out->shape;
-    const bool replaces =
-        a->output_mode != KEEL_LOOKUP_ONE_HOT || (s->rank > 0 && s->dim[s->rank - 1] == 1);
-    if (!replaces && s->rank == KEEL_RANK_MAX)
-        return keel_fail(KEEL_ESHAPE, "output_mode 'one_hot' adds a dim to %d, which is too many",
-                         s->rank);
-    if (!replaces) s->rank++;
-    s->dim[s->rank - 1] = depth;
-    return KEEL_OK;
+    if (a->output_mode != KEEL_CATEGORY_INT && depth_of(a) < 1) return keel_lookup_missing();
+    return keel_categories_spec(a->output_mode, depth_of(a), in, real, out);
 }
 
 keel_status keel_lookup_emit(keel_emit *e)

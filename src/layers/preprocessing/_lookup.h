@@ -5,18 +5,10 @@
  * entries that are not in the vocabulary; the vocabulary. */
 #ifndef KEEL_LAYERS_PREPROCESSING_LOOKUP_H
 #define KEEL_LAYERS_PREPROCESSING_LOOKUP_H
-#include "keel/dataset.h"
 #include "layers/layer.h"
+#include "layers/preprocessing/_categories.h"
 
 typedef struct keel_lookup keel_lookup;
-
-typedef enum keel_lookup_output {
-    KEEL_LOOKUP_INT,
-    KEEL_LOOKUP_ONE_HOT,
-    KEEL_LOOKUP_MULTI_HOT,
-    KEEL_LOOKUP_COUNT,
-    KEEL_LOOKUP_TF_IDF
-} keel_lookup_output;
 
 typedef struct keel_lookup_args {
     bool texts; /* it looks up texts, else integers; set by the layer's `ready` */
@@ -25,7 +17,7 @@ typedef struct keel_lookup_args {
     int64_t mask_number, oov_number;  /* of numbers; KEEL_INT_NULL: none */
     json_t *vocabulary, *idf_weights; /* as in the config; NULL: none */
     bool invert, pad_to_max_tokens;
-    int output_mode; /* keel_lookup_output */
+    int output_mode; /* keel_category_mode */
     int oov_method;  /* 0: floormod, 1: farmhash */
     json_t *salt;
     int64_t vocabulary_size; /* as in a file; KEEL_INT_NULL: not given */
@@ -78,10 +70,10 @@ keel_status keel_lookup_spec(const keel_lookup_args *a, const keel_shape *in, ke
                              keel_spec *out);
 keel_status keel_lookup_missing(void); /* KEEL_EARG: there is no vocabulary */
 
-/* The steps of a host op: clear the row, put the index of each of its elements i, end the row. The
- * bytes of a number are its int64_t. KEEL_EDATA: it has no index. */
+/* The parts of a host op, once the row is cleared (keel_categories_begin): put the index of each
+ * element i of it, end it. The bytes of a number are its int64_t. KEEL_EDATA: there is no index for
+ * it. */
 enum { KEEL_LOOKUP_SKIPPED = -1 }; /* instead of an index: a masked entry, which is left out */
-void keel_lookup_begin(const keel_tensor *out);
 keel_status keel_lookup_index(const keel_lookup_args *a, const keel_string *s, int64_t *index);
 void keel_lookup_put(const keel_lookup_args *a, int64_t index, int64_t i, const keel_tensor *out);
 void keel_lookup_end(const keel_lookup_args *a, const keel_tensor *out);

@@ -1,0 +1,17 @@
+/* What comes in, unchanged. */
+#include "layers/layer.h"
+
+static keel_status emit(keel_emit *e)
+{
+    e->out[0] = e->in[0];
+    return KEEL_OK;
+}
+
+const keel_layer keel_layer_identity = {
+    .type = { .name = "Identity", .module = "keras.layers", .help = "Gives its input as it is." },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .supports_masking = true,
+    .last_dim = true,
+    .emit = emit,
+};

@@ -1,0 +1,76 @@
+/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of a group of
+ * channels over all places of a row. */
+#include "layers/layer.h"
+#include "ops/group_norm.h"
+
+KEEL_USES_OP(group_norm);
+
+typedef struct args_t {
+    int64_t groups, axis;
+    double epsilon;
+    bool center, scale;
+    keel_object beta_initializer, gamma_initializer, beta_regularizer, gamma_regularizer;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INT(args_t, groups, "32", -1, 1e9, "groups of channels; -1: each is its own"),
+    KEEL_INT(args_t, axis, "-1", 0, 0, "the channels; only the last is supported"),
+    KEEL_FLOAT(args_t, epsilon, "0.001", 0, 1e30, "added to the variance"),
+    KEEL_BOOL(args_t, center, "true", "add beta"),
+    KEEL_BOOL(args_t, scale, "true", "multiply by gamma"),
+    KEEL_OBJECT(args_t, beta_initializer, "\"zeros\"", keel_initializer_find,
+                "first values of beta"),
+    KEEL_OBJECT(args_t, gamma_initializer, "\"ones\"", keel_initializer_find,
+                "first values of gamma"),
+    KEEL_OBJECT(args_t, beta_regularizer, "null", keel_regularizer_find, "of beta"),
+    KEEL_OBJECT(args_t, gamma_regularizer, "null", keel_regularizer_find, "of gamma"),
+    KEEL_REFUSE("beta_constraint", "null", "constraint of beta"),
+    KEEL_REFUSE("gamma_constraint", "null", "constraint of gamma"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    keel_variable w[2];
+    keel_spec spec[2];
+    int64_t axis;
+    int n = 0;
+    KEEL_TRY(keel_row_axis(e, a->axis, &axis));
+    if (axis != in->rank - 1)
+        return keel_fail(KEEL_EUNSUP, "axis %lld: only the last axis is supported",
+                         (long long)a->axis);
+    const int64_t channels = in->dim[axis], groups = a->groups == -1 ? channels : a->groups;
+    if (groups < 1 || channels % groups)
+        return keel_fail(KEEL_EARG, "groups: %lld channels are not a multiple of %lld",
+                         (long long)channels, (long long)groups);
+    const keel_weight_decl gamma = { "gamma", KEEL_SHAPE(channels), &a->gamma_initializer,
+                                     &a->gamma_regularizer };
+    const keel_weight_decl beta = { "beta", KEEL_SHAPE(channels), &a->beta_initializer,
+                                    &a->beta_regularizer };
+    if (a->scale) {
+        KEEL_TRY(e->weight(e, &gamma, &w[n], &spec[n]));
+        n++;
+    }
+    if (a->center) {
+        KEEL_TRY(e->weight(e, &beta, &w[n], &spec[n]));
+        n++;
+    }
+    const keel_group_norm_args op = {
+        .groups = groups, .epsilon = a->epsilon, .center = a->center, .scale = a->scale
+    };
+    return keel_emit_weighted(e, &keel_op_group_norm, &op, w, spec, n, e->out);
+}
+
+const keel_layer keel_layer_group_normalization = {
+    .type = { .name = "GroupNormalization",
+              .module = "keras.layers",
+              .help = "Normalizes groups of channels of each row.",
+              .args_size = sizeof(args_t),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .supports_masking = true,
+    .emit = emit,
+};

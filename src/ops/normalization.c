@@ -1,0 +1,129 @@
+/* y = (x - mean) / max(sqrt(variance), 1e-7), or the way back, with statistics that training does
+ * not move. Keras: Normalization. */
+#ifndef REAL
+#include "ops/normalization.h"
+#include "ops/cases.h"
+#include "ops/infer.h"
+#include <math.h>
+
+static keel_status infer(keel_node *n)
+{
+    const keel_normalization_args *a = n->args;
+    char in[96], over[96];
+    KEEL_TRY(keel_infer_check(n, 1, 0, 2));
+    const keel_shape *x = &n->in[0].shape;
+    keel_shape all = *x;
+    const bool two = n->n_weight == 2 || (n->n_weight == 0 && a->mean && a->variance);
+    bool good = two && keel_spread_over(&all, &a->over) && keel_shape_equal(&all, x);
+    for (int k = 0; k < n->n_weight; k++)
+        good = good && keel_shape_count(&n->weight[k].shape) == keel_shape_count(&a->over);
+    if (good) {
+        n->scratch = 2 * (int64_t)sizeof(double) * keel_shape_count(&a->over);
+        return keel_infer_out(n, x);
+    }
+    keel_shape_text(in, x);
+    keel_shape_text(over, &a->over);
+    return keel_fail(KEEL_ESHAPE, "normalization: statistics of %s do not fit rows of %s", over,
+                     in);
+}
+
+/* A row is lines along its last dim; along one the statistics are neighbours, or the same. */
+typedef struct lines {
+    int64_t count, length, step;
+} lines;
+
+static lines lines_of(const keel_node *n)
+{
+    const keel_shape *x = &n->in[0].shape;
+    const int last = x->rank - 1;
+    lines l = { .length = x->rank ? x->dim[last] : 1 };
+    l.count = keel_shape_count(x) / l.length;
+    l.step = x->rank && ((const keel_normalization_args *)n->args)->over.dim[last] != 1;
+    return l;
+}
+
+static int64_t begin_of(const keel_node *n, int64_t i)
+{
+    const keel_normalization_args *a = n->args;
+    return keel_spread_index(&n->in[0].shape, &a->over, i);
+}
+
+#define REAL_FILE "ops/normalization.c"
+#include "ops/real.h"
+
+static void args_for_case(void *args, const char *text)
+{
+    static const double mean[] = { 0.5, -1, 2, 0.25, 0, 3 };
+    static const double variance[] = { 1, 4, 0.25, 2, 9, 0.5 };
+    keel_normalization_args *a = args;
+    *a = (keel_normalization_args){ .mean = mean, .variance = variance };
+    a->invert = keel_case_has(text, "invert");
+    a->over = keel_case_has(text, "all")     ? KEEL_SHAPE(1, 1, 1)
+              : keel_case_has(text, "first") ? KEEL_SHAPE(4, 1, 1)
+                                             : KEEL_SHAPE(1, 1, 3);
+}
+
+const keel_op keel_op_normalization = {
+    .name = "normalization",
+    .args_size = sizeof(keel_normalization_args),
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .inplace = true,
+    .cases = (const keel_case[]){ { "4,5,3", NULL, "last" },
+                                  { "4,5,3", NULL, "first invert" },
+                                  { "2,7,3", NULL, "all" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};
+#else
+/* What x is multiplied or divided by; the mean goes behind. */
+static void REAL_(statistics)(const keel_call *c, double *scale, double *mean, int64_t n)
+{
+    const keel_normalization_args *a = c->node->args;
+    const bool given = c->node->n_weight == 0;
+    for (int64_t k = 0; k < n; k++) {
+        const double variance = given ? a->variance[k] : (double)((const REAL *)c->weight[1])[k];
+        const double root = sqrt(variance);
+        mean[k] = given ? a->mean[k] : (double)((const REAL *)c->weight[0])[k];
+        scale[k] = root > 1e-7 ? root : 1e-7;
+    }
+}
+
+static void REAL_(forward)(const keel_call *c)
+{
+    const keel_normalization_args *a = c->node->args;
+    const int64_t own = keel_shape_count(&a->over);
+    const lines l = lines_of(c->node);
+    double *scale = c->scratch, *mean = scale + own;
+    const REAL *x = c->in[0];
+    REAL *y = c->out[0];
+    REAL_(statistics)(c, scale, mean, own);
+    for (int64_t row = 0; row < c->rows; row++)
+        for (int64_t line = 0; line < l.count; line++, x += l.length, y += l.length) {
+            int64_t k = begin_of(c->node, line * l.length);
+            for (int64_t i = 0; i < l.length; i++, k += l.step)
+                y[i] = (REAL)(a->invert ? mean[k] + x[i] * scale[k] : (x[i] - mean[k]) / scale[k]);
+        }
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    const keel_normalization_args *a = c->node->args;
+    const int64_t own = keel_shape_count(&a->over);
+    const lines l = lines_of(c->node);
+    double *scale = c->scratch, *mean = scale + own;
+    const REAL *dy = c->out_grad[0];
+    REAL *dx = c->in_grad[0];
+    if (!dx) return;
+    REAL_(statistics)(c, scale, mean, own);
+    for (int64_t row = 0; row < c->rows; row++)
+        for (int64_t line = 0; line < l.count; line++, dx += l.length, dy += l.length) {
+            int64_t k = begin_of(c->node, line * l.length);
+            for (int64_t i = 0; i < l.length; i++, k += l.step) {
+                const double g = a->invert ? dy[i] * scale[k] : dy[i] / scale[k];
+                dx[i] = (REAL)(c->in_adds[0] ? dx[i] + g : g);
+            }
+        }
+}
+#endif
