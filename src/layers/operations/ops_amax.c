@@ -1,0 +1,4 @@
+/* The largest over axes. */
+#include "layers/operations/_operation.h"
+
+KEEL_REDUCTION_OPERATION(ops_amax, "Amax", KEEL_REDUCE_MAX, "The largest over axes.", )

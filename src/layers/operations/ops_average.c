@@ -1,0 +1,31 @@
+/* The mean over axes. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    keel_ints axis;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "over which dims, the batch is 0"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    keel_operand weights;
+    keel_reduce_args op = { .to = KEEL_REDUCE_MEAN };
+    KEEL_TRY(keel_operand_at(e, 1, "weights", &weights));
+    if (weights.given) return keel_fail(KEEL_EUNSUP, "weights are not supported");
+    KEEL_TRY(keel_reduce_axes(e, &a->axis, &op));
+    return keel_emit_unary(e, &keel_op_reduce, &op);
+}
+
+const keel_layer keel_layer_ops_average = {
+    .type = { KEEL_OPERATION_HEAD("Average", "numpy", "The mean over axes."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,0 +1,27 @@
+/* A smooth ramp without a kink. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    double alpha;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_FLOAT(args_t, alpha, "1.0", 0, 0, "the most that is taken away"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_alpha_args op = { .alpha = a->alpha };
+    return keel_emit_unary(e, &keel_op_celu, &op);
+}
+
+const keel_layer keel_layer_ops_celu = {
+    .type = { KEEL_OPERATION_HEAD("Celu", "nn", "A smooth ramp without a kink."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,0 +1,5 @@
+/* Degrees as radians. */
+#include "layers/operations/_operation.h"
+
+static const keel_rescaling_args factor = { .scale = 0.017453292519943295 };
+KEEL_UNARY_OPERATION(ops_deg2rad, "Deg2rad", "numpy", rescaling, &factor, "Degrees as radians.")

@@ -1,0 +1,41 @@
+/* Differences of neighbours along an axis. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    int64_t axis;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_REFUSE("n", "1", "how often"),
+    KEEL_INT(args_t, axis, "-1", -7, 7, "along which dim, the batch is 0"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_binary_args plain = { 0 };
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    keel_slice_args op = { 0 };
+    keel_value x[2];
+    int64_t axis;
+    KEEL_TRY(keel_row_axis(e, a->axis, &axis));
+    for (int d = 0; d < in->rank; d++) {
+        op.step[d] = 1;
+        op.count[d] = in->dim[d];
+    }
+    op.count[axis]--;
+    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &op, e->in, 1, &x[1]));
+    op.begin[axis] = 1;
+    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &op, e->in, 1, &x[0]));
+    return keel_emit_on(e, &keel_op_subtract, &plain, x, 2, e->out);
+}
+
+const keel_layer keel_layer_ops_diff = {
+    .type = { KEEL_OPERATION_HEAD("Diff", "numpy", "Differences of neighbours along an axis."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,0 +1,40 @@
+/* The places of an axis from the last to the first. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    keel_ints axis;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "which dims, the batch is 0"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    keel_slice_args op = { 0 };
+    if (a->axis.count < 0) return keel_fail(KEEL_EUNSUP, "axis null is the batch, too");
+    for (int d = 0; d < in->rank; d++) {
+        op.step[d] = 1;
+        op.count[d] = in->dim[d];
+    }
+    for (int i = 0; i < a->axis.count; i++) {
+        int64_t d;
+        KEEL_TRY(keel_row_axis(e, a->axis.at[i], &d));
+        op.begin[d] = in->dim[d] - 1;
+        op.step[d] = -1;
+    }
+    return keel_emit_unary(e, &keel_op_slice, &op);
+}
+
+const keel_layer keel_layer_ops_flip = {
+    .type = { KEEL_OPERATION_HEAD("Flip", "numpy",
+                                  "The places of an axis from the last to the first."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,0 +1,20 @@
+/* Is it without an end? */
+#include "layers/operations/_operation.h"
+
+#include <math.h>
+
+static keel_status emit(keel_emit *e)
+{
+    const keel_compare_args to = { .operands.constant = INFINITY, .is = KEEL_EQUAL };
+    keel_value x;
+    KEEL_TRY(keel_emit_on(e, &keel_op_absolute, NULL, e->in, 1, &x));
+    return keel_emit_on(e, &keel_op_compare, &to, &x, 1, e->out);
+}
+
+const keel_layer keel_layer_ops_isinf = {
+    .type = { KEEL_OPERATION_HEAD("Isinf", "numpy", "Is it without an end?") },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

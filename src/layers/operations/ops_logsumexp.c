@@ -1,0 +1,41 @@
+/* The logarithm of a sum of powers of e. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    keel_ints axis;
+    bool keepdims;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "over which dims, the batch is 0"),
+    KEEL_BOOL(args_t, keepdims, "false", "keep them as dims of 1"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_binary_args plain = { 0 };
+    keel_reduce_args op = { .to = KEEL_REDUCE_MAX, .keepdims = true };
+    keel_value x[2] = { e->in[0], -1 }, sum[2];
+    KEEL_TRY(keel_reduce_axes(e, &a->axis, &op));
+    KEEL_TRY(keel_emit_on(e, &keel_op_reduce, &op, e->in, 1, &x[1]));
+    KEEL_TRY(keel_emit_on(e, &keel_op_subtract, &plain, x, 2, &x[0]));
+    KEEL_TRY(keel_emit_on(e, &keel_op_exponential, NULL, &x[0], 1, &x[0]));
+    op.keepdims = a->keepdims;
+    op.to = KEEL_REDUCE_SUM;
+    KEEL_TRY(keel_emit_on(e, &keel_op_reduce, &op, &x[0], 1, &sum[0]));
+    KEEL_TRY(keel_emit_on(e, &keel_op_log, NULL, &sum[0], 1, &sum[0]));
+    /* the largest, once more, in the shape of the sum */
+    KEEL_TRY(keel_emit_view(e, &keel_graph_spec(e->graph, sum[0])->shape, x[1], &sum[1]));
+    return keel_emit_on(e, &keel_op_plus, &plain, sum, 2, e->out);
+}
+
+const keel_layer keel_layer_ops_logsumexp = {
+    .type = { KEEL_OPERATION_HEAD("Logsumexp", "math", "The logarithm of a sum of powers of e."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

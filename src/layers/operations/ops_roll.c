@@ -1,0 +1,50 @@
+/* Places moved along an axis, the last to the front. */
+#include "layers/operations/_operation.h"
+
+typedef struct args_t {
+    keel_ints shift;
+    keel_ints axis;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_INTS(args_t, shift, 0, NULL, -1e15, 1e15, "by how many places"),
+    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "which dim, the batch is 0"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    keel_axis_args along;
+    keel_value part[2];
+    if (a->axis.count != 1 || a->shift.count != 1)
+        return keel_fail(KEEL_EUNSUP, "one axis and one shift are supported");
+    KEEL_TRY(keel_row_axis(e, a->axis.at[0], &along.axis));
+    const int64_t n = in->dim[along.axis], shift = (a->shift.at[0] % n + n) % n;
+    if (shift == 0) {
+        e->out[0] = e->in[0];
+        return KEEL_OK;
+    }
+    for (int i = 0; i < 2; i++) { /* the last `shift` places, then the others */
+        keel_slice_args op = { 0 };
+        for (int d = 0; d < in->rank; d++) {
+            op.step[d] = 1;
+            op.count[d] = in->dim[d];
+        }
+        op.begin[along.axis] = i ? 0 : n - shift;
+        op.count[along.axis] = i ? n - shift : shift;
+        KEEL_TRY(keel_emit_on(e, &keel_op_slice, &op, e->in, 1, &part[i]));
+    }
+    return keel_emit_on(e, &keel_op_concatenate, &along, part, 2, e->out);
+}
+
+const keel_layer keel_layer_ops_roll = {
+    .type = { KEEL_OPERATION_HEAD("Roll", "numpy",
+                                  "Places moved along an axis, the last to the front."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

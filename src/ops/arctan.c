@@ -1,0 +1,25 @@
+/* y = arctan(x). Keras: ops.arctan. */
+#include "ops/pointwise.h"
+
+static double value(NO_ARGS, double x)
+{
+    return atan(x);
+}
+
+static double slope(NO_ARGS, double x)
+{
+    return 1 / (1 + x * x);
+}
+
+POINTWISE_FROM_IN(value, slope)
+
+const keel_op keel_op_arctan = {
+    .name = "arctan",
+    .infer = keel_infer_like,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_IN,
+    .inplace = true,
+    .cases =
+        (const keel_case[]){ { "2,3", NULL, NULL }, { "1000", NULL, NULL }, { NULL, NULL, NULL } },
+};

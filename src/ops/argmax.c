@@ -1,0 +1,56 @@
+/* Where along an axis the largest is, the first of several; the axis is left out. No gradient
+ * flows. Keras: ops.argmax. */
+#ifndef REAL
+#include "ops/axis.h"
+#include <math.h>
+#include <string.h>
+
+/* The axis is left out. */
+static keel_status infer(keel_node *n)
+{
+    int axis;
+    keel_shape out = { 0 };
+    KEEL_TRY(keel_infer_check(n, 1, 0, 0));
+    KEEL_TRY(keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &axis));
+    for (int d = 0; d < n->in[0].shape.rank; d++)
+        if (d != axis) out.dim[out.rank++] = n->in[0].shape.dim[d];
+    return keel_infer_out(n, &out);
+}
+
+#define REAL_FILE "ops/argmax.c"
+#include "ops/real.h"
+
+const keel_op keel_op_argmax = {
+    .name = "argmax",
+    .args_size = sizeof(keel_axis_args),
+    .infer = infer,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = 0,
+    .cases = (const keel_case[]){ { "10", NULL, NULL },
+                                  { "4,3,5", NULL, "axis 1" },
+                                  { "3,2", NULL, "axis 0" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = keel_axis_for_case,
+};
+#else
+static void REAL_(forward)(const keel_call *c)
+{
+    const keel_axis_split a = keel_axis_of(c, &c->node->in[0]);
+    for (int64_t o = 0; o < c->rows * a.outer; o++)
+        for (int64_t i = 0; i < a.inner; i++) {
+            const REAL *x = (const REAL *)c->in[0] + o * a.n * a.inner + i;
+            int64_t best = 0;
+            for (int64_t j = 1; j < a.n; j++)
+                if (x[j * a.inner] > x[best * a.inner]) best = j;
+            ((REAL *)c->out[0])[o * a.inner + i] = (REAL)best;
+        }
+}
+
+static void REAL_(backward)(const keel_call *c)
+{
+    REAL *dx = c->in_grad[0];
+    if (dx && !c->in_adds[0])
+        memset(dx, 0, (size_t)(c->rows * keel_row_count(&c->node->in[0])) * sizeof *dx);
+}
+#endif

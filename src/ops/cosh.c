@@ -1,0 +1,25 @@
+/* y = cosh(x). Keras: ops.cosh. */
+#include "ops/pointwise.h"
+
+static double value(NO_ARGS, double x)
+{
+    return cosh(x);
+}
+
+static double slope(NO_ARGS, double x)
+{
+    return sinh(x);
+}
+
+POINTWISE_FROM_IN(value, slope)
+
+const keel_op keel_op_cosh = {
+    .name = "cosh",
+    .infer = keel_infer_like,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_IN,
+    .inplace = true,
+    .cases =
+        (const keel_case[]){ { "2,3", NULL, NULL }, { "1000", NULL, NULL }, { NULL, NULL, NULL } },
+};

@@ -1,0 +1,51 @@
+/* Whole numbers beside real ones, and the sign. No gradient flows. Keras: ops.floor, ops.ceil,
+ * ops.round, ops.trunc, ops.sign. */
+#include "ops/rounded.h"
+#include "ops/pointwise.h"
+
+static double value(const void *args, double x)
+{
+    switch (((const keel_rounded_args *)args)->to) {
+    case KEEL_FLOOR:
+        return floor(x);
+    case KEEL_CEIL:
+        return ceil(x);
+    case KEEL_NEAREST:
+        return nearbyint(x);
+    case KEEL_TRUNC:
+        return trunc(x);
+    default:
+        return isnan(x) ? x : (double)((x > 0) - (x < 0));
+    }
+}
+
+static double slope(NO_ARGS, double x)
+{
+    return 0 * x;
+}
+
+POINTWISE_FROM_IN(value, slope)
+
+static void args_for_case(void *args, const char *text)
+{
+    int64_t to = KEEL_FLOOR;
+    keel_case_ints(text, "to", &to, 1);
+    ((keel_rounded_args *)args)->to = (keel_rounding)to;
+}
+
+const keel_op keel_op_rounded = {
+    .name = "rounded",
+    .args_size = sizeof(keel_rounded_args),
+    .infer = keel_infer_like,
+    .forward = REALS(forward),
+    .backward = REALS(backward),
+    .backward_reads = KEEL_READS_IN,
+    .inplace = true,
+    .cases = (const keel_case[]){ { "2,3", NULL, "to 0" },
+                                  { "7", NULL, "to 1" },
+                                  { "5", NULL, "to 2" },
+                                  { "5", NULL, "to 3" },
+                                  { "5", NULL, "to 4" },
+                                  { NULL, NULL, NULL } },
+    .args_for_case = args_for_case,
+};

@@ -1,0 +1,219 @@
+/* docs/keras.md: every public name of Keras that a saved model can hold, and what Keel does with
+ * it. The page is made of Keel's own lists and of golden/surface.json, Keras's names, made by
+ * golden/make_surface.py. This program holds that the page is up to date;
+ * in the build folder, tests/test_surface --write ../docs/keras.md writes it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "activations/activation.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "golden.h"
+#include "initializers/initializer.h"
+#include "layers/layer.h"
+#include "losses/loss.h"
+#include "metrics/metric.h"
+#include "optimizers/optimizer.h"
+#include "optimizers/schedules/rate.h"
+#include "regularizers/regularizer.h"
+
+static const keel_type *find_layer(const char *name)
+{
+    const keel_layer *l = keel_layer_find(name);
+    return l ? &l->type : NULL;
+}
+
+static const keel_type *find_operation(const char *name)
+{
+    char with_module[160];
+    snprintf(with_module, sizeof with_module, "ops.%.150s", name);
+    return find_layer(with_module);
+}
+
+static const keel_type *find_none(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+static const struct {
+    const char *group, *title;
+    const keel_type *(*find)(const char *name);
+} groups[] = {
+    { "layers", "Layers", find_layer },
+    { "activations", "Activations", keel_activation_find },
+    { "losses", "Losses", keel_loss_find },
+    { "metrics", "Metrics", keel_metric_find },
+    { "optimizers", "Optimizers", keel_optimizer_find },
+    { "optimizers.schedules", "Learning rate schedules", keel_rate_find },
+    { "initializers", "Initializers", keel_initializer_find },
+    { "regularizers", "Regularizers", keel_regularizer_find },
+    { "constraints", "Constraints", find_none },
+    { "ops", "Operations between layers", find_operation },
+};
+enum { GROUPS = sizeof groups / sizeof *groups };
+
+/* Why a name is missing, where it is not only a matter of time. */
+static const struct {
+    const char *name, *why;
+} reasons[] = {
+    { "Lambda", "its function is Python code" },
+    { "Layer", "base of layers in Python" },
+    { "Wrapper", "base of layers in Python" },
+    { "Pipeline", "holds layers that run in Python only" },
+    { "AbstractRNNCell", "base of cells in Python" },
+    { "InputSpec", "no layer" },
+    { "TFSMLayer", "runs a TensorFlow graph" },
+    { "JaxLayer", "runs JAX code" },
+    { "FlaxLayer", "runs JAX code" },
+    { "TorchModuleWrapper", "runs PyTorch code" },
+    { "Loss", "base of losses in Python" },
+    { "Metric", "base of metrics in Python" },
+    { "MeanMetricWrapper", "its function is Python code" },
+    { "Optimizer", "base of optimizers in Python" },
+    { "LearningRateSchedule", "base of schedules in Python" },
+    { "Initializer", "base of initializers in Python" },
+    { "RandomInitializer", "base of initializers in Python" },
+    { "Regularizer", "base of regularizers in Python" },
+    { "Constraint", "base of constraints in Python" },
+    { "Cond", "its branches are Python code" },
+    { "ForiLoop", "its body is Python code" },
+    { "Map", "its function is Python code" },
+    { "Scan", "its function is Python code" },
+    { "AssociativeScan", "its function is Python code" },
+    { "Switch", "its branches are Python code" },
+    { "VectorizedMap", "its function is Python code" },
+    { "WhileLoop", "its body is Python code" },
+};
+
+static const char *reason(const char *class_name)
+{
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (!strcmp(reasons[i].name, class_name)) return reasons[i].why;
+    return "not there yet";
+}
+
+static const keel_field *field_of(const keel_type *t, const char *key)
+{
+    for (const keel_field *f = t->fields; f && f->key; f++)
+        if (!strcmp(f->key, key)) return f;
+    return NULL;
+}
+
+/* Arguments of Keras that Keel has, and those that it accepts only with their default. */
+static void add_arguments(keel_text *out, const json_t *args, const keel_type *t, bool taken)
+{
+    const char *key;
+    json_t *dflt;
+    int n = 0;
+    json_object_foreach((json_t *)args, key, dflt)
+    {
+        const keel_field *f = field_of(t, key);
+        const bool common = !strcmp(key, "activity_regularizer"); /* of every layer */
+        if ((f ? f->kind != KEEL_FIELD_REFUSE : common) != taken) continue;
+        keel_text_add(out, "%s%s", n++ ? ", " : "", key);
+    }
+}
+
+static void add_group(keel_text *out, const json_t *names, int group)
+{
+    const char *name;
+    json_t *v;
+    int there = 0;
+    json_object_foreach((json_t *)names, name, v) there +=
+        groups[group].find(golden_text(v, "class")) != NULL;
+    keel_text_add(out, "\n## %s\n%d of %d names of `keras.%s`.\n\n", groups[group].title, there,
+                  (int)json_object_size(names), groups[group].group);
+    keel_text_add(out,
+                  "| name | state | arguments | with their default only |\n|---|---|---|---|\n");
+    json_object_foreach((json_t *)names, name, v)
+    {
+        const char *class_name = golden_text(v, "class");
+        const keel_type *t = *class_name ? groups[group].find(class_name) : NULL;
+        if (!t) continue;
+        keel_text_add(out, "| %s | trains here | ", name);
+        add_arguments(out, json_object_get(v, "args"), t, true);
+        keel_text_add(out, " | ");
+        if (groups[group].find != find_operation)
+            add_arguments(out, json_object_get(v, "args"), t, false);
+        keel_text_add(out, " |\n");
+    }
+    json_object_foreach((json_t *)names, name, v)
+    {
+        const char *class_name = golden_text(v, "class");
+        if (!*class_name || groups[group].find(class_name)) continue;
+        keel_text_add(out, "| %s | missing: %s | | |\n", name, reason(class_name));
+    }
+}
+
+static void add_nodeless(keel_text *out, const json_t *names)
+{
+    const char *name;
+    json_t *v;
+    int n = 0;
+    keel_text_add(out, "\nThese functions leave no node of their own in a model's file: ");
+    json_object_foreach((json_t *)names, name, v)
+    {
+        if (!*golden_text(v, "class")) keel_text_add(out, "%s%s", n++ ? ", " : "", name);
+    }
+    keel_text_add(out, ".\n");
+}
+
+static void make_page(keel_text *out)
+{
+    json_t *surface = golden_load("surface.json");
+    keel_text_add(
+        out, "# What of Keras trains here\n\n"
+             "All public names of Keras 3.15 that a saved model can hold, and what Keel does "
+             "with each. This page is made from Keel's own tables (`test_surface --write`), and "
+             "a test compares it with them.\n\n"
+             "*trains here*: read from a `.keras` file and trained. *arguments*: those that may "
+             "have any value that Keras allows, unless an error names it. *with their default "
+             "only*: another value is refused by name. *missing*: a model with it is refused by "
+             "name, before the first step.\n");
+    for (int i = 0; i < GROUPS; i++) add_group(out, json_object_get(surface, groups[i].group), i);
+    add_nodeless(out, json_object_get(surface, "ops"));
+    json_decref(surface);
+    assert_false(out->failed);
+}
+
+static void docs_keras_md_says_what_the_tables_say(void **state)
+{
+    char path[4096] = __FILE__;
+    char *slash = strrchr(path, '/');
+    keel_text page = { 0 };
+    (void)state;
+    snprintf(slash ? slash + 1 : path, 512, "../docs/keras.md");
+    make_page(&page);
+    FILE *f = fopen(path, "rb");
+    char *have = calloc(1, page.length + 2);
+    assert_non_null(f);
+    assert_non_null(have);
+    const size_t n = fread(have, 1, page.length + 1, f);
+    fclose(f);
+    if (n != page.length || memcmp(have, page.data, n))
+        fail_msg(
+            "docs/keras.md is old: run in build/: tests/test_surface --write ../docs/keras.md");
+    free(have);
+    keel_text_free(&page);
+}
+
+static int write_page(const char *path)
+{
+    keel_text page = { 0 };
+    make_page(&page);
+    FILE *f = fopen(path, "wb");
+    const bool written = f && fwrite(page.data, 1, page.length, f) == page.length;
+    keel_text_free(&page);
+    return f && fclose(f) == 0 && written ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(docs_keras_md_says_what_the_tables_say),
+    };
+    if (argc == 3 && !strcmp(argv[1], "--write")) return write_page(argv[2]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
