@@ -100,6 +100,9 @@ typedef struct keel_layer {
      * keel_held_in_list(k); in a file their groups are in one named for the list, by class and
      * number. Not beside `held`. NULL: none. */
     const char *held_list;
+    /* The group of its weights in a file, where Keras has them in a layer that it makes: "cell".
+     * NULL: its own. */
+    const char *weights_in;
     /* Make the layers that it calls itself, whose arguments follow from its own and from its
      * inputs, by e->make, in the order in which Keras's class sets them as attributes: once, before
      * it is first emitted. They are no part of the config; in a file they are in groups named for

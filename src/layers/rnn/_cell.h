@@ -14,6 +14,14 @@ typedef struct keel_cell_args {
     double dropout, recurrent_dropout;
 } keel_cell_args;
 
+enum { KEEL_DRAW_OF_STATE = 1u << 31 }; /* first draw of what is kept of the state */
+
+/* The first values of an LSTM's bias [4 U], the gates i, f, g, o: ones for f, and `around`. */
+typedef struct keel_forget_args {
+    keel_object around;
+} keel_forget_args;
+extern const keel_initializer keel_unit_forget;
+
 /* Of a layer: its cell's come first, so that one table of fields is for both. */
 typedef struct keel_rnn_args {
     keel_cell_args cell;
