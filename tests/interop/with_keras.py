@@ -197,12 +197,13 @@ WORDS = ["a", "b", "c", "", "zz", "ü", "日本語", "a longer text than thirty-
 
 
 def attentions():
-    """Attention of every kind, with masks that come along and scores as an output."""
+    """Attention of every kind, with masks that come along and scores as an output. A bias of keys has
+    no gradient, but noise."""
     i = layers.Input((6, 4))
     x = layers.Masking(0.25)(i)
     y, scores = layers.Attention(use_scale=True)([x, x], use_causal_mask=True, return_attention_scores=True)
     y = layers.AdditiveAttention()([layers.LayerNormalization()(y), x])
-    z = layers.GroupQueryAttention(4, 4, 2, use_gate=True)(x, y, use_causal_mask=True)
+    z = layers.GroupQueryAttention(4, 4, 2, use_gate=True, use_bias=False)(x, y, use_causal_mask=True)
     z = layers.Attention(score_mode="concat")([z, y, x])
     both = layers.Concatenate()([ops.mean(z, 1), ops.mean(scores, 1)])
     return keras.Model(i, layers.Dense(4, "softmax")(both))
