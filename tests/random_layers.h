@@ -737,6 +737,19 @@ static bool draw_recurrent(random_graph *g, step *s)
     return from_one(g, s, 2);
 }
 
+static bool draw_conv_lstm(random_graph *g, step *s)
+{
+    const int dims = s->layer[8] - '0';
+    GIVE_INT(s, "filters", 1 + chance(3));
+    GIVE_INT(s, "kernel_size", 1 + chance(3));
+    GIVE_STR(s, "padding", percent(60) ? "same" : "valid");
+    if (percent(40)) GIVE_INT(s, percent(50) ? "strides" : "dilation_rate", 2);
+    if (percent(50)) GIVE_BOOL(s, "return_sequences", true);
+    if (percent(30)) GIVE_BOOL(s, "go_backwards", true);
+    if (percent(30)) GIVE_BOOL(s, "use_bias", false);
+    return from_one(g, s, dims + 2);
+}
+
 static bool draw_both_ways(random_graph *g, step *s)
 {
     static const char *const modes[] = { "concat", "sum", "mul", "ave" };
@@ -864,6 +877,10 @@ static const struct drawer {
     { "SimpleRNN", draw_recurrent, NULL, 1, false, false },
     { "RNN", draw_recurrent, NULL, 1, false, false },
     { "Bidirectional", draw_both_ways, NULL, 2, false, false },
+    { "ConvLSTM1D", draw_conv_lstm, NULL, 2, false, false },
+    { "ConvLSTM2D", draw_conv_lstm, NULL, 2, false, false },
+    { "ConvLSTM3D", NULL, "tests/test_against_keras.c; no graph has rows of 5 dims", 0, true,
+      false },
     { "ActivityRegularization", draw_activity, NULL, 1, false, false },
     { "ReLU", draw_relu, NULL, 3, false, false },
     { "Softmax", draw_softmax, NULL, 1, false, false },

@@ -177,6 +177,7 @@ static void same_padding_is_tensorflow_s(void **state)
 
 #define EINSUM(equation, output_shape)                                                             \
     "{\"equation\": \"" equation "\", \"output_shape\": " output_shape "}"
+#define WINDOW(more) "{\"filters\": 3, \"kernel_size\": 2" more "}"
 #define FEW_HEADS(more)                                                                            \
     "{\"head_dim\": 2, \"num_key_value_heads\": 2, \"num_query_heads\": " more "}"
 #define SIZE(more)  "{\"height\": 4, \"width\": 4" more "}"
@@ -465,7 +466,24 @@ static const struct {
       { 5, 8 },
       KEEL_EUNSUP,
       "Dense cannot go both ways" },
-    { "ConvLSTM2D", "{\"filters\": 3}", { 5, 8, 8, 1 }, KEEL_EUNSUP, "ConvLSTM2D" },
+    { "MyLayer", "{\"filters\": 3}", { 5, 8, 8, 1 }, KEEL_EUNSUP, "MyLayer" },
+    { "ConvLSTM2D", WINDOW(""), { 8, 8, 1 }, KEEL_ESHAPE, "2 dims of places" },
+    { "ConvLSTM1D", WINDOW(", \"stateful\": true"), { 5, 8, 1 }, KEEL_EUNSUP, "stateful" },
+    { "ConvLSTM1D",
+      WINDOW(", \"bias_constraint\": \"max_norm\""),
+      { 5, 8, 1 },
+      KEEL_EUNSUP,
+      "bias_constraint" },
+    { "ConvLSTM2D",
+      WINDOW(", \"data_format\": \"channels_first\""),
+      { 5, 8, 8, 1 },
+      KEEL_EUNSUP,
+      "channels_first" },
+    { "ConvLSTM1D",
+      WINDOW(", \"strides\": 2, \"dilation_rate\": 2"),
+      { 5, 8, 1 },
+      KEEL_EARG,
+      "both" },
     { "Dense", "[]", { 8 }, KEEL_EARG, "object" },
 };
 
@@ -517,7 +535,7 @@ static void every_layer_has_a_page_with_all_its_arguments(void **state)
     assert_null(keel_layer_class(n + 5));
     assert_null(keel_layer_class(-1));
     char *text = NULL;
-    assert_int_equal(keel_layer_help("ConvLSTM2D", &text), KEEL_EARG);
+    assert_int_equal(keel_layer_help("MyLayer", &text), KEEL_EARG);
     assert_null(text);
 }
 

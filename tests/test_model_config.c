@@ -54,12 +54,12 @@ static const struct {
     { SEQUENTIAL(I "," I), KEEL_EFORMAT, "middle" },
     { SEQUENTIAL(I ",{\"class_name\":\"Dense\",\"config\":{\"units\":3}}"), KEEL_EFORMAT, "name" },
     { SEQUENTIAL(I "," DENSE("d", "") "," DENSE("d", "")), KEEL_EARG, "named 'd'" },
-    { SEQUENTIAL(I "," LAYER("ConvLSTM1D", "one", "", "") "," LAYER(
-          "Flatten", "f", "", "") "," LAYER("ConvLSTM2D", "two", "", "")),
-      KEEL_EUNSUP, "2 layers are not supported: layer 'one': no class 'ConvLSTM1D'; layer 'two'" },
+    { SEQUENTIAL(I "," LAYER("MyLayer", "one", "", "") "," LAYER("Flatten", "f", "", "") "," LAYER(
+          "YourLayer", "two", "", "")),
+      KEEL_EUNSUP, "2 layers are not supported: layer 'one': no class 'MyLayer'; layer 'two'" },
     { SEQUENTIAL(I "," LAYER("Sequential", "inner", "", "")), KEEL_EFORMAT,
       "layer 'inner': layers: expected a list" },
-    { SEQUENTIAL(I "," LAYER("ConvLSTM1D", "l", "", "")), KEEL_EUNSUP, "ConvLSTM1D" },
+    { SEQUENTIAL(I "," LAYER("MyLayer", "l", "", "")), KEEL_EUNSUP, "MyLayer" },
     { SEQUENTIAL(STEPS "," LAYER("TimeDistributed", "t", "", "")), KEEL_EARG,
       "layer: expected a layer" },
     { SEQUENTIAL(STEPS "," LAYER("TimeDistributed", "t", ",\"layer\":\"Dense\"", "")), KEEL_EARG,
@@ -68,9 +68,9 @@ static const struct {
       KEEL_EARG, "layer: a InputLayer cannot be held" },
     { SEQUENTIAL(STEPS "," LAYER(
           "TimeDistributed", "t",
-          HELD(LAYER("TimeDistributed", "u", HELD(LAYER("ConvLSTM1D", "one", "", "")), "")),
+          HELD(LAYER("TimeDistributed", "u", HELD(LAYER("MyLayer", "one", "", "")), "")),
           "") "," LAYER("Lost", "two", "", "")),
-      KEEL_EUNSUP, "2 layers are not supported: layer 'one': no class 'ConvLSTM1D'; layer 'two'" },
+      KEEL_EUNSUP, "2 layers are not supported: layer 'one': no class 'MyLayer'; layer 'two'" },
     { SEQUENTIAL(I "," LAYER("TimeDistributed", "t", HELD(DENSE("d", "")), "")), KEEL_ESHAPE,
       "layer 't': expected rows of (time, ...)" },
     { SEQUENTIAL(INPUT("i", "[null,1025,3]") "," LAYER("TimeDistributed", "t",
@@ -135,10 +135,10 @@ static const struct {
     { COMPILED("{\"optimizer\":{\"class_name\":\"SGD\",\"config\":{\"use_ema\":true}},\"loss\":"
                "\"hunge\"}"),
       KEEL_EUNSUP, "2 parts are not supported: optimizer: SGD: use_ema" },
-    { COMPILED_WITH(LAYER("ConvLSTM1D", "one", "", ""),
+    { COMPILED_WITH(LAYER("MyLayer", "one", "", ""),
                     "{\"optimizer\":\"adamant\",\"loss\":\"hunge\",\"metrics\":[\"auk\"]}"),
       KEEL_EUNSUP,
-      "4 parts are not supported: layer 'one': no class 'ConvLSTM1D'; optimizer 'adamant'; loss "
+      "4 parts are not supported: layer 'one': no class 'MyLayer'; optimizer 'adamant'; loss "
       "'hunge'; "
       "metric 'auk'" },
     { COMPILED("{\"optimizer\":\"sgd\",\"loss\":7}"), KEEL_EARG, "loss" },

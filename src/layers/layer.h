@@ -104,6 +104,9 @@ typedef struct keel_layer {
      * keel_held_in_list(k). In a file their groups are in a group with the name of the list, by
      * class and number. Cannot be used together with `held`. NULL: none. */
     const char *held_list;
+    /* The group of its weights in a file, if Keras has them in a layer that it makes: "cell". NULL:
+     * its own. */
+    const char *weights_in;
     /* Makes the layers that it calls itself, by e->make, in the order in which Keras's class sets
      * them as attributes: once, before it is first emitted. Their arguments follow from its own and
      * from its inputs, so they are not in the config. In a file their weights are in groups with

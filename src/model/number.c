@@ -22,6 +22,7 @@ static keel_status put(char **place, keel_text *t)
 
 static keel_status name_weights(keel_model *root, const keel_model_layer *l)
 {
+    const char *const in = l->kind->weights_in;
     for (int k = 0; k < l->n_weight; k++) {
         keel_model_weight *w = &root->weight[l->weight[k]];
         const char *own = strrchr(w->info.name, '/');
@@ -30,7 +31,8 @@ static keel_status name_weights(keel_model *root, const keel_model_layer *l)
         keel_text_add(&name, "%s%s", l->label, own);
         KEEL_TRY(put(&was, &name));
         w->info.name = was;
-        keel_text_add(&path, "%s/vars/%d", l->path ? l->path : l->label, k);
+        keel_text_add(&path, "%s%s%s/vars/%d", l->path ? l->path : l->label, in ? "/" : "",
+                      in ? in : "", k);
         KEEL_TRY(put(&w->path, &path));
     }
     return KEEL_OK;

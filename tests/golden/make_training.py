@@ -181,6 +181,35 @@ def attentions():
     return i, layers.Dense(CLASSES, activation="softmax", name="out")(layers.Concatenate()(parts))
 
 
+def over_time():
+    """Recurrent layers with all that they can be told: cells one upon another and their states, masks,
+    both ways, backwards, gates by other functions, and convolutions over steps of one to three dims."""
+    i = layers.Input((20,))
+    seen = layers.Reshape((10, 2), name="pairs")(i > -0.5)[:, :, 0]
+    x = layers.Reshape((10, 2), name="steps")(i)
+    cells = [layers.LSTMCell(3, name="low"), layers.GRUCell(4, reset_after=False, name="high")]
+    two = layers.RNN(layers.StackedRNNCells(cells, name="two"), return_sequences=True, return_state=True, name="stacked")
+    y, low, high = two(x, mask=seen)
+    again = [layers.SimpleRNNCell(3, name="first"), layers.LSTMCell(4, name="second")]
+    again = layers.RNN(layers.StackedRNNCells(again, name="both"), return_sequences=True, go_backwards=True,
+                       zero_output_for_mask=True, name="again")
+    z = again(y, initial_state=[low[0], [high, layers.Dense(4, name="carry")(high)]], mask=seen)
+    gru = layers.GRU(3, "elu", "hard_sigmoid", reset_after=False, return_sequences=True, name="plain_gru")(z)
+    gru = layers.GRU(3, "relu", "linear", kernel_initializer="he_normal", unroll=True, name="gru")(gru)
+    line = layers.Reshape((5, 4, 1), name="line")(i)
+    one = layers.ConvLSTM1D(2, 3, padding="same", return_sequences=True, return_state=True, name="one")
+    line, h, c = one(line, mask=seen[:, ::2])
+    line = layers.Bidirectional(layers.ConvLSTM1D(2, 2, strides=2, recurrent_activation="hard_sigmoid", name="way"),
+                                merge_mode="sum", name="ways")(line, mask=seen[:, 1::2])
+    plane = layers.Reshape((2, 2, 5, 1), name="plane")(i)
+    plane = layers.ConvLSTM2D(2, (1, 2), dilation_rate=(1, 2), go_backwards=True, name="planes")(plane)
+    volume = layers.Reshape((2, 1, 5, 2, 1), name="volume")(i)
+    volume = layers.ConvLSTM3D(1, (1, 3, 2), strides=(1, 2, 1), padding="same", use_bias=False, name="volumes")(volume)
+    flat = [layers.Flatten()(v) for v in (line, h, c, plane, volume)]
+    x = layers.Concatenate(name="all")([gru, layers.GlobalAveragePooling1D(name="mean")(z), low[1], *flat])
+    return i, layers.Dense(CLASSES, activation="softmax", name="out")(x)
+
+
 def pool_of(plain, plain2d):
     """3D pooling as one of lines, then one of planes. TensorFlow has none of float64, and outside XLA,
     which Keras uses where it can, the gradient of a maximum goes to all that are the largest."""
@@ -271,6 +300,7 @@ MODELS = {  # the files, as compiled
     "cnn_3d": (volumes, sgd(2**-6)),
     "cnn_up": (upsampled, sgd(2**-6)),
     "mlp_attentions": (attentions, sgd()),
+    "mlp_over_time": (over_time, sgd()),
 }
 
 
@@ -303,6 +333,7 @@ CASES = {  # name: model, optimizer (None: the file's), epochs, weights
     "cnn_3d": ("cnn_3d", None, 4, None),
     "cnn_up": ("cnn_up", None, 4, None),
     "attentions": ("mlp_attentions", None, 4, None),
+    "over_time": ("mlp_over_time", None, 4, None),
 }
 CLASS_WEIGHT = {0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0, 4: 1.5}
 
@@ -330,6 +361,12 @@ def named_weights(list_of, around):
         held = [layer.layer] if hasattr(layer, "layer") else getattr(layer, "layers", [])
         if isinstance(layer, (layers.MultiHeadAttention, layers.GroupQueryAttention)):
             held = layer._layers
+        if isinstance(layer, layers.Bidirectional):
+            held = [layer.forward_layer, layer.backward_layer]
+        if isinstance(layer, layers.RNN) and "ConvLSTM" not in type(layer).__name__:
+            held = [layer.cell]
+        if isinstance(layer, layers.StackedRNNCells):
+            held = layer.cells
         if held:
             yield from named_weights(held, f"{around}{layer.name}/")
         else:

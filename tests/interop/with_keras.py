@@ -196,6 +196,34 @@ def transformer():
 WORDS = ["a", "b", "c", "", "zz", "ü", "日本語", "a longer text than thirty-two bytes are"]
 
 
+def attentions():
+    """Attention of every kind, with masks that come along and scores as an output. A bias of keys has
+    no gradient, but noise."""
+    i = layers.Input((6, 4))
+    x = layers.Masking(0.25)(i)
+    y, scores = layers.Attention(use_scale=True)([x, x], use_causal_mask=True, return_attention_scores=True)
+    y = layers.AdditiveAttention()([layers.LayerNormalization()(y), x])
+    z = layers.GroupQueryAttention(4, 4, 2, use_gate=True, use_bias=False)(x, y, use_causal_mask=True)
+    z = layers.Attention(score_mode="concat")([z, y, x])
+    both = layers.Concatenate()([ops.mean(z, 1), ops.mean(scores, 1)])
+    return keras.Model(i, layers.Dense(4, "softmax")(both))
+
+
+def conv_over_time():
+    """Convolutions over steps, and cells one upon another with their states handed on."""
+    i = layers.Input((4, 5, 2))
+    x, h, _ = layers.ConvLSTM1D(3, 2, padding="same", return_sequences=True, return_state=True)(i)
+    x = layers.Reshape((4, 5, 3, 1))(layers.Bidirectional(layers.ConvLSTM1D(3, 3, strides=1, padding="same",
+        return_sequences=True), merge_mode="sum")(x))
+    x = layers.ConvLSTM2D(2, 2, strides=2, return_sequences=True)(x)
+    x = layers.Reshape((4, -1))(x)
+    cells = [layers.GRUCell(3), layers.LSTMCell(4), layers.GRUCell(3)]
+    x, *states = layers.RNN(layers.StackedRNNCells(cells), return_sequences=True, return_state=True)(x)
+    cells = [layers.GRUCell(3), layers.LSTMCell(4)]
+    x = layers.RNN(layers.StackedRNNCells(cells))(x, initial_state=states[:2])
+    return keras.Model(i, layers.Dense(4, "softmax")(layers.Concatenate()([x, layers.Flatten()(h)])))
+
+
 def words():
     """Vocabularies in the configuration and beside it, in a model inside another, too."""
     low = layers.Input((1,), dtype="string")
@@ -236,6 +264,8 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "operations": (operations, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),
     "words": (words, optimizers.SGD(0.1, 0.9), SPARSE, ["accuracy"], "int"),
     "masked": (masked, optimizers.Adam(1e-3), SPARSE, [], "int"),
+    "attentions": (attentions, optimizers.SGD(0.05, 0.9), SPARSE, ["accuracy"], "int"),
+    "conv-over-time": (conv_over_time, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "over-time": (over_time, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
     "smoothed": (
         head(4, "softmax"),

@@ -3,16 +3,12 @@
 #include "base/memory.h"
 #include <string.h>
 
-enum { STATES_OF_CELL = 2, DRAW_OF_STATE = 1u << 31 };
+enum { STATES_OF_CELL = 2 };
 
 /* ---- the bias of an LSTM --------------------------------------------------------------------- */
 
-typedef struct forget_args {
-    keel_object around;
-} forget_args;
-
 static const keel_field forget_fields[] = {
-    KEEL_OBJECT(forget_args, around, "\"zeros\"", keel_initializer_find, "of the other gates"),
+    KEEL_OBJECT(keel_forget_args, around, "\"zeros\"", keel_initializer_find, "of the other gates"),
     { 0 },
 };
 
@@ -20,7 +16,7 @@ static const keel_field forget_fields[] = {
 static keel_status fill_forget(const void *args, const keel_shape *shape, const keel_chance *c,
                                uint64_t row, double *out)
 {
-    const keel_object *around = &((const forget_args *)args)->around;
+    const keel_object *around = &((const keel_forget_args *)args)->around;
     const keel_initializer *init = (const keel_initializer *)around->type;
     const int64_t units = shape->dim[0] / 4;
     const keel_shape one = KEEL_SHAPE(units), two = KEEL_SHAPE(2 * units);
@@ -31,10 +27,10 @@ static keel_status fill_forget(const void *args, const keel_shape *shape, const 
     return init->fill(around->args, &two, &other, row, out + 2 * units);
 }
 
-static const keel_initializer unit_forget = {
+const keel_initializer keel_unit_forget = {
     .type = { .name = "UnitForgetBias",
               .help = "ones for the forget gate",
-              .args_size = sizeof(forget_args),
+              .args_size = sizeof(keel_forget_args),
               .fields = forget_fields },
     .fill = fill_forget,
 };
@@ -58,8 +54,8 @@ static keel_status declare(keel_emit *e, int gates, int64_t inputs, weights *w)
 {
     const keel_cell_args *a = e->args;
     const int64_t width = gates * a->units;
-    forget_args around = { a->bias_initializer };
-    const keel_object forget = { &unit_forget.type, &around };
+    keel_forget_args around = { a->bias_initializer };
+    const keel_object forget = { &keel_unit_forget.type, &around };
     const keel_weight_decl kernel = { .name = "kernel",
                                       .shape = KEEL_SHAPE(inputs, width),
                                       .initializer = &a->kernel_initializer,
@@ -101,7 +97,7 @@ static keel_status kept_of_state(keel_emit *e, int gates, keel_value z, keel_val
     const keel_cell_args *a = e->args;
     const keel_slice_args first = { .step = { 1, 1 }, .count = { 1, gates * a->units } };
     const keel_reshape_args as = { .shape = KEEL_SHAPE(gates, a->units) };
-    const keel_dropout_args op = { .rate = a->recurrent_dropout, .first = DRAW_OF_STATE };
+    const keel_dropout_args op = { .rate = a->recurrent_dropout, .first = KEEL_DRAW_OF_STATE };
     KEEL_TRY(keel_emit_on(e, &keel_op_slice, &first, &z, 1, out));
     KEEL_TRY(keel_emit_on(e, &keel_op_reshape, &as, out, 1, out));
     KEEL_TRY(keel_emit_on(e, &keel_op_where, &ones, out, 1, out));

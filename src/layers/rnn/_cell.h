@@ -14,6 +14,14 @@ typedef struct keel_cell_args {
     double dropout, recurrent_dropout;
 } keel_cell_args;
 
+enum { KEEL_DRAW_OF_STATE = 1u << 31 }; /* first draw of the dropout of the state */
+
+/* The first values of an LSTM's bias [4 U], gates i, f, g, o: ones for f, `around` elsewhere. */
+typedef struct keel_forget_args {
+    keel_object around;
+} keel_forget_args;
+extern const keel_initializer keel_unit_forget;
+
 /* The arguments of a layer. Those of its cell come first, so that both use one field table. */
 typedef struct keel_rnn_args {
     keel_cell_args cell;

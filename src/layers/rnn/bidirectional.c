@@ -67,13 +67,13 @@ static keel_status emit(keel_emit *e)
     const keel_shape other = keel_graph_spec(e->graph, y[1][0])->shape;
     if (n[0] != n[1] || shape.rank != other.rank)
         return keel_fail(KEEL_EARG, "the two layers must return the same, states and sequences");
-    const bool sequences = shape.rank > 1;
+    const bool sequences = shape.rank == keel_emit_in(e, 0)->shape.rank;
     pair[0] = y[0][0];
     pair[1] = y[1][0];
     if (sequences) { /* steps as they came */
-        const keel_slice_args turned = { .begin = { other.dim[0] - 1, 0 },
-                                         .step = { -1, 1 },
-                                         .count = { other.dim[0], other.dim[1] } };
+        keel_slice_args turned = { .begin = { other.dim[0] - 1 }, .step = { -1 } };
+        for (int d = 0; d < other.rank; d++) turned.count[d] = other.dim[d];
+        for (int d = 1; d < other.rank; d++) turned.step[d] = 1;
         KEEL_TRY(keel_emit_on(e, &keel_op_slice, &turned, &y[1][0], 1, &pair[1]));
     }
     const int n_y = a->merge_mode == APART ? 2 : 1;

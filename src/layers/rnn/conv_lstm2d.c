@@ -1,0 +1,24 @@
+/* An LSTM over steps of 2D places, [T, 2 dims, C], with convolutions for products. */
+#include "layers/rnn/_conv_lstm.h"
+
+static const keel_field fields[] = { KEEL_CONV_LSTM_FIELDS(2, "[1, 1]"), { 0 } };
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_conv_lstm_emit(e, 2);
+}
+
+const keel_layer keel_layer_conv_lstm2d = {
+    .type = { .name = "ConvLSTM2D",
+              .module = "keras.layers",
+              .help = "LSTM with 2D convolutions.",
+              .args_size = sizeof(keel_conv_lstm_args),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 3,
+    .by_chance = true,
+    .supports_masking = true,
+    .takes_states = true,
+    .weights_in = "cell",
+    .emit = emit,
+};

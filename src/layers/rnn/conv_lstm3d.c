@@ -1,0 +1,24 @@
+/* An LSTM over steps of 3D places, [T, 3 dims, C], with convolutions for products. */
+#include "layers/rnn/_conv_lstm.h"
+
+static const keel_field fields[] = { KEEL_CONV_LSTM_FIELDS(3, "[1, 1, 1]"), { 0 } };
+
+static keel_status emit(keel_emit *e)
+{
+    return keel_conv_lstm_emit(e, 3);
+}
+
+const keel_layer keel_layer_conv_lstm3d = {
+    .type = { .name = "ConvLSTM3D",
+              .module = "keras.layers",
+              .help = "LSTM with 3D convolutions.",
+              .args_size = sizeof(keel_conv_lstm_args),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 3,
+    .by_chance = true,
+    .supports_masking = true,
+    .takes_states = true,
+    .weights_in = "cell",
+    .emit = emit,
+};
