@@ -259,13 +259,20 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 /* Inside a run's work: all workers meet; the wait is timed where somebody wants to know. */
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
-/* The gradient of elements [first, first + count) of a tiled weight, over all rows of the step,
- * into `grad`, by a worker; checked, bad: see keel_tile_call, false before, or NULL: these elements
- * are moved next, maybe by the kernel: see `move` there. After a run in which all workers have met.
- */
-void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad, bool *checked, bool *bad,
-                       keel_tile_move *move);
+/* What is asked of a tiled weight: the gradient of elements [first, first + count), into `grad`.
+ * checked, bad: see keel_tile_call, false before, or NULL: these elements are moved next, maybe by
+ * the kernel: see `move` there. */
+typedef struct keel_tile_request {
+    keel_variable variable;
+    int64_t first, count;
+    void *grad;
+    bool *checked, *bad;
+    keel_tile_move *move;
+} keel_tile_request;
+
+/* A worker makes it over all rows of the step, after a run in which all workers have met. */
+void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
+                       const keel_tile_request *r);
 
 /* Are the inputs and gradients that a worker has for tiled weights so small that these weights'
  * gradients can only be finite? After the worker's run. */

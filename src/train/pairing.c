@@ -243,12 +243,12 @@ static keel_status pair_targets(keel_pairing *p, const keel_model *m, const keel
 }
 
 /* Where rows differ in length, so does what is made of each place of them. */
-static keel_status open_made(keel_feed_made *made, const keel_shape *again, const keel_model *m,
+static keel_status open_made(keel_feed_made *made, const keel_shape *other, const keel_model *m,
                              int input, const keel_shape *of)
 {
-    bool good = made->shape.rank == again->rank;
-    for (int d = 0; good && d < again->rank; d++) {
-        if (made->shape.dim[d] == again->dim[d]) continue;
+    bool good = made->shape.rank == other->rank;
+    for (int d = 0; good && d < other->rank; d++) {
+        if (made->shape.dim[d] == other->dim[d]) continue;
         made->shape.dim[d] = KEEL_DIM_OPEN;
         good = made->shape.rank == of->rank && of->dim[d] == KEEL_DIM_OPEN;
     }
@@ -261,7 +261,7 @@ static keel_status open_made(keel_feed_made *made, const keel_shape *again, cons
 
 /* The fields that the model's layers make of others: it is emitted to learn which, with `dim` in
  * place of dims that are open. The second time, with another one, says which dims of theirs are. */
-static keel_status pair_made(keel_pairing *p, const keel_model *m, int64_t dim, bool again)
+static keel_status pair_made(keel_pairing *p, const keel_model *m, int64_t dim, bool compare)
 {
     keel_status s;
     keel_spec specs[KEEL_FIELDS_MAX];
@@ -283,7 +283,7 @@ static keel_status pair_made(keel_pairing *p, const keel_model *m, int64_t dim, 
     for (int i = 0; i < e.graph->n_host; i++) {
         const keel_graph_host *h = &e.graph->host[i];
         const keel_spec *spec = keel_graph_spec(e.graph, keel_graph_input_value(e.graph, h->input));
-        if (again) {
+        if (compare) {
             s = open_made(&p->made[i], &spec->shape, m, h->of, &p->input_spec[h->of].shape);
             if (s < 0) goto out;
             continue;

@@ -1,4 +1,4 @@
-/* conv2d with 1x1 windows as a product of matrices: where every pixel is looked at, backward, the
+/* conv2d with 1x1 windows as a product of matrices: where every pixel is read, backward, the
  * weight gradient and, without a bias, forward; with strides the weight gradient. See
  * _product.c for why. */
 #include "ops/dnnl/_product.h"

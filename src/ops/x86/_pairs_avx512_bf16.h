@@ -82,7 +82,7 @@ static inline __m512 widened(__m256i x)
 }
 
 /* A square of pairs, turned. Unrolled, else it would live in memory. */
-static inline __attribute__((always_inline)) void keel_pairs_turn(__m512i a[16])
+INLINE void keel_pairs_turn(__m512i a[16])
 {
     __m512i b[16];
     _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)
