@@ -55,7 +55,7 @@ typedef struct keel_model_layer {
     char *label;       /* "base/conv2d_1": the name, after those of the models around it */
     char *path;        /* in model.weights.h5: "layers/conv2d_1"; NULL: it is not in there */
     int stream;     /* of chance, in its first call; label, path, stream are final with the model */
-    bool trainable; /* as its user said: weights are moved where all models around it are, too */
+    bool trainable; /* as its user said, last of it or of a model around it */
     bool mixed;     /* its policy is mixed_bfloat16; counts where the model is of float32 */
     keel_object activity; /* its activity_regularizer; type NULL: none */
     keel_spec input;      /* an InputLayer's: the spec of one row */
@@ -75,7 +75,7 @@ typedef struct keel_model_weight {
     keel_model *owner; /* the model whose layer has it */
     int layer;
     bool state;     /* not trainable by nature */
-    bool trainable; /* moved by training: the layer and all models around it are */
+    bool trainable; /* moved by training: the layer is, and what holds or made it */
     void *data;     /* 64-byte aligned, written by keel_model_set_weight, load and training */
     char *path;     /* "layers/conv2d/vars/0"; final with the model */
 } keel_model_weight;
