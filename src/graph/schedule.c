@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of values that a call may leave for the next one. Measured with 1, 2, 4 and 8 MiB: no matter. */
+/* The size of values that a call may leave for the next one. 1, 2, 4 and 8 MiB were equally fast.
+ */
 enum { CACHE_BYTES = 2 << 20 };
 
 typedef struct maker {
@@ -12,9 +13,10 @@ typedef struct maker {
     const bool *trainable;
     int *held; /* [n_node] whose weight gradients wait for the end of the segment */
     int n_held;
-    bool holds;    /* one of them will read values */
-    bool *by_all;  /* [n_variable] all workers make parts of its gradient */
-    int *deferred; /* [n_node] whose weight gradients come after those that all workers make */
+    bool holds;    /* one of them reads values of all rows */
+    bool *by_all;  /* [n_variable] all workers compute parts of its gradient */
+    int *deferred; /* [n_node] nodes whose weight gradients come after those that all workers
+                      compute */
     int n_deferred;
     keel_schedule s;
     int capacity_instruction, capacity_segment;
@@ -55,8 +57,8 @@ static keel_status add(maker *m, keel_run_kind kind, int node)
     return KEEL_OK;
 }
 
-/* Weight gradients end a segment, since what they read is free from there on. Statistics of what
- * backward has just written go before them, while it is in the cache. */
+/* Ends a segment with its weight gradients, because the memory that they read is free afterwards.
+ * Statistics of what backward has just written go before them, while it is in the cache. */
 static keel_status end_segment(maker *m, int merge, bool merge_backward)
 {
     for (int k = 0; k < m->n_held; k++) KEEL_TRY(add(m, KEEL_RUN_WEIGHTS, m->held[k]));
@@ -77,7 +79,7 @@ static bool has_trainable(const maker *m, const keel_graph_node *n)
     return false;
 }
 
-/* A value needs a gradient when a trainable weight lies before it. */
+/* A value needs a gradient if a trainable weight lies before it. */
 static void find_needs(maker *m)
 {
     for (int i = 0; i < m->g->n_node; i++) {
@@ -90,8 +92,8 @@ static void find_needs(maker *m)
     }
 }
 
-/* Weights whose gradient owners make tile by tile: the op can, a row has one place, and nobody else
- * uses the weights. */
+/* Finds weights whose gradients owners make tile by tile: the op can do it, a row has one place,
+ * and no other node uses the weights. */
 static void find_tiled(maker *m, const int *uses)
 {
     for (int i = 0; i < m->g->n_node; i++) {
@@ -118,13 +120,13 @@ static keel_status forward(maker *m)
     return KEEL_OK;
 }
 
-/* Does its weight gradient read what rows hold, and so keep that alive? */
+/* Whether the node's weight gradient reads values of rows, and so keeps them alive. */
 static bool reads_values(const keel_node *n)
 {
     return !(n->op->weights_from_merged && n->partial_backward > 0);
 }
 
-/* Which weights all workers make gradients of. */
+/* Finds the weights of which all workers compute gradients. */
 static void find_by_all(maker *m)
 {
     for (int i = 0; i < m->g->n_node; i++) {
@@ -134,8 +136,8 @@ static void find_by_all(maker *m)
     }
 }
 
-/* A gradient that one worker reads off a merged record, of weights that all workers make parts of
- * elsewhere: it is added when these are there, to one of them. */
+/* A gradient that one worker reads from a merged record, of a weight for which all workers compute
+ * parts elsewhere. It is added to one of these parts when they are complete. */
 static bool is_deferred(const maker *m, const keel_graph_node *n)
 {
     bool deferred = false;
@@ -144,7 +146,8 @@ static bool is_deferred(const maker *m, const keel_graph_node *n)
     return deferred && !reads_values(&n->node);
 }
 
-/* A layer that is called twice: the first call in the order overwrites, the others add. */
+/* If a layer is called twice, the first call in the order overwrites the gradients, and the others
+ * add. */
 static keel_status weights(maker *m, int i)
 {
     const keel_graph_node *n = &m->g->node[i];
@@ -198,7 +201,7 @@ static keel_status backward_node(maker *m, int i)
     return KEEL_OK;
 }
 
-/* What a call reads of weights, however many rows it has. */
+/* Bytes of weights that a call reads, independent of its number of rows. */
 static int64_t weight_bytes(const keel_node *n)
 {
     int64_t bytes = 0;
@@ -211,9 +214,9 @@ static int64_t weight_bytes(const keel_node *n)
     return bytes;
 }
 
-/* As many rows as leave the values of one call in a core's cache, but so many that its weights,
- * which each call reads anew, are not more than its values. Where values are small that is a whole
- * shard, as kernels like many rows. */
+/* Finds how many rows a block has: so few that the values of one call stay in a core's cache, but
+ * so many that the weights, which each call reads again, are not larger than the values. If values
+ * are small a block is a whole shard, since kernels are faster on many rows. */
 static void find_blocks(maker *m)
 {
     for (int g = 0; g < m->s.n_segment; g++) {
@@ -240,7 +243,7 @@ static int by_turn(const void *a, const void *b)
     return p->node < q->node ? -1 : p->node > q->node;
 }
 
-/* A state that several nodes move goes from each to the next. */
+/* If several nodes move the same state, each continues from the one before. */
 static keel_status order_commits(maker *m)
 {
     const keel_graph *g = m->g;

@@ -19,7 +19,7 @@ static const char *text_at(const json_t *v, const char *key)
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
-/* The name of a layer's class: operations are found by their module, too. */
+/* The name of a layer's class; operations are found by their module, too. */
 static void class_name_of(char name[128], const json_t *v)
 {
     const char *class_name = text_at(v, "class_name"), *module = text_at(v, "module");
@@ -58,7 +58,7 @@ keel_status keel_model_read_layer(keel_model *m, const json_t *v, int *layer)
 
 /* ---- Sequential ------------------------------------------------------------------------------ */
 
-/* Built by its first data: Keras remembers the shape beside the layers. */
+/* For a model that Keras built from its first data: Keras stores the shape beside the layers. */
 static keel_status add_input(keel_model *m, const json_t *root, keel_symbol *out)
 {
     const json_t *shape = json_object_get(json_object_get(root, "config"), "build_input_shape");
@@ -117,7 +117,7 @@ typedef struct wiring {
     char *state;         /* [n_call]; 1: waits for its inputs */
     bool *inference;     /* [n_call]; a model called with training=False */
     json_t **call;       /* [n_call]; the arguments of an operation */
-    int *n_mask;         /* [n_call]; how many of its inputs, the last, are masks of the first */
+    int *n_mask;         /* [n_call]; how many of its last inputs are masks of the first ones */
     int *stack;
 } wiring;
 
@@ -136,7 +136,7 @@ static void wiring_free(wiring *w)
     keel_free(w->stack);
 }
 
-/* ["dense", 0, 0] -> the call it means. */
+/* Finds the call that a reference such as ["dense", 0, 0] means. */
 static keel_status find_call(const keel_model *m, const wiring *w, const json_t *history, int *call,
                              int *output)
 {
@@ -159,7 +159,8 @@ static keel_status find_call(const keel_model *m, const wiring *w, const json_t 
     return KEEL_OK;
 }
 
-/* The key of an object that follows `last` in sorted order; last NULL: the first; NULL: no more. */
+/* The key of an object that follows `last` in sorted order. last NULL: the first. NULL: there are
+ * no more. */
 static const char *next_key(const json_t *v, const char *last)
 {
     const char *key, *next = NULL;
@@ -192,7 +193,7 @@ static keel_status add_inputs(const keel_model *m, wiring *w, const json_t *v, i
         w->in[w->n_in++].output = output;
         return KEEL_OK;
     }
-    if (json_is_object(v) && !class_name) { /* as Keras flattens it, by sorted key */
+    if (json_is_object(v) && !class_name) { /* by sorted key, as Keras flattens it */
         const char *last = NULL;
         if (json_object_size(v) > KEYS_MAX)
             return keel_fail(KEEL_EUNSUP, "a call with more than %d inputs by name", KEYS_MAX);
@@ -219,7 +220,7 @@ static int layer_of(const keel_model *m, const wiring *w, int call)
     return low;
 }
 
-/* null, or a structure of nothing else */
+/* Whether v is null, or a structure of nothing else. */
 static bool is_nothing(const json_t *v, int depth)
 {
     const char *key;
@@ -244,9 +245,9 @@ static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const ch
     const keel_model_layer *l = &m->layer[layer_of(m, w, call)];
     const int n_in = w->n_in - w->in_from[call];
     if (is_nothing(value, 0)) return KEEL_OK;
-    /* Of a layer, Keras notes `training` as its first call had it, whatever the user said; of a
-     * model, only what the user said. Keras 3.15 trains a model that was called with training=False
-     * all the same; Keel does what its guide to transfer learning says. */
+    /* For a layer, Keras stores `training` as it was in the first call, whether the user gave it or
+     * not; for a model, only if the user gave it. Keras 3.15 trains a model that was called with
+     * training=False all the same; Keel does what Keras's guide to transfer learning says. */
     if (!strcmp(key, "training") && json_is_boolean(value)) {
         w->inference[call] = keel_model_layer_is_model(l) && json_is_false(value);
         return KEEL_OK;
@@ -263,8 +264,8 @@ static keel_status read_kwarg(const keel_model *m, wiring *w, int call, const ch
     return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported", key);
 }
 
-/* Put a copy of v into `to`, under the key of an object or at the end of a list; where v has
- * tensors, the copy has the numbers of the call's inputs. */
+/* Puts a copy of v into `to`, under the key of an object or at the end of a list. The copy has the
+ * numbers of the call's inputs in place of tensors. */
 static keel_status take_arguments(const keel_model *m, wiring *w, int call, const char *name,
                                   const json_t *v, json_t *to, int depth)
 {
@@ -328,7 +329,7 @@ static keel_status read_call(const keel_model *m, wiring *w, int call, const jso
     return KEEL_OK;
 }
 
-/* The layers by name, and how many calls each has. */
+/* Lists the layers by name, and how many calls each has. */
 static keel_status count_calls(keel_model *m, wiring *w, const json_t *layers)
 {
     const size_t n = json_array_size(layers);
@@ -370,7 +371,7 @@ static keel_status count_calls(keel_model *m, wiring *w, const json_t *layers)
     return KEEL_OK;
 }
 
-/* What `call` still waits for: an input, or the layer's call before this; -1: nothing. */
+/* What `call` still waits for: an input, or the previous call of its layer; -1: nothing. */
 static int waits_for(const keel_model *m, const wiring *w, int call)
 {
     if (call > w->first[layer_of(m, w, call)] && w->symbol[call - 1] < 0) return call - 1;
@@ -379,7 +380,7 @@ static int waits_for(const keel_model *m, const wiring *w, int call)
     return -1;
 }
 
-/* An output of a call that was made. */
+/* An output of a call that has been made. */
 static keel_status symbol_of(const keel_model *m, const wiring *w, int call, int output,
                              keel_symbol *out)
 {
@@ -409,7 +410,7 @@ static keel_status make_call(keel_model *m, wiring *w, int call)
     return s;
 }
 
-/* Make calls in the order of the file, but each after what it waits for. */
+/* Makes the calls in the order of the file, but each after what it waits for. */
 static keel_status make_calls(keel_model *m, wiring *w)
 {
     for (int first = 0; first < w->n_call; first++) {
@@ -434,7 +435,7 @@ static keel_status make_calls(keel_model *m, wiring *w)
     return KEEL_OK;
 }
 
-/* Here calls of a Functional model count from 1: its own building is call 0. */
+/* Here the calls of a Functional model count from 1, because building it is call 0. */
 static keel_status find_end(const keel_model *m, const wiring *w, const json_t *v, int *call,
                             int *output)
 {
@@ -598,7 +599,7 @@ keel_status keel_model_from_config(keel_model *m, const json_t *root)
     else
         KEEL_TRY(read_functional(m, config, layers));
     m->finished = true;
-    if (m->outer) return KEEL_OK; /* the outermost model numbers them all */
+    if (m->outer) return KEEL_OK; /* the outermost model numbers all weights */
     KEEL_TRY(keel_model_number(m));
     return json_is_false(trainable) ? keel_model_set_trainable(m, NULL, false) : KEEL_OK;
 }

@@ -1,13 +1,13 @@
-/* What follows from the order of the layers, through all models inside: names of layers and
- * weights, paths in model.weights.h5, streams of chance, the order of the weights, and which of
- * them training moves. Keras walks layers and, inside a model, its layers, so that is the order of
- * its variables. */
+/* What follows from the order of the layers through all models inside: names of layers and weights,
+ * paths in model.weights.h5, streams of random numbers, the order of the weights, and which of them
+ * are trained. Keras walks layers and, inside a model, its layers, so that is the order of its
+ * variables. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
 #include <string.h>
 
-/* *place becomes the text, which is taken over. */
+/* Replaces *place by the text, which is taken over. */
 static keel_status put(char **place, keel_text *t)
 {
     if (t->failed) {
@@ -36,14 +36,14 @@ static keel_status name_weights(keel_model *root, const keel_model_layer *l)
     return KEEL_OK;
 }
 
-/* Keras lists neither the input of a Sequential model nor operations. */
+/* Keras's file has no groups for the input of a Sequential model or for operations. */
 static bool in_file(const keel_model *m, const keel_model_layer *l)
 {
     return !l->kind->operation && (!m->sequential || l->kind->emit);
 }
 
-/* "layers/dense", "layers/dense_1": by class, in order, in each model anew; a layer that is held,
- * by its key. */
+/* "layers/dense", "layers/dense_1": by class, in order, separately in each model; a held layer has
+ * its key. */
 static keel_status name_path(const keel_model *m, const char *around, json_t *used,
                              keel_model_layer *l)
 {
@@ -62,7 +62,7 @@ static keel_status name_path(const keel_model *m, const char *around, json_t *us
     return put(&l->path, &path);
 }
 
-/* label and path: of the model; NULL: it is the outermost. */
+/* Names the layers of a model. label and path: of the model; NULL: it is the outermost. */
 static keel_status name_layers(keel_model *m, const char *label, const char *path)
 {
     keel_status s = KEEL_OK;

@@ -1,4 +1,5 @@
-/* Looking at a model and moving its weights: counts, names, shapes, values, what is frozen. */
+/* Looking at a model, and reading and setting its weights: counts, names, shapes, values, what is
+ * frozen. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include <stdio.h>
@@ -191,7 +192,7 @@ keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_te
     return KEEL_OK;
 }
 
-/* The types of all values of a model, and of those inside it. */
+/* Changes the types of all values of a model, and of those inside it. */
 static void turn(keel_model *m, keel_dtype dtype)
 {
     for (int i = 0; i < m->n_layer; i++) {

@@ -1,10 +1,10 @@
-/* Products of bfloat16 values with a packed panel, by AVX512_BF16's products of pairs: the inner
- * loop of dense and of convolutions.
+/* Products of bfloat16 values with a packed panel, by the products of pairs of AVX512_BF16: the
+ * inner loop of dense and of convolutions.
  *
- * An instruction adds two products to each of 16 sums: a pair of a's row, the same for all lanes,
- * times 16 pairs of w. So the right operand is packed in panels of at most 64 columns, a 32-bit
- * pair an element, [pairs][columns]; a block of rows x columns of sums stays in registers while the
- * pairs run. A sum takes its pairs one after the other, whatever rows are beside it. */
+ * One instruction adds two products to each of 16 sums: a pair of a row of a, the same in all
+ * lanes, times 16 pairs of w. So the right operand is packed in panels of at most 64 columns with a
+ * 32-bit pair as element, [pairs][columns]. A block of rows x columns of sums stays in registers
+ * while the pairs run. A sum adds its pairs one after another, whatever rows are beside it. */
 #ifndef KEEL_OPS_X86_PAIRS_AVX512_BF16_H
 #define KEEL_OPS_X86_PAIRS_AVX512_BF16_H
 #include "base/unroll.h"
@@ -15,41 +15,42 @@
 
 enum { LANES = 16, VECTORS = 4, PANEL = VECTORS * LANES };
 
-/* Where a row's pairs begin, in bytes, and its results, in elements. */
+/* Where the pairs of a row begin, in bytes, and its results, in elements. */
 typedef struct keel_pairs_place {
     int64_t a, out;
 } keel_pairs_place;
 
-/* Where a tap's runs are: in bytes from a row's place, and its part of the panel, in pairs. */
+/* Where the runs of a tap are: in bytes from a row's place, and its part of the panel, in pairs. */
 typedef struct keel_pairs_tap {
     int64_t a, w;
 } keel_pairs_tap;
 
-/* Memory that will be read soon, to be asked for a line each step of the products, which leave
- * the way to memory idle: what packing would wait for. */
+/* Memory to prefetch, a line at each step of the products, which leave the memory bus idle; packing
+ * would have to wait for it. */
 typedef struct keel_pairs_ahead {
-    const char *at[2], *end[2]; /* two stretches; the products move `at` */
+    const char *at[2], *end[2]; /* two stretches; the products advance `at` */
 } keel_pairs_ahead;
 
-/* A row's pairs are n_tap runs of `pairs`, each a_step bytes behind the last: pair p of tap t of
- * row i is 32 bits at a + (its place) + tap[t].a + p * a_step, and multiplies row p of the tap's
+/* The pairs of a row are n_tap runs of `pairs`, each a_step bytes after the last: pair p of tap t
+ * of row i is 32 bits at a + (its place) + tap[t].a + p * a_step, and multiplies row p of the tap's
  * part of the panel. */
 typedef struct keel_pairs {
     const char *a;
-    const keel_pairs_place *place; /* of each row; NULL: rows are a_row bytes and out_row apart */
+    const keel_pairs_place *place; /* for each row; NULL: rows are a_row bytes and out_row apart */
     int64_t a_row, a_step;
     int64_t pairs;
     int n_tap;
     const keel_pairs_tap *tap; /* [n_tap]; NULL: one that begins at 0 */
-    bool half;                 /* a run's last pair has one value, and memory may end behind it */
-    const uint32_t *w;         /* parts of [pairs][columns, rounded up to LANES] */
-    const float *start;        /* [columns]: what sums begin with; NULL: 0 */
-    void *out;                 /* keel_bf16, or float where `wide` */
+    bool half;          /* the last pair of a run has one value, and memory may end after it */
+    const uint32_t *w;  /* parts of [pairs][columns, rounded up to LANES] */
+    const float *start; /* [columns]: what sums begin with; NULL: 0 */
+    void *out;          /* keel_bf16, or float where `wide` */
     int64_t out_row;
-    bool wide, adds; /* adds: `wide` sums begin with what is in out; others are added to it */
-    bool after;      /* such sums begin with 0 and what is in out comes last: nobody waits for it */
+    bool wide, adds; /* adds: `wide` sums begin with what is in out; other sums are added to it */
+    bool after; /* such sums begin with 0, and what is in out is added last, so nothing waits for it
+                 */
     keel_pairs_ahead *prefetch; /* NULL: nothing */
-    int64_t ahead;              /* not 0: instead, blocks ask for a so many bytes further on */
+    int64_t ahead;              /* if not 0, blocks prefetch a this many bytes ahead */
 } keel_pairs;
 
 /* Rows 0 to n times a panel of at most PANEL columns. */
@@ -58,7 +59,7 @@ void keel_pairs_multiply(const keel_pairs *p, int64_t n, int64_t columns);
 /* Columns [k, k + columns) of W [n_c, n_k], rounded, as pairs of rows. */
 void keel_pairs_pack_weights(uint32_t *to, const float *w, int64_t n_c, int64_t n_k, int64_t k,
                              int64_t columns);
-/* Rows [c, c + columns) of W [.., n_k], rounded and turned, as pairs of columns. */
+/* Rows [c, c + columns) of W [.., n_k], rounded and transposed, as pairs of columns. */
 void keel_pairs_pack_turned(uint32_t *to, const float *w, int64_t n_k, int64_t c, int64_t columns);
 
 static inline int64_t up(int64_t n, int64_t to)
@@ -81,7 +82,7 @@ static inline __m512 widened(__m256i x)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
-/* A square of pairs, turned. Unrolled, else it would live in memory. */
+/* Transposes a square of pairs. Unrolled, because it would be in memory otherwise. */
 INLINE void keel_pairs_turn(__m512i a[16])
 {
     __m512i b[16];
@@ -109,7 +110,7 @@ INLINE void keel_pairs_turn(__m512i a[16])
     }
 }
 
-/* Two rows of n values as pairs; `to` is written up to a multiple of LANES, with zeros. high may be
+/* Two rows of n values as pairs; `to` is filled with zeros up to a multiple of LANES. high may be
  * NULL: zeros. */
 static inline void keel_pairs_pack_values(uint32_t *to, const keel_bf16 *low, const keel_bf16 *high,
                                           int64_t n)
@@ -129,13 +130,13 @@ static inline void keel_pairs_pack_values(uint32_t *to, const keel_bf16 *low, co
     }
 }
 
-/* [k, k + count) of a bias's gradient: sums of dy [n, n_k] over places, by stretches, so that
- * float32 does not lose the small to the large; spans one after the other. */
+/* [k, k + count) of the gradient of a bias: sums of dy [n, n_k] over places, in stretches, because
+ * a long float32 sum loses small terms; spans one after another. */
 void keel_pairs_sum(const keel_span *span, int n_span, int64_t n_k, int64_t k, int64_t count,
                     float *db, bool adds);
 
-/* to += from. A weight gradient that adds is summed apart and added once: the two halves of a step
- * then give the same bits whether one worker has them or two. */
+/* to += from. A weight gradient that adds is summed separately and added once. So the two halves of
+ * a step give the same bits whether one worker or two have them. */
 void keel_pairs_add(float *to, const float *from, int64_t n);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct packer {
     bool turned;
 } packer;
 
-/* Shuffles that put the lanes of a and b in turn, of their lower and of their upper halves. */
+/* Interleaves the lanes of the lower and of the upper halves of a and b. */
 #ifdef __AVX512F__
 #define LOWER(a, b)                                                                                \
     __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
@@ -44,8 +44,7 @@ typedef struct packer {
 #define UPPER(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #endif
 
-/* Rows become columns: log2(LANES) times, rows i and i + LANES / 2 are shuffled into 2 i, 2 i + 1.
- */
+/* Transposes: log2(LANES) times, rows i and i + LANES / 2 are interleaved into 2 i, 2 i + 1. */
 INLINE void turn(vf a[LANES])
 {
     EACH(round, LANES == 16 ? 4 : 3) {
@@ -104,10 +103,10 @@ typedef struct plan {
     const keel_derived *packed;  /* NULL: weights */
     int64_t c, k, x_row, places; /* channels; values of an image of x; places of one of y */
     bool strided;
-    int64_t *place; /* strided: of a window in an image of x, [places + 1] */
+    int64_t *place; /* strided: for each place the window in an image of x, [places + 1] */
     /* of weights */
     bool packs, turns;         /* turns: the transpose is summed */
-    int64_t stretch, apart_at; /* places at a time; where scratch has a gradient to be added */
+    int64_t stretch, apart_at; /* places at a time; and in scratch, a gradient that will be added */
 } plan;
 
 static void release(void *p)
@@ -269,9 +268,8 @@ typedef struct side {
     int64_t channels;
 } side;
 
-/* dw [a's channels, w's] is, or grows by, at w of n places; `more`: those behind them are asked
- * for.
- */
+/* Sets dw [a's channels, w's], or adds to it, from n places of w; `more`: prefetches the places
+ * after them. */
 static void add_in_place(const side *a, const side *w, int64_t n, bool more, float *dw, bool adds)
 {
     const int64_t a_bytes = a->channels * (int64_t)sizeof(float);
@@ -297,7 +295,7 @@ static void add_in_place(const side *a, const side *w, int64_t n, bool more, flo
     }
 }
 
-/* dw [c, k] is, or grows by, the transpose of t [k, c]. */
+/* Sets dw [c, k], or adds to it, from the transpose of t [k, c]. */
 static void add_turned(float *dw, const float *t, int64_t c, int64_t k, bool adds)
 {
     for (int64_t i = 0; i < c; i += LANES)
@@ -315,7 +313,7 @@ static void add_turned(float *dw, const float *t, int64_t c, int64_t k, bool add
         }
 }
 
-/* Channels [j, j + at most PANEL) of n places, a whole number of vectors a place. */
+/* Channels [j, j + at most PANEL) of n places, as whole vectors for each place. */
 static void pack_places(float *to, const side *s, int64_t n, int64_t j)
 {
     const int64_t width = at_most(s->channels - j, PANEL);
@@ -328,8 +326,8 @@ static void pack_places(float *to, const side *s, int64_t n, int64_t j)
                 vf_store(to + v, vf_load_some(vm_first(width - v), from + v));
 }
 
-/* What a block asks for while it runs: the panel of the larger side that is packed next, and by and
- * by the next n places of the smaller one. `more`: there are such places. */
+/* What a block prefetches while it runs: the panel of the larger side that is packed next and, bit
+ * by bit, the next n places of the smaller side. `more`: there are such places. */
 static void ask_for(product *p, const side *large, const side *small, int64_t n, bool more,
                     int64_t l, int64_t j)
 {
@@ -346,8 +344,8 @@ static void ask_for(product *p, const side *large, const side *small, int64_t n,
                            small->channels * (int64_t)sizeof(float), to - from };
 }
 
-/* The same of operands that are packed in panels: the smaller side whole, the larger a panel at a
- * time. Read in place, lines that are a power of two apart would push each other out of the cache.
+/* The same for operands that are packed in panels: the smaller side whole, the larger a panel at a
+ * time. Read in place, lines that are a power of two apart would displace each other in the cache.
  */
 static void add_packed(const plan *pl, const side *x, const side *dy, int64_t n, bool more,
                        float *dw, bool adds, float *scratch)
