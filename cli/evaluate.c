@@ -64,7 +64,10 @@ static int evaluate(job *j, const options *o)
         keel_evaluate(j->model, j->strategy, j->part ? j->part : j->whole, &f, &logs);
     keel_meter_clear(&meter);
     if (s < 0) return keel_complain_status(s);
-    for (int i = 0; i < logs.count; i++) printf("%-24s %.6g\n", logs.name[i], logs.value[i]);
+    for (int i = 0; i < logs.count; i++) {
+        char name[256];
+        printf("%-24s %.6g\n", keel_printable(name, sizeof name, logs.name[i]), logs.value[i]);
+    }
     printf("%-24s %s in %s\n", "rows", keel_grouped(a, meter.rows),
            keel_seconds_text(b, keel_now() - start));
     keel_programs_print(&j->counts, &o->pad);

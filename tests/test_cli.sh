@@ -289,6 +289,7 @@ want 2 'either --rows N' plan cnn.keras
 want 2 'either --rows N' plan cnn.keras --rows 3 --data shapes
 want 0 'cost +a step takes [0-9.]+ times as long' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible
 want 0 'reproducible +5 shards, of at most 7 rows' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 5
+want 0 'cost +a step takes' plan "$here/../tests/golden/outputs_masked_two.keras" --rows 64 --reproducible
 want 2 'shards needs --reproducible' plan cnn.keras --rows 64 --shards 5
 want 2 '2 shards for 3 devices' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 2
 echo 'no picture' >shapes/circle/00000.jpg

@@ -359,8 +359,8 @@ static void a_bad_file_is_named_and_what_is_wrong_with_it(void **state)
             else
                 files_text("set/a/2.jpg", bad[i].text);
             files_text("set/a/3.jpg", "also bad, but later");
-            keel_dataset *late = NULL;
-            assert_true(keel_dataset_open(&late, files_path("set"), &o) < 0);
+            keel_dataset *reopened = NULL;
+            assert_true(keel_dataset_open(&reopened, files_path("set"), &o) < 0);
             if (!strstr(keel_error(), bad[i].says) || !strstr(keel_error(), "set/a/2.jpg"))
                 fail_msg("case %zu: %s", i, keel_error());
             assert_int_equal(keel_feed_create(&f, d, &fo), KEEL_OK);

@@ -77,7 +77,7 @@ static void weights_of_models_inside_have_names_paths_and_values(void **state)
     keel_model_destroy(alone);
 }
 
-static void a_frozen_model_freezes_all_inside(void **state)
+static void a_frozen_model_freezes_each_layer_inside(void **state)
 {
     (void)state;
     keel_model *m = outer_model();
@@ -89,8 +89,10 @@ static void a_frozen_model_freezes_all_inside(void **state)
     assert_int_equal(keel_model_trainable_count(m), 2);
     OK(keel_model_get_trainable(m, "base/batch_normalization", &trainable));
     assert_false(trainable);
-    OK(keel_model_set_trainable(m, "base/conv2d", true)); /* inside of what stays frozen */
-    assert_int_equal(keel_model_trainable_count(m), 2);
+    OK(keel_model_set_trainable(m, "base/conv2d", true)); /* as Keras's model.trainable_variables */
+    assert_int_equal(keel_model_trainable_count(m), 4);
+    OK(keel_model_get_trainable(m, "base", &trainable));
+    assert_false(trainable);
     OK(keel_model_set_trainable(m, "base", true));
     assert_int_equal(keel_model_trainable_count(m), 6);
     SAYS(keel_model_set_trainable(m, "base/dense", false), KEEL_EARG, "base/dense");
@@ -213,7 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_of_models_inside_have_names_paths_and_values),
-        cmocka_unit_test(a_frozen_model_freezes_all_inside),
+        cmocka_unit_test(a_frozen_model_freezes_each_layer_inside),
         cmocka_unit_test(every_call_of_a_shared_layer_draws_anew),
         cmocka_unit_test(a_model_called_for_inference_does_not_train),
         cmocka_unit_test(what_cannot_be_a_layer_stays_the_callers),

@@ -248,9 +248,11 @@ static int step(run *r, int64_t rows, double *out)
             const int64_t last = w->info.spec.shape.dim[w->info.spec.shape.rank - 1];
             const int64_t cut =
                 w->info.spec.shape.rank > 1 ? w->count / last / 2 * last : w->count / 2;
-            keel_program_tile(r->program, r->bound, 0, v, 0, cut, out + n, NULL, NULL, NULL);
-            keel_program_tile(r->program, r->bound, 0, v, cut, w->count - cut, out + n + cut, NULL,
-                              NULL, NULL);
+            const keel_tile_request request[2] = {
+                { .variable = v, .count = cut, .grad = out + n },
+                { .variable = v, .first = cut, .count = w->count - cut, .grad = out + n + cut },
+            };
+            for (int k = 0; k < 2; k++) keel_program_tile(r->program, r->bound, 0, &request[k]);
             n += (int)w->count;
             continue;
         }

@@ -259,13 +259,21 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
 /* In a run: all workers meet. The wait is timed if timing is on. */
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
-/* By one worker, after a run in which all workers have met: writes the gradient of elements [first,
- * first + count) of a tiled weight, over all rows of the step, to `grad`. checked, bad: see
- * keel_tile_call; false before, or NULL. move: NULL, or these elements are moved next, and the
- * kernel may do it: see keel_tile_move. */
-void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad, bool *checked, bool *bad,
-                       keel_tile_move *move);
+/* A part of the gradient of a tiled weight that is wanted: elements [first, first + count), written
+ * to `grad`. checked, bad: see keel_tile_call; false before, or NULL. move: NULL, or these elements
+ * are moved next, and the kernel may do it: see keel_tile_move. */
+typedef struct keel_tile_request {
+    keel_variable variable;
+    int64_t first, count;
+    void *grad;
+    bool *checked, *bad;
+    keel_tile_move *move;
+} keel_tile_request;
+
+/* By one worker, after a run in which all workers have met: that gradient over all rows of the
+ * step. */
+void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
+                       const keel_tile_request *r);
 
 /* After the worker's run: whether its inputs and gradients for tiled weights are so small that the
  * gradients of these weights can only be finite. */

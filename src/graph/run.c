@@ -77,10 +77,10 @@ const void *keel_program_rows(const keel_program *p, const keel_place *at, const
     return p->workspace[piece->worker].rows + at->at + piece->local_row * at->row_bytes;
 }
 
-void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
-                       int64_t first, int64_t count, void *grad, bool *checked, bool *bad,
-                       keel_tile_move *move)
+void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
+                       const keel_tile_request *r)
 {
+    const keel_variable v = r->variable;
     const keel_store *store = p->store;
     const int64_t element = (int64_t)keel_dtype_size(store->real);
     const struct keel_tiled *tiled = &p->tiled[v];
@@ -89,19 +89,20 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
     keel_tile_call c = { .node = &n->node,
                          .span = span,
                          .weight = tiled->weight,
-                         .first = first,
-                         .count = count,
-                         .grad = grad,
-                         .checked = checked,
-                         .bad = bad,
-                         .move = move,
+                         .first = r->first,
+                         .count = r->count,
+                         .grad = r->grad,
+                         .checked = r->checked,
+                         .bad = r->bad,
+                         .move = r->move,
                          .n_prefetch = 1,
-                         .prefetch = { (const char *)keel_store_data(store, v) + first * element },
+                         .prefetch = { (const char *)keel_store_data(store, v) +
+                                       r->first * element },
                          .scratch = p->workspace[worker].scratch,
                          .scratch_ready = p->workspace[worker].last_tiled == v,
                          .plan = tiled->plan };
-    for (int k = 0; !checked && k < p->n_moment; k++)
-        c.prefetch[c.n_prefetch++] = p->moment[v * p->n_moment + k] + first * element;
+    for (int k = 0; !r->checked && k < p->n_moment; k++)
+        c.prefetch[c.n_prefetch++] = p->moment[v * p->n_moment + k] + r->first * element;
     for (int i = 0; i < b->n_busy; i++) {
         const keel_piece *piece = &b->piece[i];
         if (i > 0 && piece->worker == b->piece[i - 1].worker) {

@@ -13,10 +13,11 @@ typedef struct maker {
     const bool *trainable;
     int *held; /* [n_node] whose weight gradients wait for the end of the segment */
     int n_held;
-    bool holds;   /* one of them reads values of all rows */
-    bool *by_all; /* [n_variable] all workers compute parts of its gradient */
-    int *late; /* [n_node] nodes whose weight gradients come after those that all workers compute */
-    int n_late;
+    bool holds;    /* one of them reads values of all rows */
+    bool *by_all;  /* [n_variable] all workers compute parts of its gradient */
+    int *deferred; /* [n_node] nodes whose weight gradients come after those that all workers
+                      compute */
+    int n_deferred;
     keel_schedule s;
     int capacity_instruction, capacity_segment;
 } maker;
@@ -137,12 +138,12 @@ static void find_by_all(maker *m)
 
 /* A gradient that one worker reads from a merged record, of a weight for which all workers compute
  * parts elsewhere. It is added to one of these parts when they are complete. */
-static bool is_late(const maker *m, const keel_graph_node *n)
+static bool is_deferred(const maker *m, const keel_graph_node *n)
 {
-    bool late = false;
+    bool deferred = false;
     for (int k = 0; k < n->node.n_weight; k++)
-        late = late || (m->trainable[n->weight[k]] && m->by_all[n->weight[k]]);
-    return late && !reads_values(&n->node);
+        deferred = deferred || (m->trainable[n->weight[k]] && m->by_all[n->weight[k]]);
+    return deferred && !reads_values(&n->node);
 }
 
 /* If a layer is called twice, the first call in the order overwrites the gradients, and the others
@@ -195,8 +196,8 @@ static keel_status backward_node(maker *m, int i)
     if (asked || (n->node.op->weights_after_backward && has_trainable(m, n)))
         KEEL_TRY(add(m, KEEL_RUN_BACKWARD, i));
     if (!has_trainable(m, n)) return KEEL_OK;
-    if (!is_late(m, n)) return weights(m, i);
-    m->late[m->n_late++] = i;
+    if (!is_deferred(m, n)) return weights(m, i);
+    m->deferred[m->n_deferred++] = i;
     return KEEL_OK;
 }
 
@@ -267,7 +268,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     m.s.has_grad = keel_calloc((size_t)g->n_value, sizeof *m.s.has_grad);
     m.s.reached = keel_calloc((size_t)n_variable, sizeof *m.s.reached);
     m.by_all = keel_calloc((size_t)n_variable, sizeof *m.by_all);
-    m.late = keel_calloc((size_t)g->n_node, sizeof *m.late);
+    m.deferred = keel_calloc((size_t)g->n_node, sizeof *m.deferred);
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
     m.s.tiled = keel_calloc((size_t)g->n_node, sizeof *m.s.tiled);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
@@ -275,7 +276,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     size_t n_use = 0;
     for (int i = 0; i < g->n_node; i++) n_use += (size_t)g->node[i].node.n_weight;
     m.s.order = keel_calloc(n_use, sizeof *m.s.order);
-    if (!uses || !m.by_all || !m.late || !m.s.tiled || !m.s.needs_grad || !m.s.has_grad ||
+    if (!uses || !m.by_all || !m.deferred || !m.s.tiled || !m.s.needs_grad || !m.s.has_grad ||
         !m.s.reached || !m.held || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
@@ -293,8 +294,8 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
         if ((s = begin_segment(&m, -1, false)) < 0) goto out;
         for (int i = g->n_node - 1; i >= 0; i--)
             if ((s = backward_node(&m, i)) < 0) goto out;
-        for (int k = 0; k < m.n_late; k++)
-            if ((s = weights(&m, m.late[k])) < 0) goto out;
+        for (int k = 0; k < m.n_deferred; k++)
+            if ((s = weights(&m, m.deferred[k])) < 0) goto out;
         if (m.n_held > 0 && (s = end_segment(&m, -1, false)) < 0) goto out;
     }
     find_blocks(&m);
@@ -304,7 +305,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
 out:
     keel_free(uses);
     keel_free(m.by_all);
-    keel_free(m.late);
+    keel_free(m.deferred);
     keel_free(m.held);
     keel_schedule_free(&m.s, g);
     return s;

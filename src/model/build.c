@@ -482,8 +482,8 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
 {
     keel_status s = KEEL_OK;
     keel_model *maker = m->layer[layer].n_node == 0 ? m : NULL;
-    keel_model_symbol *made = NULL, *again = NULL;
-    int n = 0, n_again = 0;
+    keel_model_symbol *made = NULL, *second = NULL;
+    int n = 0, n_second = 0;
     const bool open = is_open(m, call);
     trial t = { .dim = tried[0] };
     s = try_call(m, maker, layer, call, t, &made, &n);
@@ -497,14 +497,14 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
         goto out;
     }
     t.dim = tried[1];
-    if (open && (s = try_call(m, NULL, layer, call, t, &again, &n_again)) < 0) {
+    if (open && (s = try_call(m, NULL, layer, call, t, &second, &n_second)) < 0) {
         if (s == KEEL_ESHAPE) s = needs_fixed(m, layer, call);
         goto out;
     }
     for (int i = 0; open && i < n; i++)
-        if (n != n_again || made[i].masked != again[i].masked ||
-            !open_differing(&made[i].spec.shape, &again[i].spec.shape) ||
-            !open_differing(&made[i].mask.shape, &again[i].mask.shape)) {
+        if (n != n_second || made[i].masked != second[i].masked ||
+            !open_differing(&made[i].spec.shape, &second[i].spec.shape) ||
+            !open_differing(&made[i].mask.shape, &second[i].mask.shape)) {
             s = needs_fixed(m, layer, call);
             goto out;
         }
@@ -515,7 +515,7 @@ static keel_status infer(keel_model *m, int layer, const keel_model_call_of *cal
     made = NULL;
 out:
     keel_free(made);
-    keel_free(again);
+    keel_free(second);
     return s;
 }
 

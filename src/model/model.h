@@ -57,8 +57,7 @@ typedef struct keel_model_layer {
     char *path;        /* in model.weights.h5: "layers/conv2d_1"; NULL: it has no group there */
     int stream;     /* of random numbers, in its first call; label, path, stream are final with the
                        model */
-    bool trainable; /* as the user set it: weights are trained if all models around it are
-                       trainable, too */
+    bool trainable; /* as the user last set it, for the layer or for a model around it */
     bool mixed;     /* its policy is mixed_bfloat16; has an effect if the model is float32 */
     keel_object activity; /* its activity_regularizer; type NULL: none */
     keel_spec input;      /* an InputLayer's: the spec of one row */
@@ -78,7 +77,7 @@ typedef struct keel_model_weight {
     keel_model *owner; /* the model whose layer has it */
     int layer;
     bool state;     /* not trainable by its kind */
-    bool trainable; /* trained: the layer and all models around it are trainable */
+    bool trainable; /* trained: its layer is trainable, and so is what holds or made that */
     void *data;     /* 64-byte aligned, written by keel_model_set_weight, load and training */
     char *path;     /* "layers/conv2d/vars/0"; final with the model */
 } keel_model_weight;

@@ -95,6 +95,13 @@ static int count_layers(const keel_model *m)
     return n;
 }
 
+/* May the layers in a layer be trained? Those of a model say it themselves: freezing a model
+ * freezes each, and one that is let go after that trains, as in Keras. */
+static bool passes_on(const keel_model_layer *l, bool trainable)
+{
+    return trainable && (l->trainable || keel_model_layer_is_model(l));
+}
+
 typedef struct counts {
     int layer, weight;
 } counts;
@@ -111,7 +118,7 @@ static void put_in_order(keel_model *m, bool trainable, keel_model_weight *to, c
             w->trainable = trainable && l->trainable && !w->state;
             l->weight[k] = n->weight++;
         }
-        if (l->inner) put_in_order(l->inner, trainable && l->trainable, to, n);
+        if (l->inner) put_in_order(l->inner, passes_on(l, trainable), to, n);
     }
 }
 
@@ -124,7 +131,7 @@ static void mark_trainable(keel_model *m, bool trainable)
             keel_model_weight *w = &root->weight[l->weight[k]];
             w->trainable = trainable && l->trainable && !w->state;
         }
-        if (l->inner) mark_trainable(l->inner, trainable && l->trainable);
+        if (l->inner) mark_trainable(l->inner, passes_on(l, trainable));
     }
 }
 

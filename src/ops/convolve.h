@@ -3,7 +3,7 @@
  * K/G outputs. What conv2d, conv3d and conv_transpose share.
  *
  * Direct loops with the outputs innermost: no copy of the image is made, and every sum has one
- * fixed order. The gradient of x gathers from the outputs that looked at a place.
+ * fixed order. The gradient of x gathers from the outputs that read a place.
  *
  * Included where REAL is defined (see ops/real.h) after ops/sums.h, and before it for the types.
  * The passes ask conv_of(), which the op's file gives. */

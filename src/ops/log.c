@@ -20,6 +20,7 @@ const keel_op keel_op_log = {
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
     .inplace = true,
+    .costly = true,
     .cases = (const keel_case[]){ { "2,3", NULL, "positive" },
                                   { "1000", NULL, "positive" },
                                   { NULL, NULL, NULL } },

@@ -2,6 +2,7 @@
  * rows alternate with and without shards, so that other load on the machine slows both. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "data/source.h"
 #include "train/step.h"
 #include <stdlib.h>
 
@@ -24,7 +25,8 @@ typedef struct cost {
     side side[2]; /* with shards, without shards */
 } cost;
 
-/* Random numbers in [0, 1); labels and tokens are 0, which is valid for every model. */
+/* Random numbers in [0, 1); labels are 0, which is valid for every model, and tokens 1, since
+ * models mask 0. */
 static keel_status make_field(cost *c, const keel_spec *spec, keel_data_role role, int *index)
 {
     const int64_t n = keel_shape_count(&spec->shape);
@@ -38,12 +40,18 @@ static keel_status make_field(cost *c, const keel_spec *spec, keel_data_role rol
     c->data[i] = keel_aligned_calloc((size_t)all, keel_dtype_size(spec->dtype));
     if (!c->data[i]) return KEEL_ENOMEM;
     c->batch.field[i] = c->data[i];
+    const double token = 1;
+    const bool tokens =
+        role == KEEL_ROLE_INPUT && !keel_dtype_is_real(spec->dtype) && spec->dtype != KEEL_STRING;
     uint32_t state = (uint32_t)i + 1;
     for (int64_t k = 0; k < all; k++) {
         state = state * 1664525u + 1013904223u;
         const float value = (float)(state >> 8) / 16777216.0f;
         if (spec->dtype == KEEL_FLOAT32) ((float *)c->data[i])[k] = value;
         if (spec->dtype == KEEL_FLOAT64) ((double *)c->data[i])[k] = value;
+        if (tokens)
+            keel_convert((char *)c->data[i] + (size_t)k * keel_dtype_size(spec->dtype), spec->dtype,
+                         &token, KEEL_FLOAT64, 1);
     }
     return KEEL_OK;
 }

@@ -252,16 +252,16 @@ static int host_of(const keel_graph *g, int input)
 }
 
 /* Where rows differ in length, so does what is made of each place of them. */
-static keel_status open_made(keel_pairing *p, const keel_graph *g, int i, const keel_shape *again,
+static keel_status open_made(keel_pairing *p, const keel_graph *g, int i, const keel_shape *other,
                              const keel_model *m)
 {
     keel_feed_made *made = &p->made[i];
     int input = g->host[i].of[0];
     const int from = host_of(g, input);
     const keel_shape *of = from < 0 ? &p->input_spec[input].shape : &p->made[from].shape;
-    bool good = made->shape.rank == again->rank;
-    for (int d = 0; good && d < again->rank; d++) {
-        if (made->shape.dim[d] == again->dim[d]) continue;
+    bool good = made->shape.rank == other->rank;
+    for (int d = 0; good && d < other->rank; d++) {
+        if (made->shape.dim[d] == other->dim[d]) continue;
         made->shape.dim[d] = KEEL_DIM_OPEN;
         good = made->shape.rank == of->rank && of->dim[d] == KEEL_DIM_OPEN;
     }
@@ -275,7 +275,7 @@ static keel_status open_made(keel_pairing *p, const keel_graph *g, int i, const 
 
 /* The fields that the model's layers make of others: it is emitted to learn which, with `dim` in
  * place of dims that are open. The second time, with another one, says which dims of theirs are. */
-static keel_status pair_made(keel_pairing *p, const keel_model *m, int64_t dim, bool again)
+static keel_status pair_made(keel_pairing *p, const keel_model *m, int64_t dim, bool compare)
 {
     keel_status s;
     keel_spec specs[KEEL_FIELDS_MAX];
@@ -297,7 +297,7 @@ static keel_status pair_made(keel_pairing *p, const keel_model *m, int64_t dim, 
     for (int i = 0; i < e.graph->n_host; i++) {
         const keel_graph_host *h = &e.graph->host[i];
         const keel_spec *spec = keel_graph_spec(e.graph, keel_graph_input_value(e.graph, h->input));
-        if (again) {
+        if (compare) {
             s = open_made(p, e.graph, i, &spec->shape, m);
             if (s < 0) goto out;
             continue;

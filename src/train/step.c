@@ -76,9 +76,16 @@ static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, 
 {
     const keel_program *p = t->train.program;
     const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
-    keel_program_tile(p, t->bound, worker, tile->variable,
-                      tile->offset - t->store->weight[tile->variable].offset, tile->count, grad,
-                      checked, bad, how);
+    const keel_tile_request request = {
+        .variable = tile->variable,
+        .first = tile->offset - t->store->weight[tile->variable].offset,
+        .count = tile->count,
+        .grad = grad,
+        .checked = checked,
+        .bad = bad,
+        .move = how,
+    };
+    keel_program_tile(p, t->bound, worker, &request);
     if (p->timing)
         keel_timing_call(p->timing, worker, p->tiled[tile->variable].node, KEEL_WEIGHTS, begin);
 }

@@ -239,7 +239,7 @@ static keel_status decode(const image_list *p, const char *path, keel_image *ima
     const keel_status s =
         keel_image_decode(image, scratch->at[0], n, p->channels, scratch, 1, path);
     if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
-        return keel_fail_within(s, "replace this file or remove it");
+        return keel_fail_within(s, "an image cannot be read");
     return s;
 }
 

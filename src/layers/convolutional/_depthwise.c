@@ -3,16 +3,12 @@
 #include "base/memory.h"
 #include "ops/args.h"
 
-/* A kernel of [taps.., c, k]; the op's window has two dims. */
-static keel_status kernel_weight(keel_emit *e, int dims, const char *name, keel_ints taps,
-                                 int64_t c, int64_t k, const keel_object *initializer,
-                                 const keel_object *regularizer, keel_variable *w, keel_spec *spec)
+/* A kernel of [taps.., c, k], which lacks its shape; the op's window has two dims. */
+static keel_status kernel_weight(keel_emit *e, int dims, keel_weight_decl kernel, keel_ints taps,
+                                 int64_t c, int64_t k, keel_variable *w, keel_spec *spec)
 {
-    keel_weight_decl kernel = { .name = name,
-                                .shape = { .rank = dims + 2 },
-                                .initializer = initializer,
-                                .regularizer = regularizer };
     taps = keel_image_ints(&taps);
+    kernel.shape.rank = dims + 2;
     for (int d = 0; d < dims; d++) kernel.shape.dim[d] = taps.at[d];
     kernel.shape.dim[dims] = c;
     kernel.shape.dim[dims + 1] = k;
@@ -30,8 +26,11 @@ static keel_status emit_each(keel_emit *e, int dims, const char *name, keel_shap
     if (!keel_mul_i64(image->dim[2], a->depth_multiplier, channels))
         return keel_fail(KEEL_ESHAPE, "depth_multiplier %lld is too large",
                          (long long)a->depth_multiplier);
-    return kernel_weight(e, dims, name, a->kernel_size, image->dim[2], a->depth_multiplier,
-                         &a->depthwise_initializer, &a->depthwise_regularizer, w, spec);
+    const keel_weight_decl kernel = { .name = name,
+                                      .initializer = &a->depthwise_initializer,
+                                      .regularizer = &a->depthwise_regularizer };
+    return kernel_weight(e, dims, kernel, a->kernel_size, image->dim[2], a->depth_multiplier, w,
+                         spec);
 }
 
 static keel_conv2d_args args_of(const keel_depthwise *a, const keel_shape *image)
@@ -88,8 +87,10 @@ keel_status keel_emit_separable(keel_emit *e, int dims)
     int n = 1;
     KEEL_TRY(emit_each(e, dims, "depthwise_kernel", &image, &channels, &x, &w[0], &spec[0]));
     const keel_conv2d_args op = args_of(a, &image);
-    KEEL_TRY(kernel_weight(e, dims, "pointwise_kernel", one, channels, a->filters,
-                           &a->pointwise_initializer, &a->pointwise_regularizer, &w[1], &spec[1]));
+    const keel_weight_decl kernel = { .name = "pointwise_kernel",
+                                      .initializer = &a->pointwise_initializer,
+                                      .regularizer = &a->pointwise_regularizer };
+    KEEL_TRY(kernel_weight(e, dims, kernel, one, channels, a->filters, &w[1], &spec[1]));
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
                                    &a->bias_regularizer, w + 1, spec + 1, &n));
     KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, 1, &x));

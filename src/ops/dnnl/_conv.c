@@ -15,6 +15,7 @@
 #include "ops/dnnl/_conv.h"
 #include "base/clones.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/dnnl.h"
 #include "ops/args.h"
@@ -270,7 +271,7 @@ static keel_status find(dnnl_primitive_desc_t *pd, layouts *l, const problem *o,
 static int64_t take(int64_t *scratch, size_t bytes)
 {
     const int64_t at = *scratch;
-    *scratch += ((int64_t)bytes + 63) / 64 * 64;
+    *scratch += keel_round_up((int64_t)bytes, 64);
     return at;
 }
 

@@ -83,7 +83,7 @@ static inline __m512 widened(__m256i x)
 }
 
 /* Transposes a square of pairs. Unrolled, because it would be in memory otherwise. */
-static inline __attribute__((always_inline)) void keel_pairs_turn(__m512i a[16])
+INLINE void keel_pairs_turn(__m512i a[16])
 {
     __m512i b[16];
     _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)

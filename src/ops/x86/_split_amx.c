@@ -22,6 +22,7 @@
  * summed. */
 #include "ops/x86/_split.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "base/unroll.h"
 #include "device/cpu/cpu.h"
 #include "ops/x86/_tiles.h"
@@ -123,11 +124,7 @@ bool keel_split_keeps(const float *x, int64_t n_x, const float *y, int64_t n_y)
 
 static int64_t blocks(int64_t n)
 {
-    return (n + SIDE - 1) / SIDE;
-}
-static int64_t rounded(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
+    return keel_div_up(n, SIDE);
 }
 
 /* Left tiles of a step: [piece], `second` rows lie 16 tile rows after the first. */
@@ -318,7 +315,7 @@ bool keel_split_allowed(const keel_prepare *p, int *pieces)
  * a tile. Up to `places` and the farthest tap of the last block. */
 static int64_t left_places(const keel_split *s, int64_t places)
 {
-    return rounded(places, SIDE) + s->reach;
+    return keel_round_up(places, SIDE) + s->reach;
 }
 
 int64_t keel_split_product_scratch(const keel_split *s, int64_t places)
@@ -419,7 +416,7 @@ bool keel_split_product(const keel_split *s, const float *const *const *from, fl
  * places in a word. */
 static int64_t turned_places(const keel_split *s, int64_t n)
 {
-    return rounded(rounded(n, SIDE) + s->reach, SIDE);
+    return keel_round_up(keel_round_up(n, SIDE) + s->reach, SIDE);
 }
 static int64_t turned_halves(const keel_split *s, int64_t n)
 {

@@ -2,7 +2,7 @@
  * oneDNN: products of matrices, of which a row is a place that a window looks at.
  *
  *     forward   y  [places, K] = x  [places, C] W  [C, K] + b
- *     backward  dx [places, C] = dy [places, K] Wt [K, C]; 0 where no window looked
+ *     backward  dx [places, C] = dy [places, K] Wt [K, C]; 0 where no window starts
  *     weights   dW [C, K] = xt [C, places] dy [places, K]; without strides
  *
  * A block of rows x columns of sums stays in registers while the inner dim runs. Forward and

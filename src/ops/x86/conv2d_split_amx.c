@@ -12,6 +12,7 @@
  * stretch, what is packed at a time, is some lines of one image or some whole images. */
 #include "ops/x86/_split.h"
 #include "base/memory.h"
+#include "base/round.h"
 #include "device/cpu/cpu.h"
 #include "ops/window.h"
 #include "ops/args.h"
@@ -117,7 +118,7 @@ static keel_status prepare(keel_prepare *p)
         if ((s = keel_split_derive(p, &pl->s, turned, &pl->w)) < 0) goto out;
     }
     pl->lists = (pl->s.n_list * (pl->places + pl->s.reach) + pl->places) * (int64_t)sizeof(float *);
-    pl->lists = (pl->lists + 63) / 64 * 64;
+    pl->lists = keel_round_up(pl->lists, 64);
     p->scratch += pl->lists;
     pl->sum = p->scratch;
     if (p->pass == KEEL_WEIGHTS && p->weight_adds)

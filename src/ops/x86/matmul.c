@@ -35,8 +35,7 @@ typedef struct product {
 } product;
 
 /* rows is a constant where this is called. */
-static inline __attribute__((always_inline)) void block(const product *d, int64_t i0, int64_t k0,
-                                                        const int rows)
+INLINE void block(const product *d, int64_t i0, int64_t k0, const int rows)
 {
     const int64_t n = d->columns, left = n - k0;
     const vm low = vm_first(left), high = vm_first(left > LANES ? left - LANES : 0);
