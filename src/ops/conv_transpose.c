@@ -1,6 +1,7 @@
 /* Transposed convolution, as in Keras: x [B, D, H, W, C], kernel [KD, KH, KW, K, C], bias [K]. It
- * goes through a convolution from K to C channels backwards: forward is that one's gradient by its
- * input, backward that convolution itself. Images and steps are volumes with dims of 1. */
+ * is the backward pass of a convolution from K to C channels: forward computes that convolution's
+ * gradient with respect to its input, and backward is the convolution itself. Images and sequences
+ * are volumes with dims of 1. */
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
@@ -38,7 +39,7 @@ static keel_status infer(keel_node *n)
     return KEEL_OK;
 }
 
-/* The convolution that is gone through backwards. */
+/* The convolution of which this is the backward pass. */
 static conv conv_of(const keel_call *call)
 {
     const keel_node *n = call->node;

@@ -10,10 +10,10 @@
 #ifndef REAL
 #include "ops/window.h"
 
-typedef struct conv { /* the numbers every loop needs */
+typedef struct conv { /* the numbers that every loop needs */
     keel_window w;    /* over three dims */
     int64_t places_in, places_out, taps;
-    int64_t groups, c, k, cg, kg; /* channels and filters, whole and of one group */
+    int64_t groups, c, k, cg, kg; /* channels and filters: all, and those of one group */
     int64_t rows;
     bool transposed; /* the op goes through it backwards, from y to x */
 } conv;
@@ -43,7 +43,7 @@ static inline double conv_flops(const keel_node *n, const keel_spec *y)
     return 2 * (double)keel_row_count(y) * taps;
 }
 
-/* Check the kernel of such an op, [taps.., channels / groups, filters]. */
+/* Checks the kernel of such an op, [taps.., channels / groups, filters]. */
 static inline keel_status conv_kernel(const keel_node *n, int dims, int64_t channels,
                                       int64_t groups)
 {
@@ -72,7 +72,7 @@ static inline int64_t at_most(int64_t n, int64_t limit)
 {
     return n < limit ? n : limit;
 }
-/* A place of `n` as {depth, height, width}. */
+/* Place `n` as {depth, height, width}. */
 static inline void conv_place(int64_t at[3], const int64_t n[3], int64_t place)
 {
     at[2] = place % n[2];
@@ -80,7 +80,7 @@ static inline void conv_place(int64_t at[3], const int64_t n[3], int64_t place)
     at[0] = place / n[2] / n[1];
 }
 #else
-/* acc += what the window at output o sees, into filters first .. first + nk of group g */
+/* acc += the window at output o, for filters first .. first + nk of group g */
 static void REAL_(convolve_place)(const conv *v, const REAL *x, const REAL *kernel,
                                   const int64_t o[3], int64_t g, int64_t first, int64_t nk,
                                   double *acc)
@@ -123,7 +123,7 @@ static void REAL_(convolve)(const conv *v, const REAL *x, const REAL *kernel, co
         }
 }
 
-/* acc += what the windows that look at place i give its channels c0 .. c0 + nc of group g */
+/* acc += the gradients that the windows over place i give to channels c0 .. c0 + nc of group g */
 static void REAL_(gather_place)(const conv *v, const REAL *dy, const REAL *kernel,
                                 const int64_t i[3], int64_t g, int64_t c0, int64_t nc, double *acc)
 {
@@ -145,7 +145,7 @@ static void REAL_(gather_place)(const conv *v, const REAL *dy, const REAL *kerne
     }
 }
 
-/* dx, which for a transposed convolution is the output, with its bias */
+/* Computes dx or, for a transposed convolution, the output with its bias. */
 static void REAL_(convolve_back)(const conv *v, const REAL *dy, const REAL *kernel,
                                  const REAL *bias, REAL *dx, bool adds)
 {

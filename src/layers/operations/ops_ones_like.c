@@ -1,4 +1,4 @@
-/* As many ones as a value has numbers. */
+/* Ones in the shape of a value. */
 #include "layers/operations/_like.h"
 
 static keel_status emit(keel_emit *e)

@@ -1,4 +1,4 @@
-/* As many zeros as a value has numbers. */
+/* Zeros in the shape of a value. */
 #include "layers/operations/_like.h"
 
 static keel_status emit(keel_emit *e)

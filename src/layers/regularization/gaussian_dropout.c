@@ -1,4 +1,5 @@
-/* In training each number is multiplied by a draw of mean 1 and variance rate / (1 - rate). */
+/* In training each number is multiplied by a random number with mean 1 and variance rate / (1 -
+ * rate). */
 #include "layers/layer.h"
 #include "ops/args.h"
 #include <math.h>

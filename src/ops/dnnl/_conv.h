@@ -1,9 +1,9 @@
-/* What the kernels share that run oneDNN's convolutions: see _conv.c. */
+/* What the kernels by oneDNN's convolutions share: see _conv.c. */
 #ifndef KEEL_OPS_DNNL_CONV_H
 #define KEEL_OPS_DNNL_CONV_H
 #include "ops/op.h"
 
-/* dense: on more than one place, as a 1x1 window. */
+/* dense: with several places, as a 1x1 window. */
 typedef enum keel_conv_dnnl_op {
     KEEL_CONV,
     KEEL_CONV_3D,
@@ -13,7 +13,7 @@ typedef enum keel_conv_dnnl_op {
 } keel_conv_dnnl_op;
 
 keel_status keel_conv_dnnl_prepare(keel_prepare *p, keel_conv_dnnl_op op);
-/* On values held in bfloat16 only, and only what oneDNN runs on AMX's tiles. */
+/* Only on values stored in bfloat16, and only what oneDNN runs on AMX's tiles. */
 keel_status keel_conv_dnnl_prepare_tiles(keel_prepare *p, keel_conv_dnnl_op op);
 void keel_conv_dnnl_forward(const keel_call *c);
 void keel_conv_dnnl_backward(const keel_call *c);

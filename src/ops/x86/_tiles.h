@@ -1,9 +1,9 @@
 /* The few operations on tiles that kernels for AMX need: eight registers t of 16 rows of 64 bytes,
  * always used whole.
  *
- * In a file compiled for AMX they are the instructions. They are written as assembler, since the
- * compiler's own (gcc 12) do not tell it that a tile is loaded from memory which it may have yet to
- * write. With KEEL_TILES_EMULATED they are plain C that gives the same bits, so that a test runs
+ * In a file compiled for AMX they are the instructions, written as assembler, because the
+ * intrinsics of gcc 12 do not tell the compiler that a tile is loaded from memory that it may still
+ * have to write. With KEEL_TILES_EMULATED they are plain C that gives the same bits, so a test runs
  * the same kernels on any processor. */
 #ifndef KEEL_OPS_X86_TILES_H
 #define KEEL_OPS_X86_TILES_H
@@ -14,8 +14,8 @@ enum { TILE_ROWS = 16, TILE_BYTES = 64, TILE_REDUCED = 32 /* by one product of t
 
 #ifndef KEEL_TILES_EMULATED
 
-/* Around a call's use of tiles, by the thread that uses them: idle tiles cost clock and the saving
- * of their state. */
+/* Begin and end a call's use of tiles, in the thread that uses them: idle tiles cost clock rate,
+ * and their state must be saved. */
 static inline void tiles_begin(void)
 {
     struct {
@@ -63,11 +63,11 @@ static inline void tiles_begin(void)
 }
 static inline void tiles_end(void)
 {
-    memset(tile_register, 0xff, sizeof tile_register); /* NaN: nobody may rely on them */
+    memset(tile_register, 0xff, sizeof tile_register); /* NaN: nothing may rely on the contents */
 }
 
-/* A double holds the product of two bfloat16 numbers and rounds a sum with a float32 so finely that
- * rounding it once more to float32 gives what one multiply-add does. */
+/* A double holds the product of two bfloat16 numbers exactly, and rounds its sum with a float32 so
+ * finely that rounding once more to float32 gives the result of one multiply-add. */
 static inline float tile_rounded(double x)
 {
     return fabs(x) < 0x1.ffffffp-127 ? (float)copysign(0, x) : (float)x;
