@@ -1,6 +1,6 @@
-/* The mean or the largest of windows along one axis, as many as are asked for: of n places, window i
- * of `size` has those from floor(i n / size) up to ceil((i + 1) n / size), so neighbours may overlap.
- * Of places that are equally large the first gets the gradient. */
+/* The mean or the largest of windows along one axis, as many as are asked for: of n places, window
+ * i of `size` has those from floor(i n / size) up to ceil((i + 1) n / size), so neighbours may
+ * overlap. Of places that are equally large the first gets the gradient. */
 #ifndef REAL
 #include "ops/adaptive_pool.h"
 #include "ops/cases.h"
@@ -46,8 +46,7 @@ static void args_for_case(void *args, const char *text)
     double axis = 0, size = 1;
     keel_case_number(text, "axis", &axis);
     keel_case_number(text, "size", &size);
-    *a = (keel_adaptive_pool_args){ (int64_t)axis, (int64_t)size,
-                                    keel_case_has(text, "largest") };
+    *a = (keel_adaptive_pool_args){ (int64_t)axis, (int64_t)size, keel_case_has(text, "largest") };
 }
 
 const keel_op keel_op_adaptive_pool = {

@@ -6,12 +6,14 @@
 /* A kernel of [taps.., c, k]; the op's window has two dims. */
 static keel_status kernel_weight(keel_emit *e, int dims, const char *name, keel_ints taps,
                                  int64_t c, int64_t k, const keel_object *initializer,
-                                 const keel_object *regularizer, keel_variable *w, keel_spec *spec)
+                                 const keel_object *regularizer, const keel_object *constraint,
+                                 keel_variable *w, keel_spec *spec)
 {
     keel_weight_decl kernel = { .name = name,
                                 .shape = { .rank = dims + 2 },
                                 .initializer = initializer,
-                                .regularizer = regularizer };
+                                .regularizer = regularizer,
+                                .constraint = constraint };
     taps = keel_image_ints(&taps);
     for (int d = 0; d < dims; d++) kernel.shape.dim[d] = taps.at[d];
     kernel.shape.dim[dims] = c;
@@ -31,7 +33,8 @@ static keel_status emit_each(keel_emit *e, int dims, const char *name, keel_shap
         return keel_fail(KEEL_ESHAPE, "depth_multiplier %lld is too large",
                          (long long)a->depth_multiplier);
     return kernel_weight(e, dims, name, a->kernel_size, image->dim[2], a->depth_multiplier,
-                         &a->depthwise_initializer, &a->depthwise_regularizer, w, spec);
+                         &a->depthwise_initializer, &a->depthwise_regularizer,
+                         &a->depthwise_constraint, w, spec);
 }
 
 static keel_conv2d_args args_of(const keel_depthwise *a, const keel_shape *image)
@@ -67,7 +70,7 @@ keel_status keel_emit_depthwise(keel_emit *e, int dims)
     KEEL_TRY(emit_each(e, dims, "kernel", &image, &channels, &x, &w[0], &spec[0]));
     const keel_conv2d_args op = args_of(a, &image);
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, channels, &a->bias_initializer,
-                                   &a->bias_regularizer, w, spec, &n));
+                                   &a->bias_regularizer, &a->bias_constraint, w, spec, &n));
     KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, n, &x));
     KEEL_TRY(keel_emit_from_image(e, dims, x, &x));
     return keel_emit_activation(e, &a->activation, x, e->out);
@@ -89,9 +92,10 @@ keel_status keel_emit_separable(keel_emit *e, int dims)
     KEEL_TRY(emit_each(e, dims, "depthwise_kernel", &image, &channels, &x, &w[0], &spec[0]));
     const keel_conv2d_args op = args_of(a, &image);
     KEEL_TRY(kernel_weight(e, dims, "pointwise_kernel", one, channels, a->filters,
-                           &a->pointwise_initializer, &a->pointwise_regularizer, &w[1], &spec[1]));
+                           &a->pointwise_initializer, &a->pointwise_regularizer,
+                           &a->pointwise_constraint, &w[1], &spec[1]));
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
-                                   &a->bias_regularizer, w + 1, spec + 1, &n));
+                                   &a->bias_regularizer, &a->bias_constraint, w + 1, spec + 1, &n));
     KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, 1, &x));
     KEEL_TRY(emit_op(e, &keel_op_conv2d, &point, x, w + 1, spec + 1, n, &x));
     KEEL_TRY(keel_emit_from_image(e, dims, x, &x));
