@@ -1,6 +1,6 @@
-/* Building a graph: values and nodes in the order they are emitted. Every node owns what it points
- * to (arguments, input specs, name of its layer), so that a graph outlives what it was built from.
- */
+/* Building a graph: values and nodes in the order in which they are emitted. A node owns everything
+ * it points to (arguments, input specs, the name of its layer), so a graph outlives what it was
+ * built from. */
 #include "graph/graph.h"
 #include "base/memory.h"
 #include "ops/all.h"
@@ -44,7 +44,8 @@ void keel_graph_destroy(keel_graph *g)
     keel_free(g);
 }
 
-/* Make room for one more of `*array`, whose capacity is the next power of two of its count. */
+/* Makes room for one more element of `*array`, whose capacity is the next power of two of its
+ * count. */
 static keel_status reserve(void **array, int count, size_t size)
 {
     if (count >= VALUES_MAX) return keel_fail(KEEL_EUNSUP, "a graph of more than %d values", count);
@@ -114,7 +115,7 @@ const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v)
     return v >= 0 && v < g->n_value ? &g->value[v].spec : NULL;
 }
 
-/* The node's own copies of what it was made from. On failure the caller frees what is there. */
+/* Gives the node its own copies of what it was made from. On failure the caller frees them. */
 static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node_parts *parts)
 {
     const size_t args_size = parts->op->args_size;
@@ -157,9 +158,10 @@ static keel_status fill(const keel_graph *g, keel_graph_node *n, const keel_node
     return KEEL_OK;
 }
 
-/* Inputs of a node are distinct values wherever gradients flow: the second time a value comes, it
- * comes as a view of itself, whose gradient is a buffer of its own and is added to the value's. So
- * no op has to know which of its gradients lie in one place, and in which order it writes them. */
+/* Where gradients flow, all inputs of a node are distinct values: if a value comes a second time,
+ * it comes as a view of itself. The view's gradient has its own buffer, and is added to the value's
+ * gradient. So no op has to know which of its gradients share memory, or the order in which it
+ * writes them. */
 static keel_status part_twins(keel_graph *g, const keel_node_parts *parts, keel_value *in)
 {
     const keel_dtype before = g->held;
@@ -203,7 +205,7 @@ keel_status keel_graph_add(keel_graph *g, const keel_node_parts *parts, keel_val
     keel_node_parts own = *parts;
     own.in = in;
     if ((s = part_twins(g, parts, in)) < 0) goto out;
-    n_value = g->n_value; /* views stay, whether somebody reads them or not */
+    n_value = g->n_value; /* views stay, even if nothing reads them */
     if ((s = fill(g, &n, &own)) < 0) goto out;
     if ((s = keel_node_infer(&n.node)) < 0 || (s = check_outputs(&n.node, n_out)) < 0) goto out;
     n.out = keel_calloc((size_t)n_out, sizeof *n.out);

@@ -1,5 +1,6 @@
-/* A graph: values and the nodes that make them, in the order they were emitted (which is a
- * topological one). Layers emit into it; the program is compiled from it; it runs nothing. */
+/* A graph: values and the nodes that make them, in the order in which they were emitted, which is a
+ * topological order. Layers emit into it, and a program is compiled from it; the graph itself runs
+ * nothing. */
 #ifndef KEEL_GRAPH_GRAPH_H
 #define KEEL_GRAPH_GRAPH_H
 #include "ops/op.h"
@@ -10,19 +11,19 @@ typedef struct keel_graph keel_graph;
 typedef int keel_value;    /* index of a value in its graph; -1: none */
 typedef int keel_variable; /* index of a weight in its store */
 
-/* A weight of the model as the graph sees it. The model owns the list; flat ranges are laid out by
- * the program from it. */
+/* A weight of the model as the graph sees it. The model owns the list; the program lays out flat
+ * ranges from it. */
 typedef struct keel_weight_info {
     const char *name;           /* "conv2d/kernel", for messages */
     keel_spec spec;             /* whole shape, Keras's layout */
     double l1, l2;              /* regulariser; 0: none */
     keel_projection projection; /* constraint */
-    int lead; /* ops see a matrix, whose rows are the first `lead` dims; 0: they see the shape */
+    int lead; /* ops see a matrix whose rows are the first `lead` dims; 0: they see the shape */
 } keel_weight_info;
 
 typedef struct keel_graph_value {
     keel_spec spec;
-    int node;  /* who makes it; -1: an input of the graph */
+    int node;  /* the node that makes it; -1: an input of the graph */
     int index; /* which output of that node, or which input of the graph */
 } keel_graph_value;
 
@@ -35,7 +36,7 @@ typedef struct keel_graph_node {
     keel_value *in;         /* [node.n_in] */
     keel_value *out;        /* [node.n_out] */
     keel_variable *weight;  /* [node.n_weight] */
-    int turn;               /* nodes that move one state do so in this order */
+    int turn;               /* nodes that move the same state do so in this order */
 } keel_graph_node;
 
 /* An input of which a row is made of those of other inputs, where rows are read. */
@@ -47,11 +48,11 @@ typedef struct keel_graph_host {
 
 struct keel_graph {
     keel_dtype real;
-    keel_dtype held; /* what the nodes to come hold their outputs in: real, or bfloat16 */
+    keel_dtype held; /* the type in which later nodes store their outputs: real, or bfloat16 */
     bool backward;   /* gradients will flow: for training */
-    bool training;   /* what the nodes to come are told; a layer called with training=False, in a
-                        graph that trains, emits with false */
-    bool scored;     /* there will be losses: layers add their own terms */
+    bool training;   /* what later nodes are told; in a graph that trains, a layer called with
+                        training=False emits with false */
+    bool scored;     /* losses will follow: layers add their own terms */
     int n_value, n_node, n_input;
     keel_graph_value *value;
     keel_graph_node *node;
@@ -63,10 +64,11 @@ struct keel_graph {
     int turn;
 };
 
-/* training: gradients will flow, and nodes are told training until somebody says otherwise. */
+/* training: gradients will flow, and nodes are told training until somebody changes it. */
 keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training);
 void keel_graph_destroy(keel_graph *g);
-void keel_graph_node_free(keel_graph_node *n); /* what it points to, not itself */
+void keel_graph_node_free(
+    keel_graph_node *n); /* Frees what the node points to, not the node itself. */
 
 /* A new input: rows of `spec`. */
 keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *out);
@@ -78,7 +80,7 @@ keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of,
 
 keel_value keel_graph_input_value(const keel_graph *g, int input); /* the value of input i */
 
-/* What a new node is made of; all of it is copied. */
+/* What a new node is made of; everything is copied. */
 typedef struct keel_node_parts {
     const keel_op *op;
     const void *args; /* op->args_size bytes; NULL: zeros */
@@ -89,12 +91,11 @@ typedef struct keel_node_parts {
     const keel_spec *weight_spec; /* [n_weight] */
 } keel_node_parts;
 
-/* Add a node: infer is run at once, so a wrong shape is reported here; whoever emits adds the
- * layer's name. out [n_out]: as many outputs as the op has, no more than the caller expects:
- * KEEL_EARG where the op has another number of them. */
+/* Adds a node. infer runs at once, so a wrong shape is reported here, and the caller adds the
+ * layer's name. out [n_out]: the op's outputs. KEEL_EARG: the op has another number of outputs. */
 keel_status keel_graph_add(keel_graph *g, const keel_node_parts *parts, keel_value *out, int n_out);
 
-/* The value held in `held`: itself, or a cast of it. */
+/* The value stored as `held`: the value itself, or a cast of it. */
 keel_status keel_graph_cast(keel_graph *g, keel_value in, keel_dtype held, keel_value *out);
 
 const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v);

@@ -1,5 +1,5 @@
 /* What all layers share: finding them, the keys that every layer has (name, trainable, dtype), and
- * the few questions that several layers ask about images and axes. */
+ * questions about images and axes that several layers ask. */
 #include "layers/layer.h"
 #include "base/memory.h"
 #include "ops/args.h"
@@ -137,7 +137,8 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
     else if (!l->operation)
         KEEL_TRY(read_dtype(dtype, l->reads_rows, &common->mixed));
     if (!is_input(l)) return KEEL_OK;
-    common->mixed = false; /* an input is what is fed, whatever layers make of it */
+    common->mixed =
+        false; /* the type of an input is that of its data, whatever layers make of it */
     return read_input_shape(config, common);
 }
 
@@ -167,7 +168,7 @@ keel_status keel_layer_read(const keel_layer *l, const json_t *config, void *arg
                      : KEEL_OK;
         if (s < 0) goto out;
     }
-    /* an operation has no more than a name; a dtype is its own argument */
+    /* an operation only has a name; a dtype is its own argument */
     for (size_t i = 0; i < (l->operation ? 1 : sizeof of_all / sizeof *of_all); i++)
         json_object_del(rest, of_all[i]);
     for (size_t i = 0; is_input(l) && i < sizeof of_input / sizeof *of_input; i++)

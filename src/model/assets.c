@@ -1,5 +1,5 @@
-/* What layers keep in a .keras file beside their arguments and weights: vocabularies, as text files
- * of the archive, and the numbers that Keras puts among the weights under a name. */
+/* What layers keep in a .keras file besides their arguments and weights: vocabularies, as text
+ * files of the archive, and numbers that Keras stores among the weights under a name. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"

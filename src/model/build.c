@@ -1,5 +1,5 @@
-/* Building: layers, their calls and their weights. Each step either succeeds whole or leaves the
- * lists where they stood (keel_model_where, keel_model_back). */
+/* Building a model: layers, their calls and their weights. Each step either succeeds completely or
+ * leaves the lists as they were (keel_model_where, keel_model_back). */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of a model are counted with those inside of models, so that a few lines of configuration,
- * models called twice by models called twice, cannot ask for any number of ops. */
+/* Calls inside of models count, too. So a few lines of configuration (models called twice by models
+ * called twice) cannot ask for any number of ops. */
 enum { NODES_MAX = 1 << 18, INPUTS_MAX = 1 << 12 };
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Room for one more; the capacity is the power of two at or above the count, from 8. */
+/* Makes room for one more; the capacity is the power of two at or above the count, at least 8. */
 static keel_status reserve(void **list, int count, size_t size)
 {
     if (count && (count < 8 || (count & (count - 1)))) return KEEL_OK;
@@ -44,7 +44,7 @@ static void free_weight(keel_model_weight *w)
     if (w->initializer.type) keel_object_free(&w->initializer);
 }
 
-/* How many calls of layers emitting a layer makes. */
+/* How many calls of layers are made when a layer is emitted. */
 static int64_t work_of(const keel_model_layer *l)
 {
     return l->inner ? 1 + l->inner->work : 1;
@@ -107,7 +107,7 @@ keel_status keel_model_create(keel_model **out, const char *name, keel_dtype dty
 void keel_model_destroy(keel_model *m)
 {
     if (!m) return;
-    /* the weights are the outermost model's, which has freed them before its layers */
+    /* the outermost model has the weights, and has freed them before its layers */
     keel_model_back(m, (keel_model_mark){ .n_weight = m->outer ? INT_MAX : 0 });
     keel_free(m->layer);
     keel_free(m->weight);
@@ -135,7 +135,7 @@ int keel_model_find_layer(const keel_model *m, const char *name)
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
-/* The k of "stem_k", 0 of the stem itself; -1: another name. */
+/* The k of "stem_k", 0 for the stem itself; -1: another name. */
 static long number_of(const char *name, const char *stem)
 {
     const size_t n = strlen(stem);
@@ -147,7 +147,7 @@ static long number_of(const char *name, const char *stem)
     return *end ? -1 : k;
 }
 
-/* "conv2d", "conv2d_1", ...: the first that is free. NULL: no memory. */
+/* The first free name of "conv2d", "conv2d_1", ... NULL: no memory. */
 static char *free_name(const keel_model *m, const char *class_name)
 {
     char stem[128], name[160];
@@ -217,7 +217,8 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
     *layer = m->n_layer - 1;
     l = (keel_model_layer){ 0 };
 out:
-    if (s < 0) keel_model_back(m, mark); /* weights first: they are of models it holds */
+    if (s < 0)
+        keel_model_back(m, mark); /* weights first, because models inside the layer have them */
     free_layer(&l);
     return s;
 }
@@ -329,13 +330,13 @@ static keel_status check_inputs(const keel_model *m, const keel_model_layer *l,
     return KEEL_OK;
 }
 
-/* How a call with open dims is tried. */
+/* With which numbers a call with open dims is tried. */
 typedef struct trial {
-    int64_t dim; /* the number that stands for them */
-    bool meets;  /* but where another input has a number beside it, that one */
+    int64_t dim; /* the number that stands for an open dim */
+    bool meets;  /* if another input has a number in that dim, use it instead */
 } trial;
 
-/* The mask of input i: what the caller gave, or what came beside it. */
+/* The mask of input i: the one that the caller gave, or else the one of the input itself. */
 static bool mask_of(const keel_model *m, const keel_model_call_of *call, int i, keel_spec *mask)
 {
     const keel_model_symbol *from = &m->symbol[call->in[i]];
@@ -343,8 +344,8 @@ static bool mask_of(const keel_model *m, const keel_model_call_of *call, int i, 
     return i < call->n_mask || (from->masked && !from->taken);
 }
 
-/* The dim that stands beside dim d of rows of rank `rank`, counted from the last: the number that
- * another input has there; 0: none has one. */
+/* The number that another input has in the dim opposite to dim d of rows of rank `rank`, counted
+ * from the last; 0: none has one. */
 static int64_t beside(const keel_model *m, const keel_model_call_of *call, int rank, int d)
 {
     for (int i = 0; i < call->n_in; i++) {
@@ -355,7 +356,8 @@ static int64_t beside(const keel_model *m, const keel_model_call_of *call, int r
     return 0;
 }
 
-/* Numbers for the open dims of an input or mask: as is beside it where inputs meet, else `dim`. */
+/* Numbers for the open dims of an input or mask: `dim` or, if inputs meet, the number of the other
+ * input. */
 static keel_shape closed_for(const keel_model *m, const keel_model_call_of *call,
                              const keel_shape *s, trial t)
 {
@@ -366,9 +368,9 @@ static keel_shape closed_for(const keel_model *m, const keel_model_call_of *call
     return out;
 }
 
-/* Emit the call alone, on inputs and masks of its inputs' shapes, with numbers for dims that are
- * open: what comes out, *out, which the caller frees. maker (m itself) makes the weights; NULL:
- * they are there. */
+/* Emits the call alone, on inputs and masks of its inputs' shapes, with numbers for open dims.
+ * *out: its outputs, which the caller frees. maker (m itself): makes the weights; NULL: they exist.
+ */
 static keel_status try_call(keel_model *m, keel_model *maker, int layer,
                             const keel_model_call_of *call, trial t, keel_model_symbol **out,
                             int *n_out)
@@ -389,7 +391,7 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
     for (int i = 0; i < n_in; i++) {
         keel_spec mask, spec = m->symbol[in[i]].spec;
         if (spec.dtype != KEEL_STRING)
-            spec.dtype = m->dtype; /* as whole numbers are fed where nobody asks for more */
+            spec.dtype = m->dtype; /* in the type that is fed if nothing else is asked for */
         spec.shape = closed_for(m, call, &spec.shape, t);
         values[n_in + i] = KEEL_MASK_NONE;
         if ((s = keel_graph_input(g, &spec, &values[i])) < 0) goto out;
@@ -410,8 +412,8 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
         made[i].spec = *keel_graph_spec(g, e.out[i]);
         made[i].masked = e.out_mask[i] >= 0;
         if (made[i].masked) made[i].mask = *keel_graph_spec(g, e.out_mask[i]);
-        made[i].spec.dtype = made[i].mask.dtype = m->dtype; /* what they are held in is the policy's
-                                                               matter */
+        made[i].spec.dtype = made[i].mask.dtype =
+            m->dtype; /* the policy decides the type they are stored in */
     }
     *out = made;
     *n_out = e.n_out;
@@ -423,8 +425,8 @@ out:
     return s;
 }
 
-/* What stands for dims that are open while a call is tried: numbers of many divisors, for layers
- * that cut dims apart, and larger than any window. */
+/* The numbers for open dims when a call is tried: numbers with many divisors, for layers that split
+ * dims, and larger than any window. */
 static const int64_t tried[2] = { 40320, 80640 };
 
 static bool is_open(const keel_model *m, const keel_model_call_of *call)
@@ -438,7 +440,7 @@ static bool is_open(const keel_model *m, const keel_model_call_of *call)
     return open;
 }
 
-/* A dim that differs from one trial to the other is open. */
+/* A dim is open if it differs between the two trials. */
 static bool open_differing(keel_shape *a, const keel_shape *b)
 {
     if (a->rank != b->rank) return false;
@@ -447,8 +449,8 @@ static bool open_differing(keel_shape *a, const keel_shape *b)
     return true;
 }
 
-/* Said of a layer whose call goes with one number for the open dims and not with another: mostly
- * its weights would depend on them. */
+/* The error for a layer whose call succeeds with one number for the open dims and fails with
+ * another, mostly because its weights would depend on them. */
 static keel_status needs_fixed(const keel_model *m, int layer, const keel_model_call_of *call)
 {
     const keel_model_layer *l = &m->layer[layer];
@@ -460,7 +462,8 @@ static keel_status needs_fixed(const keel_model *m, int layer, const keel_model_
                      l->name, l->n_weight ? "the shape of its weights" : "what it does", shape);
 }
 
-/* Where an open dim meets a number, the layers of Keras say None, and its operations the number. */
+/* Where an open dim meets a number, Keras's layers have None in the output, and its operations the
+ * number. */
 static void open_where_met(const keel_model *m, const keel_model_call_of *call, keel_shape *out)
 {
     for (int i = 0; i < call->n_in; i++) {
@@ -471,9 +474,9 @@ static void open_where_met(const keel_model *m, const keel_model_call_of *call, 
     }
 }
 
-/* No layer need know of open dims: the call is tried with two numbers in their place. Where several
- * inputs do not go together so, an open dim may yet be what another input has there: whether it is,
- * the rows will show. */
+/* Layers know nothing of open dims: a call is tried with two numbers in their place. If several
+ * inputs do not fit then, an open dim may still be equal to that of another input; the rows will
+ * show whether it is. */
 static keel_status infer(keel_model *m, int layer, const keel_model_call_of *call,
                          keel_model_symbol **out, int *n_out)
 {
@@ -516,7 +519,7 @@ out:
     return s;
 }
 
-/* The call of this layer before, where it was on inputs of the same specs: it gives the same. */
+/* An earlier call of this layer on inputs of the same specs, which has the same outputs. */
 static const keel_model_node *alike(const keel_model *m, int layer, const keel_model_call_of *call)
 {
     const keel_symbol *in = call->in;

@@ -1,5 +1,5 @@
-/* A model as config.json. What was loaded is written back as it was, but for what may have changed
- * (frozen layers, compile_config), so that nothing is lost that Keel has no use for. */
+/* Writes a model as config.json. A loaded configuration is written back unchanged, except for what
+ * may have changed (frozen layers, compile_config), so nothing is lost that Keel does not use. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include <string.h>
@@ -11,7 +11,7 @@ static keel_status no_memory(void)
     return keel_fail(KEEL_ENOMEM, "out of memory writing the model's configuration");
 }
 
-/* jansson's setters take the value over and fail where it is NULL, so one test covers both. */
+/* jansson's setters take the value over and fail if it is NULL, so one test covers both. */
 static bool set(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;
@@ -35,7 +35,7 @@ static json_t *shape_json(const keel_shape *s, int64_t batch)
     return NULL;
 }
 
-/* The shape of the first call's inputs; Keras builds the layer with it. */
+/* The shapes of the first call's inputs, with which Keras builds the layer. */
 static json_t *build_config(const keel_model *m, const keel_model_node *n)
 {
     const bool list = m->layer[n->layer].kind->max_inputs < 0;
@@ -59,7 +59,7 @@ static const keel_model_node *first_node(const keel_model *m, int layer)
     return NULL;
 }
 
-/* The type in a file: what computes in float64 here is of float32 there. */
+/* The type in a file: what Keel computes in float64 is float32 there. */
 static keel_dtype fed(const keel_spec *s)
 {
     return keel_dtype_is_real(s->dtype) ? KEEL_FLOAT32 : s->dtype;
@@ -130,14 +130,14 @@ static json_t *tensor_json(const keel_model *m, keel_symbol s)
                      "keras_history", history(m, s));
 }
 
-/* Is the layer called on a list? */
+/* Whether the layer is called with a list. */
 static bool is_list(const keel_model *m, int layer)
 {
     const keel_model_layer *l = &m->layer[layer];
     return keel_model_layer_is_model(l) ? l->inner->n_input > 1 : l->kind->max_inputs < 0;
 }
 
-/* The arguments of an operation, with tensors where its values stand. */
+/* The arguments of an operation, with tensors in place of the numbers of inputs. */
 static json_t *with_tensors(const keel_model *m, const keel_model_node *n, const json_t *v)
 {
     const json_t *in = json_object_get(v, KEEL_CALL_VALUE);
@@ -184,7 +184,7 @@ static json_t *call_json(const keel_model *m, const keel_model_node *n)
     return json_pack("{s:o,s:o}", "args", tensors, "kwargs", kwargs);
 }
 
-/* As an input or output of the model: calls of a Functional model count from 1 there. */
+/* An input or output of the model; there, calls of a Functional model count from 1. */
 static json_t *end_json(const keel_model *m, keel_symbol s)
 {
     const keel_model_node *n = keel_model_maker(m, s);
@@ -205,7 +205,7 @@ static json_t *ends_json(const keel_model *m, const keel_symbol *list, int n)
     return all;
 }
 
-/* name and inbound_nodes: what a layer of a Functional model has beside its config. */
+/* name and inbound_nodes: what a layer of a Functional model has besides its config. */
 static keel_status wire(const keel_model *m, json_t *layers)
 {
     for (int i = 0; i < m->n_layer; i++) {
@@ -266,7 +266,7 @@ out:
     return s;
 }
 
-/* The policy that a config names; it was read before, so it is a good one. */
+/* Whether a config names the mixed policy. The name was checked when it was read. */
 static bool is_mixed(const json_t *dtype)
 {
     const char *name = json_string_value(dtype);
@@ -274,7 +274,7 @@ static bool is_mixed(const json_t *dtype)
     return name && !strcmp(name, keel_policy_name(true));
 }
 
-/* Calls tell the dtype of the tensors they take: {"class_name": "__keras_tensor__", "config":
+/* Calls state the dtype of the tensors they take: {"class_name": "__keras_tensor__", "config":
  * {"dtype": ..., "keras_history": [layer, ...]}}, at any depth of their arguments. */
 static bool rename_tensors(const keel_model *m, json_t *v, int depth)
 {
@@ -294,7 +294,7 @@ static bool rename_tensors(const keel_model *m, json_t *v, int depth)
 
 static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen);
 
-/* The same in the layers that a layer holds. */
+/* The same for the layers that a layer holds. */
 static bool update_held(const keel_model_layer *l, json_t *config)
 {
     bool ok = true, ignored = true;
@@ -306,7 +306,7 @@ static bool update_held(const keel_model_layer *l, json_t *config)
     return ok;
 }
 
-/* What may have changed in the layers of a loaded model: `trainable` and the policy. */
+/* Updates what may have changed in the layers of a loaded model: `trainable` and the policy. */
 static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
 {
     json_t *v;
@@ -339,7 +339,7 @@ static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
     return ok;
 }
 
-/* The loaded configuration, with the frozen layers and the policies as they are now. */
+/* The loaded configuration, with the current frozen layers and policies. */
 static keel_status loaded_json(const keel_model *m, json_t **out)
 {
     json_t *root = json_deep_copy(m->file_config);
@@ -356,7 +356,7 @@ static keel_status loaded_json(const keel_model *m, json_t **out)
     return KEEL_OK;
 }
 
-/* A model inside another. What was loaded stays as it was there, too; how it was compiled goes. */
+/* A model inside another. What was loaded stays as it was, but not how it was compiled. */
 static keel_status inner_json(const keel_model *m, json_t **out)
 {
     if (!m->file_config) return built_json(m, out);

@@ -1,5 +1,5 @@
 /* .keras files: metadata.json, config.json and model.weights.h5 in a zip archive, the assets of
- * layers, and keel.json where there is something to say that Keras has no place for. */
+ * layers, and keel.json for what Keras has no place for. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "io/kind.h"
@@ -35,13 +35,13 @@ static keel_status read_weight(keel_model *m, const keel_weights *file, int i)
 
 #define A_MODEL_IS "a model is a .keras file as Keras 3 saves it"
 
-/* How large model.weights.h5 may be for this model: 8 bytes a number, 8 slots of an optimizer,
- * which need not be one that Keel has, and what HDF5 writes around them. */
+/* The largest size that model.weights.h5 may have for this model: 8 bytes for each number, 8 slots
+ * of an optimizer, which may be one that Keel does not have, and what HDF5 writes around them. */
 static uint64_t weights_bytes_max(const keel_model *m, int64_t idf)
 {
     enum { SLOTS = 8, AROUND = 16 << 10 };
     uint64_t numbers =
-        (uint64_t)idf; /* each weight fits in memory, so 2^14 layers of them do not overflow */
+        (uint64_t)idf; /* each weight fits in memory, so 2^14 layers of weights do not overflow */
     for (int i = 0; i < m->n_weight; i++)
         numbers += (uint64_t)keel_shape_count(&m->weight[i].info.spec.shape);
     const uint64_t arrays = (uint64_t)m->n_layer + (uint64_t)m->n_weight * (1 + SLOTS);
@@ -51,7 +51,8 @@ static uint64_t weights_bytes_max(const keel_model *m, int64_t idf)
                : numbers * 8 * (1 + SLOTS) + around;
 }
 
-/* The image, once its size is believed: deflate makes gigabytes of zeros out of a few megabytes. */
+/* Reads the image after checking its size: deflate makes gigabytes of zeros from a few megabytes.
+ */
 static keel_status read_image(const keel_model *m, keel_zip *zip, void **image, size_t *n_bytes)
 {
     enum { SLACK = 1 << 16 };
@@ -83,7 +84,7 @@ static keel_status read_image(const keel_model *m, keel_zip *zip, void **image, 
     return keel_zip_read(zip, "model.weights.h5", (size_t)most, image, n_bytes);
 }
 
-/* No layer has more weights in the file than in the model. */
+/* Checks that no layer has more weights in the file than in the model. */
 static keel_status check_counts(const keel_model *m, const keel_weights *file)
 {
     for (int i = 0; i < m->n_layer; i++) {
@@ -124,7 +125,7 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
         if ((s = read_weight(m, file, i)) < 0) goto out;
     if ((s = check_counts(m, file)) < 0) goto out;
     if ((s = keel_model_read_idf(m, file)) < 0) goto out;
-    /* Only now: the weights that the state is as large as are really there. */
+    /* Only now, because the weights, whose size the state has, have been found in the file. */
     if (m->compiled.given && (s = keel_compiled_state_create(m, &m->compiled)) >= 0)
         s = keel_compiled_state_read(m, file);
 out:
@@ -133,8 +134,8 @@ out:
     return s;
 }
 
-/* A few bytes of text can ask for hundreds in memory, 64 MiB of {} for 5 GB: what the values of a
- * text will take, about, is counted before it is parsed. */
+/* A few bytes of text can need hundreds of bytes in memory, and 64 MiB of {} need 5 GB. So the
+ * memory that the values of a text need is estimated before it is parsed. */
 static keel_status check_cost(const char *text, size_t n_bytes)
 {
     const size_t object = 256, array = 128, entry = 64, most = (size_t)512 << 20;
@@ -191,8 +192,7 @@ keel_status keel_model_read_root(keel_model *m)
     if (s >= 0 && compile && !json_is_null(compile)) {
         s = keel_compiled_from_config(m, compile, true, &m->compiled);
         if (s < 0) s = keel_fail_within(s, "compile_config");
-        /* An optimizer that Keel does not have is no reason not to predict, or to choose another.
-         */
+        /* An optimizer that Keel does not have must not prevent predictions, or another choice. */
         if (s == KEEL_EUNSUP) s = (m->refused = keel_strdup(keel_error())) ? KEEL_OK : KEEL_ENOMEM;
     }
     return s < 0 ? keel_fail_within(s, "config.json") : KEEL_OK;
@@ -203,7 +203,7 @@ keel_status keel_model_load(keel_model **out, const char *path)
     keel_status s = KEEL_OK;
     keel_zip *zip = NULL;
     keel_model *m = NULL;
-    if ((s = keel_zip_open(&zip, path)) < 0) { /* its text names the path */
+    if ((s = keel_zip_open(&zip, path)) < 0) { /* the error already names the path */
         const char *kind = s == KEEL_ENOMEM ? NULL : keel_kind_of_file(path);
         if (kind)
             s = keel_fail(KEEL_EFORMAT, "%s: %s", path, kind);
@@ -228,7 +228,7 @@ keel_status keel_model_load(keel_model **out, const char *path)
     if (s >= 0) s = keel_model_read_assets(m, zip);
     if (s >= 0) s = read_weights(m, zip);
     if (s < 0) {
-        /* What is a wrong argument in a call is damage in a file. */
+        /* A wrong argument in a call is damage in a file. */
         if (s == KEEL_EARG || s == KEEL_ESHAPE) s = KEEL_EFORMAT;
         const bool named = !strncmp(keel_error(), path, strlen(path)); /* by the archive */
         if (s != KEEL_ENOMEM && !named) s = keel_fail_within(s, "%s", path);
@@ -244,7 +244,7 @@ out:
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* float32 copies where the model is of float64; kept until the image is made. */
+/* float32 copies of a float64 model, kept until the image is made. */
 typedef struct copies {
     void **data;
     int count;
@@ -388,7 +388,7 @@ out:
     keel_model_free_assets(assets, n_asset);
     keel_free(members);
     json_decref(config);
-    free(config_text); /* of jansson, like the next */
+    free(config_text); /* allocated by jansson, like the next */
     free(extra_text);
     keel_free(image);
     return s;

@@ -1,5 +1,5 @@
-/* y = x where x > 0, else alpha x, with an alpha for each place of a row that is learned; along
- * shared_axes (counted with the batch) they have one. */
+/* y = x where x > 0, else alpha x, with a trained alpha for each place of a row; along shared_axes
+ * (counted with the batch) all places have the same alpha. */
 #include "layers/layer.h"
 
 typedef struct args_t {

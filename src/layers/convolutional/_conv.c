@@ -4,7 +4,7 @@
 
 enum { SAME = 1, CAUSAL = 2 };
 
-/* [size.., C / groups, filters]. The op's window has two dims at least. */
+/* [size.., C / groups, filters], for the op with at least two dims. */
 static keel_status kernel_weight(keel_emit *e, int dims, int64_t channels, keel_variable *w,
                                  keel_spec *spec)
 {

@@ -5,7 +5,7 @@
 
 enum { SAME = 1 };
 
-/* A row as the volume that the op takes: dims of 1 before its places. */
+/* A row as the volume that the op takes: dims of 1 come before its places. */
 static keel_shape volume_of(const keel_shape *row, int dims)
 {
     keel_shape v = KEEL_SHAPE(1, 1, 1, row->dim[dims]);
@@ -13,7 +13,8 @@ static keel_shape volume_of(const keel_shape *row, int dims)
     return v;
 }
 
-/* How many outputs one dim has, and what the convolution from them pads before them. */
+/* The number of outputs in one dim, and how many places the convolution from them pads before them.
+ */
 static keel_status one_dim(const keel_conv_transposed *a, int d, int64_t in, int64_t *to,
                            int64_t *before)
 {
@@ -59,7 +60,7 @@ static keel_status args_of(const keel_emit *e, int dims, const keel_shape *row,
     return KEEL_OK;
 }
 
-/* [size.., filters, C], for the op with dims of 1 before it. */
+/* [size.., filters, C], with dims of 1 before it for the op. */
 static keel_status kernel_weight(keel_emit *e, int dims, int64_t channels, keel_variable *w,
                                  keel_spec *spec)
 {

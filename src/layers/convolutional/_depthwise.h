@@ -1,5 +1,5 @@
-/* What convolutions of each channel by itself share, of one and two dims: their arguments, and the
- * ops they become. A separable one goes on with a window of 1 over all channels. */
+/* What convolutions of single channels share, in one and two dims: their arguments, and the ops
+ * they become. A separable one continues with a window of 1 over all channels. */
 #ifndef KEEL_LAYERS_CONVOLUTIONAL_DEPTHWISE_H
 #define KEEL_LAYERS_CONVOLUTIONAL_DEPTHWISE_H
 #include "layers/layer.h"
@@ -13,7 +13,7 @@ typedef struct keel_depthwise {
     bool use_bias;
     keel_object depthwise_initializer, bias_initializer;
     keel_object depthwise_regularizer, bias_regularizer, depthwise_constraint, bias_constraint;
-    int64_t filters; /* from here on of separable ones */
+    int64_t filters; /* the rest is for separable ones */
     keel_object pointwise_initializer, pointwise_regularizer, pointwise_constraint;
 } keel_depthwise;
 

@@ -1,6 +1,7 @@
 /* y = activation(einsum(equation, x, kernel) + bias). The equation names the dims of x, of the
- * kernel and of y by letters: "abc,cde->abde". Dims that x and the kernel share and y has not are
- * summed over, so it is a product of matrices: x as [places, sums], the kernel as [sums, units]. */
+ * kernel and of y by letters: "abc,cde->abde". Dims that x and the kernel share and y does not have
+ * are summed over. So it is a product of matrices: x as [places, sums], the kernel as [sums,
+ * units]. */
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/args.h"
@@ -86,7 +87,7 @@ static keel_status read_term(const args_t *a, const char *text, size_t length, t
     return out->n ? KEEL_OK : wrong(a, "a term without letters");
 }
 
-/* "..." becomes n labels that are no letters. */
+/* Replaces "..." by n labels that are not letters. */
 static keel_status expand(const args_t *a, term *t, int n)
 {
     if (t->n + n > LABELS_MAX)
@@ -118,8 +119,8 @@ static keel_status read_terms(const args_t *a, int rank, equation *q)
     return expand(a, &q->y, elided);
 }
 
-/* The sizes of all labels: those of the input, and what output_shape says of the letters of y, but
- * for the batch. */
+/* The sizes of all labels: those of the input, and the letters of y by output_shape, which has no
+ * batch. */
 static keel_status read_sizes(const args_t *a, const keel_shape *in, equation *q)
 {
     int given = 0;
@@ -145,7 +146,7 @@ static keel_status read_sizes(const args_t *a, const keel_shape *in, equation *q
                            a->output_shape.count, a->equation);
 }
 
-/* From the first label with a bias on, 1 for labels without. */
+/* The shape of the bias, from the first label with a bias on; 1 for labels without. */
 static keel_status read_bias(const args_t *a, equation *q)
 {
     const term *y = &q->y;
@@ -190,8 +191,8 @@ static keel_status read_equation(const args_t *a, const keel_shape *in, equation
 
 /* ---- the product ----------------------------------------------------------------------------- */
 
-/* The dims of the product: those of x alone, those that are summed over, those of the kernel alone,
- * the last two in the order of the kernel. */
+/* The dims of the product: those of x only, those that are summed over, and those of the kernel
+ * only; the last two in the order of the kernel. */
 typedef struct product {
     term places, sums, units;
 } product;
@@ -239,7 +240,7 @@ static int64_t count_of(const equation *q, const term *t)
     return n;
 }
 
-/* The value, whose dims are those of `from`, with those of `to`. */
+/* The value, whose dims are those of `from`, with its dims in the order of `to`. */
 static keel_status reorder(keel_emit *e, const char *from, const char *to, int n, keel_value *v)
 {
     keel_permute_args op = { 0 };

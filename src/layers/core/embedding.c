@@ -1,5 +1,5 @@
-/* A row of a table for each whole number: ids [S] give [S, output_dim]. With mask_zero, places of 0
- * do not count in the layers behind it. */
+/* A row of a table for each integer: ids [S] give [S, output_dim]. With mask_zero, later layers
+ * ignore places of 0. */
 #include "layers/layer.h"
 #include "ops/args.h"
 

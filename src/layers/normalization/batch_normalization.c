@@ -1,6 +1,6 @@
-/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, mean and variance of each channel over
- * the whole global batch in training, the moving ones otherwise. `synchronized` is accepted either
- * way: statistics are always those of all rows of the step. */
+/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta. In training, mean and variance of each
+ * channel are those of the whole global batch; otherwise the moving ones. Either value of
+ * `synchronized` is accepted: statistics are always those of all rows of the step. */
 #include "layers/layer.h"
 #include "ops/args.h"
 

@@ -1,5 +1,5 @@
-/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, mean and variance over some dims of each
- * place: rows do not see each other. */
+/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with mean and variance over some dims of
+ * each place; rows are independent. */
 #include "layers/normalization/_layer_norm.h"
 
 typedef struct args_t {

@@ -1,4 +1,4 @@
-/* See _lookup.h. The table is open addressing over a keyed hash, so that a file cannot choose words
+/* See _lookup.h. The table uses open addressing over a keyed hash, so a file cannot choose words
  * that all fall into one place. Numbers are looked up by their bytes. */
 #define _GNU_SOURCE /* getentropy */
 #include "layers/preprocessing/_lookup.h"
@@ -15,13 +15,13 @@
 enum { ENTRIES_MAX = 1 << 28, SHOWN_BYTES = 60 };
 
 struct keel_lookup {
-    int64_t count, first; /* entries without special ones; the index of the first of them */
+    int64_t count, first; /* entries without special ones, and the index of the first */
     keel_string *entry;   /* [count] */
     char *bytes;          /* of the entries */
     uint64_t key[2], mask;
     int32_t *slot; /* [mask + 1]: an entry's number + 1; 0: free */
-    float *idf;    /* [depth]; NULL: not there, or not yet */
-    char *asset;   /* the file that it was read from; NULL: it came in the config */
+    float *idf;    /* [depth]; NULL: none, or not read yet */
+    char *asset;   /* the file from which it was read; NULL: the config */
     size_t asset_bytes;
 };
 
@@ -30,7 +30,7 @@ static bool has_mask(const keel_lookup_args *a)
     return a->texts ? a->mask_token != NULL : a->mask_number != KEEL_INT_NULL;
 }
 
-/* The index of the first bucket of what is not in the vocabulary. */
+/* The first bucket for entries that are not in the vocabulary. */
 static int64_t oov_first(const keel_lookup_args *a)
 {
     return has_mask(a) && a->output_mode == KEEL_CATEGORY_INT;
@@ -44,7 +44,7 @@ static bool same(const keel_string *a, const void *data, size_t n_bytes)
     return (size_t)a->n_bytes == n_bytes && !memcmp(a->data, data, n_bytes);
 }
 
-/* Where an entry is or would be. */
+/* Where an entry is, or would be. */
 static uint64_t place_of(const keel_lookup *t, const void *data, size_t n_bytes)
 {
     uint64_t i = keel_siphash(t->key, data, n_bytes) & t->mask;
@@ -99,7 +99,7 @@ static keel_string oov_of(const keel_lookup_args *a)
                     : (keel_string){ (const char *)&a->oov_number, sizeof a->oov_number };
 }
 
-/* Does the vocabulary begin with all special entries? Then they are no words of it. */
+/* Whether the vocabulary begins with all special entries, which are then not words of it. */
 static bool begins_special(const keel_lookup_args *a, const keel_string *v, int64_t n)
 {
     const int64_t masks = oov_first(a), special = masks + a->num_oov_indices;
@@ -112,7 +112,7 @@ static bool begins_special(const keel_lookup_args *a, const keel_string *v, int6
     return true;
 }
 
-/* Entries of their own, in the table. */
+/* Puts copies of the entries into the table. */
 static keel_status fill(keel_lookup *t, bool texts, const keel_string *v, int64_t n)
 {
     char text[96];
@@ -162,14 +162,14 @@ static keel_status check_entries(const keel_lookup_args *a, const keel_lookup *t
     return KEEL_OK;
 }
 
-/* How many numbers come out for a sample, where not indices do. */
+/* How many numbers a sample has if the output is not indices. */
 static int64_t depth_of(const keel_lookup_args *a)
 {
     if (a->pad_to_max_tokens) return a->max_tokens;
     return a->table ? a->table->first + a->table->count : a->vocabulary_size;
 }
 
-/* The size that shapes were made with, in the file, is that of the vocabulary. */
+/* Checks that the size in the file, with which shapes were made, is that of the vocabulary. */
 static keel_status check_size(const keel_lookup_args *a, const keel_lookup *t)
 {
     const int64_t size = t->first + t->count;
@@ -181,7 +181,7 @@ static keel_status check_size(const keel_lookup_args *a, const keel_lookup *t)
                      (long long)size, (long long)a->vocabulary_size);
 }
 
-/* Weights of the special entries that have none are the mean of the others; of padding, 0. */
+/* Special entries without weights get the mean of the others; padding gets 0. */
 static keel_status take_idf(const keel_lookup_args *a, keel_lookup *t, int64_t n, bool special)
 {
     const int64_t front = special ? 0 : t->first;
@@ -231,7 +231,7 @@ out:
 /* ---- arguments --------------------------------------------------------------------------------
  */
 
-/* The vocabulary of a config as bytes; numbers are put into `number` [n]. */
+/* The vocabulary of a config as bytes; numbers are written to `number` [n]. */
 static keel_status read_list(const json_t *list, bool texts, keel_string *v, int64_t *number)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -301,7 +301,7 @@ void keel_lookup_release(void *args)
 /* ---- assets -----------------------------------------------------------------------------------
  */
 
-/* The bytes of the line end at p, as Python's splitlines has them; 0: none is there. */
+/* The length of the line end at p, as in Python's splitlines; 0: no line end. */
 static size_t line_end(const char *p, size_t n)
 {
     const unsigned char *b = (const unsigned char *)p;
@@ -312,7 +312,7 @@ static size_t line_end(const char *p, size_t n)
     return 0;
 }
 
-/* Lines into v (NULL: only counted); returns how many. */
+/* Splits lines into v (NULL: only counts them) and returns their number. */
 static int64_t split(const char *text, size_t n, keel_string *v)
 {
     int64_t lines = 0;
@@ -327,7 +327,7 @@ static int64_t split(const char *text, size_t n, keel_string *v)
     return lines;
 }
 
-/* Whole numbers as Python's int() reads them, within int64_t. */
+/* Integers as Python's int() reads them, within int64_t. */
 static keel_status to_numbers(keel_string *v, int64_t n, int64_t *number)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -424,7 +424,7 @@ static bool is_mask(const keel_lookup_args *a, const keel_string *s)
     return same(&mask, s->data ? s->data : "", (size_t)s->n_bytes);
 }
 
-/* One of several indices for what is not in the vocabulary. */
+/* The bucket of an entry that is not in the vocabulary. */
 static int64_t bucket_of(const keel_lookup_args *a, const keel_string *s)
 {
     const uint64_t n = (uint64_t)a->num_oov_indices;
@@ -464,7 +464,7 @@ keel_status keel_lookup_index(const keel_lookup_args *a, const keel_string *s, i
     return KEEL_OK;
 }
 
-/* The entry of an index: invert, of numbers. */
+/* The entry of an index: invert, for numbers. */
 static int64_t entry_of(const keel_lookup_args *a, int64_t index)
 {
     const keel_lookup *t = a->table;
@@ -508,7 +508,7 @@ static keel_status run(const void *args, const keel_tensor *in, int n_in, const 
         }
         keel_string s = a->texts ? ((const keel_string *)in->data)[i]
                                  : (keel_string){ (const char *)&number, sizeof number };
-        if (!s.data) s.data = ""; /* behind a row that is shorter than others */
+        if (!s.data) s.data = ""; /* padding after a row that is shorter than others */
         KEEL_TRY(keel_lookup_index(a, &s, &index));
         keel_lookup_put(a, index, i, out);
     }

@@ -16,7 +16,7 @@ static const keel_field forget_fields[] = {
     { 0 },
 };
 
-/* Of [4 U], the gates i, f, g, o: ones for f, what was asked for elsewhere. */
+/* Fills [4 U], the gates i, f, g, o: ones for f, the other initializer elsewhere. */
 static keel_status fill_forget(const void *args, const keel_shape *shape, const keel_chance *c,
                                uint64_t row, double *out)
 {
@@ -82,12 +82,12 @@ static keel_status declare(keel_emit *e, int gates, int64_t inputs, weights *w)
     return a->use_bias ? new_weight(e, w, &bias) : KEEL_OK;
 }
 
-static bool drops(const keel_emit *e, double rate) /* as Keras: 1 drops nothing */
+static bool drops(const keel_emit *e, double rate) /* as in Keras, a rate of 1 drops nothing */
 {
     return e->training && rate > 0 && rate < 1;
 }
 
-/* The inputs of all steps by what is kept of one. */
+/* Multiplies the inputs of all steps by one dropout mask. */
 static keel_status drop_inputs(keel_emit *e, keel_value *x)
 {
     const keel_cell_args *a = e->args;
@@ -97,7 +97,7 @@ static keel_status drop_inputs(keel_emit *e, keel_value *x)
     return drops(e, a->dropout) ? keel_emit_on(e, &keel_op_dropout, &op, x, 1, x) : KEEL_OK;
 }
 
-/* What is kept of the state for each gate: ones, through a dropout. */
+/* The factors of the state for each gate: a dropout of ones. */
 static keel_status kept_of_state(keel_emit *e, int gates, keel_value z, keel_value *out)
 {
     static const keel_where_args ones = { .fixed = { true, true }, .constant = { 1, 1 } };
@@ -150,7 +150,7 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
     KEEL_TRY(gate_of(&a->activation, &op_args.activation));
     KEEL_TRY(gate_of(&a->recurrent_activation, &op_args.recurrent));
     KEEL_TRY(drop_inputs(e, &x));
-    /* a bias of two rows is the op's */
+    /* a bias with two rows belongs to the op */
     const bool own_bias = w.n > 2 && w.spec[2].shape.rank > 1;
     const keel_variable dense_w[2] = { w.v[0], w.v[2] };
     const keel_spec dense_spec[2] = { w.spec[0], w.spec[2] };

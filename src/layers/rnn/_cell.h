@@ -1,5 +1,5 @@
 /* What SimpleRNN, LSTM and GRU share with their cells. As in Keras, the layer holds a cell, which
- * has the weights; other than in Keras, the cell is called once for all steps. */
+ * has the weights; unlike in Keras, the cell is called once for all steps. */
 #ifndef KEEL_LAYERS_RNN_CELL_H
 #define KEEL_LAYERS_RNN_CELL_H
 #include "layers/layer.h"
@@ -15,14 +15,14 @@ typedef struct keel_cell_args {
     double dropout, recurrent_dropout;
 } keel_cell_args;
 
-/* Of a layer: its cell's come first, so that one table of fields is for both. */
+/* The arguments of a layer. Those of its cell come first, so that both use one field table. */
 typedef struct keel_rnn_args {
     keel_cell_args cell;
     bool return_sequences, return_state, go_backwards, zero_output_for_mask;
 } keel_rnn_args;
 
-/* What a layer tells the cell that it calls: keel_emit.how. The outputs are all steps or the last,
- * and then, with `states`, the states. */
+/* What a layer tells the cell that it calls: keel_emit.how. The outputs are all steps or the last
+ * one and, with `states`, the states. */
 typedef struct keel_over_time {
     bool sequences, states, backwards, zeros;
 } keel_over_time;
@@ -72,16 +72,17 @@ typedef struct keel_over_time {
                   "the output of a step that does not count is 0, not that before it"),            \
         KEEL_IGNORE("use_cudnn", "another way to the same result")
 
-/* Emit a cell over all steps. gates: how many parts its kernel has; states: how many it keeps. */
+/* Emits a cell over all steps. gates: how many parts its kernel has; states: how many states it
+ * has. */
 keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int states);
 
-/* Make the cell of a layer, as Keras names it: "LSTMCell", "lstm_cell". */
+/* Makes the cell of a layer, with Keras's names: "LSTMCell", "lstm_cell". */
 keel_status keel_rnn_make(keel_emit *e, const char *class_name, const char *name);
-/* The mask that counts. Keras hands the mask that comes beside a layer's input to a layer that has
- * no other tensor as an argument: with initial_state it is passed on, but steps all count, unless
- * the call says mask=. */
+/* The mask that is used. Keras gives the mask of a layer's input to a layer without other tensors
+ * as arguments. With initial_state the mask is passed on, but all steps count, unless the call has
+ * mask=. */
 keel_value keel_rnn_mask(const keel_emit *e);
-/* Call the layer's cell for all steps: keel_layer.emit. */
+/* Calls the layer's cell for all steps: keel_layer.emit. */
 keel_status keel_rnn_emit(keel_emit *e);
 
 #endif
