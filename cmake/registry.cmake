@@ -96,6 +96,7 @@ function(keel_registries out)
             "optimizer optimizers optimizers/optimizer.h *.c"
             "rate optimizers/schedules optimizers/schedules/rate.h *.c"
             "initializer initializers initializers/initializer.h *.c"
+            "constraint constraints constraints/constraint.h *.c"
             "regularizer regularizers regularizers/regularizer.h *.c"
             "activation activations activations/activation.h *.c"
             "source data/sources data/source.h *.c")

@@ -29,6 +29,7 @@ static const struct {
     { "activations", keel_activation_find, (const void *const *)keel_activations },
     { "initializers", keel_initializer_find, (const void *const *)keel_initializers },
     { "regularizers", keel_regularizer_find, (const void *const *)keel_regularizers },
+    { "constraints", keel_constraint_find, (const void *const *)keel_constraints },
 };
 enum { N_KIND = sizeof kinds / sizeof *kinds, LAYERS = 0 };
 

@@ -7,6 +7,7 @@
 #include "metrics/metric.h"
 #include "ops/op.h"
 #include "optimizers/optimizer.h"
+#include "constraints/constraint.h"
 #include "regularizers/regularizer.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,13 +26,14 @@ static const struct {
     { "optimizer", (const void *const *)keel_optimizers },
     { "initializer", (const void *const *)keel_initializers },
     { "regularizer", (const void *const *)keel_regularizers },
+    { "constraint", (const void *const *)keel_constraints },
     { "activation", (const void *const *)keel_activations },
 };
 
 _Static_assert(offsetof(keel_layer, type) == 0 && offsetof(keel_loss, type) == 0 &&
                    offsetof(keel_metric, type) == 0 && offsetof(keel_optimizer, type) == 0 &&
                    offsetof(keel_initializer, type) == 0 && offsetof(keel_regularizer, type) == 0 &&
-                   offsetof(keel_activation, type) == 0,
+                   offsetof(keel_constraint, type) == 0 && offsetof(keel_activation, type) == 0,
                "a named thing begins with its type");
 
 static void everything_has_one_name_of_its_own(void **state)

@@ -5,6 +5,7 @@
 #define KEEL_GRAPH_GRAPH_H
 #include "ops/op.h"
 #include "tensor/host_op.h"
+#include "tensor/projection.h"
 
 typedef struct keel_graph keel_graph;
 typedef int keel_value;    /* index of a value in its graph; -1: none */
@@ -13,9 +14,10 @@ typedef int keel_variable; /* index of a weight in its store */
 /* A weight of the model as the graph sees it. The model owns the list; the program lays out flat
  * ranges from it. */
 typedef struct keel_weight_info {
-    const char *name; /* "conv2d/kernel", for messages */
-    keel_spec spec;   /* whole shape, Keras's layout */
-    double l1, l2;    /* regulariser; 0: none */
+    const char *name;           /* "conv2d/kernel", for messages */
+    keel_spec spec;             /* whole shape, Keras's layout */
+    double l1, l2;              /* regulariser; 0: none */
+    keel_projection projection; /* constraint */
     int lead; /* ops see a matrix whose rows are the first `lead` dims; 0: they see the shape */
 } keel_weight_info;
 

@@ -396,14 +396,15 @@ keel_status keel_channels_last(int data_format)
 }
 
 keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_object *initializer,
-                                  const keel_object *regularizer, keel_variable *w, keel_spec *spec,
-                                  int *n_weight)
+                                  const keel_object *regularizer, const keel_object *constraint,
+                                  keel_variable *w, keel_spec *spec, int *n_weight)
 {
     if (!use) return KEEL_OK;
     const keel_weight_decl bias = { .name = "bias",
                                     .shape = KEEL_SHAPE(n),
                                     .initializer = initializer,
-                                    .regularizer = regularizer };
+                                    .regularizer = regularizer,
+                                    .constraint = constraint };
     KEEL_TRY(e->weight(e, &bias, &w[*n_weight], &spec[*n_weight]));
     (*n_weight)++;
     return KEEL_OK;

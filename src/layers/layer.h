@@ -4,6 +4,7 @@
 #define KEEL_LAYERS_LAYER_H
 #include "activations/activation.h"
 #include "base/field.h"
+#include "constraints/constraint.h"
 #include "graph/graph.h"
 #include "initializers/initializer.h"
 #include "ops/all.h"
@@ -220,8 +221,8 @@ keel_status keel_row_axis(const keel_emit *e, int64_t axis, int64_t *row_axis);
 keel_status keel_channels_last(int data_format);
 /* Adds a bias, if the layer has one, and then its activation. */
 keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_object *initializer,
-                                  const keel_object *regularizer, keel_variable *w, keel_spec *spec,
-                                  int *n_weight);
+                                  const keel_object *regularizer, const keel_object *constraint,
+                                  keel_variable *w, keel_spec *spec, int *n_weight);
 
 extern const keel_layer *const keel_layers[]; /* generated; ends with NULL */
 /* Finds a layer by its class or an alias, "MaxPooling2D", "MaxPool2D"; or an operation of

@@ -252,6 +252,10 @@ keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_de
     if (d->regularizer && d->regularizer->type)
         ((const keel_regularizer *)d->regularizer->type)
             ->factors(d->regularizer->args, &w.info.l1, &w.info.l2);
+    if ((s = keel_constraint_read(d->constraint, &d->shape, &w.info.projection)) < 0) {
+        s = keel_fail_within(s, "%s", d->name);
+        goto out;
+    }
     if (d->initializer && (s = keel_object_copy(&w.initializer, d->initializer)) < 0) goto out;
     if ((s = reserve((void **)&root->weight, root->n_weight, sizeof *root->weight)) < 0) goto out;
     *weight = root->n_weight;

@@ -252,6 +252,19 @@ static void apply_in_passes(const keel_trainer *t, int worker)
     }
 }
 
+/* A constraint looks at whole vectors, which lie across tiles, so a worker takes whole weights. */
+static void constrain_my_weights(const keel_trainer *t, int worker)
+{
+    const keel_store *s = t->store;
+    const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    for (int v = worker; v < s->n_weight; v += t->strategy->lanes.n_worker) {
+        const keel_weight_info *info = &s->weight[v].info;
+        if (t->trains[v] && has_gradient(t, v))
+            keel_project(&info->projection, &info->spec.shape, s->real, keel_store_data(s, v));
+    }
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
+}
+
 static void read_my_rows(const keel_trainer *t, const keel_program *p, int worker)
 {
     const keel_bound *b = t->bound;
@@ -291,6 +304,10 @@ static void train_part(keel_trainer *t, int worker)
         apply_in_passes(t, worker);
     else
         apply_my_tiles(t, worker, moves_at_once);
+    if (t->constrained) {
+        keel_program_meet(p, team, worker);
+        constrain_my_weights(t, worker);
+    }
     int64_t at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     if (worker == 0) keel_program_commit(p, t->bound, worker);
     timed(t, worker, KEEL_PHASE_UPDATE, at);

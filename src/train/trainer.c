@@ -89,6 +89,11 @@ static void look_at_tiles(keel_trainer *t)
 {
     const keel_updater *u = &t->update;
     t->all_tiled = true;
+    t->constrained = false;
+    for (int i = 0; i < u->n_tile; i++) {
+        const keel_projection *p = &t->store->weight[u->tile[i].variable].info.projection;
+        t->constrained = t->constrained || p->non_negative || p->lengths;
+    }
     t->may_move_at_once = !t->needs_norms && u->n_pass == 1;
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) {
         t->largest_tile[w] = -1;

@@ -25,7 +25,8 @@ typedef struct keel_trainer {
     keel_scored train, test;       /* the current programs */
     keel_programs trained, tested; /* programs for other row shapes */
     keel_program_options options;
-    bool *trains; /* [n_weight] the weight is trainable */
+    bool *trains;     /* [n_weight] the weight is trainable */
+    bool constrained; /* one of those is changed again once all have moved */
     bool unfused;
 
     keel_updater update;   /* for the training program */

@@ -11,7 +11,7 @@ import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
-from keras.src import activations, initializers, losses, metrics, optimizers, regularizers
+from keras.src import activations, constraints, initializers, losses, metrics, optimizers, regularizers
 from keras.src.utils.naming import to_snake_case
 
 
@@ -48,6 +48,7 @@ ALL = {
     "activations": names(activations, functions=True),
     "initializers": names(initializers),
     "regularizers": names(regularizers),
+    "constraints": names(constraints),
 }
 # the lists of `get` lack some; a file names them all
 for kind, module, base in (("optimizers", keras.optimizers, keras.optimizers.Optimizer),

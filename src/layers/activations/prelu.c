@@ -3,7 +3,7 @@
 #include "layers/layer.h"
 
 typedef struct args_t {
-    keel_object alpha_initializer, alpha_regularizer;
+    keel_object alpha_initializer, alpha_regularizer, alpha_constraint;
     keel_ints shared_axes;
 } args_t;
 
@@ -11,7 +11,7 @@ static const keel_field fields[] = {
     KEEL_OBJECT(args_t, alpha_initializer, "\"zeros\"", keel_initializer_find,
                 "first values of alpha"),
     KEEL_OBJECT(args_t, alpha_regularizer, "null", keel_regularizer_find, "of alpha"),
-    KEEL_REFUSE("alpha_constraint", "null", "constraint of alpha"),
+    KEEL_OBJECT(args_t, alpha_constraint, "null", keel_constraint_find, "of alpha"),
     KEEL_INTS(args_t, shared_axes, 0, "null", 1, 7, "dims along which alpha is one number"),
     { 0 },
 };
@@ -22,7 +22,8 @@ static keel_status emit(keel_emit *e)
     keel_weight_decl alpha = { .name = "alpha",
                                .shape = keel_emit_in(e, 0)->shape,
                                .initializer = &a->alpha_initializer,
-                               .regularizer = &a->alpha_regularizer };
+                               .regularizer = &a->alpha_regularizer,
+                               .constraint = &a->alpha_constraint };
     keel_variable w;
     keel_spec spec;
     for (int i = 0; i < a->shared_axes.count; i++) {

@@ -14,6 +14,7 @@ static keel_status kernel_weight(keel_emit *e, int dims, int64_t channels, keel_
         .shape = { .rank = dims + 2 },
         .initializer = &a->kernel_initializer,
         .regularizer = &a->kernel_regularizer,
+        .constraint = &a->kernel_constraint,
     };
     const keel_ints size = keel_image_ints(&a->kernel_size);
     for (int d = 0; d < dims; d++) kernel.shape.dim[d] = size.at[d];
@@ -61,7 +62,7 @@ keel_status keel_emit_conv(keel_emit *e, int dims)
                          (long long)a->groups, (long long)channels, (long long)a->filters);
     KEEL_TRY(kernel_weight(e, dims, channels, &w[0], &spec[0]));
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
-                                   &a->bias_regularizer, w, spec, &n));
+                                   &a->bias_regularizer, &a->bias_constraint, w, spec, &n));
     keel_node_parts parts = {
         .n_in = 1, .in = &x, .n_weight = n, .weight = w, .weight_spec = spec
     };

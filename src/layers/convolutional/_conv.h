@@ -12,7 +12,7 @@ typedef struct keel_conv {
     keel_object activation;
     bool use_bias;
     keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer;
+    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } keel_conv;
 
 /* ones: a list of `dims` ones, as JSON; paddings: "valid|same", of one dim also "causal". */
@@ -36,8 +36,8 @@ typedef struct keel_conv {
         KEEL_OBJECT(keel_conv, kernel_regularizer, "null", keel_regularizer_find,                  \
                     "of the kernel"),                                                              \
         KEEL_OBJECT(keel_conv, bias_regularizer, "null", keel_regularizer_find, "of the bias"),    \
-        KEEL_REFUSE("kernel_constraint", "null", "constraint of the kernel"),                      \
-        KEEL_REFUSE("bias_constraint", "null", "constraint of the bias")
+        KEEL_OBJECT(keel_conv, kernel_constraint, "null", keel_constraint_find, "of the kernel"),  \
+        KEEL_OBJECT(keel_conv, bias_constraint, "null", keel_constraint_find, "of the bias")
 
 /* The emit of such a layer: e->args is a keel_conv. */
 keel_status keel_emit_conv(keel_emit *e, int dims);

@@ -70,6 +70,7 @@ static keel_status kernel_weight(keel_emit *e, int dims, int64_t channels, keel_
         .shape = { .rank = dims + 2 },
         .initializer = &a->kernel_initializer,
         .regularizer = &a->kernel_regularizer,
+        .constraint = &a->kernel_constraint,
     };
     for (int d = 0; d < dims; d++) kernel.shape.dim[d] = a->kernel_size.at[d];
     kernel.shape.dim[dims] = a->filters;
@@ -95,7 +96,7 @@ keel_status keel_emit_conv_transpose(keel_emit *e, int dims)
     KEEL_TRY(args_of(e, dims, &row, &op));
     KEEL_TRY(kernel_weight(e, dims, row.dim[dims], &w[0], &spec[0]));
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
-                                   &a->bias_regularizer, w, spec, &n));
+                                   &a->bias_regularizer, &a->bias_constraint, w, spec, &n));
     const keel_shape volume = volume_of(&row, dims);
     if (dims < 3) KEEL_TRY(keel_emit_view(e, &volume, e->in[0], &x));
     const keel_node_parts parts = { .op = &keel_op_conv_transpose,

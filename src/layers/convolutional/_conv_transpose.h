@@ -14,7 +14,7 @@ typedef struct keel_conv_transposed {
     keel_object activation;
     bool use_bias;
     keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer;
+    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } keel_conv_transposed;
 
 /* ones: a list of `dims` ones, as JSON. */
@@ -41,8 +41,10 @@ typedef struct keel_conv_transposed {
                     "of the kernel"),                                                              \
         KEEL_OBJECT(keel_conv_transposed, bias_regularizer, "null", keel_regularizer_find,         \
                     "of the bias"),                                                                \
-        KEEL_REFUSE("kernel_constraint", "null", "constraint of the kernel"),                      \
-        KEEL_REFUSE("bias_constraint", "null", "constraint of the bias")
+        KEEL_OBJECT(keel_conv_transposed, kernel_constraint, "null", keel_constraint_find,         \
+                    "of the kernel"),                                                              \
+        KEEL_OBJECT(keel_conv_transposed, bias_constraint, "null", keel_constraint_find,           \
+                    "of the bias")
 
 /* The emit of such a layer: e->args is a keel_conv_transposed. */
 keel_status keel_emit_conv_transpose(keel_emit *e, int dims);

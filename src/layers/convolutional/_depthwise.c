@@ -28,7 +28,8 @@ static keel_status emit_each(keel_emit *e, int dims, const char *name, keel_shap
                          (long long)a->depth_multiplier);
     const keel_weight_decl kernel = { .name = name,
                                       .initializer = &a->depthwise_initializer,
-                                      .regularizer = &a->depthwise_regularizer };
+                                      .regularizer = &a->depthwise_regularizer,
+                                      .constraint = &a->depthwise_constraint };
     return kernel_weight(e, dims, kernel, a->kernel_size, image->dim[2], a->depth_multiplier, w,
                          spec);
 }
@@ -66,7 +67,7 @@ keel_status keel_emit_depthwise(keel_emit *e, int dims)
     KEEL_TRY(emit_each(e, dims, "kernel", &image, &channels, &x, &w[0], &spec[0]));
     const keel_conv2d_args op = args_of(a, &image);
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, channels, &a->bias_initializer,
-                                   &a->bias_regularizer, w, spec, &n));
+                                   &a->bias_regularizer, &a->bias_constraint, w, spec, &n));
     KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, n, &x));
     KEEL_TRY(keel_emit_from_image(e, dims, x, &x));
     return keel_emit_activation(e, &a->activation, x, e->out);
@@ -89,10 +90,11 @@ keel_status keel_emit_separable(keel_emit *e, int dims)
     const keel_conv2d_args op = args_of(a, &image);
     const keel_weight_decl kernel = { .name = "pointwise_kernel",
                                       .initializer = &a->pointwise_initializer,
-                                      .regularizer = &a->pointwise_regularizer };
+                                      .regularizer = &a->pointwise_regularizer,
+                                      .constraint = &a->pointwise_constraint };
     KEEL_TRY(kernel_weight(e, dims, kernel, one, channels, a->filters, &w[1], &spec[1]));
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
-                                   &a->bias_regularizer, w + 1, spec + 1, &n));
+                                   &a->bias_regularizer, &a->bias_constraint, w + 1, spec + 1, &n));
     KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, 1, &x));
     KEEL_TRY(emit_op(e, &keel_op_conv2d, &point, x, w + 1, spec + 1, n, &x));
     KEEL_TRY(keel_emit_from_image(e, dims, x, &x));

@@ -12,9 +12,9 @@ typedef struct keel_depthwise {
     keel_object activation;
     bool use_bias;
     keel_object depthwise_initializer, bias_initializer;
-    keel_object depthwise_regularizer, bias_regularizer;
+    keel_object depthwise_regularizer, bias_regularizer, depthwise_constraint, bias_constraint;
     int64_t filters; /* the rest is for separable ones */
-    keel_object pointwise_initializer, pointwise_regularizer;
+    keel_object pointwise_initializer, pointwise_regularizer, pointwise_constraint;
 } keel_depthwise;
 
 /* ones: a list of `dims` ones, as JSON. */
@@ -38,8 +38,9 @@ typedef struct keel_depthwise {
                     "of the kernel of each channel"),                                              \
         KEEL_OBJECT(keel_depthwise, bias_regularizer, "null", keel_regularizer_find,               \
                     "of the bias"),                                                                \
-        KEEL_REFUSE("depthwise_constraint", "null", "constraint of the kernel"),                   \
-        KEEL_REFUSE("bias_constraint", "null", "constraint of the bias")
+        KEEL_OBJECT(keel_depthwise, depthwise_constraint, "null", keel_constraint_find,            \
+                    "of the kernel"),                                                              \
+        KEEL_OBJECT(keel_depthwise, bias_constraint, "null", keel_constraint_find, "of the bias")
 
 #define KEEL_SEPARABLE_FIELDS(dims, ones)                                                          \
     KEEL_INT(keel_depthwise, filters, NULL, 1, 1e9, "how many output channels"),                   \
@@ -48,7 +49,8 @@ typedef struct keel_depthwise {
                     keel_initializer_find, "first values of the kernel over all channels"),        \
         KEEL_OBJECT(keel_depthwise, pointwise_regularizer, "null", keel_regularizer_find,          \
                     "of the kernel over all channels"),                                            \
-        KEEL_REFUSE("pointwise_constraint", "null", "constraint of the kernel over all channels")
+        KEEL_OBJECT(keel_depthwise, pointwise_constraint, "null", keel_constraint_find,            \
+                    "of the kernel over all channels")
 
 /* The emits of such layers: e->args is a keel_depthwise. */
 keel_status keel_emit_depthwise(keel_emit *e, int dims);

@@ -6,7 +6,7 @@ typedef struct args_t {
     keel_object activation;
     bool use_bias;
     keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer;
+    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } args_t;
 
 static const keel_field fields[] = {
@@ -19,8 +19,8 @@ static const keel_field fields[] = {
                 "first values of the bias"),
     KEEL_OBJECT(args_t, kernel_regularizer, "null", keel_regularizer_find, "of the kernel"),
     KEEL_OBJECT(args_t, bias_regularizer, "null", keel_regularizer_find, "of the bias"),
-    KEEL_REFUSE("kernel_constraint", "null", "constraint of the kernel"),
-    KEEL_REFUSE("bias_constraint", "null", "constraint of the bias"),
+    KEEL_OBJECT(args_t, kernel_constraint, "null", keel_constraint_find, "of the kernel"),
+    KEEL_OBJECT(args_t, bias_constraint, "null", keel_constraint_find, "of the bias"),
     KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),
     KEEL_REFUSE("lora_alpha", "null", "low-rank adaptation"),
     KEEL_REFUSE("quantization_config", "null", "quantized weights"),
@@ -39,10 +39,11 @@ static keel_status emit(keel_emit *e)
     const keel_weight_decl kernel = { .name = "kernel",
                                       .shape = KEEL_SHAPE(in->dim[in->rank - 1], a->units),
                                       .initializer = &a->kernel_initializer,
-                                      .regularizer = &a->kernel_regularizer };
+                                      .regularizer = &a->kernel_regularizer,
+                                      .constraint = &a->kernel_constraint };
     KEEL_TRY(e->weight(e, &kernel, &w[0], &spec[0]));
     KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->units, &a->bias_initializer,
-                                   &a->bias_regularizer, w, spec, &n));
+                                   &a->bias_regularizer, &a->bias_constraint, w, spec, &n));
     KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, w, spec, n, &y));
     return keel_emit_activation(e, &a->activation, y, e->out);
 }

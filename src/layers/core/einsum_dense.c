@@ -14,7 +14,7 @@ typedef struct args_t {
     keel_ints output_shape;
     keel_object activation;
     keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer;
+    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } args_t;
 
 static const keel_field fields[] = {
@@ -29,8 +29,8 @@ static const keel_field fields[] = {
                 "first values of the bias"),
     KEEL_OBJECT(args_t, kernel_regularizer, "null", keel_regularizer_find, "of the kernel"),
     KEEL_OBJECT(args_t, bias_regularizer, "null", keel_regularizer_find, "of the bias"),
-    KEEL_REFUSE("kernel_constraint", "null", "constraint of the kernel"),
-    KEEL_REFUSE("bias_constraint", "null", "constraint of the bias"),
+    KEEL_OBJECT(args_t, kernel_constraint, "null", keel_constraint_find, "of the kernel"),
+    KEEL_OBJECT(args_t, bias_constraint, "null", keel_constraint_find, "of the bias"),
     KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),
     KEEL_REFUSE("lora_alpha", "null", "low-rank adaptation"),
     KEEL_REFUSE("gptq_unpacked_column_size", "null", "quantized weights"),
@@ -294,11 +294,13 @@ static keel_status emit(keel_emit *e)
                                       .shape = q.kernel,
                                       .initializer = &a->kernel_initializer,
                                       .regularizer = &a->kernel_regularizer,
+                                      .constraint = &a->kernel_constraint,
                                       .lead = p.sums.n };
     const keel_weight_decl bias = { .name = "bias",
                                     .shape = q.bias,
                                     .initializer = &a->bias_initializer,
-                                    .regularizer = &a->bias_regularizer };
+                                    .regularizer = &a->bias_regularizer,
+                                    .constraint = &a->bias_constraint };
     KEEL_TRY(e->weight(e, &kernel, &w[0], &spec[0]));
     spec[0].shape = KEEL_SHAPE(count_of(&q, &p.sums), count_of(&q, &p.units));
     if (q.has_bias) {

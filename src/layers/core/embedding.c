@@ -5,7 +5,7 @@
 
 typedef struct args_t {
     int64_t input_dim, output_dim;
-    keel_object embeddings_initializer, embeddings_regularizer;
+    keel_object embeddings_initializer, embeddings_regularizer, embeddings_constraint;
     bool mask_zero;
 } args_t;
 
@@ -15,7 +15,7 @@ static const keel_field fields[] = {
     KEEL_OBJECT(args_t, embeddings_initializer, "\"random_uniform\"", keel_initializer_find,
                 "first values of the table"),
     KEEL_OBJECT(args_t, embeddings_regularizer, "null", keel_regularizer_find, "of the table"),
-    KEEL_REFUSE("embeddings_constraint", "null", "constraint of the table"),
+    KEEL_OBJECT(args_t, embeddings_constraint, "null", keel_constraint_find, "of the table"),
     KEEL_BOOL(args_t, mask_zero, "false", "0 is padding: it does not count in later layers"),
     KEEL_REFUSE("weights", "null", "first values as numbers"),
     KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),
@@ -34,7 +34,8 @@ static keel_status emit(keel_emit *e)
     const keel_weight_decl table = { .name = "embeddings",
                                      .shape = KEEL_SHAPE(a->input_dim, a->output_dim),
                                      .initializer = &a->embeddings_initializer,
-                                     .regularizer = &a->embeddings_regularizer };
+                                     .regularizer = &a->embeddings_regularizer,
+                                     .constraint = &a->embeddings_constraint };
     KEEL_TRY(e->weight(e, &table, &w, &spec));
     e->out_mask[0] = KEEL_MASK_NONE;
     if (a->mask_zero)

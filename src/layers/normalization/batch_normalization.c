@@ -10,7 +10,7 @@ typedef struct args_t {
     bool center, scale, synchronized;
     keel_object beta_initializer, gamma_initializer;
     keel_object moving_mean_initializer, moving_variance_initializer;
-    keel_object beta_regularizer, gamma_regularizer;
+    keel_object beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint;
 } args_t;
 
 static const keel_field fields[] = {
@@ -29,8 +29,8 @@ static const keel_field fields[] = {
                 "first values of the moving variance"),
     KEEL_OBJECT(args_t, beta_regularizer, "null", keel_regularizer_find, "of beta"),
     KEEL_OBJECT(args_t, gamma_regularizer, "null", keel_regularizer_find, "of gamma"),
-    KEEL_REFUSE("beta_constraint", "null", "constraint of beta"),
-    KEEL_REFUSE("gamma_constraint", "null", "constraint of gamma"),
+    KEEL_OBJECT(args_t, beta_constraint, "null", keel_constraint_find, "of beta"),
+    KEEL_OBJECT(args_t, gamma_constraint, "null", keel_constraint_find, "of gamma"),
     KEEL_BOOL(args_t, synchronized, "false", "statistics are of the global batch in any case"),
     KEEL_REFUSE("renorm", "false", "batch renormalization"),
     KEEL_IGNORE("renorm_clipping", "only read with renorm"),
@@ -58,8 +58,12 @@ static keel_status emit(keel_emit *e)
         bool used;
         keel_weight_decl decl;
     } all[] = {
-        { a->scale, { "gamma", channels, &a->gamma_initializer, &a->gamma_regularizer, false } },
-        { a->center, { "beta", channels, &a->beta_initializer, &a->beta_regularizer, false } },
+        { a->scale,
+          { "gamma", channels, &a->gamma_initializer, &a->gamma_regularizer, false, 0,
+            &a->gamma_constraint } },
+        { a->center,
+          { "beta", channels, &a->beta_initializer, &a->beta_regularizer, false, 0,
+            &a->beta_constraint } },
         { true, { "moving_mean", channels, &a->moving_mean_initializer, NULL, true } },
         { true, { "moving_variance", channels, &a->moving_variance_initializer, NULL, true } },
     };

@@ -9,7 +9,8 @@ typedef struct args_t {
     int64_t groups, axis;
     double epsilon;
     bool center, scale;
-    keel_object beta_initializer, gamma_initializer, beta_regularizer, gamma_regularizer;
+    keel_object beta_initializer, gamma_initializer, beta_regularizer, gamma_regularizer,
+        beta_constraint, gamma_constraint;
 } args_t;
 
 static const keel_field fields[] = {
@@ -24,8 +25,8 @@ static const keel_field fields[] = {
                 "first values of gamma"),
     KEEL_OBJECT(args_t, beta_regularizer, "null", keel_regularizer_find, "of beta"),
     KEEL_OBJECT(args_t, gamma_regularizer, "null", keel_regularizer_find, "of gamma"),
-    KEEL_REFUSE("beta_constraint", "null", "constraint of beta"),
-    KEEL_REFUSE("gamma_constraint", "null", "constraint of gamma"),
+    KEEL_OBJECT(args_t, beta_constraint, "null", keel_constraint_find, "of beta"),
+    KEEL_OBJECT(args_t, gamma_constraint, "null", keel_constraint_find, "of gamma"),
     { 0 },
 };
 
@@ -45,10 +46,14 @@ static keel_status emit(keel_emit *e)
     if (groups < 1 || channels % groups)
         return keel_fail(KEEL_EARG, "groups: %lld channels are not a multiple of %lld",
                          (long long)channels, (long long)groups);
-    const keel_weight_decl gamma = { "gamma", KEEL_SHAPE(channels), &a->gamma_initializer,
-                                     &a->gamma_regularizer };
-    const keel_weight_decl beta = { "beta", KEEL_SHAPE(channels), &a->beta_initializer,
-                                    &a->beta_regularizer };
+    const keel_weight_decl gamma = {
+        "gamma", KEEL_SHAPE(channels), &a->gamma_initializer, &a->gamma_regularizer, false,
+        0,       &a->gamma_constraint
+    };
+    const keel_weight_decl beta = {
+        "beta", KEEL_SHAPE(channels), &a->beta_initializer, &a->beta_regularizer, false,
+        0,      &a->beta_constraint
+    };
     if (a->scale) {
         KEEL_TRY(e->weight(e, &gamma, &w[n], &spec[n]));
         n++;

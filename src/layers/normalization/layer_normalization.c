@@ -7,7 +7,7 @@ typedef struct args_t {
     double epsilon;
     bool center, scale;
     keel_object beta_initializer, gamma_initializer;
-    keel_object beta_regularizer, gamma_regularizer;
+    keel_object beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint;
 } args_t;
 
 static const keel_field fields[] = {
@@ -22,8 +22,8 @@ static const keel_field fields[] = {
                 "first values of gamma"),
     KEEL_OBJECT(args_t, beta_regularizer, "null", keel_regularizer_find, "of beta"),
     KEEL_OBJECT(args_t, gamma_regularizer, "null", keel_regularizer_find, "of gamma"),
-    KEEL_REFUSE("beta_constraint", "null", "constraint of beta"),
-    KEEL_REFUSE("gamma_constraint", "null", "constraint of gamma"),
+    KEEL_OBJECT(args_t, beta_constraint, "null", keel_constraint_find, "of beta"),
+    KEEL_OBJECT(args_t, gamma_constraint, "null", keel_constraint_find, "of gamma"),
     { 0 },
 };
 
@@ -35,10 +35,12 @@ static keel_status emit(keel_emit *e)
                                       .scale = a->scale };
     const keel_weight_decl gamma = { .name = "gamma",
                                      .initializer = &a->gamma_initializer,
-                                     .regularizer = &a->gamma_regularizer };
+                                     .regularizer = &a->gamma_regularizer,
+                                     .constraint = &a->gamma_constraint };
     const keel_weight_decl beta = { .name = "beta",
                                     .initializer = &a->beta_initializer,
-                                    .regularizer = &a->beta_regularizer };
+                                    .regularizer = &a->beta_regularizer,
+                                    .constraint = &a->beta_constraint };
     const keel_dtype held = e->graph->held;
     keel_value x = e->in[0], y;
     /* Keras does not round the input to the policy's type, only the result. */

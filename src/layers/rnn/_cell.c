@@ -59,17 +59,20 @@ static keel_status declare(keel_emit *e, int gates, int64_t inputs, weights *w)
     const keel_weight_decl kernel = { .name = "kernel",
                                       .shape = KEEL_SHAPE(inputs, width),
                                       .initializer = &a->kernel_initializer,
-                                      .regularizer = &a->kernel_regularizer };
+                                      .regularizer = &a->kernel_regularizer,
+                                      .constraint = &a->kernel_constraint };
     const keel_weight_decl recurrent = { .name = "recurrent_kernel",
                                          .shape = KEEL_SHAPE(a->units, width),
                                          .initializer = &a->recurrent_initializer,
-                                         .regularizer = &a->recurrent_regularizer };
+                                         .regularizer = &a->recurrent_regularizer,
+                                         .constraint = &a->recurrent_constraint };
     const keel_weight_decl bias = { .name = "bias",
                                     .shape =
                                         a->reset_after ? KEEL_SHAPE(2, width) : KEEL_SHAPE(width),
                                     .initializer =
                                         a->unit_forget_bias ? &forget : &a->bias_initializer,
-                                    .regularizer = &a->bias_regularizer };
+                                    .regularizer = &a->bias_regularizer,
+                                    .constraint = &a->bias_constraint };
     KEEL_TRY(new_weight(e, w, &kernel));
     KEEL_TRY(new_weight(e, w, &recurrent));
     return a->use_bias ? new_weight(e, w, &bias) : KEEL_OK;

@@ -10,7 +10,8 @@ typedef struct keel_cell_args {
     keel_object activation, recurrent_activation;
     bool use_bias, unit_forget_bias, reset_after;
     keel_object kernel_initializer, recurrent_initializer, bias_initializer;
-    keel_object kernel_regularizer, recurrent_regularizer, bias_regularizer;
+    keel_object kernel_regularizer, recurrent_regularizer, bias_regularizer, kernel_constraint,
+        recurrent_constraint, bias_constraint;
     double dropout, recurrent_dropout;
 } keel_cell_args;
 
@@ -51,9 +52,11 @@ typedef struct keel_over_time {
                     "of the recurrent kernel"),                                                    \
         KEEL_OBJECT(keel_cell_args, bias_regularizer, "null", keel_regularizer_find,               \
                     "of the bias"),                                                                \
-        KEEL_REFUSE("kernel_constraint", "null", "constraint of the kernel"),                      \
-        KEEL_REFUSE("recurrent_constraint", "null", "constraint of the recurrent kernel"),         \
-        KEEL_REFUSE("bias_constraint", "null", "constraint of the bias"),                          \
+        KEEL_OBJECT(keel_cell_args, kernel_constraint, "null", keel_constraint_find,               \
+                    "of the kernel"),                                                              \
+        KEEL_OBJECT(keel_cell_args, recurrent_constraint, "null", keel_constraint_find,            \
+                    "of the recurrent kernel"),                                                    \
+        KEEL_OBJECT(keel_cell_args, bias_constraint, "null", keel_constraint_find, "of the bias"), \
         KEEL_FLOAT(keel_cell_args, dropout, "0.0", 0, 1,                                           \
                    "the fraction of inputs that is dropped, the same at all steps"),               \
         KEEL_FLOAT(keel_cell_args, recurrent_dropout, "0.0", 0, 1,                                 \

@@ -1,0 +1,21 @@
+/* Constraints change a weight after each step of the optimizer. */
+#ifndef KEEL_CONSTRAINTS_CONSTRAINT_H
+#define KEEL_CONSTRAINTS_CONSTRAINT_H
+#include "base/field.h"
+#include "tensor/projection.h"
+
+typedef struct keel_constraint {
+    keel_type type;
+    /* `axis` counts the dims of the weight; NULL: it is about each number by itself. */
+    const keel_ints *(*axis)(const void *args);
+    void (*projection)(const void *args, keel_projection *out);
+} keel_constraint;
+
+extern const keel_constraint *const keel_constraints[]; /* generated; ends with NULL */
+const keel_type *keel_constraint_find(const char *name);
+
+/* What `o` does to a weight of that shape. KEEL_EARG: it has no such axis. */
+keel_status keel_constraint_read(const keel_object *o, const keel_shape *shape,
+                                 keel_projection *out);
+
+#endif

@@ -1,0 +1,61 @@
+/* See projection.h. Sums are in double, in the order of the elements. */
+#include "tensor/projection.h"
+#include "tensor/shape.h"
+#include <math.h>
+
+/* Keras's backend.epsilon(): no vector is divided by less. */
+#define LEAST_LENGTH 1e-7
+
+/* Go to the next place of the dims in `dims`; its offset moves along. False: there is none. */
+static bool next_place(const keel_shape *s, unsigned dims, int64_t *at, int64_t *offset)
+{
+    int64_t step = 1;
+    for (int d = s->rank - 1; d >= 0; step *= s->dim[d], d--) {
+        if (!(dims >> d & 1)) continue;
+        *offset += step;
+        if (++at[d] < s->dim[d]) return true;
+        *offset -= at[d] * step;
+        at[d] = 0;
+    }
+    return false;
+}
+
+static double get(keel_dtype real, const void *data, int64_t i)
+{
+    return real == KEEL_FLOAT64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
+}
+
+static void set(keel_dtype real, void *data, int64_t i, double v)
+{
+    if (real == KEEL_FLOAT64)
+        ((double *)data)[i] = v;
+    else
+        ((float *)data)[i] = (float)v;
+}
+
+static void project_vector(const keel_projection *p, const keel_shape *shape, keel_dtype real,
+                           void *data, int64_t begin)
+{
+    int64_t at[KEEL_RANK_MAX] = { 0 }, offset = 0;
+    double squares = 0;
+    do {
+        const double v = get(real, data, begin + offset);
+        squares += v * v;
+    } while (next_place(shape, p->over, at, &offset));
+    const double length = sqrt(squares);
+    const double near = length < p->least ? p->least : length > p->most ? p->most : length;
+    const double scale = (p->rate * near + (1 - p->rate) * length) / (LEAST_LENGTH + length);
+    offset = 0;
+    do set(real, data, begin + offset, get(real, data, begin + offset) * scale);
+    while (next_place(shape, p->over, at, &offset));
+}
+
+void keel_project(const keel_projection *p, const keel_shape *shape, keel_dtype real, void *data)
+{
+    int64_t at[KEEL_RANK_MAX] = { 0 }, begin = 0;
+    for (int64_t i = 0, n = keel_shape_count(shape); p->non_negative && i < n; i++)
+        if (get(real, data, i) < 0) set(real, data, i, 0);
+    if (!p->lengths) return;
+    do project_vector(p, shape, real, data, begin);
+    while (next_place(shape, ~p->over, at, &begin));
+}

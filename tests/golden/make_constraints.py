@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Make constraints.keras and constraints.json: a model all of whose layers have constraints, before
+its first step; the losses of two epochs, what it predicts then, and the weights. Element i of the
+rows is number(i, 0), of the targets number(i, 1). Run with Keras 3 on TensorFlow,
+KERAS_BACKEND=tensorflow, in this folder.
+"""
+import json
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+import keras
+import numpy as np
+from keras import constraints as C
+from keras import layers as L
+
+ROWS = 22
+
+
+def number(shape, k):
+    return (((np.arange(np.prod(shape)) * 37 + 29 * k + 11) % 101 - 50) / 32).reshape(shape)
+
+
+keras.utils.set_random_seed(4)
+m = keras.Sequential(
+    [
+        keras.Input((6, 5, 2)),
+        L.Conv2D(4, 3, kernel_constraint=C.MaxNorm(0.9, axis=[0, 1, 2]), bias_constraint="non_neg"),
+        L.BatchNormalization(gamma_constraint=C.MinMaxNorm(0.5, 1.5, rate=0.25), beta_constraint=C.NonNeg()),
+        L.SeparableConv2D(3, 2, depthwise_constraint=C.MaxNorm(0.5), pointwise_constraint="unit_norm"),
+        L.Flatten(),
+        L.Dense(5, activation="tanh", kernel_constraint=C.UnitNorm(axis=-1)),
+        L.Reshape((5, 1)),
+        L.GRU(3, kernel_constraint=C.NonNeg(), recurrent_constraint=C.MaxNorm(0.8, axis=0)),
+        L.LayerNormalization(gamma_constraint=C.MaxNorm(1.2)),
+        L.PReLU(alpha_constraint="non_neg"),
+        L.Dense(2, kernel_constraint=C.MinMaxNorm(0.1, 0.3, rate=0.5, axis=1), bias_constraint=C.MaxNorm(0.01)),
+    ]
+)
+m.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse")
+m.save("constraints.keras")
+x, y = number((ROWS, 6, 5, 2), 0).astype("float32"), number((ROWS, 2), 1).astype("float32")
+h = m.fit(x, y, batch_size=8, epochs=2, shuffle=False, verbose=0)
+got = {
+    "rows": ROWS,
+    "loss": h.history["loss"],
+    "after": [float(v) for v in m.predict(x, verbose=0).ravel()],
+    "weights": {w.path: [float("%.8g" % v) for v in np.ravel(w)] for w in m.trainable_weights},
+}
+with open("constraints.json", "w") as f:
+    json.dump(got, f, indent=0)
+    f.write("\n")
