@@ -217,6 +217,16 @@ COMPUTED = [
     (L.Solarization(0.25, (0.5, 0.75)), PICTURE),
     (L.RandomShear((0.25, 0.5), (0, 0.25), fill_mode="constant"), PICTURE),
     (L.RandomPerspective(0.5, 0.25, fill_value=0.5), PICTURE),
+    (L.AutoContrast(), PICTURE),
+    (L.AutoContrast(value_range=(0, 1)), [(1, 1, 2)]),
+    (L.RandomSharpness(0.25), PICTURE),
+    (L.RandomGaussianBlur(0.5, (3, 5), (0.25, 0.75)), PICTURE),
+    (L.RandomErasing(), PICTURE),
+    (L.RandomErasing(0.5, 0.25, fill_value=(1, 2, 3)), PICTURE),
+    (L.RandomColorJitter(), PICTURE),
+    (L.RandomColorJitter((0, 1), 0.25, (0.25, 0.5), 0.5, 0.125), PICTURE),
+    (L.MixUp(), PICTURE),
+    (L.CutMix(0.5), PICTURE),
 ]
 
 
