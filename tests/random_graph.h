@@ -119,10 +119,11 @@ static void append_input(drawing *d, const char *layer)
 {
     step s = { .layer = "InputLayer" };
     const bool volume = strstr(layer, "3D") != NULL, steps = strstr(layer, "1D") != NULL;
-    if (!volume && !steps && percent(60))
-        s.shape = (keel_shape){
-            3, { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX), 1 + chance(CHANNELS_MAX) }
-        };
+    const bool colours = !strcmp(layer, "RandomHue") || !strcmp(layer, "RandomSaturation");
+    if (!volume && !steps && (strstr(layer, "Random") || percent(60)))
+        s.shape = (keel_shape){ 3,
+                                { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX),
+                                  colours ? 3 : 1 + chance(CHANNELS_MAX) } };
     else if (!steps && (volume || percent(25)))
         s.shape = (keel_shape){
             4, { 1 + chance(4), 1 + chance(5), 1 + chance(5), 1 + chance(CHANNELS_MAX) }

@@ -327,11 +327,26 @@ static bool draw_perspective(random_graph *g, step *s)
     return in->dim[0] > 1 && in->dim[1] > 1;
 }
 
+/* Red, green and blue, or gray where that will do. */
+static bool from_colours(const random_graph *g, step *s, bool gray)
+{
+    for (int tries = 0; tries < 12; tries++) {
+        if (!from_one(g, s, 3)) return false;
+        const int64_t channels = g->step[s->in[0]].shape.dim[2];
+        if (channels == 3 || (gray && channels == 1)) return true;
+    }
+    return false;
+}
+
 static bool draw_grayscale(random_graph *g, step *s)
 {
-    if (!from_one(g, s, 3)) return false;
-    const int64_t channels = g->step[s->in[0]].shape.dim[2];
-    return channels == 1 || channels == 3;
+    return from_colours(g, s, true);
+}
+
+static bool draw_faded(random_graph *g, step *s)
+{
+    give_factor(s);
+    return from_colours(g, s, true);
 }
 
 static bool draw_posterization(random_graph *g, step *s)
@@ -349,13 +364,36 @@ static bool draw_solarization(random_graph *g, step *s)
     return from_one(g, s, 3);
 }
 
-/* Red, green and blue. */
+static bool draw_stretched(random_graph *g, step *s)
+{
+    give(s, (keel_arg)KEEL_ARG_JSON("value_range", "[-1, 1]"));
+    return from_one(g, s, 3);
+}
+
+static bool draw_blur(random_graph *g, step *s)
+{
+    GIVE_PAIR(s, "kernel_size", 1 + 2 * chance(3), 1 + 2 * chance(3));
+    GIVE_REAL(s, "sigma", 1);
+    return draw_stretched(g, s);
+}
+
+static bool draw_erasing(random_graph *g, step *s)
+{
+    if (percent(50)) GIVE_REAL(s, "fill_value", 0.25);
+    return draw_stretched(g, s);
+}
+
+static bool draw_jitter(random_graph *g, step *s)
+{
+    GIVE_REAL(s, "brightness_factor", 0.25);
+    GIVE_REAL(s, "contrast_factor", 0.25);
+    return draw_stretched(g, s);
+}
+
 static bool draw_coloured(random_graph *g, step *s)
 {
     give_factor(s);
-    for (int tries = 0; tries < 8; tries++)
-        if (from_one(g, s, 3) && g->step[s->in[0]].shape.dim[2] == 3) return true;
-    return false;
+    return from_colours(g, s, false);
 }
 
 static bool draw_upsample3d(random_graph *g, step *s)
@@ -790,6 +828,8 @@ static const struct drawer {
     { "AdaptiveMaxPooling2D", draw_adaptive, NULL, 1, false, false },
     { "AdaptiveMaxPooling3D", draw_adaptive, NULL, 1, false, false },
     { "Normalization", draw_normalization, NULL, 1, false, false },
+    { "MixUp", NULL, "it does not train", 0, true, false },
+    { "CutMix", NULL, "it does not train", 0, true, false },
     { "LSTMCell", NULL, "layers over time call it", 0, true, false },
     { "GRUCell", NULL, "layers over time call it", 0, true, false },
     { "SimpleRNNCell", NULL, "layers over time call it", 0, true, false },
@@ -836,8 +876,13 @@ static const struct drawer {
     { "RandomBrightness", draw_recolored, NULL, 1, true, true },
     { "RandomContrast", draw_recolored, NULL, 1, true, true },
     { "RandomInvert", draw_recolored, NULL, 1, true, true },
-    { "RandomColorDegeneration", draw_coloured, NULL, 1, true, true },
+    { "RandomColorDegeneration", draw_faded, NULL, 1, true, true },
     { "RandomSaturation", draw_coloured, NULL, 1, true, true },
+    { "RandomSharpness", draw_recolored, NULL, 1, true, true },
+    { "RandomGaussianBlur", draw_blur, NULL, 1, true, true },
+    { "RandomErasing", draw_erasing, NULL, 1, true, true },
+    { "RandomColorJitter", draw_jitter, NULL, 1, true, true },
+    { "AutoContrast", draw_stretched, NULL, 1, false, false },
     { "RandomHue", draw_coloured, NULL, 1, true, true },
     { "RandomGrayscale", draw_grayscale, NULL, 1, true, true },
     { "RandomPosterization", draw_posterization, NULL, 1, true, true },

@@ -5,7 +5,9 @@
 #include "golden.h"
 #include "model/model.h"
 #include "model/parts.h"
+#include "ops/erase.h"
 #include "ops/recolor.h"
+#include "ops/smooth.h"
 #include "ops/warp.h"
 
 static void must(keel_status s)
@@ -37,18 +39,14 @@ static keel_graph *emitted(const keel_model *m, bool training)
     return e.graph;
 }
 
-/* Where the draws of a node are taken from; *n of them. */
-static keel_range *ranges_of(const keel_op *op, void *args, size_t *n)
+/* Where the draws of a node are taken from. */
+static keel_range *ranges_of(const keel_op *op, void *args)
 {
-    if (op == &keel_op_warp) {
-        keel_warp_args *a = args;
-        *n = sizeof a->range / sizeof *a->range;
-        return a->range;
-    }
+    if (op == &keel_op_warp) return ((keel_warp_args *)args)->range;
+    if (op == &keel_op_smooth) return ((keel_smooth_args *)args)->range;
+    if (op == &keel_op_erase) return ((keel_erase_args *)args)->range;
     assert_ptr_equal(op, &keel_op_recolor);
-    keel_recolor_args *a = args;
-    *n = sizeof a->range / sizeof *a->range;
-    return a->range;
+    return ((keel_recolor_args *)args)->range;
 }
 
 /* The op of a lab that is opened on a node's arguments instead of a case's words. */
@@ -96,7 +94,6 @@ static void known_draws_make_keras_s_images(void **state)
         char name[80];
         _Alignas(16) char args[256];
         lab l;
-        size_t n = 0;
         const json_t *draws = json_object_get(c, "draws"), *y = json_object_get(c, "y");
         const keel_shape shape = golden_shape(c, "in"), out = golden_shape(c, "out");
         snprintf(name, sizeof name, "%s %zu", golden_text(c, "class"), i);
@@ -105,7 +102,7 @@ static void known_draws_make_keras_s_images(void **state)
         assert_int_equal(g->n_node, 1);
         const keel_node *node = &g->node[0].node;
         memcpy(args, node->args, node->op->args_size);
-        keel_range *range = ranges_of(node->op, args, &n);
+        keel_range *range = ranges_of(node->op, args);
         same_ranges(name, range, json_object_get(c, "ranges"));
         for (size_t k = 0; k < json_array_size(draws); k++)
             range[k].low = range[k].high = json_number_value(json_array_get(draws, k));
@@ -235,6 +232,42 @@ static void a_crop_reaches_all_places(void **state)
     lab_close(&l);
 }
 
+static void changes_of_one_layer_draw_apart(void **state)
+{
+    (void)state;
+    json_t *config = json_loads("{\"brightness_factor\": 0.5, \"contrast_factor\": 0.5,"
+                                " \"saturation_factor\": 0.5, \"hue_factor\": 0.5}",
+                                0, NULL);
+    keel_model *m = model_of("RandomColorJitter", config, KEEL_DIMS(2, 2, 3));
+    keel_graph *g = emitted(m, true);
+    assert_int_equal(g->n_node, 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(((const keel_recolor_args *)g->node[i].node.args)->first, 2 * i);
+    keel_graph_destroy(g);
+    keel_model_destroy(m);
+    json_decref(config);
+}
+
+static void rows_are_not_mixed_in_training(void **state)
+{
+    static const char *const layers[] = { "MixUp", "CutMix" };
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        keel_model *m = model_of(layers[i], NULL, KEEL_DIMS(2, 2, 3));
+        keel_value in, out;
+        keel_model_emission e = {
+            .real = KEEL_FLOAT32, .training = true, .input = &in, .output = &out
+        };
+        assert_int_equal(keel_model_emit(m, &e), KEEL_EUNSUP);
+        assert_non_null(strstr(keel_error(), "labels"));
+        keel_graph *g = emitted(m, false);
+        assert_int_equal(g->n_node, 0);
+        keel_graph_destroy(g);
+        keel_model_destroy(m);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +276,8 @@ int main(void)
         cmocka_unit_test(draws_lie_evenly_in_their_range),
         cmocka_unit_test(each_row_and_epoch_draws_for_itself),
         cmocka_unit_test(a_crop_reaches_all_places),
+        cmocka_unit_test(changes_of_one_layer_draw_apart),
+        cmocka_unit_test(rows_are_not_mixed_in_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* The colours of each image [H, W, C] are changed by numbers that are drawn for its row; which
  * change it is says ops/recolor.h. Gray and saturation are those of 3 channels, red, green, blue.
  * Keras: RandomBrightness, RandomContrast, RandomColorDegeneration, RandomGrayscale, RandomInvert,
- * RandomSaturation, RandomHue, RandomPosterization, Solarization. */
+ * RandomSaturation, RandomHue, RandomPosterization, Solarization,
+ * AutoContrast. */
 #ifndef REAL
 #include "ops/recolor.h"
 #include "ops/cases.h"
@@ -26,9 +27,9 @@ static keel_status infer(keel_node *n)
 static void args_for_case(void *args, const char *text)
 {
     static const char *const kinds[] = { "brightness", "contrast",  "fade",     "gray", "invert",
-                                         "saturate",   "posterize", "solarize", "hue" };
+                                         "saturate",   "posterize", "solarize", "hue",  "stretch" };
     keel_recolor_args *a = args;
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 10; i++)
         if (keel_case_has(text, kinds[i])) a->kind = (keel_recolor_kind)i;
     keel_case_number(text, "a", &a->range[0].low);
     a->range[0].high = a->range[0].low;
@@ -60,6 +61,8 @@ const keel_op keel_op_recolor = {
                                   { "4,3,3", NULL, "saturate a 0.3" },
                                   { "4,3,3", NULL, "hue a 0 a_to 1 b 0 b_to 1 low -2 high 3" },
                                   { "4,3,3", NULL, "hue a 0.75 low 0 high 1 positive" },
+                                  { "4,3,2", NULL, "stretch low -3 high 5" },
+                                  { "1,1,2", NULL, "stretch" },
                                   { "4,3,2", NULL, "posterize a 1 a_to 8 low -2 high 2" },
                                   { "4,3,2", NULL, "solarize a 10 b 0 b_to 255 low -2 high 2" },
                                   { NULL, NULL, NULL } },
@@ -256,6 +259,46 @@ static void REAL_(solarize)(REAL *y, const REAL *x, int64_t count, REAL add, REA
     }
 }
 
+/* Places of the least and the largest value of a channel of n pixels. */
+static void REAL_(extremes)(const REAL *x, int64_t n, int64_t channels, int64_t at[2])
+{
+    at[0] = at[1] = 0;
+    for (int64_t i = 0; i < n * channels; i += channels) {
+        if (x[i] < x[at[0]]) at[0] = i;
+        if (x[i] > x[at[1]]) at[1] = i;
+    }
+}
+
+static void REAL_(stretch)(REAL *y, const REAL *x, int64_t n, int64_t channels, REAL low, REAL high)
+{
+    for (int64_t k = 0; k < channels; k++, x++, y++) {
+        int64_t at[2];
+        REAL_(extremes)(x, n, channels, at);
+        const REAL least = x[at[0]], range = x[at[1]] - least;
+        for (int64_t i = 0; i < n * channels; i += channels)
+            y[i] =
+                range > 0 ? REAL_(clip)((x[i] - least) / range, 0, 1) * (high - low) + low : x[i];
+    }
+}
+
+static void REAL_(stretch_back)(REAL *dx, const REAL *dy, const REAL *x, int64_t n,
+                                int64_t channels, REAL low, REAL high)
+{
+    for (int64_t k = 0; k < channels; k++, x++, dy++, dx++) {
+        int64_t at[2];
+        double to[2] = { 0, 0 };
+        REAL_(extremes)(x, n, channels, at);
+        const REAL least = x[at[0]], range = x[at[1]] - least, scale = (high - low) / range;
+        for (int64_t i = 0; i < n * channels; i += channels) {
+            const REAL part = (x[i] - least) / range;
+            dx[i] += range > 0 ? dy[i] * scale : dy[i];
+            to[0] += range > 0 ? (double)(dy[i] * scale * (1 - part)) : 0;
+            to[1] += range > 0 ? (double)(dy[i] * scale * part) : 0;
+        }
+        for (int e = 0; e < 2; e++) dx[at[e]] -= (REAL)to[e];
+    }
+}
+
 /* The gradient for an image, added to dx. */
 static void REAL_(back)(const keel_recolor_args *a, double first, double second, const REAL *x,
                         const REAL *dy, REAL *dx, int64_t n, int64_t channels)
@@ -309,6 +352,9 @@ static void REAL_(back)(const keel_recolor_args *a, double first, double second,
     case KEEL_RECOLOR_HUE:
         REAL_(hue_back)(dx, dy, x, n, (REAL)((second > 0.5 ? -0.5 : 0.5) * first), low, high);
         return;
+    case KEEL_RECOLOR_STRETCH:
+        REAL_(stretch_back)(dx, dy, x, n, channels, low, high);
+        return;
     case KEEL_RECOLOR_POSTERIZE: /* steps: flat wherever there is a slope */
         return;
     case KEEL_RECOLOR_SOLARIZE:
@@ -329,8 +375,8 @@ static void REAL_(forward)(const keel_call *c)
     const REAL *x = c->in[0];
     REAL *y = c->out[0];
     for (int64_t row = 0; row < c->rows; row++, x += count, y += count) {
-        const double first = keel_draw(c, row, 0, a->range[0]);
-        const double second = keel_draw(c, row, 1, a->range[1]);
+        const double first = keel_draw(c, row, a->first, a->range[0]);
+        const double second = keel_draw(c, row, a->first + 1, a->range[1]);
         const bool does = second < first;
         switch (a->kind) {
         case KEEL_RECOLOR_BRIGHTNESS:
@@ -357,6 +403,9 @@ static void REAL_(forward)(const keel_call *c)
         case KEEL_RECOLOR_HUE:
             REAL_(hue)(y, x, n, (REAL)((second > 0.5 ? -0.5 : 0.5) * first), low, high);
             break;
+        case KEEL_RECOLOR_STRETCH:
+            REAL_(stretch)(y, x, n, channels, low, high);
+            break;
         case KEEL_RECOLOR_SOLARIZE:
             REAL_(solarize)(y, x, count, (REAL)first, (REAL)second, low, high);
             break;
@@ -374,8 +423,8 @@ static void REAL_(backward)(const keel_call *c)
     for (int64_t row = 0; dx && row < c->rows; row++, x += count, dy += count, dx += count) {
         if (!c->in_adds[0]) memset(dx, 0, (size_t)count * sizeof *dx);
         REAL_(back)
-        (a, keel_draw(c, row, 0, a->range[0]), keel_draw(c, row, 1, a->range[1]), x, dy, dx, n,
-         s->dim[2]);
+        (a, keel_draw(c, row, a->first, a->range[0]), keel_draw(c, row, a->first + 1, a->range[1]),
+         x, dy, dx, n, s->dim[2]);
     }
 }
 #endif

@@ -13,13 +13,15 @@ typedef enum keel_recolor_kind {
     KEEL_RECOLOR_SATURATE,   /* saturation times a / (1 - a), clipped */
     KEEL_RECOLOR_POSTERIZE,  /* the floor(a) highest bits of 8 */
     KEEL_RECOLOR_SOLARIZE,   /* of 0 to 255: x + a, clipped; its negative from b on */
-    KEEL_RECOLOR_HUE /* of 0 to 1: hue + a / 2 of a turn, or - a / 2 where b > 0.5, clipped */
+    KEEL_RECOLOR_HUE,        /* of 0 to 1: hue + a / 2 of a turn, - a / 2 where b > 0.5; clipped */
+    KEEL_RECOLOR_STRETCH     /* each channel to all of low to high; no draws */
 } keel_recolor_kind;
 
 typedef struct keel_recolor_args {
     keel_recolor_kind kind;
     keel_range range[2]; /* of draws 0 and 1 */
     keel_range values;   /* of the images */
+    uint32_t first;      /* number of draw a: a layer of several changes draws others for each */
 } keel_recolor_args;
 
 /* Does it take images of so many channels? Colours are red, green and blue; gray is one channel. */

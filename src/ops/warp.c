@@ -125,33 +125,52 @@ static float inside(float x, int64_t n, keel_warp_fill fill)
 typedef struct seen {  /* the pixels that make one: first place of each, -1: outside */
     int64_t at[4];     /* top left, top right, bottom left, bottom right */
     float right, down; /* the share of the right and of the lower ones */
+    bool all;          /* none is outside */
 } seen;
 
-static int64_t place(const keel_shape *in, float y, float x)
+static int64_t place(const keel_shape *in, int64_t y, int64_t x)
 {
-    if (!(y >= 0 && y < (float)in->dim[0] && x >= 0 && x < (float)in->dim[1])) return -1;
-    return ((int64_t)y * in->dim[1] + (int64_t)x) * in->dim[2];
+    if (y < 0 || y >= in->dim[0] || x < 0 || x >= in->dim[1]) return -1;
+    return (y * in->dim[1] + x) * in->dim[2];
 }
 
-static seen look(const keel_call *c, const float m[8], int64_t row, int64_t column)
+/* The whole number before x, or the nearest one, halves away from 0. x > -1. floorf and roundf are
+ * calls on a processor that need not have SSE4.1. */
+static int64_t before(float x)
+{
+    return (int64_t)x - (x < 0);
+}
+
+static int64_t nearest(float x)
+{
+    const int64_t whole = (int64_t)x;
+    return whole + (x - (float)whole >= 0.5F) - (x <= -0.5F);
+}
+
+/* Into *s, as copies of what was just written in parts are slow. */
+static void look(seen *s, const keel_call *c, const float m[8], int64_t row, int64_t column)
 {
     const keel_warp_args *a = c->node->args;
     const keel_shape *in = &c->node->in[0].shape;
     const float x = (float)column, y = (float)row, k = m[6] * x + m[7] * y + 1;
-    seen s = { { -1, -1, -1, -1 }, 0, 0 };
-    if (k == 0) return s;
-    const float at_x = inside((m[0] * x + m[1] * y + m[2]) / k, in->dim[1], a->fill);
-    const float at_y = inside((m[3] * x + m[4] * y + m[5]) / k, in->dim[0], a->fill);
+    float at_x = m[0] * x + m[1] * y + m[2], at_y = m[3] * x + m[4] * y + m[5];
+    for (int i = 0; i < 4; i++) s->at[i] = -1;
+    s->right = s->down = 0;
+    s->all = false;
+    if (k == 0) return;
+    if (k != 1) at_x /= k, at_y /= k;
+    at_x = inside(at_x, in->dim[1], a->fill);
+    at_y = inside(at_y, in->dim[0], a->fill);
+    if (!(at_x > -1 && at_x < (float)in->dim[1] && at_y > -1 && at_y < (float)in->dim[0])) return;
     if (a->nearest) {
-        s.at[0] = place(in, roundf(at_y), roundf(at_x));
-        return s;
+        s->at[0] = place(in, nearest(at_y), nearest(at_x));
+        return;
     }
-    const float left = floorf(at_x), top = floorf(at_y);
-    for (int i = 0; i < 4; i++) s.at[i] = place(in, top + (float)(i / 2), left + (float)(i % 2));
-    if (s.at[0] < 0 && s.at[1] < 0 && s.at[2] < 0 && s.at[3] < 0) return s;
-    s.right = at_x - left;
-    s.down = at_y - top;
-    return s;
+    const int64_t left = before(at_x), top = before(at_y);
+    for (int i = 0; i < 4; i++) s->at[i] = place(in, top + i / 2, left + i % 2);
+    s->all = s->at[0] >= 0 && s->at[3] >= 0;
+    s->right = at_x - (float)left;
+    s->down = at_y - (float)top;
 }
 
 #define REAL_FILE "ops/warp.c"
@@ -220,12 +239,13 @@ static void REAL_(forward)(const keel_call *c)
     const REAL fill = (REAL)a->fill_value;
     const REAL *x = c->in[0];
     REAL *y = c->out[0];
+    seen s;
     float m[8];
     for (int64_t row = 0; row < c->rows; row++, x += n_in) {
         numbers_of(m, c, row);
         for (int64_t i = 0; i < out->dim[0]; i++)
             for (int64_t j = 0; j < out->dim[1]; j++, y += channels) {
-                const seen s = look(c, m, i, j);
+                look(&s, c, m, i, j);
                 if (a->nearest) {
                     for (int64_t k = 0; k < channels; k++)
                         y[k] = s.at[0] < 0 ? fill : x[s.at[0] + k];
@@ -234,7 +254,8 @@ static void REAL_(forward)(const keel_call *c)
                 const REAL right = (REAL)s.right, down = (REAL)s.down;
                 for (int64_t k = 0; k < channels; k++) {
                     REAL v[4];
-                    for (int p = 0; p < 4; p++) v[p] = s.at[p] < 0 ? fill : x[s.at[p] + k];
+                    for (int p = 0; p < 4; p++)
+                        v[p] = !s.all && s.at[p] < 0 ? fill : x[s.at[p] + k];
                     y[k] = (1 - down) * ((1 - right) * v[0] + right * v[1]) +
                            down * ((1 - right) * v[2] + right * v[3]);
                 }
@@ -249,13 +270,14 @@ static void REAL_(backward)(const keel_call *c)
     const int64_t n_in = keel_row_count(&c->node->in[0]), channels = out->dim[2];
     const REAL *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
+    seen s;
     float m[8];
     for (int64_t row = 0; dx && row < c->rows; row++, dx += n_in) {
         numbers_of(m, c, row);
         if (!c->in_adds[0]) memset(dx, 0, (size_t)n_in * sizeof *dx);
         for (int64_t i = 0; i < out->dim[0]; i++)
             for (int64_t j = 0; j < out->dim[1]; j++, dy += channels) {
-                const seen s = look(c, m, i, j);
+                look(&s, c, m, i, j);
                 const REAL right = (REAL)s.right, down = (REAL)s.down;
                 const REAL share[4] = { (1 - down) * (1 - right), (1 - down) * right,
                                         down * (1 - right), down * right };

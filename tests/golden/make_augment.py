@@ -86,6 +86,18 @@ def leaning(shares, **more):
     return known
 
 
+def blurred(size, deviation, **more):
+    layer = L.RandomGaussianBlur(kernel_size=size, **more)
+    return lambda x: layer.transform_images(x, {
+        "blur_factor": np.float32([deviation, deviation]), "should_apply_blur": np.array([True])})
+
+
+def erased(x, rows, columns, colour):
+    y = x.copy()
+    y[:, slice(*rows), slice(*columns)] = colour
+    return y
+
+
 GRAY = L.RandomGrayscale()
 CASES = [
     (L.RandomFlip(), [[0, 1]], lambda x: x[:, ::-1, ::-1], [0.5]),
@@ -127,6 +139,17 @@ CASES = [
     (L.RandomPerspective(0.5, 0.5, fill_value=0.25), [[0, 0.5], [0, 1], [-0.25, 0.25]],
      leaning([0.2] * 8, fill_value=0.25), [0.5, 0.4, 0.2]),
     (L.RandomPerspective(interpolation="nearest"), [[0, 1], [0, 1], [-0.5, 0.5]], lambda x: x, [0.5, 0.6, 0.2]),
+    (L.RandomSharpness(0.75, **ONE), [[0, 0.75]], always(L.RandomSharpness, 0.7, **ONE), [0.7]),
+    (L.RandomGaussianBlur(0.5, (3, 5), (0.25, 0.75), **ONE), [[0, 0.5], [0, 1], [0.25, 0.75]],
+     blurred((3, 5), 0.6, **ONE), [0.4, 0.3, 0.6]),
+    (L.RandomErasing(0.5, fill_value=(0.25, 0.5, 2), **ONE), [[0.02, 0.33], [0, 1], [0, 0.5], [0, 1]],
+     lambda x: erased(x, (2, 4), (2, 5), (0.25, 0.5, 1)), [0.25, 0.5, 0.5, 0.25]),
+    (L.RandomErasing(fill_value=0.5, **ONE), [[0.02, 0.33], [0, 1], [0, 1], [0, 1]], lambda x: x, [0.25, 0.5, 0.5, 0.75]),
+    (L.RandomColorJitter((0, 1), brightness_factor=0.25), [[-0.25, 0.25]],
+     always(L.RandomBrightness, 0.2, **ONE), [0.2]),
+    (L.RandomColorJitter((0, 1), contrast_factor=(0.5, 0.25)), [[0.75, 1.5]], contrast(0.8), [0.8]),
+    (L.RandomColorJitter((0, 1), saturation_factor=0.75), [[-0.75, 0.75]], saturated(0.7), [0.7]),
+    (L.RandomColorJitter((0, 1), hue_factor=0.5), [[0, 0.5], [0, 1]], hue(0.15), [0.3, 0.2]),
 ]
 
 with open("augment.json", "w") as f:

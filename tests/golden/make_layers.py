@@ -267,6 +267,16 @@ COMPUTED = [
     (L.Normalization(mean=[0.5, -1.0], variance=[4.0, 0.25], invert=True), [(3, 2)]),
     (L.Normalization(axis=(1, 3), mean=[[0.5], [1.0], [0.0]], variance=[[1.0], [4.0], [0.0]]), [(3, 2, 4)]),
     (L.Normalization(axis=None, mean=3.0, variance=0.0), [(2,)]),
+    (L.AutoContrast(), PICTURE),
+    (L.AutoContrast(value_range=(0, 1)), [(1, 1, 2)]),
+    (L.RandomSharpness(0.25), PICTURE),
+    (L.RandomGaussianBlur(0.5, (3, 5), (0.25, 0.75)), PICTURE),
+    (L.RandomErasing(), PICTURE),
+    (L.RandomErasing(0.5, 0.25, fill_value=(1, 2, 3)), PICTURE),
+    (L.RandomColorJitter(), PICTURE),
+    (L.RandomColorJitter((0, 1), 0.25, (0.25, 0.5), 0.5, 0.125), PICTURE),
+    (L.MixUp(), PICTURE),
+    (L.CutMix(0.5), PICTURE),
 ]
 NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list
 

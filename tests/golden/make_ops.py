@@ -367,6 +367,30 @@ for bits, high in (1, 3), (5, 3), (8, 3), (3, 255):
             L.RandomPosterization(8, value_range=(0, high)),
             {"shift_factor": tf.fill((ROWS,), tf.constant(8 - bits, "uint8"))}, positive=True)
     cases[-1]["dx"] = [[0.0] * len(cases[-1]["x"][0])]
+recolor("stretch low -2 high 2", L.AutoContrast(value_range=(-2, 2)), None)
+recolor("stretch low -3 high 5", L.AutoContrast(value_range=(-3, 5)), None, (4, 2, 2))
+for f in 0.25, 0.875:
+    sharp = L.RandomSharpness(1, **inside)
+    case("smooth", lambda x: sharp.transform_images(x[0], {"factor": tf.fill((ROWS,), tf.constant(f, "float64"))}),
+         [(4, 5, 2)], args="sharpens first %g" % f)
+for size, d in ((3, 3), 0.75), ((5, 3), 1.5), ((1, 5), 1.0):
+    blur = L.RandomGaussianBlur(kernel_size=size, **inside)
+    case("smooth", lambda x: blur.transform_images(x[0], {
+        "blur_factor": tf.constant([d + 1e-6] * 2, "float64"), "should_apply_blur": tf.ones(ROWS, "bool")}),
+         [(5, 6, 2)], args="size %d,%d first 0.5 deviation %g" % (*size, d))
+
+
+def erased(h, w, area, begin):
+    """The places of a rectangle, as the layer finds them."""
+    sides = [(begin * (1 - area ** 0.5) * n, (begin * (1 - area ** 0.5) + area ** 0.5) * n) for n in (w, h)]
+    corners = [tf.fill((ROWS,), tf.constant(v, "float64")) for pair in sides for v in pair]
+    return L.RandomErasing()._generate_batch_mask((ROWS, h, w, 3), corners)
+
+
+case("erase", lambda x: tf.where(erased(6, 5, 0.25, 0.25), tf.constant(0.5, "float64"), x[0]), [(6, 5, 3)],
+     args="area 0.25 begin 0.25 fill 0.5")
+case("erase", lambda x: tf.where(erased(4, 7, 0.3, 0.9), tf.constant([0.75, 0.375, -0.75], "float64"), x[0]),
+     [(4, 7, 3)], args="area 0.3 begin 0.9 colours fill 0.75")
 wide_range = {"value_range": (-2, 2)}
 recolor("solarize a 30 b 0 low -2 high 2", L.Solarization(**wide_range),
         {"additions": each(30.0), "thresholds": each(0.0)})

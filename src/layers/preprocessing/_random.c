@@ -34,31 +34,52 @@ keel_status keel_value_range(keel_range *out, const keel_reals *value_range)
     return KEEL_OK;
 }
 
-keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look,
-                           int data_format)
+keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args, int data_format)
 {
     const keel_spec *in;
-    keel_warp_args a = *op;
     KEEL_TRY(keel_channels_last(data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     e->out[0] = e->in[0];
-    if (!e->training) return KEEL_OK;
+    return e->training ? keel_emit_one(e, op, args) : KEEL_OK;
+}
+
+keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look,
+                           int data_format)
+{
+    keel_warp_args a = *op;
     if (look) {
         a.fill = (keel_warp_fill)look->fill_mode;
         a.nearest = look->interpolation == 1;
         a.fill_value = look->fill_value;
     }
-    return keel_emit_one(e, &keel_op_warp, &a);
+    return keel_emit_chance(e, &keel_op_warp, &a, data_format);
+}
+
+keel_status keel_recolor_check(keel_recolor_kind kind, const keel_spec *image)
+{
+    if (keel_recolor_takes(kind, image->shape.dim[2])) return KEEL_OK;
+    return keel_fail(KEEL_ESHAPE, "images of %lld channels are not red, green and blue",
+                     (long long)image->shape.dim[2]);
 }
 
 keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op, int data_format)
 {
     const keel_spec *in;
+    KEEL_TRY(keel_emit_image(e, &in));
+    KEEL_TRY(keel_recolor_check(op->kind, in));
+    return keel_emit_chance(e, &keel_op_recolor, op, data_format);
+}
+
+keel_status keel_emit_mixing(keel_emit *e, int data_format)
+{
+    const keel_spec *in;
     KEEL_TRY(keel_channels_last(data_format));
     KEEL_TRY(keel_emit_image(e, &in));
-    if (!keel_recolor_takes(op->kind, in->shape.dim[2]))
-        return keel_fail(KEEL_ESHAPE, "images of %lld channels are not red, green and blue",
-                         (long long)in->shape.dim[2]);
     e->out[0] = e->in[0];
-    return e->training ? keel_emit_one(e, &keel_op_recolor, op) : KEEL_OK;
+    if (!e->training) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP,
+                     "layer '%s' mixes rows of a batch with each other, but not their "
+                     "labels, which no layer sees: mix rows before they are fed, and "
+                     "train a model without it",
+                     e->name);
 }

@@ -2,7 +2,9 @@
 #ifndef KEEL_LAYERS_PREPROCESSING_RANDOM_H
 #define KEEL_LAYERS_PREPROCESSING_RANDOM_H
 #include "layers/layer.h"
+#include "ops/erase.h"
 #include "ops/recolor.h"
+#include "ops/smooth.h"
 #include "ops/warp.h"
 
 /* A factor: a number or a pair of them. */
@@ -55,7 +57,15 @@ typedef struct keel_warp_look { /* arguments that all layers have which interpol
 /* Emit the projection: in training; else the image stays. */
 keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look,
                            int data_format);
+/* The same of any op on images. */
+keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args, int data_format);
 /* The same of a change of colours. */
 keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op, int data_format);
+/* Of a layer that mixes rows of a batch: images stay in inference. KEEL_EUNSUP in training: a row
+ * would depend on rows that other devices have, and labels, which must be mixed as the images are,
+ * never reach a layer of a model, in Keras neither. */
+keel_status keel_emit_mixing(keel_emit *e, int data_format);
+/* KEEL_ESHAPE: the change wants colours, and an image has none. */
+keel_status keel_recolor_check(keel_recolor_kind kind, const keel_spec *image);
 
 #endif

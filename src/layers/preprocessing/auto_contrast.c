@@ -1,0 +1,43 @@
+/* The values of each channel of images [H, W, C] are stretched to all of their range, in inference,
+ * too. */
+#include "layers/preprocessing/_random.h"
+
+typedef struct args_t {
+    keel_reals value_range;
+    keel_range values;
+    int data_format;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_VALUE_RANGE(args_t, value_range),
+    KEEL_DATA_FORMAT(args_t),
+    { 0 },
+};
+
+static keel_status ready(void *args)
+{
+    args_t *a = args;
+    return keel_value_range(&a->values, &a->value_range);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_spec *in;
+    const keel_recolor_args op = { .kind = KEEL_RECOLOR_STRETCH, .values = a->values };
+    KEEL_TRY(keel_channels_last(a->data_format));
+    KEEL_TRY(keel_emit_image(e, &in));
+    return keel_emit_one(e, &keel_op_recolor, &op);
+}
+
+const keel_layer keel_layer_auto_contrast = {
+    .type = { .name = "AutoContrast",
+              .module = "keras.layers",
+              .help = "Stretches the values of images to their range.",
+              .args_size = sizeof(args_t),
+              .fields = fields,
+              .ready = ready },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};
