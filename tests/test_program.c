@@ -248,9 +248,9 @@ static int step(run *r, int64_t rows, double *out)
             const int64_t last = w->info.spec.shape.dim[w->info.spec.shape.rank - 1];
             const int64_t cut =
                 w->info.spec.shape.rank > 1 ? w->count / last / 2 * last : w->count / 2;
-            keel_program_tile(r->program, r->bound, 0, v, 0, cut, out + n, NULL, NULL, NULL);
+            keel_program_tile(r->program, r->bound, 0, v, 0, cut, out + n, NULL, NULL, NULL, NULL);
             keel_program_tile(r->program, r->bound, 0, v, cut, w->count - cut, out + n + cut, NULL,
-                              NULL, NULL);
+                              NULL, NULL, NULL);
             n += (int)w->count;
             continue;
         }

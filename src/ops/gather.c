@@ -2,7 +2,9 @@
  * real ones lose their fraction, and -1 is the last row, as in Keras (Embedding, ops.take). An
  * id that is not in the table fails the step. */
 #ifndef REAL
+#include "base/memory.h"
 #include "ops/infer.h"
+#include "tensor/bfloat16.h"
 #include <math.h>
 #include <string.h>
 
@@ -33,37 +35,122 @@ static int64_t weight_reads(const keel_node *n, int weight)
     return 0;
 }
 
-/* The row of the table that place i asks for. */
-static bool row_of(const keel_call *c, int64_t i, int64_t rows, int64_t *row)
+/* The row of the table that id i asks for: -1 from the end; maybe none of it. */
+static int64_t asked_row(keel_dtype dtype, const void *ids, int64_t i, int64_t rows)
 {
     int64_t id = 0;
     double real = 0;
-    switch ((int)c->node->in[0].dtype) {
+    switch ((int)dtype) {
     case KEEL_INT64:
-        id = ((const int64_t *)c->in[0])[i];
+        id = ((const int64_t *)ids)[i];
         break;
     case KEEL_INT32:
-        id = ((const int32_t *)c->in[0])[i];
+        id = ((const int32_t *)ids)[i];
         break;
     case KEEL_UINT8:
     case KEEL_BOOL:
-        id = ((const uint8_t *)c->in[0])[i];
+        id = ((const uint8_t *)ids)[i];
         break;
     case KEEL_FLOAT64:
-        real = trunc(((const double *)c->in[0])[i]);
+        real = trunc(((const double *)ids)[i]);
         break;
     default:
-        real = trunc(((const float *)c->in[0])[i]);
+        real = trunc(((const float *)ids)[i]);
     }
     if (!(fabs(real) < 0x1p62))
         id = INT64_MAX; /* NaN, too */
     else if (real != 0)
         id = (int64_t)real;
-    *row = id < 0 ? id + rows : id;
+    return id < 0 ? id + rows : id;
+}
+
+/* The row of the table that place i asks for. */
+static bool row_of(const keel_call *c, int64_t i, int64_t rows, int64_t *row)
+{
+    *row = asked_row(c->node->in[0].dtype, c->in[0], i, rows);
     if (*row >= 0 && *row < rows) return true;
+    const int64_t id = *row < 0 ? *row - rows : *row;
     keel_call_failed(c, keel_fail(KEEL_EARG, "layer '%s': there is no row %lld in a table of %lld",
                                   c->node->layer, (long long)id, (long long)rows));
     return false;
+}
+
+/* ---- gradients of the rows that were asked for ------------------------------------------------
+ *
+ * A table may be far larger than what a step asks for. The owner of a tile of it makes a list of
+ * all places of the step, sorted by the rows they ask for, once for all of its tiles; then a tile
+ * costs what was asked of it. Places that ask for one row stay in their order, so no cut of the
+ * step changes a bit. */
+typedef struct place {
+    int64_t row;
+    const char *dy;
+} place;
+
+static int64_t tile_scratch(const keel_node *n, int64_t rows)
+{
+    int64_t places;
+    const int64_t each = 2 * (int64_t)sizeof(place);
+    if (!keel_mul_i64(rows, keel_row_count(&n->in[0]), &places) ||
+        !keel_mul_i64(places + 1, each, &places))
+        return INT64_MAX;
+    return places;
+}
+
+/* Merge sort, which keeps the order of equals; the result may lie in either half of the room. */
+static place *sort(place *list, place *room, int64_t n)
+{
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t begin = 0; begin < n; begin += 2 * width) {
+            const int64_t middle = begin + width < n ? begin + width : n;
+            const int64_t end = middle + width < n ? middle + width : n;
+            int64_t a = begin, b = middle;
+            for (int64_t to = begin; to < end; to++)
+                room[to] =
+                    b == end || (a < middle && list[a].row <= list[b].row) ? list[a++] : list[b++];
+        }
+        place *swapped = list;
+        list = room;
+        room = swapped;
+    }
+    return list;
+}
+
+/* The step's places in the order of rows, {count, their list} at the begin of the scratch. */
+static const place *list_places(const keel_tile_call *c, int64_t *count)
+{
+    place *head = c->scratch;
+    if (!c->scratch_ready) {
+        const keel_node *n = c->node;
+        const int64_t rows = n->weight[0].shape.dim[0], ids = keel_row_count(&n->in[0]);
+        const size_t element = keel_dtype_size(n->held == KEEL_BFLOAT16 ? n->held : n->real);
+        const size_t bytes = element * (size_t)n->weight[0].shape.dim[1];
+        int64_t all = 0, made = 0;
+        for (int s = 0; s < c->n_span; s++) all += c->span[s].rows * ids;
+        for (int s = 0; s < c->n_span; s++)
+            for (int64_t i = 0; i < c->span[s].rows * ids; i++) {
+                const int64_t row = asked_row(n->in[0].dtype, c->span[s].in, i, rows);
+                if (row < 0 || row >= rows) continue; /* forward failed the step */
+                head[1 + made++] =
+                    (place){ row, (const char *)c->span[s].out_grad + (size_t)i * bytes };
+            }
+        *head = (place){ made, (const char *)sort(head + 1, head + 1 + all, made) };
+    }
+    *count = head->row;
+    return (const place *)(const void *)head->dy;
+}
+
+/* The first of the places whose row is not below `row`. */
+static int64_t first_from(const place *list, int64_t n, int64_t row)
+{
+    int64_t low = 0;
+    while (low < n) {
+        const int64_t middle = low + (n - low) / 2;
+        if (list[middle].row < row)
+            low = middle + 1;
+        else
+            n = middle;
+    }
+    return low;
 }
 
 #define REAL_FILE "ops/gather.c"
@@ -75,6 +162,8 @@ const keel_op keel_op_gather = {
     .forward = REALS(forward),
     .backward = REALS(backward),
     .weights = REALS(weights),
+    .weights_tile = REALS(weights_tile),
+    .tile_scratch = tile_scratch,
     .weights_reads = KEEL_READS_IN,
     .weight_reads = weight_reads,
     .cases = (const keel_case[]){ { "5", "4,3", NULL },
@@ -118,6 +207,29 @@ static void REAL_(weights)(const keel_call *c)
         int64_t row;
         if (!row_of(c, i, rows, &row)) continue;
         for (int64_t k = 0; k < d; k++) dw[row * d + k] += dy[i * d + k];
+    }
+}
+
+static void REAL_(weights_tile)(const keel_tile_call *c)
+{
+    const int64_t d = c->node->weight[0].shape.dim[1];
+    const int64_t from = c->first / d, to = (c->first + c->count) / d;
+    const bool narrow = c->node->held == KEEL_BFLOAT16;
+    REAL *grad = c->grad;
+    int64_t n;
+    const place *list = list_places(c, &n);
+    int64_t i = first_from(list, n, from);
+    if (c->zero && (i == n || list[i].row >= to)) {
+        *c->zero = true;
+        return;
+    }
+    memset(grad, 0, (size_t)c->count * sizeof(REAL));
+    for (; i < n && list[i].row < to; i++) {
+        REAL *sum = grad + (list[i].row - from) * d;
+        const void *dy = list[i].dy;
+        for (int64_t k = 0; k < d; k++)
+            sum[k] +=
+                narrow ? (REAL)keel_bf16_wide(((const keel_bf16 *)dy)[k]) : ((const REAL *)dy)[k];
     }
 }
 #endif

@@ -144,6 +144,7 @@ typedef struct keel_tile_call {
     bool *checked, *bad;  /* out: a kernel that looks for numbers that are not finite while it has
                             them says so, and whether there are any; may be NULL */
     keel_tile_move *move; /* what a kernel may do with the gradient; NULL: it is asked for */
+    bool *zero;           /* out: all of it is 0, and grad is not written; NULL: it must be */
 } keel_tile_call;
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);
@@ -212,6 +213,8 @@ struct keel_op {
 
     const keel_case *cases;                              /* at least two, ends with in NULL */
     void (*args_for_case)(void *args, const char *text); /* NULL: args stay zero */
+    /* Bytes that weights_tile is computed in, for steps of so many rows; NULL: none. */
+    int64_t (*tile_scratch)(const keel_node *n, int64_t rows);
 };
 
 /* What a kernel can run of an op. */

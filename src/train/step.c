@@ -72,13 +72,13 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
 /* The owner computes a tile, or a part of one, from the rows of all workers. checked: the kernel
  * tested for numbers that are not finite; bad: it found one. */
 static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
-                      bool *checked, bool *bad, keel_tile_move *how)
+                      bool *checked, bool *bad, keel_tile_move *how, bool *zero)
 {
     const keel_program *p = t->train.program;
     const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     keel_program_tile(p, t->bound, worker, tile->variable,
                       tile->offset - t->store->weight[tile->variable].offset, tile->count, grad,
-                      checked, bad, how);
+                      checked, bad, how, zero);
     if (p->timing)
         keel_timing_call(p->timing, worker, p->tiled[tile->variable].node, KEEL_WEIGHTS, begin);
 }
@@ -112,10 +112,10 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
         if (is_tiled(t, tile)) {
             part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
             bool checked = false, bad = false;
-            make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL);
+            make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL, NULL);
             /* The update divides, which saves a pass. A finite number that shrinks stays finite. */
-            if (checked && !t->needs_norms && t->update.n_pass == 1 && info->l1 == 0 &&
-                info->l2 == 0 && scale <= 1) {
+            if (checked && !t->needs_norms && t->update.n_pass == 1 && t->update.accumulator < 0 &&
+                info->l1 == 0 && info->l2 == 0 && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
                 t->tile_scale[i] = scale;
                 continue;
@@ -128,6 +128,8 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
             memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
+        if (t->update.accumulator >= 0 && t->update.moves)
+            keel_updater_join(&t->update, tile, part[0].data, t->needs_norms ? &r.norm : NULL);
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
         t->tile_norm[i] = r.norm;
         t->tile_scale[i] = 1;
@@ -189,6 +191,8 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
     keel_tile part = *tile;
     keel_tile_move how = { 0 };
     const bool plain_momentum = is_plain_momentum(t, &how);
+    const keel_optimizer *o = t->update.optimizer;
+    const bool rests = o->rests && o->rests(t->update.args);
     for (int64_t i = 0; i < tile->count; i += part.count) {
         part.offset = tile->offset + i;
         part.count = tile->count - i < most || plain_momentum ? tile->count - i : most;
@@ -199,8 +203,10 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
             how.scale = (float)scale;
             how.moved = false;
         }
-        make_tile(t, worker, &part, grad, NULL, NULL, plain_momentum ? &how : NULL);
-        if (!how.moved) move(t, worker, &part, grad, scale);
+        bool zero = false;
+        make_tile(t, worker, &part, grad, NULL, NULL, plain_momentum ? &how : NULL,
+                  rests ? &zero : NULL);
+        if (!how.moved && !zero) move(t, worker, &part, grad, scale);
     }
 }
 
@@ -245,6 +251,19 @@ static void apply_in_passes(const keel_trainer *t, int worker)
     }
 }
 
+/* What else a step changes of an owner's tiles: sums of gradients, averages of weights. */
+static void keep_my_tiles(const keel_trainer *t, int worker)
+{
+    const keel_updater *u = &t->update;
+    const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
+        if (u->accumulator >= 0 && has_gradient(t, u->tile[i].variable))
+            keel_updater_keep(u, &u->tile[i], reduced(t, u->tile[i].offset));
+        if (u->average >= 0) keel_updater_average(u, &u->tile[i]);
+    }
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
+}
+
 static void read_my_rows(const keel_trainer *t, const keel_program *p, int worker)
 {
     const keel_bound *b = t->bound;
@@ -280,10 +299,15 @@ static void train_part(keel_trainer *t, int worker)
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
     }
-    if (t->update.n_pass > 1)
+    if (t->update.moves && t->update.n_pass > 1)
         apply_in_passes(t, worker);
-    else
+    else if (t->update.moves)
         apply_my_tiles(t, worker, moves_at_once);
+    if (t->update.average >= 0 || t->update.accumulator >= 0) {
+        if (t->update.n_pass > 1) /* others may still read whole weights */
+            keel_program_meet(p, team, worker);
+        keep_my_tiles(t, worker);
+    }
     int64_t at = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     if (worker == 0) keel_program_commit(p, t->bound, worker);
     timed(t, worker, KEEL_PHASE_UPDATE, at);
