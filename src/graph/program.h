@@ -261,12 +261,12 @@ void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
 /* The gradient of elements [first, first + count) of a tiled weight, over all rows of the step,
  * into `grad`, by a worker; checked, bad: see keel_tile_call, false before, or NULL: these elements
- * are moved next, maybe by the kernel: see `move` and `zero` there. After a run in which all
+ * are moved next, maybe by the kernel: see `move` and `part` there. After a run in which all
  * workers have met.
  */
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
                        int64_t first, int64_t count, void *grad, bool *checked, bool *bad,
-                       keel_tile_move *move, bool *zero);
+                       keel_tile_move *move, keel_tile_part *part);
 
 /* Are the inputs and gradients that a worker has for tiled weights so small that these weights'
  * gradients can only be finite? After the worker's run. */

@@ -78,7 +78,7 @@ const void *keel_program_rows(const keel_program *p, const keel_place *at, const
 
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, keel_variable v,
                        int64_t first, int64_t count, void *grad, bool *checked, bool *bad,
-                       keel_tile_move *move, bool *zero)
+                       keel_tile_move *move, keel_tile_part *part)
 {
     const keel_store *store = p->store;
     const int64_t element = (int64_t)keel_dtype_size(store->real);
@@ -94,7 +94,7 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                          .checked = checked,
                          .bad = bad,
                          .move = move,
-                         .zero = zero,
+                         .part = part,
                          .n_prefetch = 1,
                          .prefetch = { (const char *)keel_store_data(store, v) + first * element },
                          .scratch = p->workspace[worker].scratch,

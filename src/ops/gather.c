@@ -96,18 +96,15 @@ static int64_t tile_scratch(const keel_node *n, int64_t rows)
     return places;
 }
 
-/* Merge sort, which keeps the order of equals; the result may lie in either half of the room. */
-static place *sort(place *list, place *room, int64_t n)
+/* Radix sort, which keeps the order of equals; the result may lie in either half of the room. */
+static place *sort(place *list, place *room, int64_t n, int64_t rows)
 {
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t begin = 0; begin < n; begin += 2 * width) {
-            const int64_t middle = begin + width < n ? begin + width : n;
-            const int64_t end = middle + width < n ? middle + width : n;
-            int64_t a = begin, b = middle;
-            for (int64_t to = begin; to < end; to++)
-                room[to] =
-                    b == end || (a < middle && list[a].row <= list[b].row) ? list[a++] : list[b++];
-        }
+    enum { BITS = 11, BINS = 1 << BITS };
+    for (int shift = 0; shift < 63 && (rows - 1) >> shift > 0; shift += BITS) {
+        int64_t begin[BINS + 1] = { 0 };
+        for (int64_t i = 0; i < n; i++) begin[(list[i].row >> shift & (BINS - 1)) + 1]++;
+        for (int b = 0; b < BINS; b++) begin[b + 1] += begin[b];
+        for (int64_t i = 0; i < n; i++) room[begin[list[i].row >> shift & (BINS - 1)]++] = list[i];
         place *swapped = list;
         list = room;
         room = swapped;
@@ -133,7 +130,7 @@ static const place *list_places(const keel_tile_call *c, int64_t *count)
                 head[1 + made++] =
                     (place){ row, (const char *)c->span[s].out_grad + (size_t)i * bytes };
             }
-        *head = (place){ made, (const char *)sort(head + 1, head + 1 + all, made) };
+        *head = (place){ made, (const char *)sort(head + 1, head + 1 + all, made, rows) };
     }
     *count = head->row;
     return (const place *)(const void *)head->dy;
@@ -213,17 +210,25 @@ static void REAL_(weights)(const keel_call *c)
 static void REAL_(weights_tile)(const keel_tile_call *c)
 {
     const int64_t d = c->node->weight[0].shape.dim[1];
-    const int64_t from = c->first / d, to = (c->first + c->count) / d;
+    int64_t from = c->first / d, to = (c->first + c->count) / d;
     const bool narrow = c->node->held == KEEL_BFLOAT16;
     REAL *grad = c->grad;
     int64_t n;
     const place *list = list_places(c, &n);
     int64_t i = first_from(list, n, from);
-    if (c->zero && (i == n || list[i].row >= to)) {
-        *c->zero = true;
-        return;
+    if (c->part) { /* neighbouring rows that are asked for */
+        int64_t end = i;
+        *c->part = (keel_tile_part){ 0 };
+        if (i == n || list[i].row >= to) return;
+        c->part->skip = (list[i].row - from) * d;
+        from = list[i].row;
+        while (end < n && list[end].row < to &&
+               list[end].row <= list[end > i ? end - 1 : i].row + 1)
+            end++;
+        to = list[end - 1].row + 1;
+        c->part->count = (to - from) * d;
     }
-    memset(grad, 0, (size_t)c->count * sizeof(REAL));
+    memset(grad, 0, (size_t)((to - from) * d) * sizeof(REAL));
     for (; i < n && list[i].row < to; i++) {
         REAL *sum = grad + (list[i].row - from) * d;
         const void *dy = list[i].dy;

@@ -128,6 +128,12 @@ typedef struct keel_tile_move {
     bool moved; /* out: grad is not written then */
 } keel_tile_move;
 
+/* The first part of a tile that is not 0: elements before `skip` are, and grad has `count` from
+ * there. Elements behind it are for another call. */
+typedef struct keel_tile_part {
+    int64_t skip, count; /* whole rows; a count of 0: all of the tile is 0 */
+} keel_tile_part;
+
 typedef struct keel_tile_call {
     const keel_node *node;
     int n_span;
@@ -144,7 +150,7 @@ typedef struct keel_tile_call {
     bool *checked, *bad;  /* out: a kernel that looks for numbers that are not finite while it has
                             them says so, and whether there are any; may be NULL */
     keel_tile_move *move; /* what a kernel may do with the gradient; NULL: it is asked for */
-    bool *zero;           /* out: all of it is 0, and grad is not written; NULL: it must be */
+    keel_tile_part *part; /* may be narrowed to what is not 0; NULL: all is asked for */
 } keel_tile_call;
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);

@@ -72,13 +72,13 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
 /* The owner computes a tile, or a part of one, from the rows of all workers. checked: the kernel
  * tested for numbers that are not finite; bad: it found one. */
 static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
-                      bool *checked, bool *bad, keel_tile_move *how, bool *zero)
+                      bool *checked, bool *bad, keel_tile_move *how, keel_tile_part *narrowed)
 {
     const keel_program *p = t->train.program;
     const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
     keel_program_tile(p, t->bound, worker, tile->variable,
                       tile->offset - t->store->weight[tile->variable].offset, tile->count, grad,
-                      checked, bad, how, zero);
+                      checked, bad, how, narrowed);
     if (p->timing)
         keel_timing_call(p->timing, worker, p->tiled[tile->variable].node, KEEL_WEIGHTS, begin);
 }
@@ -193,7 +193,7 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
     const bool plain_momentum = is_plain_momentum(t, &how);
     const keel_optimizer *o = t->update.optimizer;
     const bool rests = o->rests && o->rests(t->update.args);
-    for (int64_t i = 0; i < tile->count; i += part.count) {
+    for (int64_t i = 0, next; i < tile->count; i = next) {
         part.offset = tile->offset + i;
         part.count = tile->count - i < most || plain_momentum ? tile->count - i : most;
         if (plain_momentum) {
@@ -203,10 +203,16 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
             how.scale = (float)scale;
             how.moved = false;
         }
-        bool zero = false;
+        keel_tile_part narrowed = { 0, part.count };
+        next = i + part.count;
         make_tile(t, worker, &part, grad, NULL, NULL, plain_momentum ? &how : NULL,
-                  rests ? &zero : NULL);
-        if (!how.moved && !zero) move(t, worker, &part, grad, scale);
+                  rests ? &narrowed : NULL);
+        if (rests) {
+            part.offset += narrowed.skip;
+            part.count = narrowed.count;
+            if (narrowed.count > 0) next = i + narrowed.skip + narrowed.count;
+        }
+        if (!how.moved && part.count > 0) move(t, worker, &part, grad, scale);
     }
 }
 
