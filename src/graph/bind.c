@@ -1,6 +1,6 @@
-/* Binding a program to a number of rows: every call of every worker with its kernel prepared and
- * its pointers in place, so that a step only runs down an array. Pointers into the batch are
- * patched when a step begins; there are few. */
+/* Binding a program to a number of rows: each worker gets an array of calls, with kernels prepared
+ * and pointers set, so a step only runs through the array. The few pointers into the batch are set
+ * when a step begins. */
 #include "graph/bind.h"
 #include "base/memory.h"
 #include "base/round.h"
@@ -11,7 +11,7 @@ typedef struct binder {
     keel_bound *b;
     keel_bound_workspace *s;
     int worker, segment;
-    int64_t block; /* the worker's row that the block being bound begins with */
+    int64_t block; /* the worker's row at which the block being bound begins */
 } binder;
 
 /* ---- pointers -------------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static char *address(const binder *x, const keel_place *at, int64_t local_row)
     }
 }
 
-/* A pointer to a value: in the worker's own rows, or patched into the batch each step. */
+/* A pointer to a value: into the worker's own rows, or into the batch, set at each step. */
 static void bind_value(binder *x, const void **pointer, keel_value v, int64_t row,
                        int64_t local_row)
 {
@@ -47,7 +47,7 @@ static const keel_pass pass_of[] = {
     [KEEL_RUN_WEIGHTS] = KEEL_WEIGHTS,
 };
 
-/* The next n pointers of a block. */
+/* Takes the next n pointers of a block. */
 static void **take(void ***next, int n)
 {
     void **at = *next;
@@ -55,7 +55,7 @@ static void **take(void ***next, int n)
     return at;
 }
 
-/* Where the records of a call go. */
+/* Where a call writes its records. */
 static void bind_records(const binder *x, keel_bound_call *bc)
 {
     const keel_program *p = x->p;
@@ -74,7 +74,7 @@ static void bind_records(const binder *x, keel_bound_call *bc)
                      .upward = keel_segment_upward(x->segment) };
 }
 
-/* The kernel of an instruction for so many rows. */
+/* Prepares the kernel of an instruction for this number of rows. */
 static keel_status prepare_for(binder *x, const keel_instruction *in, int64_t rows,
                                bool weight_adds, const keel_prepared **out)
 {
@@ -85,14 +85,15 @@ static keel_status prepare_for(binder *x, const keel_instruction *in, int64_t ro
     return keel_prepare_call(x->p, x->worker, in->node, pass, rows, in_adds, weight_adds, out);
 }
 
-/* A view that shares the memory of what it views. */
+/* Whether the instruction is a view that shares the memory of its input, so there is nothing to
+ * run. */
 static bool is_skipped(const keel_program *p, const keel_instruction *in)
 {
     return (in->kind == KEEL_RUN_FORWARD && p->skip_forward[in->node]) ||
            (in->kind == KEEL_RUN_BACKWARD && p->skip_backward[in->node]);
 }
 
-/* Add one call for rows [row, row + rows) of the step, which are the worker's rows from local_row
+/* Adds a call for rows [row, row + rows) of the step, which are the worker's rows from local_row
  * on. */
 static keel_status bind_call(binder *x, const keel_instruction *in, int64_t row, int64_t rows,
                              int64_t local_row, bool weight_adds)
@@ -158,8 +159,8 @@ static keel_status bind_weights_call(binder *x, const keel_instruction *in, cons
                                &c->n_add);
 }
 
-/* Weight gradients: once for each shard of the worker. Those read off merged records are made once,
- * by whoever has the step's first row. */
+/* Binds weight gradients: one call for each shard of the worker. Gradients that are read from
+ * merged records are made once, by the worker that has the first row of the step. */
 static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
 {
     const keel_bound *b = x->b;
@@ -173,7 +174,7 @@ static keel_status bind_weights_calls(binder *x, const keel_instruction *in)
 /* ---- shards ---------------------------------------------------------------------------------- */
 
 /* A call of a vendor's kernel has the rows of one shard, or a part of it that depends on the shard
- * alone: so it is the same call whoever makes it. */
+ * alone. So the call is the same whichever worker makes it. */
 
 static int64_t shards_of(const binder *x)
 {
@@ -195,8 +196,8 @@ static bool is_vendors(const keel_prepared *e)
     return e->kernel && e->kernel->vendor;
 }
 
-/* How many rows a call may have of the rows [begin, end) of the step, which `upward` says from
- * which side are taken. */
+/* How many of the rows [begin, end) of the step a call may have. `upward`: rows are taken from the
+ * beginning, else from the end. */
 static keel_status rows_of_call(binder *x, const keel_instruction *in, int64_t begin, int64_t end,
                                 bool upward, int64_t *rows)
 {
@@ -217,8 +218,8 @@ static keel_status rows_of_call(binder *x, const keel_instruction *in, int64_t b
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* How many rows the next call of a segment takes of a piece that has `left` rows to go: blocks of
- * nearly the same size, so that few kernels are prepared. */
+/* How many of the `left` remaining rows the next call of a segment takes. Blocks have nearly the
+ * same size, so that few kernels are prepared. */
 static int64_t block_of(const keel_segment *segment, int64_t left)
 {
     const int64_t blocks = keel_div_up(left, segment->block);
@@ -230,7 +231,7 @@ static int64_t blocks_of(const keel_segment *segment, int64_t rows)
     return keel_div_up(rows, segment->block);
 }
 
-/* The most calls, and pointers into the batch, that bind_workspace can make. */
+/* Upper bounds of the calls, and of the pointers into the batch, that bind_workspace makes. */
 static void count_calls(const binder *x, size_t *calls, size_t *patches)
 {
     const keel_schedule *s = &x->p->schedule;
@@ -255,8 +256,8 @@ static void count_calls(const binder *x, size_t *calls, size_t *patches)
     }
 }
 
-/* The calls of a segment for one block of rows of a run. Where rows leave records, a call has so
- * few that their records are in the cache when they are folded. */
+/* Binds the calls of a segment for one block of rows of a run. If rows leave records, a call has so
+ * few rows that their records are still in the cache when they are folded. */
 static keel_status bind_block(binder *x, const keel_segment *segment, const keel_piece *run,
                               int64_t row, int64_t rows)
 {
@@ -274,8 +275,8 @@ static keel_status bind_block(binder *x, const keel_segment *segment, const keel
     return KEEL_OK;
 }
 
-/* The rows of a run that are cut into blocks together: all of them, or as many whole shards as make
- * a block, at least one. */
+/* The rows of a run that are cut into blocks together: all rows, or as many whole shards as fit a
+ * block, but at least one. */
 static int64_t stretch_of(const binder *x, const keel_segment *segment, const keel_piece *run,
                           int64_t begin, int64_t end, bool upward)
 {
@@ -303,7 +304,7 @@ static keel_status bind_blocks(binder *x, const keel_segment *segment, const kee
     return KEEL_OK;
 }
 
-/* Lanes of one core are run as one, so that weights are read once for all of them. */
+/* Lanes on one core run as one, so that weights are read once for all of them. */
 static keel_status bind_segment(binder *x, int g)
 {
     const keel_bound *b = x->b;
@@ -344,7 +345,8 @@ static keel_status bind_workspace(binder *x)
     return KEEL_OK;
 }
 
-/* One scratch a worker, as large as the hungriest call of any bound; calls learn where it is. */
+/* Gives each worker one scratch buffer, large enough for the largest call of any bound, and gives
+ * the calls its address. */
 static keel_status place_scratch(keel_program *p)
 {
     for (int w = 0; w < p->lanes->n_worker; w++) {
@@ -356,7 +358,7 @@ static keel_status place_scratch(keel_program *p)
             for (int k = 0; k < p->bound[i]->workspace[w].n_call; k++)
                 p->bound[i]->workspace[w].call[k].call.scratch = workspace->scratch;
     }
-    p->moved = p->arenas->moved; /* nothing else has moved since it settled */
+    p->moved = p->arenas->moved; /* no other pointer has moved since the program settled */
     return KEEL_OK;
 }
 
@@ -424,7 +426,8 @@ keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **
     return KEEL_OK;
 }
 
-/* What the first and largest block of a run asks of the kernels of a segment. */
+/* Measures the scratch that the kernels of a segment need for the first and largest block of a run.
+ */
 static keel_status measure_run(binder *x, const keel_segment *segment, const keel_piece *run)
 {
     const keel_prepared *ignored;

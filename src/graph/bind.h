@@ -1,10 +1,10 @@
-/* Inside the graph room: what programs are bound with, shared by its files. */
+/* Inside the graph room: what its files share to bind a program. */
 #ifndef KEEL_GRAPH_BIND_H
 #define KEEL_GRAPH_BIND_H
 #include "graph/program.h"
 #include "graph/widen.h"
 
-/* prepared.c: a kernel prepared for the calls of a node with so many rows. */
+/* prepared.c: a kernel prepared for the calls of a node with a given number of rows. */
 typedef struct keel_prepared keel_prepared;
 struct keel_prepared {
     keel_prepared *next; /* of the same node */
@@ -13,29 +13,29 @@ struct keel_prepared {
     bool in_adds, weight_adds;
     const keel_kernel *kernel; /* NULL: the reference */
     void *plan;
-    keel_run run; /* the kernel's or the reference; or keel_widened_run, by way of `widened` */
+    keel_run run; /* the kernel's or the reference; or keel_widened_run, which runs `widened` */
     keel_widened *widened;
     int64_t scratch;
 };
 
-/* That of these calls, found or made; worker: whose list it is on. Scratch that it asks for is
+/* The prepared kernel for these calls, found in worker's list or made. The scratch that it needs is
  * noted in the program. */
 keel_status keel_prepare_call(keel_program *p, int worker, int node, keel_pass pass, int64_t rows,
                               bool in_adds, bool weight_adds, const keel_prepared **out);
 void keel_prepared_destroy(keel_workspace *s, int n_node);
 
-/* Take down which kernel (NULL: the reference) runs a pass of a node; the first stays. */
+/* Notes which kernel runs a pass of a node; NULL: the reference. The first note stays. */
 void keel_ran_note(keel_program *p, int node, keel_pass pass, const keel_kernel *kernel,
                    bool widened);
 
-/* Every other segment takes its rows from the last to the first: what was touched last is in the
- * cache yet. */
+/* Every other segment takes its rows from the last to the first, because the rows that were used
+ * last are still in the cache. */
 static inline bool keel_segment_upward(int segment)
 {
     return segment % 2 == 0;
 }
 
-/* records.c: doubles that a row leaves in this pass, and rows of them that one call may write. */
+/* records.c: doubles that a row leaves in this pass, and how many rows one call may write. */
 int64_t keel_records_of(const keel_node *n, keel_pass pass);
 keel_combine keel_records_combine(const keel_node *n, bool backward);
 int64_t keel_records_rows(int64_t length);
@@ -44,15 +44,15 @@ keel_status keel_records_bind(keel_bound *b);
 void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_workspace *workspace);
 void keel_records_merge(const keel_program *p, const keel_bound *b, int segment, int worker);
 
-/* moved.c: what a node's calls read in place of state that others move before it. */
+/* moved.c: what the calls of a node read instead of state that other nodes move before it. */
 keel_status keel_moved_place(keel_program *p);
 void keel_moved_free(keel_program *p);
 const void **keel_moved_weights(const keel_program *p, int worker, int node);
-/* In the step: the records of node `merged` are there, so its worker's copies move. */
+/* During a step: the records of node `merged` are complete, so the worker's copies move. */
 void keel_moved_see(const keel_program *p, int merged, int worker);
 
-/* program.c: take the memory of all workers from the arenas, which is where it was or has moved;
- * then nothing is bound. */
+/* program.c: takes the memory of all workers from the arenas. If a buffer has moved since the last
+ * time, nothing is bound any more. */
 keel_status keel_program_settle(keel_program *p);
 
 void keel_bound_destroy(const keel_program *p, keel_bound *b);

@@ -1,14 +1,15 @@
-/* Whether weight gradients that owners will make can only be finite: known from what they are made
- * of, before anybody makes them. With every input and gradient of at most 2^40, a sum of 2^40 terms
- * stays below 2^120, far from the largest float. So the step can be decided on first, and an owner
- * moves a tile while the tile's gradient is in the cache. */
+/* Tells that weight gradients that owners will make can only be finite, from the values they are
+ * made of, before they are made. If every input and gradient is at most 2^40, a sum of 2^40 terms
+ * stays below 2^120, far from the largest float. Then the step can be decided on first, and an
+ * owner updates a tile while the tile's gradient is in the cache. */
 #include "base/clones.h"
 #include "graph/program.h"
 #include <string.h>
 
 enum { EXPONENT_AT_MOST = 127 + 40 };
 
-/* Sizes of floats, infinities and what is no number too, are in the order of their bits. */
+/* The bits of floats without their sign are ordered like their sizes; infinity and NaN come last.
+ */
 KEEL_CLONES static bool bounded_f32(const char *x, int64_t n)
 {
     uint32_t most = 0;

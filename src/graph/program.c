@@ -1,9 +1,9 @@
-/* Compiling a graph: who shares memory with whom, how long each buffer lives, and where it lies.
+/* Compiling a graph: which buffers share memory, how long each one lives, and where it lies.
  *
- * Two classes of memory. What crosses a segment, or is read by a weight gradient over all rows of a
- * worker, is held for all the worker's rows (a shard is a row offset). What lives inside one
- * segment of one block of rows is held for one block and reused by the next. See program.h; calls
- * are bound in bind.c. */
+ * There are two classes of memory. A value that crosses a segment, or that a weight gradient reads
+ * over all rows of a worker, is kept for all the worker's rows; a shard is a row offset in it. A
+ * value that lives inside one segment is kept for one block of rows, and the next block uses the
+ * same memory. See program.h; calls are bound in bind.c. */
 #include "graph/program.h"
 #include "base/memory.h"
 #include "base/round.h"
@@ -15,11 +15,12 @@
 #include <limits.h>
 #include <string.h>
 
-/* What is known of one buffer while the program is compiled. Values are joined to roots. */
+/* What is known of one buffer during compilation. Buffers that share memory are joined to a root.
+ */
 typedef struct life {
     int64_t row_bytes;
     int first, last; /* instructions; first INT_MAX: never written */
-    bool whole;      /* needed for all rows of the worker at once */
+    bool whole;      /* needed for all rows of the worker at the same time */
     int root;        /* itself, or the buffer whose memory it shares */
 } life;
 
@@ -77,7 +78,8 @@ static void touch_reads(compiler *c, const keel_graph_node *n, int node, unsigne
         for (int k = 0; k < n->node.n_saved; k++) touch(c, saved_life(c, node, k), at, whole);
 }
 
-/* When each buffer is written first and read last, as if it shared its memory with nobody. */
+/* Finds when each buffer is first written and last read, as if it shared its memory with no other.
+ */
 static void find_lives(compiler *c)
 {
     const keel_schedule *s = &c->p->schedule;
@@ -108,7 +110,7 @@ static void find_lives(compiler *c)
             for (int k = 0; k < n->node.n_in; k++)
                 if (s->needs_grad[n->in[k]]) touch(c, grad_life(c, n->in[k]), at, false);
     }
-    for (int i = 0; i < c->g->n_node; i++) { /* what owners of tiles read stays to the end */
+    for (int i = 0; i < c->g->n_node; i++) { /* what owners of tiles read is kept until the end */
         if (!s->tiled[i] || s->n_instruction == 0) continue;
         touch(c, c->g->node[i].in[0], s->n_instruction, true);
         touch(c, grad_life(c, c->g->node[i].out[0]), s->n_instruction, true);
@@ -116,7 +118,7 @@ static void find_lives(compiler *c)
     for (int i = 0; i < c->p->n_output; i++) touch(c, c->p->output[i], s->n_instruction, true);
 }
 
-/* Buffer x lies where y lies, and lives as long as either. */
+/* Puts buffer x where y lies; the memory lives as long as either. */
 static void join(compiler *c, int x, int y)
 {
     life *root = &c->life[root_of(c, y)];
@@ -127,8 +129,8 @@ static void join(compiler *c, int x, int y)
     c->life[x].root = root->root;
 }
 
-/* May instruction `at` write buffer x over buffer y, which it reads? Where it is the last to read
- * anything that lies there and the first to write x. Nothing else is shared but by views. */
+/* Whether instruction `at` may write buffer x over buffer y, which it reads: it must be the last to
+ * read anything that lies there, and the first to write x. Besides, only views share memory. */
 static bool may_overwrite(const compiler *c, int x, int y, int at)
 {
     const int root = root_of(c, y);
@@ -136,7 +138,7 @@ static bool may_overwrite(const compiler *c, int x, int y, int at)
            c->life[root].row_bytes == c->life[x].row_bytes;
 }
 
-/* Does a call read the memory of its input k as another input too? */
+/* Whether a call reads the memory of its input k as another input, too. */
 static bool reads_twice(const compiler *c, const keel_graph_node *n, int k)
 {
     for (int i = 0; i < n->node.n_in; i++)
@@ -144,7 +146,7 @@ static bool reads_twice(const compiler *c, const keel_graph_node *n, int k)
     return false;
 }
 
-/* The output of a view is its input; that of a pointwise op may be written over it. */
+/* The output of a view is its input; the output of a pointwise op may be written over its input. */
 static void share_values(compiler *c, int node, int at)
 {
     const keel_graph_node *n = &c->g->node[node];
@@ -159,7 +161,8 @@ static void share_values(compiler *c, int node, int at)
     }
 }
 
-/* The same of gradients, backwards: that of in[0] over that of the output. */
+/* The same for gradients, backwards: the gradient of in[0] may be written over that of the output.
+ */
 static void share_grads(compiler *c, int node, int at)
 {
     const keel_graph_node *n = &c->g->node[node];
@@ -173,7 +176,7 @@ static void share_grads(compiler *c, int node, int at)
     c->p->skip_backward[node] = op->view;
 }
 
-/* Who shares memory with whom, in the order of the calls. */
+/* Decides which buffers share memory, in the order of the calls. */
 static void share(compiler *c)
 {
     const keel_schedule *s = &c->p->schedule;
@@ -184,8 +187,9 @@ static void share(compiler *c)
     }
 }
 
-/* Time is the segment for what is held for all rows (shards of a segment run one after the other),
- * and the instruction for what is held for one block. */
+/* Places the buffers of one class. Time is counted in segments for what is kept for all rows
+ * (shards of a segment run one after another), and in instructions for what is kept for one block.
+ */
 static keel_status place_class(compiler *c, bool rows_class, int64_t rows, int64_t *bytes,
                                int64_t *bound)
 {
@@ -232,7 +236,7 @@ out:
     return s;
 }
 
-/* Members of a root lie where it lies; each keeps its own row size. */
+/* Members of a root lie where the root lies; each keeps its own row size. */
 static void spread_places(compiler *c)
 {
     keel_program *p = c->p;
@@ -308,7 +312,7 @@ static keel_status check_trainable(const keel_program *p)
     return KEEL_OK;
 }
 
-/* Who makes the gradients of the weights of node i tile by tile. */
+/* Chooses who makes the gradients of the weights of node i tile by tile. */
 static keel_status choose_tiles(keel_program *p, int i)
 {
     const keel_graph_node *n = &p->graph->node[i];
@@ -351,7 +355,7 @@ static keel_status find_tiled(keel_program *p)
     return KEEL_OK;
 }
 
-/* Saved values and weights of all nodes stand in two lists, node after node. */
+/* Lists the saved values and the weights of all nodes, node after node. */
 static keel_status list_weights(keel_program *p)
 {
     const keel_graph *g = p->graph;

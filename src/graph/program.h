@@ -1,7 +1,7 @@
-/* A program: a graph compiled once for a set of lanes. It is const while it runs and shared by all
- * workers; what differs from worker to worker (its rows of every value, its gradients, its scratch)
- * is a keel_workspace. For each number of rows a step can have, a keel_bound holds the calls with
- * all pointers in place, so that a step is a loop over them. */
+/* A program: a graph compiled once for a set of lanes. It is constant while it runs, and all
+ * workers share it. What differs between workers (their rows of every value, gradients, scratch) is
+ * in a keel_workspace. For each number of rows that a step can have, a keel_bound holds the calls
+ * with all pointers set, so a step is a loop over them. */
 #ifndef KEEL_GRAPH_PROGRAM_H
 #define KEEL_GRAPH_PROGRAM_H
 #include "device/lanes.h"
@@ -11,11 +11,11 @@
 #include "graph/store.h"
 #include "graph/timing.h"
 
-/* Where the rows of a value live. */
+/* Where the rows of a value lie. */
 typedef enum keel_place_kind {
     KEEL_PLACE_NONE,
-    KEEL_PLACE_INPUT, /* in the batch: at = which input */
-    KEEL_PLACE_ROWS,  /* crosses a segment or is read over all rows of the worker: at = offset */
+    KEEL_PLACE_INPUT, /* in the batch: at = index of the input */
+    KEEL_PLACE_ROWS,  /* crosses a segment, or is read over all rows of the worker: at = offset */
     KEEL_PLACE_SHARD, /* lives inside one segment of one shard: at = offset */
 } keel_place_kind;
 
@@ -24,17 +24,17 @@ typedef struct keel_place {
     int64_t at, row_bytes;
 } keel_place;
 
-/* What one worker owns while a program runs. Its memory is lent by the arenas. */
+/* What one worker owns while a program runs. The memory belongs to the arenas. */
 typedef struct keel_workspace {
     char *rows, *shard, *scratch;
     char *grad;          /* [gradient_elements] flat; NULL in inference */
-    char *fold;          /* [fold_bytes] gradients of shards that are yet to be added */
+    char *fold;          /* [fold_bytes] gradients of shards that are not added yet */
     double *merged;      /* merged records, of all nodes */
-    double *record[2];   /* stacks of records, of the node that meets next and of the last one */
+    double *record[2];   /* stacks of records: of the node that meets next, and of the last one */
     double *sums;        /* stacks of sums, of all nodes */
     double *row_records; /* of the rows of one call */
     int64_t bad_row;     /* the first whose loss is not finite; INT64_MAX: none */
-    keel_variable last_tiled; /* the weight of the last tile it made in this step; -1: none */
+    keel_variable last_tiled;        /* the weight of its last tile in this step; -1: none */
     struct keel_prepared **prepared; /* [n_node] lists of the kernels prepared so far */
 } keel_workspace;
 
@@ -45,12 +45,12 @@ typedef struct keel_addition {
     int64_t count;
 } keel_addition;
 
-/* What becomes of the records that a call writes: see records.c. */
+/* What happens to the records that a call writes: see records.c. */
 typedef struct keel_fold {
     double *stack;  /* NULL: the call writes none */
     int64_t length; /* doubles of a record */
     keel_combine combine;
-    bool upward; /* rows come in their order; else the last first */
+    bool upward; /* rows come in ascending order; else in descending order */
 } keel_fold;
 
 typedef struct keel_bound_call {
@@ -79,27 +79,28 @@ typedef struct keel_bound_workspace {
     int64_t rows;
 } keel_bound_workspace;
 
-/* A row comes to a stack of `depth` records and completes so many nodes of the tree. */
+/* A row is pushed on a stack of `depth` records and completes `closes` nodes of the tree. */
 typedef struct keel_fold_row {
     uint16_t depth, closes;
 } keel_fold_row;
 
-/* A node of the tree that one worker has whole, and its parent not. */
+/* A node of the tree whose rows one worker has all, unlike those of its parent. */
 typedef struct keel_tree_part {
-    int worker, slot[2]; /* [upward] in its stacks */
+    int worker, slot[2]; /* [upward] its place in the stacks */
     int closes;          /* larger nodes that are complete with it */
 } keel_tree_part;
 
-/* A shard: rows of one worker whose weight gradients are made by themselves. See gradients.c. */
+/* A shard: rows of one worker whose weight gradients are computed separately. See gradients.c. */
 typedef struct keel_shard {
     int worker;
     int64_t row, rows, local_row;
-    int depth, closes; /* it comes to a stack of `depth` gradients, and so many sums are made */
-    int leaf;          /* its place among the worker's shards, where they are not folded */
+    int depth, closes; /* its gradient is pushed on a stack of `depth` gradients, and `closes` sums
+                          are made */
+    int leaf;          /* its place among the worker's shards, for gradients that are not folded */
     bool leaf_adds;    /* to what is there */
 } keel_shard;
 
-/* A gradient that a worker is left with; `closes` sums are made with it. */
+/* A gradient that a worker has left; it completes `closes` sums. */
 typedef struct keel_part {
     int worker, slot, closes;
 } keel_part;
@@ -108,52 +109,52 @@ typedef struct keel_bound {
     int64_t rows;
     int n_busy, n_run; /* pieces with rows */
     keel_piece *piece; /* [n_busy] in row order */
-    keel_piece *run;   /* [n_run] neighbours of one worker joined: lanes that share a core */
+    keel_piece *run;   /* [n_run] neighbours of one worker, joined: lanes on one core */
     int n_tree;
     keel_tree_part *tree;   /* [n_tree] in row order */
     keel_fold_row *fold[2]; /* [upward][rows] */
     int n_shard, n_part, n_leaf;
     keel_shard *shard;               /* [n_shard] in row order */
-    keel_part *part, *leaf;          /* of gradients that workers fold, and of those they do not */
+    keel_part *part, *leaf;          /* of gradients that workers fold, and of the others */
     keel_bound_workspace *workspace; /* [n_worker] */
 } keel_bound;
 
 typedef enum keel_gradient_kind {
-    KEEL_GRADIENT_NONE,   /* nobody makes it, or owners do, tile by tile */
-    KEEL_GRADIENT_FOLDED, /* one use: a worker's shards are folded as they come */
-    KEEL_GRADIENT_SHARED, /* several uses: every shard has its own */
-    KEEL_GRADIENT_MERGED, /* one worker reads it off merged records */
+    KEEL_GRADIENT_NONE,   /* nobody makes it, or owners make it tile by tile */
+    KEEL_GRADIENT_FOLDED, /* one use: a worker folds its shards as they come */
+    KEEL_GRADIENT_SHARED, /* several uses: every shard has its own gradient */
+    KEEL_GRADIENT_MERGED, /* one worker reads it from merged records */
 } keel_gradient_kind;
 
 typedef struct keel_gradient {
     keel_gradient_kind kind;
     int64_t count;         /* elements; 0: frozen */
-    int64_t first, others; /* elements into workspace.grad: slot 0, which is where the store has the
-                              master, and slots 1, 2, ... */
+    int64_t first, others; /* elements into workspace.grad: slot 0, where the store has the master,
+                              then slots 1, 2, ... */
 } keel_gradient;
 
 typedef struct keel_program_options {
     keel_dtype real;
-    bool reference_only; /* no kernel but the plain reference: for tests */
+    bool reference_only; /* only the plain references: for tests */
     const char *without; /* leave out kernels of this name ("dnnl"); NULL: none */
     keel_float32 float32;
     int64_t max_rows;    /* of a step */
-    bool dry;            /* plan only: nothing that a run would need is allocated */
+    bool dry;            /* plan only: allocate nothing that only a run needs */
     const bool *trains;  /* [store->n_weight] which weights a training program trains, read while it
                             is created; NULL: none */
-    keel_arenas *arenas; /* shared with other programs of these lanes, none of which runs at the
-                            same time; borrowed; NULL: its own */
+    keel_arenas *arenas; /* shared with other programs of these lanes, which never run at the same
+                            time; borrowed; NULL: its own */
 } keel_program_options;
 
-/* Who makes the gradient of a weight tile by tile. */
+/* Which kernel makes the gradient of a weight tile by tile. */
 struct keel_tiled {
     int node, weight; /* node -1: gradients are made by workers, and added */
     keel_tile_run run;
     const void *plan;
-    int64_t most; /* elements at a time, where the weight is moved in between */
+    int64_t most; /* elements at a time, if the weight is moved in between */
 };
 
-/* A node that reads state which calls before it move in the same step: see moved.c. */
+/* A node that reads state which earlier calls of the same step move: see moved.c. */
 typedef struct keel_moved {
     int node, n_mover, last; /* last: the mover whose records are merged last */
     int *mover;              /* [n_mover] nodes, in the order in which they move it */
@@ -161,10 +162,10 @@ typedef struct keel_moved {
     void **weight;           /* [n_worker][n_weight] what its calls read */
 } keel_moved;
 
-/* What ran a pass of a node, for those who ask: see keel_program_kernel. */
+/* What ran a pass of a node, for reports: see keel_program_kernel. */
 struct keel_ran {
     bool prepared;
-    bool widened;              /* by way of float32 copies of its values */
+    bool widened;              /* on float32 copies of its values */
     const keel_kernel *kernel; /* of the first preparation; NULL: the reference */
 };
 
@@ -175,11 +176,10 @@ typedef struct keel_program {
     keel_store *store;       /* borrowed */
     uint64_t user;           /* of packed copies in the store */
     keel_arenas *arenas, *own_arenas;
-    int64_t moved; /* arenas->moved when its pointers were set */
+    int64_t moved; /* arenas->moved when the pointers were set */
     keel_program_options options;
-    bool *trains; /* [n_weight] whose gradients it makes; of programs over one store each may train
-                     others */
-    int64_t n_grad;        /* elements of workspace.grad: up to the last weight that is trained */
+    bool *trains;   /* [n_weight] the weights that it trains; programs over one store may differ */
+    int64_t n_grad; /* elements of workspace.grad: up to the last weight that is trained */
     keel_step_facts facts; /* of the running step */
 
     struct keel_tiled *tiled; /* [n_weight] */
@@ -190,18 +190,18 @@ typedef struct keel_program {
     void **weight;                      /* [weight_at[n_node]] in the store */
     keel_place *saved;                  /* [n_saved] of all nodes */
     bool *skip_forward, *skip_backward; /* [n_node] views that share memory */
-    double *sums_room; /* to merge sums in, where a node has more than KEEL_SUMS_MAX; else NULL */
+    double *sums_room; /* to merge sums if a node has more than KEEL_SUMS_MAX; else NULL */
     int64_t sums_most; /* of such a node */
     int64_t *sums_at;  /* [n_node] doubles into workspace.sums */
     int64_t *merged_at, *merged_backward_at; /* [n_node] doubles into workspace.merged */
-    keel_moved **moved_of; /* [n_node] NULL entry: it reads its weights as they are */
+    keel_moved **moved_of; /* [n_node] NULL entry: the node reads its weights directly */
     int *sums_segment;     /* [n_node] where its sums are made */
-    bool *area;            /* [n_segment] which of workspace.record it writes to */
+    bool *area;            /* [n_segment] which workspace.record it writes to */
     int64_t record_doubles, row_doubles, sums_doubles, merged_doubles; /* per worker */
-    int slots; /* records of a stack, at most */
+    int slots; /* the most records of a stack */
 
     keel_gradient *gradient; /* [n_weight] */
-    int fold_slots;          /* of a stack of gradients: those that may be left; more lie in fold */
+    int fold_slots;          /* of a stack of gradients: those that may be left; more are in fold */
     int64_t gradient_elements, fold_stride, fold_bytes; /* per worker */
 
     int64_t max_local_rows;
@@ -211,10 +211,10 @@ typedef struct keel_program {
     keel_bound **bound;
     struct keel_ran *ran; /* [n_node][KEEL_PASS_COUNT] */
 
-    keel_timing *timing; /* borrowed; NULL: nobody wants to know */
+    keel_timing *timing; /* borrowed; NULL: nothing is timed */
 
-    /* What is written when a weight is moved, so that it is fetched ahead: [n_moment] of weight v
-     * begin at v * n_moment, each as long as the weight. Borrowed; NULL: nothing. */
+    /* What else is written when a weight is moved, so that it can be prefetched: [n_moment] of
+     * weight v begin at v * n_moment, each as long as the weight. Borrowed; NULL: nothing. */
     int n_moment;
     char *const *moment;
 
@@ -225,38 +225,38 @@ typedef struct keel_program {
     keel_value *output; /* [n_output] */
 } keel_program;
 
-/* Compile `graph` (taken over, also on failure). outputs: values that can be read after a run. The
- * store must have been laid out from the order of the training schedule, or any for inference.
- * KEEL_EUNSUP: an op cannot be trained, by name of its layer. */
+/* Compiles `graph`, which it takes over, also on failure. outputs: values that can be read after a
+ * run. The store must have been laid out from the order of the training schedule; for inference,
+ * from any order. KEEL_EUNSUP: an op cannot be trained; the error names its layer. */
 keel_status keel_program_create(keel_program **out, keel_graph *graph, const keel_value *outputs,
                                 int n_output, keel_store *store, const keel_lanes *lanes,
                                 const keel_program_options *options);
 void keel_program_destroy(keel_program *p);
 
-/* The calls for a step of `rows`; prepared at the first request, found afterwards. Not concurrently
- * with a run; the calling thread keeps vendor libraries to one thread (keel_team_enter). */
+/* The calls for a step of `rows`, prepared at the first request and found afterwards. Not during a
+ * run. The calling thread must keep vendor libraries to one thread (keel_team_enter). */
 keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **out);
 
-/* What a step of `rows` would ask of scratch, without binding it: the kernels are prepared. */
+/* Measures the scratch that a step of `rows` would need, without binding it. Prepares the kernels.
+ */
 keel_status keel_program_measure(keel_program *p, int64_t rows);
 
-/* The kernel that runs a pass of a node: its name or "reference", with ", widened" where values of
- * bfloat16 are widened for it; "" where the pass does not run or was not prepared yet. Returns out.
- */
+/* The name of the kernel that runs a pass of a node, or "reference", with ", widened" if values of
+ * bfloat16 are widened for it. "" if the pass does not run or is not prepared yet. Returns out. */
 enum { KEEL_KERNEL_NAME_MAX = 40 };
 char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
                           char out[KEEL_KERNEL_NAME_MAX]);
 
-/* Does a pass of the node run on its plain reference though that costs? Products do, and functions
- * of many elements. */
+/* Whether a pass of the node runs on its plain reference although that is slow: for products, and
+ * for costly functions of many elements. */
 bool keel_program_is_slow(const keel_program *p, int node);
 
-/* A worker's part of a run: segments outside, calls inside, then lanes meet. input [n_input]: the
- * batch. A failing call skips the rest of this worker's work but not its meetings; returns the
- * status, with its text in p->failure[worker]. */
+/* A worker's part of a run: for each segment, its calls, and a meeting where the segment ends in
+ * one. input [n_input]: the batch. After a call fails, the worker skips the rest of its work but
+ * not its meetings. Returns the status; the text is in p->failure[worker]. */
 keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *team, int worker);
 
-/* Inside a run's work: all workers meet; the wait is timed where somebody wants to know. */
+/* In a run: all workers meet. The wait is timed if timing is on. */
 void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
 /* The gradient of elements [first, first + count) of a tiled weight, over all rows of the step,
@@ -268,21 +268,20 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker, k
                        int64_t first, int64_t count, void *grad, bool *checked, bool *bad,
                        keel_tile_move *move, keel_tile_part *part);
 
-/* Are the inputs and gradients that a worker has for tiled weights so small that these weights'
- * gradients can only be finite? After the worker's run. */
+/* After the worker's run: whether its inputs and gradients for tiled weights are so small that the
+ * gradients of these weights can only be finite. */
 bool keel_program_bounded(const keel_program *p, const keel_bound *b, int worker);
 
-/* Rows of a value (or gradient) as the piece's worker holds them. */
+/* The rows of a value (or gradient), as the worker of the piece holds them. */
 const void *keel_program_rows(const keel_program *p, const keel_place *at, const keel_piece *piece);
-/* The rows of a piece of output `i`. */
+/* The rows of a piece in output `i`. */
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece);
-/* The sums (loss, metrics) of a node over the rows of a finished run, in the order of the tree. If
- * there are more than KEEL_SUMS_MAX: one thread at a time. */
+/* The sums (loss, metrics) of a node over the rows of a finished run, in the order of the tree.
+ * With more than KEEL_SUMS_MAX sums: one thread at a time. */
 void keel_program_sums(const keel_program *p, const keel_bound *b, int node, double *sums);
 /* The first row of the step whose loss was not finite in the last run; -1: none. */
 int64_t keel_program_bad_row(const keel_program *p);
-/* After the commit point, by one worker: let ops move their state (BatchNorm's moving statistics).
- */
+/* After the commit point, by one worker: ops move their state (BatchNorm's moving statistics). */
 void keel_program_commit(keel_program *p, const keel_bound *b, int worker);
 
 #endif

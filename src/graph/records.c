@@ -1,14 +1,15 @@
-/* Records: what rows leave to be combined over the whole step (BatchNorm's statistics, sums of
- * losses and metrics). A call writes one for each of its rows; they are folded at once, in the
- * order of the step's tree, so a worker keeps a few, however many rows it has. A stack holds the
- * largest nodes of the tree among the rows so far: {rows, record}, one after the other. */
+/* Records: what rows leave to be combined over the whole step (statistics of BatchNorm, sums of
+ * losses and metrics). A call writes one record for each of its rows. Records are folded at once,
+ * in the order of the step's tree, so a worker keeps only a few, however many rows it has. A stack
+ * holds the largest nodes of the tree among the rows so far, one after another, as {rows, record}.
+ */
 #include "base/memory.h"
 #include "base/tree.h"
 #include "graph/bind.h"
 #include <math.h>
 #include <string.h>
 
-enum { RECORD_BYTES = 256 << 10 }; /* that one call may write before they are folded */
+enum { RECORD_BYTES = 256 << 10 }; /* which one call may write before they are folded */
 
 int64_t keel_records_of(const keel_node *n, keel_pass pass)
 {
@@ -33,7 +34,7 @@ int64_t keel_records_rows(int64_t length)
 /* ---- where they lie -----------------------------------------------------------------------------
  */
 
-/* Parts of one worker that have other workers' rows between them: their rows do not meet. */
+/* Parts of a worker's rows with other workers' rows between them are not joined. */
 static int most_runs(const keel_lanes *l)
 {
     int runs[KEEL_LANES_MAX] = { 0 }, most = 1;
@@ -51,8 +52,8 @@ static keel_status too_many(const keel_program *p, const keel_node *n)
                      (long long)p->options.max_rows);
 }
 
-/* One area serves all nodes that meet in turn: two areas, since a worker may write the next records
- * while another still merges the last ones. */
+/* One area serves all nodes that meet, one after another. There are two areas, because a worker may
+ * write the next records while another still merges the last ones. */
 static keel_status measure_node(keel_program *p, const keel_node *n, int64_t length, bool meets)
 {
     const int64_t most = INT64_MAX / 64, levels = keel_tree_levels(p->options.max_rows) + 1;
@@ -68,7 +69,8 @@ static keel_status measure_node(keel_program *p, const keel_node *n, int64_t len
     return KEEL_OK;
 }
 
-/* Room for the sums of a node on every worker; if there are many, also room to merge them in. */
+/* Reserves room for the sums of a node on every worker and, if there are many, room to merge them.
+ */
 static keel_status place_sums(keel_program *p, int node)
 {
     const keel_node *n = &p->graph->node[node].node;
@@ -127,7 +129,8 @@ keel_status keel_records_place(keel_program *p)
 /* ---- the tree of a step -------------------------------------------------------------------------
  */
 
-/* How each row of a run folds, and the nodes that the run leaves; base: of its worker's stack. */
+/* Plans how each row of a run folds, and which nodes the run leaves. base: in its worker's stack.
+ */
 static void plan_run(keel_bound *b, const keel_piece *run, int base)
 {
     const int64_t begin = run->row, end = begin + run->rows;
@@ -220,12 +223,12 @@ void keel_records_fold(const keel_bound *b, const keel_bound_call *c, keel_works
     }
 }
 
-/* The workers' nodes into the root's record. temporary: a stack as high as the tree. */
+/* Merges the workers' nodes into the record of the root. temporary: a stack as high as the tree. */
 typedef struct merging {
     const keel_node *node;
     keel_combine combine;
     int64_t length;
-    bool upward; /* as the records were folded */
+    bool upward; /* in the order in which the records were folded */
     double *temporary;
 } merging;
 

@@ -55,7 +55,8 @@ keel_status keel_program_run(keel_program *p, const keel_bound *b, keel_team *te
         const keel_segment *segment = &p->schedule.segment[g];
         if (segment->merge >= 0 && f->status >= 0) {
             const int64_t begin = p->timing ? keel_clock_ns() : 0;
-            keel_records_merge(p, b, g, worker); /* each for itself: spares a second meeting */
+            keel_records_merge(p, b, g,
+                               worker); /* each worker for itself, which saves a second meeting */
             if (!segment->merge_backward) keel_moved_see(p, segment->merge, worker);
             if (p->timing) keel_timing_phase(p->timing, worker, KEEL_PHASE_MERGE, begin);
         }

@@ -1,5 +1,5 @@
 /* What compile chooses: optimizer, losses, metrics. A C call is first written as the compile_config
- * that Keras would write, and then read like one from a file, so that both mean the same. */
+ * that Keras would write, and then read like one from a file, so both mean the same. */
 #include "base/memory.h"
 #include "model/parts.h"
 #include "optimizers/schedules/rate.h"
@@ -98,7 +98,7 @@ const char *keel_model_metrics_left_out(const keel_model *m)
 
 /* ---- a C call as a compile_config ------------------------------------------------------------ */
 
-/* "mse", or an object where there are arguments or Keras wants one (an optimizer). */
+/* "mse", or an object if there are arguments or Keras needs one (an optimizer). */
 static keel_status named(const keel_named *n, const keel_kind *kind, bool always_object,
                          json_t **out)
 {
@@ -120,7 +120,7 @@ static keel_status named(const keel_named *n, const keel_kind *kind, bool always
         s = KEEL_ENOMEM;
         goto out;
     }
-    /* no field of any type, but what logs show */
+    /* not a field of any type; logs show it */
     json_t *name = json_object_get(args, "name");
     if (json_is_string(name) && json_object_set(json_object_get(*out, "config"), "name", name)) {
         json_decref(*out);
@@ -148,7 +148,7 @@ static keel_status check_output(const keel_model *m, const keel_named *n, const 
                      n->output, m->n_output);
 }
 
-/* One loss by itself, or a list with one entry an output. */
+/* A single loss, or a list with one entry for each output. */
 static keel_status losses(const keel_model *m, const keel_compile *c, json_t **out)
 {
     keel_status s = KEEL_OK;
@@ -230,8 +230,8 @@ static json_t *weights_json(const keel_model *m, const keel_compile *c)
     return list;
 }
 
-/* The compile_config of a call. A part that the call leaves empty is taken from `old`; old NULL:
- * optimizer and loss must be there. */
+/* The compile_config of a call. Parts that the call leaves out are taken from `old`. old NULL:
+ * optimizer and loss must be given. */
 static keel_status call_config(const keel_model *m, const keel_compile *c, json_t *old,
                                json_t **out)
 {
@@ -298,7 +298,8 @@ static json_t *unread(const keel_named *list, int most)
     return all;
 }
 
-/* A part of the call was KEEL_EUNSUP: the error names all that are, if there are several. */
+/* If a part of the call is KEEL_EUNSUP, and there are several such parts, the error names all of
+ * them. */
 static keel_status list_missing(const keel_compile *c)
 {
     keel_status s = KEEL_EUNSUP;
@@ -311,7 +312,7 @@ static keel_status list_missing(const keel_compile *c)
     return s;
 }
 
-/* What a compile_config chooses, with fresh state. by_file: its metrics are those of a file. */
+/* What a compile_config chooses, with new state. by_file: its metrics come from a file. */
 static keel_status choose(keel_model *m, const json_t *config, bool by_file,
                           keel_model_compiled *out)
 {
@@ -364,7 +365,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
     json_decref(config);
     if (s < 0) return s;
     if (m->compiled.given && !c->optimizer.name &&
-        made.n_state == m->compiled.n_state) { /* it goes on as it was */
+        made.n_state == m->compiled.n_state) { /* the same optimizer continues with its state */
         keel_tensor *const fresh = made.state;
         made.state = m->compiled.state;
         m->compiled.state = fresh;

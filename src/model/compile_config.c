@@ -1,7 +1,7 @@
-/* Keras's compile_config: read into objects, and written back with the learning rate in force.
+/* Keras's compile_config: read into objects, and written back with the current learning rate.
  *
- * Losses and metrics come in many forms: one for all outputs, a list by output, an object by the
- * output's name; each a name, {"class_name", "config"}, or a "function" with its name. */
+ * Losses and metrics have many forms: one for all outputs, a list by output, or an object by the
+ * output's name. Each is a name, {"class_name", "config"}, or a "function" with its name. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
@@ -18,7 +18,7 @@ static const char *class_of(const json_t *v)
     return json_string_value(json_object_get(v, "class_name"));
 }
 
-/* What an entry is called: a name, a function's name, a class. */
+/* The name of an entry: a string, or the name of a function or class. */
 static const char *name_in(const json_t *v)
 {
     const char *name = json_string_value(v);
@@ -62,7 +62,7 @@ keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kin
 
 /* ---- outputs --------------------------------------------------------------------------------- */
 
-/* Lists: Keras writes a tuple as an object. */
+/* A list; Keras writes a tuple as an object. */
 static const json_t *list_of(const json_t *v)
 {
     const char *name = class_of(v);
@@ -73,7 +73,7 @@ static const json_t *list_of(const json_t *v)
     return json_is_array(items) ? items : NULL;
 }
 
-/* The entry for one output of a list by output or an object by name. */
+/* The entry for one output, from a list by output or an object by name. */
 static keel_status entry_of(const keel_model *m, const json_t *v, const char *what, int output,
                             const json_t **out)
 {
@@ -141,8 +141,8 @@ static keel_status read_weights(const keel_model *m, const json_t *weights, keel
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
-/* The name that logs show (behind that of the output, where there are several): the string the user
- * gave, or the name in the config. */
+/* The name in logs (after that of the output if there are several): the string that the user gave,
+ * or the name in the config. */
 static keel_status name_metric(const json_t *v, keel_model_metric *metric)
 {
     char snake[128];
@@ -155,7 +155,7 @@ static keel_status name_metric(const json_t *v, keel_model_metric *metric)
         keel_snake_case(snake, sizeof snake, metric->metric.type->name);
         name = snake;
     }
-    keel_text_add_name(&text, 0, name); /* the config keeps it as it is */
+    keel_text_add_name(&text, 0, name); /* the config keeps it unchanged */
     if (text.failed) {
         keel_text_free(&text);
         return KEEL_ENOMEM;
@@ -164,7 +164,7 @@ static keel_status name_metric(const json_t *v, keel_model_metric *metric)
     return KEEL_OK;
 }
 
-/* One more name in the text of metrics that are left out. */
+/* Adds a name to the text of metrics that are left out. */
 static keel_status leave_out(const json_t *v, keel_model_compiled *c)
 {
     const char *name = name_in(v);
@@ -239,7 +239,7 @@ static keel_status add_metrics(const json_t *v, int output, bool weighted, keel_
             KEEL_TRY(add_metrics(entry, output, weighted, c, depth + 1));
         return KEEL_OK;
     }
-    if (json_is_object(v) && !class_of(v)) { /* by name, of one output */
+    if (json_is_object(v) && !class_of(v)) { /* by name, for one output */
         json_object_foreach((json_t *)v, key, entry)
             KEEL_TRY(add_metrics(entry, output, weighted, c, depth + 1));
         return KEEL_OK;
@@ -267,7 +267,7 @@ static keel_status read_metrics(const keel_model *m, const json_t *v, bool weigh
 
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
-/* A schedule that Keel does not have is only named. */
+/* A schedule that Keel does not have is kept by name only. */
 static keel_status read_rate(const json_t *rate, keel_model_compiled *c)
 {
     if (!keel_rate_find(c->schedule)) return KEEL_OK;
@@ -276,7 +276,7 @@ static keel_status read_rate(const json_t *rate, keel_model_compiled *c)
     return of->check ? of->check(c->rate.args) : KEEL_OK;
 }
 
-/* The optimizer with a schedule in place of its learning rate. */
+/* The optimizer, with a schedule in place of its learning rate. */
 static keel_status read_scheduled(const json_t *v, const json_t *rate, keel_model_compiled *c)
 {
     keel_status s = KEEL_ENOMEM;
@@ -330,7 +330,7 @@ static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
     t->tell(t->context, what);
 }
 
-/* One, or lists and objects of them. */
+/* One entry, or lists and objects of them. */
 static void try_all(const teller *t, const json_t *v, const keel_kind *kind, int depth)
 {
     const json_t *list = list_of(v), *entry;

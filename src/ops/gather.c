@@ -1,6 +1,6 @@
-/* Rows of a table by index: ids [S] and a table [V, D] give [S, D]. Ids may be of any type;
- * real ones lose their fraction, and -1 is the last row, as in Keras (Embedding, ops.take). An
- * id that is not in the table fails the step. */
+/* Rows of a table by index: ids [S] and a table [V, D] give [S, D]. Ids may have any type; the
+ * fraction of a real one is dropped, and -1 is the last row, as in Keras (Embedding, ops.take). An
+ * id outside the table fails the step. */
 #ifndef REAL
 #include "base/memory.h"
 #include "ops/infer.h"
@@ -27,7 +27,7 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &ids.shape);
 }
 
-/* What is read grows with the rows, however large the table is. */
+/* What a call reads grows with its rows, not with the table. */
 static int64_t weight_reads(const keel_node *n, int weight)
 {
     (void)n;
@@ -64,7 +64,7 @@ static int64_t asked_row(keel_dtype dtype, const void *ids, int64_t i, int64_t r
     return id < 0 ? id + rows : id;
 }
 
-/* The row of the table that place i asks for. */
+/* The row of the table that place i reads. */
 static bool row_of(const keel_call *c, int64_t i, int64_t rows, int64_t *row)
 {
     *row = asked_row(c->node->in[0].dtype, c->in[0], i, rows);
@@ -184,7 +184,7 @@ static void REAL_(forward)(const keel_call *c)
     }
 }
 
-/* Nothing flows through a whole number. */
+/* No gradient flows through an integer. */
 static void REAL_(backward)(const keel_call *c)
 {
     const int64_t count = c->rows * keel_row_count(&c->node->in[0]);

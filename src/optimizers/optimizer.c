@@ -1,4 +1,4 @@
-/* What optimizers share: the finder (Keras does not look at the case of their names), slots, and
+/* What optimizers share: finding one by name (like Keras, without regard to case), slots, and
  * clipping. */
 #include "optimizers/optimizer.h"
 #include <math.h>

@@ -1,8 +1,8 @@
-/* An optimizer moves the weights tile by tile, a tile being a range of the flat masters, gradients
- * and moments. Where it must see more than the tile, it runs in several passes: all tiles go
- * through a pass before any begins the next, so a pass may read what another one wrote for the
- * whole weight, and sums over the weight, which are added in the order of its tiles. So nothing
- * depends on who moves which tile. An optimizer of one pass costs no meeting of workers. */
+/* An optimizer changes the weights tile by tile; a tile is a range of the flat masters, gradients
+ * and slots. An optimizer that must see more than a tile runs in several passes. All tiles finish a
+ * pass before the next one begins, so a pass may read what earlier passes wrote for the whole
+ * weight, and sums over the weight, which are added in the order of its tiles. So nothing depends
+ * on which worker updates which tile. An optimizer with one pass needs no meeting of workers. */
 #ifndef KEEL_OPTIMIZERS_OPTIMIZER_H
 #define KEEL_OPTIMIZERS_OPTIMIZER_H
 #include "base/field.h"
@@ -26,8 +26,7 @@ typedef struct keel_optimizer_common {
     int64_t gradient_accumulation_steps; /* KEEL_INT_NULL: each step moves */
 } keel_optimizer_common;
 
-/* Put these into an optimizer's field table; defaults of the first two differ between optimizers.
- */
+/* For an optimizer's field table; the defaults of rate and decay differ between optimizers. */
 #define KEEL_OPTIMIZER_FIELDS(args, rate, decay)                                                   \
     { .key = "learning_rate",                                                                      \
       .kind = KEEL_FIELD_FLOAT,                                                                    \
@@ -92,26 +91,26 @@ typedef struct keel_optimizer_common {
           .help = "weights move by the mean gradient of so many steps" },                          \
         KEEL_IGNORE("name", "of the optimizer")
 
-/* What an optimizer keeps beside a weight, and its shape. */
+/* What an optimizer keeps for a weight, and its shape. */
 typedef enum keel_slot_kind {
     KEEL_SLOT_NONE,    /* nothing */
     KEEL_SLOT_ALIKE,   /* that of the weight */
     KEEL_SLOT_ROWS,    /* the weight's without its last dim: a number for each row */
     KEEL_SLOT_COLUMNS, /* the weight's without its last dim but one */
-    KEEL_SLOT_MARK,    /* no memory: in files an int32 of no dims, 0 */
+    KEEL_SLOT_MARK,    /* no memory: in files a scalar int32, 0 */
 } keel_slot_kind;
 
 typedef struct keel_slot {
     const char *name; /* Keras's: "momentum" */
     keel_slot_kind kind;
-    int group;    /* in files those of one group stand side by side, weight by weight */
-    double first; /* every element before the first step */
+    int group;    /* in files, slots of a group are stored together, weight by weight */
+    double first; /* the value of each element before the first step */
 } keel_slot;
 
 typedef struct keel_slots {
     int count; /* the same for all weights */
     keel_slot at[KEEL_SLOTS_MAX];
-    int64_t scratch; /* elements to work in, of this weight; they are not saved */
+    int64_t scratch; /* elements of working memory for this weight; they are not saved */
 } keel_slots;
 
 /* The weight that a tile is part of. */
@@ -120,48 +119,50 @@ typedef struct keel_update_whole {
     int64_t count;
     const void *g;
     void *w, *slot[KEEL_SLOTS_MAX], *scratch;
-    int tile, n_tile; /* which of its tiles this is: whole work is shared by tiles */
-    double sum[KEEL_SUM_PASSES][KEEL_UPDATE_SUMS]; /* made in the passes before this one, over all
-                                                      tiles */
+    int tile,
+        n_tile; /* which of its tiles this is, for work on the whole weight that tiles share */
+    double sum[KEEL_SUM_PASSES]
+              [KEEL_UPDATE_SUMS]; /* from the passes before this one, over all tiles */
 } keel_update_whole;
 
 typedef struct keel_update {
     const void *args;
-    int64_t iteration;          /* 1 for the first step ever, Keras's iterations + 1 */
-    double learning_rate;       /* in force at this step */
-    double number;              /* see keel_optimizer.number: after this step */
+    int64_t iteration;          /* 1 for the first step, Keras's iterations + 1 */
+    double learning_rate;       /* at this step */
+    double number;              /* see keel_optimizer.number: its value after this step */
     int64_t count;              /* elements of the tile: whole rows of the last dim */
     void *w;                    /* masters, moved */
-    const void *g;              /* divided, regularised, not yet clipped */
-    double scale;               /* of clipping by norm: use g * scale ... */
+    const void *g;              /* divided and regularised, not yet clipped */
+    double scale;               /* clipping by norm: use g * scale ... */
     double clip;                /* ... then clamped to +-clip; INFINITY: no clamp */
-    void *slot[KEEL_SLOTS_MAX]; /* at the tile, of slots alike; of others NULL */
+    void *slot[KEEL_SLOTS_MAX]; /* at the tile, if slots are alike; else NULL */
 
-    /* Of optimizers with several passes; else unset. */
+    /* Only for optimizers with several passes. */
     int pass;
-    int64_t first; /* element of the weight that the tile begins with */
-    double *sum;   /* [KEEL_UPDATE_SUMS] out: the tile's part; NULL from pass KEEL_SUM_PASSES on */
+    int64_t first; /* the element of the weight at which the tile begins */
+    double *sum; /* [KEEL_UPDATE_SUMS] out: the tile's part of sums; NULL from pass KEEL_SUM_PASSES
+                  on */
     const keel_update_whole *whole;
 } keel_update;
 
 /* Keras saves an optimizer's variables in this order (optimizer/vars/0, 1, 2 ... of the file), and
- * so do we: 0 iteration (int64, no dims), 1 learning_rate (float32, no dims; not with a schedule),
- * then group by group the slots of all weights in the order of model.trainable_variables: Adam m0
- * v0 m1 v1 ..., with amsgrad then hat0 hat1 ...; then the number. */
+ * so does Keel: 0 iteration (scalar int64); 1 learning_rate (scalar float32, not with a schedule);
+ * then, group by group, the slots of all weights in the order of model.trainable_variables: for
+ * Adam m0 v0 m1 v1 ..., with amsgrad then hat0 hat1 ...; then the number. */
 typedef struct keel_optimizer {
     keel_type type;
-    /* What it keeps for a weight: slots of these names, alike and zeros at first, in one group; or
+    /* What it keeps for a weight: slots with these names, alike, zero at first, in one group; or
      * what the function says. Ask keel_optimizer_slots. */
     const char *alike[KEEL_OWN_SLOTS_MAX];
     keel_status (*slots)(const void *args, const keel_weight_info *w, keel_slots *out);
-    void (*apply[2])(const keel_update *u); /* decoupled weight decay included; float32, float64 */
+    void (*apply[2])(const keel_update *u); /* with decoupled weight decay; float32, float64 */
     int (*passes)(const void *args);        /* NULL: one */
-    /* A number that it keeps for all weights together: after the step, of what it was before it.
-     * NULL: none. */
+    /* A number that it keeps for all weights together: computes its value after a step from that
+     * before. NULL: none. */
     double (*number[2])(const void *args, int64_t iteration, double before);
     double first_number; /* before the first step */
-    /* How much of the last move is kept, where a tile is moved as keel_tile_move says but for a
-     * clamp; else 0. NULL: never. */
+    /* The part of the last update that is kept, if a tile is moved as keel_tile_move says, except
+     * for clipping; else 0. NULL: never. */
     double (*plain_momentum)(const void *args);
     /* Does an element whose gradient is 0 stay as it is, and what is kept for it too? NULL: no. */
     bool (*rests)(const void *args);
@@ -170,7 +171,7 @@ typedef struct keel_optimizer {
 extern const keel_optimizer *const keel_optimizers[]; /* generated; ends with NULL */
 const keel_type *keel_optimizer_find(const char *name);
 
-/* KEEL_EARG where more than one of the three clips is given, as in Keras. */
+/* KEEL_EARG: more than one of the three clips is given, as in Keras. */
 keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_common *c);
 
 /* What it keeps for that weight: its own slots, then the moving average and the sum of gradients
@@ -178,23 +179,23 @@ keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_com
 keel_status keel_optimizer_slots(const keel_optimizer *o, const void *args,
                                  const keel_weight_info *w, keel_slots *out);
 
-/* The shape of a slot of this kind; false: it has no memory. */
+/* The shape of a slot of this kind. false: it has no memory. */
 bool keel_slot_shape(keel_slot_kind kind, const keel_shape *weight, keel_shape *out);
 
-/* For optimizers that keep `count` slots alike of these names, in one group, zeros at first. */
+/* For optimizers that keep `count` slots with these names, alike, in one group, zero at first. */
 keel_status keel_slots_alike(keel_slots *out, int count, const char *const *names);
 
-/* Does this limit clip? In Keras null and 0 both mean that nothing is clipped. */
+/* Whether this limit clips. In Keras null and 0 mean no clipping. */
 static inline bool keel_clips(double limit)
 {
     return limit > 0;
 }
 
-/* keel_update.scale for a gradient (or all of them) of that norm; 1 where the limit does not clip.
+/* keel_update.scale for a gradient (or all gradients) with that norm; 1 if the limit does not clip.
  */
 double keel_clip_scale(double norm, double limit);
 
-/* keel_update.clip for that clipvalue; INFINITY where it does not clip. */
+/* keel_update.clip for that clipvalue; INFINITY if it does not clip. */
 double keel_clip_bound(double clipvalue);
 
 #endif

@@ -77,7 +77,7 @@ static void REAL_(plain_momentum)(int64_t n, REAL *restrict w, const REAL *restr
     }
 }
 
-/* The same without decay and clamp, which most trainings do without: this loop is bound by its
+/* The same without decay and clipping, which most trainings do not use: this loop is limited by its
  * instructions. */
 KEEL_ONE_PASS
 static void REAL_(plain_momentum_only)(int64_t n, REAL *restrict w, const REAL *restrict g,

@@ -1,5 +1,5 @@
-/* The rate falls along half a cosine to alpha times itself; before that, with a warmup_target, it
- * rises to the target in a line of warmup_steps. */
+/* The rate falls along half a cosine to alpha times its value. With a warmup_target, it first rises
+ * linearly to the target in warmup_steps. */
 #include "optimizers/schedules/rate.h"
 #include <math.h>
 
