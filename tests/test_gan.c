@@ -156,7 +156,7 @@ static void reduce(const gan *a, const part *p, int worker, int first)
                                 .scale = 1.0 / (double)p->bound->rows };
         if (p->program->tiled[tile->variable].node >= 0)
             keel_program_tile(p->program, p->bound, worker, tile->variable, at, tile->count,
-                              of[0].data, NULL, NULL, NULL);
+                              of[0].data, NULL, NULL, NULL, NULL);
         else
             r.n_part = keel_gradient_parts(p->program, p->bound, tile->variable, at, of);
         assert_true(keel_reduce(KEEL_FLOAT64, &r));

@@ -264,11 +264,9 @@ static bool same_bits(const keel_model *a, const keel_model *b)
     return same;
 }
 
-static void any_number_of_devices_trains_as_keras(void **unused)
+static void train_all(const char *file, size_t least)
 {
-    (void)unused;
-    json_t *all = golden_load("optimizer_training.json"), *cases = json_object_get(all, "cases"),
-           *k;
+    json_t *all = golden_load(file), *cases = json_object_get(all, "cases"), *k;
     size_t index;
     json_array_foreach(cases, index, k)
     {
@@ -290,15 +288,25 @@ static void any_number_of_devices_trains_as_keras(void **unused)
         }
         for (int lanes = 0; lanes < LANES; lanes++) keel_model_destroy(m[lanes]);
     }
-    assert_true(index > 30);
+    assert_true(index > least);
     json_decref(all);
 }
 
-static void what_an_optimizer_keeps_goes_through_a_file(void **unused)
+static void any_number_of_devices_trains_as_keras(void **unused)
 {
     (void)unused;
-    json_t *all = golden_load("optimizer_training.json"), *cases = json_object_get(all, "cases"),
-           *k;
+    train_all("optimizer_training.json", 30);
+}
+
+static void averages_and_gradients_of_several_steps_are_those_of_keras(void **unused)
+{
+    (void)unused;
+    train_all("optimizer_keeps.json", 10);
+}
+
+static void through_a_file(const char *file)
+{
+    json_t *all = golden_load(file), *cases = json_object_get(all, "cases"), *k;
     char path[4096];
     size_t index;
     snprintf(path, sizeof path, "%s/kept.keras", getenv("KEEL_TEST_TMP"));
@@ -316,6 +324,13 @@ static void what_an_optimizer_keeps_goes_through_a_file(void **unused)
         keel_model_destroy(back);
     }
     json_decref(all);
+}
+
+static void what_an_optimizer_keeps_goes_through_a_file(void **unused)
+{
+    (void)unused;
+    through_a_file("optimizer_training.json");
+    through_a_file("optimizer_keeps.json");
 }
 
 static void a_schedule_that_keel_does_not_have_waits_for_a_number(void **unused)
@@ -397,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_devices_trains_as_keras),
+        cmocka_unit_test(averages_and_gradients_of_several_steps_are_those_of_keras),
         cmocka_unit_test(what_an_optimizer_keeps_goes_through_a_file),
         cmocka_unit_test(a_schedule_that_keel_does_not_have_waits_for_a_number),
         cmocka_unit_test(a_schedule_is_replaced_by_a_number),

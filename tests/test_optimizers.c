@@ -353,8 +353,13 @@ static void a_saved_config_of_keras_is_read(void **state)
     keel_object_free(&o);
     json_t *config = json_object_get(j, "config");
     json_object_set_new(config, "use_ema", json_true());
-    assert_int_equal(keel_object_read(&o, j, keel_optimizer_find, "optimizer"), KEEL_EUNSUP);
-    assert_non_null(strstr(keel_error(), "use_ema"));
+    json_object_set_new(config, "gradient_accumulation_steps", json_integer(1));
+    assert_int_equal(keel_object_read(&o, j, keel_optimizer_find, "optimizer"), KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "gradient_accumulation_steps"));
+    json_object_set_new(config, "gradient_accumulation_steps", json_integer(2));
+    json_object_set_new(config, "ema_momentum", json_real(1.5));
+    assert_int_equal(keel_object_read(&o, j, keel_optimizer_find, "optimizer"), KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "ema_momentum"));
     json_decref(j);
     assert_non_null(keel_optimizer_find("sgd"));
     assert_non_null(keel_optimizer_find("adamw"));

@@ -37,6 +37,7 @@ KEEL_CLONES static bool bounded_bf16(const char *x, int64_t n)
 static bool is_bounded(const void *x, const keel_spec *row, int64_t rows)
 {
     const int64_t n = rows * keel_row_count(row);
+    if (!keel_dtype_flows(row->dtype)) return true; /* numbers of rows of a table */
     if (row->dtype == KEEL_FLOAT32) return bounded_f32(x, n);
     return row->dtype == KEEL_BFLOAT16 && bounded_bf16(x, n);
 }

@@ -323,7 +323,13 @@ static keel_status choose_tiles(keel_program *p, int i)
                       .tile = true };
     KEEL_TRY(keel_choose_kernel(&p->options, &c));
     keel_ran_note(p, i, KEEL_WEIGHTS, c.kernel, false);
-    if (c.kernel && c.scratch > p->scratch_bytes) p->scratch_bytes = c.scratch;
+    if (!c.kernel && n->node.op->tile_scratch) {
+        c.scratch = n->node.op->tile_scratch(&n->node, p->options.max_rows);
+        if (c.scratch > INT64_MAX / 64)
+            return keel_fail(KEEL_ESHAPE, "layer '%s': a step of %lld rows is too large",
+                             n->node.layer, (long long)p->options.max_rows);
+    }
+    if (c.scratch > p->scratch_bytes) p->scratch_bytes = c.scratch;
     for (int k = 0; k < n->node.n_weight; k++) {
         const keel_shape *w = &n->node.weight[k].shape;
         const int64_t row = w->rank > 1 ? w->dim[w->rank - 1] : KEEL_TILE;

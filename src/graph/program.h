@@ -261,13 +261,14 @@ void keel_program_meet(const keel_program *p, keel_team *team, int worker);
 
 /* A part of the gradient of a tiled weight that is wanted: elements [first, first + count), written
  * to `grad`. checked, bad: see keel_tile_call; false before, or NULL. move: NULL, or these elements
- * are moved next, and the kernel may do it: see keel_tile_move. */
+ * are moved next, and the kernel may do it: see keel_tile_move. part: see keel_tile_call. */
 typedef struct keel_tile_request {
     keel_variable variable;
     int64_t first, count;
     void *grad;
     bool *checked, *bad;
     keel_tile_move *move;
+    keel_tile_part *part;
 } keel_tile_request;
 
 /* By one worker, after a run in which all workers have met: that gradient over all rows of the

@@ -95,6 +95,7 @@ void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
                          .checked = r->checked,
                          .bad = r->bad,
                          .move = r->move,
+                         .part = r->part,
                          .n_prefetch = 1,
                          .prefetch = { (const char *)keel_store_data(store, v) +
                                        r->first * element },

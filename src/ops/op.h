@@ -134,6 +134,12 @@ typedef struct keel_tile_move {
     bool moved; /* out: true if the kernel did it; grad is then not written */
 } keel_tile_move;
 
+/* The first part of a tile that is not 0. Elements before `skip` are 0; grad has the `count`
+ * elements after them. Elements after those need another call. */
+typedef struct keel_tile_part {
+    int64_t skip, count; /* whole rows; a count of 0: all of the tile is 0 */
+} keel_tile_part;
+
 typedef struct keel_tile_call {
     const keel_node *node;
     int n_span;
@@ -150,6 +156,7 @@ typedef struct keel_tile_call {
     bool *checked, *bad;  /* out: whether the kernel has looked for numbers that are not finite, and
                             whether it found any; may be NULL */
     keel_tile_move *move; /* the update that a kernel may do; NULL: only the gradient is wanted */
+    keel_tile_part *part; /* out: may be narrowed to what is not 0; NULL: all is wanted */
 } keel_tile_call;
 
 typedef void (*keel_tile_run)(const keel_tile_call *c);
@@ -222,6 +229,8 @@ struct keel_op {
 
     const keel_case *cases;                              /* at least two, ends with in NULL */
     void (*args_for_case)(void *args, const char *text); /* NULL: args stay zero */
+    /* Bytes that weights_tile is computed in, for steps of so many rows; NULL: none. */
+    int64_t (*tile_scratch)(const keel_node *n, int64_t rows);
 };
 
 /* The passes of an op that a kernel can run. */

@@ -23,6 +23,11 @@ static keel_status slots(const void *args, const keel_weight_info *w, keel_slots
     return KEEL_OK;
 }
 
+static bool rests(const void *args)
+{
+    return keel_decay(&((const args_t *)args)->common) == 0;
+}
+
 #define REAL_FILE "optimizers/adagrad.c"
 #include "ops/real.h"
 
@@ -36,6 +41,7 @@ const keel_optimizer keel_optimizer_adagrad = {
         .fields = fields,
     },
     .slots = slots,
+    .rests = rests,
     .apply = REALS(apply),
 };
 

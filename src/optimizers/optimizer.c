@@ -23,10 +23,20 @@ keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_com
 keel_status keel_optimizer_slots(const keel_optimizer *o, const void *args,
                                  const keel_weight_info *w, keel_slots *out)
 {
+    const keel_optimizer_common *c = args;
+    const bool extra[] = { c->use_ema, c->gradient_accumulation_steps != KEEL_INT_NULL };
+    static const char *const names[] = { "average", "gradient_accumulator" };
     int count = 0;
-    if (o->slots) return o->slots(args, w, out);
-    while (count < KEEL_SLOTS_MAX && o->alike[count]) count++;
-    return keel_slots_alike(out, count, o->alike);
+    while (count < KEEL_OWN_SLOTS_MAX && o->alike[count]) count++;
+    KEEL_TRY(o->slots ? o->slots(args, w, out) : keel_slots_alike(out, count, o->alike));
+    const int own = out->count;
+    for (int e = 0, before = 0; e < 2; e++) {
+        if (!extra[e]) continue;
+        for (int k = 0; k < own; k++) out->at[k].group++;
+        out->at[out->count++] =
+            (keel_slot){ .name = names[e], .kind = KEEL_SLOT_ALIKE, .group = before++ };
+    }
+    return KEEL_OK;
 }
 
 bool keel_slot_shape(keel_slot_kind kind, const keel_shape *weight, keel_shape *out)

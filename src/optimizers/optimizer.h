@@ -8,13 +8,22 @@
 #include "base/field.h"
 #include "graph/graph.h"
 
-enum { KEEL_SLOTS_MAX = 3, KEEL_UPDATE_SUMS = 2, KEEL_SUM_PASSES = 2 };
+enum {
+    KEEL_OWN_SLOTS_MAX = 3,
+    KEEL_SLOTS_MAX = KEEL_OWN_SLOTS_MAX + 2,
+    KEEL_UPDATE_SUMS = 2,
+    KEEL_SUM_PASSES = 2
+};
 
 /* The arguments that every Keras optimizer has; each optimizer's args begin with this. */
 typedef struct keel_optimizer_common {
     double learning_rate;
     double weight_decay;                         /* NAN: none */
     double clipnorm, clipvalue, global_clipnorm; /* NAN or 0: none; at most one may be given */
+    bool use_ema;
+    double ema_momentum;
+    int64_t ema_overwrite_frequency;     /* KEEL_INT_NULL: only when training ends */
+    int64_t gradient_accumulation_steps; /* KEEL_INT_NULL: each step moves */
 } keel_optimizer_common;
 
 /* For an optimizer's field table; the defaults of rate and decay differ between optimizers. */
@@ -54,12 +63,32 @@ typedef struct keel_optimizer_common {
           .max = 1e30,                                                                             \
           .offset = offsetof(args, common.global_clipnorm),                                        \
           .help = "largest norm of all gradients" },                                               \
-        KEEL_REFUSE("use_ema", "false", "moving averages of weights"),                             \
-        KEEL_IGNORE("ema_momentum", "only read with use_ema"),                                     \
-        KEEL_IGNORE("ema_overwrite_frequency", "only read with use_ema"),                          \
-        KEEL_REFUSE("loss_scale_factor", "null", "fixed loss scale"),                              \
-        KEEL_REFUSE("gradient_accumulation_steps", "null",                                         \
-                    "use a larger batch size: shards are exact"),                                  \
+        { .key = "use_ema",                                                                        \
+          .kind = KEEL_FIELD_BOOL,                                                                 \
+          .dflt = "false",                                                                         \
+          .offset = offsetof(args, common.use_ema),                                                \
+          .help = "keep moving averages of weights, which training ends with" },                   \
+        { .key = "ema_momentum",                                                                   \
+          .kind = KEEL_FIELD_FLOAT,                                                                \
+          .dflt = "0.99",                                                                          \
+          .max = 1,                                                                                \
+          .offset = offsetof(args, common.ema_momentum),                                           \
+          .help = "how much of an average is kept at each step" },                                 \
+        { .key = "ema_overwrite_frequency",                                                        \
+          .kind = KEEL_FIELD_INT,                                                                  \
+          .dflt = "null",                                                                          \
+          .min = 1,                                                                                \
+          .max = 1e15,                                                                             \
+          .offset = offsetof(args, common.ema_overwrite_frequency),                                \
+          .help = "every so many steps weights become their averages" },                           \
+        KEEL_IGNORE("loss_scale_factor", "gradients are divided by it again"),                     \
+        { .key = "gradient_accumulation_steps",                                                    \
+          .kind = KEEL_FIELD_INT,                                                                  \
+          .dflt = "null",                                                                          \
+          .min = 2,                                                                                \
+          .max = 1e15,                                                                             \
+          .offset = offsetof(args, common.gradient_accumulation_steps),                            \
+          .help = "weights move by the mean gradient of so many steps" },                          \
         KEEL_IGNORE("name", "of the optimizer")
 
 /* What an optimizer keeps for a weight, and its shape. */
@@ -124,7 +153,7 @@ typedef struct keel_optimizer {
     keel_type type;
     /* What it keeps for a weight: slots with these names, alike, zero at first, in one group; or
      * what the function says. Ask keel_optimizer_slots. */
-    const char *alike[KEEL_SLOTS_MAX];
+    const char *alike[KEEL_OWN_SLOTS_MAX];
     keel_status (*slots)(const void *args, const keel_weight_info *w, keel_slots *out);
     void (*apply[2])(const keel_update *u); /* with decoupled weight decay; float32, float64 */
     int (*passes)(const void *args);        /* NULL: one */
@@ -135,6 +164,8 @@ typedef struct keel_optimizer {
     /* The part of the last update that is kept, if a tile is moved as keel_tile_move says, except
      * for clipping; else 0. NULL: never. */
     double (*plain_momentum)(const void *args);
+    /* Does an element whose gradient is 0 stay as it is, and what is kept for it too? NULL: no. */
+    bool (*rests)(const void *args);
 } keel_optimizer;
 
 extern const keel_optimizer *const keel_optimizers[]; /* generated; ends with NULL */
@@ -143,7 +174,8 @@ const keel_type *keel_optimizer_find(const char *name);
 /* KEEL_EARG: more than one of the three clips is given, as in Keras. */
 keel_status keel_optimizer_check(const keel_type *type, const keel_optimizer_common *c);
 
-/* What the optimizer keeps for that weight. */
+/* What the optimizer keeps for that weight: its own slots, then the moving average and the sum of
+ * gradients if its arguments ask for them; in files those come before all others. */
 keel_status keel_optimizer_slots(const keel_optimizer *o, const void *args,
                                  const keel_weight_info *w, keel_slots *out);
 

@@ -31,6 +31,12 @@ static double plain_momentum(const void *args)
     return a->nesterov || keel_decay(&a->common) != 0 ? 0 : a->momentum;
 }
 
+static bool rests(const void *args)
+{
+    const args_t *a = args;
+    return a->momentum == 0 && keel_decay(&a->common) == 0;
+}
+
 #define REAL_FILE "optimizers/sgd.c"
 #include "ops/real.h"
 
@@ -44,6 +50,7 @@ const keel_optimizer keel_optimizer_sgd = {
     },
     .slots = slots,
     .plain_momentum = plain_momentum,
+    .rests = rests,
     .apply = REALS(apply),
 };
 

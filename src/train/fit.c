@@ -378,6 +378,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     f.history.compile_seconds = keel_seconds() - f.start;
     for (int64_t e = f.o.initial_epoch; e < f.o.epochs && !f.stop && s >= 0; e++)
         s = run_epoch(&f, e);
+    if (s >= 0) keel_updater_finish(&f.trainer->update);
     keel_trainer_store(f.trainer);
     f.history.memory_planned = planned_bytes(&f);
     if (f.timing && s >= 0) s = end_timing(&f);

@@ -72,7 +72,7 @@ static int64_t timed(const keel_trainer *t, int worker, keel_phase phase, int64_
 /* The owner computes a tile, or a part of one, from the rows of all workers. checked: the kernel
  * tested for numbers that are not finite; bad: it found one. */
 static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, void *grad,
-                      bool *checked, bool *bad, keel_tile_move *how)
+                      bool *checked, bool *bad, keel_tile_move *how, keel_tile_part *narrowed)
 {
     const keel_program *p = t->train.program;
     const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
@@ -84,6 +84,7 @@ static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, 
         .checked = checked,
         .bad = bad,
         .move = how,
+        .part = narrowed,
     };
     keel_program_tile(p, t->bound, worker, &request);
     if (p->timing)
@@ -119,10 +120,10 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
         if (is_tiled(t, tile)) {
             part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
             bool checked = false, bad = false;
-            make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL);
+            make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL, NULL);
             /* The update divides, which saves a pass. A finite number that shrinks stays finite. */
-            if (checked && !t->needs_norms && t->update.n_pass == 1 && info->l1 == 0 &&
-                info->l2 == 0 && scale <= 1) {
+            if (checked && !t->needs_norms && t->update.n_pass == 1 && t->update.accumulator < 0 &&
+                info->l1 == 0 && info->l2 == 0 && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
                 t->tile_scale[i] = scale;
                 continue;
@@ -135,6 +136,8 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
             memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
         if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
+        if (t->update.accumulator >= 0 && t->update.moves)
+            keel_updater_join(&t->update, tile, part[0].data, t->needs_norms ? &r.norm : NULL);
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
         t->tile_norm[i] = r.norm;
         t->tile_scale[i] = 1;
@@ -196,7 +199,9 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
     keel_tile part = *tile;
     keel_tile_move how = { 0 };
     const bool plain_momentum = is_plain_momentum(t, &how);
-    for (int64_t i = 0; i < tile->count; i += part.count) {
+    const keel_optimizer *o = t->update.optimizer;
+    const bool rests = o->rests && o->rests(t->update.args);
+    for (int64_t i = 0, next; i < tile->count; i = next) {
         part.offset = tile->offset + i;
         part.count = tile->count - i < most || plain_momentum ? tile->count - i : most;
         if (plain_momentum) {
@@ -206,8 +211,16 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
             how.scale = (float)scale;
             how.moved = false;
         }
-        make_tile(t, worker, &part, grad, NULL, NULL, plain_momentum ? &how : NULL);
-        if (!how.moved) move(t, worker, &part, grad, scale);
+        keel_tile_part narrowed = { 0, part.count };
+        next = i + part.count;
+        make_tile(t, worker, &part, grad, NULL, NULL, plain_momentum ? &how : NULL,
+                  rests ? &narrowed : NULL);
+        if (rests) {
+            part.offset += narrowed.skip;
+            part.count = narrowed.count;
+            if (narrowed.count > 0) next = i + narrowed.skip + narrowed.count;
+        }
+        if (!how.moved && part.count > 0) move(t, worker, &part, grad, scale);
     }
 }
 
@@ -265,6 +278,19 @@ static void constrain_my_weights(const keel_trainer *t, int worker)
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
 }
 
+/* What else a step changes of an owner's tiles: sums of gradients, averages of weights. */
+static void keep_my_tiles(const keel_trainer *t, int worker)
+{
+    const keel_updater *u = &t->update;
+    const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
+        if (u->accumulator >= 0 && has_gradient(t, u->tile[i].variable))
+            keel_updater_keep(u, &u->tile[i], reduced(t, u->tile[i].offset));
+        if (u->average >= 0) keel_updater_average(u, &u->tile[i]);
+    }
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
+}
+
 static void read_my_rows(const keel_trainer *t, const keel_program *p, int worker)
 {
     const keel_bound *b = t->bound;
@@ -300,11 +326,16 @@ static void train_part(keel_trainer *t, int worker)
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
     }
-    if (t->update.n_pass > 1)
+    if (t->update.moves && t->update.n_pass > 1)
         apply_in_passes(t, worker);
-    else
+    else if (t->update.moves)
         apply_my_tiles(t, worker, moves_at_once);
-    if (t->constrained) {
+    if (t->update.average >= 0 || t->update.accumulator >= 0) {
+        if (t->update.n_pass > 1) /* others may still read whole weights */
+            keel_program_meet(p, team, worker);
+        keep_my_tiles(t, worker);
+    }
+    if (t->constrained) { /* after the averages, as in Keras */
         keel_program_meet(p, team, worker);
         constrain_my_weights(t, worker);
     }

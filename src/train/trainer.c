@@ -94,7 +94,7 @@ static void look_at_tiles(keel_trainer *t)
         const keel_projection *p = &t->store->weight[u->tile[i].variable].info.projection;
         t->constrained = t->constrained || p->non_negative || p->lengths;
     }
-    t->may_move_at_once = !t->needs_norms && u->n_pass == 1;
+    t->may_move_at_once = !t->needs_norms && u->n_pass == 1 && u->accumulator < 0;
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) {
         t->largest_tile[w] = -1;
         for (int i = u->first_tile[w]; i < u->first_tile[w + 1]; i++) {

@@ -2,6 +2,7 @@
 #include "train/update.h"
 #include "base/memory.h"
 #include "base/round.h"
+#include "train/mean.h"
 #include <string.h>
 
 /* Divide the flat range among owners, in order, with as equal numbers of elements as tiles allow.
@@ -129,9 +130,14 @@ keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_obj
     made.n_pass = made.optimizer->passes ? made.optimizer->passes(made.args) : 1;
     made.learning_rate = ((const keel_optimizer_common *)made.args)->learning_rate;
     made.number = made.optimizer->first_number;
+    const keel_optimizer_common *c = made.args;
+    const bool adds_up = c->gradient_accumulation_steps != KEEL_INT_NULL;
+    const int own = made.n_slot - adds_up - c->use_ema;
+    made.average = c->use_ema && made.n_slot > 0 ? own : -1;
+    made.accumulator = adds_up && made.n_slot > 0 ? own + c->use_ema : -1;
     *u = made;
     if (made.n_pass == 1) { /* with several passes, prefetched lines would be evicted before use */
-        p->n_moment = u->n_slot;
+        p->n_moment = own > 0 ? own : 0;
         p->moment = u->slot;
     }
     return KEEL_OK;
@@ -151,19 +157,28 @@ void keel_updater_free(keel_updater *u)
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
+/* Steps that move weights, before this one. */
+static int64_t moved_before(const keel_updater *u)
+{
+    const int64_t steps = ((const keel_optimizer_common *)u->args)->gradient_accumulation_steps;
+    return steps == KEEL_INT_NULL ? u->iterations : u->iterations / steps;
+}
+
 void keel_updater_begin(keel_updater *u)
 {
+    const int64_t steps = ((const keel_optimizer_common *)u->args)->gradient_accumulation_steps;
+    u->moves = steps == KEEL_INT_NULL || (u->iterations + 1) % steps == 0;
     const keel_optimizer *o = u->optimizer;
     const bool f64 = u->program->store->real == KEEL_FLOAT64;
     const keel_rate *rate = (const keel_rate *)u->schedule.type;
     u->rate_now = rate ? rate->at(u->schedule.args, u->iterations) : u->learning_rate;
-    u->number_now = o->number[f64] ? o->number[f64](u->args, u->iterations + 1, u->number) : 0;
+    u->number_now = o->number[f64] ? o->number[f64](u->args, moved_before(u) + 1, u->number) : 0;
 }
 
 void keel_updater_end(keel_updater *u)
 {
     u->iterations++;
-    u->number = u->number_now;
+    if (u->moves) u->number = u->number_now;
 }
 
 static keel_update update_of(const keel_updater *u, const keel_tile *part, const void *grad,
@@ -174,7 +189,7 @@ static keel_update update_of(const keel_updater *u, const keel_tile *part, const
     const int64_t element = (int64_t)keel_dtype_size(store->real);
     const int64_t first = part->offset - store->weight[part->variable].offset;
     keel_update a = { .args = o,
-                      .iteration = u->iterations + 1,
+                      .iteration = moved_before(u) + 1,
                       .learning_rate = u->rate_now,
                       .number = u->number_now,
                       .count = part->count,
@@ -231,4 +246,54 @@ void keel_updater_pass(const keel_updater *u, int tile, int pass, keel_update_wh
     whole->tile = tile - u->weight[t->variable].first_tile;
     a.whole = whole;
     u->optimizer->apply[u->program->store->real == KEEL_FLOAT64](&a);
+}
+
+/* ---- gradients of several steps, and averages of weights --------------------------------------
+ */
+
+static char *tile_slot(const keel_updater *u, const keel_tile *t, int slot)
+{
+    return keel_updater_slot(u, t->variable, slot,
+                             t->offset - u->program->store->weight[t->variable].offset);
+}
+
+void keel_updater_join(const keel_updater *u, const keel_tile *tile, void *grad, double *norm)
+{
+    const keel_optimizer_common *c = u->args;
+    keel_mean_join(u->program->store->real, grad, tile_slot(u, tile, u->accumulator), tile->count,
+                   (double)c->gradient_accumulation_steps, norm);
+}
+
+void keel_updater_keep(const keel_updater *u, const keel_tile *tile, const void *grad)
+{
+    const keel_dtype real = u->program->store->real;
+    void *sum = tile_slot(u, tile, u->accumulator);
+    if (u->moves)
+        memset(sum, 0, (size_t)tile->count * keel_dtype_size(real));
+    else
+        keel_mean_add(real, sum, grad, tile->count);
+}
+
+void keel_updater_average(const keel_updater *u, const keel_tile *tile)
+{
+    const keel_optimizer_common *c = u->args;
+    const keel_store *store = u->program->store;
+    const size_t element = keel_dtype_size(store->real);
+    const int64_t before = moved_before(u);
+    void *w = store->master + tile->offset * (int64_t)element;
+    void *average = tile_slot(u, tile, u->average);
+    keel_mean_move(store->real, average, w, tile->count, before == 0 ? 0 : c->ema_momentum);
+    if (c->ema_overwrite_frequency != KEEL_INT_NULL &&
+        (before + 1) % c->ema_overwrite_frequency == 0)
+        memcpy(w, average, (size_t)tile->count * element);
+}
+
+void keel_updater_finish(const keel_updater *u)
+{
+    const keel_store *store = u->program->store;
+    const int64_t element = (int64_t)keel_dtype_size(store->real);
+    if (u->average < 0 || u->iterations == 0) return;
+    for (int i = 0; i < u->n_tile; i++)
+        memcpy(store->master + u->tile[i].offset * element, tile_slot(u, &u->tile[i], u->average),
+               (size_t)(u->tile[i].count * element));
 }

@@ -17,6 +17,8 @@ typedef struct keel_updater {
     keel_object schedule; /* borrowed; unless its type is NULL, it replaces learning_rate */
     double number;        /* see keel_optimizer.number */
     int n_slot, n_pass;
+    int average, accumulator; /* slots; -1: none */
+    bool moves;               /* this step moves weights; else it only adds up gradients */
     int n_tile;
     keel_tile *tile; /* [n_tile] of all trained weights, in flat order */
     int *first_tile; /* [n_worker + 1] the first tile of each owner */
@@ -52,6 +54,18 @@ void keel_updater_whole(const keel_updater *u, keel_variable v, int pass, const 
                         keel_update_whole *out);
 void keel_updater_pass(const keel_updater *u, int tile, int pass, keel_update_whole *whole,
                        double scale);
+
+/* Of optimizers that add up gradients of several steps. The reduced gradient of a tile becomes the
+ * mean of these steps, and *norm (NULL: not asked for) the sum of its squares; nothing else
+ * changes. Once the step is sure, keep adds the gradient of a step that does not move, or forgets
+ * all. */
+void keel_updater_join(const keel_updater *u, const keel_tile *tile, void *grad, double *norm);
+void keel_updater_keep(const keel_updater *u, const keel_tile *tile, const void *grad);
+
+/* Moving averages, where the optimizer has them: after a tile was moved, and when training ends:
+ * weights become their averages. */
+void keel_updater_average(const keel_updater *u, const keel_tile *tile);
+void keel_updater_finish(const keel_updater *u);
 
 /* Slot k of a weight; if the slot has the weight's shape, from element `first` on. */
 static inline char *keel_updater_slot(const keel_updater *u, keel_variable v, int k, int64_t first)

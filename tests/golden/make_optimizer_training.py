@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Make optimizer_training.json and optimizer_*.keras: trainings by each of Keras's optimizers.
 
-Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
+Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder. With the argument `keeps` it
+makes optimizer_keeps.json instead: averages of weights and gradients of several steps.
 
 A case is {model, optimizer, config, real, file, weights, slots}; weights and slots are lists of
 [name, count, sum, sum of squares, every stride-th element] after STEPS steps, in the order of
@@ -11,6 +12,7 @@ made by integer arithmetic that test_optimizer_training.c repeats.
 """
 import json
 import os
+import sys
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
@@ -65,7 +67,8 @@ def steps(m, x, y, begin, end):
     for s in range(begin, end):
         at = s * BATCH % ROWS
         with tf.GradientTape() as tape:
-            loss = m.compute_loss(y=y[at : at + BATCH], y_pred=m(x[at : at + BATCH], training=True))
+            loss = m.optimizer.scale_loss(
+                m.compute_loss(y=y[at : at + BATCH], y_pred=m(x[at : at + BATCH], training=True)))
         # TensorFlow's gradient of an embedding is a list of rows, in which a token may come twice;
         # there, and with no other backend, Keras squares them one by one
         g = [tf.convert_to_tensor(g) for g in tape.gradient(loss, m.trainable_variables)]
@@ -80,7 +83,10 @@ def case(kind, name, config, real="float32", file=None):
     if file:
         steps(m, x, y, 0, BEGUN)
         m.save(f"optimizer_{file}.keras")
-    steps(m, x, y, BEGUN if file else 0, STEPS)
+    # averages become weights whenever a training ends: the test ends one before the last step
+    for begin, end in ((BEGUN, STEPS - 1), (STEPS - 1, STEPS)) if file else ((0, STEPS),):
+        steps(m, x, y, begin, end)
+        m.optimizer.finalize_variable_values(m.trainable_variables)
     if hasattr(config.get("learning_rate"), "get_config"):
         config = dict(config, learning_rate=optimizers.schedules.serialize(config["learning_rate"]))
     skip = 1 if isinstance(config.get("learning_rate"), dict) else 2
@@ -95,32 +101,62 @@ def rounded(x):
 
 
 R = dict(learning_rate=0.0078125)
-cases = []
-for real in ("float64", "float32"):
-    adam = dict(beta_1=rounded(0.9), beta_2=rounded(0.999)) if real == "float64" else {}
-    muon = dict(momentum=rounded(0.95), adam_beta_1=rounded(0.9), adam_beta_2=rounded(0.999),
-                weight_decay=0.125, adam_weight_decay=0.0625, rms_rate=0.25)
-    for kind in ("wide", "conv"):
-        cases.append(case(kind, "Lamb", dict(R, **adam), real))
-        cases.append(case(kind, "Lamb", dict(R, **adam, weight_decay=0.125, clipnorm=0.25), real))
-        cases.append(case(kind, "Adafactor", R, real))
-        cases.append(case(kind, "Adafactor", dict(
-            learning_rate=0.25, weight_decay=0.0625, clip_threshold=0.5, epsilon_2=0.0625,
-            beta_2_decay=-0.5, relative_step=False, clipvalue=0.0078125), real))
-        cases.append(case(kind, "Muon", dict(R, **muon), real))
-    cases.append(case("wide", "Muon", dict(
-        R, **dict(muon, rms_rate=None, adam_weight_decay=None), nesterov=False, ns_steps=4,
-        exclude_layers=["d2"], global_clipnorm=0.5, adam_lr_ratio=0.5), real))
-    cases.append(case("tokens", "Muon", dict(R, **muon, exclude_layers=["^o.t/k", "nothing"]), real))
-    cases.append(case("tokens", "Muon", dict(R, **muon, exclude_embeddings=False, ns_steps=0), real))
-    cases.append(case("tokens", "Adafactor", R, real))
-for name, config in dict(
-    RMSprop=dict(momentum=0.5, centered=True), Adagrad={}, Adadelta=dict(learning_rate=0.5),
-    Adamax={}, Nadam={}, Ftrl=dict(l1_regularization_strength=0.001), Lion={}, Lamb={},
-    Adafactor={}, Muon=dict(exclude_layers=["out"]),
-).items():
-    cases.append(case("small", name, {**R, **config}, file=name.lower()))
-cases.append(case("small", "Adam", dict(learning_rate=optimizers.schedules.CosineDecay(
-    0.03125, 12, alpha=0.125, warmup_target=0.0625, warmup_steps=5)), file="schedule"))
-with open("optimizer_training.json", "w") as f:
+
+
+def all_optimizers():
+    cases = []
+    for real in ("float64", "float32"):
+        adam = dict(beta_1=rounded(0.9), beta_2=rounded(0.999)) if real == "float64" else {}
+        muon = dict(momentum=rounded(0.95), adam_beta_1=rounded(0.9), adam_beta_2=rounded(0.999),
+                    weight_decay=0.125, adam_weight_decay=0.0625, rms_rate=0.25)
+        for kind in ("wide", "conv"):
+            cases.append(case(kind, "Lamb", dict(R, **adam), real))
+            cases.append(case(kind, "Lamb", dict(R, **adam, weight_decay=0.125, clipnorm=0.25), real))
+            cases.append(case(kind, "Adafactor", R, real))
+            cases.append(case(kind, "Adafactor", dict(
+                learning_rate=0.25, weight_decay=0.0625, clip_threshold=0.5, epsilon_2=0.0625,
+                beta_2_decay=-0.5, relative_step=False, clipvalue=0.0078125), real))
+            cases.append(case(kind, "Muon", dict(R, **muon), real))
+        cases.append(case("wide", "Muon", dict(
+            R, **dict(muon, rms_rate=None, adam_weight_decay=None), nesterov=False, ns_steps=4,
+            exclude_layers=["d2"], global_clipnorm=0.5, adam_lr_ratio=0.5), real))
+        cases.append(case("tokens", "Muon", dict(R, **muon, exclude_layers=["^o.t/k", "nothing"]), real))
+        cases.append(case("tokens", "Muon", dict(R, **muon, exclude_embeddings=False, ns_steps=0), real))
+        cases.append(case("tokens", "Adafactor", R, real))
+    for name, config in dict(
+        RMSprop=dict(momentum=0.5, centered=True), Adagrad={}, Adadelta=dict(learning_rate=0.5),
+        Adamax={}, Nadam={}, Ftrl=dict(l1_regularization_strength=0.001), Lion={}, Lamb={},
+        Adafactor={}, Muon=dict(exclude_layers=["out"]),
+    ).items():
+        cases.append(case("small", name, {**R, **config}, file=name.lower()))
+    cases.append(case("small", "Adam", dict(learning_rate=optimizers.schedules.CosineDecay(
+        0.03125, 12, alpha=0.125, warmup_target=0.0625, warmup_steps=5)), file="schedule"))
+    return cases
+
+
+def what_they_keep():
+    clip = dict(weight_decay=0.0625, clipnorm=0.25)
+    adam = dict(beta_1=rounded(0.9), beta_2=rounded(0.999))
+    ema, every = dict(use_ema=True, ema_momentum=0.75), dict(gradient_accumulation_steps=3)
+    slow = lambda: optimizers.schedules.CosineDecay(0.0625, 12)
+    return [
+        case("small", "SGD", dict(R, **ema), "float64"),
+        case("small", "SGD", dict(R, momentum=0.5, **ema, ema_overwrite_frequency=4), "float64"),
+        case("wide", "Adam", dict(R, **adam, **ema, **every, **clip, ema_overwrite_frequency=2), "float64"),
+        case("wide", "Adam", dict(R, **ema, **every, loss_scale_factor=1024.0), "float32"),
+        case("conv", "AdamW", dict(R, **adam, **every, global_clipnorm=0.5), "float64"),
+        case("tokens", "RMSprop", dict(R, **every, clipvalue=0.0078125), "float64"),
+        case("wide", "Lamb", dict(R, **adam, **ema, ema_overwrite_frequency=3, gradient_accumulation_steps=2), "float64"),
+        case("small", "Nadam", dict(R, **every), "float32"),
+        case("small", "SGD", dict(learning_rate=slow(), **every), "float32"),
+        case("small", "Adam", dict(R, **ema, gradient_accumulation_steps=2), file="keeps"),
+        case("small", "SGD", dict(learning_rate=slow(), **ema), file="averages"),
+    ]
+
+
+if "keeps" in sys.argv[1:]:
+    name, cases = "optimizer_keeps", what_they_keep()
+else:
+    name, cases = "optimizer_training", all_optimizers()
+with open(f"{name}.json", "w") as f:
     f.write('{"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}\n")
