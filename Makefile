@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check demo bench tune install format clean
+.PHONY: all setup check check-keras demo bench tune install format clean
 all: $(BUILD)/build.ninja
 	@$(if $(KEEL_DNNL),cmake -S . -B $(BUILD) --log-level=NOTICE -DKEEL_DNNL=$(KEEL_DNNL) >/dev/null)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -17,6 +17,11 @@ setup:
 check:
 	@sh tools/setup.sh check
 	@BUILD=$(BUILD) JOBS=$(JOBS) bash tools/check.sh
+
+# Keel against the real Keras, which comes from PyPI, pinned, into the build folder. MODELS: those of
+# keras.applications to compare, instead of one of each family.
+check-keras: all
+	@BUILD=$(BUILD) bash tools/check_keras.sh $(abspath $(BUILD))/keel $(MODELS)
 
 demo: all
 	@KEEL=$(abspath $(BUILD))/keel bash tools/demo.sh

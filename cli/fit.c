@@ -9,6 +9,7 @@
 #include <string.h>
 
 typedef struct options {
+    const char *weights;
     keel_data_options data;
     keel_pad_options pad;
     keel_compile_options compile;
@@ -109,7 +110,7 @@ static int prepare(job *j, const char *path)
     if ((code = check(j->o)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
-    if ((code = keel_setup_model(&j->model, path, j->o->dtype)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path, j->o->weights, j->o->dtype)) >= 0) return code;
     if ((code = check_class_weight(j)) >= 0) return code;
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
@@ -258,6 +259,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
                     "how many"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, validation, "validation", 0, false, KEEL_OPTION_TEXT, "SRC", NULL,

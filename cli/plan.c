@@ -140,7 +140,7 @@ static int run(const void *given, int n_arg, char **arg)
     const options *o = given;
     keel_model *m = NULL;
     (void)n_arg;
-    int code = keel_setup_model(&m, arg[0], o->dtype);
+    int code = keel_setup_model(&m, arg[0], NULL, o->dtype);
     if (code >= 0) return code;
     if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0) code = plan(o, m, arg[0]);
     keel_model_destroy(m);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 typedef struct options {
+    const char *weights;
     keel_data_options data;
     const char *output, *classes;
     keel_devices_options devices;
@@ -150,7 +151,7 @@ static int prepare(job *j, const options *o, const char *path)
     if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
     if (o->classes && (code = keel_setup_output("--classes", o->classes, ".csv")) >= 0) return code;
     if ((code = keel_setup_apart(outputs, inputs)) >= 0) return code;
-    if ((code = keel_setup_model(&j->model, path, o->dtype)) >= 0) return code;
+    if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;
     if (o->classes && (code = check_classes(j->model, path)) >= 0) return code;
     if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_INPUTS, &o->data, j->model)) >= 0)
         return code;
@@ -243,6 +244,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows per step"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, classes, "classes", 0, false, KEEL_OPTION_TEXT, "C.csv", NULL,

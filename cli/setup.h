@@ -52,8 +52,14 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
 
 /* ---- model and data -------------------------------------------------------------------------- */
 
-/* dtype: index of the choices of KEEL_DTYPE_ROW. */
-int keel_setup_model(keel_model **out, const char *path, int dtype);
+/* weights: of KEEL_WEIGHTS_ROW; NULL: those of the model's file. dtype: index of the choices of
+ * KEEL_DTYPE_ROW. */
+int keel_setup_model(keel_model **out, const char *path, const char *weights, int dtype);
+
+#define KEEL_WEIGHTS_ROW(T, member)                                                                \
+    KEEL_OPTION_ROW(T, member, "weights", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,                \
+                    "read the weights from this file: .weights.h5, .keras, or .h5 of Keras 2 "     \
+                    "and 3, where they are found by the names of layers (default: the model's)")
 
 #define KEEL_DTYPE_ROW(T, member)                                                                  \
     KEEL_OPTION_ROW(T, member, "dtype", 0, false, KEEL_OPTION_CHOICE,                              \

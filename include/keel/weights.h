@@ -24,6 +24,18 @@ const char *keel_model_weight_name(const keel_model *m, int weight);
 keel_status keel_model_get_weight(const keel_model *m, const char *name, keel_tensor *out);
 keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_tensor *value);
 
+/* Read all weights from a file: .weights.h5 or .keras of Keras 3, by their paths; .h5 of Keras 2
+ * and 3 (weights or a whole model), by the names of layers and weights. The optimizer's state
+ * stays.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: the model is not finished; KEEL_EIO; KEEL_EFORMAT: damaged, or a
+ *          weight is missing; KEEL_ESHAPE: a weight does not fit; KEEL_EUNSUP: two weights of the
+ *          file may be meant; KEEL_ENOMEM
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model, not while it trains
+ * Source   Keras: Model.load_weights */
+keel_status keel_model_load_weights(keel_model *m, const char *path);
+
 /* Freeze or unfreeze a layer (NULL: all layers) and all layers inside it. A frozen
  * BatchNormalization uses its moving statistics. A frozen model freezes all its layers, whatever
  * their own setting. If this changes anything, the optimizer's state is dropped.

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define A_SAVED_MODEL                                                                              \
+    "a SavedModel, a TensorFlow graph; load it in the Keras that wrote it and save it as .keras"
 #define SAVE_AGAIN "load it in Keras and save it as .keras: model.save(\"model.keras\")"
 
 static bool begins(const char *b, size_t n, const char *with, size_t length)
@@ -27,6 +29,19 @@ static bool is_safetensors(const char *b, size_t n)
     return n > 10 && b[4] == 0 && b[5] == 0 && b[6] == 0 && b[7] == 0 && b[8] == '{' && b[9] == '"';
 }
 
+/* Both are protocol buffers that begin with a version, field 1, and go on with a field of bytes:
+ * ONNX since version 3, a SavedModel with version 1. */
+static bool is_onnx(const char *b, size_t n)
+{
+    return n > 4 && b[0] == 8 && b[1] >= 3 && b[1] < 64 && (b[2] & 7) == 2 && b[2] >> 3 >= 2 &&
+           b[2] >> 3 <= 7;
+}
+
+static bool is_saved_model(const char *b, size_t n)
+{
+    return n > 4 && b[0] == 8 && b[1] == 1 && b[2] == 0x12;
+}
+
 static bool is_text_of(const char *b, size_t n, const char *first)
 {
     size_t i = 0;
@@ -41,10 +56,10 @@ const char *keel_kind_of_bytes(const void *begin, size_t n)
     if (begins(b, n, "version https://git-lfs", 23))
         return "a pointer of Git LFS, not the file itself; run: git lfs pull";
     if (begins(b, n, "\x89HDF\r\n\x1a\n", 8))
-        return has(b, n, "model_config")
-                   ? "a model in the older HDF5 format (.h5); " SAVE_AGAIN
-                   : "an HDF5 file of weights without the model; build the model in Keras, "
-                     "model.load_weights(...), and save it as .keras";
+        return has(b, n, "model_config") ? "a model in the older HDF5 format (.h5); " SAVE_AGAIN
+                                         : "an HDF5 file of weights without the model; give the "
+                                           "model as .keras, and this file "
+                                           "by --weights";
     if (is_safetensors(b, n))
         return "a safetensors file, weights without the model; load them in Keras and save the "
                "model "
@@ -53,6 +68,11 @@ const char *keel_kind_of_bytes(const void *begin, size_t n)
         return "a Python pickle, which is code and is not run; save the model as .keras";
     if (n > 8 && !memcmp(b + 4, "TFL3", 4))
         return "a TensorFlow Lite model, which cannot be trained; save the Keras model as .keras";
+    if (is_onnx(b, n))
+        return "an ONNX model, whose layers are gone; save the Keras model that it was made from "
+               "as "
+               ".keras";
+    if (is_saved_model(b, n)) return A_SAVED_MODEL;
     if (begins(b, n, "\x1f\x8b", 2)) return "a gzip file; unpack it first";
     if (is_text_of(b, n, "<!DOCTYPE") || is_text_of(b, n, "<!doctype") || is_text_of(b, n, "<html"))
         return "a web page; the download went wrong";

@@ -1,0 +1,85 @@
+/* Weights from files that Keras wrote without the model, or in its older formats
+ * (golden/make_weights.py), and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "base/memory.h"
+#include "golden.h"
+#include "keel/keel.h"
+#include "must.h"
+#include "tensor/shape.h"
+
+static const char *golden_file(const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s", __FILE__);
+    char *slash = strrchr(path, '/');
+    snprintf(slash ? slash + 1 : path, 512, "golden/%s", name);
+    return path;
+}
+
+/* Element k of weight i; `all` false: zeros. */
+static void has_weights(const keel_model *m, bool all, const char *file)
+{
+    for (int i = 0; i < keel_model_weight_count(m); i++) {
+        const char *name = keel_model_weight_name(m, i);
+        keel_tensor t;
+        must(keel_model_get_weight(m, name, &t));
+        for (int64_t k = 0; k < keel_shape_count(&t.shape); k++) {
+            const double want = all ? (double)((37 * k + 29 * i + 11) % 101) / 32 : 0;
+            if ((double)((float *)t.data)[k] != want)
+                fail_msg("%s: %s [%d] is %g, in Keras %g", file, name, (int)k,
+                         (double)((float *)t.data)[k], want);
+        }
+        keel_tensor_free(&t);
+    }
+}
+
+static void weights_are_those_that_keras_wrote(void **state)
+{
+    static const char *const files[] = { "weights_new.weights.h5", "weights_old.h5",
+                                         "weights_whole.h5", "weights.keras" };
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        keel_model *m;
+        must(keel_model_load(&m, golden_file("weights.keras")));
+        must(keel_model_load_weights(m, golden_file(files[i])));
+        has_weights(m, i < 3, files[i]);
+        keel_model_destroy(m);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void a_file_that_does_not_fit_changes_nothing(void **state)
+{
+    static const struct {
+        const char *file, *says;
+        keel_status status;
+    } cases[] = {
+        { "sequential_plain.keras", "'conv/kernel' has the shape (3, 3, 3, 4)", KEEL_ESHAPE },
+        { "train_mlp_sgd.keras", "there is no weight 'conv/kernel'", KEEL_EFORMAT },
+        { "layers.json", "HDF5", KEEL_EFORMAT },
+        { "nothing.h5", "nothing.h5", KEEL_EIO },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_model *m;
+        must(keel_model_load(&m, golden_file("weights.keras")));
+        const keel_status s = keel_model_load_weights(m, golden_file(cases[i].file));
+        if (s != cases[i].status || !strstr(keel_error(), cases[i].says))
+            fail_msg("%s: status %d: %s", cases[i].file, s, keel_error());
+        has_weights(m, false, cases[i].file);
+        keel_model_destroy(m);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_those_that_keras_wrote),
+        cmocka_unit_test(a_file_that_does_not_fit_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
