@@ -154,9 +154,11 @@ static void reduce(const gan *a, const part *p, int worker, int first)
                                 .w = a->store->master + tile->offset * 8,
                                 .count = tile->count,
                                 .scale = 1.0 / (double)p->bound->rows };
+        const keel_tile_request request = {
+            .variable = tile->variable, .first = at, .count = tile->count, .grad = of[0].data
+        };
         if (p->program->tiled[tile->variable].node >= 0)
-            keel_program_tile(p->program, p->bound, worker, tile->variable, at, tile->count,
-                              of[0].data, NULL, NULL, NULL, NULL);
+            keel_program_tile(p->program, p->bound, worker, &request);
         else
             r.n_part = keel_gradient_parts(p->program, p->bound, tile->variable, at, of);
         assert_true(keel_reduce(KEEL_FLOAT64, &r));

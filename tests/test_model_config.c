@@ -132,9 +132,10 @@ static const struct {
     { COMPILED("{\"optimizer\":\"adamant\",\"loss\":[\"mse\"],\"metrics\":[\"acc\",[\"auk\"]],"
                "\"weighted_metrics\":{\"d\":{\"class_name\":\"function\",\"config\":\"own\"}}}"),
       KEEL_EUNSUP, "3 parts are not supported: optimizer 'adamant'; metric 'auk'; metric 'own'" },
-    { COMPILED("{\"optimizer\":{\"class_name\":\"SGD\",\"config\":{\"use_ema\":true}},\"loss\":"
-               "\"hunge\"}"),
-      KEEL_EUNSUP, "2 parts are not supported: optimizer: SGD: use_ema" },
+    { COMPILED("{\"optimizer\":\"adamant\",\"loss\":{\"class_name\":\"CategoricalCrossentropy\","
+               "\"config\":{\"axis\":1}}}"),
+      KEEL_EUNSUP,
+      "2 parts are not supported: optimizer 'adamant'; loss: CategoricalCrossentropy: axis" },
     { COMPILED_WITH(LAYER("MyLayer", "one", "", ""),
                     "{\"optimizer\":\"adamant\",\"loss\":\"hunge\",\"metrics\":[\"auk\"]}"),
       KEEL_EUNSUP,

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include "constraints/constraint.h"
 #include "activations/activation.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -31,12 +32,6 @@ static const keel_type *find_operation(const char *name)
     return find_layer(with_module);
 }
 
-static const keel_type *find_none(const char *name)
-{
-    (void)name;
-    return NULL;
-}
-
 static const struct {
     const char *group, *title;
     const keel_type *(*find)(const char *name);
@@ -49,7 +44,7 @@ static const struct {
     { "optimizers.schedules", "Learning rate schedules", keel_rate_find },
     { "initializers", "Initializers", keel_initializer_find },
     { "regularizers", "Regularizers", keel_regularizer_find },
-    { "constraints", "Constraints", find_none },
+    { "constraints", "Constraints", keel_constraint_find },
     { "ops", "Operations between layers", find_operation },
 };
 enum { GROUPS = sizeof groups / sizeof *groups };

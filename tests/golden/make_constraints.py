@@ -29,6 +29,8 @@ m = keras.Sequential(
         L.Conv2D(4, 3, kernel_constraint=C.MaxNorm(0.9, axis=[0, 1, 2]), bias_constraint="non_neg"),
         L.BatchNormalization(gamma_constraint=C.MinMaxNorm(0.5, 1.5, rate=0.25), beta_constraint=C.NonNeg()),
         L.SeparableConv2D(3, 2, depthwise_constraint=C.MaxNorm(0.5), pointwise_constraint="unit_norm"),
+        L.ConvLSTM1D(3, 2, padding="same", return_sequences=True, kernel_constraint=C.UnitNorm(axis=[0, 1]),
+                     recurrent_constraint=C.MaxNorm(0.6), bias_constraint="non_neg"),
         L.Flatten(),
         L.Dense(5, activation="tanh", kernel_constraint=C.UnitNorm(axis=-1)),
         L.Reshape((5, 1)),

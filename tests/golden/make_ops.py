@@ -398,6 +398,41 @@ recolor("solarize a 0 b 100 low -2 high 2", L.Solarization(**wide_range),
         {"additions": each(0.0), "thresholds": each(100.0)})
 
 
+for name in "arcsinh", "arctan", "cosh", "erf", "expm1", "sinh":
+    function = getattr(O, name)
+    case(name, lambda x: function(x[0]), [(4,)])
+case("log1p", lambda x: O.log1p(x[0]), [(4,)], positive=True)
+case("arctan2", lambda x: O.arctan2(x[0], x[1]), [(2, 3), (2, 3)])
+case("arctan2", lambda x: O.arctan2(x[0], x[1]), [(2, 3), (1, 3)])
+case("mod", lambda x: O.mod(x[0], x[1]), [(2, 3), (2, 3)])
+case("mod", lambda x: O.mod(x[0], x[1]), [(2, 1), (1, 3)])
+for axis in 0, 1:  # Keras takes -0 for less than 0: + 0.0 has none
+    case("argmax", lambda x: tf.cast(O.argmax(x[0] + 0.0, axis + 1), "float64"), [(3, 4)], args="axis %d" % axis, whole=True)
+    case("cumsum", lambda x: O.cumsum(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
+    case("product", lambda x: O.prod(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
+    case("sorted", lambda x: O.sort(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
+for to, function in enumerate((O.floor, O.ceil, O.round, O.trunc, O.sign)):
+    case("rounded", lambda x: function(x[0]), [(5,)], args="to %d" % to)
+case("one_hot", lambda x: O.one_hot(tf.cast(x[0], "int32"), 3, dtype="float64"), [(5,)], args="n 3", whole=True)
+case("pad", lambda x: O.pad(x[0], ((0, 0), (0, 2), (1, 0)), constant_values=0.5), [(2, 3)],
+     args="before 0,1 behind 2,0 value 0.5")
+for size, n in (3, 7), (4, 3):
+    case("adaptive_pool", L.AdaptiveAveragePooling1D(size), [(n, 2)], args="axis 0 size %d" % size)
+    case("adaptive_pool", L.AdaptiveMaxPooling1D(size), [(n, 2)], args="axis 0 size %d largest" % size)
+case("group_norm", L.GroupNormalization(2), [(3, 6)], args="groups 2")
+case("group_norm", L.GroupNormalization(3, center=False, epsilon=0.25), [(2, 2, 3)],
+     args="groups 3 no_center epsilon 0.25")
+# Keras takes 1e9 away, which would leave no digits to compare
+case("masked_scores", lambda x: x[0] - 3.0 * tf.cast(tf.linalg.band_part(tf.ones((3, 4)), -1, 0) == 0, "float64"),
+     [(3, 4)], args="causal")
+given = L.Normalization(mean=[0.5, -1.0, 2.0], variance=[1.0, 4.0, 0.25])
+case("normalization", lambda x: given(x[0]), [(2, 2, 3)], args="last")
+given_invert = L.Normalization(mean=[0.5, -1.0, 2.0], variance=[1.0, 4.0, 0.25], invert=True)
+case("normalization", lambda x: given_invert(x[0]), [(2, 2, 3)], args="last invert")
+case("scale", lambda x: x[0] * tf.constant(0.75, "float64"), [(2, 3)])
+cases[-1].update(weights="1", w=[[0.75]], dw=[[float(np.dot(cases[-1]["x"][0], cases[-1]["r"]))]])
+
+
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases,", os.path.getsize(path), "bytes")

@@ -41,10 +41,12 @@ static keel_status declare(keel_emit *e, int dims, int64_t channels, lstm *l)
     const keel_object forget = { &keel_unit_forget.type, &around };
     keel_weight_decl d[2] = { { .name = "kernel",
                                 .initializer = &a->kernel_initializer,
-                                .regularizer = &a->kernel_regularizer },
+                                .regularizer = &a->kernel_regularizer,
+                                .constraint = &a->kernel_constraint },
                               { .name = "recurrent_kernel",
                                 .initializer = &a->recurrent_initializer,
-                                .regularizer = &a->recurrent_regularizer } };
+                                .regularizer = &a->recurrent_regularizer,
+                                .constraint = &a->recurrent_constraint } };
     const int64_t width = GATES * a->filters;
     if (a->filters > INT64_MAX / GATES)
         return keel_fail(KEEL_ESHAPE, "filters %lld are too many", (long long)a->filters);
@@ -58,9 +60,9 @@ static keel_status declare(keel_emit *e, int dims, int64_t channels, lstm *l)
         KEEL_TRY(e->weight(e, &d[i], &k->w[0], &k->spec[0]));
         k->n = 1;
     }
-    return keel_emit_bias_weight(e, a->use_bias, width,
-                                 a->unit_forget_bias ? &forget : &a->bias_initializer,
-                                 &a->bias_regularizer, l->input.w, l->input.spec, &l->input.n);
+    return keel_emit_bias_weight(
+        e, a->use_bias, width, a->unit_forget_bias ? &forget : &a->bias_initializer,
+        &a->bias_regularizer, &a->bias_constraint, l->input.w, l->input.spec, &l->input.n);
 }
 
 /* ---- convolutions ---------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@ typedef struct keel_conv_lstm_args {
     bool use_bias, unit_forget_bias;
     keel_object kernel_initializer, recurrent_initializer, bias_initializer;
     keel_object kernel_regularizer, recurrent_regularizer, bias_regularizer;
+    keel_object kernel_constraint, recurrent_constraint, bias_constraint;
     double dropout, recurrent_dropout;
     bool return_sequences, return_state, go_backwards, zero_output_for_mask;
 } keel_conv_lstm_args;
@@ -46,9 +47,12 @@ typedef struct keel_conv_lstm_args {
                     "of the recurrent kernel"),                                                    \
         KEEL_OBJECT(keel_conv_lstm_args, bias_regularizer, "null", keel_regularizer_find,          \
                     "of the bias"),                                                                \
-        KEEL_REFUSE("kernel_constraint", "null", "constraint of the kernel"),                      \
-        KEEL_REFUSE("recurrent_constraint", "null", "constraint of the recurrent kernel"),         \
-        KEEL_REFUSE("bias_constraint", "null", "constraint of the bias"),                          \
+        KEEL_OBJECT(keel_conv_lstm_args, kernel_constraint, "null", keel_constraint_find,          \
+                    "of the kernel"),                                                              \
+        KEEL_OBJECT(keel_conv_lstm_args, recurrent_constraint, "null", keel_constraint_find,       \
+                    "of the recurrent kernel"),                                                    \
+        KEEL_OBJECT(keel_conv_lstm_args, bias_constraint, "null", keel_constraint_find,            \
+                    "of the bias"),                                                                \
         KEEL_FLOAT(keel_conv_lstm_args, dropout, "0.0", 0, 1,                                      \
                    "the fraction of inputs that is dropped, the same at all steps"),               \
         KEEL_FLOAT(keel_conv_lstm_args, recurrent_dropout, "0.0", 0, 1,                            \
