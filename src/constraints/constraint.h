@@ -6,7 +6,7 @@
 
 typedef struct keel_constraint {
     keel_type type;
-    /* `axis` counts the dims of the weight; NULL: it is about each number by itself. */
+    /* The dims of a vector, as `axis` counts them; NULL: the constraint is about single numbers. */
     const keel_ints *(*axis)(const void *args);
     void (*projection)(const void *args, keel_projection *out);
 } keel_constraint;

@@ -1,4 +1,4 @@
-/* Vectors longer than max_value are made as long as that. */
+/* Shortens vectors that are longer than max_value to that length. */
 #include "constraints/constraint.h"
 
 typedef struct args_t {

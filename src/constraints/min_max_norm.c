@@ -1,4 +1,4 @@
-/* Lengths of vectors are drawn into a range, at once or by a part of the way in each step. */
+/* Moves the lengths of vectors into a range: at once, or by a part of the way in each step. */
 #include "constraints/constraint.h"
 
 typedef struct args_t {

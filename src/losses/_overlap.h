@@ -1,7 +1,7 @@
 /* What losses of the overlap of predictions and targets share (Dice, Tversky): for each group of
- * numbers 1 - twice I / (inside I + of_true T + of_pred P + epsilon), where I sums t p, T sums t
- * and P sums p. `axis` names the dims that are summed over; without it, or with dim 0 among them,
- * these are sums over all rows of the step. */
+ * numbers 1 - twice I / (inside I + of_true T + of_pred P + epsilon), where I is the sum of t p, T
+ * that of t and P that of p. `axis` names the dims that are summed; without it, or if dim 0 is
+ * among them, the sums are over all rows of the step. */
 #ifndef KEEL_LOSSES_OVERLAP_H
 #define KEEL_LOSSES_OVERLAP_H
 #include "losses/loss.h"

@@ -1,6 +1,6 @@
-/* Weights of a file for a model that is there: .weights.h5 and .keras of Keras 3, whose paths are
- * the model's own, and .h5 of Keras 2 and 3 (save_weights, or a whole model), found by the names of
- * layers and weights: "conv1/conv1/kernel:0", in a whole model below "model_weights". */
+/* Loads weights from a file into a model: from .weights.h5 and .keras of Keras 3, whose paths are
+ * the model's, and from legacy .h5 (save_weights, or a whole model), by the names of layers and
+ * weights: "conv1/conv1/kernel:0", in a whole model below "model_weights". */
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/weights_h5.h"
@@ -17,7 +17,8 @@ static size_t length_of(const char *path)
     return n > 2 && !strcmp(path + n - 2, ":0") ? n - 2 : n;
 }
 
-/* Does the path lie in the group of the name's first part, and end in what follows it? */
+/* Whether the path lies in the group with the first part of the name, and ends in the rest of it.
+ */
 static bool is_of(const char *path, const char *name)
 {
     const char *base = "model_weights/", *rest = strchr(name, '/');
@@ -52,7 +53,7 @@ static keel_status find(const keel_model_weight *w, const keel_weights *file, bo
                      wants);
 }
 
-/* All are found before one is read. */
+/* Finds all weights before it reads one. */
 static keel_status read_all(keel_model *m, const keel_weights *file)
 {
     const bool legacy = !keel_weights_has_group(file, "layers");

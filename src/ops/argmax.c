@@ -1,11 +1,11 @@
-/* Where along an axis the largest is, the first of several; the axis is left out. No gradient
- * flows. Keras: ops.argmax. */
+/* The index of the largest element along an axis, or of the first of several; the axis is dropped.
+ * No gradient flows. Keras: ops.argmax. */
 #ifndef REAL
 #include "ops/axis.h"
 #include <math.h>
 #include <string.h>
 
-/* The axis is left out. */
+/* Drops the axis. */
 static keel_status infer(keel_node *n)
 {
     int axis;

@@ -1,5 +1,5 @@
-/* Draws that a whole row shares, such as the angle by which an image is turned: a function of
- * (seed, epoch, layer, row, number of the draw), as those of dropout. */
+/* Random numbers for a whole row, such as the angle by which an image is turned: a function of
+ * (seed, epoch, layer, row, number of the draw), like those of dropout. */
 #ifndef KEEL_OPS_DRAWS_H
 #define KEEL_OPS_DRAWS_H
 #include "ops/op.h"

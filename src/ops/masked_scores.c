@@ -1,6 +1,7 @@
-/* Scores of attention, [.., T, S], less a number where an element is not seen: a mask [S], if there
- * is one, is above one half where it is. Keras's Attention takes 1e9 from them before its softmax,
- * and where a step sees nothing at all, float32 keeps nothing of the scores and float64 some. */
+/* Subtracts a number from scores of attention, [.., T, S], that are masked: by a mask [S], which is
+ * above one half where an element counts, or because they are causal. Keras's Attention subtracts
+ * 1e9 before its softmax. If all elements of a step are masked, float32 then keeps no digits of its
+ * scores, and float64 some. */
 #ifndef REAL
 #include "ops/masked_scores.h"
 #include "ops/cases.h"

@@ -1,4 +1,4 @@
-/* y = what is left of a by b, with the sign of b. Keras: ops.mod. */
+/* y = the remainder of a / b, with the sign of b. Keras: ops.mod. */
 #include "ops/binary.h"
 
 static double value(double a, double b)

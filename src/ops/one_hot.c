@@ -1,5 +1,5 @@
-/* Of each number n places, 1 at the place that it says and 0 elsewhere; the new axis is the last.
- * No gradient flows. Keras: ops.one_hot. */
+/* For each number k a vector of n elements along a new last axis: 1 at place k, 0 elsewhere. No
+ * gradient flows. Keras: ops.one_hot. */
 #ifndef REAL
 #include "ops/one_hot.h"
 #include "ops/axis.h"

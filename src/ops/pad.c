@@ -1,4 +1,4 @@
-/* A number around the places of a row. Keras: ops.pad. */
+/* A border of one number around the places of a row. Keras: ops.pad. */
 #ifndef REAL
 #include "ops/pad.h"
 #include "ops/cases.h"
@@ -18,7 +18,7 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
-/* Which element of the output is element i of the input. */
+/* The element of the output to which element i of the input goes. */
 static int64_t goes_to(const keel_node *n, int64_t i)
 {
     const keel_pad_args *a = n->args;

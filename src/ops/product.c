@@ -1,10 +1,10 @@
-/* The product along an axis, which is left out. Keras: ops.prod. */
+/* The product along an axis, which is dropped. Keras: ops.prod. */
 #ifndef REAL
 #include "ops/axis.h"
 #include <math.h>
 #include <string.h>
 
-/* The axis is left out. */
+/* Drops the axis. */
 static keel_status infer(keel_node *n)
 {
     int axis;

@@ -1,8 +1,7 @@
-/* The colours of each image [H, W, C] are changed by numbers that are drawn for its row; which
- * change it is says ops/recolor.h. Gray and saturation are those of 3 channels, red, green, blue.
- * Keras: RandomBrightness, RandomContrast, RandomColorDegeneration, RandomGrayscale, RandomInvert,
- * RandomSaturation, RandomHue, RandomPosterization, Solarization,
- * AutoContrast. */
+/* Changes the colours of each image [H, W, C] by numbers drawn for its row; ops/recolor.h lists the
+ * changes. Gray and saturation need 3 channels: red, green, blue. Keras: RandomBrightness,
+ * RandomContrast, RandomColorDegeneration, RandomGrayscale, RandomInvert, RandomSaturation,
+ * RandomHue, RandomPosterization, Solarization, AutoContrast. */
 #ifndef REAL
 #include "ops/recolor.h"
 #include "ops/cases.h"
@@ -79,7 +78,7 @@ static REAL REAL_(gray)(const REAL *x, int64_t channels)
     return channels == 1 ? *x : (REAL)0.2989 * x[0] + (REAL)0.5870 * x[1] + (REAL)0.1140 * x[2];
 }
 
-/* What becomes of an image of n pixels. */
+/* Changes an image of n pixels. */
 static void REAL_(linear)(REAL *y, const REAL *x, int64_t count, REAL scale, REAL offset, REAL low,
                           REAL high)
 {

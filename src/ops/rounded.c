@@ -1,5 +1,5 @@
-/* Whole numbers beside real ones, and the sign. No gradient flows. Keras: ops.floor, ops.ceil,
- * ops.round, ops.trunc, ops.sign. */
+/* Rounding to integers in several ways, and the sign. No gradient flows. Keras: ops.floor,
+ * ops.ceil, ops.round, ops.trunc, ops.sign. */
 #include "ops/rounded.h"
 #include "ops/pointwise.h"
 

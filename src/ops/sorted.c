@@ -1,5 +1,4 @@
-/* The numbers along an axis from the smallest to the largest; what is no number comes last. Keras:
- * ops.sort. */
+/* The numbers along an axis from the smallest to the largest; NaN comes last. Keras: ops.sort. */
 #ifndef REAL
 #include "ops/axis.h"
 #include <math.h>

@@ -1,9 +1,9 @@
-/* Each image is seen through a projection of its own, whose numbers are drawn for its row: output
- * (x, y) is the image at ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), k = c0 x + c1 y + 1.
- * Places are computed in float32 whatever the images are, as TensorFlow's
- * ImageProjectiveTransformV3 does. The gradient is that of the interpolation; TensorFlow's goes
- * back through the inverse projection instead, which is an approximation. Keras: RandomFlip,
- * RandomCrop, RandomRotation, RandomZoom, RandomTranslation, RandomShear, RandomPerspective. */
+/* Projects each image by numbers drawn for its row: output (x, y) is the image at ((a0 x + a1 y +
+ * a2) / k, (b0 x + b1 y + b2) / k), k = c0 x + c1 y + 1. Coordinates are always computed in
+ * float32, as in TensorFlow's ImageProjectiveTransformV3. The gradient is that of the
+ * interpolation; TensorFlow's uses the inverse projection instead, which is an approximation.
+ * Keras: RandomFlip, RandomCrop, RandomRotation, RandomZoom, RandomTranslation, RandomShear,
+ * RandomPerspective. */
 #ifndef REAL
 #include "ops/warp.h"
 #include "ops/cases.h"

@@ -1,4 +1,4 @@
-/* What a constraint makes of a weight after each step. */
+/* How a constraint changes a weight after each step. */
 #ifndef KEEL_TENSOR_PROJECTION_H
 #define KEEL_TENSOR_PROJECTION_H
 #include "keel/tensor.h"

@@ -1,4 +1,4 @@
-/* The first input and the second times a number. Keras: InceptionResNetV2's own layer. */
+/* The first input plus a multiple of the second. Keras: a layer of InceptionResNetV2. */
 #include "layers/layer.h"
 #include "ops/args.h"
 

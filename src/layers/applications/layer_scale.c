@@ -1,4 +1,4 @@
-/* Each channel times a weight of its own. Keras: ConvNeXt's own layer. */
+/* Multiplies each channel by a weight of its own. Keras: a layer of ConvNeXt. */
 #include "layers/layer.h"
 #include "ops/args.h"
 

@@ -41,7 +41,8 @@ static keel_status read_argument(const json_t *v, int k, call_args *out)
 {
     int n;
     if (k == INPUTS) return read_list(v, parameters[k], false, out->in, &out->n_in);
-    if (!v || json_is_null(v) || k == TRAINING) return KEEL_OK; /* the graph says if it trains */
+    if (!v || json_is_null(v) || k == TRAINING)
+        return KEEL_OK; /* the graph decides whether it trains */
     out->masks = out->masks || k == MASK;
     if (k == MASK) return read_list(v, parameters[k], true, out->mask, &n);
     if (!json_is_boolean(v))
@@ -76,7 +77,7 @@ static keel_status read_call(const keel_emit *e, call_args *out)
                            out->n_in);
 }
 
-/* The mask of query or value: as the call says, or that which came beside it; -1: none. */
+/* The mask of query or value: the one that the call gives, or its own; -1: none. */
 static keel_value mask_of(const keel_emit *e, const call_args *c, int k)
 {
     if (c->masks) return c->mask[k] < 0 ? KEEL_MASK_NONE : e->in[c->mask[k]];

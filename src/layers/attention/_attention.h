@@ -1,5 +1,5 @@
-/* What Attention and AdditiveAttention share: how they are called, who sees whom, and the sum of
- * values. Rows are (time, features); query, value and key have no weights of their own. */
+/* What Attention and AdditiveAttention share: the arguments of their calls, masks, and the sum of
+ * values. Rows are (time, features); query, value and key are used without projections. */
 #ifndef KEEL_LAYERS_ATTENTION_ATTENTION_H
 #define KEEL_LAYERS_ATTENTION_ATTENTION_H
 #include "layers/layer.h"
@@ -14,15 +14,15 @@ typedef struct keel_attention_args {
 /* [T, S] of query [T, C] and key [S, C]. */
 typedef keel_status (*keel_scores)(keel_emit *e, keel_value query, keel_value key, keel_value *out);
 
-/* query + key of each pair of steps, [T, S, C]. */
+/* query + key for each pair of steps, [T, S, C]. */
 keel_status keel_attention_pairs(keel_emit *e, keel_value query, keel_value key, keel_value *out);
 /* The sum over C of [T, S, C]. */
 keel_status keel_attention_sum(keel_emit *e, keel_value pairs, keel_value *out);
-/* *x times a weight that is declared. */
+/* Multiplies *x by a weight, which it declares. */
 keel_status keel_attention_scale(keel_emit *e, const keel_variable *w, const keel_spec *spec,
                                  keel_value *x);
 
-/* All of keel_layer.emit. */
+/* The emit of such a layer. */
 keel_status keel_attention_emit(keel_emit *e, keel_scores scores);
 
 #endif

@@ -21,7 +21,8 @@ static const char *const parameters[] = { "query",
 static keel_status read_argument(const json_t *v, int k, keel_heads_call *out)
 {
     const json_t *in = json_object_get(v, KEEL_CALL_VALUE);
-    if (!v || json_is_null(v) || k == TRAINING) return KEEL_OK; /* the graph says if it trains */
+    if (!v || json_is_null(v) || k == TRAINING)
+        return KEEL_OK; /* the graph decides whether it trains */
     if (k < KEEL_HEADS_INPUTS ? !in : !json_is_boolean(v))
         return keel_fail(KEEL_EUNSUP, "argument %s: must be %s", parameters[k],
                          k < KEEL_HEADS_INPUTS ? "a value of the model" : "true or false");
@@ -109,7 +110,7 @@ keel_status keel_heads_project(keel_emit *e, const char *key, keel_value in, kee
 
 /* ---- who sees whom --------------------------------------------------------------------------- */
 
-/* The mask of an argument: given, or the one that came beside its value; -1: none. */
+/* The mask of an argument: the one that is given, or its value's own; -1: none. */
 static keel_value mask_of(const keel_emit *e, const keel_heads_call *c, int value, int mask)
 {
     if (c->in[mask] >= 0) return e->in[c->in[mask]];
@@ -151,7 +152,8 @@ static keel_status add_given(keel_emit *e, keel_value mask, int rank, keel_value
     return keel_emit_view(e, &as, mask, out);
 }
 
-/* Put the masks of query, value and key, and that of the call, behind the scores. */
+/* Appends the masks of query, value and key, and that of the call, to the inputs after the scores.
+ */
 static keel_status add_masks(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
                              keel_value *in, int *n_in)
 {
@@ -187,7 +189,7 @@ keel_status keel_heads_weigh(keel_emit *e, const keel_heads_call *c, keel_value 
         return keel_fail(KEEL_EUNSUP,
                          "use_causal_mask and sliding_window are supported for rows of "
                          "(time, features) only");
-    /* Keras has two ways: that with scores gives 0 where nothing is seen, the other one a mean. */
+    /* Keras has two ways: the one with scores gives 0 if nothing is seen, the other a mean. */
     seen.uniform = a->dropout == 0 && !c->scores && one && plain;
     KEEL_TRY(add_masks(e, c, query, plain, in, &n_in));
     return keel_emit_on(e, &keel_op_masked_softmax, &seen, in, n_in, scores);

@@ -1,11 +1,11 @@
-/* What MultiHeadAttention and GroupedQueryAttention share: their arguments and how they are called,
- * their projections, which are layers of their own as in Keras, and who sees whom. */
+/* What MultiHeadAttention and GroupedQueryAttention share: their arguments, those of their calls,
+ * their projections, which are layers as in Keras, and masks. */
 #ifndef KEEL_LAYERS_ATTENTION_HEADS_H
 #define KEEL_LAYERS_ATTENTION_HEADS_H
 #include "layers/layer.h"
 #include "ops/args.h"
 
-/* First member of the args of both. */
+/* The first member of the args of both. */
 typedef struct keel_heads_args {
     int64_t sliding_window;
     double dropout;
@@ -34,7 +34,7 @@ typedef struct keel_heads_args {
         KEEL_REFUSE("bias_constraint", "null", "constraint of the biases"),                        \
         KEEL_IGNORE("seed", "the seed of the run decides")
 
-/* The inputs of a call that Keras has by name. */
+/* The inputs of a call, which have names in Keras. */
 enum {
     KEEL_HEADS_QUERY,
     KEEL_HEADS_VALUE,
@@ -54,7 +54,7 @@ typedef struct keel_heads_call {
 keel_status keel_heads_read(const keel_emit *e, keel_heads_call *out);
 keel_value keel_heads_key(const keel_emit *e, const keel_heads_call *c);
 
-/* Make a projection, called as `key`: rows of rank `rank`, the last `sums` dims of which are summed
+/* Makes a projection, called by `key`: from rows of rank `rank`, whose last `sums` dims are summed
  * over, to `dims`. */
 keel_status keel_heads_dense(keel_emit *e, const char *key, const char *name, int rank, int sums,
                              const keel_ints *dims, const char *activation);

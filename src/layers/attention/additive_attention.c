@@ -1,5 +1,5 @@
-/* Attention by the tanh of the sums of query and key (Bahdanau et al. 2015), each feature with a
- * weight that is learned. */
+/* Attention with the scores sum(w tanh(query + key)) over features, with trained weights w
+ * (Bahdanau et al. 2015). */
 #include "layers/attention/_attention.h"
 
 static const keel_field fields[] = {

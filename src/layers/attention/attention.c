@@ -1,5 +1,5 @@
-/* Attention by the products of query and key (Luong et al. 2015), or by the tanh of their sums,
- * which Keras calls "concat". */
+/* Attention with the products of query and key as scores (Luong et al. 2015), or the sums of
+ * tanh(query + key), which Keras calls "concat". */
 #include "layers/attention/_attention.h"
 
 enum { DOT, CONCAT };

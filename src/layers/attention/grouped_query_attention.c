@@ -1,5 +1,6 @@
-/* Attention whose heads of the query share those of key and value (Ainslie et al. 2023): head h of
- * U sees head h / (U / V) of V. All that share one are one matrix, so nothing is repeated. */
+/* Attention in which several heads of the query share a head of key and value (Ainslie et al.
+ * 2023): head h of U uses head h / (U / V) of V. The heads that share one are computed as one
+ * matrix, so nothing is repeated. */
 #include "layers/attention/_heads.h"
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* What comes in, unchanged. */
+/* Passes its input on. */
 #include "layers/layer.h"
 
 static keel_status emit(keel_emit *e)

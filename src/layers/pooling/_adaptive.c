@@ -1,4 +1,4 @@
-/* See _adaptive.h. One dim after another: the windows of all dims together are a box. */
+/* See _adaptive.h. Pools one dim after another, because a window is a box. */
 #include "layers/pooling/_adaptive.h"
 #include "ops/adaptive_pool.h"
 

@@ -1,4 +1,4 @@
-/* The mean of windows of [T, C], as many as are asked for. */
+/* The mean of each of output_size windows over [T, C]. */
 #include "layers/pooling/_adaptive.h"
 
 static const keel_field fields[] = { KEEL_ADAPTIVE_FIELDS(1), { 0 } };

@@ -1,4 +1,4 @@
-/* The largest of windows of [H, W, C], as many as are asked for. */
+/* The largest of each of output_size windows over [H, W, C]. */
 #include "layers/pooling/_adaptive.h"
 
 static const keel_field fields[] = { KEEL_ADAPTIVE_FIELDS(2), { 0 } };

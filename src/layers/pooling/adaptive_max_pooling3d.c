@@ -1,4 +1,4 @@
-/* The largest of windows of [D, H, W, C], as many as are asked for. */
+/* The largest of each of output_size windows over [D, H, W, C]. */
 #include "layers/pooling/_adaptive.h"
 
 static const keel_field fields[] = { KEEL_ADAPTIVE_FIELDS(3), { 0 } };

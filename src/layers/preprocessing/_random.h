@@ -1,4 +1,4 @@
-/* What layers share that change each image of a batch by chance, in training only. */
+/* What layers share that change each image of a batch at random, only in training. */
 #ifndef KEEL_LAYERS_PREPROCESSING_RANDOM_H
 #define KEEL_LAYERS_PREPROCESSING_RANDOM_H
 #include "layers/layer.h"
@@ -7,22 +7,22 @@
 #include "ops/smooth.h"
 #include "ops/warp.h"
 
-/* A factor: a number or a pair of them. */
+/* A factor: a number, or a pair of numbers. */
 #define KEEL_FACTOR(args, member, dflt_, help_)                                                    \
     {                                                                                              \
         .key = #member, .kind = KEEL_FIELD_REALS, .offset = offsetof(args, member), .dflt = dflt_, \
         .count = 1, .help = help_                                                                  \
     }
 
-/* The range that draws are taken from: of a number f, [-|f|, |f|], but not below bounds.low; of a
- * pair, from the smaller to the larger one. KEEL_EARG with the key: not in the bounds. As in Keras,
- * it is enough for a pair that some of it is in there, unless `all` must be. */
+/* The range of the draws: for a number f [-|f|, |f|], but not below bounds.low; for a pair from the
+ * smaller to the larger number. KEEL_EARG names the key if the range is not within the bounds. As
+ * in Keras a part of a pair's range within them is enough, unless `all` is set. */
 keel_status keel_factor_range(keel_range *out, const keel_reals *factor, const char *key,
                               keel_range bounds, bool all);
-/* As keel_layer.to_config wants it: a factor that is a number is written as one. */
+/* For keel_layer.to_config: writes a factor that is a number as a number. */
 keel_status keel_factor_to_config(json_t *config, const char *key, const keel_reals *factor);
 
-/* value_range: the least and the largest value of the images, in any order. */
+/* value_range: the smallest and the largest value of the images, in any order. */
 keel_status keel_value_range(keel_range *out, const keel_reals *value_range);
 
 typedef struct keel_warp_look { /* arguments that all layers have which interpolate */
@@ -54,18 +54,18 @@ typedef struct keel_warp_look { /* arguments that all layers have which interpol
         .dflt = "[0, 255]", .help = "least and largest value of the images"                        \
     }
 
-/* Emit the projection: in training; else the image stays. */
+/* Emits the projection in training; otherwise the image stays. */
 keel_status keel_emit_warp(keel_emit *e, const keel_warp_args *op, const keel_warp_look *look,
                            int data_format);
-/* The same of any op on images. */
+/* The same for any op on images. */
 keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args, int data_format);
-/* The same of a change of colours. */
+/* The same for a change of colours. */
 keel_status keel_emit_recolor(keel_emit *e, const keel_recolor_args *op, int data_format);
-/* Of a layer that mixes rows of a batch: images stay in inference. KEEL_EUNSUP in training: a row
- * would depend on rows that other devices have, and labels, which must be mixed as the images are,
- * never reach a layer of a model, in Keras neither. */
+/* For a layer that mixes rows of a batch: in inference images stay. KEEL_EUNSUP in training: a row
+ * would depend on rows of other devices, and labels, which must be mixed like the images, do not
+ * reach a layer of a model, in Keras either. */
 keel_status keel_emit_mixing(keel_emit *e, int data_format);
-/* KEEL_ESHAPE: the change wants colours, and an image has none. */
+/* KEEL_ESHAPE: the change needs colours, and the image has none. */
 keel_status keel_recolor_check(keel_recolor_kind kind, const keel_spec *image);
 
 #endif

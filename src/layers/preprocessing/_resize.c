@@ -6,7 +6,7 @@ keel_status keel_emit_resizing(keel_emit *e, const keel_resizing *r)
     const keel_spec *in;
     KEEL_TRY(keel_emit_image(e, &in));
     const keel_shape shape = in->shape;
-    /* The dim that is written more often goes first where it becomes smaller, else last. */
+    /* The dim that shrinks more goes first, so that less is written. */
     const int order = r->size[0] > shape.dim[0];
     keel_value x = e->in[0];
     for (int i = 0; i < 2; i++) {

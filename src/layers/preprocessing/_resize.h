@@ -1,4 +1,4 @@
-/* What layers share that make images of another size. */
+/* What layers share that change the size of images. */
 #ifndef KEEL_LAYERS_PREPROCESSING_RESIZE_H
 #define KEEL_LAYERS_PREPROCESSING_RESIZE_H
 #include "layers/layer.h"
@@ -12,9 +12,10 @@ typedef struct keel_resizing { /* [0] height, [1] width */
     double fill; /* beyond the image */
 } keel_resizing;
 
-/* Input 0, an image, in the size that is asked for. */
+/* Input 0, an image, in the new size. */
 keel_status keel_emit_resizing(keel_emit *e, const keel_resizing *r);
-/* See the largest part in the middle of an image of height x width that has the shape of `size`. */
+/* Uses the largest part in the middle of an image of height x width that has the aspect ratio of
+ * `size`. */
 void keel_resizing_crop(keel_resizing *r, int64_t height, int64_t width);
 
 #endif

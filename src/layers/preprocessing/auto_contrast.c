@@ -1,5 +1,5 @@
-/* The values of each channel of images [H, W, C] are stretched to all of their range, in inference,
- * too. */
+/* Stretches the values of each channel of images [H, W, C] to the whole range, in inference, too.
+ */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

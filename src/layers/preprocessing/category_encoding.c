@@ -1,4 +1,5 @@
-/* Which of `num_tokens` categories a row names, or how often, where rows are read. */
+/* Whether, or how often, a row names each of `num_tokens` categories; computed when rows are read.
+ */
 #include "layers/preprocessing/_categories.h"
 #include "tensor/shape.h"
 

@@ -1,5 +1,5 @@
-/* The middle of images [H, W, C]; of one that is smaller, as much as has the shape of the output,
- * made larger. */
+/* The middle of images [H, W, C]. Of a smaller image, the largest part with the aspect ratio of the
+ * output is enlarged. */
 #include "layers/preprocessing/_resize.h"
 
 typedef struct args_t {

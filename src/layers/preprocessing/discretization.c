@@ -1,5 +1,5 @@
-/* The range that a number falls into, where rows are read: range i begins at boundary i - 1, which
- * is in it. Boundaries are compared as float32, as in TensorFlow. */
+/* The range in which a number lies, computed when rows are read: range i begins at boundary i - 1,
+ * which belongs to it. Boundaries are compared as float32, as in TensorFlow. */
 #include "layers/preprocessing/_categories.h"
 #include "base/memory.h"
 #include "tensor/shape.h"

@@ -1,5 +1,6 @@
-/* One of `num_bins` for what several inputs are together, by their hashes, where rows are read. As
- * TensorFlow's sparse.cross_hashed: texts count by their fingerprints, numbers as they are. */
+/* One of `num_bins` for the combination of several inputs, by their hashes, computed when rows are
+ * read. As TensorFlow's sparse.cross_hashed, it takes the fingerprints of texts, and numbers as
+ * they are. */
 #include "base/hash.h"
 #include "layers/preprocessing/_categories.h"
 #include "tensor/shape.h"

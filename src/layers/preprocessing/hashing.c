@@ -1,5 +1,5 @@
-/* One of `num_bins` for a text or a whole number, by its hash, where rows are read. The hashes are
- * those of TensorFlow: FarmHash's fingerprint, or SipHash with a key (salt). */
+/* One of `num_bins` for a text or an integer, by its hash, computed when rows are read. The hashes
+ * are those of TensorFlow: FarmHash's fingerprint, or SipHash with a key (salt). */
 #include "base/hash.h"
 #include "layers/preprocessing/_categories.h"
 #include "tensor/shape.h"
@@ -82,7 +82,7 @@ static keel_status run(const void *args, const keel_tensor *in, int n_in, const 
         else
             s.n_bytes =
                 snprintf(digits, sizeof digits, "%lld", (long long)keel_whole_number_at(in, i));
-        if (!s.data) s.data = ""; /* behind a row that is shorter than others */
+        if (!s.data) s.data = ""; /* padding after a row that is shorter than others */
         const int64_t index = is_mask(a, in, i, &s) ? 0 : (int64_t)(hash_of(a, &s) % bins) + masked;
         keel_categories_put(a->output_mode, a->num_bins, index, i, out);
     }

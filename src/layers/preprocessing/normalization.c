@@ -1,5 +1,5 @@
-/* y = (x - mean) / sqrt(variance), with statistics that are given, or that Keras's adapt() has left
- * among the weights. */
+/* y = (x - mean) / sqrt(variance). The statistics are arguments, or weights that Keras's adapt()
+ * has set. */
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/normalization.h"

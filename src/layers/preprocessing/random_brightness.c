@@ -1,4 +1,4 @@
-/* In training each image [H, W, C] becomes brighter or darker by a part of its own of the range of
+/* In training each image [H, W, C] becomes brighter or darker by a random part of the range of
  * values. */
 #include "layers/preprocessing/_random.h"
 

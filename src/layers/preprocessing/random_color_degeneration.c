@@ -1,4 +1,4 @@
-/* In training each image [H, W, 3] loses a part of its own of its colours. */
+/* In training each image [H, W, 3] loses a random part of its colours. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

@@ -1,5 +1,5 @@
-/* In training the distances from the mean of its channel of each image [H, W, C] are multiplied by
- * a number of its own. */
+/* In training the distances of the pixels of each image [H, W, C] from the mean of their channel
+ * are multiplied by a random number. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

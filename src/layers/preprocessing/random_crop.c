@@ -1,7 +1,7 @@
-/* In training a part of each image [H, W, C], at a place of its own; Keras draws one place for a
- * whole batch. Else, and of an image that is not larger, the largest part that has the shape of the
- * output: so says Keras's documentation, while its version 3.15 leaves images as they are where it
- * does not train, against the shape that it announces. */
+/* In training a part of each image [H, W, C] at a random place; Keras draws one place for a whole
+ * batch. In inference, and of an image that is not larger, the largest part with the aspect ratio
+ * of the output, as Keras documents it. Keras 3.15 leaves images whole in inference, against the
+ * shape that it announces. */
 #include "layers/preprocessing/_random.h"
 #include "layers/preprocessing/_resize.h"
 

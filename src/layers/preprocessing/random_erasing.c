@@ -1,5 +1,4 @@
-/* In training a rectangle of some images [H, W, C] is filled, at a place and of a size of its own.
- */
+/* In training a rectangle of some images [H, W, C], of random place and size, is filled. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

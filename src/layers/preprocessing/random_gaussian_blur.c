@@ -1,5 +1,5 @@
-/* In training some images [H, W, C] are blurred by a Gaussian window whose deviations are drawn for
- * the image; Keras draws them for a whole batch. */
+/* In training some images [H, W, C] are blurred by a Gaussian window. Its deviations are drawn for
+ * each image; Keras draws them for a whole batch. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

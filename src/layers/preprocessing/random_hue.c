@@ -1,4 +1,4 @@
-/* In training the hue of each image [H, W, 3] is turned by an angle of its own. */
+/* In training the hue of each image [H, W, 3] is turned by a random angle. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

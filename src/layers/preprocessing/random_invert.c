@@ -1,4 +1,4 @@
-/* In training some images [H, W, C] become negatives of themselves. */
+/* In training some images [H, W, C] become their negatives. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

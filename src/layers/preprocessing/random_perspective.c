@@ -1,5 +1,5 @@
-/* In training some images [H, W, C] are seen from aside: their corners move by parts of their own
- * of where they are, and what is beyond the image is fill_value. */
+/* In training some images [H, W, C] are seen from a random angle: their corners move by random
+ * parts of their coordinates. Places outside of the image get fill_value. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

@@ -1,4 +1,4 @@
-/* In training each image [H, W, C] keeps some of the 8 bits of its values, as many as are drawn. */
+/* In training each image [H, W, C] keeps a random number of the 8 bits of its values. */
 #include "layers/preprocessing/_random.h"
 #include <math.h>
 

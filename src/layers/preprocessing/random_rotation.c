@@ -1,4 +1,4 @@
-/* In training each image [H, W, C] is turned about its middle by an angle of its own. */
+/* In training each image [H, W, C] is turned about its middle by a random angle. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

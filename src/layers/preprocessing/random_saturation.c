@@ -1,4 +1,4 @@
-/* In training the saturation of each image [H, W, 3] is multiplied by a number of its own. */
+/* In training the saturation of each image [H, W, 3] is multiplied by a random number. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

@@ -1,4 +1,4 @@
-/* In training each image [H, W, C] becomes sharper or softer by a number of its own. */
+/* In training each image [H, W, C] becomes sharper or softer by a random amount. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

@@ -1,5 +1,5 @@
-/* In training each image [H, W, C] is sheared by factors of its own, half of the time both
- * backwards. */
+/* In training each image [H, W, C] is sheared by random factors; with probability 1/2 both are
+ * negative. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

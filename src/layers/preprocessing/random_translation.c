@@ -1,5 +1,5 @@
-/* In training each image [H, W, C] is moved down and to the right by parts of its own of its sides.
- */
+/* In training each image [H, W, C] is moved down and to the right by random parts of its height and
+ * width. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {

@@ -1,5 +1,5 @@
-/* In training each image [H, W, C] becomes smaller (above 0) or larger (below) by factors of its
- * own. */
+/* In training each image [H, W, C] becomes smaller (factors above 0) or larger (below 0) by random
+ * factors. */
 #include "layers/preprocessing/_random.h"
 
 typedef struct args_t {
@@ -20,7 +20,7 @@ static const keel_field fields[] = {
 
 static keel_status ready(void *args)
 {
-    const double least = -1 + 0x1p-52; /* -1 would show one point all over */
+    const double least = -1 + 0x1p-52; /* -1 would show a single point */
     args_t *a = args;
     KEEL_TRY(keel_factor_range(&a->height, &a->height_factor, "height_factor",
                                (keel_range){ least, 1 }, true));

@@ -1,4 +1,5 @@
-/* Images [H, W, C] in another height and width: stretched, cropped or padded to its shape. */
+/* Images [H, W, C] in another height and width, stretched, cropped or padded to that aspect ratio.
+ */
 #include "layers/preprocessing/_resize.h"
 
 typedef struct args_t {

@@ -1,5 +1,5 @@
-/* A text is cut into words, which are looked up in a vocabulary, where rows are read: texts never
- * reach a kernel. As in TensorFlow, lower case and punctuation are those of ASCII. */
+/* Splits a text into words and looks them up in a vocabulary when rows are read: texts never reach
+ * a kernel. As in TensorFlow, lower case and punctuation are those of ASCII. */
 #include "base/memory.h"
 #include "base/scratch.h"
 #include "base/text.h"

@@ -10,7 +10,7 @@ enum {
     SAME = 1,
     GATES = 4,
     STEPS_MAX = 1024,
-    NODES_MAX = 1 << 18, /* calls in calls multiply */
+    NODES_MAX = 1 << 18, /* calls inside of calls multiply */
 };
 
 typedef struct kernel {
@@ -25,11 +25,11 @@ typedef struct lstm {
     keel_shape state; /* [places.., filters] */
     int64_t steps;
     kernel input, recurrent;
-    keel_value x;    /* what all steps bring, [T, places.., 4 filters]; with three dims the
-                        input itself */
+    keel_value x; /* the convolutions of all inputs, [T, places.., 4 filters]; with three dims the
+                     input itself */
     keel_value h, c; /* -1: zeros */
     keel_value kept; /* of the state for each gate, [places.., 4 filters]; -1: all */
-    bool groups;     /* each gate has an input of its own */
+    bool groups;     /* each gate has its own dropped input */
 } lstm;
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -67,13 +67,14 @@ static keel_status declare(keel_emit *e, int dims, int64_t channels, lstm *l)
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
-/* How a convolution goes over its places, which may be fewer than those of its op. */
+/* How the window of a convolution moves over its places, which may have fewer dims than those of
+ * the op. */
 typedef struct moves {
     keel_ints size, strides, dilation;
     bool same;
 } moves;
 
-/* Put a dim of one place, at which nothing moves, before the others (front) or behind them. */
+/* Adds a dim of one place before the others (front) or after them. */
 static void widen(keel_ints *a, bool front)
 {
     for (int d = a->count; front && d > 0; d--) a->at[d] = a->at[d - 1];
@@ -112,7 +113,7 @@ static keel_status convolve(keel_emit *e, const kernel *k, moves m, int widened,
     return keel_emit_op(e, &parts, out);
 }
 
-/* *x beside itself, once for each gate. */
+/* Repeats *x along its channels, once for each gate. */
 static keel_status each_gate(keel_emit *e, keel_value *x)
 {
     static const keel_axis_args last = { .axis = -1 };
@@ -133,7 +134,7 @@ static moves of_state(const keel_conv_lstm_args *a)
     return m;
 }
 
-static bool drops(const keel_emit *e, double rate) /* as Keras: 1 drops nothing */
+static bool drops(const keel_emit *e, double rate) /* as in Keras, a rate of 1 drops nothing */
 {
     return e->training && rate > 0 && rate < 1;
 }
@@ -164,7 +165,7 @@ static keel_status step_of(keel_emit *e, keel_value whole, int64_t time, keel_va
     return keel_emit_view(e, &rest, *out, out);
 }
 
-/* What step `time` has of its input, [places.., 4 filters]. */
+/* The convolution of the input of step `time`, [places.., 4 filters]. */
 static keel_status brought(keel_emit *e, const lstm *l, int64_t time, keel_value *out)
 {
     KEEL_TRY(step_of(e, l->x, time, out));
@@ -172,7 +173,7 @@ static keel_status brought(keel_emit *e, const lstm *l, int64_t time, keel_value
     return convolve(e, &l->input, of_input(e->args), 0, l->groups ? GATES : 1, *out, out);
 }
 
-/* Add what it has of the state. */
+/* Adds the convolution of the state. */
 static keel_status add_state(keel_emit *e, const lstm *l, keel_value *z)
 {
     static const keel_binary_args plain = { 0 };
@@ -195,7 +196,7 @@ static keel_status add_state(keel_emit *e, const lstm *l, keel_value *z)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Ones (or zeros), as many as there are in `like`. */
+/* A constant in the shape of `like`. */
 static keel_status constant(keel_emit *e, double number, keel_value like, keel_value *out)
 {
     const keel_where_args op = { .fixed = { true, true }, .constant = { number, number } };
@@ -241,7 +242,7 @@ static keel_status one_step(keel_emit *e, const lstm *l, keel_value z, keel_valu
     return times(e, o, squashed, h);
 }
 
-/* What is new where the step counts, else what was before; -1: zeros. */
+/* The new value if the step counts, else the old one; -1: zeros. */
 static keel_status where_counts(keel_emit *e, keel_value counts, keel_value before, keel_value *x)
 {
     const keel_where_args zeros = { .fixed = { false, true } }, plain = { 0 };
@@ -249,8 +250,8 @@ static keel_status where_counts(keel_emit *e, keel_value counts, keel_value befo
     return keel_emit_on(e, &keel_op_where, before < 0 ? &zeros : &plain, in, before < 0 ? 2 : 3, x);
 }
 
-/* The states before the first step, and what is kept of them, when it is known what that has of its
- * input. */
+/* The states before the first step and the dropout of the state, once the convolution of its input
+ * is known. */
 static keel_status begin(keel_emit *e, lstm *l, keel_value z)
 {
     const keel_conv_lstm_args *a = e->args;
@@ -262,7 +263,7 @@ static keel_status begin(keel_emit *e, lstm *l, keel_value z)
             return keel_fail(KEEL_ESHAPE, "initial_state: not of the shape of a step's output");
         *(i == 1 ? &l->h : &l->c) = e->in[i];
     }
-    if (l->h < 0 && l->steps == 1) { /* so that the recurrent kernel has a gradient, 0 */
+    if (l->h < 0 && l->steps == 1) { /* so that the recurrent kernel gets a gradient, which is 0 */
         KEEL_TRY(gate(e, l, z, 0, &l->h));
         KEEL_TRY(constant(e, 0, l->h, &l->h));
         l->c = l->h;
@@ -272,7 +273,7 @@ static keel_status begin(keel_emit *e, lstm *l, keel_value z)
     return keel_emit_on(e, &keel_op_dropout, &op, &l->kept, 1, &l->kept);
 }
 
-/* All steps; those that are asked for are put into each[T]. */
+/* Runs all steps; outputs that are wanted go to each[T]. */
 static keel_status run(keel_emit *e, lstm *l, bool backwards, bool zeros, keel_value *each)
 {
     const keel_value mask = keel_rnn_mask(e);
@@ -302,7 +303,7 @@ static keel_status run(keel_emit *e, lstm *l, bool backwards, bool zeros, keel_v
     return KEEL_OK;
 }
 
-/* The steps' outputs one after another, [T, places.., filters]. */
+/* The outputs of the steps, [T, places.., filters]. */
 static keel_status stack(keel_emit *e, const lstm *l, keel_value *each, keel_value *out)
 {
     static const keel_axis_args along = { .axis = 0 };

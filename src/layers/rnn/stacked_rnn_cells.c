@@ -1,6 +1,6 @@
-/* Cells one upon another, for RNN: at each step a cell takes what the one before it gives. As the
- * states of a cell are its own, each goes over all steps before the next one does. A step that does
- * not count keeps the states of all, whatever the cells before have given there. */
+/* Cells on top of each other, for RNN: at each step a cell takes the output of the one before it.
+ * Each cell has its own states, so it runs over all steps before the next cell does. A masked step
+ * keeps the states of all cells. */
 #include "layers/rnn/_cell.h"
 
 static const keel_field fields[] = {
@@ -8,7 +8,7 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* The mask in the order in which the steps were taken. */
+/* Reverses the mask, into the order in which the steps are taken. */
 static keel_status turn(keel_emit *e, keel_value *mask)
 {
     const int64_t steps = keel_emit_in(e, 0)->shape.dim[0];
@@ -16,7 +16,7 @@ static keel_status turn(keel_emit *e, keel_value *mask)
     return *mask < 0 ? KEEL_OK : keel_emit_on(e, &keel_op_slice, &back, mask, 1, mask);
 }
 
-/* Cell k over all steps of *x, which becomes what it gives; its states go to `out`. */
+/* Runs cell k over all steps of *x, which becomes its output; its states go to `out`. */
 static keel_status one_cell(keel_emit *e, int k, bool last, keel_value *x, keel_value mask,
                             int *given, keel_value *out, int *n_out)
 {
