@@ -278,6 +278,12 @@ static void arrays_of_an_npz_are_found_by_name_or_number(void **state)
           { "age", "sex=sex" },
           "has no array named sex; there are 'x', 'age'" },
         { { { "a", 1 } }, 1, { "left=z" }, { 0 }, "has no array named z; there is 'a'" },
+        { { { "x", 1 }, { "y", 2 }, { "y_sample_weight", 3 } },
+          3,
+          { 0 },
+          { 0 },
+          "array 'y_sample_weight' is not used: weights are sample_weight, or sample_weight_ and" },
+        { { { "x", 1 }, { "sample_weight_b", 3 } }, 2, { "in" }, { "a" }, "in=1 " },
     };
     files_begin();
     for (size_t i = 0; i < COUNT(cases); i++) {

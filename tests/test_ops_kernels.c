@@ -15,19 +15,37 @@ static const kernel_case long_sums[] = {
     { "conv2d", { "13,9,70", "1,1,70,181|181", NULL } },
 };
 
-static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_pass pass, bool adds)
+/* The reference's forward, which all passes are compared with or read: run once for all of them,
+ * since it takes most of the time. */
+static void copy_forward(const bench *b, const results *from, results *to)
+{
+    const keel_node *n = &b->wide;
+    memcpy(to->out, from->out, (size_t)(b->rows * keel_row_count(&n->out[0])) * sizeof(float));
+    for (int i = 1; i < n->n_out; i++)
+        memcpy(to->more_out[i], from->more_out[i],
+               (size_t)(b->rows * keel_row_count(&n->out[i])) * sizeof(float));
+    for (int i = 0; i < n->n_saved; i++)
+        memcpy(to->saved[i], from->saved[i],
+               (size_t)(b->rows * keel_row_count(&n->saved[i])) *
+                   keel_dtype_size(n->saved[i].dtype));
+}
+
+static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_pass pass, bool adds,
+                        results *forward)
 {
     results want, got;
     if (!has_pass(b, pass) || !pass_takes(b, k, pass, adds)) return 0;
+    if (!forward->out) {
+        results_open(forward, b, false);
+        pass_run(b, NULL, KEEL_FORWARD, false, 1, forward);
+    }
     results_open(&want, b, false);
     results_open(&got, b, false);
-    if (pass != KEEL_FORWARD) { /* what backward reads of forward */
-        pass_run(b, NULL, KEEL_FORWARD, false, 1, &want);
-        pass_run(b, NULL, KEEL_FORWARD, false, 1, &got);
-    }
+    copy_forward(b, forward, &want);
+    if (pass != KEEL_FORWARD) copy_forward(b, forward, &got); /* backward may read it */
     const bool ran = pass_run(b, k, pass, adds, 1, &got);
     if (ran) {
-        pass_run(b, NULL, pass, adds, 1, &want);
+        if (pass != KEEL_FORWARD) pass_run(b, NULL, pass, adds, 1, &want);
         compare(b, pass, name, &want, &got);
     }
     results_free(&want);
@@ -45,18 +63,20 @@ static int compare_case(const keel_kernel *k, const keel_op *op, const keel_case
     for (int training = 0; training < 2; training++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             bench b;
+            results forward = { 0 };
             if (bench_open(&b, op, c, training, rows[i], false) < 0)
                 fail_msg("%s: %s", name, keel_error());
             merge(&b);
-            ran += compare_pass(&b, k, name, KEEL_FORWARD, false);
+            ran += compare_pass(&b, k, name, KEEL_FORWARD, false, &forward);
             for (int adds = 0; training && adds < 2; adds++) {
-                ran += compare_pass(&b, k, name, KEEL_BACKWARD, adds);
-                ran += compare_pass(&b, k, name, KEEL_WEIGHTS, adds);
+                ran += compare_pass(&b, k, name, KEEL_BACKWARD, adds, &forward);
+                ran += compare_pass(&b, k, name, KEEL_WEIGHTS, adds, &forward);
             }
             if (training) {
-                ran += compare_pass(&b, k, name, KEEL_PARTIAL, false);
-                ran += compare_pass(&b, k, name, KEEL_PARTIAL_BACKWARD, false);
+                ran += compare_pass(&b, k, name, KEEL_PARTIAL, false, &forward);
+                ran += compare_pass(&b, k, name, KEEL_PARTIAL_BACKWARD, false, &forward);
             }
+            results_free(&forward);
             bench_close(&b);
         }
     return ran;

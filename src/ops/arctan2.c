@@ -18,4 +18,4 @@ static double slope_b(double a, double b)
 
 BINARY(value, slope_a, slope_b)
 
-const keel_op keel_op_arctan2 = BINARY_OP("arctan2", BINARY_CASES);
+const keel_op keel_op_arctan2 = { BINARY_MEMBERS("arctan2", BINARY_CASES), .costly = true };

@@ -204,12 +204,15 @@ enum { KEEL_BINARY_BLOCK = 256 };
         }                                                                                          \
     }
 
-/* The op made of BINARY's functions. */
-#define BINARY_OP(stem, list)                                                                      \
+/* The op made of BINARY's functions, `...` being its cases; its members, for an op that has more.
+ */
+#define BINARY_OP(stem, ...)                                                                       \
     {                                                                                              \
-        .name = stem, .args_size = sizeof(keel_binary_args), .infer = keel_binary_infer,           \
-        .forward = REALS(forward), .backward = REALS(backward), .backward_reads = KEEL_READS_IN,   \
-        .cases = list, .args_for_case = keel_binary_for_case,                                      \
+        BINARY_MEMBERS(stem, __VA_ARGS__)                                                          \
     }
+#define BINARY_MEMBERS(stem, ...)                                                                  \
+    .name = stem, .args_size = sizeof(keel_binary_args), .infer = keel_binary_infer,               \
+    .forward = REALS(forward), .backward = REALS(backward), .backward_reads = KEEL_READS_IN,       \
+    .cases = __VA_ARGS__, .args_for_case = keel_binary_for_case
 
 #endif

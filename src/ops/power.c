@@ -24,4 +24,4 @@ static const keel_case cases[] = { { "6", NULL, "right 2" },
                                    { "5,7|5,7", NULL, "positive" },
                                    { 0 } };
 
-const keel_op keel_op_power = BINARY_OP("power", cases);
+const keel_op keel_op_power = { BINARY_MEMBERS("power", cases), .costly = true };

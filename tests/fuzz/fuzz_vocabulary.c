@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                .mask_number = options & 8 ? 0 : KEEL_INT_NULL,
                                .oov_number = -1,
                                .oov_method = options >> 4 & 1,
-                               .output_mode = KEEL_LOOKUP_INT,
+                               .output_mode = KEEL_CATEGORY_INT,
                                .vocabulary_size = KEEL_INT_NULL };
         const char *text = (const char *)data + 1;
         const int64_t number = (int64_t)size;

@@ -177,6 +177,26 @@ static keel_status add_weights(archive *a)
     return KEEL_OK;
 }
 
+/* An array that seems to hold weights must not be left out in silence, if there are targets. */
+static keel_status check_weights(const archive *a)
+{
+    char member[NAME], shown[80];
+    int targets = 0;
+    for (int i = 0; i < a->n; i++) targets += a->field[i].role == KEEL_ROLE_TARGET;
+    for (int64_t i = 0; targets && i < keel_npz_count(a->zip); i++) {
+        bool used = false;
+        KEEL_TRY(keel_npz_name(a->zip, i, member, sizeof member));
+        if (!strstr(member, "sample_weight")) continue;
+        for (int k = 0; k < a->n; k++) used = used || !strcmp(a->field[k].path, member);
+        if (!used)
+            return keel_fail(KEEL_EFORMAT,
+                             "%s: array '%s' is not used: weights are sample_weight, or "
+                             "sample_weight_ and the name or number of a target",
+                             a->path, keel_printable(shown, sizeof shown, member));
+    }
+    return KEEL_OK;
+}
+
 /* Convert labels as label_mode requests. */
 static keel_status set_labels(archive *a, keel_classes *classes, const keel_dataset_options *o)
 {
@@ -218,6 +238,7 @@ static keel_status read_arrays(keel_dataset **out, const char *path, const keel_
     if (s >= 0) s = add_role(&a, inputs, o->n_input, "x", KEEL_ROLE_INPUT);
     if (s >= 0) s = add_role(&a, targets, o->n_target, "y", KEEL_ROLE_TARGET);
     if (s >= 0 && !test) s = add_weights(&a);
+    if (s >= 0 && !test) s = check_weights(&a);
     if (s >= 0) s = set_labels(&a, &classes, o);
     keel_choices_free(inputs, o->n_input);
     keel_choices_free(targets, o->n_target);
