@@ -34,6 +34,28 @@ keel_status keel_value_range(keel_range *out, const keel_reals *value_range)
     return KEEL_OK;
 }
 
+static keel_status ready_within(void *args, double least)
+{
+    keel_factor_args *a = args;
+    KEEL_TRY(keel_factor_range(&a->range, &a->factor, "factor", (keel_range){ least, 1 }, false));
+    return keel_value_range(&a->values, &a->value_range);
+}
+
+keel_status keel_factor_ready(void *args)
+{
+    return ready_within(args, 0);
+}
+
+keel_status keel_factor_ready_signed(void *args)
+{
+    return ready_within(args, -1);
+}
+
+keel_status keel_factor_config(const void *args, json_t *config)
+{
+    return keel_factor_to_config(config, "factor", &((const keel_factor_args *)args)->factor);
+}
+
 keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args, int data_format)
 {
     const keel_spec *in;

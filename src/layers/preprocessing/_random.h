@@ -25,6 +25,40 @@ keel_status keel_factor_to_config(json_t *config, const char *key, const keel_re
 /* value_range: the smallest and the largest value of the images, in any order. */
 keel_status keel_value_range(keel_range *out, const keel_reals *value_range);
 
+/* The arguments of layers that change images of values in value_range by one factor. */
+typedef struct keel_factor_args {
+    keel_reals factor, value_range;
+    keel_range range, values; /* of the draws; of the images */
+    int data_format;
+} keel_factor_args;
+
+#define KEEL_FACTOR_FIELDS(help_)                                                                  \
+    KEEL_FACTOR(keel_factor_args, factor, NULL, help_),                                            \
+        KEEL_VALUE_RANGE(keel_factor_args, value_range),                                           \
+        KEEL_IGNORE("seed", "the seed of the run decides"), KEEL_DATA_FORMAT(keel_factor_args)
+
+/* keel_type.ready of such layers: the factor is in [0, 1], or signed in [-1, 1]. */
+keel_status keel_factor_ready(void *args);
+keel_status keel_factor_ready_signed(void *args);
+/* Their keel_layer.to_config. */
+keel_status keel_factor_config(const void *args, json_t *config);
+
+/* Such a layer, of the file's fields and emit. */
+#define KEEL_FACTOR_LAYER(stem, class_, ready_, help_)                                             \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { .name = class_,                                                                  \
+                  .module = "keras.layers",                                                        \
+                  .help = help_,                                                                   \
+                  .args_size = sizeof(keel_factor_args),                                           \
+                  .fields = fields,                                                                \
+                  .ready = ready_ },                                                               \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = 1,                                                                           \
+        .by_chance = true,                                                                         \
+        .emit = emit,                                                                              \
+        .to_config = keel_factor_config,                                                           \
+    }
+
 typedef struct keel_warp_look { /* arguments that all layers have which interpolate */
     int fill_mode, interpolation;
     double fill_value;

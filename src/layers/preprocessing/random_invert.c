@@ -1,51 +1,18 @@
 /* In training some images [H, W, C] become their negatives. */
 #include "layers/preprocessing/_random.h"
 
-typedef struct args_t {
-    keel_reals factor, value_range;
-    keel_range range, values;
-    int data_format;
-} args_t;
-
 static const keel_field fields[] = {
-    KEEL_FACTOR(args_t, factor, NULL, "how probable it is: f for [0, f], or a pair"),
-    KEEL_VALUE_RANGE(args_t, value_range),
-    KEEL_IGNORE("seed", "the seed of the run decides"),
-    KEEL_DATA_FORMAT(args_t),
-    { 0 },
+    KEEL_FACTOR_FIELDS("how probable it is: f for [0, f], or a pair"), { 0 }
 };
-
-static keel_status ready(void *args)
-{
-    args_t *a = args;
-    KEEL_TRY(keel_factor_range(&a->range, &a->factor, "factor", (keel_range){ 0, 1 }, false));
-    return keel_value_range(&a->values, &a->value_range);
-}
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
+    const keel_factor_args *a = e->args;
     const keel_recolor_args op = { .kind = KEEL_RECOLOR_INVERT,
                                    .range = { a->range, { 0, 1 } },
                                    .values = a->values };
     return keel_emit_recolor(e, &op, a->data_format);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    return keel_factor_to_config(config, "factor", &((const args_t *)args)->factor);
-}
-
-const keel_layer keel_layer_random_invert = {
-    .type = { .name = "RandomInvert",
-              .module = "keras.layers",
-              .help = "Inverts images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .by_chance = true,
-    .emit = emit,
-    .to_config = to_config,
-};
+KEEL_FACTOR_LAYER(random_invert, "RandomInvert", keel_factor_ready,
+                  "Inverts images by chance while training.");
