@@ -31,8 +31,13 @@ else() # gcc warns wrongly in instrumented code, so no -Werror here
     add_link_options(${flags})
 endif()
 
-# The flags of an instruction set.
+# The flags of an instruction set. Loops begin at a cache line wherever the linker puts their function:
+# where they did not, code that was added elsewhere in the library slowed the loops of a convolution down
+# by 4 to 25 %.
 set(KEEL_FLAGS_avx2 -mavx2 -mfma)
+if(KEEL_SANITIZE STREQUAL "")
+    list(APPEND KEEL_FLAGS_avx2 -falign-functions=64 -falign-loops=64)
+endif()
 set(KEEL_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl ${KEEL_FLAGS_avx2})
 set(KEEL_FLAGS_avx512_bf16 ${KEEL_FLAGS_avx512} -mavx512bf16)
 set(KEEL_FLAGS_amx ${KEEL_FLAGS_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
