@@ -13,6 +13,18 @@ static inline keel_status keel_axis_infer(keel_node *n)
     return keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &index);
 }
 
+/* infer for an output without the axis. */
+static inline keel_status keel_axis_infer_drop(keel_node *n)
+{
+    int axis;
+    keel_shape out = { 0 };
+    KEEL_TRY(keel_infer_check(n, 1, 0, 0));
+    KEEL_TRY(keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &axis));
+    for (int d = 0; d < n->in[0].shape.rank; d++)
+        if (d != axis) out.dim[out.rank++] = n->in[0].shape.dim[d];
+    return keel_infer_out(n, &out);
+}
+
 /* The dims of one row of `s` around the op's axis. */
 static inline keel_axis_split keel_axis_of(const keel_call *c, const keel_spec *s)
 {

@@ -4,25 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Drops the axis. */
-static keel_status infer(keel_node *n)
-{
-    int axis;
-    keel_shape out = { 0 };
-    KEEL_TRY(keel_infer_check(n, 1, 0, 0));
-    KEEL_TRY(keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &axis));
-    for (int d = 0; d < n->in[0].shape.rank; d++)
-        if (d != axis) out.dim[out.rank++] = n->in[0].shape.dim[d];
-    return keel_infer_out(n, &out);
-}
-
 #define REAL_FILE "ops/product.c"
 #include "ops/real.h"
 
 const keel_op keel_op_product = {
     .name = "product",
     .args_size = sizeof(keel_axis_args),
-    .infer = infer,
+    .infer = keel_axis_infer_drop,
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
