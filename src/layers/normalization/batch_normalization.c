@@ -1,36 +1,26 @@
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta. In training, mean and variance of each
  * channel are those of the whole global batch; otherwise the moving ones. Either value of
  * `synchronized` is accepted: statistics are always those of all rows of the step. */
-#include "layers/layer.h"
+#include "layers/normalization/_gamma_beta.h"
 #include "ops/args.h"
 
 typedef struct args_t {
     int64_t axis;
     double momentum, epsilon;
-    bool center, scale, synchronized;
-    keel_object beta_initializer, gamma_initializer;
+    KEEL_GAMMA_BETA;
     keel_object moving_mean_initializer, moving_variance_initializer;
-    keel_object beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint;
+    bool synchronized;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, axis, "-1", -7, 7, "which dim holds the channels: only the last"),
     KEEL_FLOAT(args_t, momentum, "0.99", 0, 1, "of the moving statistics"),
     KEEL_FLOAT(args_t, epsilon, "0.001", 0, 1e30, "added to the variance"),
-    KEEL_BOOL(args_t, center, "true", "add beta"),
-    KEEL_BOOL(args_t, scale, "true", "multiply by gamma"),
-    KEEL_OBJECT(args_t, beta_initializer, "\"zeros\"", keel_initializer_find,
-                "first values of beta"),
-    KEEL_OBJECT(args_t, gamma_initializer, "\"ones\"", keel_initializer_find,
-                "first values of gamma"),
+    KEEL_GAMMA_BETA_FIELDS(args_t),
     KEEL_OBJECT(args_t, moving_mean_initializer, "\"zeros\"", keel_initializer_find,
                 "first values of the moving mean"),
     KEEL_OBJECT(args_t, moving_variance_initializer, "\"ones\"", keel_initializer_find,
                 "first values of the moving variance"),
-    KEEL_OBJECT(args_t, beta_regularizer, "null", keel_regularizer_find, "of beta"),
-    KEEL_OBJECT(args_t, gamma_regularizer, "null", keel_regularizer_find, "of gamma"),
-    KEEL_OBJECT(args_t, beta_constraint, "null", keel_constraint_find, "of beta"),
-    KEEL_OBJECT(args_t, gamma_constraint, "null", keel_constraint_find, "of gamma"),
     KEEL_BOOL(args_t, synchronized, "false", "statistics are of the global batch in any case"),
     KEEL_REFUSE("renorm", "false", "batch renormalization"),
     KEEL_IGNORE("renorm_clipping", "only read with renorm"),
@@ -58,12 +48,8 @@ static keel_status emit(keel_emit *e)
         bool used;
         keel_weight_decl decl;
     } all[] = {
-        { a->scale,
-          { "gamma", channels, &a->gamma_initializer, &a->gamma_regularizer, false, 0,
-            &a->gamma_constraint } },
-        { a->center,
-          { "beta", channels, &a->beta_initializer, &a->beta_regularizer, false, 0,
-            &a->beta_constraint } },
+        { a->scale, KEEL_GAMMA(a, channels) },
+        { a->center, KEEL_BETA(a, channels) },
         { true, { "moving_mean", channels, &a->moving_mean_initializer, NULL, true } },
         { true, { "moving_variance", channels, &a->moving_variance_initializer, NULL, true } },
     };

@@ -1,6 +1,6 @@
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of a group of
  * channels over all places of a row. */
-#include "layers/layer.h"
+#include "layers/normalization/_gamma_beta.h"
 #include "ops/group_norm.h"
 
 KEEL_USES_OP(group_norm);
@@ -8,25 +8,14 @@ KEEL_USES_OP(group_norm);
 typedef struct args_t {
     int64_t groups, axis;
     double epsilon;
-    bool center, scale;
-    keel_object beta_initializer, gamma_initializer, beta_regularizer, gamma_regularizer,
-        beta_constraint, gamma_constraint;
+    KEEL_GAMMA_BETA;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, groups, "32", -1, 1e9, "groups of channels; -1: each is its own"),
     KEEL_INT(args_t, axis, "-1", 0, 0, "the channels; only the last is supported"),
     KEEL_FLOAT(args_t, epsilon, "0.001", 0, 1e30, "added to the variance"),
-    KEEL_BOOL(args_t, center, "true", "add beta"),
-    KEEL_BOOL(args_t, scale, "true", "multiply by gamma"),
-    KEEL_OBJECT(args_t, beta_initializer, "\"zeros\"", keel_initializer_find,
-                "first values of beta"),
-    KEEL_OBJECT(args_t, gamma_initializer, "\"ones\"", keel_initializer_find,
-                "first values of gamma"),
-    KEEL_OBJECT(args_t, beta_regularizer, "null", keel_regularizer_find, "of beta"),
-    KEEL_OBJECT(args_t, gamma_regularizer, "null", keel_regularizer_find, "of gamma"),
-    KEEL_OBJECT(args_t, beta_constraint, "null", keel_constraint_find, "of beta"),
-    KEEL_OBJECT(args_t, gamma_constraint, "null", keel_constraint_find, "of gamma"),
+    KEEL_GAMMA_BETA_FIELDS(args_t),
     { 0 },
 };
 
@@ -46,14 +35,8 @@ static keel_status emit(keel_emit *e)
     if (groups < 1 || channels % groups)
         return keel_fail(KEEL_EARG, "groups: %lld channels are not a multiple of %lld",
                          (long long)channels, (long long)groups);
-    const keel_weight_decl gamma = {
-        "gamma", KEEL_SHAPE(channels), &a->gamma_initializer, &a->gamma_regularizer, false,
-        0,       &a->gamma_constraint
-    };
-    const keel_weight_decl beta = {
-        "beta", KEEL_SHAPE(channels), &a->beta_initializer, &a->beta_regularizer, false,
-        0,      &a->beta_constraint
-    };
+    const keel_shape shape = KEEL_SHAPE(channels);
+    const keel_weight_decl gamma = KEEL_GAMMA(a, shape), beta = KEEL_BETA(a, shape);
     if (a->scale) {
         KEEL_TRY(e->weight(e, &gamma, &w[n], &spec[n]));
         n++;

@@ -1,29 +1,19 @@
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with mean and variance over some dims of
  * each place; rows are independent. */
+#include "layers/normalization/_gamma_beta.h"
 #include "layers/normalization/_layer_norm.h"
 
 typedef struct args_t {
     keel_ints axis;
     double epsilon;
-    bool center, scale;
-    keel_object beta_initializer, gamma_initializer;
-    keel_object beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint;
+    KEEL_GAMMA_BETA;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_INTS(args_t, axis, 0, "-1", -7, 7, "the dims that are normalized together"),
     KEEL_FLOAT(args_t, epsilon, "0.001", 0, 1e30, "added to the variance"),
-    KEEL_BOOL(args_t, center, "true", "add beta"),
-    KEEL_BOOL(args_t, scale, "true", "multiply by gamma"),
+    KEEL_GAMMA_BETA_FIELDS(args_t),
     KEEL_REFUSE("rms_scaling", "false", "Keras's old form of RMSNormalization"),
-    KEEL_OBJECT(args_t, beta_initializer, "\"zeros\"", keel_initializer_find,
-                "first values of beta"),
-    KEEL_OBJECT(args_t, gamma_initializer, "\"ones\"", keel_initializer_find,
-                "first values of gamma"),
-    KEEL_OBJECT(args_t, beta_regularizer, "null", keel_regularizer_find, "of beta"),
-    KEEL_OBJECT(args_t, gamma_regularizer, "null", keel_regularizer_find, "of gamma"),
-    KEEL_OBJECT(args_t, beta_constraint, "null", keel_constraint_find, "of beta"),
-    KEEL_OBJECT(args_t, gamma_constraint, "null", keel_constraint_find, "of gamma"),
     { 0 },
 };
 
@@ -33,14 +23,8 @@ static keel_status emit(keel_emit *e)
     const keel_layer_norm_args op = { .epsilon = a->epsilon,
                                       .center = a->center,
                                       .scale = a->scale };
-    const keel_weight_decl gamma = { .name = "gamma",
-                                     .initializer = &a->gamma_initializer,
-                                     .regularizer = &a->gamma_regularizer,
-                                     .constraint = &a->gamma_constraint };
-    const keel_weight_decl beta = { .name = "beta",
-                                    .initializer = &a->beta_initializer,
-                                    .regularizer = &a->beta_regularizer,
-                                    .constraint = &a->beta_constraint };
+    const keel_shape follows = { 0 }; /* from the dims that are normalized */
+    const keel_weight_decl gamma = KEEL_GAMMA(a, follows), beta = KEEL_BETA(a, follows);
     const keel_dtype held = e->graph->held;
     keel_value x = e->in[0], y;
     /* Keras does not round the input to the policy's type, only the result. */

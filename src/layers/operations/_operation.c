@@ -89,3 +89,17 @@ keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place)
     *place = (axis < 0 ? axis + rank : axis) - 1;
     return KEEL_OK;
 }
+
+keel_status keel_emit_variance(keel_emit *e, keel_value *out)
+{
+    const keel_reduction *a = e->args;
+    const keel_binary_args plain = { 0 };
+    keel_reduce_args mean = { .to = KEEL_REDUCE_MEAN, .keepdims = true };
+    keel_value x[2] = { e->in[0], -1 };
+    KEEL_TRY(keel_reduce_axes(e, &a->axis, &mean));
+    KEEL_TRY(keel_emit_on(e, &keel_op_reduce, &mean, e->in, 1, &x[1]));
+    KEEL_TRY(keel_emit_on(e, &keel_op_subtract, &plain, x, 2, &x[0]));
+    KEEL_TRY(keel_emit_on(e, &keel_op_square, NULL, &x[0], 1, &x[0]));
+    mean.keepdims = a->keepdims;
+    return keel_emit_on(e, &keel_op_reduce, &mean, &x[0], 1, out);
+}

@@ -82,6 +82,17 @@ typedef struct keel_reduction {
 #define KEEL_REDUCTION_FIELDS                                                                      \
     KEEL_INTS(keel_reduction, axis, 0, "null", -7, 7, "over which dims, the batch is 0"),          \
         KEEL_BOOL(keel_reduction, keepdims, "false", "keep them as dims of 1")
+/* The table of an operation over dims; `fields` and `emit` are the file's. */
+#define KEEL_REDUCTION_LAYER(stem, class_, module_, help_)                                         \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { KEEL_OPERATION_HEAD(class_, module_, help_),                                     \
+                  .args_size = sizeof(keel_reduction), .fields = fields },                         \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = 1,                                                                           \
+        .operation = true,                                                                         \
+        .emit = emit,                                                                              \
+    };
+
 #define KEEL_REDUCTION_OPERATION(stem, class_, to_, help_, ...)                                    \
     static const keel_field fields[] = { KEEL_REDUCTION_FIELDS, __VA_ARGS__{ 0 } };                \
     static keel_status emit(keel_emit *e)                                                          \
@@ -91,9 +102,32 @@ typedef struct keel_reduction {
         KEEL_TRY(keel_reduce_axes(e, &a->axis, &op));                                              \
         return keel_emit_unary(e, &keel_op_reduce, &op);                                           \
     }                                                                                              \
+    KEEL_REDUCTION_LAYER(stem, class_, "numpy", help_)
+
+/* Emits the mean square of what is off the mean, over the dims that the args, a keel_reduction,
+ * name. */
+keel_status keel_emit_variance(keel_emit *e, keel_value *out);
+
+/* An operation along one dim that is one op with keel_axis_args. */
+typedef struct keel_along {
+    int64_t axis;
+} keel_along;
+
+#define KEEL_AXIS_OPERATION(stem, class_, module_, op_, help_)                                     \
+    static const keel_field fields[] = {                                                           \
+        KEEL_INT(keel_along, axis, "-1", -7, 7, "along which dim, the batch is 0"),                \
+        { 0 },                                                                                     \
+    };                                                                                             \
+    static keel_status emit(keel_emit *e)                                                          \
+    {                                                                                              \
+        const keel_along *a = e->args;                                                             \
+        keel_axis_args op;                                                                         \
+        KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));                                             \
+        return keel_emit_unary(e, &keel_op_##op_, &op);                                            \
+    }                                                                                              \
     const keel_layer keel_layer_##stem = {                                                         \
-        .type = { KEEL_OPERATION_HEAD(class_, "numpy", help_),                                     \
-                  .args_size = sizeof(keel_reduction), .fields = fields },                         \
+        .type = { KEEL_OPERATION_HEAD(class_, module_, help_), .args_size = sizeof(keel_along),    \
+                  .fields = fields },                                                              \
         .min_inputs = 1,                                                                           \
         .max_inputs = 1,                                                                           \
         .operation = true,                                                                         \

@@ -1,33 +1,4 @@
 /* The largest of each window, over one or two dims of places. */
-#include "layers/operations/_operation.h"
-#include "layers/pooling/_pool.h"
+#include "layers/operations/_windows.h"
 
-static const keel_field fields[] = { KEEL_POOL_FIELDS(0, NULL), { 0 } };
-
-/* A number stands for all dims. */
-static void spread(keel_ints *a, int dims)
-{
-    for (; a->count == 1 && dims == 2; a->count++) a->at[1] = a->at[0];
-}
-
-static keel_status emit(keel_emit *e)
-{
-    const int dims = keel_emit_in(e, 0)->shape.rank - 1;
-    keel_pool a = *(const keel_pool *)e->args;
-    keel_emit inner = *e;
-    if (dims < 1 || dims > 2)
-        return keel_fail(KEEL_EUNSUP, "one or two dims of places are supported, not %d", dims);
-    spread(&a.pool_size, dims);
-    spread(&a.strides, dims);
-    inner.args = &a;
-    return keel_emit_pool(&inner, dims, &keel_op_max_pool2d);
-}
-
-const keel_layer keel_layer_ops_max_pool = {
-    .type = { KEEL_OPERATION_HEAD("MaxPool", "nn", "The largest of each window."),
-              .args_size = sizeof(keel_pool), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_WINDOWS_OPERATION(ops_max_pool, "MaxPool", max_pool2d, "The largest of each window.")

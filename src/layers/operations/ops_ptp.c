@@ -1,20 +1,11 @@
 /* From the smallest to the largest. */
 #include "layers/operations/_operation.h"
 
-typedef struct args_t {
-    keel_ints axis;
-    bool keepdims;
-} args_t;
-
-static const keel_field fields[] = {
-    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "over which dims, the batch is 0"),
-    KEEL_BOOL(args_t, keepdims, "false", "keep them as dims of 1"),
-    { 0 },
-};
+static const keel_field fields[] = { KEEL_REDUCTION_FIELDS, { 0 } };
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
+    const keel_reduction *a = e->args;
     const keel_binary_args plain = { 0 };
     keel_reduce_args op = { .to = KEEL_REDUCE_MAX, .keepdims = a->keepdims };
     keel_value x[2];
@@ -25,11 +16,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_subtract, &plain, x, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_ptp = {
-    .type = { KEEL_OPERATION_HEAD("Ptp", "numpy", "From the smallest to the largest."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_REDUCTION_LAYER(ops_ptp, "Ptp", "numpy", "From the smallest to the largest.")

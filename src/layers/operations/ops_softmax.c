@@ -1,28 +1,4 @@
 /* Numbers that sum to one along an axis. */
 #include "layers/operations/_operation.h"
 
-typedef struct args_t {
-    int64_t axis;
-} args_t;
-
-static const keel_field fields[] = {
-    KEEL_INT(args_t, axis, "-1", -7, 7, "along which dim, the batch is 0"),
-    { 0 },
-};
-
-static keel_status emit(keel_emit *e)
-{
-    const args_t *a = e->args;
-    keel_axis_args op;
-    KEEL_TRY(keel_row_axis(e, a->axis, &op.axis));
-    return keel_emit_unary(e, &keel_op_softmax, &op);
-}
-
-const keel_layer keel_layer_ops_softmax = {
-    .type = { KEEL_OPERATION_HEAD("Softmax", "nn", "Numbers that sum to one along an axis."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_AXIS_OPERATION(ops_softmax, "Softmax", "nn", softmax, "Numbers that sum to one along an axis.")

@@ -14,4 +14,22 @@ typedef struct keel_adaptive {
 
 keel_status keel_emit_adaptive(keel_emit *e, int dims, bool largest);
 
+/* The layer for dims dims of places. */
+#define KEEL_ADAPTIVE_LAYER(stem, name_, dims_, largest_, help_)                                   \
+    static const keel_field fields[] = { KEEL_ADAPTIVE_FIELDS(dims_), { 0 } };                     \
+    static keel_status emit(keel_emit *e)                                                          \
+    {                                                                                              \
+        return keel_emit_adaptive(e, dims_, largest_);                                             \
+    }                                                                                              \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { .name = name_,                                                                   \
+                  .module = "keras.layers",                                                        \
+                  .help = help_,                                                                   \
+                  .args_size = sizeof(keel_adaptive),                                              \
+                  .fields = fields },                                                              \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = 1,                                                                           \
+        .emit = emit,                                                                              \
+    };
+
 #endif

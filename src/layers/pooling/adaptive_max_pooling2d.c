@@ -1,20 +1,5 @@
 /* The largest of each of output_size windows over [H, W, C]. */
 #include "layers/pooling/_adaptive.h"
 
-static const keel_field fields[] = { KEEL_ADAPTIVE_FIELDS(2), { 0 } };
-
-static keel_status emit(keel_emit *e)
-{
-    return keel_emit_adaptive(e, 2, true);
-}
-
-const keel_layer keel_layer_adaptive_max_pooling2d = {
-    .type = { .name = "AdaptiveMaxPooling2D",
-              .module = "keras.layers",
-              .help = "The largest of each of a given number of windows.",
-              .args_size = sizeof(keel_adaptive),
-              .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .emit = emit,
-};
+KEEL_ADAPTIVE_LAYER(adaptive_max_pooling2d, "AdaptiveMaxPooling2D", 2, true,
+                    "The largest of each of a given number of windows.")
