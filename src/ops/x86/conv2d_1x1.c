@@ -6,24 +6,25 @@
  *     weights   dW [C, K] = xt [C, places] dy [places, K]; without strides
  *
  * A block of rows x columns of sums stays in registers while the inner dim runs. Forward and
- * backward read W packed in panels of PANEL columns, a line for each channel; a stretch of INNER
- * lines of a panel is met by GROUP places while it lies in the cache. With the first panel each
- * block asks for places AHEAD of it, else it would wait for memory. A sum takes its channels one
- * after the other, whatever places are beside it.
+ * backward read W packed in panels of PANEL columns, a line for each channel. GROUP places are
+ * multiplied by a stretch of INNER lines of a panel while that is in the cache. With the first
+ * panel each block prefetches the places that are AHEAD of it, for it would wait for memory
+ * otherwise. A sum takes its channels one after the other, whatever places are beside it.
  *
- * A weight gradient takes a stretch of places at a time from the first row of the call on, and
- * reads x and dy in place, or packed where there are many channels: each stretch's sums begin at 0
- * and are added to those of the ones before. In place it makes the transpose where dy is the wider:
- * of what is read by vectors whole lines are met, and many of them would not fit into the cache. */
+ * A weight gradient takes a stretch of places at a time, from the first row of the call on. The
+ * sums of a stretch begin at 0 and are added to those of the stretches before. x and dy are read in
+ * place, or packed where there are many channels. In place, one operand is read by vectors, its
+ * whole rows in turn, and a wide one would not stay in the cache. So where dy is the wider one, the
+ * transpose is summed. */
 #include "base/memory.h"
 #include "ops/x86/_blocks.h"
 #include "ops/args.h"
 
 KEEL_USES_OP(conv2d);
 
-/* GROUP and STRETCH divide the places of the usual images: 56x56, 28x28, 14x14. Weight gradients of
- * PACKED values and more read packed operands; of the smaller one WHOLE values at a time, or those
- * of STRETCH places. */
+/* GROUP and STRETCH divide the numbers of places of the usual images: 56x56, 28x28, 14x14. A weight
+ * gradient of PACKED values or more reads packed operands: of the smaller operand up to WHOLE
+ * values at a time, but at least those of STRETCH places. */
 enum { INNER = 512, GROUP = 196, STRETCH = 98, AHEAD = 24, PACKED = 1 << 18, WHOLE = 98 << 10 };
 
 /* Packed weights: panels of [inner][columns, up to a whole vector] ----------------------------- */
@@ -100,13 +101,16 @@ static void refresh(const keel_derived *d, const void *weight)
 /* Prepare -------------------------------------------------------------------------------------- */
 
 typedef struct plan {
-    const keel_derived *packed;  /* NULL: weights */
-    int64_t c, k, x_row, places; /* channels; values of an image of x; places of one of y */
+    const keel_derived *packed; /* the weights; NULL in the pass that makes their gradient */
+    int64_t c, k;               /* channels of x and of y */
+    int64_t x_row, places;      /* values of an image of x; places of an image of y */
     bool strided;
-    int64_t *place; /* strided: for each place the window in an image of x, [places + 1] */
-    /* of weights */
-    bool packs, turns;         /* turns: the transpose is summed */
-    int64_t stretch, apart_at; /* places at a time; and in scratch, a gradient that will be added */
+    int64_t *place; /* strided: where in an image of x the window of each place is, [places + 1] */
+    /* Of weight gradients: */
+    bool packs;       /* operands are packed first */
+    bool turns;       /* the sums are those of the transpose */
+    int64_t stretch;  /* places that are summed at a time */
+    int64_t apart_at; /* floats before the place in scratch of a gradient that is added later */
 } plan;
 
 static void release(void *p)
@@ -155,13 +159,19 @@ static keel_status make_plan(plan *pl, keel_prepare *p)
     return KEEL_OK;
 }
 
-/* Measured on one core and on two, oneDNN's time for ours, packing included. With AVX-512: forward
- * and backward of few channels on many places, which wait for memory, 1.05 to 1.3, of others 0.99
- * to 1.05; backward with strides 1.1 to 1.6; where it adds to what is there, which oneDNN does in a
- * second pass, 1.03 to 1.2; with a large W, which oneDNN is slow to turn, 1.0 to 1.9; the weight
- * gradient of few channels, which waits for memory, 1.1 to 1.25, and of many, packed, 1.05 to 1.2,
- * but for very many outputs. With AVX2 only backward with strides is faster, 1.1 to 1.9. Elsewhere
- * oneDNN is even or ahead. */
+/* Where this kernel is faster than oneDNN. Measured on one core and on two, packing included;
+ * figures are oneDNN's time divided by ours. With AVX-512:
+ *
+ *     forward and backward, few channels on many places (memory bound)    1.05 to 1.3
+ *     forward and backward of other shapes                                0.99 to 1.05
+ *     backward with strides                                               1.1 to 1.6
+ *     backward that adds, for which oneDNN makes a second pass            1.03 to 1.2
+ *     backward with a large W, which oneDNN transposes slowly             1.0 to 1.9
+ *     weight gradient of few channels (memory bound)                      1.1 to 1.25
+ *     weight gradient of many channels, packed, but very many outputs     1.05 to 1.2
+ *
+ * With AVX2 only backward with strides is faster, 1.1 to 1.9. Elsewhere oneDNN is as fast, or
+ * faster. */
 static bool pays(const keel_prepare *p)
 {
     const keel_conv2d_args *a = p->node->args;

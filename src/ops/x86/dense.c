@@ -11,7 +11,8 @@
 #include "ops/x86/_vector.h"
 #include <math.h>
 
-/* As many sums as there are registers for, one for each factor left. */
+/* The sums of a block fill the registers, but for those that hold factors. LINE: bytes of a cache
+ * line. */
 enum { ROWS = LANES == 16 ? 8 : 4, VECTORS = 3, LINE = 64 };
 
 /* A run of the inner dim: a[i, j] at a + i * a_row + j * a_step, b[j, k] at b + j * b_row + k. */
@@ -21,18 +22,18 @@ typedef struct run {
 } run;
 
 typedef struct product {
-    const run *run; /* one after the other: sums go on from the one before */
+    const run *run; /* n_run stretches of the inner dim; sums go on from one to the next */
     int n_run;
-    const float *start; /* start [K]: what sums begin with; NULL: 0 */
+    const float *start; /* [K], what sums begin with; NULL: 0 */
     int64_t a_row, a_step, b_row;
     float *out;
     int64_t out_row;
-    bool adds;            /* sums begin with what is in out */
-    bool bad;             /* tiles: a sum is not finite */
-    const char *prefetch; /* what is written next, of which `pace` bytes are prefetched at a time */
+    bool adds;            /* sums begin with what `out` holds */
+    bool bad;             /* of a tile: a sum is not finite */
+    const char *prefetch; /* memory that is written next; each step prefetches `pace` bytes of it */
     int64_t pace;
     const keel_tile_call *call;
-    int asked; /* how many of the call's `prefetch` are asked for by now */
+    int asked; /* how many of the call's `prefetch` areas have been prefetched whole */
 } product;
 
 /* A line that other cores have read must be taken from them before it is written. A compiler makes
@@ -52,7 +53,7 @@ static inline bool not_finite(vf x)
 #endif
 }
 
-/* All of one asked for: the next. */
+/* Goes on from `prefetch`; behind the end of an area, with the next one. */
 static inline void ask_on(product *p, const char *prefetch)
 {
     const keel_tile_call *c = p->call;
@@ -64,9 +65,10 @@ static inline void ask_on(product *p, const char *prefetch)
         p->asked = 0, p->pace = 0;
 }
 
-/* rows, vectors and tile are constants where this is called; the last vector has the lanes of
- * `last`. ahead: where in b to prefetch: W is larger than the cache next to the core, and without
- * that each panel of it would be waited for. */
+/* The sums of `rows` rows from i on and of `vectors` vectors of columns from k on; the last vector
+ * has the lanes of `last`. rows, vectors and tile are constants at each call. ahead: how many
+ * columns further on b is prefetched. W is larger than the cache next to the core, so that without
+ * this each new panel would wait for memory. */
 INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int vectors, vm last,
                   int64_t ahead, const int fetched, const bool tile)
 {
@@ -108,8 +110,9 @@ INLINE void block(product *p, int64_t i, int64_t k, const int rows, const int ve
     if (tile) ask_on(p, prefetch);
 }
 
-/* more: is there a panel after this one? Each block of rows prefetches one vector of it; where
- * there are few blocks, the first prefetches all. */
+/* The sums of n rows in the panel of columns from k on. more: there is a panel after it, of which
+ * each block of rows prefetches one vector. Where there are few blocks, the first prefetches all.
+ */
 INLINE void rows_of(product *p, int64_t n, int64_t k, const int vectors, vm last, bool more,
                     const bool tile)
 {
@@ -163,9 +166,9 @@ static void multiply_tile(product *p, int64_t n, int64_t width)
     multiply_as(p, n, width, true);
 }
 
-/* Backward reads W as it lies, by dots of its rows with those of dy: a transposed copy would be
- * faster to multiply with, but to write it anew each step, into lines that every core has read,
- * costs more. */
+/* Backward reads W in place: an element of dx is the dot of a row of W with a row of dy. A
+ * transposed copy would be faster to multiply with. But it must be written anew in each step, into
+ * cache lines that every core has read, and that costs more. */
 enum { DOT_ROWS = 4, DOT_COLUMNS = 4, DOT_FLOATS = 8192 };
 
 /* The sums of four vectors. */
@@ -181,8 +184,8 @@ static inline __m128 sums_of(vf a, vf b, vf c, vf d)
     return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
 }
 
-/* dx[i .. i + rows, j .. j + columns] = dy W^T; rows and columns are constants where this is
- * called. ahead: a row of W that is read soon. */
+/* `rows` x `columns` elements of dx, or what is added to them. rows and columns are constants at
+ * each call. ahead: a row of W that is read soon, to be prefetched. */
 INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t c, bool adds,
                  const int rows, const int columns, const float *ahead)
 {
@@ -205,7 +208,8 @@ INLINE void dots(const float *dy, const float *w, int64_t k, float *dx, int64_t 
     }
 }
 
-/* Each block of rows prefetches one of the rows of W that come after these. */
+/* `columns` elements of n rows of dx. more: rows of W follow, of which each block of rows
+ * prefetches one. */
 INLINE void dot_rows(const float *dy, int64_t n, const float *w, int64_t k, float *dx, int64_t c,
                      bool adds, const int columns, bool more)
 {
@@ -235,7 +239,7 @@ static keel_status prepare(keel_prepare *p)
         const int64_t rows = p->rows < TILE_ROWS_MOST ? p->rows : TILE_ROWS_MOST;
         p->scratch = kept_bytes(rows, n_k) < KEPT_MOST ? kept_bytes(rows, n_k) : KEPT_MOST;
     }
-    /* many places: a packed product is faster */
+    /* rows of many places are left to kernels that pack their operands */
     return p->node->in[0].shape.rank == 1 ? KEEL_OK : KEEL_EUNSUP;
 }
 
@@ -254,7 +258,8 @@ static void forward(const keel_call *c)
     multiply(&p, c->rows, w[1]);
 }
 
-/* So short dots would be all summing of vectors; W is small and quickly transposed. */
+/* For few outputs. Dots would be so short that adding up the lanes of a vector would cost most; W
+ * is small, and quickly transposed. */
 static void backward_short(const keel_call *c)
 {
     const int64_t n_c = c->node->weight[0].shape.dim[0], k = c->node->weight[0].shape.dim[1];
@@ -284,7 +289,7 @@ static void backward(const keel_call *c)
         backward_short(c);
         return;
     }
-    /* so many rows that their dy stays in the nearest cache while W runs by */
+    /* rows of dy that stay in the first-level cache while all of W is read */
     const int64_t most = DOT_FLOATS / k / DOT_ROWS * DOT_ROWS;
     for (int64_t i = 0, n; i < c->rows; i += n) {
         n = most < DOT_ROWS ? DOT_ROWS : most;
@@ -299,7 +304,7 @@ static void backward(const keel_call *c)
     }
 }
 
-/* The bias: sums of dy over rows. */
+/* The gradient of the bias: dy summed over rows. */
 static void bias_tile(const keel_tile_call *c)
 {
     const int64_t n_k = c->node->weight[0].shape.dim[1];
@@ -315,7 +320,7 @@ static void bias_tile(const keel_tile_call *c)
     });
 }
 
-/* The rows of one worker after those of another, in the same sums. */
+/* The same sums take the rows of all workers, one worker after the other. */
 static void weights_tile(const keel_tile_call *c)
 {
     enum { RUNS = 16 };
