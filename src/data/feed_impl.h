@@ -91,6 +91,9 @@ struct keel_feed {
     char note[256];
 };
 
+/* feed_fields.c: set the fields of a batch, their types and sizes. KEEL_EARG, KEEL_EDATA: an option
+ * asks for fields or labels that the dataset does not have. */
+keel_status keel_feed_choose_fields(keel_feed *f);
 /* Compute the weights of a filled batch, with class weights, and their sum. Without the lock: the
  * caller has the slot to itself. */
 void keel_feed_finish(const keel_feed *f, keel_slot *s);

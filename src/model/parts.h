@@ -30,6 +30,10 @@ typedef struct keel_model_call_of {
  * first output. */
 keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_of *call,
                                 keel_symbol *out);
+/* infer_call.c: the outputs of such a call, which the caller frees. The layer's first call makes
+ * its weights. KEEL_ESHAPE: it does not fit its inputs. */
+keel_status keel_model_infer_call(keel_model *m, int layer, const keel_model_call_of *call,
+                                  keel_model_symbol **out, int *n_out);
 /* Adds a weight of that layer as declared, without data. */
 keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_decl *d, int *weight);
 /* The lengths of the lists, and restoring them. */
