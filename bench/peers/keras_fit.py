@@ -41,6 +41,20 @@ def resnet18(keras, shape, classes):
     return keras.Model(inputs, layers.Dense(classes, "softmax", dtype="float32")(x))
 
 
+def lstm(keras, shape, classes):
+    from keras import layers
+
+    return keras.Sequential(
+        [
+            layers.Input(shape, dtype="int32"),
+            layers.Embedding(peer.VOCABULARY["lstm"], 128),
+            layers.Bidirectional(layers.LSTM(64, return_sequences=True)),
+            layers.Bidirectional(layers.LSTM(64)),
+            layers.Dense(classes, "sigmoid", dtype="float32"),
+        ]
+    )
+
+
 def build(keras, work):
     from keras import layers
 
@@ -51,6 +65,8 @@ def build(keras, work):
         return keras.applications.ResNet50(weights=None, input_shape=shape, classes=classes)
     if work == "mobilenetv2":
         return keras.applications.MobileNetV2(weights=None, input_shape=shape, classes=classes)
+    if work == "lstm":
+        return lstm(keras, shape, classes)
     last = layers.Dense(classes, "softmax", dtype="float32")
     if work == "mlp":
         hidden = [layers.Dense(512, "relu"), layers.Dense(512, "relu")]
@@ -103,7 +119,8 @@ class Peer:
         def make():
             model = build(keras, work)
             sgd = keras.optimizers.SGD(peer.LEARNING_RATE, peer.MOMENTUM)
-            model.compile(sgd, "sparse_categorical_crossentropy")
+            yes_or_no = peer.WORKS[work][1] == 1
+            model.compile(sgd, "binary_crossentropy" if yes_or_no else "sparse_categorical_crossentropy")
             return model
 
         if self.strategy:

@@ -11,14 +11,36 @@ keel_symbol keel_net_call(keel_net *n, const char *layer, const keel_arg *args, 
     return y;
 }
 
-keel_symbol keel_net_add(keel_net *n, const char *name, keel_symbol a, keel_symbol b)
+keel_symbol keel_net_join(keel_net *n, const char *layer, const keel_arg *args, keel_symbol a,
+                          keel_symbol b)
 {
     keel_symbol y = a;
     const keel_symbol in[] = { a, b };
-    if (n->status >= 0)
-        n->status =
-            keel_model_call(n->model, "Add", KEEL_ARGS(KEEL_ARG_STR("name", name)), in, 2, &y);
+    if (n->status >= 0) n->status = keel_model_call(n->model, layer, args, in, 2, &y);
     return y;
+}
+
+keel_symbol keel_net_add(keel_net *n, const char *name, keel_symbol a, keel_symbol b)
+{
+    return keel_net_join(n, "Add", KEEL_ARGS(KEEL_ARG_STR("name", name)), a, b);
+}
+
+keel_symbol keel_net_input(keel_net *n)
+{
+    const keel_arg *whole = KEEL_ARGS(KEEL_ARG_STR("dtype", "int32"));
+    keel_symbol x = 0;
+    if (n->status >= 0)
+        n->status = keel_model_input(n->model, &n->input, n->vocabulary ? whole : NULL, &x);
+    return x;
+}
+
+keel_symbol keel_net_head(keel_net *n, const char *name, keel_symbol x)
+{
+    return keel_net_call(
+        n, "Dense",
+        KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_INT("units", n->classes),
+                  KEEL_ARG_STR("activation", n->classes > 1 ? "softmax" : "sigmoid")),
+        x);
 }
 
 keel_symbol keel_net_conv(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,

@@ -10,7 +10,9 @@ typedef struct keel_net {
     keel_model *model;
     keel_status status;
     keel_shape input; /* of one row */
-    int n_size;       /* of --sizes; 0: not given */
+    int64_t classes;
+    int64_t vocabulary; /* how many tokens there are; 0: rows are no tokens */
+    int n_size;         /* of --sizes; 0: not given */
     int64_t size[16];
     double dropout;
 } keel_net;
@@ -18,11 +20,13 @@ typedef struct keel_net {
 typedef struct keel_architecture {
     const char *name;
     const char *summary;
-    int rank;     /* of one row of the input; 0: any */
-    double scale; /* of the Rescaling layer for pixels of 0..255 */
+    const char *takes;  /* what a row is, with an example; NULL: images, where rank is 3 */
+    int rank;           /* of one row of the input; 0: any */
+    int64_t vocabulary; /* rows are tokens, usually of so many; 0: rows are numbers */
+    double scale;       /* of the Rescaling layer for pixels of 0..255 */
     double offset;
-    const char *head; /* name of the last layer */
-    /* From the (rescaled) input to the features that the last Dense layer reads. */
+    const char *head; /* name of the last layer, a Dense; NULL: build makes it */
+    /* From the (rescaled) input to the features that the last layer reads. */
     keel_symbol (*build)(keel_net *n, keel_symbol x);
 } keel_architecture;
 
@@ -30,7 +34,14 @@ extern const keel_architecture *const keel_architectures[]; /* sorted; ends with
 
 /* Call a new layer on one or two symbols. */
 keel_symbol keel_net_call(keel_net *n, const char *layer, const keel_arg *args, keel_symbol x);
+keel_symbol keel_net_join(keel_net *n, const char *layer, const keel_arg *args, keel_symbol a,
+                          keel_symbol b);
 keel_symbol keel_net_add(keel_net *n, const char *name, keel_symbol a, keel_symbol b);
+
+/* The input: tokens are whole numbers. */
+keel_symbol keel_net_input(keel_net *n);
+/* The last layer: softmax over the classes, or for one class a sigmoid. */
+keel_symbol keel_net_head(keel_net *n, const char *name, keel_symbol x);
 
 /* Convenience functions: a layer's name is a prefix and a suffix, "conv2_block1" "_1_conv". */
 typedef struct keel_conv {
