@@ -120,11 +120,11 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, classes, "classes", 0, true, KEEL_OPTION_POSITIVE, "N", NULL,
                     "number of classes; 1 makes a binary classifier (sigmoid)"),
     KEEL_OPTION_ROW(options, vocabulary, "vocabulary", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
-                    "lstm: how many tokens there are (default: 20000)"),
+                    "lstm, gpt: how many tokens there are (default: 20000; gpt: 65)"),
     KEEL_OPTION_ROW(options, sizes, "sizes", 0, false, KEEL_OPTION_TEXT, "N,N,...", NULL,
                     "mlp: units of each layer; cnn: filters of each stage"),
     KEEL_OPTION_ROW(options, dropout, "dropout", 0, false, KEEL_OPTION_REAL, "RATE", "0",
-                    "dropout rate; mlp: after each layer, cnn: before the last layer"),
+                    "dropout rate; mlp, gpt: after each layer, cnn: before the last layer"),
     KEEL_OPTION_ROW(options, no_rescaling, "no-rescaling", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "leave out the Rescaling layer, for pixels that are not 0..255"),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
@@ -140,7 +140,7 @@ static const keel_option table[] = {
 
 const keel_command keel_command_new = {
     .name = "new",
-    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2|lstm",
+    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2|lstm|gpt",
     .least = 1,
     .most = 1,
     .summary = "Make a model without Python",
@@ -152,7 +152,7 @@ const keel_command keel_command_new = {
         "BatchNorm, relu and 2x2 max pooling, which halves height and width. resnet18 has 11 "
         "million parameters. resnet50 and mobilenetv2 equal those of keras.applications, layer by "
         "layer. lstm takes tokens, whole numbers from 0, and is the network of Keras's IMDB "
-        "example.",
+        "example. gpt learns the next token at each place: --classes is the vocabulary, too.",
     .example = "keel new cnn --input 100,100,3 --classes 10 -o m.keras",
     .options = table,
     .size = sizeof(options),

@@ -55,6 +55,29 @@ def lstm(keras, shape, classes):
     )
 
 
+def token_and_position(keras, tokens, vocabulary, width):
+    from keras import layers, ops
+
+    places = ops.cumsum(ops.ones_like(tokens), axis=1) - 1
+    embedded = layers.Embedding(vocabulary, width)(tokens)
+    return layers.Add()([embedded, layers.Embedding(tokens.shape[1], width)(places)])
+
+
+def gpt(keras, shape, classes):
+    from keras import layers
+
+    tokens = layers.Input(shape, dtype="int32")
+    x = token_and_position(keras, tokens, peer.VOCABULARY["gpt"], 384)
+    for _ in range(6):
+        y = layers.LayerNormalization(epsilon=1e-5)(x)
+        x = layers.Add()([x, layers.MultiHeadAttention(6, 64)(y, y, use_causal_mask=True)])
+        y = layers.LayerNormalization(epsilon=1e-5)(x)
+        y = layers.Dense(384)(layers.Dense(4 * 384, "gelu")(y))
+        x = layers.Add()([x, y])
+    x = layers.LayerNormalization(epsilon=1e-5)(x)
+    return keras.Model(tokens, layers.Dense(classes, "softmax", dtype="float32")(x))
+
+
 def build(keras, work):
     from keras import layers
 
@@ -67,6 +90,8 @@ def build(keras, work):
         return keras.applications.MobileNetV2(weights=None, input_shape=shape, classes=classes)
     if work == "lstm":
         return lstm(keras, shape, classes)
+    if work == "gpt":
+        return gpt(keras, shape, classes)
     last = layers.Dense(classes, "softmax", dtype="float32")
     if work == "mlp":
         hidden = [layers.Dense(512, "relu"), layers.Dense(512, "relu")]

@@ -28,9 +28,10 @@ WORKS = {  # shape of a row, classes, rows, batch size
     "resnet50": ((224, 224, 3), 1000, 64, 16),
     "mobilenetv2": ((224, 224, 3), 1000, 64, 16),
     "lstm": ((200,), 1, 1024, 32),
+    "gpt": ((256,), 65, 192, 12),
 }
-VOCABULARY = {"lstm": 20000}  # works whose rows are tokens, and how many there are
-PLACES = {}  # works with a label for each place, and their shape
+VOCABULARY = {"lstm": 20000, "gpt": 65}  # works whose rows are tokens, and how many there are
+PLACES = {"gpt": (256,)}  # works with a label for each place, and their shape
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 LEAST_STEPS, WARM_STEPS, WARM_SECONDS = 5, 10, 0.5
 

@@ -89,6 +89,28 @@ class TextLstm(nn.Module):
         return self.last(torch.cat([states[-2], states[-1]], 1))
 
 
+class Gpt(nn.Module):
+    def __init__(self, vocabulary, length, width=384, heads=6, blocks=6):
+        super().__init__()
+        self.token = nn.Embedding(vocabulary, width)
+        self.place = nn.Parameter(0.02 * torch.randn(length, width))
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                width, heads, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
+            )
+            for _ in range(blocks)
+        )
+        self.norm, self.last = nn.LayerNorm(width), nn.Linear(width, vocabulary)
+        mask = nn.Transformer.generate_square_subsequent_mask(length)
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, x):
+        x = self.token(x) + self.place
+        for block in self.blocks:
+            x = block(x, self.mask.to(x.dtype), is_causal=True)
+        return self.last(self.norm(x)).transpose(1, 2)
+
+
 def loss(work):
     """Of logits [B, classes, ...] and labels [B, ...]."""
     if peer.WORKS[work][1] > 1:
@@ -109,4 +131,6 @@ def build(work):
         )  # fmt: skip
     if work == "lstm":
         return TextLstm(peer.VOCABULARY[work])
+    if work == "gpt":
+        return Gpt(peer.VOCABULARY[work], *peer.PLACES[work])
     return {"resnet18": resnet18, "resnet50": resnet50, "mobilenetv2": mobilenetv2}[work](classes)

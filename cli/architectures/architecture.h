@@ -36,6 +36,9 @@ extern const keel_architecture *const keel_architectures[]; /* sorted; ends with
 keel_symbol keel_net_call(keel_net *n, const char *layer, const keel_arg *args, keel_symbol x);
 keel_symbol keel_net_join(keel_net *n, const char *layer, const keel_arg *args, keel_symbol a,
                           keel_symbol b);
+/* One that also reads arguments of its call. */
+keel_symbol keel_net_call_with(keel_net *n, const char *layer, const keel_arg *args,
+                               const keel_arg *with, const keel_symbol *in, int n_in);
 keel_symbol keel_net_add(keel_net *n, const char *name, keel_symbol a, keel_symbol b);
 
 /* The input: tokens are whole numbers. */
@@ -55,6 +58,14 @@ keel_symbol keel_net_conv(keel_net *n, keel_symbol x, const char *prefix, const 
 keel_symbol keel_net_norm(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
                           double momentum, double epsilon);
 keel_symbol keel_net_relu(keel_net *n, keel_symbol x, const char *prefix, const char *suffix);
+keel_symbol keel_net_dense(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
+                           int64_t units, const char *activation); /* NULL: none */
+keel_symbol keel_net_layer_norm(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
+                                double epsilon);
+keel_symbol keel_net_dropout(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
+                             double rate); /* none for 0 */
+/* The sum of two tables of `width` numbers: one for each token, one for each place. */
+keel_symbol keel_net_token_and_position(keel_net *n, keel_symbol x, int64_t width);
 keel_symbol keel_net_pad(keel_net *n, keel_symbol x, const char *name, int top, int bottom,
                          int left, int right);
 

@@ -293,6 +293,7 @@ MADE = {  # name: arguments of keel new
 # Trained on so few rows these double any rounding from layer to layer, in Keras as well: they only
 # go there and back, and predict.
 MADE_DEEP = {
+    "new-gpt": "gpt --input 9 --vocabulary 7 --classes 4 --optimizer sgd",
     "new-mobilenetv2": "mobilenetv2 --input 32,32,3 --classes 4 --optimizer sgd",
     "new-resnet18": "resnet18 --input 32,32,3 --classes 4 --optimizer adamw",
     "new-resnet50": "resnet50 --input 32,32,3 --classes 4 --optimizer adam",
@@ -363,7 +364,7 @@ def data_of(m, kind, folder):
     x = chance.choice(WORDS, (ROWS, *shape)) if texts else chance.normal(size=(ROWS, *shape)).astype("float32")
     if m.inputs[0].dtype == "int32":
         x = chance.integers(0, TOKENS, (ROWS, *shape)).astype("int32")
-    y = chance.integers(0, classes, ROWS)
+    y = chance.integers(0, classes, (ROWS, *m.output_shape[1:-1]))
     y = {
         "int": lambda: y,
         "one-hot": lambda: np.eye(classes, dtype="float32")[y],
