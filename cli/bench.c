@@ -1,4 +1,4 @@
-/* keel bench WORK: measures how fast this machine trains five common networks.
+/* keel bench WORK: measures how fast this machine trains common networks.
  *
  * It is an ordinary keel_fit on arrays in memory, shuffled, with SGD and momentum. The progress
  * callback reads the clock, so the time of a step includes everything between two callbacks:
@@ -40,6 +40,8 @@ typedef struct work {
     keel_symbol (*build)(keel_net *n, keel_symbol x);
     keel_shape input;
     int64_t classes, rows, batch_size;
+    int64_t vocabulary; /* rows are so many different tokens; 0: numbers in [0, 1) */
+    keel_shape places;  /* that have a label each; rank 0: the row has one */
 } work;
 
 /* The convolutional network of Keras's example mnist_convnet. */
@@ -84,6 +86,25 @@ static const work works[] = {
       1000,
       64,
       16 },
+    { "lstm",
+      "200 of 20000 tokens, 2 classes",
+      "lstm",
+      NULL,
+      { 1, { 200 } },
+      1,
+      1024,
+      32,
+      .vocabulary = 20000 },
+    { "gpt",
+      "256 of 65 tokens, 6 blocks of width 384",
+      "gpt",
+      NULL,
+      { 1, { 256 } },
+      65,
+      192,
+      12,
+      .vocabulary = 65,
+      .places = { 1, { 256 } } },
 };
 enum { WORKS = sizeof works / sizeof *works };
 
@@ -125,19 +146,20 @@ typedef struct job {
 static keel_status build(job *j)
 {
     const work *w = j->w;
-    keel_net n = { .input = w->input };
+    keel_net n = { .input = w->input, .classes = w->classes, .vocabulary = w->vocabulary };
     keel_symbol x = 0;
+    const char *head = "predictions";
     keel_symbol (*body)(keel_net *, keel_symbol) = w->build;
     for (int i = 0; !body && keel_architectures[i]; i++)
-        if (!strcmp(keel_architectures[i]->name, w->architecture))
+        if (!strcmp(keel_architectures[i]->name, w->architecture)) {
             body = keel_architectures[i]->build;
+            head = keel_architectures[i]->head;
+        }
     n.status = keel_model_create(&n.model, NULL, KEEL_FLOAT32, (uint64_t)j->o->seed);
     j->model = n.model;
-    if (n.status >= 0) n.status = keel_model_input(n.model, &n.input, NULL, &x);
+    x = keel_net_input(&n);
     if (n.status >= 0) x = body(&n, x);
-    x = keel_net_call(
-        &n, "Dense",
-        KEEL_ARGS(KEEL_ARG_INT("units", w->classes), KEEL_ARG_STR("activation", "softmax")), x);
+    if (head) x = keel_net_head(&n, head, x);
     if (n.status >= 0) n.status = keel_model_outputs(n.model, &x, 1);
     if (n.status >= 0 && j->o->dtype)
         n.status = keel_model_set_dtype_policy(n.model, "mixed_bfloat16");
@@ -147,34 +169,59 @@ static keel_status build(job *j)
         &(keel_compile){ KEEL_COMPILE,
                          .optimizer = { "sgd", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.01),
                                                          KEEL_ARG_FLOAT("momentum", 0.9)) },
-                         .loss = { { "sparse_categorical_crossentropy" } } });
+                         .loss = { { w->classes > 1 ? "sparse_categorical_crossentropy"
+                                                    : "binary_crossentropy" } } });
 }
 
-/* Random numbers in [0, 1) and random labels, which are enough to measure speed. */
+/* Knuth's MMIX generator */
+static uint64_t draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static int64_t count_of(const keel_tensor *t)
+{
+    int64_t count = 1;
+    for (int i = 0; i < t->shape.rank; i++) count *= t->shape.dim[i];
+    return count;
+}
+
+static void draw_whole(uint64_t *state, const keel_tensor *t, int64_t below)
+{
+    int32_t *to = t->data;
+    const int64_t count = count_of(t);
+    for (int64_t i = 0; i < count; i++) to[i] = (int32_t)(draw(state) % (uint64_t)below);
+}
+
+static void draw_real(uint64_t *state, const keel_tensor *t)
+{
+    float *to = t->data;
+    const int64_t count = count_of(t);
+    for (int64_t i = 0; i < count; i++) to[i] = (float)(draw(state) >> 7) * 0x1p-24f;
+}
+
+static keel_shape with_rows(int64_t rows, const keel_shape *row)
+{
+    keel_shape s = { row->rank + 1, { rows } };
+    for (int i = 0; i < row->rank; i++) s.dim[i + 1] = row->dim[i];
+    return s;
+}
+
+/* Random numbers in [0, 1) or tokens, and random labels, which are enough to measure speed. */
 static keel_status make_data(job *j)
 {
+    const work *w = j->w;
     uint64_t state = 0x9e3779b97f4a7c15u + (uint64_t)j->o->seed;
-    keel_shape shape = j->w->input;
-    int64_t count = j->rows;
-    shape.rank++;
-    shape.dim[0] = j->rows;
-    for (int i = 1; i < shape.rank; i++) {
-        shape.dim[i] = j->w->input.dim[i - 1];
-        count *= shape.dim[i];
-    }
-    keel_status s = keel_tensor_create(&j->x, KEEL_FLOAT32, &shape);
-    if (s >= 0) s = keel_tensor_create(&j->y, KEEL_INT32, &(keel_shape){ 1, { j->rows } });
+    const keel_shape x = with_rows(j->rows, &w->input), y = with_rows(j->rows, &w->places);
+    keel_status s = keel_tensor_create(&j->x, w->vocabulary ? KEEL_INT32 : KEEL_FLOAT32, &x);
+    if (s >= 0) s = keel_tensor_create(&j->y, KEEL_INT32, &y);
     if (s < 0) return s;
-    float *x = j->x.data;
-    int32_t *y = j->y.data;
-    for (int64_t i = 0; i < count; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX generator */
-        x[i] = (float)(state >> 40) * 0x1p-24f;
-    }
-    for (int64_t i = 0; i < j->rows; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        y[i] = (int32_t)((state >> 33) % (uint64_t)j->w->classes);
-    }
+    if (w->vocabulary)
+        draw_whole(&state, &j->x, w->vocabulary);
+    else
+        draw_real(&state, &j->x);
+    draw_whole(&state, &j->y, w->classes > 1 ? w->classes : 2);
     return keel_dataset_from_arrays(&j->data, &j->x, &j->y, NULL);
 }
 
@@ -263,6 +310,7 @@ enum { OPS = 32 };
 typedef struct op_class {
     const char *name;
     double forward, backward, flops, bytes; /* sums over steps and workers */
+    double plain;                           /* of their time, that in the reference */
     double most_flops;                      /* operations at peak rate in the same time */
 } op_class;
 
@@ -281,6 +329,11 @@ static int slower(const void *a, const void *b)
     return (s < t) - (s > t);
 }
 
+static bool is_reference(const char *kernel)
+{
+    return !strncmp(kernel, "reference", strlen("reference"));
+}
+
 static void add_row(profile *out, const keel_profile_row *r)
 {
     int k = 0;
@@ -290,6 +343,9 @@ static void add_row(profile *out, const keel_profile_row *r)
     op_class *c = &out->op[k];
     c->forward += r->forward_seconds;
     c->backward += r->backward_seconds;
+    if (is_reference(r->forward_kernel)) c->plain += r->forward_seconds;
+    if (is_reference(r->backward_kernel) || is_reference(r->weights_kernel))
+        c->plain += r->backward_seconds;
     if (r->forward_seconds > 0) c->bytes += r->forward_bytes;
     if (r->backward_seconds > 0) c->bytes += r->backward_bytes;
     c->flops += r->forward_flops + r->backward_flops;
@@ -338,6 +394,7 @@ static void print_profile(const keel_profile *p)
         const double of_peak = c->most_flops > 0 ? c->flops / c->most_flops : 0;
         if (c->flops > 0) printf("  %.1f, %.0f%%", 1e-9 * c->flops / seconds, 100 * of_peak);
         if (of_peak > most) most = of_peak;
+        if (c->plain > 0.5 * seconds) fputs("  reference: no fast kernel", stdout);
         putchar('\n');
     }
     if (most > 1) fputs(keel_profile_above, stdout);
@@ -492,7 +549,7 @@ out:
 
 static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
-                    "rows per step, over all devices (default: 64; for 224x224 images 16)"),
+                    "rows per step, over all devices (default: 64; lstm 32; 224x224 images 16)"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
                     "float32", "dtype policy of all layers, as in keel fit"),
@@ -514,7 +571,7 @@ static const keel_option table[] = {
 
 const keel_command keel_command_bench = {
     .name = "bench",
-    .args = "mlp|mnist-cnn|resnet18|resnet50|mobilenetv2",
+    .args = "mlp|mnist-cnn|resnet18|resnet50|mobilenetv2|lstm|gpt",
     .least = 1,
     .most = 1,
     .summary = "Measure how fast this machine trains",
@@ -522,8 +579,10 @@ const keel_command keel_command_bench = {
         "Runs an ordinary fit on data in memory, shuffled, with SGD and momentum. The time of a "
         "step includes everything between two steps, and the result is the median after a "
         "warm-up. A second, short fit shows how the time is spent. mlp is the network "
-        "784-512-512-10, mnist-cnn that of Keras's MNIST example; the others take images of "
-        "224x224x3 with 1000 classes.",
+        "784-512-512-10, mnist-cnn that of Keras's MNIST example; resnet18, resnet50 and "
+        "mobilenetv2 take images of 224x224x3 with 1000 classes. lstm is that of Keras's IMDB "
+        "example, on texts of 200 tokens. gpt has 6 blocks of causal attention, width 384 and 6 "
+        "heads, and learns the next of 65 characters at each of 256 places.",
     .example = "keel bench mnist-cnn --batch-size 256 --devices cpu:0-1",
     .options = table,
     .size = sizeof(options),

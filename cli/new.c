@@ -7,7 +7,7 @@
 
 typedef struct options {
     const char *input, *sizes, *output, *name;
-    int64_t classes, seed;
+    int64_t classes, vocabulary, seed;
     double dropout;
     bool no_rescaling;
     keel_compile_options compile;
@@ -38,8 +38,12 @@ static int check(const options *o, const keel_architecture *a, keel_net *n)
         return keel_complain(
             EXIT_USAGE, "--input '%s': give the shape of one row, as 100,100,3 or 784", o->input);
     if (a->rank && n->input.rank != a->rank)
-        return keel_complain(EXIT_USAGE, "--input '%s': %s takes images, as 100,100,3", o->input,
-                             a->name);
+        return keel_complain(EXIT_USAGE, "--input '%s': %s takes %s", o->input, a->name,
+                             a->takes ? a->takes : "images, as 100,100,3");
+    if (o->vocabulary && !a->vocabulary)
+        return keel_complain(EXIT_USAGE, "--vocabulary: %s takes no tokens", a->name);
+    n->classes = o->classes;
+    n->vocabulary = o->vocabulary ? o->vocabulary : a->vocabulary;
     if (!(o->dropout >= 0 && o->dropout < 1))
         return keel_complain(EXIT_USAGE, "--dropout %g: must be at least 0 and below 1",
                              o->dropout);
@@ -60,17 +64,13 @@ static int check(const options *o, const keel_architecture *a, keel_net *n)
 /* Input, rescaling, the architecture, the last layer. */
 static keel_status build(keel_net *n, const keel_architecture *a, const options *o)
 {
-    keel_symbol x = 0;
-    n->status = keel_model_input(n->model, &n->input, NULL, &x);
+    keel_symbol x = keel_net_input(n);
     if (n->input.rank == 3 && !o->no_rescaling)
         x = keel_net_call(
             n, "Rescaling",
             KEEL_ARGS(KEEL_ARG_FLOAT("scale", a->scale), KEEL_ARG_FLOAT("offset", a->offset)), x);
     x = a->build(n, x);
-    x = keel_net_call(n, "Dense",
-                      KEEL_ARGS(KEEL_ARG_STR("name", a->head), KEEL_ARG_INT("units", o->classes),
-                                KEEL_ARG_STR("activation", o->classes > 1 ? "softmax" : "sigmoid")),
-                      x);
+    if (a->head) x = keel_net_head(n, a->head, x);
     if (n->status >= 0) n->status = keel_model_outputs(n->model, &x, 1);
     return n->status;
 }
@@ -114,14 +114,17 @@ out:
 static const keel_option table[] = {
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "M.keras", NULL,
                     "the file to write"),
-    KEEL_OPTION_ROW(options, input, "input", 0, true, KEEL_OPTION_TEXT, "SHAPE", NULL,
-                    "the shape of one row: height,width,channels of an image, or 784"),
+    KEEL_OPTION_ROW(
+        options, input, "input", 0, true, KEEL_OPTION_TEXT, "SHAPE", NULL,
+        "the shape of one row: height,width,channels of an image, 784, or a text's tokens"),
     KEEL_OPTION_ROW(options, classes, "classes", 0, true, KEEL_OPTION_POSITIVE, "N", NULL,
                     "number of classes; 1 makes a binary classifier (sigmoid)"),
+    KEEL_OPTION_ROW(options, vocabulary, "vocabulary", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
+                    "lstm, gpt: how many tokens there are (default: 20000; gpt: 65)"),
     KEEL_OPTION_ROW(options, sizes, "sizes", 0, false, KEEL_OPTION_TEXT, "N,N,...", NULL,
                     "mlp: units of each layer; cnn: filters of each stage"),
     KEEL_OPTION_ROW(options, dropout, "dropout", 0, false, KEEL_OPTION_REAL, "RATE", "0",
-                    "dropout rate; mlp: after each layer, cnn: before the last layer"),
+                    "dropout rate; mlp, gpt: after each layer, cnn: before the last layer"),
     KEEL_OPTION_ROW(options, no_rescaling, "no-rescaling", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "leave out the Rescaling layer, for pixels that are not 0..255"),
     KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
@@ -137,7 +140,7 @@ static const keel_option table[] = {
 
 const keel_command keel_command_new = {
     .name = "new",
-    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2",
+    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2|lstm|gpt",
     .least = 1,
     .most = 1,
     .summary = "Make a model without Python",
@@ -148,7 +151,8 @@ const keel_command keel_command_new = {
         "(512,512). cnn has stages of a 3x3 convolution with --sizes filters (32,64,128,128), "
         "BatchNorm, relu and 2x2 max pooling, which halves height and width. resnet18 has 11 "
         "million parameters. resnet50 and mobilenetv2 equal those of keras.applications, layer by "
-        "layer.",
+        "layer. lstm takes tokens, whole numbers from 0, and is the network of Keras's IMDB "
+        "example. gpt learns the next token at each place: --classes is the vocabulary, too.",
     .example = "keel new cnn --input 100,100,3 --classes 10 -o m.keras",
     .options = table,
     .size = sizeof(options),

@@ -72,7 +72,12 @@ want 0 'cnn' new cnn --input 16,16,3 --classes 10 --sizes 8,16 -o cnn.keras
 want 0 'resnet18' new resnet18 --input 32,32,3 --classes 10 -o resnet18.keras
 want 0 '25,636,712 parameters' new resnet50 --input 64,64,3 --classes 1000 -o resnet50.keras
 want 0 '3,538,984 parameters' new mobilenetv2 --input 65,67,3 --classes 1000 -o mobilenetv2.keras
-rm resnet*.keras mobilenetv2.keras
+want 0 'lstm, 5 layers, 210,561 parameters' new lstm --input 12 --vocabulary 100 --classes 1 -o lstm.keras
+want 0 'Loss: BinaryCrossentropy' inspect lstm.keras
+want 2 "'12,3': lstm takes tokens, as 200" new lstm --input 12,3 --classes 1 -o lstm.keras
+want 2 'vocabulary: mlp takes no tokens' new mlp --input 4 --vocabulary 9 --classes 3 -o m.keras
+want 0 'gpt, 51 layers, 10,660,617 parameters' new gpt --input 16 --vocabulary 9 --classes 9 -o gpt.keras
+rm gpt.keras resnet*.keras mobilenetv2.keras lstm.keras
 want 0 '6 layers' new mlp --input 4 --classes 3 --optimizer 'SGD(momentum=0.9, nesterov=True)' \
     --learning-rate 0.05 --dropout 0.25 --metrics accuracy,mse -o sgd.keras
 want 0 'SGD, learning rate 0.05' inspect sgd.keras
@@ -306,6 +311,8 @@ fi
 want 0 '^step +[0-9.]+ ms: the median of 3 steps' bench mlp --steps 3
 want 0 '^{.*"work": "mnist-cnn", "batch": 7, .*"steps": 2, .*"op": "conv2d".*}$' bench mnist-cnn --steps 2 --batch-size 7 --json
 want 0 'mixed_bfloat16' bench mlp --dtype mixed_bfloat16 --steps 2
+want 0 '^lstm +[0-9]' bench lstm --steps 1 --batch-size 2
+want 0 '^gather .*  reference: no fast kernel$' bench lstm --steps 1 --batch-size 2
 want 2 'did you mean mnist-cnn[?]' bench mnist-cn
 want 2 'see keel bench --help' bench nothing-like-it
 want 2 "--batch-size '0': must be a whole number, 1 or more" bench mlp --batch-size 0

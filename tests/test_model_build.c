@@ -158,6 +158,15 @@ static void a_wrong_call_is_refused_by_name_and_changes_nothing(void **state)
     SAYS(keel_model_call_again(m, "dense", &b, 1, &out), KEEL_ESHAPE, "kernel");
     SAYS(keel_model_call_again(m, "densely", &b, 1, &out), KEEL_EARG, "densely");
     SAYS(keel_model_call_again(m, "input_layer", &b, 1, &out), KEEL_EARG, "input_layer");
+    SAYS(keel_model_call_with(m, "Dense", units, KEEL_ARGS(KEEL_ARG_FLOAT("x2", 1)), &in, 1, &out),
+         KEEL_EARG, "a Dense is called with its inputs only, not with 'x2'");
+    SAYS(keel_model_call_with(m, "MultiHeadAttention",
+                              KEEL_ARGS(KEEL_ARG_INT("num_heads", 2), KEEL_ARG_INT("key_dim", 3)),
+                              KEEL_ARGS(KEEL_ARG_BOOL("causal", true)), both, 2, &out),
+         KEEL_EUNSUP, "argument 'causal'");
+    SAYS(keel_model_call_with(m, "ops.Subtract", NULL, KEEL_ARGS(KEEL_ARG_STR("x2", "one")), &in, 1,
+                              &out),
+         KEEL_EUNSUP, "argument x2");
     assert_int_equal(out, 77);
     keel_symbol dropped;
     OK(keel_model_call(m, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.1)), &a, 1, &dropped));

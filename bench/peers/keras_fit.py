@@ -41,6 +41,43 @@ def resnet18(keras, shape, classes):
     return keras.Model(inputs, layers.Dense(classes, "softmax", dtype="float32")(x))
 
 
+def lstm(keras, shape, classes):
+    from keras import layers
+
+    return keras.Sequential(
+        [
+            layers.Input(shape, dtype="int32"),
+            layers.Embedding(peer.VOCABULARY["lstm"], 128),
+            layers.Bidirectional(layers.LSTM(64, return_sequences=True)),
+            layers.Bidirectional(layers.LSTM(64)),
+            layers.Dense(classes, "sigmoid", dtype="float32"),
+        ]
+    )
+
+
+def token_and_position(keras, tokens, vocabulary, width):
+    from keras import layers, ops
+
+    places = ops.cumsum(ops.ones_like(tokens), axis=1) - 1
+    embedded = layers.Embedding(vocabulary, width)(tokens)
+    return layers.Add()([embedded, layers.Embedding(tokens.shape[1], width)(places)])
+
+
+def gpt(keras, shape, classes):
+    from keras import layers
+
+    tokens = layers.Input(shape, dtype="int32")
+    x = token_and_position(keras, tokens, peer.VOCABULARY["gpt"], 384)
+    for _ in range(6):
+        y = layers.LayerNormalization(epsilon=1e-5)(x)
+        x = layers.Add()([x, layers.MultiHeadAttention(6, 64)(y, y, use_causal_mask=True)])
+        y = layers.LayerNormalization(epsilon=1e-5)(x)
+        y = layers.Dense(384)(layers.Dense(4 * 384, "gelu")(y))
+        x = layers.Add()([x, y])
+    x = layers.LayerNormalization(epsilon=1e-5)(x)
+    return keras.Model(tokens, layers.Dense(classes, "softmax", dtype="float32")(x))
+
+
 def build(keras, work):
     from keras import layers
 
@@ -51,6 +88,10 @@ def build(keras, work):
         return keras.applications.ResNet50(weights=None, input_shape=shape, classes=classes)
     if work == "mobilenetv2":
         return keras.applications.MobileNetV2(weights=None, input_shape=shape, classes=classes)
+    if work == "lstm":
+        return lstm(keras, shape, classes)
+    if work == "gpt":
+        return gpt(keras, shape, classes)
     last = layers.Dense(classes, "softmax", dtype="float32")
     if work == "mlp":
         hidden = [layers.Dense(512, "relu"), layers.Dense(512, "relu")]
@@ -103,7 +144,8 @@ class Peer:
         def make():
             model = build(keras, work)
             sgd = keras.optimizers.SGD(peer.LEARNING_RATE, peer.MOMENTUM)
-            model.compile(sgd, "sparse_categorical_crossentropy")
+            yes_or_no = peer.WORKS[work][1] == 1
+            model.compile(sgd, "binary_crossentropy" if yes_or_no else "sparse_categorical_crossentropy")
             return model
 
         if self.strategy:

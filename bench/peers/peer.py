@@ -9,7 +9,8 @@ input, each with such a line, so that bench/run.py can take turns between peers 
 their start every time; what it has prepared for a small work it keeps.
 
 Works and rows are those of `keel bench`: SGD(0.01, momentum 0.9), sparse categorical cross-entropy,
-no metric, numbers of [0, 1) in memory, every batch full.
+no metric, numbers of [0, 1) or tokens in memory, every batch full. One class: a yes or a no, with
+binary cross-entropy.
 """
 import argparse
 import gc
@@ -26,7 +27,11 @@ WORKS = {  # shape of a row, classes, rows, batch size
     "resnet18": ((224, 224, 3), 1000, 64, 16),
     "resnet50": ((224, 224, 3), 1000, 64, 16),
     "mobilenetv2": ((224, 224, 3), 1000, 64, 16),
+    "lstm": ((200,), 1, 1024, 32),
+    "gpt": ((256,), 65, 192, 12),
 }
+VOCABULARY = {"lstm": 20000, "gpt": 65}  # works whose rows are tokens, and how many there are
+PLACES = {"gpt": (256,)}  # works with a label for each place, and their shape
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 LEAST_STEPS, WARM_STEPS, WARM_SECONDS = 5, 10, 0.5
 
@@ -40,14 +45,19 @@ def is_large(work):
 
 
 def data(work, batch):
-    """x [rows, ...] float32 and y [rows] int32, channels last; rows as keel bench counts them."""
+    """x [rows, ...] float32, or int32 tokens, and y [rows, ...] int32, channels last; rows as keel
+    bench counts them."""
     import numpy as np
 
     shape, classes, rows, _ = WORKS[work]
     rows = max(rows // batch * batch, 2 * batch)
     chance = np.random.default_rng(0)
-    x = chance.random((rows, *shape), dtype=np.float32)
-    return x, chance.integers(0, classes, rows).astype(np.int32)
+    if work in VOCABULARY:
+        x = chance.integers(0, VOCABULARY[work], (rows, *shape), dtype=np.int32)
+    else:
+        x = chance.random((rows, *shape), dtype=np.float32)
+    places = (rows, *PLACES.get(work, ()))
+    return x, chance.integers(0, max(classes, 2), places).astype(np.int32)
 
 
 def time_steps(step, seconds):

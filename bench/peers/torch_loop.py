@@ -38,6 +38,7 @@ class Loop:
         own = slice(rank * batch // of, (rank + 1) * batch // of)
         self.batches = [(x[i : i + batch][own], y[i : i + batch][own]) for i in range(0, len(x), batch)]
         self.bare = torch_nets.build(work)
+        self.loss = torch_nets.loss(work)
         self.wrap = wrap
         self.use_form((False, False))
 
@@ -58,7 +59,6 @@ class Loop:
             for m in self.masters:
                 m.grad = torch.empty_like(m)
         self.sgd = torch.optim.SGD(self.masters, peer.LEARNING_RATE, peer.MOMENTUM, fused=True)
-        self.loss = torch.nn.CrossEntropyLoss()
 
     def narrowed(self):
         """The model in bfloat16; statistics of batches stay in float32."""
@@ -80,7 +80,7 @@ class Loop:
         return loss
 
     def step_narrow(self, x, y):
-        loss = self.loss(self.model(x.to(self.torch.bfloat16)).float(), y)
+        loss = self.loss(self.model(x.to(self.torch.bfloat16) if x.is_floating_point() else x).float(), y)
         self.model.zero_grad()
         loss.backward()
         with self.torch.no_grad():

@@ -1,4 +1,5 @@
 """The works as PyTorch modules, layer by layer those of cli/architectures; inputs are NCHW."""
+import torch
 from torch import nn
 
 import peer
@@ -76,6 +77,47 @@ def mobilenetv2(classes):
     return nn.Sequential(*net, *unit(320, 1280, 1, act=nn.ReLU6), *head(1280, classes))
 
 
+class TextLstm(nn.Module):
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, 128)
+        self.lstm = nn.LSTM(128, 64, num_layers=2, bidirectional=True, batch_first=True)
+        self.last = nn.Linear(128, 1)
+
+    def forward(self, x):
+        _, (states, _) = self.lstm(self.embedding(x))
+        return self.last(torch.cat([states[-2], states[-1]], 1))
+
+
+class Gpt(nn.Module):
+    def __init__(self, vocabulary, length, width=384, heads=6, blocks=6):
+        super().__init__()
+        self.token = nn.Embedding(vocabulary, width)
+        self.place = nn.Parameter(0.02 * torch.randn(length, width))
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                width, heads, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
+            )
+            for _ in range(blocks)
+        )
+        self.norm, self.last = nn.LayerNorm(width), nn.Linear(width, vocabulary)
+        mask = nn.Transformer.generate_square_subsequent_mask(length)
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, x):
+        x = self.token(x) + self.place
+        for block in self.blocks:
+            x = block(x, self.mask.to(x.dtype), is_causal=True)
+        return self.last(self.norm(x)).transpose(1, 2)
+
+
+def loss(work):
+    """Of logits [B, classes, ...] and labels [B, ...]."""
+    if peer.WORKS[work][1] > 1:
+        return nn.functional.cross_entropy
+    return lambda logits, y: nn.functional.binary_cross_entropy_with_logits(logits[:, 0], y.float())
+
+
 def build(work):
     classes = peer.WORKS[work][1]
     if work == "mlp":
@@ -87,4 +129,8 @@ def build(work):
             nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
             nn.Flatten(), nn.Dropout(0.5), nn.Linear(1600, classes),
         )  # fmt: skip
+    if work == "lstm":
+        return TextLstm(peer.VOCABULARY[work])
+    if work == "gpt":
+        return Gpt(peer.VOCABULARY[work], *peer.PLACES[work])
     return {"resnet18": resnet18, "resnet50": resnet50, "mobilenetv2": mobilenetv2}[work](classes)

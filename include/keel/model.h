@@ -122,6 +122,19 @@ keel_status keel_model_input(keel_model *m, const keel_shape *shape, const keel_
 keel_status keel_model_call(keel_model *m, const char *layer, const keel_arg *args,
                             const keel_symbol *in, int n_in, keel_symbol *out);
 
+/* Call a new layer that reads more than its inputs in a call: KEEL_ARGS(KEEL_ARG_BOOL(
+ * "use_causal_mask", true)) of an attention layer, KEEL_ARGS(KEEL_ARG_FLOAT("x2", 1)) of the
+ * operation ops.Subtract. The inputs are the call's first arguments.
+ *
+ * with     arguments of the call, by Keras's names; NULL: none
+ * Returns  as keel_model_add; KEEL_EARG: this layer is called with its inputs only
+ * Owns     everything is copied
+ * Threads  one at a time on one model
+ * Source   Keras: MultiHeadAttention(...)(x, x, use_causal_mask=True) */
+keel_status keel_model_call_with(keel_model *m, const char *layer, const keel_arg *args,
+                                 const keel_arg *with, const keel_symbol *in, int n_in,
+                                 keel_symbol *out);
+
 /* Call an existing layer again, sharing its weights.
  *
  * Returns  as keel_model_add

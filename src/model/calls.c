@@ -30,22 +30,48 @@ static keel_status become(keel_model *m, bool sequential)
     return KEEL_OK;
 }
 
+/* A call as the layers read it that have their own arguments: inputs first, then those by name. */
+static keel_status call_of(const keel_layer *kind, const keel_arg *with, int n_in, json_t **out)
+{
+    json_t *args = NULL, *kwargs = NULL;
+    if (!with || !with->key) return KEEL_OK;
+    if (!kind->operation && !kind->by_arguments)
+        return keel_fail(KEEL_EARG, "a %s is called with its inputs only, not with '%s'",
+                         kind->type.name, with->key);
+    KEEL_TRY(keel_args_json(with, &kwargs));
+    bool failed = !(args = json_array());
+    for (int i = 0; !failed && i < n_in; i++)
+        failed = json_array_append_new(args, json_pack("{s:i}", KEEL_CALL_VALUE, i));
+    *out = failed ? NULL : json_pack("{s:O,s:O}", "args", args, "kwargs", kwargs);
+    json_decref(args);
+    json_decref(kwargs);
+    return *out ? KEEL_OK : keel_fail(KEEL_ENOMEM, "out of memory calling a %s", kind->type.name);
+}
+
 /* Adds a layer and its first call. */
-static keel_status add(keel_model *m, const char *class_name, const json_t *config,
-                       const keel_symbol *in, int n_in, keel_symbol *out)
+static keel_status add_with(keel_model *m, const char *class_name, const json_t *config,
+                            const keel_arg *with, const keel_symbol *in, int n_in, keel_symbol *out)
 {
     const keel_model_mark mark = keel_model_where(m);
     keel_symbol symbol = -1;
     int layer = -1;
     keel_status s = keel_model_new_layer(m, class_name, config, &layer);
-    const keel_model_call_of call = { .in = in, .n_in = n_in };
+    keel_model_call_of call = { .in = in, .n_in = n_in };
+    if (s >= 0) s = call_of(m->layer[layer].kind, with, n_in, &call.call);
     if (s >= 0) s = keel_model_new_node(m, layer, &call, &symbol);
     if (s >= 0) s = keel_model_fill_weights(m);
     if (s < 0)
         keel_model_back(m, mark);
     else
         *out = symbol;
+    json_decref(call.call);
     return s;
+}
+
+static keel_status add(keel_model *m, const char *class_name, const json_t *config,
+                       const keel_symbol *in, int n_in, keel_symbol *out)
+{
+    return add_with(m, class_name, config, NULL, in, n_in, out);
 }
 
 keel_status keel_model_add(keel_model *m, const char *layer, const keel_arg *args)
@@ -121,13 +147,20 @@ out:
 keel_status keel_model_call(keel_model *m, const char *layer, const keel_arg *args,
                             const keel_symbol *in, int n_in, keel_symbol *out)
 {
+    return keel_model_call_with(m, layer, args, NULL, in, n_in, out);
+}
+
+keel_status keel_model_call_with(keel_model *m, const char *layer, const keel_arg *args,
+                                 const keel_arg *with, const keel_symbol *in, int n_in,
+                                 keel_symbol *out)
+{
     json_t *config = NULL;
     KEEL_TRY(ready(m, false));
     if (!strcmp(layer, "InputLayer"))
         return keel_fail(KEEL_EARG, "an InputLayer is made by keel_model_input");
     KEEL_TRY(become(m, false));
     KEEL_TRY(keel_args_json(args, &config));
-    const keel_status s = add(m, layer, config, in, n_in, out);
+    const keel_status s = add_with(m, layer, config, with, in, n_in, out);
     json_decref(config);
     return s;
 }

@@ -26,6 +26,7 @@ import numpy as np
 from keras import layers, losses, ops, optimizers, regularizers
 
 ROWS, BATCH, DEVICES, ALLOWED, STATE_ALLOWED = 37, 8, "cpu:0-2", 1e-5, 1e-4
+TOKENS = 7  # vocabulary of the models that take texts
 SPARSE = "sparse_categorical_crossentropy"
 
 
@@ -287,10 +288,12 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
 MADE = {  # name: arguments of keel new
     "new-mlp": "mlp --input 9 --classes 4 --optimizer sgd(momentum=0.9)",
     "new-cnn": "cnn --input 12,10,3 --sizes 8,16 --classes 4 --no-rescaling --optimizer sgd",
+    "new-lstm": "lstm --input 9 --vocabulary 7 --classes 4 --optimizer sgd",
 }
 # Trained on so few rows these double any rounding from layer to layer, in Keras as well: they only
 # go there and back, and predict.
 MADE_DEEP = {
+    "new-gpt": "gpt --input 9 --vocabulary 7 --classes 4 --optimizer sgd",
     "new-mobilenetv2": "mobilenetv2 --input 32,32,3 --classes 4 --optimizer sgd",
     "new-resnet18": "resnet18 --input 32,32,3 --classes 4 --optimizer adamw",
     "new-resnet50": "resnet50 --input 32,32,3 --classes 4 --optimizer adam",
@@ -359,7 +362,9 @@ def data_of(m, kind, folder):
     chance = np.random.default_rng(5)
     texts = m.inputs[0].dtype == "string"
     x = chance.choice(WORDS, (ROWS, *shape)) if texts else chance.normal(size=(ROWS, *shape)).astype("float32")
-    y = chance.integers(0, classes, ROWS)
+    if m.inputs[0].dtype == "int32":
+        x = chance.integers(0, TOKENS, (ROWS, *shape)).astype("int32")
+    y = chance.integers(0, classes, (ROWS, *m.output_shape[1:-1]))
     y = {
         "int": lambda: y,
         "one-hot": lambda: np.eye(classes, dtype="float32")[y],
