@@ -520,6 +520,16 @@ static bool draw_steps(random_graph *g, step *s)
     return from_one(g, s, each ? 3 : 2);
 }
 
+static bool draw_stft(random_graph *g, step *s)
+{
+    static const char *const modes[] = { "log", "magnitude", "psd", "real", "imag", "stft" };
+    GIVE_STR(s, "mode", modes[chance(6)]);
+    GIVE_INT(s, "frame_length", 2 + chance(3));
+    GIVE_STR(s, "padding", percent(60) ? "same" : "valid");
+    if (percent(50)) GIVE_BOOL(s, "expand_dims", true);
+    return from_one(g, s, 2);
+}
+
 static bool draw_activity(random_graph *g, step *s)
 {
     GIVE_REAL(s, "l2", 0.125);
@@ -910,6 +920,10 @@ static const struct drawer {
     { "ZeroPadding2D", draw_padding, NULL, 2, false, false },
     { "ZeroPadding1D", draw_padding1d, NULL, 1, false, false },
     { "TimeDistributed", draw_steps, NULL, 1, false, false },
+    { "SpectralNormalization", NULL,
+      "tests/test_constraints.c; as in Keras a step moves its kernel even if it is frozen", 0, true,
+      false },
+    { "STFTSpectrogram", draw_stft, NULL, 1, false, false },
     { "LayerNormalization", draw_layer_norm, NULL, 2, false, false },
     { "RMSNormalization", draw_rms_norm, NULL, 1, false, false },
     { "EinsumDense", draw_einsum, NULL, 1, false, false },

@@ -1,10 +1,12 @@
-/* Constraints: training is that of the real Keras on any number of devices, with a constraint on
- * each kind of weight, and what was saved goes on with them. */
+/* What changes whole weights besides the optimizer: constraints after a step, with one on each kind
+ * of weight, and SpectralNormalization before it. Training is that of the real Keras on any number
+ * of devices, and what was saved goes on. */
 #include "data_files.h"
 #include "base/memory.h"
 #include "golden.h"
 #include "keel/keel.h"
 #include "must.h"
+#include "tensor/shape.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,10 +47,35 @@ static void predicts(keel_model *m, const keel_dataset *d, keel_strategy *s, con
     keel_tensor_free(&y);
 }
 
-static void training_with_constraints_is_that_of_keras(void **state)
+static void weights_are(const keel_model *m, const json_t *want)
+{
+    const char *path;
+    json_t *v;
+    assert_int_equal(keel_model_weight_count(m), json_object_size(want));
+    json_object_foreach((json_t *)want, path, v)
+    {
+        keel_tensor w;
+        const char *name = strchr(path, '/') + 1; /* Keras's begins with the model */
+        must(keel_model_get_weight(m, name, &w));
+        for (size_t k = 0; k < json_array_size(v); k++) {
+            const double got = (double)((float *)w.data)[k];
+            if (!(fabs(got - json_number_value(json_array_get(v, k))) <= 1e-5))
+                fail_msg("%s, number %zu: %.9g, in Keras %.9g", path, k, got,
+                         json_number_value(json_array_get(v, k)));
+        }
+        keel_tensor_free(&w);
+    }
+}
+
+/* NAME.keras trains as NAME.json says. The model is saved, read and trained again, and then no
+ * number of the weight `positive` is below 0; NULL: none is looked at. */
+static void trains_as_keras(const char *name, bool all_weights, const char *positive)
 {
     static const char *const devices[] = { "cpu:0", "cpu:0-1", "cpu:0-2", "cpu:0-3" };
-    json_t *want = golden_load("constraints.json");
+    char file[64];
+    snprintf(file, sizeof file, "%s.json", name);
+    json_t *want = golden_load(file);
+    snprintf(file, sizeof file, "%s.keras", name);
     const json_t *loss = json_object_get(want, "loss");
     const int64_t n = (int64_t)golden_number(want, "rows");
     keel_tensor x = numbers((keel_shape){ 4, { n, 6, 5, 2 } }, 0);
@@ -61,7 +88,7 @@ static void training_with_constraints_is_that_of_keras(void **state)
         keel_strategy *s;
         keel_history h;
         must(keel_strategy_create(&s, devices[k]));
-        must(keel_model_load(&m, golden_file("constraints.keras")));
+        must(keel_model_load(&m, golden_file(file)));
         must(keel_fit(m, s, d,
                       &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 2,
                                            .no_shuffle = true },
@@ -74,15 +101,16 @@ static void training_with_constraints_is_that_of_keras(void **state)
         }
         keel_history_free(&h);
         predicts(m, d, s, json_object_get(want, "after"));
+        if (all_weights) weights_are(m, json_object_get(want, "weights"));
         must(keel_model_save(m, files_path("c.keras")));
         must(keel_model_load(&again, files_path("c.keras")));
         predicts(again, d, s, json_object_get(want, "after"));
         must(keel_fit(again, s, d, &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8 }, &h));
         keel_history_free(&h);
-        keel_tensor bias;
-        must(keel_model_get_weight(again, "conv2d/bias", &bias));
-        for (int i = 0; i < 4; i++) assert_true(((float *)bias.data)[i] >= 0);
-        keel_tensor_free(&bias);
+        keel_tensor w = { 0 };
+        if (positive) must(keel_model_get_weight(again, positive, &w));
+        for (int64_t i = 0; i < w.shape.dim[0]; i++) assert_true(((float *)w.data)[i] >= 0);
+        keel_tensor_free(&w);
         keel_model_destroy(m);
         keel_model_destroy(again);
         keel_strategy_destroy(s);
@@ -95,10 +123,73 @@ static void training_with_constraints_is_that_of_keras(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void training_with_constraints_is_that_of_keras(void **state)
+{
+    (void)state;
+    trains_as_keras("constraints", false, "conv2d/bias");
+}
+
+static void training_with_spectral_normalization_is_that_of_keras(void **state)
+{
+    (void)state;
+    trains_as_keras("spectral", true, NULL);
+}
+
+static keel_tensor weight(const keel_model *m, const char *name)
+{
+    keel_tensor w;
+    must(keel_model_get_weight(m, name, &w));
+    return w;
+}
+
+static void a_step_that_fails_leaves_normalized_weights_as_they_were(void **state)
+{
+    static const char *const names[] = { "spectral_normalization/vector_u",
+                                         "spectral_normalization/conv2d/kernel",
+                                         "frozen/dense/kernel" };
+    enum { NAMES = sizeof names / sizeof *names };
+    const int64_t n = 6;
+    (void)state;
+    for (int k = 0; k < 2; k++) { /* a row that is not finite; no row with a weight */
+        keel_tensor x = numbers((keel_shape){ 4, { n, 6, 5, 2 } }, 0);
+        keel_tensor y = numbers((keel_shape){ 2, { n, 2 } }, 1);
+        keel_tensor w = numbers((keel_shape){ 1, { n } }, 2), before[NAMES];
+        keel_dataset *d;
+        keel_model *m;
+        keel_strategy *s;
+        if (k == 0) ((float *)x.data)[100] = NAN;
+        memset(w.data, 0, (size_t)n * sizeof(float));
+        must(keel_dataset_from_arrays(&d, &x, &y, k ? &w : NULL));
+        must(keel_strategy_create(&s, "cpu:0-1"));
+        must(keel_model_load(&m, golden_file("spectral.keras")));
+        for (int i = 0; i < NAMES; i++) before[i] = weight(m, names[i]);
+        keel_history h = { 0 };
+        const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 8 };
+        assert_int_equal(keel_fit(m, s, d, &o, &h), k ? KEEL_OK : KEEL_ENUMERIC);
+        keel_history_free(&h);
+        for (int i = 0; i < NAMES; i++) {
+            keel_tensor now = weight(m, names[i]);
+            assert_memory_equal(now.data, before[i].data,
+                                (size_t)keel_shape_count(&now.shape) * sizeof(float));
+            keel_tensor_free(&now);
+            keel_tensor_free(&before[i]);
+        }
+        keel_model_destroy(m);
+        keel_strategy_destroy(s);
+        keel_dataset_destroy(d);
+        keel_tensor_free(&x);
+        keel_tensor_free(&y);
+        keel_tensor_free(&w);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_with_constraints_is_that_of_keras),
+        cmocka_unit_test(training_with_spectral_normalization_is_that_of_keras),
+        cmocka_unit_test(a_step_that_fails_leaves_normalized_weights_as_they_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

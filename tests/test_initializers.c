@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "golden.h"
 #include "initializers/initializer.h"
 #include "regularizers/regularizer.h"
 
@@ -155,6 +156,29 @@ static void constants_are_what_they_say(void **state)
     }
 }
 
+static void kernels_without_chance_are_those_of_keras(void **state)
+{
+    json_t *cases = golden_load("initializers.json"), *c;
+    size_t i;
+    json_array_foreach(cases, i, c)
+    {
+        const json_t *dims = json_array_get(c, 2), *want = json_array_get(c, 3);
+        char *config = json_dumps(json_array_get(c, 1), 0);
+        keel_shape s = { .rank = (int)json_array_size(dims) };
+        for (int d = 0; d < s.rank; d++)
+            s.dim[d] = json_integer_value(json_array_get(dims, (size_t)d));
+        double *x = fill(json_string_value(json_array_get(c, 0)), config, &s, 0);
+        assert_int_equal(keel_shape_count(&s), json_array_size(want));
+        for (size_t k = 0; k < json_array_size(want); k++)
+            if (!golden_near(x[k], json_number_value(json_array_get(want, k)), 1e-6))
+                fail_msg("case %zu, %s: number %zu is %.9g, in Keras %.9g", i, config, k, x[k],
+                         json_number_value(json_array_get(want, k)));
+        keel_free(x);
+        free(config);
+    }
+    json_decref(cases);
+}
+
 static void orthogonal_gives_orthonormal_columns_or_rows(void **state)
 {
     const keel_shape shapes[] = { KEEL_SHAPE(40, 12), KEEL_SHAPE(12, 40), KEEL_SHAPE(3, 3, 4, 8),
@@ -204,7 +228,7 @@ static void shapes_and_arguments_that_do_not_fit_are_refused(void **state)
         keel_free(args);
         json_decref(j);
     }
-    assert_null(keel_initializer_find("STFT"));
+    assert_null(keel_initializer_find("STFTS"));
 }
 
 static void no_memory_is_reported(void **state)
@@ -276,6 +300,7 @@ int main(void)
         cmocka_unit_test(a_draw_depends_on_seed_weight_and_element_alone),
         cmocka_unit_test(a_filled_tensor_holds_the_draws_of_its_elements),
         cmocka_unit_test(constants_are_what_they_say),
+        cmocka_unit_test(kernels_without_chance_are_those_of_keras),
         cmocka_unit_test(orthogonal_gives_orthonormal_columns_or_rows),
         cmocka_unit_test(shapes_and_arguments_that_do_not_fit_are_refused),
         cmocka_unit_test(no_memory_is_reported),

@@ -41,6 +41,7 @@ void keel_graph_destroy(keel_graph *g)
     keel_free(g->node);
     keel_free(g->value);
     keel_free(g->host);
+    keel_free(g->spectral);
     keel_free(g);
 }
 
@@ -71,6 +72,17 @@ keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *o
     KEEL_TRY(keel_shape_check(&spec->shape, keel_dtype_size(spec->dtype)));
     KEEL_TRY(add_value(g, spec, -1, g->n_input, out));
     g->n_input++;
+    return KEEL_OK;
+}
+
+keel_status keel_graph_normalize(keel_graph *g, const keel_graph_spectral *s)
+{
+    for (int i = 0; i < g->n_spectral; i++)
+        if (g->spectral[i].weight == s->weight)
+            return keel_fail(KEEL_EUNSUP, "called twice in training: Keras would divide the weight "
+                                          "again between the calls");
+    KEEL_TRY(reserve((void **)&g->spectral, g->n_spectral, sizeof *g->spectral));
+    g->spectral[g->n_spectral++] = *s;
     return KEEL_OK;
 }
 

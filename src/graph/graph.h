@@ -46,6 +46,13 @@ typedef struct keel_graph_host {
     const void *args; /* borrowed */
 } keel_graph_host;
 
+/* Before each step that trains, `weight` is divided by its largest singular value, seen as a matrix
+ * whose columns are its last dim. `u` [1, columns] is what the power iterations left. */
+typedef struct keel_graph_spectral {
+    keel_variable weight, u;
+    int64_t iterations;
+} keel_graph_spectral;
+
 struct keel_graph {
     keel_dtype real;
     keel_dtype held; /* the type in which later nodes store their outputs: real, or bfloat16 */
@@ -58,6 +65,8 @@ struct keel_graph {
     keel_graph_node *node;
     int n_host;
     keel_graph_host *host;
+    int n_spectral;
+    keel_graph_spectral *spectral;
     /* set by whoever emits, read when a node is added */
     const char *layer;
     uint16_t stream;
@@ -78,6 +87,9 @@ keel_status keel_graph_input(keel_graph *g, const keel_spec *spec, keel_value *o
  * node, or there are too many. */
 keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of, keel_host_op op,
                                   const void *args, const keel_spec *spec, keel_value *out);
+
+/* KEEL_EUNSUP: the weight has been named before. */
+keel_status keel_graph_normalize(keel_graph *g, const keel_graph_spectral *s);
 
 keel_value keel_graph_input_value(const keel_graph *g, int input); /* the value of input i */
 

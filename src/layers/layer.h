@@ -75,6 +75,10 @@ typedef struct keel_emit {
      * layer gets `how`. */
     keel_status (*sub_outs)(struct keel_emit *e, const char *key, const keel_call_of *call,
                             keel_value *out, int *n_out);
+    /* The first weight of that layer, once it has been called; *name without the layer's, NULL: it
+     * has none of its own. */
+    void (*held_weight)(const struct keel_emit *e, const char *key, const char **name,
+                        keel_variable *out, keel_spec *spec);
     const void *how; /* what the layer that holds this one tells it; NULL: nothing */
     /* The class of that layer; NULL: it is a model. */
     const struct keel_layer *(*sub_kind)(const struct keel_emit *e, const char *key);
@@ -119,6 +123,8 @@ typedef struct keel_layer {
     bool takes_states;    /* inputs after the first are Keras's argument initial_state */
     bool uncast;          /* it takes its inputs in their own types (Keras: autocast=False) */
     bool counts;          /* in a file, Keras has another integer after its weights, always 0 */
+    bool first_again;     /* in a file, the first weight of the layer it holds is there a second
+                             time, before its own */
     keel_status (*emit)(keel_emit *e);
     /* Puts keys into `config` that Keras needs in another form than the field table's; NULL: none.
      */

@@ -70,6 +70,20 @@ static const keel_layer *sub_kind(const keel_emit *e, const char *key)
     return l && !keel_model_layer_is_model(l) ? l->kind : NULL;
 }
 
+static void held_weight(const keel_emit *e, const char *key, const char **name, keel_variable *out,
+                        keel_spec *spec)
+{
+    const context *c = e->context;
+    const int k = held_index(c, key);
+    const keel_model_layer *l = k < 0 ? NULL : &c->m->layer[c->layer].inner->layer[k];
+    *name = NULL;
+    if (!l || l->n_weight == 0) return;
+    const keel_model_weight *w = &keel_model_outermost(c->m)->weight[l->weight[0]];
+    *name = strrchr(w->info.name, '/') + 1;
+    *out = l->weight[0];
+    *spec = w->info.spec;
+}
+
 static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *of, keel_value *out,
                             int *n_out)
 {
@@ -171,6 +185,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     e->sub = sub;
     e->sub_outs = sub_outs;
     e->sub_kind = sub_kind;
+    e->held_weight = held_weight;
     e->context = &c;
     if (s >= 0 && maker && l->kind->make) {
         e->make = make;

@@ -92,7 +92,7 @@ static keel_status check_counts(const keel_model *m, const keel_weights *file)
         keel_text next = { 0 };
         if (!l->path) continue;
         keel_text_add(&next, "%s/vars/%d", l->path,
-                      l->n_weight + (l->kind->counts && l->n_weight > 0));
+                      l->n_weight + (l->kind->counts && l->n_weight > 0) + l->kind->first_again);
         const bool more = !next.failed && keel_weights_find(file, next.data);
         const bool failed = next.failed;
         keel_text_free(&next);
@@ -307,6 +307,21 @@ static keel_status add_count(keel_weights *file, const keel_model_layer *l)
     return s;
 }
 
+/* keel_layer.first_again. */
+static keel_status add_first_again(keel_weights *file, copies *kept, const keel_model *m,
+                                   const keel_model_layer *l)
+{
+    const keel_model_layer *held = &l->inner->layer[0];
+    const keel_model_weight *w = &keel_model_outermost(m)->weight[held->weight[0]];
+    keel_text path = { 0 };
+    keel_text_add(&path, "%s/vars/0", l->path);
+    const keel_status s =
+        path.failed ? KEEL_ENOMEM
+                    : add_reals(file, kept, path.data, &w->info.spec.shape, m->dtype, w->data);
+    keel_text_free(&path);
+    return s;
+}
+
 static keel_status add_layers(const keel_model *m, keel_weights *file, copies *kept)
 {
     const keel_model *root = keel_model_outermost(m);
@@ -314,6 +329,7 @@ static keel_status add_layers(const keel_model *m, keel_weights *file, copies *k
         const keel_model_layer *l = &m->layer[i];
         if (!l->path) continue;
         KEEL_TRY(add_layer_group(file, l));
+        if (l->kind->first_again) KEEL_TRY(add_first_again(file, kept, m, l));
         for (int k = 0; k < l->n_weight; k++) {
             const keel_model_weight *w = &root->weight[l->weight[k]];
             KEEL_TRY(add_reals(file, kept, w->path, &w->info.spec.shape, m->dtype, w->data));
@@ -329,7 +345,7 @@ static keel_status weights_image(const keel_model *m, void **image, size_t *n_by
     keel_status s = KEEL_OK;
     keel_weights *file = NULL;
     keel_state_scalars scalars;
-    copies kept = { .data = keel_calloc((size_t)(m->n_weight + m->compiled.n_state),
+    copies kept = { .data = keel_calloc(2 * (size_t)m->n_weight + (size_t)m->compiled.n_state,
                                         sizeof *kept.data) };
     if (!kept.data) return KEEL_ENOMEM;
     if ((s = keel_weights_create(&file)) < 0) goto out;

@@ -32,7 +32,7 @@ static keel_status name_weights(keel_model *root, const keel_model_layer *l)
         KEEL_TRY(put(&was, &name));
         w->info.name = was;
         keel_text_add(&path, "%s%s%s/vars/%d", l->path ? l->path : l->label, in ? "/" : "",
-                      in ? in : "", k);
+                      in ? in : "", k + l->kind->first_again);
         KEEL_TRY(put(&w->path, &path));
     }
     return KEEL_OK;

@@ -1,6 +1,7 @@
 /* See step.h. The order inside a step, the same for every worker:
  *
  *     read           each worker reads its rows, if the feed left them unread
+ *     normalize      SpectralNormalization divides its kernels (spectral.h); workers meet
  *     run            forward and backward; workers meet where an op needs all rows
  *     meet           all gradients and sums are complete
  *     reduce         each owner adds the parts of its tiles, divides, regularises, checks
@@ -8,7 +9,8 @@
  *     apply          each owner updates its tiles; one worker updates the state
  *     meet, refresh  packed copies of the weights are made again
  *
- * Nothing permanent is written before the commit point, so a failed step leaves no trace.
+ * Nothing permanent is written before the commit point, so a failed step leaves no trace. The one
+ * exception are kernels that are normalized, of which a copy is kept, and put back.
  *
  * The gradient of a dense layer is computed by the owner of a tile, from the rows of all workers.
  * It is known to be finite before it exists if inputs and output gradients are small enough, which
@@ -302,12 +304,27 @@ static void read_my_rows(const keel_trainer *t, const keel_program *p, int worke
     if (begin) keel_timing_phase(p->timing, worker, KEEL_PHASE_READ, begin);
 }
 
+static void normalize_kernels(const keel_trainer *t, int worker)
+{
+    const int n_worker = t->strategy->lanes.n_worker;
+    const keel_program *p = t->train.program;
+    if (t->spectral.n == 0) return;
+    const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    keel_spectral_apply(&t->spectral, worker, n_worker);
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
+    keel_program_meet(p, t->strategy->team, worker);
+    if (t->store->n_derived == 0) return;
+    keel_store_refresh(t->store, worker, n_worker);
+    keel_program_meet(p, t->strategy->team, worker);
+}
+
 static void train_part(keel_trainer *t, int worker)
 {
     keel_program *p = t->train.program;
     keel_team *team = t->strategy->team;
     keel_score score;
     read_my_rows(t, p, worker);
+    normalize_kernels(t, worker);
     keel_program_run(p, t->bound, team, worker);
     t->vote[worker].bounded = t->may_move_at_once && keel_program_bounded(p, t->bound, worker);
     keel_program_meet(p, team, worker);
@@ -469,10 +486,12 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     keel_team_run(t->strategy->team, train_worker, t);
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
-    if (first_failure(p, t) < 0) return raise_failure(t, p, b);
-    keel_scored_read(&t->train, t->bound, &score);
+    keel_status s = first_failure(p, t) < 0 ? raise_failure(t, p, b) : KEEL_OK;
+    if (s >= 0) keel_scored_read(&t->train, t->bound, &score);
+    if (s >= 0 && !t->no_op) s = not_finite(t, b);
+    if (s < 0 || t->no_op) keel_spectral_undo(&t->spectral);
+    if (s < 0) return s;
     if (!t->no_op) {
-        KEEL_TRY(not_finite(t, b));
         keel_updater_end(&t->update);
         loss = score.loss;
         for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];

@@ -178,6 +178,7 @@ static keel_status take_optimizer(keel_trainer *t)
     const keel_optimizer_common *o = t->update.args;
     t->needs_norms = keel_clips(o->clipnorm) || keel_clips(o->global_clipnorm);
     copy_state(t, false);
+    KEEL_TRY(keel_spectral_create(&t->spectral, t->train.program->graph, t->store));
     return make_tallies(t);
 }
 
@@ -222,6 +223,7 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_programs_free(&t->trained);
     keel_programs_free(&t->tested);
     keel_updater_free(&t->update);
+    keel_spectral_free(&t->spectral);
     keel_store_destroy(t->store);
     keel_arenas_destroy(t->arenas);
     keel_free(t->trains);

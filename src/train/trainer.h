@@ -6,6 +6,7 @@
 #include "graph/program.h"
 #include "model/model.h"
 #include "train/programs.h"
+#include "train/spectral.h"
 #include "train/strategy.h"
 #include "train/update.h"
 
@@ -28,6 +29,7 @@ typedef struct keel_trainer {
     bool *trains;     /* [n_weight] the weight is trainable */
     bool constrained; /* one of those is changed again once all have moved */
     bool unfused;
+    keel_spectral spectral; /* of the training programs, which all name the same weights */
 
     keel_updater update;   /* for the training program */
     int *largest_tile;     /* [n_worker] the owner's largest tile of a tiled weight; -1: none */

@@ -277,6 +277,14 @@ COMPUTED = [
     (L.RandomColorJitter((0, 1), 0.25, (0.25, 0.5), 0.5, 0.125), PICTURE),
     (L.MixUp(), PICTURE),
     (L.CutMix(0.5), PICTURE),
+    (L.STFTSpectrogram(frame_length=4), [(11, 2)]),
+    (L.STFTSpectrogram("magnitude", 5, 2, 8, window="hamming", periodic=True, padding="same", expand_dims=True),
+     [(9, 2)]),
+    (L.STFTSpectrogram("psd", 3, 3, window=None, scaling=None), [(8, 1)]),
+    (L.STFTSpectrogram("real", 3, 1, window=[1.0, 2.0, 0.5], scaling="spectrum"), [(6, 2)]),
+    (L.STFTSpectrogram("imag", 4, padding="same"), [(6, 1)]),
+    (L.STFTSpectrogram("angle", 4), [(6, 2)]),
+    (L.STFTSpectrogram("stft", 4, 3, expand_dims=True), [(9, 2)]),
 ]
 NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list
 

@@ -1,0 +1,195 @@
+/* The spectrum of each window of a signal [T, C], each channel for itself. As in Keras it is a
+ * convolution, whose kernels [frame_length, 1, bins] are weights and train unless they are frozen.
+ * A signal is an image [T, C, 1], and windows have the size frame_length x 1. */
+#include "layers/layer.h"
+#include "ops/args.h"
+#include "ops/pad.h"
+
+enum { LOG, MAGNITUDE, PSD, REAL_PART, IMAG_PART, ANGLE, STFT };
+enum { LENGTH_MAX = 1 << 16 };
+#define LEAST 1e-7 /* Keras's backend.epsilon() */
+
+typedef struct args_t {
+    int mode, scaling, padding, data_format;
+    int64_t frame_length, frame_step, fft_length;
+    json_t *window;
+    bool periodic, expand_dims;
+    keel_object kernel[2]; /* initializers: real, imaginary */
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_CHOICE(args_t, mode, "\"log\"", "log|magnitude|psd|real|imag|angle|stft",
+                "what is said about each frequency"),
+    KEEL_INT(args_t, frame_length, "256", 1, LENGTH_MAX, "numbers in a window"),
+    KEEL_INT(args_t, frame_step, "null", 1, LENGTH_MAX,
+             "steps of the window; null: half its length"),
+    KEEL_INT(args_t, fft_length, "null", 2, LENGTH_MAX,
+             "twice the number of frequencies; null: the power of two from frame_length on"),
+    { .key = "window",
+      .kind = KEEL_FIELD_LIST,
+      .offset = offsetof(args_t, window),
+      .dflt = "\"hann\"",
+      .count = 1,
+      .nullable = true,
+      .help = "name of a window, or its numbers; null: none" },
+    KEEL_BOOL(args_t, periodic, "false", "the window is one period"),
+    { .key = "scaling",
+      .kind = KEEL_FIELD_CHOICE,
+      .offset = offsetof(args_t, scaling),
+      .dflt = "\"density\"",
+      .choices = "density|spectrum",
+      .nullable = true,
+      .help = "divide by the L2 or the L1 norm of the window; null: by nothing" },
+    KEEL_CHOICE(args_t, padding, "\"valid\"", "valid|same", "zeros around the signal, or none"),
+    KEEL_DATA_FORMAT(args_t),
+    KEEL_BOOL(args_t, expand_dims, "false", "the output is an image (time, frequencies, channels)"),
+    { 0 },
+};
+
+static keel_status make_initializer(const args_t *a, const char *side, keel_object *out)
+{
+    static const char *const scalings[] = { "density", "spectrum" };
+    json_t *v = json_pack("{s:s,s:{s:s,s:O?,s:b,s:s?}}", "class_name", "STFT", "config", "side",
+                          side, "window", a->window, "periodic", a->periodic, "scaling",
+                          a->scaling < 0 ? NULL : scalings[a->scaling]);
+    if (!v) return keel_fail(KEEL_ENOMEM, "out of memory");
+    const keel_status s = keel_object_read(out, v, keel_initializer_find, "window");
+    json_decref(v);
+    return s;
+}
+
+static keel_status ready(void *args)
+{
+    args_t *a = args;
+    const bool given = a->frame_step != KEEL_INT_NULL;
+    if (given ? a->frame_step > a->frame_length : a->frame_length < 2)
+        return keel_fail(KEEL_EARG, "frame_step must be from 1 to frame_length");
+    if (a->fft_length != KEEL_INT_NULL && a->fft_length < a->frame_length)
+        return keel_fail(KEEL_EARG, "fft_length must not be less than frame_length");
+    KEEL_TRY(make_initializer(a, "real", &a->kernel[0]));
+    return make_initializer(a, "imag", &a->kernel[1]);
+}
+
+static void release(void *args)
+{
+    args_t *a = args;
+    for (int k = 0; k < 2; k++) keel_object_free(&a->kernel[k]);
+}
+
+static int64_t bins_of(const args_t *a)
+{
+    int64_t n = a->fft_length;
+    if (n == KEEL_INT_NULL)
+        for (n = 1; n < a->frame_length;) n *= 2;
+    return n / 2 + 1;
+}
+
+/* [T, C, 1] to [T', C, bins]. */
+static keel_status transform(keel_emit *e, int side, keel_value image, keel_value *out)
+{
+    const args_t *a = e->args;
+    const int64_t bins = bins_of(a);
+    const int64_t step = a->frame_step == KEEL_INT_NULL ? a->frame_length / 2 : a->frame_step;
+    const keel_ints size = { 2, { a->frame_length, 1 } }, strides = { 2, { step, 1 } },
+                    ones = { 2, { 1, 1 } };
+    const keel_weight_decl kernel = { .name = side ? "imag_kernel" : "real_kernel",
+                                      .shape = KEEL_SHAPE(a->frame_length, 1, bins),
+                                      .initializer = &a->kernel[side] };
+    keel_conv2d_args conv = { .strides = { step, 1 }, .dilation = { 1, 1 }, .groups = 1 };
+    keel_variable w;
+    keel_spec spec;
+    KEEL_TRY(e->weight(e, &kernel, &w, &spec));
+    spec.shape = KEEL_SHAPE(a->frame_length, 1, 1, bins);
+    keel_same_padding(&keel_graph_spec(e->graph, image)->shape, a->padding == 1, &size, &strides,
+                      &ones, conv.pad);
+    const keel_node_parts parts = { .op = &keel_op_conv2d,
+                                    .args = &conv,
+                                    .n_in = 1,
+                                    .in = &image,
+                                    .n_weight = 1,
+                                    .weight = &w,
+                                    .weight_spec = &spec };
+    return keel_emit_op(e, &parts, out);
+}
+
+/* What is below counts as LEAST. */
+static keel_status at_least(keel_emit *e, keel_value *v)
+{
+    const keel_binary_args least = { .constant = LEAST };
+    return keel_emit_on(e, &keel_op_maximum, &least, v, 1, v);
+}
+
+/* All frequencies but the first and the last count twice. */
+static keel_status both_sides(keel_emit *e, keel_value *power)
+{
+    const keel_shape s = keel_graph_spec(e->graph, *power)->shape;
+    const keel_slice_args inner = { .begin = { 0, 0, 1 },
+                                    .step = { 1, 1, 1 },
+                                    .count = { s.dim[0], s.dim[1], s.dim[2] - 2 } };
+    const keel_pad_args around = { .before = { 0, 0, 1 }, .behind = { 0, 0, 1 } };
+    keel_value twice[2] = { *power };
+    if (s.dim[2] < 3) return KEEL_OK;
+    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &inner, power, 1, &twice[1]));
+    KEEL_TRY(keel_emit_on(e, &keel_op_pad, &around, &twice[1], 1, &twice[1]));
+    return keel_emit_on(e, &keel_op_add, NULL, twice, 2, power);
+}
+
+static keel_status spectrum(keel_emit *e, const keel_value part[2], keel_value *out)
+{
+    const args_t *a = e->args;
+    keel_value square[2];
+    for (int k = 0; k < 2; k++)
+        KEEL_TRY(keel_emit_on(e, &keel_op_square, NULL, &part[k], 1, &square[k]));
+    KEEL_TRY(keel_emit_on(e, &keel_op_add, NULL, square, 2, out));
+    if (a->mode == PSD) return both_sides(e, out);
+    KEEL_TRY(at_least(e, out));
+    KEEL_TRY(keel_emit_on(e, &keel_op_sqrt, NULL, out, 1, out));
+    if (a->mode == MAGNITUDE) return KEEL_OK;
+    KEEL_TRY(at_least(e, out));
+    return keel_emit_on(e, &keel_op_log, NULL, out, 1, out);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    const keel_axis_args last = { .axis = -1 };
+    const keel_permute_args turned = { .from = { 0, 2, 1 } };
+    const keel_shape *s;
+    keel_shape shape;
+    keel_value image, part[2], y;
+    KEEL_TRY(keel_channels_last(a->data_format));
+    if (in->rank != 2) return keel_fail(KEEL_ESHAPE, "expected rows of (time, channels)");
+    if (e->graph->held == KEEL_BFLOAT16)
+        return keel_fail(KEEL_EUNSUP, "in mixed_bfloat16: Keras refuses it, too");
+    shape = (keel_shape)KEEL_SHAPE(in->dim[0], in->dim[1], 1);
+    KEEL_TRY(keel_emit_view(e, &shape, e->in[0], &image));
+    if (a->mode != IMAG_PART) KEEL_TRY(transform(e, 0, image, &part[0]));
+    if (a->mode != REAL_PART) KEEL_TRY(transform(e, 1, image, &part[1]));
+    if (a->mode == REAL_PART || a->mode == IMAG_PART)
+        y = part[a->mode == IMAG_PART];
+    else if (a->mode == ANGLE)
+        KEEL_TRY(keel_emit_on(e, &keel_op_arctan2, NULL, (const keel_value[]){ part[1], part[0] },
+                              2, &y));
+    else if (a->mode == STFT)
+        KEEL_TRY(keel_emit_on(e, &keel_op_concatenate, &last, part, 2, &y));
+    else
+        KEEL_TRY(spectrum(e, part, &y));
+    if (a->expand_dims) return keel_emit_on(e, &keel_op_permute, &turned, &y, 1, e->out);
+    s = &keel_graph_spec(e->graph, y)->shape;
+    shape = (keel_shape)KEEL_SHAPE(s->dim[0], s->dim[1] * s->dim[2]);
+    return keel_emit_view(e, &shape, y, e->out);
+}
+
+const keel_layer keel_layer_stft_spectrogram = {
+    .type = { .name = "STFTSpectrogram",
+              .module = "keras.layers",
+              .help = "The spectrum of each window of a signal.",
+              .args_size = sizeof(args_t),
+              .fields = fields,
+              .ready = ready,
+              .release = release },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .emit = emit,
+};
