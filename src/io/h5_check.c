@@ -37,6 +37,10 @@ typedef struct object { /* a group or dataset; its header may not have been read
     keel_h5_entry entry; /* its path is set by make_tree */
 } object;
 
+typedef struct attribute {
+    size_t object, at, n_bytes;
+} attribute;
+
 typedef struct walk {
     const unsigned char *image;
     size_t size, claimed;
@@ -45,6 +49,8 @@ typedef struct walk {
     size_t n_spans, spans_capacity;
     object *objects;
     size_t n_objects, objects_capacity;
+    attribute *attributes;
+    size_t n_attributes, attributes_capacity;
     char *names;
     size_t names_bytes, names_capacity;
 } walk;
@@ -104,6 +110,7 @@ static keel_status claim(walk *w, uint64_t at, uint64_t n_bytes, const char *wha
 /* ---- the messages of an object header ---- */
 
 typedef struct header {
+    size_t object; /* whose header it is */
     uint64_t at;
     bool has_space, has_type, has_layout, has_table;
     keel_h5_type type;
@@ -197,8 +204,11 @@ static keel_status read_layout(header *h, const unsigned char *m, size_t n, uint
     return KEEL_OK;
 }
 
-/* Name, type, dataspace and value follow one another. Only their sizes are checked. */
-static keel_status check_attribute(const unsigned char *m, size_t n, uint64_t at)
+/* Name, type, dataspace and value follow one another. Only the sizes of the first three are
+ * checked.
+ */
+static keel_status read_attribute(walk *w, const header *h, const unsigned char *m, size_t n,
+                                  uint64_t at)
 {
     if (n < 8 || m[0] < 1 || m[0] > 3) return bad(at, "an attribute of unknown version");
     if (m[0] > 1 && m[1] != 0) return bad(at, "an attribute with a shared type");
@@ -209,6 +219,9 @@ static keel_status check_attribute(const unsigned char *m, size_t n, uint64_t at
         begin + ((name + round) & ~round) + ((type + round) & ~round) + ((space + round) & ~round);
     if (n < need || name == 0 || m[begin + name - 1] != 0)
         return bad(at, "an attribute is cut short or has no name");
+    KEEL_TRY(reserve((void **)&w->attributes, &w->attributes_capacity, w->n_attributes, 1,
+                     sizeof *w->attributes));
+    w->attributes[w->n_attributes++] = (attribute){ h->object, (size_t)at, n };
     return KEEL_OK;
 }
 
@@ -229,7 +242,7 @@ static keel_status read_message(walk *w, header *h, unsigned type, const unsigne
     case 0x08:
         return read_layout(h, m, n, at);
     case 0x0C:
-        return check_attribute(m, n, at);
+        return read_attribute(w, h, m, n, at);
     case 0x10:
         if (n < 16) return bad(at, "a continuation is cut short");
         if (h->n_chunks == CHUNKS_MAX)
@@ -412,7 +425,7 @@ static keel_status read_dataset(walk *w, object *o, const header *h)
 
 static keel_status read_object(walk *w, size_t index)
 {
-    header h = { .at = w->objects[index].header };
+    header h = { .object = index, .at = w->objects[index].header };
     KEEL_TRY(read_header(w, &h));
     if (!h.has_table) return read_dataset(w, &w->objects[index], &h);
     if (h.has_space || h.has_type || h.has_layout)
@@ -479,7 +492,26 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const keel_h5_entry *)a)->path, ((const keel_h5_entry *)b)->path);
 }
 
-/* All objects but the root, with the memory of their names. */
+static int by_path_and_place(const void *a, const void *b)
+{
+    const keel_h5_attribute *x = a, *y = b;
+    const int order = strcmp(x->path, y->path);
+    return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static keel_status make_attributes(const walk *w, keel_h5_tree *t)
+{
+    t->attributes = keel_calloc(w->n_attributes, sizeof *t->attributes);
+    if (!t->attributes) return KEEL_ENOMEM;
+    for (size_t i = 0; i < w->n_attributes; i++)
+        t->attributes[t->n_attributes++] =
+            (keel_h5_attribute){ w->names + w->objects[w->attributes[i].object].path,
+                                 w->attributes[i].at, w->attributes[i].n_bytes };
+    qsort(t->attributes, t->n_attributes, sizeof *t->attributes, by_path_and_place);
+    return KEEL_OK;
+}
+
+/* All objects but the root, and all attributes, with the memory of their names. */
 static keel_status make_tree(walk *w, keel_h5_tree *t)
 {
     t->entries = keel_calloc(w->n_objects, sizeof *t->entries);
@@ -492,6 +524,7 @@ static keel_status make_tree(walk *w, keel_h5_tree *t)
     for (size_t i = 1; i < t->count; i++)
         if (!strcmp(t->entries[i - 1].path, t->entries[i].path))
             return keel_fail(KEEL_EFORMAT, "weights file: '%s' occurs twice", t->entries[i].path);
+    KEEL_TRY(make_attributes(w, t));
     t->names = w->names;
     w->names = NULL;
     return KEEL_OK;
@@ -526,6 +559,7 @@ out:
     keel_free(w.names);
     keel_free(w.objects);
     keel_free(w.spans);
+    keel_free(w.attributes);
     return s;
 }
 
@@ -533,6 +567,7 @@ void keel_h5_tree_free(keel_h5_tree *t)
 {
     if (!t) return;
     keel_free(t->entries);
+    keel_free(t->attributes);
     keel_free(t->names);
     *t = (keel_h5_tree){ 0 };
 }

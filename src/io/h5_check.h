@@ -6,7 +6,8 @@
  * datasets of little-endian numbers, attributes. Every block must lie inside the file and no two
  * may overlap, so there are no cycles and the work is linear in the size of the file. Links,
  * filters, chunks, external files and shared messages are refused. An error names the fault and
- * its offset. Of attributes only the bounds are checked, since Keel needs no value of theirs.
+ * its offset. Of attributes only the bounds are checked here; io/h5_texts.h reads those that are
+ * texts.
  * Source: HDF5 File Format Specification, version 3.0. */
 #ifndef KEEL_IO_H5_CHECK_H
 #define KEEL_IO_H5_CHECK_H
@@ -35,10 +36,19 @@ typedef struct keel_h5_entry {
     size_t n_bytes;
 } keel_h5_entry;
 
+typedef struct keel_h5_attribute { /* a message of an object header: its value is not checked */
+    const char *path;              /* of the group or array that has it; "": the root */
+    size_t offset, n_bytes;        /* of the message in the image */
+} keel_h5_attribute;
+
 typedef struct keel_h5_tree {
     keel_h5_entry *entries; /* sorted by path (strcmp); all paths differ */
     size_t count;
-    char *names; /* storage of all paths */
+    keel_h5_attribute *attributes; /* sorted by path */
+    size_t n_attributes;
+    char *names;  /* storage of all paths */
+    bool looked;  /* h5_texts.c: an attribute has been read, and ... */
+    size_t steps; /* ... how many steps through heaps are still allowed */
 } keel_h5_tree;
 
 enum { KEEL_H5_BEGIN_BYTES = 96 };

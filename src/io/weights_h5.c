@@ -129,6 +129,8 @@ keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_
     w->decoded = true;
     s = keel_h5_check(&w->tree, image, n_bytes);
     if (s < 0) goto out;
+    w->image = image;
+    w->n_bytes = n_bytes;
     const keel_h5_entry *e = w->tree.entries;
     for (size_t i = 0; i < w->tree.count; i++) w->n_groups += e[i].is_group;
     w->arrays = keel_calloc(w->tree.count - w->n_groups, sizeof *w->arrays);
@@ -175,6 +177,12 @@ bool keel_weights_has_group(const keel_weights *w, const char *path)
 {
     const size_t at = position(w->groups, w->n_groups, sizeof *w->groups, path);
     return at < w->n_groups && !strcmp(w->groups[at].path, path);
+}
+
+keel_status keel_weights_texts(keel_weights *w, const char *path, const char *name,
+                               keel_h5_text **out, size_t *count)
+{
+    return keel_h5_texts(&w->tree, w->image, w->n_bytes, path, name, out, count);
 }
 
 /* ---- values ---- */

@@ -11,7 +11,7 @@
  *   to read:   decode, read("layers/dense/vars/0", ...), ..., destroy */
 #ifndef KEEL_IO_WEIGHTS_H5_H
 #define KEEL_IO_WEIGHTS_H5_H
-#include "io/h5_check.h"
+#include "io/h5_texts.h"
 
 typedef struct keel_weights keel_weights;
 
@@ -45,6 +45,9 @@ keel_status keel_weights_decode(keel_weights **out, const void *image, size_t n_
 int64_t keel_weights_count(const keel_weights *w); /* arrays, without groups */
 const keel_weight *keel_weights_at(const keel_weights *w, int64_t index);
 const keel_weight *keel_weights_find(const keel_weights *w, const char *path); /* or NULL */
+/* The texts in an attribute of a group ("": the root) of a decoded list, as keel_h5_texts. */
+keel_status keel_weights_texts(keel_weights *w, const char *path, const char *name,
+                               keel_h5_text **out, size_t *count);
 bool keel_weights_has_group(const keel_weights *w, const char *path);
 
 /* Copy all elements of one array, in its own dtype, to `out`. */

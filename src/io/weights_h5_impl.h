@@ -13,7 +13,9 @@ struct keel_weights {
     keel_weights_group *groups;
     size_t n_arrays, n_groups;
     bool decoded;      /* the tree owns the paths, and nothing can be added */
-    keel_h5_tree tree; /* set if decoded */
+    keel_h5_tree tree; /* set if decoded, like the next two */
+    const void *image;
+    size_t n_bytes;
 };
 
 #endif

@@ -33,7 +33,7 @@ static keel_status read_weight(keel_model *m, const keel_weights *file, int i)
     return keel_weights_read(file, w->path, m->dtype, &w->info.spec.shape, w->data);
 }
 
-#define A_MODEL_IS "a model is a .keras file as Keras 3 saves it"
+#define A_MODEL_IS "a model is a .keras file as Keras 3 saves it, or a whole model in an .h5 file"
 
 /* The largest size that model.weights.h5 may have for this model: 8 bytes for each number, 8 slots
  * of an optimizer, which may be one that Keel does not have, and what HDF5 writes around them. */
@@ -106,6 +106,17 @@ static keel_status check_counts(const keel_model *m, const keel_weights *file)
     return KEEL_OK;
 }
 
+keel_status keel_model_take_weights(keel_model *m, keel_weights *file)
+{
+    for (int i = 0; i < m->n_weight; i++) KEEL_TRY(read_weight(m, file, i));
+    KEEL_TRY(check_counts(m, file));
+    KEEL_TRY(keel_model_read_idf(m, file));
+    /* Only now, because the weights, whose size the state has, have been found in the file. */
+    if (!m->compiled.given) return KEEL_OK;
+    KEEL_TRY(keel_compiled_state_create(m, &m->compiled));
+    return keel_compiled_state_read(m, file);
+}
+
 static keel_status read_weights(keel_model *m, keel_zip *zip)
 {
     keel_status s = KEEL_OK;
@@ -121,13 +132,7 @@ static keel_status read_weights(keel_model *m, keel_zip *zip)
         s = keel_fail_within(s, "model.weights.h5");
         goto out;
     }
-    for (int i = 0; i < m->n_weight; i++)
-        if ((s = read_weight(m, file, i)) < 0) goto out;
-    if ((s = check_counts(m, file)) < 0) goto out;
-    if ((s = keel_model_read_idf(m, file)) < 0) goto out;
-    /* Only now, because the weights, whose size the state has, have been found in the file. */
-    if (m->compiled.given && (s = keel_compiled_state_create(m, &m->compiled)) >= 0)
-        s = keel_compiled_state_read(m, file);
+    s = keel_model_take_weights(m, file);
 out:
     keel_weights_destroy(file);
     keel_free(image);
@@ -136,7 +141,7 @@ out:
 
 /* A few bytes of text can need hundreds of bytes in memory, and 64 MiB of {} need 5 GB. So the
  * memory that the values of a text need is estimated before it is parsed. */
-static keel_status check_cost(const char *text, size_t n_bytes)
+static keel_status check_cost(const char *text, size_t n_bytes, const char *what)
 {
     const size_t object = 256, array = 128, entry = 64, most = (size_t)512 << 20;
     size_t cost = 0;
@@ -152,25 +157,29 @@ static keel_status check_cost(const char *text, size_t n_bytes)
         cost += c == '{' ? object : c == '[' ? array : c == ',' || c == ':' ? entry : 0;
     }
     if (cost <= most) return KEEL_OK;
-    return keel_fail(KEEL_EUNSUP, "config.json: its values would take more than %zu MiB",
-                     most >> 20);
+    return keel_fail(KEEL_EUNSUP, "%s: its values would take more than %zu MiB", what, most >> 20);
+}
+
+keel_status keel_model_parse(const char *text, size_t n_bytes, const char *what, json_t **out)
+{
+    json_error_t error;
+    KEEL_TRY(check_cost(text, n_bytes, what));
+    *out = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!*out && json_error_code(&error) == json_error_out_of_memory)
+        return keel_fail(KEEL_ENOMEM, "out of memory reading %s", what);
+    if (!*out) return keel_fail(KEEL_EFORMAT, "%s: line %d: %s", what, error.line, error.text);
+    return KEEL_OK;
 }
 
 static keel_status read_config(keel_model *m, keel_zip *zip)
 {
     void *text = NULL;
     size_t n_bytes;
-    json_error_t error;
     KEEL_TRY(keel_zip_read(zip, "config.json", CONFIG_BYTES_MAX, &text, &n_bytes));
-    const keel_status s = check_cost(text, n_bytes);
-    if (s >= 0) m->file_config = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    keel_status s = keel_model_parse(text, n_bytes, "config.json", &m->file_config);
     keel_free(text);
     if (s < 0) return s;
-    if (!m->file_config && json_error_code(&error) == json_error_out_of_memory)
-        return keel_fail(KEEL_ENOMEM, "out of memory reading config.json");
-    if (!m->file_config)
-        return keel_fail(KEEL_EFORMAT, "config.json: line %d: %s", error.line, error.text);
-    return keel_model_read_root(m);
+    return (s = keel_model_read_root(m)) < 0 ? keel_fail_within(s, "config.json") : KEEL_OK;
 }
 
 static keel_status read_extra(keel_model *m, keel_zip *zip)
@@ -195,21 +204,20 @@ keel_status keel_model_read_root(keel_model *m)
         /* An optimizer that Keel does not have must not prevent predictions, or another choice. */
         if (s == KEEL_EUNSUP) s = (m->refused = keel_strdup(keel_error())) ? KEEL_OK : KEEL_ENOMEM;
     }
-    return s < 0 ? keel_fail_within(s, "config.json") : KEEL_OK;
+    return s;
 }
 
-keel_status keel_model_load(keel_model **out, const char *path)
+static keel_status read_archive(keel_model *m, const char *path)
 {
-    keel_status s = KEEL_OK;
     keel_zip *zip = NULL;
-    keel_model *m = NULL;
-    if ((s = keel_zip_open(&zip, path)) < 0) { /* the error already names the path */
+    keel_status s = keel_zip_open(&zip, path);
+    if (s < 0) { /* the error already names the path */
         const char *kind = s == KEEL_ENOMEM ? NULL : keel_kind_of_file(path);
         if (kind)
             s = keel_fail(KEEL_EFORMAT, "%s: %s", path, kind);
         else if (s == KEEL_EFORMAT)
             s = keel_fail(s, "%s; " A_MODEL_IS, keel_error());
-        goto out;
+        return s;
     }
     if (keel_zip_count(zip) > MEMBERS_MAX) {
         s = keel_fail(KEEL_EFORMAT, "%s: %lld members, more than the %d that a model may have",
@@ -222,24 +230,30 @@ keel_status keel_model_load(keel_model **out, const char *path)
                       kind ? kind : "no config.json in it; " A_MODEL_IS);
         goto out;
     }
-    if ((s = keel_model_create(&m, NULL, KEEL_FLOAT32, 0)) < 0) goto out;
     s = read_config(m, zip);
     if (s >= 0) s = read_extra(m, zip);
     if (s >= 0) s = keel_model_read_assets(m, zip);
     if (s >= 0) s = read_weights(m, zip);
-    if (s < 0) {
-        /* A wrong argument in a call is damage in a file. */
-        if (s == KEEL_EARG || s == KEEL_ESHAPE) s = KEEL_EFORMAT;
-        const bool named = !strncmp(keel_error(), path, strlen(path)); /* by the archive */
-        if (s != KEEL_ENOMEM && !named) s = keel_fail_within(s, "%s", path);
-        goto out;
-    }
-    *out = m;
-    m = NULL;
+    /* A wrong argument in a call is damage in a file. */
+    if (s == KEEL_EARG || s == KEEL_ESHAPE) s = KEEL_EFORMAT;
 out:
-    keel_model_destroy(m);
     keel_zip_close(zip);
     return s;
+}
+
+keel_status keel_model_load(keel_model **out, const char *path)
+{
+    keel_model *m = NULL;
+    KEEL_TRY(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    keel_status s =
+        keel_is_legacy_file(path) ? keel_model_load_legacy(m, path) : read_archive(m, path);
+    if (s < 0) {
+        keel_model_destroy(m);
+        const bool named = !strncmp(keel_error(), path, strlen(path)); /* by the archive */
+        return s != KEEL_ENOMEM && !named ? keel_fail_within(s, "%s", path) : s;
+    }
+    *out = m;
+    return KEEL_OK;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -146,6 +146,17 @@ keel_status keel_model_count_idf(const keel_model *m, int64_t *count);
 
 /* file.c: reads m->file_config, the root of config.json, into the model and its compilation. */
 keel_status keel_model_read_root(keel_model *m);
+/* Parses the text of a configuration; `what` names it in errors. */
+keel_status keel_model_parse(const char *text, size_t n_bytes, const char *what, json_t **out);
+/* Takes the weights of a model that was read, and what its optimizer keeps, from that list. */
+keel_status keel_model_take_weights(keel_model *m, keel_weights *file);
+
+/* legacy_file.c: a whole model in the older HDF5 format. */
+bool keel_is_legacy_file(const char *path);
+keel_status keel_model_load_legacy(keel_model *m, const char *path);
+/* legacy_config.c: makes the model_config of such a file what config.json is. training: its
+ * training_config, which becomes compile_config; NULL: none. */
+keel_status keel_legacy_config(json_t *root, json_t *training);
 
 enum { KEEL_EXTRA_BYTES_MAX = 32 << 20 };
 /* class_names.c: reads and writes the member keel.json, for what Keras has no place for. The caller

@@ -75,8 +75,9 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
 
 /* The variable of a slot in the file. */
 typedef struct place {
-    int state; /* index into compiled.state */
-    bool mark; /* an int32, 0 */
+    int state;        /* index into compiled.state */
+    const char *name; /* of the slot */
+    bool mark;        /* an int32, 0 */
 } place;
 
 /* The places of all slots in the order of the file: *out [*n], to free by keel_free. */
@@ -96,7 +97,8 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
             for (int k = 0; k < slots.count && s >= 0; k++) {
                 const keel_slot *slot = &slots.at[k];
                 if (slot->group == group && slot->kind != KEEL_SLOT_NONE)
-                    list[made++] = (place){ t * c->n_slot + k, slot->kind == KEEL_SLOT_MARK };
+                    list[made++] =
+                        (place){ t * c->n_slot + k, slot->name, slot->kind == KEEL_SLOT_MARK };
             }
             t++;
         }
@@ -107,6 +109,17 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
     *out = list;
     *n = made;
     return KEEL_OK;
+}
+
+keel_status keel_compiled_state_names(const keel_model *m, const char ***out, int *n)
+{
+    place *list = NULL;
+    KEEL_TRY(list_places(m, &m->compiled, &list, n));
+    const char **names = keel_calloc((size_t)*n, sizeof *names);
+    for (int i = 0; names && i < *n; i++) names[i] = list[i].name;
+    keel_free(list);
+    *out = names;
+    return names ? KEEL_OK : KEEL_ENOMEM;
 }
 
 /* 0 and 1 are iterations and learning rate; a schedule is not a variable. */

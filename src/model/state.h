@@ -8,6 +8,10 @@
  * keel_compiled_state_create has made. KEEL_EFORMAT: they belong to another optimizer. */
 keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file);
 
+/* The name of each variable of a slot, in the order of the file: *out [*n], to free by keel_free.
+ */
+keel_status keel_compiled_state_names(const keel_model *m, const char ***out, int *n);
+
 typedef struct keel_state_scalars { /* borrowed by the file until it is encoded */
     float learning_rate, number;
 } keel_state_scalars;

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Make whole models in the older HDF5 format, trained for an epoch: legacy_NAME.h5, and in
+legacy.json their rows, what Keras predicts, and what it predicts after another epoch from there.
+Run in this folder, once with Keras 3.15.1 on TensorFlow and KERAS_BACKEND=tensorflow, and once with
+the package tf_keras (Keras 2.21) and the argument 2.
+"""
+import json
+import os
+import sys
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+if sys.argv[1:] == ["2"]:
+    import tf_keras as keras
+else:
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    import keras
+import numpy as np
+
+L, optimizers = keras.layers, keras.optimizers
+ROWS, BATCH = 12, 4
+
+
+def image():
+    """Layers inside and shared ones, with statistics that move; one layer is frozen."""
+    i = keras.Input((6, 6, 2))
+    x = L.Conv2D(3, 3, padding="same", use_bias=False, name="stem")(i)
+    x = s = L.BatchNormalization(momentum=0.9)(x)
+    again = L.DepthwiseConv2D(3, padding="same", name="again")
+    x = L.Add()([again(x), again(s), s])
+    x = L.Dense(3, kernel_initializer="he_normal", trainable=False, name="still")(x)
+    x = L.GlobalAveragePooling2D()(L.LeakyReLU(0.25)(x))
+    inner = keras.Sequential([keras.Input((3,)), L.BatchNormalization(momentum=0.9), L.Dense(4)],
+                             name="inner")
+    return keras.Model(i, L.Dense(3, "softmax")(L.Add()([inner(x), inner(x)])))
+
+
+def words():
+    """Keras 2 keeps no input layer of its own for it."""
+    first = {"input_length": 5} if keras.__version__ < "3" else {}
+    m = keras.Sequential([L.Embedding(9, 3, mask_zero=True, **first),
+                          L.Bidirectional(L.GRU(2, return_sequences=True)), L.LSTM(3), L.Dense(2)])
+    m.build((None, 5))
+    return m
+
+
+def numbers():
+    return keras.Sequential([keras.Input((4,)), L.Dense(3, "tanh", kernel_regularizer="l2"),
+                             L.Dense(2)])
+
+
+SPARSE = keras.losses.SparseCategoricalCrossentropy()
+KERAS_3 = {
+    "new_image": (image, lambda: optimizers.Adam(0.01), SPARSE, ["accuracy"]),
+    "new_words": (words, lambda: optimizers.SGD(0.1, 0.875), "mse", ["mae"]),
+}
+KERAS_2 = {
+    "image": (image, lambda: optimizers.Adam(0.01), SPARSE, ["accuracy"]),
+    "words": (words, lambda: optimizers.legacy.SGD(0.1, 0.875, decay=0.125), "mse", ["mae"]),
+    "numbers": (numbers, lambda: optimizers.legacy.Adam(0.01), "mse", None),
+    "numbers_rms": (numbers, lambda: optimizers.RMSprop(0.01, momentum=0.5), "mse", None),
+}
+
+cases = json.load(open("legacy.json")) if os.path.exists("legacy.json") else []
+for name, (build, optimizer, loss, metrics) in (KERAS_2 if keras.__version__ < "3" else KERAS_3).items():
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(4)
+    m = build()
+    chance = np.random.default_rng(6)
+    shape = (ROWS, *m.input_shape[1:])
+    x = chance.integers(0, 9, shape) if "words" in name else chance.integers(-16, 17, shape) / 16
+    x = x.astype("int32" if "words" in name else "float32")
+    y = chance.integers(0, 3, ROWS) if loss is SPARSE else chance.integers(-4, 5, (ROWS, 2)) / 4
+    y = y.astype("int32" if loss is SPARSE else "float32")
+    m.compile(optimizer(), loss, metrics=metrics)
+    m.fit(x, y, BATCH, 1, shuffle=False, verbose=0)
+    m.save(f"legacy_{name}.h5")
+    case = {"name": name, "shape": x.shape, "x": x.ravel().tolist(), "y_shape": y.shape,
+            "y": y.ravel().tolist(), "predict": m.predict(x, verbose=0).ravel().tolist()}
+    m.fit(x, y, BATCH, 1, shuffle=False, verbose=0)
+    case["after"] = m.predict(x, verbose=0).ravel().tolist()
+    cases = [c for c in cases if c["name"] != name] + [case]
+with open("legacy.json", "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c) for c in sorted(cases, key=lambda c: c["name"])) + "\n]\n")
