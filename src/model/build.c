@@ -118,6 +118,7 @@ void keel_model_destroy(keel_model *m)
     json_decref(m->input_paths);
     json_decref(m->output_paths);
     keel_free(m->name);
+    keel_row_states_free(&m->row_states);
     keel_compiled_free(&m->compiled);
     keel_free(m->refused);
     for (int i = 0; i < m->n_kept; i++) keel_free(m->kept[i]);
@@ -387,6 +388,7 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
     keel_model_symbol *made = NULL;
     keel_emit e = { .n_in = n_in };
     if ((s = keel_graph_create(&g, m->dtype, false)) < 0) goto out;
+    g->batch = keel_model_batch(m);
     values = keel_calloc(2 * (size_t)n_in, sizeof *values);
     if (!values) {
         s = KEEL_ENOMEM;
