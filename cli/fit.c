@@ -18,7 +18,7 @@ typedef struct options {
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
     int end, dtype, float32;
-    bool no_shuffle, quiet, profile;
+    bool no_shuffle, reset_states, quiet, profile;
 } options;
 
 typedef struct job {
@@ -192,6 +192,7 @@ static int train(job *j)
         .batch_size = o->batch_size,
         .epochs = o->epochs,
         .no_shuffle = o->no_shuffle,
+        .reset_states = o->reset_states,
         .seed = (uint64_t)o->seed,
         .end = (keel_end_of_data)o->end,
         .steps_per_epoch = o->steps_per_epoch,
@@ -273,6 +274,8 @@ static const keel_option table[] = {
                     "seed of shuffling, dropout and the split"),
     KEEL_OPTION_ROW(options, no_shuffle, "no-shuffle", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "keep the order of the rows"),
+    KEEL_OPTION_ROW(options, reset_states, "reset-states", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+                    "set the states of stateful layers to 0 before each epoch and validation"),
     KEEL_END_ROW(options, end,
                  "rows that do not fill a step: trained as a short step (keep), left out (drop), "
                  "first in the next epoch (carry), filled up from the start (wrap), or refused "

@@ -284,6 +284,16 @@ keel_status keel_model_set_learning_rate(keel_model *m, double rate);
  * Threads  one at a time on one model */
 keel_status keel_model_set_schedule(keel_model *m, const char *text);
 
+/* Set the states of all stateful layers to 0. The state in which row i of a batch ends is that in
+ * which row i of the next batch begins, from step to step and from one fit, evaluate or predict to
+ * the next. States are not saved. May be called in the progress callback of a fit.
+ *
+ * Returns  nothing
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model
+ * Source   Keras: layer.reset_state() of each layer with stateful=True */
+void keel_model_reset_states(keel_model *m);
+
 /* ---- inspection ------------------------------------------------------------------------------ */
 
 /* Name, and numbers of layers, inputs and outputs.

@@ -165,6 +165,8 @@ typedef struct keel_fit_options {
     int64_t programs; /* limit, for training and inference each, if batches differ in shape: 2 to
                          30; 0: 8 */
     keel_program_counts *counts; /* filled in at the end; may be NULL */
+    bool reset_states; /* keel_model_reset_states before each epoch and before each validation; else
+                          states go on through all of them, as in Keras */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "ops/all.h"
 #include "ops/args.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { FIRST_CAPACITY = 16, VALUES_MAX = 1 << 24 };
@@ -18,6 +19,7 @@ keel_status keel_graph_create(keel_graph **out, keel_dtype real, bool training)
     if (!g) return KEEL_ENOMEM;
     g->real = g->held = real;
     g->training = g->backward = training;
+    g->batch = -1;
     *out = g;
     return KEEL_OK;
 }
@@ -42,6 +44,8 @@ void keel_graph_destroy(keel_graph *g)
     keel_free(g->value);
     keel_free(g->host);
     keel_free(g->spectral);
+    for (int i = 0; i < g->n_carried; i++) keel_free(g->carried[i].name);
+    keel_free(g->carried);
     keel_free(g);
 }
 
@@ -120,6 +124,31 @@ keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of,
     made.input = g->n_input - 1;
     g->host[g->n_host++] = made;
     return KEEL_OK;
+}
+
+keel_status keel_graph_carry(keel_graph *g, const keel_shape *shape, int number, keel_value *begin)
+{
+    const keel_spec spec = { g->real, *shape };
+    char name[512];
+    snprintf(name, sizeof name, "%s/state_%d", g->layer ? g->layer : "", number);
+    if (g->batch < 0)
+        return keel_fail(KEEL_EUNSUP, "stateful: it keeps a state for each row of the batch, so "
+                                      "the Input needs a batch size (batch_shape)");
+    KEEL_TRY(reserve((void **)&g->carried, g->n_carried, sizeof *g->carried));
+    KEEL_TRY(keel_graph_input(g, &spec, begin));
+    keel_graph_carried *c = &g->carried[g->n_carried];
+    *c = (keel_graph_carried){ .name = keel_strdup(name), .input = g->n_input - 1, .end = -1 };
+    if (!c->name) return KEEL_ENOMEM;
+    g->n_carried++;
+    return KEEL_OK;
+}
+
+keel_status keel_graph_carry_end(keel_graph *g, keel_value begin, keel_value end)
+{
+    for (int i = 0; i < g->n_carried; i++)
+        if (g->value[begin].node < 0 && g->carried[i].input == g->value[begin].index)
+            return keel_graph_cast(g, end, g->real, &g->carried[i].end);
+    return keel_fail(KEEL_EARG, "the value does not go on from step to step");
 }
 
 const keel_spec *keel_graph_spec(const keel_graph *g, keel_value v)

@@ -53,6 +53,14 @@ typedef struct keel_graph_spectral {
     int64_t iterations;
 } keel_graph_spectral;
 
+/* A value that goes on from step to step: what row i ends with, row i of the next step begins with.
+ * Whoever runs the graph keeps it (train/step.c). */
+typedef struct keel_graph_carried {
+    char *name;     /* "lstm/state_1": the same in every graph of a model */
+    int input;      /* of the graph: what rows begin with, in the type `real` */
+    keel_value end; /* of the same spec; -1: not said yet */
+} keel_graph_carried;
+
 struct keel_graph {
     keel_dtype real;
     keel_dtype held; /* the type in which later nodes store their outputs: real, or bfloat16 */
@@ -67,6 +75,9 @@ struct keel_graph {
     keel_graph_host *host;
     int n_spectral;
     keel_graph_spectral *spectral;
+    int64_t batch; /* rows of each step; -1: any number */
+    int n_carried;
+    keel_graph_carried *carried;
     /* set by whoever emits, read when a node is added */
     const char *layer;
     uint16_t stream;
@@ -90,6 +101,12 @@ keel_status keel_graph_host_input(keel_graph *g, const keel_value *of, int n_of,
 
 /* KEEL_EUNSUP: the weight has been named before. */
 keel_status keel_graph_normalize(keel_graph *g, const keel_graph_spectral *s);
+
+/* Adds a value that goes on from step to step, the number-th of the layer that emits; *begin is
+ * what a row begins with. keel_graph_carry_end says what it ends with. KEEL_EUNSUP: the number of
+ * rows is not fixed. */
+keel_status keel_graph_carry(keel_graph *g, const keel_shape *shape, int number, keel_value *begin);
+keel_status keel_graph_carry_end(keel_graph *g, keel_value begin, keel_value end);
 
 keel_value keel_graph_input_value(const keel_graph *g, int input); /* the value of input i */
 

@@ -118,6 +118,7 @@ void keel_model_destroy(keel_model *m)
     json_decref(m->input_paths);
     json_decref(m->output_paths);
     keel_free(m->name);
+    keel_row_states_free(&m->row_states);
     keel_compiled_free(&m->compiled);
     keel_free(m->refused);
     for (int i = 0; i < m->n_kept; i++) keel_free(m->kept[i]);

@@ -357,6 +357,7 @@ keel_status keel_model_emit(const keel_model *m, keel_model_emission *e)
                          m->sequential ? "add a layer" : "say its outputs (keel_model_outputs)");
     if ((s = keel_graph_create(&g, e->real, e->training)) < 0) goto out;
     g->scored = e->scored;
+    g->batch = keel_model_batch(m);
     if (!(chances.drew = keel_calloc(KEEL_MODEL_LAYERS_MAX, sizeof *chances.drew))) {
         s = KEEL_ENOMEM;
         goto out;

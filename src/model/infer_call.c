@@ -59,6 +59,7 @@ static keel_status try_call(keel_model *m, keel_model *maker, int layer,
     keel_model_symbol *made = NULL;
     keel_emit e = { .n_in = n_in };
     if ((s = keel_graph_create(&g, m->dtype, false)) < 0) goto out;
+    g->batch = keel_model_batch(m);
     values = keel_calloc(2 * (size_t)n_in, sizeof *values);
     if (!values) {
         s = KEEL_ENOMEM;

@@ -20,6 +20,7 @@
 #include "layers/layer.h"
 #include "losses/loss.h"
 #include "metrics/metric.h"
+#include "model/row_states.h"
 #include "optimizers/optimizer.h"
 
 enum { KEEL_LAYER_WEIGHTS_MAX = 8 };
@@ -146,6 +147,8 @@ struct keel_model {
     /* Of a model that was read: where each input and output is in its structure, as a list of keys
      * and places (["right", "u"], [0]). NULL: in a list. */
     json_t *input_paths, *output_paths;
+
+    keel_row_states row_states; /* of stateful layers; empty before the first run */
 
     keel_model_compiled compiled;
     char *refused; /* why the compile_config of the file cannot be used; NULL: it can, or there is

@@ -128,6 +128,8 @@ keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s,
     if (!s->lanes.shards) return keel_fail(KEEL_EARG, "the strategy is not reproducible");
     cost *c = keel_calloc(1, sizeof *c);
     if (!c) return status;
+    const keel_row_states kept = m->row_states; /* as they were, after the made-up rows, too */
+    m->row_states = (keel_row_states){ 0 };
     keel_team_enter(s->team);
     status = measure(c, m, s, rows, inputs, median);
     keel_team_leave(s->team);
@@ -135,6 +137,8 @@ keel_status keel_plan_measure(keel_plan *p, keel_model *m, keel_strategy *s,
         keel_tally_free(&c->side[k].tally);
         keel_trainer_destroy(c->side[k].trainer);
     }
+    keel_row_states_free(&m->row_states);
+    m->row_states = kept;
     for (int i = 0; i < c->n_field; i++) keel_free(c->data[i]);
     keel_free(c);
     if (status < 0) return status;

@@ -175,6 +175,7 @@ static keel_status of_validation(keel_status s)
 static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
 {
     const double start = keel_seconds();
+    if (f->o.reset_states) keel_model_reset_states(f->model);
     keel_tally_clear(&f->tested);
     KEEL_TRY(of_validation(keel_feed_begin_epoch(f->validation_feed, (uint32_t)epoch)));
     keel_progress p = { .epoch = epoch,
@@ -197,6 +198,7 @@ static keel_status run_epoch(fit *f, int64_t epoch)
     keel_progress *p = &f->progress;
     keel_logs logs;
     keel_tally_clear(&f->trained);
+    if (f->o.reset_states) keel_model_reset_states(f->model);
     KEEL_TRY(keel_feed_begin_epoch(f->feed, (uint32_t)epoch));
     *p = (keel_progress){ .training = true,
                           .epoch = epoch,
@@ -262,6 +264,17 @@ static void add_unreached(keel_text *t, const keel_trainer *trainer)
     if (n) keel_text_add(t, ": %s not trained", n > 1 ? "they are" : "it is");
 }
 
+/* Row i of a shuffled step has nothing to do with row i of the step before. */
+static void add_shuffled_states(keel_text *t, const fit *f)
+{
+    const keel_graph *g = f->trainer->train.program->graph;
+    if (g->n_carried == 0 || f->o.no_shuffle) return;
+    keel_text_add(t,
+                  "%sthe layer of '%.80s' is stateful, but rows are shuffled: each goes on from "
+                  "the state of another (--no-shuffle keeps their order)",
+                  t->length ? "; " : "", g->carried[0].name);
+}
+
 /* Tell that the trace is incomplete; a profile shows this itself. */
 static void add_cut(keel_text *t, const fit *f)
 {
@@ -291,6 +304,7 @@ static void take_notes(fit *f)
     if (f->feed && keel_feed_note(f->feed)) keel_text_add(&t, "%s", keel_feed_note(f->feed));
     if (p && !f->o.reference_kernels) add_slow(&t, p);
     if (p) add_unreached(&t, f->trainer);
+    if (p) add_shuffled_states(&t, f);
     add_cut(&t, f);
     add_shapes(&t, f);
     if (t.failed) keel_text_free(&t);

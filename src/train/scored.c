@@ -224,6 +224,25 @@ static keel_status add_scores(builder *x)
     return KEEL_OK;
 }
 
+/* Fuse ops, but keep the values that are read later: outputs and masks, and states. */
+static keel_status fuse_ops(builder *x, keel_value *keep)
+{
+    const int ends = 2 * x->m->n_output;
+    keel_value *kept = keel_calloc((size_t)(ends + x->g->n_carried), sizeof *kept);
+    int n = 0;
+    if (!kept) return KEEL_ENOMEM;
+    for (int i = 0; i < ends; i++)
+        if (keep[i] >= 0) kept[n++] = keep[i];
+    for (int i = 0; i < x->g->n_carried; i++) kept[n++] = x->g->carried[i].end;
+    const keel_status s = keel_graph_fuse(x->g, kept, n);
+    n = 0;
+    for (int i = 0; i < ends && s >= 0; i++)
+        if (keep[i] >= 0) keep[i] = kept[n++];
+    for (int i = 0; i < x->g->n_carried && s >= 0; i++) x->g->carried[i].end = kept[n++];
+    keel_free(kept);
+    return s;
+}
+
 /* Emit the model without losses. While ops are fused, outputs and their masks are kept. */
 static keel_status emit_model(builder *x, bool training, bool fuse, keel_value *keep)
 {
@@ -248,18 +267,8 @@ static keel_status emit_model(builder *x, bool training, bool fuse, keel_value *
         x->s->field[x->g->value[inputs[i]].index] = x->pairing->input[i];
     for (int i = 0; i < x->g->n_host; i++) /* in the order of the pairing, which emitted it too */
         x->s->field[x->g->host[i].input] = x->pairing->n_field + i;
-    if (!fuse) return KEEL_OK;
-    /* values that are read later: outputs and masks */
-    keel_value kept[2 * KEEL_OUTPUTS_MAX];
-    int n = 0;
-    if (m->n_output > KEEL_OUTPUTS_MAX) return KEEL_OK;
-    for (int i = 0; i < 2 * m->n_output; i++)
-        if (keep[i] >= 0) kept[n++] = keep[i];
-    KEEL_TRY(keel_graph_fuse(x->g, kept, n));
-    n = 0;
-    for (int i = 0; i < 2 * m->n_output; i++)
-        if (keep[i] >= 0) keep[i] = kept[n++];
-    return KEEL_OK;
+    for (int i = 0; i < x->g->n_carried; i++) x->s->field[x->g->carried[i].input] = KEEL_ROW_STATE;
+    return fuse && m->n_output <= KEEL_OUTPUTS_MAX ? fuse_ops(x, keep) : KEEL_OK;
 }
 
 keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *pairing,
@@ -292,6 +301,7 @@ void keel_scored_free(keel_scored *s)
     }
     for (int i = 0; i < KEEL_LOGS_MAX; i++) keel_object_free(&s->metric[i].resolved);
     keel_free(s->field);
+    keel_free(s->state);
     keel_free(s->activity);
     *s = (keel_scored){ 0 };
 }

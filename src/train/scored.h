@@ -31,11 +31,15 @@ typedef struct keel_scored {
     bool apart; /* several terms: each gradient has its divisor already; nothing is divided later */
     int n_metric;
     keel_scored_metric metric[KEEL_LOGS_MAX];
-    int *field; /* [inputs of the graph] the dataset's field of each, or KEEL_ROW_WEIGHTS */
+    int *field; /* [inputs of the graph] the dataset's field of each, or one of those below */
+    int *state; /* [carried of the graph] its place in the model's row_states */
     double seed[KEEL_OUTPUTS_MAX]; /* of the current step; see keel_step_facts.loss_seed */
 } keel_scored;
 
-enum { KEEL_ROW_WEIGHTS = -1 }; /* the weights that the feed appends to the fields, if any */
+enum {
+    KEEL_ROW_WEIGHTS = -1, /* the weights that the feed appends to the fields, if any */
+    KEEL_ROW_STATE = -2,   /* the state of a stateful layer, which the model has */
+};
 
 /* Emit the model's graph for steps of at most so many rows, with losses and metrics if `pairing` is
  * scored. fuse: fuse ops. The caller compiles *graph into s->program; after a failure it calls

@@ -387,9 +387,14 @@ static void test_worker(void *context, int worker)
 static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
 {
     keel_program *p = s->program;
+    const keel_row_state *states = t->model->row_states.state;
+    KEEL_TRY(keel_scored_takes(s, b->rows));
     for (int i = 0; i < p->graph->n_input; i++)
-        p->input[i] =
-            s->field[i] >= 0 ? b->field[s->field[i]] : keel_batch_field(b, KEEL_ROLE_WEIGHT, 0);
+        if (s->field[i] != KEEL_ROW_STATE)
+            p->input[i] =
+                s->field[i] >= 0 ? b->field[s->field[i]] : keel_batch_field(b, KEEL_ROLE_WEIGHT, 0);
+    for (int i = 0; i < p->graph->n_carried; i++)
+        p->input[p->graph->carried[i].input] = states[s->state[i]].data;
     p->facts = (keel_step_facts){
         .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
     };
@@ -397,6 +402,26 @@ static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, u
     t->no_op = false;
     t->batch = b;
     return keel_program_bind(p, b->rows, &t->bound);
+}
+
+/* The rows of output k of a finished step, one after another. */
+static void copy_output(const keel_trainer *t, const keel_program *p, int k, void *out)
+{
+    const int64_t bytes = p->value[p->output[k]].row_bytes;
+    for (int i = 0; i < t->bound->n_busy; i++) {
+        const keel_piece *piece = &t->bound->piece[i];
+        memcpy((char *)out + piece->row * bytes, keel_program_output(p, k, piece),
+               (size_t)(piece->rows * bytes));
+    }
+}
+
+/* After a step that has not failed: stateful layers go on from where its rows ended. */
+static void keep_states(const keel_trainer *t, const keel_scored *s)
+{
+    const keel_program *p = s->program;
+    const int first = p->n_output - p->graph->n_carried;
+    for (int i = 0; i < p->graph->n_carried; i++)
+        copy_output(t, p, first + i, t->model->row_states.state[s->state[i]].data);
 }
 
 static keel_status raise_failure(const keel_trainer *t, const keel_program *p, const keel_batch *b)
@@ -496,6 +521,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
         loss = score.loss;
         for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];
     }
+    keep_states(t, &t->train);
     add_to_tally(t, &t->train, b, loss, &score, tally);
     return KEEL_OK;
 }
@@ -534,6 +560,7 @@ keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tal
     keel_team_run(t->strategy->team, test_worker, t);
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
     keel_scored_read(&t->test, t->bound, &score);
+    keep_states(t, &t->test);
     add_to_tally(t, &t->test, b, score.loss + t->penalty, &score, tally);
     return KEEL_OK;
 }
@@ -544,14 +571,9 @@ keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const 
     KEEL_TRY(begin(t, &t->test, b, 0));
     keel_team_run(t->strategy->team, test_worker, t);
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
-    for (int k = 0; k < p->n_output; k++) {
-        const int64_t bytes = p->value[p->output[k]].row_bytes;
-        for (int i = 0; out[k] && i < t->bound->n_busy; i++) {
-            const keel_piece *piece = &t->bound->piece[i];
-            memcpy((char *)out[k] + piece->row * bytes, keel_program_output(p, k, piece),
-                   (size_t)(piece->rows * bytes));
-        }
-    }
+    for (int k = 0; k < t->model->n_output; k++)
+        if (out[k]) copy_output(t, p, k, out[k]);
+    keep_states(t, &t->test);
     return KEEL_OK;
 }
 

@@ -41,6 +41,35 @@ out:
     return s;
 }
 
+/* A state has one name, so a layer that is called again would begin with what it ends with. */
+static keel_status check_name(const keel_graph *g, int carried)
+{
+    for (int i = 0; i < carried; i++)
+        if (!strcmp(g->carried[i].name, g->carried[carried].name))
+            return keel_fail(KEEL_EUNSUP,
+                             "the layer of '%s' is a stateful layer that is called twice, which is "
+                             "not supported: use two layers",
+                             g->carried[i].name);
+    return KEEL_OK;
+}
+
+/* What rows end with is read after the step, so it is an output of the program. */
+static keel_status add_states(keel_trainer *t, keel_scored *s, const keel_graph *g,
+                              keel_value **outputs, int *n_output)
+{
+    keel_value *more = keel_grow(*outputs, (size_t)(*n_output + g->n_carried), sizeof *more);
+    if (!more) return KEEL_ENOMEM;
+    *outputs = more;
+    if (!(s->state = keel_calloc((size_t)g->n_carried, sizeof *s->state))) return KEEL_ENOMEM;
+    for (int i = 0; i < g->n_carried; i++) {
+        more[(*n_output)++] = g->carried[i].end;
+        KEEL_TRY(check_name(g, i));
+        if (!t->options.dry)
+            KEEL_TRY(keel_row_states_find(&t->model->row_states, g, &g->carried[i], &s->state[i]));
+    }
+    return KEEL_OK;
+}
+
 static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *pairing,
                            int64_t rows, bool training)
 {
@@ -50,11 +79,12 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *
     if (!outputs) return KEEL_ENOMEM;
     keel_status st = keel_scored_emit(s, m, pairing, rows, training, !t->unfused, &g, outputs);
     if (st < 0) goto out;
+    /* Training does not return predictions, so their memory is free after the metrics. */
+    int n_output = pairing->scored ? 0 : m->n_output;
+    if ((st = add_states(t, s, g, &outputs, &n_output)) < 0) goto out;
     if (!t->store && (st = make_store(t, g)) < 0) goto out;
     t->options.max_rows = rows;
     t->options.trains = training ? t->trains : NULL;
-    /* Training does not return predictions, so their memory is free after the metrics. */
-    const int n_output = pairing->scored ? 0 : m->n_output;
     st = keel_program_create(&s->program, g, outputs, n_output, t->store, &t->strategy->lanes,
                              &t->options);
     g = NULL;
@@ -249,9 +279,21 @@ void keel_trainer_store(keel_trainer *t)
     copy_state(t, true);
 }
 
+keel_status keel_scored_takes(const keel_scored *s, int64_t rows)
+{
+    const keel_graph *g = s->program->graph;
+    if (!g->n_carried || g->batch == rows) return KEEL_OK;
+    return keel_fail(KEEL_EDATA,
+                     "a step has %lld rows, but stateful layers keep the states of %lld "
+                     "(batch_shape): set the batch size to %lld, and where the data does not "
+                     "divide by it, leave out or carry its last rows",
+                     (long long)rows, (long long)g->batch, (long long)g->batch);
+}
+
 keel_status keel_trainer_prepare(keel_scored *s, const int64_t *rows, int n)
 {
     const keel_bound *ignored;
+    for (int i = 0; i < n; i++) KEEL_TRY(keel_scored_takes(s, rows[i]));
     for (int i = 0; i < n; i++) KEEL_TRY(keel_program_bind(s->program, rows[i], &ignored));
     return KEEL_OK;
 }

@@ -79,6 +79,9 @@ keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *
 /* Copy weights and optimizer state back to the model. */
 void keel_trainer_store(keel_trainer *t);
 
+/* Whether the program can run steps of so many rows: stateful layers need all of theirs. */
+keel_status keel_scored_takes(const keel_scored *s, int64_t rows);
+
 /* Prepare steps with these row counts. */
 keel_status keel_trainer_prepare(keel_scored *s, const int64_t *rows, int n);
 

@@ -120,12 +120,25 @@ static keel_status gate_of(const keel_object *activation, keel_gate *out)
     return KEEL_OK;
 }
 
+/* The states with which rows begin, if those of the step before go on. */
+static keel_status begin_states(keel_emit *e, int states, keel_value *begin, keel_value *feed)
+{
+    const keel_cell_args *a = e->args;
+    const keel_shape shape = KEEL_SHAPE(a->units);
+    for (int k = 0; k < states; k++) {
+        KEEL_TRY(keel_graph_carry(e->graph, &shape, k, &begin[k]));
+        KEEL_TRY(keel_graph_cast(e->graph, begin[k], e->graph->held, &feed[k]));
+    }
+    return KEEL_OK;
+}
+
 keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int states)
 {
     const keel_cell_args *a = e->args;
     const keel_over_time *how = e->how;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    keel_value x = e->in[0], feed[3 + STATES_OF_CELL];
+    keel_value x = e->in[0], feed[3 + STATES_OF_CELL], begin[STATES_OF_CELL];
+    keel_value out[1 + STATES_OF_CELL];
     weights w = { 0 };
     int n = 1;
     if (!how) return keel_fail(KEEL_EUNSUP, "a cell cannot be called by itself: use RNN");
@@ -134,12 +147,13 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
         return keel_fail(KEEL_EARG, "initial_state: %d, there are %d states", e->n_in - 1, states);
     if (e->activity->type)
         return keel_fail(KEEL_EUNSUP, "activity_regularizer of a cell is not supported");
+    const bool goes_on = how->stateful && e->n_in == 1;
     KEEL_TRY(declare(e, gates, in->dim[1], &w));
     keel_recurrent_args op_args = { .masked = e->mask[0] >= 0,
-                                    .stated = e->n_in > 1,
+                                    .stated = e->n_in > 1 || goes_on,
                                     .dropped = drops(e, a->recurrent_dropout),
                                     .sequences = how->sequences,
-                                    .states = how->states,
+                                    .states = how->states || goes_on,
                                     .backwards = how->backwards,
                                     .zeros = how->zeros,
                                     .reset_after = a->reset_after };
@@ -159,6 +173,10 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
     KEEL_TRY(keel_emit_op(e, &dense, &feed[0]));
     if (op_args.masked) KEEL_TRY(keel_graph_cast(e->graph, e->mask[0], e->graph->held, &feed[n++]));
     for (int i = 1; i < e->n_in; i++) feed[n++] = e->in[i];
+    if (goes_on) {
+        KEEL_TRY(begin_states(e, states, begin, feed + n));
+        n += states;
+    }
     if (op_args.dropped) KEEL_TRY(kept_of_state(e, gates, feed[0], &feed[n++]));
     const keel_node_parts recurrent = { .op = op,
                                         .args = &op_args,
@@ -167,9 +185,12 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
                                         .n_weight = own_bias ? 2 : 1,
                                         .weight = w.v + 1,
                                         .weight_spec = w.spec + 1 };
-    const int n_out = 1 + (how->states ? states : 0);
-    KEEL_TRY(keel_emit_outputs(e, n_out));
-    return keel_graph_add(e->graph, &recurrent, e->out, n_out);
+    KEEL_TRY(keel_emit_outputs(e, 1 + (how->states ? states : 0)));
+    KEEL_TRY(keel_graph_add(e->graph, &recurrent, out, 1 + (op_args.states ? states : 0)));
+    memcpy(e->out, out, (size_t)e->n_out * sizeof *out);
+    for (int k = 0; goes_on && k < states; k++)
+        KEEL_TRY(keel_graph_carry_end(e->graph, begin[k], out[1 + k]));
+    return KEEL_OK;
 }
 
 /* ---- the layer ------------------------------------------------------------------------------- */
@@ -196,6 +217,7 @@ keel_status keel_rnn_emit(keel_emit *e)
     const keel_over_time how = { .sequences = a->return_sequences,
                                  .states = a->return_state,
                                  .backwards = a->go_backwards,
+                                 .stateful = a->stateful,
                                  /* of Bidirectional, as it is there */
                                  .zeros = e->how ? a->return_sequences : a->zero_output_for_mask };
     keel_value mask[1 + KEEL_STATES_MAX], out[1 + KEEL_STATES_MAX];

@@ -26,13 +26,14 @@ extern const keel_initializer keel_unit_forget;
 /* The arguments of a layer. Those of its cell come first, so that both use one field table. */
 typedef struct keel_rnn_args {
     keel_cell_args cell;
-    bool return_sequences, return_state, go_backwards, zero_output_for_mask;
+    bool return_sequences, return_state, go_backwards, stateful, zero_output_for_mask;
 } keel_rnn_args;
 
 /* What a layer tells the cell that it calls: keel_emit.how. The outputs are all steps or the last
- * one and, with `states`, the states. */
+ * one and, with `states`, the states. stateful: unless the caller gives states, those of the step
+ * before. */
 typedef struct keel_over_time {
-    bool sequences, states, backwards, zeros;
+    bool sequences, states, backwards, zeros, stateful;
 } keel_over_time;
 
 #define KEEL_CELL_FIELDS                                                                           \
@@ -74,7 +75,8 @@ typedef struct keel_over_time {
     KEEL_BOOL(keel_rnn_args, return_sequences, "false", "the outputs of all steps"),               \
         KEEL_BOOL(keel_rnn_args, return_state, "false", "the states after the last step, too"),    \
         KEEL_BOOL(keel_rnn_args, go_backwards, "false", "from the last step to the first"),        \
-        KEEL_REFUSE("stateful", "false", "states that go on from batch to batch"),                 \
+        KEEL_BOOL(keel_rnn_args, stateful, "false",                                                \
+                  "a row begins with the state in which that row of the batch before ended"),      \
         KEEL_IGNORE("unroll", "another way to the same result"),                                   \
         KEEL_BOOL(keel_rnn_args, zero_output_for_mask, "false",                                    \
                   "the output of a step that does not count is 0, not that before it"),            \

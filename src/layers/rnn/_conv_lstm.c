@@ -27,9 +27,10 @@ typedef struct lstm {
     kernel input, recurrent;
     keel_value x; /* the convolutions of all inputs, [T, places.., 4 filters]; with three dims the
                      input itself */
-    keel_value h, c; /* -1: zeros */
-    keel_value kept; /* of the state for each gate, [places.., 4 filters]; -1: all */
-    bool groups;     /* each gate has its own dropped input */
+    keel_value h, c;     /* -1: zeros */
+    keel_value kept;     /* of the state for each gate, [places.., 4 filters]; -1: all */
+    keel_value begin[2]; /* states that go on from the step before; -1: none do */
+    bool groups;         /* each gate has its own dropped input */
 } lstm;
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -263,6 +264,10 @@ static keel_status begin(keel_emit *e, lstm *l, keel_value z)
             return keel_fail(KEEL_ESHAPE, "initial_state: not of the shape of a step's output");
         *(i == 1 ? &l->h : &l->c) = e->in[i];
     }
+    for (int i = 0; a->stateful && e->n_in == 1 && i < 2; i++) {
+        KEEL_TRY(keel_graph_carry(e->graph, &l->state, i, &l->begin[i]));
+        KEEL_TRY(keel_graph_cast(e->graph, l->begin[i], e->graph->held, i ? &l->c : &l->h));
+    }
     if (l->h < 0 && l->steps == 1) { /* so that the recurrent kernel gets a gradient, which is 0 */
         KEEL_TRY(gate(e, l, z, 0, &l->h));
         KEEL_TRY(constant(e, 0, l->h, &l->h));
@@ -341,7 +346,7 @@ keel_status keel_conv_lstm_emit(keel_emit *e, int dims)
     const keel_conv_lstm_args *a = e->args;
     const keel_shape in = keel_emit_in(e, 0)->shape;
     const bool zeros = e->how ? a->return_sequences : a->zero_output_for_mask;
-    lstm l = { .dims = dims, .x = e->in[0], .h = -1, .c = -1, .kept = -1 };
+    lstm l = { .dims = dims, .x = e->in[0], .h = -1, .c = -1, .kept = -1, .begin = { -1, -1 } };
     keel_value last;
     KEEL_TRY(check(e, dims, &in));
     l.steps = in.dim[0];
@@ -355,6 +360,8 @@ keel_status keel_conv_lstm_emit(keel_emit *e, int dims)
     if (s >= 0 && a->return_sequences) s = stack(e, &l, each, &last);
     keel_free(each);
     KEEL_TRY(s);
+    for (int i = 0; i < 2 && l.begin[i] >= 0; i++)
+        KEEL_TRY(keel_graph_carry_end(e->graph, l.begin[i], i ? l.c : l.h));
     KEEL_TRY(keel_emit_outputs(e, a->return_state ? 3 : 1));
     e->out[0] = last;
     e->out_mask[0] = a->return_sequences ? e->mask[0] : KEEL_MASK_NONE;

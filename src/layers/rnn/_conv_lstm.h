@@ -14,7 +14,7 @@ typedef struct keel_conv_lstm_args {
     keel_object kernel_regularizer, recurrent_regularizer, bias_regularizer;
     keel_object kernel_constraint, recurrent_constraint, bias_constraint;
     double dropout, recurrent_dropout;
-    bool return_sequences, return_state, go_backwards, zero_output_for_mask;
+    bool return_sequences, return_state, go_backwards, stateful, zero_output_for_mask;
 } keel_conv_lstm_args;
 
 /* ones: a list of `dims` ones, as JSON. */
@@ -61,7 +61,8 @@ typedef struct keel_conv_lstm_args {
         KEEL_BOOL(keel_conv_lstm_args, return_state, "false",                                      \
                   "the states after the last step, too"),                                          \
         KEEL_BOOL(keel_conv_lstm_args, go_backwards, "false", "from the last step to the first"),  \
-        KEEL_REFUSE("stateful", "false", "states that go on from batch to batch"),                 \
+        KEEL_BOOL(keel_conv_lstm_args, stateful, "false",                                          \
+                  "a row begins with the state in which that row of the batch before ended"),      \
         KEEL_IGNORE("unroll", "another way to the same result"),                                   \
         KEEL_BOOL(keel_conv_lstm_args, zero_output_for_mask, "false",                              \
                   "the output of a step that does not count is 0, not that before it"),            \

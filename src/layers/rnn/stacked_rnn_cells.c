@@ -23,6 +23,7 @@ static keel_status one_cell(keel_emit *e, int k, bool last, keel_value *x, keel_
     const keel_over_time *all = e->how;
     const keel_over_time how = { .sequences = !last || all->sequences,
                                  .states = all->states,
+                                 .stateful = all->stateful,
                                  .backwards = k == 0 && all->backwards,
                                  .zeros = last && all->zeros };
     const keel_layer *kind = e->sub_kind(e, keel_held_in_list(k));
