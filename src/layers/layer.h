@@ -26,7 +26,7 @@ typedef struct keel_weight_decl {
 typedef struct keel_call_of {
     const keel_value *in, *mask; /* [n_in] */
     int n_in;
-    const void *how; /* keel_emit.how of the called layer */
+    const void *how; /* keel_emit.how of the called layer, which may then take more inputs */
 } keel_call_of;
 
 enum {

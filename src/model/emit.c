@@ -103,7 +103,7 @@ static keel_status sub_outs(keel_emit *e, const char *key, const keel_call_of *o
     const keel_model_layer *l = &held->layer[k];
     const int least = keel_model_layer_is_model(l) ? l->inner->n_input : l->kind->min_inputs;
     const int most = keel_model_layer_is_model(l) ? l->inner->n_input : l->kind->max_inputs;
-    if (n_in < least || (most >= 0 && n_in > most))
+    if (n_in < least || (most >= 0 && n_in > most && !of->how))
         return keel_fail(KEEL_EUNSUP, "layer '%s' cannot be held: it takes %d inputs", l->name,
                          least);
     const bool first = !(c->met >> k & 1);

@@ -3,8 +3,8 @@
  * that are equal or 1; an element is seen if all its masks are above one half. dx = y (dy - sum(y
  * dy)); no gradient flows where nothing is seen. */
 #ifndef REAL
-#include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/dot_product_attention.h"
 #include "ops/infer.h"
 #include <math.h>
 
@@ -29,17 +29,11 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, in);
 }
 
-/* The elements [first, end) of line o of a row, of `lines`, that the arguments let it see. */
+/* The elements [first, end) of line o of a row that the arguments let it see. */
 static void range_of(const keel_node *n, int64_t o, int64_t *first, int64_t *end)
 {
-    const keel_masked_softmax_args *a = n->args;
     const keel_shape *in = &n->in[0].shape;
-    const int64_t t = o % in->dim[in->rank - 2], s = in->dim[in->rank - 1];
-    const int64_t low = a->window && t - a->window + 1 > 0 ? t - a->window + 1 : 0;
-    int64_t high = a->causal && t + 1 < s ? t + 1 : s;
-    if (a->window && !a->causal && t + a->window < high) high = t + a->window;
-    *first = low < high ? low : high;
-    *end = high;
+    keel_seen_range(n->args, o % in->dim[in->rank - 2], in->dim[in->rank - 1], first, end);
 }
 
 #define REAL_FILE "ops/masked_softmax.c"

@@ -432,6 +432,15 @@ case("normalization", lambda x: given_invert(x[0]), [(2, 2, 3)], args="last inve
 case("scale", lambda x: x[0] * tf.constant(0.75, "float64"), [(2, 3)])
 cases[-1].update(weights="1", w=[[0.75]], dw=[[float(np.dot(cases[-1]["x"][0], cases[-1]["r"]))]])
 
+attention = O.dot_product_attention
+case("dot_product_attention", lambda v: attention(v[0], v[1], v[2], scale=0.5), [(4, 2, 3), (5, 2, 3), (5, 2, 2)])
+case("dot_product_attention", lambda v: attention(v[0], v[1], v[2], scale=0.25, is_causal=True), [(5, 1, 4)] * 3,
+     args="scale 0.25 causal")
+case("dot_product_attention", lambda v: attention(v[0], O.repeat(v[1], 2, 2), O.repeat(v[2], 2, 2), scale=0.5),
+     [(3, 4, 2), (5, 2, 2), (5, 2, 3)])
+case("dot_product_attention", lambda v: attention(v[0], v[1], v[2], mask=v[3] > 0.5, scale=0.5),
+     [(4, 2, 3), (5, 2, 3), (5, 2, 2), (1, 4, 5)], args="uniform")
+
 
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

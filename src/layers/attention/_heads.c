@@ -1,5 +1,7 @@
 /* See _heads.h. */
 #include "layers/attention/_heads.h"
+#include "layers/regularization/dropout.h"
+#include "ops/dot_product_attention.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -90,13 +92,15 @@ keel_status keel_heads_dense(keel_emit *e, const char *key, const char *name, in
         failed = failed || json_array_append_new(shape, json_integer(dims->at[i]));
     }
     snprintf(equation, sizeof equation, "%s,%s->%s", x, w, y);
-    json_t *config = json_pack("{s:s,s:s,s:o,s:s?,s:s,s:o,s:o,s:o*,s:o*,s:o*}", "name", name,
-                               "equation", equation, "output_shape", failed ? NULL : shape,
+    json_t *config = json_pack("{s:s,s:s,s:o,s:s?,s:s,s:o,s:o,s:o*,s:o*,s:o*,s:o*,s:o*}", "name",
+                               name, "equation", equation, "output_shape", failed ? NULL : shape,
                                "bias_axes", a->use_bias ? bias : NULL, "activation", activation,
                                "kernel_initializer", keel_object_json(&a->kernel_initializer),
                                "bias_initializer", keel_object_json(&a->bias_initializer),
                                "kernel_regularizer", keel_object_json(&a->kernel_regularizer),
                                "bias_regularizer", keel_object_json(&a->bias_regularizer),
+                               "kernel_constraint", keel_object_json(&a->kernel_constraint),
+                               "bias_constraint", keel_object_json(&a->bias_constraint),
                                "activity_regularizer", keel_object_json(e->activity));
     if (failed) json_decref(shape);
     return e->make(e, key, "EinsumDense", config);
@@ -152,12 +156,10 @@ static keel_status add_given(keel_emit *e, keel_value mask, int rank, keel_value
     return keel_emit_view(e, &as, mask, out);
 }
 
-/* Appends the masks of query, value and key, and that of the call, to the inputs after the scores.
- */
+/* Appends the masks of query, value and key, and that of the call, to inputs of an op. */
 static keel_status add_masks(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
-                             keel_value *in, int *n_in)
+                             const keel_shape *scores, keel_value *in, int *n_in)
 {
-    const keel_shape scores = keel_graph_spec(e->graph, in[0])->shape;
     const keel_value value = mask_of(e, c, KEEL_HEADS_VALUE, KEEL_HEADS_VALUE_MASK);
     keel_value key = mask_of(e, c, KEEL_HEADS_KEY, KEEL_HEADS_KEY_MASK);
     if (key == value) key = KEEL_MASK_NONE;
@@ -167,30 +169,59 @@ static keel_status add_masks(keel_emit *e, const keel_heads_call *c, keel_value 
         if (!plain)
             return keel_fail(KEEL_EUNSUP, "masks are supported where the last dim before the "
                                           "features attends, and no other");
-        KEEL_TRY(add_mask(e, each[i], i == 0, scores, &in[(*n_in)++]));
+        KEEL_TRY(add_mask(e, each[i], i == 0, *scores, &in[(*n_in)++]));
     }
     if (c->in[KEEL_HEADS_ATTENTION_MASK] < 0) return KEEL_OK;
     if (!plain)
         return keel_fail(KEEL_EUNSUP, "attention_mask is supported where the last dim before the "
                                       "features attends, and no other");
-    return add_given(e, e->in[c->in[KEEL_HEADS_ATTENTION_MASK]], scores.rank, &in[(*n_in)++]);
+    return add_given(e, e->in[c->in[KEEL_HEADS_ATTENTION_MASK]], scores->rank, &in[(*n_in)++]);
+}
+
+static keel_status find_seen(const keel_emit *e, const keel_heads_call *c, bool plain, int rank,
+                             keel_masked_softmax_args *seen)
+{
+    const keel_heads_args *a = e->args;
+    const bool one = rank == 3 && plain;
+    seen->causal = c->causal;
+    if (a->sliding_window != KEEL_INT_NULL) seen->window = a->sliding_window;
+    /* Keras has two ways: the one with scores gives 0 if nothing is seen, the other a mean. */
+    seen->uniform = a->dropout == 0 && !c->scores && one;
+    return (seen->causal || seen->window) && !one
+               ? keel_fail(KEEL_EUNSUP, "use_causal_mask and sliding_window are supported for rows "
+                                        "of (time, features) only")
+               : KEEL_OK;
 }
 
 keel_status keel_heads_weigh(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
                              keel_value *scores)
 {
-    const keel_heads_args *a = e->args;
-    keel_masked_softmax_args seen = { .causal = c->causal };
+    const keel_shape shape = keel_graph_spec(e->graph, *scores)->shape;
+    keel_masked_softmax_args seen = { 0 };
     keel_value in[5] = { *scores };
     int n_in = 1;
-    const bool one = keel_graph_spec(e->graph, *scores)->shape.rank == 3;
-    if (a->sliding_window != KEEL_INT_NULL) seen.window = a->sliding_window;
-    if ((seen.causal || seen.window) && !(one && plain))
-        return keel_fail(KEEL_EUNSUP,
-                         "use_causal_mask and sliding_window are supported for rows of "
-                         "(time, features) only");
-    /* Keras has two ways: the one with scores gives 0 if nothing is seen, the other a mean. */
-    seen.uniform = a->dropout == 0 && !c->scores && one && plain;
-    KEEL_TRY(add_masks(e, c, query, plain, in, &n_in));
+    KEEL_TRY(find_seen(e, c, plain, shape.rank, &seen));
+    KEEL_TRY(add_masks(e, c, query, plain, &shape, in, &n_in));
     return keel_emit_on(e, &keel_op_masked_softmax, &seen, in, n_in, scores);
+}
+
+keel_status keel_heads_attend(keel_emit *e, const keel_heads_call *c, keel_value query_mask,
+                              bool plain, double scale, const keel_value of[3], keel_value *out)
+{
+    const keel_heads_args *a = e->args;
+    const keel_shape *q = &keel_graph_spec(e->graph, of[0])->shape;
+    const keel_shape *k = &keel_graph_spec(e->graph, of[1])->shape;
+    const keel_shape *v = &keel_graph_spec(e->graph, of[2])->shape;
+    const keel_shape scores = keel_attention_dims_of(q, k, v).scores;
+    keel_dot_product_attention_args args = { .scale = scale, .rate = a->dropout };
+    const keel_dropout_how how = { &keel_op_dot_product_attention, &args };
+    const keel_value none[7] = { -1, -1, -1, -1, -1, -1, -1 };
+    keel_value in[7] = { of[0], of[1], of[2] };
+    int n_in = 3, n_out = 1;
+    KEEL_TRY(find_seen(e, c, plain, scores.rank, &args.seen));
+    KEEL_TRY(add_masks(e, c, query_mask, plain, &scores, in, &n_in));
+    if (a->dropout > 0)
+        return e->sub_outs(e, "_dropout_layer", &(keel_call_of){ in, none, n_in, &how }, out,
+                           &n_out);
+    return keel_emit_on(e, how.op, &args, in, n_in, out);
 }

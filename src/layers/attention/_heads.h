@@ -11,7 +11,7 @@ typedef struct keel_heads_args {
     double dropout;
     bool use_bias, use_gate;
     keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer;
+    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } keel_heads_args;
 
 #define KEEL_HEADS_FIELDS                                                                          \
@@ -30,8 +30,10 @@ typedef struct keel_heads_args {
                     "of the kernels"),                                                             \
         KEEL_OBJECT(keel_heads_args, bias_regularizer, "null", keel_regularizer_find,              \
                     "of the biases"),                                                              \
-        KEEL_REFUSE("kernel_constraint", "null", "constraint of the kernels"),                     \
-        KEEL_REFUSE("bias_constraint", "null", "constraint of the biases"),                        \
+        KEEL_OBJECT(keel_heads_args, kernel_constraint, "null", keel_constraint_find,              \
+                    "of the kernels"),                                                             \
+        KEEL_OBJECT(keel_heads_args, bias_constraint, "null", keel_constraint_find,                \
+                    "of the biases"),                                                              \
         KEEL_IGNORE("seed", "the seed of the run decides")
 
 /* The inputs of a call, which have names in Keras. */
@@ -65,5 +67,10 @@ keel_status keel_heads_project(keel_emit *e, const char *key, keel_value in, kee
  * last dim before the features, and no other. */
 keel_status keel_heads_weigh(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
                              keel_value *scores);
+
+/* The weighted sum of the values, without scores in memory, from the heads [others.., T, heads,
+ * size] of query, key and value; masks as above. */
+keel_status keel_heads_attend(keel_emit *e, const keel_heads_call *c, keel_value query_mask,
+                              bool plain, double scale, const keel_value of[3], keel_value *out);
 
 #endif

@@ -68,8 +68,8 @@ static keel_status attending(const args_t *a, int rank, bool over[KEEL_RANK_MAX]
     return a->attention_axes.count == 0 ? keel_fail(KEEL_EARG, "attention_axes: none") : KEEL_OK;
 }
 
-/* How a projection [..., heads, size] is turned: others and heads first, then those that attend as
- * one dim, and the size. */
+/* How a projection [..., heads, size] is turned: others first, then those that attend as one dim,
+ * then the size. Heads are the last of the others, or lie behind those that attend. */
 typedef struct turned {
     keel_permute_args by;
     keel_shape apart; /* with dims that attend, in the new order */
@@ -77,24 +77,25 @@ typedef struct turned {
     int64_t places; /* how many attend */
 } turned;
 
-static turned turn(const bool over[KEEL_RANK_MAX], const keel_shape *s)
+static turned turn(const bool over[KEEL_RANK_MAX], const keel_shape *s, bool heads_behind)
 {
+    enum { OTHERS, ATTENDING, BEHIND, TURNS };
     turned t = { .places = 1 };
     int n = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int d = 0; d < s->rank - 1; d++)
-            if (over[d] == (pass == 1)) t.by.from[n++] = d;
-    t.by.from[n++] = s->rank - 1;
     t.apart.rank = s->rank;
-    for (int d = 0; d < s->rank; d++) {
-        t.apart.dim[d] = s->dim[t.by.from[d]];
-        if (over[t.by.from[d]])
-            t.places *= t.apart.dim[d];
-        else if (d < s->rank - 1)
-            t.joined.dim[t.joined.rank++] = t.apart.dim[d];
+    for (int turn = OTHERS; turn < TURNS; turn++) {
+        for (int d = 0; d < s->rank; d++) {
+            const bool behind = d == s->rank - 1 || (heads_behind && d == s->rank - 2);
+            if ((behind ? BEHIND : over[d] ? ATTENDING : OTHERS) != turn) continue;
+            t.apart.dim[n] = s->dim[d];
+            t.by.from[n++] = d;
+            if (turn == ATTENDING)
+                t.places *= s->dim[d];
+            else
+                t.joined.dim[t.joined.rank++] = s->dim[d];
+        }
+        if (turn == ATTENDING) t.joined.dim[t.joined.rank++] = t.places;
     }
-    t.joined.dim[t.joined.rank++] = t.places;
-    t.joined.dim[t.joined.rank++] = s->dim[s->rank - 1];
     return t;
 }
 
@@ -105,24 +106,31 @@ static keel_status reshaped(keel_emit *e, const keel_shape *shape, keel_value *v
     return keel_emit_on(e, &keel_op_reshape, &as, v, 1, v);
 }
 
-static keel_status heads_first(keel_emit *e, const turned *t, keel_value *v)
+static keel_status permuted(keel_emit *e, const keel_permute_args *by, int rank, keel_value *v)
 {
-    KEEL_TRY(keel_emit_on(e, &keel_op_permute, &t->by, v, 1, v));
+    int d = 0;
+    while (d < rank && by->from[d] == d) d++;
+    return d == rank ? KEEL_OK : keel_emit_on(e, &keel_op_permute, by, v, 1, v);
+}
+
+static keel_status turn_heads(keel_emit *e, const turned *t, keel_value *v)
+{
+    KEEL_TRY(permuted(e, &t->by, t->apart.rank, v));
     return reshaped(e, &t->joined, v);
 }
 
-static keel_status heads_last(keel_emit *e, const turned *t, int64_t size, keel_value *v)
+static keel_status turn_back(keel_emit *e, const turned *t, int64_t size, keel_value *v)
 {
     keel_permute_args back = { 0 };
     keel_shape apart = t->apart;
     for (int d = 0; d < apart.rank; d++) back.from[t->by.from[d]] = d;
     apart.dim[apart.rank - 1] = size;
     KEEL_TRY(reshaped(e, &apart, v));
-    return keel_emit_on(e, &keel_op_permute, &back, v, 1, v);
+    return permuted(e, &back, apart.rank, v);
 }
 
-/* The same with each matrix transposed: the size before the dims that attend. */
-static keel_status heads_first_transposed(keel_emit *e, const turned *t, keel_value *v)
+/* turn_heads with each matrix transposed: the size before the dims that attend. */
+static keel_status turn_transposed(keel_emit *e, const turned *t, keel_value *v)
 {
     const int rank = t->apart.rank, others = t->joined.rank - 2;
     keel_permute_args by = t->by;
@@ -158,13 +166,29 @@ static bool is_plain(const bool over[KEEL_RANK_MAX], int rank)
     return over[rank - 3];
 }
 
+/* The weighted sum of the values, and the weights as the second output. */
+static keel_status with_scores(keel_emit *e, const keel_heads_call *c, keel_value q_mask,
+                               bool plain, double scale, const turned *q_turn, const turned *k_turn,
+                               keel_value query, keel_value key, keel_value value, keel_value *y)
+{
+    const keel_rescaling_args by = { .scale = scale };
+    const args_t *a = e->args;
+    keel_value weights;
+    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &by, &query, 1, &query));
+    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, &weights));
+    KEEL_TRY(keel_heads_weigh(e, c, q_mask, plain, &weights));
+    KEEL_TRY(keel_emit_outputs(e, 2));
+    KEEL_TRY(give_scores(e, q_turn, k_turn, weights, &e->out[1]));
+    if (a->heads.dropout > 0) KEEL_TRY(keel_heads_project(e, "_dropout_layer", weights, &weights));
+    return keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ weights, value }, 2, y);
+}
+
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const keel_rescaling_args scale = { .scale = 1 / sqrt((double)a->key_dim) };
     keel_heads_call c;
     bool over[KEEL_RANK_MAX];
-    keel_value query, key, value, gate = -1, weights, y;
+    keel_value query, key, value, gate = -1, y;
     KEEL_TRY(keel_heads_read(e, &c));
     KEEL_TRY(keel_heads_project(e, "query_dense", e->in[c.in[KEEL_HEADS_QUERY]], &query));
     KEEL_TRY(keel_heads_project(e, "key_dense", keel_heads_key(e, &c), &key));
@@ -185,21 +209,21 @@ static keel_status emit(keel_emit *e)
     if (!fits)
         return keel_fail(KEEL_ESHAPE, "key and value must have the same dims but the last, and "
                                       "those of the query where they do not attend");
-    const turned q_turn = turn(over, &q_shape), k_turn = turn(over, &k_shape),
-                 v_turn = turn(over, &v_shape);
-    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &scale, &query, 1, &query));
-    KEEL_TRY(heads_first(e, &q_turn, &query));
-    KEEL_TRY(heads_first(e, &v_turn, &value));
-    KEEL_TRY(heads_first_transposed(e, &k_turn, &key));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, &weights));
-    KEEL_TRY(keel_heads_weigh(e, &c, q_mask, is_plain(over, q_shape.rank), &weights));
+    const turned q_turn = turn(over, &q_shape, !c.scores), k_turn = turn(over, &k_shape, !c.scores),
+                 v_turn = turn(over, &v_shape, !c.scores);
+    const double scale = 1 / sqrt((double)a->key_dim);
+    const bool plain = is_plain(over, q_shape.rank);
+    KEEL_TRY(turn_heads(e, &q_turn, &query));
+    KEEL_TRY(turn_heads(e, &v_turn, &value));
     if (c.scores) {
-        KEEL_TRY(keel_emit_outputs(e, 2));
-        KEEL_TRY(give_scores(e, &q_turn, &k_turn, weights, &e->out[1]));
+        KEEL_TRY(turn_transposed(e, &k_turn, &key));
+        KEEL_TRY(with_scores(e, &c, q_mask, plain, scale, &q_turn, &k_turn, query, key, value, &y));
+    } else {
+        KEEL_TRY(turn_heads(e, &k_turn, &key));
+        KEEL_TRY(keel_heads_attend(e, &c, q_mask, plain, scale, (keel_value[]){ query, key, value },
+                                   &y));
     }
-    if (a->heads.dropout > 0) KEEL_TRY(keel_heads_project(e, "_dropout_layer", weights, &weights));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ weights, value }, 2, &y));
-    KEEL_TRY(heads_last(e, &q_turn, value_dim(a), &y));
+    KEEL_TRY(turn_back(e, &q_turn, value_dim(a), &y));
     if (a->heads.use_gate)
         KEEL_TRY(keel_emit_on(e, &keel_op_multiply, &(keel_binary_args){ 0 },
                               (keel_value[]){ y, gate }, 2, &y));

@@ -1,5 +1,6 @@
 /* In training each number becomes zero with probability `rate`, and the others are divided by 1 -
  * rate. Which ones is a function of seed, epoch, layer, row and place. */
+#include "layers/regularization/dropout.h"
 #include "layers/layer.h"
 #include "ops/args.h"
 
@@ -41,7 +42,9 @@ static keel_status noise(const keel_emit *e, const keel_ints *given, keel_shape 
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
+    const keel_dropout_how *how = e->how;
     keel_dropout_args op = { .rate = a->rate };
+    if (how) return keel_emit_on(e, how->op, how->args, e->in, e->n_in, e->out);
     if (a->noise_shape.count >= 0) KEEL_TRY(noise(e, &a->noise_shape, &op.noise));
     return keel_emit_one(e, &keel_op_dropout, &op);
 }

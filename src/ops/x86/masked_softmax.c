@@ -1,7 +1,7 @@
 /* Softmax over what is seen, 8 or 16 elements at a time; exponentials wait for their sum in
  * scratch, in float32. */
 #ifndef VALUE
-#include "ops/args.h"
+#include "ops/dot_product_attention.h"
 #include "ops/infer.h"
 #include "ops/x86/_pointwise.h"
 #include "ops/x86/_vector.h"
@@ -20,18 +20,6 @@ static keel_status prepare(keel_prepare *p)
     if (p->node->n_in > 1 + MASKS_MAX) return KEEL_EUNSUP;
     p->scratch = last_of(p->node) * (int64_t)sizeof(float);
     return KEEL_OK;
-}
-
-/* Of line o of a row: the elements [first, end) that the arguments let it see. */
-static void range_of(const keel_node *n, int64_t o, int64_t *first, int64_t *end)
-{
-    const keel_masked_softmax_args *a = n->args;
-    const int64_t t = o % n->in[0].shape.dim[n->in[0].shape.rank - 2], s = last_of(n);
-    const int64_t low = a->window && t - a->window + 1 > 0 ? t - a->window + 1 : 0;
-    int64_t high = a->causal && t + 1 < s ? t + 1 : s;
-    if (a->window && !a->causal && t + a->window < high) high = t + a->window;
-    *first = low < high ? low : high;
-    *end = high;
 }
 
 #define VALUE_FILE "ops/x86/masked_softmax.c"
@@ -109,7 +97,8 @@ static void VALUE_(forward)(const keel_call *c)
         const VALUE_(masks) masks = VALUE_(masks_of)(c, o / lines, o % lines);
         VALUE *y = (VALUE *)c->out[0] + o * s;
         int64_t first, end;
-        range_of(n, o % lines, &first, &end);
+        keel_seen_range(a, o % lines % n->in[0].shape.dim[n->in[0].shape.rank - 2], s, &first,
+                        &end);
         const bool seen =
             VALUE_(run_line)(y, (const VALUE *)c->in[0] + o * s, &masks, first, end, s, c->scratch);
         if (blind) blind[o] = !seen;

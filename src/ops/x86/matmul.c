@@ -1,15 +1,12 @@
-/* Products of the matrices within rows, as attention has them: blocks of ROWS x 2 vectors of sums
- * stay in registers.
+/* Products of the matrices within rows, as attention with scores has them.
  *
  *     y [M, N] = a [M, K] b [K, N];  da = dy bt;  db = at dy
  *
  * All three are products of p, whose elements are read one by one, wherever they lie, and q, whose
- * rows are vectors; bt is made in scratch. Every sum takes its terms one after the other. */
-#include "ops/x86/_vector.h"
+ * rows are vectors (_product.h); bt is made in scratch. */
+#include "ops/x86/_product.h"
 
 KEEL_USES_OP(matmul);
-
-enum { ROWS = 6 };
 
 static int64_t dim_of(const keel_spec *s, int from_end)
 {
@@ -23,52 +20,6 @@ static keel_status prepare(keel_prepare *p)
     if (p->pass > KEEL_BACKWARD) return KEEL_EUNSUP;
     if (p->pass == KEEL_BACKWARD) p->scratch = dim_of(b, 1) * dim_of(b, 2) * (int64_t)sizeof(float);
     return KEEL_OK;
-}
-
-/* out [rows, columns] (+)= p q. Element (i, k) of p is p[i * p_row + k * p_step]. */
-typedef struct product {
-    const float *p, *q;
-    int64_t p_row, p_step, inner;
-    int64_t rows, columns; /* of out, and of q */
-    float *out;
-    bool adds;
-} product;
-
-/* rows is a constant where this is called. */
-INLINE void block(const product *d, int64_t i0, int64_t k0, const int rows)
-{
-    const int64_t n = d->columns, left = n - k0;
-    const vm low = vm_first(left), high = vm_first(left > LANES ? left - LANES : 0);
-    const float *p = d->p + i0 * d->p_row, *q = d->q + k0;
-    vf sum[ROWS][2];
-    for (int i = 0; i < rows; i++) sum[i][0] = sum[i][1] = vf_zero();
-    for (int64_t k = 0; k < d->inner; k++, p += d->p_step, q += n) {
-        const vf q0 = vf_load_some(low, q), q1 = vf_load_some(high, q + LANES);
-        for (int i = 0; i < rows; i++) {
-            const vf each = vf_set(p[i * d->p_row]);
-            sum[i][0] = vf_fma(each, q0, sum[i][0]);
-            sum[i][1] = vf_fma(each, q1, sum[i][1]);
-        }
-    }
-    for (int i = 0; i < rows; i++) {
-        float *to = d->out + (i0 + i) * n + k0;
-        if (d->adds) {
-            sum[i][0] = vf_add(sum[i][0], vf_load_some(low, to));
-            sum[i][1] = vf_add(sum[i][1], vf_load_some(high, to + LANES));
-        }
-        vf_store_some(low, to, sum[i][0]);
-        vf_store_some(high, to + LANES, sum[i][1]);
-    }
-}
-
-static void multiply(const product *d)
-{
-    for (int64_t k = 0; k < d->columns; k += 2 * LANES) {
-        int64_t i = 0;
-        for (; i + ROWS <= d->rows; i += ROWS) block(d, i, k, ROWS);
-        for (; i + 2 <= d->rows; i += 2) block(d, i, k, 2);
-        if (i < d->rows) block(d, i, k, 1);
-    }
 }
 
 typedef struct sizes {
