@@ -34,6 +34,8 @@ const keel_op keel_op_gru = {
             { "4,9|4|3|3,3", "3,9", "masked stated dropped states backwards" },
             { "3,9", "3,9", "reset_after by_silu gates_hard_sigmoid sequences" },
             { "3,9", "3,9", "by_relu gates_softmax sequences" },
+            { "3,51|3,17", "17,51", "dropped by_relu gates_hard_sigmoid sequences" },
+            { "3,27|3,9", "9,27|2,27", "reset_after dropped by_linear" },
             { NULL, NULL, NULL } },
 };
 #else

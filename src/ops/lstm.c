@@ -27,6 +27,8 @@ const keel_op keel_op_lstm = {
                              { "3,12|3|4,3", "3,12", "masked dropped zeros sequences backwards" },
                              { "3,12", "3,12", "by_silu gates_hard_sigmoid sequences" },
                              { "2,12", "3,12", "by_linear gates_softmax" },
+                             { "3,68|4,17", "17,68", "dropped by_relu gates_hard_sigmoid" },
+                             { "3,36", "9,36", "by_linear sequences" },
                              { NULL, NULL, NULL } },
 };
 #else

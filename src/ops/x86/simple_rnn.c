@@ -1,20 +1,29 @@
 /* A plain recurrent layer in float32: see _recurrent.h. */
 #include "ops/x86/_recurrent.h"
 
-static inline void step_forward(const step *s)
+INLINE void forward_by(const step *s, gate_kind kind)
 {
     VECTOR_EACH(k, s->units, m, {
-        const vf y = tangent(vf_add(vf_load_some(m, s->z + k), vf_load_some(m, s->product + k)));
+        const vf x = vf_add(vf_load_some(m, s->z + k), vf_load_some(m, s->product + k));
+        const vf y = gate_value(kind, x);
         vf_store_some(m, s->of + k, y);
         vf_store_some(m, s->h + k, y);
     });
+}
+
+static inline void step_forward(const step *s)
+{
+    if (s->activation == GATE_TANH)
+        forward_by(s, GATE_TANH);
+    else
+        forward_by(s, s->activation);
 }
 
 static inline void step_backward(const step *s)
 {
     VECTOR_EACH(k, s->units, m, {
         const vf y = vf_load_some(m, s->of + k);
-        const vf d = vf_mul(vf_load_some(m, s->dh + k), vf_sub(vf_set(1), vf_mul(y, y)));
+        const vf d = vf_mul(vf_load_some(m, s->dh + k), gate_slope(s->activation, y));
         vf_store_some(m, s->of + k, d);
         vf_store_some(m, s->dh + k, vf_zero());
     });
@@ -25,4 +34,4 @@ static void weights(const keel_call *c)
     run_weights(c, &keel_cell_simple_rnn);
 }
 
-RECURRENT_KERNEL(simple_rnn);
+RECURRENT_KERNEL(simple_rnn, NULL, NULL);
