@@ -530,6 +530,18 @@ static bool draw_stft(random_graph *g, step *s)
     return from_one(g, s, 2);
 }
 
+static bool draw_mel(random_graph *g, step *s)
+{
+    if (!from_one(g, s, 1)) return false;
+    const int64_t n = count_of(&g->step[s->in[0]]);
+    if (n < 3) return false;
+    GIVE_INT(s, "fft_length", 2 + chance(n > 8 ? 8 : (int)n - 1));
+    GIVE_INT(s, "sequence_stride", 1 + chance(3));
+    GIVE_INT(s, "num_mel_bins", 1 + chance(3));
+    GIVE_REAL(s, "min_power", 0.125);
+    return true;
+}
+
 static bool draw_activity(random_graph *g, step *s)
 {
     GIVE_REAL(s, "l2", 0.125);
@@ -923,6 +935,7 @@ static const struct drawer {
     { "SpectralNormalization", NULL,
       "tests/test_constraints.c; as in Keras a step moves its kernel even if it is frozen", 0, true,
       false },
+    { "MelSpectrogram", draw_mel, NULL, 1, false, false },
     { "STFTSpectrogram", draw_stft, NULL, 1, false, false },
     { "LayerNormalization", draw_layer_norm, NULL, 2, false, false },
     { "RMSNormalization", draw_rms_norm, NULL, 1, false, false },

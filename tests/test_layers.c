@@ -496,6 +496,11 @@ static const struct {
       { 8, 1 },
       KEEL_EUNSUP,
       "channels_first" },
+    { "MelSpectrogram", "{}", { 1024 }, KEEL_ESHAPE, "1024 samples" },
+    { "MelSpectrogram", "{\"fft_length\": 8}", { 16, 1 }, KEEL_ESHAPE, "(samples,)" },
+    { "MelSpectrogram", "{\"window\": [1, 2]}", { 4096 }, KEEL_EUNSUP, "window" },
+    { "MelSpectrogram", "{\"sequence_length\": 4096}", { 4096 }, KEEL_EARG, "sequence_length" },
+    { "MelSpectrogram", "{\"max_freq\": 10}", { 4096 }, KEEL_EARG, "max_freq" },
     { "Bidirectional",
       "{\"layer\": {\"class_name\": \"Dense\", \"config\": {\"units\": 3}},"
       " \"backward_layer\": {\"class_name\": \"LSTM\", \"config\": {\"units\": 3}}}",

@@ -288,7 +288,13 @@ COMPUTED = [
     (L.STFTSpectrogram("imag", 4, padding="same"), [(6, 1)]),
     (L.STFTSpectrogram("angle", 4), [(6, 2)]),
     (L.STFTSpectrogram("stft", 4, 3, expand_dims=True), [(9, 2)]),
+    (L.MelSpectrogram(16, 5, 12, num_mel_bins=4, sampling_rate=200, ref_power=1e-6), [(33,)]),
+    (L.MelSpectrogram(6, 2, window="hamming", num_mel_bins=2, sampling_rate=100, min_freq=5.0, max_freq=40.0,
+                      top_db=6.0, min_power=0.5, ref_power=2.0), [(9,)]),
+    (L.MelSpectrogram(7, 3, window=None, num_mel_bins=3, sampling_rate=50, power_to_db=False, mag_exp=1.0),
+     [(15,)]),
 ]
+BY_ROW = L.MelSpectrogram  # what it does to a row depends on the others
 NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list
 
 
@@ -306,7 +312,8 @@ def computed(layer, shapes):
     x = [number((ROWS,) + s, k) for k, s in enumerate(shapes)]
     x = [v.astype("float32") for v in x]
     told = {"training": False} if layer._call_has_training_arg else {}  # by itself it may be true
-    y = layer(*x, **told) if len(x) == 1 or isinstance(layer, NAMED) else layer(x, **told)
+    rows = [[v[i : i + 1] for v in x] for i in range(ROWS)] if isinstance(layer, BY_ROW) else [x]
+    y = [layer(*x, **told) if len(x) == 1 or isinstance(layer, NAMED) else layer(x, **told) for x in rows]
     got["y"] = [float("%.7g" % v) for v in np.ravel(y)]
     return got
 

@@ -411,6 +411,27 @@ for axis in 0, 1:  # Keras takes -0 for less than 0: + 0.0 has none
     case("cumsum", lambda x: O.cumsum(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
     case("product", lambda x: O.prod(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
     case("sorted", lambda x: O.sort(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
+
+
+def mel(fft_length=8, top_db=None, **more):
+    """Keras's own decibels are float32 only, so they are written out here; top_db is of a row."""
+    layer = L.MelSpectrogram(fft_length, 3, num_mel_bins=3, sampling_rate=100, min_freq=2.0,
+                             power_to_db=False, dtype="float64", **more)
+
+    def f(x):
+        y = layer(x[0])
+        if top_db is None:
+            return y
+        y = 10 * tf.math.log(tf.maximum(y, tf.constant(1e-10, "float64"))) / np.log(10)
+        return tf.maximum(y, tf.reduce_max(y, (1, 2), True) - top_db)
+
+    return f
+
+
+case("mel_spectrogram", mel(), [(20,)], args="hann")
+case("mel_spectrogram", mel(sequence_length=5, top_db=80.0), [(17,)], args="hann decibels length 5")
+case("mel_spectrogram", mel(12, window="hamming", mag_exp=3.0), [(14,)], args="hamming size 12 exponent 3")
+case("mel_spectrogram", mel(top_db=4.0), [(13,)], args="hann decibels top 4")
 for to, function in enumerate((O.floor, O.ceil, O.round, O.trunc, O.sign)):
     case("rounded", lambda x: function(x[0]), [(5,)], args="to %d" % to)
 case("one_hot", lambda x: O.one_hot(tf.cast(x[0], "int32"), 3, dtype="float64"), [(5,)], args="n 3", whole=True)

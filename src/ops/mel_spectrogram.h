@@ -1,0 +1,23 @@
+/* The arguments of the op mel_spectrogram: a signal becomes its loudness in bands of frequencies.
+ */
+#ifndef KEEL_OPS_MEL_SPECTROGRAM_H
+#define KEEL_OPS_MEL_SPECTROGRAM_H
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum keel_fft_window { KEEL_NO_WINDOW, KEEL_HANN, KEEL_HAMMING } keel_fft_window;
+
+typedef struct keel_mel_spectrogram_args {
+    int64_t size;           /* of the transform */
+    int64_t length, stride; /* of the window, and its steps */
+    keel_fft_window window;
+    int64_t bands;           /* mel bins */
+    double rate;             /* samples per second */
+    double low, high;        /* edges of the bands, in hertz */
+    double exponent;         /* of the magnitude */
+    bool decibels;           /* 10 log10 of what follows, else the sum itself */
+    double least, reference; /* powers: the smallest that counts, and that of 0 dB */
+    double top;              /* dB below the loudest number of the row, where it is cut off */
+} keel_mel_spectrogram_args;
+
+#endif
