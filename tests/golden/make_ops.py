@@ -432,6 +432,15 @@ case("normalization", lambda x: given_invert(x[0]), [(2, 2, 3)], args="last inve
 case("scale", lambda x: x[0] * tf.constant(0.75, "float64"), [(2, 3)])
 cases[-1].update(weights="1", w=[[0.75]], dw=[[float(np.dot(cases[-1]["x"][0], cases[-1]["r"]))]])
 
+case("cbrt", lambda x: O.cbrt(x[0]), [(4,)], positive=True)
+case("erfc", lambda x: O.erfc(x[0]), [(4,)])
+case("stop_gradient", lambda x: O.stop_gradient(x[0]), [(4,)])
+case("numbers", lambda x: 0 * x[0][:, :1, None] + np.array([[0.5, -1, 2], [0, 3.25, -0.75]]), [(5,)])
+for axis in 0, 1:
+    case("cumprod", lambda x: O.cumprod(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
+    case("argsort", lambda x: tf.cast(O.argsort(x[0] + 0.0, axis + 1), "float64"), [(3, 4)], args="axis %d" % axis, whole=True)
+    case("take_along", lambda x: O.take_along_axis(x[0], tf.cast(x[1], "int32"), axis + 1), [(3, 3), (3, 3)], args="axis %d" % axis, whole=True)
+
 
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
