@@ -3,13 +3,27 @@
 #ifndef REAL
 #include "ops/order.h"
 
+enum { EXACT_MAX = 256 }; /* places that bfloat16 tells apart, with its 8 bits */
+
+static keel_status infer(keel_node *n)
+{
+    int axis;
+    KEEL_TRY(keel_order_infer(n));
+    KEEL_TRY(keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &axis));
+    if (n->held != KEEL_BFLOAT16 || n->in[0].shape.dim[axis] <= EXACT_MAX) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP,
+                     "argsort: in bfloat16 a dim of %lld places is not supported, at most %d are: "
+                     "their numbers would be rounded",
+                     (long long)n->in[0].shape.dim[axis], EXACT_MAX);
+}
+
 #define REAL_FILE "ops/argsort.c"
 #include "ops/real.h"
 
 const keel_op keel_op_argsort = {
     .name = "argsort",
     .args_size = sizeof(keel_axis_args),
-    .infer = keel_order_infer,
+    .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = 0,
