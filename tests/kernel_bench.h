@@ -168,7 +168,7 @@ enum { KERNEL_CASES = sizeof kernel_cases / sizeof *kernel_cases };
 typedef struct bench {
     keel_node wide, narrow;
     keel_spec wide_in[IN_MAX], narrow_in[IN_MAX], weight_spec[WEIGHTS_MAX];
-    _Alignas(16) char args[256];
+    _Alignas(16) char args[4096];
     keel_step_facts step;
     int64_t rows;
     bool both;

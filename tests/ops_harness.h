@@ -26,7 +26,7 @@ enum {
 typedef struct lab {
     keel_node node;
     keel_spec in_spec[LAB_IN_MAX], weight_spec[LAB_WEIGHTS_MAX];
-    _Alignas(16) char args[256];
+    _Alignas(16) char args[4096];
     keel_step_facts step;
     int64_t rows, row; /* row: of the step, of the lab's first */
     bool f64, in_adds, weight_adds, frozen[LAB_WEIGHTS_MAX];

@@ -190,6 +190,11 @@ static const struct {
     keel_status want;
     const char *says;
 } refused[] = {
+    { "ops.Split", "{\"indices_or_sections\": 2}", { 4 }, KEEL_EUNSUP, "batch" },
+    { "ops.BroadcastTo", "{\"shape\": [3, 4, 6]}", { 6 }, KEEL_EUNSUP, "rows do not mix" },
+    { "ops.Einsum", "{\"subscripts\": \"bi->ib\"}", { 6 }, KEEL_EUNSUP, "rows do not mix" },
+    { "ops.Dot", "{}", { 6 }, KEEL_EUNSUP, "each row of a batch would meet" },
+    { "ops.TopK", "{\"k\": 7}", { 6 }, KEEL_ESHAPE, "k is 7" },
     { "Dense", "{}", { 3 }, KEEL_EARG, "units must be given" },
     { "Dense", "{\"units\": 0}", { 3 }, KEEL_EARG, "units" },
     { "Dense", "{\"units\": 2.5}", { 3 }, KEEL_EARG, "units" },

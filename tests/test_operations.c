@@ -29,16 +29,30 @@ static keel_tensor rows_of(const keel_shape *row)
     return t;
 }
 
+/* The model of a config, which it takes over; NULL: refused. */
+static keel_model *read_model(json_t *config)
+{
+    keel_model *m = NULL;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
+    m->file_config = config;
+    if (keel_model_read_root(m) >= 0) return m;
+    keel_model_destroy(m);
+    return NULL;
+}
+
+/* The model of a case, after it was written and read again. */
 static keel_model *model_of(const json_t *c)
 {
     static const char *const names[2] = { "first/kernel", "first/bias" };
-    keel_model *m = NULL;
-    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 0));
-    m->file_config = json_deep_copy(json_object_get(c, "config"));
-    if (keel_model_read_root(m) < 0) {
-        keel_model_destroy(m);
-        return NULL;
-    }
+    json_t *config;
+    keel_model *m = read_model(json_deep_copy(json_object_get(c, "config")));
+    if (!m) return NULL;
+    json_decref(m->file_config);
+    m->file_config = NULL; /* so nothing of it is written back unread */
+    must(keel_model_to_config(m, &config));
+    keel_model_destroy(m);
+    m = read_model(config);
+    if (!m) return NULL;
     must(keel_model_fill_weights(m));
     for (int i = 0; i < 2; i++) {
         keel_tensor w;

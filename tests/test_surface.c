@@ -80,6 +80,20 @@ static const struct {
     { "Switch", "its branches are Python code" },
     { "VectorizedMap", "its function is Python code" },
     { "WhileLoop", "its body is Python code" },
+    { "AllClose", "it would mix the rows of a batch" },
+    { "Bincount", "it would mix the rows of a batch" },
+    { "Corrcoef", "it would mix the rows of a batch" },
+    { "Flipud", "it would mix the rows of a batch" },
+    { "Histogram", "it would mix the rows of a batch" },
+    { "Outer", "it would mix the rows of a batch" },
+    { "Unique", "it would mix the rows of a batch" },
+    { "Vdot", "it would mix the rows of a batch" },
+    { "Vsplit", "it would mix the rows of a batch" },
+    { "Vstack", "it would mix the rows of a batch" },
+    { "Conv", "its kernel is no weight of a layer" },
+    { "ConvTranspose", "its kernel is no weight of a layer" },
+    { "DepthwiseConv", "its kernel is no weight of a layer" },
+    { "SeparableConv", "its kernel is no weight of a layer" },
 };
 
 static const char *reason(const char *class_name)

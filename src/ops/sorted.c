@@ -1,17 +1,6 @@
 /* The numbers along an axis from the smallest to the largest; NaN comes last. Keras: ops.sort. */
 #ifndef REAL
-#include "ops/axis.h"
-#include <math.h>
-#include <string.h>
-
-static keel_status infer(keel_node *n)
-{
-    int axis;
-    KEEL_TRY(keel_axis_infer(n));
-    KEEL_TRY(keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &axis));
-    n->scratch = (int64_t)sizeof(int64_t) * n->in[0].shape.dim[axis];
-    return KEEL_OK;
-}
+#include "ops/order.h"
 
 #define REAL_FILE "ops/sorted.c"
 #include "ops/real.h"
@@ -19,7 +8,7 @@ static keel_status infer(keel_node *n)
 const keel_op keel_op_sorted = {
     .name = "sorted",
     .args_size = sizeof(keel_axis_args),
-    .infer = infer,
+    .infer = keel_order_infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
@@ -30,21 +19,6 @@ const keel_op keel_op_sorted = {
     .args_for_case = keel_axis_for_case,
 };
 #else
-/* Insertion keeps the order of equals; `from` says where each number was. */
-static void REAL_(order)(const REAL *x, int64_t n, int64_t stride, int64_t *from)
-{
-    for (int64_t j = 0; j < n; j++) {
-        const REAL v = x[j * stride];
-        int64_t k = j;
-        for (; k > 0 && !isnan(v); k--) {
-            const REAL before = x[from[k - 1] * stride];
-            if (before <= v) break;
-            from[k] = from[k - 1];
-        }
-        from[k] = j;
-    }
-}
-
 static void REAL_(forward)(const keel_call *c)
 {
     int64_t *from = c->scratch;
@@ -53,7 +27,7 @@ static void REAL_(forward)(const keel_call *c)
         for (int64_t i = 0; i < a.inner; i++) {
             const REAL *x = (const REAL *)c->in[0] + o * a.n * a.inner + i;
             REAL *y = (REAL *)c->out[0] + o * a.n * a.inner + i;
-            REAL_(order)(x, a.n, a.inner, from);
+            REAL_(keel_order)(x, a.n, a.inner, from, from + a.n);
             for (int64_t j = 0; j < a.n; j++) y[j * a.inner] = x[from[j] * a.inner];
         }
 }
@@ -68,7 +42,7 @@ static void REAL_(backward)(const keel_call *c)
             const int64_t at = o * a.n * a.inner + i;
             const REAL *x = (const REAL *)c->in[0] + at, *dy = (const REAL *)c->out_grad[0] + at;
             REAL *dx = (REAL *)c->in_grad[0] + at;
-            REAL_(order)(x, a.n, a.inner, from);
+            REAL_(keel_order)(x, a.n, a.inner, from, from + a.n);
             for (int64_t j = 0; j < a.n; j++) {
                 REAL *to = dx + from[j] * a.inner;
                 *to = c->in_adds[0] ? *to + dy[j * a.inner] : dy[j * a.inner];

@@ -35,6 +35,7 @@ def real(x):
 
 V, M, T = (6,), (4, 6), (2, 3, 4)  # shapes of a row
 ONE, TWO = 1.0, 2.0
+W = number(5, 12, 0.5).reshape(6, 2)
 PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("hard_silu", V, lambda x: O.hard_silu(x), TWO),
     ("hard_tanh", V, lambda x: O.hard_tanh(x), ONE),
@@ -127,6 +128,40 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("layer_scale", M, lambda x: LayerScale(0.7, 6)(x), ONE),
     ("custom_scale_layer", M, lambda x: CustomScaleLayer(0.3)([x, O.sin(x)]), ONE),
     ("diff", M, lambda x: O.diff(x, axis=-1), ONE),
+    ("split", M, lambda x: O.split(x, 2, axis=1), ONE),
+    ("split at places", M, lambda x: O.split(x, [1, 4], axis=-1), ONE),
+    ("split at one place", M, lambda x: O.split(x, [2], axis=-1)[1], ONE),
+    ("array_split", M, lambda x: O.array_split(x, 4, axis=-1), ONE),
+    ("hsplit", M, lambda x: O.hsplit(x, 2), ONE),
+    ("dsplit", M, lambda x: O.dsplit(x, [2, 3]), ONE),
+    ("stop_gradient", V, lambda x: x * O.stop_gradient(x), ONE),
+    ("broadcast_to", (1, 6), lambda x: O.broadcast_to(x, (ROWS, 4, 6)), ONE),
+    ("einsum", M, lambda x: O.einsum("bij,bkj->bik", x, O.sin(x)), ONE),
+    ("einsum over places", T, lambda x: O.einsum("bqhd,bkhd->bhqk", x, O.sin(x)), ONE),
+    ("einsum of dims in any order", T, lambda x: O.einsum("nabc,nbd->ndca", x, x[:, 0]), ONE),
+    ("einsum with sums of one operand", T, lambda x: O.einsum("zabc,zcd->zb", x, O.swapaxes(x[:, 0], 1, 2)), ONE),
+    ("einsum of one", T, lambda x: O.einsum("bacd->bda", x), ONE),
+    ("moments", M, lambda x: O.moments(x, axes=(1,)), ONE),
+    ("moments kept", T, lambda x: O.moments(x, axes=[1, 3], keepdims=True)[1], ONE),
+    ("isclose", V, lambda x: real(O.isclose(x, 0.5, rtol=0.3, atol=0.2)), ONE),
+    ("isclose of two", V, lambda x: real(O.isclose(x, O.sin(x), 0.1)) * x, ONE),
+    ("einsum with an array", M, lambda x: O.einsum("bij,jk->bik", x, W), ONE),
+    ("einsum with an array first", M, lambda x: O.einsum("ij,bji->bi", W, x[:, :2]), ONE),
+    ("minus an array", M, lambda x: x - W[:, 0], ONE),
+    ("an array of rows over values", M, lambda x: (x * x + 1) / (W[None, :4, :1] + 3), ONE),
+    ("dot", M, lambda x: O.dot(x, W), ONE),
+    ("inner", T, lambda x: O.inner(x, W[:4, 0]), ONE),
+    ("tensordot", T, lambda x: O.tensordot(x, W[:3], axes=[[2], [0]]), ONE),
+    ("tensordot of two dims", M, lambda x: O.tensordot(x[:, :, :2], W[:4].reshape(4, 2, 1), axes=2), ONE),
+    ("matmul with an array", T, lambda x: x @ W[:4], ONE),
+    ("take places of a matrix", M, lambda x: O.take(x, np.array([[1, 2], [0, -1]]), axis=1), ONE),
+    ("argsort", M, lambda x: real(O.argsort(x, axis=1)) * x, ONE),
+    ("take_along_axis", M, lambda x: O.take_along_axis(x, O.argsort(x, axis=-1)[:, :, :2], axis=-1), ONE),
+    ("top_k", M, lambda x: O.top_k(x, 2), ONE),
+    ("top_k values", M, lambda x: O.top_k(x, 3)[0], ONE),
+    ("cbrt", V, lambda x: O.cbrt(O.exp(x)), ONE),
+    ("cumprod", M, lambda x: O.cumprod(x, axis=1), ONE),
+    ("erfc", V, lambda x: O.erfc(x), ONE),
 ]
 
 

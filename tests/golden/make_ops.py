@@ -462,6 +462,15 @@ case("dot_product_attention", lambda v: attention(v[0], O.repeat(v[1], 2, 2), O.
 case("dot_product_attention", lambda v: attention(v[0], v[1], v[2], mask=v[3] > 0.5, scale=0.5),
      [(4, 2, 3), (5, 2, 3), (5, 2, 2), (1, 4, 5)], args="uniform")
 
+case("cbrt", lambda x: O.cbrt(x[0]), [(4,)], positive=True)
+case("erfc", lambda x: O.erfc(x[0]), [(4,)])
+case("stop_gradient", lambda x: O.stop_gradient(x[0]), [(4,)])
+case("numbers", lambda x: 0 * x[0][:, :1, None] + np.array([[0.5, -1, 2], [0, 3.25, -0.75]]), [(5,)])
+for axis in 0, 1:
+    case("cumprod", lambda x: O.cumprod(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
+    case("argsort", lambda x: tf.cast(O.argsort(x[0] + 0.0, axis + 1), "float64"), [(3, 4)], args="axis %d" % axis, whole=True)
+    case("take_along", lambda x: O.take_along_axis(x[0], tf.cast(x[1], "int32"), axis + 1), [(3, 3), (3, 3)], args="axis %d" % axis, whole=True)
+
 
 with open(path, "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -2,15 +2,22 @@
 #include "layers/operations/_operation.h"
 #include <string.h>
 
+const json_t *keel_argument(const keel_emit *e, size_t place, const char *name)
+{
+    const json_t *v = json_array_get(json_object_get(e->call, "args"), place);
+    if (!v) v = json_object_get(json_object_get(e->call, "kwargs"), name);
+    const char *class_name = json_string_value(json_object_get(v, "class_name"));
+    if (!class_name || (strcmp(class_name, "__numpy__") && strcmp(class_name, "__tensor__")))
+        return v;
+    return json_object_get(json_object_get(v, "config"), "value");
+}
+
 static keel_status number(const json_t *v, const char *name, double *out)
 {
-    const json_t *array = json_object_get(json_object_get(v, "config"), "value");
-    const char *class_name = json_string_value(json_object_get(v, "class_name"));
     if (json_is_boolean(v)) {
         *out = json_is_true(v);
         return KEEL_OK;
     }
-    if (class_name && !strcmp(class_name, "__numpy__") && json_is_number(array)) v = array;
     if (!json_is_number(v))
         return keel_fail(KEEL_EUNSUP,
                          "argument %s: only values of the model and single numbers are "
@@ -18,6 +25,51 @@ static keel_status number(const json_t *v, const char *name, double *out)
                          name);
     *out = json_number_value(v);
     return KEEL_OK;
+}
+
+/* Copies the numbers of nested lists, which must have the shape that their first elements say. */
+static bool copy_numbers(const json_t *v, const keel_shape *s, int d, double **to)
+{
+    if (d == s->rank) {
+        *(*to)++ = json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
+        return json_is_number(v) || json_is_boolean(v);
+    }
+    if ((int64_t)json_array_size(v) != s->dim[d]) return false;
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (!copy_numbers(json_array_get(v, i), s, d + 1, to)) return false;
+    return true;
+}
+
+keel_status keel_list_read(const json_t *v, const char *name, keel_numbers_args *out)
+{
+    keel_shape *shape = &out->shape;
+    double *at = out->at;
+    *shape = (keel_shape){ 0 };
+    for (const json_t *k = v; json_is_array(k); k = json_array_get(k, 0)) {
+        if (shape->rank == KEEL_RANK_MAX || json_array_size(k) == 0)
+            return keel_fail(KEEL_EUNSUP, "argument %s: an empty list, or more than %d dims", name,
+                             KEEL_RANK_MAX);
+        shape->dim[shape->rank++] = (int64_t)json_array_size(k);
+    }
+    KEEL_TRY(keel_shape_check(shape, sizeof *at));
+    if (keel_shape_count(shape) > KEEL_NUMBERS_MAX)
+        return keel_fail(KEEL_EUNSUP,
+                         "argument %s: an array of %lld numbers; at most %d are "
+                         "supported",
+                         name, (long long)keel_shape_count(shape), KEEL_NUMBERS_MAX);
+    return copy_numbers(v, shape, 0, &at)
+               ? KEEL_OK
+               : keel_fail(KEEL_EUNSUP,
+                           "argument %s: only values of the model, numbers, and lists "
+                           "of them of equal length are supported",
+                           name);
+}
+
+keel_status keel_emit_numbers(keel_emit *e, const json_t *v, const char *name, keel_value *out)
+{
+    keel_numbers_args op = { 0 };
+    KEEL_TRY(keel_list_read(v, name, &op));
+    return keel_emit_on(e, &keel_op_numbers, &op, e->in, 1, out);
 }
 
 keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, keel_operand *out)
@@ -28,8 +80,7 @@ keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, 
         if (out->given) out->value = e->in[place];
         return KEEL_OK;
     }
-    const json_t *v = json_array_get(json_object_get(e->call, "args"), place);
-    if (!v) v = json_object_get(json_object_get(e->call, "kwargs"), name);
+    const json_t *v = keel_argument(e, place, name);
     if (!v || json_is_null(v)) return KEEL_OK;
     const json_t *in = json_object_get(v, KEEL_CALL_VALUE);
     out->given = true;
@@ -43,12 +94,36 @@ keel_status keel_emit_unary(keel_emit *e, const keel_op *op, const void *args)
     return keel_emit_on(e, op, args, e->in, 1, e->out);
 }
 
+/* A value, or an array as one. `rank` that of the rows with which it is broadcast: dims of 1 are
+ * put before its own, and a dim of 1 where the rows are is left out. */
+static keel_status operand_or_array(keel_emit *e, size_t place, const char *name, int rank,
+                                    keel_operand *out)
+{
+    const json_t *v = keel_argument(e, place, name);
+    keel_shape shape = { 0 };
+    if (!e->call || !json_is_array(v)) return keel_operand_at(e, place, name, out);
+    *out = (keel_operand){ .given = true };
+    KEEL_TRY(keel_emit_numbers(e, v, name, &out->value));
+    const keel_shape s = keel_graph_spec(e->graph, out->value)->shape;
+    const int extra = s.rank > rank;
+    if (s.rank > rank + 1 || (extra && s.dim[0] != 1))
+        return keel_fail(KEEL_EUNSUP, "argument %s: an array with numbers for each row of a batch",
+                         name);
+    shape.rank = rank;
+    for (int d = 0; d < rank; d++) {
+        const int from = d - (rank - s.rank);
+        shape.dim[d] = from < 0 ? 1 : s.dim[from];
+    }
+    return keel_emit_view(e, &shape, out->value, &out->value);
+}
+
 keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args)
 {
+    const int rank = keel_emit_in(e, 0)->shape.rank;
     keel_binary_args *a = args;
     keel_operand x[2];
-    KEEL_TRY(keel_operand_at(e, 0, "x1", &x[0]));
-    KEEL_TRY(keel_operand_at(e, 1, "x2", &x[1]));
+    KEEL_TRY(operand_or_array(e, 0, "x1", rank, &x[0]));
+    KEEL_TRY(operand_or_array(e, 1, "x2", rank, &x[1]));
     if (!x[0].given || !x[1].given) return keel_fail(KEEL_EARG, "it needs two operands");
     if (x[0].value >= 0 && x[1].value >= 0)
         return keel_emit_on(e, op, args, (keel_value[]){ x[0].value, x[1].value }, 2, e->out);
@@ -76,6 +151,41 @@ keel_shape keel_shape_with_one(keel_shape s, int64_t place)
     return s;
 }
 
+keel_shape keel_shape_without(keel_shape s, int64_t place)
+{
+    s.rank--;
+    for (int d = (int)place; d < s.rank; d++) s.dim[d] = s.dim[d + 1];
+    return s;
+}
+
+keel_status keel_emit_part(keel_emit *e, keel_value in, int64_t axis, int64_t begin, int64_t count,
+                           keel_value *out)
+{
+    const keel_shape shape = keel_graph_spec(e->graph, in)->shape;
+    keel_slice_args op = { 0 };
+    for (int d = 0; d < shape.rank; d++) {
+        op.step[d] = 1;
+        op.count[d] = shape.dim[d];
+    }
+    op.begin[axis] = begin;
+    op.count[axis] = count;
+    return keel_emit_on(e, &keel_op_slice, &op, &in, 1, out);
+}
+
+keel_status keel_emit_pair(keel_emit *e, const keel_op *op, keel_value a, keel_value b,
+                           keel_value *out)
+{
+    const keel_binary_args plain = { 0 };
+    return keel_emit_on(e, op, &plain, (keel_value[]){ a, b }, 2, out);
+}
+
+keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double offset,
+                             keel_value *out)
+{
+    const keel_rescaling_args op = { .scale = scale, .offset = offset };
+    return keel_emit_on(e, &keel_op_rescaling, &op, &in, 1, out);
+}
+
 keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place)
 {
     const int64_t rank = keel_emit_in(e, 0)->shape.rank + 2;
@@ -88,18 +198,4 @@ keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place)
         return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
     *place = (axis < 0 ? axis + rank : axis) - 1;
     return KEEL_OK;
-}
-
-keel_status keel_emit_variance(keel_emit *e, keel_value *out)
-{
-    const keel_reduction *a = e->args;
-    const keel_binary_args plain = { 0 };
-    keel_reduce_args mean = { .to = KEEL_REDUCE_MEAN, .keepdims = true };
-    keel_value x[2] = { e->in[0], -1 };
-    KEEL_TRY(keel_reduce_axes(e, &a->axis, &mean));
-    KEEL_TRY(keel_emit_on(e, &keel_op_reduce, &mean, e->in, 1, &x[1]));
-    KEEL_TRY(keel_emit_on(e, &keel_op_subtract, &plain, x, 2, &x[0]));
-    KEEL_TRY(keel_emit_on(e, &keel_op_square, NULL, &x[0], 1, &x[0]));
-    mean.keepdims = a->keepdims;
-    return keel_emit_on(e, &keel_op_reduce, &mean, &x[0], 1, out);
 }

@@ -5,6 +5,7 @@
 #define KEEL_LAYERS_OPERATIONS_OPERATION_H
 #include "layers/layer.h"
 #include "ops/args.h"
+#include "ops/numbers.h"
 
 typedef struct keel_operand {
     bool given;
@@ -12,14 +13,21 @@ typedef struct keel_operand {
     double constant;
 } keel_operand;
 
-/* The argument of the call at that place, or with that name. KEEL_EUNSUP: it is neither a value nor
- * a number. */
+/* The argument of the call at that place, or with that name: {KEEL_CALL_VALUE: i}, or numbers, for
+ * NumPy's arrays and tensors nested lists of them. NULL: it is not given. */
+const json_t *keel_argument(const keel_emit *e, size_t place, const char *name);
+/* A number or nested lists of them; and a value that has them in every row. KEEL_EUNSUP: it is
+ * something else. */
+keel_status keel_list_read(const json_t *v, const char *name, keel_numbers_args *out);
+keel_status keel_emit_numbers(keel_emit *e, const json_t *v, const char *name, keel_value *out);
+
+/* The same as a value or a number. KEEL_EUNSUP: it is neither. */
 keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, keel_operand *out);
 
 /* Emits an operation on one value, by an op with one output. */
 keel_status keel_emit_unary(keel_emit *e, const keel_op *op, const void *args);
-/* Emits an operation on two values, one of which may be a number. args begin with keel_binary_args,
- * which are set here. */
+/* Emits an operation on two values, one of which may be a number or an array of the rows' shape.
+ * args begin with keel_binary_args, which are set here. */
 keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args);
 /* args of an op that reduces: axis as in Keras, without the batch. */
 keel_status keel_reduce_axes(const keel_emit *e, const keel_ints *axis, keel_reduce_args *out);
@@ -28,6 +36,16 @@ keel_status keel_reduce_axes(const keel_emit *e, const keel_ints *axis, keel_red
  * shape with a 1 there. */
 keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place);
 keel_shape keel_shape_with_one(keel_shape s, int64_t place);
+keel_shape keel_shape_without(keel_shape s, int64_t place);
+
+/* `count` places of an axis of a row, from `begin` on. */
+keel_status keel_emit_part(keel_emit *e, keel_value in, int64_t axis, int64_t begin, int64_t count,
+                           keel_value *out);
+/* An op of ops/binary.h on two values; in * scale + offset. */
+keel_status keel_emit_pair(keel_emit *e, const keel_op *op, keel_value a, keel_value b,
+                           keel_value *out);
+keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double offset,
+                             keel_value *out);
 
 #define KEEL_OPERATION_HEAD(class_, module_, help_)                                                \
     .name = class_, .module = "keras.src.ops." module_, .help = help_
@@ -103,10 +121,6 @@ typedef struct keel_reduction {
         return keel_emit_unary(e, &keel_op_reduce, &op);                                           \
     }                                                                                              \
     KEEL_REDUCTION_LAYER(stem, class_, "numpy", help_)
-
-/* Emits the mean square of what is off the mean, over the dims that the args, a keel_reduction,
- * name. */
-keel_status keel_emit_variance(keel_emit *e, keel_value *out);
 
 /* An operation along one dim that is one op with keel_axis_args. */
 typedef struct keel_along {

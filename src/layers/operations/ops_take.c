@@ -1,6 +1,7 @@
 /* Places of an axis, by their numbers. */
 #include "layers/operations/_operation.h"
 #include "base/memory.h"
+#include <math.h>
 
 typedef struct args_t {
     int64_t axis;
@@ -11,58 +12,47 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* One place of an axis; the axis stays, as a dim of 1. */
-static keel_status place(keel_emit *e, int64_t axis, const json_t *at, keel_value *out)
-{
-    const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    const int64_t n = in->dim[axis], i = json_integer_value(at);
-    keel_slice_args op = { 0 };
-    if (!json_is_integer(at))
-        return keel_fail(KEEL_EUNSUP, "indices: a whole number or a list of them is supported");
-    if (i < -n || i >= n)
-        return keel_fail(KEEL_EARG, "there is no place %lld of %lld", (long long)i, (long long)n);
-    for (int d = 0; d < in->rank; d++) {
-        op.step[d] = 1;
-        op.count[d] = in->dim[d];
-    }
-    op.begin[axis] = i < 0 ? i + n : i;
-    op.count[axis] = 1;
-    return keel_emit_on(e, &keel_op_slice, &op, e->in, 1, out);
-}
-
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const json_t *at = json_array_get(json_object_get(e->call, "args"), 1);
+    const json_t *list = keel_argument(e, 1, "indices");
+    keel_numbers_args places;
+    keel_shape out = { 0 };
     keel_axis_args along;
-    if (!at) at = json_object_get(json_object_get(e->call, "kwargs"), "indices");
+    keel_status s = KEEL_OK;
+    if (json_object_get(list, KEEL_CALL_VALUE))
+        return keel_fail(KEEL_EUNSUP, "indices of the model would take from all rows of a batch: "
+                                      "take_along_axis takes from each row");
     if (a->axis == KEEL_INT_NULL) return keel_fail(KEEL_EUNSUP, "axis null is the batch, too");
     KEEL_TRY(keel_row_axis(e, a->axis, &along.axis));
-    if (json_is_integer(at)) {
-        keel_shape one = keel_emit_in(e, 0)->shape;
-        keel_value x;
-        KEEL_TRY(place(e, along.axis, at, &x));
-        one.rank--;
-        for (int d = (int)along.axis; d < one.rank; d++) one.dim[d] = one.dim[d + 1];
-        return keel_emit_view(e, &one, x, e->out);
+    KEEL_TRY(keel_list_read(list, "indices", &places));
+    const keel_shape in = keel_emit_in(e, 0)->shape;
+    const int64_t dim = in.dim[along.axis], n = keel_shape_count(&places.shape);
+    if (in.rank - 1 + places.shape.rank > KEEL_RANK_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
+    for (int d = 0; d < along.axis; d++) out.dim[out.rank++] = in.dim[d];
+    for (int d = 0; d < places.shape.rank; d++) out.dim[out.rank++] = places.shape.dim[d];
+    for (int d = (int)along.axis + 1; d < in.rank; d++) out.dim[out.rank++] = in.dim[d];
+    keel_value x, *part = keel_calloc((size_t)n, sizeof *part);
+    if (!part) return KEEL_ENOMEM;
+    for (int64_t i = 0; i < n && s >= 0; i++) {
+        const double at = places.at[i];
+        if (!(at >= (double)-dim && at < (double)dim) || at != trunc(at))
+            s = keel_fail(KEEL_EARG, "there is no place %g of %lld", at, (long long)dim);
+        else
+            s = keel_emit_part(e, e->in[0], along.axis, (int64_t)at + (at < 0 ? dim : 0), 1,
+                               &part[i]);
     }
-    const size_t n = json_array_size(at);
-    if (n == 0)
-        return keel_fail(KEEL_EUNSUP, "indices: a whole number or a list of them is supported");
-    keel_value *x = keel_calloc(n, sizeof *x);
-    if (!x) return KEEL_ENOMEM;
-    keel_status s = KEEL_OK;
-    for (size_t i = 0; i < n && s >= 0; i++) s = place(e, along.axis, json_array_get(at, i), &x[i]);
-    if (s >= 0) s = keel_emit_on(e, &keel_op_concatenate, &along, x, (int)n, e->out);
-    keel_free(x);
-    return s;
+    if (s >= 0) s = keel_emit_on(e, &keel_op_concatenate, &along, part, (int)n, &x);
+    keel_free(part);
+    return s < 0 ? s : keel_emit_view(e, &out, x, e->out);
 }
 
 const keel_layer keel_layer_ops_take = {
     .type = { KEEL_OPERATION_HEAD("Take", "numpy", "Places of an axis, by their numbers."),
               .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
-    .max_inputs = 1,
+    .max_inputs = 2,
     .operation = true,
     .emit = emit,
 };

@@ -12,36 +12,20 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* `count` places of an axis from `begin` on. */
-static keel_status part(keel_emit *e, int64_t axis, int64_t begin, int64_t count, keel_value *out)
-{
-    const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    keel_slice_args op = { 0 };
-    for (int d = 0; d < in->rank; d++) {
-        op.step[d] = 1;
-        op.count[d] = in->dim[d];
-    }
-    op.begin[axis] = begin;
-    op.count[axis] = count;
-    return keel_emit_on(e, &keel_op_slice, &op, e->in, 1, out);
-}
-
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     int64_t axis;
     KEEL_TRY(keel_row_axis(e, a->axis, &axis));
-    keel_shape one = keel_emit_in(e, 0)->shape;
-    const int64_t n = one.dim[axis];
+    const keel_shape in = keel_emit_in(e, 0)->shape, one = keel_shape_without(in, axis);
+    const int64_t n = in.dim[axis];
     if (a->num != KEEL_INT_NULL && a->num != n)
         return keel_fail(KEEL_ESHAPE, "num is %lld, where axis %lld has %lld places",
                          (long long)a->num, (long long)a->axis, (long long)n);
-    one.rank--;
-    for (int d = (int)axis; d < one.rank; d++) one.dim[d] = one.dim[d + 1];
     KEEL_TRY(keel_emit_outputs(e, (int)n));
     for (int64_t i = 0; i < n; i++) {
         keel_value place;
-        KEEL_TRY(part(e, axis, i, 1, &place));
+        KEEL_TRY(keel_emit_part(e, e->in[0], axis, i, 1, &place));
         KEEL_TRY(keel_emit_view(e, &one, place, &e->out[i]));
     }
     return KEEL_OK;

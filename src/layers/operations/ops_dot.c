@@ -1,0 +1,18 @@
+/* The last dim of a value times an array. */
+#include "layers/operations/_einsum.h"
+
+static keel_status emit(keel_emit *e)
+{
+    const int64_t last = -1;
+    const json_t *array = keel_argument(e, 1, "x2");
+    const int64_t of = json_is_array(json_array_get(array, 0)) ? -2 : -1;
+    return keel_emit_contraction(e, 1, &last, &of);
+}
+
+const keel_layer keel_layer_ops_dot = {
+    .type = { KEEL_OPERATION_HEAD("Dot", "numpy", "The last dim of a value times an array.") },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,0 +1,43 @@
+/* Sums of products by Einstein's notation: "bqhd,bkhd->bhqk". */
+#include "layers/operations/_einsum.h"
+
+typedef struct args_t {
+    char *subscripts;
+} args_t;
+
+static const keel_field fields[] = {
+    KEEL_STRING(args_t, subscripts, NULL, "the letters of each operand, ',' and '->'"),
+    { 0 },
+};
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    keel_einsum_operand in[2] = { { 0 } };
+    keel_operand x;
+    int n = 0;
+    for (; n < 3; n++) {
+        const json_t *v = keel_argument(e, (size_t)n, "operands");
+        if (n < 2 && json_is_array(v)) {
+            in[n].array = true;
+            KEEL_TRY(keel_emit_numbers(e, v, "operands", &in[n].value));
+            continue;
+        }
+        KEEL_TRY(keel_operand_at(e, (size_t)n, "operands", &x));
+        if (!x.given) break;
+        if (n == 2 || x.value < 0)
+            return keel_fail(KEEL_EUNSUP, "one or two values of the model or arrays are supported");
+        in[n].value = x.value;
+    }
+    if (n == 0) return keel_fail(KEEL_EARG, "it needs an operand");
+    return keel_emit_einsum(e, a->subscripts, in, n);
+}
+
+const keel_layer keel_layer_ops_einsum = {
+    .type = { KEEL_OPERATION_HEAD("Einsum", "numpy", "Sums of products by Einstein's notation."),
+              .args_size = sizeof(args_t), .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 2,
+    .operation = true,
+    .emit = emit,
+};

@@ -1,0 +1,60 @@
+/* 1 where two numbers are equal or nearly so: |x1 - x2| <= atol + rtol |x2|. */
+#include "layers/operations/_operation.h"
+#include <math.h>
+
+static const keel_field fields[] = {
+    KEEL_REFUSE("equal_nan", "false", "NaN is near NaN"),
+    { 0 },
+};
+
+static keel_status tolerance(const keel_emit *e, size_t place, const char *name, double dflt,
+                             double *out)
+{
+    keel_operand o;
+    KEEL_TRY(keel_operand_at(e, place, name, &o));
+    if (o.given && o.value >= 0) return keel_fail(KEEL_EUNSUP, "%s must be a number", name);
+    *out = o.given ? o.constant : dflt;
+    return KEEL_OK;
+}
+
+/* |x2| rtol + atol, or its number. */
+static keel_status allowed(keel_emit *e, const keel_operand *x2, keel_operand *out)
+{
+    double rtol, atol;
+    KEEL_TRY(tolerance(e, 2, "rtol", 1e-5, &rtol));
+    KEEL_TRY(tolerance(e, 3, "atol", 1e-8, &atol));
+    *out = (keel_operand){ .value = -1, .constant = atol + rtol * fabs(x2->constant) };
+    if (x2->value < 0) return KEEL_OK;
+    KEEL_TRY(keel_emit_on(e, &keel_op_absolute, NULL, &x2->value, 1, &out->value));
+    return keel_emit_scaled(e, out->value, rtol, atol, &out->value);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    keel_compare_args near = { .is = KEEL_LESS_EQUAL };
+    keel_operand x1, x2, within;
+    keel_value far;
+    KEEL_TRY(keel_operand_at(e, 0, "x1", &x1));
+    KEEL_TRY(keel_operand_at(e, 1, "x2", &x2));
+    if (x1.value < 0 || !x2.given)
+        return keel_fail(KEEL_EUNSUP, "it needs a value of the model and a second operand");
+    KEEL_TRY(allowed(e, &x2, &within));
+    if (x2.value < 0)
+        KEEL_TRY(keel_emit_scaled(e, x1.value, 1, -x2.constant, &far));
+    else
+        KEEL_TRY(keel_emit_pair(e, &keel_op_subtract, x1.value, x2.value, &far));
+    KEEL_TRY(keel_emit_on(e, &keel_op_absolute, NULL, &far, 1, &far));
+    near.operands.constant = within.constant;
+    return keel_emit_on(e, &keel_op_compare, &near, (keel_value[]){ far, within.value },
+                        x2.value < 0 ? 1 : 2, e->out);
+}
+
+const keel_layer keel_layer_ops_isclose = {
+    .type = { KEEL_OPERATION_HEAD("Isclose", "numpy",
+                                  "1 where two numbers are equal or nearly so."),
+              .fields = fields },
+    .min_inputs = 1,
+    .max_inputs = 2,
+    .operation = true,
+    .emit = emit,
+};
