@@ -9,7 +9,10 @@ INLINE void forward_by(const step *s, gate_kind activation, gate_kind recurrent)
         EACH(g, 4)
             x[g] =
                 vf_add(vf_load_some(m, s->z + g * u + k), vf_load_some(m, s->product + g * u + k));
-        EACH(g, 4) x[g] = gate_value(g == 2 ? activation : recurrent, x[g]);
+        x[0] = gate_value(recurrent, x[0]);
+        x[1] = gate_value(recurrent, x[1]);
+        x[2] = gate_value(activation, x[2]);
+        x[3] = gate_value(recurrent, x[3]);
         EACH(g, 4) vf_store_some(m, s->of + g * u + k, x[g]);
         const vf c = vf_fma(x[1], vf_load_some(m, s->carry + k), vf_mul(x[0], x[2]));
         vf_store_some(m, s->cell + k, c);
