@@ -87,6 +87,14 @@ static keel_status load_nested(void)
     return s;
 }
 
+static keel_status load_legacy(void)
+{
+    keel_model *m = NULL;
+    const keel_status s = keel_model_load(&m, golden_path("legacy_words.h5"));
+    keel_model_destroy(m);
+    return s;
+}
+
 /* A model that cannot be taken in stays whole. */
 static keel_status build_nested(void)
 {
@@ -179,6 +187,7 @@ static void every_allocation_fails_once(void **state)
         { "load", load_adam },
         { "load functional", load_functional },
         { "load nested", load_nested },
+        { "load legacy", load_legacy },
         { "build nested", build_nested },
         { "save", save },
         { "emit", emit },

@@ -439,8 +439,9 @@ static keel_status read_object(walk *w, size_t index)
 static keel_status read_superblock(walk *w)
 {
     const unsigned char *p = w->image;
-    if (w->size < SUPERBLOCK_BYTES || memcmp(p, "\x89HDF\r\n\x1a\n", 8) != 0)
-        return bad(0, "not an HDF5 file");
+    if (w->size < 8 || memcmp(p, "\x89HDF\r\n\x1a\n", 8) != 0) return bad(0, "not an HDF5 file");
+    if (w->size < SUPERBLOCK_BYTES)
+        return bad(0, "cut short within the first %d bytes", SUPERBLOCK_BYTES);
     if (p[8] != 0)
         return keel_fail(KEEL_EUNSUP, "weights file: superblock version %d; Keras writes 0", p[8]);
     if (p[9] != 0 || p[10] != 0 || p[12] != 0 || p[13] != 8 || p[14] != 8)

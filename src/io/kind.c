@@ -1,5 +1,4 @@
 /* Recognise a file that is not a model; see kind.h. */
-#define _GNU_SOURCE /* memmem */
 #include "io/kind.h"
 #include "base/memory.h"
 #include "io/file.h"
@@ -11,16 +10,10 @@
 
 #define A_SAVED_MODEL                                                                              \
     "a SavedModel, a TensorFlow graph; load it in the Keras that wrote it and save it as .keras"
-#define SAVE_AGAIN "load it in Keras and save it as .keras: model.save(\"model.keras\")"
 
 static bool begins(const char *b, size_t n, const char *with, size_t length)
 {
     return n >= length && !memcmp(b, with, length);
-}
-
-static bool has(const char *b, size_t n, const char *word)
-{
-    return memmem(b, n, word, strlen(word)) != NULL;
 }
 
 /* safetensors: 8 bytes with the length of the JSON that follows. */
@@ -56,10 +49,8 @@ const char *keel_kind_of_bytes(const void *begin, size_t n)
     if (begins(b, n, "version https://git-lfs", 23))
         return "a pointer of Git LFS, not the file itself; run: git lfs pull";
     if (begins(b, n, "\x89HDF\r\n\x1a\n", 8))
-        return has(b, n, "model_config") ? "a model in the older HDF5 format (.h5); " SAVE_AGAIN
-                                         : "an HDF5 file of weights without the model; give the "
-                                           "model as .keras, and this file "
-                                           "by --weights";
+        return "an HDF5 file of weights without the model; give the model, and this file by "
+               "--weights";
     if (is_safetensors(b, n))
         return "a safetensors file, weights without the model; load them in Keras and save the "
                "model "

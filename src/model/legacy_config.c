@@ -28,6 +28,10 @@ static const renamed of_layers[] = {
     { NULL, "implementation", NULL, NULL },
     { NULL, "dynamic", "false", NULL },
     { "LeakyReLU", "alpha", NULL, "negative_slope" },
+    { "MultiHeadAttention", "query_shape", NULL, NULL }, /* they follow from the inputs */
+    { "MultiHeadAttention", "key_shape", NULL, NULL },
+    { "MultiHeadAttention", "value_shape", NULL, NULL },
+    { "MultiHeadAttention", "softmax_robust_masking", "false", NULL },
     { "DepthwiseConv1D", "groups", "1", NULL },
     { "DepthwiseConv2D", "groups", "1", NULL },
     { "SeparableConv1D", "groups", "1", NULL },
@@ -456,20 +460,23 @@ static keel_status read_optimizer(json_t *v)
     return read_decay(config);
 }
 
-/* Keras 2 wraps metrics that are a mean: {"class_name": "MeanMetricWrapper", "config": {"name":
- * "accuracy", "fn": "binary_accuracy"}} is BinaryAccuracy with that name. */
-static keel_status read_metric(json_t *v)
+/* Keras 2 wraps functions: {"class_name": "MeanMetricWrapper", "config": {"name": "accuracy", "fn":
+ * "binary_accuracy"}} is BinaryAccuracy with that name, and so are losses. What is of a class
+ * itself names its function, too. */
+static keel_status read_function(json_t *v, const keel_type *(*find)(const char *))
 {
     json_t *config = json_object_get(v, "config");
     const char *fn = text_at(config, "fn"), *class_name = text_at(v, "class_name");
-    const keel_type *metric = fn ? keel_metric_find(fn) : NULL;
-    if (!class_name || strcmp(class_name, "MeanMetricWrapper") != 0 || !metric) return KEEL_OK;
+    const keel_type *type = fn ? find(fn) : NULL;
+    const bool wrapper =
+        !strcmp(class_name, "MeanMetricWrapper") || !strcmp(class_name, "LossFunctionWrapper");
+    if (!type || (!wrapper && strcmp(class_name, type->name) != 0)) return KEEL_OK;
     json_object_del(config, "fn");
-    return set(v, "class_name", json_string(metric->name)) ? KEEL_OK : no_memory();
+    return set(v, "class_name", json_string(type->name)) ? KEEL_OK : no_memory();
 }
 
-/* A name, an object with a class, or lists and objects of them; module: of the classes. */
-static keel_status read_choice(json_t *v, const char *module, int depth)
+/* A name, an object with a class, or lists and objects of them. */
+static keel_status read_choice(json_t *v, bool metric, int depth)
 {
     json_t *config = json_object_get(v, "config"), *entry;
     const char *key, *reduction = text_at(config, "reduction");
@@ -480,11 +487,11 @@ static keel_status read_choice(json_t *v, const char *module, int depth)
         if (reduction && !strcmp(reduction, "auto") &&
             !set(config, "reduction", json_string("sum_over_batch_size")))
             return no_memory();
-        KEEL_TRY(read_metric(v));
-        return add_module(v, module);
+        KEEL_TRY(read_function(v, metric ? keel_metric_find : keel_loss_find));
+        return add_module(v, metric ? "keras.metrics" : "keras.losses");
     }
-    json_object_foreach(v, key, entry) KEEL_TRY(read_choice(entry, module, depth + 1));
-    json_array_foreach(v, i, entry) KEEL_TRY(read_choice(entry, module, depth + 1));
+    json_object_foreach(v, key, entry) KEEL_TRY(read_choice(entry, metric, depth + 1));
+    json_array_foreach(v, i, entry) KEEL_TRY(read_choice(entry, metric, depth + 1));
     return KEEL_OK;
 }
 
@@ -505,9 +512,9 @@ static keel_status read_training(json_t *training)
     if (optimizer && json_object_set(training, "optimizer", optimizer)) return no_memory();
     json_object_del(training, "optimizer_config");
     KEEL_TRY(read_optimizer(json_object_get(training, "optimizer")));
-    KEEL_TRY(read_choice(json_object_get(training, "loss"), "keras.losses", 0));
-    KEEL_TRY(read_choice(json_object_get(training, "metrics"), "keras.metrics", 0));
-    KEEL_TRY(read_choice(json_object_get(training, "weighted_metrics"), "keras.metrics", 0));
+    KEEL_TRY(read_choice(json_object_get(training, "loss"), false, 0));
+    KEEL_TRY(read_choice(json_object_get(training, "metrics"), true, 0));
+    KEEL_TRY(read_choice(json_object_get(training, "weighted_metrics"), true, 0));
     KEEL_TRY(unfold(training, "metrics"));
     return unfold(training, "weighted_metrics");
 }

@@ -1,8 +1,9 @@
-/* Any bytes as model.weights.h5: checked, and every array read. */
+/* Any bytes as model.weights.h5: checked, and every array read, and texts in attributes. */
 #include "base/memory.h"
 #include "io/weights_h5.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,6 +18,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         void *out = keel_calloc(count, keel_dtype_size(a->dtype));
         if (out) keel_weight_copy(a, out);
         keel_free(out);
+    }
+    static const char *const names[] = { "model_config", "weight_names", "name" };
+    for (int i = 0; i < 3; i++) {
+        keel_h5_text *texts = NULL;
+        size_t count = 0, seen = 0;
+        if (keel_weights_texts(w, "", names[i], &texts, &count) < 0) continue;
+        for (size_t k = 0; k < count; k++)
+            if (texts[k].n_bytes > size || memchr(texts[k].at, 1, texts[k].n_bytes)) seen++;
+        if (seen > count) __builtin_trap();
+        keel_free(texts);
     }
     keel_weights_destroy(w);
     return 0;

@@ -5,6 +5,7 @@ import os
 import zipfile
 
 GOLDEN = "../golden/"
+LEGACY = ["legacy_numbers", "legacy_new_words"]
 KERAS = ["sequential_plain", "functional_sgd", "sequential_dropout"]
 
 
@@ -37,3 +38,6 @@ for name in KERAS:
     put("keras", name, b"\1" + len(config).to_bytes(2, "little") + config + weights)
 with open(GOLDEN + "sequential_plain.keras", "rb") as f:
     put("keras", "whole", b"\0" + f.read())
+for name in LEGACY:
+    with open(GOLDEN + name + ".h5", "rb") as f:
+        put("keras", name, b"\0" + f.read())

@@ -2,7 +2,7 @@
 """Make whole models in the older HDF5 format, trained for an epoch: legacy_NAME.h5, and in
 legacy.json their rows, what Keras predicts, and what it predicts after another epoch from there.
 Run in this folder, once with Keras 3.15.1 on TensorFlow and KERAS_BACKEND=tensorflow, and once with
-the package tf_keras (Keras 2.21) and the argument 2.
+the package tf_keras (Keras 2.21) and the argument 2; names of models may follow.
 """
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-if sys.argv[1:] == ["2"]:
+if sys.argv[1:2] == ["2"]:
     import tf_keras as keras
 else:
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -22,10 +22,12 @@ ROWS, BATCH = 12, 4
 
 
 def image():
-    """Layers inside and shared ones, with statistics that move; one layer is frozen."""
+    """Layers inside and shared ones, with statistics that move; one layer is frozen. The fused kernel
+    of Keras 2 moved the variance by n / (n - 1), which Keras 3 does no more."""
+    plain = {"fused": False} if keras.__version__ < "3" else {}
     i = keras.Input((6, 6, 2))
     x = L.Conv2D(3, 3, padding="same", use_bias=False, name="stem")(i)
-    x = s = L.BatchNormalization(momentum=0.9)(x)
+    x = s = L.BatchNormalization(momentum=0.9, **plain)(x)
     again = L.DepthwiseConv2D(3, padding="same", name="again")
     x = L.Add()([again(x), again(s), s])
     x = L.Dense(3, kernel_initializer="he_normal", trainable=False, name="still")(x)
@@ -35,10 +37,14 @@ def image():
     return keras.Model(i, L.Dense(3, "softmax")(L.Add()([inner(x), inner(x)])))
 
 
+WORDS = 3 if keras.__version__ < "3" else 9
+
+
 def words():
-    """Keras 2 keeps no input layer of its own for it."""
+    """Without an input layer of the user's. Keras 2 moves only those words that a batch has; here it
+    has all of them."""
     first = {"input_length": 5} if keras.__version__ < "3" else {}
-    m = keras.Sequential([L.Embedding(9, 3, mask_zero=True, **first),
+    m = keras.Sequential([L.Embedding(WORDS, 3, mask_zero=True, **first),
                           L.Bidirectional(L.GRU(2, return_sequences=True)), L.LSTM(3), L.Dense(2)])
     m.build((None, 5))
     return m
@@ -62,13 +68,15 @@ KERAS_2 = {
 }
 
 cases = json.load(open("legacy.json")) if os.path.exists("legacy.json") else []
-for name, (build, optimizer, loss, metrics) in (KERAS_2 if keras.__version__ < "3" else KERAS_3).items():
+models = KERAS_2 if keras.__version__ < "3" else KERAS_3
+for name in [n for n in sys.argv[1:] if n in models] or models:
+    build, optimizer, loss, metrics = models[name]
     keras.backend.clear_session()
     keras.utils.set_random_seed(4)
     m = build()
     chance = np.random.default_rng(6)
     shape = (ROWS, *m.input_shape[1:])
-    x = chance.integers(0, 9, shape) if "words" in name else chance.integers(-16, 17, shape) / 16
+    x = chance.integers(0, WORDS, shape) if "words" in name else chance.integers(-16, 17, shape) / 16
     x = x.astype("int32" if "words" in name else "float32")
     y = chance.integers(0, 3, ROWS) if loss is SPARSE else chance.integers(-4, 5, (ROWS, 2)) / 4
     y = y.astype("int32" if loss is SPARSE else "float32")
