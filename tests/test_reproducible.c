@@ -142,6 +142,20 @@ static keel_symbol over_time(keel_model *m)
     return dense(m, x, CLASSES, "softmax");
 }
 
+/* Scores in several blocks, some of their weights dropped. */
+static keel_symbol attention(keel_model *m)
+{
+    keel_symbol x, y;
+    must(keel_model_input(m, KEEL_DIMS(SIDE, SIDE, 3), NULL, &x));
+    x = must_call(m, "Reshape", KEEL_ARGS(KEEL_ARG_JSON("target_shape", "[243, 1]")),
+                  must_call(m, "Flatten", NULL, x));
+    must(keel_model_call(m, "MultiHeadAttention",
+                         KEEL_ARGS(KEEL_ARG_INT("num_heads", 2), KEEL_ARG_INT("key_dim", 5),
+                                   KEEL_ARG_FLOAT("dropout", 0.25)),
+                         (keel_symbol[]){ x, x }, 2, &y));
+    return dense(m, must_call(m, "Flatten", NULL, y), CLASSES, "softmax");
+}
+
 typedef struct recipe {
     const char *name;
     keel_symbol (*network)(keel_model *m);
@@ -177,6 +191,9 @@ static const recipe recipes[] = {
       false },
     { "over time", over_time, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
     { "over time in bfloat16", over_time, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 40, 23,
+      false },
+    { "attention", attention, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, true },
+    { "attention in bfloat16", attention, KEEL_FLOAT32, "mixed_bfloat16", "sgd", KEEL_KEEP, 32, 16,
       false },
     { "deep", deep, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, false },
     { "deep in bfloat16", deep, KEEL_FLOAT32, "mixed_bfloat16", "adam", KEEL_KEEP, 64, 32, false },

@@ -1,5 +1,6 @@
 /* See _attention.h. */
 #include "layers/attention/_attention.h"
+#include "ops/dot_product_attention.h"
 #include "ops/masked_scores.h"
 #include <string.h>
 
@@ -136,14 +137,49 @@ static keel_status weigh(keel_emit *e, const call_args *c, keel_value *x)
     return keel_emit_on(e, &keel_op_softmax, &last, x, 1, x);
 }
 
-keel_status keel_attention_emit(keel_emit *e, keel_scores scores)
+/* The weighted sum of the values, without scores in memory. */
+static keel_status attend(keel_emit *e, const call_args *c, keel_value query, keel_value key,
+                          keel_value value, keel_value *y)
+{
+    const keel_attention_args *a = e->args;
+    const keel_value mask = mask_of(e, c, VALUE);
+    const keel_dot_product_attention_args args = {
+        .scale = 1, .seen.causal = c->causal, .less = mask < 0 ? 0 : 1e9, .rate = a->dropout
+    };
+    keel_value in[4] = { query, key, value, mask };
+    const int n_in = mask < 0 ? 3 : 4;
+    for (int i = 0; i < n_in; i++) {
+        const keel_shape s = keel_graph_spec(e->graph, in[i])->shape;
+        const keel_shape as =
+            i < 3 ? KEEL_SHAPE(s.dim[0], 1, s.dim[1]) : KEEL_SHAPE(1, 1, s.dim[0]);
+        KEEL_TRY(keel_emit_view(e, &as, in[i], &in[i]));
+    }
+    KEEL_TRY(keel_emit_on(e, &keel_op_dot_product_attention, &args, in, n_in, y));
+    const keel_shape out = keel_graph_spec(e->graph, *y)->shape;
+    const keel_shape as = KEEL_SHAPE(out.dim[0], out.dim[2]);
+    return keel_emit_view(e, &as, *y, y);
+}
+
+/* The same, and the weights in memory. */
+static keel_status attend_by_scores(keel_emit *e, const call_args *c, keel_value weights,
+                                    keel_value value, keel_value *y)
 {
     const keel_attention_args *a = e->args;
     const keel_dropout_args drop = { .rate = a->dropout };
+    KEEL_TRY(weigh(e, c, &weights));
+    KEEL_TRY(keel_emit_outputs(e, c->scores ? 2 : 1));
+    if (e->training && a->dropout > 0)
+        KEEL_TRY(keel_emit_on(e, &keel_op_dropout, &drop, &weights, 1, &weights));
+    if (c->scores) e->out[1] = weights;
+    return keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ weights, value }, 2, y);
+}
+
+keel_status keel_attention_emit(keel_emit *e, keel_scores scores, keel_scaled scaled)
+{
     call_args c;
     keel_value weights, y;
     KEEL_TRY(read_call(e, &c));
-    const keel_value query = e->in[c.in[QUERY]], value = e->in[c.in[VALUE]];
+    keel_value query = e->in[c.in[QUERY]], value = e->in[c.in[VALUE]];
     const keel_value key = c.n_in > KEY ? e->in[c.in[KEY]] : value, mask = mask_of(e, &c, QUERY);
     const keel_shape q = keel_graph_spec(e->graph, query)->shape;
     const keel_shape k = keel_graph_spec(e->graph, key)->shape;
@@ -154,16 +190,16 @@ keel_status keel_attention_emit(keel_emit *e, keel_scores scores)
     if (q.dim[1] != k.dim[1] || k.dim[0] != v.dim[0])
         return keel_fail(KEEL_ESHAPE, "query and key must have the same features, key and value "
                                       "the same steps");
-    KEEL_TRY(scores(e, query, key, &weights));
-    KEEL_TRY(weigh(e, &c, &weights));
-    if (e->training && a->dropout > 0)
-        KEEL_TRY(keel_emit_on(e, &keel_op_dropout, &drop, &weights, 1, &weights));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ weights, value }, 2, &y));
+    if (scaled && !c.scores) {
+        KEEL_TRY(scaled(e, &query));
+        KEEL_TRY(attend(e, &c, query, key, value, &y));
+    } else {
+        KEEL_TRY(scores(e, query, key, &weights));
+        KEEL_TRY(attend_by_scores(e, &c, weights, value, &y));
+    }
     if (mask >= 0)
         KEEL_TRY(keel_emit_on(e, &keel_op_masked, NULL, (keel_value[]){ y, mask }, 2, &y));
-    KEEL_TRY(keel_emit_outputs(e, c.scores ? 2 : 1));
     e->out[0] = y;
     e->out_mask[0] = mask;
-    if (c.scores) e->out[1] = weights;
     return KEEL_OK;
 }

@@ -14,6 +14,9 @@ typedef struct keel_attention_args {
 /* [T, S] of query [T, C] and key [S, C]. */
 typedef keel_status (*keel_scores)(keel_emit *e, keel_value query, keel_value key, keel_value *out);
 
+/* Multiplies the query so that its products with the key are the scores. */
+typedef keel_status (*keel_scaled)(keel_emit *e, keel_value *query);
+
 /* query + key for each pair of steps, [T, S, C]. */
 keel_status keel_attention_pairs(keel_emit *e, keel_value query, keel_value key, keel_value *out);
 /* The sum over C of [T, S, C]. */
@@ -22,7 +25,8 @@ keel_status keel_attention_sum(keel_emit *e, keel_value pairs, keel_value *out);
 keel_status keel_attention_scale(keel_emit *e, const keel_variable *w, const keel_spec *spec,
                                  keel_value *x);
 
-/* The emit of such a layer. */
-keel_status keel_attention_emit(keel_emit *e, keel_scores scores);
+/* The emit of such a layer. With `scaled` the scores are in memory only if a call asks for them;
+ * NULL: they are no products. */
+keel_status keel_attention_emit(keel_emit *e, keel_scores scores, keel_scaled scaled);
 
 #endif

@@ -31,7 +31,7 @@ static keel_status scores(keel_emit *e, keel_value query, keel_value key, keel_v
 
 static keel_status emit(keel_emit *e)
 {
-    return keel_attention_emit(e, scores);
+    return keel_attention_emit(e, scores, NULL);
 }
 
 const keel_layer keel_layer_additive_attention = {

@@ -47,9 +47,18 @@ static keel_status scores(keel_emit *e, keel_value query, keel_value key, keel_v
     return a->use_scale ? keel_attention_scale(e, &f.scale, &f.scale_spec, out) : KEEL_OK;
 }
 
+static keel_status scaled(keel_emit *e, keel_value *query)
+{
+    const keel_attention_args *a = e->args;
+    factors f;
+    KEEL_TRY(declare(e, &f));
+    return a->use_scale ? keel_attention_scale(e, &f.scale, &f.scale_spec, query) : KEEL_OK;
+}
+
 static keel_status emit(keel_emit *e)
 {
-    return keel_attention_emit(e, scores);
+    const keel_attention_args *a = e->args;
+    return keel_attention_emit(e, scores, a->score_mode == DOT ? scaled : NULL);
 }
 
 const keel_layer keel_layer_attention = {

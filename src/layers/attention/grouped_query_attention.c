@@ -1,6 +1,5 @@
 /* Attention in which several heads of the query share a head of key and value (Ainslie et al.
- * 2023): head h of U uses head h / (U / V) of V. The heads that share one are computed as one
- * matrix, so nothing is repeated. */
+ * 2023): head h of U uses head h / (U / V) of V. */
 #include "layers/attention/_heads.h"
 #include <math.h>
 
@@ -67,41 +66,52 @@ static keel_status view(keel_emit *e, int64_t matrices, int64_t lines, int64_t c
     return keel_emit_view(e, &as, *x, x);
 }
 
-static keel_status emit(keel_emit *e)
+/* The weighted sum of the values, and the weights as the second output. The heads that share one
+ * are computed as one matrix, so nothing is repeated. */
+static keel_status with_scores(keel_emit *e, const keel_heads_call *c, keel_value mask, double by,
+                               const keel_value of[3], keel_value *y)
 {
     static const keel_permute_args heads_last = { .from = { 1, 0, 2 } };
     const args_t *a = e->args;
-    const keel_rescaling_args scale = { .scale = 1 / sqrt((double)a->head_dim) };
+    const keel_rescaling_args scale = { .scale = by };
     const int64_t heads = a->num_query_heads, shared = a->num_key_value_heads;
-    keel_heads_call c;
-    keel_value query, key, value, gate = -1, weights, y;
-    KEEL_TRY(keel_heads_read(e, &c));
-    const keel_value from = e->in[c.in[KEEL_HEADS_QUERY]], mask = c.in[KEEL_HEADS_QUERY_MASK];
-    KEEL_TRY(keel_heads_project(e, "_query_dense", from, &query));
-    KEEL_TRY(keel_heads_project(e, "_key_dense", keel_heads_key(e, &c), &key));
-    if (a->heads.use_gate) KEEL_TRY(keel_heads_project(e, "_gate_dense", from, &gate));
-    KEEL_TRY(keel_heads_project(e, "_value_dense", e->in[c.in[KEEL_HEADS_VALUE]], &value));
-    const int64_t steps = keel_graph_spec(e->graph, query)->shape.dim[0];
-    const int64_t seen = keel_graph_spec(e->graph, key)->shape.dim[0];
+    const int64_t steps = keel_graph_spec(e->graph, of[0])->shape.dim[0];
+    const int64_t seen = keel_graph_spec(e->graph, of[1])->shape.dim[0];
     const int64_t together = heads / shared * steps;
-    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &scale, &query, 1, &query));
+    keel_value query, key = of[1], value = of[2], weights;
+    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &scale, &of[0], 1, &query));
     KEEL_TRY(heads_first(e, false, &query));
     KEEL_TRY(heads_first(e, false, &value));
     KEEL_TRY(heads_first(e, true, &key));
     KEEL_TRY(view(e, shared, together, a->head_dim, &query));
     KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, &weights));
     KEEL_TRY(view(e, heads, steps, seen, &weights));
-    KEEL_TRY(keel_heads_weigh(e, &c, mask < 0 ? e->mask[c.in[KEEL_HEADS_QUERY]] : e->in[mask], true,
-                              &weights));
-    if (c.scores) {
-        KEEL_TRY(keel_emit_outputs(e, 2));
-        e->out[1] = weights;
-    }
+    KEEL_TRY(keel_heads_weigh(e, c, mask, true, &weights));
+    KEEL_TRY(keel_emit_outputs(e, 2));
+    e->out[1] = weights;
     if (a->heads.dropout > 0) KEEL_TRY(keel_heads_project(e, "_dropout_layer", weights, &weights));
     KEEL_TRY(view(e, shared, together, seen, &weights));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ weights, value }, 2, &y));
-    KEEL_TRY(view(e, heads, steps, a->head_dim, &y));
-    KEEL_TRY(keel_emit_on(e, &keel_op_permute, &heads_last, &y, 1, &y));
+    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ weights, value }, 2, y));
+    KEEL_TRY(view(e, heads, steps, a->head_dim, y));
+    return keel_emit_on(e, &keel_op_permute, &heads_last, y, 1, y);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    const double scale = 1 / sqrt((double)a->head_dim);
+    keel_heads_call c;
+    keel_value of[3], gate = -1, y;
+    KEEL_TRY(keel_heads_read(e, &c));
+    const keel_value from = e->in[c.in[KEEL_HEADS_QUERY]];
+    const int given = c.in[KEEL_HEADS_QUERY_MASK];
+    const keel_value mask = given < 0 ? e->mask[c.in[KEEL_HEADS_QUERY]] : e->in[given];
+    KEEL_TRY(keel_heads_project(e, "_query_dense", from, &of[0]));
+    KEEL_TRY(keel_heads_project(e, "_key_dense", keel_heads_key(e, &c), &of[1]));
+    if (a->heads.use_gate) KEEL_TRY(keel_heads_project(e, "_gate_dense", from, &gate));
+    KEEL_TRY(keel_heads_project(e, "_value_dense", e->in[c.in[KEEL_HEADS_VALUE]], &of[2]));
+    KEEL_TRY(c.scores ? with_scores(e, &c, mask, scale, of, &y)
+                      : keel_heads_attend(e, &c, mask, true, scale, of, &y));
     if (a->heads.use_gate)
         KEEL_TRY(keel_emit_on(e, &keel_op_multiply, &(keel_binary_args){ 0 },
                               (keel_value[]){ y, gate }, 2, &y));

@@ -48,6 +48,7 @@ static inline void multiply(const product *d)
     for (int64_t k = 0; k < d->columns; k += 2 * LANES) {
         int64_t i = 0;
         for (; i + PRODUCT_ROWS <= d->rows; i += PRODUCT_ROWS) product_block(d, i, k, PRODUCT_ROWS);
+        if (i + 4 <= d->rows) product_block(d, i, k, 4), i += 4;
         for (; i + 2 <= d->rows; i += 2) product_block(d, i, k, 2);
         if (i < d->rows) product_block(d, i, k, 1);
     }

@@ -13,7 +13,7 @@
 #include "ops/x86/_product.h"
 
 enum { QUERY, KEY, VALUES, MASKS };
-enum { QUERIES = 48, KEYS = 64, MASKS_MAX = 8 };
+enum { QUERIES = 48, KEYS = 96, MASKS_MAX = 8 };
 
 static keel_attention_dims dims_of(const keel_node *n)
 {
@@ -405,33 +405,36 @@ static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims
             vf_store_some(m, dx + j, vf_sub(g, vf_load_some(m, r->fallen + j)));
         });
     }
-    multiply(&(product){ .p = r->x,
-                         .q = r->g,
-                         .p_row = 1,
-                         .p_step = p->n,
-                         .inner = n,
-                         .rows = p->n,
-                         .columns = d->v,
-                         .out = r->dv,
-                         .adds = true });
-    multiply(&(product){ .p = r->dx,
-                         .q = r->q,
-                         .p_row = 1,
-                         .p_step = p->n,
-                         .inner = n,
-                         .rows = p->n,
-                         .columns = d->d,
-                         .out = r->dk,
-                         .adds = true });
-    multiply(&(product){ .p = r->dx,
-                         .q = r->k,
-                         .p_row = p->n,
-                         .p_step = 1,
-                         .inner = p->n,
-                         .rows = n,
-                         .columns = d->d,
-                         .out = dq,
-                         .adds = true });
+    if (c->in_grad[VALUES])
+        multiply(&(product){ .p = r->x,
+                             .q = r->g,
+                             .p_row = 1,
+                             .p_step = p->n,
+                             .inner = n,
+                             .rows = p->n,
+                             .columns = d->v,
+                             .out = r->dv,
+                             .adds = true });
+    if (c->in_grad[KEY])
+        multiply(&(product){ .p = r->dx,
+                             .q = r->q,
+                             .p_row = 1,
+                             .p_step = p->n,
+                             .inner = n,
+                             .rows = p->n,
+                             .columns = d->d,
+                             .out = r->dk,
+                             .adds = true });
+    if (c->in_grad[QUERY])
+        multiply(&(product){ .p = r->dx,
+                             .q = r->k,
+                             .p_row = p->n,
+                             .p_step = 1,
+                             .inner = p->n,
+                             .rows = n,
+                             .columns = d->d,
+                             .out = dq,
+                             .adds = true });
 }
 
 /* sum(y g) of all queries of the heads that share key `shared` of row and place o, and what every
