@@ -62,8 +62,8 @@ typedef struct keel_step_facts {
     uint32_t epoch;
     uint64_t first_row;      /* position in the epoch's order of the step's row 0 */
     int64_t rows;            /* of the whole global step */
-    const double *loss_seed; /* [losses] the gradient of each is multiplied by it; NULL: there is
-                                one loss, whose gradient is divided when it is reduced */
+    const double *loss_seed; /* [1 + losses] the loss scale, then what the gradient of each loss is
+                                multiplied by; NULL: one loss, divided when it is reduced */
 } keel_step_facts;
 
 /* One call of a kernel: pointers for `rows` rows, bound before the step. A pointer points to the
