@@ -158,12 +158,17 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
 
 /* ---- model and data -------------------------------------------------------------------------- */
 
+const char *keel_setup_policy(int dtype)
+{
+    static const char *const policies[] = { "float32", "mixed_bfloat16", "mixed_float16" };
+    return policies[dtype];
+}
+
 int keel_setup_model(keel_model **out, const char *path, const char *weights, int dtype)
 {
-    static const char *const policy[] = { NULL, "float32", "mixed_bfloat16" };
     keel_status s = keel_model_load(out, path);
     if (s >= 0 && weights) s = keel_model_load_weights(*out, weights);
-    if (s >= 0 && policy[dtype]) s = keel_model_set_dtype_policy(*out, policy[dtype]);
+    if (s >= 0 && dtype > 0) s = keel_model_set_dtype_policy(*out, keel_setup_policy(dtype - 1));
     return s < 0 ? keel_complain_status(s) : -1;
 }
 

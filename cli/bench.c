@@ -162,7 +162,7 @@ static keel_status build(job *j)
     if (head) x = keel_net_head(&n, head, x);
     if (n.status >= 0) n.status = keel_model_outputs(n.model, &x, 1);
     if (n.status >= 0 && j->o->dtype)
-        n.status = keel_model_set_dtype_policy(n.model, "mixed_bfloat16");
+        n.status = keel_model_set_dtype_policy(n.model, keel_setup_policy(j->o->dtype));
     if (n.status < 0) return n.status;
     return keel_model_compile(
         n.model,
@@ -551,8 +551,9 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "rows per step, over all devices (default: 64; lstm 32; 224x224 images 16)"),
     KEEL_DEVICES_ROWS(options, devices),
-    KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
-                    "float32", "dtype policy of all layers, as in keel fit"),
+    KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE,
+                    "float32|mixed_bfloat16|mixed_float16", "float32",
+                    "dtype policy of all layers, as in keel fit"),
     KEEL_FLOAT32_ROW(options, float32),
     KEEL_OPTION_ROW(options, steps, "steps", 0, false, KEEL_OPTION_POSITIVE, "K", NULL,
                     "measure this many steps (default: by --seconds)"),

@@ -94,7 +94,7 @@ static int run(const void *given, int n_arg, char **arg)
     keel_status s =
         keel_model_create(&n.model, o->name ? o->name : a->name, KEEL_FLOAT32, (uint64_t)o->seed);
     if (s >= 0) s = build(&n, a, o);
-    if (s >= 0 && o->dtype) s = keel_model_set_dtype_policy(n.model, "mixed_bfloat16");
+    if (s >= 0 && o->dtype) s = keel_model_set_dtype_policy(n.model, keel_setup_policy(o->dtype));
     if (s >= 0 && (code = keel_setup_compile(n.model, &c, a->name)) >= 0) goto out;
     if (s >= 0) s = keel_model_save(n.model, o->output);
     if (s < 0) {
@@ -127,8 +127,9 @@ static const keel_option table[] = {
                     "dropout rate; mlp, gpt: after each layer, cnn: before the last layer"),
     KEEL_OPTION_ROW(options, no_rescaling, "no-rescaling", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "leave out the Rescaling layer, for pixels that are not 0..255"),
-    KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE, "float32|mixed_bfloat16",
-                    "float32", "dtype policy of all layers, as in keel fit"),
+    KEEL_OPTION_ROW(options, dtype, "dtype", 0, false, KEEL_OPTION_CHOICE,
+                    "float32|mixed_bfloat16|mixed_float16", "float32",
+                    "dtype policy of all layers, as in keel fit"),
     KEEL_OPTIMIZER_ROWS(options, compile),
     KEEL_LOSS_ROWS(options, compile),
     KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",

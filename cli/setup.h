@@ -52,6 +52,9 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
 
 /* ---- model and data -------------------------------------------------------------------------- */
 
+/* The dtype policy that is the n-th choice of a new model's --dtype: "float32" is 0. */
+const char *keel_setup_policy(int dtype);
+
 /* weights: of KEEL_WEIGHTS_ROW; NULL: those of the model's file. dtype: index of the choices of
  * KEEL_DTYPE_ROW. */
 int keel_setup_model(keel_model **out, const char *path, const char *weights, int dtype);
@@ -63,10 +66,11 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
 
 #define KEEL_DTYPE_ROW(T, member)                                                                  \
     KEEL_OPTION_ROW(T, member, "dtype", 0, false, KEEL_OPTION_CHOICE,                              \
-                    "model|float32|mixed_bfloat16", "model",                                       \
+                    "model|float32|mixed_bfloat16|mixed_float16", "model",                         \
                     "dtype policy of all layers: that of the model's file; float32; or "           \
-                    "mixed_bfloat16, which stores values between layers in bfloat16, and "         \
-                    "weights, their gradients and sums in float32")
+                    "mixed_bfloat16 or mixed_float16, which store values between layers in "       \
+                    "bfloat16 or float16, and weights, their gradients and sums in float32; "      \
+                    "with mixed_float16 the loss is scaled, as in Keras")
 
 typedef struct keel_data_options {
     const char *data, *image_size, *label, *inputs;

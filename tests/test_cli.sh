@@ -313,6 +313,7 @@ want 0 '^{.*"work": "mnist-cnn", "batch": 7, .*"steps": 2, .*"op": "conv2d".*}$'
 want 0 'mixed_bfloat16' bench mlp --dtype mixed_bfloat16 --steps 2
 want 0 '^lstm +[0-9]' bench lstm --steps 1 --batch-size 2
 want 0 '^gather .*  reference: no fast kernel$' bench lstm --steps 1 --batch-size 2
+want 0 'mixed_float16' bench mlp --dtype mixed_float16 --steps 2
 want 2 'did you mean mnist-cnn[?]' bench mnist-cn
 want 2 'see keel bench --help' bench nothing-like-it
 want 2 "--batch-size '0': must be a whole number, 1 or more" bench mlp --batch-size 0

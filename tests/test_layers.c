@@ -215,10 +215,10 @@ static const struct {
     { "Dense", "{\"units\": 2, \"dtype\": \"float16\"}", { 3 }, KEEL_EUNSUP, "float16" },
     { "Dense",
       "{\"units\": 2, \"dtype\": {\"class_name\": \"DTypePolicy\", \"config\": {\"name\": "
-      "\"mixed_float16\"}}}",
+      "\"mixed_float8\"}}}",
       { 3 },
       KEEL_EUNSUP,
-      "mixed_float16" },
+      "mixed_float8" },
     { "Dense", "{\"units\": 2, \"dtype\": \"bfloat16\"}", { 3 }, KEEL_EUNSUP, "bfloat16" },
     { "Dense", "{\"units\": 2, \"dtype\": 3}", { 3 }, KEEL_EARG, "dtype" },
     { "Dense", "{\"units\": 2, \"name\": \"a/b\"}", { 3 }, KEEL_EARG, "a/b" },

@@ -197,6 +197,8 @@ static void the_policy_counts_and_is_saved(void **state)
         { "golden/train_cnn_sgd.keras", "mixed_bfloat16" },
         { "golden/mixed_cnn.keras", "float32" },
         { "golden/functional_sgd.keras", "mixed_bfloat16" },
+        { "golden/functional_sgd.keras", "mixed_float16" },
+        { "golden/mixed_mlp.keras", "mixed_float16" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[] = "/tmp/keel_test_XXXXXX.keras";
@@ -228,7 +230,7 @@ static void the_policy_counts_and_is_saved(void **state)
 static void other_policies_are_refused_by_name(void **state)
 {
     (void)state;
-    static const char *const names[] = { "mixed_float16", "bfloat16", "float16", "int8", "" };
+    static const char *const names[] = { "mixed_float8", "bfloat16", "float16", "int8", "" };
     keel_model *m = load(&works[0]);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(keel_model_set_dtype_policy(m, names[i]), KEEL_EUNSUP);

@@ -280,17 +280,17 @@ static void what_compile_asks_in_vain_can_be_replaced(void **state)
     keel_model *m = NULL;
     double rate;
     assert_int_equal(
-        load(COMPILED("{\"optimizer\":{\"class_name\":\"LossScaleOptimizer\",\"config\":{}},"
+        load(COMPILED("{\"optimizer\":{\"class_name\":\"MultiOptimizer\",\"config\":{}},"
                       "\"loss\":\"mse\",\"metrics\":[\"mae\"]}"),
              &m),
         KEEL_OK);
     assert_false(keel_model_is_compiled(m));
-    assert_non_null(strstr(keel_model_refused(m), "LossScaleOptimizer"));
+    assert_non_null(strstr(keel_model_refused(m), "MultiOptimizer"));
     /* what it says is not forgotten: the loss alone mends nothing, another optimizer does */
     assert_int_equal(
         keel_model_recompile(m, &(keel_compile){ KEEL_COMPILE, .loss = { { "mse" } } }),
         KEEL_EUNSUP);
-    assert_non_null(strstr(keel_error(), "LossScaleOptimizer"));
+    assert_non_null(strstr(keel_error(), "MultiOptimizer"));
     assert_non_null(keel_model_refused(m));
     assert_int_equal(
         keel_model_recompile(m, &(keel_compile){ KEEL_COMPILE, .optimizer = { "sgd" } }), KEEL_OK);

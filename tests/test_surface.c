@@ -15,6 +15,7 @@
 #include "layers/layer.h"
 #include "losses/loss.h"
 #include "metrics/metric.h"
+#include "optimizers/loss_scale.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedules/rate.h"
 #include "regularizers/regularizer.h"
@@ -32,6 +33,13 @@ static const keel_type *find_operation(const char *name)
     return find_layer(with_module);
 }
 
+/* Also the one that holds another. */
+static const keel_type *find_optimizer(const char *name)
+{
+    const keel_type *t = keel_optimizer_find(name);
+    return t ? t : keel_loss_scale_find(name);
+}
+
 static const struct {
     const char *group, *title;
     const keel_type *(*find)(const char *name);
@@ -40,7 +48,7 @@ static const struct {
     { "activations", "Activations", keel_activation_find },
     { "losses", "Losses", keel_loss_find },
     { "metrics", "Metrics", keel_metric_find },
-    { "optimizers", "Optimizers", keel_optimizer_find },
+    { "optimizers", "Optimizers", find_optimizer },
     { "optimizers.schedules", "Learning rate schedules", keel_rate_find },
     { "initializers", "Initializers", keel_initializer_find },
     { "regularizers", "Regularizers", keel_regularizer_find },

@@ -54,9 +54,11 @@ keel_status keel_model_get_trainable(const keel_model *m, const char *layer_name
  * Threads  one at a time on one model */
 keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype);
 
-/* Set the dtype policy of all layers except inputs: "float32", or "mixed_bfloat16", in which
- * weights, their gradients and all sums are float32, and values between layers are stored in
- * bfloat16. The policy is saved with the model. A model converted to float64 has no policy.
+/* Set the dtype policy of all layers except inputs: "float32", or "mixed_bfloat16" or
+ * "mixed_float16", in which weights, their gradients and all sums are float32, and values between
+ * layers are stored in bfloat16 or float16. As in Keras, the loss of a model of mixed_float16 is
+ * scaled (LossScaleOptimizer). The policy is saved with the model. A model converted to float64 has
+ * no policy.
  *
  * Returns  KEEL_OK; KEEL_EUNSUP: another policy, which the text names
  * Owns     nothing changes hands
@@ -64,7 +66,7 @@ keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype);
  * Source   Keras: layer.dtype_policy, keras.config.set_dtype_policy */
 keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy);
 
-/* The policy of all layers, or "float32 and mixed_bfloat16" if they differ.
+/* The policy of all layers, or all of them if they differ: "float32 and mixed_bfloat16".
  *
  * Returns  the name, static
  * Owns     nothing changes hands

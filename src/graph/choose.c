@@ -28,6 +28,7 @@ static const keel_kernel *next_kernel(const keel_program_options *o, const keel_
 
 static bool has_pass(const keel_choice *c, const keel_kernel *k)
 {
+    if (c->narrow && c->node->held == KEEL_FLOAT16) return false; /* narrow: of bfloat16 */
     if (c->tile) return (c->narrow ? k->narrow_tile : k->weights_tile) != NULL;
     return (c->narrow ? k->narrow : k->run)[c->pass] != NULL;
 }

@@ -63,7 +63,7 @@ typedef struct keel_graph_carried {
 
 struct keel_graph {
     keel_dtype real;
-    keel_dtype held; /* the type in which later nodes store their outputs: real, or bfloat16 */
+    keel_dtype held; /* the type in which later nodes store their outputs: real, or narrow */
     bool backward;   /* gradients will flow: for training */
     bool training;   /* what later nodes are told; in a graph that trains, a layer called with
                         training=False emits with false */

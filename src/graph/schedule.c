@@ -99,6 +99,7 @@ static void find_tiled(maker *m, const int *uses)
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
         bool tiled = m->g->backward && n->node.op->weights_tile[0] && n->node.n_in == 1 &&
+                     n->node.held != KEEL_FLOAT16 && /* no kernel reads it tile by tile */
                      n->node.in[0].shape.rank == 1;
         for (int k = 0; k < n->node.n_weight; k++) tiled = tiled && uses[n->weight[k]] == 1;
         m->s.tiled[i] = tiled;

@@ -2,7 +2,7 @@
 #include "graph/widen.h"
 #include "base/memory.h"
 #include "base/round.h"
-#include "tensor/bfloat16.h"
+#include "tensor/narrow.h"
 
 enum { ALIGN = 64 };
 
@@ -20,7 +20,7 @@ void keel_widened_destroy(keel_widened *w)
 
 static keel_spec widened(const keel_spec *s)
 {
-    const keel_dtype dtype = s->dtype == KEEL_BFLOAT16 ? KEEL_FLOAT32 : s->dtype;
+    const keel_dtype dtype = keel_dtype_is_narrow(s->dtype) ? KEEL_FLOAT32 : s->dtype;
     return (keel_spec){ .dtype = dtype, .shape = s->shape };
 }
 
@@ -72,12 +72,12 @@ int64_t keel_widened_bytes(const keel_widened *w, int64_t rows)
 {
     int64_t bytes = keel_round_up(w->scratch, ALIGN);
     for (int i = 0; i < w->narrow->n_in; i++) {
-        if (w->narrow->in[i].dtype != KEEL_BFLOAT16) continue;
+        if (!keel_dtype_is_narrow(w->narrow->in[i].dtype)) continue;
         if (w->in) bytes += floats(&w->narrow->in[i], rows);
         if (w->makes_grad) bytes += floats(&w->narrow->in[i], rows);
     }
     for (int i = 0; i < w->narrow->n_out; i++) {
-        if (w->narrow->out[i].dtype != KEEL_BFLOAT16) continue;
+        if (!keel_dtype_is_narrow(w->narrow->out[i].dtype)) continue;
         if (w->out || w->makes_out) bytes += floats(&w->narrow->out[i], rows);
         if (w->out_grad) bytes += floats(&w->narrow->out[i], rows);
     }
@@ -89,7 +89,7 @@ static float *take(char **at, const keel_spec *s, int64_t rows, const void *from
 {
     float *f = (float *)(void *)*at;
     *at += floats(s, rows);
-    if (from) keel_bf16_widen(f, from, rows * keel_row_count(s));
+    if (from) keel_narrow_read(f, s->dtype, from, rows * keel_row_count(s));
     return f;
 }
 
@@ -97,7 +97,7 @@ static float *take(char **at, const keel_spec *s, int64_t rows, const void *from
 static void widen_in(const keel_widened *w, const keel_call *c, char **at, int i)
 {
     const keel_spec *spec = &w->narrow->in[i];
-    const bool narrow = spec->dtype == KEEL_BFLOAT16;
+    const bool narrow = keel_dtype_is_narrow(spec->dtype);
     w->in_at[i] = c->in[i];
     w->grad_at[i] = c->in_grad[i];
     if (narrow && w->in) w->in_at[i] = take(at, spec, c->rows, c->in[i]);
@@ -108,7 +108,7 @@ static void widen_in(const keel_widened *w, const keel_call *c, char **at, int i
 static void widen_out(const keel_widened *w, const keel_call *c, char **at, int i)
 {
     const keel_spec *spec = &w->narrow->out[i];
-    const bool narrow = spec->dtype == KEEL_BFLOAT16;
+    const bool narrow = keel_dtype_is_narrow(spec->dtype);
     w->out_at[i] = c->out[i];
     w->out_grad_at[i] = c->out_grad[i];
     if (narrow && (w->out || w->makes_out) && c->out[i])
@@ -119,7 +119,8 @@ static void widen_out(const keel_widened *w, const keel_call *c, char **at, int 
 
 static void narrow(void *to, const void *from, const keel_spec *spec, int64_t rows)
 {
-    if (to && spec->dtype == KEEL_BFLOAT16) keel_bf16_narrow(to, from, rows * keel_row_count(spec));
+    if (to && keel_dtype_is_narrow(spec->dtype))
+        keel_narrow_write(to, spec->dtype, from, rows * keel_row_count(spec));
 }
 
 void keel_widened_run(const keel_call *c)

@@ -1,6 +1,8 @@
-/* Runs a pass without bfloat16 on values that are stored in it. Inputs and gradients are widened to
- * float32 in scratch, the pass runs there as usual, and its results are rounded back. So every op
- * trains under mixed_bfloat16, and a special kernel only makes it faster. */
+/* Runs a pass of float32 on values that are stored in bfloat16 or float16. Inputs and gradients are
+ * widened to float32 in scratch, the pass runs there as usual, and its results are rounded back. So
+ * every op trains under mixed_bfloat16 and mixed_float16, and a special kernel only makes it
+ * faster.
+ */
 #ifndef KEEL_GRAPH_WIDEN_H
 #define KEEL_GRAPH_WIDEN_H
 #include "ops/op.h"
@@ -21,10 +23,10 @@ typedef struct keel_widened {
     const void **out_grad_at; /* [n_out] */
 } keel_widened;
 
-/* Whether the engine must widen for a pass that has no kernel for bfloat16. */
+/* Whether the engine must widen for a pass that has no kernel for the type. */
 static inline bool keel_node_is_narrow(const keel_node *n)
 {
-    return n->held == KEEL_BFLOAT16 && !n->op->casts;
+    return keel_dtype_is_narrow(n->held) && !n->op->casts;
 }
 
 /* For one pass of a narrow node, for one worker. The caller fills run, plan and scratch. */

@@ -62,8 +62,9 @@ static void REAL_(run)(const keel_call *c)
     const REAL *x = c->in[0];
     REAL *dx = c->in_grad ? c->in_grad[0] : NULL;
     const bool add = dx && c->in_adds[0];
-    const REAL g1 = (REAL)(a->l1 / (double)c->step->rows);
-    const REAL g2 = (REAL)(2 * a->l2 / (double)c->step->rows);
+    const double scale = c->step->loss_seed ? c->step->loss_seed[0] : 1;
+    const REAL g1 = (REAL)(scale * a->l1 / (double)c->step->rows);
+    const REAL g2 = (REAL)(scale * 2 * a->l2 / (double)c->step->rows);
     for (int64_t i = 0; i < c->rows; i++, x += n) {
         double sizes = 0, squares = 0;
         for (int64_t k = 0; k < n; k++) {

@@ -28,7 +28,7 @@ static bool is_input(const keel_layer *l)
 
 /* The name of a policy, or Keras's DTypePolicy with a name. For a layer that makes integers when
  * rows are read (`indices`) it may be their type. */
-static keel_status read_dtype(const json_t *dtype, bool indices, bool *mixed)
+static keel_status read_dtype(const json_t *dtype, bool indices, keel_dtype *compute)
 {
     const char *name = NULL;
     if (!dtype || json_is_null(dtype)) return KEEL_OK;
@@ -38,32 +38,40 @@ static keel_status read_dtype(const json_t *dtype, bool indices, bool *mixed)
         const char *class_name = json_string_value(json_object_get(dtype, "class_name"));
         if (class_name && strcmp(class_name, "DTypePolicy"))
             return keel_fail(KEEL_EUNSUP,
-                             "dtype policy %s: only float32 and mixed_bfloat16 are supported",
+                             "dtype policy %s: only float32, mixed_bfloat16 and mixed_float16 are "
+                             "supported",
                              class_name);
         name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
     }
     if (!name) return keel_fail(KEEL_EARG, "dtype: expected a name or a DTypePolicy with a name");
     if (indices && (!strcmp(name, "int64") || !strcmp(name, "int32"))) return KEEL_OK;
-    return keel_policy_find(name, mixed);
+    return keel_policy_find(name, compute);
 }
 
-keel_status keel_policy_find(const char *name, bool *mixed)
+keel_status keel_policy_find(const char *name, keel_dtype *compute)
 {
-    *mixed = !strcmp(name, "mixed_bfloat16");
-    if (*mixed || !strcmp(name, "float32")) return KEEL_OK;
-    return keel_fail(KEEL_EUNSUP, "dtype '%.40s': only float32 and mixed_bfloat16 are supported",
+    static const keel_dtype all[] = { KEEL_FLOAT32, KEEL_BFLOAT16, KEEL_FLOAT16 };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(name, keel_policy_name(all[i]))) {
+            *compute = all[i];
+            return KEEL_OK;
+        }
+    return keel_fail(KEEL_EUNSUP,
+                     "dtype '%.40s': only float32, mixed_bfloat16 and mixed_float16 are supported",
                      name);
 }
 
-const char *keel_policy_name(bool mixed)
+const char *keel_policy_name(keel_dtype compute)
 {
-    return mixed ? "mixed_bfloat16" : "float32";
+    return compute == KEEL_BFLOAT16  ? "mixed_bfloat16"
+           : compute == KEEL_FLOAT16 ? "mixed_float16"
+                                     : "float32";
 }
 
-json_t *keel_policy_json(bool mixed)
+json_t *keel_policy_json(keel_dtype compute)
 {
     return json_pack("{s:s,s:s,s:{s:s},s:n}", "module", "keras", "class_name", "DTypePolicy",
-                     "config", "name", keel_policy_name(mixed), "registered_name");
+                     "config", "name", keel_policy_name(compute), "registered_name");
 }
 
 static keel_status read_dims(const char *key, const json_t *dims, size_t first, keel_shape *shape)
@@ -132,13 +140,13 @@ static keel_status read_common(const keel_layer *l, const json_t *config, keel_l
         return keel_fail(KEEL_EARG, "trainable: expected true or false");
     common->trainable = !trainable || json_is_true(trainable);
     const json_t *dtype = json_object_get(config, "dtype");
-    if (is_input(l) && json_is_string(dtype) && strcmp(json_string_value(dtype), "mixed_bfloat16"))
+    if (is_input(l) && json_is_string(dtype) && strncmp(json_string_value(dtype), "mixed_", 6))
         KEEL_TRY(keel_dtype_find(&common->dtype, json_string_value(dtype)));
     else if (!l->operation)
-        KEEL_TRY(read_dtype(dtype, l->reads_rows, &common->mixed));
+        KEEL_TRY(read_dtype(dtype, l->reads_rows, &common->compute));
     if (!is_input(l)) return KEEL_OK;
-    common->mixed =
-        false; /* the type of an input is that of its data, whatever layers make of it */
+    /* the type of an input is that of its data, whatever layers make of it */
+    common->compute = KEEL_FLOAT32;
     return read_input_shape(config, common);
 }
 
@@ -202,7 +210,7 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
             json_object_set_new(config, "sparse", json_false());
     } else if (!failed && !l->operation) {
         failed = json_object_set_new(config, "trainable", json_boolean(common->trainable)) ||
-                 json_object_set_new(config, "dtype", keel_policy_json(common->mixed));
+                 json_object_set_new(config, "dtype", keel_policy_json(common->compute));
         if (!failed && common->activity.type)
             failed = json_object_set_new(config, "activity_regularizer",
                                          keel_object_json(&common->activity));

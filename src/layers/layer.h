@@ -147,7 +147,8 @@ typedef struct keel_layer {
 typedef struct keel_layer_common {
     const char *name; /* borrowed from the JSON; NULL: not given */
     bool trainable;
-    bool mixed;           /* the policy is mixed_bfloat16: weights in float32, values in bfloat16 */
+    keel_dtype compute;   /* Keras's compute_dtype: bfloat16 or float16 if the policy is mixed:
+                             weights   in float32, values in that type; else float32 */
     keel_shape shape;     /* InputLayer: of one row */
     int64_t batch;        /* InputLayer: a fixed batch size; -1: any */
     keel_dtype dtype;     /* InputLayer: of its data; float32 means the type of the model */
@@ -166,9 +167,10 @@ const char *keel_held_in_list(int k);
 json_t *keel_dim_json(int64_t dim);
 
 /* Keras's names of dtype policies. KEEL_EUNSUP names what is not supported. */
-keel_status keel_policy_find(const char *name, bool *mixed);
-const char *keel_policy_name(bool mixed);
-json_t *keel_policy_json(bool mixed); /* as in a config; the caller owns it; NULL: no memory */
+keel_status keel_policy_find(const char *name, keel_dtype *compute);
+const char *keel_policy_name(keel_dtype compute);
+json_t *
+keel_policy_json(keel_dtype compute); /* as in a config; the caller owns it; NULL: no memory */
 
 /* The config that Keras would write. KEEL_ENOMEM or KEEL_OK. */
 keel_status keel_layer_config(const keel_layer *l, const void *args,

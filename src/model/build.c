@@ -201,7 +201,7 @@ keel_status keel_model_new_layer(keel_model *m, const char *class_name, const js
     }
     l.args = args;
     l.trainable = common.trainable;
-    l.mixed = common.mixed;
+    l.compute = common.compute;
     l.activity = common.activity;
     l.batch = common.batch;
     l.input = (keel_spec){ .dtype = keel_dtype_is_real(common.dtype) ? m->dtype : common.dtype,

@@ -34,6 +34,12 @@ keel_status keel_model_state_reset(keel_model *m)
     return KEEL_OK;
 }
 
+bool keel_model_scales_loss(const keel_model *m)
+{
+    const bool by_policy = m->compute == KEEL_FLOAT16 && m->dtype == KEEL_FLOAT32;
+    return m->compiled.given && (m->compiled.wrapped || by_policy);
+}
+
 const char *keel_model_refused(const keel_model *m)
 {
     return m->refused;
@@ -113,6 +119,14 @@ static keel_status named(const keel_named *n, const keel_kind *kind, bool always
     if ((s = keel_args_json(n->args, &args)) < 0) goto out;
     if (!(json = json_pack("{s:s,s:O}", "class_name", n->name, "config", args))) {
         s = keel_fail(KEEL_EARG, "%s: its name is not UTF-8", kind->what);
+        goto out;
+    }
+    if (kind == &keel_kind_optimizer && keel_loss_scale_find(n->name)) {
+        json_t *inner = json_object_get(args, "inner_optimizer");
+        if (json_is_object(inner) && !json_object_get(inner, "module"))
+            json_object_set_new(inner, "module", json_string("keras.optimizers"));
+        json_object_set_new(json, "module", json_string(keel_loss_scale_type.module));
+        *out = json_incref(json); /* keel_compiled_from_config reads both */
         goto out;
     }
     if ((s = keel_kind_read(&o, json, kind)) < 0) goto out;
@@ -370,6 +384,8 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
         made.state = m->compiled.state;
         m->compiled.state = fresh;
         made.iterations = m->compiled.iterations;
+        made.loss_scale = m->compiled.loss_scale;
+        made.good_steps = m->compiled.good_steps;
         made.number = m->compiled.number;
     }
     take(m, &made);

@@ -346,7 +346,20 @@ out:
     return s;
 }
 
-static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
+/* The arguments of a LossScaleOptimizer. */
+static keel_status read_loss_scale(const json_t *v, keel_model_compiled *c)
+{
+    keel_object o = { 0 };
+    if (v)
+        KEEL_TRY(keel_object_read(&o, v, keel_loss_scale_find, "optimizer"));
+    else
+        KEEL_TRY(keel_object_default(&o, &keel_loss_scale_type));
+    c->loss_scale_args = *(const keel_loss_scale_args *)o.args;
+    keel_object_free(&o);
+    return KEEL_OK;
+}
+
+static keel_status read_inner(const json_t *v, keel_model_compiled *c)
 {
     const json_t *rate = json_object_get(json_object_get(v, "config"), "learning_rate");
     if (json_is_object(rate))
@@ -355,6 +368,19 @@ static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
         KEEL_TRY(keel_kind_read(&c->optimizer, v, &keel_kind_optimizer));
     c->learning_rate = ((const keel_optimizer_common *)c->optimizer.args)->learning_rate;
     return KEEL_OK;
+}
+
+static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
+{
+    const char *name = name_in(v);
+    const json_t *inner = json_object_get(json_object_get(v, "config"), "inner_optimizer");
+    c->wrapped = name && keel_loss_scale_find(name);
+    KEEL_TRY(read_loss_scale(c->wrapped ? v : NULL, c));
+    if (!c->wrapped) return read_inner(v, c);
+    if (!json_is_object(inner))
+        return keel_fail(KEEL_EARG, "LossScaleOptimizer: inner_optimizer must be given, with its "
+                                    "class_name and config");
+    return read_inner(inner, c);
 }
 
 /* ---- what is missing ------------------------------------------------------------------------- */
@@ -377,6 +403,8 @@ static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
         s = keel_kind_read(&c.loss[0], v, kind);
     keel_compiled_free(&c);
     if (s != KEEL_EUNSUP) return;
+    if (kind == &keel_kind_optimizer && name && keel_loss_scale_find(name))
+        name = name_in(json_object_get(json_object_get(v, "config"), "inner_optimizer"));
     if (name && !kind->find(name))
         snprintf(what, sizeof what, "%s '%.60s'", kind->what, name);
     else
@@ -445,24 +473,55 @@ out:
     return s == KEEL_EUNSUP ? keel_compile_list_missing(compile_config) : s;
 }
 
+/* The optimizer that moves the weights, with the current learning rate: a new reference, NULL: no
+ * memory. */
+static json_t *inner_config(const keel_model_compiled *c, json_t *written)
+{
+    json_t *inner = json_incref(written);
+    if (!json_is_object(json_object_get(inner, "config"))) { /* a bare name */
+        json_decref(inner);
+        inner = keel_object_json(&c->optimizer);
+    }
+    json_t *args = json_object_get(inner, "config");
+    const json_t *rate = json_object_get(args, "learning_rate");
+    bool failed = !inner;
+    if (!failed && !c->schedule && (!rate || json_number_value(rate) != c->learning_rate))
+        failed = json_object_set_new(args, "learning_rate", json_real(c->learning_rate)) != 0;
+    if (!failed && c->scheduled)
+        failed = json_object_set_new(args, "learning_rate", keel_object_json(&c->rate)) != 0;
+    if (!failed) return inner;
+    json_decref(inner);
+    return NULL;
+}
+
+/* Keras writes the optimizer without the LossScaleOptimizer that its compile put around it, and
+ * finds it again only if the policy of the whole program is mixed_float16; else it drops the state.
+ * So Keel writes what trains. */
 keel_status keel_compiled_config(const keel_model *m, json_t **out)
 {
     const keel_model_compiled *c = &m->compiled;
     json_t *config = json_deep_copy(c->config);
-    json_t *optimizer = json_object_get(config, "optimizer");
-    bool failed = !config;
-    if (!failed && !json_is_object(json_object_get(optimizer, "config"))) { /* a bare name */
-        optimizer = keel_object_json(&c->optimizer);
-        failed = json_object_set_new(config, "optimizer", optimizer) != 0;
-    }
-    if (!failed) {
-        json_t *args = json_object_get(optimizer, "config");
-        const json_t *rate = json_object_get(args, "learning_rate");
-        if (!c->schedule && (!rate || json_number_value(rate) != c->learning_rate))
-            failed = json_object_set_new(args, "learning_rate", json_real(c->learning_rate)) != 0;
-        if (c->scheduled)
-            failed = json_object_set_new(args, "learning_rate", keel_object_json(&c->rate)) != 0;
-    }
+    json_t *outer = json_object_get(config, "optimizer");
+    json_t *written =
+        c->wrapped ? json_object_get(json_object_get(outer, "config"), "inner_optimizer") : outer;
+    json_t *inner = config ? inner_config(c, written) : NULL;
+    bool failed = !inner;
+    if (failed) {
+    } else if (c->wrapped)
+        failed = json_object_set(json_object_get(outer, "config"), "inner_optimizer", inner) != 0;
+    else if (!keel_model_scales_loss(m))
+        failed = json_object_set(config, "optimizer", inner) != 0;
+    else
+        failed =
+            json_object_set_new(
+                config, "optimizer",
+                json_pack("{s:s,s:s,s:{s:s,s:O,s:f,s:I},s:n}", "module",
+                          keel_loss_scale_type.module, "class_name", keel_loss_scale_type.name,
+                          "config", "name", "loss_scale_optimizer", "inner_optimizer", inner,
+                          "initial_scale", c->loss_scale_args.initial_scale, "dynamic_growth_steps",
+                          (json_int_t)c->loss_scale_args.dynamic_growth_steps,
+                          "registered_name")) != 0;
+    json_decref(inner);
     if (failed) {
         json_decref(config);
         return keel_fail(KEEL_ENOMEM, "out of memory writing compile_config");

@@ -71,7 +71,7 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
     const keel_model_node *first = first_node(m, layer);
     const keel_layer_common common = { .name = l->name,
                                        .trainable = l->trainable,
-                                       .mixed = l->mixed,
+                                       .compute = l->compute,
                                        .shape = l->input.shape,
                                        .dtype = fed(&l->input),
                                        .batch = l->batch,
@@ -137,11 +137,11 @@ static json_t *history(const keel_model *m, keel_symbol s)
 
 static json_t *tensor_json(const keel_model *m, keel_symbol s)
 {
+    const keel_dtype made_in = m->layer[keel_model_maker(m, s)->layer].compute;
     return json_pack("{s:s,s:{s:o,s:s,s:o}}", "class_name", "__keras_tensor__", "config", "shape",
                      shape_json(&m->symbol[s].spec.shape, -1), "dtype",
-                     m->layer[keel_model_maker(m, s)->layer].mixed
-                         ? "bfloat16"
-                         : keel_dtype_name(fed(&m->symbol[s].spec)),
+                     made_in != KEEL_FLOAT32 ? keel_dtype_name(made_in)
+                                             : keel_dtype_name(fed(&m->symbol[s].spec)),
                      "keras_history", history(m, s));
 }
 
@@ -257,6 +257,11 @@ static keel_status model_json(const keel_model *m, json_t *layers, json_t **out)
                       "Sequential", "config", "name", m->name, "trainable", 1, "layers", layers,
                       "build_input_shape", shape_json(&input->spec.shape, batch), "registered_name",
                       "build_config", "input_shape", shape_json(&input->spec.shape, batch));
+    if (root && m->compute != KEEL_FLOAT32 &&
+        !set(json_object_get(root, "config"), "dtype", keel_policy_json(m->compute))) {
+        json_decref(root);
+        root = NULL;
+    }
     if (!root) return no_memory();
     *out = root;
     return KEEL_OK;
@@ -281,12 +286,14 @@ out:
     return s;
 }
 
-/* Whether a config names the mixed policy. The name was checked when it was read. */
-static bool is_mixed(const json_t *dtype)
+/* Whether a config names that policy, or nothing where it is float32. */
+static bool is_policy(const json_t *dtype, keel_dtype compute)
 {
+    keel_dtype found = KEEL_FLOAT32;
     const char *name = json_string_value(dtype);
     if (!name) name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
-    return name && !strcmp(name, keel_policy_name(true));
+    if (name) keel_policy_find(name, &found); /* a type of integers stays as it is */
+    return found == compute;
 }
 
 /* Calls state the dtype of the tensors they take: {"class_name": "__keras_tensor__", "config":
@@ -301,7 +308,7 @@ static bool rename_tensors(const keel_model *m, json_t *v, int depth)
     bool ok = true;
     if (depth > DEPTH_MAX) return true;
     if (layer >= 0 && json_object_get(v, "dtype"))
-        ok = set(v, "dtype", json_string(m->layer[layer].mixed ? "bfloat16" : "float32"));
+        ok = set(v, "dtype", json_string(keel_dtype_name(m->layer[layer].compute)));
     json_object_foreach(v, key, child) ok = ok && rename_tensors(m, child, depth + 1);
     json_array_foreach(v, i, child) ok = ok && rename_tensors(m, child, depth + 1);
     return ok;
@@ -344,9 +351,9 @@ static bool update_layers(const keel_model *m, json_t *layers, bool *all_frozen)
         /* Absent is true, and some classes do not take it. */
         if (json_is_false(json_object_get(config, "trainable")) == l->trainable)
             ok = ok && set(config, "trainable", json_boolean(l->trainable));
-        if (keel_model_layer_is_model(l) || is_mixed(json_object_get(config, "dtype")) == l->mixed)
+        if (keel_model_layer_is_model(l) || is_policy(json_object_get(config, "dtype"), l->compute))
             continue;
-        ok = ok && set(config, "dtype", keel_policy_json(l->mixed));
+        ok = ok && set(config, "dtype", keel_policy_json(l->compute));
         changed = true;
     }
     json_array_foreach(layers, i, v)
@@ -363,6 +370,8 @@ static keel_status loaded_json(const keel_model *m, json_t **out)
     json_t *config = json_object_get(root, "config");
     bool all_frozen = true;
     bool ok = root && update_layers(m, json_object_get(config, "layers"), &all_frozen);
+    if (!is_policy(json_object_get(config, "dtype"), m->compute))
+        ok = ok && set(config, "dtype", keel_policy_json(m->compute));
     if (json_is_false(json_object_get(config, "trainable")) && !all_frozen)
         ok = ok && set(config, "trainable", json_true());
     if (!ok) {

@@ -165,7 +165,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     keel_value *held = keel_calloc(2 * (size_t)e->n_in, sizeof *held); /* and masks behind it */
     if (!held) return KEEL_ENOMEM;
     g->layer = l->label ? l->label : l->name;
-    g->held = l->mixed && g->real == KEEL_FLOAT32 ? KEEL_BFLOAT16 : g->real;
+    g->held = g->real == KEEL_FLOAT32 ? l->compute : g->real;
     s = stream_of(chances, l, &g->stream);
     for (int i = 0; i < e->n_in && s >= 0; i++) {
         held[i] = in[i];

@@ -193,10 +193,21 @@ static keel_status read_extra(keel_model *m, keel_zip *zip)
     return s;
 }
 
+/* The model's own policy: its layers have theirs, so one that Keel does not have does not matter.
+ */
+static void read_policy(keel_model *m)
+{
+    const json_t *dtype = json_object_get(json_object_get(m->file_config, "config"), "dtype");
+    const char *name = json_string_value(dtype);
+    if (!name) name = json_string_value(json_object_get(json_object_get(dtype, "config"), "name"));
+    if (!name || keel_policy_find(name, &m->compute) < 0) m->compute = KEEL_FLOAT32;
+}
+
 keel_status keel_model_read_root(keel_model *m)
 {
     keel_status s = keel_model_from_config(m, m->file_config);
     if (s == KEEL_EUNSUP) s = keel_model_list_missing(m->file_config);
+    if (s >= 0) read_policy(m);
     const json_t *compile = json_object_get(m->file_config, "compile_config");
     if (s >= 0 && compile && !json_is_null(compile)) {
         s = keel_compiled_from_config(m, compile, true, &m->compiled);
@@ -292,10 +303,7 @@ static keel_status add_tensor(void *context, const char *path, const keel_tensor
 static keel_status add_state(const keel_model *m, keel_weights *file, copies *kept,
                              keel_state_scalars *scalars)
 {
-    char name[64];
     adding a = { file, kept };
-    keel_snake_case(name, sizeof name, m->compiled.optimizer.type->name);
-    KEEL_TRY(keel_weights_add_group(file, "optimizer/vars", name));
     return keel_compiled_state_add(m, file, scalars, add_tensor, &a);
 }
 
@@ -359,7 +367,7 @@ static keel_status weights_image(const keel_model *m, void **image, size_t *n_by
     keel_status s = KEEL_OK;
     keel_weights *file = NULL;
     keel_state_scalars scalars;
-    copies kept = { .data = keel_calloc(2 * (size_t)m->n_weight + (size_t)m->compiled.n_state,
+    copies kept = { .data = keel_calloc(2 * (size_t)(m->n_weight + m->compiled.n_state),
                                         sizeof *kept.data) };
     if (!kept.data) return KEEL_ENOMEM;
     if ((s = keel_weights_create(&file)) < 0) goto out;

@@ -21,6 +21,7 @@
 #include "losses/loss.h"
 #include "metrics/metric.h"
 #include "model/row_states.h"
+#include "optimizers/loss_scale.h"
 #include "optimizers/optimizer.h"
 
 enum { KEEL_LAYER_WEIGHTS_MAX = 8 };
@@ -59,7 +60,7 @@ typedef struct keel_model_layer {
     int stream;     /* of random numbers, in its first call; label, path, stream are final with the
                        model */
     bool trainable; /* as the user last set it, for the layer or for a model around it */
-    bool mixed;     /* its policy is mixed_bfloat16; has an effect if the model is float32 */
+    keel_dtype compute;   /* keel_layer_common.compute; has an effect if the model is float32 */
     keel_object activity; /* its activity_regularizer; type NULL: none */
     keel_spec input;      /* an InputLayer's: the spec of one row */
     int64_t batch;        /* an InputLayer's fixed batch size; -1: any */
@@ -95,6 +96,8 @@ typedef struct keel_model_metric {
 typedef struct keel_model_compiled {
     bool given;
     keel_object optimizer;
+    bool wrapped; /* the config has a LossScaleOptimizer around it */
+    keel_loss_scale_args loss_scale_args;
     keel_object loss[KEEL_OUTPUTS_MAX]; /* by output; type NULL: this output has no loss */
     double loss_weight[KEEL_OUTPUTS_MAX];
     int n_metric;
@@ -105,6 +108,8 @@ typedef struct keel_model_compiled {
     bool by_file;   /* read from a file: a metric that Keel does not have is not an error */
     char *left_out; /* metrics of the file that Keel does not have, by name; NULL: none */
 
+    float loss_scale;             /* where keel_model_scales_loss */
+    int64_t good_steps;           /* since it last moved */
     int64_t iterations;           /* steps done */
     double learning_rate, number; /* number: keel_optimizer.number */
     char *schedule;   /* class of the learning rate's schedule; NULL: the rate is a number */
@@ -121,6 +126,7 @@ typedef struct keel_model_compiled {
 struct keel_model {
     char *name;
     keel_dtype dtype;
+    keel_dtype compute; /* of the model's own policy; if it is float16, training scales the loss */
     uint64_t seed;
     bool sequential, functional; /* neither: empty yet */
     bool finished; /* it has outputs; from now on only keel_model_add to a Sequential may follow */
@@ -216,6 +222,10 @@ static inline const keel_model_node *keel_model_maker(const keel_model *m, keel_
  * m->weight), in the order of Keras's model.trainable_variables. */
 int keel_model_trainable_count(const keel_model *m);
 int keel_model_trainable(const keel_model *m, int t);
+
+/* Whether training multiplies the loss by a scale: the optimizer is wrapped, or Keras would wrap it
+ * since the model's policy is mixed_float16. */
+bool keel_model_scales_loss(const keel_model *m);
 
 /* Makes new state for the optimizer: iterations 0, the learning rate of its args, slots of zeros.
  */

@@ -118,7 +118,7 @@ keel_status keel_model_make_held(keel_model *m, int layer, const char *key, cons
     made = &l->inner->layer[k];
     made->key = key;
     made->trainable = l->trainable;
-    made->mixed = l->mixed;
+    made->compute = l->compute;
     return KEEL_OK;
 }
 

@@ -2,8 +2,10 @@
  * every weight, and its number. Keras's file has one list of variables, in the order of
  * optimizers/optimizer.h. */
 #include "base/memory.h"
+#include "base/text.h"
 #include "model/parts.h"
 #include "model/state.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +69,8 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
     c->n_state = n;
     c->n_slot = slots.count;
     c->iterations = 0;
+    c->good_steps = 0;
+    c->loss_scale = (float)c->loss_scale_args.initial_scale;
     c->number = optimizer_of(c)->first_number;
     return KEEL_OK;
 }
@@ -128,26 +132,51 @@ static int first_slot(const keel_model_compiled *c)
     return c->schedule ? 1 : 2;
 }
 
-static const char *variable(char path[64], int64_t i)
+/* A LossScaleOptimizer has four variables: 0 and 1 of no use, 2 good steps, 3 the scale. All of the
+ * optimizer inside follow, and are written a second time in a place of their own. */
+enum { OUTER = 4, GOOD_STEPS = 2, SCALE = 3 };
+static const char outer[] = "optimizer/vars", inside[] = "optimizer/inner_optimizer/vars";
+
+static const char *variable(char path[64], const char *of, int64_t i)
 {
-    snprintf(path, 64, "optimizer/vars/%lld", (long long)i);
+    snprintf(path, 64, "%s/%lld", of, (long long)i);
     return path;
 }
 
-static keel_status read_slots(const keel_model *m, const keel_weights *file, const place *list,
-                              int n)
+static keel_status read_slots(const keel_model *m, const keel_weights *file, const char *of,
+                              const place *list, int n)
 {
     const keel_model_compiled *c = &m->compiled;
     char path[64];
     for (int i = 0; i < n; i++) {
         keel_tensor *to = &c->state[list[i].state];
-        const keel_weight *found = keel_weights_find(file, variable(path, first_slot(c) + i));
+        const keel_weight *found = keel_weights_find(file, variable(path, of, first_slot(c) + i));
         if (list[i].mark && found->shape.rank > 0)
             return keel_fail(KEEL_EFORMAT, "model.weights.h5: %s has dims, but is a mere mark",
                              path);
         if (list[i].mark) continue;
         KEEL_TRY(keel_weights_read(file, path, m->dtype, &to->shape, to->data));
     }
+    return KEEL_OK;
+}
+
+/* Keras has them from the first step on; before it, only 0 and 1. */
+static keel_status read_scale(keel_model *m, const keel_weights *file, int64_t n_inside)
+{
+    const keel_shape scalar = { 0 };
+    char path[64];
+    int64_t good;
+    float scale;
+    if (!keel_weights_find(file, variable(path, outer, OUTER + n_inside - 1))) return KEEL_OK;
+    KEEL_TRY(
+        keel_weights_read(file, variable(path, outer, GOOD_STEPS), KEEL_INT64, &scalar, &good));
+    KEEL_TRY(keel_weights_read(file, variable(path, outer, SCALE), KEEL_FLOAT32, &scalar, &scale));
+    if (good < 0 || !(scale > 0) || isinf(scale))
+        return keel_fail(KEEL_EFORMAT,
+                         "model.weights.h5: LossScaleOptimizer: a scale of %g after %lld steps",
+                         (double)scale, (long long)good);
+    m->compiled.good_steps = good;
+    m->compiled.loss_scale = scale;
     return KEEL_OK;
 }
 
@@ -161,7 +190,9 @@ keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file)
     int64_t count = 0, iterations;
     double rate = c->learning_rate, number = c->number;
     int n = 0;
-    while (keel_weights_find(file, variable(path, count))) count++;
+    /* The file may have been trained with a scale, and this model not, or the other way round. */
+    const char *of = keel_weights_find(file, variable(path, inside, 0)) ? inside : outer;
+    while (keel_weights_find(file, variable(path, of, count))) count++;
     if (count == 0) return KEEL_OK; /* saved by an older Keras before the first step */
     KEEL_TRY(list_places(m, c, &list, &n));
     const int first = first_slot(c), all = first + n + keeps_number(m, c);
@@ -172,15 +203,16 @@ keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file)
                       (long long)count, all);
         goto out;
     }
-    s = keel_weights_read(file, variable(path, 0), KEEL_INT64, &scalar, &iterations);
+    s = keel_weights_read(file, variable(path, of, 0), KEEL_INT64, &scalar, &iterations);
     if (s >= 0 && !c->schedule)
-        s = keel_weights_read(file, variable(path, 1), KEEL_FLOAT64, &scalar, &rate);
+        s = keel_weights_read(file, variable(path, of, 1), KEEL_FLOAT64, &scalar, &rate);
     if (s >= 0 && count == all && all > first + n)
-        s = keel_weights_read(file, variable(path, first + n), KEEL_FLOAT64, &scalar, &number);
+        s = keel_weights_read(file, variable(path, of, first + n), KEEL_FLOAT64, &scalar, &number);
     if (s >= 0 && (iterations < 0 || !(rate >= 0 && rate < 1e30)))
         s = keel_fail(KEEL_EFORMAT, "model.weights.h5: optimizer: %lld steps at rate %g",
                       (long long)iterations, rate);
-    if (s >= 0 && count > first) s = read_slots(m, file, list, n);
+    if (s >= 0 && count > first) s = read_slots(m, file, of, list, n);
+    if (s >= 0 && of == inside) s = read_scale(m, file, count);
     if (s < 0) goto out;
     c->iterations = iterations;
     c->number = number;
@@ -190,28 +222,56 @@ out:
     return s;
 }
 
-keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, keel_state_scalars *of,
-                                    keel_state_adder add, void *context)
+/* Writes the variables of the optimizer that moves the weights, from `at` on. */
+static keel_status add_from(const keel_model *m, keel_weights *file, const char *of, int at,
+                            keel_state_scalars *scalars, keel_state_adder add, void *context)
 {
     static const int32_t zero = 0;
     const keel_model_compiled *c = &m->compiled;
     const keel_tensor iterations = { .dtype = KEEL_INT64, .data = (void *)&c->iterations };
-    const keel_tensor rate = { .dtype = KEEL_FLOAT32, .data = &of->learning_rate };
-    const keel_tensor number = { .dtype = KEEL_FLOAT32, .data = &of->number };
+    const keel_tensor rate = { .dtype = KEEL_FLOAT32, .data = &scalars->learning_rate };
+    const keel_tensor number = { .dtype = KEEL_FLOAT32, .data = &scalars->number };
     const keel_tensor mark = { .dtype = KEEL_INT32, .data = (void *)&zero };
     keel_status s = KEEL_OK;
     place *list = NULL;
     char path[64];
-    int n = 0, at = first_slot(c);
-    of->learning_rate = (float)c->learning_rate;
-    of->number = (float)c->number;
-    KEEL_TRY(keel_weights_add(file, variable(path, 0), &iterations));
-    if (!c->schedule) KEEL_TRY(keel_weights_add(file, variable(path, 1), &rate));
+    int n = 0;
+    KEEL_TRY(keel_weights_add(file, variable(path, of, at), &iterations));
+    if (!c->schedule) KEEL_TRY(keel_weights_add(file, variable(path, of, at + 1), &rate));
+    at += first_slot(c);
     KEEL_TRY(list_places(m, c, &list, &n));
     for (int i = 0; i < n && s >= 0; i++, at++)
-        s = list[i].mark ? keel_weights_add(file, variable(path, at), &mark)
-                         : add(context, variable(path, at), &c->state[list[i].state]);
-    if (s >= 0 && keeps_number(m, c)) s = keel_weights_add(file, variable(path, at), &number);
+        s = list[i].mark ? keel_weights_add(file, variable(path, of, at), &mark)
+                         : add(context, variable(path, of, at), &c->state[list[i].state]);
+    if (s >= 0 && keeps_number(m, c)) s = keel_weights_add(file, variable(path, of, at), &number);
     keel_free(list);
     return s;
+}
+
+keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, keel_state_scalars *of,
+                                    keel_state_adder add, void *context)
+{
+    static const int64_t no_steps = 0;
+    static const float no_rate = 0;
+    const keel_model_compiled *c = &m->compiled;
+    const keel_tensor own[OUTER] = {
+        { .dtype = KEEL_INT64, .data = (void *)&no_steps },
+        { .dtype = KEEL_FLOAT32, .data = (void *)&no_rate },
+        [GOOD_STEPS] = { .dtype = KEEL_INT64, .data = (void *)&c->good_steps },
+        [SCALE] = { .dtype = KEEL_FLOAT32, .data = (void *)&c->loss_scale },
+    };
+    char name[64], path[64];
+    of->learning_rate = (float)c->learning_rate;
+    of->number = (float)c->number;
+    keel_snake_case(name, sizeof name, c->optimizer.type->name);
+    if (!keel_model_scales_loss(m)) {
+        KEEL_TRY(keel_weights_add_group(file, outer, name));
+        return add_from(m, file, outer, 0, of, add, context);
+    }
+    KEEL_TRY(keel_weights_add_group(file, outer, "loss_scale_optimizer"));
+    for (int i = 0; i < OUTER; i++)
+        KEEL_TRY(keel_weights_add(file, variable(path, outer, i), &own[i]));
+    KEEL_TRY(add_from(m, file, outer, OUTER, of, add, context));
+    KEEL_TRY(keel_weights_add_group(file, inside, name));
+    return add_from(m, file, inside, 0, of, add, context);
 }

@@ -170,7 +170,8 @@ static void layer_lines(keel_text *t, const keel_model *m, int depth, const tabl
             connected_cell(t, m, i);
         }
         if (!l->trainable) keel_text_add(t, "  (frozen)");
-        if (w->differ && l->mixed) keel_text_add(t, "  (%s)", keel_policy_name(true));
+        if (w->differ && l->compute != KEEL_FLOAT32)
+            keel_text_add(t, "  (%s)", keel_policy_name(l->compute));
         keel_text_add(t, "\n");
         if (shows_inner(l)) layer_lines(t, l->inner, depth + 1, w);
     }

@@ -248,40 +248,51 @@ out:
     return s;
 }
 
-static void set_policy(keel_model *m, bool mixed)
+static void set_policy(keel_model *m, keel_dtype compute)
 {
+    m->compute = compute;
     for (int i = 0; i < m->n_layer; i++) {
-        m->layer[i].mixed = mixed && m->layer[i].kind->emit;
-        if (m->layer[i].inner) set_policy(m->layer[i].inner, mixed);
+        m->layer[i].compute = m->layer[i].kind->emit ? compute : KEEL_FLOAT32;
+        if (m->layer[i].inner) set_policy(m->layer[i].inner, compute);
     }
 }
 
 keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy)
 {
-    bool mixed;
-    KEEL_TRY(keel_policy_find(policy, &mixed));
-    set_policy(m, mixed);
+    keel_dtype compute;
+    KEEL_TRY(keel_policy_find(policy, &compute));
+    set_policy(m, compute);
     return KEEL_OK;
 }
 
-static void count_policies(const keel_model *m, int *mixed, int *all)
+enum { PLAIN = 1, IN_BFLOAT16 = 2, IN_FLOAT16 = 4 };
+
+/* The policies of all layers, as flags. */
+static int policies_of(const keel_model *m)
 {
+    int all = 0;
     for (int i = 0; i < m->n_layer; i++) {
         const keel_model_layer *l = &m->layer[i];
-        if (l->inner) count_policies(l->inner, mixed, all);
+        if (l->inner) all |= policies_of(l->inner);
         if (keel_model_layer_is_model(l) || !l->kind->emit) continue;
-        ++*all;
-        *mixed += l->mixed;
+        all |= l->compute == KEEL_BFLOAT16  ? IN_BFLOAT16
+               : l->compute == KEEL_FLOAT16 ? IN_FLOAT16
+                                            : PLAIN;
     }
+    return all;
 }
 
 const char *keel_model_dtype_policy(const keel_model *m)
 {
-    int mixed = 0, all = 0;
-    count_policies(m, &mixed, &all);
-    if (m->dtype == KEEL_FLOAT64) return "float64";
-    if (mixed > 0 && mixed < all) return "float32 and mixed_bfloat16";
-    return keel_policy_name(mixed > 0);
+    static const char *const names[] = { "float32",
+                                         "float32",
+                                         "mixed_bfloat16",
+                                         "float32 and mixed_bfloat16",
+                                         "mixed_float16",
+                                         "float32 and mixed_float16",
+                                         "mixed_bfloat16 and mixed_float16",
+                                         "float32, mixed_bfloat16 and mixed_float16" };
+    return m->dtype == KEEL_FLOAT64 ? "float64" : names[policies_of(m)];
 }
 
 /* ---- freezing -------------------------------------------------------------------------------- */

@@ -1,15 +1,15 @@
 /* Cast: the same numbers stored in another type, as Keras does if the inputs of a layer do not have
- * its compute dtype. The types are those of the node's specs, so one text serves float32 and
- * bfloat16; gradients are cast back. Integers, bytes and booleans become real numbers and have no
- * gradient: images come as bytes and are widened here. */
+ * its compute dtype. The types are those of the node's specs, so one text serves float32,
+ * bfloat16 and float16; gradients are cast back. Integers, bytes and booleans become real numbers
+ * and have no gradient: images come as bytes and are widened here. */
 #ifndef REAL
 #include "ops/infer.h"
-#include "tensor/bfloat16.h"
+#include "tensor/narrow.h"
 #include <string.h>
 
 static bool known(const keel_node *n, keel_dtype t)
 {
-    return t == n->real || (t == KEEL_BFLOAT16 && n->real == KEEL_FLOAT32);
+    return t == n->real || (keel_dtype_is_narrow(t) && n->real == KEEL_FLOAT32);
 }
 
 static keel_status infer(keel_node *n)
@@ -23,6 +23,23 @@ static keel_status infer(keel_node *n)
                          keel_dtype_name(n->in[0].dtype), keel_dtype_name(n->held),
                          keel_dtype_name(n->real));
     return keel_infer_out(n, &n->in[0].shape);
+}
+
+/* to[i] = from[i], or to[i] += from[i], of float32, bfloat16 and float16, worked out in float32. */
+static void move_narrow(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
+                        int64_t n, bool adds)
+{
+    enum { SOME = 256 };
+    const size_t in = keel_dtype_size(from_type), out = keel_dtype_size(to_type);
+    for (int64_t i = 0; i < n; i += SOME) {
+        const int64_t some = n - i < SOME ? n - i : SOME;
+        float x[SOME], sum[SOME];
+        char *at = (char *)to + (size_t)i * out;
+        keel_narrow_read(x, from_type, (const char *)from + (size_t)i * in, some);
+        if (adds) keel_narrow_read(sum, to_type, at, some);
+        for (int64_t k = 0; adds && k < some; k++) x[k] = sum[k] + x[k];
+        keel_narrow_write(at, to_type, x, some);
+    }
 }
 
 #define REAL_FILE "ops/cast.c"
@@ -43,9 +60,11 @@ const keel_op keel_op_cast = {
 #define FROM_WHOLE(type)                                                                           \
     do {                                                                                           \
         const type *whole = from;                                                                  \
-        if (to_type == KEEL_BFLOAT16)                                                              \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                ((keel_bf16 *)to)[i] = keel_bf16_round((float)whole[i]);                           \
+        if (keel_dtype_is_narrow(to_type))                                                         \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                const float wide = (float)whole[i];                                                \
+                keel_narrow_write((uint16_t *)to + i, to_type, &wide, 1);                          \
+            }                                                                                      \
         else                                                                                       \
             for (int64_t i = 0; i < n; i++) ((REAL *)to)[i] = (REAL)whole[i];                      \
     } while (0)
@@ -62,30 +81,18 @@ static void REAL_(widen_whole)(void *to, keel_dtype to_type, const void *from, k
 }
 #undef FROM_WHOLE
 
-/* to[i] = from[i], or to[i] += from[i] */
+/* to[i] = from[i], or to[i] += from[i]. A type that is narrow is so only beside float32. */
 static void REAL_(move)(void *to, keel_dtype to_type, const void *from, keel_dtype from_type,
                         int64_t n, bool adds)
 {
-    const keel_bf16 *narrow_from = from;
-    keel_bf16 *narrow_to = to;
     const REAL *real_from = from;
     REAL *real_to = to;
-    if (from_type == KEEL_BFLOAT16 && to_type != KEEL_BFLOAT16) {
-        for (int64_t i = 0; i < n; i++)
-            real_to[i] = (adds ? real_to[i] : 0) + (REAL)keel_bf16_wide(narrow_from[i]);
-    } else if (to_type == KEEL_BFLOAT16 && from_type != KEEL_BFLOAT16) {
-        for (int64_t i = 0; i < n; i++)
-            narrow_to[i] =
-                keel_bf16_round((adds ? keel_bf16_wide(narrow_to[i]) : 0) + (float)real_from[i]);
-    } else if (!adds) {
+    if (!adds && from_type == to_type)
         memcpy(to, from, (size_t)n * keel_dtype_size(to_type));
-    } else if (to_type == KEEL_BFLOAT16) {
-        for (int64_t i = 0; i < n; i++)
-            narrow_to[i] =
-                keel_bf16_round(keel_bf16_wide(narrow_to[i]) + keel_bf16_wide(narrow_from[i]));
-    } else {
+    else if (keel_dtype_is_narrow(from_type) || keel_dtype_is_narrow(to_type))
+        move_narrow(to, to_type, from, from_type, n, adds);
+    else
         for (int64_t i = 0; i < n; i++) real_to[i] += real_from[i];
-    }
 }
 
 static void REAL_(forward)(const keel_call *c)

@@ -36,7 +36,8 @@ typedef struct keel_node {
     bool training;     /* Keras's training=True: dropout drops, BatchNorm uses the batch */
     bool backward;     /* backward will follow: what it reads must be saved */
     keel_dtype real;   /* float32 or float64: the type of its arithmetic and of its weights */
-    keel_dtype held;   /* the type its output is stored in: real, or bfloat16 if real is float32 */
+    keel_dtype held;   /* the type its output is stored in: real, or bfloat16 or float16 if real is
+                          float32 */
     uint16_t stream;   /* of random numbers: index of the layer in the model */
 
     int n_in;
@@ -61,8 +62,8 @@ typedef struct keel_step_facts {
     uint32_t epoch;
     uint64_t first_row;      /* position in the epoch's order of the step's row 0 */
     int64_t rows;            /* of the whole global step */
-    const double *loss_seed; /* [losses] the gradient of each is multiplied by it; NULL: there is
-                                one loss, whose gradient is divided when it is reduced */
+    const double *loss_seed; /* [1 + losses] the loss scale, then what the gradient of each loss is
+                                multiplied by; NULL: one loss, divided when it is reduced */
 } keel_step_facts;
 
 /* One call of a kernel: pointers for `rows` rows, bound before the step. A pointer points to the
@@ -216,8 +217,8 @@ struct keel_op {
     double (*flops)(const keel_node *n);
     bool costly; /* a function such as exp or tanh of each element: slow in plain C */
 
-    bool casts; /* reads and writes the types of the node's specs, also bfloat16: the engine never
-                 * widens
+    bool casts; /* reads and writes the types of the node's specs, also narrow ones: the engine
+                 * never widens
                  */
     bool loss;  /* gradients begin here: backward has no out_grad, and computes the sums */
     /* The program may let out share the memory of in[0], and in_grad[0] that of out_grad. */

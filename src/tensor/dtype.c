@@ -6,16 +6,17 @@
 static const struct {
     const char *name;
     size_t size;
-} types[KEEL_DTYPE_COUNT + 1] = {
+} types[KEEL_DTYPE_COUNT + 2] = {
     [KEEL_FLOAT32] = { "float32", 4 }, [KEEL_FLOAT64] = { "float64", 8 },
     [KEEL_UINT8] = { "uint8", 1 },     [KEEL_INT32] = { "int32", 4 },
     [KEEL_INT64] = { "int64", 8 },     [KEEL_BOOL] = { "bool", 1 },
     [KEEL_STRING] = { "string", 16 },  [KEEL_BFLOAT16] = { "bfloat16", 2 },
+    [KEEL_FLOAT16] = { "float16", 2 },
 };
 
 static bool known(keel_dtype t)
 {
-    return (unsigned)t <= KEEL_DTYPE_COUNT;
+    return (unsigned)t <= KEEL_FLOAT16;
 }
 
 size_t keel_dtype_size(keel_dtype t)
@@ -47,7 +48,12 @@ bool keel_dtype_is_real(keel_dtype t)
     return t == KEEL_FLOAT32 || t == KEEL_FLOAT64;
 }
 
+bool keel_dtype_is_narrow(keel_dtype t)
+{
+    return t == KEEL_BFLOAT16 || t == KEEL_FLOAT16;
+}
+
 bool keel_dtype_flows(keel_dtype t)
 {
-    return keel_dtype_is_real(t) || t == KEEL_BFLOAT16;
+    return keel_dtype_is_real(t) || keel_dtype_is_narrow(t);
 }

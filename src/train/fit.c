@@ -297,6 +297,16 @@ static void add_shapes(keel_text *t, const fit *f)
                       (long long)(f->history.steps - f->work.steps));
 }
 
+/* Tell how many steps the loss scale was too large for. */
+static void add_skipped(keel_text *t, const fit *f)
+{
+    const keel_loss_scale *l = &f->trainer->loss_scale;
+    if (l->skipped == 0) return;
+    keel_text_add(t, "%s%lld of %lld steps skipped, since a loss or gradient was not finite; the ",
+                  t->length ? "; " : "", (long long)l->skipped, (long long)f->history.steps);
+    keel_text_add(t, "loss scale is now %g", (double)l->now);
+}
+
 static void take_notes(fit *f)
 {
     keel_text t = { 0 };
@@ -305,6 +315,7 @@ static void take_notes(fit *f)
     if (p && !f->o.reference_kernels) add_slow(&t, p);
     if (p) add_unreached(&t, f->trainer);
     if (p) add_shuffled_states(&t, f);
+    if (f->trainer) add_skipped(&t, f);
     add_cut(&t, f);
     add_shapes(&t, f);
     if (t.failed) keel_text_free(&t);

@@ -126,7 +126,7 @@ static double seed_of(const keel_call *c, const keel_loss_call *call, int real)
             a->loss->whole->count(call, real, &all, sums);
         }
         const double divisor = keel_loss_divisor(a->loss, a->args, sums);
-        return divisor != 0 ? a->weight / divisor : 0;
+        return divisor != 0 ? c->step->loss_seed[0] * a->weight / divisor : 0;
     }
     return c->step->loss_seed ? c->step->loss_seed[a->index] : a->weight;
 }

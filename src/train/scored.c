@@ -172,7 +172,7 @@ static keel_status count_losses(builder *x)
         *l = (keel_scored_loss){ .output = k,
                                  .args = { .loss = (const keel_loss *)o->type,
                                            .args = o->args,
-                                           .index = s->n_loss,
+                                           .index = s->n_loss + 1,
                                            .weight = x->m->compiled.loss_weight[k],
                                            .rows = x->rows } };
         const keel_status st =
@@ -218,7 +218,7 @@ static keel_status add_scores(builder *x)
     for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = -1;
     KEEL_TRY(count_losses(x));
     KEEL_TRY(find_activities(x));
-    x->s->apart = x->s->n_loss + x->s->n_activity > 1;
+    x->s->apart = x->s->n_loss + x->s->n_activity > 1 || keel_model_scales_loss(x->m);
     for (int i = 0; i < c->n_metric; i++) KEEL_TRY(add_metric(x, &c->metric[i]));
     for (int i = 0; i < x->s->n_loss; i++) KEEL_TRY(add_loss(x, &x->s->loss[i]));
     return KEEL_OK;
@@ -308,14 +308,15 @@ void keel_scored_free(keel_scored *s)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-void keel_scored_begin(keel_scored *s, int64_t rows)
+void keel_scored_begin(keel_scored *s, int64_t rows, double loss_scale)
 {
+    s->seed[0] = loss_scale;
     for (int i = 0; i < s->n_loss; i++) {
         const keel_scored_loss *l = &s->loss[i];
         const double count = (double)rows * (double)l->elements;
         const double divisor =
             keel_loss_divisor(l->args.loss, l->args.args, (double[]){ 0, count, count });
-        s->seed[i] = l->args.weight / divisor;
+        s->seed[i + 1] = loss_scale * l->args.weight / divisor;
     }
     s->program->facts.loss_seed = s->apart ? s->seed : NULL;
 }

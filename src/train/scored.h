@@ -28,12 +28,13 @@ typedef struct keel_scored {
     keel_scored_loss loss[KEEL_OUTPUTS_MAX];
     int n_activity; /* nodes of loss terms that layers add (layers/activity.c) */
     int *activity;
-    bool apart; /* several terms: each gradient has its divisor already; nothing is divided later */
+    bool apart; /* several terms, or a loss scale: each gradient has its divisor already, and only
+                   the scale is divided by later */
     int n_metric;
     keel_scored_metric metric[KEEL_LOGS_MAX];
     int *field; /* [inputs of the graph] the dataset's field of each, or one of those below */
     int *state; /* [carried of the graph] its place in the model's row_states */
-    double seed[KEEL_OUTPUTS_MAX]; /* of the current step; see keel_step_facts.loss_seed */
+    double seed[1 + KEEL_OUTPUTS_MAX]; /* of the current step; see keel_step_facts.loss_seed */
 } keel_scored;
 
 enum {
@@ -49,8 +50,9 @@ keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *
                              keel_value *outputs);
 void keel_scored_free(keel_scored *s);
 
-/* Compute the seeds for a step of `rows` rows, if the losses have them. */
-void keel_scored_begin(keel_scored *s, int64_t rows);
+/* Compute the seeds for a step of `rows` rows, if the losses have them. loss_scale: 1 if there is
+ * none. */
+void keel_scored_begin(keel_scored *s, int64_t rows, double loss_scale);
 
 /* Loss and divisor of a finished step. */
 typedef struct keel_score {

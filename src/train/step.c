@@ -10,7 +10,9 @@
  *     meet, refresh  packed copies of the weights are made again
  *
  * Nothing permanent is written before the commit point, so a failed step leaves no trace. The one
- * exception are kernels that are normalized, of which a copy is kept, and put back.
+ * exception are kernels that are normalized, of which a copy is kept, and put back. With a loss
+ * scale, a step whose loss or gradients are not finite does not fail but is skipped: all workers see
+ * the same votes there.
  *
  * The gradient of a dense layer is computed by the owner of a tile, from the rows of all workers.
  * It is known to be finite before it exists if inputs and output gradients are small enough, which
@@ -334,7 +336,7 @@ static void train_part(keel_trainer *t, int worker)
         if (worker == 0) t->no_op = true;
         return; /* no weight at all: nothing moves */
     }
-    const double scale = score.finite ? 1 / score.divisor : 0;
+    const double scale = score.finite ? 1 / (score.divisor * (double)t->loss_scale.now) : 0;
     const bool moves_at_once = score.finite && fabs(scale) <= 1 && all_bounded(t);
     reduce_my_tiles(t, worker, scale, moves_at_once);
     if (!moves_at_once || !t->all_tiled) {
@@ -398,7 +400,7 @@ static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, u
     p->facts = (keel_step_facts){
         .seed = seed, .epoch = b->epoch, .first_row = b->first_row, .rows = b->rows
     };
-    keel_scored_begin(s, b->rows);
+    keel_scored_begin(s, b->rows, s == &t->train ? (double)t->loss_scale.now : 1);
     t->no_op = false;
     t->batch = b;
     return keel_program_bind(p, b->rows, &t->bound);
@@ -463,6 +465,26 @@ static keel_status not_finite(const keel_trainer *t, const keel_batch *b)
     return KEEL_OK;
 }
 
+/* With a loss scale: true if the workers decided not to apply the step. */
+static bool was_skipped(const keel_trainer *t, const keel_score *score)
+{
+    bool good = score->finite;
+    for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
+    return t->loss_scale.on && !good;
+}
+
+/* Nothing of a skipped step stays but the smaller scale. Too many in a row fail, with the weight
+ * whose gradient is the first in backward order that is not finite. */
+static keel_status skip(keel_trainer *t, const keel_batch *b)
+{
+    keel_loss_scale_skip(&t->loss_scale);
+    if (t->loss_scale.in_a_row <= KEEL_SKIPS_MAX) return KEEL_OK;
+    const keel_status s = not_finite(t, b);
+    return keel_fail_within(s < 0 ? s : KEEL_ENUMERIC,
+                            "more than %d steps in a row skipped, down to a loss scale of %g",
+                            KEEL_SKIPS_MAX, (double)t->loss_scale.now);
+}
+
 keel_status keel_tally_create(keel_tally *t, const keel_scored *s)
 {
     int64_t n = 0;
@@ -513,10 +535,15 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
     keel_status s = first_failure(p, t) < 0 ? raise_failure(t, p, b) : KEEL_OK;
     if (s >= 0) keel_scored_read(&t->train, t->bound, &score);
-    if (s >= 0 && !t->no_op) s = not_finite(t, b);
-    if (s < 0 || t->no_op) keel_spectral_undo(&t->spectral);
+    const bool skipped = s >= 0 && !t->no_op && was_skipped(t, &score);
+    if (s >= 0 && !t->no_op) s = skipped ? skip(t, b) : not_finite(t, b);
+    if (s < 0 || skipped || t->no_op) keel_spectral_undo(&t->spectral);
     if (s < 0) return s;
-    if (!t->no_op) {
+    if (skipped) {
+        if (!score.finite) return KEEL_OK; /* it would spoil the epoch's means */
+        loss = score.loss;
+    } else if (!t->no_op) {
+        keel_loss_scale_good(&t->loss_scale);
         keel_updater_end(&t->update);
         loss = score.loss;
         for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];

@@ -207,6 +207,12 @@ static keel_status take_optimizer(keel_trainer *t)
     t->update.learning_rate = c->learning_rate;
     const keel_optimizer_common *o = t->update.args;
     t->needs_norms = keel_clips(o->clipnorm) || keel_clips(o->global_clipnorm);
+    t->loss_scale = (keel_loss_scale){ .on = keel_model_scales_loss(t->model), .now = 1 };
+    if (t->loss_scale.on) {
+        t->loss_scale.now = c->loss_scale;
+        t->loss_scale.good = c->good_steps;
+        t->loss_scale.growth = c->loss_scale_args.dynamic_growth_steps;
+    }
     copy_state(t, false);
     KEEL_TRY(keel_spectral_create(&t->spectral, t->train.program->graph, t->store));
     return make_tallies(t);
@@ -276,6 +282,10 @@ void keel_trainer_store(keel_trainer *t)
     if (!t->train.program) return;
     c->iterations = t->update.iterations;
     c->number = t->update.number;
+    if (t->loss_scale.on) {
+        c->loss_scale = t->loss_scale.now;
+        c->good_steps = t->loss_scale.good;
+    }
     copy_state(t, true);
 }
 

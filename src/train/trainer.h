@@ -5,6 +5,7 @@
 #include "data/feed.h"
 #include "graph/program.h"
 #include "model/model.h"
+#include "train/loss_scale.h"
 #include "train/programs.h"
 #include "train/spectral.h"
 #include "train/strategy.h"
@@ -39,6 +40,7 @@ typedef struct keel_trainer {
     double *tile_penalty;  /* [n_tile] its share of the regularisers */
     double *tile_scale;    /* [n_tile] factor that the update still applies to the gradient */
     bool needs_norms;
+    keel_loss_scale loss_scale;
     double penalty; /* regularisers' part of the loss in test steps */
 
     /* of the current step */

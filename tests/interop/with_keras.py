@@ -251,6 +251,13 @@ MODELS = {  # name: model, optimizer, loss, metrics, kind of y
     "mlp-sgd": (mlp, optimizers.SGD(0.05), SPARSE, ["accuracy"], "int"),
     "mlp-momentum": (mlp, optimizers.SGD(0.05, 0.9, nesterov=True), SPARSE, ["accuracy"], "int"),
     "mlp-adam": (mlp, optimizers.Adam(1e-3), SPARSE, ["accuracy"], "int"),
+    "mlp-loss-scale": (
+        mlp,
+        optimizers.LossScaleOptimizer(optimizers.Adam(1e-3), 8.0, 3),
+        SPARSE,
+        ["accuracy"],
+        "int",
+    ),
     "mlp-amsgrad": (mlp, optimizers.Adam(1e-3, amsgrad=True), SPARSE, ["accuracy"], "int"),
     "mlp-adamw": (mlp, optimizers.AdamW(1e-3, clipnorm=0.5), SPARSE, ["accuracy"], "int"),
     "cnn-momentum": (cnn, optimizers.SGD(0.02, 0.9), SPARSE, ["accuracy"], "int"),

@@ -44,7 +44,9 @@ static void backward(const keel_call *c)
 
 static keel_status prepare(keel_prepare *p)
 {
-    return keel_dtype_flows(p->node->in[0].dtype) ? vector_prepare(p) : KEEL_EUNSUP;
+    const keel_dtype in = p->node->in[0].dtype, out = p->node->out[0].dtype;
+    if (!keel_dtype_flows(in) || in == KEEL_FLOAT16 || out == KEEL_FLOAT16) return KEEL_EUNSUP;
+    return vector_prepare(p);
 }
 
 const keel_kernel VECTOR_KERNEL(cast) = {

@@ -1,0 +1,10 @@
+/* Values of float32 in memory of any type that is held between ops: float32, bfloat16, float16. */
+#ifndef KEEL_TENSOR_NARROW_H
+#define KEEL_TENSOR_NARROW_H
+#include "tensor/dtype.h"
+
+/* Convert n elements; the arrays must not overlap. */
+void keel_narrow_read(float *to, keel_dtype type, const void *from, int64_t n);
+void keel_narrow_write(void *to, keel_dtype type, const float *from, int64_t n);
+
+#endif
