@@ -123,6 +123,14 @@ static const work works[] = {
       64,
       16,
       .places = { 2, { 128, 128 } } },
+    { "efficientnetb0",
+      "224x224x3, 1000 classes",
+      "efficientnetb0",
+      NULL,
+      { 3, { 224, 224, 3 } },
+      1000,
+      64,
+      16 },
     { "densenet121",
       "224x224x3, 1000 classes",
       "densenet121",
@@ -599,8 +607,8 @@ static const keel_option table[] = {
 
 const keel_command keel_command_bench = {
     .name = "bench",
-    .args =
-        "mlp|mnist-cnn|resnet18|resnet50|mobilenetv2|densenet121|unet|conv1d|lstm|transformer|gpt",
+    .args = "mlp|mnist-cnn|resnet18|resnet50|mobilenetv2|densenet121|efficientnetb0|unet|conv1d|"
+            "lstm|transformer|gpt",
     .least = 1,
     .most = 1,
     .summary = "Measure how fast this machine trains",
@@ -609,7 +617,8 @@ const keel_command keel_command_bench = {
         "step includes everything between two steps, and the result is the median after a "
         "warm-up. A second, short fit shows how the time is spent. mlp is the network "
         "784-512-512-10, mnist-cnn that of Keras's MNIST example; resnet18, resnet50, "
-        "mobilenetv2 and densenet121 take images of 224x224x3 with 1000 classes. unet, conv1d, "
+        "mobilenetv2, densenet121 and efficientnetb0 take images of 224x224x3 with 1000 classes. "
+        "unet, conv1d, "
         "lstm and transformer are those of Keras's examples: 128x128 images with a class for each "
         "pixel, sound of 8000 numbers, texts of 200 tokens. gpt has 6 blocks of causal attention, "
         "width 384 and 6 "

@@ -140,7 +140,8 @@ static const keel_option table[] = {
 
 const keel_command keel_command_new = {
     .name = "new",
-    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2|densenet121|unet|conv1d|lstm|transformer|gpt",
+    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2|densenet121|efficientnetb0|unet|conv1d|lstm|"
+            "transformer|gpt",
     .least = 1,
     .most = 1,
     .summary = "Make a model without Python",
@@ -150,7 +151,7 @@ const keel_command keel_command_new = {
         "with a Rescaling layer and take pixels of 0..255. mlp has dense layers of --sizes units "
         "(512,512). cnn has stages of a 3x3 convolution with --sizes filters (32,64,128,128), "
         "BatchNorm, relu and 2x2 max pooling, which halves height and width. resnet18 has 11 "
-        "million parameters. resnet50, mobilenetv2 and densenet121 equal those of "
+        "million parameters. resnet50, mobilenetv2, densenet121 and efficientnetb0 equal those of "
         "keras.applications, layer by "
         "layer. unet (classes for each pixel), conv1d (sound), lstm and transformer (texts as "
         "tokens, "

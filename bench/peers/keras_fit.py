@@ -151,6 +151,8 @@ def build(keras, work):
         return keras.applications.MobileNetV2(weights=None, input_shape=shape, classes=classes)
     if work in NETS:
         return NETS[work](keras, shape, classes)
+    if work == "efficientnetb0":
+        return keras.applications.EfficientNetB0(weights=None, input_shape=shape, classes=classes)
     if work == "densenet121":
         return keras.applications.DenseNet121(weights=None, input_shape=shape, classes=classes)
     last = layers.Dense(classes, "softmax", dtype="float32")

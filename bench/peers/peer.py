@@ -31,6 +31,7 @@ WORKS = {  # shape of a row, classes, rows, batch size
     "gpt": ((256,), 65, 192, 12),
     "transformer": ((200,), 2, 1024, 32),
     "unet": ((128, 128, 3), 3, 64, 16),
+    "efficientnetb0": ((224, 224, 3), 1000, 64, 16),
     "densenet121": ((224, 224, 3), 1000, 64, 16),
     "conv1d": ((8000, 1), 5, 128, 32),
 }
