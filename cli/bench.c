@@ -607,8 +607,7 @@ static const keel_option table[] = {
 
 const keel_command keel_command_bench = {
     .name = "bench",
-    .args = "mlp|mnist-cnn|resnet18|resnet50|mobilenetv2|densenet121|efficientnetb0|unet|conv1d|"
-            "lstm|transformer|gpt",
+    .args = "NETWORK",
     .least = 1,
     .most = 1,
     .summary = "Measure how fast this machine trains",

@@ -140,8 +140,7 @@ static const keel_option table[] = {
 
 const keel_command keel_command_new = {
     .name = "new",
-    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2|densenet121|efficientnetb0|unet|conv1d|lstm|"
-            "transformer|gpt",
+    .args = "ARCHITECTURE",
     .least = 1,
     .most = 1,
     .summary = "Make a model without Python",

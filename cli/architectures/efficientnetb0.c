@@ -1,7 +1,7 @@
 /* EfficientNet-B0 as keras.applications.EfficientNetB0 builds it: Tan and Le 2019, arXiv
  * 1905.11946, table 1. Each block widens, filters by depth, weighs the channels by what is in the
  * whole image, and narrows. Layers have Keras's names, except that the Rescaling is the one of
- * `keel new`. */
+ * `keel new`, and that the last layer begins with Dense's usual weights. */
 #include "architecture.h"
 #include <stdio.h>
 
