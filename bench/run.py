@@ -34,7 +34,7 @@ README = os.path.join(HERE, "README.md")
 MARKS = ("<!-- table: written by make bench -->", "<!-- end of table -->")
 WORKS = "mlp:64,mlp:256,mnist-cnn:64,mnist-cnn:256,resnet18:16,resnet50:16,mobilenetv2:16"
 QUICK = "mlp:64,mnist-cnn:64,mnist-cnn:256"
-LARGE = ("resnet18", "resnet50", "mobilenetv2")
+LARGE = ("resnet18", "resnet50", "mobilenetv2", "densenet121", "efficientnetb0", "unet")
 DTYPES = ("float32", "mixed_bfloat16")
 
 KEEL = {  # name of the column: --devices

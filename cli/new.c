@@ -120,7 +120,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, classes, "classes", 0, true, KEEL_OPTION_POSITIVE, "N", NULL,
                     "number of classes; 1 makes a binary classifier (sigmoid)"),
     KEEL_OPTION_ROW(options, vocabulary, "vocabulary", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
-                    "lstm, gpt: how many tokens there are (default: 20000; gpt: 65)"),
+                    "lstm, transformer, gpt: how many tokens there are (default: 20000; gpt: 65)"),
     KEEL_OPTION_ROW(options, sizes, "sizes", 0, false, KEEL_OPTION_TEXT, "N,N,...", NULL,
                     "mlp: units of each layer; cnn: filters of each stage"),
     KEEL_OPTION_ROW(options, dropout, "dropout", 0, false, KEEL_OPTION_REAL, "RATE", "0",
@@ -141,7 +141,7 @@ static const keel_option table[] = {
 
 const keel_command keel_command_new = {
     .name = "new",
-    .args = "mlp|cnn|resnet18|resnet50|mobilenetv2|lstm|gpt",
+    .args = "ARCHITECTURE",
     .least = 1,
     .most = 1,
     .summary = "Make a model without Python",
@@ -151,9 +151,12 @@ const keel_command keel_command_new = {
         "with a Rescaling layer and take pixels of 0..255. mlp has dense layers of --sizes units "
         "(512,512). cnn has stages of a 3x3 convolution with --sizes filters (32,64,128,128), "
         "BatchNorm, relu and 2x2 max pooling, which halves height and width. resnet18 has 11 "
-        "million parameters. resnet50 and mobilenetv2 equal those of keras.applications, layer by "
-        "layer. lstm takes tokens, whole numbers from 0, and is the network of Keras's IMDB "
-        "example. gpt learns the next token at each place: --classes is the vocabulary, too.",
+        "million parameters. resnet50, mobilenetv2, densenet121 and efficientnetb0 equal those of "
+        "keras.applications, layer by "
+        "layer. unet (classes for each pixel), conv1d (sound), lstm and transformer (texts as "
+        "tokens, "
+        "whole numbers from 0) are those of Keras's examples. gpt learns the next token at each "
+        "place: --classes is the vocabulary, too.",
     .example = "keel new cnn --input 100,100,3 --classes 10 -o m.keras",
     .options = table,
     .size = sizeof(options),

@@ -77,7 +77,13 @@ want 0 'Loss: BinaryCrossentropy' inspect lstm.keras
 want 2 "'12,3': lstm takes tokens, as 200" new lstm --input 12,3 --classes 1 -o lstm.keras
 want 2 'vocabulary: mlp takes no tokens' new mlp --input 4 --vocabulary 9 --classes 3 -o m.keras
 want 0 'gpt, 51 layers, 10,660,617 parameters' new gpt --input 16 --vocabulary 9 --classes 9 -o gpt.keras
-rm gpt.keras resnet*.keras mobilenetv2.keras lstm.keras
+want 0 'transformer, 21 layers, 12,158 parameters' new transformer --input 16 --vocabulary 9 --classes 2 -o transformer.keras
+want 0 'densenet121, 429 layers, 8,062,504 parameters' new densenet121 --input 32,32,3 --classes 1000 --no-rescaling -o densenet.keras
+want 0 'efficientnetb0, 240 layers, 5,330,570 parameters' new efficientnetb0 --input 33,32,3 --classes 1000 -o efficient.keras
+want 0 'unet, 73 layers, 2,058,979 parameters' new unet --input 32,32,3 --classes 3 -o unet.keras
+want 0 'conv1d, 47 layers, 434,389 parameters' new conv1d --input 200,1 --classes 5 -o conv1d.keras
+want 2 "'200': conv1d takes sound, as 8000,1" new conv1d --input 200 --classes 5 -o m.keras
+rm efficient.keras transformer.keras densenet.keras unet.keras conv1d.keras gpt.keras resnet*.keras mobilenetv2.keras lstm.keras
 want 0 '6 layers' new mlp --input 4 --classes 3 --optimizer 'SGD(momentum=0.9, nesterov=True)' \
     --learning-rate 0.05 --dropout 0.25 --metrics accuracy,mse -o sgd.keras
 want 0 'SGD, learning rate 0.05' inspect sgd.keras

@@ -78,20 +78,83 @@ def gpt(keras, shape, classes):
     return keras.Model(tokens, layers.Dense(classes, "softmax", dtype="float32")(x))
 
 
+def transformer(keras, shape, classes):
+    from keras import layers
+
+    tokens = layers.Input(shape, dtype="int32")
+    x = token_and_position(keras, tokens, peer.VOCABULARY["transformer"], 32)
+    y = layers.Dropout(0.1)(layers.MultiHeadAttention(2, 32)(x, x))
+    x = layers.LayerNormalization(epsilon=1e-6)(layers.Add()([x, y]))
+    y = layers.Dropout(0.1)(layers.Dense(32)(layers.Dense(32, "relu")(x)))
+    x = layers.LayerNormalization(epsilon=1e-6)(layers.Add()([x, y]))
+    x = layers.Dropout(0.1)(layers.GlobalAveragePooling1D()(x))
+    x = layers.Dropout(0.1)(layers.Dense(20, "relu")(x))
+    return keras.Model(tokens, layers.Dense(classes, "softmax", dtype="float32")(x))
+
+
+def unet(keras, shape, classes):
+    from keras import layers
+
+    def unit(x, layer):
+        return layers.BatchNormalization()(layer(layers.Activation("relu")(x)))
+
+    inputs = layers.Input(shape)
+    x = layers.BatchNormalization()(layers.Conv2D(32, 3, 2, "same")(inputs))
+    x = layers.Activation("relu")(x)
+    for filters in (64, 128, 256):
+        beside = layers.Conv2D(filters, 1, 2, "same")(x)
+        x = unit(x, layers.SeparableConv2D(filters, 3, padding="same"))
+        x = unit(x, layers.SeparableConv2D(filters, 3, padding="same"))
+        x = layers.Add()([layers.MaxPooling2D(3, 2, "same")(x), beside])
+    for filters in (256, 128, 64, 32):
+        beside = layers.Conv2D(filters, 1, padding="same")(layers.UpSampling2D(2)(x))
+        x = unit(x, layers.Conv2DTranspose(filters, 3, padding="same"))
+        x = unit(x, layers.Conv2DTranspose(filters, 3, padding="same"))
+        x = layers.Add()([layers.UpSampling2D(2)(x), beside])
+    last = layers.Conv2D(classes, 3, padding="same", activation="softmax", dtype="float32")
+    return keras.Model(inputs, last(x))
+
+
+def conv1d(keras, shape, classes):
+    from keras import layers
+
+    x = inputs = layers.Input(shape)
+    for filters, convs in ((16, 2), (32, 2), (64, 3), (128, 3), (128, 3)):
+        beside = layers.Conv1D(filters, 1, padding="same")(x)
+        for i in range(convs):
+            x = layers.Conv1D(filters, 3, padding="same")(x)
+            x = layers.Activation("relu")(x) if i + 1 < convs else x
+        x = layers.Activation("relu")(layers.Add()([x, beside]))
+        x = layers.MaxPooling1D(2, 2)(x)
+    x = layers.Flatten()(layers.AveragePooling1D(3, 3)(x))
+    x = layers.Dense(128, "relu")(layers.Dense(256, "relu")(x))
+    return keras.Model(inputs, layers.Dense(classes, "softmax", dtype="float32")(x))
+
+
+NETS = {
+    "resnet18": resnet18,
+    "lstm": lstm,
+    "gpt": gpt,
+    "transformer": transformer,
+    "unet": unet,
+    "conv1d": conv1d,
+}
+
+
 def build(keras, work):
     from keras import layers
 
     shape, classes, _, _ = peer.WORKS[work]
-    if work == "resnet18":
-        return resnet18(keras, shape, classes)
     if work == "resnet50":
         return keras.applications.ResNet50(weights=None, input_shape=shape, classes=classes)
     if work == "mobilenetv2":
         return keras.applications.MobileNetV2(weights=None, input_shape=shape, classes=classes)
-    if work == "lstm":
-        return lstm(keras, shape, classes)
-    if work == "gpt":
-        return gpt(keras, shape, classes)
+    if work in NETS:
+        return NETS[work](keras, shape, classes)
+    if work == "efficientnetb0":
+        return keras.applications.EfficientNetB0(weights=None, input_shape=shape, classes=classes)
+    if work == "densenet121":
+        return keras.applications.DenseNet121(weights=None, input_shape=shape, classes=classes)
     last = layers.Dense(classes, "softmax", dtype="float32")
     if work == "mlp":
         hidden = [layers.Dense(512, "relu"), layers.Dense(512, "relu")]

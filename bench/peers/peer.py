@@ -29,9 +29,14 @@ WORKS = {  # shape of a row, classes, rows, batch size
     "mobilenetv2": ((224, 224, 3), 1000, 64, 16),
     "lstm": ((200,), 1, 1024, 32),
     "gpt": ((256,), 65, 192, 12),
+    "transformer": ((200,), 2, 1024, 32),
+    "unet": ((128, 128, 3), 3, 64, 16),
+    "efficientnetb0": ((224, 224, 3), 1000, 64, 16),
+    "densenet121": ((224, 224, 3), 1000, 64, 16),
+    "conv1d": ((8000, 1), 5, 128, 32),
 }
-VOCABULARY = {"lstm": 20000, "gpt": 65}  # works whose rows are tokens, and how many there are
-PLACES = {"gpt": (256,)}  # works with a label for each place, and their shape
+VOCABULARY = {"lstm": 20000, "gpt": 65, "transformer": 20000}  # works whose rows are tokens, and how many there are
+PLACES = {"gpt": (256,), "unet": (128, 128)}  # works with a label for each place, and their shape
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 LEAST_STEPS, WARM_STEPS, WARM_SECONDS = 5, 10, 0.5
 

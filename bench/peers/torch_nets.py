@@ -133,4 +133,7 @@ def build(work):
         return TextLstm(peer.VOCABULARY[work])
     if work == "gpt":
         return Gpt(peer.VOCABULARY[work], *peer.PLACES[work])
-    return {"resnet18": resnet18, "resnet50": resnet50, "mobilenetv2": mobilenetv2}[work](classes)
+    nets = {"resnet18": resnet18, "resnet50": resnet50, "mobilenetv2": mobilenetv2}
+    if work not in nets:
+        raise peer.Unsupported(f"{work}: not written for PyTorch")
+    return nets[work](classes)

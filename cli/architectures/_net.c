@@ -58,7 +58,11 @@ keel_symbol keel_net_conv(keel_net *n, keel_symbol x, const char *prefix, const 
         KEEL_ARG_INTS("strides", stride, stride),
         KEEL_ARG_STR("padding", c->same ? "same" : "valid"),
         KEEL_ARG_BOOL("use_bias", c->bias),
+        KEEL_ARG_STR("activation", c->activation ? c->activation : "linear"),
+        KEEL_ARG_JSON(c->filters ? "kernel_initializer" : "depthwise_initializer",
+                      c->initializer ? c->initializer : "\"glorot_uniform\""),
         { .key = c->filters ? "filters" : NULL, .kind = KEEL_ARG_IS_INT, .number = c->filters },
+        KEEL_ARG_INT("groups", c->groups ? c->groups : 1),
         { .key = NULL },
     };
     return keel_net_call(n, c->filters ? "Conv2D" : "DepthwiseConv2D", args, x);
@@ -75,13 +79,19 @@ keel_symbol keel_net_norm(keel_net *n, keel_symbol x, const char *prefix, const 
                          x);
 }
 
-keel_symbol keel_net_relu(keel_net *n, keel_symbol x, const char *prefix, const char *suffix)
+keel_symbol keel_net_activation(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
+                                const char *activation)
 {
     char name[NAME_MAX_];
     snprintf(name, sizeof name, "%s%s", prefix, suffix);
-    return keel_net_call(n, "Activation",
-                         KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_STR("activation", "relu")),
-                         x);
+    return keel_net_call(
+        n, "Activation",
+        KEEL_ARGS(KEEL_ARG_STR("name", name), KEEL_ARG_STR("activation", activation)), x);
+}
+
+keel_symbol keel_net_relu(keel_net *n, keel_symbol x, const char *prefix, const char *suffix)
+{
+    return keel_net_activation(n, x, prefix, suffix, "relu");
 }
 
 keel_symbol keel_net_dense(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,

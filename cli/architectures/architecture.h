@@ -51,12 +51,17 @@ typedef struct keel_conv {
     int64_t filters, kernel, stride; /* filters 0: depthwise; stride 0: 1 */
     bool same;                       /* padding; else valid */
     bool bias;
+    const char *activation;  /* NULL: none */
+    const char *initializer; /* of the kernel, as JSON; NULL: Keras's default */
+    int64_t groups;          /* 0: one */
 } keel_conv;
 
 keel_symbol keel_net_conv(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
                           const keel_conv *c);
 keel_symbol keel_net_norm(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
                           double momentum, double epsilon);
+keel_symbol keel_net_activation(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
+                                const char *activation);
 keel_symbol keel_net_relu(keel_net *n, keel_symbol x, const char *prefix, const char *suffix);
 keel_symbol keel_net_dense(keel_net *n, keel_symbol x, const char *prefix, const char *suffix,
                            int64_t units, const char *activation); /* NULL: none */

@@ -301,6 +301,10 @@ MADE = {  # name: arguments of keel new
 # go there and back, and predict.
 MADE_DEEP = {
     "new-gpt": "gpt --input 9 --vocabulary 7 --classes 4 --optimizer sgd",
+    "new-conv1d": "conv1d --input 200,1 --classes 4 --optimizer sgd",
+    "new-densenet121": "densenet121 --input 32,32,3 --classes 4 --optimizer sgd",
+    "new-transformer": "transformer --input 9 --vocabulary 7 --classes 4 --optimizer sgd",
+    "new-unet": "unet --input 32,32,3 --classes 4 --optimizer sgd",
     "new-mobilenetv2": "mobilenetv2 --input 32,32,3 --classes 4 --optimizer sgd",
     "new-resnet18": "resnet18 --input 32,32,3 --classes 4 --optimizer adamw",
     "new-resnet50": "resnet50 --input 32,32,3 --classes 4 --optimizer adam",
