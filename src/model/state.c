@@ -75,8 +75,10 @@ keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled 
 
 /* The variable of a slot in the file. */
 typedef struct place {
-    int state; /* index into compiled.state */
-    bool mark; /* an int32, 0 */
+    int state;   /* index into compiled.state */
+    bool mark;   /* an int32, 0 */
+    bool begins; /* as the weight itself */
+    int weight;
 } place;
 
 /* The places of all slots in the order of the file: *out [*n], to free by keel_free. */
@@ -96,7 +98,8 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
             for (int k = 0; k < slots.count && s >= 0; k++) {
                 const keel_slot *slot = &slots.at[k];
                 if (slot->group == group && slot->kind != KEEL_SLOT_NONE)
-                    list[made++] = (place){ t * c->n_slot + k, slot->kind == KEEL_SLOT_MARK };
+                    list[made++] = (place){ t * c->n_slot + k, slot->kind == KEEL_SLOT_MARK,
+                                            slot->first_is_weight, w };
             }
             t++;
         }
@@ -195,9 +198,15 @@ keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, kee
     KEEL_TRY(keel_weights_add(file, variable(path, 0), &iterations));
     if (!c->schedule) KEEL_TRY(keel_weights_add(file, variable(path, 1), &rate));
     KEEL_TRY(list_places(m, c, &list, &n));
-    for (int i = 0; i < n && s >= 0; i++, at++)
-        s = list[i].mark ? keel_weights_add(file, variable(path, at), &mark)
-                         : add(context, variable(path, at), &c->state[list[i].state]);
+    for (int i = 0; i < n && s >= 0; i++, at++) {
+        const place *p = &list[i];
+        const keel_tensor w = { .dtype = m->dtype,
+                                .shape = m->weight[p->weight].info.spec.shape,
+                                .data = m->weight[p->weight].data };
+        const keel_tensor *slot = p->begins && c->iterations == 0 ? &w : &c->state[p->state];
+        s = p->mark ? keel_weights_add(file, variable(path, at), &mark)
+                    : add(context, variable(path, at), slot);
+    }
     if (s >= 0 && keeps_number(m, c)) s = keel_weights_add(file, variable(path, at), &number);
     keel_free(list);
     return s;
