@@ -98,6 +98,7 @@ def keel(*args):
 
 def measure(program, name, folder):
     random = np.random.default_rng(1)
+    keras.utils.set_random_seed(1)
     model = make(name)
     side = model.input_shape[1]
     x = random.uniform(0, 255, (BATCH, side, side, 3)) if name.startswith(BYTES) else \
