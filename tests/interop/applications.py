@@ -58,6 +58,9 @@ def fill(model, x, random):
         if len(w.shape) == 1 and w.dtype == "float32":
             noise = 0.1 * random.standard_normal(w.shape).astype("float32")
             w.assign(w.numpy() + (np.abs(noise) if "variance" in w.path else noise))
+    for l in model.layers:  # it computes with copies of its weights
+        if isinstance(l, keras.layers.Normalization):
+            l.finalize_state()
     norms = [l for l in model.layers if isinstance(l, keras.layers.BatchNormalization)]
     momenta = [l.momentum for l in norms]
     for l in norms:
