@@ -398,7 +398,7 @@ static void labels_that_are_numbers_can_be_one_hot(void **state)
     d = NULL;
     assert_int_equal(keel_dataset_open(&d, both, &o), KEEL_EDATA);
     assert_non_null(strstr(keel_error(),
-                           "label 1 of row 1 is not a class; classes are whole numbers "
+                           "label 1 of row 0 is not a class; classes are whole numbers "
                            "from 0 to 0"));
     files_end();
 }
@@ -444,11 +444,11 @@ static void labels_that_are_no_classes_are_refused(void **state)
         int64_t classes;
         const char *says;
     } bad[] = {
-        { "a,y\n1,0\n2,3.5\n", KEEL_LABEL_INT, 5, "label 3.5 of row 2 is not a class" },
-        { "a,y\n1,0\n2,3.5\n", KEEL_LABEL_CATEGORICAL, 0, "label 3.5 of row 2 is not a class" },
-        { "a,y\n1,-1\n", KEEL_LABEL_INT, 3, "label -1 of row 1 is not a class" },
+        { "a,y\n1,0\n2,3.5\n", KEEL_LABEL_INT, 5, "label 3.5 of row 1 is not a class" },
+        { "a,y\n1,0\n2,3.5\n", KEEL_LABEL_CATEGORICAL, 0, "label 3.5 of row 1 is not a class" },
+        { "a,y\n1,-1\n", KEEL_LABEL_INT, 3, "label -1 of row 0 is not a class" },
         { "a,y\n1,3\n", KEEL_LABEL_INT, 3, "whole numbers from 0 to 2" },
-        { "a,y\n1,2\n", KEEL_LABEL_BINARY, 0, "label 2 of row 1; binary labels must be 0 to 1" },
+        { "a,y\n1,2\n", KEEL_LABEL_BINARY, 0, "label 2 of row 0; binary labels must be 0 to 1" },
         { "a,y\n1,a\n2,b\n3,c\n", KEEL_LABEL_INT, 2, "3 different labels for 2" },
         { "a,y\n1,1e6\n2,0\n", KEEL_LABEL_CATEGORICAL, 0, NULL },
     };

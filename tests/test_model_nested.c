@@ -77,6 +77,19 @@ static void weights_of_models_inside_have_names_paths_and_values(void **state)
     keel_model_destroy(alone);
 }
 
+/* Does the summary call the layer frozen? */
+static bool said_frozen(const keel_model *m, const char *layer)
+{
+    char *text, *line;
+    OK(keel_model_summary(m, &text));
+    line = strstr(text, layer);
+    assert_non_null(line);
+    line[strcspn(line, "\n")] = 0;
+    const bool frozen = strstr(line, "(frozen)");
+    keel_model_summary_free(text);
+    return frozen;
+}
+
 static void a_frozen_model_freezes_each_layer_inside(void **state)
 {
     (void)state;
@@ -87,10 +100,13 @@ static void a_frozen_model_freezes_each_layer_inside(void **state)
     assert_int_equal(keel_model_trainable_count(m), 4);
     OK(keel_model_set_trainable(m, "base", false));
     assert_int_equal(keel_model_trainable_count(m), 2);
+    assert_true(said_frozen(m, "base") && said_frozen(m, "conv2d"));
     OK(keel_model_get_trainable(m, "base/batch_normalization", &trainable));
     assert_false(trainable);
     OK(keel_model_set_trainable(m, "base/conv2d", true)); /* as Keras's model.trainable_variables */
     assert_int_equal(keel_model_trainable_count(m), 4);
+    assert_false(said_frozen(m, "base") || said_frozen(m, "conv2d"));
+    assert_true(said_frozen(m, "batch_normalization") && !said_frozen(m, "dense"));
     OK(keel_model_get_trainable(m, "base", &trainable));
     assert_false(trainable);
     OK(keel_model_set_trainable(m, "base", true));

@@ -296,6 +296,7 @@ static void any_number_of_devices_trains_as_keras(void **unused)
 {
     (void)unused;
     train_all("optimizer_training.json", 30);
+    train_all("optimizer_training_jax.json", 4);
 }
 
 static void averages_and_gradients_of_several_steps_are_those_of_keras(void **unused)
@@ -330,6 +331,7 @@ static void what_an_optimizer_keeps_goes_through_a_file(void **unused)
 {
     (void)unused;
     through_a_file("optimizer_training.json");
+    through_a_file("optimizer_training_jax.json");
     through_a_file("optimizer_keeps.json");
 }
 

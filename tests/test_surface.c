@@ -73,6 +73,8 @@ static const struct {
     { "TorchModuleWrapper", "runs PyTorch code" },
     { "Loss", "base of losses in Python" },
     { "Metric", "base of metrics in Python" },
+    { "Mean", "takes values, not targets and predictions" },
+    { "Sum", "takes values, not targets and predictions" },
     { "MeanMetricWrapper", "its function is Python code" },
     { "Optimizer", "base of optimizers in Python" },
     { "LearningRateSchedule", "base of schedules in Python" },

@@ -79,7 +79,7 @@ static keel_status check_classes(int32_t *label, const double *number, int64_t n
                 KEEL_EDATA,
                 "%s: label %g of row %lld is not a class; classes are whole numbers from "
                 "0 to %lld",
-                what, v, (long long)i + 1, (long long)most - 1);
+                what, v, (long long)i, (long long)most - 1);
         label[i] = (int32_t)v;
         if (label[i] >= count) count = label[i] + 1;
     }
@@ -97,7 +97,7 @@ static keel_status target_of_numbers(keel_tensor *y, const double *number, int64
         whole &= number[i] == floor(number[i]) && fabs(number[i]) <= 1 << 30;
         if (mode == KEEL_LABEL_BINARY && !(number[i] >= 0 && number[i] <= 1))
             return keel_fail(KEEL_EDATA, "%s: label %g of row %lld; binary labels must be 0 to 1",
-                             what, number[i], (long long)i + 1);
+                             what, number[i], (long long)i);
     }
     if (!are_classes(o, mode)) {
         KEEL_TRY(keel_tensor_create(y, whole ? KEEL_INT32 : KEEL_FLOAT32, &shape));

@@ -82,6 +82,8 @@ typedef struct place {
     int state;        /* index into compiled.state */
     const char *name; /* of the slot */
     bool mark;        /* an int32, 0 */
+    bool begins;      /* as the weight itself */
+    int weight;
 } place;
 
 /* The places of all slots in the order of the file: *out [*n], to free by keel_free. */
@@ -102,7 +104,8 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
                 const keel_slot *slot = &slots.at[k];
                 if (slot->group == group && slot->kind != KEEL_SLOT_NONE)
                     list[made++] =
-                        (place){ t * c->n_slot + k, slot->name, slot->kind == KEEL_SLOT_MARK };
+                        (place){ t * c->n_slot + k, slot->name, slot->kind == KEEL_SLOT_MARK,
+                                 slot->first_is_weight, w };
             }
             t++;
         }
@@ -240,9 +243,15 @@ static keel_status add_from(const keel_model *m, keel_weights *file, const char 
     if (!c->schedule) KEEL_TRY(keel_weights_add(file, variable(path, of, at + 1), &rate));
     at += first_slot(c);
     KEEL_TRY(list_places(m, c, &list, &n));
-    for (int i = 0; i < n && s >= 0; i++, at++)
-        s = list[i].mark ? keel_weights_add(file, variable(path, of, at), &mark)
-                         : add(context, variable(path, of, at), &c->state[list[i].state]);
+    for (int i = 0; i < n && s >= 0; i++, at++) {
+        const place *p = &list[i];
+        const keel_tensor w = { .dtype = m->dtype,
+                                .shape = m->weight[p->weight].info.spec.shape,
+                                .data = m->weight[p->weight].data };
+        const keel_tensor *slot = p->begins && c->iterations == 0 ? &w : &c->state[p->state];
+        s = p->mark ? keel_weights_add(file, variable(path, of, at), &mark)
+                    : add(context, variable(path, of, at), slot);
+    }
     if (s >= 0 && keeps_number(m, c)) s = keel_weights_add(file, variable(path, of, at), &number);
     keel_free(list);
     return s;

@@ -155,6 +155,15 @@ static void measure(const keel_model *m, int depth, table *w)
     }
 }
 
+/* A frozen model may have layers that were unfrozen after it. */
+static bool is_frozen(const keel_model_layer *l)
+{
+    if (l->trainable || !keel_model_layer_is_model(l)) return !l->trainable;
+    for (int i = 0; i < l->inner->n_layer; i++)
+        if (!is_frozen(&l->inner->layer[i]) && layer_params(l->inner, i) > 0) return false;
+    return true;
+}
+
 static void layer_lines(keel_text *t, const keel_model *m, int depth, const table *w)
 {
     char shape[96], params[28];
@@ -169,7 +178,7 @@ static void layer_lines(keel_text *t, const keel_model *m, int depth, const tabl
             keel_text_add(t, "  ");
             connected_cell(t, m, i);
         }
-        if (!l->trainable) keel_text_add(t, "  (frozen)");
+        if (is_frozen(l)) keel_text_add(t, "  (frozen)");
         if (w->differ && l->compute != KEEL_FLOAT32)
             keel_text_add(t, "  (%s)", keel_policy_name(l->compute));
         keel_text_add(t, "\n");

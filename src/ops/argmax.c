@@ -1,5 +1,5 @@
 /* The index of the largest element along an axis, or of the first of several; the axis is dropped.
- * No gradient flows. Keras: ops.argmax. */
+ * As in Keras on all backends, -0 is less than 0. No gradient flows. Keras: ops.argmax. */
 #ifndef REAL
 #include "ops/axis.h"
 #include <math.h>
@@ -22,6 +22,11 @@ const keel_op keel_op_argmax = {
     .args_for_case = keel_axis_for_case,
 };
 #else
+static bool REAL_(above)(REAL a, REAL b)
+{
+    return a > b || (a == b && a == 0 && !signbit(a) && signbit(b));
+}
+
 static void REAL_(forward)(const keel_call *c)
 {
     const keel_axis_split a = keel_axis_of(c, &c->node->in[0]);
@@ -30,7 +35,7 @@ static void REAL_(forward)(const keel_call *c)
             const REAL *x = (const REAL *)c->in[0] + o * a.n * a.inner + i;
             int64_t best = 0;
             for (int64_t j = 1; j < a.n; j++)
-                if (x[j * a.inner] > x[best * a.inner]) best = j;
+                if (REAL_(above)(x[j * a.inner], x[best * a.inner])) best = j;
             ((REAL *)c->out[0])[o * a.inner + i] = (REAL)best;
         }
 }

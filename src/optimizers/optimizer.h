@@ -103,8 +103,9 @@ typedef enum keel_slot_kind {
 typedef struct keel_slot {
     const char *name; /* Keras's: "momentum" */
     keel_slot_kind kind;
-    int group;    /* in files, slots of a group are stored together, weight by weight */
-    double first; /* the value of each element before the first step */
+    int group;            /* in files, slots of a group are stored together, weight by weight */
+    double first;         /* the value of each element before the first step ... */
+    bool first_is_weight; /* ... or, if alike, the weight as it was then */
 } keel_slot;
 
 typedef struct keel_slots {

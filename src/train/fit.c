@@ -88,7 +88,7 @@ void keel_history_free(keel_history *h)
 /* Write a name as a CSV field; the name of a metric may have a comma. */
 static void put_name(FILE *f, const char *name)
 {
-    const bool quoted = strpbrk(name, ",\"\n") != NULL;
+    const bool quoted = strpbrk(name, ",\"\r\n") != NULL;
     fputs(quoted ? ",\"" : ",", f);
     for (; *name; name++) {
         if (*name == '"') fputc('"', f);

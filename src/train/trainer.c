@@ -176,7 +176,8 @@ static keel_status make_tallies(keel_trainer *t)
     return KEEL_OK;
 }
 
-/* Copy the optimizer's state from the updater to the model, or back. */
+/* Copy the optimizer's state from the updater to the model, or back. The model's weights may have
+ * changed since its state was made, so slots that begin as the weight are the updater's. */
 static void copy_state(keel_trainer *t, bool to_model)
 {
     keel_model_compiled *c = &t->model->compiled;
@@ -187,7 +188,8 @@ static void copy_state(keel_trainer *t, bool to_model)
             const int64_t count = t->update.slot_count[v * t->update.n_slot + k];
             void *state = c->state[i * t->update.n_slot + k].data;
             void *slot = t->update.slot[v * t->update.n_slot + k];
-            if (count > 0)
+            const bool begins = c->iterations == 0 && t->update.first_is_weight[k];
+            if (count > 0 && (to_model || !begins))
                 memcpy(to_model ? state : slot, to_model ? slot : state, (size_t)count * element);
         }
 }

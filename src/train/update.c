@@ -75,7 +75,11 @@ static keel_status walk(keel_updater *u, bool points)
             const int64_t count = u->slot_count[v * u->n_slot + k];
             char *at = u->memory[k] + begin[k] * element;
             if (count > 0) u->slot[v * u->n_slot + k] = at;
-            fill(at, count, slots.at[k].first, store->real);
+            u->first_is_weight[k] = slots.at[k].first_is_weight;
+            if (u->first_is_weight[k])
+                memcpy(at, keel_store_data(store, v), (size_t)(count * element));
+            else
+                fill(at, count, slots.at[k].first, store->real);
         }
         if (points && slots.scratch > 0)
             u->weight[v].scratch = u->memory[KEEL_SLOTS_MAX] + begin[KEEL_SLOTS_MAX] * element;

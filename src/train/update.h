@@ -23,15 +23,16 @@ typedef struct keel_updater {
     keel_tile *tile; /* [n_tile] of all trained weights, in flat order */
     int *first_tile; /* [n_worker + 1] the first tile of each owner */
     struct keel_updated {
-        int first_tile, n_tile;       /* 0 tiles: not trained */
-        char *scratch;                /* NULL: none */
-    } * weight;                       /* [n_weight] */
-    char **slot;                      /* [n_weight * n_slot] NULL: no memory */
-    int64_t *slot_count;              /* [n_weight * n_slot] elements */
-    char *memory[KEEL_SLOTS_MAX + 1]; /* of each slot, for all weights; the last is scratch */
-    int64_t bytes;                    /* sum of memory[] */
-    double *sum;                      /* [KEEL_SUM_PASSES][n_tile][KEEL_UPDATE_SUMS] of this step */
-    double rate_now, number_now;      /* in this step */
+        int first_tile, n_tile;           /* 0 tiles: not trained */
+        char *scratch;                    /* NULL: none */
+    } * weight;                           /* [n_weight] */
+    char **slot;                          /* [n_weight * n_slot] NULL: no memory */
+    int64_t *slot_count;                  /* [n_weight * n_slot] elements */
+    bool first_is_weight[KEEL_SLOTS_MAX]; /* see keel_slot */
+    char *memory[KEEL_SLOTS_MAX + 1];     /* of each slot, for all weights; the last is scratch */
+    int64_t bytes;                        /* sum of memory[] */
+    double *sum;                 /* [KEEL_SUM_PASSES][n_tile][KEEL_UPDATE_SUMS] of this step */
+    double rate_now, number_now; /* in this step */
 } keel_updater;
 
 /* Make an updater for a training program, with slots as before the first step and iterations 0.

@@ -2,7 +2,8 @@
 """Make optimizer_training.json and optimizer_*.keras: trainings by each of Keras's optimizers.
 
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder. With the argument `keeps` it
-makes optimizer_keeps.json instead: averages of weights and gradients of several steps.
+makes optimizer_keeps.json instead: averages of weights and gradients of several steps. With
+KERAS_BACKEND=jax it makes optimizer_training_jax.json: ScheduleFreeAdamW, see make_optimizers.py.
 
 A case is {model, optimizer, config, real, file, weights, slots}; weights and slots are lists of
 [name, count, sum, sum of squares, every stride-th element] after STEPS steps, in the order of
@@ -18,10 +19,16 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ["JAX_ENABLE_X64"] = "1"
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import layers, optimizers
+
+JAX = keras.backend.backend() == "jax"
+if JAX:
+    import jax
+else:
+    import tensorflow as tf
 
 STEPS, BEGUN, BATCH, ROWS, CLASSES, SAMPLES = 20, 3, 16, 32, 4, 12
 SHAPES = dict(wide=(100,), conv=(8, 8, 3), tokens=(6,), small=(6,))
@@ -63,15 +70,21 @@ def digest(name, v):
     return [name, a.size, float(a.sum()), float((a * a).sum()), [float(f"{e:.12g}") for e in some]]
 
 
+def gradients(m, x, y):
+    if JAX:
+        of = lambda w: m.compute_loss(y=y, y_pred=m.stateless_call(w, [], x, training=True)[0])
+        return jax.grad(of)([v.value for v in m.trainable_variables])
+    with tf.GradientTape() as tape:
+        loss = m.optimizer.scale_loss(m.compute_loss(y=y, y_pred=m(x, training=True)))
+    # TensorFlow's gradient of an embedding is a list of rows, in which a token may come twice;
+    # there, and with no other backend, Keras squares them one by one
+    return [tf.convert_to_tensor(g) for g in tape.gradient(loss, m.trainable_variables)]
+
+
 def steps(m, x, y, begin, end):
     for s in range(begin, end):
         at = s * BATCH % ROWS
-        with tf.GradientTape() as tape:
-            loss = m.optimizer.scale_loss(
-                m.compute_loss(y=y[at : at + BATCH], y_pred=m(x[at : at + BATCH], training=True)))
-        # TensorFlow's gradient of an embedding is a list of rows, in which a token may come twice;
-        # there, and with no other backend, Keras squares them one by one
-        g = [tf.convert_to_tensor(g) for g in tape.gradient(loss, m.trainable_variables)]
+        g = gradients(m, x[at : at + BATCH], y[at : at + BATCH])
         m.optimizer.apply(g, m.trainable_variables)
 
 
@@ -154,7 +167,23 @@ def what_they_keep():
     ]
 
 
-if "keeps" in sys.argv[1:]:
+def of_jax():
+    # in float32: the losses of JAX are not float64
+    keeps = dict(use_ema=True, ema_momentum=0.75, gradient_accumulation_steps=2)
+    slow = optimizers.schedules.CosineDecay(0.0625, 12)
+    return [
+        case("wide", "ScheduleFreeAdamW", dict(R, clipnorm=0.25, weight_decay=0.0625)),
+        case("small", "ScheduleFreeAdamW", dict(R, global_clipnorm=0.5, warmup_steps=5)),
+        case("small", "ScheduleFreeAdamW", dict(R, **keeps, clipvalue=0.0078125)),
+        case("small", "ScheduleFreeAdamW", dict(learning_rate=slow, use_ema=True, ema_momentum=0.75,
+                                                ema_overwrite_frequency=4)),
+        case("small", "ScheduleFreeAdamW", R, file="schedule_free"),
+    ]
+
+
+if JAX:
+    name, cases = "optimizer_training_jax", of_jax()
+elif "keeps" in sys.argv[1:]:
     name, cases = "optimizer_keeps", what_they_keep()
 else:
     name, cases = "optimizer_training", all_optimizers()

@@ -58,9 +58,9 @@ def fill(model, x, random):
         if len(w.shape) == 1 and w.dtype == "float32":
             noise = 0.1 * random.standard_normal(w.shape).astype("float32")
             w.assign(w.numpy() + (np.abs(noise) if "variance" in w.path else noise))
-    for l in model.layers:
+    for l in model.layers:  # it computes with copies of its weights
         if isinstance(l, keras.layers.Normalization):
-            l.finalize_state() # it computes with a copy of its weights
+            l.finalize_state()
     norms = [l for l in model.layers if isinstance(l, keras.layers.BatchNormalization)]
     momenta = [l.momentum for l in norms]
     for l in norms:
@@ -101,6 +101,7 @@ def keel(*args):
 
 def measure(program, name, folder):
     random = np.random.default_rng(1)
+    keras.utils.set_random_seed(1)
     model = make(name)
     side = model.input_shape[1]
     x = random.uniform(0, 255, (BATCH, side, side, 3)) if name.startswith(BYTES) else \
