@@ -197,6 +197,7 @@ static const recipe recipes[] = {
       false },
     { "deep", deep, KEEL_FLOAT32, NULL, "adam", KEEL_KEEP, 32, 16, false },
     { "deep in bfloat16", deep, KEEL_FLOAT32, "mixed_bfloat16", "adam", KEEL_KEEP, 64, 32, false },
+    { "deep in float16", deep, KEEL_FLOAT32, "mixed_float16", "adam", KEEL_KEEP, 64, 32, false },
 };
 
 /* ---- a fit and all it leaves ----------------------------------------------------------------- */
