@@ -248,7 +248,7 @@ want 0 'saved' fit two.keras --data numbers.csv --no-header --label 4 --inputs 3
 tr , ';' <t.csv >semicolons.csv
 want 0 '^rows +103 ' evaluate fit.keras --data semicolons.csv --label kind --devices cpu:0
 sed '2s/1$/3.5/' numbers.csv | sed '2s/0$/3.5/' >half.csv
-want 1 'label 3.5 of row 2 is not a class; classes are whole numbers from 0 to 1' fit two.keras --data half.csv --no-header --label 4 -o m.keras
+want 1 'label 3.5 of row 1 is not a class; classes are whole numbers from 0 to 1' fit two.keras --data half.csv --no-header --label 4 -o m.keras
 # what a model calls its classes stays, whatever a file has of them
 { head -n 1 t.csv; grep more t.csv; } >more.csv
 want 0 '^accuracy +(1|0\.9)' evaluate named.keras --data more.csv --label kind --devices cpu:0

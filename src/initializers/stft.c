@@ -120,6 +120,7 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
 const keel_initializer keel_initializer_stft = {
     .type = {
         .name = "STFT",
+        .alias = "STFTInitializer",
         .module = "keras.initializers",
         .help = "cosines or sines of a short-time Fourier transform",
         .args_size = sizeof(args_t),

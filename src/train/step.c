@@ -11,8 +11,8 @@
  *
  * Nothing permanent is written before the commit point, so a failed step leaves no trace. The one
  * exception are kernels that are normalized, of which a copy is kept, and put back. With a loss
- * scale, a step whose loss or gradients are not finite does not fail but is skipped: all workers see
- * the same votes there.
+ * scale, a step whose loss or gradients are not finite does not fail but is skipped: all workers
+ * see the same votes there.
  *
  * The gradient of a dense layer is computed by the owner of a tile, from the rows of all workers.
  * It is known to be finite before it exists if inputs and output gradients are small enough, which
