@@ -6,10 +6,10 @@
  * median. Then a second, shorter fit with the profile on shows how the time is spent, so that the
  * profile does not disturb the first. --export writes the same model and data as files, to compare
  * with the time of `keel fit`. */
-#include "architecture.h"
 #include "profile.h"
 #include "progress.h"
 #include "setup.h"
+#include "works.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,137 +33,11 @@ typedef struct options {
     bool json, no_profile;
 } options;
 
-/* ---- works ----------------------------------------------------------------------------------- */
-
-typedef struct work {
-    const char *name, *what, *architecture; /* NULL: build */
-    keel_symbol (*build)(keel_net *n, keel_symbol x);
-    keel_shape input;
-    int64_t classes, rows, batch_size;
-    int64_t vocabulary; /* rows are so many different tokens; 0: numbers in [0, 1) */
-    keel_shape places;  /* that have a label each; rank 0: the row has one */
-} work;
-
-/* The convolutional network of Keras's example mnist_convnet. */
-static keel_symbol mnist_cnn(keel_net *n, keel_symbol x)
-{
-    for (int64_t filters = 32; filters <= 64; filters *= 2) {
-        x = keel_net_call(n, "Conv2D",
-                          KEEL_ARGS(KEEL_ARG_INT("filters", filters),
-                                    KEEL_ARG_INTS("kernel_size", 3, 3),
-                                    KEEL_ARG_STR("activation", "relu")),
-                          x);
-        x = keel_net_call(n, "MaxPooling2D", KEEL_ARGS(KEEL_ARG_INTS("pool_size", 2, 2)), x);
-    }
-    x = keel_net_call(n, "Flatten", NULL, x);
-    return keel_net_call(n, "Dropout", KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.5)), x);
-}
-
-static const work works[] = {
-    { "mlp", "784-512-512-10", "mlp", NULL, { 1, { 784 } }, 10, 16384, 64 },
-    { "mnist-cnn", "28x28x1, 10 classes", NULL, mnist_cnn, { 3, { 28, 28, 1 } }, 10, 8192, 64 },
-    { "resnet18",
-      "224x224x3, 1000 classes",
-      "resnet18",
-      NULL,
-      { 3, { 224, 224, 3 } },
-      1000,
-      64,
-      16 },
-    { "resnet50",
-      "224x224x3, 1000 classes",
-      "resnet50",
-      NULL,
-      { 3, { 224, 224, 3 } },
-      1000,
-      64,
-      16 },
-    { "mobilenetv2",
-      "224x224x3, 1000 classes",
-      "mobilenetv2",
-      NULL,
-      { 3, { 224, 224, 3 } },
-      1000,
-      64,
-      16 },
-    { "lstm",
-      "200 of 20000 tokens, 2 classes",
-      "lstm",
-      NULL,
-      { 1, { 200 } },
-      1,
-      1024,
-      32,
-      .vocabulary = 20000 },
-    { "gpt",
-      "256 of 65 tokens, 6 blocks of width 384",
-      "gpt",
-      NULL,
-      { 1, { 256 } },
-      65,
-      192,
-      12,
-      .vocabulary = 65,
-      .places = { 1, { 256 } } },
-    { "transformer",
-      "200 of 20000 tokens, 2 classes",
-      "transformer",
-      NULL,
-      { 1, { 200 } },
-      2,
-      1024,
-      32,
-      .vocabulary = 20000 },
-    { "unet",
-      "128x128x3, 3 classes for each pixel",
-      "unet",
-      NULL,
-      { 3, { 128, 128, 3 } },
-      3,
-      64,
-      16,
-      .places = { 2, { 128, 128 } } },
-    { "efficientnetb0",
-      "224x224x3, 1000 classes",
-      "efficientnetb0",
-      NULL,
-      { 3, { 224, 224, 3 } },
-      1000,
-      64,
-      16 },
-    { "densenet121",
-      "224x224x3, 1000 classes",
-      "densenet121",
-      NULL,
-      { 3, { 224, 224, 3 } },
-      1000,
-      64,
-      16 },
-    { "conv1d", "8000x1, 5 classes", "conv1d", NULL, { 2, { 8000, 1 } }, 5, 128, 32 },
-};
-enum { WORKS = sizeof works / sizeof *works };
-
-static int find(const work **out, const char *name)
-{
-    const char *names[WORKS + 1] = { NULL };
-    for (int i = 0; i < WORKS; i++) {
-        names[i] = works[i].name;
-        if (!strcmp(name, works[i].name)) {
-            *out = &works[i];
-            return -1;
-        }
-    }
-    const char *near = keel_nearest(name, names);
-    if (near)
-        return keel_complain(EXIT_USAGE, "there is no network '%s'; did you mean %s?", name, near);
-    return keel_complain(EXIT_USAGE, "there is no network '%s'; see keel bench --help", name);
-}
-
 /* ---- the job --------------------------------------------------------------------------------- */
 
 typedef struct job {
     const options *o;
-    const work *w;
+    const keel_work *w;
     int64_t batch_size, rows;
     keel_model *model;
     keel_tensor x, y;
@@ -177,88 +51,6 @@ typedef struct job {
     double first, start,
         last; /* times: end of the first step, begin of measuring, end of the last step */
 } job;
-
-static keel_status build(job *j)
-{
-    const work *w = j->w;
-    keel_net n = { .input = w->input, .classes = w->classes, .vocabulary = w->vocabulary };
-    keel_symbol x = 0;
-    const char *head = "predictions";
-    keel_symbol (*body)(keel_net *, keel_symbol) = w->build;
-    for (int i = 0; !body && keel_architectures[i]; i++)
-        if (!strcmp(keel_architectures[i]->name, w->architecture)) {
-            body = keel_architectures[i]->build;
-            head = keel_architectures[i]->head;
-        }
-    n.status = keel_model_create(&n.model, NULL, KEEL_FLOAT32, (uint64_t)j->o->seed);
-    j->model = n.model;
-    x = keel_net_input(&n);
-    if (n.status >= 0) x = body(&n, x);
-    if (head) x = keel_net_head(&n, head, x);
-    if (n.status >= 0) n.status = keel_model_outputs(n.model, &x, 1);
-    if (n.status >= 0 && j->o->dtype)
-        n.status = keel_model_set_dtype_policy(n.model, keel_setup_policy(j->o->dtype));
-    if (n.status < 0) return n.status;
-    return keel_model_compile(
-        n.model,
-        &(keel_compile){ KEEL_COMPILE,
-                         .optimizer = { "sgd", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.01),
-                                                         KEEL_ARG_FLOAT("momentum", 0.9)) },
-                         .loss = { { w->classes > 1 ? "sparse_categorical_crossentropy"
-                                                    : "binary_crossentropy" } } });
-}
-
-/* Knuth's MMIX generator */
-static uint64_t draw(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 33;
-}
-
-static int64_t count_of(const keel_tensor *t)
-{
-    int64_t count = 1;
-    for (int i = 0; i < t->shape.rank; i++) count *= t->shape.dim[i];
-    return count;
-}
-
-static void draw_whole(uint64_t *state, const keel_tensor *t, int64_t below)
-{
-    int32_t *to = t->data;
-    const int64_t count = count_of(t);
-    for (int64_t i = 0; i < count; i++) to[i] = (int32_t)(draw(state) % (uint64_t)below);
-}
-
-static void draw_real(uint64_t *state, const keel_tensor *t)
-{
-    float *to = t->data;
-    const int64_t count = count_of(t);
-    for (int64_t i = 0; i < count; i++) to[i] = (float)(draw(state) >> 7) * 0x1p-24f;
-}
-
-static keel_shape with_rows(int64_t rows, const keel_shape *row)
-{
-    keel_shape s = { row->rank + 1, { rows } };
-    for (int i = 0; i < row->rank; i++) s.dim[i + 1] = row->dim[i];
-    return s;
-}
-
-/* Random numbers in [0, 1) or tokens, and random labels, which are enough to measure speed. */
-static keel_status make_data(job *j)
-{
-    const work *w = j->w;
-    uint64_t state = 0x9e3779b97f4a7c15u + (uint64_t)j->o->seed;
-    const keel_shape x = with_rows(j->rows, &w->input), y = with_rows(j->rows, &w->places);
-    keel_status s = keel_tensor_create(&j->x, w->vocabulary ? KEEL_INT32 : KEEL_FLOAT32, &x);
-    if (s >= 0) s = keel_tensor_create(&j->y, KEEL_INT32, &y);
-    if (s < 0) return s;
-    if (w->vocabulary)
-        draw_whole(&state, &j->x, w->vocabulary);
-    else
-        draw_real(&state, &j->x);
-    draw_whole(&state, &j->y, w->classes > 1 ? w->classes : 2);
-    return keel_dataset_from_arrays(&j->data, &j->x, &j->y, NULL);
-}
 
 /* ---- export ---------------------------------------------------------------------------------- */
 
@@ -546,7 +338,7 @@ static int check(job *j, const char *name)
 {
     const options *o = j->o;
     int code;
-    if ((code = find(&j->w, name)) >= 0) return code;
+    if ((code = keel_work_find(&j->w, name)) >= 0) return code;
     if (o->steps > MOST_STEPS) return keel_complain(EXIT_USAGE, "--steps: at most %d", MOST_STEPS);
     if (!(o->seconds > 0)) return keel_complain(EXIT_USAGE, "--seconds: must be above 0");
     j->batch_size = o->batch_size ? o->batch_size : j->w->batch_size;
@@ -564,8 +356,11 @@ static int run(const void *given, int n_arg, char **arg)
     (void)n_arg;
     if ((code = check(&j, arg[0])) >= 0) return code;
     if ((code = keel_setup_strategy(&j.strategy, &j.o->devices)) >= 0) goto out;
-    keel_status s = build(&j);
-    if (s >= 0) s = make_data(&j);
+    const uint64_t seed = (uint64_t)j.o->seed;
+    keel_status s =
+        keel_work_build(j.w, j.o->dtype ? keel_setup_policy(j.o->dtype) : NULL, seed, &j.model);
+    if (s >= 0) s = keel_work_data(j.w, j.rows, seed, &j.x, &j.y);
+    if (s >= 0) s = keel_dataset_from_arrays(&j.data, &j.x, &j.y, NULL);
     if (s < 0)
         code = keel_complain_status(s);
     else

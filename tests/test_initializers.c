@@ -27,6 +27,7 @@ static double *fill(const char *name, const char *config, const keel_shape *s, u
     if (((const keel_initializer *)type)->fill(args, s, &chance, row, out) < 0)
         fail_msg("%s", keel_error());
     json_decref(j);
+    keel_fields_free(type, args);
     keel_free(args);
     return out;
 }

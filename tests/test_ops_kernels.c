@@ -55,7 +55,11 @@ static int compare_pass(bench *b, const keel_kernel *k, const char *name, keel_p
 
 static int compare_case(const keel_kernel *k, const keel_op *op, const keel_case *c)
 {
+#ifdef __SANITIZE_ADDRESS__ /* the plain build compares the numbers of all */
+    static const int64_t rows[] = { 1, 3, 7 };
+#else
     static const int64_t rows[] = { 1, 2, 3, 7, 16 };
+#endif
     char name[160];
     int ran = 0;
     snprintf(name, sizeof name, "%s_%s in %s weights %s args %s", op->name, k->name, c->in,

@@ -103,11 +103,13 @@ keel_status keel_model_all_layers(const keel_model *m, keel_model_layer ***out, 
 /* Finds the layer "base/conv2d" and its model. false: there is none. */
 bool keel_model_find_label(const keel_model *m, const char *label, keel_model **in, int *layer);
 
-/* The layer class that a layer's JSON names, by class and module; NULL: none. Not for models. */
+/* config_layer.c. The layer class that a layer's JSON names, by class and module; NULL: none. Not
+ * for models. */
 const keel_layer *keel_model_class_of(const json_t *v);
 
-/* config.c. A layer from its JSON, without calls. */
+/* A layer from its JSON, without calls. */
 keel_status keel_model_read_layer(keel_model *m, const json_t *v, int *layer);
+/* config.c and config_write.c. */
 keel_status keel_model_from_config(keel_model *m, const json_t *config);
 keel_status keel_model_to_config(const keel_model *m, json_t **out);
 

@@ -485,43 +485,6 @@ static keel_status skip(keel_trainer *t, const keel_batch *b)
                             KEEL_SKIPS_MAX, (double)t->loss_scale.now);
 }
 
-keel_status keel_tally_create(keel_tally *t, const keel_scored *s)
-{
-    int64_t n = 0;
-    for (int i = 0; i < s->n_metric; i++) n += s->metric[i].sums;
-    double *sums = keel_calloc(2 * (size_t)n, sizeof *sums); /* of the epoch, and of a step */
-    if (!sums) return KEEL_ENOMEM;
-    *t = (keel_tally){ .metric = sums, .n_sum = n };
-    return KEEL_OK;
-}
-
-void keel_tally_clear(keel_tally *t)
-{
-    double *sums = t->metric;
-    memset(sums, 0, (size_t)t->n_sum * sizeof *sums);
-    *t = (keel_tally){ .metric = sums, .n_sum = t->n_sum };
-}
-
-void keel_tally_free(keel_tally *t)
-{
-    keel_free(t->metric);
-    *t = (keel_tally){ 0 };
-}
-
-static void add_to_tally(const keel_trainer *t, const keel_scored *s, const keel_batch *b,
-                         double loss, const keel_score *score, keel_tally *tally)
-{
-    tally->loss += loss * (double)b->rows;
-    for (int i = 0; i < s->n_loss; i++) tally->each[i] += score->each[i] * (double)b->rows;
-    tally->rows += (double)b->rows;
-    for (int i = 0; i < s->n_metric; i++) {
-        const keel_scored_metric *m = &s->metric[i];
-        double *sums = tally->metric + tally->n_sum;
-        keel_program_sums(s->program, t->bound, m->node, sums);
-        for (int64_t k = 0; k < m->sums; k++) tally->metric[m->first + k] += sums[k];
-    }
-}
-
 keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed, keel_tally *tally)
 {
     keel_program *p = t->train.program;
@@ -549,7 +512,7 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
         for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];
     }
     keep_states(t, &t->train);
-    add_to_tally(t, &t->train, b, loss, &score, tally);
+    keel_tally_add(tally, &t->train, t->bound, b->rows, loss, &score);
     return KEEL_OK;
 }
 
@@ -588,7 +551,7 @@ keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tal
     if (first_failure(p, t) < 0) return raise_failure(t, p, b);
     keel_scored_read(&t->test, t->bound, &score);
     keep_states(t, &t->test);
-    add_to_tally(t, &t->test, b, score.loss + t->penalty, &score, tally);
+    keel_tally_add(tally, &t->test, t->bound, b->rows, score.loss + t->penalty, &score);
     return KEEL_OK;
 }
 
@@ -602,17 +565,4 @@ keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const 
         if (out[k]) copy_output(t, p, k, out[k]);
     keep_states(t, &t->test);
     return KEEL_OK;
-}
-
-void keel_tally_logs(const keel_scored *s, const keel_tally *tally, keel_logs *logs)
-{
-    const double rows = tally->rows > 0 ? tally->rows : 1;
-    int n = 0;
-    logs->value[n++] = tally->loss / rows;
-    for (int i = 0; s->n_loss > 1 && i < s->n_loss; i++) logs->value[n++] = tally->each[i] / rows;
-    for (int i = 0; i < s->n_metric; i++) {
-        const keel_scored_metric *m = &s->metric[i];
-        const double *sums = tally->metric + m->first;
-        logs->value[n++] = m->args.metric->result(m->args.args, sums, m->sums);
-    }
 }
