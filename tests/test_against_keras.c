@@ -19,6 +19,12 @@
 #include "must.h"
 #include "training_rows.h"
 
+#ifdef __SANITIZE_THREAD__ /* takes its time, and one device has no lanes that could meet */
+enum { LANES_ONLY = 1 };
+#else
+enum { LANES_ONLY = 0 };
+#endif
+
 static keel_zip *golden;
 static keel_strategy *one, *four;
 
@@ -291,6 +297,7 @@ static void train_and_compare(const training *t, const way *w)
 
 static void all(const way *w)
 {
+    if (LANES_ONLY && w->strategy == &one) return;
     for (size_t i = 0; i < sizeof trainings / sizeof *trainings; i++)
         train_and_compare(&trainings[i], w);
 }
@@ -298,6 +305,7 @@ static void all(const way *w)
 static void one_device_trains_as_keras(void **unused)
 {
     (void)unused;
+    if (LANES_ONLY) skip();
     all(&(way){ "one device", "f32", KEEL_FLOAT32, &one, false, 1e-5 });
 }
 
