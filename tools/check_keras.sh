@@ -1,10 +1,11 @@
 #!/bin/bash
 # check_keras.sh KEEL [MODEL...]: Keel against the real Keras, by `make check-keras`: models that go
-# back and forth between both (tests/interop/with_keras.py), and one model of each family of
-# keras.applications, or those named (tests/interop/applications.py); for the name `none` no such
-# model. Keras comes from PyPI, pinned, into BUILD/keras, once; KERAS_PYTHON=path/to/python takes
-# another one. The last line is 'N passed, N failed'. Without a network to PyPI it says so in one line
-# and exits with 77: nothing was compared.
+# back and forth between both (tests/interop/with_keras.py), graphs drawn by chance
+# (random_graphs.py), and one model of each family of keras.applications, or those named
+# (applications.py); for the name `none` no such model. GRAPHS='SEED COUNT' draws other graphs, or
+# more. Keras comes from PyPI, pinned, into BUILD/keras, once; KERAS_PYTHON=path/to/python takes
+# another one. Each part says how long it took. The last line is 'N passed, N failed'. Without a
+# network to PyPI it says so in one line and exits with 77: nothing was compared.
 set -u
 keel=$1
 shift
@@ -13,9 +14,11 @@ here=${BUILD:-build}/keras
 families=MobileNet,MobileNetV2,MobileNetV3Small,EfficientNetB0,EfficientNetV2B0,ConvNeXtTiny
 families+=,DenseNet121,NASNetMobile,ResNet50,ResNet50V2,Xception,InceptionV3,InceptionResNetV2,VGG16
 models=$(IFS=,; echo "${*:-$families}")
+read -r seed count <<<"${GRAPHS:-40 20}"
 # TensorFlow for processors alone is the backend that the golden numbers were made with, and the only
-# one on which Keras takes texts. JAX is as large, and compiles these small models more slowly.
-pins='keras==3.15.1 tensorflow-cpu==2.21.0 numpy==2.4.6 h5py==3.14.0'
+# one on which Keras takes texts. JAX is as large, and compiles these small models more slowly. Keras
+# asks for scipy where a model has a window of the short-time Fourier transform.
+pins='keras==3.15.1 tensorflow-cpu==2.21.0 numpy==2.4.6 h5py==3.14.0 scipy==1.17.1'
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -39,15 +42,20 @@ if [ ! -x "$python" ]; then
 fi
 export KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES=
 passed=0 failed=0
-against() # SCRIPT ARGUMENT...: run it and add what its last line counts
+against() # WHAT SCRIPT ARGUMENT...: run it and add what its last line counts
 {
-    local p f
-    "$python" "$@" | tee "$log"
+    local what=$1 begin=$SECONDS p f
+    shift
+    "$python" "$@" | tee "$log" | sed '/^[0-9]* passed, [0-9]* failed$/d'
     read -r p _ f _ < <(tail -n 1 "$log")
     [[ $p =~ ^[0-9]+$ ]] || p=0 f=1
     passed=$((passed + p)) failed=$((failed + f))
+    printf '%-28s %5d passed, %d failed %5d s\n' "$what" "$p" "$f" $((SECONDS - begin))
 }
-against tests/interop/with_keras.py "$keel"
-[ "$models" = none ] || against tests/interop/applications.py --keel "$keel" --only "$models"
+against 'back and forth' tests/interop/with_keras.py "$keel"
+against 'layers and operations' tests/interop/cases.py "$keel" "${keel%/*}/tests/cases"
+against 'random graphs' tests/interop/random_graphs.py "$keel" "${keel%/*}/tests/random_graphs" \
+    --seed "$seed" --count "$count"
+[ "$models" = none ] || against keras.applications tests/interop/applications.py --keel "$keel" --only "$models"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
