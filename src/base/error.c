@@ -7,6 +7,7 @@
 #include <string.h>
 
 static _Thread_local char error_text[KEEL_ERROR_MAX];
+static _Thread_local unsigned error_count;
 
 const char *keel_status_name(keel_status status)
 {
@@ -23,6 +24,11 @@ const char *keel_status_name(keel_status status)
 const char *keel_error(void)
 {
     return error_text;
+}
+
+unsigned keel_error_count(void)
+{
+    return error_count;
 }
 
 /* vsnprintf into text[at...]. A truncated text ends in "..."; UTF-8 characters are not split. */
@@ -44,6 +50,7 @@ static size_t put(char *text, size_t at, const char *format, va_list list)
 
 static void keep(const char *text)
 {
+    error_count++;
     keel_printable(error_text, sizeof error_text, text);
 }
 

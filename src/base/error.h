@@ -15,6 +15,9 @@ keel_status keel_fail(keel_status s, const char *format, ...) KEEL_PRINTF(2, 3);
  * or step, which the callee does not. */
 keel_status keel_fail_within(keel_status s, const char *format, ...) KEEL_PRINTF(2, 3);
 
+/* How often this thread has written a text: whether a call between two looks wrote one. */
+unsigned keel_error_count(void);
+
 #define KEEL_TRY(call)                                                                             \
     do {                                                                                           \
         const keel_status keel_try_status = (call);                                                \

@@ -272,7 +272,8 @@ static keel_status read_ints(const keel_type *type, const keel_field *f, const j
     keel_ints ints = { 0 };
     const size_t n = json_array_size(v); /* 0 if v is not a list */
     if (!json_is_array(v)) {
-        for (int i = 0; i < (f->count ? f->count : 1); i++) KEEL_TRY(add_int(type, f, v, &ints));
+        for (int i = 0; i < (f->count > 0 ? f->count : 1); i++)
+            KEEL_TRY(add_int(type, f, v, &ints));
     } else {
         /* One number per pair: ZeroPadding2D((1, 2)) is ((1, 1), (2, 2)). */
         const bool halves = f->count >= 4 && n * 2 == (size_t)f->count;
@@ -287,7 +288,7 @@ static keel_status read_ints(const keel_type *type, const keel_field *f, const j
             for (size_t k = 0; k < 2; k++) KEEL_TRY(add_int(type, f, json_array_get(e, k), &ints));
         }
     }
-    if (f->count && ints.count != f->count) {
+    if (f->count > 0 && ints.count != f->count) {
         char must[64];
         snprintf(must, sizeof must, "%d whole number%s", f->count, f->count == 1 ? "" : "s");
         return wrong(type, f, v, must);
@@ -421,6 +422,7 @@ keel_status keel_fields_read_at(const keel_type *type, const json_t *config, voi
         return keel_fail(KEEL_EARG, "%s: its config must be an object, not %s", type->name,
                          value_text(text, config));
     }
+    if (type->registered) *(const keel_type **)args = type;
     json_object_foreach((json_t *)config, key, value)
     {
         if (!keel_field_find(type, key)) return KEEL_EARG;

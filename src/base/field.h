@@ -64,7 +64,8 @@ typedef struct keel_field {
     const char *dflt; /* JSON text: "1", "[1, 1]", "\"valid\"", "null"; NULL: required */
     const char *help;
     double min, max;     /* for INT, FLOAT and each of INTS; both 0: any */
-    int count;           /* INTS: length of the tuple; 0: any */
+    int count;           /* INTS: length of the tuple; 0: any; -1: any, written as n if it is [n];
+                            -2: any, written as pairs */
     bool nullable;       /* null is accepted although it is not the default */
     const char *choices; /* CHOICE */
     const keel_type *(*find)(const char *name); /* OBJECT */
@@ -83,6 +84,9 @@ struct keel_type {
      * after a failure of `ready`. */
     keel_status (*ready)(void *args);
     void (*release)(void *args);
+    /* Of a class that a program registered (base/registered.h); NULL: Keras's own. The args of such
+     * a class begin with a pointer to this type, which reading sets. */
+    const struct keel_registered *registered;
 };
 
 #define KEEL_INT(args, member, dflt_, min_, max_, help_)                                           \
@@ -168,11 +172,27 @@ keel_status keel_object_default(keel_object *o, const keel_type *type);
 keel_status keel_object_copy(keel_object *out, const keel_object *o);
 void keel_object_free(keel_object *o);
 
+/* A kind of objects that can be written as a call in Python. */
+typedef struct keel_call_kind {
+    const char *what; /* "schedule" */
+    const keel_type *(*find)(const char *name);
+    const keel_type *(*at)(int i); /* the i-th; NULL behind the last */
+} keel_call_kind;
+
+/* Read "CosineDecay(0.1, 1000, alpha=0.01)", or a name without arguments. Arguments without a name
+ * are those of the table in its order, which is Keras's. On failure *out is unchanged.
+ *
+ * KEEL_EARG: no such name or argument, or one that does not fit; the text says which. */
+keel_status keel_object_parse(keel_object *out, const char *text, const keel_call_kind *kind);
+
 /* True if `name` is the class name of this type, its snake case, or one of its other names. */
 bool keel_type_is(const keel_type *type, const char *name);
 /* True if `name` is in the list "a|b|c". NULL is an empty list. */
 bool keel_name_listed(const char *list, const char *name);
 /* True if `module`, the "module" of a Keras object, is Keras's own. NULL (absent): true. */
 bool keel_module_is_keras(const json_t *module);
+/* The name of a Keras object's class or function, if it is not one of Keras's: "my>Gain", or "Gain"
+ * without a package. NULL: it is Keras's, or a text. Borrowed. */
+const char *keel_custom_name(const json_t *object);
 
 #endif

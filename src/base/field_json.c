@@ -1,5 +1,6 @@
 /* Writes args as the JSON that Keras writes, in the order of the field table. */
 #include "base/field_impl.h"
+#include "base/registered.h"
 #include <math.h>
 #include <string.h>
 
@@ -22,7 +23,9 @@ static bool append(json_t *list, json_t *value)
 static json_t *ints_json(const keel_field *f, const keel_ints *v)
 {
     if (v->count < 0) return json_null();
-    const bool nested = f->dflt && !strncmp(f->dflt, "[[", 2) && v->count % 2 == 0;
+    if (f->count == -1 && v->count == 1) return json_integer(v->at[0]);
+    const bool pairs = f->count == -2 || (f->dflt && !strncmp(f->dflt, "[[", 2));
+    const bool nested = pairs && v->count % 2 == 0;
     json_t *list = json_array();
     for (int i = 0; list && i < v->count; i += nested ? 2 : 1) {
         json_t *e = nested ? json_pack("[I, I]", (json_int_t)v->at[i], (json_int_t)v->at[i + 1])
@@ -112,6 +115,8 @@ json_t *keel_object_json(const keel_object *o)
         return json_string(o->type->name);
     json_t *config = keel_fields_json(o->type, o->args);
     if (!config) return NULL;
-    return json_pack("{s:s?, s:s, s:o, s:n}", "module", o->type->module, "class_name",
-                     o->type->name, "config", config, "registered_name");
+    const keel_registered *registered = o->type->registered;
+    return json_pack("{s:s?, s:s, s:o, s:s?}", "module", o->type->module, "class_name",
+                     o->type->name, "config", config, "registered_name",
+                     registered ? registered->name : NULL);
 }

@@ -2,6 +2,7 @@
  * name or as {"module", "class_name", "config", "registered_name"}. */
 #include "base/field_impl.h"
 #include "base/memory.h"
+#include "base/registered.h"
 #include "base/text.h"
 #include <stdio.h>
 #include <assert.h>
@@ -56,6 +57,18 @@ static const char *name_of(const json_t *v)
     return json_string_value(v);
 }
 
+/* A custom class may have the name of a Keras class, but its package differs. One that was written
+ * by the program that defines it has no module. */
+const char *keel_custom_name(const json_t *object)
+{
+    const char *registered = name_of(json_object_get(object, "registered_name"));
+    const char *name = name_of(json_object_get(object, "class_name"));
+    if (registered && strchr(registered, '>')) return registered;
+    if (registered && json_is_null(json_object_get(object, "module"))) return registered;
+    if (keel_module_is_keras(json_object_get(object, "module"))) return NULL;
+    return name && !strcmp(name, "function") ? name_of(json_object_get(object, "config")) : name;
+}
+
 keel_status keel_object_read_at(keel_object *o, const json_t *json,
                                 const keel_type *(*find)(const char *name), const char *what,
                                 int depth)
@@ -65,7 +78,7 @@ keel_status keel_object_read_at(keel_object *o, const json_t *json,
         return KEEL_OK;
     }
     const json_t *config = NULL;
-    const char *name = name_of(json);
+    const char *name = name_of(json), *custom = NULL;
     if (json_is_object(json)) {
         name = name_of(json_object_get(json, "class_name"));
         config = json_object_get(json, "config");
@@ -73,21 +86,22 @@ keel_status keel_object_read_at(keel_object *o, const json_t *json,
             name = name_of(config);
             config = NULL;
         }
-        /* A custom class may have the name of a Keras class, but its package differs. */
-        const char *registered = name_of(json_object_get(json, "registered_name"));
-        if (registered && strchr(registered, '>'))
-            return keel_fail(KEEL_EUNSUP,
-                             "%s: '%.60s' is a custom object; only Keras's own are supported", what,
-                             registered);
-        if (name && !keel_module_is_keras(json_object_get(json, "module")))
-            return keel_fail(KEEL_EUNSUP,
-                             "%s: '%.60s' is of the module %.60s; only Keras's own are supported",
-                             what, name, json_string_value(json_object_get(json, "module")));
+        custom = keel_custom_name(json);
     }
     if (!name)
         return keel_fail(KEEL_EARG, "%s must be a name or an object with class_name and config",
                          what);
-    const keel_type *type = find ? find(name) : NULL;
+    const keel_type *type = find ? find(custom ? custom : name) : NULL;
+    if (custom && !(type && type->registered)) {
+        const char *module = name_of(json_object_get(json, "module"));
+        if (module && !strchr(custom, '>'))
+            return keel_fail(KEEL_EUNSUP,
+                             "%s: '%.60s' is of the module %.60s; only Keras's own are supported",
+                             what, custom, module);
+        return keel_fail(KEEL_EUNSUP,
+                         "%s: '%.60s' is a custom object; only Keras's own are supported", what,
+                         custom);
+    }
     if (!type) return keel_fail(KEEL_EUNSUP, "%s: '%.60s' is not supported", what, name);
     if (config && json_is_null(config)) config = NULL;
     const keel_status s = make(o, type, config, depth);

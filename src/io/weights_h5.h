@@ -32,8 +32,8 @@ keel_status keel_weights_add(keel_weights *w, const char *path, const keel_tenso
 /* Add a group, which may stay empty; `name` (NULL: none) becomes its attribute "name". */
 keel_status keel_weights_add_group(keel_weights *w, const char *path, const char *name);
 
-/* Make the file image; the caller frees *image with keel_free. Equal lists give equal images. One
- * thread at a time, unless libhdf5 was built thread-safe (Debian's is). KEEL_EIO: libhdf5 failed;
+/* Make the file image; the caller frees *image with keel_free. Equal lists give equal images. Any
+ * thread; calls wait for each other. KEEL_EIO: libhdf5 failed;
  * the message has its reason. */
 keel_status keel_weights_encode(const keel_weights *w, void **image, size_t *n_bytes);
 

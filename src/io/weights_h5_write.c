@@ -7,6 +7,7 @@
  * error becomes part of ours. */
 #include "io/weights_h5_impl.h"
 #include "base/memory.h"
+#include <pthread.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,11 +131,16 @@ static keel_status take_image(const writer *w, void **image, size_t *n_bytes)
     return KEEL_OK;
 }
 
+/* libhdf5 may have been built without threads, and a checkpoint is written by a thread of its own.
+ */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
 keel_status keel_weights_encode(const keel_weights *list, void **image, size_t *n_bytes)
 {
     H5E_auto2_t print = NULL;
     void *print_data = NULL;
     writer w;
+    pthread_mutex_lock(&one_at_a_time);
     H5Eget_auto2(H5E_DEFAULT, &print, &print_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     keel_status s = open_writer(&w);
@@ -144,5 +150,6 @@ keel_status keel_weights_encode(const keel_weights *list, void **image, size_t *
     if (s >= 0) s = take_image(&w, image, n_bytes);
     close_writer(&w);
     H5Eset_auto2(H5E_DEFAULT, print, print_data);
+    pthread_mutex_unlock(&one_at_a_time);
     return s;
 }
