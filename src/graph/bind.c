@@ -68,9 +68,7 @@ static void bind_records(const binder *x, keel_bound_call *bc)
         (keel_fold){ .stack = bc->pass <= KEEL_BACKWARD ? workspace->sums + p->sums_at[bc->node]
                                                         : workspace->record[p->area[x->segment]],
                      .length = length,
-                     .combine = bc->pass == KEEL_PARTIAL || bc->pass == KEEL_PARTIAL_BACKWARD
-                                    ? keel_records_combine(n, bc->pass == KEEL_PARTIAL_BACKWARD)
-                                    : NULL,
+                     .combine = keel_records_combine(n, bc->pass),
                      .upward = keel_segment_upward(x->segment) };
 }
 
@@ -155,8 +153,7 @@ static keel_status bind_weights_call(binder *x, const keel_instruction *in, cons
     const bool adds = keel_gradients_adds(x->p, in->node, shard);
     KEEL_TRY(bind_call(x, in, shard->row, shard->rows, shard->local_row, adds));
     keel_bound_call *c = &x->s->call[x->s->n_call - 1];
-    return keel_gradients_bind(x->p, x->worker, in->node, shard, c->call.weight_grad, &c->add,
-                               &c->n_add);
+    return keel_gradients_bind(x->p, x->worker, shard, c);
 }
 
 /* Binds weight gradients: one call for each shard of the worker. Gradients that are read from

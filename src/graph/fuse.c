@@ -157,11 +157,48 @@ static keel_status fuse_pool(fuser *f, keel_graph_node *n)
     return take_over(f, n, relu);
 }
 
+/* add -> layer_norm: the add becomes add_layer_norm, which has both outputs. It runs where the add
+ * ran, so whoever else reads the sum may do so before the layer_norm. */
+static keel_status fuse_norm(fuser *f, keel_graph_node *n)
+{
+    const keel_value sum = n->in[0], y = n->out[0];
+    const int maker = f->g->value[sum].node;
+    if (maker < 0) return KEEL_OK;
+    keel_graph_node *a = &f->g->node[maker];
+    if (!is(a, &keel_op_add) || a->node.n_in != 2 || a->node.held != n->node.held) return KEEL_OK;
+    keel_value *both = keel_calloc(2, sizeof *both);
+    if (!both) return KEEL_ENOMEM;
+    both[0] = sum;
+    both[1] = y;
+    keel_free(a->out);
+    a->out = both;
+    KEEL_TRY(add_layer(a, a->node.layer, n->node.layer));
+    void *const args = a->args; /* n has these from now on, and is freed with them */
+    keel_spec *const weight_spec = a->weight_spec;
+    keel_variable *const weight = a->weight;
+    a->node.op = &keel_op_add_layer_norm;
+    a->node.args = a->args = n->args;
+    a->node.weight = a->weight_spec = n->weight_spec;
+    a->node.n_weight = n->node.n_weight;
+    a->weight = n->weight;
+    a->turn = n->turn;
+    n->node.args = n->args = args;
+    n->node.weight = n->weight_spec = weight_spec;
+    n->node.n_weight = 0;
+    n->weight = weight;
+    f->g->value[y].node = maker;
+    f->g->value[y].index = 1;
+    f->dead[n - f->g->node] = true;
+    f->uses[sum]--;
+    return keel_node_infer(&a->node);
+}
+
 static keel_status fuse_node(fuser *f, keel_graph_node *n)
 {
     for (int k = 0; k < n->node.n_in; k++) n->in[k] = f->name[n->in[k]];
     if (is(n, &keel_op_relu) || is(n, &keel_op_relu6)) return fuse_relu(f, n);
     if (is(n, &keel_op_add)) return fuse_add(f, n);
+    if (is(n, &keel_op_layer_norm)) return fuse_norm(f, n);
     if (is(n, &keel_op_conv2d) || is(n, &keel_op_depthwise_conv2d)) return fuse_pad(f, n);
     if (!is(n, &keel_op_max_pool2d)) return KEEL_OK;
     KEEL_TRY(fuse_pad(f, n));

@@ -13,6 +13,8 @@
  *     batch_norm -> relu, relu6                args relu, max_value of batch_norm
  *     batch_norm -> add -> relu, relu6         and its second input, made before it
  *     relu -> max_pool2d                       arg relu of max_pool2d
+ *     add -> layer_norm                        add_layer_norm, whose outputs are both; others may
+ *                                              read the sum, too
  *
  * A fused node is called by both layers, "bn + relu". Values and gradients are those of the graph
  * as it was: mostly equal bits in float32. Where padding moves into a window op, a gradient may be

@@ -196,6 +196,33 @@ static void find_kinds(keel_program *p)
     }
 }
 
+/* If a node shares some of its weights, all of them are kept as shared ones are, since one call
+ * writes them. Returns whether anything changed. */
+static bool spread_sharing(keel_program *p, const keel_graph_node *n)
+{
+    bool shared = false, changed = false;
+    for (int k = 0; k < n->node.n_weight; k++)
+        shared = shared || p->gradient[n->weight[k]].kind == KEEL_GRADIENT_SHARED;
+    for (int k = 0; shared && !from_merged(&n->node) && k < n->node.n_weight; k++) {
+        keel_gradient *g = &p->gradient[n->weight[k]];
+        changed = changed || g->kind == KEEL_GRADIENT_FOLDED;
+        if (g->kind == KEEL_GRADIENT_FOLDED) g->kind = KEEL_GRADIENT_SHARED;
+    }
+    return changed;
+}
+
+static void spread_kinds(keel_program *p)
+{
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (int i = 0; i < p->schedule.n_instruction; i++)
+            if (p->schedule.instruction[i].kind == KEEL_RUN_WEIGHTS &&
+                spread_sharing(p, &p->graph->node[p->schedule.instruction[i].node]))
+                changed = true;
+    }
+}
+
 /* Elements of the node's weights whose gradients are folded. */
 static int64_t folded_of(const keel_program *p, int node)
 {
@@ -217,6 +244,7 @@ keel_status keel_gradients_place(keel_program *p)
     if (!p->gradient) return KEEL_ENOMEM;
     KEEL_TRY(measure_stacks(p, &depth, &p->fold_slots, &leaves));
     find_kinds(p);
+    spread_kinds(p);
     p->gradient_elements = p->n_grad;
     for (int v = 0; v < p->store->n_weight; v++) {
         keel_gradient *g = &p->gradient[v];
@@ -263,18 +291,19 @@ static char *stack_at(const keel_program *p, const keel_workspace *s, int worker
                          (int64_t)keel_dtype_size(p->options.real);
 }
 
-keel_status keel_gradients_bind(const keel_program *p, int worker, int node,
-                                const keel_shard *shard, void **weight_grad, keel_addition **add,
-                                int *n_add)
+keel_status keel_gradients_bind(const keel_program *p, int worker, const keel_shard *shard,
+                                keel_bound_call *c)
 {
-    const keel_graph_node *n = &p->graph->node[node];
+    const keel_graph_node *n = &p->graph->node[c->node];
     const keel_workspace *s = &p->workspace[worker];
+    const uint32_t clears = shard->leaf_adds ? 0 : p->schedule.weight_clears[c->node];
+    void **weight_grad = c->call.weight_grad;
     int64_t behind = 0;
-    *n_add = 0;
-    *add = NULL;
+    c->n_add = c->n_clear = 0;
+    c->add = NULL;
     if (p->options.dry) return KEEL_OK;
-    const size_t most = (size_t)shard->closes * (size_t)n->node.n_weight;
-    if (most > 0 && !(*add = keel_calloc(most, sizeof **add))) return KEEL_ENOMEM;
+    const size_t most = (size_t)(shard->closes + (clears != 0)) * (size_t)n->node.n_weight;
+    if (most > 0 && !(c->add = keel_calloc(most, sizeof *c->add))) return KEEL_ENOMEM;
     for (int k = 0; k < n->node.n_weight; k++) {
         const keel_variable v = n->weight[k];
         const keel_gradient *g = &p->gradient[v];
@@ -282,7 +311,7 @@ keel_status keel_gradients_bind(const keel_program *p, int worker, int node,
         if (g->kind == KEEL_GRADIENT_FOLDED) {
             weight_grad[k] = stack_at(p, s, worker, v, shard->depth, behind);
             for (int i = 0; i < shard->closes; i++)
-                (*add)[(*n_add)++] = (keel_addition){
+                c->add[c->n_add++] = (keel_addition){
                     .to = stack_at(p, s, worker, v, shard->depth - i - 1, behind),
                     .from = stack_at(p, s, worker, v, shard->depth - i, behind),
                     .count = g->count,
@@ -291,6 +320,9 @@ keel_status keel_gradients_bind(const keel_program *p, int worker, int node,
         } else
             weight_grad[k] =
                 slot_of(p, worker, v, g->kind == KEEL_GRADIENT_SHARED ? shard->leaf : 0);
+        if (!(clears >> k & 1)) continue; /* all of its weights are shared, so nothing is folded */
+        c->add[c->n_add++] = (keel_addition){ .to = weight_grad[k], .count = g->count };
+        c->n_clear = c->n_add;
     }
     return KEEL_OK;
 }

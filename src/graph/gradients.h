@@ -15,12 +15,11 @@ void keel_gradients_uncut(keel_bound *b);
 /* Lays out a worker's gradients, once the schedule is known. */
 keel_status keel_gradients_place(keel_program *p);
 
-/* Where the gradients of a node's weights over a shard are written (weight_grad [n_weight]; entries
- * of frozen weights stay NULL), and what is added afterwards: *add [*n_add], which the caller
- * frees. */
-keel_status keel_gradients_bind(const keel_program *p, int worker, int node,
-                                const keel_shard *shard, void **weight_grad, keel_addition **add,
-                                int *n_add);
+/* Sets in a call where the gradients of its node's weights over a shard are written (entries of
+ * frozen weights stay NULL), what is cleared before and what is added afterwards; the caller frees
+ * c->add. */
+keel_status keel_gradients_bind(const keel_program *p, int worker, const keel_shard *shard,
+                                keel_bound_call *c);
 /* Whether the call that computes them adds to what is there. */
 bool keel_gradients_adds(const keel_program *p, int node, const keel_shard *shard);
 void keel_gradients_add(keel_dtype real, const keel_addition *a);

@@ -5,6 +5,7 @@
 #define KEEL_GRAPH_GRAPH_H
 #include "ops/op.h"
 #include "tensor/host_op.h"
+#include "tensor/penalty.h"
 #include "tensor/projection.h"
 
 typedef struct keel_graph keel_graph;
@@ -16,8 +17,9 @@ typedef int keel_variable; /* index of a weight in its store */
 typedef struct keel_weight_info {
     const char *name;           /* "conv2d/kernel", for messages */
     keel_spec spec;             /* whole shape, Keras's layout */
-    double l1, l2;              /* regulariser; 0: none */
+    keel_penalty penalty;       /* regulariser */
     keel_projection projection; /* constraint */
+    bool undecayed;             /* the optimizer does not decay it */
     int lead; /* ops see a matrix whose rows are the first `lead` dims; 0: they see the shape */
 } keel_weight_info;
 
@@ -37,6 +39,7 @@ typedef struct keel_graph_node {
     keel_value *out;        /* [node.n_out] */
     keel_variable *weight;  /* [node.n_weight] */
     int turn;               /* nodes that move the same state do so in this order */
+    bool frozen;            /* its weights get no gradient from here, though others may use them */
 } keel_graph_node;
 
 /* An input whose rows are computed from rows of other inputs, when rows are read. */
@@ -82,6 +85,7 @@ struct keel_graph {
     const char *layer;
     uint16_t stream;
     int turn;
+    keel_variable first_weight; /* of the model that is emitted: added to its own numbers */
 };
 
 /* training: gradients will flow, and nodes are told training until somebody changes it. */

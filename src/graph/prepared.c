@@ -139,10 +139,15 @@ char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
                           char out[KEEL_KERNEL_NAME_MAX])
 {
     const struct keel_ran *r = &p->ran[node * KEEL_PASS_COUNT + (int)pass];
+    const keel_node *n = &p->graph->node[node].node;
+    const bool merged =
+        pass == KEEL_WEIGHTS && n->op->weights_from_merged && n->partial_backward > 0;
     const bool skipped = (pass == KEEL_FORWARD && p->skip_forward[node]) ||
                          (pass == KEEL_BACKWARD && p->skip_backward[node]);
     *out = 0;
-    if (r->prepared && !skipped)
+    if (r->prepared && merged)
+        snprintf(out, KEEL_KERNEL_NAME_MAX, "from merged sums");
+    else if (r->prepared && !skipped)
         snprintf(out, KEEL_KERNEL_NAME_MAX, "%s%s", r->kernel ? r->kernel->name : "reference",
                  r->widened ? ", widened" : "");
     return out;

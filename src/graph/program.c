@@ -74,6 +74,7 @@ static void touch_reads(compiler *c, const keel_graph_node *n, int node, unsigne
     if (reads & KEEL_READS_FIRST) touch(c, n->in[0], at, whole);
     if (reads & KEEL_READS_OUT)
         for (int k = 0; k < n->node.n_out; k++) touch(c, n->out[k], at, whole);
+    if (reads & KEEL_READS_FIRST_OUT) touch(c, n->out[0], at, whole);
     if (reads & KEEL_READS_SAVED)
         for (int k = 0; k < n->node.n_saved; k++) touch(c, saved_life(c, node, k), at, whole);
 }
@@ -90,9 +91,10 @@ static void find_lives(compiler *c)
         const keel_run_kind kind = s->instruction[at].kind;
         if (kind == KEEL_RUN_FORWARD) {
             touch_reads(c, n, i, KEEL_READS_IN | KEEL_READS_SAVED, at, false);
+            const unsigned later = op->backward_reads | op->weights_reads;
             for (int k = 0; k < n->node.n_out; k++)
-                if (c->is_read[n->out[k]] || n->node.n_out == 1 ||
-                    (op->backward_reads | op->weights_reads) & KEEL_READS_OUT)
+                if (c->is_read[n->out[k]] || n->node.n_out == 1 || later & KEEL_READS_OUT ||
+                    (k == 0 && later & KEEL_READS_FIRST_OUT))
                     touch(c, n->out[k], at, false);
             continue;
         }
@@ -293,7 +295,8 @@ static keel_status check_trainable(const keel_program *p)
     for (int i = 0; g->backward && i < g->n_node; i++) {
         const keel_graph_node *n = &g->node[i];
         bool trains = false;
-        for (int k = 0; k < n->node.n_weight; k++) trains = trains || p->trains[n->weight[k]];
+        for (int k = 0; k < n->node.n_weight && !n->frozen; k++)
+            trains = trains || p->trains[n->weight[k]];
         if (trains && !n->node.op->backward[p->options.real == KEEL_FLOAT64])
             return keel_fail(KEEL_EUNSUP,
                              "layer '%s': op %s has no gradient, so its weights would never train; "

@@ -59,8 +59,9 @@ typedef struct keel_bound_call {
     int node;
     keel_pass pass;
     keel_fold fold;
-    int n_add;
-    struct keel_addition *add; /* [n_add] made after the call, one after the other */
+    int n_add, n_clear;
+    struct keel_addition *add; /* [n_add] made after the call, one after the other; the first
+                                  n_clear are made before it: `to` becomes 0 */
 } keel_bound_call;
 
 typedef struct keel_patch { /* a pointer into the batch, set when a step begins */
@@ -242,7 +243,8 @@ keel_status keel_program_bind(keel_program *p, int64_t rows, const keel_bound **
 keel_status keel_program_measure(keel_program *p, int64_t rows);
 
 /* The name of the kernel that runs a pass of a node, or "reference", with ", widened" if values of
- * bfloat16 are widened for it. "" if the pass does not run or is not prepared yet. Returns out. */
+ * bfloat16 are widened for it; "from merged sums" if the weights' gradient is only read off those.
+ * "" if the pass does not run or is not prepared yet. Returns out. */
 enum { KEEL_KERNEL_NAME_MAX = 40 };
 char *keel_program_kernel(const keel_program *p, int node, keel_pass pass,
                           char out[KEEL_KERNEL_NAME_MAX]);

@@ -19,10 +19,12 @@ int64_t keel_records_of(const keel_node *n, keel_pass pass)
 }
 
 /* A loss has no forward while it trains: what its rows leave before backward is combined as what
- * they leave before forward. */
-keel_combine keel_records_combine(const keel_node *n, bool backward)
+ * they leave before forward, and its sums are added. */
+keel_combine keel_records_combine(const keel_node *n, keel_pass pass)
 {
-    return backward && !n->op->loss ? NULL : n->op->combine;
+    const bool sums = pass <= KEEL_BACKWARD, backward = pass == KEEL_PARTIAL_BACKWARD;
+    if (sums ? n->op->loss : backward && !n->op->loss) return NULL;
+    return n->op->combine;
 }
 
 int64_t keel_records_rows(int64_t length)
@@ -258,7 +260,8 @@ void keel_records_merge(const keel_program *p, const keel_bound *b, int segment,
     const keel_node *n = &p->graph->node[s->merge].node;
     const double *stack[KEEL_LANES_MAX];
     const merging m = { .node = n,
-                        .combine = keel_records_combine(n, s->merge_backward),
+                        .combine = keel_records_combine(n, s->merge_backward ? KEEL_PARTIAL_BACKWARD
+                                                                             : KEEL_PARTIAL),
                         .length = s->merge_backward ? n->partial_backward : n->partial,
                         .upward = keel_segment_upward(segment - 1),
                         .temporary = (double *)p->workspace[worker].scratch };
@@ -276,6 +279,7 @@ void keel_program_sums(const keel_program *p, const keel_bound *b, int node, dou
     double few[(KEEL_TREE_LEVELS_MAX + 2) * (KEEL_SUMS_MAX + 1)];
     double *merged = n->sums > KEEL_SUMS_MAX ? p->sums_room : few;
     const merging m = { .node = n,
+                        .combine = keel_records_combine(n, KEEL_FORWARD),
                         .length = n->sums,
                         .upward = keel_segment_upward(p->sums_segment[node]),
                         .temporary = merged + n->sums + 1 };

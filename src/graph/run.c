@@ -15,9 +15,11 @@ static void patch_inputs(const keel_program *p, const keel_bound_workspace *s)
 static void run_call(const keel_program *p, const keel_bound *b, const keel_bound_call *c,
                      int worker)
 {
+    const size_t element = keel_dtype_size(p->options.real);
+    for (int i = 0; i < c->n_clear; i++) memset(c->add[i].to, 0, (size_t)c->add[i].count * element);
     c->run(&c->call);
     if (c->fold.stack) keel_records_fold(b, c, &p->workspace[worker]);
-    for (int i = 0; i < c->n_add; i++) keel_gradients_add(p->options.real, &c->add[i]);
+    for (int i = c->n_clear; i < c->n_add; i++) keel_gradients_add(p->options.real, &c->add[i]);
 }
 
 static void run_calls(const keel_program *p, const keel_bound *b, int g, int worker)

@@ -74,7 +74,7 @@ static int64_t spec_bytes(const keel_spec *s) /* of one row */
 
 static bool has_trainable(const maker *m, const keel_graph_node *n)
 {
-    for (int i = 0; i < n->node.n_weight; i++)
+    for (int i = 0; i < n->node.n_weight && !n->frozen; i++)
         if (m->trainable[n->weight[i]]) return true;
     return false;
 }
@@ -98,7 +98,8 @@ static void find_tiled(maker *m, const int *uses)
 {
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
-        bool tiled = m->g->backward && n->node.op->weights_tile[0] && n->node.n_in == 1 &&
+        bool tiled = m->g->backward && !n->frozen && n->node.op->weights_tile[0] &&
+                     n->node.n_in == 1 &&
                      n->node.held != KEEL_FLOAT16 && /* no kernel reads it tile by tile */
                      n->node.in[0].shape.rank == 1;
         for (int k = 0; k < n->node.n_weight; k++) tiled = tiled && uses[n->weight[k]] == 1;
@@ -132,7 +133,7 @@ static void find_by_all(maker *m)
 {
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
-        for (int k = 0; k < n->node.n_weight; k++)
+        for (int k = 0; k < n->node.n_weight && !n->frozen; k++)
             m->by_all[n->weight[k]] = m->by_all[n->weight[k]] || reads_values(&n->node);
     }
 }
@@ -153,6 +154,9 @@ static keel_status weights(maker *m, int i)
 {
     const keel_graph_node *n = &m->g->node[i];
     int all = 0, given = 0;
+    uint32_t first = 0;
+    if (n->node.n_weight > 32)
+        return keel_fail(KEEL_EUNSUP, "layer '%s' has more than 32 weights", n->node.layer);
     if (!m->s.tiled[i]) {
         m->held[m->n_held++] = i;
         m->holds = m->holds || reads_values(&n->node);
@@ -162,12 +166,11 @@ static keel_status weights(maker *m, int i)
         if (!m->trainable[v]) continue;
         all++;
         given += m->s.reached[v];
+        if (!m->s.reached[v]) first |= UINT32_C(1) << k;
         m->s.reached[v] = true;
         m->s.order[m->s.n_order++] = v;
     }
-    if (given > 0 && given < all)
-        return keel_fail(KEEL_EUNSUP, "layer '%s' shares some of its weights, but not all",
-                         n->node.layer);
+    if (given > 0 && given < all) m->s.weight_clears[i] = first;
     m->s.weight_adds[i] = given > 0;
     return KEEL_OK;
 }
@@ -272,20 +275,22 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
     m.deferred = keel_calloc((size_t)g->n_node, sizeof *m.deferred);
     m.s.weight_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_adds);
     m.s.tiled = keel_calloc((size_t)g->n_node, sizeof *m.s.tiled);
+    m.s.weight_clears = keel_calloc((size_t)g->n_node, sizeof *m.s.weight_clears);
     m.s.in_adds = keel_calloc((size_t)g->n_node, sizeof *m.s.in_adds);
     m.held = keel_calloc((size_t)g->n_node, sizeof *m.held);
     size_t n_use = 0;
     for (int i = 0; i < g->n_node; i++) n_use += (size_t)g->node[i].node.n_weight;
     m.s.order = keel_calloc(n_use, sizeof *m.s.order);
-    if (!uses || !m.by_all || !m.deferred || !m.s.tiled || !m.s.needs_grad || !m.s.has_grad ||
-        !m.s.reached || !m.held || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
+    if (!m.s.weight_clears || !uses || !m.by_all || !m.deferred || !m.s.tiled || !m.s.needs_grad ||
+        !m.s.has_grad || !m.s.reached || !m.held || !m.s.weight_adds || !m.s.in_adds || !m.s.order)
         goto out;
     for (int i = 0; i < g->n_node; i++) {
         m.s.in_adds[i] = keel_calloc((size_t)g->node[i].node.n_in, sizeof(bool));
         if (!m.s.in_adds[i]) goto out;
     }
     for (int i = 0; i < g->n_node; i++)
-        for (int k = 0; k < g->node[i].node.n_weight; k++) uses[g->node[i].weight[k]]++;
+        for (int k = 0; k < g->node[i].node.n_weight && !g->node[i].frozen; k++)
+            uses[g->node[i].weight[k]]++;
     find_needs(&m);
     find_tiled(&m, uses);
     find_by_all(&m);
@@ -317,6 +322,7 @@ void keel_schedule_free(keel_schedule *s, const keel_graph *g)
     for (int i = 0; s->in_adds && i < g->n_node; i++) keel_free(s->in_adds[i]);
     keel_free(s->in_adds);
     keel_free(s->weight_adds);
+    keel_free(s->weight_clears);
     keel_free(s->needs_grad);
     keel_free(s->has_grad);
     keel_free(s->reached);

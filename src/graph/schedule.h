@@ -45,8 +45,10 @@ typedef struct keel_schedule {
     bool **in_adds;   /* [n_node][n_in] as the backward call of the node is bound */
     bool *
         weight_adds; /* [n_node] an earlier node of the order has already written these gradients */
-    bool *tiled;     /* [n_node] the owners of tiles make its weight gradients */
-    keel_variable *order; /* trainable weights in the order in which gradients are complete */
+    uint32_t *weight_clears; /* [n_node] bit k: its weight k is written here first, although others
+                                of its weights have been written before */
+    bool *tiled;             /* [n_node] the owners of tiles make its weight gradients */
+    keel_variable *order;    /* trainable weights in the order in which gradients are complete */
 
     int n_commit;
     keel_turn *commit; /* [n_commit] nodes that move state after the commit point, in order */

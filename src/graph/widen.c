@@ -40,7 +40,7 @@ keel_status keel_widened_create(keel_widened **out, const keel_node *n, keel_pas
     w->node = *n;
     w->node.out = NULL;
     w->in = reads & (KEEL_READS_IN | KEEL_READS_FIRST);
-    w->out = reads & KEEL_READS_OUT;
+    w->n_out = reads & KEEL_READS_OUT ? n->n_out : reads & KEEL_READS_FIRST_OUT ? 1 : 0;
     w->out_grad = !forward && !from_record;
     w->makes_out = pass == KEEL_FORWARD;
     w->makes_grad = pass == KEEL_BACKWARD;
@@ -78,7 +78,7 @@ int64_t keel_widened_bytes(const keel_widened *w, int64_t rows)
     }
     for (int i = 0; i < w->narrow->n_out; i++) {
         if (!keel_dtype_is_narrow(w->narrow->out[i].dtype)) continue;
-        if (w->out || w->makes_out) bytes += floats(&w->narrow->out[i], rows);
+        if (i < w->n_out || w->makes_out) bytes += floats(&w->narrow->out[i], rows);
         if (w->out_grad) bytes += floats(&w->narrow->out[i], rows);
     }
     return bytes;
@@ -111,8 +111,8 @@ static void widen_out(const keel_widened *w, const keel_call *c, char **at, int 
     const bool narrow = keel_dtype_is_narrow(spec->dtype);
     w->out_at[i] = c->out[i];
     w->out_grad_at[i] = c->out_grad[i];
-    if (narrow && (w->out || w->makes_out) && c->out[i])
-        w->out_at[i] = take(at, spec, c->rows, w->out ? c->out[i] : NULL);
+    if (narrow && (i < w->n_out || w->makes_out) && c->out[i])
+        w->out_at[i] = take(at, spec, c->rows, i < w->n_out ? c->out[i] : NULL);
     if (narrow && w->out_grad && c->out_grad[i])
         w->out_grad_at[i] = take(at, spec, c->rows, c->out_grad[i]);
 }

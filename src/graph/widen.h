@@ -8,14 +8,15 @@
 #include "ops/op.h"
 
 typedef struct keel_widened {
-    keel_node node;          /* the node as the pass sees it: everything in float32 */
-    keel_spec *in_spec;      /* [n_in] what node.in points to */
-    const keel_node *narrow; /* as it is */
-    keel_run run;            /* runs on the copies */
-    void *plan;              /* of it */
-    int64_t scratch;         /* of it; the copies lie behind */
-    bool in, out; /* whether the pass reads the output's gradient, and writes the output */
-    bool out_grad, makes_out; /* is read; is written */
+    keel_node node;           /* the node as the pass sees it: everything in float32 */
+    keel_spec *in_spec;       /* [n_in] what node.in points to */
+    const keel_node *narrow;  /* as it is */
+    keel_run run;             /* runs on the copies */
+    void *plan;               /* of it */
+    int64_t scratch;          /* of it; the copies lie behind */
+    bool in;                  /* whether the pass reads the inputs */
+    int n_out;                /* how many outputs it reads, from the first on */
+    bool out_grad, makes_out; /* whether it reads the outputs' gradients, and writes the outputs */
     bool makes_grad;
     const void **in_at;       /* [n_in] */
     void **grad_at;           /* [n_in] */

@@ -1,6 +1,7 @@
 /* The sum of two or more inputs of one shape. */
 #ifndef REAL
 #include "ops/infer.h"
+#include "ops/derive.h"
 
 static keel_status infer(keel_node *n)
 {
@@ -20,11 +21,18 @@ static keel_status infer(keel_node *n)
 #define REAL_FILE "ops/add.c"
 #include "ops/real.h"
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    *out = d->grad;
+    return KEEL_OK;
+}
+
 const keel_op keel_op_add = {
     .name = "add",
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .inplace = true,
     .cases = (const keel_case[]){ { "4,5|4,5", NULL, NULL },
                                   { "3|3|3", NULL, NULL },

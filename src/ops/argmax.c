@@ -2,8 +2,17 @@
  * As in Keras on all backends, -0 is less than 0. No gradient flows. Keras: ops.argmax. */
 #ifndef REAL
 #include "ops/axis.h"
+#include "ops/places.h"
 #include <math.h>
 #include <string.h>
+
+static keel_status infer(keel_node *n)
+{
+    int axis;
+    KEEL_TRY(keel_axis_infer_drop(n));
+    KEEL_TRY(keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &axis));
+    return keel_infer_places(n, "argmax", n->in[0].shape.dim[axis]);
+}
 
 #define REAL_FILE "ops/argmax.c"
 #include "ops/real.h"
@@ -11,7 +20,7 @@
 const keel_op keel_op_argmax = {
     .name = "argmax",
     .args_size = sizeof(keel_axis_args),
-    .infer = keel_axis_infer_drop,
+    .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
     .backward_reads = 0,

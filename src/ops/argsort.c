@@ -2,19 +2,14 @@
  * ops.argsort. */
 #ifndef REAL
 #include "ops/order.h"
-
-enum { EXACT_MAX = 256 }; /* places that bfloat16 tells apart, with its 8 bits */
+#include "ops/places.h"
 
 static keel_status infer(keel_node *n)
 {
     int axis;
     KEEL_TRY(keel_order_infer(n));
     KEEL_TRY(keel_infer_axis(n, ((const keel_axis_args *)n->args)->axis, &axis));
-    if (n->held != KEEL_BFLOAT16 || n->in[0].shape.dim[axis] <= EXACT_MAX) return KEEL_OK;
-    return keel_fail(KEEL_EUNSUP,
-                     "argsort: in bfloat16 a dim of %lld places is not supported, at most %d are: "
-                     "their numbers would be rounded",
-                     (long long)n->in[0].shape.dim[axis], EXACT_MAX);
+    return keel_infer_places(n, "argsort", n->in[0].shape.dim[axis]);
 }
 
 #define REAL_FILE "ops/argsort.c"

@@ -113,6 +113,27 @@ static inline void keel_binary_for_case(void *args, const char *text)
         return (operand_##suffix){ r->goes[which] ? x : NULL, *x };                                \
     }
 
+/* The forward of an op without a gradient whose elements are of(args, a, b), with args a pointer to
+ * the op's. */
+#define BINARY_FORWARD(of) BINARY_FORWARD_RUN(float, f32, of) BINARY_FORWARD_RUN(double, f64, of)
+
+#define BINARY_FORWARD_RUN(type, suffix, of)                                                       \
+    BINARY_OPERAND(type, suffix)                                                                   \
+    static void forward_##suffix(const keel_call *c)                                               \
+    {                                                                                              \
+        const int64_t count = keel_row_count(&c->node->out[0]);                                    \
+        const keel_binary_runs r = keel_binary_runs_of(c->node);                                   \
+        type *y = c->out[0];                                                                       \
+        for (int64_t row = 0; row < c->rows; row++)                                                \
+            for (int64_t i = 0; i < count; i += r.length, y += r.length) {                         \
+                const operand_##suffix a = find_##suffix(c, &r, 0, row, i);                        \
+                const operand_##suffix b = find_##suffix(c, &r, 1, row, i);                        \
+                for (int64_t k = 0; k < r.length; k++)                                             \
+                    y[k] =                                                                         \
+                        (type)of(c->node->args, a.at ? a.at[k] : a.one, b.at ? b.at[k] : b.one);   \
+            }                                                                                      \
+    }
+
 /* to[k] = of(a, b) for each element of a run. */
 #define BINARY_EACH(to, of, a, b, n)                                                               \
     do {                                                                                           \

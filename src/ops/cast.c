@@ -4,6 +4,7 @@
  * and have no gradient: images come as bytes and are widened here. */
 #ifndef REAL
 #include "ops/infer.h"
+#include "ops/derive.h"
 #include "tensor/narrow.h"
 #include <string.h>
 
@@ -45,11 +46,18 @@ static void move_narrow(void *to, keel_dtype to_type, const void *from, keel_dty
 #define REAL_FILE "ops/cast.c"
 #include "ops/real.h"
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    *out = d->grad;
+    return KEEL_OK;
+}
+
 const keel_op keel_op_cast = {
     .name = "cast",
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .casts = true,
     .cases =
         (const keel_case[]){ { "5", NULL, NULL }, { "4,3,7", NULL, NULL }, { NULL, NULL, NULL } },

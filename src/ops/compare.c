@@ -20,24 +20,7 @@ static double compare(const void *args, double a, double b)
     }
 }
 
-#define COMPARE_RUN(type, suffix)                                                                  \
-    BINARY_OPERAND(type, suffix)                                                                   \
-    static void forward_##suffix(const keel_call *c)                                               \
-    {                                                                                              \
-        const int64_t count = keel_row_count(&c->node->out[0]);                                    \
-        const keel_binary_runs r = keel_binary_runs_of(c->node);                                   \
-        type *y = c->out[0];                                                                       \
-        for (int64_t row = 0; row < c->rows; row++)                                                \
-            for (int64_t i = 0; i < count; i += r.length, y += r.length) {                         \
-                const operand_##suffix a = find_##suffix(c, &r, 0, row, i);                        \
-                const operand_##suffix b = find_##suffix(c, &r, 1, row, i);                        \
-                for (int64_t k = 0; k < r.length; k++)                                             \
-                    y[k] = (type)compare(c->node->args, a.at ? a.at[k] : a.one,                    \
-                                         b.at ? b.at[k] : b.one);                                  \
-            }                                                                                      \
-    }
-COMPARE_RUN(float, f32)
-COMPARE_RUN(double, f64)
+BINARY_FORWARD(compare)
 
 static void args_for_case(void *args, const char *text)
 {

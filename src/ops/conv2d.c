@@ -8,6 +8,7 @@
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/convolve.h"
+#include "ops/derive.h"
 
 static keel_status infer(keel_node *n)
 {
@@ -50,12 +51,34 @@ static void args_for_case(void *args, const char *text)
     keel_case_ints(text, "groups", &a->groups, 1);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_conv2d_args *a = d->node->args;
+    const keel_shape *in = &d->node->in[0].shape, *y = &d->node->out[0].shape,
+                     *w = &d->node->weight[0].shape;
+    const keel_shape volume = KEEL_SHAPE(1, y->dim[0], y->dim[1], y->dim[2]);
+    const keel_shape kernel = KEEL_SHAPE(1, w->dim[0], w->dim[1], w->dim[2], w->dim[3]);
+    const keel_conv_transpose_args args = {
+        .strides = { 1, a->strides[0], a->strides[1] },
+        .dilation = { 1, a->dilation[0], a->dilation[1] },
+        .pad = { 0, 0, a->pad[0], a->pad[1], a->pad[2], a->pad[3] },
+        .to = { 1, in->dim[0], in->dim[1] },
+    };
+    int grad;
+    if (a->groups != 1)
+        return keel_fail(KEEL_EUNSUP, "conv2d: its gradient cannot be differentiated with groups");
+    KEEL_TRY(keel_derive_reshape(d, d->grad, &volume, &grad));
+    KEEL_TRY(d->emit(d, &keel_op_conv_transpose, &args, &grad, 1, &kernel, &grad));
+    return keel_derive_reshape(d, grad, in, out);
+}
+
 const keel_op keel_op_conv2d = {
     .name = "conv2d",
     .args_size = sizeof(keel_conv2d_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .weights = REALS(weights),
     .weights_reads = KEEL_READS_IN,
     .flops = flops,
@@ -65,6 +88,8 @@ const keel_op keel_op_conv2d = {
                                   { "6,6,4", "3,3,2,6|6", "dilation 2,2 groups 2 pad 2,2,2,2" },
                                   { "3,3,5", "1,1,5,66|66", NULL },
                                   { "7,5,1", "2,3,1,2", "strides 3,1 pad 1,0,2,2" },
+                                  { "9,1,3", "3,1,3,4|4", "pad 1,1,0,0" },
+                                  { "1,10,1", "1,4,1,3|3", "pad 0,0,6,0 dilation 1,2" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };

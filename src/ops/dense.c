@@ -2,6 +2,7 @@
  * dx = dy W^T; dW = x^T dy and db = sum of dy, over all places of all rows. */
 #ifndef REAL
 #include "ops/infer.h"
+#include "ops/derive.h"
 #include "tensor/bfloat16.h"
 
 static keel_status infer(keel_node *n)
@@ -43,11 +44,17 @@ static double flops(const keel_node *n)
 #define REAL_FILE "ops/dense.c"
 #include "ops/real.h"
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    return d->emit(d, &keel_op_dense_transposed, NULL, &d->grad, 1, &d->node->weight[0].shape, out);
+}
+
 const keel_op keel_op_dense = {
     .name = "dense",
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .weights = REALS(weights),
     .weights_tile = REALS(weights_tile),
     .weights_reads = KEEL_READS_IN,

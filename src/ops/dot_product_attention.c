@@ -70,10 +70,31 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &out);
 }
 
+/* Scores of a row that count: those that the arguments let a query see. */
+static double seen_scores(const keel_node *n)
+{
+    const keel_attention_dims d = dims_of(n);
+    double seen = 0;
+    for (int64_t t = 0; t < d.t; t++) {
+        int64_t first, end;
+        keel_seen_range(&((const keel_dot_product_attention_args *)n->args)->seen, t, d.s, &first,
+                        &end);
+        seen += (double)(end - first);
+    }
+    return seen * (double)(d.lines / d.t);
+}
+
 static double flops(const keel_node *n)
 {
     const keel_attention_dims d = dims_of(n);
-    return 2.0 * (double)d.lines * (double)d.s * (double)(d.d + d.v);
+    return 2.0 * seen_scores(n) * (double)(d.d + d.v);
+}
+
+/* Five products, as it works out the scores again. */
+static double backward_flops(const keel_node *n)
+{
+    const keel_attention_dims d = dims_of(n);
+    return 2.0 * seen_scores(n) * (double)(3 * d.d + 2 * d.v);
 }
 
 /* What dropout multiplies the weights of a line by. */
@@ -136,6 +157,7 @@ const keel_op keel_op_dot_product_attention = {
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN | KEEL_READS_OUT | KEEL_READS_SAVED,
     .flops = flops,
+    .backward_flops = backward_flops,
     .cases = (const keel_case[]){ { "4,2,3|5,2,3|5,2,2", NULL, NULL },
                                   { "2,3,4,2|2,5,2,2|2,5,2,3", NULL, NULL },
                                   { "5,2,3|5,1,3|5,1,3", NULL, "causal rate 0.4" },

@@ -1,5 +1,6 @@
 /* y = x for x > 0, else negative_slope x. Keras: leaky_relu, LeakyReLU. */
 #include "ops/pointwise.h"
+#include "ops/derive.h"
 
 static double value(const keel_leaky_relu_args *a, double x)
 {
@@ -29,12 +30,21 @@ static void args_for_case(void *args, const char *text)
     keel_case_number(text, "negative_slope", &a->negative_slope);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_leaky_relu_args *a = d->node->args;
+    int slope;
+    KEEL_TRY(keel_derive_choice(d, 1, a->negative_slope, &slope));
+    return keel_derive_times(d, slope, out);
+}
+
 const keel_op keel_op_leaky_relu = {
     .name = "leaky_relu",
     .args_size = sizeof(keel_leaky_relu_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_OUT,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, NULL },

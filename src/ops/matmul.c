@@ -39,6 +39,11 @@ static double flops(const keel_node *n)
     return 2.0 * (double)keel_row_count(&n->out[0]) * (double)a->dim[a->rank - 1];
 }
 
+static double backward_flops(const keel_node *n) /* both factors have a gradient */
+{
+    return 2 * flops(n);
+}
+
 #define REAL_FILE "ops/matmul.c"
 #include "ops/real.h"
 
@@ -49,6 +54,7 @@ const keel_op keel_op_matmul = {
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
     .flops = flops,
+    .backward_flops = backward_flops,
     .cases = (const keel_case[]){ { "3,4|4,2", NULL, NULL },
                                   { "2,3,4|2,4,5", NULL, NULL },
                                   { "1,7|7,1", NULL, NULL },

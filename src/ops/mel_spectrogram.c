@@ -6,10 +6,11 @@
 #include "ops/mel_spectrogram.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
+#include "ops/transform.h"
 #include <math.h>
 #include <string.h>
 
-enum { FFT_MAX = 1 << 16, BANDS_MAX = 1 << 12, FACTOR_MAX = 64 };
+enum { BANDS_MAX = 1 << 12 };
 
 static int64_t bins_of(const keel_mel_spectrogram_args *a)
 {
@@ -35,11 +36,11 @@ static keel_status infer(keel_node *n)
     const keel_shape *in = &n->in[0].shape;
     if (in->rank != 1)
         return keel_fail(KEEL_ESHAPE, "mel_spectrogram: expected rows of (samples,)");
-    if (a->size < 2 || a->size > FFT_MAX || a->bands > BANDS_MAX)
+    if (a->size < 2 || a->size > KEEL_FFT_MAX || a->bands > BANDS_MAX)
         return keel_fail(KEEL_EUNSUP,
                          "mel_spectrogram: a transform of %lld numbers to %lld bands; at most %d "
                          "and %d are supported",
-                         (long long)a->size, (long long)a->bands, FFT_MAX, BANDS_MAX);
+                         (long long)a->size, (long long)a->bands, KEEL_FFT_MAX, BANDS_MAX);
     if (in->dim[0] <= a->size / 2)
         return keel_fail(KEEL_ESHAPE,
                          "mel_spectrogram: %lld samples; a transform of %lld needs more than half "
@@ -84,76 +85,9 @@ static scratch lay_out(const keel_call *c)
     s.weight = s.to + 2 * a->size;
     s.power = s.weight + bins_of(a) * a->bands;
     s.d = s.power + bins_of(a);
-    for (int64_t k = 0; k < a->size; k++) {
-        s.turn[2 * k] = cos(2 * M_PI * (double)k / (double)a->size);
-        s.turn[2 * k + 1] = -sin(2 * M_PI * (double)k / (double)a->size);
-    }
+    keel_turns(s.turn, a->size);
     fill_weights(a, s.weight);
     return s;
-}
-
-static int64_t least_factor(int64_t n)
-{
-    for (int64_t p = 2; p * p <= n; p++)
-        if (n % p == 0) return p;
-    return n;
-}
-
-/* to[k] = sum of from[i stride] turn^(i k), i < n, where turn is the n-th root of 1: by the least
- * factor p of n, p transforms of every p-th number are combined. Large primes are summed plainly.
- * `whole`: numbers of the table. */
-static void transform(const double *from, int64_t stride, double *to, int64_t n, const double *turn,
-                      int64_t whole)
-{
-    if (n == 1) {
-        to[0] = from[0];
-        to[1] = from[1];
-        return;
-    }
-    const int64_t p = least_factor(n), m = n / p;
-    if (m == 1 || p > FACTOR_MAX) {
-        for (int64_t k = 0; k < n; k++) {
-            double re = 0, im = 0;
-            for (int64_t i = 0; i < n; i++) {
-                const double *x = from + 2 * i * stride, *t = turn + 2 * (i * k % n * (whole / n));
-                re += x[0] * t[0] - x[1] * t[1];
-                im += x[0] * t[1] + x[1] * t[0];
-            }
-            to[2 * k] = re;
-            to[2 * k + 1] = im;
-        }
-        return;
-    }
-    for (int64_t r = 0; r < p; r++)
-        transform(from + 2 * r * stride, stride * p, to + 2 * r * m, m, turn, whole);
-    for (int64_t q = 0; q < m; q++) {
-        double part[2 * FACTOR_MAX];
-        for (int64_t r = 0; r < p; r++) {
-            part[2 * r] = to[2 * (r * m + q)];
-            part[2 * r + 1] = to[2 * (r * m + q) + 1];
-        }
-        for (int64_t s = 0; s < p; s++) {
-            double re = 0, im = 0;
-            for (int64_t r = 0; r < p; r++) {
-                const double *t = turn + 2 * (r * (q + s * m) % n * (whole / n));
-                re += part[2 * r] * t[0] - part[2 * r + 1] * t[1];
-                im += part[2 * r] * t[1] + part[2 * r + 1] * t[0];
-            }
-            to[2 * (s * m + q)] = re;
-            to[2 * (s * m + q) + 1] = im;
-        }
-    }
-}
-
-/* As in TensorFlow a window of an odd length is symmetric, and one of an even length periodic. */
-static double window_at(const keel_mel_spectrogram_args *a, int64_t i)
-{
-    const int64_t k = i - (a->size - a->length) / 2;
-    if (k < 0 || k >= a->length) return 0;
-    if (a->window == KEEL_NO_WINDOW || a->length == 1) return 1;
-    const int64_t period = a->length - a->length % 2;
-    const double part = a->window == KEEL_HANN ? 0.5 : 0.54;
-    return part - (1 - part) * cos(2 * M_PI * (double)k / (double)period);
 }
 
 /* The sample that element i of a frame is. */
@@ -212,10 +146,11 @@ static void REAL_(spectrum)(const keel_mel_spectrogram_args *a, const scratch *s
                             int64_t n, int64_t frame)
 {
     for (int64_t i = 0; i < a->size; i++) {
-        s->frame[2 * i] = (double)x[sample_of(a, frame, i, n)] * window_at(a, i);
+        s->frame[2 * i] =
+            (double)x[sample_of(a, frame, i, n)] * keel_window_at(a->window, a->size, a->length, i);
         s->frame[2 * i + 1] = 0;
     }
-    transform(s->frame, 1, s->to, a->size, s->turn, a->size);
+    keel_transform(s->frame, 1, s->to, a->size, s->turn, a->size);
     for (int64_t b = 0; b < bins_of(a); b++)
         s->power[b] = pow(hypot(s->to[2 * b], s->to[2 * b + 1]), a->exponent);
 }
@@ -296,9 +231,10 @@ static void REAL_(backward)(const keel_call *c)
                 s.frame[2 * b] = d * re;
                 s.frame[2 * b + 1] = -d * im;
             }
-            transform(s.frame, 1, s.to, a->size, s.turn, a->size);
+            keel_transform(s.frame, 1, s.to, a->size, s.turn, a->size);
             for (int64_t i = 0; i < a->size; i++)
-                dx[sample_of(a, f, i, n)] += (REAL)(s.to[2 * i] * window_at(a, i));
+                dx[sample_of(a, f, i, n)] +=
+                    (REAL)(s.to[2 * i] * keel_window_at(a->window, a->size, a->length, i));
         }
     }
 }

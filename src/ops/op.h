@@ -16,6 +16,7 @@
 
 typedef struct keel_op keel_op;
 typedef struct keel_kernel keel_kernel;
+typedef struct keel_derivation keel_derivation;
 
 /* A value: one row of it has `shape`, and a worker holds it for all rows that it has. */
 typedef struct keel_spec {
@@ -111,7 +112,8 @@ enum {
     KEEL_READS_IN = 1, /* all inputs */
     KEEL_READS_OUT = 2,
     KEEL_READS_SAVED = 4,
-    KEEL_READS_FIRST = 8 /* in[0] only */
+    KEEL_READS_FIRST = 8,     /* in[0] only */
+    KEEL_READS_FIRST_OUT = 16 /* out[0] only */
 };
 
 /* Test cases for the conformance test: shapes of one row and arguments as words. */
@@ -191,6 +193,10 @@ struct keel_op {
      * gradient of an input is wanted. */
     bool weights_after_backward;
 
+    /* The gradient of input k as ops, so that it can be differentiated: see ops/derive.h. Rows must
+     * be independent. NULL: it cannot. */
+    keel_status (*derive)(const keel_derivation *d, int k, int *out);
+
     /* How often one call reads weight `weight`, independent of its number of rows: an op over time
      * reads it at each step; an op that looks up rows reads only those (0). Decides how many rows a
      * call gets. NULL: each weight once. */
@@ -199,8 +205,8 @@ struct keel_op {
     /* For ops that must see all rows of the global step (BatchNorm). partial writes a record for
      * each row of the call to c->partial, one after another, from in (and, in backward, out_grad).
      * The engine combines them in the order of the step's tree (base/tree.h), so no cut of the rows
-     * changes a bit. combine NULL: records are added, as records of backward and sums always are.
-     * merged: {rows, the record of all rows}. */
+     * changes a bit. combine NULL: records are added, as records of backward always are; combine of
+     * an op without partial is of its sums. merged: {rows, the record of all rows}. */
     keel_run partial[2];
     keel_run partial_backward[2];
     keel_combine combine;
@@ -215,6 +221,8 @@ struct keel_op {
     /* Floating-point operations of forward for one row; backward and weights have as many each.
      * NULL: so few that the bytes decide the cost. */
     double (*flops)(const keel_node *n);
+    /* Those of backward for one row, if they are not as many. NULL: as forward. */
+    double (*backward_flops)(const keel_node *n);
     bool costly; /* a function such as exp or tanh of each element: slow in plain C */
 
     bool casts; /* reads and writes the types of the node's specs, also narrow ones: the engine
@@ -303,6 +311,9 @@ typedef enum keel_priority {
     KEEL_PRIORITY_WINOGRAD_AVX512,
     KEEL_PRIORITY_WINOGRAD_STRIDED_AVX512,
     KEEL_PRIORITY_WINOGRAD4_AVX512,
+    /* Convolutions that are depthwise: take nothing else. */
+    KEEL_PRIORITY_DEPTHWISE_AVX2,
+    KEEL_PRIORITY_DEPTHWISE_AVX512,
     /* float32 by pieces of bfloat16 on AMX: refuses what was not measured to be faster. */
     KEEL_PRIORITY_SPLIT
 } keel_priority;

@@ -1,5 +1,6 @@
 /* y = a + b. */
 #include "ops/binary.h"
+#include "ops/derive.h"
 
 static double value(double a, double b)
 {
@@ -18,4 +19,11 @@ static double slope_b(double a __attribute__((unused)), double b __attribute__((
 
 BINARY(value, slope_a, slope_b)
 
-const keel_op keel_op_plus = BINARY_OP("plus", BINARY_CASES);
+static keel_status derive(const keel_derivation *d, int k, int *out)
+{
+    KEEL_TRY(keel_derive_alike(d, k));
+    *out = d->grad;
+    return KEEL_OK;
+}
+
+const keel_op keel_op_plus = BINARY_OP("plus", BINARY_CASES, .derive = derive);

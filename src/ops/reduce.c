@@ -3,6 +3,7 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 #include <math.h>
 
@@ -62,12 +63,36 @@ static void args_for_case(void *args, const char *text)
     a->keepdims = keel_case_has(text, "keepdims");
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_reduce_args *a = d->node->args;
+    const keel_shape *in = &d->node->in[0].shape;
+    keel_shape kept = *in;
+    int64_t count = 1;
+    int ones, spread;
+    if (a->to != KEEL_REDUCE_MEAN && a->to != KEEL_REDUCE_SUM)
+        return keel_fail(KEEL_EUNSUP, "reduce: only the gradient of a sum or a mean can be "
+                                      "differentiated");
+    for (int i = 0; i < in->rank; i++) {
+        if (!a->over[i]) continue;
+        count *= in->dim[i];
+        kept.dim[i] = 1;
+    }
+    KEEL_TRY(keel_derive_choice(d, 1, 1, &ones));
+    KEEL_TRY(keel_derive_reshape(d, d->grad, &kept, &spread));
+    KEEL_TRY(keel_derive_two(d, &keel_op_multiply, spread, ones, out));
+    return a->to == KEEL_REDUCE_SUM
+               ? KEEL_OK
+               : keel_derive_with(d, &keel_op_multiply, *out, 1 / (double)count, out);
+}
+
 const keel_op keel_op_reduce = {
     .name = "reduce",
     .args_size = sizeof(keel_reduce_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_IN | KEEL_READS_OUT,
     .cases = (const keel_case[]){ { "4,5", NULL, "to 0 over 0" },
                                   { "2,3,4", NULL, "to 1 over 0,2 keepdims" },

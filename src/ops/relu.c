@@ -4,6 +4,7 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 #include <math.h>
 
@@ -29,12 +30,24 @@ static void args_for_case(void *args, const char *text)
     keel_case_number(text, "threshold", &a->threshold);
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    const keel_relu_args *a = d->node->args;
+    int slope;
+    if (a->capped || a->threshold != 0)
+        return keel_fail(KEEL_EUNSUP, "relu: its gradient cannot be differentiated with a "
+                                      "max_value or a threshold");
+    KEEL_TRY(keel_derive_choice(d, 1, a->negative_slope, &slope));
+    return keel_derive_times(d, slope, out);
+}
+
 const keel_op keel_op_relu = {
     .name = "relu",
     .args_size = sizeof(keel_relu_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .backward_reads = KEEL_READS_OUT,
     .inplace = true,
     .cases = (const keel_case[]){ { "2,3", NULL, NULL },

@@ -3,6 +3,7 @@
 #ifndef REAL
 #include "ops/args.h"
 #include "ops/cases.h"
+#include "ops/derive.h"
 #include "ops/infer.h"
 #include <string.h>
 
@@ -47,12 +48,18 @@ static void args_for_case(void *args, const char *text)
     if (rank) a->shape.rank = rank;
 }
 
+static keel_status derive(const keel_derivation *d, int k __attribute__((unused)), int *out)
+{
+    return keel_derive_reshape(d, d->grad, &d->node->in[0].shape, out);
+}
+
 const keel_op keel_op_reshape = {
     .name = "reshape",
     .args_size = sizeof(keel_reshape_args),
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
+    .derive = derive,
     .view = true,
     .cases = (const keel_case[]){ { "4,5,3", NULL, NULL },
                                   { "12", NULL, "shape 2,-1,3" },

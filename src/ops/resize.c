@@ -2,7 +2,7 @@
  * weighted by a kernel of the distance. Places have their value in their middle. A weight is a
  * float32 number made as TensorFlow makes it, whose bicubic kernel is a table of 1024 steps unless
  * it antialiases. Keras: image.resize, of which this is one of the two dims; Resizing, CenterCrop,
- * UpSampling2D. */
+ * UpSampling2D; image.scale_and_translate, where places that see nothing are 0. */
 #ifndef REAL
 #include "ops/resize.h"
 #include "base/clones.h"
@@ -18,9 +18,9 @@ static double radius_of(const keel_resize_args *a)
 {
     switch (a->method) {
     case KEEL_RESIZE_BILINEAR:
-        return a->antialias;
+        return a->antialias || a->moves;
     case KEEL_RESIZE_BICUBIC:
-        return a->antialias ? 2 : 0;
+        return a->antialias || a->moves ? 2 : 0;
     case KEEL_RESIZE_LANCZOS3:
         return 3;
     case KEEL_RESIZE_LANCZOS5:
@@ -30,10 +30,17 @@ static double radius_of(const keel_resize_args *a)
     }
 }
 
+/* Places of the input for each one of the output. */
+static float inverse_of(const keel_resize_args *a)
+{
+    if (a->moves) return 1 / (float)a->scale;
+    return (float)(1.0 / (double)((float)a->size / (float)a->length));
+}
+
 /* How much wider the kernel is where places are taken together. */
 static float kernel_scale(const keel_resize_args *a)
 {
-    const float scale = (float)(1.0 / (double)((float)a->size / (float)a->length));
+    const float scale = inverse_of(a);
     return a->antialias && scale > 1 ? scale : 1;
 }
 
@@ -68,6 +75,9 @@ static keel_status infer(keel_node *n)
     if (a->begin <= -a->length || a->begin >= dim)
         return keel_fail(KEEL_EARG, "resize: %lld places from %lld see none of %lld",
                          (long long)a->length, (long long)a->begin, (long long)dim);
+    if (a->moves && (!isfinite(a->scale) || (float)a->scale == 0 || !isfinite(a->translation)))
+        return keel_fail(KEEL_EARG, "resize: a scale of %g and a translation of %g", a->scale,
+                         a->translation);
     out.dim[axis] = a->size;
     n->scratch = a->size * (int64_t)sizeof(int64_t) +
                  a->size * taps_of(a) * (int64_t)sizeof(float); /* below 2^51 */
@@ -103,10 +113,28 @@ static void divide(float *w, int64_t n)
     for (int64_t i = 0; fabsf(sum) >= 1000 * 0x1p-126F && i < n; i++) w[i] *= 1 / sum;
 }
 
+/* Of a dim that moves: nothing is seen from outside it, nor by weights that are next to nothing. */
+static void by_moved_kernel(const keel_resize_args *a, table *t, int64_t o)
+{
+    const float inverse = inverse_of(a), widen = kernel_scale(a);
+    const float reach = (float)radius_of(a) * widen, last = (float)(a->length - 1);
+    const float at = ((float)o + 0.5F) * inverse - (float)a->translation * inverse - 0.5F;
+    float *w = t->weight + o * t->taps, sum = 0;
+    t->first[o] = 0;
+    if (!(at >= -0.5F && at <= last + 0.5F)) return;
+    const float from = fmaxf(ceilf(at - reach), 0), to = fminf(floorf(at + reach), last);
+    const int64_t n = (int64_t)to - (int64_t)from + 1;
+    t->first[o] = (int64_t)from;
+    for (int64_t i = 0; i < n; i++)
+        sum += w[i] = kernel_of(a->method, fabsf(at - (from + (float)i)) / widen);
+    const bool some = fabsf(sum) > 1000 * 0x1p-23F;
+    for (int64_t i = 0; i < n; i++) w[i] = some ? w[i] / sum : 0;
+}
+
 static void by_kernel(const keel_resize_args *a, table *t, int64_t o)
 {
-    const float inverse = (float)(1.0 / (double)((float)a->size / (float)a->length));
-    const float widen = kernel_scale(a), reach = (float)radius_of(a) * widen;
+    const float inverse = inverse_of(a), widen = kernel_scale(a);
+    const float reach = (float)radius_of(a) * widen;
     const float at = ((float)o + 0.5F) * inverse, last = (float)(a->length - 1);
     float from = ceilf(at - reach - 0.5F), to = floorf(at + reach - 0.5F);
     float *w = t->weight + o * t->taps;
@@ -175,7 +203,9 @@ static table table_of(const keel_call *c)
     t.weight = (float *)(t.first + a->size);
     memset(t.weight, 0, (size_t)(a->size * t.taps) * sizeof *t.weight);
     for (int64_t o = 0; o < a->size; o++) {
-        if (a->size == a->length)
+        if (a->moves)
+            by_moved_kernel(a, &t, o);
+        else if (a->size == a->length)
             t.first[o] = o, t.weight[o * t.taps] = 1;
         else if (radius_of(a) > 0)
             by_kernel(a, &t, o);
@@ -212,6 +242,9 @@ static void args_for_case(void *args, const char *text)
     keel_case_ints(text, "length", &a->length, 1);
     keel_case_number(text, "fill", &a->fill);
     a->antialias = keel_case_has(text, "antialias");
+    a->moves = keel_case_has(text, "scale");
+    keel_case_number(text, "scale", &a->scale);
+    keel_case_number(text, "translation", &a->translation);
     for (int i = 0; i < 6; i++)
         if (keel_case_has(text, methods[i])) a->method = (keel_resize_method)i;
 }
@@ -222,19 +255,24 @@ const keel_op keel_op_resize = {
     .infer = infer,
     .forward = REALS(forward),
     .backward = REALS(backward),
-    .cases = (const keel_case[]){ { "5,4,2", NULL, "axis 0 length 5 size 8" },
-                                  { "5,4,2", NULL, "axis 1 length 2 begin 1 size 2" },
-                                  { "5,4,2", NULL, "axis 0 length 5 size 3 bilinear" },
-                                  { "4,5,3", NULL,
-                                    "axis -2 length 9 begin -2 size 7 fill 0.5 bilinear" },
-                                  { "7,2", NULL, "axis 0 length 7 size 3 bilinear antialias" },
-                                  { "7,2", NULL, "axis 0 length 7 size 3 bicubic antialias" },
-                                  { "3,7", NULL, "axis 1 length 7 size 16 bicubic" },
-                                  { "6,5", NULL, "axis 0 length 6 size 9 lanczos3" },
-                                  { "9,1", NULL, "axis 0 length 9 size 4 lanczos5 antialias" },
-                                  { "9,2", NULL, "axis 0 length 9 size 4 area" },
-                                  { "1,2", NULL, "axis 0 length 1 size 3 bicubic" },
-                                  { NULL, NULL, NULL } },
+    .cases =
+        (const keel_case[]){
+            { "5,4,2", NULL, "axis 0 length 5 size 8" },
+            { "5,4,2", NULL, "axis 1 length 2 begin 1 size 2" },
+            { "5,4,2", NULL, "axis 0 length 5 size 3 bilinear" },
+            { "4,5,3", NULL, "axis -2 length 9 begin -2 size 7 fill 0.5 bilinear" },
+            { "7,2", NULL, "axis 0 length 7 size 3 bilinear antialias" },
+            { "7,2", NULL, "axis 0 length 7 size 3 bicubic antialias" },
+            { "3,7", NULL, "axis 1 length 7 size 16 bicubic" },
+            { "6,5", NULL, "axis 0 length 6 size 9 lanczos3" },
+            { "9,1", NULL, "axis 0 length 9 size 4 lanczos5 antialias" },
+            { "9,2", NULL, "axis 0 length 9 size 4 area" },
+            { "1,2", NULL, "axis 0 length 1 size 3 bicubic" },
+            { "7,2", NULL, "axis 0 length 7 size 5 bicubic scale 0.6 translation 0.5" },
+            { "5,2", NULL,
+              "axis 0 length 5 size 6 bilinear antialias scale -0.5 "
+              "translation 4" },
+            { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };
 #else

@@ -19,6 +19,8 @@ typedef struct keel_resize_args {
     double fill;           /* what is there */
     keel_resize_method method;
     bool antialias; /* where there are fewer places: each is made of all that it stands for */
+    bool moves;     /* place x goes to x scale + translation, not to x size / length */
+    double scale, translation;
 } keel_resize_args;
 
 #endif

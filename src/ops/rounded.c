@@ -1,5 +1,5 @@
 /* Rounding to integers in several ways, and the sign. No gradient flows. Keras: ops.floor,
- * ops.ceil, ops.round, ops.trunc, ops.sign. */
+ * ops.ceil, ops.round, ops.trunc, ops.sign, ops.signbit. */
 #include "ops/rounded.h"
 #include "ops/pointwise.h"
 
@@ -14,6 +14,8 @@ static double value(const void *args, double x)
         return nearbyint(x);
     case KEEL_TRUNC:
         return trunc(x);
+    case KEEL_SIGN_BIT:
+        return signbit(x) != 0;
     default:
         return isnan(x) ? x : (double)((x > 0) - (x < 0));
     }
@@ -46,6 +48,7 @@ const keel_op keel_op_rounded = {
                                   { "5", NULL, "to 2" },
                                   { "5", NULL, "to 3" },
                                   { "5", NULL, "to 4" },
+                                  { "5", NULL, "to 5" },
                                   { NULL, NULL, NULL } },
     .args_for_case = args_for_case,
 };

@@ -1,6 +1,7 @@
 /* Each image [H, W, C] becomes x + share (window(x) - x), clipped: a weighted mean of the
  * neighbours of each pixel, zeros beyond the border, where share and window are drawn for its row.
- * Keras: RandomSharpness, RandomGaussianBlur. */
+ * Keras: RandomSharpness, RandomGaussianBlur,
+ * ops.image.gaussian_blur. */
 #ifndef REAL
 #include "ops/smooth.h"
 #include "ops/cases.h"
@@ -37,15 +38,16 @@ static double window_of(const keel_call *c, int64_t row)
 {
     const keel_smooth_args *a = c->node->args;
     double *w = c->scratch, across[WINDOW_MAX], down[WINDOW_MAX];
-    const double first = keel_draw(c, row, 0, a->range[0]);
+    const double first = keel_draw(c, row, a->first, a->range[0]);
     const int64_t count = a->size[0] * a->size[1];
     if (a->sharpens) {
         for (int64_t i = 0; i < count; i++) w[i] = (i == count / 2 ? 5.0 : 1.0) / 13;
         return 1 - 2 * first;
     }
-    if (!(keel_draw(c, row, 1, a->range[1]) < first)) return 0;
-    bell(across, a->size[0], keel_draw(c, row, 2, a->range[2]) + 1e-6);
-    bell(down, a->size[1], keel_draw(c, row, 3, a->range[2]) + 1e-6);
+    if (!a->always && !(keel_draw(c, row, a->first + 1, a->range[1]) < first)) return 0;
+    for (uint32_t d = 0; d < 2; d++)
+        bell(d ? down : across, a->size[d],
+             a->always ? a->deviation[d] : keel_draw(c, row, a->first + 2 + d, a->range[2]) + 1e-6);
     /* Keras makes it width x height and takes the numbers for height x width. */
     for (int64_t i = 0; i < count; i++) w[i] = down[i / a->size[0]] * across[i % a->size[0]];
     return 1;

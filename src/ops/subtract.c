@@ -1,5 +1,6 @@
 /* y = a - b. */
 #include "ops/binary.h"
+#include "ops/derive.h"
 
 static double value(double a, double b)
 {
@@ -18,4 +19,12 @@ static double slope_b(double a __attribute__((unused)), double b __attribute__((
 
 BINARY(value, slope_a, slope_b)
 
-const keel_op keel_op_subtract = BINARY_OP("subtract", BINARY_CASES);
+static keel_status derive(const keel_derivation *d, int k, int *out)
+{
+    const bool second = d->node->n_in == 1 ? ((const keel_binary_args *)d->node->args)->left : k;
+    KEEL_TRY(keel_derive_alike(d, k));
+    *out = d->grad;
+    return second ? keel_derive_with(d, &keel_op_multiply, d->grad, -1, out) : KEEL_OK;
+}
+
+const keel_op keel_op_subtract = BINARY_OP("subtract", BINARY_CASES, .derive = derive);

@@ -3,7 +3,7 @@
  * float32, as in TensorFlow's ImageProjectiveTransformV3. The gradient is that of the
  * interpolation; TensorFlow's uses the inverse projection instead, which is an approximation.
  * Keras: RandomFlip, RandomCrop, RandomRotation, RandomZoom, RandomTranslation, RandomShear,
- * RandomPerspective. */
+ * RandomPerspective, ops.image.affine_transform. */
 #ifndef REAL
 #include "ops/warp.h"
 #include "ops/cases.h"
@@ -37,8 +37,11 @@ static keel_status infer(keel_node *n)
  * at the corners of an image of w + 1 by h + 1. */
 static void lean(float m[8], const keel_call *c, int64_t row, keel_range range, double w, double h)
 {
-    const double right = 1 + keel_draw(c, row, 4, range), down = 1 + keel_draw(c, row, 7, range);
-    const double x = 1 + keel_draw(c, row, 8, range), y = 1 + keel_draw(c, row, 9, range);
+    const uint32_t from = ((const keel_warp_args *)c->node->args)->first;
+    const double right = 1 + keel_draw(c, row, from + 4, range),
+                 down = 1 + keel_draw(c, row, from + 7, range);
+    const double x = 1 + keel_draw(c, row, from + 8, range),
+                 y = 1 + keel_draw(c, row, from + 9, range);
     const double c0 = (y / down - 1) / (x * w), c1 = (x / right - 1) / (y * h);
     m[0] = (float)(c0 * w + 1 / right);
     m[4] = (float)(c1 * h + 1 / down);
@@ -62,8 +65,8 @@ static void numbers_of(float m[8], const keel_call *c, int64_t row)
     const keel_warp_args *a = c->node->args;
     const int64_t h = c->node->in[0].shape.dim[0], w = c->node->in[0].shape.dim[1];
     const double middle[2] = { (double)(h - 1) / 2, (double)(w - 1) / 2 };
-    const double first = keel_draw(c, row, 0, a->range[0]);
-    const double second = a->alike ? first : keel_draw(c, row, 1, a->range[1]);
+    const double first = keel_draw(c, row, a->first, a->range[0]);
+    const double second = a->alike ? first : keel_draw(c, row, a->first + 1, a->range[1]);
     memcpy(m, (const float[8]){ 1, 0, 0, 0, 1, 0, 0, 0 }, 8 * sizeof *m);
     switch (a->kind) {
     case KEEL_WARP_FLIP:
@@ -91,13 +94,16 @@ static void numbers_of(float m[8], const keel_call *c, int64_t row)
         m[5] = (float)(-first * (double)h);
         return;
     case KEEL_WARP_SHEAR: {
-        const double sign = keel_draw(c, row, 2, a->range[2]) > 0.5 ? -1 : 1;
+        const double sign = keel_draw(c, row, a->first + 2, a->range[2]) > 0.5 ? -1 : 1;
         m[1] = (float)(sign * second);
         m[3] = (float)(sign * first);
         return;
     }
     case KEEL_WARP_LEAN:
         if (second < first) lean(m, c, row, a->range[2], (double)(w - 1), (double)(h - 1));
+        return;
+    case KEEL_WARP_MATRIX:
+        for (int i = 0; i < 8; i++) m[i] = (float)a->matrix[i];
         return;
     }
 }

@@ -11,8 +11,9 @@ typedef enum keel_warp_kind {
     KEEL_WARP_TRANSLATE, /* 0, 1: down and to the right, as parts of height and width */
     KEEL_WARP_SHEAR,     /* 0, 1: down for each pixel to the right, and the other way round; of a
                             row, 2: both are negative above 0.5 */
-    KEEL_WARP_LEAN /* where 1 < 0; 2 to 9: by how much corners move, as parts of where they are:
-                      x and y of top left, top right, bottom left, bottom right */
+    KEEL_WARP_LEAN,      /* where 1 < 0; 2 to 9: by how much corners move, as parts of where they
+                            are: x and y of top left, top right, bottom left, bottom right */
+    KEEL_WARP_MATRIX     /* no draw */
 } keel_warp_kind;
 
 typedef enum keel_warp_fill {                     /* what is seen outside of the image */
@@ -25,8 +26,10 @@ typedef enum keel_warp_fill {                     /* what is seen outside of the
 typedef struct keel_warp_args {
     keel_warp_kind kind;
     keel_range range[3]; /* of draws 0, 1 and of those from 2 on */
+    uint32_t first;      /* number of draw 0: a layer of several changes draws others for each */
     bool alike;          /* draw 1 is draw 0 */
     bool across, down;   /* flip: left to right, top to bottom */
+    double matrix[8];    /* matrix: a0 a1 a2 b0 b1 b2 c0 c1 */
     int64_t size[2];     /* crop: height and width of the output */
     bool nearest;        /* the nearest pixel; else bilinear */
     keel_warp_fill fill;

@@ -16,8 +16,7 @@
  * place, or packed where there are many channels. In place, one operand is read by vectors, its
  * whole rows in turn, and a wide one would not stay in the cache. So where dy is the wider one, the
  * transpose is summed. */
-#include "base/memory.h"
-#include "ops/x86/_blocks.h"
+#include "ops/x86/_panels.h"
 #include "ops/args.h"
 
 KEEL_USES_OP(conv2d);
@@ -25,78 +24,7 @@ KEEL_USES_OP(conv2d);
 /* GROUP and STRETCH divide the numbers of places of the usual images: 56x56, 28x28, 14x14. A weight
  * gradient of PACKED values or more reads packed operands: of the smaller operand up to WHOLE
  * values at a time, but at least those of STRETCH places. */
-enum { INNER = 512, GROUP = 196, STRETCH = 98, AHEAD = 24, PACKED = 1 << 18, WHOLE = 98 << 10 };
-
-/* Packed weights: panels of [inner][columns, up to a whole vector] ----------------------------- */
-
-typedef struct packer {
-    int64_t c, k; /* Keras's kernel is [1, 1, c, k] */
-    bool turned;
-} packer;
-
-/* Interleaves the lanes of the lower and of the upper halves of a and b. */
-#ifdef __AVX512F__
-#define LOWER(a, b)                                                                                \
-    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define UPPER(a, b)                                                                                \
-    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#else
-#define LOWER(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define UPPER(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#endif
-
-/* Transposes: log2(LANES) times, rows i and i + LANES / 2 are interleaved into 2 i, 2 i + 1. */
-INLINE void turn(vf a[LANES])
-{
-    EACH(round, LANES == 16 ? 4 : 3) {
-        vf b[LANES];
-        EACH(i, LANES / 2) {
-            b[2 * i] = (vf)LOWER(a[i], a[i + LANES / 2]);
-            b[2 * i + 1] = (vf)UPPER(a[i], a[i + LANES / 2]);
-        }
-        EACH(i, LANES) a[i] = b[i];
-    }
-}
-
-/* Rows [c, c + columns) of w [.., k] as columns. */
-static void pack_turned(float *to, const float *w, int64_t k, int64_t c, int64_t columns)
-{
-    const int64_t width = up(columns, LANES);
-    for (int64_t j = 0; j < width; j += LANES)
-        for (int64_t i = 0; i < k; i += LANES) {
-            const vm m = vm_first(k - i);
-            vf a[LANES];
-            EACH(r, LANES)
-                a[r] = j + r < columns ? vf_load_some(m, w + (c + j + r) * k + i) : vf_zero();
-            turn(a);
-            EACH(r, LANES)
-                if (i + r < k) vf_store(to + (i + r) * width + j, a[r]);
-        }
-}
-
-static void pack(float *to, const float *w, int64_t inner, int64_t row, int64_t columns)
-{
-    const int64_t width = up(columns, LANES);
-    for (int64_t i = 0; i < inner; i++, w += row, to += width)
-        for (int64_t j = 0; j < width; j += LANES)
-            vf_store(to + j, vf_load_some(vm_first(columns - j), w + j));
-}
-
-static void refresh(const keel_derived *d, const void *weight)
-{
-    const packer *s = d->plan;
-    const float *w = weight;
-    float *to = d->data;
-    const int64_t n = s->turned ? s->c : s->k, inner = s->turned ? s->k : s->c;
-    for (int64_t j = 0; j < n; j += PANEL) {
-        const int64_t columns = at_most(n - j, PANEL);
-        if (s->turned)
-            pack_turned(to, w, s->k, j, columns);
-        else
-            pack(to, w + j, s->c, s->k, columns);
-        to += inner * up(columns, LANES);
-    }
-}
+enum { GROUP = 196, STRETCH = 98, AHEAD = 24, PACKED = 1 << 18, WHOLE = 98 << 10 };
 
 /* Prepare -------------------------------------------------------------------------------------- */
 
@@ -120,21 +48,6 @@ static void release(void *p)
     keel_free(pl);
 }
 
-static keel_status derive(keel_prepare *p, plan *pl)
-{
-    packer *s = keel_calloc(1, sizeof *s);
-    if (!s) return KEEL_ENOMEM;
-    *s = (packer){ pl->c, pl->k, p->pass == KEEL_BACKWARD };
-    const int64_t count = s->turned ? up(s->c, LANES) * s->k : up(s->k, LANES) * s->c;
-    keel_derived want = { .bytes = (size_t)count * sizeof(float),
-                          .weight = 0,
-                          .key = 0x31783170616e6500u + 2 * LANES + s->turned,
-                          .refresh = refresh,
-                          .release = keel_free,
-                          .plan = s };
-    return p->derive(p->context, &want, &pl->packed);
-}
-
 static keel_status make_plan(plan *pl, keel_prepare *p)
 {
     const keel_conv2d_args *a = p->node->args;
@@ -147,7 +60,10 @@ static keel_status make_plan(plan *pl, keel_prepare *p)
         for (int64_t i = 0; i < pl->places; i++)
             pl->place[i] = (i / y[1] * a->strides[0] * x[1] + i % y[1] * a->strides[1]) * pl->c;
     }
-    if (p->pass != KEEL_WEIGHTS) return derive(p, pl);
+    if (p->pass != KEEL_WEIGHTS) {
+        const panels s = { 1, pl->c, pl->k, p->pass == KEEL_BACKWARD };
+        return panels_derive(p, &s, &pl->packed);
+    }
     const int64_t small = up(at_most(pl->c, pl->k), PANEL);
     pl->packs = pl->c * pl->k >= PACKED;
     pl->stretch = STRETCH;
@@ -207,30 +123,6 @@ static keel_status prepare(keel_prepare *p)
 
 /* Forward and backward ------------------------------------------------------------------------- */
 
-/* out [n, columns] = a [n, inner] times the packed weights; places say where either lies. */
-static void group(const plan *pl, const product *whole, int64_t n, int64_t inner, int64_t columns)
-{
-    for (int64_t j = 0; j < inner; j += INNER) {
-        const float *w = pl->packed->data;
-        for (int64_t k = 0; k < columns; k += PANEL) {
-            const int64_t width = at_most(columns - k, PANEL);
-            product p = *whole;
-            p.a += j;
-            p.a_step = 1;
-            p.w_row = up(width, LANES);
-            p.w = w + j * p.w_row;
-            p.inner = at_most(inner - j, INNER);
-            p.out += k;
-            if (p.start) p.start += k;
-            p.resumes = j > 0;
-            p.adds = whole->adds && j == 0;
-            if (k == 0 && inner <= INNER && !p.a_place) p.ahead = AHEAD;
-            multiply(&p, n, width);
-            w += inner * p.w_row;
-        }
-    }
-}
-
 static void forward(const keel_call *c)
 {
     const plan *pl = c->plan;
@@ -244,8 +136,9 @@ static void forward(const keel_call *c)
                                 .a_place = pl->strided ? pl->place + i : NULL,
                                 .out = (float *)c->out[0] + (r * places + i) * pl->k,
                                 .out_row = pl->k,
-                                .start = c->node->n_weight > 1 ? c->weight[1] : NULL };
-            group(pl, &p, at_most(places - i, GROUP), pl->c, pl->k);
+                                .start = c->node->n_weight > 1 ? c->weight[1] : NULL,
+                                .ahead = pl->strided ? 0 : AHEAD };
+            multiply_panels(pl->packed, &p, at_most(places - i, GROUP), 0, pl->c);
         }
 }
 
@@ -264,8 +157,9 @@ static void backward(const keel_call *c)
                                 .out = dx + (pl->strided ? 0 : i * pl->c),
                                 .out_row = pl->c,
                                 .out_place = pl->strided ? pl->place + i : NULL,
-                                .adds = c->in_adds[0] };
-            group(pl, &p, at_most(places - i, GROUP), pl->k, pl->c);
+                                .adds = c->in_adds[0],
+                                .ahead = AHEAD };
+            multiply_panels(pl->packed, &p, at_most(places - i, GROUP), 0, pl->k);
         }
     }
 }

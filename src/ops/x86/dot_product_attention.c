@@ -1,19 +1,22 @@
-/* Attention by blocks of QUERIES x KEYS scores, which stay in cache.
+/* Attention by blocks of QUERIES queries.
  *
- * Forward takes the keys block by block with an online softmax (Milakov, Gimelshein 2018): for each
- * query the largest score so far, the sum of exponentials and of values, which are scaled whenever
- * a larger score comes. Backward works out the scores of a block again; it takes the keys one block
- * after another, and for each all queries. Blocks that no query sees are left out. All is float32
- * in scratch; heads are copied together. */
+ * Forward takes all keys at once: the scores of a block of queries, QUERIES x S, stay in cache
+ * while their softmax is worked out and while they weigh the values. Keys, turned, and values are
+ * packed once for all queries of a head. Backward works out the scores again; it takes KEYS keys
+ * after another, and for each all queries, so that the gradients of a block of keys stay in cache.
+ * What causal attention or a window hides is not computed: products leave out keys that none of a
+ * few queries sees. All is float32 in scratch, rows widened to whole vectors; heads are copied
+ * together. */
 #ifndef VALUE
 #include "ops/dot_product_attention.h"
 #include "ops/infer.h"
 #include "ops/x86/_philox.h"
 #include "ops/x86/_pointwise.h"
 #include "ops/x86/_product.h"
+#include "ops/x86/_turn.h"
 
 enum { QUERY, KEY, VALUES, MASKS };
-enum { QUERIES = 48, KEYS = 96, MASKS_MAX = 8 };
+enum { QUERIES = 48, KEYS = 128, MASKS_MAX = 8 };
 
 static keel_attention_dims dims_of(const keel_node *n)
 {
@@ -25,6 +28,18 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* An odd number of cache lines: rows that begin in few sets of a cache would drive each other out.
+ */
+static int64_t row_of_scores(int64_t keys)
+{
+    return (up(keys, PANEL) / 16 | 1) * 16;
+}
+
 /* Parts of scratch; NULL at first, to count what is needed. */
 typedef struct floats {
     float *next;
@@ -34,48 +49,47 @@ typedef struct floats {
 static float *take(floats *f, int64_t n)
 {
     float *const part = f->next ? f->next + f->count : NULL;
-    f->count += (n + LANES - 1) / LANES * LANES;
+    f->count += up(n, 16);
     return part;
 }
 
+/* D and V are those of the dims, widened to whole vectors. */
 typedef struct room {
+    int64_t d, v;
     float *q;      /* [QUERIES, D] a block of queries, scaled */
-    float *x;      /* [QUERIES, KEYS] scores, then weights */
-    float *k, *kt; /* [KEYS, D] a block of keys; transposed, forward: all of them, block by block */
-    float *v;      /* [KEYS, V]; forward: all */
-    uint8_t *kept; /* a line of a block: what dropout keeps */
-    /* forward */
-    float *y;          /* [QUERIES, V] */
-    float *most, *sum; /* [QUERIES] */
+    int64_t x_row; /* how far apart rows of scores lie */
+    float *x;      /* [QUERIES, x_row] scores, then weights */
+    float *k;      /* forward: [PANEL, D] keys to be turned; backward: [KEYS, D] */
+    float *kt;     /* panels [D, PANEL] of keys; forward: of all */
+    float *v_in; /* forward: all, panels [S, PANEL] of columns; backward: [KEYS, V] to be turned */
+    uint8_t *kept; /* of a line: what dropout keeps */
+    float *y;      /* [QUERIES, V] forward: the output; backward: its gradient */
     /* backward */
-    float *fallen;                /* [KEYS] what sum(y g) takes from the gradients of a line */
-    float *vt, *dk, *dv, *g, *dx; /* as kt, k, v, y, x */
-    float *dq;                    /* [group, T, D] of all heads that share a key */
-    float *mean;                  /* [group, T] sum(y g) */
-    float *all;                   /* [V] the gradient of every value, from queries that see none */
+    float *vt, *dk, *dv, *dx; /* as kt, k, v_in, x */
+    float *dq;                /* [group, T, D] of all heads that share a key */
+    float *mean;              /* [group, T] sum(y g) */
+    float *all;               /* [V] the gradient of every value, from queries that see none */
 } room;
 
 static room room_in(floats *f, const keel_attention_dims *d, bool backward)
 {
-    const int64_t keys = backward ? KEYS : d->s, group = d->heads / d->shared;
-    room r = { .q = take(f, QUERIES * d->d), .x = take(f, QUERIES * KEYS) };
-    r.k = take(f, KEYS * d->d);
-    r.kt = take(f, keys * d->d);
-    r.v = take(f, keys * d->v);
-    r.kept = (uint8_t *)take(f, KEYS);
-    r.most = take(f, QUERIES);
-    r.sum = take(f, QUERIES);
-    r.y = take(f, QUERIES * d->v);
+    const int64_t keys = up(backward ? KEYS : d->s, PANEL), group = d->heads / d->shared;
+    room r = { .d = up(d->d, LANES), .v = up(d->v, LANES), .x_row = row_of_scores(keys) };
+    r.q = take(f, QUERIES * r.d);
+    r.x = take(f, QUERIES * r.x_row);
+    r.k = take(f, (backward ? KEYS : PANEL) * r.d);
+    r.kt = take(f, keys * r.d);
+    r.v_in = take(f, keys * r.v);
+    r.kept = (uint8_t *)take(f, keys);
+    r.y = take(f, QUERIES * r.v);
     if (!backward) return r;
-    r.fallen = take(f, KEYS);
-    r.vt = take(f, KEYS * d->v);
-    r.dk = take(f, KEYS * d->d);
-    r.dv = take(f, KEYS * d->v);
-    r.g = take(f, QUERIES * d->v);
-    r.dx = take(f, QUERIES * KEYS);
-    r.dq = take(f, group * d->t * d->d);
+    r.vt = take(f, KEYS * r.v);
+    r.dk = take(f, KEYS * r.d);
+    r.dv = take(f, KEYS * r.v);
+    r.dx = take(f, QUERIES * r.x_row);
+    r.dq = take(f, group * d->t * r.d);
     r.mean = take(f, group * d->t);
-    r.all = take(f, d->v);
+    r.all = take(f, r.v);
     return r;
 }
 
@@ -84,57 +98,160 @@ static keel_status prepare(keel_prepare *p)
     floats f = { 0 };
     KEEL_TRY(vector_prepare(p));
     const keel_attention_dims d = dims_of(p->node);
-    if (p->node->n_in > MASKS + MASKS_MAX || d.s > INT32_MAX - LANES) return KEEL_EUNSUP;
+    if (p->node->n_in > MASKS + MASKS_MAX || d.s > INT32_MAX - PANEL) return KEEL_EUNSUP;
     room_in(&f, &d, p->pass == KEEL_BACKWARD);
     p->scratch = f.count * (int64_t)sizeof(float);
     return KEEL_OK;
 }
 
-static void transpose(float *to, const float *from, int64_t lines, int64_t width)
-{
-    for (int64_t i = 0; i < lines; i++)
-        for (int64_t e = 0; e < width; e++) to[e * lines + i] = from[i * width + e];
-}
-
 static void clear(float *to, int64_t n)
 {
-    memset(to, 0, (size_t)n * sizeof *to);
+    if (n > 0) memset(to, 0, (size_t)n * sizeof *to);
 }
 
-/* The keys that any query of [t, t + n) may see. */
-static void range_of_block(const keel_node *node, const keel_attention_dims *d, int64_t t,
-                           int64_t n, int64_t *first, int64_t *end)
+/* Panels [width, PANEL] of lines [n, width]; lines that are not there are zeros. */
+static void turn(float *to, float *from, int64_t n, int64_t width)
+{
+    clear(from + n * width, (up(n, PANEL) - n) * width);
+    for (int64_t j = 0; j < n; j += PANEL)
+        for (int64_t i = 0; i < PANEL; i += 8)
+            for (int64_t e = 0; e < width; e += 8)
+                turn_eight(to + j * width + e * PANEL + i, PANEL, from + (j + i) * width + e,
+                           width);
+}
+
+/* Scores of n queries from t on with `keys` keys from j on. Query i may see those of [first[i],
+ * end[i]), counted from j, as far as masks let it; both grow with i. */
+typedef struct block {
+    int64_t row, head; /* head: of all in a row, outer heads */
+    int64_t t, n, j, keys;
+    int64_t first[QUERIES], end[QUERIES];
+} block;
+
+/* Whether there is anything to see. */
+static bool look(const keel_node *node, const keel_attention_dims *d, block *b)
 {
     const keel_dot_product_attention_args *a = node->args;
-    int64_t none;
-    *first = 0;
-    *end = d->s;
-    if (a->less > 0) return;
-    keel_seen_range(&a->seen, t, d->s, first, &none);
-    keel_seen_range(&a->seen, t + n - 1, d->s, &none, end);
+    for (int64_t i = 0; i < b->n; i++) {
+        int64_t first = 0, end = d->s;
+        if (!(a->less > 0)) keel_seen_range(&a->seen, b->t + i, d->s, &first, &end);
+        b->first[i] = least(first > b->j ? first - b->j : 0, b->keys);
+        b->end[i] = least(end > b->j ? end - b->j : 0, b->keys);
+    }
+    return b->first[0] < b->end[b->n - 1];
 }
 
-/* Where a block lies: of which row and head, from which query and key on. */
-typedef struct place {
-    int64_t row, head; /* head: of all in a row, outer heads */
-    int64_t t, j, n;   /* n keys */
-} place;
+/* The queries [*first, *end) that may see a key of [j, end_j). */
+static void queries_of(const block *b, int64_t j, int64_t end_j, int64_t *first, int64_t *end)
+{
+    int64_t i = 0, n = b->n;
+    while (i < n && b->end[i] <= j) i++;
+    while (n > i && b->first[n - 1] >= end_j) n--;
+    *first = i;
+    *end = n;
+}
 
-/* Drops the weights of query t + i of a block. */
-static void drop(const keel_call *c, const keel_attention_dims *d, const place *p, int64_t i,
-                 uint8_t *kept, float *w)
+/* Rows that one product takes: few where ranges of a block differ. */
+static int64_t step_of(const block *b, int64_t rows)
+{
+    const int64_t last = b->n - 1;
+    return b->first[0] == b->first[last] && b->end[0] == b->end[last] ? rows : PRODUCT_ROWS;
+}
+
+/* out [n, x_row] = p [n, width] times panels; both have `wide` elements where width are used. */
+static void make_scores(const block *b, const float *p, const float *panels, int64_t width,
+                        int64_t wide, float *out, int64_t x_row)
+{
+    for (int64_t j = b->first[0] / PANEL * PANEL; j < b->end[b->n - 1]; j += PANEL) {
+        int64_t i, end;
+        queries_of(b, j, j + PANEL, &i, &end);
+        multiply(&(product){ .p = p + i * wide,
+                             .q = panels + j * wide,
+                             .p_row = wide,
+                             .p_step = 1,
+                             .q_row = PANEL,
+                             .inner = width,
+                             .rows = end - i,
+                             .columns = PANEL,
+                             .out = out + i * x_row + j,
+                             .out_row = x_row });
+    }
+}
+
+/* out [n, wide] (+)= x [n, x_row] q, of the keys that are seen; rows of q lie `wide` apart. */
+static void weigh_keys(const block *b, const float *x, int64_t x_row, const float *q, int64_t wide,
+                       float *out, int64_t out_row, bool adds)
+{
+    const int64_t step = step_of(b, b->n);
+    for (int64_t i = 0; i < b->n; i += step) {
+        const int64_t rows = least(step, b->n - i);
+        const int64_t j = b->first[i], end = b->end[i + rows - 1];
+        multiply(&(product){ .p = x + i * x_row + j,
+                             .q = q + j * wide,
+                             .p_row = x_row,
+                             .p_step = 1,
+                             .q_row = wide,
+                             .inner = end - j,
+                             .rows = rows,
+                             .columns = wide,
+                             .out = out + i * out_row,
+                             .out_row = out_row,
+                             .adds = adds });
+    }
+}
+
+/* out [keys, wide] += x^T p [n, wide], of the queries that see. */
+static void add_queries(const block *b, const float *x, int64_t x_row, const float *p, int64_t wide,
+                        float *out)
+{
+    const int64_t first = b->first[0], keys = b->end[b->n - 1], step = step_of(b, keys - first);
+    for (int64_t j = first; j < keys; j += step) {
+        const int64_t rows = least(step, keys - j);
+        int64_t i, end;
+        queries_of(b, j, j + rows, &i, &end);
+        multiply(&(product){ .p = x + i * x_row + j,
+                             .q = p + i * wide,
+                             .p_row = 1,
+                             .p_step = x_row,
+                             .q_row = wide,
+                             .inner = end - i,
+                             .rows = rows,
+                             .columns = wide,
+                             .out = out + j * wide,
+                             .out_row = wide,
+                             .adds = true });
+    }
+}
+
+/* Zeros beside what query i sees, as far as other queries of the block see. */
+static void clear_beside(const block *b, int64_t i, float *x)
+{
+    clear(x + b->first[0], b->first[i] - b->first[0]);
+    clear(x + b->end[i], b->end[b->n - 1] - b->end[i]);
+}
+
+/* Which of the weights of query i are kept: a byte for each key from first[i] on. */
+static const uint8_t *draw(const keel_call *c, const keel_attention_dims *d, const block *b,
+                           int64_t i, uint8_t *kept)
 {
     const keel_dot_product_attention_args *a = c->node->args;
     const keel_chance chance = { c->step->seed, c->step->epoch, c->node->stream };
-    const uint32_t draw = (uint32_t)((p->head * d->t + p->t + i) * d->s + p->j);
-    const vf scale = vf_set((float)(a->rate < 1 ? 1 / (1 - a->rate) : 0));
-    philox_mask(kept, &chance, c->step->first_row + (uint64_t)(c->row + p->row), draw / 4,
-                p->n + draw % 4, a->rate);
-    VECTOR_EACH(j, p->n, m, {
-        const vm some = vi_greater(vi_load_bytes(m, kept + draw % 4 + j), vi_set(0));
-        const vf v = vf_mul(vf_load_some(m, w + j), scale);
-        vf_store_some(m, w + j, vf_choose(some, v, vf_zero()));
-    });
+    const uint32_t first = (uint32_t)((b->head * d->t + b->t + i) * d->s + b->j + b->first[i]);
+    philox_mask(kept, &chance, c->step->first_row + (uint64_t)(c->row + b->row), first / 4,
+                b->end[i] - b->first[i] + first % 4, a->rate);
+    return kept + first % 4;
+}
+
+/* What weights that are kept are multiplied by. */
+static vf kept_scale(const keel_node *n)
+{
+    const keel_dot_product_attention_args *a = n->args;
+    return vf_set((float)(a->rate < 1 ? 1 / (1 - a->rate) : 0));
+}
+
+static vf drop(vm m, const uint8_t *kept, vf w, vf scale)
+{
+    return vf_choose(vi_greater(vi_load_bytes(m, kept), vi_set(0)), vf_mul(w, scale), vf_zero());
 }
 
 static bool drops(const keel_call *c)
@@ -150,13 +267,13 @@ static float blind_share(const keel_node *n, const keel_attention_dims *d)
     return a->seen.uniform ? 1 / (float)d->s : 0;
 }
 
-/* One more block of scores of a query, in place: exp(score - the largest so far). */
-static void soften(float *x, int64_t n, float *most, float *sum, float *y, int64_t size)
+/* Scores of a query, in place: exp(score - the largest), which is returned, and their sum. */
+static float soften(float *x, int64_t n, float *sum)
 {
     vf high = vf_set(-INFINITY), total = vf_zero();
     VECTOR_EACH(j, n, m,
                 high = vf_max(high, vf_choose(m, vf_load_some(m, x + j), vf_set(-INFINITY))));
-    const float block = vf_largest(high), largest = block > *most ? block : *most;
+    const float largest = vf_largest(high);
     const vf shift = vf_set(largest > -INFINITY ? largest : 0);
     VECTOR_EACH(j, n, m, {
         const vf e = exponential(vf_sub(vf_load_some(m, x + j), shift));
@@ -164,15 +281,8 @@ static void soften(float *x, int64_t n, float *most, float *sum, float *y, int64
         total = vf_add(total, added);
         vf_store_some(m, x + j, e);
     });
-    if (largest > *most) {
-        float by[LANES];
-        vf_store(by, exponential(vf_sub(vf_set(*most), shift)));
-        const vf less = vf_set(by[0]);
-        *sum *= by[0];
-        VECTOR_EACH(e, size, m, vf_store_some(m, y + e, vf_mul(vf_load_some(m, y + e), less)));
-    }
-    *most = largest;
-    *sum += vf_sum(total);
+    *sum = vf_sum(total);
+    return largest;
 }
 
 #define VALUE_FILE "ops/x86/dot_product_attention.c"
@@ -180,24 +290,24 @@ static void soften(float *x, int64_t n, float *most, float *sum, float *y, int64
 
 VECTOR_BOTH(dot_product_attention, prepare);
 #else
-/* Lines that lie `stride` apart, together and times `scale`. */
-static void VALUE_(pack)(float *to, const VALUE *from, int64_t lines, int64_t width, int64_t stride,
-                         float scale)
+/* Lines that lie `stride` apart, times `scale`, `wide` apart and filled up to whole vectors. */
+static void VALUE_(pack)(float *to, int64_t wide, const VALUE *from, int64_t lines, int64_t width,
+                         int64_t stride, float scale)
 {
     const vf by = vf_set(scale);
     for (int64_t i = 0; i < lines; i++)
-        VECTOR_EACH(e, width, m,
-                    vf_store_some(m, to + i * width + e,
-                                  vf_mul(by, vx_load_some(m, from + i * stride + e))));
+        VECTOR_EACH(
+            e, width, m,
+            vf_store(to + i * wide + e, vf_mul(by, vx_load_some(m, from + i * stride + e))));
 }
 
-static void VALUE_(unpack)(VALUE *to, const float *from, int64_t lines, int64_t width,
+static void VALUE_(unpack)(VALUE *to, const float *from, int64_t lines, int64_t width, int64_t wide,
                            int64_t stride, float scale, bool adds)
 {
     const vf by = vf_set(scale);
     for (int64_t i = 0; i < lines; i++)
         VECTOR_EACH(e, width, m, {
-            vf v = vf_mul(by, vf_load_some(m, from + i * width + e));
+            vf v = vf_mul(by, vf_load_some(m, from + i * wide + e));
             if (adds) v = vf_add(v, vx_load_some(m, to + i * stride + e));
             vx_store_some(m, to + i * stride + e, v);
         });
@@ -229,26 +339,28 @@ static VALUE_(masks)
     return out;
 }
 
-/* Lowers the scores of query t + i that it does not see. Whether it sees any. */
-static bool VALUE_(hide)(const keel_call *c, const keel_attention_dims *d, const place *p,
+/* Lowers the scores of query i that it does not see, within its range. Whether it sees any. */
+static bool VALUE_(hide)(const keel_call *c, const keel_attention_dims *d, const block *b,
                          const VALUE_(masks) * masks, int64_t i, float *x)
 {
     static const int32_t lane[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     const keel_dot_product_attention_args *a = c->node->args;
     const vf half = vf_set(0.5f), less = vf_set((float)a->less);
+    const int64_t from = b->j + b->first[i], t = b->t + i;
     int64_t first, end;
     bool any = a->less > 0;
-    keel_seen_range(&a->seen, p->t + i, d->s, &first, &end);
-    if (!masks->n && first <= p->j && end >= p->j + p->n) return true;
-    VECTOR_EACH(j, p->n, m, {
-        const vi at = vi_add(vi_set((int32_t)(p->j + j)), vi_load(lane));
+    if (!masks->n && !any) return b->first[i] < b->end[i];
+    keel_seen_range(&a->seen, t, d->s, &first, &end);
+    x += b->first[i];
+    VECTOR_EACH(j, b->end[i] - b->first[i], m, {
+        const vi at = vi_add(vi_set((int32_t)(from + j)), vi_load(lane));
         vm seen = vm_and(m, vm_and(vi_greater(at, vi_set((int32_t)first - 1)),
                                    vi_greater(vi_set((int32_t)end), at)));
         for (int k = 0; k < masks->n; k++) {
-            const VALUE *mask = masks->mask[k].at + (p->t + i) * masks->mask[k].step;
+            const VALUE *mask = masks->mask[k].at + t * masks->mask[k].step;
             const vm one = vm_first(1);
             if (masks->mask[k].each)
-                seen = vm_and(seen, vf_greater(vx_load_some(m, mask + p->j + j), half));
+                seen = vm_and(seen, vf_greater(vx_load_some(m, mask + from + j), half));
             else if (!vm_any(vm_and(one, vf_greater(vx_load_some(one, mask), half))))
                 seen = vm_first(0);
         }
@@ -260,69 +372,68 @@ static bool VALUE_(hide)(const keel_call *c, const keel_attention_dims *d, const
     return any;
 }
 
-/* The output of n queries from p->t on; keys and values are packed in r. */
-static void VALUE_(attend)(const keel_call *c, const keel_attention_dims *d, const room *r,
-                           place *p, int64_t n)
+/* Writes the output of query i of a block, which sees nothing. */
+static void VALUE_(answer_blind)(const keel_call *c, const keel_attention_dims *d, const room *r,
+                                 VALUE *y)
 {
-    const keel_dot_product_attention_args *a = c->node->args;
-    const int64_t o = p->row * d->outer + p->head / d->heads, h = p->head % d->heads;
-    const int64_t at = (o * d->t + p->t) * d->heads + h, line = p->head * d->t + p->t;
-    const VALUE_(masks) masks = VALUE_(masks_of)(c, d, p->row, p->head);
-    float *const saved =
-        c->node->n_saved ? (float *)c->saved[0] + (p->row * d->lines + line) * 2 : NULL;
-    VALUE *const y = (VALUE *)c->out[0] + at * d->v;
-    bool any[QUERIES] = { false };
-    int64_t first, end;
-    VALUE_(pack)
-    (r->q, (const VALUE *)c->in[QUERY] + at * d->d, n, d->d, d->heads * d->d, (float)a->scale);
-    clear(r->y, n * d->v);
-    clear(r->sum, n);
-    for (int64_t i = 0; i < n; i++) r->most[i] = -INFINITY;
-    range_of_block(c->node, d, p->t, n, &first, &end);
-    for (p->j = first / KEYS * KEYS; p->j < end; p->j += KEYS) {
-        p->n = least(KEYS, d->s - p->j);
-        multiply(&(product){ .p = r->q,
-                             .q = r->kt + p->j * d->d,
-                             .p_row = d->d,
-                             .p_step = 1,
-                             .inner = d->d,
-                             .rows = n,
-                             .columns = p->n,
-                             .out = r->x });
-        for (int64_t i = 0; i < n; i++) {
-            float *const x = r->x + i * p->n;
-            any[i] |= VALUE_(hide)(c, d, p, &masks, i, x);
-            soften(x, p->n, &r->most[i], &r->sum[i], r->y + i * d->v, d->v);
-            if (drops(c)) drop(c, d, p, i, r->kept, x);
-        }
-        multiply(&(product){ .p = r->x,
-                             .q = r->v + p->j * d->v,
-                             .p_row = p->n,
-                             .p_step = 1,
-                             .inner = p->n,
-                             .rows = n,
-                             .columns = d->v,
-                             .out = r->y,
-                             .adds = true });
-    }
-    const vf blind = vf_set(blind_share(c->node, d));
-    for (int64_t i = 0; i < n; i++) {
-        const float share = any[i] ? 1 / r->sum[i] : 0;
-        if (saved) {
-            saved[2 * i] = any[i] ? r->most[i] : 0;
-            saved[2 * i + 1] = share;
-        }
-        VALUE *const to = y + i * d->heads * d->v;
-        if (any[i]) {
-            VALUE_(unpack)(to, r->y + i * d->v, 1, d->v, 0, share, false);
-            continue;
-        }
-        VECTOR_EACH(e, d->v, m, {
+    const vf share = vf_set(blind_share(c->node, d));
+    for (int64_t p = 0; p < d->v; p += PANEL) {
+        const int64_t wide = least(PANEL, r->v - p);
+        VECTOR_EACH(e, least(PANEL, d->v - p), m, {
             vf sum = vf_zero();
             for (int64_t j = 0; j < d->s; j++)
-                sum = vf_fma(blind, vf_load_some(m, r->v + j * d->v + e), sum);
-            vx_store_some(m, to + e, sum);
+                sum = vf_fma(share, vf_load(r->v_in + p * d->s + j * wide + e), sum);
+            vx_store_some(m, y + p + e, sum);
         });
+    }
+}
+
+/* The output of a block of queries; keys and values are packed in r. */
+static void VALUE_(attend)(const keel_call *c, const keel_attention_dims *d, const room *r,
+                           block *b)
+{
+    const keel_dot_product_attention_args *a = c->node->args;
+    const int64_t o = b->row * d->outer + b->head / d->heads, h = b->head % d->heads;
+    const int64_t at = (o * d->t + b->t) * d->heads + h, line = b->head * d->t + b->t;
+    const VALUE_(masks) masks = VALUE_(masks_of)(c, d, b->row, b->head);
+    float *const saved =
+        c->node->n_saved ? (float *)c->saved[0] + (b->row * d->lines + line) * 2 : NULL;
+    VALUE *const y = (VALUE *)c->out[0] + at * d->v;
+    float share[QUERIES];
+    VALUE_(pack)
+    (r->q, r->d, (const VALUE *)c->in[QUERY] + at * d->d, b->n, d->d, d->heads * d->d,
+     (float)a->scale);
+    look(c->node, d, b);
+    make_scores(b, r->q, r->kt, d->d, r->d, r->x, r->x_row);
+    for (int64_t i = 0; i < b->n; i++) {
+        float *const x = r->x + i * r->x_row, *const seen = x + b->first[i];
+        const int64_t n = b->end[i] - b->first[i];
+        const bool any = VALUE_(hide)(c, d, b, &masks, i, x);
+        float sum, most = soften(seen, n, &sum);
+        share[i] = any ? 1 / sum : 0;
+        if (saved) {
+            saved[2 * i] = any ? most : 0;
+            saved[2 * i + 1] = share[i];
+        }
+        if (drops(c)) {
+            const uint8_t *kept = draw(c, d, b, i, r->kept);
+            const vf scale = kept_scale(c->node);
+            VECTOR_EACH(j, n, m, {
+                const vf w = drop(m, kept + j, vf_load_some(m, seen + j), scale);
+                vf_store_some(m, seen + j, w);
+            });
+        }
+        clear_beside(b, i, x);
+    }
+    for (int64_t p = 0; p < r->v; p += PANEL)
+        weigh_keys(b, r->x, r->x_row, r->v_in + p * d->s, least(PANEL, r->v - p), r->y + p, r->v,
+                   false);
+    for (int64_t i = 0; i < b->n; i++) {
+        VALUE *const to = y + i * d->heads * d->v;
+        if (share[i] == 0)
+            VALUE_(answer_blind)(c, d, r, to);
+        else
+            VALUE_(unpack)(to, r->y + i * r->v, 1, d->v, 0, 0, share[i], false);
     }
 }
 
@@ -335,106 +446,74 @@ static void VALUE_(forward)(const keel_call *c)
         const int64_t o = all / d.shared, from = o * d.s * d.shared + all % d.shared;
         const VALUE *k = (const VALUE *)c->in[KEY] + from * d.d;
         const VALUE *v = (const VALUE *)c->in[VALUES] + from * d.v;
-        for (int64_t j = 0; j < d.s; j += KEYS) {
-            const int64_t n = least(KEYS, d.s - j);
-            VALUE_(pack)(r.k, k + j * d.shared * d.d, n, d.d, d.shared * d.d, 1);
-            transpose(r.kt + j * d.d, r.k, n, d.d);
+        for (int64_t j = 0; j < d.s; j += PANEL) {
+            const int64_t n = least(PANEL, d.s - j);
+            VALUE_(pack)(r.k, r.d, k + j * d.shared * d.d, n, d.d, d.shared * d.d, 1);
+            turn(r.kt + j * r.d, r.k, n, r.d);
         }
-        VALUE_(pack)(r.v, v, d.s, d.v, d.shared * d.v, 1);
+        for (int64_t p = 0; p < d.v; p += PANEL) VALUE_(pack)
+        (r.v_in + p * d.s, least(PANEL, r.v - p), v + p, d.s, least(PANEL, d.v - p), d.shared * d.v,
+         1);
         for (int64_t h = 0; h < group; h++)
             for (int64_t t = 0; t < d.t; t += QUERIES) {
-                place p = { .row = o / d.outer,
+                block b = { .row = o / d.outer,
                             .head = o % d.outer * d.heads + all % d.shared * group + h,
-                            .t = t };
-                VALUE_(attend)(c, &d, &r, &p, least(QUERIES, d.t - t));
+                            .t = t,
+                            .n = least(QUERIES, d.t - t),
+                            .keys = d.s };
+                VALUE_(attend)(c, &d, &r, &b);
             }
     }
 }
 
 /* The gradients of a block: adds to those of its keys and values in r, and to dq [n, D]. */
 static void VALUE_(block_backward)(const keel_call *c, const keel_attention_dims *d, const room *r,
-                                   const place *p, int64_t n, const float *mean, float *dq)
+                                   const block *b, const float *mean, float *dq)
 {
     const keel_dot_product_attention_args *a = c->node->args;
-    const int64_t o = p->row * d->outer + p->head / d->heads, h = p->head % d->heads;
-    const int64_t at = (o * d->t + p->t) * d->heads + h, line = p->head * d->t + p->t;
-    const VALUE_(masks) masks = VALUE_(masks_of)(c, d, p->row, p->head);
-    const float *const saved = (const float *)c->saved[0] + (p->row * d->lines + line) * 2;
+    const int64_t o = b->row * d->outer + b->head / d->heads, h = b->head % d->heads;
+    const int64_t at = (o * d->t + b->t) * d->heads + h, line = b->head * d->t + b->t;
+    const VALUE_(masks) masks = VALUE_(masks_of)(c, d, b->row, b->head);
+    const float *const saved = (const float *)c->saved[0] + (b->row * d->lines + line) * 2;
+    const vf scale = kept_scale(c->node);
     VALUE_(pack)
-    (r->q, (const VALUE *)c->in[QUERY] + at * d->d, n, d->d, d->heads * d->d, (float)a->scale);
-    VALUE_(pack)(r->g, (const VALUE *)c->out_grad[0] + at * d->v, n, d->v, d->heads * d->v, 1);
-    multiply(&(product){ .p = r->q,
-                         .q = r->kt,
-                         .p_row = d->d,
-                         .p_step = 1,
-                         .inner = d->d,
-                         .rows = n,
-                         .columns = p->n,
-                         .out = r->x });
-    multiply(&(product){ .p = r->g,
-                         .q = r->vt,
-                         .p_row = d->v,
-                         .p_step = 1,
-                         .inner = d->v,
-                         .rows = n,
-                         .columns = p->n,
-                         .out = r->dx });
-    for (int64_t i = 0; i < n; i++) {
-        float *const x = r->x + i * p->n, *const dx = r->dx + i * p->n;
+    (r->q, r->d, (const VALUE *)c->in[QUERY] + at * d->d, b->n, d->d, d->heads * d->d,
+     (float)a->scale);
+    VALUE_(pack)
+    (r->y, r->v, (const VALUE *)c->out_grad[0] + at * d->v, b->n, d->v, d->heads * d->v, 1);
+    make_scores(b, r->q, r->kt, d->d, r->d, r->x, r->x_row);
+    make_scores(b, r->y, r->vt, d->v, r->v, r->dx, r->x_row);
+    for (int64_t i = 0; i < b->n; i++) {
+        float *x = r->x + i * r->x_row, *dx = r->dx + i * r->x_row;
+        const int64_t n = b->end[i] - b->first[i];
         const vf most = vf_set(saved[2 * i]), share = vf_set(saved[2 * i + 1]);
         const vf sum = vf_set(mean[i]);
-        VALUE_(hide)(c, d, p, &masks, i, x);
-        VECTOR_EACH(j, p->n, m, {
-            const vf e = exponential(vf_sub(vf_load_some(m, x + j), most));
-            vf_store_some(m, x + j, vf_mul(e, share));
-        });
+        VALUE_(hide)(c, d, b, &masks, i, x);
+        clear_beside(b, i, x);
+        clear_beside(b, i, dx);
+        x += b->first[i];
+        dx += b->first[i];
         if (!drops(c)) {
-            VECTOR_EACH(j, p->n, m, {
-                const vf g = vf_sub(vf_load_some(m, dx + j), sum);
-                vf_store_some(m, dx + j, vf_mul(vf_load_some(m, x + j), g));
+            VECTOR_EACH(j, n, m, {
+                const vf e = exponential(vf_sub(vf_load_some(m, x + j), most));
+                const vf w = vf_mul(e, share);
+                vf_store_some(m, x + j, w);
+                vf_store_some(m, dx + j, vf_mul(w, vf_sub(vf_load_some(m, dx + j), sum)));
             });
             continue;
         }
-        VECTOR_EACH(j, p->n, m, {
-            const vf w = vf_load_some(m, x + j);
-            vf_store_some(m, r->fallen + j, vf_mul(w, sum));
-        });
-        drop(c, d, p, i, r->kept, x);
-        VECTOR_EACH(j, p->n, m, {
-            const vf g = vf_mul(vf_load_some(m, x + j), vf_load_some(m, dx + j));
-            vf_store_some(m, dx + j, vf_sub(g, vf_load_some(m, r->fallen + j)));
+        const uint8_t *kept = draw(c, d, b, i, r->kept);
+        VECTOR_EACH(j, n, m, {
+            const vf e = exponential(vf_sub(vf_load_some(m, x + j), most));
+            const vf w = vf_mul(e, share), left = drop(m, kept + j, w, scale);
+            const vf g = vf_mul(left, vf_load_some(m, dx + j));
+            vf_store_some(m, x + j, left);
+            vf_store_some(m, dx + j, vf_sub(g, vf_mul(w, sum)));
         });
     }
-    if (c->in_grad[VALUES])
-        multiply(&(product){ .p = r->x,
-                             .q = r->g,
-                             .p_row = 1,
-                             .p_step = p->n,
-                             .inner = n,
-                             .rows = p->n,
-                             .columns = d->v,
-                             .out = r->dv,
-                             .adds = true });
-    if (c->in_grad[KEY])
-        multiply(&(product){ .p = r->dx,
-                             .q = r->q,
-                             .p_row = 1,
-                             .p_step = p->n,
-                             .inner = n,
-                             .rows = p->n,
-                             .columns = d->d,
-                             .out = r->dk,
-                             .adds = true });
-    if (c->in_grad[QUERY])
-        multiply(&(product){ .p = r->dx,
-                             .q = r->k,
-                             .p_row = p->n,
-                             .p_step = 1,
-                             .inner = p->n,
-                             .rows = n,
-                             .columns = d->d,
-                             .out = dq,
-                             .adds = true });
+    if (c->in_grad[VALUES]) add_queries(b, r->x, r->x_row, r->y, r->v, r->dv);
+    if (c->in_grad[KEY]) add_queries(b, r->dx, r->x_row, r->q, r->d, r->dk);
+    if (c->in_grad[QUERY]) weigh_keys(b, r->dx, r->x_row, r->k, r->d, dq, r->d, true);
 }
 
 /* sum(y g) of all queries of the heads that share key `shared` of row and place o, and what every
@@ -444,7 +523,7 @@ static void VALUE_(means)(const keel_call *c, const keel_attention_dims *d, cons
 {
     const int64_t group = d->heads / d->shared;
     const vf blind = vf_set(blind_share(c->node, d));
-    clear(r->all, d->v);
+    clear(r->all, r->v);
     for (int64_t i = 0; i < group * d->t; i++) {
         const int64_t h = shared * group + i / d->t, t = i % d->t;
         const int64_t at = ((o * d->t + t) * d->heads + h) * d->v;
@@ -468,35 +547,37 @@ static void VALUE_(backward_shared)(const keel_call *c, const keel_attention_dim
     const keel_dot_product_attention_args *a = c->node->args;
     const int64_t group = d->heads / d->shared, from = o * d->s * d->shared + shared;
     const int64_t k_step = d->shared * d->d, v_step = d->shared * d->v;
+    const int64_t count = (d->s + KEYS - 1) / KEYS, size = up((d->s + count - 1) / count, PANEL);
     VALUE_(means)(c, d, r, o, shared);
-    clear(r->dq, group * d->t * d->d);
-    for (int64_t j = 0; j < d->s; j += KEYS) {
+    clear(r->dq, group * d->t * r->d);
+    for (int64_t j = 0; j < d->s; j += size) {
         const int64_t k_at = from * d->d + j * k_step, v_at = from * d->v + j * v_step;
-        place p = { .row = o / d->outer, .j = j, .n = least(KEYS, d->s - j) };
-        VALUE_(pack)(r->k, (const VALUE *)c->in[KEY] + k_at, p.n, d->d, k_step, 1);
-        VALUE_(pack)(r->v, (const VALUE *)c->in[VALUES] + v_at, p.n, d->v, v_step, 1);
-        transpose(r->kt, r->k, p.n, d->d);
-        transpose(r->vt, r->v, p.n, d->v);
-        clear(r->dk, p.n * d->d);
-        for (int64_t i = 0; i < p.n; i++)
-            memcpy(r->dv + i * d->v, r->all, (size_t)d->v * sizeof(float));
+        block b = { .row = o / d->outer, .j = j, .keys = least(size, d->s - j) };
+        VALUE_(pack)(r->k, r->d, (const VALUE *)c->in[KEY] + k_at, b.keys, d->d, k_step, 1);
+        VALUE_(pack)(r->v_in, r->v, (const VALUE *)c->in[VALUES] + v_at, b.keys, d->v, v_step, 1);
+        turn(r->kt, r->k, b.keys, r->d);
+        turn(r->vt, r->v_in, b.keys, r->v);
+        clear(r->dk, b.keys * r->d);
+        for (int64_t i = 0; i < b.keys; i++)
+            memcpy(r->dv + i * r->v, r->all, (size_t)r->v * sizeof(float));
         for (int64_t i = 0; i < group; i++)
-            for (p.t = 0; p.t < d->t; p.t += QUERIES) {
-                const int64_t n = least(QUERIES, d->t - p.t), line = i * d->t + p.t;
-                int64_t first, end;
-                range_of_block(c->node, d, p.t, n, &first, &end);
-                if (first >= j + p.n || end <= j) continue;
-                p.head = o % d->outer * d->heads + shared * group + i;
-                VALUE_(block_backward)(c, d, r, &p, n, r->mean + line, r->dq + line * d->d);
+            for (b.t = 0; b.t < d->t; b.t += QUERIES) {
+                const int64_t line = i * d->t + b.t;
+                b.n = least(QUERIES, d->t - b.t);
+                b.head = o % d->outer * d->heads + shared * group + i;
+                if (look(c->node, d, &b))
+                    VALUE_(block_backward)(c, d, r, &b, r->mean + line, r->dq + line * r->d);
             }
         if (c->in_grad[KEY]) VALUE_(unpack)
-        ((VALUE *)c->in_grad[KEY] + k_at, r->dk, p.n, d->d, k_step, 1, c->in_adds[KEY]);
+        ((VALUE *)c->in_grad[KEY] + k_at, r->dk, b.keys, d->d, r->d, k_step, 1, c->in_adds[KEY]);
         if (c->in_grad[VALUES]) VALUE_(unpack)
-        ((VALUE *)c->in_grad[VALUES] + v_at, r->dv, p.n, d->v, v_step, 1, c->in_adds[VALUES]);
+        ((VALUE *)c->in_grad[VALUES] + v_at, r->dv, b.keys, d->v, r->v, v_step, 1,
+         c->in_adds[VALUES]);
     }
     for (int64_t i = 0; c->in_grad[QUERY] && i < group; i++) VALUE_(unpack)
     ((VALUE *)c->in_grad[QUERY] + (o * d->t * d->heads + shared * group + i) * d->d,
-     r->dq + i * d->t * d->d, d->t, d->d, d->heads * d->d, (float)a->scale, c->in_adds[QUERY]);
+     r->dq + i * d->t * r->d, d->t, d->d, r->d, d->heads * d->d, (float)a->scale,
+     c->in_adds[QUERY]);
 }
 
 static void VALUE_(backward)(const keel_call *c)

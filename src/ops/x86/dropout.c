@@ -1,22 +1,78 @@
-/* Dropout with 8 or 16 blocks of random numbers at a time: see _philox.h. */
+/* Dropout with 8 or 16 blocks of random numbers at a time: see _philox.h. Elements that share a
+ * draw get its byte of the mask by memset or memcpy. */
 #ifndef VALUE
 #include "ops/args.h"
 #include "ops/x86/_philox.h"
 
-static void fill_mask(const keel_call *c, uint8_t *mask, double rate)
+/* A row's mask, dim by dim: where the noise has a dim of 1, its places repeat. */
+typedef struct masker {
+    const keel_shape *shape, *noise;
+    keel_chance chance;
+    uint64_t row;
+    double rate;
+} masker;
+
+static uint8_t kept(const masker *k, uint32_t draw)
 {
+    uint32_t word[4];
+    keel_philox(word, &k->chance, k->row, draw / 4);
+    return keel_uniform(word[draw % 4]) >= k->rate;
+}
+
+/* Whether all dims from d on are 1 in the noise, or none of them is. */
+static bool all_from(const masker *k, int d, bool one)
+{
+    bool all = true;
+    for (; d < k->shape->rank; d++) all = all && (k->noise->dim[d] == 1) == one;
+    return all;
+}
+
+/* n draws from `draw` on, one for each element. */
+static void draw_each(const masker *k, uint8_t *mask, uint32_t draw, int64_t n)
+{
+    for (; n > 0 && draw % 4; n--) *mask++ = kept(k, draw++);
+    if (n > 0) philox_mask(mask, &k->chance, k->row, draw / 4, n, k->rate);
+}
+
+/* The `count` elements of dims d and on, which share `draws` draws from `draw` on. */
+static void fill_dims(const masker *k, uint8_t *mask, int d, int64_t count, uint32_t draw,
+                      uint32_t draws)
+{
+    const int64_t n = d < k->shape->rank ? k->shape->dim[d] : 1, each = count / n;
+    if (all_from(k, d, true)) {
+        memset(mask, kept(k, draw), (size_t)count);
+    } else if (all_from(k, d, false)) {
+        draw_each(k, mask, draw, count);
+    } else if (k->noise->dim[d] == 1) {
+        fill_dims(k, mask, d + 1, each, draw, draws);
+        for (int64_t i = 1; i < n; i++) memcpy(mask + i * each, mask, (size_t)each);
+    } else {
+        draws /= (uint32_t)n;
+        for (int64_t i = 0; i < n; i++, draw += draws)
+            fill_dims(k, mask + i * each, d + 1, each, draw, draws);
+    }
+}
+
+static void fill_mask(const keel_call *c, uint8_t *mask)
+{
+    const keel_dropout_args *a = c->node->args;
     const int64_t count = keel_row_count(&c->node->out[0]);
-    const keel_chance chance = { c->step->seed, c->step->epoch, c->node->stream };
-    for (int64_t row = 0; row < c->rows; row++)
-        philox_mask(mask + row * count, &chance, c->step->first_row + (uint64_t)(c->row + row), 0,
-                    count, rate);
+    masker k = { .shape = &c->node->out[0].shape,
+                 .noise = &a->noise,
+                 .chance = { c->step->seed, c->step->epoch, c->node->stream },
+                 .row = c->step->first_row + (uint64_t)c->row,
+                 .rate = a->rate };
+    for (int64_t row = 0; row < c->rows; row++, k.row++, mask += count)
+        if (a->noise.rank)
+            fill_dims(&k, mask, 0, count, a->first, (uint32_t)keel_shape_count(&a->noise));
+        else
+            draw_each(&k, mask, a->first, count);
 }
 
 static keel_status prepare(keel_prepare *p)
 {
-    const keel_dropout_args *a = p->node->args;
     KEEL_TRY(vector_prepare(p));
-    return p->node->training && !a->noise.rank && !a->first ? KEEL_OK : KEEL_EUNSUP;
+    return p->node->training ? KEEL_OK : KEEL_EUNSUP;
 }
 
 #define VALUE_FILE "ops/x86/dropout.c"
@@ -41,7 +97,7 @@ static void VALUE_(apply)(const keel_call *c, VALUE *to, const VALUE *from, cons
 
 static void VALUE_(forward)(const keel_call *c)
 {
-    fill_mask(c, c->saved[0], ((const keel_dropout_args *)c->node->args)->rate);
+    fill_mask(c, c->saved[0]);
     VALUE_(apply)(c, c->out[0], c->in[0], c->saved[0], false);
 }
 

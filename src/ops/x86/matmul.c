@@ -41,10 +41,12 @@ static void forward(const keel_call *c)
                              .q = (const float *)c->in[1] + t * s.k * s.n,
                              .p_row = s.k,
                              .p_step = 1,
+                             .q_row = s.n,
                              .inner = s.k,
                              .rows = s.m,
                              .columns = s.n,
-                             .out = (float *)c->out[0] + t * s.m * s.n });
+                             .out = (float *)c->out[0] + t * s.m * s.n,
+                             .out_row = s.n });
 }
 
 static void backward(const keel_call *c)
@@ -62,10 +64,12 @@ static void backward(const keel_call *c)
                                  .q = bt,
                                  .p_row = s.n,
                                  .p_step = 1,
+                                 .q_row = s.k,
                                  .inner = s.n,
                                  .rows = s.m,
                                  .columns = s.k,
                                  .out = (float *)c->in_grad[0] + t * s.m * s.k,
+                                 .out_row = s.k,
                                  .adds = c->in_adds[0] });
         }
         if (c->in_grad[1])
@@ -73,10 +77,12 @@ static void backward(const keel_call *c)
                                  .q = dy,
                                  .p_row = 1,
                                  .p_step = s.k,
+                                 .q_row = s.n,
                                  .inner = s.m,
                                  .rows = s.k,
                                  .columns = s.n,
                                  .out = (float *)c->in_grad[1] + t * s.k * s.n,
+                                 .out_row = s.n,
                                  .adds = c->in_adds[1] });
     }
 }

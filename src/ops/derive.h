@@ -1,0 +1,77 @@
+/* Gradients as ops, for gradients that are differentiated themselves (a gradient penalty). Only
+ * there: everywhere else an op's `backward` runs. An op that can be differentiated twice has a
+ * function that emits the gradient of one of its inputs as other ops; their own backward is then
+ * the second derivative. See graph/derive.c, which calls them. */
+#ifndef KEEL_OPS_DERIVE_H
+#define KEEL_OPS_DERIVE_H
+#include "ops/all.h"
+#include "ops/args.h"
+#include "ops/op.h"
+
+/* What a node's gradient is made of. Values are numbers in the graph, as in graph.h. */
+struct keel_derivation {
+    const keel_node *node;
+    const int *in, *out; /* [n_in], [n_out] of the node */
+    int grad;            /* of its output 0 */
+    /* Adds an op: on in [n_in], and with the node's first weight in the shape `weight`, if that is
+     * not NULL. */
+    keel_status (*emit)(const keel_derivation *d, const keel_op *op, const void *args,
+                        const int *in, int n_in, const keel_shape *weight, int *out);
+    void *graph;
+};
+
+/* Short forms: an op on one value, on two values, on a value and a number (of ops/binary.h). */
+static inline keel_status keel_derive_one(const keel_derivation *d, const keel_op *op,
+                                          const void *args, int x, int *out)
+{
+    return d->emit(d, op, args, &x, 1, NULL, out);
+}
+
+static inline keel_status keel_derive_two(const keel_derivation *d, const keel_op *op, int a, int b,
+                                          int *out)
+{
+    return d->emit(d, op, NULL, (const int[]){ a, b }, 2, NULL, out);
+}
+
+static inline keel_status keel_derive_with(const keel_derivation *d, const keel_op *op, int x,
+                                           double number, int *out)
+{
+    const keel_binary_args args = { .constant = number };
+    return keel_derive_one(d, op, &args, x, out);
+}
+
+/* grad times a value. */
+static inline keel_status keel_derive_times(const keel_derivation *d, int x, int *out)
+{
+    return keel_derive_two(d, &keel_op_multiply, d->grad, x, out);
+}
+
+static inline keel_status keel_derive_reshape(const keel_derivation *d, int x, const keel_shape *to,
+                                              int *out)
+{
+    const keel_reshape_args args = { .shape = *to };
+    return keel_derive_one(d, &keel_op_reshape, &args, x, out);
+}
+
+/* `above` where input 0 is above 0, else `below`; as many numbers as input 0 has. */
+static inline keel_status keel_derive_choice(const keel_derivation *d, double above, double below,
+                                             int *out)
+{
+    const keel_compare_args is = { .is = KEEL_GREATER };
+    const keel_where_args args = { .fixed = { true, true }, .constant = { above, below } };
+    int condition;
+    KEEL_TRY(keel_derive_one(d, &keel_op_compare, &is, d->in[0], &condition));
+    return keel_derive_one(d, &keel_op_where, &args, condition, out);
+}
+
+/* For an op of two values: refuses rows of an input that are repeated. */
+static inline keel_status keel_derive_alike(const keel_derivation *d, int k)
+{
+    if (keel_shape_equal(&d->node->in[k].shape, &d->node->out[0].shape)) return KEEL_OK;
+    return keel_fail(KEEL_EUNSUP,
+                     "%s: its gradient cannot be differentiated where an input is repeated along a "
+                     "dim",
+                     d->node->op->name);
+}
+
+#endif

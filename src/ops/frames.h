@@ -1,0 +1,51 @@
+/* The args of the ops frames and overlap: windows of a signal, and a signal made of windows. */
+#ifndef KEEL_OPS_FRAMES_H
+#define KEEL_OPS_FRAMES_H
+#include "ops/cases.h"
+#include "ops/transform.h"
+
+typedef struct keel_frames_args {
+    int64_t size, stride;   /* numbers of a frame, and from one to the next */
+    keel_fft_window window; /* that multiplies a frame */
+    int64_t length;         /* of the window, in the middle of the frame */
+    bool
+        centred; /* frames: frame i is around sample i stride of the signal, mirrored at its ends */
+    bool inverse; /* overlap: the window by the sum of its squares in all frames that overlap */
+    int64_t begin, count; /* overlap: which numbers of the signal */
+} keel_frames_args;
+
+/* What multiplies element i of a frame. */
+static inline double keel_frame_factor(const keel_frames_args *a, int64_t i)
+{
+    const double w = keel_window_at(a->window, a->size, a->length, i);
+    double sum = 0;
+    if (!a->inverse) return w;
+    for (int64_t k = i % a->stride; k < a->size; k += a->stride) {
+        const double other = keel_window_at(a->window, a->size, a->length, k);
+        sum += other * other;
+    }
+    return w / sum;
+}
+
+static inline void keel_frame_factors(const keel_frames_args *a, double *to)
+{
+    for (int64_t i = 0; i < a->size; i++) to[i] = keel_frame_factor(a, i);
+}
+
+static inline void keel_frames_for_case(keel_frames_args *a, const char *text)
+{
+    *a = (keel_frames_args){ .size = 4, .stride = 2 };
+    keel_case_ints(text, "size", &a->size, 1);
+    keel_case_ints(text, "stride", &a->stride, 1);
+    a->length = a->size;
+    keel_case_ints(text, "length", &a->length, 1);
+    keel_case_ints(text, "begin", &a->begin, 1);
+    keel_case_ints(text, "count", &a->count, 1);
+    a->centred = keel_case_has(text, "centred");
+    a->inverse = keel_case_has(text, "inverse");
+    a->window = keel_case_has(text, "hann")      ? KEEL_HANN
+                : keel_case_has(text, "hamming") ? KEEL_HAMMING
+                                                 : KEEL_NO_WINDOW;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* y = a + b. */
+#include "ops/x86/_binary.h"
+
+static inline vf value(vf a, vf b)
+{
+    return vf_add(a, b);
+}
+
+static inline vf gradient_a(vf g, vf a __attribute__((unused)), vf b __attribute__((unused)))
+{
+    return g;
+}
+
+static inline vf gradient_b(vf g, vf a __attribute__((unused)), vf b __attribute__((unused)))
+{
+    return g;
+}
+
+#define VALUE_FILE "ops/x86/_binary.h"
+#include "ops/x86/_values.h"
+
+VECTOR_BOTH(plus, binary_prepare);
