@@ -43,12 +43,17 @@ keel_status keel_emit_activity(keel_emit *e, double l1, double l2, keel_value in
 
 keel_status keel_emit_regularized(keel_emit *e, const keel_object *regularizer)
 {
-    double l1 = 0, l2 = 0;
+    keel_penalty p = { 0 };
     if (!regularizer->type) return KEEL_OK;
-    ((const keel_regularizer *)regularizer->type)->factors(regularizer->args, &l1, &l2);
+    ((const keel_regularizer *)regularizer->type)->penalty(regularizer->args, &p);
+    if (p.orthogonal != 0)
+        return keel_fail(KEEL_EUNSUP,
+                         "activity_regularizer: %s would compare the rows of a batch with each "
+                         "other, which is not supported",
+                         regularizer->type->name);
     for (int i = 0; i < e->n_out; i++)
         if (keel_dtype_flows(keel_graph_spec(e->graph, e->out[i])->dtype))
-            KEEL_TRY(keel_emit_activity(e, l1, l2, e->out[i]));
+            KEEL_TRY(keel_emit_activity(e, p.l1, p.l2, e->out[i]));
     return KEEL_OK;
 }
 

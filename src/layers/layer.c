@@ -16,7 +16,7 @@ const keel_layer *keel_layer_find(const char *class_name)
             (!strcmp(l->type.name, name) || keel_name_listed(l->aliases, name)))
             return l;
     }
-    return NULL;
+    return keel_layer_registered(class_name);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

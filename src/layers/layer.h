@@ -88,12 +88,13 @@ typedef struct keel_emit {
 typedef struct keel_layer {
     keel_type type;
     int min_inputs, max_inputs; /* 0, 0: InputLayer; max -1: any number, called with a list */
-    bool by_chance;             /* it draws random numbers: a second call would draw the same */
-    bool supports_masking;      /* as in Keras: masks pass through it */
-    bool takes_masks;           /* calls that Keras runs after it see its inputs without masks */
-    bool operation;             /* of keras.ops: no weights, no policy, no `trainable` */
-    bool by_arguments;          /* its calls have named arguments, which keel_emit.call holds */
-    const char *aliases;        /* other names of the class in Keras: "MaxPool2D|..."; NULL: none */
+    bool takes_list; /* it is called with a list, although the number of its inputs is fixed */
+    bool by_chance;  /* it draws random numbers: a second call would draw the same */
+    bool supports_masking; /* as in Keras: masks pass through it */
+    bool takes_masks;      /* calls that Keras runs after it see its inputs without masks */
+    bool operation;        /* of keras.ops: no weights, no policy, no `trainable` */
+    bool by_arguments;     /* its calls have named arguments, which keel_emit.call holds */
+    const char *aliases;   /* other names of the class in Keras: "MaxPool2D|..."; NULL: none */
     const char
         *exported; /* its class in a file, if Keras exports it under another name; NULL: its own */
     bool reads_rows; /* its output is computed from its input when rows are read */
@@ -233,8 +234,10 @@ keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_
                                   keel_variable *w, keel_spec *spec, int *n_weight);
 
 extern const keel_layer *const keel_layers[]; /* generated; ends with NULL */
-/* Finds a layer by its class or an alias, "MaxPooling2D", "MaxPool2D"; or an operation of
- * keras.ops, "ops.Add". */
+/* Finds a layer by its class or an alias, "MaxPooling2D", "MaxPool2D"; an operation of keras.ops,
+ * "ops.Add"; or a class that the program registered, "my>Gain". */
 const keel_layer *keel_layer_find(const char *class_name);
+/* custom.c. NULL: no such class is registered. */
+const keel_layer *keel_layer_registered(const char *name);
 
 #endif

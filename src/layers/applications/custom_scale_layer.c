@@ -27,5 +27,6 @@ const keel_layer keel_layer_custom_scale_layer = {
               .fields = fields },
     .min_inputs = 2,
     .max_inputs = 2,
+    .takes_list = true,
     .emit = emit,
 };

@@ -13,8 +13,8 @@ static const keel_field fields[] = {
 static keel_status scores(keel_emit *e, keel_value query, keel_value key, keel_value *out)
 {
     const keel_attention_args *a = e->args;
-    keel_seeded seeded = { KEEL_INT_NULL };
-    const keel_object glorot = { keel_initializer_find("GlorotUniform"), &seeded };
+    keel_fan_args fans = { { KEEL_INT_NULL }, { .count = -1 }, { .count = -1 } };
+    const keel_object glorot = { keel_initializer_find("GlorotUniform"), &fans };
     const keel_weight_decl scale = {
         .name = "scale",
         .shape = KEEL_SHAPE(keel_graph_spec(e->graph, query)->shape.dim[1]),

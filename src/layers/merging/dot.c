@@ -94,6 +94,7 @@ const keel_layer keel_layer_dot = {
               .fields = fields },
     .min_inputs = 2,
     .max_inputs = 2,
+    .takes_list = true,
     .supports_masking = true,
     .emit = emit,
     .to_config = to_config,

@@ -13,6 +13,7 @@ const keel_layer keel_layer_subtract = {
               .help = "The first input less the second." },
     .min_inputs = 2,
     .max_inputs = 2,
+    .takes_list = true,
     .supports_masking = true,
     .emit = emit,
 };

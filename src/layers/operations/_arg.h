@@ -15,7 +15,7 @@ static const keel_field fields[] = {
 };
 
 /* Of the smallest: the largest of the values with their signs turned. */
-static keel_status emit_place(keel_emit *e, bool smallest)
+static inline keel_status emit_place(keel_emit *e, bool smallest)
 {
     static const keel_rescaling_args minus = { .scale = -1 };
     const args_t *a = e->args;

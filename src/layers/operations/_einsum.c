@@ -14,6 +14,11 @@ static bool has(const char *letters, char c)
     return c && strchr(letters, c);
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 /* Reads the letters of one term, up to `end`, with the batch first. */
 static keel_status read_term(const char *at, const char *end, char batch, term *out)
 {
@@ -21,10 +26,7 @@ static keel_status read_term(const char *at, const char *end, char batch, term *
     bool begun = out->array;
     for (; at < end; at++) {
         if (*at == ' ') continue;
-        if (*at == '.')
-            return keel_fail(KEEL_EUNSUP, "subscripts: '...' is not supported: name the dims");
-        if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z')))
-            return keel_fail(KEEL_EARG, "subscripts: '%c' is no letter", *at);
+        if (!is_letter(*at)) return keel_fail(KEEL_EARG, "subscripts: '%c' is no letter", *at);
         if ((*at == batch) == begun)
             return keel_fail(KEEL_EUNSUP, "subscripts: the batch must come first in each value of "
                                           "the model and in the result, and nowhere else: rows do "
@@ -140,12 +142,72 @@ static keel_status multiply(keel_emit *e, term *a, term *b, term *out)
     return KEEL_OK;
 }
 
+/* ---- '...' ----------------------------------------------------------------------------------- */
+
+enum { SUBSCRIPTS_MAX = 160 };
+
+/* How many dims the '...' of an operand stands for, whose term is `part`; 0: it has none. */
+static keel_status dims_of_ellipsis(const keel_emit *e, const keel_einsum_operand *x,
+                                    const char *part, int *out)
+{
+    int letters = 0;
+    bool there = false;
+    for (; *part && *part != ',' && *part != '-'; part++) {
+        letters += is_letter(*part);
+        there = there || *part == '.';
+    }
+    const int dims = keel_graph_spec(e->graph, x->value)->shape.rank + !x->array;
+    *out = there ? dims - letters : 0;
+    return *out >= 0 ? KEEL_OK
+                     : keel_fail(KEEL_ESHAPE, "subscripts: %d letters for %d dims with the batch",
+                                 letters, dims);
+}
+
+/* Writes the subscripts with letters in place of '...': the dims that it stands for in different
+ * terms are counted from the last one. */
+static keel_status name_all(const keel_emit *e, const char *text, const keel_einsum_operand *x,
+                            int n, char to[SUBSCRIPTS_MAX])
+{
+    char name[2 * KEEL_RANK_MAX] = "";
+    int most = 0, named = 0, dims = 0, k = 0, at = 0;
+    const char *part = text;
+    for (int i = 0; i < n && part; i++) {
+        KEEL_TRY(dims_of_ellipsis(e, &x[i], part, &dims));
+        most = dims > most ? dims : most;
+        part = strchr(part, ',');
+        part = part ? part + 1 : NULL;
+    }
+    for (char c = 'A'; c <= 'Z' && named < most; c++)
+        if (!strchr(text, c)) name[named++] = c;
+    if (named < most) return keel_fail(KEEL_EUNSUP, "subscripts: no letters are left for '...'");
+
+    if (n > 0) KEEL_TRY(dims_of_ellipsis(e, &x[0], text, &dims));
+    for (const char *c = text; *c; c++) {
+        if (at + most + 1 >= SUBSCRIPTS_MAX)
+            return keel_fail(KEEL_EUNSUP, "subscripts: more than %d letters", SUBSCRIPTS_MAX);
+        if (*c == ',' && ++k < n) KEEL_TRY(dims_of_ellipsis(e, &x[k], c + 1, &dims));
+        if (*c == '>') dims = most;
+        if (*c != '.') {
+            to[at++] = *c;
+            continue;
+        }
+        if (strncmp(c, "...", 3)) return keel_fail(KEEL_EARG, "subscripts: '.' is no letter");
+        memcpy(to + at, name + most - dims, (size_t)dims);
+        at += dims;
+        c += 2;
+    }
+    to[at] = 0;
+    return KEEL_OK;
+}
+
 keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_einsum_operand *x,
                              int n)
 {
+    char text[SUBSCRIPTS_MAX];
     term in[2] = { 0 }, out = { 0 };
     for (int i = 0; i < n; i++) in[i] = (term){ .value = x[i].value, .array = x[i].array };
-    KEEL_TRY(read(subscripts, n, in, &out));
+    KEEL_TRY(name_all(e, subscripts, x, n, text));
+    KEEL_TRY(read(text, n, in, &out));
     for (int i = 0; i < n; i++) {
         const int rank = keel_graph_spec(e->graph, in[i].value)->shape.rank;
         if ((int)strlen(in[i].letter) != rank)

@@ -94,10 +94,8 @@ keel_status keel_emit_unary(keel_emit *e, const keel_op *op, const void *args)
     return keel_emit_on(e, op, args, e->in, 1, e->out);
 }
 
-/* A value, or an array as one. `rank` that of the rows with which it is broadcast: dims of 1 are
- * put before its own, and a dim of 1 where the rows are is left out. */
-static keel_status operand_or_array(keel_emit *e, size_t place, const char *name, int rank,
-                                    keel_operand *out)
+keel_status keel_operand_or_array(keel_emit *e, size_t place, const char *name, int rank,
+                                  keel_operand *out)
 {
     const json_t *v = keel_argument(e, place, name);
     keel_shape shape = { 0 };
@@ -122,8 +120,8 @@ keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args)
     const int rank = keel_emit_in(e, 0)->shape.rank;
     keel_binary_args *a = args;
     keel_operand x[2];
-    KEEL_TRY(operand_or_array(e, 0, "x1", rank, &x[0]));
-    KEEL_TRY(operand_or_array(e, 1, "x2", rank, &x[1]));
+    KEEL_TRY(keel_operand_or_array(e, 0, "x1", rank, &x[0]));
+    KEEL_TRY(keel_operand_or_array(e, 1, "x2", rank, &x[1]));
     if (!x[0].given || !x[1].given) return keel_fail(KEEL_EARG, "it needs two operands");
     if (x[0].value >= 0 && x[1].value >= 0)
         return keel_emit_on(e, op, args, (keel_value[]){ x[0].value, x[1].value }, 2, e->out);

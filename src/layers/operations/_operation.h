@@ -23,6 +23,10 @@ keel_status keel_emit_numbers(keel_emit *e, const json_t *v, const char *name, k
 
 /* The same as a value or a number. KEEL_EUNSUP: it is neither. */
 keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, keel_operand *out);
+/* A value or a number; an array as a value. `rank` is that of the rows with which it is broadcast:
+ * dims of 1 are put before its own, and a dim of 1 where the rows are is left out. */
+keel_status keel_operand_or_array(keel_emit *e, size_t place, const char *name, int rank,
+                                  keel_operand *out);
 
 /* Emits an operation on one value, by an op with one output. */
 keel_status keel_emit_unary(keel_emit *e, const keel_op *op, const void *args);
@@ -49,6 +53,26 @@ keel_status keel_emit_scaled(keel_emit *e, keel_value in, double scale, double o
 
 #define KEEL_OPERATION_HEAD(class_, module_, help_)                                                \
     .name = class_, .module = "keras.src.ops." module_, .help = help_
+
+/* The tables of operations: without arguments, and with those of the file (args_t, fields).
+ * `inputs_`: how many values they take at most; -1: any number. */
+#define KEEL_PLAIN_OPERATION(stem, class_, module_, inputs_, help_)                                \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { KEEL_OPERATION_HEAD(class_, module_, help_) },                                   \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = inputs_,                                                                     \
+        .operation = true,                                                                         \
+        .emit = emit,                                                                              \
+    };
+#define KEEL_ARGS_OPERATION(stem, class_, module_, inputs_, help_)                                 \
+    const keel_layer keel_layer_##stem = {                                                         \
+        .type = { KEEL_OPERATION_HEAD(class_, module_, help_), .args_size = sizeof(args_t),        \
+                  .fields = fields },                                                              \
+        .min_inputs = 1,                                                                           \
+        .max_inputs = inputs_,                                                                     \
+        .operation = true,                                                                         \
+        .emit = emit,                                                                              \
+    };
 
 /* An operation that is one pointwise op; args is NULL or a pointer. */
 #define KEEL_UNARY_OPERATION(stem, class_, module_, op_, args_, help_)                             \
@@ -98,7 +122,7 @@ typedef struct keel_reduction {
     bool keepdims;
 } keel_reduction;
 #define KEEL_REDUCTION_FIELDS                                                                      \
-    KEEL_INTS(keel_reduction, axis, 0, "null", -7, 7, "over which dims, the batch is 0"),          \
+    KEEL_INTS(keel_reduction, axis, -1, "null", -7, 7, "over which dims, the batch is 0"),         \
         KEEL_BOOL(keel_reduction, keepdims, "false", "keep them as dims of 1")
 /* The table of an operation over dims; `fields` and `emit` are the file's. */
 #define KEEL_REDUCTION_LAYER(stem, class_, module_, help_)                                         \

@@ -4,7 +4,7 @@
 #include "layers/operations/_operation.h"
 #include "layers/pooling/_pool.h"
 
-static const keel_field fields[] = { KEEL_POOL_FIELDS(0, NULL), { 0 } };
+static const keel_field fields[] = { KEEL_POOL_FIELDS(-1, NULL), { 0 } };
 
 /* A number stands for all dims. */
 static void spread(keel_ints *a, int dims)

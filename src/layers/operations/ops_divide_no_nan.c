@@ -1,5 +1,5 @@
 /* Quotients, and 0 where the divisor is 0. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_values.h"
 
 static keel_status emit(keel_emit *e)
 {
@@ -7,15 +7,12 @@ static keel_status emit(keel_emit *e)
     const keel_compare_args is_zero = { .is = KEEL_EQUAL };
     const keel_where_args one = { .fixed = { true, false }, .constant = { 1, 0 } };
     const keel_where_args zero = { .fixed = { true, false } };
-    keel_operand x[2];
+    keel_value x[2];
     keel_value none, y[2];
-    KEEL_TRY(keel_operand_at(e, 0, "x1", &x[0]));
-    KEEL_TRY(keel_operand_at(e, 1, "x2", &x[1]));
-    if (x[0].value < 0 || x[1].value < 0)
-        return keel_fail(KEEL_EUNSUP, "it needs two values of the model");
-    KEEL_TRY(keel_emit_on(e, &keel_op_compare, &is_zero, &x[1].value, 1, &none));
-    y[0] = x[0].value;
-    KEEL_TRY(keel_emit_on(e, &keel_op_where, &one, (keel_value[]){ none, x[1].value }, 2, &y[1]));
+    KEEL_TRY(keel_two_values(e, "x1", "x2", x));
+    KEEL_TRY(keel_emit_on(e, &keel_op_compare, &is_zero, &x[1], 1, &none));
+    y[0] = x[0];
+    KEEL_TRY(keel_emit_on(e, &keel_op_where, &one, (keel_value[]){ none, x[1] }, 2, &y[1]));
     KEEL_TRY(keel_emit_on(e, &keel_op_divide, &plain, y, 2, &y[0]));
     return keel_emit_on(e, &keel_op_where, &zero, (keel_value[]){ none, y[0] }, 2, e->out);
 }

@@ -6,7 +6,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "which dims, the batch is 0"),
+    KEEL_INTS(args_t, axis, -1, "null", -7, 7, "which dims, the batch is 0"),
     { 0 },
 };
 

@@ -1,17 +1,13 @@
 /* The length of a vector of two. */
-#include "layers/operations/_operation.h"
+#include "layers/operations/_values.h"
 
 static keel_status emit(keel_emit *e)
 {
-    keel_operand o[2];
-    KEEL_TRY(keel_operand_at(e, 0, "x1", &o[0]));
-    KEEL_TRY(keel_operand_at(e, 1, "x2", &o[1]));
-    if (o[0].value < 0 || o[1].value < 0)
-        return keel_fail(KEEL_EUNSUP, "it needs two values of the model");
+    keel_value o[2];
+    KEEL_TRY(keel_two_values(e, "x1", "x2", o));
     const keel_binary_args plain = { 0 };
     keel_value x[2];
-    for (int i = 0; i < 2; i++)
-        KEEL_TRY(keel_emit_on(e, &keel_op_square, NULL, &o[i].value, 1, &x[i]));
+    for (int i = 0; i < 2; i++) KEEL_TRY(keel_emit_on(e, &keel_op_square, NULL, &o[i], 1, &x[i]));
     KEEL_TRY(keel_emit_on(e, &keel_op_plus, &plain, x, 2, &x[0]));
     return keel_emit_on(e, &keel_op_sqrt, NULL, &x[0], 1, e->out);
 }

@@ -7,8 +7,8 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, source, 0, NULL, -7, 7, "which, the batch is 0"),
-    KEEL_INTS(args_t, destination, 0, NULL, -7, 7, "where to"),
+    KEEL_INTS(args_t, source, -1, NULL, -7, 7, "which, the batch is 0"),
+    KEEL_INTS(args_t, destination, -1, NULL, -7, 7, "where to"),
     { 0 },
 };
 

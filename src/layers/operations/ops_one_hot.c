@@ -1,33 +1,9 @@
 /* 1 at the place that each number says, 0 elsewhere. */
-#include "layers/operations/_operation.h"
-#include "ops/one_hot.h"
-#include <string.h>
-
-typedef struct args_t {
-    int64_t num_classes;
-    int64_t axis;
-    char *dtype;
-} args_t;
-
-static const keel_field fields[] = {
-    KEEL_INT(args_t, num_classes, NULL, 1, 1e9, "how many places"),
-    KEEL_INT(args_t, axis, "-1", -7, 7, "the new dim; only the last is supported"),
-    KEEL_STRING(args_t, dtype, "null", "float32 or null"),
-    KEEL_REFUSE("sparse", "false", "as a sparse tensor"),
-    { 0 },
-};
+#include "layers/operations/_one_hot.h"
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
-    const keel_one_hot_args op = { .n = a->num_classes };
-    const int rank = keel_emit_in(e, 0)->shape.rank;
-    if (a->axis != -1 && a->axis != rank + 1)
-        return keel_fail(KEEL_EUNSUP, "axis %lld: the new axis can only be the last",
-                         (long long)a->axis);
-    if (a->dtype && strcmp(a->dtype, "float32"))
-        return keel_fail(KEEL_EUNSUP, "dtype '%.40s' is not supported: float32 is", a->dtype);
-    return keel_emit_unary(e, &keel_op_one_hot, &op);
+    return emit_one_hot(e, e->out);
 }
 
 const keel_layer keel_layer_ops_one_hot = {

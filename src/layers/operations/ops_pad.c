@@ -8,7 +8,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, pad_width, 0, NULL, 0, 1e9, "places before and behind each dim"),
+    KEEL_INTS(args_t, pad_width, -2, NULL, 0, 1e9, "places before and behind each dim"),
     KEEL_CHOICE(args_t, mode, "\"constant\"", "constant", "what the new places hold"),
     { 0 },
 };

@@ -7,8 +7,8 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, repeats, 0, NULL, 1, 1e9, "how often"),
-    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "which dim, the batch is 0"),
+    KEEL_INTS(args_t, repeats, -1, NULL, 1, 1e9, "how often"),
+    KEEL_INTS(args_t, axis, -1, "null", -7, 7, "which dim, the batch is 0"),
     { 0 },
 };
 

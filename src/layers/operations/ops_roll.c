@@ -7,8 +7,8 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, shift, 0, NULL, -1e15, 1e15, "by how many places"),
-    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "which dim, the batch is 0"),
+    KEEL_INTS(args_t, shift, -1, NULL, -1e15, 1e15, "by how many places"),
+    KEEL_INTS(args_t, axis, -1, "null", -7, 7, "which dim, the batch is 0"),
     { 0 },
 };
 

@@ -6,7 +6,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, axis, 0, "null", -7, 7, "which; null: all of 1 but the batch"),
+    KEEL_INTS(args_t, axis, -1, "null", -7, 7, "which; null: all of 1 but the batch"),
     { 0 },
 };
 

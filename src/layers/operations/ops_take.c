@@ -1,5 +1,6 @@
-/* Places of an axis, by their numbers. */
-#include "layers/operations/_operation.h"
+/* Places of an axis, by their numbers: of a value, which are the same for all rows, or of an array,
+ * which a value of the model says. */
+#include "layers/operations/_values.h"
 #include "base/memory.h"
 #include <math.h>
 
@@ -12,14 +13,46 @@ static const keel_field fields[] = {
     { 0 },
 };
 
+/* Places of the first axis of an array, or of all its numbers. */
+static keel_status take_from_array(keel_emit *e, const json_t *array)
+{
+    const args_t *a = e->args;
+    const keel_axis_args first = { 0 };
+    keel_shape out = keel_emit_in(e, 0)->shape;
+    const int64_t count = keel_shape_count(&out);
+    keel_numbers_args table = { 0 };
+    keel_value x, at;
+    KEEL_TRY(keel_list_read(array, "x", &table));
+    const keel_shape shape = table.shape;
+    const bool flat = a->axis == KEEL_INT_NULL;
+    if (shape.rank == 0 || !(flat || a->axis == 0 || a->axis == -shape.rank))
+        return keel_fail(KEEL_EUNSUP, "axis %lld of an array would come before the batch",
+                         (long long)a->axis);
+    const int64_t n = flat ? keel_shape_count(&shape) : shape.dim[0];
+    const int64_t rest = keel_shape_count(&shape) / n;
+    for (int d = 1; d < shape.rank && !flat; d++) {
+        if (out.rank == KEEL_RANK_MAX)
+            return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
+        out.dim[out.rank++] = shape.dim[d];
+    }
+    table.shape = KEEL_SHAPE(n, rest);
+    const keel_shape list = KEEL_SHAPE(count, 1);
+    KEEL_TRY(keel_emit_on(e, &keel_op_numbers, &table, e->in, 1, &x));
+    KEEL_TRY(keel_emit_view(e, &list, e->in[0], &at));
+    KEEL_TRY(keel_emit_repeated(e, at, 1, rest, &at));
+    KEEL_TRY(keel_emit_on(e, &keel_op_take_along, &first, (keel_value[]){ x, at }, 2, &x));
+    return keel_emit_view(e, &out, x, e->out);
+}
+
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const json_t *list = keel_argument(e, 1, "indices");
+    const json_t *list = keel_argument(e, 1, "indices"), *array = keel_argument(e, 0, "x");
     keel_numbers_args places;
     keel_shape out = { 0 };
     keel_axis_args along;
     keel_status s = KEEL_OK;
+    if (json_is_array(array)) return take_from_array(e, array);
     if (json_object_get(list, KEEL_CALL_VALUE))
         return keel_fail(KEEL_EUNSUP, "indices of the model would take from all rows of a batch: "
                                       "take_along_axis takes from each row");
@@ -48,11 +81,4 @@ static keel_status emit(keel_emit *e)
     return s < 0 ? s : keel_emit_view(e, &out, x, e->out);
 }
 
-const keel_layer keel_layer_ops_take = {
-    .type = { KEEL_OPERATION_HEAD("Take", "numpy", "Places of an axis, by their numbers."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_take, "Take", "numpy", 2, "Places of an axis, by their numbers.")

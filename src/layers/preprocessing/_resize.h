@@ -12,6 +12,34 @@ typedef struct keel_resizing { /* [0] height, [1] width */
     double fill; /* beyond the image */
 } keel_resizing;
 
+/* The arguments of Resizing and of ops.image.resize besides the size. */
+typedef struct keel_aspect {
+    int interpolation, fill_mode, data_format;
+    bool crop_to_aspect_ratio, pad_to_aspect_ratio, antialias;
+    double fill_value;
+} keel_aspect;
+
+#define KEEL_ASPECT_FIELD(args, member, kind_, key_, dflt_, choices_, help_)                       \
+    {                                                                                              \
+        .key = #key_, .kind = kind_, .offset = offsetof(args, member.key_), .dflt = dflt_,         \
+        .choices = choices_, .help = help_                                                         \
+    }
+#define KEEL_ASPECT_FIELDS(args, member)                                                           \
+    KEEL_ASPECT_FIELD(args, member, KEEL_FIELD_CHOICE, interpolation, "\"bilinear\"",              \
+                      KEEL_RESIZE_METHODS, "between pixels"),                                      \
+        KEEL_ASPECT_FIELD(args, member, KEEL_FIELD_BOOL, crop_to_aspect_ratio, "false", NULL,      \
+                          "leave out what is too wide or too high"),                               \
+        KEEL_ASPECT_FIELD(args, member, KEEL_FIELD_BOOL, pad_to_aspect_ratio, "false", NULL,       \
+                          "add borders instead"),                                                  \
+        KEEL_ASPECT_FIELD(args, member, KEEL_FIELD_CHOICE, fill_mode, "\"constant\"", "constant",  \
+                          "what borders are"),                                                     \
+        KEEL_ASPECT_FIELD(args, member, KEEL_FIELD_FLOAT, fill_value, "0.0", NULL,                 \
+                          "what fill_mode constant fills with"),                                   \
+        KEEL_ASPECT_FIELD(args, member, KEEL_FIELD_BOOL, antialias, "false", NULL,                 \
+                          "see all of an image that becomes smaller")
+
+/* Input 0, an image, as they say. KEEL_EARG: cropped and padded at once. */
+keel_status keel_emit_aspect(keel_emit *e, const keel_aspect *a, int64_t height, int64_t width);
 /* Input 0, an image, in the new size. */
 keel_status keel_emit_resizing(keel_emit *e, const keel_resizing *r);
 /* Uses the largest part in the middle of an image of height x width that has the aspect ratio of

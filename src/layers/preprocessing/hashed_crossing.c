@@ -78,6 +78,7 @@ const keel_layer keel_layer_hashed_crossing = {
               .fields = fields },
     .min_inputs = 2,
     .max_inputs = 2,
+    .takes_list = true,
     .reads_rows = true,
     .uncast = true,
     .emit = emit,

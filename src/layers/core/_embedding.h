@@ -1,0 +1,37 @@
+/* What Embedding and ReversibleEmbedding share: a table, and looking up its rows. */
+#ifndef KEEL_LAYERS_CORE_EMBEDDING_H
+#define KEEL_LAYERS_CORE_EMBEDDING_H
+#include "layers/layer.h"
+
+typedef struct keel_embedding_args { /* first in the arguments of both */
+    int64_t input_dim, output_dim;
+    keel_object embeddings_initializer, embeddings_regularizer, embeddings_constraint;
+    bool mask_zero;
+} keel_embedding_args;
+
+#define KEEL_EMBEDDING_FIELDS                                                                      \
+    KEEL_INT(keel_embedding_args, input_dim, NULL, 1, 1e15,                                        \
+             "rows of the table: the largest id + 1"),                                             \
+        KEEL_INT(keel_embedding_args, output_dim, NULL, 1, 1e15, "numbers in a row of the table"), \
+        KEEL_OBJECT(keel_embedding_args, embeddings_initializer, "\"random_uniform\"",             \
+                    keel_initializer_find, "first values of the table"),                           \
+        KEEL_OBJECT(keel_embedding_args, embeddings_regularizer, "null", keel_regularizer_find,    \
+                    "of the table"),                                                               \
+        KEEL_OBJECT(keel_embedding_args, embeddings_constraint, "null", keel_constraint_find,      \
+                    "of the table"),                                                               \
+        KEEL_BOOL(keel_embedding_args, mask_zero, "false",                                         \
+                  "0 is padding: it does not count in later layers"),                              \
+        KEEL_REFUSE("weights", "null", "first values as numbers"),                                 \
+        KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),                                   \
+        KEEL_REFUSE("lora_alpha", "null", "low-rank adaptation"),                                  \
+        KEEL_REFUSE("quantization_config", "null", "quantized weights"),                           \
+        KEEL_IGNORE("input_length", "Keras ignores it too")
+
+/* Declares the table. */
+keel_status keel_embedding_table(keel_emit *e, const keel_embedding_args *a, keel_variable *w,
+                                 keel_spec *spec);
+/* The rows of the table that input 0 asks for, and the mask of places that are not 0. */
+keel_status keel_embedding_rows(keel_emit *e, const keel_embedding_args *a, const keel_variable *w,
+                                const keel_spec *spec);
+
+#endif

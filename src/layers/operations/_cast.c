@@ -1,0 +1,36 @@
+/* See _cast.h. */
+#include "layers/operations/_cast.h"
+#include "ops/rounded.h"
+#include <string.h>
+
+static const struct {
+    const char *name;
+    double least, most;
+    bool wraps; /* Keras leaves the low bits of what is beyond it */
+} whole[] = {
+    { "int8", -128, 127, true },
+    { "uint8", 0, 255, true },
+    { "int16", -32768, 32767, true },
+    { "uint16", 0, 65535, true },
+    { "int32", -2147483648.0, 2147483647.0, false },
+    { "int64", -9223372036854775808.0, 9223372036854775807.0, false },
+};
+
+keel_status keel_emit_cast(keel_emit *e, const char *dtype, bool clamps, keel_value x,
+                           keel_value *out)
+{
+    static const keel_rounded_args cut = { .to = KEEL_TRUNC };
+    *out = x;
+    if (!dtype || !strcmp(dtype, "float32")) return KEEL_OK;
+    if (!strcmp(dtype, "bool")) return keel_emit_is(e, KEEL_NOT_EQUAL, x, 0, out);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        if (strcmp(dtype, whole[i].name) || (whole[i].wraps && !clamps)) continue;
+        if (clamps) {
+            KEEL_TRY(keel_emit_with(e, &keel_op_maximum, x, whole[i].least, &x));
+            KEEL_TRY(keel_emit_with(e, &keel_op_minimum, x, whole[i].most, &x));
+        }
+        return keel_emit_on(e, &keel_op_rounded, &cut, &x, 1, out);
+    }
+    return keel_fail(KEEL_EUNSUP,
+                     "dtype '%.40s' is not supported: float32, bool, int32 and int64 are", dtype);
+}

@@ -1,0 +1,133 @@
+/* See _values.h. */
+#include "layers/operations/_values.h"
+
+const keel_shape *keel_value_shape(const keel_emit *e, keel_value x)
+{
+    return &keel_graph_spec(e->graph, x)->shape;
+}
+
+keel_status keel_emit_each(keel_emit *e, const keel_op *op, keel_value x, keel_value *out)
+{
+    return keel_emit_on(e, op, NULL, &x, 1, out);
+}
+
+keel_status keel_emit_with(keel_emit *e, const keel_op *op, keel_value x, double number,
+                           keel_value *out)
+{
+    const keel_binary_args args = { .constant = number };
+    return keel_emit_on(e, op, &args, &x, 1, out);
+}
+
+keel_status keel_emit_along(keel_emit *e, const keel_op *op, keel_value x, int64_t axis,
+                            keel_value *out)
+{
+    const keel_axis_args args = { .axis = axis };
+    return keel_emit_on(e, op, &args, &x, 1, out);
+}
+
+keel_status keel_emit_is(keel_emit *e, keel_comparison is, keel_value x, double number,
+                         keel_value *out)
+{
+    const keel_compare_args args = { .operands.constant = number, .is = is };
+    return keel_emit_on(e, &keel_op_compare, &args, &x, 1, out);
+}
+
+keel_status keel_emit_compared(keel_emit *e, keel_comparison is, keel_value a, keel_value b,
+                               keel_value *out)
+{
+    const keel_compare_args args = { .is = is };
+    return keel_emit_on(e, &keel_op_compare, &args, (keel_value[]){ a, b }, 2, out);
+}
+
+keel_status keel_emit_no_number(keel_emit *e, keel_value x, keel_value *out)
+{
+    return keel_emit_compared(e, KEEL_NOT_EQUAL, x, x, out);
+}
+
+keel_status keel_emit_choice(keel_emit *e, keel_value condition, keel_operand a, keel_operand b,
+                             keel_value *out)
+{
+    const keel_where_args args = { .fixed = { a.value < 0, b.value < 0 },
+                                   .constant = { a.constant, b.constant } };
+    keel_value in[3] = { condition };
+    int n = 1;
+    if (a.value >= 0) in[n++] = a.value;
+    if (b.value >= 0) in[n++] = b.value;
+    return keel_emit_on(e, &keel_op_where, &args, in, n, out);
+}
+
+keel_status keel_emit_filled(keel_emit *e, keel_value like, double number, keel_value *out)
+{
+    return keel_emit_choice(e, like, KEEL_OF_NUMBER(number), KEEL_OF_NUMBER(number), out);
+}
+
+keel_status keel_emit_reduced(keel_emit *e, keel_reduce_to to, keel_value x, int64_t axis,
+                              bool keepdims, keel_value *out)
+{
+    keel_reduce_args args = { .to = to, .keepdims = keepdims };
+    args.over[axis] = true;
+    return keel_emit_on(e, &keel_op_reduce, &args, &x, 1, out);
+}
+
+keel_status keel_emit_permuted(keel_emit *e, const int64_t *from, keel_value x, keel_value *out)
+{
+    const int rank = keel_value_shape(e, x)->rank;
+    keel_permute_args args = { 0 };
+    bool moves = false;
+    for (int d = 0; d < rank; d++) {
+        args.from[d] = from[d];
+        moves = moves || from[d] != d;
+    }
+    *out = x;
+    return moves ? keel_emit_on(e, &keel_op_permute, &args, &x, 1, out) : KEEL_OK;
+}
+
+keel_status keel_emit_two_last(keel_emit *e, keel_value x, int64_t first, int64_t second,
+                               keel_value *out)
+{
+    const int rank = keel_value_shape(e, x)->rank;
+    int64_t from[KEEL_RANK_MAX];
+    int n = 0;
+    for (int d = 0; d < rank; d++)
+        if (d != first && d != second) from[n++] = d;
+    from[n++] = first;
+    from[n] = second;
+    return keel_emit_permuted(e, from, x, out);
+}
+
+keel_status keel_emit_repeated(keel_emit *e, keel_value x, int64_t axis, int64_t to,
+                               keel_value *out)
+{
+    const keel_upsample_args args = { .axis = axis, .factor = to };
+    *out = x;
+    if (keel_value_shape(e, x)->dim[axis] != 1 || to == 1) return KEEL_OK;
+    return keel_emit_on(e, &keel_op_upsample, &args, &x, 1, out);
+}
+
+keel_status keel_emit_instead(keel_emit *e, const keel_layer *operation, keel_value x)
+{
+    keel_emit inner = *e;
+    inner.in = &x;
+    inner.n_in = 1;
+    return operation->emit(&inner);
+}
+
+keel_status keel_value_at(keel_emit *e, size_t place, const char *name, int rank, keel_value *out)
+{
+    keel_numbers_args one = { .shape.rank = rank };
+    keel_operand x;
+    KEEL_TRY(keel_operand_or_array(e, place, name, rank, &x));
+    if (!x.given) return keel_fail(KEEL_EARG, "argument %s: it must be given", name);
+    *out = x.value;
+    if (x.value >= 0) return KEEL_OK;
+    for (int d = 0; d < rank; d++) one.shape.dim[d] = 1;
+    one.at[0] = x.constant;
+    return keel_emit_on(e, &keel_op_numbers, &one, e->in, 1, out);
+}
+
+keel_status keel_two_values(keel_emit *e, const char *first, const char *second, keel_value out[2])
+{
+    const int rank = keel_emit_in(e, 0)->shape.rank;
+    KEEL_TRY(keel_value_at(e, 0, first, rank, &out[0]));
+    return keel_value_at(e, 1, second, rank, &out[1]);
+}
