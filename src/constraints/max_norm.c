@@ -8,7 +8,7 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_FLOAT(args_t, max_value, "2", 0, 1e30, "the greatest length"),
-    KEEL_INTS(args_t, axis, 0, "0", -7, 7, "dims of the weight along which a vector runs"),
+    KEEL_INTS(args_t, axis, -1, "0", -7, 7, "dims of the weight along which a vector runs"),
     { 0 },
 };
 

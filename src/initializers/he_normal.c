@@ -4,9 +4,7 @@
 static keel_status fill(const void *args, const keel_shape *shape, const keel_chance *c,
                         uint64_t row, double *out)
 {
-    const keel_chance mine = keel_seeded_chance(args, c);
-    keel_variance_scaling(out, shape, 2, KEEL_FAN_IN, KEEL_TRUNCATED_NORMAL, &mine, row);
-    return KEEL_OK;
+    return keel_variance_scaling(out, shape, args, 2, KEEL_FAN_IN, KEEL_TRUNCATED_NORMAL, c, row);
 }
 
 const keel_initializer keel_initializer_he_normal = {
@@ -14,7 +12,7 @@ const keel_initializer keel_initializer_he_normal = {
         .name = "HeNormal",
         .module = "keras.initializers",
         .help = "truncated normal of variance 2 / fan_in",
-        .args_size = sizeof(keel_seeded),
+        .args_size = sizeof(keel_fan_args),
         .fields = keel_fan_fields,
     },
     .fill = fill,

@@ -24,9 +24,7 @@ void keel_compute_fans(const keel_shape *s, double *fan_in, double *fan_out)
 }
 
 const keel_field keel_fan_fields[] = {
-    KEEL_INT(keel_seeded, seed, "null", 0, 0, "used instead of the model's seed"),
-    KEEL_REFUSE("input_axes", "null", "axes that count for fan_in"),
-    KEEL_REFUSE("output_axes", "null", "axes that count for fan_out"),
+    KEEL_FAN_FIELDS(keel_fan_args, ),
     { 0 },
 };
 
@@ -83,20 +81,41 @@ void keel_fill(double *out, int64_t count, keel_distribution d, double mean, dou
     }
 }
 
-void keel_variance_scaling(double *out, const keel_shape *shape, double scale, keel_fan_mode mode,
-                           keel_distribution distribution, const keel_chance *c, uint64_t row)
+static keel_status fan_of(const keel_shape *s, const keel_ints *axes, double *out)
 {
+    double fan = 1;
+    for (int i = 0; i < axes->count; i++) {
+        const int64_t d = axes->at[i] < 0 ? axes->at[i] + s->rank : axes->at[i];
+        if (d < 0 || d >= s->rank)
+            return keel_fail(KEEL_EARG, "input_axes, output_axes: dim %lld of a shape of %d dims",
+                             (long long)axes->at[i], s->rank);
+        fan *= (double)s->dim[d];
+    }
+    *out = fan;
+    return KEEL_OK;
+}
+
+keel_status keel_variance_scaling(double *out, const keel_shape *shape, const keel_fan_args *a,
+                                  double scale, keel_fan_mode mode, keel_distribution distribution,
+                                  const keel_chance *c, uint64_t row)
+{
+    const keel_chance mine = keel_seeded_chance(&a->seeded, c);
     double in, fan_out;
     keel_compute_fans(shape, &in, &fan_out);
+    if (keel_fans_given(a)) {
+        KEEL_TRY(fan_of(shape, &a->input_axes, &in));
+        KEEL_TRY(fan_of(shape, &a->output_axes, &fan_out));
+    }
     const double fan = mode == KEEL_FAN_IN    ? in
                        : mode == KEEL_FAN_OUT ? fan_out
                                               : (in + fan_out) / 2;
     const double variance = scale / fmax(1, fan), limit = sqrt(3 * variance);
     const int64_t count = keel_shape_count(shape);
     if (distribution == KEEL_UNIFORM)
-        keel_fill(out, count, distribution, -limit, 2 * limit, c, row);
+        keel_fill(out, count, distribution, -limit, 2 * limit, &mine, row);
     else if (distribution == KEEL_UNTRUNCATED_NORMAL)
-        keel_fill(out, count, distribution, 0, sqrt(variance), c, row);
+        keel_fill(out, count, distribution, 0, sqrt(variance), &mine, row);
     else /* truncation at 2 standard deviations reduces the standard deviation to 0.8796... */
-        keel_fill(out, count, distribution, 0, sqrt(variance) / 0.87962566103423978, c, row);
+        keel_fill(out, count, distribution, 0, sqrt(variance) / 0.87962566103423978, &mine, row);
+    return KEEL_OK;
 }

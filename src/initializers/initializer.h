@@ -12,7 +12,8 @@ typedef struct keel_initializer {
      * fan_out are Keras's compute_fans of the shape. `row` is the index of the weight. */
     keel_status (*fill)(const void *args, const keel_shape *shape, const keel_chance *c,
                         uint64_t row, double *out);
-    bool by_fans; /* the order of a shape's dims is nothing to it, their fans are */
+    bool by_fans; /* the order of a shape's dims is nothing to it, their fans are; its args begin
+                     with keel_fan_args */
 } keel_initializer;
 
 extern const keel_initializer *const keel_initializers[]; /* generated; ends with NULL */
@@ -44,15 +45,45 @@ typedef struct keel_seeded {
         .key = "seed", .kind = KEEL_FIELD_INT, .offset = offsetof(args, seeded.seed),              \
         .dflt = "null", .help = "used instead of the model's seed"                                 \
     }
-/* Fields of the initializers that have no argument except the seed. */
+/* First member of the args of initializers by fans: the dims whose product is fan_in, and fan_out.
+ * Only if both are given they count. */
+typedef struct keel_fan_args {
+    keel_seeded seeded;
+    keel_ints input_axes, output_axes; /* count -1: not given */
+} keel_fan_args;
+#define KEEL_FAN_FIELDS(args, member)                                                              \
+    { .key = "seed",                                                                               \
+      .kind = KEEL_FIELD_INT,                                                                      \
+      .offset = offsetof(args, member seeded.seed),                                                \
+      .dflt = "null",                                                                              \
+      .help = "used instead of the model's seed" },                                                \
+        { .key = "input_axes",                                                                     \
+          .kind = KEEL_FIELD_INTS,                                                                 \
+          .offset = offsetof(args, member input_axes),                                             \
+          .dflt = "null",                                                                          \
+          .min = -7,                                                                               \
+          .max = 7,                                                                                \
+          .help = "dims that count for fan_in" },                                                  \
+    {                                                                                              \
+        .key = "output_axes", .kind = KEEL_FIELD_INTS,                                             \
+        .offset = offsetof(args, member output_axes), .dflt = "null", .min = -7, .max = 7,         \
+        .help = "dims that count for fan_out"                                                      \
+    }
+/* Fields of the initializers whose args are keel_fan_args. */
 extern const keel_field keel_fan_fields[];
+static inline bool keel_fans_given(const keel_fan_args *a)
+{
+    return a->input_axes.count >= 0 && a->output_axes.count >= 0;
+}
 /* `c`, with the seed of `s` if it is set. */
 keel_chance keel_seeded_chance(const keel_seeded *s, const keel_chance *c);
 
 /* out[i] = mean + unit * draw i, from [0, 1) or a standard normal, by the functions above. */
 void keel_fill(double *out, int64_t count, keel_distribution d, double mean, double unit,
                const keel_chance *c, uint64_t row);
-void keel_variance_scaling(double *out, const keel_shape *shape, double scale, keel_fan_mode mode,
-                           keel_distribution distribution, const keel_chance *c, uint64_t row);
+/* KEEL_EARG: `a` names a dim that the shape does not have. c: without the seed of `a`. */
+keel_status keel_variance_scaling(double *out, const keel_shape *shape, const keel_fan_args *a,
+                                  double scale, keel_fan_mode mode, keel_distribution distribution,
+                                  const keel_chance *c, uint64_t row);
 
 #endif

@@ -4,9 +4,7 @@
 static keel_status fill(const void *args, const keel_shape *shape, const keel_chance *c,
                         uint64_t row, double *out)
 {
-    const keel_chance mine = keel_seeded_chance(args, c);
-    keel_variance_scaling(out, shape, 1, KEEL_FAN_IN, KEEL_UNIFORM, &mine, row);
-    return KEEL_OK;
+    return keel_variance_scaling(out, shape, args, 1, KEEL_FAN_IN, KEEL_UNIFORM, c, row);
 }
 
 const keel_initializer keel_initializer_lecun_uniform = {
@@ -14,7 +12,7 @@ const keel_initializer keel_initializer_lecun_uniform = {
         .name = "LecunUniform",
         .module = "keras.initializers",
         .help = "uniform in +-sqrt(3 / fan_in)",
-        .args_size = sizeof(keel_seeded),
+        .args_size = sizeof(keel_fan_args),
         .fields = keel_fan_fields,
     },
     .fill = fill,

@@ -3,7 +3,7 @@
 #include "initializers/initializer.h"
 
 typedef struct args_t {
-    keel_seeded seeded;
+    keel_fan_args fans;
     double scale;
     int mode, distribution;
 } args_t;
@@ -14,9 +14,7 @@ static const keel_field fields[] = {
     KEEL_CHOICE(args_t, distribution, "\"truncated_normal\"",
                 "truncated_normal|untruncated_normal|uniform|normal",
                 "normal means truncated_normal"),
-    KEEL_SEED_FIELD(args_t),
-    KEEL_REFUSE("input_axes", "null", "axes that count for fan_in"),
-    KEEL_REFUSE("output_axes", "null", "axes that count for fan_out"),
+    KEEL_FAN_FIELDS(args_t, fans.),
     { 0 },
 };
 
@@ -24,11 +22,9 @@ static keel_status fill(const void *args, const keel_shape *shape, const keel_ch
                         uint64_t row, double *out)
 {
     const args_t *a = args;
-    const keel_chance mine = keel_seeded_chance(&a->seeded, c);
     const int d = a->distribution == 3 ? KEEL_TRUNCATED_NORMAL : a->distribution;
-    keel_variance_scaling(out, shape, a->scale, (keel_fan_mode)a->mode, (keel_distribution)d, &mine,
-                          row);
-    return KEEL_OK;
+    return keel_variance_scaling(out, shape, &a->fans, a->scale, (keel_fan_mode)a->mode,
+                                 (keel_distribution)d, c, row);
 }
 
 const keel_initializer keel_initializer_variance_scaling = {

@@ -7,7 +7,7 @@ const keel_type *keel_loss_find(const char *name)
 {
     for (int i = 0; keel_losses[i]; i++)
         if (keel_type_is(&keel_losses[i]->type, name)) return &keel_losses[i]->type;
-    return NULL;
+    return keel_loss_registered(name);
 }
 
 const keel_field keel_loss_plain_fields[] = {

@@ -124,6 +124,7 @@ extern const keel_field keel_loss_plain_fields[];
 
 extern const keel_loss *const keel_losses[]; /* generated; ends with NULL */
 const keel_type *keel_loss_find(const char *name);
+const keel_type *keel_loss_registered(const char *name); /* _custom.c; NULL: none */
 
 /* Check that prediction and target match and that the reduction gives one number. *elements: loss
  * elements of one row. */

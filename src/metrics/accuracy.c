@@ -14,6 +14,7 @@ const keel_metric keel_metric_accuracy = {
         .help = "how often predictions equal targets exactly",
         .fields = keel_metric_fields,
     },
+    .direction = 1,
     .of = REALS(of),
     .result = keel_metric_mean,
 };

@@ -112,6 +112,7 @@ const keel_metric keel_metric_auc = {
         .fields = fields,
         .ready = ready,
     },
+    .direction = 1,
     .sums = keel_confusion_sums,
     .add = keel_confusion_add,
     .result = result,

@@ -24,6 +24,7 @@ const keel_metric keel_metric_binary_accuracy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .direction = 1,
     .of = REALS(of),
     .result = keel_metric_mean,
 };

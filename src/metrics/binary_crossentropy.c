@@ -22,6 +22,7 @@ const keel_metric keel_metric_binary_crossentropy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .direction = -1,
     .loss = &keel_loss_binary_crossentropy,
     .result = keel_metric_mean,
 };

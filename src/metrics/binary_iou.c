@@ -35,5 +35,6 @@ const keel_metric keel_metric_binary_iou = {
         .fields = fields,
         .ready = ready,
     },
+    .direction = 1,
     KEEL_IOU_METRIC,
 };

@@ -13,6 +13,7 @@ const keel_metric keel_metric_categorical_accuracy = {
         .help = "how often the largest prediction is the class of a one-hot target",
         .fields = keel_metric_fields,
     },
+    .direction = 1,
     .target = KEEL_TARGET_ONE_HOT,
     .of = REALS(of),
     .result = keel_metric_mean,

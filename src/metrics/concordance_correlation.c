@@ -20,6 +20,7 @@ const keel_metric keel_metric_concordance_correlation = {
         .help = "how well predictions and targets along the last axis agree",
         .fields = keel_correlation_fields,
     },
+    .direction = 1,
     .of = REALS(of),
     .result = keel_metric_mean,
 };

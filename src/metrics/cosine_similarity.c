@@ -22,6 +22,7 @@ const keel_metric keel_metric_cosine_similarity = {
         .args_size = sizeof(keel_loss_plain),
         .fields = fields,
     },
+    .direction = 1,
     .loss = &keel_loss_cosine_similarity,
     .result = result,
 };

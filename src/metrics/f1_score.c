@@ -19,5 +19,6 @@ const keel_metric keel_metric_f1_score = {
         .fields = fields,
         .ready = ready,
     },
+    .direction = 1,
     KEEL_FBETA_METRIC,
 };

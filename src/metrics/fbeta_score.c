@@ -92,5 +92,6 @@ const keel_metric keel_metric_fbeta_score = {
         .fields = fields,
         .ready = ready,
     },
+    .direction = 1,
     KEEL_FBETA_METRIC,
 };

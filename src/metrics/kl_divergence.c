@@ -11,6 +11,7 @@ const keel_metric keel_metric_kl_divergence = {
         .args_size = sizeof(keel_loss_plain),
         .fields = keel_metric_fields,
     },
+    .direction = -1,
     .loss = &keel_loss_kl_divergence,
     .result = keel_metric_mean,
 };

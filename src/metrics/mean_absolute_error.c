@@ -15,6 +15,7 @@ const keel_metric keel_metric_mean_absolute_error = {
         .help = "mean of the absolute differences",
         .fields = keel_metric_fields,
     },
+    .direction = -1,
     .of = REALS(of),
     .result = keel_metric_mean,
 };

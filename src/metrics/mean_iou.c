@@ -17,5 +17,6 @@ const keel_metric keel_metric_mean_iou = {
         .fields = fields,
         .ready = keel_iou_ready,
     },
+    .direction = 1,
     KEEL_IOU_METRIC,
 };

@@ -14,6 +14,7 @@ const keel_metric keel_metric_mean_squared_error = {
         .help = "mean of the squared differences",
         .fields = keel_metric_fields,
     },
+    .direction = -1,
     .of = REALS(of),
     .result = keel_metric_mean,
 };

@@ -12,6 +12,7 @@ const keel_metric keel_metric_mean_squared_logarithmic_error = {
         .args_size = sizeof(keel_loss_plain),
         .fields = keel_metric_fields,
     },
+    .direction = -1,
     .loss = &keel_loss_mean_squared_logarithmic_error,
     .result = keel_metric_mean,
 };

@@ -9,7 +9,7 @@ const keel_type *keel_metric_find(const char *name)
 {
     for (int i = 0; keel_metrics[i]; i++)
         if (keel_type_is(&keel_metrics[i]->type, name)) return &keel_metrics[i]->type;
-    return NULL;
+    return keel_metric_registered(name);
 }
 
 const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,
@@ -60,6 +60,9 @@ keel_status keel_metric_check(const keel_metric *m, const void *args, const keel
         return keel_fail(KEEL_ESHAPE, "%s: one row of predictions is %s; it must have one dim",
                          m->type.name, shape);
     }
+    if (m->type.registered && prediction->dtype != KEEL_FLOAT32)
+        return keel_fail(KEEL_EUNSUP, "%s: a registered metric is of float32, the model of %s",
+                         m->type.name, keel_dtype_name(prediction->dtype));
     return m->check ? m->check(args, d.last) : KEEL_OK;
 }
 

@@ -17,7 +17,11 @@ typedef struct keel_metric {
      * what rows add to them. */
     int64_t (*sums)(const void *args, int64_t last);
     void (*add)(const keel_loss_call *c, int real, double *sum);
-    bool one_dim;                                         /* rows must have one dim, as in Keras */
+    /* Puts the sums of later rows into `into`; either may be zeros, of no rows. NULL: sums are
+     * added. */
+    void (*merge)(const void *args, double *into, const double *from, int64_t n);
+    int direction; /* 1: more is better; -1: less; 0: neither is known */
+    bool one_dim;  /* rows must have one dim, as in Keras */
     keel_status (*check)(const void *args, int64_t last); /* of args against rows; NULL: nothing */
     /* The result from `n` sums; of a mean these are weighted values, and weights. */
     double (*result)(const void *args, const double *sum, int64_t n);
@@ -34,6 +38,7 @@ void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c,
 
 extern const keel_metric *const keel_metrics[]; /* generated; ends with NULL */
 const keel_type *keel_metric_find(const char *name);
+const keel_type *keel_metric_registered(const char *name); /* _custom.c; NULL: none */
 /* Resolve "accuracy" and "crossentropy" by loss and shapes, as Keras does. */
 const char *keel_metric_resolve(const char *name, const char *loss, const keel_spec *prediction,
                                 const keel_spec *target);

@@ -22,5 +22,6 @@ const keel_metric keel_metric_one_hot_iou = {
         .fields = fields,
         .ready = keel_iou_one_hot,
     },
+    .direction = 1,
     KEEL_IOU_METRIC,
 };

@@ -17,5 +17,6 @@ const keel_metric keel_metric_one_hot_mean_iou = {
         .fields = fields,
         .ready = keel_iou_one_hot,
     },
+    .direction = 1,
     KEEL_IOU_METRIC,
 };

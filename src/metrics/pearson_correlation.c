@@ -18,6 +18,7 @@ const keel_metric keel_metric_pearson_correlation = {
         .help = "correlation of predictions and targets along the last axis",
         .fields = keel_correlation_fields,
     },
+    .direction = 1,
     .of = REALS(of),
     .result = keel_metric_mean,
 };

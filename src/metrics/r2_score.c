@@ -74,6 +74,7 @@ const keel_metric keel_metric_r2_score = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .direction = 1,
     .one_dim = true,
     .sums = sums,
     .add = add,

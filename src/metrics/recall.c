@@ -22,6 +22,7 @@ const keel_metric keel_metric_recall = {
         .fields = fields,
         .ready = keel_confusion_one,
     },
+    .direction = 1,
     KEEL_CONFUSION_METRIC,
     .result = result,
 };

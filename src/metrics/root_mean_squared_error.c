@@ -26,6 +26,7 @@ const keel_metric keel_metric_root_mean_squared_error = {
         .help = "root of the mean of the squared differences",
         .fields = keel_metric_fields,
     },
+    .direction = -1,
     .of = { of_f32, of_f64 },
     .result = result,
 };

@@ -13,6 +13,7 @@ const keel_metric keel_metric_sparse_categorical_accuracy = {
         .help = "how often the largest prediction is the class of the label",
         .fields = keel_metric_fields,
     },
+    .direction = 1,
     .target = KEEL_TARGET_LABEL,
     .of = REALS(of),
     .result = keel_metric_mean,

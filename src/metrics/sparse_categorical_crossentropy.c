@@ -21,6 +21,7 @@ const keel_metric keel_metric_sparse_categorical_crossentropy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .direction = -1,
     .loss = &keel_loss_sparse_categorical_crossentropy,
     .result = keel_metric_mean,
 };

@@ -25,6 +25,7 @@ const keel_metric keel_metric_sparse_top_k_categorical_accuracy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .direction = 1,
     .target = KEEL_TARGET_LABEL,
     .of = REALS(of),
     .result = keel_metric_mean,

@@ -18,6 +18,7 @@ const keel_metric keel_metric_specificity_at_sensitivity = {
         .fields = fields,
         .ready = keel_confusion_at_least,
     },
+    .direction = 1,
     KEEL_CONFUSION_METRIC,
     .result = result,
 };

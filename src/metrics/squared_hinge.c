@@ -11,6 +11,7 @@ const keel_metric keel_metric_squared_hinge = {
         .args_size = sizeof(keel_loss_plain),
         .fields = keel_metric_fields,
     },
+    .direction = -1,
     .loss = &keel_loss_squared_hinge,
     .result = keel_metric_mean,
 };

@@ -24,6 +24,7 @@ const keel_metric keel_metric_top_k_categorical_accuracy = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
+    .direction = 1,
     .target = KEEL_TARGET_ONE_HOT,
     .of = REALS(of),
     .result = keel_metric_mean,

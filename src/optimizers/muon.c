@@ -10,8 +10,8 @@
 #ifndef REAL
 #include "optimizers/adam_impl.h"
 #include "optimizers/one_pass.h"
+#include "optimizers/pattern.h"
 #include <ctype.h>
-#include <regex.h>
 #include <string.h>
 
 typedef struct args_t {
@@ -60,31 +60,6 @@ static const keel_field fields[] = {
 
 /* ---- which weights --------------------------------------------------------------------------- */
 
-/* Refuses patterns whose meaning differs between Python and POSIX, and those with which a file
- * could exhaust the memory or stack of the compiler of expressions: intervals, and long ones. */
-static keel_status matches(const char *pattern, const char *name, bool *out)
-{
-    enum { LONGEST = 256 };
-    regex_t compiled;
-    if (strlen(pattern) > LONGEST)
-        return keel_fail(KEEL_EUNSUP, "Muon: exclude_layers: an expression of more than %d letters",
-                         LONGEST);
-    for (const char *c = pattern; *c; c++)
-        if (*c == '\\' || *c == '{' || (*c == '?' && c > pattern && strchr("(*+?}", c[-1])))
-            return keel_fail(KEEL_EUNSUP,
-                             "Muon: exclude_layers: '%.60s' is more than a plain regular "
-                             "expression; use letters, '.', '*', '+', '|', '^', '$', [ ] and ( )",
-                             pattern);
-    const int failed = regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB);
-    if (failed == REG_ESPACE) return keel_fail(KEEL_ENOMEM, "out of memory: exclude_layers");
-    if (failed)
-        return keel_fail(KEEL_EARG, "Muon: exclude_layers: '%.60s' is no regular expression",
-                         pattern);
-    *out = regexec(&compiled, name, 0, NULL, 0) == 0;
-    regfree(&compiled);
-    return KEEL_OK;
-}
-
 static bool is_embedding(const char *name)
 {
     static const char word[] = "embedding";
@@ -102,7 +77,8 @@ static keel_status slots(const void *args, const keel_weight_info *w, keel_slots
     const keel_shape *s = &w->spec.shape;
     bool adam = s->rank != 2 || (a->exclude_embeddings && is_embedding(w->name));
     for (int i = 0; i < a->exclude_layers.count && !adam; i++)
-        KEEL_TRY(matches(a->exclude_layers.at[i], w->name, &adam));
+        KEEL_TRY(keel_pattern_finds("Muon: exclude_layers", a->exclude_layers.at[i], w->name, false,
+                                    &adam));
     *out = (keel_slots){
         .count = 2,
         .at = { { .name = "momentum", .kind = KEEL_SLOT_ALIKE },
@@ -170,64 +146,9 @@ static REAL_(matrix) REAL_(matrix_of)(const keel_update_whole *w)
     return m;
 }
 
+#include "optimizers/product_impl.h"
+
 /* ---- products -------------------------------------------------------------------------------- */
-
-/* Four rows by two vectors of sums stay in registers; each sum is added in the order of k. */
-typedef REAL REAL_(vector) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
-enum { REAL_(LANES) = 64 / sizeof(REAL), REAL_(WIDE) = 2 * REAL_(LANES), REAL_(HIGH) = 4 };
-
-typedef struct REAL_(product_t) { /* out = scale add + by left right, of rows x inner x columns */
-    REAL *out;
-    const REAL *left, *right, *add;
-    REAL scale, by;
-    int64_t inner, columns;
-} REAL_(product_t);
-
-static inline void REAL_(block)(const REAL_(product_t) * p, int64_t i, int64_t j)
-{
-    REAL_(vector) sum[REAL_(HIGH)][2] = { 0 };
-    const REAL *left = p->left + i * p->inner, *right = p->right + j;
-    for (int64_t k = 0; k < p->inner; k++, right += p->columns) {
-        const REAL_(vector) r0 = *(const REAL_(vector) *)right;
-        const REAL_(vector) r1 = *(const REAL_(vector) *)(right + REAL_(LANES));
-        sum[0][0] += left[k] * r0;
-        sum[0][1] += left[k] * r1;
-        sum[1][0] += left[p->inner + k] * r0;
-        sum[1][1] += left[p->inner + k] * r1;
-        sum[2][0] += left[2 * p->inner + k] * r0;
-        sum[2][1] += left[2 * p->inner + k] * r1;
-        sum[3][0] += left[3 * p->inner + k] * r0;
-        sum[3][1] += left[3 * p->inner + k] * r1;
-    }
-    for (int r = 0; r < REAL_(HIGH); r++)
-        for (int h = 0; h < 2; h++) {
-            const int64_t at = (i + r) * p->columns + j + h * REAL_(LANES);
-            *(REAL_(vector) *)(p->out + at) =
-                p->scale * *(const REAL_(vector) *)(p->add + at) + p->by * sum[r][h];
-        }
-}
-
-static inline void REAL_(element)(const REAL_(product_t) * p, int64_t i, int64_t j)
-{
-    REAL sum = 0;
-    for (int64_t k = 0; k < p->inner; k++)
-        sum += p->left[i * p->inner + k] * p->right[k * p->columns + j];
-    p->out[i * p->columns + j] = p->scale * p->add[i * p->columns + j] + p->by * sum;
-}
-
-KEEL_ONE_PASS
-static void REAL_(product)(const REAL_(product_t) * p, share rows)
-{
-    const int64_t wide = p->columns / REAL_(WIDE) * REAL_(WIDE);
-    const int64_t high = rows.begin + (rows.end - rows.begin) / REAL_(HIGH) * REAL_(HIGH);
-    for (int64_t j = 0; j < wide; j += REAL_(WIDE)) {
-        for (int64_t i = rows.begin; i < high; i += REAL_(HIGH)) REAL_(block)(p, i, j);
-        for (int64_t i = high; i < rows.end; i++)
-            for (int64_t k = j; k < j + REAL_(WIDE); k++) REAL_(element)(p, i, k);
-    }
-    for (int64_t i = rows.begin; i < rows.end; i++)
-        for (int64_t j = wide; j < p->columns; j++) REAL_(element)(p, i, j);
-}
 
 /* Writes the rows of `from`, rows x columns, as columns of `to`. */
 static void REAL_(transpose)(REAL *to, const REAL *from, int64_t rows, int64_t columns, share s)
@@ -285,7 +206,7 @@ static void REAL_(iterate)(const args_t *a, const keel_update_whole *w, int64_t 
         { m.b, m.a, m.a, m.a, (REAL)a->muon_b, (REAL)a->muon_c, m.few, m.few },
         { to[0], m.b, from[0], from[0], (REAL)a->muon_a, 1, m.few, m.many },
     };
-    REAL_(product)(&products[which], rows);
+    REAL_(product)(&products[which], rows.begin, rows.end);
     if (which == 2) REAL_(transpose)(to[1], to[0], m.few, m.many, rows);
 }
 

@@ -10,10 +10,9 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static void factors(const void *args, double *l1, double *l2)
+static void penalty(const void *args, keel_penalty *out)
 {
-    *l1 = ((const args_t *)args)->l1;
-    *l2 = 0;
+    out->l1 = ((const args_t *)args)->l1;
 }
 
 const keel_regularizer keel_regularizer_l1 = {
@@ -25,5 +24,5 @@ const keel_regularizer keel_regularizer_l1 = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .factors = factors,
+    .penalty = penalty,
 };

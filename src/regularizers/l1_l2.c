@@ -11,11 +11,11 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static void factors(const void *args, double *l1, double *l2)
+static void penalty(const void *args, keel_penalty *out)
 {
     const args_t *a = args;
-    *l1 = a->l1;
-    *l2 = a->l2;
+    out->l1 = a->l1;
+    out->l2 = a->l2;
 }
 
 const keel_regularizer keel_regularizer_l1_l2 = {
@@ -27,5 +27,5 @@ const keel_regularizer keel_regularizer_l1_l2 = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .factors = factors,
+    .penalty = penalty,
 };

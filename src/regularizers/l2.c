@@ -10,10 +10,9 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static void factors(const void *args, double *l1, double *l2)
+static void penalty(const void *args, keel_penalty *out)
 {
-    *l1 = 0;
-    *l2 = ((const args_t *)args)->l2;
+    out->l2 = ((const args_t *)args)->l2;
 }
 
 const keel_regularizer keel_regularizer_l2 = {
@@ -25,5 +24,5 @@ const keel_regularizer keel_regularizer_l2 = {
         .args_size = sizeof(args_t),
         .fields = fields,
     },
-    .factors = factors,
+    .penalty = penalty,
 };
