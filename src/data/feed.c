@@ -317,24 +317,38 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
     return s;
 }
 
-/* A stream cannot be addressed by row: its rows are read and discarded. */
-static keel_status skip_steps(keel_feed *f, uint32_t epoch, int64_t step)
+/* Read and discard steps of the current epoch: `steps` of them, or if that is negative all. */
+static keel_status discard(keel_feed *f, int64_t steps)
 {
-    const char *name = keel_dataset_name(f->dataset);
-    if (epoch && (f->o.steps_per_epoch || f->o.end == KEEL_CARRY))
-        return keel_fail(KEEL_EUNSUP, "%s: a stream whose epochs begin inside a pass cannot resume",
-                         name);
-    KEEL_TRY(keel_feed_begin_epoch(f, epoch));
-    while (f->step < step) {
+    while (steps < 0 || f->step < steps) {
         keel_batch b;
         const keel_status s = keel_feed_next(f, &b);
         if (s < 0) return s;
+        if (s == KEEL_END && steps < 0) return KEEL_OK;
         if (s == KEEL_END)
-            return keel_fail(KEEL_EARG, "%s: epoch %u has no step %lld", name, epoch + 1,
-                             (long long)step + 1);
+            return keel_fail(KEEL_EARG, "%s: epoch %u has no step %lld",
+                             keel_dataset_name(f->dataset), f->epoch + 1, (long long)steps);
         keel_feed_release(f, &b);
     }
     return KEEL_OK;
+}
+
+keel_status keel_feed_pass_over(keel_feed *f, uint32_t epoch)
+{
+    const bool alone = f->spec->by_pass && !f->o.steps_per_epoch && f->o.end != KEEL_CARRY;
+    if (!f->source->next || alone) return KEEL_OK;
+    KEEL_TRY(keel_feed_begin_epoch(f, epoch));
+    return discard(f, -1);
+}
+
+/* A stream cannot be addressed by row: its rows are read and discarded, from the begin of the epoch
+ * or, unless that depends on nothing before it, of the run. */
+static keel_status skip_steps(keel_feed *f, uint32_t epoch, int64_t step)
+{
+    for (uint32_t e = (uint32_t)f->o.first_epoch; e < epoch; e++)
+        KEEL_TRY(keel_feed_pass_over(f, e));
+    KEEL_TRY(keel_feed_begin_epoch(f, epoch));
+    return discard(f, step);
 }
 
 keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step)

@@ -106,10 +106,13 @@ const char *keel_feed_note(const keel_feed *f);
 keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch);
 
 /* Go to a step of an epoch, to resume a run: the next keel_feed_next gives that step. It costs
- * nothing for rows by index; a stream is read from the begin of its pass. KEEL_EARG: the epoch has
- * fewer steps; KEEL_EUNSUP: a stream whose epochs do not begin with a pass (steps_per_epoch,
- * carry). */
+ * nothing for rows by index. A stream is read from the begin of its pass or, if its epochs depend
+ * on those before them (a generator, steps_per_epoch, carry), from the begin of the run: it must
+ * then give the rows that it gave that run. KEEL_EARG: the epoch has fewer steps. */
 keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step);
+
+/* Read and discard an epoch, if later ones depend on it; else do nothing. */
+keel_status keel_feed_pass_over(keel_feed *f, uint32_t epoch);
 
 /* The next step of the epoch. KEEL_END: the epoch is over; < 0: the first failure in row order,
  * with source, row, file and stage in its text; the next call tries the same step again. One thread

@@ -25,6 +25,7 @@ typedef struct keel_data_spec {
     bool endless;     /* streams: never ends */
     bool shaped;      /* streams: each yield has its own shape and comes from next_shaped */
     bool by_row;      /* shaped: a yield is one row, not a batch */
+    bool by_pass;     /* streams: a pass depends only on its number */
     int64_t n_classes;
     char **class_names;
 } keel_data_spec;

@@ -107,6 +107,10 @@ keel_status keel_model_create(keel_model **out, const char *name, keel_dtype dty
 void keel_model_destroy(keel_model *m)
 {
     if (!m) return;
+    if (m->live) { /* fit will end with an error */
+        m->live->destroyed = true;
+        return;
+    }
     /* the outermost model has the weights, and has freed them before its layers */
     keel_model_back(m, (keel_model_mark){ .n_weight = m->outer ? INT_MAX : 0 });
     keel_free(m->layer);
@@ -115,6 +119,7 @@ void keel_model_destroy(keel_model *m)
     keel_free(m->symbol);
     keel_free(m->input);
     keel_free(m->output);
+    keel_free(m->output_name);
     json_decref(m->input_paths);
     json_decref(m->output_paths);
     keel_free(m->name);
@@ -250,10 +255,8 @@ keel_status keel_model_new_weight(keel_model *m, int layer, const keel_weight_de
     w.info.spec = (keel_spec){ .dtype = m->dtype, .shape = d->shape };
     w.info.lead = d->lead;
     w.trainable = l->trainable && !d->state;
-    if (d->regularizer && d->regularizer->type)
-        ((const keel_regularizer *)d->regularizer->type)
-            ->factors(d->regularizer->args, &w.info.l1, &w.info.l2);
-    if ((s = keel_constraint_read(d->constraint, &d->shape, &w.info.projection)) < 0) {
+    if ((s = keel_regularizer_read(d->regularizer, &d->shape, &w.info.penalty)) < 0 ||
+        (s = keel_constraint_read(d->constraint, &d->shape, &w.info.projection)) < 0) {
         s = keel_fail_within(s, "%s", d->name);
         goto out;
     }
@@ -297,7 +300,8 @@ static keel_status fill_weight(keel_model *m, int weight)
     if (!init) return KEEL_OK;
     double *values = keel_calloc((size_t)n, sizeof *values);
     if (!values) return KEEL_ENOMEM;
-    const keel_shape shape = init->by_fans ? matrix_of(&w->info) : w->info.spec.shape;
+    const bool as_matrix = init->by_fans && !keel_fans_given(w->initializer.args);
+    const keel_shape shape = as_matrix ? matrix_of(&w->info) : w->info.spec.shape;
     keel_status s = init->fill(w->initializer.args, &shape, &chance, (uint64_t)weight, values);
     if (s >= 0) keel_convert_reals(w->data, w->info.spec.dtype, values, KEEL_FLOAT64, n);
     keel_free(values);

@@ -6,6 +6,7 @@
 
 static keel_status ready(const keel_model *m, bool sequential)
 {
+    KEEL_TRY(keel_model_idle(m, "adding to a model"));
     if (m->file_config)
         return keel_fail(KEEL_EUNSUP, "the model '%s' was loaded: it cannot be built further",
                          m->name);
@@ -30,8 +31,8 @@ static keel_status become(keel_model *m, bool sequential)
     return KEEL_OK;
 }
 
-/* A call as the layers read it that have their own arguments: inputs first, then those by name. */
-static keel_status call_of(const keel_layer *kind, const keel_arg *with, int n_in, json_t **out)
+keel_status keel_model_call_json(const keel_layer *kind, const keel_arg *with, int n_in,
+                                 json_t **out)
 {
     json_t *args = NULL, *kwargs = NULL;
     if (!with || !with->key) return KEEL_OK;
@@ -57,7 +58,7 @@ static keel_status add_with(keel_model *m, const char *class_name, const json_t 
     int layer = -1;
     keel_status s = keel_model_new_layer(m, class_name, config, &layer);
     keel_model_call_of call = { .in = in, .n_in = n_in };
-    if (s >= 0) s = call_of(m->layer[layer].kind, with, n_in, &call.call);
+    if (s >= 0) s = keel_model_call_json(m->layer[layer].kind, with, n_in, &call.call);
     if (s >= 0) s = keel_model_new_node(m, layer, &call, &symbol);
     if (s >= 0) s = keel_model_fill_weights(m);
     if (s < 0)
@@ -192,6 +193,7 @@ keel_status keel_model_call_model(keel_model *m, keel_model *inner, const keel_a
 {
     keel_model_call_of call = { .in = in, .n_in = n_in };
     KEEL_TRY(ready(m, false));
+    KEEL_TRY(keel_model_idle(inner, "keel_model_call_model"));
     KEEL_TRY(call_args(args, &call.inference));
     KEEL_TRY(become(m, false));
     return keel_model_take_in(m, inner, &call, out);
@@ -208,6 +210,7 @@ keel_status keel_model_outputs(keel_model *m, const keel_symbol *out, int n_out)
             return keel_fail(KEEL_EARG, "output %d is no symbol of this model", i);
     if ((s = keel_model_put_symbols(&m->output, &m->n_output, out, n_out)) < 0) return s;
     if ((s = keel_model_keras_order(m)) >= 0) s = keel_model_number(m);
+    if (s >= 0) s = keel_model_name_outputs(m);
     if (s >= 0)
         m->finished = true;
     else

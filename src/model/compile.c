@@ -2,13 +2,23 @@
  * that Keras would write, and then read like one from a file, so both mean the same. */
 #include "base/memory.h"
 #include "model/parts.h"
+#include "optimizers/multi.h"
 #include "optimizers/schedules/rate.h"
 #include <math.h>
 #include <string.h>
 
+static void free_optimizer(keel_model_optimizer *o)
+{
+    keel_free(o->pattern);
+    keel_free(o->schedule);
+    keel_object_free(&o->optimizer);
+    keel_object_free(&o->rate);
+}
+
 void keel_compiled_free(keel_model_compiled *c)
 {
-    keel_object_free(&c->optimizer);
+    for (int i = 0; i < c->n_optimizer; i++) free_optimizer(&c->optimizer[i]);
+    keel_free(c->optimizer);
     for (int i = 0; i < KEEL_OUTPUTS_MAX; i++) keel_object_free(&c->loss[i]);
     for (int i = 0; i < c->n_metric; i++) {
         keel_free(c->metric[i].name);
@@ -16,9 +26,8 @@ void keel_compiled_free(keel_model_compiled *c)
     }
     for (int i = 0; i < c->n_state; i++) keel_tensor_free(&c->state[i]);
     keel_free(c->state);
+    keel_free(c->moved_by);
     keel_free(c->left_out);
-    keel_free(c->schedule);
-    keel_object_free(&c->rate);
     json_decref(c->config);
     *c = (keel_model_compiled){ 0 };
 }
@@ -29,8 +38,10 @@ keel_status keel_model_state_reset(keel_model *m)
 {
     if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
     KEEL_TRY(keel_compiled_state_create(m, &m->compiled));
-    m->compiled.learning_rate =
-        ((const keel_optimizer_common *)m->compiled.optimizer.args)->learning_rate;
+    for (int i = 0; i < m->compiled.n_optimizer; i++) {
+        keel_model_optimizer *o = &m->compiled.optimizer[i];
+        o->learning_rate = ((const keel_optimizer_common *)o->optimizer.args)->learning_rate;
+    }
     return KEEL_OK;
 }
 
@@ -52,49 +63,73 @@ bool keel_model_is_compiled(const keel_model *m)
     return m->compiled.given && loss;
 }
 
-keel_status keel_model_learning_rate(const keel_model *m, double *out)
+/* The only optimizer. KEEL_EARG: none; KEEL_EUNSUP: there are several, each with its own rate. */
+static keel_status only_optimizer(const keel_model *m, keel_model_optimizer **out)
 {
     if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
-    const keel_rate *rate = (const keel_rate *)m->compiled.rate.type;
-    *out =
-        rate ? rate->at(m->compiled.rate.args, m->compiled.iterations) : m->compiled.learning_rate;
+    if (m->compiled.multi)
+        return keel_fail(KEEL_EUNSUP, "a MultiOptimizer has no learning rate of its own: choose "
+                                      "those of its optimizers when the model is compiled");
+    *out = &m->compiled.optimizer[0];
+    return KEEL_OK;
+}
+
+keel_status keel_model_learning_rate(const keel_model *m, double *out)
+{
+    keel_model_optimizer *o = NULL;
+    KEEL_TRY(only_optimizer(m, &o));
+    keel_model_pull(m, KEEL_LIVE_NUMBERS);
+    const keel_rate *rate = (const keel_rate *)o->rate.type;
+    *out = rate ? rate->at(o->rate.args, m->compiled.iterations) : o->learning_rate;
     return KEEL_OK;
 }
 
 keel_status keel_model_set_learning_rate(keel_model *m, double rate)
 {
-    if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
+    keel_model_optimizer *o = NULL;
+    KEEL_TRY(only_optimizer(m, &o));
     if (!(rate >= 0) || !isfinite(rate))
         return keel_fail(KEEL_EARG, "a learning rate of %g: it must be a number, 0 or above", rate);
-    m->compiled.learning_rate = rate;
-    keel_free(m->compiled.schedule);
-    keel_object_free(&m->compiled.rate);
-    m->compiled.schedule = NULL;
-    m->compiled.scheduled = false;
+    keel_model_change(m, KEEL_LIVE_NUMBERS);
+    o->learning_rate = rate;
+    keel_free(o->schedule);
+    keel_object_free(&o->rate);
+    o->schedule = NULL;
+    o->scheduled = false;
     return KEEL_OK;
 }
 
 keel_status keel_model_set_schedule(keel_model *m, const char *text)
 {
+    keel_model_optimizer *o = NULL;
     keel_object rate = { 0 };
-    if (!m->compiled.given) return keel_fail(KEEL_EARG, "the model '%s' is not compiled", m->name);
+    KEEL_TRY(only_optimizer(m, &o));
     KEEL_TRY(keel_rate_parse(&rate, text));
     char *name = keel_strdup(rate.type->name);
     if (!name) {
         keel_object_free(&rate);
         return KEEL_ENOMEM;
     }
-    keel_free(m->compiled.schedule);
-    keel_object_free(&m->compiled.rate);
-    m->compiled.schedule = name;
-    m->compiled.rate = rate;
-    m->compiled.scheduled = true;
+    keel_model_change(m, KEEL_LIVE_NUMBERS);
+    keel_free(o->schedule);
+    keel_object_free(&o->rate);
+    o->schedule = name;
+    o->rate = rate;
+    o->scheduled = true;
     return KEEL_OK;
+}
+
+int64_t keel_model_steps_done(const keel_model *m)
+{
+    keel_model_pull(m, KEEL_LIVE_NUMBERS);
+    return m->compiled.iterations;
 }
 
 const char *keel_model_schedule(const keel_model *m)
 {
-    return m->compiled.schedule;
+    for (int i = 0; i < m->compiled.n_optimizer; i++)
+        if (m->compiled.optimizer[i].schedule) return m->compiled.optimizer[i].schedule;
+    return NULL;
 }
 
 const char *keel_model_metrics_left_out(const keel_model *m)
@@ -104,14 +139,16 @@ const char *keel_model_metrics_left_out(const keel_model *m)
 
 /* ---- a C call as a compile_config ------------------------------------------------------------ */
 
-/* "mse", or an object if there are arguments or Keras needs one (an optimizer). */
+/* "mse", or an object if there are arguments or Keras needs one: of an optimizer, and of a class of
+ * the program's, which Keras does not find by a text. */
 static keel_status named(const keel_named *n, const keel_kind *kind, bool always_object,
                          json_t **out)
 {
     keel_status s = KEEL_OK;
     json_t *json = NULL, *args = NULL;
     keel_object o = { 0 };
-    if (!n->args && !always_object) {
+    const keel_type *type = kind->find(n->name);
+    if (!n->args && !always_object && !(type && type->registered)) {
         if (!(*out = json_string(n->name)))
             return keel_fail(KEEL_EARG, "%s: its name is not UTF-8", kind->what);
         return KEEL_OK;
@@ -119,6 +156,12 @@ static keel_status named(const keel_named *n, const keel_kind *kind, bool always
     if ((s = keel_args_json(n->args, &args)) < 0) goto out;
     if (!(json = json_pack("{s:s,s:O}", "class_name", n->name, "config", args))) {
         s = keel_fail(KEEL_EARG, "%s: its name is not UTF-8", kind->what);
+        goto out;
+    }
+    if (kind == &keel_kind_optimizer && keel_multi_find(n->name)) {
+        json_object_set_new(json, "class_name", json_string(keel_multi_type.name));
+        json_object_set_new(json, "module", json_string(keel_multi_type.module));
+        *out = json_incref(json);
         goto out;
     }
     if (kind == &keel_kind_optimizer && keel_loss_scale_find(n->name)) {
@@ -144,6 +187,33 @@ static keel_status named(const keel_named *n, const keel_kind *kind, bool always
 out:
     keel_object_free(&o);
     json_decref(args);
+    json_decref(json);
+    return s;
+}
+
+keel_status keel_named_optimizer(const keel_named *n, keel_model_compiled *out)
+{
+    keel_model_compiled c = { 0 };
+    json_t *json = NULL;
+    if (!n->name) return keel_fail(KEEL_EARG, "an optimizer must be given");
+    keel_status s = named(n, &keel_kind_optimizer, true, &json);
+    if (s >= 0) s = keel_compiled_optimizer(json, &c);
+    if (s >= 0 && (c.multi || c.wrapped))
+        s = keel_fail(KEEL_EUNSUP, "optimizer '%s': give its inner optimizers one by one", n->name);
+    json_decref(json);
+    if (s < 0)
+        keel_compiled_free(&c);
+    else
+        *out = c;
+    return s;
+}
+
+keel_status keel_named_loss(const keel_named *n, keel_object *out)
+{
+    json_t *json = NULL;
+    if (!n->name) return keel_fail(KEEL_EARG, "a loss must be given");
+    keel_status s = named(n, &keel_kind_loss, false, &json);
+    if (s >= 0) s = keel_kind_read(out, json, &keel_kind_loss);
     json_decref(json);
     return s;
 }
@@ -352,12 +422,14 @@ keel_status keel_model_compile(keel_model *m, const keel_compile *c)
 {
     json_t *config = NULL;
     keel_model_compiled made = { 0 };
+    KEEL_TRY(keel_model_idle(m, "keel_model_compile"));
     keel_status s = call_config(m, c, NULL, &config);
     if (s == KEEL_EUNSUP) return list_missing(c);
     if (s >= 0) s = choose(m, config, false, &made);
     json_decref(config);
     if (s < 0) return s;
     take(m, &made);
+    keel_model_decay_all(m);
     return KEEL_OK;
 }
 
@@ -365,6 +437,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
 {
     json_t *old = NULL, *config = NULL;
     keel_model_compiled made = { 0 };
+    KEEL_TRY(keel_model_idle(m, "keel_model_recompile"));
     if (!m->compiled.given && !m->refused) return keel_model_compile(m, c);
     if (m->refused)
         old = json_incref(json_object_get(m->file_config, "compile_config"));
@@ -378,7 +451,7 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
     json_decref(old);
     json_decref(config);
     if (s < 0) return s;
-    if (m->compiled.given && !c->optimizer.name &&
+    if (m->compiled.given && !c->optimizer.name && made.n_optimizer == m->compiled.n_optimizer &&
         made.n_state == m->compiled.n_state) { /* the same optimizer continues with its state */
         keel_tensor *const fresh = made.state;
         made.state = m->compiled.state;
@@ -386,9 +459,11 @@ keel_status keel_model_recompile(keel_model *m, const keel_compile *c)
         made.iterations = m->compiled.iterations;
         made.loss_scale = m->compiled.loss_scale;
         made.good_steps = m->compiled.good_steps;
-        made.number = m->compiled.number;
+        for (int i = 0; i < made.n_optimizer; i++)
+            made.optimizer[i].number = m->compiled.optimizer[i].number;
     }
     take(m, &made);
+    if (c->optimizer.name) keel_model_decay_all(m);
     return KEEL_OK;
 }
 

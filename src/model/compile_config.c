@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
+#include "optimizers/multi.h"
 #include "optimizers/schedules/rate.h"
 #include <math.h>
 #include <stdio.h>
@@ -43,17 +44,23 @@ static const keel_type *nth_metric(int i)
     return keel_metrics[i] ? &keel_metrics[i]->type : NULL;
 }
 
-const keel_kind keel_kind_optimizer = { "optimizer", keel_optimizer_find, nth_optimizer };
-const keel_kind keel_kind_loss = { "loss", keel_loss_find, nth_loss };
-const keel_kind keel_kind_metric = { "metric", keel_metric_find, nth_metric };
+const keel_kind keel_kind_optimizer = { "optimizer", keel_optimizer_find, nth_optimizer, NULL };
+const keel_kind keel_kind_loss = { "loss", keel_loss_find, nth_loss, "keel_register_loss" };
+const keel_kind keel_kind_metric = { "metric", keel_metric_find, nth_metric,
+                                     "keel_register_metric" };
 
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind)
 {
     const keel_status s = keel_object_read(o, v, kind->find, kind->what);
-    const char *name = name_in(v);
+    const char *name = name_in(v), *custom = keel_custom_name(v);
     char known[600] = "";
     size_t n = 0;
-    if (s != KEEL_EUNSUP || !name || kind->find(name)) return s;
+    if (s == KEEL_EUNSUP && custom && kind->registers && !kind->find(custom))
+        return keel_fail(s,
+                         "%s: '%.100s' is not one of Keras's; a program can register it (%s of "
+                         "keel/custom.h)",
+                         kind->what, custom, kind->registers);
+    if (s != KEEL_EUNSUP || !name || custom || kind->find(name)) return s;
     for (int i = 0; kind->nth(i) && n < sizeof known - 64; i++)
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%.40s", i ? ", " : "",
                               kind->nth(i)->name);
@@ -322,25 +329,25 @@ static keel_status read_metrics(const keel_model *m, const json_t *v, bool weigh
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
 /* A schedule that Keel does not have is kept by name only. */
-static keel_status read_rate(const json_t *rate, keel_model_compiled *c)
+static keel_status read_rate(const json_t *rate, keel_model_optimizer *o)
 {
-    if (!keel_rate_find(c->schedule)) return KEEL_OK;
-    KEEL_TRY(keel_object_read(&c->rate, rate, keel_rate_find, "learning_rate"));
-    const keel_rate *of = (const keel_rate *)c->rate.type;
-    return of->check ? of->check(c->rate.args) : KEEL_OK;
+    if (!keel_rate_find(o->schedule)) return KEEL_OK;
+    KEEL_TRY(keel_object_read(&o->rate, rate, keel_rate_find, "learning_rate"));
+    const keel_rate *of = (const keel_rate *)o->rate.type;
+    return of->check ? of->check(o->rate.args) : KEEL_OK;
 }
 
 /* The optimizer, with a schedule in place of its learning rate. */
-static keel_status read_scheduled(const json_t *v, const json_t *rate, keel_model_compiled *c)
+static keel_status read_scheduled(const json_t *v, const json_t *rate, keel_model_optimizer *o)
 {
     keel_status s = KEEL_ENOMEM;
     json_t *plain = json_deep_copy(v);
     const char *name = class_of(rate);
     if (!plain) return keel_fail(s, "out of memory reading compile_config");
-    if (!(c->schedule = keel_strdup(name ? name : "?"))) goto out;
-    if ((s = read_rate(rate, c)) < 0) goto out;
+    if (!(o->schedule = keel_strdup(name ? name : "?"))) goto out;
+    if ((s = read_rate(rate, o)) < 0) goto out;
     json_object_del(json_object_get(plain, "config"), "learning_rate");
-    s = keel_kind_read(&c->optimizer, plain, &keel_kind_optimizer);
+    s = keel_kind_read(&o->optimizer, plain, &keel_kind_optimizer);
 out:
     json_decref(plain);
     return s;
@@ -359,15 +366,55 @@ static keel_status read_loss_scale(const json_t *v, keel_model_compiled *c)
     return KEEL_OK;
 }
 
-static keel_status read_inner(const json_t *v, keel_model_compiled *c)
+/* Adds an optimizer that moves what the pattern names. */
+static keel_status add_optimizer(const json_t *v, const char *pattern, keel_model_compiled *c)
 {
     const json_t *rate = json_object_get(json_object_get(v, "config"), "learning_rate");
+    keel_model_optimizer *list = keel_grow(c->optimizer, (size_t)c->n_optimizer + 1, sizeof *list),
+                         *o;
+    if (!list) return KEEL_ENOMEM;
+    c->optimizer = list;
+    o = &list[c->n_optimizer++]; /* from here on freed with c */
+    *o = (keel_model_optimizer){ 0 };
+    if (pattern && !(o->pattern = keel_strdup(pattern))) return KEEL_ENOMEM;
     if (json_is_object(rate))
-        KEEL_TRY(read_scheduled(v, rate, c));
+        KEEL_TRY(read_scheduled(v, rate, o));
     else
-        KEEL_TRY(keel_kind_read(&c->optimizer, v, &keel_kind_optimizer));
-    c->learning_rate = ((const keel_optimizer_common *)c->optimizer.args)->learning_rate;
+        KEEL_TRY(keel_kind_read(&o->optimizer, v, &keel_kind_optimizer));
+    o->learning_rate = ((const keel_optimizer_common *)o->optimizer.args)->learning_rate;
     return KEEL_OK;
+}
+
+/* The places of an OptimizerMap in the JSON of a MultiOptimizer. */
+static json_t *map_of(const json_t *multi)
+{
+    json_t *map = json_object_get(json_object_get(multi, "config"), "optimizer_map");
+    return json_object_get(map, "config");
+}
+
+static keel_status add_inner(const json_t *v, const char *pattern, keel_model_compiled *c)
+{
+    const char *name = name_in(v);
+    if (name && (keel_multi_find(name) || keel_loss_scale_find(name)))
+        return keel_fail(KEEL_EARG, "MultiOptimizer: it cannot hold a %s", name);
+    return add_optimizer(v, pattern, c);
+}
+
+/* Keras also takes a Python function that gives the optimizer of a weight. */
+static keel_status read_multi(const json_t *v, keel_model_compiled *c)
+{
+    const json_t *map = json_object_get(json_object_get(v, "config"), "optimizer_map"), *inner;
+    const char *name = class_of(map), *pattern;
+    keel_object ignored = { 0 };
+    KEEL_TRY(keel_object_read(&ignored, v, keel_multi_find, "optimizer"));
+    if (!name || !keel_optimizer_map_find(name))
+        return keel_fail(KEEL_EUNSUP, "MultiOptimizer: optimizer_map is no OptimizerMap but Python "
+                                      "code");
+    KEEL_TRY(keel_object_read(&ignored, map, keel_optimizer_map_find, "MultiOptimizer"));
+    c->multi = true;
+    json_object_foreach(json_object_get(map_of(v), "optimizer_map"), pattern, inner)
+        KEEL_TRY(add_inner(inner, pattern, c));
+    return add_inner(json_object_get(map_of(v), "default_optimizer"), NULL, c);
 }
 
 static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
@@ -376,11 +423,19 @@ static keel_status read_optimizer(const json_t *v, keel_model_compiled *c)
     const json_t *inner = json_object_get(json_object_get(v, "config"), "inner_optimizer");
     c->wrapped = name && keel_loss_scale_find(name);
     KEEL_TRY(read_loss_scale(c->wrapped ? v : NULL, c));
-    if (!c->wrapped) return read_inner(v, c);
+    if (name && keel_multi_find(name)) return read_multi(v, c);
+    if (!c->wrapped) return add_optimizer(v, NULL, c);
     if (!json_is_object(inner))
         return keel_fail(KEEL_EARG, "LossScaleOptimizer: inner_optimizer must be given, with its "
                                     "class_name and config");
-    return read_inner(inner, c);
+    if (class_of(inner) && keel_multi_find(class_of(inner)))
+        return keel_fail(KEEL_EUNSUP, "LossScaleOptimizer around a MultiOptimizer");
+    return add_optimizer(inner, NULL, c);
+}
+
+keel_status keel_compiled_optimizer(const json_t *v, keel_model_compiled *c)
+{
+    return read_optimizer(v, c);
 }
 
 /* ---- what is missing ------------------------------------------------------------------------- */
@@ -394,7 +449,7 @@ static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
 {
     char what[192];
     keel_model_compiled c = { 0 };
-    const char *name = name_in(v);
+    const char *name = name_in(v), *custom = keel_custom_name(v);
     keel_status s;
     if (kind == &keel_kind_metric && waits_for_target(json_string_value(v))) return;
     if (kind == &keel_kind_optimizer)
@@ -405,7 +460,9 @@ static void try_one(const teller *t, const json_t *v, const keel_kind *kind)
     if (s != KEEL_EUNSUP) return;
     if (kind == &keel_kind_optimizer && name && keel_loss_scale_find(name))
         name = name_in(json_object_get(json_object_get(v, "config"), "inner_optimizer"));
-    if (name && !kind->find(name))
+    if (custom && kind->registers && !kind->find(custom))
+        snprintf(what, sizeof what, "%s '%.100s' (see %s)", kind->what, custom, kind->registers);
+    else if (name && !kind->find(name) && !keel_multi_find(name))
         snprintf(what, sizeof what, "%s '%.60s'", kind->what, name);
     else
         snprintf(what, sizeof what, "%.160s", keel_error());
@@ -473,56 +530,66 @@ out:
     return s == KEEL_EUNSUP ? keel_compile_list_missing(compile_config) : s;
 }
 
-/* The optimizer that moves the weights, with the current learning rate: a new reference, NULL: no
- * memory. */
-static json_t *inner_config(const keel_model_compiled *c, json_t *written)
+/* The optimizer with its current learning rate: a new reference, NULL: no memory. */
+static json_t *optimizer_config(const keel_model_optimizer *o, json_t *written)
 {
-    json_t *inner = json_incref(written);
-    if (!json_is_object(json_object_get(inner, "config"))) { /* a bare name */
-        json_decref(inner);
-        inner = keel_object_json(&c->optimizer);
+    json_t *config = json_incref(written);
+    if (!json_is_object(json_object_get(config, "config"))) { /* a bare name */
+        json_decref(config);
+        config = keel_object_json(&o->optimizer);
     }
-    json_t *args = json_object_get(inner, "config");
+    json_t *args = json_object_get(config, "config");
     const json_t *rate = json_object_get(args, "learning_rate");
-    bool failed = !inner;
-    if (!failed && !c->schedule && (!rate || json_number_value(rate) != c->learning_rate))
-        failed = json_object_set_new(args, "learning_rate", json_real(c->learning_rate)) != 0;
-    if (!failed && c->scheduled)
-        failed = json_object_set_new(args, "learning_rate", keel_object_json(&c->rate)) != 0;
-    if (!failed) return inner;
-    json_decref(inner);
+    bool failed = !config;
+    if (!failed && !o->schedule && (!rate || json_number_value(rate) != o->learning_rate))
+        failed = json_object_set_new(args, "learning_rate", json_real(o->learning_rate)) != 0;
+    if (!failed && o->scheduled)
+        failed = json_object_set_new(args, "learning_rate", keel_object_json(&o->rate)) != 0;
+    if (!failed) return config;
+    json_decref(config);
     return NULL;
+}
+
+/* Writes the optimizers of a MultiOptimizer into its config. */
+static bool put_optimizers(const keel_model_compiled *c, json_t *multi)
+{
+    bool ok = true;
+    for (int i = 0; i < c->n_optimizer && ok; i++) {
+        const keel_model_optimizer *o = &c->optimizer[i];
+        json_t *in = o->pattern ? json_object_get(map_of(multi), "optimizer_map") : map_of(multi);
+        const char *key = o->pattern ? o->pattern : "default_optimizer";
+        ok = json_object_set_new(in, key, optimizer_config(o, json_object_get(in, key))) == 0;
+    }
+    return ok;
 }
 
 /* Keras writes the optimizer without the LossScaleOptimizer that its compile put around it, and
  * finds it again only if the policy of the whole program is mixed_float16; else it drops the state.
  * So Keel writes what trains. */
-keel_status keel_compiled_config(const keel_model *m, json_t **out)
+static bool put_optimizer(const keel_model *m, json_t *config)
 {
     const keel_model_compiled *c = &m->compiled;
-    json_t *config = json_deep_copy(c->config);
-    json_t *outer = json_object_get(config, "optimizer");
-    json_t *written =
-        c->wrapped ? json_object_get(json_object_get(outer, "config"), "inner_optimizer") : outer;
-    json_t *inner = config ? inner_config(c, written) : NULL;
-    bool failed = !inner;
-    if (failed) {
-    } else if (c->wrapped)
-        failed = json_object_set(json_object_get(outer, "config"), "inner_optimizer", inner) != 0;
-    else if (!keel_model_scales_loss(m))
-        failed = json_object_set(config, "optimizer", inner) != 0;
-    else
-        failed =
-            json_object_set_new(
-                config, "optimizer",
-                json_pack("{s:s,s:s,s:{s:s,s:O,s:f,s:I},s:n}", "module",
-                          keel_loss_scale_type.module, "class_name", keel_loss_scale_type.name,
-                          "config", "name", "loss_scale_optimizer", "inner_optimizer", inner,
-                          "initial_scale", c->loss_scale_args.initial_scale, "dynamic_growth_steps",
-                          (json_int_t)c->loss_scale_args.dynamic_growth_steps,
-                          "registered_name")) != 0;
-    json_decref(inner);
-    if (failed) {
+    json_t *outer = json_object_get(config, "optimizer"), *args = json_object_get(outer, "config");
+    if (c->multi) return put_optimizers(c, outer);
+    json_t *inner = optimizer_config(&c->optimizer[0],
+                                     c->wrapped ? json_object_get(args, "inner_optimizer") : outer);
+    if (c->wrapped || !keel_model_scales_loss(m))
+        return c->wrapped ? json_object_set_new(args, "inner_optimizer", inner) == 0
+                          : json_object_set_new(config, "optimizer", inner) == 0;
+    return json_object_set_new(
+               config, "optimizer",
+               json_pack("{s:s,s:s,s:{s:s,s:o,s:f,s:I},s:n}", "module", keel_loss_scale_type.module,
+                         "class_name", keel_loss_scale_type.name, "config", "name",
+                         "loss_scale_optimizer", "inner_optimizer", inner, "initial_scale",
+                         c->loss_scale_args.initial_scale, "dynamic_growth_steps",
+                         (json_int_t)c->loss_scale_args.dynamic_growth_steps, "registered_name")) ==
+           0;
+}
+
+keel_status keel_compiled_config(const keel_model *m, json_t **out)
+{
+    json_t *config = json_deep_copy(m->compiled.config);
+    if (!config || !put_optimizer(m, config)) {
         json_decref(config);
         return keel_fail(KEEL_ENOMEM, "out of memory writing compile_config");
     }

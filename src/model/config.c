@@ -502,6 +502,7 @@ static keel_status read_ends(keel_model *m, const wiring *w, const json_t *confi
     m->output_paths = e.paths;
     if (e.n == 0) return keel_fail(KEEL_EFORMAT, "output_layers: the model has no output");
     KEEL_TRY(keel_model_put_symbols(&m->output, &m->n_output, e.list, e.n));
+    KEEL_TRY(keel_model_name_outputs(m));
     KEEL_TRY(read_one_end(m, w, config, "input_layers", &e));
     m->input_paths = e.paths;
     KEEL_TRY(check_inputs(m, &e));

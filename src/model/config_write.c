@@ -1,6 +1,7 @@
 /* Writes a model as config.json. A loaded configuration is written back unchanged, except for what
  * may have changed (frozen layers, compile_config), so nothing is lost that Keel does not use. */
 #include "base/memory.h"
+#include "base/registered.h"
 #include "model/parts.h"
 #include <string.h>
 
@@ -35,10 +36,16 @@ static json_t *shape_json(const keel_shape *s, int64_t batch)
     return NULL;
 }
 
+/* Whether Keras calls the layer with a list. */
+static bool takes_list(const keel_layer *kind)
+{
+    return kind->max_inputs < 0 || kind->takes_list;
+}
+
 /* The shapes of the first call's inputs, with which Keras builds the layer. */
 static json_t *build_config(const keel_model *m, const keel_model_node *n)
 {
-    const bool list = m->layer[n->layer].kind->max_inputs < 0;
+    const bool list = takes_list(m->layer[n->layer].kind);
     json_t *shapes = list ? json_array() : NULL;
     for (int i = 0; i < n->n_in; i++) {
         json_t *one = shape_json(&m->symbol[n->in[i]].spec.shape, -1);
@@ -100,9 +107,10 @@ static keel_status plain_json(const keel_model *m, int layer, json_t **out)
         json_decref(config);
         return no_memory();
     }
-    json_t *v = json_pack("{s:s,s:s,s:o,s:n}", "module", l->kind->type.module, "class_name",
+    const keel_registered *registered = l->kind->type.registered;
+    json_t *v = json_pack("{s:s?,s:s,s:o,s:s?}", "module", l->kind->type.module, "class_name",
                           l->kind->exported ? l->kind->exported : l->kind->type.name, "config",
-                          config, "registered_name");
+                          config, "registered_name", registered ? registered->name : NULL);
     if (v && l->kind->operation && !set(v, "registered_name", json_string(l->kind->type.name))) {
         json_decref(v);
         return no_memory();
@@ -145,11 +153,11 @@ static json_t *tensor_json(const keel_model *m, keel_symbol s)
                      "keras_history", history(m, s));
 }
 
-/* Whether the layer is called with a list. */
+/* The same of a layer that may be a model. */
 static bool is_list(const keel_model *m, int layer)
 {
     const keel_model_layer *l = &m->layer[layer];
-    return keel_model_layer_is_model(l) ? l->inner->n_input > 1 : l->kind->max_inputs < 0;
+    return keel_model_layer_is_model(l) ? l->inner->n_input > 1 : takes_list(l->kind);
 }
 
 /* The arguments of an operation, with tensors in place of the numbers of inputs. */

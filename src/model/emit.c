@@ -19,6 +19,8 @@ static keel_status use_weight(const context *c, const keel_weight_decl *d, int *
 {
     const keel_model_layer *l = &c->m->layer[c->layer];
     char had[96], wants[96];
+    if (c->chances && c->chances->alone)
+        return keel_fail(KEEL_EUNSUP, "has weights: it belongs to a model, which the step calls");
     if (c->next >= l->n_weight)
         return keel_fail(KEEL_ESHAPE, "asks for a weight '%s' that it did not have", d->name);
     const keel_model_weight *w = &keel_model_outermost(c->m)->weight[l->weight[c->next]];
@@ -42,7 +44,7 @@ static keel_status weight(keel_emit *e, const keel_weight_decl *d, keel_variable
     else
         KEEL_TRY(use_weight(c, d, &index));
     c->next++;
-    *out = index;
+    *out = e->graph->first_weight + index;
     *spec = (keel_spec){ .dtype = e->graph->real, .shape = d->shape };
     return KEEL_OK;
 }
@@ -80,7 +82,7 @@ static void held_weight(const keel_emit *e, const char *key, const char **name, 
     if (!l || l->n_weight == 0) return;
     const keel_model_weight *w = &keel_model_outermost(c->m)->weight[l->weight[0]];
     *name = strrchr(w->info.name, '/') + 1;
-    *out = l->weight[0];
+    *out = e->graph->first_weight + l->weight[0];
     *spec = w->info.spec;
 }
 
@@ -141,9 +143,12 @@ static void default_masks(const keel_layer *kind, keel_emit *e)
  * so every graph of the model draws the same numbers. */
 static keel_status stream_of(keel_model_chances *c, const keel_model_layer *l, uint16_t *out)
 {
-    int stream = l->stream;
-    if (c && l->kind->by_chance && c->drew[l->stream]) stream = c->next++;
-    if (c) c->drew[l->stream] = true;
+    int stream = l->stream + (c ? c->first : 0);
+    if (c && stream >= KEEL_MODEL_LAYERS_MAX)
+        return keel_fail(KEEL_EUNSUP, "more than %d layers", KEEL_MODEL_LAYERS_MAX);
+    const int own = stream;
+    if (c && l->kind->by_chance && c->drew[own]) stream = c->next++;
+    if (c) c->drew[own] = true;
     if (stream >= KEEL_STREAMS_MAX)
         return keel_fail(KEEL_EUNSUP, "more than %d calls of layers that draw numbers",
                          KEEL_STREAMS_MAX - KEEL_MODEL_LAYERS_MAX);
@@ -295,6 +300,27 @@ static keel_status emit_calls(const keel_model *m, keel_graph *g, const keel_val
         if (m->layer[m->node[k].layer].kind->emit) s = emit_node(m, k, g, f, chances);
     }
     keel_free(order);
+    return s;
+}
+
+keel_status keel_model_emit_into(const keel_model *m, keel_graph *g, const keel_value *in,
+                                 const keel_value *mask, keel_model_chances *chances,
+                                 keel_value *out, keel_value *out_mask)
+{
+    flow f = { 0 };
+    const char *const layer = g->layer;
+    chances->in_turn = has_inference(m);
+    keel_status s = emit_calls(m, g, in, mask, &f, chances);
+    for (int i = 0; i < m->n_output && s >= 0; i++) {
+        const keel_symbol y = m->output[i];
+        g->layer = m->layer[keel_model_maker(m, y)->layer].name;
+        s = keel_graph_cast(g, f.value[y], g->real, &out[i]);
+        out_mask[i] = f.mask[y];
+        if (s >= 0 && f.mask[y] >= 0) s = keel_graph_cast(g, f.mask[y], g->real, &out_mask[i]);
+    }
+    g->layer = layer;
+    keel_free(f.value);
+    keel_free(f.taken);
     return s;
 }
 

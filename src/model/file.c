@@ -2,8 +2,10 @@
  * layers, and keel.json for what Keras has no place for. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/file.h"
 #include "io/kind.h"
 #include "model/parts.h"
+#include "model/snapshot.h"
 #include "model/state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,7 +271,7 @@ keel_status keel_model_load(keel_model **out, const char *path)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* float32 copies of a float64 model, kept until the image is made. */
+/* float32 copies of float64 numbers, kept until the image is made. */
 typedef struct copies {
     void **data;
     int count;
@@ -300,11 +302,10 @@ static keel_status add_tensor(void *context, const char *path, const keel_tensor
     return add_reals(a->file, a->kept, path, &t->shape, t->dtype, t->data);
 }
 
-static keel_status add_state(const keel_model *m, keel_weights *file, copies *kept,
-                             keel_state_scalars *scalars)
+static keel_status add_state(const keel_model *m, keel_weights *file, copies *kept)
 {
     adding a = { file, kept };
-    return keel_compiled_state_add(m, file, scalars, add_tensor, &a);
+    return keel_compiled_state_add(m, file, add_tensor, &a);
 }
 
 static keel_status add_layer_group(keel_weights *file, const keel_model_layer *l)
@@ -330,34 +331,35 @@ static keel_status add_count(keel_weights *file, const keel_model_layer *l)
 }
 
 /* keel_layer.first_again. */
-static keel_status add_first_again(keel_weights *file, copies *kept, const keel_model *m,
+static keel_status add_first_again(keel_weights *file, copies *kept, const keel_model *root,
                                    const keel_model_layer *l)
 {
     const keel_model_layer *held = &l->inner->layer[0];
-    const keel_model_weight *w = &keel_model_outermost(m)->weight[held->weight[0]];
+    const keel_model_weight *w = &root->weight[held->weight[0]];
     keel_text path = { 0 };
     keel_text_add(&path, "%s/vars/0", l->path);
     const keel_status s =
         path.failed ? KEEL_ENOMEM
-                    : add_reals(file, kept, path.data, &w->info.spec.shape, m->dtype, w->data);
+                    : add_reals(file, kept, path.data, &w->info.spec.shape, root->dtype, w->data);
     keel_text_free(&path);
     return s;
 }
 
-static keel_status add_layers(const keel_model *m, keel_weights *file, copies *kept)
+/* The layers of m, which is `root` or inside it; root has the weights. */
+static keel_status add_layers(const keel_model *root, const keel_model *m, keel_weights *file,
+                              copies *kept)
 {
-    const keel_model *root = keel_model_outermost(m);
     for (int i = 0; i < m->n_layer; i++) {
         const keel_model_layer *l = &m->layer[i];
         if (!l->path) continue;
         KEEL_TRY(add_layer_group(file, l));
-        if (l->kind->first_again) KEEL_TRY(add_first_again(file, kept, m, l));
+        if (l->kind->first_again) KEEL_TRY(add_first_again(file, kept, root, l));
         for (int k = 0; k < l->n_weight; k++) {
             const keel_model_weight *w = &root->weight[l->weight[k]];
-            KEEL_TRY(add_reals(file, kept, w->path, &w->info.spec.shape, m->dtype, w->data));
+            KEEL_TRY(add_reals(file, kept, w->path, &w->info.spec.shape, root->dtype, w->data));
         }
         if (l->kind->counts && l->n_weight > 0) KEEL_TRY(add_count(file, l));
-        if (l->inner) KEEL_TRY(add_layers(l->inner, file, kept));
+        if (l->inner) KEEL_TRY(add_layers(root, l->inner, file, kept));
     }
     return KEEL_OK;
 }
@@ -366,15 +368,16 @@ static keel_status weights_image(const keel_model *m, void **image, size_t *n_by
 {
     keel_status s = KEEL_OK;
     keel_weights *file = NULL;
-    keel_state_scalars scalars;
-    copies kept = { .data = keel_calloc(2 * (size_t)(m->n_weight + m->compiled.n_state),
+    const keel_model_compiled *c = &m->compiled;
+    copies kept = { .data = keel_calloc(2 * (size_t)(m->n_weight + c->n_state) +
+                                            4 * (size_t)c->n_optimizer + 2,
                                         sizeof *kept.data) };
     if (!kept.data) return KEEL_ENOMEM;
     if ((s = keel_weights_create(&file)) < 0) goto out;
-    if ((s = add_layers(m, file, &kept)) < 0) goto out;
+    if ((s = add_layers(m, m, file, &kept)) < 0) goto out;
     if ((s = keel_model_add_idf(m, file)) < 0) goto out;
     if ((s = keel_weights_add_group(file, "vars", m->name)) < 0) goto out;
-    if (m->compiled.given && (s = add_state(m, file, &kept, &scalars)) < 0) goto out;
+    if (m->compiled.given && (s = add_state(m, file, &kept)) < 0) goto out;
     s = keel_weights_encode(file, image, n_bytes);
 out:
     keel_weights_destroy(file);
@@ -392,42 +395,85 @@ static void metadata_text(char *out, size_t size)
     snprintf(out, size, "{\"keras_version\": \"%s\", \"date_saved\": \"%s\"}", KERAS_VERSION, date);
 }
 
-keel_status keel_model_save(const keel_model *m, const char *path)
+void keel_model_texts_free(keel_model_texts *t)
 {
-    keel_status s = KEEL_OK;
+    keel_model_free_assets(t->assets, t->n_asset);
+    free(t->config); /* allocated by jansson, like the next */
+    free(t->extra);
+    *t = (keel_model_texts){ 0 };
+}
+
+keel_status keel_model_texts_make(keel_model_texts *out, const keel_model *m)
+{
+    keel_model_texts t = { 0 };
     json_t *config = NULL;
-    char *config_text = NULL, *extra_text = NULL, metadata[128];
+    keel_status s = keel_model_to_config(m, &config);
+    if (s >= 0 && !(t.config = json_dumps(config, JSON_COMPACT)))
+        s = keel_fail(KEEL_ENOMEM, "out of memory writing config.json");
+    json_decref(config);
+    if (s >= 0 && m->n_class) s = keel_model_extra_text(m, &t.extra);
+    if (s >= 0) s = keel_model_list_assets(m, &t.assets, &t.n_asset);
+    if (s < 0) {
+        keel_model_texts_free(&t);
+        return s;
+    }
+    *out = t;
+    return KEEL_OK;
+}
+
+keel_status keel_model_write(const keel_model *m, const keel_model_texts *t,
+                             const keel_zip_member *more, const char *path)
+{
+    char metadata[128];
     void *image = NULL;
     size_t n_bytes = 0;
-    keel_zip_member *members = NULL, *assets = NULL;
-    int64_t n_asset = 0, n = 0;
-    if (!m->finished)
-        return keel_fail(KEEL_EARG, "%s: the model is not finished, so it cannot be saved", path);
-    if ((s = keel_model_to_config(m, &config)) < 0) goto out;
-    if (!(config_text = json_dumps(config, JSON_COMPACT))) {
-        s = keel_fail(KEEL_ENOMEM, "%s: out of memory writing config.json", path);
-        goto out;
-    }
-    if ((s = weights_image(m, &image, &n_bytes)) < 0) goto out;
-    if (m->n_class && (s = keel_model_extra_text(m, &extra_text)) < 0) goto out;
+    int64_t n = 0;
+    keel_zip_member *members = NULL;
+    keel_status s = weights_image(m, &image, &n_bytes);
+    if (s < 0) goto out;
     metadata_text(metadata, sizeof metadata);
-    if ((s = keel_model_list_assets(m, &assets, &n_asset)) < 0) goto out;
-    if (!(members = keel_calloc((size_t)n_asset + 4, sizeof *members))) {
+    if (!(members = keel_calloc((size_t)t->n_asset + 5, sizeof *members))) {
         s = KEEL_ENOMEM;
         goto out;
     }
     members[n++] = (keel_zip_member){ "metadata.json", metadata, strlen(metadata) };
-    members[n++] = (keel_zip_member){ "config.json", config_text, strlen(config_text) };
+    members[n++] = (keel_zip_member){ "config.json", t->config, strlen(t->config) };
     members[n++] = (keel_zip_member){ "model.weights.h5", image, n_bytes };
-    for (int64_t i = 0; i < n_asset; i++) members[n++] = assets[i];
-    if (extra_text) members[n++] = (keel_zip_member){ "keel.json", extra_text, strlen(extra_text) };
+    for (int64_t i = 0; i < t->n_asset; i++) members[n++] = t->assets[i];
+    if (t->extra) members[n++] = (keel_zip_member){ "keel.json", t->extra, strlen(t->extra) };
+    if (more) members[n++] = *more;
     s = keel_zip_write(path, members, n);
 out:
-    keel_model_free_assets(assets, n_asset);
     keel_free(members);
-    json_decref(config);
-    free(config_text); /* allocated by jansson, like the next */
-    free(extra_text);
     keel_free(image);
+    return s;
+}
+
+keel_status keel_model_save_weights(const keel_model *m, const char *path)
+{
+    static const char end[] = ".weights.h5";
+    const size_t n = strlen(path);
+    void *image = NULL;
+    size_t n_bytes = 0;
+    if (!m->finished)
+        return keel_fail(KEEL_EARG, "%s: the model is not finished, so it cannot be saved", path);
+    if (n < sizeof end || strcmp(path + n - (sizeof end - 1), end))
+        return keel_fail(KEEL_EARG, "%s: the name must end in %s", path, end);
+    keel_model_pull(m, KEEL_LIVE_ALL);
+    keel_status s = weights_image(m, &image, &n_bytes);
+    if (s >= 0) s = keel_file_write(path, image, n_bytes);
+    keel_free(image);
+    return s;
+}
+
+keel_status keel_model_save(const keel_model *m, const char *path)
+{
+    keel_model_texts texts = { 0 };
+    if (!m->finished)
+        return keel_fail(KEEL_EARG, "%s: the model is not finished, so it cannot be saved", path);
+    keel_model_pull(m, KEEL_LIVE_ALL);
+    keel_status s = keel_model_texts_make(&texts, m);
+    if (s >= 0) s = keel_model_write(m, &texts, NULL, path);
+    keel_model_texts_free(&texts);
     return s;
 }

@@ -138,12 +138,17 @@ static keel_status add_module(json_t *v, const char *module)
 
 static keel_status read_layer(json_t *v, int depth);
 
-/* VarianceScaling's "normal" was cut off at two deviations, as "truncated_normal" is. */
+/* VarianceScaling's "normal" was cut off at two deviations, as "truncated_normal" is. Those of
+ * TensorFlow itself (tf.constant_initializer) have the names and the arguments of Keras's. */
 static keel_status read_initializer(json_t *v)
 {
     json_t *config = json_object_get(v, "config");
-    const char *distribution = text_at(config, "distribution");
+    const char *distribution = text_at(config, "distribution"), *module = text_at(v, "module");
     json_object_del(config, "dtype");
+    if (module && !strcmp(module, "tensorflow.python.ops.init_ops_v2") &&
+        (!set(v, "module", json_string("keras.initializers")) ||
+         !set(v, "registered_name", json_null())))
+        return no_memory();
     if (distribution && !strcmp(distribution, "normal") &&
         !set(config, "distribution", json_string("truncated_normal")))
         return no_memory();
@@ -205,9 +210,24 @@ static keel_status read_both_ways(json_t *config)
     return ok ? KEEL_OK : no_memory();
 }
 
+/* The layer of InceptionResNetV2 is registered as if it were the user's own. */
+static keel_status read_own(json_t *v)
+{
+    const char *name = text_at(v, "class_name");
+    if (!name || strcmp(name, "Custom>CustomScaleLayer") != 0 || keel_layer_registered(name))
+        return KEEL_OK;
+    return set(v, "class_name", json_string("CustomScaleLayer")) &&
+                   set(v, "module", json_string("keras.src.applications.inception_resnet_v2")) &&
+                   set(v, "registered_name", json_null())
+               ? KEEL_OK
+               : no_memory();
+}
+
 static keel_status read_plain(json_t *v, int depth)
 {
     json_t *config = json_object_get(v, "config"), *axis = json_object_get(config, "axis");
+    if (keel_legacy_is_operation(v)) return KEEL_OK; /* read_calls turns it */
+    KEEL_TRY(read_own(v));
     const char *class_name = text_at(v, "class_name");
     KEEL_TRY(add_module(v, "keras.layers"));
     KEEL_TRY(rename_keys(config, class_name, of_layers, sizeof of_layers / sizeof *of_layers));
@@ -243,15 +263,24 @@ static json_t *built_by_call(const json_t *layers)
     return names;
 }
 
+/* ["_CONSTANT_VALUE", -1, 2.0, {}] stands for a number or an array in the place of a tensor. */
+static bool is_constant(const json_t *v)
+{
+    const char *name = json_string_value(json_array_get(v, 0));
+    return name && !strcmp(name, "_CONSTANT_VALUE") && json_array_size(v) >= 3;
+}
+
 static bool is_reference(const json_t *v)
 {
-    return json_is_string(json_array_get(v, 0)) && json_is_integer(json_array_get(v, 1)) &&
-           json_is_integer(json_array_get(v, 2)) && json_array_size(v) <= 4;
+    return is_constant(v) ||
+           (json_is_string(json_array_get(v, 0)) && json_is_integer(json_array_get(v, 1)) &&
+            json_is_integer(json_array_get(v, 2)) && json_array_size(v) <= 4);
 }
 
 /* ["dense", 0, 0] as the tensor of a call. */
 static json_t *tensor(const json_t *built, const json_t *v)
 {
+    if (is_constant(v)) return json_incref(json_array_get(v, 2));
     const char *name = json_string_value(json_array_get(v, 0));
     const json_int_t call = json_integer_value(json_array_get(v, 1));
     return json_pack("{s:s,s:{s:[n],s:s,s:[O,I,O]}}", "class_name", "__keras_tensor__", "config",
@@ -283,8 +312,24 @@ static json_t *arguments(const json_t *built, const json_t *v, int depth)
     return NULL;
 }
 
-/* One call: a list of inputs, each with the same arguments, or a single one. */
-static keel_status read_call(const json_t *built, const json_t *call, json_t **out)
+/* Keras 3 takes the states only by their name. */
+static keel_status move_states(json_t *args, json_t *named)
+{
+    json_t *states = json_array();
+    bool ok = states && named;
+    if (json_array_size(args) < 2 || json_object_get(named, "initial_state")) {
+        json_decref(states);
+        return KEEL_OK;
+    }
+    while (ok && json_array_size(args) > 1) {
+        ok = json_array_append(states, json_array_get(args, 1)) == 0 && !json_array_remove(args, 1);
+    }
+    return set(named, "initial_state", states) && ok ? KEEL_OK : no_memory();
+}
+
+/* One call: a list of inputs, each with the same arguments, or a single one. states: the inputs
+ * after the first are the layer's initial_state. */
+static keel_status read_call(const json_t *built, const json_t *call, bool states, json_t **out)
 {
     const json_t *input, *kwargs = NULL;
     size_t i;
@@ -305,10 +350,16 @@ static keel_status read_call(const json_t *built, const json_t *call, json_t **o
     }
     if (s >= 0) {
         json_t *named = kwargs ? arguments(built, kwargs, 0) : json_object();
+        if (states) s = move_states(args, named);
+        if (s < 0) {
+            json_decref(named);
+            goto out;
+        }
         *out = json_array_size(args) == 1 ? json_pack("{s:O,s:o}", "args", args, "kwargs", named)
                                           : json_pack("{s:[O],s:o}", "args", args, "kwargs", named);
         if (!*out) s = keel_fail(KEEL_EFORMAT, "inbound_nodes: arguments are nested too deeply");
     }
+out:
     json_decref(args);
     json_decref(one);
     return s;
@@ -317,14 +368,16 @@ static keel_status read_call(const json_t *built, const json_t *call, json_t **o
 static keel_status read_calls(const json_t *built, json_t *v)
 {
     json_t *calls = json_object_get(v, "inbound_nodes"), *call, *made = NULL;
+    const keel_layer *kind = keel_model_class_of(v);
+    const bool states = kind && kind->takes_states;
     size_t i;
     json_array_foreach(calls, i, call)
     {
         if (json_is_object(call)) continue; /* today's form */
-        KEEL_TRY(read_call(built, call, &made));
+        KEEL_TRY(read_call(built, call, states, &made));
         if (json_array_set_new(calls, i, made)) return no_memory();
     }
-    return KEEL_OK;
+    return keel_legacy_is_operation(v) ? keel_legacy_operation(v) : KEEL_OK;
 }
 
 /* config.c counts the calls of a Functional model at an end from 1, those of others from 0. */
@@ -522,6 +575,7 @@ static keel_status read_training(json_t *training)
 keel_status keel_legacy_config(json_t *root, json_t *training)
 {
     if (!text_at(root, "class_name")) return KEEL_OK; /* config.c refuses it */
+    KEEL_TRY(keel_legacy_names(root));
     KEEL_TRY(read_layer(root, 0));
     if (!training) return KEEL_OK;
     KEEL_TRY(read_training(training));

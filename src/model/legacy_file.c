@@ -14,12 +14,13 @@
 #include <string.h>
 
 enum { FILE_BYTES_MAX = INT32_MAX, CONFIG_BYTES_MAX = 64 << 20, NAME_BYTES_MAX = 4096 };
-#define WEIGHTS "model_weights"
+#define WEIGHTS "model_weights/"
 #define STATE   "optimizer_weights"
 
 typedef struct legacy {
     keel_weights *h5;    /* the file */
     keel_weights *today; /* its arrays by the paths of a .keras file */
+    const char *base;    /* what the groups of layers lie in: "model_weights/", or "" */
     bool keras_2;
     float rate; /* an array of `today` if the file has none */
 } legacy;
@@ -106,17 +107,17 @@ typedef struct names {
     size_t n;
 } names;
 
-/* The attribute weight_names of a group: whole, or in pieces weight_names0, weight_names1, ... as
- * Keras cuts it if it is too long for one attribute. */
-static keel_status read_names(const legacy *f, const char *group, names *out)
+/* An attribute of a group, a list of names: whole, or in pieces weight_names0, weight_names1, ...
+ * as Keras cuts it if it is too long for one attribute. */
+static keel_status read_list(const legacy *f, const char *group, const char *attribute, names *out)
 {
     char piece[32];
     *out = (names){ 0 };
-    KEEL_TRY(keel_weights_texts(f->h5, group, "weight_names", &out->at, &out->n));
+    KEEL_TRY(keel_weights_texts(f->h5, group, attribute, &out->at, &out->n));
     for (int i = 0; !out->at || i > 0; i++) {
         keel_h5_text *more = NULL;
         size_t n = 0;
-        snprintf(piece, sizeof piece, "weight_names%d", i);
+        snprintf(piece, sizeof piece, "%s%d", attribute, i);
         keel_status s = keel_weights_texts(f->h5, group, piece, &more, &n);
         if (s >= 0 && !more) return KEEL_OK;
         keel_h5_text *all = s < 0 ? NULL : keel_grow(out->at, out->n + n + 1, sizeof *all);
@@ -133,6 +134,41 @@ static keel_status read_names(const legacy *f, const char *group, names *out)
         KEEL_TRY(s);
     }
     return KEEL_OK;
+}
+
+static keel_status read_names(const legacy *f, const char *group, names *out)
+{
+    return read_list(f, group, "weight_names", out);
+}
+
+/* The path of the group of a layer: to be freed. */
+static keel_status group_of(const legacy *f, const char *name, size_t n_bytes, keel_text *out)
+{
+    *out = (keel_text){ 0 };
+    keel_text_add(out, "%s%.*s", f->base, n_bytes > NAME_BYTES_MAX ? NAME_BYTES_MAX : (int)n_bytes,
+                  name);
+    if (!out->failed) return KEEL_OK;
+    keel_text_free(out);
+    return KEEL_ENOMEM;
+}
+
+/* The names of the layers that have weights, in the order of the file. */
+static keel_status read_layers(const legacy *f, names *out)
+{
+    names all, list;
+    keel_text group;
+    size_t n = 0;
+    keel_status s = read_list(f, *f->base ? "model_weights" : "", "layer_names", &all);
+    for (size_t i = 0; i < all.n && s >= 0; i++) {
+        if ((s = group_of(f, all.at[i].at, all.at[i].n_bytes, &group)) < 0) break;
+        s = read_names(f, group.data, &list);
+        if (s >= 0 && list.n > 0) all.at[n++] = all.at[i];
+        keel_free(list.at);
+        keel_text_free(&group);
+    }
+    all.n = n;
+    *out = all;
+    return s;
 }
 
 /* The array with that name in a group. */
@@ -204,37 +240,100 @@ static keel_status take(legacy *f, const char *group, const keel_h5_text *name, 
                      p->weight ? p->weight->info.name : "a count");
 }
 
-/* The group of a layer of the outermost model has the weights of all layers inside: first those
- * that are trained, then the others. */
-static keel_status take_layer(const keel_model *m, legacy *f, const keel_model_layer *l,
-                              parts *wanted)
+/* A layer of the outermost model and its weights, and those of all layers inside: first those that
+ * are trained, then the others. */
+static void collect_all(const keel_model *m, const keel_model_layer *l, parts *wanted)
 {
-    names list = { 0 };
-    keel_text group = { 0 };
-    keel_status s = KEEL_OK;
     wanted->n = 0;
     collect(m, l, true, wanted);
     collect(m, l, false, wanted);
-    keel_text_add(&group, WEIGHTS "/%s", l->name);
-    if (group.failed) s = KEEL_ENOMEM;
-    if (s >= 0) s = read_names(f, group.data, &list);
+}
+
+static keel_status take_group(legacy *f, const char *group, const parts *wanted)
+{
+    names list = { 0 };
+    keel_status s = read_names(f, group, &list);
     if (s >= 0 && list.n != (size_t)wanted->n)
-        s = keel_fail(KEEL_EFORMAT, "%s: it has %zu weights, the layer %d", group.data, list.n,
+        s = keel_fail(KEEL_EFORMAT, "%s: it has %zu weights, the layer %d", group, list.n,
                       wanted->n);
-    for (int i = 0; i < wanted->n && s >= 0; i++)
-        s = take(f, group.data, &list.at[i], &wanted->at[i]);
+    for (int i = 0; i < wanted->n && s >= 0; i++) s = take(f, group, &list.at[i], &wanted->at[i]);
     keel_free(list.at);
+    return s;
+}
+
+static keel_status take_layer(legacy *f, const char *name, size_t n_bytes, const parts *wanted)
+{
+    keel_text group;
+    KEEL_TRY(group_of(f, name, n_bytes, &group));
+    const bool nothing = wanted->n == 0 && !keel_weights_has_group(f->h5, group.data);
+    const keel_status s = nothing ? KEEL_OK : take_group(f, group.data, wanted);
     keel_text_free(&group);
+    return s;
+}
+
+/* How many layers have weights, and whether the file has all of them by their names. */
+static keel_status count_layers(const keel_model *m, const legacy *f, parts *wanted, size_t *count,
+                                bool *named)
+{
+    *count = 0;
+    *named = true;
+    for (int i = 0; i < m->n_layer; i++) {
+        keel_text group;
+        collect_all(m, &m->layer[i], wanted);
+        if (wanted->n == 0) continue;
+        KEEL_TRY(group_of(f, m->layer[i].name, strlen(m->layer[i].name), &group));
+        *named = *named && keel_weights_has_group(f->h5, group.data);
+        keel_text_free(&group);
+        ++*count;
+    }
+    return KEEL_OK;
+}
+
+/* By their names, or, if these are others in the file, all in their order, as in Keras: layers
+ * without a name of their own are conv2d_1 in one program and conv2d in another. */
+static keel_status take_all(const keel_model *m, legacy *f, parts *wanted)
+{
+    names layers = { 0 };
+    size_t count, k = 0;
+    bool named;
+    KEEL_TRY(count_layers(m, f, wanted, &count, &named));
+    keel_status s = named ? KEEL_OK : read_layers(f, &layers);
+    const bool in_order = !named && layers.n > 0;
+    if (s >= 0 && in_order && layers.n != count)
+        s = keel_fail(KEEL_EFORMAT,
+                      "it has weights of %zu layers, the model has %zu such layers, and their "
+                      "names differ",
+                      layers.n, count);
+    for (int i = 0; i < m->n_layer && s >= 0; i++) {
+        const keel_model_layer *l = &m->layer[i];
+        keel_h5_text name = { l->name, strlen(l->name) };
+        collect_all(m, l, wanted);
+        if (in_order && wanted->n == 0) continue;
+        if (in_order) name = layers.at[k++];
+        s = take_layer(f, name.at, name.n_bytes, wanted);
+    }
+    keel_free(layers.at);
     return s;
 }
 
 static keel_status take_layers(const keel_model *m, legacy *f)
 {
-    keel_status s = KEEL_OK;
     parts wanted = { .at = keel_calloc((size_t)m->n_weight * 2, sizeof *wanted.at) };
     if (!wanted.at) return KEEL_ENOMEM;
-    for (int i = 0; i < m->n_layer && s >= 0; i++) s = take_layer(m, f, &m->layer[i], &wanted);
+    const keel_status s = take_all(m, f, &wanted);
     keel_free(wanted.at);
+    return s;
+}
+
+keel_status keel_legacy_weights(const keel_model *m, keel_weights *file, keel_weights **out)
+{
+    legacy f = { .h5 = file, .base = keel_weights_has_group(file, "model_weights") ? WEIGHTS : "" };
+    keel_status s = keel_weights_create(&f.today);
+    if (s >= 0) s = take_layers(m, &f);
+    if (s < 0)
+        keel_weights_destroy(f.today);
+    else
+        *out = f.today;
     return s;
 }
 
@@ -269,8 +368,8 @@ static bool is(const keel_h5_text *text, const char *word)
 /* Keras 2 does not save the learning rate among the variables. A schedule has none. */
 static keel_status put_rate(const keel_model *m, legacy *f, int64_t *at)
 {
-    if (m->compiled.schedule) return KEEL_OK;
-    f->rate = (float)m->compiled.learning_rate;
+    if (m->compiled.optimizer[0].schedule) return KEEL_OK;
+    f->rate = (float)m->compiled.optimizer[0].learning_rate;
     const keel_weight rate = {
         .path = "learning_rate", .dtype = KEEL_FLOAT32, .stored = KEEL_H5_FLOAT32, .data = &f->rate
     };
@@ -346,6 +445,13 @@ static keel_status put_by_slot(const keel_model *m, legacy *f, const names *list
     return KEEL_OK;
 }
 
+/* SGD of Keras 2 saves momentums, all 0, also if it has none. */
+static void leave_out_slots(names *list)
+{
+    const keel_h5_text second = list->n > 1 ? last_of(&list->at[1]) : (keel_h5_text){ "", 0 };
+    list->n = is(&second, "learning_rate") ? 2 : 1;
+}
+
 static keel_status take_state(const keel_model *m, legacy *f)
 {
     names list = { 0 };
@@ -354,7 +460,11 @@ static keel_status take_state(const keel_model *m, legacy *f)
     keel_status s = read_names(f, STATE, &list);
     if (s >= 0 && list.n > 0) {
         const keel_h5_text first = last_of(&list.at[0]);
-        if (!f->keras_2 || is(&first, "iteration")) {
+        const bool new_style = !f->keras_2 || is(&first, "iteration");
+        if (new_style) s = keel_compiled_state_names(m, &slots, &n);
+        if (new_style && f->keras_2 && n == 0) leave_out_slots(&list);
+        if (s < 0) {
+        } else if (new_style) {
             s = put_in_order(m, f, &list);
         } else if (list.n == 1) { /* saved before the first step */
             s = put_by_slot(m, f, &list, NULL, 0);
@@ -362,7 +472,7 @@ static keel_status take_state(const keel_model *m, legacy *f)
             s = list.n == (size_t)n + 1
                     ? put_by_slot(m, f, &list, slots, n)
                     : keel_fail(KEEL_EUNSUP, "%s: %zu variables, where %s keeps %d", STATE, list.n,
-                                m->compiled.optimizer.type->name, n + 1);
+                                m->compiled.optimizer[0].optimizer.type->name, n + 1);
         }
     }
     keel_free(list.at);
@@ -393,7 +503,7 @@ static keel_status read_model(keel_model *m, legacy *f)
 
 keel_status keel_model_load_legacy(keel_model *m, const char *path)
 {
-    legacy f = { 0 };
+    legacy f = { .base = WEIGHTS };
     void *image = NULL;
     size_t n_bytes = 0;
     keel_status s = keel_file_read(path, FILE_BYTES_MAX, &image, &n_bytes);

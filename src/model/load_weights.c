@@ -1,6 +1,7 @@
 /* Loads weights from a file into a model: from .weights.h5 and .keras of Keras 3, whose paths are
- * the model's, and from legacy .h5 (save_weights, or a whole model), by the names of layers and
- * weights: "conv1/conv1/kernel:0", in a whole model below "model_weights". */
+ * the model's, and from legacy .h5 (save_weights, or a whole model), by the names of layers, or by
+ * their order where the names are others, and by the order of their weights: names differ between
+ * versions of Keras, and between programs. */
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/weights_h5.h"
@@ -10,42 +11,13 @@
 
 enum { FILE_BYTES_MAX = INT32_MAX }; /* the largest of keras.applications has 1.4 GB */
 
-/* The path as Keras names it, without TensorFlow's ":0". */
-static size_t length_of(const char *path)
-{
-    const size_t n = strlen(path);
-    return n > 2 && !strcmp(path + n - 2, ":0") ? n - 2 : n;
-}
-
-/* Whether the path lies in the group with the first part of the name, and ends in the rest of it.
- */
-static bool is_of(const char *path, const char *name)
-{
-    const char *base = "model_weights/", *rest = strchr(name, '/');
-    if (!rest) return false;
-    if (!strncmp(path, base, strlen(base))) path += strlen(base);
-    const size_t group = (size_t)(rest - name) + 1, n = length_of(path), tail = strlen(rest);
-    return !strncmp(path, name, group) && n >= group - 1 + tail &&
-           !strncmp(path + n - tail, rest, tail);
-}
-
-static keel_status find(const keel_model_weight *w, const keel_weights *file, bool legacy,
+static keel_status find(const keel_model_weight *w, const keel_weights *file,
                         const keel_weight **out)
 {
     const char *name = w->info.name;
     char has[96], wants[96];
-    *out = legacy ? NULL : keel_weights_find(file, w->path);
-    for (int64_t i = 0; legacy && i < keel_weights_count(file); i++) {
-        const keel_weight *a = keel_weights_at(file, i);
-        if (!is_of(a->path, name)) continue;
-        if (*out)
-            return keel_fail(KEEL_EUNSUP, "%s and %s may both be '%s'", (*out)->path, a->path,
-                             name);
-        *out = a;
-    }
-    if (!*out)
-        return keel_fail(KEEL_EFORMAT, "there is no weight '%s' in it (%s)", name,
-                         legacy ? "by its name" : w->path);
+    *out = keel_weights_find(file, w->path);
+    if (!*out) return keel_fail(KEEL_EFORMAT, "there is no weight '%s' in it (%s)", name, w->path);
     if (keel_shape_equal(&(*out)->shape, &w->info.spec.shape)) return KEEL_OK;
     keel_shape_text(has, &(*out)->shape);
     keel_shape_text(wants, &w->info.spec.shape);
@@ -56,15 +28,15 @@ static keel_status find(const keel_model_weight *w, const keel_weights *file, bo
 /* Finds all weights before it reads one. */
 static keel_status read_all(keel_model *m, const keel_weights *file)
 {
-    const bool legacy = !keel_weights_has_group(file, "layers");
     keel_status s = KEEL_OK;
     const keel_weight **from = keel_calloc((size_t)m->n_weight, sizeof(const keel_weight *));
     if (!from) return KEEL_ENOMEM;
-    for (int i = 0; i < m->n_weight && s >= 0; i++) s = find(&m->weight[i], file, legacy, &from[i]);
+    for (int i = 0; i < m->n_weight && s >= 0; i++) s = find(&m->weight[i], file, &from[i]);
     for (int i = 0; i < m->n_weight && s >= 0; i++) {
         keel_model_weight *w = &m->weight[i];
         s = keel_weights_read(file, from[i]->path, m->dtype, &w->info.spec.shape, w->data);
     }
+    m->changes++;
     keel_free(from);
     return s;
 }
@@ -89,14 +61,18 @@ static keel_status read_image(const char *path, void **image, size_t *n_bytes)
 
 keel_status keel_model_load_weights(keel_model *m, const char *path)
 {
-    keel_weights *file = NULL;
+    keel_weights *file = NULL, *legacy = NULL;
     void *image = NULL;
     size_t n_bytes = 0;
     if (!m->finished) return keel_fail(KEEL_EARG, "the model is not finished: it has no outputs");
+    keel_model_change(m, KEEL_LIVE_WEIGHTS);
     keel_status s = keel_model_fill_weights(m);
     if (s >= 0) s = read_image(path, &image, &n_bytes);
     if (s >= 0) s = keel_weights_decode(&file, image, n_bytes);
-    if (s >= 0) s = read_all(m, file);
+    if (s >= 0 && !keel_weights_has_group(file, "layers"))
+        s = keel_legacy_weights(m, file, &legacy);
+    if (s >= 0) s = read_all(m, legacy ? legacy : file);
+    keel_weights_destroy(legacy);
     keel_weights_destroy(file);
     keel_free(image);
     if (s >= 0 || s == KEEL_ENOMEM || !strncmp(keel_error(), path, strlen(path))) return s;

@@ -31,11 +31,12 @@ static void reason(const json_t *v, char *out, size_t size)
     keel_layer_common common;
     *out = 0;
     if (!kind) {
-        const json_t *module = json_object_get(v, "module");
-        const bool other = !keel_module_is_keras(module);
-        snprintf(out, size, "layer '%.60s': no class '%.60s'%s%.60s", name ? name : "?",
-                 class_name ? class_name : "?", other ? " of the module " : "",
-                 other ? json_string_value(module) : "");
+        const char *custom = keel_custom_name(v);
+        snprintf(out, size, "layer '%.60s': no class '%.80s'%s", name ? name : "?",
+                 custom       ? custom
+                 : class_name ? class_name
+                              : "?",
+                 custom ? " (see keel_register_layer)" : "");
         return;
     }
     void *args = keel_calloc(1, kind->type.args_size);

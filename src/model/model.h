@@ -20,6 +20,7 @@
 #include "layers/layer.h"
 #include "losses/loss.h"
 #include "metrics/metric.h"
+#include "model/live.h"
 #include "model/row_states.h"
 #include "optimizers/loss_scale.h"
 #include "optimizers/optimizer.h"
@@ -92,11 +93,24 @@ typedef struct keel_model_metric {
     bool weighted;
 } keel_model_metric;
 
+/* One of the optimizers that compile chose; mostly there is only one. */
+typedef struct keel_model_optimizer {
+    char
+        *pattern; /* of a MultiOptimizer: which weights it moves; NULL: all that no pattern names */
+    keel_object optimizer;
+    double learning_rate, number; /* number: keel_optimizer.number */
+    char *schedule;   /* class of the learning rate's schedule; NULL: the rate is a number */
+    keel_object rate; /* the schedule; type NULL: Keel lacks it, so training needs a number first */
+    bool scheduled;   /* the schedule was set later: the config does not have it */
+} keel_model_optimizer;
+
 /* What compile chose. The optimizer's state is kept here between fits and when saved. */
 typedef struct keel_model_compiled {
     bool given;
-    keel_object optimizer;
-    bool wrapped; /* the config has a LossScaleOptimizer around it */
+    bool multi; /* the optimizers are those of a MultiOptimizer, in its order */
+    int n_optimizer;
+    keel_model_optimizer *optimizer; /* [n_optimizer] the last is the one without a pattern */
+    bool wrapped;                    /* the config has a LossScaleOptimizer around it */
     keel_loss_scale_args loss_scale_args;
     keel_object loss[KEEL_OUTPUTS_MAX]; /* by output; type NULL: this output has no loss */
     double loss_weight[KEEL_OUTPUTS_MAX];
@@ -108,15 +122,12 @@ typedef struct keel_model_compiled {
     bool by_file;   /* read from a file: a metric that Keel does not have is not an error */
     char *left_out; /* metrics of the file that Keel does not have, by name; NULL: none */
 
-    float loss_scale;             /* where keel_model_scales_loss */
-    int64_t good_steps;           /* since it last moved */
-    int64_t iterations;           /* steps done */
-    double learning_rate, number; /* number: keel_optimizer.number */
-    char *schedule;   /* class of the learning rate's schedule; NULL: the rate is a number */
-    keel_object rate; /* the schedule; type NULL: Keel lacks it, so training needs a number first */
-    bool scheduled;   /* the schedule was set later: the config does not have it */
-    int n_slot;       /* for each trainable weight, as optimizer->slots says */
-    int n_state;      /* n_slot * (number of trainable weights) */
+    float loss_scale;   /* where keel_model_scales_loss */
+    int64_t good_steps; /* since it last moved */
+    int64_t iterations; /* steps done */
+    int *moved_by;      /* [n_weight of the model] which optimizer moves a weight */
+    int n_slot;         /* for each trainable weight; the most that one of the optimizers has */
+    int n_state;        /* n_slot * (number of trainable weights) */
     /* [n_state]: slot k of trainable weight t is at t * n_slot + k, in the model's dtype; data
      * NULL: a slot without memory. Files have Keras's order (Adam's velocity_hat after all others).
      */
@@ -136,6 +147,7 @@ struct keel_model {
         *list; /* the layers are held in the list with that name; NULL: each by its own key */
     keel_model *outer; /* the model whose layer it is; NULL: it is the outermost, which has all the
                           weights */
+    uint64_t changes;  /* how often weights were written, to find out whether a copy is old */
     int64_t work;      /* calls of layers, those inside of models included */
 
     int n_layer;
@@ -150,12 +162,14 @@ struct keel_model {
     keel_symbol *input; /* of InputLayers, in the order of the model's inputs */
     int n_output;
     keel_symbol *output;
+    const char **output_name; /* no two alike; NULL: one output, named as its layer */
     /* Of a model that was read: where each input and output is in its structure, as a list of keys
      * and places (["right", "u"], [0]). NULL: in a list. */
     json_t *input_paths, *output_paths;
 
     keel_row_states row_states; /* of stateful layers; empty before the first run */
 
+    keel_model_live *live; /* while a fit, evaluate or predict runs; else NULL */
     keel_model_compiled compiled;
     char *refused; /* why the compile_config of the file cannot be used; NULL: it can, or there is
                       none, or another was given since */
@@ -191,6 +205,9 @@ bool keel_model_reads_rows(const keel_model *m);
 /* A copy of the text that lives as long as the model; equal texts have one copy. NULL: no memory.
  */
 const char *keel_model_keep_name(keel_model *m, const char *name);
+
+/* Give each output a name that no other has, once they are all known. */
+keel_status keel_model_name_outputs(keel_model *m);
 
 /* Where an end is in the structure of the model's inputs or outputs: "right/u", "rest/0"; "" if it
  * is the only one. `last`: a name for the last step where that is a place in a list, as in Keras's

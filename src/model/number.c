@@ -157,3 +157,22 @@ out:
     keel_free(weights);
     return s;
 }
+
+void keel_model_variable_path(const keel_model *m, int weight, keel_text *out)
+{
+    const keel_model_weight *w = &m->weight[weight];
+    const keel_model *in = w->owner;
+    const char *name = w->info.name, *model = NULL;
+    while (in->held) in = in->outer;
+    if (!in->outer) model = in->name;
+    for (int i = 0; in->outer && i < in->outer->n_layer; i++) {
+        const keel_model_layer *l = &in->outer->layer[i];
+        if (l->inner != in) continue;
+        model = l->name;
+        name += strlen(l->label) + 1;
+    }
+    if (in->sequential)
+        keel_text_add(out, "%s/%s", model, name);
+    else
+        keel_text_add(out, "%s", name);
+}

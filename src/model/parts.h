@@ -1,6 +1,7 @@
 /* What the files of this room share: growing lists, making one call, config and file. */
 #ifndef KEEL_MODEL_PARTS_H
 #define KEEL_MODEL_PARTS_H
+#include "base/text.h"
 #include "io/weights_h5.h"
 #include "io/zip.h"
 #include "model/model.h"
@@ -11,6 +12,9 @@ enum {
 
 /* args.c: a JSON object of typed arguments; NULL args: an empty one. */
 keel_status keel_args_json(const keel_arg *args, json_t **out);
+
+/* summary.c: the arguments of a type, their defaults and help; freed by keel_model_summary_free. */
+keel_status keel_type_help(const keel_type *type, char **out);
 
 /* build.c. A layer of that class without calls; its index is *layer. */
 keel_status keel_model_new_layer(keel_model *m, const char *class_name, const json_t *config,
@@ -30,6 +34,10 @@ typedef struct keel_model_call_of {
  * first output. */
 keel_status keel_model_new_node(keel_model *m, int layer, const keel_model_call_of *call,
                                 keel_symbol *out);
+/* calls.c: a call as the layers read it that have their own arguments: inputs first, then those by
+ * name. *out: the caller's; unchanged if the call has none. */
+keel_status keel_model_call_json(const keel_layer *kind, const keel_arg *with, int n_in,
+                                 json_t **out);
 /* infer_call.c: the outputs of such a call, which the caller frees. The layer's first call makes
  * its weights. KEEL_ESHAPE: it does not fit its inputs. */
 keel_status keel_model_infer_call(keel_model *m, int layer, const keel_model_call_of *call,
@@ -55,6 +63,8 @@ keel_status keel_model_put_symbols(keel_symbol **list, int *count, const keel_sy
 typedef struct keel_model_chances {
     bool *drew;   /* [KEEL_MODEL_LAYERS_MAX], by stream: the layer has been called before */
     int next;     /* free for another call */
+    int first;    /* of the streams of this model, of several in a graph; else 0 */
+    bool alone;   /* layers without a model: they have no weights */
     bool in_turn; /* in the order in which Keras runs them, so that each reads the state that
                      earlier calls moved; else in the order in which they were written */
 } keel_model_chances;
@@ -66,6 +76,13 @@ enum { KEEL_STREAMS_MAX = UINT16_MAX }; /* the last is reserved */
 keel_status keel_model_emit_layer(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
                                   keel_model_chances *chances);
 
+/* Emits the calls of a finished model into a graph that has other values: *out and its masks
+ * [m->n_output], in the type `real`. mask [m->n_input]. g->first_weight, g->training and
+ * chances->first are the caller's. */
+keel_status keel_model_emit_into(const keel_model *m, keel_graph *g, const keel_value *in,
+                                 const keel_value *mask, keel_model_chances *chances,
+                                 keel_value *out, keel_value *out_mask);
+
 /* order.c: puts layers in the order of Keras's model.layers, and sets the turns in which Keras runs
  * them. KEEL_EARG names a layer that leads to no output. */
 keel_status keel_model_keras_order(keel_model *m);
@@ -75,6 +92,9 @@ keel_status keel_model_run_order(const keel_model *m, int **out);
 /* number.c, for the outermost model once its layers are in order: names, paths and streams of all
  * layers, and the order of the weights. On failure the names stay valid. */
 keel_status keel_model_number(keel_model *m);
+/* The path of a weight in Keras: with the name of the model whose layer has it if that is
+ * Sequential, and without it if it is Functional. */
+void keel_model_variable_path(const keel_model *m, int weight, keel_text *out);
 /* Sets which weights are trained, after a layer's `trainable` has changed. */
 void keel_model_mark_trainable(keel_model *m);
 
@@ -119,9 +139,16 @@ typedef struct keel_kind {
     const char *what; /* "loss" */
     const keel_type *(*find)(const char *name);
     const keel_type *(*nth)(int i); /* NULL after the last */
+    const char *registers;          /* the function that registers one; NULL: none does */
 } keel_kind;
 extern const keel_kind keel_kind_optimizer, keel_kind_loss, keel_kind_metric;
 keel_status keel_kind_read(keel_object *o, const json_t *v, const keel_kind *kind);
+/* The optimizer of that JSON, into an empty *c; after a failure the caller frees it. */
+keel_status keel_compiled_optimizer(const json_t *v, keel_model_compiled *c);
+/* compile.c: an optimizer or a loss by a call from C. KEEL_EUNSUP: an optimizer of several. On
+ * failure there is nothing to free. */
+keel_status keel_named_optimizer(const keel_named *n, keel_model_compiled *out);
+keel_status keel_named_loss(const keel_named *n, keel_object *out);
 /* Calls back for each optimizer, loss and metric of a compile_config that Keel does not have, with
  * the reason. */
 void keel_compile_missing(const json_t *compile_config,
@@ -135,6 +162,8 @@ keel_status keel_compiled_config(const keel_model *m, json_t **out);
 /* state.c: new slots and iterations of c, zero, for m's current trainable weights. */
 keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c);
 void keel_compiled_free(keel_model_compiled *c);
+/* weight_decay.c: no weight is excluded any more. */
+void keel_model_decay_all(keel_model *m);
 
 /* assets.c, for all layers through all models. Reading: KEEL_EFORMAT names a file that is missing
  * or does not fit. Writing: the caller frees the members; their texts belong to the layers. */
@@ -156,9 +185,18 @@ keel_status keel_model_take_weights(keel_model *m, keel_weights *file);
 /* legacy_file.c: a whole model in the older HDF5 format. */
 bool keel_is_legacy_file(const char *path);
 keel_status keel_model_load_legacy(keel_model *m, const char *path);
+/* The weights of `file`, a whole model or only them in that format, under the paths of a .keras
+ * file. The caller destroys *out before `file`, whose numbers it borrows. */
+keel_status keel_legacy_weights(const keel_model *m, keel_weights *file, keel_weights **out);
 /* legacy_config.c: makes the model_config of such a file what config.json is. training: its
  * training_config, which becomes compile_config; NULL: none. */
 keel_status keel_legacy_config(json_t *root, json_t *training);
+/* legacy_names.c: '_' for each '/' in names of layers, wherever they are. */
+keel_status keel_legacy_names(json_t *root);
+/* legacy_ops.c: whether a layer is a function of TensorFlow; and what is one, with its calls in
+ * today's form, as an operation of keras.ops. KEEL_EUNSUP names the function or its argument. */
+bool keel_legacy_is_operation(const json_t *layer);
+keel_status keel_legacy_operation(json_t *layer);
 
 enum { KEEL_EXTRA_BYTES_MAX = 32 << 20 };
 /* class_names.c: reads and writes the member keel.json, for what Keras has no place for. The caller

@@ -1,33 +1,62 @@
-/* What an optimizer keeps between steps and in files: iterations, the learning rate, slots for
- * every weight, and its number. Keras's file has one list of variables, in the order of
- * optimizers/optimizer.h. */
+/* What optimizers keep between steps and in files: iterations, the learning rate, slots for every
+ * weight, and a number. Keras's file has one list of variables, in the order of
+ * optimizers/optimizer.h. A MultiOptimizer has two of its own before those of its optimizers, one
+ * optimizer after another. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/parts.h"
 #include "model/state.h"
+#include "optimizers/multi.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static const keel_optimizer *optimizer_of(const keel_model_compiled *c)
+static const keel_optimizer *type_of(const keel_model_optimizer *o)
 {
-    return (const keel_optimizer *)c->optimizer.type;
+    return (const keel_optimizer *)o->optimizer.type;
 }
 
-static bool keeps_number(const keel_model *m, const keel_model_compiled *c)
+static keel_status slots_of(const keel_model *m, const keel_model_optimizer *o, int weight,
+                            keel_slots *out)
 {
-    return optimizer_of(c)->number[m->dtype == KEEL_FLOAT64];
+    return keel_optimizer_slots(type_of(o), o->optimizer.args, &m->weight[weight].info, out);
+}
+
+static bool keeps_number(const keel_model *m, const keel_model_optimizer *o)
+{
+    return type_of(o)->number[m->dtype == KEEL_FLOAT64];
 }
 
 /* ---- from zero ------------------------------------------------------------------------------- */
 
-/* The slots of one weight; n_slot is the same for all. */
-static keel_status create_slots(const keel_model *m, const keel_model_compiled *c, int weight,
+/* Which optimizer moves each weight: *out [m->n_weight], to free by keel_free. */
+static keel_status share_weights(const keel_model *m, const keel_model_compiled *c, int **out)
+{
+    int *by = keel_calloc((size_t)m->n_weight, sizeof *by);
+    const char **patterns = keel_calloc((size_t)c->n_optimizer, sizeof *patterns);
+    keel_status s = by && patterns ? KEEL_OK : KEEL_ENOMEM;
+    const int n = c->n_optimizer - 1;
+    for (int i = 0; i < n && s >= 0; i++) patterns[i] = c->optimizer[i].pattern;
+    for (int w = 0; w < m->n_weight && s >= 0; w++) {
+        keel_text path = { 0 };
+        keel_model_variable_path(m, w, &path);
+        s = path.failed ? KEEL_ENOMEM : keel_multi_choose(patterns, n, path.data, &by[w]);
+        keel_text_free(&path);
+    }
+    keel_free(patterns);
+    if (s < 0)
+        keel_free(by);
+    else
+        *out = by;
+    return s;
+}
+
+static keel_status create_slots(const keel_model *m, const keel_model_optimizer *o, int weight,
                                 keel_tensor *state)
 {
     const keel_weight_info *info = &m->weight[weight].info;
     keel_slots slots = { 0 };
-    KEEL_TRY(keel_optimizer_slots(optimizer_of(c), c->optimizer.args, info, &slots));
+    KEEL_TRY(slots_of(m, o, weight, &slots));
     for (int k = 0; k < slots.count; k++) {
         keel_shape shape;
         if (!keel_slot_shape(slots.at[k].kind, &info->spec.shape, &shape)) continue;
@@ -41,38 +70,53 @@ static keel_status create_slots(const keel_model *m, const keel_model_compiled *
     return KEEL_OK;
 }
 
+/* The most slots that a weight has. */
+static keel_status count_slots(const keel_model *m, const keel_model_compiled *c, const int *by,
+                               int *out)
+{
+    *out = 0;
+    for (int w = 0; w < m->n_weight; w++) {
+        keel_slots slots = { 0 };
+        if (!m->weight[w].trainable) continue;
+        KEEL_TRY(slots_of(m, &c->optimizer[by[w]], w, &slots));
+        if (slots.count > *out) *out = slots.count;
+    }
+    return KEEL_OK;
+}
+
 keel_status keel_compiled_state_create(const keel_model *m, keel_model_compiled *c)
 {
-    keel_status s = KEEL_OK;
-    const int n_weight = keel_model_trainable_count(m);
-    keel_slots slots = { 0 };
-    if (n_weight > 0) {
-        const keel_weight_info *info = &m->weight[keel_model_trainable(m, 0)].info;
-        KEEL_TRY(keel_optimizer_slots(optimizer_of(c), c->optimizer.args, info, &slots));
-    }
-    const int n = slots.count * n_weight;
-    keel_tensor *state = keel_calloc((size_t)n, sizeof *state);
-    if (!state) return KEEL_ENOMEM;
+    int *by = NULL, n_slot = 0, n = 0;
+    keel_tensor *state = NULL;
+    keel_status s = share_weights(m, c, &by);
+    if (s >= 0) s = count_slots(m, c, by, &n_slot);
+    if (s < 0) goto out;
+    n = n_slot * keel_model_trainable_count(m);
+    if (!(state = keel_calloc((size_t)n, sizeof *state))) s = KEEL_ENOMEM;
     for (int w = 0, at = 0; w < m->n_weight && s >= 0; w++)
         if (m->weight[w].trainable) {
-            s = create_slots(m, c, w, state + at);
-            at += slots.count;
+            s = create_slots(m, &c->optimizer[by[w]], w, state + at);
+            at += n_slot;
         }
-    if (s < 0) {
-        for (int i = 0; i < n; i++) keel_tensor_free(&state[i]);
-        keel_free(state);
-        return s;
-    }
+    if (s < 0) goto out;
     for (int i = 0; i < c->n_state; i++) keel_tensor_free(&c->state[i]);
     keel_free(c->state);
+    keel_free(c->moved_by);
     c->state = state;
+    c->moved_by = by;
     c->n_state = n;
-    c->n_slot = slots.count;
+    c->n_slot = n_slot;
     c->iterations = 0;
     c->good_steps = 0;
     c->loss_scale = (float)c->loss_scale_args.initial_scale;
-    c->number = optimizer_of(c)->first_number;
+    for (int k = 0; k < c->n_optimizer; k++)
+        c->optimizer[k].number = type_of(&c->optimizer[k])->first_number;
     return KEEL_OK;
+out:
+    for (int i = 0; state && i < n; i++) keel_tensor_free(&state[i]);
+    keel_free(state);
+    keel_free(by);
+    return s;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -86,20 +130,22 @@ typedef struct place {
     int weight;
 } place;
 
-/* The places of all slots in the order of the file: *out [*n], to free by keel_free. */
-static keel_status list_places(const keel_model *m, const keel_model_compiled *c, place **out,
-                               int *n)
+/* The places of all slots of an optimizer in the order of the file: *out [*n], to free by
+ * keel_free. */
+static keel_status list_places(const keel_model *m, const keel_model_compiled *c, int optimizer,
+                               place **out, int *n)
 {
     keel_status s = KEEL_OK;
     int made = 0;
     place *list = keel_calloc((size_t)c->n_state, sizeof *list);
     if (!list) return KEEL_ENOMEM;
     for (int group = 0; group < c->n_slot && s >= 0; group++)
-        for (int w = 0, t = 0; w < m->n_weight && s >= 0; w++) {
+        for (int w = 0, t = -1; w < m->n_weight && s >= 0; w++) {
             keel_slots slots = { 0 };
             if (!m->weight[w].trainable) continue;
-            s = keel_optimizer_slots(optimizer_of(c), c->optimizer.args, &m->weight[w].info,
-                                     &slots);
+            t++;
+            if (c->moved_by[w] != optimizer) continue;
+            s = slots_of(m, &c->optimizer[optimizer], w, &slots);
             for (int k = 0; k < slots.count && s >= 0; k++) {
                 const keel_slot *slot = &slots.at[k];
                 if (slot->group == group && slot->kind != KEEL_SLOT_NONE)
@@ -107,7 +153,6 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
                         (place){ t * c->n_slot + k, slot->name, slot->kind == KEEL_SLOT_MARK,
                                  slot->first_is_weight, w };
             }
-            t++;
         }
     if (s < 0) {
         keel_free(list);
@@ -121,7 +166,7 @@ static keel_status list_places(const keel_model *m, const keel_model_compiled *c
 keel_status keel_compiled_state_names(const keel_model *m, const char ***out, int *n)
 {
     place *list = NULL;
-    KEEL_TRY(list_places(m, &m->compiled, &list, n));
+    KEEL_TRY(list_places(m, &m->compiled, m->compiled.n_optimizer - 1, &list, n));
     const char **names = keel_calloc((size_t)*n, sizeof *names);
     for (int i = 0; names && i < *n; i++) names[i] = list[i].name;
     keel_free(list);
@@ -130,30 +175,52 @@ keel_status keel_compiled_state_names(const keel_model *m, const char ***out, in
 }
 
 /* 0 and 1 are iterations and learning rate; a schedule is not a variable. */
-static int first_slot(const keel_model_compiled *c)
+static int first_slot(const keel_model_optimizer *o)
 {
-    return c->schedule ? 1 : 2;
+    return o->schedule ? 1 : 2;
 }
 
-/* A LossScaleOptimizer has four variables: 0 and 1 of no use, 2 good steps, 3 the scale. All of the
- * optimizer inside follow, and are written a second time in a place of their own. */
-enum { OUTER = 4, GOOD_STEPS = 2, SCALE = 3 };
+/* A MultiOptimizer has two variables, iterations and a learning rate of no use, and a
+ * LossScaleOptimizer four: 0 and 1 of no use, 2 good steps, 3 the scale. All of what is inside
+ * follow, and are written a second time in places of their own. */
+enum { MULTI = 2, OUTER = 4, GOOD_STEPS = 2, SCALE = 3, PATH = 96 };
 static const char outer[] = "optimizer/vars", inside[] = "optimizer/inner_optimizer/vars";
 
-static const char *variable(char path[64], const char *of, int64_t i)
+static const char *variable(char path[PATH], const char *of, int64_t i)
 {
-    snprintf(path, 64, "%s/%lld", of, (long long)i);
+    snprintf(path, PATH, "%s/%lld", of, (long long)i);
     return path;
 }
 
-static keel_status read_slots(const keel_model *m, const keel_weights *file, const char *of,
-                              const place *list, int n)
+/* Keras builds an optimizer of a MultiOptimizer only if it has a weight to move. */
+static bool is_built(const keel_model *m, const keel_model_compiled *c, int optimizer)
 {
-    const keel_model_compiled *c = &m->compiled;
-    char path[64];
+    if (!c->multi) return true;
+    for (int w = 0; w < m->n_weight; w++)
+        if (m->weight[w].trainable && c->moved_by[w] == optimizer) return true;
+    return false;
+}
+
+/* How many variables an optimizer has once it has made its slots. */
+static keel_status count_variables(const keel_model *m, const keel_model_compiled *c, int optimizer,
+                                   int *out)
+{
+    const keel_model_optimizer *o = &c->optimizer[optimizer];
+    place *list = NULL;
+    int n = 0;
+    KEEL_TRY(list_places(m, c, optimizer, &list, &n));
+    keel_free(list);
+    *out = first_slot(o) + n + (keeps_number(m, o) && is_built(m, c, optimizer));
+    return KEEL_OK;
+}
+
+static keel_status read_slots(const keel_model *m, const keel_weights *file, const char *of,
+                              int64_t at, const place *list, int n)
+{
+    char path[PATH];
     for (int i = 0; i < n; i++) {
-        keel_tensor *to = &c->state[list[i].state];
-        const keel_weight *found = keel_weights_find(file, variable(path, of, first_slot(c) + i));
+        keel_tensor *to = &m->compiled.state[list[i].state];
+        const keel_weight *found = keel_weights_find(file, variable(path, of, at + i));
         if (list[i].mark && found->shape.rank > 0)
             return keel_fail(KEEL_EFORMAT, "model.weights.h5: %s has dims, but is a mere mark",
                              path);
@@ -167,7 +234,7 @@ static keel_status read_slots(const keel_model *m, const keel_weights *file, con
 static keel_status read_scale(keel_model *m, const keel_weights *file, int64_t n_inside)
 {
     const keel_shape scalar = { 0 };
-    char path[64];
+    char path[PATH];
     int64_t good;
     float scale;
     if (!keel_weights_find(file, variable(path, outer, OUTER + n_inside - 1))) return KEEL_OK;
@@ -183,104 +250,188 @@ static keel_status read_scale(keel_model *m, const keel_weights *file, int64_t n
     return KEEL_OK;
 }
 
+/* The variables of an optimizer from *at on. built: it has its slots. */
+static keel_status read_one(keel_model *m, const keel_weights *file, const char *of, int optimizer,
+                            bool built, int64_t *at, int64_t *iterations)
+{
+    keel_model_optimizer *o = &m->compiled.optimizer[optimizer];
+    const keel_shape scalar = { 0 };
+    place *list = NULL;
+    char path[PATH];
+    int n = 0;
+    double rate = o->learning_rate, number = o->number;
+    const int64_t first = *at + first_slot(o);
+    const bool numbered = built && keeps_number(m, o) && is_built(m, &m->compiled, optimizer);
+    KEEL_TRY(list_places(m, &m->compiled, optimizer, &list, &n));
+    if (!built) n = 0;
+    keel_status s =
+        keel_weights_read(file, variable(path, of, *at), KEEL_INT64, &scalar, iterations);
+    if (s >= 0 && !o->schedule)
+        s = keel_weights_read(file, variable(path, of, *at + 1), KEEL_FLOAT64, &scalar, &rate);
+    if (s >= 0 && numbered)
+        s = keel_weights_read(file, variable(path, of, first + n), KEEL_FLOAT64, &scalar, &number);
+    if (s >= 0 && (*iterations < 0 || !(rate >= 0 && rate < 1e30)))
+        s = keel_fail(KEEL_EFORMAT, "model.weights.h5: optimizer: %lld steps at rate %g",
+                      (long long)*iterations, rate);
+    if (s >= 0) s = read_slots(m, file, of, first, list, n);
+    keel_free(list);
+    if (s < 0) return s;
+    o->number = number;
+    if ((float)rate != (float)o->learning_rate) o->learning_rate = rate;
+    *at = first + n + numbered;
+    return KEEL_OK;
+}
+
 keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file)
 {
     keel_model_compiled *c = &m->compiled;
-    const keel_shape scalar = { 0 };
-    keel_status s = KEEL_OK;
-    place *list = NULL;
-    char path[64];
-    int64_t count = 0, iterations;
-    double rate = c->learning_rate, number = c->number;
-    int n = 0;
+    const int64_t before = c->multi ? MULTI : 0;
+    char path[PATH];
+    int64_t count = 0, first = before, all = before, at = before, iterations = 0;
     /* The file may have been trained with a scale, and this model not, or the other way round. */
     const char *of = keel_weights_find(file, variable(path, inside, 0)) ? inside : outer;
     while (keel_weights_find(file, variable(path, of, count))) count++;
     if (count == 0) return KEEL_OK; /* saved by an older Keras before the first step */
-    KEEL_TRY(list_places(m, c, &list, &n));
-    const int first = first_slot(c), all = first + n + keeps_number(m, c);
-    if (count != first && count != all) {
-        s = keel_fail(KEEL_EFORMAT,
-                      "model.weights.h5: the optimizer has %lld variables, not %d: its "
-                      "configuration tells of another one",
-                      (long long)count, all);
-        goto out;
+    for (int k = 0; k < c->n_optimizer; k++) {
+        int n;
+        KEEL_TRY(count_variables(m, c, k, &n));
+        first += first_slot(&c->optimizer[k]);
+        all += n;
     }
-    s = keel_weights_read(file, variable(path, of, 0), KEEL_INT64, &scalar, &iterations);
-    if (s >= 0 && !c->schedule)
-        s = keel_weights_read(file, variable(path, of, 1), KEEL_FLOAT64, &scalar, &rate);
-    if (s >= 0 && count == all && all > first + n)
-        s = keel_weights_read(file, variable(path, of, first + n), KEEL_FLOAT64, &scalar, &number);
-    if (s >= 0 && (iterations < 0 || !(rate >= 0 && rate < 1e30)))
-        s = keel_fail(KEEL_EFORMAT, "model.weights.h5: optimizer: %lld steps at rate %g",
-                      (long long)iterations, rate);
-    if (s >= 0 && count > first) s = read_slots(m, file, of, list, n);
-    if (s >= 0 && of == inside) s = read_scale(m, file, count);
-    if (s < 0) goto out;
+    if (count != first && count != all)
+        return keel_fail(KEEL_EFORMAT,
+                         "model.weights.h5: the optimizer has %lld variables, not %lld: its "
+                         "configuration tells of another one",
+                         (long long)count, (long long)all);
+    for (int k = 0; k < c->n_optimizer; k++) {
+        int64_t steps;
+        KEEL_TRY(read_one(m, file, of, k, count == all, &at, &steps));
+        if (!is_built(m, c, k)) continue;
+        if (iterations > 0 && steps != iterations)
+            return keel_fail(KEEL_EUNSUP,
+                             "model.weights.h5: optimizers of %lld and of %lld steps in one model",
+                             (long long)iterations, (long long)steps);
+        iterations = steps;
+    }
+    if (of == inside) KEEL_TRY(read_scale(m, file, count));
     c->iterations = iterations;
-    c->number = number;
-    if ((float)rate != (float)c->learning_rate) c->learning_rate = rate;
-out:
-    keel_free(list);
-    return s;
+    return KEEL_OK;
 }
 
-/* Writes the variables of the optimizer that moves the weights, from `at` on. */
-static keel_status add_from(const keel_model *m, keel_weights *file, const char *of, int at,
-                            keel_state_scalars *scalars, keel_state_adder add, void *context)
+typedef struct writing {
+    const keel_model *m;
+    keel_weights *file;
+    keel_state_adder add;
+    void *context;
+} writing;
+
+/* Scalars of Keras's files are float32. */
+static keel_status add_real(const writing *w, const char *of, int64_t at, const double *value)
+{
+    const keel_tensor t = { .dtype = KEEL_FLOAT64, .data = (void *)value };
+    char path[PATH];
+    return w->add(w->context, variable(path, of, at), &t);
+}
+
+/* The variables of an optimizer, from *at on. */
+static keel_status add_one(const writing *to, const char *of, int optimizer, int64_t *at)
 {
     static const int32_t zero = 0;
+    static const int64_t no_steps = 0;
+    const keel_model *m = to->m;
     const keel_model_compiled *c = &m->compiled;
-    const keel_tensor iterations = { .dtype = KEEL_INT64, .data = (void *)&c->iterations };
-    const keel_tensor rate = { .dtype = KEEL_FLOAT32, .data = &scalars->learning_rate };
-    const keel_tensor number = { .dtype = KEEL_FLOAT32, .data = &scalars->number };
+    const keel_model_optimizer *o = &c->optimizer[optimizer];
+    const bool built = is_built(m, c, optimizer);
+    const keel_tensor iterations = { .dtype = KEEL_INT64,
+                                     .data = (void *)(built ? &c->iterations : &no_steps) };
     const keel_tensor mark = { .dtype = KEEL_INT32, .data = (void *)&zero };
     keel_status s = KEEL_OK;
     place *list = NULL;
-    char path[64];
+    char path[PATH];
     int n = 0;
-    KEEL_TRY(keel_weights_add(file, variable(path, of, at), &iterations));
-    if (!c->schedule) KEEL_TRY(keel_weights_add(file, variable(path, of, at + 1), &rate));
-    at += first_slot(c);
-    KEEL_TRY(list_places(m, c, &list, &n));
-    for (int i = 0; i < n && s >= 0; i++, at++) {
+    KEEL_TRY(keel_weights_add(to->file, variable(path, of, *at), &iterations));
+    if (!o->schedule) KEEL_TRY(add_real(to, of, *at + 1, &o->learning_rate));
+    *at += first_slot(o);
+    KEEL_TRY(list_places(m, c, optimizer, &list, &n));
+    for (int i = 0; i < n && s >= 0; i++, ++*at) {
         const place *p = &list[i];
         const keel_tensor w = { .dtype = m->dtype,
                                 .shape = m->weight[p->weight].info.spec.shape,
                                 .data = m->weight[p->weight].data };
         const keel_tensor *slot = p->begins && c->iterations == 0 ? &w : &c->state[p->state];
-        s = p->mark ? keel_weights_add(file, variable(path, of, at), &mark)
-                    : add(context, variable(path, of, at), slot);
+        s = p->mark ? keel_weights_add(to->file, variable(path, of, *at), &mark)
+                    : to->add(to->context, variable(path, of, *at), slot);
     }
-    if (s >= 0 && keeps_number(m, c)) s = keel_weights_add(file, variable(path, of, at), &number);
+    if (s >= 0 && keeps_number(m, o) && built) s = add_real(to, of, (*at)++, &o->number);
     keel_free(list);
     return s;
 }
 
-keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, keel_state_scalars *of,
-                                    keel_state_adder add, void *context)
+static keel_status add_group_of(const writing *to, const char *of, const keel_type *type)
+{
+    char name[64];
+    keel_snake_case(name, sizeof name, type->name);
+    return keel_weights_add_group(to->file, of, name);
+}
+
+/* "optimizer/optimizers/adam_1/vars": the second Adam of a MultiOptimizer. */
+static keel_status add_alone(const writing *to, int optimizer)
+{
+    const keel_model_optimizer *all = to->m->compiled.optimizer;
+    char name[40], of[64], number[16] = "";
+    int64_t at = 0;
+    int before = 0;
+    for (int k = 0; k < optimizer; k++)
+        before += all[k].optimizer.type == all[optimizer].optimizer.type;
+    keel_snake_case(name, sizeof name, all[optimizer].optimizer.type->name);
+    if (before) snprintf(number, sizeof number, "_%d", before);
+    snprintf(of, sizeof of, "optimizer/optimizers/%.24s%s/vars", name, number);
+    KEEL_TRY(add_group_of(to, of, all[optimizer].optimizer.type));
+    return add_one(to, of, optimizer, &at);
+}
+
+/* A MultiOptimizer's own, and then those of its optimizers, which are written again by themselves.
+ */
+static keel_status add_multi(const writing *to)
+{
+    static const double no_rate = 0;
+    const keel_model_compiled *c = &to->m->compiled;
+    const keel_tensor iterations = { .dtype = KEEL_INT64, .data = (void *)&c->iterations };
+    char path[PATH];
+    int64_t at = MULTI;
+    KEEL_TRY(add_group_of(to, outer, &keel_multi_type));
+    KEEL_TRY(keel_weights_add(to->file, variable(path, outer, 0), &iterations));
+    KEEL_TRY(add_real(to, outer, 1, &no_rate));
+    for (int k = 0; k < c->n_optimizer; k++) KEEL_TRY(add_one(to, outer, k, &at));
+    for (int k = 0; k < c->n_optimizer; k++) KEEL_TRY(add_alone(to, k));
+    return KEEL_OK;
+}
+
+keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, keel_state_adder add,
+                                    void *context)
 {
     static const int64_t no_steps = 0;
     static const float no_rate = 0;
     const keel_model_compiled *c = &m->compiled;
+    const keel_type *type = c->optimizer[c->n_optimizer - 1].optimizer.type;
+    const writing to = { m, file, add, context };
     const keel_tensor own[OUTER] = {
         { .dtype = KEEL_INT64, .data = (void *)&no_steps },
         { .dtype = KEEL_FLOAT32, .data = (void *)&no_rate },
         [GOOD_STEPS] = { .dtype = KEEL_INT64, .data = (void *)&c->good_steps },
         [SCALE] = { .dtype = KEEL_FLOAT32, .data = (void *)&c->loss_scale },
     };
-    char name[64], path[64];
-    of->learning_rate = (float)c->learning_rate;
-    of->number = (float)c->number;
-    keel_snake_case(name, sizeof name, c->optimizer.type->name);
+    char path[PATH];
+    int64_t at = 0;
+    if (c->multi) return add_multi(&to);
     if (!keel_model_scales_loss(m)) {
-        KEEL_TRY(keel_weights_add_group(file, outer, name));
-        return add_from(m, file, outer, 0, of, add, context);
+        KEEL_TRY(add_group_of(&to, outer, type));
+        return add_one(&to, outer, 0, &at);
     }
     KEEL_TRY(keel_weights_add_group(file, outer, "loss_scale_optimizer"));
-    for (int i = 0; i < OUTER; i++)
-        KEEL_TRY(keel_weights_add(file, variable(path, outer, i), &own[i]));
-    KEEL_TRY(add_from(m, file, outer, OUTER, of, add, context));
-    KEEL_TRY(keel_weights_add_group(file, inside, name));
-    return add_from(m, file, inside, 0, of, add, context);
+    for (; at < OUTER; at++) KEEL_TRY(keel_weights_add(file, variable(path, outer, at), &own[at]));
+    KEEL_TRY(add_one(&to, outer, 0, &at));
+    KEEL_TRY(add_group_of(&to, inside, type));
+    at = 0;
+    return add_one(&to, inside, 0, &at);
 }

@@ -8,19 +8,16 @@
  * keel_compiled_state_create has made. KEEL_EFORMAT: they belong to another optimizer. */
 keel_status keel_compiled_state_read(keel_model *m, const keel_weights *file);
 
-/* The name of each variable of a slot, in the order of the file: *out [*n], to free by keel_free.
+/* The name of each variable of a slot of the last optimizer, in the order of the file: *out [*n],
+ * to free by keel_free.
  */
 keel_status keel_compiled_state_names(const keel_model *m, const char ***out, int *n);
 
-typedef struct keel_state_scalars { /* borrowed by the file until it is encoded */
-    float learning_rate, number;
-} keel_state_scalars;
-
-/* Puts a tensor of the model's dtype into the file. */
+/* Puts a tensor of real numbers into the file, as float32. */
 typedef keel_status (*keel_state_adder)(void *context, const char *path, const keel_tensor *t);
 
 /* Writes the variables of m->compiled into the file. */
-keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, keel_state_scalars *of,
-                                    keel_state_adder add, void *context);
+keel_status keel_compiled_state_add(const keel_model *m, keel_weights *file, keel_state_adder add,
+                                    void *context);
 
 #endif

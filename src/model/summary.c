@@ -83,12 +83,18 @@ static void optimizer_lines(keel_text *t, const keel_model *m)
     }
     for (int i = 0; i < c->n_state; i++)
         n += c->state[i].data ? keel_shape_count(&c->state[i].shape) : 0;
-    keel_text_add(t, "Optimizer: %s, learning rate ", c->optimizer.type->name);
-    if (c->schedule)
-        keel_text_add(t, "by the schedule %s%s", c->schedule,
-                      c->rate.type ? "" : " (not supported: give a number)");
-    else
-        keel_text_add(t, "%.7g", c->learning_rate);
+    keel_text_add(t, "Optimizer: %s", c->multi ? "MultiOptimizer of " : "");
+    for (int i = 0; i < c->n_optimizer; i++) {
+        const keel_model_optimizer *o = &c->optimizer[i];
+        if (c->multi) keel_text_add_name(t, 0, o->pattern ? o->pattern : "all other weights");
+        keel_text_add(t, "%s%s, learning rate ", c->multi ? ": " : "", o->optimizer.type->name);
+        if (o->schedule)
+            keel_text_add(t, "by the schedule %s%s", o->schedule,
+                          o->rate.type ? "" : " (not supported: give a number)");
+        else
+            keel_text_add(t, "%.7g", o->learning_rate);
+        if (i + 1 < c->n_optimizer) keel_text_add(t, "; ");
+    }
     keel_text_add(t, ", %s steps done, %s numbers of state\n",
                   keel_group_digits(steps, c->iterations), keel_group_digits(numbers, n));
     for (int i = 0; i < m->n_output && i < KEEL_OUTPUTS_MAX; i++) {
@@ -190,6 +196,7 @@ keel_status keel_model_summary(const keel_model *m, char **out)
 {
     keel_text t = { 0 };
     const char *policy = keel_model_dtype_policy(m);
+    keel_model_pull(m, KEEL_LIVE_NUMBERS);
     table w = { 5, 5, 12, 10, strstr(policy, " and ") != NULL };
     measure(m, 0, &w);
     keel_text_add(&t, "Model: \"");
@@ -230,6 +237,19 @@ static void field_line(keel_text *t, const keel_field *f)
     keel_text_add(t, "\n");
 }
 
+static void type_lines(keel_text *t, const keel_type *type)
+{
+    keel_text_add(t, "%s: %s\n", type->name, type->help);
+    for (const keel_field *f = type->fields; f && f->key; f++) field_line(t, f);
+}
+
+keel_status keel_type_help(const keel_type *type, char **out)
+{
+    keel_text t = { 0 };
+    type_lines(&t, type);
+    return give(&t, out);
+}
+
 keel_status keel_layer_help(const char *layer, char **out)
 {
     keel_text t = { 0 };
@@ -237,8 +257,7 @@ keel_status keel_layer_help(const char *layer, char **out)
     if (!l)
         return keel_fail(KEEL_EARG, "there is no layer class '%s'; 'keel layers' lists all of them",
                          layer);
-    keel_text_add(&t, "%s: %s\n", l->type.name, l->type.help);
-    for (const keel_field *f = l->type.fields; f && f->key; f++) field_line(&t, f);
+    type_lines(&t, &l->type);
     keel_text_add(&t, "  %-28s default %-18s %s\n", "name", "null", "null: made from the class");
     if (l->emit)
         keel_text_add(&t, "  %-28s default %-18s %s\n", "trainable", "true",

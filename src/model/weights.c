@@ -1,6 +1,7 @@
 /* Looking at a model, and reading and setting its weights: counts, names, shapes, values, what is
  * frozen. */
 #include "base/memory.h"
+#include "base/text.h"
 #include "model/parts.h"
 #include <stdio.h>
 #include <string.h>
@@ -66,9 +67,43 @@ const char *keel_model_input_name(const keel_model *m, int input)
     return end_name(m, m->input_paths, m->input[input], input);
 }
 
+/* True if an output before that one has this name, or any output by its own. */
+static bool is_name_taken(const keel_model *m, const char *name, int before)
+{
+    for (int i = 0; i < m->n_output; i++)
+        if ((i < before && !strcmp(m->output_name[i], name)) ||
+            !strcmp(end_name(m, m->output_paths, m->output[i], i), name))
+            return true;
+    return false;
+}
+
+keel_status keel_model_name_outputs(keel_model *m)
+{
+    keel_free(m->output_name);
+    m->output_name = keel_calloc((size_t)m->n_output, sizeof *m->output_name);
+    if (!m->output_name) return KEEL_ENOMEM;
+    for (int i = 0; i < m->n_output; i++) {
+        const char *own = end_name(m, m->output_paths, m->output[i], i);
+        keel_text t = { 0 };
+        bool again = false;
+        for (int k = 0; k < i; k++)
+            again = again || !strcmp(end_name(m, m->output_paths, m->output[k], k), own);
+        keel_text_add(&t, "%s", own);
+        for (int k = 1; again && !t.failed && is_name_taken(m, t.data, i); k++) {
+            t.length = 0;
+            keel_text_add(&t, "%s_%d", own, k);
+        }
+        m->output_name[i] = t.failed ? NULL : keel_model_keep_name(m, t.data);
+        keel_text_free(&t);
+        if (!m->output_name[i]) return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
 const char *keel_model_output_name(const keel_model *m, int output)
 {
     if (output < 0 || output >= m->n_output) return NULL;
+    if (m->output_name) return m->output_name[output];
     return end_name(m, m->output_paths, m->output[output], output);
 }
 
@@ -167,6 +202,7 @@ keel_status keel_model_get_weight(const keel_model *m, const char *name, keel_te
     KEEL_TRY(find(m, name, &i));
     const keel_spec *spec = &m->weight[i].info.spec;
     KEEL_TRY(keel_tensor_create(&t, spec->dtype, &spec->shape));
+    keel_model_pull(m, KEEL_LIVE_WEIGHTS);
     keel_convert_reals(t.data, spec->dtype, m->weight[i].data, spec->dtype,
                        keel_shape_count(&spec->shape));
     *out = t;
@@ -187,8 +223,10 @@ keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_te
         keel_shape_text(given, &value->shape);
         return keel_fail(KEEL_ESHAPE, "%s has the shape %s, the value %s", name, has, given);
     }
+    keel_model_change(m, KEEL_LIVE_WEIGHTS);
     keel_convert_reals(m->weight[i].data, spec->dtype, value->data, value->dtype,
                        keel_shape_count(&spec->shape));
+    m->changes++;
     return KEEL_OK;
 }
 
@@ -213,6 +251,7 @@ keel_status keel_model_set_dtype(keel_model *m, keel_dtype dtype)
     keel_status s = KEEL_OK;
     const int n = m->n_weight, n_all = n + m->compiled.n_state;
     void **data = NULL;
+    KEEL_TRY(keel_model_idle(m, "keel_model_set_dtype"));
     if (!keel_dtype_is_real(dtype))
         return keel_fail(KEEL_EUNSUP, "a model computes in float32 or float64, not in %s",
                          keel_dtype_name(dtype));
@@ -260,6 +299,7 @@ static void set_policy(keel_model *m, keel_dtype compute)
 keel_status keel_model_set_dtype_policy(keel_model *m, const char *policy)
 {
     keel_dtype compute;
+    KEEL_TRY(keel_model_idle(m, "keel_model_set_dtype_policy"));
     KEEL_TRY(keel_policy_find(policy, &compute));
     set_policy(m, compute);
     return KEEL_OK;
@@ -313,6 +353,7 @@ keel_status keel_model_set_trainable(keel_model *m, const char *layer_name, bool
     keel_model *in = m;
     int only = -1, n = 0;
     bool changed = false, *before = NULL;
+    KEEL_TRY(keel_model_idle(m, "keel_model_set_trainable"));
     if (layer_name && !keel_model_find_label(m, layer_name, &in, &only))
         return keel_fail(KEEL_EARG, "there is no layer named '%s'", layer_name);
     if ((s = keel_model_all_layers(m, &all, &n)) < 0) goto out;

@@ -127,7 +127,8 @@ keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *
         return keel_fail(KEEL_EARG, "%s: get_shaped needs fields, and replaces get_fields", name);
     keel_data_spec spec = { .rows = from.rows ? from.rows : -1,
                             .max_rows = from.max_rows,
-                            .shaped = from.get_shaped != NULL };
+                            .shaped = from.get_shaped != NULL,
+                            .by_pass = !from.on_epoch_end };
     const keel_data_field x = { .shape = from.x_shape, .dtype = from.x_dtype };
     const keel_data_field y = { .shape = from.y_shape, .dtype = from.y_dtype };
     KEEL_TRY(keel_spec_add_all(&spec, from.n_field, from.field, name));
