@@ -113,7 +113,8 @@ typedef int keel_symbol;
 keel_status keel_model_input(keel_model *m, const keel_shape *shape, const keel_arg *args,
                              keel_symbol *out);
 
-/* Call a new layer on symbols of a Functional model.
+/* Call a new layer on symbols of a Functional model. *out is what it gives; if it gives several
+ * values (LSTM with return_state, ops.Split), the first: the others are *out + 1, *out + 2, ...
  *
  * Returns  as keel_model_add
  * Owns     everything is copied
@@ -185,104 +186,7 @@ keel_status keel_model_load(keel_model **out, const char *path);
  * Threads  one at a time on one model */
 keel_status keel_model_save(const keel_model *m, const char *path);
 
-/* ---- compile --------------------------------------------------------------------------------- */
-
-enum { KEEL_OUTPUTS_MAX = 16, KEEL_METRICS_MAX = 32 };
-
-/* An optimizer, loss or metric by Keras's name ("adam", "CategoricalCrossentropy"), with arguments.
- */
-typedef struct keel_named {
-    const char *name;
-    const keel_arg *args; /* NULL: defaults */
-    int output;           /* of losses and metrics: the index of the output, from 0 */
-} keel_named;
-
-typedef struct keel_compile {
-    size_t size; /* sizeof(keel_compile): KEEL_COMPILE */
-    keel_named optimizer;
-    keel_named loss[KEEL_OUTPUTS_MAX]; /* ends with name NULL; a single one is for all outputs */
-    double loss_weights[KEEL_OUTPUTS_MAX]; /* by output; all 0: each is 1 */
-    keel_named metrics[KEEL_METRICS_MAX];  /* ends with name NULL */
-    keel_named weighted_metrics[KEEL_METRICS_MAX];
-} keel_compile;
-
-#define KEEL_COMPILE .size = sizeof(keel_compile)
-
-/* Choose optimizer, losses and metrics: keel_model_compile(m, &(keel_compile){ KEEL_COMPILE,
- *   .optimizer = { "adam" }, .loss = { { "mse" } }, .metrics = { { "mae" } } }). The state of an
- * earlier optimizer is dropped.
- *
- * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP: the text names what is unknown or does not fit;
- *          KEEL_ENOMEM. After a failure the model is unchanged
- * Owns     everything is copied
- * Threads  one at a time on one model
- * Source   Keras: Model.compile */
-keel_status keel_model_compile(keel_model *m, const keel_compile *c);
-
-/* Change parts of the compile configuration. Empty parts of `c` (no optimizer name, no loss, no
- * metrics) stay as they are. If the optimizer stays, so does its state. On a model that is not
- * compiled it is keel_model_compile.
- *
- * Returns  as keel_model_compile
- * Owns     everything is copied
- * Threads  one at a time on one model */
-keel_status keel_model_recompile(keel_model *m, const keel_compile *c);
-
-/* The loss of an output, by Keras's class name: "CategoricalCrossentropy".
- *
- * Returns  the name; NULL: the model is not compiled, or this output has no loss
- * Owns     the text is static
- * Threads  any, not while the model is changed */
-const char *keel_model_loss_name(const keel_model *m, int output);
-
-/* True if the model has an optimizer and a loss.
- *
- * Returns  true after keel_model_compile, or if a loaded file had a compile configuration
- * Owns     nothing changes hands
- * Threads  any, not while the model is changed */
-bool keel_model_is_compiled(const keel_model *m);
-
-/* Why the compile configuration of a loaded file is not used: it has an optimizer or a loss that
- * Keel does not have, which the text names. The model can predict; to train, recompile it.
- *
- * Returns  the text; NULL: it is used, there was none, or the model was compiled since
- * Owns     the text belongs to the model
- * Threads  any, not while the model is changed */
-const char *keel_model_refused(const keel_model *m);
-
-/* The metrics of a loaded file that Keel does not have, as names with commas. Keel trains without
- * them and writes them back to the file.
- *
- * Returns  the text; NULL: there are none, or other metrics were chosen since
- * Owns     the text belongs to the model
- * Threads  any, not while the model is changed */
-const char *keel_model_metrics_left_out(const keel_model *m);
-
-/* The learning rate schedule of a loaded file, by Keras's class name. Keel has Keras's own
- * schedules; to train with any other, set a learning rate in its place.
- *
- * Returns  the name; NULL: there is none, or a learning rate was set
- * Owns     the text belongs to the model
- * Threads  any, not while the model is changed */
-const char *keel_model_schedule(const keel_model *m);
-
-/* The optimizer's learning rate; with a schedule, that of the next step. Setting it replaces a
- * schedule.
- *
- * Returns  KEEL_OK; KEEL_EARG: not compiled, negative or not finite
- * Owns     nothing changes hands
- * Threads  one at a time on one model */
-keel_status keel_model_learning_rate(const keel_model *m, double *out);
-keel_status keel_model_set_learning_rate(keel_model *m, double rate);
-
-/* Let a schedule give the learning rate, in place of the number or schedule that did. `text` is the
- * call that makes it in Python: "CosineDecay(0.1, 1000, alpha=0.01)".
- *
- * Returns  KEEL_OK; KEEL_EARG: not compiled, no such schedule, or an argument that it does not have
- *          or that does not fit; the text says which
- * Owns     nothing changes hands
- * Threads  one at a time on one model */
-keel_status keel_model_set_schedule(keel_model *m, const char *text);
+/* ---- states --------------------------------------------------------------------------------- */
 
 /* Set the states of all stateful layers to 0. The state in which row i of a batch ends is that in
  * which row i of the next batch begins, from step to step and from one fit, evaluate or predict to
@@ -324,7 +228,8 @@ keel_status keel_model_output_shape(const keel_model *m, int output, keel_shape 
 const char *keel_model_input_name(const keel_model *m, int input);
 
 /* The name of an output: that of its layer, or its key where outputs are a dict. It keys losses and
- * metrics.
+ * metrics. Of several outputs of one layer the later ones are "split_1", "split_2"; in Keras they
+ * share their name, and of their logs one is left.
  *
  * Returns  the text; NULL: no such output
  * Owns     it belongs to the model
@@ -389,5 +294,6 @@ keel_status keel_layer_help(const char *layer, char **out);
 #ifdef __cplusplus
 }
 #endif
+#include <keel/compile.h>
 #include <keel/weights.h>
 #endif

@@ -1,6 +1,8 @@
 /* Training: devices, fit, evaluate, predict, and a plan of a run without running it. */
 #ifndef KEEL_TRAIN_H
 #define KEEL_TRAIN_H
+#include <keel/callback.h>
+#include <keel/checkpoint.h>
 #include <keel/dataset.h>
 #include <keel/model.h>
 
@@ -97,31 +99,6 @@ int64_t keel_strategy_rows(const keel_strategy *s, int device, int64_t step_rows
 
 /* ---- fit ------------------------------------------------------------------------------------- */
 
-enum { KEEL_LOGS_MAX = 32 };
-
-/* Named numbers: "loss", "accuracy", ... in the order of Keras's logs. */
-typedef struct keel_logs {
-    int count;
-    const char *name[KEEL_LOGS_MAX];
-    double value[KEEL_LOGS_MAX];
-} keel_logs;
-
-typedef struct keel_progress {
-    bool training;          /* false: validation or evaluation */
-    bool epoch_end;         /* the epoch is over, with its validation; logs include val_ */
-    int64_t epoch, epochs;  /* epoch counts from 0 */
-    int64_t step, steps;    /* steps done in this epoch, and in all (-1: not known) */
-    int64_t rows, all_rows; /* rows done in this epoch, and in all (-1: not known) */
-    double seconds;         /* of this epoch so far */
-    double waited;          /* part of `seconds` that was spent waiting for input */
-    keel_logs logs;         /* running means of the epoch */
-} keel_progress;
-
-/* Called after every step, also in validation, from the thread that called fit. Return KEEL_OK to
- * continue; KEEL_END to stop after this step: the model keeps its weights, and an epoch whose
- * validation is incomplete has NaN as val_ values; < 0: fit fails with KEEL_ECALLBACK. */
-typedef keel_status (*keel_on_progress)(void *context, const keel_progress *p);
-
 /* Numbers of compiled programs. A model with open dims has a program for each shape of a batch, all
  * with the same weights. With more shapes than kept programs, programs are compiled repeatedly. */
 typedef struct keel_program_counts {
@@ -145,11 +122,14 @@ typedef struct keel_fit_options {
     const keel_dataset *validation;
     int64_t validation_batch_size; /* 0: batch_size */
     int64_t validation_steps;      /* 0: all rows */
-    const double *class_weight;    /* by label; borrowed; NULL: none */
+    int64_t validation_freq;       /* epochs from one validation to the next; 0: 1 */
+    bool validation_warns; /* rows of the validation that are wrong end only that validation: its
+                              epoch has NaN as val_ values, and the history's note says why */
+    const double *class_weight; /* by label; borrowed; NULL: none */
     int64_t class_weight_count;
-    int threads; /* threads that read data; 0: chosen by Keel */
-    keel_on_progress on_progress;
-    void *context;
+    int threads;                           /* threads that read data; 0: chosen by Keel */
+    const keel_callback *const *callbacks; /* KEEL_CALLBACKS(...), ends with NULL; borrowed; NULL:
+                                              none */
     bool profile;                /* time every call: history.profile; costs less than 2 % */
     const char *trace;           /* file that receives every call, for chrome://tracing or
                                     Perfetto; NULL: none */
@@ -167,6 +147,7 @@ typedef struct keel_fit_options {
     keel_program_counts *counts; /* filled in at the end; may be NULL */
     bool reset_states; /* keel_model_reset_states before each epoch and before each validation; else
                           states go on through all of them, as in Keras */
+    const keel_checkpoint_options *checkpoint; /* see checkpoint.h; borrowed; NULL: none */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)
@@ -213,11 +194,12 @@ typedef struct keel_profile {
 
 /* The results of a fit. The history owns all its members. */
 typedef struct keel_history {
-    int64_t epochs; /* finished */
-    int count;      /* columns */
-    char *name[2 * KEEL_LOGS_MAX];
+    int64_t epochs;        /* finished */
+    int64_t initial_epoch; /* the number of the first, from 0 */
+    int count;             /* columns */
+    char *name[KEEL_LOGS_MAX];
     double *value; /* [epochs][count] */
-    bool stopped;  /* the callback stopped it */
+    bool stopped;  /* a callback stopped it */
     char *note;    /* one line for the user, about the data or a slow layer, or NULL */
 
     keel_profile *profile; /* NULL unless requested */
@@ -258,6 +240,19 @@ void keel_history_free(keel_history *h);
  * Owns     nothing changes hands
  * Threads  any */
 keel_status keel_history_save(const keel_history *h, const char *path);
+
+/* Weights of classes that give each class the same sum: rows / (classes * rows of the class), 1 for
+ * a class without rows. The label of a row is the number, or the place of the largest of its
+ * numbers, in the first target. Reads the targets of all rows.
+ *
+ * Returns  KEEL_OK, with weight [classes]; KEEL_EARG: no target, or classes is below 1; KEEL_EUNSUP:
+ *          rows come from a stream; KEEL_EDATA: a label is not one of the classes; KEEL_EIO and
+ *          KEEL_EFORMAT: a row cannot be read
+ * Owns     nothing changes hands
+ * Threads  any
+ * Source   class_weight="balanced" of scikit-learn's compute_class_weight */
+keel_status keel_dataset_balanced_weights(const keel_dataset *dataset, double *weight,
+                                          int64_t classes);
 
 /* ---- evaluate, predict ----------------------------------------------------------------------- */
 

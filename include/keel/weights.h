@@ -24,6 +24,16 @@ const char *keel_model_weight_name(const keel_model *m, int weight);
 keel_status keel_model_get_weight(const keel_model *m, const char *name, keel_tensor *out);
 keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_tensor *value);
 
+/* Write a .weights.h5 file that Keras loads: all weights and, if the model is compiled, the
+ * optimizer's state. The file appears complete or not at all.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: the model is not finished, or the name does not end in .weights.h5;
+ *          KEEL_EIO; KEEL_ENOMEM
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model
+ * Source   Keras: Model.save_weights */
+keel_status keel_model_save_weights(const keel_model *m, const char *path);
+
 /* Read all weights from a file: .weights.h5 or .keras of Keras 3, by their paths; .h5 of Keras 2
  * and 3 (weights or a whole model), by the names of layers and weights. The optimizer's state
  * stays.
@@ -32,7 +42,7 @@ keel_status keel_model_set_weight(keel_model *m, const char *name, const keel_te
  *          weight is missing; KEEL_ESHAPE: a weight does not fit; KEEL_EUNSUP: two weights of the
  *          file may be meant; KEEL_ENOMEM
  * Owns     nothing changes hands
- * Threads  one at a time on one model, not while it trains
+ * Threads  one at a time on one model; while it trains, only in a callback
  * Source   Keras: Model.load_weights */
 keel_status keel_model_load_weights(keel_model *m, const char *path);
 

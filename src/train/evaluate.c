@@ -9,6 +9,7 @@ typedef struct inference {
     keel_trainer *trainer;
     keel_feed *feed;
     keel_strategy *strategy;
+    keel_watch run;
     bool entered;
 } inference;
 
@@ -21,6 +22,7 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
     l->o.validation = NULL;
     l->o.validation_batch_size = 0;
     l->o.validation_steps = l->o.steps_per_epoch;
+    KEEL_TRY(keel_watch_begin(&l->run, m, &l->o, false));
     KEEL_TRY(keel_pairing_make(&pairing, m, data, scored));
     KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing));
     const keel_trainer_work none = { 0 };
@@ -35,6 +37,7 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
                                      .programs = (int)l->o.programs };
     KEEL_TRY(keel_trainer_create(&l->trainer, m, s, &none, &test, &t));
     KEEL_TRY(keel_session_prepare(&l->trainer->test, l->feed));
+    keel_watch_go_live(&l->run, l->trainer);
     return keel_feed_begin_epoch(l->feed, 0);
 }
 
@@ -42,6 +45,7 @@ static void end(inference *l)
 {
     if (l->entered) keel_team_leave(l->strategy->team);
     keel_session_count(&l->o, l->trainer);
+    keel_watch_end(&l->run);
     keel_trainer_destroy(l->trainer);
     keel_feed_destroy(l->feed);
 }
@@ -51,24 +55,13 @@ keel_status keel_evaluate(keel_model *m, keel_strategy *s, const keel_dataset *d
 {
     inference l = { 0 };
     keel_tally tally = { 0 };
-    keel_logs logs = { 0 };
     keel_status st = begin(&l, m, s, data, options, true);
     if (st >= 0) st = keel_tally_create(&tally, &l.trainer->test);
-    if (st >= 0) {
-        keel_progress p = { .epochs = 1,
-                            .steps = keel_feed_steps(l.feed),
-                            .all_rows = keel_feed_rows(l.feed) };
-        keel_scored_names(&l.trainer->test, &p.logs);
-        logs = p.logs;
-        st = keel_session_test(l.trainer, l.feed, &l.o, l.o.on_progress ? &p : NULL, &tally);
-    }
-    if (st >= 0) {
-        keel_tally_logs(&l.trainer->test, &tally, &logs);
-        *out = logs;
-    }
+    if (st >= 0) st = keel_session_test(&l.run, l.trainer, l.feed, &tally);
+    if (st >= 0) *out = l.run.logs;
     keel_tally_free(&tally);
     end(&l);
-    return st == KEEL_END ? KEEL_OK : st;
+    return st;
 }
 
 /* The shape of one row of output k, in the current program. */
@@ -108,40 +101,66 @@ static keel_status check_outputs(const inference *l, const keel_tensor *t, int n
     return KEEL_OK;
 }
 
-/* Run all steps; each appends its rows at at[n_output], which advance. */
-static keel_status predict_rows(inference *l, const keel_model *m, const keel_tensor *t, char **at,
-                                int64_t rows)
+static keel_status predict_step(inference *l, const keel_batch *b, const keel_tensor *t, char **at,
+                                int64_t left)
 {
-    keel_status s;
+    const int n = l->trainer->model->n_output;
+    KEEL_TRY(keel_watch_tell(&l->run, KEEL_ON_predict_batch_begin));
+    keel_live_take(&l->run.live);
+    if (b->rows > left)
+        return keel_fail(KEEL_EDATA, "%s: has more rows than announced (%lld)",
+                         keel_dataset_name(l->data), (long long)(l->run.at.rows + left));
+    KEEL_TRY(keel_trainer_meet(l->trainer, false, b));
+    KEEL_TRY(check_outputs(l, t, n));
+    return keel_predict_step(l->trainer, b, (void *const *)at);
+}
+
+/* The rows of a step, `rows` of them at the ends of the outputs [n], as its callbacks see them. */
+static void show_outputs(keel_tensor *shown, const keel_tensor *t, char *const *at, int n,
+                         int64_t rows)
+{
+    for (int k = 0; k < n; k++) {
+        shown[k] = (keel_tensor){ t[k].dtype, t[k].shape, at[k] };
+        shown[k].shape.dim[0] = rows;
+    }
+}
+
+/* Run all steps; each appends its rows at at[n_output], which advance. n: outputs asked for. */
+static keel_status predict_rows(inference *l, const keel_tensor *t, char **at, int n, int64_t rows)
+{
+    keel_status s = KEEL_OK;
     keel_batch b;
-    keel_progress p = { .epochs = 1, .steps = keel_feed_steps(l->feed), .all_rows = rows };
+    keel_watch *r = &l->run;
+    keel_tensor shown[KEEL_OUTPUTS_MAX];
     const double start = keel_seconds();
-    const char *name = keel_dataset_name(l->data);
-    while ((s = keel_feed_next(l->feed, &b)) == KEEL_OK) {
-        if (b.rows > rows - p.rows)
-            s = keel_fail(KEEL_EDATA, "%s: has more rows than announced (%lld)", name,
-                          (long long)rows);
-        else
-            s = keel_trainer_meet(l->trainer, false, &b);
-        if (s >= 0) s = check_outputs(l, t, m->n_output);
-        if (s >= 0) s = keel_predict_step(l->trainer, &b, (void *const *)at);
+    r->at.steps = keel_feed_steps(l->feed);
+    r->at.all_rows = rows;
+    KEEL_TRY(keel_watch_tell(r, KEEL_ON_predict_begin));
+    while (!r->stop_pass && (s = keel_feed_next(l->feed, &b)) == KEEL_OK) {
+        s = predict_step(l, &b, t, at, rows - r->at.rows);
         keel_feed_release(l->feed, &b);
         if (s < 0) return s;
-        for (int k = 0; k < m->n_output; k++)
-            if (at[k])
-                at[k] += b.rows * (keel_shape_count(&t[k].shape) / rows) *
-                         (int64_t)keel_dtype_size(m->dtype);
-        p.step++;
-        p.rows += b.rows;
-        p.seconds = keel_seconds() - start;
-        if (l->o.on_progress && l->o.on_progress(l->o.context, &p) < 0)
-            return keel_fail(KEEL_ECALLBACK, "the progress callback failed");
+        r->at.step++;
+        r->at.rows += b.rows;
+        r->at.seconds = keel_seconds() - start;
+        r->at.waited = keel_feed_wait_seconds(l->feed);
+        if (n <= KEEL_OUTPUTS_MAX) {
+            show_outputs(shown, t, at, n, b.rows);
+            r->at.outputs = shown;
+            r->at.output_count = n;
+        }
+        KEEL_TRY(keel_watch_tell(r, KEEL_ON_predict_batch_end));
+        r->at.outputs = NULL;
+        r->at.output_count = 0;
+        for (int k = 0; k < n; k++)
+            at[k] += b.rows * (keel_shape_count(&t[k].shape) / rows) *
+                     (int64_t)keel_dtype_size(t[k].dtype);
     }
     if (s < 0) return s;
-    if (p.rows != rows)
-        return keel_fail(KEEL_EDATA, "%s: has %lld of the %lld announced rows", name,
-                         (long long)p.rows, (long long)rows);
-    return KEEL_OK;
+    if (r->at.rows != rows && !r->stop_pass)
+        return keel_fail(KEEL_EDATA, "%s: has %lld of the %lld announced rows",
+                         keel_dataset_name(l->data), (long long)r->at.rows, (long long)rows);
+    return keel_watch_tell(r, KEEL_ON_predict_end);
 }
 
 /* Predict the first `n` outputs into out [n]. */
@@ -165,7 +184,8 @@ static keel_status predict(keel_model *m, keel_strategy *s, const keel_dataset *
         if ((st = create_output(l.trainer, k, rows, &t[k])) < 0) goto out;
         at[k] = t[k].data;
     }
-    if ((st = predict_rows(&l, m, t, at, rows)) < 0) goto out;
+    if ((st = predict_rows(&l, t, at, n, rows)) < 0) goto out;
+    for (int k = 0; k < n; k++) t[k].shape.dim[0] = l.run.at.rows; /* fewer if it was stopped */
     memcpy(out, t, (size_t)n * sizeof *out);
     memset(t, 0, (size_t)n * sizeof *t);
 out:

@@ -2,7 +2,10 @@
  * counts that the feed can have. Then an epoch is a loop of feed, step and callback. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "train/gate.h"
+#include "train/history.h"
 #include "train/profile.h"
+#include "train/resume.h"
 #include "train/session.h"
 #include <math.h>
 #include <stdio.h>
@@ -20,10 +23,14 @@ typedef struct fit {
     keel_pairing pairing, validation_pairing;
     keel_feed *feed, *validation_feed;
     keel_history history;
-    keel_progress progress;
+    keel_watch run;
     keel_tally trained, tested; /* of the epoch */
+    keel_gate gate;
+    keel_resume resume;
+    keel_standing standing; /* after the last step, once there is a trainer */
     double start;
-    bool stop;
+    bool validated;      /* the validation data was begun */
+    int64_t unvalidated; /* epochs whose validation failed */
 } fit;
 
 /* ---- memory, as the operating system sees it ---------------------------------------------------
@@ -53,77 +60,8 @@ static int64_t planned_bytes(const fit *f)
     return sum;
 }
 
-/* ---- history ------------------------------------------------------------------------------------
- */
-
-static keel_status begin_history(fit *f)
-{
-    keel_history *h = &f->history;
-    keel_logs logs;
-    char name[160];
-    keel_scored_names(&f->trainer->train, &logs);
-    const int sets = f->o.validation ? 2 : 1;
-    const size_t rows = (size_t)(f->o.epochs - f->o.initial_epoch);
-    h->value = keel_calloc(rows * (size_t)(sets * logs.count), sizeof *h->value);
-    if (!h->value) return KEEL_ENOMEM;
-    for (int k = 0; k < sets; k++)
-        for (int i = 0; i < logs.count; i++) {
-            snprintf(name, sizeof name, "%s%s", k ? "val_" : "", logs.name[i]);
-            if (!(h->name[h->count] = keel_strdup(name))) return KEEL_ENOMEM;
-            h->count++;
-        }
-    return KEEL_OK;
-}
-
-void keel_history_free(keel_history *h)
-{
-    if (!h) return;
-    for (int i = 0; i < h->count; i++) keel_free(h->name[i]);
-    keel_free(h->value);
-    keel_free(h->note);
-    keel_profile_destroy(h->profile);
-    *h = (keel_history){ 0 };
-}
-
-/* Write a name as a CSV field; the name of a metric may have a comma. */
-static void put_name(FILE *f, const char *name)
-{
-    const bool quoted = strpbrk(name, ",\"\r\n") != NULL;
-    fputs(quoted ? ",\"" : ",", f);
-    for (; *name; name++) {
-        if (*name == '"') fputc('"', f);
-        fputc(*name, f);
-    }
-    if (quoted) fputc('"', f);
-}
-
-keel_status keel_history_save(const keel_history *h, const char *path)
-{
-    FILE *f = fopen(path, "w");
-    if (!f) return keel_fail(KEEL_EIO, "%s: cannot be written", path);
-    fputs("epoch", f);
-    for (int i = 0; i < h->count; i++) put_name(f, h->name[i]);
-    fputc('\n', f);
-    for (int64_t e = 0; e < h->epochs; e++) {
-        fprintf(f, "%lld", (long long)e);
-        for (int i = 0; i < h->count; i++) fprintf(f, ",%.9g", h->value[e * h->count + i]);
-        fputc('\n', f);
-    }
-    const bool bad = ferror(f);
-    if (fclose(f) || bad) return keel_fail(KEEL_EIO, "%s: could not be written completely", path);
-    return KEEL_OK;
-}
-
 /* ---- the loop -----------------------------------------------------------------------------------
  */
-
-static keel_status tell(fit *f)
-{
-    if (!f->o.on_progress) return KEEL_OK;
-    const keel_status s = f->o.on_progress(f->o.context, &f->progress);
-    if (s == KEEL_END) f->stop = true;
-    return s < 0 ? keel_fail(KEEL_ECALLBACK, "the progress callback failed") : KEEL_OK;
-}
 
 /* Steps of rows of another shape have a program of their own. */
 static void time_program(fit *f)
@@ -132,36 +70,71 @@ static void time_program(fit *f)
     p->timing = f->timing && keel_profile_takes(&f->work, p) ? f->timing : NULL;
 }
 
+static keel_status train_step(fit *f, const keel_batch *b)
+{
+    f->run.logs.count = 0;
+    f->run.batch = b;
+    f->run.input = f->pairing.input[0];
+    const keel_status s = keel_watch_tell(&f->run, KEEL_ON_train_batch_begin);
+    f->run.batch = NULL;
+    if (s < 0) return s;
+    keel_live_take(&f->run.live);
+    KEEL_TRY(keel_trainer_meet(f->trainer, true, b));
+    time_program(f);
+    KEEL_TRY(keel_train_step(f->trainer, b, f->o.seed, &f->trained));
+    keel_live_stepped(&f->run.live);
+    const keel_program *ran = f->trainer->train.program;
+    if (ran->timing) keel_profile_add(&f->work, ran, b->rows);
+    return KEEL_OK;
+}
+
+/* A checkpoint has what callbacks have set since. */
+static keel_standing *stands(fit *f, int64_t epoch, int64_t step, int64_t rows)
+{
+    if (f->resume.saver) keel_live_take(&f->run.live);
+    f->standing.epoch = epoch;
+    f->standing.step = step;
+    f->standing.rows = rows;
+    return &f->standing;
+}
+
 static keel_status train_epoch(fit *f)
 {
     keel_history *h = &f->history;
-    keel_progress *p = &f->progress;
+    keel_moment *at = &f->run.at;
     const double start = keel_seconds(), waited = keel_feed_wait_seconds(f->feed);
     keel_status s = KEEL_OK;
     keel_batch b;
-    while (!f->stop && (s = keel_feed_next(f->feed, &b)) == KEEL_OK) {
+    while ((s = keel_gate_next(&f->gate, f->feed, &b)) == KEEL_OK) {
         const double before = keel_seconds();
         if (h->steps == 0) h->first_step_seconds = before - f->start;
-        s = keel_trainer_meet(f->trainer, true, &b);
-        time_program(f);
-        if (s >= 0) s = keel_train_step(f->trainer, &b, f->o.seed, &f->trained);
-        if (s < 0) {
+        if ((s = train_step(f, &b)) < 0) {
             keel_feed_retry(f->feed, &b);
-            return s;
+            if (s != KEEL_ENUMERIC || !f->run.stop_at_nan) return s;
+            keel_watch_say(&f->run, "training stopped: %s", keel_error());
+            f->run.stop = true;
+            return KEEL_OK;
         }
-        const keel_program *ran = f->trainer->train.program;
-        if (ran->timing) keel_profile_add(&f->work, ran, b.rows);
         keel_feed_release(f->feed, &b);
         const double now = keel_seconds();
         h->step_seconds += now - before;
         h->steps++;
         h->rows += b.rows;
-        p->step++;
-        p->rows += b.rows;
-        p->seconds = now - start;
-        p->waited = keel_feed_wait_seconds(f->feed) - waited;
-        keel_tally_logs(&f->trainer->train, &f->trained, &p->logs);
-        KEEL_TRY(tell(f));
+        at->step++;
+        at->rows += b.rows;
+        at->seconds = now - start;
+        at->waited = keel_feed_wait_seconds(f->feed) - waited;
+        if (keel_watch_hears(&f->run, KEEL_ON_train_batch_end)) {
+            keel_scored_names(&f->trainer->train, &f->run.logs);
+            keel_tally_logs(&f->trainer->train, &f->trained, &f->run.logs);
+            KEEL_TRY(keel_watch_tell(&f->run, KEEL_ON_train_batch_end));
+        }
+        stands(f, at->epoch, at->step, at->rows);
+        if (f->run.stop) {
+            keel_resume_stop(&f->resume, &f->standing);
+            return KEEL_OK;
+        }
+        keel_resume_step(&f->resume, &f->standing);
     }
     return s < 0 ? s : KEEL_OK;
 }
@@ -172,57 +145,148 @@ static keel_status of_validation(keel_status s)
     return s < 0 ? keel_fail_within(s, "validation data") : s;
 }
 
-static keel_status validate(fit *f, int64_t epoch, keel_logs *logs)
+static bool is_about_rows(keel_status s)
 {
+    return s == KEEL_EDATA || s == KEEL_EFORMAT || s == KEEL_EIO || s == KEEL_ESHAPE ||
+           s == KEEL_ENUMERIC;
+}
+
+/* The rows of the validation are wrong, and the training goes on. */
+static keel_status pass_over(fit *f)
+{
+    of_validation(KEEL_EDATA);
+    f->unvalidated++;
+    if (f->unvalidated == 1)
+        keel_watch_say(&f->run, "epoch %lld has no validation: %s", (long long)f->run.at.epoch + 1,
+                       keel_error());
+    return KEEL_OK;
+}
+
+static bool is_validated(const fit *f, int64_t epoch)
+{
+    return f->o.validation && (epoch + 1) % f->o.validation_freq == 0;
+}
+
+/* Begin a pass over the validation data. The first one of a fit that goes on comes after those that
+ * the fit before it made. */
+static keel_status begin_validation(fit *f, int64_t epoch)
+{
+    const int64_t every = f->o.validation_freq; /* passes have numbers without gaps */
+    const bool first = f->resume.found && !f->validated;
+    f->validated = true;
+    for (int64_t e = f->o.initial_epoch; first && e < epoch; e++)
+        if (is_validated(f, e))
+            KEEL_TRY(keel_feed_pass_over(f->validation_feed, (uint32_t)(e / every)));
+    return keel_feed_begin_epoch(f->validation_feed, (uint32_t)(epoch / every));
+}
+
+/* Add the results to `logs`, unless a callback stopped the pass. */
+static keel_status validate(fit *f, keel_logs *logs)
+{
+    keel_moment *at = &f->run.at;
+    const keel_moment of_training = *at;
     const double start = keel_seconds();
     if (f->o.reset_states) keel_model_reset_states(f->model);
     keel_tally_clear(&f->tested);
-    KEEL_TRY(of_validation(keel_feed_begin_epoch(f->validation_feed, (uint32_t)epoch)));
-    keel_progress p = { .epoch = epoch,
-                        .epochs = f->o.epochs,
-                        .steps = keel_feed_steps(f->validation_feed),
-                        .all_rows = keel_feed_rows(f->validation_feed) };
-    keel_scored_names(&f->trainer->test, &p.logs);
-    const keel_status s = keel_session_test(f->trainer, f->validation_feed, &f->o,
-                                            f->o.on_progress ? &p : NULL, &f->tested);
+    keel_status s = begin_validation(f, at->epoch);
+    if (s >= 0) s = keel_session_test(&f->run, f->trainer, f->validation_feed, &f->tested);
+    *at = of_training;
+    if (f->o.validation_warns && is_about_rows(s)) return pass_over(f);
     if (s < 0) return s == KEEL_ECALLBACK ? s : of_validation(s);
-    f->stop = s == KEEL_END;
-    keel_tally_logs(&f->trainer->test, &f->tested, logs);
     f->history.validation_seconds += keel_seconds() - start;
+    if (f->run.stop_pass) {
+        f->run.stop = true;
+        if (f->model->row_states.n == 0) keel_resume_stop(&f->resume, &f->standing);
+        return KEEL_OK;
+    }
+    for (int i = 0; i < f->run.logs.count; i++)
+        KEEL_TRY(keel_logs_set(logs, f->run.val_name[i], f->run.logs.value[i]));
     return KEEL_OK;
+}
+
+/* Begin an epoch, or go on within the one that a checkpoint was taken in. */
+static keel_status begin_epoch(fit *f, int64_t epoch)
+{
+    keel_watch *r = &f->run;
+    const keel_checkpoint *c = &f->resume.from;
+    const bool within = f->resume.found && epoch == c->epoch && c->step > 0;
+    if (!within) keel_tally_clear(&f->trained);
+    if (!within && f->o.reset_states) keel_model_reset_states(f->model);
+    if (f->resume.found && epoch == c->epoch)
+        KEEL_TRY(keel_feed_seek(f->feed, (uint32_t)epoch, c->step));
+    else
+        KEEL_TRY(keel_feed_begin_epoch(f->feed, (uint32_t)epoch));
+    r->at.training = true;
+    r->at.epoch = epoch;
+    r->at.step = within ? c->step : 0;
+    r->at.rows = within ? c->rows : 0;
+    r->at.seconds = r->at.waited = 0;
+    r->at.steps = keel_feed_steps(f->feed);
+    r->at.all_rows = keel_feed_rows(f->feed);
+    r->logs.count = 0;
+    return within ? KEEL_OK : keel_watch_tell(r, KEEL_ON_epoch_begin);
 }
 
 static keel_status run_epoch(fit *f, int64_t epoch)
 {
-    keel_history *h = &f->history;
-    keel_progress *p = &f->progress;
+    keel_watch *r = &f->run;
     keel_logs logs;
-    keel_tally_clear(&f->trained);
-    if (f->o.reset_states) keel_model_reset_states(f->model);
-    KEEL_TRY(keel_feed_begin_epoch(f->feed, (uint32_t)epoch));
-    *p = (keel_progress){ .training = true,
-                          .epoch = epoch,
-                          .epochs = f->o.epochs,
-                          .steps = keel_feed_steps(f->feed),
-                          .all_rows = keel_feed_rows(f->feed) };
-    keel_scored_names(&f->trainer->train, &p->logs);
+    KEEL_TRY(begin_epoch(f, epoch));
     KEEL_TRY(train_epoch(f));
-    if (f->stop && p->step == 0) return KEEL_OK;
-    double *row = &h->value[h->epochs * h->count];
-    const int n = p->logs.count;
-    memcpy(row, p->logs.value, (size_t)n * sizeof *row);
-    for (int i = n; i < h->count; i++) row[i] = NAN; /* val_ columns, until they are known */
-    if (f->o.validation && !f->stop) KEEL_TRY(validate(f, epoch, &logs));
-    if (f->o.validation && !f->stop) {
-        memcpy(row + n, logs.value, (size_t)n * sizeof *row);
-        for (int i = 0; i < n && p->logs.count < KEEL_LOGS_MAX; i++) {
-            p->logs.name[p->logs.count] = h->name[n + i];
-            p->logs.value[p->logs.count++] = row[n + i];
-        }
-    }
-    h->epochs++;
-    p->epoch_end = true;
-    return tell(f);
+    keel_scored_names(&f->trainer->train, &logs);
+    keel_tally_logs(&f->trainer->train, &f->trained, &logs);
+    for (int i = 0; r->at.step == 0 && i < logs.count; i++) logs.value[i] = NAN; /* no step */
+    if (is_validated(f, epoch)) KEEL_TRY(validate(f, &logs));
+    r->logs = logs;
+    KEEL_TRY(keel_watch_tell(r, KEEL_ON_epoch_end));
+    keel_history_add(&f->history, &r->logs);
+    keel_resume_epoch(&f->resume, stands(f, epoch + 1, 0, 0));
+    return KEEL_OK;
+}
+
+/* Take what a checkpoint has, once the callbacks have begun. */
+static keel_status resume(fit *f)
+{
+    const keel_checkpoint *c = &f->resume.from;
+    f->standing = (keel_standing){ .trainer = f->trainer,
+                                   .tally = &f->trained,
+                                   .history = &f->history,
+                                   .epoch = f->o.initial_epoch,
+                                   .identity = f->resume.identity,
+                                   .callback = f->run.callback,
+                                   .n_callback = f->run.n };
+    KEEL_TRY(keel_resume_begin(&f->resume, &f->standing));
+    if (f->resume.found) stands(f, c->epoch, c->step, c->rows);
+    return KEEL_OK;
+}
+
+/* All epochs, from the first call of a callback to the last. */
+static keel_status train(fit *f)
+{
+    keel_watch *r = &f->run;
+    keel_logs names;
+    r->at.epochs = f->o.epochs;
+    r->at.epoch = r->at.initial_epoch = f->o.initial_epoch;
+    r->at.training = true;
+    r->at.steps = keel_feed_steps(f->feed);
+    r->at.all_rows = keel_feed_rows(f->feed);
+    keel_scored_names(&f->trainer->train, &names);
+    KEEL_TRY(keel_watch_name_logs(r, &names, f->o.validation));
+    KEEL_TRY(keel_watch_tell(r, KEEL_ON_train_begin));
+    r->stop = false; /* as in Keras */
+    f->history.initial_epoch = f->o.initial_epoch;
+    KEEL_TRY(keel_history_begin(&f->history, &r->known, f->o.epochs - f->o.initial_epoch));
+    KEEL_TRY(resume(f));
+    f->history.compile_seconds = keel_seconds() - f->start;
+    const bool complete = f->resume.found && f->resume.from.finished;
+    for (int64_t e = f->standing.epoch; e < f->o.epochs && !r->stop && !complete; e++)
+        KEEL_TRY(run_epoch(f, e));
+    keel_live_take(&r->live);
+    keel_resume_end(&f->resume, &f->standing, r->stop);
+    for (int k = 0; k < f->trainer->n_mover; k++)
+        keel_updater_finish(&f->trainer->mover[k].update, r->averaged && *r->averaged);
+    keel_live_stepped(&r->live);
+    return keel_watch_tell(r, KEEL_ON_train_end);
 }
 
 enum { TRACE_EVENTS = 1 << 20 }; /* per worker: 24 MiB */
@@ -318,6 +382,9 @@ static void take_notes(fit *f)
     if (f->trainer) add_skipped(&t, f);
     add_cut(&t, f);
     add_shapes(&t, f);
+    if (keel_saver_line(f->resume.saver) && !(f->o.checkpoint && f->o.checkpoint->on_line))
+        keel_text_add(&t, "%s%s", t.length ? "; " : "", keel_saver_line(f->resume.saver));
+    if (f->run.notes.length) keel_text_add(&t, "%s%s", t.length ? "; " : "", f->run.notes.data);
     if (t.failed) keel_text_free(&t);
     f->history.note = t.data;
 }
@@ -352,7 +419,7 @@ static keel_status prepare(fit *f)
     KEEL_TRY(keel_session_work(&train, f->feed, &f->pairing, f->o.initial_epoch));
     if (f->o.validation)
         KEEL_TRY(of_validation(keel_session_work(&test, f->validation_feed, &f->validation_pairing,
-                                                 f->o.initial_epoch)));
+                                                 f->o.initial_epoch / f->o.validation_freq)));
     KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &train, &test, &options));
     KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
     KEEL_TRY(keel_tally_create(&f->trained, &f->trainer->train));
@@ -371,8 +438,7 @@ static keel_status prepare(fit *f)
         else
             f->history.last_rows = rows[i];
     }
-    KEEL_TRY(begin_timing(f));
-    return begin_history(f);
+    return begin_timing(f);
 }
 
 static keel_status open_validation(fit *f)
@@ -383,6 +449,19 @@ static keel_status open_validation(fit *f)
                              &f->validation_pairing);
 }
 
+/* After a failure a checkpoint is taken too, and the failure stays the last error. */
+static keel_status end_of(fit *f, keel_status s)
+{
+    keel_failure failure = { 0 };
+    if (s >= 0) return s;
+    keel_failure_take(&failure, s);
+    if (f->history.steps > 0) {
+        keel_live_take(&f->run.live);
+        keel_resume_end(&f->resume, &f->standing, false);
+    }
+    return keel_failure_raise(&failure);
+}
+
 keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
                      const keel_fit_options *options, keel_history *history)
 {
@@ -391,31 +470,35 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     bool entered = false;
     keel_status s = keel_session_options(&f.o, options);
     if (history) *history = (keel_history){ 0 };
+    if (s >= 0) s = keel_watch_begin(&f.run, m, &f.o, true);
     if (s < 0) return s;
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
      */
     if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype, &f.pairing)) < 0) goto out;
     if (f.o.validation && (s = of_validation(open_validation(&f))) < 0) goto out;
+    if ((s = keel_resume_open(&f.resume, m, strategy, data, &f.o)) < 0) goto out;
     keel_team_enter(strategy->team);
     entered = true;
     if ((s = prepare(&f)) < 0) goto out;
-    f.history.compile_seconds = keel_seconds() - f.start;
-    for (int64_t e = f.o.initial_epoch; e < f.o.epochs && !f.stop && s >= 0; e++)
-        s = run_epoch(&f, e);
-    if (s >= 0) keel_updater_finish(&f.trainer->update);
-    keel_trainer_store(f.trainer);
+    keel_watch_go_live(&f.run, f.trainer);
+    keel_gate_enter(&f.gate, f.trainer);
+    s = end_of(&f, train(&f));
+    keel_gate_leave(&f.gate);
+    keel_live_end(&f.run.live);
     f.history.memory_planned = planned_bytes(&f);
     if (f.timing && s >= 0) s = end_timing(&f);
 out:
     if (entered) keel_team_leave(strategy->team);
-    f.history.stopped = f.stop;
+    f.history.stopped = f.run.stop;
     f.history.seconds = keel_seconds() - f.start;
     f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
     take_notes(&f);
     keel_session_count(&f.o, f.trainer);
+    keel_resume_close(&f.resume);
+    keel_watch_end(&f.run);
     keel_tally_free(&f.trained);
     keel_tally_free(&f.tested);
     keel_trainer_destroy(f.trainer);

@@ -83,7 +83,8 @@ static keel_status measure(keel_plan *p, keel_model *m, keel_strategy *s, const 
     keel_status status = keel_program_measure(t->train.program, most);
     if (status >= 0) status = list_kernels(p, program);
     p->weight_bytes = t->store->n_master * element;
-    p->moment_bytes = t->update.bytes + t->spectral.bytes;
+    p->moment_bytes = t->spectral.bytes + t->orthogonal.bytes;
+    for (int k = 0; k < t->n_mover; k++) p->moment_bytes += t->mover[k].update.bytes;
     p->packed_bytes = keel_store_bytes(t->store) - p->weight_bytes;
     p->activation_bound = program->rows_bound;
     p->total_bytes = keel_store_bytes(t->store) + p->moment_bytes;

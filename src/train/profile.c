@@ -58,7 +58,10 @@ void keel_profile_add(keel_profile_work *w, const keel_program *p, int64_t rows)
     for (int i = 0; i < w->n; i++) {
         const keel_node *n = &p->graph->node[i].node;
         struct keel_profile_node *to = &w->node[i];
-        if (n->op->flops) to->flops += n->op->flops(n) * (double)rows;
+        const double flops = n->op->flops ? n->op->flops(n) * (double)rows : 0;
+        to->flops += flops;
+        to->backward_flops +=
+            n->op->backward_flops ? n->op->backward_flops(n) * (double)rows : flops;
         add_bytes(n, (double)rows, &to->forward_bytes, &to->backward_bytes);
     }
     w->steps++;
@@ -103,7 +106,8 @@ static void fill_row(keel_profile_row *r, const keel_profile_work *work, const k
     r->backward_seconds =
         1e-9 * (double)(ns[KEEL_BACKWARD] + ns[KEEL_WEIGHTS] + ns[KEEL_PARTIAL_BACKWARD]);
     r->forward_flops = ns[KEEL_FORWARD] ? n->flops : 0;
-    r->backward_flops = (ns[KEEL_BACKWARD] ? n->flops : 0) + (ns[KEEL_WEIGHTS] ? n->flops : 0);
+    r->backward_flops =
+        (ns[KEEL_BACKWARD] ? n->backward_flops : 0) + (ns[KEEL_WEIGHTS] ? n->flops : 0);
     r->forward_bytes = n->forward_bytes;
     r->backward_bytes = n->backward_bytes;
 }

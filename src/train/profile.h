@@ -10,7 +10,7 @@ typedef struct keel_profile_work {
     struct keel_profile_node {
         const keel_op *op;
         char layer[sizeof((keel_profile_row){ 0 }.layer)];
-        double flops, forward_bytes, backward_bytes;
+        double flops, backward_flops, forward_bytes, backward_bytes;
     } * node; /* [n] */
     int64_t steps;
 } keel_profile_work;

@@ -11,7 +11,7 @@
 #define EXPONENT  0x7f800000u
 #include "ops/real.h"
 
-bool keel_reduce(keel_dtype real, keel_reduction_of *r)
+bool keel_reduce_tile(keel_dtype real, keel_reduction_of *r)
 {
     return real == KEEL_FLOAT64 ? reduce_f64(r) : reduce_f32(r);
 }
@@ -59,15 +59,17 @@ static bool REAL_(reduce)(keel_reduction_of *r)
     }
     const bool finite = !REAL_(scale_and_check)(g, (REAL)r->scale, r->count);
     r->regulariser = r->norm = 0;
-    if (r->l1 != 0 || r->l2 != 0) {
+    const keel_penalty *p = &r->penalty;
+    if (p->l1 != 0 || p->l2 != 0) {
         double a = 0, b = 0;
         for (int64_t i = 0; i < r->count; i++) {
             a += fabs((double)w[i]);
             b += (double)w[i] * w[i];
         }
-        r->regulariser = r->l1 * a + r->l2 * b;
-        REAL_(regularise)(g, w, (REAL)r->l1, (REAL)r->l2, r->count);
+        r->regulariser = p->l1 * a + p->l2 * b;
+        REAL_(regularise)(g, w, (REAL)p->l1, (REAL)p->l2, r->count);
     }
+    if (r->orthogonal) REAL_(add_into)(g, r->orthogonal, r->count);
     for (int64_t i = 0; r->wants_norm && i < r->count; i++) r->norm += (double)g[i] * g[i];
     return finite;
 }

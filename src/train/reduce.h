@@ -3,6 +3,7 @@
 #ifndef KEEL_TRAIN_REDUCE_H
 #define KEEL_TRAIN_REDUCE_H
 #include "graph/gradients.h"
+#include "tensor/penalty.h"
 
 typedef struct keel_reduction_of {
     int n_part;
@@ -10,13 +11,14 @@ typedef struct keel_reduction_of {
     const void *w;            /* master weights of the tile */
     int64_t count;
     double scale; /* 1 / divisor */
-    double l1, l2;
+    keel_penalty penalty;
+    const void *orthogonal; /* the gradient of that part of the penalty; NULL: none */
     bool wants_norm;
     double norm;        /* output, if requested: sum of squares, in order */
-    double regulariser; /* output: l1 sum|w| + l2 sum w^2 */
+    double regulariser; /* output: l1 sum|w| + l2 sum w^2 of the tile */
 } keel_reduction_of;
 
 /* False: an element is not finite. */
-bool keel_reduce(keel_dtype real, keel_reduction_of *r);
+bool keel_reduce_tile(keel_dtype real, keel_reduction_of *r);
 
 #endif

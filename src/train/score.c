@@ -5,6 +5,7 @@
  * a meeting before backward. */
 #include "train/score.h"
 #include "base/memory.h"
+#include "keel/custom.h"
 #include <string.h>
 
 /* The arguments of a loss or metric, from an op call. */
@@ -264,4 +265,23 @@ const keel_op keel_metric_op = {
     .args_size = sizeof(keel_metric_args),
     .infer = metric_infer,
     .forward = { metric_f32, metric_f64 },
+};
+
+/* out may be either of them. */
+static void merge_states(const keel_node *n, keel_record left, keel_record right, double *out)
+{
+    const keel_metric_args *a = n->args;
+    double from[KEEL_METRIC_STATE_MAX];
+    const size_t size = (size_t)n->sums * sizeof *from;
+    memcpy(from, right.data, size);
+    memmove(out, left.data, size);
+    a->metric->merge(a->args, out, from, n->sums);
+}
+
+const keel_op keel_metric_merged_op = {
+    .name = "metric",
+    .args_size = sizeof(keel_metric_args),
+    .infer = metric_infer,
+    .forward = { metric_f32, metric_f64 },
+    .combine = merge_states,
 };

@@ -27,5 +27,6 @@ typedef struct keel_metric_args {
 enum { KEEL_SCORE_PREDICTION, KEEL_SCORE_TARGET, KEEL_SCORE_WEIGHT, KEEL_SCORE_MASK };
 extern const keel_op keel_loss_op;
 extern const keel_op keel_metric_op;
+extern const keel_op keel_metric_merged_op; /* of a metric with `merge` */
 
 #endif

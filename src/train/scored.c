@@ -99,9 +99,8 @@ static keel_status score_inputs(builder *x, int k, keel_value in[4], int *n)
 }
 
 /* Compute a cross-entropy of a softmax (or sigmoid) from the logits, as Keras does. */
-static keel_status take_logits(builder *x, keel_scored_loss *l, keel_value *prediction)
+static keel_status take_logits(keel_graph *g, keel_scored_loss *l, keel_value *prediction)
 {
-    keel_graph *g = x->g;
     const keel_loss *loss = l->args.loss;
     int made_by = g->value[*prediction].node;
     if (made_by >= 0 &&
@@ -133,8 +132,8 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
     const keel_object *o = &mm->metric;
     keel_value in[4], ignored;
     int n_in;
-    if (s->n_metric + s->n_loss >= KEEL_LOGS_MAX - 1)
-        return keel_fail(KEEL_EUNSUP, "more than %d losses and metrics", KEEL_LOGS_MAX - 1);
+    if (s->n_metric + s->n_loss >= KEEL_SCORES_MAX - 1)
+        return keel_fail(KEEL_EUNSUP, "more than %d losses and metrics", KEEL_SCORES_MAX - 1);
     const keel_type *type = keel_pairing_metric(x->m, mm, prediction, target);
     if (!type) return keel_fail(KEEL_EARG, "metric '%s' does not fit the model's output", mm->name);
     if (!o->type) {
@@ -150,9 +149,8 @@ static keel_status add_metric(builder *x, const keel_model_metric *mm)
     if (!(a->name = metric_name(s, x->m, mm))) return KEEL_ENOMEM;
     KEEL_TRY(score_inputs(x, mm->output, in, &n_in));
     x->g->layer = a->name;
-    const keel_node_parts parts = {
-        .op = &keel_metric_op, .args = &a->args, .n_in = n_in, .in = in
-    };
+    const keel_op *op = a->args.metric->merge ? &keel_metric_merged_op : &keel_metric_op;
+    const keel_node_parts parts = { .op = op, .args = &a->args, .n_in = n_in, .in = in };
     KEEL_TRY(keel_graph_add(x->g, &parts, &ignored, 1));
     a->node = x->g->n_node - 1;
     a->first = s->n_metric ? a[-1].first + a[-1].sums : 0;
@@ -187,28 +185,33 @@ static keel_status count_losses(builder *x)
     return KEEL_OK;
 }
 
-static keel_status add_loss(builder *x, keel_scored_loss *l)
+keel_status keel_scored_emit_loss(const keel_scored *s, keel_scored_loss *l, keel_graph *g,
+                                  keel_value *in, int n_in)
 {
-    keel_value in[4], ignored;
-    int n_in;
-    KEEL_TRY(score_inputs(x, l->output, in, &n_in));
-    KEEL_TRY(take_logits(x, l, &in[KEEL_SCORE_PREDICTION]));
-    l->args.meets = x->s->apart &&
-                    (n_in > KEEL_SCORE_MASK || !keel_loss_counts_rows(l->args.loss, l->args.args));
-    x->g->layer = x->s->n_loss > 1 ? l->name : "loss";
+    keel_value ignored;
+    KEEL_TRY(take_logits(g, l, &in[KEEL_SCORE_PREDICTION]));
+    l->args.meets =
+        s->apart && (n_in > KEEL_SCORE_MASK || !keel_loss_counts_rows(l->args.loss, l->args.args));
+    g->layer = s->n_loss > 1 ? l->name : "loss";
     const keel_node_parts parts = { .op = &keel_loss_op, .args = &l->args, .n_in = n_in, .in = in };
-    KEEL_TRY(keel_graph_add(x->g, &parts, &ignored, 1));
-    l->node = x->g->n_node - 1;
+    KEEL_TRY(keel_graph_add(g, &parts, &ignored, 1));
+    l->node = g->n_node - 1;
     return KEEL_OK;
 }
 
-/* Find the loss terms that layers added. */
-static keel_status find_activities(builder *x)
+static keel_status add_loss(builder *x, keel_scored_loss *l)
 {
-    keel_scored *s = x->s;
-    if (!(s->activity = keel_calloc((size_t)x->g->n_node, sizeof *s->activity))) return KEEL_ENOMEM;
-    for (int i = 0; i < x->g->n_node; i++)
-        if (x->g->node[i].node.op == &keel_activity_op) s->activity[s->n_activity++] = i;
+    keel_value in[4];
+    int n_in;
+    KEEL_TRY(score_inputs(x, l->output, in, &n_in));
+    return keel_scored_emit_loss(x->s, l, x->g, in, n_in);
+}
+
+keel_status keel_scored_find_activities(keel_scored *s, const keel_graph *g)
+{
+    if (!(s->activity = keel_calloc((size_t)g->n_node, sizeof *s->activity))) return KEEL_ENOMEM;
+    for (int i = 0; i < g->n_node; i++)
+        if (g->node[i].node.op == &keel_activity_op) s->activity[s->n_activity++] = i;
     return KEEL_OK;
 }
 
@@ -217,7 +220,7 @@ static keel_status add_scores(builder *x)
     const keel_model_compiled *c = &x->m->compiled;
     for (int k = 0; k < KEEL_OUTPUTS_MAX; k++) x->target[k] = x->weight[k] = -1;
     KEEL_TRY(count_losses(x));
-    KEEL_TRY(find_activities(x));
+    KEEL_TRY(keel_scored_find_activities(x->s, x->g));
     x->s->apart = x->s->n_loss + x->s->n_activity > 1 || keel_model_scales_loss(x->m);
     for (int i = 0; i < c->n_metric; i++) KEEL_TRY(add_metric(x, &c->metric[i]));
     for (int i = 0; i < x->s->n_loss; i++) KEEL_TRY(add_loss(x, &x->s->loss[i]));
@@ -299,7 +302,7 @@ void keel_scored_free(keel_scored *s)
         keel_scored_loss *l = &s->loss[i];
         if (l->own) keel_object_free(&(keel_object){ .type = &l->args.loss->type, .args = l->own });
     }
-    for (int i = 0; i < KEEL_LOGS_MAX; i++) keel_object_free(&s->metric[i].resolved);
+    for (int i = 0; i < KEEL_SCORES_MAX; i++) keel_object_free(&s->metric[i].resolved);
     keel_free(s->field);
     keel_free(s->state);
     keel_free(s->activity);
@@ -332,7 +335,7 @@ void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out
         out->each[i] = divisor != 0 ? sums[0] / divisor : 0;
         out->loss +=
             s->n_loss == 1 && l->args.weight == 1 ? out->each[i] : l->args.weight * out->each[i];
-        out->weights += sums[2];
+        out->weights += out->weighed[i] = sums[2];
         out->finite = out->finite && isfinite(sums[0]) && isfinite(divisor);
         if (!s->apart) {
             out->divisor = divisor;

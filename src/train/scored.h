@@ -6,6 +6,8 @@
 #include "train/pairing.h"
 #include "train/score.h"
 
+enum { KEEL_SCORES_MAX = 32 }; /* losses and metrics of a model, with "loss" */
+
 typedef struct keel_scored_loss {
     int output, node;
     keel_loss_args args;
@@ -31,7 +33,7 @@ typedef struct keel_scored {
     bool apart; /* several terms, or a loss scale: each gradient has its divisor already, and only
                    the scale is divided by later */
     int n_metric;
-    keel_scored_metric metric[KEEL_LOGS_MAX];
+    keel_scored_metric metric[KEEL_SCORES_MAX];
     int *field; /* [inputs of the graph] the dataset's field of each, or one of those below */
     int *state; /* [carried of the graph] its place in the model's row_states */
     double seed[1 + KEEL_OUTPUTS_MAX]; /* of the current step; see keel_step_facts.loss_seed */
@@ -50,16 +52,24 @@ keel_status keel_scored_emit(keel_scored *s, keel_model *m, const keel_pairing *
                              keel_value *outputs);
 void keel_scored_free(keel_scored *s);
 
+/* The parts of keel_scored_emit, for other graphs than a model's: add the op of a loss of s to `g`,
+ * on in [n_in] as in score.h, of which a prediction may be changed to its logits; and find the loss
+ * terms that layers have added. s->n_loss and s->apart are known. */
+keel_status keel_scored_emit_loss(const keel_scored *s, keel_scored_loss *l, keel_graph *g,
+                                  keel_value *in, int n_in);
+keel_status keel_scored_find_activities(keel_scored *s, const keel_graph *g);
+
 /* Compute the seeds for a step of `rows` rows, if the losses have them. loss_scale: 1 if there is
  * none. */
 void keel_scored_begin(keel_scored *s, int64_t rows, double loss_scale);
 
 /* Loss and divisor of a finished step. */
 typedef struct keel_score {
-    double loss;                   /* of the step, without regularisers */
-    double each[KEEL_OUTPUTS_MAX]; /* [n_loss] without loss weights, as in Keras's logs */
-    double divisor;                /* that gradients must still be divided by */
-    double weights;                /* sum over all loss elements */
+    double loss;                      /* of the step, without regularisers */
+    double each[KEEL_OUTPUTS_MAX];    /* [n_loss] without loss weights, as in Keras's logs */
+    double weighed[KEEL_OUTPUTS_MAX]; /* [n_loss] the sum of the weights of its elements */
+    double divisor;                   /* that gradients must still be divided by */
+    double weights;                   /* sum over all loss elements */
     bool finite;
 } keel_score;
 void keel_scored_read(const keel_scored *s, const keel_bound *b, keel_score *out);

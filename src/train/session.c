@@ -11,6 +11,7 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
         memcpy(out, given, given->size);
     }
     if (out->epochs == 0) out->epochs = 1;
+    if (out->validation_freq == 0) out->validation_freq = 1;
     const struct {
         const char *name;
         int64_t value;
@@ -21,6 +22,7 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
         { "steps_per_epoch", out->steps_per_epoch },
         { "validation_batch_size", out->validation_batch_size },
         { "validation_steps", out->validation_steps },
+        { "validation_freq", out->validation_freq },
         { "class_weight_count", out->class_weight_count },
         { "threads", out->threads },
     };
@@ -81,8 +83,9 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
         if (o->validation_batch_size) f.batch_size = o->validation_batch_size;
         f.steps_per_epoch = o->validation_steps;
         if (o->validation) { /* once per epoch */
-            f.first_epoch = o->initial_epoch;
-            f.epochs = o->epochs;
+            f.first_epoch = o->initial_epoch / o->validation_freq;
+            f.epochs = o->epochs / o->validation_freq;
+            if (f.epochs <= f.first_epoch) f.epochs = f.first_epoch + 1;
         }
     }
     return keel_feed_create(out, d, &f);
@@ -122,27 +125,50 @@ keel_status keel_session_prepare(keel_scored *s, const keel_feed *f)
     return keel_trainer_prepare(s, rows, n < MOST ? n : MOST);
 }
 
-keel_status keel_session_test(keel_trainer *t, keel_feed *f, const keel_fit_options *o,
-                              keel_progress *progress, keel_tally *tally)
+static keel_status test_step(keel_watch *r, keel_trainer *t, const keel_batch *b, keel_tally *tally)
 {
-    keel_status s;
+    r->logs.count = 0;
+    KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_batch_begin));
+    if (keel_live_take(&r->live)) keel_test_begin(t);
+    KEEL_TRY(keel_trainer_meet(t, false, b));
+    return keel_test_step(t, b, tally);
+}
+
+static void tell_logs(keel_watch *r, const keel_trainer *t, const keel_tally *tally)
+{
+    keel_scored_names(&t->test, &r->logs);
+    keel_tally_logs(&t->test, tally, &r->logs);
+}
+
+keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel_tally *tally)
+{
+    keel_status s = KEEL_OK;
     keel_batch b;
-    const double start = keel_seconds();
+    keel_moment *at = &r->at;
+    const double start = keel_seconds(), waited = keel_feed_wait_seconds(f);
+    at->training = false;
+    at->step = at->rows = 0;
+    at->seconds = at->waited = 0;
+    at->steps = keel_feed_steps(f);
+    at->all_rows = keel_feed_rows(f);
+    r->logs.count = 0;
+    r->stop_pass = false;
+    KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_begin));
+    keel_live_take(&r->live);
     keel_test_begin(t);
-    while ((s = keel_feed_next(f, &b)) == KEEL_OK) {
-        s = keel_trainer_meet(t, false, &b);
-        if (s >= 0) s = keel_test_step(t, &b, tally);
+    while (!r->stop_pass && (s = keel_feed_next(f, &b)) == KEEL_OK) {
+        s = test_step(r, t, &b, tally);
         keel_feed_release(f, &b);
         if (s < 0) return s;
-        if (!progress) continue;
-        progress->step++;
-        progress->rows += b.rows;
-        progress->seconds = keel_seconds() - start;
-        progress->waited = keel_feed_wait_seconds(f);
-        keel_tally_logs(&t->test, tally, &progress->logs);
-        s = o->on_progress(o->context, progress);
-        if (s < 0) return keel_fail(KEEL_ECALLBACK, "the progress callback failed");
-        if (s == KEEL_END) return KEEL_END;
+        at->step++;
+        at->rows += b.rows;
+        at->seconds = keel_seconds() - start;
+        at->waited = keel_feed_wait_seconds(f) - waited;
+        if (!keel_watch_hears(r, KEEL_ON_test_batch_end)) continue;
+        tell_logs(r, t, tally);
+        KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_batch_end));
     }
-    return s < 0 ? s : KEEL_OK;
+    if (s < 0) return s;
+    tell_logs(r, t, tally);
+    return keel_watch_tell(r, KEEL_ON_test_end);
 }

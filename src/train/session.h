@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "data/feed.h"
 #include "data/source.h"
+#include "train/watch.h"
 #include "train/step.h"
 
 /* Check the caller's options (NULL: defaults) and copy them to a struct of this version's size. */
@@ -25,9 +26,8 @@ void keel_session_count(const keel_fit_options *o, const keel_trainer *t);
 /* Prepare the program for every row count that the feed knows in advance. */
 keel_status keel_session_prepare(keel_scored *s, const keel_feed *f);
 
-/* Evaluate one pass of a feed; `progress` (may be NULL) is called after each step. KEEL_END: the
- * callback stopped the pass. */
-keel_status keel_session_test(keel_trainer *t, keel_feed *f, const keel_fit_options *o,
-                              keel_progress *progress, keel_tally *tally);
+/* Evaluate one pass of a feed, with its callbacks; r->logs gets the results, unless r->stop_pass.
+ */
+keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel_tally *tally);
 
 #endif

@@ -2,6 +2,7 @@
  *
  *     read           each worker reads its rows, if the feed left them unread
  *     normalize      SpectralNormalization divides its kernels (spectral.h); workers meet
+ *     compare        vectors that an OrthogonalRegularizer compares (orthogonal.h)
  *     run            forward and backward; workers meet where an op needs all rows
  *     meet           all gradients and sums are complete
  *     reduce         each owner adds the parts of its tiles, divides, regularises, checks
@@ -21,6 +22,8 @@
  * is no second. */
 #include "train/step.h"
 #include "base/memory.h"
+#include "train/mover.h"
+#include "train/penalty.h"
 #include "train/reduce.h"
 #include <inttypes.h>
 #include <math.h>
@@ -49,7 +52,7 @@ static bool is_tiled(const keel_trainer *t, const keel_tile *tile)
 static bool has_gradient(const keel_trainer *t, keel_variable v)
 {
     const keel_weight_info *info = &t->store->weight[v].info;
-    return t->train.program->schedule.reached[v] || info->l1 != 0 || info->l2 != 0;
+    return t->train.program->schedule.reached[v] || keel_penalizes(&info->penalty);
 }
 
 static bool all_bounded(const keel_trainer *t)
@@ -96,21 +99,23 @@ static void make_tile(const keel_trainer *t, int worker, const keel_tile *tile, 
 }
 
 /* moves_at_once: apply_my_tiles will compute the tiles of tiled weights. */
-static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool moves_at_once)
+static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, double scale,
+                            bool moves_at_once)
 {
     const keel_program *p = t->train.program;
+    const keel_updater *u = &x->update;
     const size_t element = keel_dtype_size(t->store->real);
     keel_gradient_part part[KEEL_LANES_MAX];
     keel_vote *vote = &t->vote[worker];
-    vote->bad = -1;
-    for (int i = t->update.first_tile[worker]; i < t->update.first_tile[worker + 1]; i++) {
-        const keel_tile *tile = &t->update.tile[i];
+    for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
+        const keel_tile *tile = &u->tile[i];
         const keel_weight_info *info = &t->store->weight[tile->variable].info;
         const int64_t at = tile->offset * (int64_t)element;
-        t->tile_penalty[i] = 0;
+        const int64_t first = tile->offset - t->store->weight[tile->variable].offset;
+        x->tile_penalty[i] = 0;
         if (!has_gradient(t, tile->variable)) continue;
         if (moves_at_once && is_tiled(t, tile)) {
-            t->tile_scale[i] = scale;
+            x->tile_scale[i] = scale;
             continue;
         }
         keel_reduction_of r = { .part = part,
@@ -118,100 +123,78 @@ static void reduce_my_tiles(keel_trainer *t, int worker, double scale, bool move
                                 .w = t->store->master + at,
                                 .count = tile->count,
                                 .scale = scale,
-                                .l1 = info->l1,
-                                .l2 = info->l2,
-                                .wants_norm = t->needs_norms };
+                                .penalty = info->penalty,
+                                .orthogonal =
+                                    keel_orthogonal_gradient(&t->orthogonal, tile->variable, first),
+                                .wants_norm = x->needs_norms };
         if (is_tiled(t, tile)) {
             part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
             bool checked = false, bad = false;
             make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL, NULL);
             /* The update divides, which saves a pass. A finite number that shrinks stays finite. */
-            if (checked && !t->needs_norms && t->update.n_pass == 1 && t->update.accumulator < 0 &&
-                info->l1 == 0 && info->l2 == 0 && scale <= 1) {
+            if (checked && !x->needs_norms && u->n_pass == 1 && u->accumulator < 0 &&
+                !keel_penalizes(&info->penalty) && scale <= 1) {
                 if (bad && vote->bad < 0) vote->bad = tile->variable;
-                t->tile_scale[i] = scale;
+                x->tile_scale[i] = scale;
                 continue;
             }
         } else
-            r.n_part =
-                keel_gradient_parts(p, t->bound, tile->variable,
-                                    tile->offset - t->store->weight[tile->variable].offset, part);
+            r.n_part = keel_gradient_parts(p, t->bound, tile->variable, first, part);
         if (!p->schedule.reached[tile->variable]) /* only the regulariser has a gradient */
             memset(part[0].data, 0, (size_t)tile->count * element);
         const int64_t begin = timed(t, worker, KEEL_PHASE_REDUCE, 0);
-        if (!keel_reduce(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
-        if (t->update.accumulator >= 0 && t->update.moves)
-            keel_updater_join(&t->update, tile, part[0].data, t->needs_norms ? &r.norm : NULL);
+        if (!keel_reduce_tile(t->store->real, &r) && vote->bad < 0) vote->bad = tile->variable;
+        if (u->accumulator >= 0 && u->moves)
+            keel_updater_join(u, tile, part[0].data, x->needs_norms ? &r.norm : NULL);
         timed(t, worker, KEEL_PHASE_REDUCE, begin);
-        t->tile_norm[i] = r.norm;
-        t->tile_scale[i] = 1;
-        t->tile_penalty[i] = r.regulariser;
+        x->tile_norm[i] = r.norm;
+        x->tile_scale[i] = 1;
+        x->tile_penalty[i] = r.regulariser;
     }
 }
 
-static double norm_of(const keel_trainer *t, int first_tile, int n_tile)
-{
-    double sum = 0;
-    for (int i = first_tile; i < first_tile + n_tile; i++) sum += t->tile_norm[i];
-    return sqrt(sum);
-}
-
-/* Keras's clips: by the norm of all weights, which gives one scale, or by each weight's norm. */
-static double scale_of_all(const keel_trainer *t)
-{
-    const keel_optimizer_common *o = t->update.args;
-    if (!keel_clips(o->global_clipnorm)) return 1;
-    return keel_clip_scale(norm_of(t, 0, t->update.n_tile), o->global_clipnorm);
-}
-
-static double scale_of(const keel_trainer *t, keel_variable v, double of_all)
-{
-    const keel_optimizer_common *o = t->update.args;
-    const struct keel_updated *w = &t->update.weight[v];
-    if (!keel_clips(o->clipnorm)) return of_all;
-    return keel_clip_scale(norm_of(t, w->first_tile, w->n_tile), o->clipnorm);
-}
-
-static void move(const keel_trainer *t, int worker, const keel_tile *part, const void *grad,
-                 double scale)
+static void move(const keel_trainer *t, const keel_mover *x, int worker, const keel_tile *part,
+                 const void *grad, double scale)
 {
     const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
-    keel_updater_move(&t->update, part, grad, scale);
+    keel_updater_move(&x->update, part, grad, scale);
     timed(t, worker, KEEL_PHASE_UPDATE, begin);
 }
 
 /* True if the kernel that computes a gradient may also apply it (SGD with momentum). With many rows
  * this saves little, and tiles in parts are faster. */
-static bool is_plain_momentum(const keel_trainer *t, keel_tile_move *how)
+static bool is_plain_momentum(const keel_trainer *t, const keel_updater *u, keel_variable v,
+                              keel_tile_move *how)
 {
     enum { ROWS_MOST = 128 };
-    const keel_optimizer_common *o = t->update.args;
-    if (!t->update.optimizer->plain_momentum || t->bound->rows > ROWS_MOST ||
+    const keel_optimizer_common *o = keel_updater_args(u, v);
+    if (!u->optimizer->plain_momentum || t->bound->rows > ROWS_MOST ||
         t->store->real != KEEL_FLOAT32 || keel_clips(o->clipvalue))
         return false;
-    how->keep = (float)t->update.optimizer->plain_momentum(o);
-    how->rate = (float)t->update.rate_now;
+    how->keep = (float)u->optimizer->plain_momentum(o);
+    how->rate = (float)u->rate_now;
     return how->keep != 0;
 }
 
 /* Compute a tile of a tiled weight and apply it, in parts that stay in the cache. */
-static void make_and_move(const keel_trainer *t, int worker, const keel_tile *tile, double scale)
+static void make_and_move(const keel_trainer *t, const keel_mover *x, int worker,
+                          const keel_tile *tile, double scale)
 {
-    void *grad =
-        reduced(t, t->update.tile[t->largest_tile[worker]].offset); /* reused by all tiles */
+    const keel_updater *u = &x->update;
+    void *grad = reduced(t, u->tile[x->largest_tile[worker]].offset); /* reused by all tiles */
     const int64_t most = t->train.program->tiled[tile->variable].most;
     keel_tile part = *tile;
     keel_tile_move how = { 0 };
-    const bool plain_momentum = is_plain_momentum(t, &how);
-    const keel_optimizer *o = t->update.optimizer;
-    const bool rests = o->rests && o->rests(t->update.args);
+    const bool plain_momentum = is_plain_momentum(t, u, tile->variable, &how);
+    const keel_optimizer *o = u->optimizer;
+    const bool rests = o->rests && o->rests(keel_updater_args(u, tile->variable));
     for (int64_t i = 0, next; i < tile->count; i = next) {
         part.offset = tile->offset + i;
         part.count = tile->count - i < most || plain_momentum ? tile->count - i : most;
         if (plain_momentum) {
             how.w = (float *)t->store->master + part.offset;
             how.m = (float *)keel_updater_slot(
-                &t->update, part.variable, 0, part.offset - t->store->weight[part.variable].offset);
+                u, part.variable, 0, part.offset - t->store->weight[part.variable].offset);
             how.scale = (float)scale;
             how.moved = false;
         }
@@ -224,31 +207,33 @@ static void make_and_move(const keel_trainer *t, int worker, const keel_tile *ti
             part.count = narrowed.count;
             if (narrowed.count > 0) next = i + narrowed.skip + narrowed.count;
         }
-        if (!how.moved && part.count > 0) move(t, worker, &part, grad, scale);
+        if (!how.moved && part.count > 0) move(t, x, worker, &part, grad, scale);
     }
 }
 
-static void apply_my_tiles(const keel_trainer *t, int worker, bool moves_at_once)
+static void apply_my_tiles(const keel_trainer *t, const keel_mover *x, int worker,
+                           bool moves_at_once)
 {
-    const double of_all = scale_of_all(t);
+    const keel_updater *u = &x->update;
+    const double of_all = keel_mover_scale_of_all(x);
     keel_variable v = -1;
     double scale = of_all;
-    for (int i = t->update.first_tile[worker]; i < t->update.first_tile[worker + 1]; i++) {
-        const keel_tile *tile = &t->update.tile[i];
+    for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
+        const keel_tile *tile = &u->tile[i];
         if (!has_gradient(t, tile->variable)) continue;
-        if (tile->variable != v) scale = scale_of(t, v = tile->variable, of_all);
+        if (tile->variable != v) scale = keel_mover_scale(x, v = tile->variable, of_all);
         if (moves_at_once && is_tiled(t, tile))
-            make_and_move(t, worker, tile, scale * t->tile_scale[i]);
+            make_and_move(t, x, worker, tile, scale * x->tile_scale[i]);
         else
-            move(t, worker, tile, reduced(t, tile->offset), scale * t->tile_scale[i]);
+            move(t, x, worker, tile, reduced(t, tile->offset), scale * x->tile_scale[i]);
     }
 }
 
 /* Optimizers that need more than a tile: all workers meet between their passes. */
-static void apply_in_passes(const keel_trainer *t, int worker)
+static void apply_in_passes(const keel_trainer *t, const keel_mover *x, int worker)
 {
-    const keel_updater *u = &t->update;
-    const double of_all = scale_of_all(t);
+    const keel_updater *u = &x->update;
+    const double of_all = keel_mover_scale_of_all(x);
     for (int pass = 0; pass < u->n_pass; pass++) {
         keel_update_whole whole;
         keel_variable v = -1;
@@ -260,7 +245,7 @@ static void apply_in_passes(const keel_trainer *t, int worker)
             if (!has_gradient(t, of)) continue;
             if (of != v) {
                 v = of;
-                scale = scale_of(t, v, of_all);
+                scale = keel_mover_scale(x, v, of_all);
                 keel_updater_whole(u, v, pass, reduced(t, t->store->weight[v].offset), &whole);
             }
             keel_updater_pass(u, i, pass, &whole, scale);
@@ -283,9 +268,8 @@ static void constrain_my_weights(const keel_trainer *t, int worker)
 }
 
 /* What else a step changes of an owner's tiles: sums of gradients, averages of weights. */
-static void keep_my_tiles(const keel_trainer *t, int worker)
+static void keep_my_tiles(const keel_trainer *t, const keel_updater *u, int worker)
 {
-    const keel_updater *u = &t->update;
     const int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
     for (int i = u->first_tile[worker]; i < u->first_tile[worker + 1]; i++) {
         if (u->accumulator >= 0 && has_gradient(t, u->tile[i].variable))
@@ -320,6 +304,33 @@ static void normalize_kernels(const keel_trainer *t, int worker)
     keel_program_meet(p, t->strategy->team, worker);
 }
 
+/* All that an optimizer does to a worker's tiles. */
+static void apply(const keel_trainer *t, const keel_mover *x, int worker, bool moves_at_once)
+{
+    const keel_updater *u = &x->update;
+    if (u->moves && u->n_pass > 1)
+        apply_in_passes(t, x, worker);
+    else if (u->moves)
+        apply_my_tiles(t, x, worker, moves_at_once);
+    if (u->average < 0 && u->accumulator < 0) return;
+    if (u->n_pass > 1) /* others may still read whole weights */
+        keel_program_meet(t->train.program, t->strategy->team, worker);
+    keep_my_tiles(t, u, worker);
+}
+
+static void compare_vectors(const keel_trainer *t, int worker)
+{
+    const int n_worker = t->strategy->lanes.n_worker;
+    if (t->orthogonal.n == 0) return;
+    int64_t begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    keel_orthogonal_normalize(&t->orthogonal, worker, n_worker);
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
+    keel_program_meet(t->train.program, t->strategy->team, worker);
+    begin = timed(t, worker, KEEL_PHASE_UPDATE, 0);
+    keel_orthogonal_compare(&t->orthogonal, worker, n_worker);
+    timed(t, worker, KEEL_PHASE_UPDATE, begin);
+}
+
 static void train_part(keel_trainer *t, int worker)
 {
     keel_program *p = t->train.program;
@@ -327,6 +338,7 @@ static void train_part(keel_trainer *t, int worker)
     keel_score score;
     read_my_rows(t, p, worker);
     normalize_kernels(t, worker);
+    compare_vectors(t, worker);
     keel_program_run(p, t->bound, team, worker);
     t->vote[worker].bounded = t->may_move_at_once && keel_program_bounded(p, t->bound, worker);
     keel_program_meet(p, team, worker);
@@ -338,22 +350,22 @@ static void train_part(keel_trainer *t, int worker)
     }
     const double scale = score.finite ? 1 / (score.divisor * (double)t->loss_scale.now) : 0;
     const bool moves_at_once = score.finite && fabs(scale) <= 1 && all_bounded(t);
-    reduce_my_tiles(t, worker, scale, moves_at_once);
+    t->vote[worker].bad = -1;
+    for (int k = 0; k < t->n_mover; k++)
+        reduce_my_tiles(t, &t->mover[k], worker, scale, moves_at_once);
     if (!moves_at_once || !t->all_tiled) {
         keel_program_meet(p, team, worker);
         bool good = score.finite;
         for (int w = 0; w < t->strategy->lanes.n_worker; w++) good = good && t->vote[w].bad < 0;
         if (!good) return;
     }
-    if (t->update.moves && t->update.n_pass > 1)
-        apply_in_passes(t, worker);
-    else if (t->update.moves)
-        apply_my_tiles(t, worker, moves_at_once);
-    if (t->update.average >= 0 || t->update.accumulator >= 0) {
-        if (t->update.n_pass > 1) /* others may still read whole weights */
-            keel_program_meet(p, team, worker);
-        keep_my_tiles(t, worker);
+    if (t->asks) {
+        if (worker == 0) keel_movers_ask(t, &score);
+        keel_program_meet(p, team, worker);
     }
+    for (int k = 0; k < t->n_mover; k++)
+        if (!t->mover[k].rests && !keel_mover_is_idle(&t->mover[k], &score))
+            apply(t, &t->mover[k], worker, moves_at_once);
     if (t->constrained) { /* after the averages, as in Keras */
         keel_program_meet(p, team, worker);
         constrain_my_weights(t, worker);
@@ -389,7 +401,7 @@ static void test_worker(void *context, int worker)
 static keel_status begin(keel_trainer *t, keel_scored *s, const keel_batch *b, uint64_t seed)
 {
     keel_program *p = s->program;
-    const keel_row_state *states = t->model->row_states.state;
+    const keel_row_state *states = t->model ? t->model->row_states.state : NULL;
     KEEL_TRY(keel_scored_takes(s, b->rows));
     for (int i = 0; i < p->graph->n_input; i++)
         if (s->field[i] != KEEL_ROW_STATE)
@@ -415,6 +427,14 @@ static void copy_output(const keel_trainer *t, const keel_program *p, int k, voi
         memcpy((char *)out + piece->row * bytes, keel_program_output(p, k, piece),
                (size_t)(piece->rows * bytes));
     }
+}
+
+/* After a step that was applied: the optimizer counts it, and its tiles' penalties are added. */
+static void end_mover(keel_mover *x, double *loss)
+{
+    if (!x->rests) keel_updater_end(&x->update);
+    x->applied += !x->rests;
+    for (int i = 0; i < x->update.n_tile; i++) *loss += x->tile_penalty[i];
 }
 
 /* After a step that has not failed: stateful layers go on from where its rows ended. */
@@ -492,7 +512,10 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
     double loss = 0;
     KEEL_TRY(begin(t, &t->train, b, seed));
     for (int w = 0; w < t->strategy->lanes.n_worker; w++) t->vote[w].bad = -1;
-    keel_updater_begin(&t->update);
+    for (int k = 0; k < t->n_mover; k++) {
+        t->mover[k].rests = false;
+        keel_updater_begin(&t->mover[k].update);
+    }
     keel_team_run(t->strategy->team, train_worker, t);
     for (int w = 0; p->timing && w < t->strategy->lanes.n_worker; w++)
         keel_timing_phase(p->timing, w, KEEL_PHASE_WAIT, t->vote[w].ended);
@@ -507,60 +530,46 @@ keel_status keel_train_step(keel_trainer *t, const keel_batch *b, uint64_t seed,
         loss = score.loss;
     } else if (!t->no_op) {
         keel_loss_scale_good(&t->loss_scale);
-        keel_updater_end(&t->update);
         loss = score.loss;
-        for (int i = 0; i < t->update.n_tile; i++) loss += t->tile_penalty[i];
+        for (int k = 0; k < t->n_mover; k++) {
+            keel_mover *x = &t->mover[k];
+            x->rests = x->rests || keel_mover_is_idle(x, &score);
+            end_mover(x, &loss);
+        }
+        loss += keel_orthogonal_loss(&t->orthogonal);
     }
     keep_states(t, &t->train);
     keel_tally_add(tally, &t->train, t->bound, b->rows, loss, &score);
     return KEEL_OK;
 }
 
-/* The regularisers' part of the loss; as in Keras, frozen weights have none. */
-static double regulariser_of(const keel_trainer *t)
-{
-    const keel_store *s = t->store;
-    double sum = 0;
-    for (int v = 0; v < s->n_weight; v++) {
-        const keel_store_weight *w = &s->weight[v];
-        const void *data = keel_store_data(s, v);
-        double a = 0, b = 0;
-        if (!t->trains[v] || (w->info.l1 == 0 && w->info.l2 == 0)) continue;
-        for (int64_t i = 0; i < w->count; i++) {
-            const double x = s->real == KEEL_FLOAT64 ? ((const double *)data)[i]
-                                                     : (double)((const float *)data)[i];
-            a += fabs(x);
-            b += x * x;
-        }
-        sum += w->info.l1 * a + w->info.l2 * b;
-    }
-    return sum;
-}
-
 void keel_test_begin(keel_trainer *t)
 {
-    t->penalty = regulariser_of(t);
+    t->penalty = keel_trainer_penalty(t);
 }
 
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally)
 {
-    keel_program *p = t->test.program;
     keel_score score;
-    KEEL_TRY(begin(t, &t->test, b, 0));
-    keel_team_run(t->strategy->team, test_worker, t);
-    if (first_failure(p, t) < 0) return raise_failure(t, p, b);
+    KEEL_TRY(keel_forward_step(t, b, 0));
     keel_scored_read(&t->test, t->bound, &score);
     keep_states(t, &t->test);
     keel_tally_add(tally, &t->test, t->bound, b->rows, score.loss + t->penalty, &score);
     return KEEL_OK;
 }
 
-keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out)
+keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t seed)
 {
     keel_program *p = t->test.program;
-    KEEL_TRY(begin(t, &t->test, b, 0));
+    KEEL_TRY(begin(t, &t->test, b, seed));
     keel_team_run(t->strategy->team, test_worker, t);
-    if (first_failure(p, t) < 0) return raise_failure(t, p, b);
+    return first_failure(p, t) < 0 ? raise_failure(t, p, b) : KEEL_OK;
+}
+
+keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out)
+{
+    const keel_program *p = t->test.program;
+    KEEL_TRY(keel_forward_step(t, b, 0));
     for (int k = 0; k < t->model->n_output; k++)
         if (out[k]) copy_output(t, p, k, out[k]);
     keep_states(t, &t->test);

@@ -15,6 +15,9 @@ void keel_test_begin(keel_trainer *t);
 /* Forward, loss and metrics. */
 keel_status keel_test_step(keel_trainer *t, const keel_batch *b, keel_tally *tally);
 
+/* The test program, and nothing else. */
+keel_status keel_forward_step(keel_trainer *t, const keel_batch *b, uint64_t seed);
+
 /* Forward; out[i], unless NULL, receives the rows of output i. */
 keel_status keel_predict_step(keel_trainer *t, const keel_batch *b, void *const *out);
 

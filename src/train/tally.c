@@ -34,9 +34,12 @@ void keel_tally_add(keel_tally *tally, const keel_scored *s, const keel_bound *b
     tally->rows += (double)rows;
     for (int i = 0; i < s->n_metric; i++) {
         const keel_scored_metric *m = &s->metric[i];
-        double *sums = tally->metric + tally->n_sum;
+        double *sums = tally->metric + tally->n_sum, *all = tally->metric + m->first;
         keel_program_sums(s->program, bound, m->node, sums);
-        for (int64_t k = 0; k < m->sums; k++) tally->metric[m->first + k] += sums[k];
+        if (m->args.metric->merge)
+            m->args.metric->merge(m->args.args, all, sums, m->sums);
+        else
+            for (int64_t k = 0; k < m->sums; k++) all[k] += sums[k];
     }
 }
 

@@ -16,29 +16,38 @@ static keel_status refuse_to_score(const keel_model *m)
     return KEEL_OK;
 }
 
-static keel_status make_store(keel_trainer *t, const keel_graph *g)
+keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_model *const *models,
+                                 int n_model)
 {
-    const keel_model *m = t->model;
     keel_status s = KEEL_ENOMEM;
     keel_schedule schedule = { 0 };
-    const size_t n = (size_t)m->n_weight;
-    t->trains = keel_calloc(n, sizeof *t->trains);
-    keel_weight_info *info = keel_calloc(n, sizeof *info);
+    int n = 0, v = 0;
+    for (int i = 0; i < n_model; i++) n += models[i]->n_weight;
+    const bool given = t->trains != NULL;
+    if (!given) t->trains = keel_calloc((size_t)n, sizeof *t->trains);
+    keel_weight_info *info = keel_calloc((size_t)n, sizeof *info);
     if (!t->trains || !info) goto out;
-    for (int v = 0; v < m->n_weight; v++) {
-        info[v] = m->weight[v].info;
-        t->trains[v] = m->weight[v].trainable;
-    }
-    if ((s = keel_schedule_make(&schedule, g, t->trains, m->n_weight)) < 0) goto out;
-    s = keel_store_create(&t->store, m->dtype, info, m->n_weight, schedule.order, schedule.n_order);
-    if (s < 0) goto out;
-    for (int v = 0; v < m->n_weight; v++)
-        memcpy(keel_store_data(t->store, v), m->weight[v].data,
-               (size_t)t->store->weight[v].count * keel_dtype_size(m->dtype));
+    for (int i = 0; i < n_model; i++)
+        for (int k = 0; k < models[i]->n_weight; k++, v++) {
+            info[v] = models[i]->weight[k].info;
+            if (!given) t->trains[v] = models[i]->weight[k].trainable;
+        }
+    if ((s = keel_schedule_make(&schedule, g, t->trains, n)) < 0) goto out;
+    s = keel_store_create(&t->store, g->real, info, n, schedule.order, schedule.n_order);
+    if (s >= 0) keel_trainer_load(t, models, n_model);
 out:
     keel_schedule_free(&schedule, g);
     keel_free(info);
     return s;
+}
+
+void keel_trainer_load(keel_trainer *t, keel_model *const *models, int n_model)
+{
+    const size_t element = keel_dtype_size(t->store->real);
+    for (int i = 0, v = 0; i < n_model; i++)
+        for (int k = 0; k < models[i]->n_weight; k++, v++)
+            memcpy(keel_store_data(t->store, v), models[i]->weight[k].data,
+                   (size_t)t->store->weight[v].count * element);
 }
 
 /* A state has one name, so a layer that is called again would begin with what it ends with. */
@@ -82,7 +91,7 @@ static keel_status compile(keel_trainer *t, keel_scored *s, const keel_pairing *
     /* Training does not return predictions, so their memory is free after the metrics. */
     int n_output = pairing->scored ? 0 : m->n_output;
     if ((st = add_states(t, s, g, &outputs, &n_output)) < 0) goto out;
-    if (!t->store && (st = make_store(t, g)) < 0) goto out;
+    if (!t->store && (st = keel_trainer_lay_out(t, g, &m, 1)) < 0) goto out;
     t->options.max_rows = rows;
     t->options.trains = training ? t->trains : NULL;
     st = keel_program_create(&s->program, g, outputs, n_output, t->store, &t->strategy->lanes,
@@ -114,28 +123,32 @@ static keel_status compile_first(keel_trainer *t, const keel_trainer_work *work,
                                most ? most : KEEL_PROGRAMS_DEFAULT, batch);
 }
 
-/* Collect facts about the tiles of the current training program, for step.c. */
-static void look_at_tiles(keel_trainer *t)
+void keel_trainer_look(keel_trainer *t)
 {
-    const keel_updater *u = &t->update;
     t->all_tiled = true;
     t->constrained = false;
-    for (int i = 0; i < u->n_tile; i++) {
-        const keel_projection *p = &t->store->weight[u->tile[i].variable].info.projection;
-        t->constrained = t->constrained || p->non_negative || p->lengths;
-    }
-    t->may_move_at_once = !t->needs_norms && u->n_pass == 1 && u->accumulator < 0;
-    for (int w = 0; w < t->strategy->lanes.n_worker; w++) {
-        t->largest_tile[w] = -1;
-        for (int i = u->first_tile[w]; i < u->first_tile[w + 1]; i++) {
-            const keel_weight_info *info = &t->store->weight[u->tile[i].variable].info;
-            const int best = t->largest_tile[w];
-            if (t->train.program->tiled[u->tile[i].variable].node < 0) {
-                t->all_tiled = false;
-                continue;
+    t->asks = false;
+    t->may_move_at_once = true;
+    for (int k = 0; k < t->n_mover; k++) {
+        const keel_updater *u = &t->mover[k].update;
+        if (t->mover[k].needs_norms || t->mover[k].when || u->n_pass > 1 || u->accumulator >= 0)
+            t->may_move_at_once = false;
+        t->asks = t->asks || t->mover[k].when;
+        for (int w = 0; w < t->strategy->lanes.n_worker; w++) {
+            t->mover[k].largest_tile[w] = -1;
+            for (int i = u->first_tile[w]; i < u->first_tile[w + 1]; i++) {
+                const keel_weight_info *info = &t->store->weight[u->tile[i].variable].info;
+                const int best = t->mover[k].largest_tile[w];
+                t->constrained =
+                    t->constrained || info->projection.non_negative || info->projection.lengths;
+                if (t->train.program->tiled[u->tile[i].variable].node < 0) {
+                    t->all_tiled = false;
+                    continue;
+                }
+                if (best < 0 || u->tile[i].count > u->tile[best].count)
+                    t->mover[k].largest_tile[w] = i;
+                if (keel_penalizes(&info->penalty)) t->may_move_at_once = false;
             }
-            if (best < 0 || u->tile[i].count > u->tile[best].count) t->largest_tile[w] = i;
-            if (info->l1 != 0 || info->l2 != 0) t->may_move_at_once = false;
         }
     }
 }
@@ -156,68 +169,95 @@ keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *
         keel_programs_add(p, s, &made, b->spec);
     }
     if (!training) return KEEL_OK;
-    t->update.program = s->program; /* the previous program may have been dropped */
-    look_at_tiles(t);
+    for (int k = 0; k < t->n_mover; k++)
+        t->mover[k].update.program = s->program; /* the previous program may have been dropped */
+    keel_trainer_look(t);
     return KEEL_OK;
 }
 
-static keel_status make_tallies(keel_trainer *t)
+static keel_status make_tallies(const keel_trainer *t, keel_mover *x)
 {
-    const int n_worker = t->strategy->lanes.n_worker;
-    const keel_updater *u = &t->update;
-    t->largest_tile = keel_calloc((size_t)n_worker, sizeof *t->largest_tile);
-    t->tile_norm = keel_calloc((size_t)u->n_tile, sizeof *t->tile_norm);
-    t->tile_scale = keel_calloc((size_t)u->n_tile, sizeof *t->tile_scale);
-    t->tile_penalty = keel_calloc((size_t)u->n_tile, sizeof *t->tile_penalty);
-    t->vote = keel_aligned_calloc((size_t)n_worker, sizeof *t->vote);
-    if (!t->largest_tile || !t->tile_norm || !t->tile_scale || !t->tile_penalty || !t->vote)
-        return KEEL_ENOMEM;
-    look_at_tiles(t);
-    return KEEL_OK;
+    const keel_updater *u = &x->update;
+    x->largest_tile = keel_calloc((size_t)t->strategy->lanes.n_worker, sizeof *x->largest_tile);
+    x->tile_norm = keel_calloc((size_t)u->n_tile, sizeof *x->tile_norm);
+    x->tile_scale = keel_calloc((size_t)u->n_tile, sizeof *x->tile_scale);
+    x->tile_penalty = keel_calloc((size_t)u->n_tile, sizeof *x->tile_penalty);
+    return x->largest_tile && x->tile_norm && x->tile_scale && x->tile_penalty ? KEEL_OK
+                                                                               : KEEL_ENOMEM;
 }
 
-/* Copy the optimizer's state from the updater to the model, or back. The model's weights may have
- * changed since its state was made, so slots that begin as the weight are the updater's. */
-static void copy_state(keel_trainer *t, bool to_model)
+void keel_trainer_copy_state(keel_trainer *t, bool to_model)
 {
     keel_model_compiled *c = &t->model->compiled;
     const size_t element = keel_dtype_size(t->store->real);
-    for (int i = 0; c->state && i < keel_model_trainable_count(t->model); i++)
-        for (int k = 0; k < t->update.n_slot; k++) {
-            const keel_variable v = keel_model_trainable(t->model, i);
-            const int64_t count = t->update.slot_count[v * t->update.n_slot + k];
-            void *state = c->state[i * t->update.n_slot + k].data;
-            void *slot = t->update.slot[v * t->update.n_slot + k];
-            const bool begins = c->iterations == 0 && t->update.first_is_weight[k];
+    for (int i = 0; c->state && i < keel_model_trainable_count(t->model); i++) {
+        const keel_variable v = keel_model_trainable(t->model, i);
+        const keel_updater *u = &t->mover[c->moved_by[v]].update;
+        for (int k = 0; k < u->n_slot; k++) {
+            const int64_t count = u->slot_count[v * u->n_slot + k];
+            void *state = c->state[i * c->n_slot + k].data;
+            void *slot = u->slot[v * u->n_slot + k];
+            const bool begins = c->iterations == 0 && u->first_is_weight[k];
             if (count > 0 && (to_model || !begins))
                 memcpy(to_model ? state : slot, to_model ? slot : state, (size_t)count * element);
         }
+    }
+}
+
+keel_status keel_trainer_take(keel_trainer *t, keel_mover *x, const keel_model_optimizer *o,
+                              const bool *moves)
+{
+    const keel_status s = keel_updater_create(&x->update, t->train.program, &o->optimizer, moves);
+    if (s < 0) return s;
+    x->update.schedule = o->rate;
+    x->update.number = o->number;
+    x->update.learning_rate = o->learning_rate;
+    const keel_optimizer_common *common = x->update.args;
+    x->needs_norms = keel_clips(common->clipnorm) || keel_clips(common->global_clipnorm);
+    return make_tallies(t, x);
+}
+
+/* The k-th optimizer of the model, with the weights that it moves. */
+static keel_status take_one(keel_trainer *t, int k)
+{
+    const keel_model_compiled *c = &t->model->compiled;
+    const keel_model_optimizer *o = &c->optimizer[k];
+    if (o->schedule && !o->rate.type)
+        return keel_fail(KEEL_EUNSUP,
+                         "model '%s': the learning rate is the schedule '%s', which is not "
+                         "supported; set a number (--learning-rate) to train",
+                         t->model->name, o->schedule);
+    bool *moves = keel_calloc((size_t)t->store->n_weight, sizeof *moves);
+    if (!moves) return KEEL_ENOMEM;
+    for (int v = 0; v < t->store->n_weight; v++) moves[v] = t->trains[v] && c->moved_by[v] == k;
+    const keel_status s = keel_trainer_take(t, &t->mover[k], o, moves);
+    keel_free(moves);
+    t->mover[k].update.iterations = c->iterations;
+    return s;
 }
 
 static keel_status take_optimizer(keel_trainer *t)
 {
     const keel_model_compiled *c = &t->model->compiled;
-    if (c->schedule && !c->rate.type)
+    if (c->multi && keel_model_scales_loss(t->model))
         return keel_fail(KEEL_EUNSUP,
-                         "model '%s': the learning rate is the schedule '%s', which is not "
-                         "supported; set a number (--learning-rate) to train",
-                         t->model->name, c->schedule);
-    KEEL_TRY(keel_updater_create(&t->update, t->train.program, &c->optimizer));
-    t->update.schedule = c->rate;
-    t->update.iterations = c->iterations;
-    t->update.number = c->number;
-    t->update.learning_rate = c->learning_rate;
-    const keel_optimizer_common *o = t->update.args;
-    t->needs_norms = keel_clips(o->clipnorm) || keel_clips(o->global_clipnorm);
+                         "model '%s': a MultiOptimizer with a scaled loss "
+                         "(mixed_float16)",
+                         t->model->name);
+    const size_t n_worker = (size_t)t->strategy->lanes.n_worker;
+    if (!(t->vote = keel_aligned_calloc(n_worker, sizeof *t->vote))) return KEEL_ENOMEM;
+    if (!(t->mover = keel_calloc((size_t)c->n_optimizer, sizeof *t->mover))) return KEEL_ENOMEM;
+    for (t->n_mover = 0; t->n_mover < c->n_optimizer;) KEEL_TRY(take_one(t, t->n_mover++));
+    if (t->n_mover > 1) t->train.program->n_moment = 0; /* kernels prefetch those of one */
     t->loss_scale = (keel_loss_scale){ .on = keel_model_scales_loss(t->model), .now = 1 };
     if (t->loss_scale.on) {
         t->loss_scale.now = c->loss_scale;
         t->loss_scale.good = c->good_steps;
         t->loss_scale.growth = c->loss_scale_args.dynamic_growth_steps;
     }
-    copy_state(t, false);
-    KEEL_TRY(keel_spectral_create(&t->spectral, t->train.program->graph, t->store));
-    return make_tallies(t);
+    keel_trainer_copy_state(t, false);
+    keel_trainer_look(t);
+    return keel_spectral_create(&t->spectral, t->train.program->graph, t->store);
 }
 
 keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy *strategy,
@@ -227,6 +267,7 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
     const bool scored = train->pairing || (test->pairing && test->pairing->scored);
     if (!m->finished)
         return keel_fail(KEEL_EARG, "model '%s' is not finished: it has no outputs yet", m->name);
+    KEEL_TRY(keel_model_idle(m, "training or running the model"));
     if (scored) KEEL_TRY(refuse_to_score(m));
     keel_status s = KEEL_ENOMEM;
     keel_trainer *t = keel_calloc(1, sizeof *t);
@@ -246,11 +287,23 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
         if ((s = take_optimizer(t)) < 0) goto out;
     }
     if (test->pairing && (s = compile_first(t, test, false, options->programs)) < 0) goto out;
+    if (scored)
+        s = keel_orthogonal_create(&t->orthogonal, t->store, t->trains, strategy->lanes.n_worker);
+    if (s < 0) goto out;
     *out = t;
     return KEEL_OK;
 out:
     keel_trainer_destroy(t);
     return s;
+}
+
+static void free_mover(keel_mover *x)
+{
+    keel_updater_free(&x->update);
+    keel_free(x->largest_tile);
+    keel_free(x->tile_norm);
+    keel_free(x->tile_scale);
+    keel_free(x->tile_penalty);
 }
 
 void keel_trainer_destroy(keel_trainer *t)
@@ -260,35 +313,15 @@ void keel_trainer_destroy(keel_trainer *t)
     keel_scored_free(&t->test);
     keel_programs_free(&t->trained);
     keel_programs_free(&t->tested);
-    keel_updater_free(&t->update);
+    for (int k = 0; k < t->n_mover; k++) free_mover(&t->mover[k]);
+    keel_free(t->mover);
     keel_spectral_free(&t->spectral);
+    keel_orthogonal_free(&t->orthogonal);
     keel_store_destroy(t->store);
     keel_arenas_destroy(t->arenas);
     keel_free(t->trains);
-    keel_free(t->largest_tile);
-    keel_free(t->tile_norm);
-    keel_free(t->tile_scale);
-    keel_free(t->tile_penalty);
     keel_free(t->vote);
     keel_free(t);
-}
-
-void keel_trainer_store(keel_trainer *t)
-{
-    keel_model *m = t->model;
-    keel_model_compiled *c = &m->compiled;
-    const size_t element = keel_dtype_size(t->store->real);
-    for (int v = 0; v < m->n_weight; v++)
-        memcpy(m->weight[v].data, keel_store_data(t->store, v),
-               (size_t)t->store->weight[v].count * element);
-    if (!t->train.program) return;
-    c->iterations = t->update.iterations;
-    c->number = t->update.number;
-    if (t->loss_scale.on) {
-        c->loss_scale = t->loss_scale.now;
-        c->good_steps = t->loss_scale.good;
-    }
-    copy_state(t, true);
 }
 
 keel_status keel_scored_takes(const keel_scored *s, int64_t rows)

@@ -4,8 +4,10 @@
 #define KEEL_TRAIN_TRAINER_H
 #include "data/feed.h"
 #include "graph/program.h"
+#include "keel/function.h"
 #include "model/model.h"
 #include "train/loss_scale.h"
+#include "train/orthogonal.h"
 #include "train/programs.h"
 #include "train/spectral.h"
 #include "train/strategy.h"
@@ -19,6 +21,22 @@ typedef struct keel_vote {
     char pad[104];     /* so that votes do not share cache lines */
 } keel_vote;
 
+/* An optimizer with the weights that it moves, and what a step notes of their tiles. */
+typedef struct keel_mover {
+    keel_updater update;  /* for the training program */
+    int *largest_tile;    /* [n_worker] the owner's largest tile of a tiled weight; -1: none */
+    double *tile_norm;    /* [n_tile] sum of squares of the reduced gradient */
+    double *tile_penalty; /* [n_tile] its share of the regularisers */
+    double *tile_scale;   /* [n_tile] factor that the update still applies to the gradient */
+    bool needs_norms;
+    int first_loss, n_loss; /* of a function: its losses among all of the step; else 0 */
+    /* Asked at the commit point whether this step is applied; NULL: always. */
+    bool (*when)(void *context, const keel_applying *now);
+    void *when_context;
+    int64_t applied;
+    bool rests; /* this step is not applied */
+} keel_mover;
+
 typedef struct keel_trainer {
     keel_model *model;
     keel_strategy *strategy;
@@ -28,18 +46,16 @@ typedef struct keel_trainer {
     keel_programs trained, tested; /* programs for other row shapes */
     keel_program_options options;
     bool *trains;     /* [n_weight] the weight is trainable */
+    bool asks;        /* a mover is asked whether it moves */
     bool constrained; /* one of those is changed again once all have moved */
     bool unfused;
     keel_spectral spectral; /* of the training programs, which all name the same weights */
+    keel_orthogonal orthogonal;
 
-    keel_updater update;   /* for the training program */
-    int *largest_tile;     /* [n_worker] the owner's largest tile of a tiled weight; -1: none */
+    int n_mover; /* 0: it does not train */
+    keel_mover *mover;
     bool all_tiled;        /* every tile is computed by its owner */
     bool may_move_at_once; /* tiles of tiled weights may be computed after the commit point */
-    double *tile_norm;     /* [n_tile] sum of squares of the reduced gradient */
-    double *tile_penalty;  /* [n_tile] its share of the regularisers */
-    double *tile_scale;    /* [n_tile] factor that the update still applies to the gradient */
-    bool needs_norms;
     keel_loss_scale loss_scale;
     double penalty; /* regularisers' part of the loss in test steps */
 
@@ -73,13 +89,27 @@ keel_status keel_trainer_create(keel_trainer **out, keel_model *m, keel_strategy
                                 const keel_trainer_options *options);
 void keel_trainer_destroy(keel_trainer *t);
 
+/* The parts of keel_trainer_create, for trainers of other graphs than a model's (function.c). The
+ * store of all weights of some models, one model after another, laid out for the first graph;
+ * t->trains is given, or made. */
+keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_model *const *models,
+                                 int n_model);
+/* Copy the models' weights to the store. */
+void keel_trainer_load(keel_trainer *t, keel_model *const *models, int n_model);
+/* An optimizer for the weights with moves [n_weight]; on failure keel_trainer_destroy frees it. */
+keel_status keel_trainer_take(keel_trainer *t, keel_mover *x, const keel_model_optimizer *o,
+                              const bool *moves);
+/* Collect facts about the tiles of the current training program, for step.c. */
+void keel_trainer_look(keel_trainer *t);
+
 /* Before a step: make the program for the batch's shapes the current one, t->train or t->test, and
  * compile it if necessary. After a failure the current program stays. It costs nothing if all rows
  * have one shape. */
 keel_status keel_trainer_meet(keel_trainer *t, bool training, const keel_batch *b);
 
-/* Copy weights and optimizer state back to the model. */
-void keel_trainer_store(keel_trainer *t);
+/* Copy the optimizer's state from the updaters to the model, or back. The model's weights may have
+ * changed since its state was made, so slots that begin as the weight are the updater's. */
+void keel_trainer_copy_state(keel_trainer *t, bool to_model);
 
 /* Whether the program can run steps of so many rows: stateful layers need all of theirs. */
 keel_status keel_scored_takes(const keel_scored *s, int64_t rows);

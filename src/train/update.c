@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/round.h"
 #include "train/mean.h"
+#include <math.h>
 #include <string.h>
 
 /* Divide the flat range among owners, in order, with as equal numbers of elements as tiles allow.
@@ -118,15 +119,37 @@ static keel_status make_slots(keel_updater *u)
     return walk(u, true);
 }
 
-keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_object *optimizer)
+/* Arguments without any weight decay, if a weight wants them; those that they own stay the args'.
+ */
+static keel_status make_undecayed(keel_updater *u)
+{
+    const keel_type *type = &u->optimizer->type;
+    bool any = false;
+    for (int i = 0; i < u->n_tile; i++)
+        any = any || u->program->store->weight[u->tile[i].variable].info.undecayed;
+    if (!any) return KEEL_OK;
+    if (!(u->undecayed = keel_calloc(1, type->args_size))) return KEEL_ENOMEM;
+    memcpy(u->undecayed, u->args, type->args_size);
+    for (const keel_field *f = type->fields; f->key; f++) {
+        const double none = NAN;
+        const char *last = strstr(f->key, "weight_decay"); /* Muon also has adam_weight_decay */
+        if (last && f->kind == KEEL_FIELD_FLOAT)
+            memcpy((char *)u->undecayed + f->offset, &none, sizeof none);
+    }
+    return KEEL_OK;
+}
+
+keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_object *optimizer,
+                                const bool *moves)
 {
     keel_updater made = { .program = p,
                           .optimizer = (const keel_optimizer *)optimizer->type,
                           .args = optimizer->args };
     keel_status s = keel_optimizer_check(optimizer->type, optimizer->args);
-    if (s >= 0) s = keel_store_tiles(p->store, p->trains, &made.tile, &made.n_tile);
+    if (s >= 0) s = keel_store_tiles(p->store, moves, &made.tile, &made.n_tile);
     if (s >= 0) s = share_tiles(&made, p->lanes->n_worker);
     if (s >= 0) s = make_slots(&made);
+    if (s >= 0) s = make_undecayed(&made);
     if (s < 0) {
         keel_updater_free(&made);
         return s;
@@ -150,6 +173,7 @@ keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_obj
 void keel_updater_free(keel_updater *u)
 {
     for (int k = 0; k <= KEEL_SLOTS_MAX; k++) keel_free(u->memory[k]);
+    keel_free(u->undecayed);
     keel_free(u->tile);
     keel_free(u->first_tile);
     keel_free(u->weight);
@@ -192,7 +216,7 @@ static keel_update update_of(const keel_updater *u, const keel_tile *part, const
     const keel_store *store = u->program->store;
     const int64_t element = (int64_t)keel_dtype_size(store->real);
     const int64_t first = part->offset - store->weight[part->variable].offset;
-    keel_update a = { .args = o,
+    keel_update a = { .args = keel_updater_args(u, part->variable),
                       .iteration = moved_before(u) + 1,
                       .learning_rate = u->rate_now,
                       .number = u->number_now,
@@ -292,12 +316,15 @@ void keel_updater_average(const keel_updater *u, const keel_tile *tile)
         memcpy(w, average, (size_t)tile->count * element);
 }
 
-void keel_updater_finish(const keel_updater *u)
+void keel_updater_finish(const keel_updater *u, bool averaged)
 {
     const keel_store *store = u->program->store;
     const int64_t element = (int64_t)keel_dtype_size(store->real);
     if (u->average < 0 || u->iterations == 0) return;
-    for (int i = 0; i < u->n_tile; i++)
-        memcpy(store->master + u->tile[i].offset * element, tile_slot(u, &u->tile[i], u->average),
+    for (int i = 0; i < u->n_tile; i++) {
+        char *w = store->master + u->tile[i].offset * element;
+        char *average = tile_slot(u, &u->tile[i], u->average);
+        memcpy(averaged ? average : w, averaged ? w : average,
                (size_t)(u->tile[i].count * element));
+    }
 }

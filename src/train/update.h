@@ -12,6 +12,7 @@ typedef struct keel_updater {
     const keel_program *program; /* borrowed, like its store and lanes */
     const keel_optimizer *optimizer;
     const void *args; /* borrowed */
+    void *undecayed;  /* args without weight decay, for weights without; NULL: there are none */
     int64_t iterations;
     double learning_rate;
     keel_object schedule; /* borrowed; unless its type is NULL, it replaces learning_rate */
@@ -35,9 +36,11 @@ typedef struct keel_updater {
     double rate_now, number_now; /* in this step */
 } keel_updater;
 
-/* Make an updater for a training program, with slots as before the first step and iterations 0.
- * KEEL_EARG: the optimizer does not accept the arguments. After a failure nothing needs freeing. */
-keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_object *optimizer);
+/* Make an updater of the weights with moves [n_weight] of a training program, with slots as before
+ * the first step and iterations 0. KEEL_EARG: the optimizer does not accept the arguments. After a
+ * failure nothing needs freeing. */
+keel_status keel_updater_create(keel_updater *u, keel_program *p, const keel_object *optimizer,
+                                const bool *moves);
 void keel_updater_free(keel_updater *u);
 
 /* Called by one thread: before the workers of a step begin, and after its commit. */
@@ -64,9 +67,15 @@ void keel_updater_join(const keel_updater *u, const keel_tile *tile, void *grad,
 void keel_updater_keep(const keel_updater *u, const keel_tile *tile, const void *grad);
 
 /* Moving averages, where the optimizer has them: after a tile was moved, and when training ends:
- * weights become their averages. */
+ * weights become their averages; or averages the weights, if they have changed places. */
 void keel_updater_average(const keel_updater *u, const keel_tile *tile);
-void keel_updater_finish(const keel_updater *u);
+void keel_updater_finish(const keel_updater *u, bool averaged);
+
+/* The arguments by which a weight moves. */
+static inline const void *keel_updater_args(const keel_updater *u, keel_variable v)
+{
+    return u->undecayed && u->program->store->weight[v].info.undecayed ? u->undecayed : u->args;
+}
 
 /* Slot k of a weight; if the slot has the weight's shape, from element `first` on. */
 static inline char *keel_updater_slot(const keel_updater *u, keel_variable v, int k, int64_t first)

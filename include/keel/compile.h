@@ -1,0 +1,131 @@
+/* What a model is compiled with: optimizer, losses, metrics. Included by model.h. */
+#ifndef KEEL_COMPILE_H
+#define KEEL_COMPILE_H
+#include <keel/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { KEEL_OUTPUTS_MAX = 16, KEEL_METRICS_MAX = 32 };
+
+/* An optimizer, loss or metric by Keras's name ("adam", "CategoricalCrossentropy"), with arguments.
+ */
+typedef struct keel_named {
+    const char *name;
+    const keel_arg *args; /* NULL: defaults */
+    int output;           /* of losses and metrics: the index of the output, from 0 */
+} keel_named;
+
+typedef struct keel_compile {
+    size_t size; /* sizeof(keel_compile): KEEL_COMPILE */
+    keel_named optimizer;
+    keel_named loss[KEEL_OUTPUTS_MAX]; /* ends with name NULL; a single one is for all outputs */
+    double loss_weights[KEEL_OUTPUTS_MAX]; /* by output; all 0: each is 1 */
+    keel_named metrics[KEEL_METRICS_MAX];  /* ends with name NULL */
+    keel_named weighted_metrics[KEEL_METRICS_MAX];
+} keel_compile;
+
+#define KEEL_COMPILE .size = sizeof(keel_compile)
+
+/* Choose optimizer, losses and metrics: keel_model_compile(m, &(keel_compile){ KEEL_COMPILE,
+ *   .optimizer = { "adam" }, .loss = { { "mse" } }, .metrics = { { "mae" } } }). The state of an
+ * earlier optimizer is dropped.
+ *
+ * Returns  KEEL_OK; KEEL_EARG, KEEL_EUNSUP: the text names what is unknown or does not fit;
+ *          KEEL_ENOMEM. After a failure the model is unchanged
+ * Owns     everything is copied
+ * Threads  one at a time on one model
+ * Source   Keras: Model.compile */
+keel_status keel_model_compile(keel_model *m, const keel_compile *c);
+
+/* Change parts of the compile configuration. Empty parts of `c` (no optimizer name, no loss, no
+ * metrics) stay as they are. If the optimizer stays, so does its state. On a model that is not
+ * compiled it is keel_model_compile.
+ *
+ * Returns  as keel_model_compile
+ * Owns     everything is copied
+ * Threads  one at a time on one model */
+keel_status keel_model_recompile(keel_model *m, const keel_compile *c);
+
+/* The loss of an output, by Keras's class name: "CategoricalCrossentropy".
+ *
+ * Returns  the name; NULL: the model is not compiled, or this output has no loss
+ * Owns     the text is static
+ * Threads  any, not while the model is changed */
+const char *keel_model_loss_name(const keel_model *m, int output);
+
+/* True if the model has an optimizer and a loss.
+ *
+ * Returns  true after keel_model_compile, or if a loaded file had a compile configuration
+ * Owns     nothing changes hands
+ * Threads  any, not while the model is changed */
+bool keel_model_is_compiled(const keel_model *m);
+
+/* How many steps the optimizer has done, in all fits, as the model's file says.
+ *
+ * Returns  the number; 0: it is not compiled, or was not trained
+ * Owns     nothing changes hands
+ * Threads  any, not while the model is changed
+ * Source   Keras: optimizer.iterations */
+int64_t keel_model_steps_done(const keel_model *m);
+
+/* Why the compile configuration of a loaded file is not used: it has an optimizer or a loss that
+ * Keel does not have, which the text names. The model can predict; to train, recompile it.
+ *
+ * Returns  the text; NULL: it is used, there was none, or the model was compiled since
+ * Owns     the text belongs to the model
+ * Threads  any, not while the model is changed */
+const char *keel_model_refused(const keel_model *m);
+
+/* The metrics of a loaded file that Keel does not have, as names with commas. Keel trains without
+ * them and writes them back to the file.
+ *
+ * Returns  the text; NULL: there are none, or other metrics were chosen since
+ * Owns     the text belongs to the model
+ * Threads  any, not while the model is changed */
+const char *keel_model_metrics_left_out(const keel_model *m);
+
+/* The learning rate schedule of a loaded file, by Keras's class name. Keel has Keras's own
+ * schedules; to train with any other, set a learning rate in its place.
+ *
+ * Returns  the name; NULL: there is none, or a learning rate was set
+ * Owns     the text belongs to the model
+ * Threads  any, not while the model is changed */
+const char *keel_model_schedule(const keel_model *m);
+
+/* The optimizer's learning rate; with a schedule, that of the next step. Setting it replaces a
+ * schedule.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not compiled, negative or not finite
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model */
+keel_status keel_model_learning_rate(const keel_model *m, double *out);
+keel_status keel_model_set_learning_rate(keel_model *m, double rate);
+
+/* Let a schedule give the learning rate, in place of the number or schedule that did. `text` is the
+ * call that makes it in Python: "CosineDecay(0.1, 1000, alpha=0.01)".
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not compiled, no such schedule, or an argument that it does not have
+ *          or that does not fit; the text says which
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model */
+keel_status keel_model_set_schedule(keel_model *m, const char *text);
+
+/* Name the weights that weight decay leaves alone, in place of those named before. A name with a
+ * slash is that of one weight ("dense/kernel"). Any other is looked for in the last part of all
+ * names, and may be a regular expression ("bias", "^(gamma|beta)$"). It is not saved with the
+ * model, as in Keras, and another optimizer begins without it.
+ *
+ * Returns  KEEL_OK; KEEL_EARG: not compiled, a name that no weight has, or no expression;
+ *          KEEL_EUNSUP: an expression that Python may read otherwise. Nothing changes then
+ * Owns     nothing changes hands
+ * Threads  one at a time on one model
+ * Source   Keras: Optimizer.exclude_from_weight_decay */
+keel_status keel_model_exclude_from_weight_decay(keel_model *m, const char *const *names,
+                                                 int count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,281 @@
+/* See identity.h. */
+#include "train/identity.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "model/parts.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include "train/strategy.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 64, BYTES = 16 << 20, HEX = 17 };
+
+/* ---- hashes ---------------------------------------------------------------------------------- */
+
+static void mix(uint64_t *sum, const void *data, size_t n_bytes)
+{
+    const uint64_t both[2] = { *sum, keel_fingerprint(data, n_bytes) };
+    *sum = keel_fingerprint(both, sizeof both);
+}
+
+static json_t *hex(uint64_t sum)
+{
+    char text[HEX];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
+    return json_string(text);
+}
+
+static keel_status hash_config(uint64_t *sum, const keel_model *m)
+{
+    json_t *config = NULL;
+    KEEL_TRY(keel_model_to_config(m, &config));
+    char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(config);
+    if (!text) return keel_fail(KEEL_ENOMEM, "out of memory");
+    mix(sum, text, strlen(text));
+    free(text);
+    return KEEL_OK;
+}
+
+static uint64_t hash_weights(const keel_model *m)
+{
+    const keel_model_compiled *c = &m->compiled;
+    uint64_t sum = 0;
+    for (int i = 0; i < m->n_weight; i++)
+        mix(&sum, m->weight[i].data,
+            (size_t)keel_shape_count(&m->weight[i].info.spec.shape) * keel_dtype_size(m->dtype));
+    for (int i = 0; c->iterations > 0 && i < c->n_state; i++)
+        if (c->state[i].data)
+            mix(&sum, c->state[i].data,
+                (size_t)keel_shape_count(&c->state[i].shape) * keel_dtype_size(c->state[i].dtype));
+    mix(&sum, &c->iterations, sizeof c->iterations);
+    return sum;
+}
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+static bool is_open(const keel_data_field *f)
+{
+    for (int d = 0; d < f->shape.rank; d++)
+        if (f->shape.dim[d] == KEEL_DIM_OPEN) return true;
+    return false;
+}
+
+typedef struct reading {
+    keel_row row;
+    keel_dtype want[KEEL_FIELDS_MAX];
+    int64_t count[KEEL_FIELDS_MAX];
+    int64_t row_bytes;
+    keel_scratch scratch;
+} reading;
+
+static keel_status begin_reading(reading *r, const keel_data_spec *spec)
+{
+    r->row.want = r->want;
+    r->row.count = r->count;
+    for (int i = 0; i < spec->n_field; i++) {
+        const keel_data_field *f = &spec->field[i];
+        r->want[i] = f->dtype;
+        if (is_open(f)) continue;
+        r->count[i] = keel_shape_count(&f->shape);
+        r->row_bytes += r->count[i] * (int64_t)keel_dtype_size(f->dtype);
+        r->row.at[i] = keel_aligned_calloc((size_t)r->count[i], keel_dtype_size(f->dtype));
+        if (!r->row.at[i]) return KEEL_ENOMEM;
+    }
+    return KEEL_OK;
+}
+
+static void hash_row(uint64_t *sum, const reading *r, const keel_dataset *d, int64_t index)
+{
+    const keel_data_spec *spec = &d->origin->spec;
+    for (int i = 0; i < spec->n_field; i++) {
+        const keel_string *text = r->row.at[i];
+        if (!r->row.at[i]) {
+            const keel_source *source = d->origin->source;
+            const int64_t n = source->length ? source->length(d->origin->state, i, index) : 0;
+            mix(sum, &n, sizeof n);
+        } else if (r->want[i] == KEEL_STRING) {
+            for (int64_t k = 0; k < r->count[i]; k++)
+                mix(sum, text[k].data, (size_t)text[k].n_bytes);
+        } else {
+            mix(sum, r->row.at[i], (size_t)r->count[i] * keel_dtype_size(r->want[i]));
+        }
+    }
+}
+
+/* The contents of rows all over the data; a row that cannot be read counts by its failure alone. */
+static keel_status hash_rows(uint64_t *sum, const keel_dataset *d)
+{
+    const keel_source *source = d->origin->source;
+    reading r = { 0 };
+    if (!source->read || d->rows < 1) return KEEL_OK;
+    const keel_status s = begin_reading(&r, &d->origin->spec);
+    int64_t n = BYTES / (r.row_bytes + 1);
+    n = n < 1 ? 1 : n > ROWS ? ROWS : n;
+    if (n > d->rows) n = d->rows;
+    for (int64_t i = 0; s >= 0 && i < n; i++) {
+        const int64_t row = n > 1 ? i * (d->rows - 1) / (n - 1) : 0; /* n is small */
+        const int64_t index = keel_dataset_index(d, row);
+        const keel_status got = source->read(d->origin->state, index, &r.row, &r.scratch);
+        if (got >= 0)
+            hash_row(sum, &r, d, index);
+        else
+            mix(sum, &got, sizeof got);
+    }
+    for (int i = 0; i < d->origin->spec.n_field; i++) keel_free(r.row.at[i]);
+    keel_scratch_free(&r.scratch);
+    return s;
+}
+
+/* "rows 60000: x uint8 (28, 28), y uint8 (); 0123456789abcdef" */
+static keel_status describe(json_t *to, const char *key, const keel_dataset *d)
+{
+    keel_text t = { 0 };
+    char shape[96];
+    uint64_t sum = 0;
+    if (!d) return json_object_set_new(to, key, json_null()) ? KEEL_ENOMEM : KEEL_OK;
+    const keel_data_spec *spec = &d->origin->spec;
+    KEEL_TRY(hash_rows(&sum, d));
+    if (d->rows >= 0) keel_text_add(&t, "%lld rows of ", (long long)d->rows);
+    for (int i = 0; i < spec->n_field; i++) {
+        keel_shape_text(shape, &spec->field[i].shape);
+        keel_text_add(&t, "%s%.80s %s %s", i ? ", " : "", spec->field[i].path,
+                      keel_dtype_name(spec->field[i].dtype), shape);
+    }
+    for (int64_t i = 0; i < spec->n_classes; i++)
+        mix(&sum, spec->class_names[i], strlen(spec->class_names[i]));
+    keel_text_add(&t, "; contents %016llx", (unsigned long long)sum);
+    const bool bad = t.failed || json_object_set_new(to, key, json_string(t.data));
+    keel_text_free(&t);
+    return bad ? keel_fail(KEEL_ENOMEM, "out of memory") : KEEL_OK;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static json_t *class_weights(const keel_fit_options *o)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; o->class_weight && i < o->class_weight_count; i++)
+        json_array_append_new(list, json_real(o->class_weight[i]));
+    return list;
+}
+
+static json_t *buckets(const keel_fit_options *o)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < o->bucket_count; i++)
+        json_array_append_new(list, json_integer(o->bucket[i]));
+    return list;
+}
+
+static json_t *callbacks(const keel_fit_options *o)
+{
+    json_t *list = json_array();
+    for (int i = 0; o->callbacks && o->callbacks[i]; i++) {
+        const char *name = o->callbacks[i]->name;
+        json_array_append_new(list, json_string(name ? name : ""));
+    }
+    return list;
+}
+
+static bool set_options(json_t *to, const keel_fit_options *o)
+{
+    const struct {
+        const char *key;
+        json_t *value;
+    } all[] = {
+        { "batch_size", json_integer(o->batch_size ? o->batch_size : 32) },
+        { "seed", json_integer((json_int_t)o->seed) },
+        { "no_shuffle", json_boolean(o->no_shuffle) },
+        { "end", json_integer(o->end) },
+        { "initial_epoch", json_integer(o->initial_epoch) },
+        { "steps_per_epoch", json_integer(o->steps_per_epoch) },
+        { "class_weight", class_weights(o) },
+        { "bucket", buckets(o) },
+        { "callbacks", callbacks(o) },
+        { "reset_states", json_boolean(o->reset_states) },
+        { "validation_batch_size", json_integer(o->validation_batch_size) },
+        { "validation_steps", json_integer(o->validation_steps) },
+        { "validation_freq", json_integer(o->validation_freq) },
+        { "float32", json_integer(o->float32) },
+        { "unfused", json_boolean(o->unfused) },
+        { "reference_kernels", json_boolean(o->reference_kernels) },
+        { "without_kernels", json_string(o->without_kernels ? o->without_kernels : "") },
+    };
+    bool bad = false;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        bad |= json_object_set_new(to, all[i].key, all[i].value) != 0;
+    return !bad;
+}
+
+keel_status keel_identity_make(json_t **out, const keel_model *m, const keel_strategy *s,
+                               const keel_dataset *data, const keel_fit_options *o)
+{
+    uint64_t config = 0;
+    keel_status st = hash_config(&config, m);
+    json_t *j = st < 0 ? NULL : json_object();
+    if (st < 0) return st;
+    const int shards = keel_strategy_shards(s);
+    bool good = j && !json_object_set_new(j, "model", hex(config)) &&
+                !json_object_set_new(j, "weights", hex(hash_weights(m))) &&
+                !json_object_set_new(j, "shards", json_integer(shards)) &&
+                !json_object_set_new(j, "cores", json_integer(keel_strategy_cores(s))) &&
+                !json_object_set_new(j, "computing", json_string(keel_computes_with())) &&
+                set_options(j, o);
+    st = good ? describe(j, "data", data) : keel_fail(KEEL_ENOMEM, "out of memory");
+    if (st >= 0) st = describe(j, "validation", o->validation);
+    if (st < 0) {
+        json_decref(j);
+        return st;
+    }
+    *out = j;
+    return KEEL_OK;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+/* What differs in words, where the values say nothing to a reader. */
+static const struct {
+    const char *key, *text;
+} SAID[] = {
+    { "model", "it is of another model, or of one that was compiled in another way" },
+    { "weights", "its run began with other weights: give the file that it began with" },
+    { "callbacks", "its run had other callbacks" },
+};
+
+static keel_status differs(const char *key, const json_t *was, const json_t *is)
+{
+    for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++)
+        if (!strcmp(SAID[i].key, key))
+            return keel_fail(KEEL_EARG, "%s; to begin anew, give another folder", SAID[i].text);
+    char *a = json_dumps(was, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *b = json_dumps(is, JSON_ENCODE_ANY | JSON_COMPACT);
+    const keel_status s = keel_fail(KEEL_EARG,
+                                    "its run had %s %.150s, and this one has %.150s; give the "
+                                    "same, or to begin anew another folder",
+                                    key, a ? a : "nothing", b ? b : "nothing");
+    free(a);
+    free(b);
+    return s;
+}
+
+keel_status keel_identity_check(const json_t *was, const json_t *is, char *note, size_t size)
+{
+    const char *key;
+    const json_t *value;
+    note[0] = 0;
+    json_object_foreach((json_t *)is, key, value)
+    {
+        const json_t *old = json_object_get(was, key);
+        const bool rounds = !strcmp(key, "cores") || !strcmp(key, "computing");
+        if (old && json_equal(old, value)) continue;
+        if (!rounds) return differs(key, old, value);
+        if (!strcmp(key, "cores") && json_integer_value(json_object_get(is, "shards"))) continue;
+        snprintf(note, size,
+                 "it was made on another number of cores or another processor, so the results "
+                 "agree to rounding");
+    }
+    return KEEL_OK;
+}

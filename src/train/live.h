@@ -1,0 +1,17 @@
+/* The trainer's side of a live model (model/live.h): copies its values to the model when a callback
+ * reads them, and takes what callbacks have set before the next step. */
+#ifndef KEEL_TRAIN_LIVE_H
+#define KEEL_TRAIN_LIVE_H
+#include "train/trainer.h"
+
+/* From here on the trainer has the model's values. */
+void keel_live_begin(keel_model_live *l, keel_trainer *t);
+/* After a step that was made: the model's copies are old. */
+void keel_live_stepped(keel_model_live *l);
+/* Before a step: take what was set. True if anything was. Cannot fail. */
+bool keel_live_take(keel_model_live *l);
+/* At the end, also after a failure: the model has its values itself again. Nothing if it was not
+ * begun. */
+void keel_live_end(keel_model_live *l);
+
+#endif

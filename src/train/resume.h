@@ -1,0 +1,36 @@
+/* The checkpoints of one fit: opened before it is planned, taken while it runs, and given back to a
+ * fit that goes on. All functions do nothing where the options ask for none. */
+#ifndef KEEL_TRAIN_RESUME_H
+#define KEEL_TRAIN_RESUME_H
+#include "train/identity.h"
+#include "train/saver.h"
+
+typedef struct keel_resume {
+    keel_saver *saver; /* NULL: there are no checkpoints */
+    json_t *identity;
+    keel_checkpoint from; /* where found */
+    bool found;
+    bool over;    /* the last one was taken */
+    bool deletes; /* all of them, once the training is complete */
+    int64_t epochs;
+    bool (*interrupted)(void *context);
+    void *context;
+} keel_resume;
+
+/* Before the trainer is made, by a thread that is not bound to a core: look for a checkpoint, and
+ * give its weights to the model. KEEL_EARG: it is of another run. */
+keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy *s,
+                             const keel_dataset *data, const keel_fit_options *o);
+/* Once there are trainer, tally and history, and after on_train_begin. */
+keel_status keel_resume_begin(keel_resume *r, const keel_standing *st);
+
+void keel_resume_step(keel_resume *r, const keel_standing *st);
+void keel_resume_epoch(keel_resume *r, const keel_standing *st);
+/* A callback has stopped the fit within an epoch, whose end changes more than the rest of it would:
+ * if the reason is outside, the last checkpoint is taken here. */
+void keel_resume_stop(keel_resume *r, const keel_standing *st);
+/* The end, or a failure. stopped: by a callback. */
+void keel_resume_end(keel_resume *r, keel_standing *st, bool stopped);
+void keel_resume_close(keel_resume *r);
+
+#endif
