@@ -2,6 +2,7 @@
  * Python dict, padded so that the elements begin at a multiple of 64 bytes. */
 #include "setup.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,16 +40,31 @@ int keel_save_npy(const keel_tensor *t, const char *path)
     return keel_save_whole(path, write_npy, t);
 }
 
+/* Make the rename survive a crash, where the file system can. */
+static void sync_folder(const char *path)
+{
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash) snprintf(folder, sizeof folder, "%.*s/", (int)(slash - path), path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd);
+    close(fd);
+}
+
 int keel_save_whole(const char *path, bool (*write)(FILE *f, const void *what), const void *what)
 {
     char part[4096 + 32];
     snprintf(part, sizeof part, "%s.%ld.tmp", path, (long)getpid());
     FILE *f = fopen(part, "wb");
     if (!f) return keel_complain(EXIT_FAILED, "%s: cannot be created: %s", path, strerror(errno));
-    const bool written = write(f, what);
+    const bool written = write(f, what) && !fflush(f) && (!fsync(fileno(f)) || errno == EINVAL);
     const int why = errno;
     const bool closed = !fclose(f);
-    if (written && closed && !rename(part, path)) return EXIT_OK;
+    if (written && closed && !rename(part, path)) {
+        sync_folder(path);
+        return EXIT_OK;
+    }
     const int code = keel_complain(EXIT_FAILED, "%s: could not be written: %s", path,
                                    strerror(written ? errno : why));
     unlink(part);

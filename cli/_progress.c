@@ -55,6 +55,11 @@ void keel_interrupt_catch(void)
     sigaction(SIGINT, &a, NULL);
 }
 
+void keel_interrupt(void)
+{
+    interrupted = 1;
+}
+
 bool keel_interrupted(void)
 {
     return interrupted;
@@ -146,7 +151,7 @@ static void fit_to(line *l, int columns)
 /* ---- current numbers ------------------------------------------------------------------------- */
 
 /* The finished fraction of the whole run, 0 to 1; below 0: not known. */
-static double fraction(const keel_progress *p)
+static double fraction(const keel_moment *p)
 {
     const double part = p->all_rows > 0 ? (double)p->rows / (double)p->all_rows
                         : p->steps > 0  ? (double)p->step / (double)p->steps
@@ -156,12 +161,12 @@ static double fraction(const keel_progress *p)
     return ((double)p->epoch + (part < 1 ? part : 1)) / epochs;
 }
 
-static void put_epoch(line *l, const keel_progress *p)
+static void put_epoch(line *l, const keel_moment *p)
 {
     if (p->epochs > 0) put(l, 9, "epoch %lld/%lld", (long long)p->epoch + 1, (long long)p->epochs);
 }
 
-static void put_step(line *l, const keel_progress *p)
+static void put_step(line *l, const keel_moment *p)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
     if (p->steps > 0)
@@ -170,14 +175,14 @@ static void put_step(line *l, const keel_progress *p)
         put(l, 7, "step %s", keel_grouped(a, p->step));
 }
 
-static void put_speed(line *l, const keel_progress *p)
+static void put_speed(line *l, const keel_moment *p)
 {
     char a[KEEL_NUMBER_MAX];
     if (p->seconds > 0)
         put(l, 6, "%s rows/s", keel_grouped(a, (int64_t)((double)p->rows / p->seconds + 0.5)));
 }
 
-static void put_left(line *l, const keel_meter *m, const keel_progress *p, double now)
+static void put_left(line *l, const keel_meter *m, const keel_moment *p, double now)
 {
     char a[KEEL_NUMBER_MAX];
     const double f = fraction(p);
@@ -187,24 +192,24 @@ static void put_left(line *l, const keel_meter *m, const keel_progress *p, doubl
         put(l, 7, "%s left", keel_seconds_text(a, (now - m->start) * (1 - f) / f));
 }
 
-static void put_waited(line *l, const keel_progress *p)
+static void put_waited(line *l, const keel_moment *p)
 {
     const double part = p->seconds > 0 ? p->waited / p->seconds : 0;
     if (part >= 0.02) put(l, 3, "%.0f%% waiting for input", 100 * part);
 }
 
-static void make_running(line *l, const keel_meter *m, const keel_progress *p, double now)
+static void make_running(line *l, const keel_meter *m, const keel_moment *p, double now)
 {
     put_epoch(l, p);
     if (m->live && p->all_rows > 0) put_bar(l, (double)p->rows / (double)p->all_rows);
     put_step(l, p);
     put_speed(l, p);
-    put_logs(l, &p->logs);
+    put_logs(l, p->logs);
     put_left(l, m, p, now);
     put_waited(l, p);
 }
 
-static void make_epoch(line *l, const keel_progress *p)
+static void make_epoch(line *l, const keel_moment *p)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
     put_epoch(l, p);
@@ -212,16 +217,11 @@ static void make_epoch(line *l, const keel_progress *p)
         keel_grouped(b, p->rows));
     put(l, 7, "%s", keel_seconds_text(a, p->seconds));
     put_speed(l, p);
-    put_logs(l, &p->logs);
+    put_logs(l, p->logs);
     put_waited(l, p);
 }
 
 /* ---- the callback ---------------------------------------------------------------------------- */
-
-void keel_meter_begin(keel_meter *m, bool validates)
-{
-    *m = (keel_meter){ .live = isatty(STDERR_FILENO), .validates = validates };
-}
 
 void keel_meter_clear(keel_meter *m)
 {
@@ -235,25 +235,34 @@ static int columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 10 ? w.ws_col - 1 : 79;
 }
 
-keel_status keel_meter_tell(void *context, const keel_progress *p)
+static keel_status go_on(void)
+{
+    return interrupted ? KEEL_END : KEEL_OK;
+}
+
+static keel_status on_epoch_end(void *context, const keel_moment *p)
+{
+    keel_meter *m = context;
+    line l = { 0 };
+    keel_meter_clear(m);
+    make_epoch(&l, p);
+    print(stdout, &l);
+    putchar('\n');
+    fflush(stdout);
+    m->last = keel_now();
+    return go_on();
+}
+
+static keel_status on_step(void *context, const keel_moment *p)
 {
     keel_meter *m = context;
     const double now = keel_now();
     const bool last = p->steps > 0 && p->step == p->steps;
     line l = { 0 };
-    /* during fit the line shows already that this is validation */
-    if (m->validates && !p->training) return interrupted ? KEEL_END : KEEL_OK;
     if (m->start == 0) m->start = now - p->seconds;
     m->step = p->step;
     m->rows = p->rows;
-    if (p->epoch_end) {
-        keel_meter_clear(m);
-        make_epoch(&l, p);
-        print(stdout, &l);
-        putchar('\n');
-        fflush(stdout);
-        m->last = now;
-    } else if (m->live && (now - m->last >= DRAW_EVERY || last)) {
+    if (m->live && (now - m->last >= DRAW_EVERY || last)) {
         make_running(&l, m, p, now);
         fit_to(&l, columns());
         keel_meter_clear(m);
@@ -269,5 +278,31 @@ keel_status keel_meter_tell(void *context, const keel_progress *p)
         fflush(stdout);
         m->last = now;
     }
-    return interrupted ? KEEL_END : KEEL_OK;
+    return go_on();
+}
+
+/* During fit the line shows already that this is validation. */
+static keel_status on_test_step(void *context, const keel_moment *p)
+{
+    return p->fits ? go_on() : on_step(context, p);
+}
+
+static keel_status on_test_begin(void *context, const keel_moment *p)
+{
+    (void)context;
+    (void)p;
+    return go_on();
+}
+
+void keel_meter_begin(keel_meter *m, bool validates)
+{
+    *m = (keel_meter){ .live = isatty(STDERR_FILENO), .validates = validates };
+    m->callback = (keel_callback){ KEEL_CALLBACK,
+                                   .name = "display",
+                                   .context = m,
+                                   .on_epoch_end = on_epoch_end,
+                                   .on_train_batch_end = on_step,
+                                   .on_test_begin = on_test_begin,
+                                   .on_test_batch_end = on_test_step,
+                                   .on_predict_batch_end = on_step };
 }

@@ -119,6 +119,26 @@ static int set_learning_rate(keel_model *m, const char *text, const char *who)
     return s < 0 ? keel_complain_status(s) : -1;
 }
 
+/* "bias,dense/kernel" */
+static int exclude_from_decay(keel_model *m, const char *text)
+{
+    enum { NAMES = 32, LONGEST = 1024 };
+    char copy[LONGEST];
+    const char *names[NAMES];
+    int n = 0;
+    if (snprintf(copy, sizeof copy, "%s", text) >= LONGEST)
+        return keel_complain(EXIT_USAGE, "--exclude-from-weight-decay: more than %d letters",
+                             LONGEST);
+    for (char *at = strtok(copy, ","); at; at = strtok(NULL, ",")) {
+        if (n == NAMES)
+            return keel_complain(EXIT_USAGE, "--exclude-from-weight-decay: more than %d names",
+                                 NAMES);
+        names[n++] = at;
+    }
+    const keel_status s = keel_model_exclude_from_weight_decay(m, names, n);
+    return s < 0 ? keel_complain_status(s) : -1;
+}
+
 int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char *who)
 {
     enum { METRICS = 8 };
@@ -153,6 +173,7 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
     if (keel_model_metrics_left_out(m))
         printf("%s: trained and evaluated without %s, a metric that Keel does not have\n", who,
                keel_printable(text, sizeof text, keel_model_metrics_left_out(m)));
+    if (o->undecayed && (code = exclude_from_decay(m, o->undecayed)) >= 0) return code;
     return o->learning_rate ? set_learning_rate(m, o->learning_rate, who) : -1;
 }
 
@@ -351,7 +372,7 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     else
         d->label = o->label;
     name_as_model(&inputs, spec, m, true);
-    if (!o->label && use != KEEL_USE_INPUTS) name_as_model(&targets, spec, m, false);
+    if (!o->label) name_as_model(&targets, spec, m, false);
     for (int64_t i = 0; names && i < n; i++) names[i] = keel_model_class_name(m, i);
     d->class_names = names;
     d->class_name_count = n;

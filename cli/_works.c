@@ -98,6 +98,14 @@ static const keel_work works[] = {
       1000,
       64,
       16 },
+    { "convnexttiny",
+      "224x224x3, 1000 classes",
+      "convnexttiny",
+      NULL,
+      { 3, { 224, 224, 3 } },
+      1000,
+      64,
+      16 },
     { "conv1d", "8000x1, 5 classes", "conv1d", NULL, { 2, { 8000, 1 } }, 5, 128, 32 },
 };
 enum { WORKS = sizeof works / sizeof *works };

@@ -76,12 +76,12 @@ static int export_work(const job *j)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static keel_status on_step(void *context, const keel_progress *p)
+static keel_status on_step(void *context, const keel_moment *p)
 {
     job *j = context;
+    (void)p;
     const double now = keel_now(), took = now - j->last;
     if (keel_interrupted()) return KEEL_END;
-    if (p->epoch_end) return KEEL_OK; /* its time counts for the next step */
     j->last = now;
     if (j->first == 0) j->first = now;
     if (j->start == 0) {
@@ -96,11 +96,12 @@ static keel_status on_step(void *context, const keel_progress *p)
     return j->count >= LEAST_STEPS && now - j->start >= j->o->seconds ? KEEL_END : KEEL_OK;
 }
 
-static keel_status on_profiled_step(void *context, const keel_progress *p)
+static keel_status on_profiled_step(void *context, const keel_moment *p)
 {
     job *j = context;
+    (void)p;
     if (keel_interrupted()) return KEEL_END;
-    return p->epoch_end || --j->profile_steps > 0 ? KEEL_OK : KEEL_END;
+    return --j->profile_steps > 0 ? KEEL_OK : KEEL_END;
 }
 
 static int compare(const void *a, const void *b)
@@ -304,8 +305,9 @@ static int measure(job *j)
                                  .batch_size = j->batch_size,
                                  .epochs = MANY_EPOCHS,
                                  .seed = (uint64_t)j->o->seed,
-                                 .on_progress = on_step,
-                                 .context = j,
+                                 .callbacks = KEEL_CALLBACKS(
+                                     &(keel_callback){ KEEL_CALLBACK, .name = "clock", .context = j,
+                                                       .on_train_batch_end = on_step }),
                                  .float32 = (keel_float32)j->o->float32 };
     j->room = j->o->steps ? j->o->steps : MOST_STEPS;
     j->took = calloc((size_t)j->room, sizeof *j->took);
@@ -315,12 +317,15 @@ static int measure(job *j)
     if (s < 0) return keel_complain_status(s);
     if (keel_interrupted() && j->count < 1) return EXIT_STOPPED;
     if (!j->o->no_profile && !keel_interrupted()) {
-        const keel_fit_options with = {
-            KEEL_FIT_OPTIONS,      .batch_size = j->batch_size,
-            .epochs = MANY_EPOCHS, .seed = (uint64_t)j->o->seed,
-            .profile = true,       .on_progress = on_profiled_step,
-            .context = j,          .float32 = (keel_float32)j->o->float32
-        };
+        const keel_fit_options with = { KEEL_FIT_OPTIONS,
+                                        .batch_size = j->batch_size,
+                                        .epochs = MANY_EPOCHS,
+                                        .seed = (uint64_t)j->o->seed,
+                                        .profile = true,
+                                        .float32 = (keel_float32)j->o->float32,
+                                        .callbacks = KEEL_CALLBACKS(&(keel_callback){
+                                            KEEL_CALLBACK, .name = "clock", .context = j,
+                                            .on_train_batch_end = on_profiled_step }) };
         j->profile_steps = 2 + j->count / 4;
         s = keel_fit(j->model, j->strategy, j->data, &with, &j->profiled);
         if (s < 0) return keel_complain_status(s);
@@ -412,12 +417,11 @@ const keel_command keel_command_bench = {
         "step includes everything between two steps, and the result is the median after a "
         "warm-up. A second, short fit shows how the time is spent. mlp is the network "
         "784-512-512-10, mnist-cnn that of Keras's MNIST example; resnet18, resnet50, "
-        "mobilenetv2, densenet121 and efficientnetb0 take images of 224x224x3 with 1000 classes. "
-        "unet, conv1d, "
-        "lstm and transformer are those of Keras's examples: 128x128 images with a class for each "
-        "pixel, sound of 8000 numbers, texts of 200 tokens. gpt has 6 blocks of causal attention, "
-        "width 384 and 6 "
-        "heads, and learns the next of 65 characters at each of 256 places.",
+        "mobilenetv2, densenet121, efficientnetb0 and convnexttiny take images of 224x224x3 with "
+        "1000 classes. unet, conv1d, lstm and transformer are those of Keras's examples: 128x128 "
+        "images with a class for each pixel, sound of 8000 numbers, texts of 200 tokens. gpt has 6 "
+        "blocks of causal attention, width 384 and 6 heads, and learns the next of 65 characters "
+        "at each of 256 places.",
     .example = "keel bench mnist-cnn --batch-size 256 --devices cpu:0-1",
     .options = table,
     .size = sizeof(options),

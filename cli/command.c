@@ -29,11 +29,8 @@ int keel_complain_status(keel_status status)
     return keel_complain_within(status, NULL);
 }
 
-int keel_complain_within(keel_status status, const char *what)
+int keel_exit_code(keel_status status)
 {
-    const char *text = keel_error();
-    keel_complain(0, "%s%s%s", what ? what : "", what ? ": " : "",
-                  *text ? text : keel_status_name(status));
     switch (status) {
     case KEEL_EARG:
         return EXIT_USAGE;
@@ -42,6 +39,13 @@ int keel_complain_within(keel_status status, const char *what)
     default:
         return EXIT_FAILED;
     }
+}
+
+int keel_complain_within(keel_status status, const char *what)
+{
+    const char *text = keel_error();
+    return keel_complain(keel_exit_code(status), "%s%s%s", what ? what : "", what ? ": " : "",
+                         *text ? text : keel_status_name(status));
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

@@ -73,6 +73,7 @@ int keel_complain(int code, const char *format, ...) __attribute__((format(print
  * status. */
 int keel_complain_status(keel_status status);
 int keel_complain_within(keel_status status, const char *what); /* "what: text of the error" */
+int keel_exit_code(keel_status status);
 
 /* ---- readable numbers ------------------------------------------------------------------------ */
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 typedef struct options {
-    const char *weights;
+    const char *weights, *plugin;
     keel_data_options data;
     keel_pad_options pad;
     keel_compile_options compile;
@@ -28,6 +28,7 @@ static int prepare(job *j, const options *o, const char *path)
     int code;
     keel_status s = KEEL_OK;
     if ((code = keel_padding_read(&j->padding, &o->pad)) >= 0) return code;
+    if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;
     keel_compile_options compile = o->compile;
     if (keel_model_refused(j->model))
@@ -57,8 +58,7 @@ static int evaluate(job *j, const options *o)
         .counts = &j->counts,
         .batch_size = o->batch_size,
         .float32 = (keel_float32)o->float32,
-        .on_progress = keel_meter_tell,
-        .context = &meter,
+        .callbacks = KEEL_CALLBACKS(&meter.callback),
     };
     const double start = keel_now();
     const keel_status s =
@@ -95,6 +95,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows per step"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),

@@ -1,24 +1,34 @@
 /* keel fit: trains a model. Everything is checked before the first step; at the end it prints a
  * report: rows by device, memory and time. */
+#include "callbacks.h"
+#include "keep.h"
 #include "profile.h"
 #include "progress.h"
 #include "setup.h"
 #include "shapes.h"
+#include "signals.h"
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct options {
-    const char *weights;
+    const char *weights, *plugin;
     keel_data_options data;
     keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
     const char *validation, *history, *output, *class_weight, *trace;
+    const char *checkpoint, *every;
+    keel_callbacks_options callbacks;
+    int64_t initial_epoch, validation_freq;
+    int validation_errors;
+    int64_t keep;
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
     int end, dtype, float32;
-    bool no_shuffle, reset_states, quiet, profile;
+    bool no_shuffle, reset_states, quiet, profile, resume;
 } options;
 
 typedef struct job {
@@ -29,6 +39,9 @@ typedef struct job {
     keel_dataset *data, *validation, *whole;
     keel_strategy *strategy;
     keel_history history;
+    keel_keeper keeper;
+    keel_checkpoint_options checkpoint;
+    keel_callback_list callbacks;
     double before;      /* seconds from the start of the process to keel_fit */
     double weight[256]; /* by class */
     int n_weight;
@@ -57,8 +70,66 @@ static int check(const options *o)
     return keel_setup_apart(outputs, inputs);
 }
 
+static void print_line(void *context, const char *line)
+{
+    keel_meter_clear(context);
+    keel_complain(0, "%s", line);
+}
+
+static bool interrupted(void *context)
+{
+    (void)context;
+    return keel_interrupted();
+}
+
+/* "200" steps, "90s", "5m", "2h", or "epoch". */
+static int read_every(keel_checkpoint_options *c, const char *text)
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = { { "s", 1 }, { "m", 60 }, { "h", 3600 } };
+    char *end;
+    if (!text || !strcmp(text, "epoch")) return -1;
+    const double n = strtod(text, &end);
+    if (end != text && n > 0 && n < 1e9) {
+        c->every_steps = !*end && n == floor(n) ? (int64_t)n : 0;
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            if (!strcmp(end, units[i].unit)) c->every_seconds = n * units[i].seconds;
+    }
+    if (c->every_steps || c->every_seconds > 0) return -1;
+    return keel_complain(EXIT_USAGE,
+                         "--checkpoint-every '%s': a number of steps (200), a time (90s, 5m, 2h), "
+                         "or epoch",
+                         text);
+}
+
+static int read_checkpoint(job *j)
+{
+    const options *o = j->o;
+    if (!o->checkpoint && (o->every || o->keep || o->resume))
+        return keel_complain(EXIT_USAGE, "--%s needs --checkpoint DIR",
+                             o->resume  ? "resume"
+                             : o->every ? "checkpoint-every"
+                                        : "keep");
+    if (o->keep == 1)
+        return keel_complain(EXIT_USAGE, "--keep 1: must be 2 or more, so that one is left if the "
+                                         "newest is damaged");
+    j->checkpoint =
+        (keel_checkpoint_options){ KEEL_CHECKPOINT_OPTIONS, .folder = o->checkpoint,
+                                   .keep = o->keep,         .resume = o->resume,
+                                   .on_line = print_line,   .interrupted = interrupted };
+    return read_every(&j->checkpoint, o->every);
+}
+
+static bool is_balanced(const job *j)
+{
+    return j->o->class_weight && !strcmp(j->o->class_weight, "auto");
+}
+
 static int read_class_weight(job *j, const char *text)
 {
+    if (is_balanced(j)) return -1;
     for (const char *p = text; p && *p; j->n_weight++) {
         char *end;
         const double w = j->n_weight < 256 ? strtod(p, &end) : NAN;
@@ -71,13 +142,38 @@ static int read_class_weight(job *j, const char *text)
     return -1;
 }
 
+/* 0: the model has no classes. */
+static int64_t class_count(const job *j)
+{
+    keel_shape y;
+    if (keel_model_output_shape(j->model, 0, &y) < 0 || y.rank < 1) return 0;
+    return y.dim[y.rank - 1] > 1 ? y.dim[y.rank - 1] : 2;
+}
+
+/* --class-weight auto, once there is data. */
+static int balance(job *j)
+{
+    const int64_t classes = class_count(j);
+    if (!is_balanced(j)) return -1;
+    if (classes < 1 || classes > (int64_t)(sizeof j->weight / sizeof *j->weight))
+        return keel_complain(EXIT_USAGE,
+                             "--class-weight auto: the model has %lld classes; 256 are "
+                             "the most",
+                             (long long)classes);
+    const keel_status s = keel_dataset_balanced_weights(j->data, j->weight, classes);
+    if (s < 0) return keel_complain_within(s, "--class-weight auto");
+    j->n_weight = (int)classes;
+    printf("class weights");
+    for (int i = 0; i < j->n_weight && i < 16; i++) printf(" %.4g", j->weight[i]);
+    puts(j->n_weight > 16 ? " ..." : "");
+    return -1;
+}
+
 /* Require a weight for each class: a missing one would silently be 1. */
 static int check_class_weight(const job *j)
 {
-    keel_shape y;
-    if (!j->n_weight || keel_model_output_shape(j->model, 0, &y) < 0 || y.rank < 1) return -1;
-    const int64_t units = y.dim[y.rank - 1], classes = units > 1 ? units : 2;
-    if (j->n_weight == classes) return -1;
+    const int64_t classes = class_count(j);
+    if (!j->n_weight || !classes || j->n_weight == classes) return -1;
     return keel_complain(EXIT_USAGE,
                          "--class-weight has %d numbers, but the model has %lld classes",
                          j->n_weight, (long long)classes);
@@ -110,10 +206,20 @@ static int prepare(job *j, const char *path)
     if ((code = check(j->o)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
+    if ((code = read_checkpoint(j)) >= 0) return code;
+    const bool validates = j->o->validation || !isnan(j->o->validation_split);
+    code = keel_callbacks_make(&j->callbacks, &j->o->callbacks, j->o->output, validates);
+    if (code >= 0) return code;
+    if (j->callbacks.best[0]) code = keel_setup_output("--save-best", j->callbacks.best, ".keras");
+    if (code >= 0) return code;
+    if ((code = keel_setup_plugin(j->o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, j->o->weights, j->o->dtype)) >= 0) return code;
     if ((code = check_class_weight(j)) >= 0) return code;
+    if ((code = keel_keeper_begin(&j->keeper, j->o->output, j->o->history, j->model)) >= 0)
+        return code;
     if ((code = keel_setup_compile(j->model, &j->o->compile, path)) >= 0) return code;
     if ((code = open_data(j)) >= 0) return code;
+    if ((code = balance(j)) >= 0) return code;
     if ((code = keel_setup_outputs(j->model, j->data, true)) >= 0) return code;
     if (j->validation && (code = keel_setup_outputs(j->model, j->validation, false)) >= 0)
         return code;
@@ -139,7 +245,8 @@ static void report(const job *j)
     const int n = keel_strategy_devices(j->strategy);
     printf("\ntrained  %s %s, %s rows in %s%s\n", keel_grouped(a, h->steps),
            h->steps == 1 ? "step" : "steps", keel_grouped(b, h->rows),
-           keel_seconds_text(c, h->seconds), h->stopped ? ", stopped by Ctrl-C" : "");
+           keel_seconds_text(c, h->seconds),
+           h->stopped && keel_signal_got() ? ", stopped by Ctrl-C" : "");
     fputs("devices ", stdout);
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);
@@ -165,14 +272,28 @@ static void report(const job *j)
 
 static int keep(job *j)
 {
-    keel_status s = keel_model_save(j->model, j->o->output);
-    if (s < 0) return keel_complain_status(s);
-    printf("saved    %s\n", j->o->output);
-    if (!j->o->history) return EXIT_OK;
-    s = keel_history_save(&j->history, j->o->history);
+    const int code = keel_keeper_save(&j->keeper);
+    if (code == EXIT_OK) printf("saved    %s\n", j->o->output);
+    if (j->callbacks.best[0] && !access(j->callbacks.best, F_OK))
+        printf("best     %s\n", j->callbacks.best);
+    if (!j->o->history) return code;
+    const keel_status s = keel_history_save(&j->history, j->o->history);
     if (s < 0) return keel_complain_status(s);
     printf("history  %s\n", j->o->history);
-    return EXIT_OK;
+    return code;
+}
+
+/* The run ended before its time: keep what was learned beside the output, and say why it ended.
+ * Returns the exit code. */
+static int keep_part(job *j, keel_status s)
+{
+    const int number = s < 0 ? 0 : keel_signal_got();
+    if (number) {
+        keel_keeper_rescue(&j->keeper, keel_signal_text(number));
+        return 128 + number;
+    }
+    keel_keeper_rescue(&j->keeper, keel_error());
+    return keel_exit_code(s);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -183,6 +304,9 @@ static int train(job *j)
     char a[KEEL_NUMBER_MAX];
     keel_meter meter;
     keel_meter_begin(&meter, j->validation != NULL);
+    j->checkpoint.context = &meter;
+    keel_callbacks_add(&j->callbacks, &meter.callback);
+    keel_callbacks_add(&j->callbacks, &j->keeper.callback);
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
         .bucket = j->padding.bucket,
@@ -191,6 +315,9 @@ static int train(job *j)
         .counts = &j->counts,
         .batch_size = o->batch_size,
         .epochs = o->epochs,
+        .initial_epoch = o->initial_epoch,
+        .validation_freq = o->validation_freq,
+        .validation_warns = o->validation_errors == 1,
         .no_shuffle = o->no_shuffle,
         .reset_states = o->reset_states,
         .seed = (uint64_t)o->seed,
@@ -203,8 +330,8 @@ static int train(job *j)
         .profile = o->profile,
         .trace = o->trace,
         .float32 = (keel_float32)o->float32,
-        .on_progress = keel_meter_tell,
-        .context = &meter,
+        .callbacks = j->callbacks.at,
+        .checkpoint = &j->checkpoint,
     };
     const int64_t rows = keel_dataset_rows(j->data);
     const int n = keel_strategy_devices(j->strategy);
@@ -219,20 +346,28 @@ static int train(job *j)
     if (strcmp(keel_model_dtype_policy(j->model), "float32"))
         printf(", %s", keel_model_dtype_policy(j->model));
     putchar('\n');
+    if (!o->no_shuffle && !o->resume && !o->initial_epoch && keel_model_steps_done(j->model) > 0)
+        printf(
+            "the model was trained before, for %s steps; the order of the rows begins again as in "
+            "its first epoch: --initial-epoch N goes on behind N epochs\n",
+            keel_grouped(a, keel_model_steps_done(j->model)));
     fflush(stdout);
 
-    keel_interrupt_catch();
+    if (!keel_signals_catch(keel_keeper_quit, &j->keeper))
+        return keel_complain(EXIT_FAILED, "no thread could be started for signals");
     j->before = keel_since_start();
     const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
     keel_meter_clear(&meter);
+    const int number = keel_signal_got();
+    /* save the model as the output even if the trace could not be written */
+    const bool done = j->history.stopped || j->history.epochs >= o->epochs - o->initial_epoch;
+    if (!done || (number && number != SIGINT && j->history.stopped)) return keep_part(j, s);
     const int failed = s < 0 ? keel_complain_status(s) : EXIT_OK;
-    /* save the model even if the trace could not be written */
-    if (s < 0 && !j->history.stopped && j->history.epochs < o->epochs) return failed;
     report(j);
     if (j->history.profile) keel_profile_print(stdout, j->history.profile);
     const int code = keep(j);
     if (failed != EXIT_OK) return failed;
-    return code == EXIT_OK && j->history.stopped ? EXIT_STOPPED : code;
+    return code == EXIT_OK && number && j->history.stopped ? EXIT_STOPPED : code;
 }
 
 static int run(const void *given, int n_arg, char **arg)
@@ -241,6 +376,8 @@ static int run(const void *given, int n_arg, char **arg)
     (void)n_arg;
     int code = prepare(&j, arg[0]);
     if (code < 0) code = train(&j);
+    keel_keeper_end(&j.keeper);
+    keel_callbacks_free(&j.callbacks);
     keel_history_free(&j.history);
     keel_strategy_destroy(j.strategy);
     keel_dataset_destroy(j.data);
@@ -259,7 +396,11 @@ static const keel_option table[] = {
                     "rows per step, over all devices"),
     KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
                     "how many"),
+    KEEL_OPTION_ROW(options, initial_epoch, "initial-epoch", 0, false, KEEL_OPTION_COUNT, "N", "0",
+                    "epochs of earlier runs: go on with the number, and the order of rows, of the "
+                    "next, up to --epochs"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),
@@ -270,6 +411,13 @@ static const keel_option table[] = {
                     NULL,
                     "use this part of the data for validation (folders are first shuffled by the "
                     "seed; of files it is the last rows)"),
+    KEEL_OPTION_ROW(options, validation_freq, "validation-freq", 0, false, KEEL_OPTION_POSITIVE,
+                    "N", "1", "epochs from one validation to the next"),
+    KEEL_OPTION_ROW(options, validation_errors, "validation-errors", 0, false, KEEL_OPTION_CHOICE,
+                    "fail|warn", "fail",
+                    "rows of the validation that turn out wrong while the model trains end the "
+                    "run (fail), or only that validation (warn)"),
+    KEEL_CALLBACKS_ROWS(options, callbacks),
     KEEL_OPTION_ROW(options, seed, "seed", 0, false, KEEL_OPTION_COUNT, "N", "0",
                     "seed of shuffling, dropout and the split"),
     KEEL_OPTION_ROW(options, no_shuffle, "no-shuffle", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
@@ -283,11 +431,28 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, steps_per_epoch, "steps-per-epoch", 0, false, KEEL_OPTION_POSITIVE,
                     "N", NULL, "steps per epoch (default: all the data)"),
     KEEL_OPTIMIZER_ROWS(options, compile),
+    KEEL_OPTION_ROW(
+        options, compile.undecayed, "exclude-from-weight-decay", 0, false, KEEL_OPTION_TEXT,
+        "NAMES", NULL,
+        "weights without weight decay, separated by commas: bias,gamma for all with such a last "
+        "name, dense/kernel for one; a model's file does not have them"),
     KEEL_LOSS_ROWS(options, compile),
-    KEEL_OPTION_ROW(options, class_weight, "class-weight", 0, false, KEEL_OPTION_TEXT, "W,W,...",
-                    NULL, "weight of each class, in the order of labels"),
+    KEEL_OPTION_ROW(
+        options, class_weight, "class-weight", 0, false, KEEL_OPTION_TEXT, "W,W,...", NULL,
+        "weight of each class, in the order of labels; auto: so that all classes weigh the "
+        "same"),
     KEEL_OPTION_ROW(options, history, "history", 0, false, KEEL_OPTION_TEXT, "H.csv", NULL,
                     "write loss and metrics of each epoch as CSV"),
+    KEEL_OPTION_ROW(options, checkpoint, "checkpoint", 0, false, KEEL_OPTION_TEXT, "DIR", NULL,
+                    "write checkpoints to this folder while training, from which --resume goes on "
+                    "to the same bits; each is also a model"),
+    KEEL_OPTION_ROW(options, every, "checkpoint-every", 0, false, KEEL_OPTION_TEXT, "N", NULL,
+                    "how often: a number of steps (200), a time (90s, 5m, 2h), or epoch (default: "
+                    "epoch)"),
+    KEEL_OPTION_ROW(options, keep, "keep", 0, false, KEEL_OPTION_POSITIVE, "K", NULL,
+                    "how many checkpoints are kept, 2 at least (default: 2)"),
+    KEEL_OPTION_ROW(options, resume, "resume", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+                    "go on from the newest checkpoint of the same run; without one, begin anew"),
     KEEL_OPTION_ROW(options, threads, "threads", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "threads that read data (default: chosen by Keel)"),
     KEEL_OPTION_ROW(options, profile, "profile", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
@@ -306,7 +471,9 @@ const keel_command keel_command_fit = {
     .help = "The model is a file saved by Keras or made by keel new. Optimizer, loss and metrics "
             "are those of the file, unless options replace them. The result is the same for any "
             "number of devices, also if the rows do not divide evenly. Ctrl-C stops after the "
-            "current step and saves the model; a second Ctrl-C quits at once.",
+            "current step and saves the model. A second Ctrl-C, SIGTERM, SIGHUP, a closed pipe or "
+            "a failure of any kind end the run too; what was learned until the last step is then "
+            "saved beside the output, as OUT.interrupted.keras, and the error names that file.",
     .example =
         "keel fit m.keras --data photos/ --validation-split 0.2 --batch-size 64 --epochs 5 \\\n"
         "    --devices cpu:0-3 -o trained.keras",

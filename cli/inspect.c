@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct options {
-    const char *weights;
+    const char *weights, *plugin;
     int64_t batch_size;
     const char *shape;
     int dtype;
@@ -71,7 +71,8 @@ static int run(const void *given, int n_arg, char **arg)
     if (o->batch_size && !o->kernels)
         return keel_complain(EXIT_USAGE, "--batch-size needs --kernels");
     if (o->shape && !o->kernels) return keel_complain(EXIT_USAGE, "--shape needs --kernels");
-    int code = keel_setup_model(&m, arg[0], o->weights, o->dtype);
+    int code = keel_setup_plugin(o->plugin);
+    if (code < 0) code = keel_setup_model(&m, arg[0], o->weights, o->dtype);
     if (code >= 0) return code;
     code = o->kernels ? print_kernels(m, o) : print_summary(m);
     keel_model_destroy(m);
@@ -86,6 +87,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(
         options, shape, "shape", 0, false, KEEL_OPTION_TEXT, "DIMS", NULL,
         "with --kernels: shape of a row, if the model has open dimensions; see keel plan"),
+    KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     { 0 },

@@ -151,12 +151,11 @@ const keel_command keel_command_new = {
         "with a Rescaling layer and take pixels of 0..255. mlp has dense layers of --sizes units "
         "(512,512). cnn has stages of a 3x3 convolution with --sizes filters (32,64,128,128), "
         "BatchNorm, relu and 2x2 max pooling, which halves height and width. resnet18 has 11 "
-        "million parameters. resnet50, mobilenetv2, densenet121 and efficientnetb0 equal those of "
-        "keras.applications, layer by "
-        "layer. unet (classes for each pixel), conv1d (sound), lstm and transformer (texts as "
-        "tokens, "
-        "whole numbers from 0) are those of Keras's examples. gpt learns the next token at each "
-        "place: --classes is the vocabulary, too.",
+        "million parameters. resnet50, mobilenetv2, densenet121, efficientnetb0 and convnexttiny "
+        "equal those of keras.applications, layer by layer. unet (classes for each pixel), conv1d "
+        "(sound), lstm and transformer (texts as tokens, whole numbers from 0) are those of "
+        "Keras's examples. gpt learns the next token at each place: --classes is the vocabulary, "
+        "too.",
     .example = "keel new cnn --input 100,100,3 --classes 10 -o m.keras",
     .options = table,
     .size = sizeof(options),

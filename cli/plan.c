@@ -9,7 +9,7 @@ typedef struct options {
     keel_data_options data;
     keel_compile_options compile;
     keel_devices_options devices;
-    const char *shape;
+    const char *shape, *plugin;
     int64_t rows, batch_size;
     int end, dtype;
 } options;
@@ -140,7 +140,8 @@ static int run(const void *given, int n_arg, char **arg)
     const options *o = given;
     keel_model *m = NULL;
     (void)n_arg;
-    int code = keel_setup_model(&m, arg[0], NULL, o->dtype);
+    int code = keel_setup_plugin(o->plugin);
+    if (code < 0) code = keel_setup_model(&m, arg[0], NULL, o->dtype);
     if (code >= 0) return code;
     if ((code = keel_setup_compile(m, &o->compile, arg[0])) < 0) code = plan(o, m, arg[0]);
     keel_model_destroy(m);
@@ -157,6 +158,7 @@ static const keel_option table[] = {
         "shape of a row, if the model has open dimensions: 80, or by the names of inputs "
         "'tokens=80 image=40,48,3'"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_PLUGIN_ROW(options, plugin),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_END_ROW(options, end, "rows that do not fill a step; see keel fit"),
     KEEL_DATA_ROWS(options, data, false),

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct options {
-    const char *weights;
+    const char *weights, *plugin;
     keel_data_options data;
     const char *output, *classes;
     keel_devices_options devices;
@@ -151,6 +151,7 @@ static int prepare(job *j, const options *o, const char *path)
     if ((code = keel_setup_output("-o", o->output, ".npy")) >= 0) return code;
     if (o->classes && (code = keel_setup_output("--classes", o->classes, ".csv")) >= 0) return code;
     if ((code = keel_setup_apart(outputs, inputs)) >= 0) return code;
+    if ((code = keel_setup_plugin(o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, o->weights, o->dtype)) >= 0) return code;
     if (o->classes && (code = check_classes(j->model, path)) >= 0) return code;
     if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_INPUTS, &o->data, j->model)) >= 0)
@@ -201,8 +202,7 @@ static int predict(job *j, const options *o)
         .counts = &j->counts,
         .batch_size = o->batch_size,
         .float32 = (keel_float32)o->float32,
-        .on_progress = keel_meter_tell,
-        .context = &meter,
+        .callbacks = KEEL_CALLBACKS(&meter.callback),
     };
     const double start = keel_now();
     j->outputs = calloc((size_t)keel_model_output_count(j->model), sizeof *j->outputs);
@@ -244,6 +244,7 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
                     "rows per step"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
     KEEL_FLOAT32_ROW(options, float32),

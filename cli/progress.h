@@ -5,19 +5,18 @@
 #include "command.h"
 
 typedef struct keel_meter {
-    bool live;          /* stderr is a terminal */
-    bool validates;     /* each epoch ends with a validation */
-    bool drawn;         /* the terminal shows a live line */
-    double start;       /* time when the first epoch began; 0: not yet */
-    double last;        /* time of the last output */
-    int64_t epoch;      /* the current one */
-    int64_t step, rows; /* of the last call */
+    keel_callback callback; /* for fit, evaluate and predict; KEEL_END after Ctrl-C */
+    bool live;              /* stderr is a terminal */
+    bool validates;         /* each epoch ends with a validation */
+    bool drawn;             /* the terminal shows a live line */
+    double start;           /* time when the first epoch began; 0: not yet */
+    double last;            /* time of the last output */
+    int64_t epoch;          /* the current one */
+    int64_t step, rows;     /* of the last call */
 } keel_meter;
 
+/* The meter must not move afterwards. */
 void keel_meter_begin(keel_meter *m, bool validates);
-
-/* The callback of fit and evaluate; `context` is a keel_meter. KEEL_END after Ctrl-C. */
-keel_status keel_meter_tell(void *context, const keel_progress *p);
 
 /* Erase the live line before anything else is printed. */
 void keel_meter_clear(keel_meter *m);
@@ -25,6 +24,7 @@ void keel_meter_clear(keel_meter *m);
 /* From now on the first Ctrl-C sets a flag, the second ends the process. */
 void keel_interrupt_catch(void);
 bool keel_interrupted(void);
+void keel_interrupt(void); /* as a Ctrl-C does; for handlers of signals */
 
 double keel_now(void); /* seconds, monotonic */
 /* Seconds since the process began: its processor time while loading, and the time since. */

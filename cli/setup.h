@@ -21,6 +21,7 @@ int keel_setup_named(keel_parsed_name *out, const char *option, const char *text
 typedef struct keel_compile_options {
     const char *optimizer, *loss, *metrics;
     const char *learning_rate; /* a number, or a schedule as in Python */
+    const char *undecayed;     /* names, separated by commas */
 } keel_compile_options;
 
 #define KEEL_OPTION_ROW(T, member, option, letter_, required_, kind_, value_, fallback_, help_)    \
@@ -54,6 +55,14 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
 
 /* The dtype policy that is the n-th choice of a new model's --dtype: "float32" is 0. */
 const char *keel_setup_policy(int dtype);
+
+/* The classes of KEEL_PLUGIN_ROW, before a model is loaded; NULL: none. */
+int keel_setup_plugin(const char *file);
+
+#define KEEL_PLUGIN_ROW(T, member)                                                                 \
+    KEEL_OPTION_ROW(T, member, "plugin", 0, false, KEEL_OPTION_TEXT, "FILE.so", NULL,              \
+                    "layers, losses and metrics of your own: a shared library whose function "     \
+                    "keel_plugin registers them (see keel/custom.h)")
 
 /* weights: of KEEL_WEIGHTS_ROW; NULL: those of the model's file. dtype: index of the choices of
  * KEEL_DTYPE_ROW. */

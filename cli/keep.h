@@ -1,0 +1,36 @@
+/* What fit keeps of its work: the claim on its output, a history that grows with each epoch, and
+ * the model when the run ends in any other way than planned. */
+#ifndef KEEL_CLI_KEEP_H
+#define KEEL_CLI_KEEP_H
+#include "command.h"
+
+typedef struct keel_keeper {
+    const char *output, *history; /* history NULL: none is written */
+    const keel_model *model;
+    keel_claim *claim;
+    keel_callback callback;
+    FILE *lines; /* the growing history */
+    char columns[KEEL_LOGS_MAX][160];
+    int n_column;
+    bool lines_failed;              /* told already */
+    volatile bool learned;          /* a step was made */
+    volatile long long epoch, step; /* of the last one, from 1 */
+} keel_keeper;
+
+/* Claim the output, and try whether a file of the size of the model can be made there. Returns -1
+ * to continue, or an exit code after an error was printed. */
+int keel_keeper_begin(keel_keeper *k, const char *output, const char *history, const keel_model *m);
+void keel_keeper_end(keel_keeper *k);
+
+/* For keel_signals_catch: save and end the process; context is the keeper. */
+void keel_keeper_quit(void *keeper, int signal);
+
+/* Save the model beside the output, after a failure or a signal whose text is `why`. Prints the
+ * error line with what was saved. */
+void keel_keeper_rescue(keel_keeper *k, const char *why);
+
+/* Save the model as the output; if it cannot be written there, where temporary files are. Returns
+ * an exit code. */
+int keel_keeper_save(keel_keeper *k);
+
+#endif
