@@ -84,6 +84,23 @@ static inline int64_t lab_more_count(const lab *l, int i)
     return l->rows * keel_row_count(&l->node.out[i]);
 }
 
+/* The matrices [.., n, n] of input 0 times their transpose, and n more on the diagonal. */
+static inline void lab_definite(const lab *l)
+{
+    const keel_shape *s = &l->in_spec[0].shape;
+    const int64_t n = s->dim[s->rank - 1];
+    double x[16];
+    assert_true(n <= 4);
+    for (int64_t m = 0; m < lab_in_count(l, 0); m += n * n) {
+        for (int64_t i = 0; i < n * n; i++) x[i] = lab_get(l, l->in[0], m + i);
+        for (int64_t i = 0; i < n * n; i++) {
+            double sum = i / n == i % n ? (double)n : 0;
+            for (int64_t k = 0; k < n; k++) sum += x[i / n * n + k] * x[i % n * n + k];
+            lab_set(l, l->in[0], m + i, sum);
+        }
+    }
+}
+
 /* Build the node and memory for it; the status is that of infer. Weights' last one is made positive
  * where the op keeps a moving variance there. Close it in any case. */
 static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c, bool f64,
@@ -115,6 +132,9 @@ static inline keel_status lab_open(lab *l, const keel_op *op, const keel_case *c
         lab_random(l, l->in[i], lab_in_count(l, i), 1 + (uint32_t)i);
         for (int64_t k = 0; keel_case_has(c->args, "positive") && k < lab_in_count(l, i); k++)
             lab_set(l, l->in[i], k, fabs(lab_get(l, l->in[i], k)) + 0.5);
+        for (int64_t k = 0; keel_case_has(c->args, "inside") && k < lab_in_count(l, i); k++)
+            lab_set(l, l->in[i], k, 0.45 * lab_get(l, l->in[i], k)); /* from -1 to 1 */
+        if (i == 0 && keel_case_has(c->args, "definite")) lab_definite(l);
         lab_fill(l, l->in_grad[i], lab_in_count(l, i), NAN);
     }
     for (int i = 0; i < n->n_weight; i++) {

@@ -18,12 +18,19 @@ static bool append(drawing *d, step s, int self)
     return ++g->n > 0;
 }
 
+/* Does it draw numbers while it trains? BatchNormalization, too, trains otherwise than it predicts,
+ * but it may be called again. */
+static bool draws_numbers(const struct drawer *w)
+{
+    return w->once && w->trains_otherwise;
+}
+
 /* A layer on what is at hand: on value `in`, or, where that is -1, on what its drawer picks. */
 static bool append_layer(drawing *d, const char *layer, int in)
 {
     const struct drawer *w = drawer_of(layer);
     step s = { .layer = w->layer };
-    if (!w->draw || !w->draw(d->g, &s)) return false;
+    if (!w->draw || (d->certain && draws_numbers(w)) || !w->draw(d->g, &s)) return false;
     if (percent(10) && strncmp(layer, "ops.", 4)) GIVE_BOOL(&s, "trainable", false);
     if (in >= 0) s.in[0] = in;
     return append(d, s, -1);
@@ -119,25 +126,27 @@ static void append_input(drawing *d, const char *layer)
 {
     step s = { .layer = "InputLayer" };
     const bool volume = strstr(layer, "3D") != NULL, steps = strstr(layer, "1D") != NULL;
+    const bool words = strstr(layer, "Embedding") != NULL;
     const bool colours = !strcmp(layer, "RandomHue") || !strcmp(layer, "RandomSaturation");
-    if (!volume && !steps && (strstr(layer, "Random") || percent(60)))
+    if (!volume && !steps && !words && (strstr(layer, "Random") || percent(60)))
         s.shape = (keel_shape){ 3,
                                 { 1 + chance(IMAGE_MAX), 1 + chance(IMAGE_MAX),
                                   colours ? 3 : 1 + chance(CHANNELS_MAX) } };
-    else if (!steps && (volume || percent(25)))
+    else if (!steps && !words && (volume || percent(25)))
         s.shape = (keel_shape){
             4, { 1 + chance(4), 1 + chance(5), 1 + chance(5), 1 + chance(CHANNELS_MAX) }
         };
     else
         s.shape = (keel_shape){ steps ? 2 : 1 + chance(2), { 1 + chance(12), 1 + chance(4) } };
-    if (s.shape.rank < 3 && percent(50)) s.ids = 2 + chance(6);
+    if (words || (s.shape.rank < 3 && percent(50))) s.ids = 2 + chance(6);
     append(d, s, -1);
 }
 
-/* The graph of a seed. One layer is wanted in it, where it fits: neighbouring seeds want all. */
-static keel_status draw_graph(random_graph *g, uint64_t seed)
+/* The graph of a seed. One layer is wanted in it, where it fits: neighbouring seeds want all.
+ * certain: it has no layer that draws numbers while it trains. */
+static keel_status draw_graph(random_graph *g, uint64_t seed, bool certain)
 {
-    drawing d = { .g = g };
+    drawing d = { .g = g, .certain = certain };
     const char *wanted = drawers[seed % DRAWERS].layer;
     bool there = false;
     chance_seed(seed);

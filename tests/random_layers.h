@@ -12,6 +12,7 @@ typedef struct drawing {
     keel_model *m; /* what is drawn so far */
     keel_symbol symbol[STEPS_MAX];
     bool made[STEPS_MAX];
+    bool certain; /* layers that draw numbers while they train are left out */
 } drawing;
 
 static int64_t count_of(const step *s)
@@ -377,6 +378,38 @@ static bool draw_blur(random_graph *g, step *s)
     return draw_stretched(g, s);
 }
 
+static bool draw_equalized(random_graph *g, step *s)
+{
+    GIVE_INT(s, "bins", 1 + chance(5));
+    return draw_stretched(g, s);
+}
+
+static bool draw_local_contrast(random_graph *g, step *s)
+{
+    GIVE_PAIR(s, "tile_grid_size", 1 + chance(2), 1 + chance(2));
+    if (percent(50)) GIVE_REAL(s, "clip_limit", 1.5);
+    return draw_stretched(g, s);
+}
+
+static bool draw_elastic(random_graph *g, step *s)
+{
+    static const char *const fills[] = { "reflect", "constant", "wrap", "nearest" };
+    GIVE_STR(s, "fill_mode", fills[chance(4)]);
+    GIVE_STR(s, "interpolation", percent(70) ? "bilinear" : "nearest");
+    return draw_stretched(g, s);
+}
+
+static bool draw_policy(random_graph *g, step *s)
+{
+    const bool mix = !strcmp(s->layer, "AugMix");
+    if (mix) GIVE_INT(s, "chain_depth", chance(3));
+    if (mix) GIVE_INT(s, "num_chains", 1 + chance(3));
+    if (mix && percent(50)) GIVE_REAL(s, "alpha", 0.25);
+    if (!mix) GIVE_INT(s, "num_ops", chance(4));
+    give(s, (keel_arg)KEEL_ARG_JSON("value_range", "[-1, 1]"));
+    return from_colours(g, s, true);
+}
+
 static bool draw_erasing(random_graph *g, step *s)
 {
     if (percent(50)) GIVE_REAL(s, "fill_value", 0.25);
@@ -469,6 +502,12 @@ static bool draw_embedding(random_graph *g, step *s)
     GIVE_INT(s, "output_dim", 1 + chance(CHANNELS_MAX));
     if (percent(50)) GIVE_BOOL(s, "mask_zero", true);
     return true;
+}
+
+static bool draw_reversible(random_graph *g, step *s)
+{
+    if (percent(40)) GIVE_BOOL(s, "tie_weights", false);
+    return draw_embedding(g, s);
 }
 
 static bool draw_masking(random_graph *g, step *s)
@@ -911,6 +950,11 @@ static const struct drawer {
     { "Solarization", draw_solarization, NULL, 1, true, true },
     { "RandomShear", draw_shear, NULL, 1, true, true },
     { "RandomPerspective", draw_perspective, NULL, 1, true, true },
+    { "Equalization", draw_equalized, NULL, 1, false, true },
+    { "ContrastLimitedAdaptiveHistogramEqualization", draw_local_contrast, NULL, 1, false, false },
+    { "RandomElasticTransform", draw_elastic, NULL, 1, true, true },
+    { "RandAugment", draw_policy, NULL, 1, true, true },
+    { "AugMix", draw_policy, NULL, 1, true, true },
     { "RepeatVector", draw_repeat, NULL, 1, false, false },
     { "Permute", draw_permute, NULL, 1, false, false },
     { "LeakyReLU", draw_leaky, NULL, 1, false, false },
@@ -923,6 +967,7 @@ static const struct drawer {
     { "SpatialDropout2D", draw_spatial, NULL, 1, true, true },
     { "SpatialDropout3D", draw_spatial, NULL, 1, true, true },
     { "Embedding", draw_embedding, NULL, 3, false, false },
+    { "ReversibleEmbedding", draw_reversible, NULL, 1, false, false },
     { "Masking", draw_masking, NULL, 2, false, false },
     { "GlobalAveragePooling2D", draw_global_pool, NULL, 1, false, false },
     { "Rescaling", draw_rescaling, NULL, 1, false, false },

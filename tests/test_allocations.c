@@ -80,11 +80,17 @@ enum { ROWS = 40 * 64 + 7, FEATURES = 8 * 8 * 3 };
 static float x[ROWS * FEATURES], y[ROWS];
 
 /* Counting begins after the first step and ends before the last one of the fit. */
-static keel_status watch(void *context, const keel_progress *p)
+static keel_status watch_step(void *context, const keel_moment *at)
 {
     (void)context;
-    if (p->training && p->epoch == 0 && p->step == 1) atomic_store(&counting, 1);
-    if (p->epoch == 1 && p->epoch_end) atomic_store(&counting, 0);
+    if (at->epoch == 0 && at->step == 1) atomic_store(&counting, 1);
+    return KEEL_OK;
+}
+
+static keel_status watch_epoch(void *context, const keel_moment *at)
+{
+    (void)context;
+    if (at->epoch == 1) atomic_store(&counting, 0);
     return KEEL_OK;
 }
 
@@ -129,11 +135,14 @@ static void fit(bool image, const char *without, bool validation)
     must(keel_strategy_create(&s, "cpu:0-2"));
     atomic_store(&ours, 0);
     atomic_store(&vendors, 0);
-    must(keel_fit(m, s, d,
-                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 64, .epochs = 2,
-                                       .validation = validation ? d : NULL,
-                                       .without_kernels = without, .on_progress = watch },
-                  NULL));
+    must(keel_fit(
+        m, s, d,
+        &(keel_fit_options){
+            KEEL_FIT_OPTIONS, .batch_size = 64, .epochs = 2, .validation = validation ? d : NULL,
+            .without_kernels = without,
+            .callbacks = KEEL_CALLBACKS(&(keel_callback){
+                KEEL_CALLBACK, .on_train_batch_end = watch_step, .on_epoch_end = watch_epoch }) },
+        NULL));
     atomic_store(&counting, 0);
     keel_strategy_destroy(s);
     keel_dataset_destroy(d);

@@ -5,10 +5,10 @@
 #include "golden.h"
 #include "model/model.h"
 #include "model/parts.h"
+#include "ops/augmix.h"
+#include "ops/elastic.h"
 #include "ops/erase.h"
-#include "ops/recolor.h"
-#include "ops/smooth.h"
-#include "ops/warp.h"
+#include "ops/one_of.h"
 
 static void must(keel_status s)
 {
@@ -39,9 +39,11 @@ static keel_graph *emitted(const keel_model *m, bool training)
     return e.graph;
 }
 
-/* Where the draws of a node are taken from. */
+/* Where the draws of a node are taken from; NULL: there are none. */
 static keel_range *ranges_of(const keel_op *op, void *args)
 {
+    if (op == &keel_op_equalize) return NULL;
+    if (op == &keel_op_elastic) return ((keel_elastic_args *)args)->range;
     if (op == &keel_op_warp) return ((keel_warp_args *)args)->range;
     if (op == &keel_op_smooth) return ((keel_smooth_args *)args)->range;
     if (op == &keel_op_erase) return ((keel_erase_args *)args)->range;
@@ -84,6 +86,14 @@ static void same_ranges(const char *name, const keel_range *have, const json_t *
     }
 }
 
+/* Of a node that draws one of several ops for each row: that it is the k-th. Returns its ranges. */
+static keel_range *choose(keel_one_of_args *args, int k)
+{
+    assert_true(k < args->n && args->which.low == 0 && args->which.high == args->n);
+    args->which = (keel_range){ k, k };
+    return ranges_of(args->choice[k].op, &args->choice[k].args);
+}
+
 static void known_draws_make_keras_s_images(void **state)
 {
     (void)state;
@@ -92,17 +102,20 @@ static void known_draws_make_keras_s_images(void **state)
     json_array_foreach(cases, i, c)
     {
         char name[80];
-        _Alignas(16) char args[256];
+        _Alignas(16) char args[sizeof(keel_one_of_args)];
         lab l;
         const json_t *draws = json_object_get(c, "draws"), *y = json_object_get(c, "y");
+        const json_t *choice = json_object_get(c, "choice");
         const keel_shape shape = golden_shape(c, "in"), out = golden_shape(c, "out");
         snprintf(name, sizeof name, "%s %zu", golden_text(c, "class"), i);
         keel_model *m = model_of(golden_text(c, "class"), json_object_get(c, "config"), &shape);
         keel_graph *g = emitted(m, true);
         assert_int_equal(g->n_node, 1);
         const keel_node *node = &g->node[0].node;
+        assert_true(node->op->args_size <= sizeof args);
         memcpy(args, node->args, node->op->args_size);
-        keel_range *range = ranges_of(node->op, args);
+        keel_range *range = choice ? choose((void *)args, (int)json_integer_value(choice))
+                                   : ranges_of(node->op, args);
         same_ranges(name, range, json_object_get(c, "ranges"));
         for (size_t k = 0; k < json_array_size(draws); k++)
             range[k].low = range[k].high = json_number_value(json_array_get(draws, k));
@@ -248,6 +261,151 @@ static void changes_of_one_layer_draw_apart(void **state)
     json_decref(config);
 }
 
+/* How often each op of a node is drawn. */
+static void count_choices(const keel_one_of_args *a, int64_t rows, int64_t seen[KEEL_ONE_OF_MAX])
+{
+    keel_one_of_args args = *a;
+    lab l;
+    for (int k = 0; k < args.n; k++) /* choice k adds k / 16 to images of 0 */
+        args.choice[k] =
+            (keel_one_of_choice){ &keel_op_recolor,
+                                  .args.recolor = { .kind = KEEL_RECOLOR_BRIGHTNESS,
+                                                    .range = { { k / 16.0, k / 16.0 } },
+                                                    .values = { 0, 1 } } };
+    memset(seen, 0, KEEL_ONE_OF_MAX * sizeof *seen);
+    open_lab(&l, &keel_op_one_of, &args, KEEL_DIMS(1, 1, 1), rows);
+    lab_fill(&l, l.in[0], rows, 0);
+    lab_forward(&l, (int64_t[]){ rows }, 1);
+    for (int64_t i = 0; i < rows; i++) seen[(int)lround(16 * lab_get(&l, l.out, i))]++;
+    lab_close(&l);
+}
+
+/* Each change is drawn as often as each other, and no two draws of a layer are the same. */
+static void changes_of_a_policy_are_drawn_alike(void **state)
+{
+    static const struct {
+        const char *layer, *config;
+        int nodes, choices;
+        bool stays; /* one of the choices is no change */
+    } cases[] = {
+        { "RandAugment", "{\"num_ops\": 3}", 3, 11, false },
+        { "RandAugment", "{\"num_ops\": 0}", 0, 0, false },
+        { "AugMix", "{\"num_chains\": 2, \"chain_depth\": 2}", 4, 12, true },
+        { "AugMix", "{\"chain_depth\": 1, \"all_ops\": false}", 3, 8, true },
+    };
+    enum { ROWS = 4096 };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *config = json_loads(cases[i].config, 0, NULL);
+        keel_model *m = model_of(cases[i].layer, config, KEEL_DIMS(2, 2, 3));
+        keel_graph *g = emitted(m, true);
+        uint32_t number[64 * KEEL_ONE_OF_MAX];
+        int n_number = 0, n_node = 0;
+        for (int k = 0; k < g->n_node; k++) {
+            const keel_one_of_args *a = g->node[k].node.args;
+            int64_t seen[KEEL_ONE_OF_MAX];
+            if (g->node[k].node.op != &keel_op_one_of) continue;
+            n_node++;
+            number[n_number++] = a->first;
+            assert_int_equal(a->n, cases[i].choices);
+            assert_true((a->choice[a->n - 1].op == NULL) == cases[i].stays);
+            count_choices(a, ROWS, seen);
+            for (int c = 0; c < a->n; c++) /* the deviation is below 22 */
+                assert_true(llabs(seen[c] - ROWS / a->n) < 6 * 22);
+            if (n_node > 1 && !cases[i].stays) continue; /* of RandAugment the same changes again */
+            for (int c = 0; c < a->n; c++) {
+                const keel_one_of_choice *to = &a->choice[c];
+                if (to->op == &keel_op_recolor) number[n_number++] = to->args.recolor.first;
+                if (to->op == &keel_op_warp) number[n_number++] = to->args.warp.first;
+                if (to->op == &keel_op_smooth) number[n_number++] = to->args.smooth.first;
+            }
+        }
+        assert_int_equal(n_node, cases[i].nodes);
+        for (int a = 0; a < n_number; a++)
+            for (int b = 0; b < a; b++) assert_true(number[a] != number[b]);
+        keel_graph_destroy(g);
+        keel_model_destroy(m);
+        json_decref(config);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+/* The share of an image itself has a Beta distribution of mean 1/2 and variance 1 / (8 alpha + 4);
+ * that of each of three chains Dirichlet's, of mean 1/3 and variance 2 / (9 (3 alpha + 1)). Seen in
+ * an image of three channels, which are 0 but for one input each. */
+static void shares_of_chains_are_distributed_as_in_keras(void **state)
+{
+    static const double alphas[] = { 0.25, 1, 4 };
+    enum { ROWS = 4096, CHAINS = 3, INS = 1 + CHAINS };
+    (void)state;
+    for (size_t i = 0; i < sizeof alphas / sizeof *alphas; i++) {
+        const keel_augmix_args args = { .alpha = alphas[i], .first = 17, .values = { 0, 1 } };
+        double sum[INS] = { 0 }, squares[INS] = { 0 };
+        lab l;
+        static keel_op with_args;
+        with_args = keel_op_augmix;
+        with_args.args_for_case = give_args;
+        given = &args;
+        given_size = sizeof args;
+        must(lab_open(&l, &with_args, &(keel_case){ "1,1,4|1,1,4|1,1,4|1,1,4", NULL, NULL }, true,
+                      true, ROWS));
+        for (int64_t k = 0; k < INS; k++)
+            for (int64_t at = 0; at < ROWS * INS; at++) lab_set(&l, l.in[k], at, at % INS == k);
+        lab_forward(&l, (int64_t[]){ ROWS }, 1);
+        for (int64_t row = 0; row < ROWS; row++) {
+            const double own = lab_get(&l, l.out, row * INS);
+            double all = own;
+            for (int64_t k = 0; k < INS; k++) {
+                const double share = lab_get(&l, l.out, row * INS + k);
+                const double v = k && own < 1 ? share / (1 - own) : share;
+                assert_true(share >= 0 && share <= 1);
+                if (k) all += share;
+                sum[k] += v;
+                squares[k] += v * v;
+            }
+            assert_true(fabs(all - 1) < 1e-12);
+        }
+        for (int k = 0; k < INS; k++) {
+            const double mean = k ? 1.0 / CHAINS : 0.5, a = alphas[i];
+            const double variance = k ? 2 / (9 * (3 * a + 1)) : 1 / (8 * a + 4);
+            const double have = sum[k] / ROWS;
+            assert_true(fabs(have - mean) < 6 * sqrt(variance / ROWS));
+            assert_true(fabs(squares[k] / ROWS - have * have - variance) < 0.1 * variance);
+        }
+        lab_close(&l);
+    }
+}
+
+/* As often as its probability says, and then by a field that differs from row to row. */
+static void images_are_bent_by_fields_of_their_own(void **state)
+{
+    enum { ROWS = 1024, SIDE = 4, COUNT = SIDE * SIDE };
+    const keel_elastic_args args = { .range = { { 0.25, 0.25 }, { 0, 1 }, { 1, 1 } },
+                                     .fill = KEEL_ELASTIC_NEAREST,
+                                     .values = { -1, 1 } };
+    int64_t bent = 0, alike = 0;
+    lab l;
+    (void)state;
+    open_lab(&l, &keel_op_elastic, &args, KEEL_DIMS(SIDE, SIDE, 1), ROWS);
+    for (int64_t i = 0; i < ROWS * COUNT; i++) /* 0 to 15 sixteenths */
+        lab_set(&l, l.in[0], i, (double)(i % COUNT) / COUNT);
+    lab_forward(&l, (int64_t[]){ ROWS }, 1);
+    for (int64_t row = 0, last = -1; row < ROWS; row++) {
+        bool same = true, same_as_last = last >= 0;
+        for (int64_t k = 0; k < COUNT; k++) {
+            const double v = lab_get(&l, l.out, row * COUNT + k);
+            same = same && v == (double)k / COUNT;
+            same_as_last = same_as_last && v == lab_get(&l, l.out, last * COUNT + k);
+        }
+        bent += !same;
+        alike += !same && same_as_last;
+        if (!same) last = row;
+    }
+    assert_true(llabs(bent - ROWS / 4) < 6 * 14); /* the deviation is 14 */
+    assert_int_equal(alike, 0);
+    lab_close(&l);
+}
+
 static void rows_are_not_mixed_in_training(void **state)
 {
     static const char *const layers[] = { "MixUp", "CutMix" };
@@ -277,6 +435,9 @@ int main(void)
         cmocka_unit_test(each_row_and_epoch_draws_for_itself),
         cmocka_unit_test(a_crop_reaches_all_places),
         cmocka_unit_test(changes_of_one_layer_draw_apart),
+        cmocka_unit_test(changes_of_a_policy_are_drawn_alike),
+        cmocka_unit_test(shares_of_chains_are_distributed_as_in_keras),
+        cmocka_unit_test(images_are_bent_by_fields_of_their_own),
         cmocka_unit_test(rows_are_not_mixed_in_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,10 +80,11 @@ want 0 'gpt, 51 layers, 10,660,617 parameters' new gpt --input 16 --vocabulary 9
 want 0 'transformer, 21 layers, 12,158 parameters' new transformer --input 16 --vocabulary 9 --classes 2 -o transformer.keras
 want 0 'densenet121, 429 layers, 8,062,504 parameters' new densenet121 --input 32,32,3 --classes 1000 --no-rescaling -o densenet.keras
 want 0 'efficientnetb0, 240 layers, 5,330,570 parameters' new efficientnetb0 --input 33,32,3 --classes 1000 -o efficient.keras
+want 0 'convnexttiny, 158 layers, 28,589,128 parameters' new convnexttiny --input 32,32,3 --classes 1000 -o convnext.keras
 want 0 'unet, 73 layers, 2,058,979 parameters' new unet --input 32,32,3 --classes 3 -o unet.keras
 want 0 'conv1d, 47 layers, 434,389 parameters' new conv1d --input 200,1 --classes 5 -o conv1d.keras
 want 2 "'200': conv1d takes sound, as 8000,1" new conv1d --input 200 --classes 5 -o m.keras
-rm efficient.keras transformer.keras densenet.keras unet.keras conv1d.keras gpt.keras resnet*.keras mobilenetv2.keras lstm.keras
+rm efficient.keras convnext.keras transformer.keras densenet.keras unet.keras conv1d.keras gpt.keras resnet*.keras mobilenetv2.keras lstm.keras
 want 0 '6 layers' new mlp --input 4 --classes 3 --optimizer 'SGD(momentum=0.9, nesterov=True)' \
     --learning-rate 0.05 --dropout 0.25 --metrics accuracy,mse -o sgd.keras
 want 0 'SGD, learning rate 0.05' inspect sgd.keras
@@ -92,6 +93,9 @@ want 0 'float32: .*' inspect sgd.keras
 want 0 '^kernels of a training step of 7 rows:$' inspect cnn.keras --kernels --batch-size 7
 grep -qE '^stage1_conv \(conv2d\): forward [a-z0-9_]+, weights [a-z0-9_]+$' out.txt || fail "no kernels of conv2d: $(cat out.txt)"
 want 2 'batch-size needs --kernels' inspect cnn.keras --batch-size 7
+ln -sf "$KEEL_BUILD/libkeel.so" libkeel.so
+want 1 'plugin: ./nothing.so: cannot open shared object file' inspect cnn.keras --plugin nothing.so
+want 1 'plugin: ./libkeel.so has no function keel_plugin' inspect cnn.keras --plugin libkeel.so
 KEEL_CPU=base want 0 '^dense_1 \(dense\): forward (reference|dnnl)' inspect mlp.keras --kernels
 want 0 ', widened|avx512_bf16|amx' inspect mlp.keras --kernels --dtype mixed_bfloat16
 want 0 'parameters' new mlp --input 4 --classes 1 -o yes.keras
@@ -157,6 +161,8 @@ sed '1s/kind/y/; s/less/0/; s/more/1/' t.csv >y.csv
 schedule=(fit "$here/golden/compiled_schedule.keras" --data y.csv --label y)
 want 0 'saved' "${schedule[@]}" -o followed.keras
 want 0 'by the schedule CosineDecay, 9 steps done' inspect followed.keras
+want 0 'saved' "${fit[@]}" --optimizer adamw --exclude-from-weight-decay bias -o v.keras
+want 2 "no weight has the name 'beat'" "${fit[@]}" --optimizer adamw --exclude-from-weight-decay bias,beat -o m.keras
 want 0 'learning rate of 0.001 replaces the schedule CosineDecay$' "${schedule[@]}" --learning-rate 0.001 -o rate.keras
 grep -q 'without Overlap, a metric' out.txt || fail "no word of a metric left out: $(cat out.txt)"
 want 0 'the schedule given replaces CosineDecay' "${schedule[@]}" --learning-rate 'ExponentialDecay(0.01, 5, decay_rate=0.5)' -o followed.keras
@@ -259,6 +265,24 @@ want 1 '^keel fit: validation data: torn.csv:5: ' "${fit[@]}" --validation torn.
 cut -d, -f2- t.csv >narrow.csv
 want 1 '^keel fit: validation data: narrow.csv: rows have shape' "${fit[@]}" --validation narrow.csv -o m.keras
 want 1 'none.csv' fit two.keras --data none.csv --label kind -o m.keras
+# callbacks, and more options of Keras's fit
+want 0 '^note .*stopped early after epoch 3: val_loss has not improved since epoch 1 .*; the weights are those of epoch 1' "${fit[@]}" \
+    --validation t.csv --epochs 9 --early-stopping val_loss,patience=2,min_delta=100,restore-best --save-best val_loss -o es.keras
+want 0 '^rows ' evaluate es.best.keras --data t.csv --label kind
+want 0 'learning_rate 0.2000' "${fit[@]}" --learning-rate-by-epoch 'ExponentialDecay(0.2, 1, 0.5)' --callbacks "CSVLogger('log.csv')" -o m2.keras
+want 0 'learning_rate 0.1000' "${fit[@]}" --learning-rate-by-epoch 'ExponentialDecay(0.2, 1, 0.5)' --initial-epoch 1 --epochs 2 -o m2.keras --history h2.csv
+[[ $(tail -n 1 h2.csv) == 1,* ]] || fail "h2.csv: $(cat h2.csv)"
+head -n 1 log.csv | grep -q '^epoch,accuracy,learning_rate,loss,val_accuracy,val_learning_rate,val_loss' || fail "log.csv: $(head -n 1 log.csv)"
+want 0 '^class weights [0-9.]+ [0-9.]+$' "${fit[@]}" --class-weight auto -o m2.keras
+want 0 '^epoch 1/2  .*accuracy [0-9.]+$' "${fit[@]}" --validation t.csv --validation-freq 2 --epochs 2 -o m2.keras
+want 2 '^keel fit: --early-stopping val_loss: there is no validation data' "${fit[@]}" --early-stopping val_loss -o m.keras
+want 2 "^keel fit: --callbacks: there is no callback 'Nix'" "${fit[@]}" --callbacks 'Nix()' -o m.keras
+want 2 '^keel fit: --early-stopping: .*patiense' "${fit[@]}" --early-stopping loss,patiense=3 -o m.keras
+want 1 "^keel fit: the callback EarlyStopping, in on_train_begin: monitor 'nix' is not in the logs" "${fit[@]}" --early-stopping nix -o m.keras
+want 0 '^EarlyStopping$' callbacks
+want 0 '^  patience ' callbacks earlystopping
+want 2 'did you mean EarlyStopping[?]' callbacks EarlyStoping
+want 3 'opens no connections' callbacks RemoteMonitor
 want 2 'cpu' "${fit[@]}" --devices cpu:x -o m.keras
 want 2 'a number above 99999999' "${fit[@]}" --devices cpu:99999999999 -o m.keras
 want 0 "devices share [0-9]+ cores?: the result is that of $(nproc --all)0 devices" "${fit[@]}" --devices "cpu:0-$(($(nproc --all) * 10 - 1))" -o v.keras
@@ -305,6 +329,10 @@ want 2 'shards needs --reproducible' plan cnn.keras --rows 64 --shards 5
 want 2 '2 shards for 3 devices' plan cnn.keras --rows 64 --devices cpu:0-2 --reproducible --shards 2
 echo 'no picture' >shapes/circle/00000.jpg
 want 1 'shapes/circle/00000.jpg' fit cnn.keras --data shapes -o m.keras
+"$KEEL_BUILD/make_shapes" whole 67 5 >/dev/null || fail "make_shapes"
+want 1 'validation data: .*shapes/circle/00000.jpg' fit cnn.keras --data whole --validation shapes -o m.keras
+# a file that is broken when it is opened is refused before the first step, whatever the option
+want 1 'validation data: .*shapes/circle/00000.jpg' fit cnn.keras --data whole --validation shapes --validation-errors warn -o m.keras
 [[ ! -e m.keras ]] || fail "a failed keel fit left a file"
 
 # ---- what KEEL_CPU=base runs in oneDNN, by its own word --------------------------------------------

@@ -4,6 +4,7 @@
 #include "data/feed.h"
 #include "data/resize.h"
 #include "golden.h"
+#include "io/png_write.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -486,9 +487,38 @@ static int end(void **state)
     return 0;
 }
 
+static void an_image_that_is_written_reads_as_itself(void **state)
+{
+    static const int channels[] = { 1, 3, 4 };
+    unsigned char pixel[5 * 7 * 4];
+    keel_scratch scratch = { 0 };
+    (void)state;
+    for (size_t i = 0; i < sizeof pixel; i++) pixel[i] = (unsigned char)(i * 37 + 11);
+    for (size_t k = 0; k < 3; k++) {
+        void *file = NULL;
+        size_t n;
+        keel_image image;
+        assert_int_equal(keel_png_write(&file, &n, pixel, 5, 7, channels[k]), KEEL_OK);
+        const int read = channels[k] == 1 ? 1 : 3;
+        assert_int_equal(keel_image_decode(&image, file, n, read, &scratch, 0, "written"), KEEL_OK);
+        assert_true(image.height == 5 && image.width == 7);
+        for (int i = 0; i < 5 * 7 * read; i++)
+            assert_int_equal(image.pixels[i], pixel[i / read * channels[k] + i % read]);
+        keel_free(file);
+    }
+    void *none = NULL;
+    size_t n;
+    assert_int_equal(keel_png_write(&none, &n, pixel, 5, 7, 2), KEEL_EARG);
+    assert_int_equal(keel_png_write(&none, &n, pixel, 0, 7, 1), KEEL_EARG);
+    assert_int_equal(keel_png_write(&none, &n, pixel, 65535, 65535, 4), KEEL_EARG);
+    assert_null(none);
+    keel_scratch_free(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_image_that_is_written_reads_as_itself),
         cmocka_unit_test(pixels_are_those_of_keras),
         cmocka_unit_test(classes_and_rows_are_sorted_as_keras_sorts_them),
         cmocka_unit_test(labels_can_be_one_hot_binary_or_absent),

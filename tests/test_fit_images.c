@@ -72,7 +72,7 @@ static void same_weights(const keel_model *a, const keel_model *b, const char *w
     }
 }
 
-static keel_status stop_after(void *context, const keel_progress *p)
+static keel_status stop_after(void *context, const keel_moment *p)
 {
     return p->step >= *(const int64_t *)context ? KEEL_END : KEEL_OK;
 }
@@ -90,8 +90,9 @@ static keel_status fit_on(const keel_dataset *d, keel_model *m, keel_strategy *s
     return keel_fit(m, s, d,
                     &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = BATCH, .no_shuffle = true,
                                          .threads = threads,
-                                         .on_progress = steps ? stop_after : NULL,
-                                         .context = &steps },
+                                         .callbacks = KEEL_CALLBACKS(&(keel_callback){
+                                             KEEL_CALLBACK, .context = &steps,
+                                             .on_train_batch_end = steps ? stop_after : NULL }) },
                     h);
 }
 

@@ -33,10 +33,12 @@ static keel_value add(builder *b, const char *layer, const char *op, const void 
     const keel_spec of_channels[] = { each, each, each, each };
     const keel_spec kernel = { KEEL_FLOAT32, { 4, { 3, 3, c, c } } };
     const bool bn = !strcmp(op, "batch_norm"), conv = !strcmp(op, "conv2d");
+    const bool ln = !strcmp(op, "layer_norm");
     keel_value out;
     b->g->layer = layer;
     must(graph_add(b->g, keel_op_find(op), args, in, n_in, weight, conv ? &kernel : of_channels,
                    bn     ? 4
+                   : ln   ? 2
                    : conv ? 1
                           : 0,
                    &out));
@@ -49,6 +51,9 @@ static const keel_batch_norm_args bn = {
 static const keel_conv2d_args conv = { .strides = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 };
 static const keel_pool2d_args pool = { .pool = { 3, 3 }, .strides = { 2, 2 } };
 static const keel_zero_pad2d_args pad = { .pad = { 1, 1, 1, 1 } };
+static const keel_layer_norm_args ln = {
+    .dims = 1, .epsilon = 1e-3, .center = true, .scale = true
+};
 static const keel_relu_args relu, capped = { .capped = true, .max_value = 6 },
                                   leaky = { .negative_slope = 0.1 };
 
@@ -80,6 +85,13 @@ static void what_is_left_of_a_graph(void **unused)
         { { "pad", "conv" }, "pad + conv" },
         { { "pad", "pad", "conv" }, "pad, pad + conv" },
         { { "pad", "keep", "conv" }, "pad, conv" },
+        { { "+", "ln" }, "+ + ln" },
+        { { "ln", "+" }, "ln, +" },
+        { { "+", "ln", "+", "ln" }, "+ + ln, + + ln" },
+        { { "+", "keep", "ln" }, "+ + ln" },
+        { { "+", "ln", "ln" }, "+ + ln, ln" },
+        { { "+", "relu", "ln" }, "+, relu, ln" },
+        { { "bn", "+", "ln" }, "bn + +, ln" },
         { { "pad", "conv", "bn", "relu", "pad", "conv" }, "pad + conv, bn + relu, pad + conv" },
     };
     static const struct {
@@ -89,6 +101,7 @@ static void what_is_left_of_a_graph(void **unused)
         { "bn", "batch_norm", &bn },   { "conv", "conv2d", &conv }, { "pool", "max_pool2d", &pool },
         { "pad", "zero_pad2d", &pad }, { "relu", "relu", &relu },   { "capped", "relu", &capped },
         { "leaky", "relu", &leaky },   { "relu6", "relu6", NULL },  { "+", "add", NULL },
+        { "ln", "layer_norm", &ln },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         builder b = { 0 };
@@ -115,7 +128,10 @@ static void what_is_left_of_a_graph(void **unused)
             const keel_graph_node *n = &b.g->node[k];
             if (k > 2) strcat(left, ", ");
             strcat(left, n->node.layer);
-            assert_int_equal(b.g->value[n->out[0]].node, k);
+            for (int j = 0; j < n->node.n_out; j++) {
+                assert_int_equal(b.g->value[n->out[j]].node, k);
+                assert_int_equal(b.g->value[n->out[j]].index, j);
+            }
             for (int j = 0; j < n->node.n_in; j++) {
                 assert_true(n->in[j] < n->out[0]);
                 assert_true(
@@ -147,6 +163,30 @@ static void what_is_added_must_be_made_before_the_batch_norm(void **unused)
     }
 }
 
+static void the_sum_may_be_read_before_the_layer_norm_and_after_it(void **unused)
+{
+    (void)unused;
+    builder b = { 0 };
+    keel_value x, z, sum, early, y, late;
+    must(keel_graph_create(&b.g, KEEL_FLOAT32, true));
+    must(keel_graph_input(b.g, &(keel_spec){ KEEL_FLOAT32, { 3, { 4, 4, 5 } } }, &x));
+    z = add(&b, "z", "tanh", NULL, &x, 1);
+    sum = add(&b, "sum", "add", NULL, (keel_value[]){ x, z }, 2);
+    early = add(&b, "early", "tanh", NULL, &sum, 1);
+    y = add(&b, "y", "layer_norm", &ln, &sum, 1);
+    late = add(&b, "late", "add", NULL, (keel_value[]){ early, sum, y }, 3);
+    must(keel_graph_fuse(b.g, &late, 1));
+    assert_int_equal(b.g->n_node, 4);
+    const keel_graph_node *n = b.g->node;
+    assert_string_equal(n[1].node.op->name, "add_layer_norm");
+    assert_int_equal(n[1].node.n_weight, 2);
+    assert_int_equal(n[2].in[0], n[1].out[0]);
+    assert_int_equal(n[3].in[0], n[2].out[0]);
+    assert_int_equal(n[3].in[1], n[1].out[0]);
+    assert_int_equal(n[3].in[2], n[1].out[1]);
+    keel_graph_destroy(b.g);
+}
+
 static void a_failing_allocation_leaves_a_graph_that_can_be_freed(void **unused)
 {
     (void)unused;
@@ -163,6 +203,9 @@ static void a_failing_allocation_leaves_a_graph_that_can_be_freed(void **unused)
         v = add(&b, "r", "relu", &relu, &v, 1);
         v = add(&b, "pad", "zero_pad2d", &pad, &v, 1);
         v = add(&b, "pool", "max_pool2d", &pool, &v, 1);
+        z = add(&b, "other", "tanh", NULL, &v, 1);
+        v = add(&b, "more", "add", NULL, (keel_value[]){ v, z }, 2);
+        v = add(&b, "norm", "layer_norm", &ln, &v, 1);
         keel_memory_fail_at(at);
         s = keel_graph_fuse(b.g, &v, 1);
         keel_memory_fail_at(-1);
@@ -185,8 +228,8 @@ static keel_symbol conv_bn(keel_model *m, keel_symbol x, int64_t filters, int64_
 }
 
 /* Everything that is fused: padding before convolutions of both kinds and pooling, a block whose
- * shortcut is normalised, one whose shortcut is its input, a linear one, rectifiers of each kind.
- */
+ * shortcut is normalised, one whose shortcut is its input, a linear one, rectifiers of each kind; a
+ * sum that is normalised and read once more, and one that is only normalised. */
 static keel_model *network(keel_dtype dtype, const char *policy)
 {
     keel_model *m;
@@ -215,7 +258,13 @@ static keel_model *network(keel_dtype dtype, const char *policy)
                             KEEL_ARG_STR("activation", "relu")),
                   x);
     x = must_call(m, "MaxPooling2D", NULL, x);
-    x = must_call(m, "Flatten", NULL, x);
+    for (int i = 0; i < 2; i++) {
+        pair[0] = x;
+        pair[1] = must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 6)), i ? pair[1] : x);
+        must(keel_model_call(m, "Add", NULL, pair, 2, &x));
+        pair[1] = must_call(m, "LayerNormalization", NULL, x);
+    }
+    x = must_call(m, "Flatten", NULL, pair[1]);
     x = must_call(m, "Dense",
                   KEEL_ARGS(KEEL_ARG_INT("units", CLASSES), KEEL_ARG_STR("activation", "softmax")),
                   x);
@@ -340,8 +389,8 @@ static double apart(const keel_model *a, const keel_model *b)
 }
 
 /* In bfloat16 bits differ, as what is fused is rounded less often. After one step the network has
- * moved by 1.8, fused to within 0.29 of where float32 takes it and unfused to within 0.37; a
- * rectifier or shortcut that lost its gradient is off by most of the way. */
+ * moved by 1.7, fused and unfused to within 0.29 of where float32 takes it, and the loss is off by
+ * 1.7 %; a rectifier or shortcut that lost its gradient is off by most of the way. */
 static void fused_training_in_bfloat16_strays_no_further_than_unfused(void **unused)
 {
     (void)unused;
@@ -361,7 +410,7 @@ static void fused_training_in_bfloat16_strays_no_further_than_unfused(void **unu
         assert_true(apart(plain, exact) < 0.3 * apart(exact, begin));
         assert_true(apart(fused, plain) > 0);
         for (int k = 1; k < 3; k++)
-            assert_true(fabs(h[k].value[0] - h[0].value[0]) < 0.01 * h[0].value[0]);
+            assert_true(fabs(h[k].value[0] - h[0].value[0]) < 0.02 * h[0].value[0]);
         assert_true(h[1].memory_planned < h[2].memory_planned);
         for (int k = 0; k < 3; k++) keel_history_free(&h[k]);
         keel_model_destroy(exact);
@@ -393,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_of_a_graph),
         cmocka_unit_test(what_is_added_must_be_made_before_the_batch_norm),
+        cmocka_unit_test(the_sum_may_be_read_before_the_layer_norm_and_after_it),
         cmocka_unit_test(a_failing_allocation_leaves_a_graph_that_can_be_freed),
         cmocka_unit_test(fused_training_gives_the_weights_of_unfused_training),
         cmocka_unit_test(fused_training_in_bfloat16_strays_no_further_than_unfused),

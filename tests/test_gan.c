@@ -100,7 +100,7 @@ static void choose(part *p, const char *name, double rate)
                           rate, "beta_1", 0.875, "beta_2", 0.9990234375);
     must(keel_object_read(&p->optimizer, j, keel_optimizer_find, "optimizer"));
     json_decref(j);
-    must(keel_updater_create(&p->update, p->program, &p->optimizer));
+    must(keel_updater_create(&p->update, p->program, &p->optimizer, p->program->trains));
 }
 
 static void create(gan *a, const char *devices)
@@ -161,7 +161,7 @@ static void reduce(const gan *a, const part *p, int worker, int first)
             keel_program_tile(p->program, p->bound, worker, &request);
         else
             r.n_part = keel_gradient_parts(p->program, p->bound, tile->variable, at, of);
-        assert_true(keel_reduce(KEEL_FLOAT64, &r));
+        assert_true(keel_reduce_tile(KEEL_FLOAT64, &r));
     }
 }
 
@@ -329,7 +329,8 @@ static void each_failing_allocation_of_an_updater_is_an_error_without_a_leak(voi
     for (int64_t at = 0;; at++) {
         keel_updater u;
         keel_memory_fail_at(at);
-        const keel_status s = keel_updater_create(&u, a.generator.program, &a.generator.optimizer);
+        const keel_status s = keel_updater_create(&u, a.generator.program, &a.generator.optimizer,
+                                                  a.generator.program->trains);
         keel_memory_fail_at(-1);
         if (s >= 0) keel_updater_free(&u);
         assert_int_equal(keel_memory_live(), live);

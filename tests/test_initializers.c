@@ -219,7 +219,7 @@ static void shapes_and_arguments_that_do_not_fit_are_refused(void **state)
         assert_true(out[0] == 7);
         keel_free(args);
     }
-    const char *bad[] = { "{\"input_axes\": [0]}", "{\"seed\": 1.5}", "{\"mode\": \"fan\"}",
+    const char *bad[] = { "{\"input_axes\": [0.5]}", "{\"seed\": 1.5}", "{\"mode\": \"fan\"}",
                           "{\"scale\": 0}" };
     const keel_type *type = keel_initializer_find("VarianceScaling");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -267,12 +267,58 @@ static void fans_are_those_of_keras(void **state)
     }
 }
 
+/* The limit of a uniform distribution is sqrt(3 scale / fan). One of the two alone does not count.
+ */
+static void fans_can_be_those_of_given_dims(void **state)
+{
+    const keel_shape s = KEEL_SHAPE(4, 3, 5);
+    static const struct {
+        const char *name, *config;
+        double fan, plain; /* of compute_fans with and without the dims */
+    } cases[] = {
+        { "VarianceScaling", "\"distribution\": \"uniform\"", 4, 12 },
+        { "VarianceScaling", "\"distribution\": \"uniform\", \"mode\": \"fan_out\"", 15, 20 },
+        { "GlorotUniform", "\"seed\": null", 9.5, 16 },
+        { "LecunNormal", "\"seed\": null", 4, 12 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char config[128], with[256], half[256];
+        snprintf(config, sizeof config, "{%s}", cases[i].config);
+        snprintf(with, sizeof with, "{%s, \"input_axes\": [0], \"output_axes\": [1, -1]}",
+                 cases[i].config);
+        snprintf(half, sizeof half, "{%s, \"input_axes\": [0]}", cases[i].config);
+        double *a = fill(cases[i].name, config, &s, 0), *b = fill(cases[i].name, with, &s, 0),
+               *c = fill(cases[i].name, half, &s, 0);
+        for (int64_t k = 0; k < keel_shape_count(&s); k++) {
+            assert_true(fabs(b[k] - a[k] * sqrt(cases[i].plain / cases[i].fan)) < 1e-12);
+            assert_true(a[k] == c[k]);
+        }
+        keel_free(a);
+        keel_free(b);
+        keel_free(c);
+    }
+    json_t *j = json_loads("{\"input_axes\": [3], \"output_axes\": [0]}", 0, NULL);
+    const keel_type *type = keel_initializer_find("HeNormal");
+    keel_object o;
+    double out[60];
+    json_t *object = json_pack("{s:s,s:o}", "class_name", "HeNormal", "config", j);
+    assert_int_equal(keel_object_read(&o, object, keel_initializer_find, "initializer"), KEEL_OK);
+    assert_int_equal(((const keel_initializer *)type)->fill(o.args, &s, &chance, 0, out),
+                     KEEL_EARG);
+    keel_object_free(&o);
+    json_decref(object);
+}
+
 static void regularizers_give_their_factors(void **state)
 {
     const struct {
         const char *name, *config;
-        double l1, l2;
+        double l1, l2, orthogonal;
+        bool columns;
     } cases[] = {
+        { "orthogonal_regularizer", NULL, 0, 0, 0.01, false },
+        { "OrthogonalRegularizer", "{\"factor\": 2, \"mode\": \"columns\"}", 0, 0, 2, true },
         { "l1", NULL, 0.01, 0 },
         { "L2", NULL, 0, 0.01 },
         { "l1_l2", NULL, 0, 0 },
@@ -285,13 +331,14 @@ static void regularizers_give_their_factors(void **state)
         json_t *j = cases[i].config ? json_loads(cases[i].config, 0, NULL) : NULL;
         void *args = keel_calloc(1, type->args_size);
         assert_int_equal(keel_fields_read(type, j, args), KEEL_OK);
-        double l1 = -1, l2 = -1;
-        ((const keel_regularizer *)type)->factors(args, &l1, &l2);
-        assert_true(l1 == cases[i].l1 && l2 == cases[i].l2);
+        keel_penalty p = { 0 };
+        ((const keel_regularizer *)type)->penalty(args, &p);
+        assert_true(p.l1 == cases[i].l1 && p.l2 == cases[i].l2);
+        assert_true(p.orthogonal == cases[i].orthogonal && p.columns == cases[i].columns);
         keel_free(args);
         json_decref(j);
     }
-    assert_null(keel_regularizer_find("OrthogonalRegularizer"));
+    assert_null(keel_regularizer_find("Orthogonal"));
 }
 
 int main(void)
@@ -306,6 +353,7 @@ int main(void)
         cmocka_unit_test(shapes_and_arguments_that_do_not_fit_are_refused),
         cmocka_unit_test(no_memory_is_reported),
         cmocka_unit_test(fans_are_those_of_keras),
+        cmocka_unit_test(fans_can_be_those_of_given_dims),
         cmocka_unit_test(regularizers_give_their_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

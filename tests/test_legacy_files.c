@@ -11,6 +11,7 @@
 #include "golden.h"
 #include "io/file.h"
 #include "keel/keel.h"
+#include "model/model.h"
 #include "must.h"
 #include "tensor/shape.h"
 
@@ -62,7 +63,7 @@ static void old_files_go_on_as_keras_does(void **state)
     json_t *cases = golden_load("legacy.json"), *case_;
     size_t i;
     (void)state;
-    assert_int_equal(json_array_size(cases), 6);
+    assert_int_equal(json_array_size(cases), 9);
     json_array_foreach(cases, i, case_)
     {
         const char *path = files_path("saved.keras");
@@ -123,6 +124,13 @@ static void what_does_not_fit_is_told(void **state)
           KEEL_EFORMAT },
         { "legacy_numbers.h5", "Adam/dense_1/kernel/v:0", "Adam/dense_1/kernel/w:0", NULL,
           KEEL_OK }, /* the optimizer alone is refused */
+        { "legacy_functions.h5", "\"nn.gelu\"", "\"nn.gulu\"",
+          "layer 'tf.nn.gelu': the function tf.nn.gulu between layers is not supported",
+          KEEL_EUNSUP },
+        { "legacy_functions.h5", "\"keepdims\"", "\"keepdams\"",
+          "tf.math.reduce_max: its argument 'keepdams' is not supported", KEEL_EUNSUP },
+        { "legacy_functions.h5", "\"clip_value_min\"", "\"clap_value_min\"",
+          "tf.clip_by_value: its argument 'clip_value_min' is not in the file", KEEL_EUNSUP },
         { "legacy_image.h5", "GCOL", "GOAL", "not a heap of texts", KEEL_EFORMAT },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -147,15 +155,40 @@ static void what_does_not_fit_is_told(void **state)
     }
 }
 
+/* Keras 3 takes the states that an LSTM begins with only by their name. */
+static void states_are_written_by_their_name(void **state)
+{
+    keel_model *m;
+    json_t *layer;
+    size_t i;
+    int found = 0;
+    (void)state;
+    must(keel_model_load(&m, golden_path("legacy_states.h5")));
+    json_array_foreach(json_object_get(json_object_get(m->file_config, "config"), "layers"), i,
+                       layer)
+    {
+        const json_t *call = json_array_get(json_object_get(layer, "inbound_nodes"), 0);
+        const json_t *states = json_object_get(json_object_get(call, "kwargs"), "initial_state");
+        if (!states) continue;
+        assert_int_equal(json_array_size(json_object_get(call, "args")), 1);
+        assert_int_equal(json_array_size(states),
+                         strcmp(golden_text(layer, "class_name"), "GRU") ? 2 : 1);
+        found++;
+    }
+    assert_int_equal(found, 2);
+    keel_model_destroy(m);
+}
+
 /* Whatever a byte becomes, and wherever the file ends, it is read or refused. */
 static void damage_is_refused_or_harmless(void **state)
 {
-    static const char *const files[] = { "legacy_words.h5", "legacy_new_image.h5" };
+    static const char *const files[] = { "legacy_words.h5", "legacy_new_image.h5",
+                                         "legacy_functions.h5" };
     uint32_t chance = 5;
     int refused = 0;
     (void)state;
     const size_t live = (size_t)keel_memory_live();
-    for (int f = 0; f < 2; f++) {
+    for (int f = 0; f < 3; f++) {
         size_t n;
         unsigned char *bytes = bytes_of(files[f], &n);
         for (int i = 0; i < FLIPS; i++) {
@@ -172,7 +205,7 @@ static void damage_is_refused_or_harmless(void **state)
         keel_free(bytes);
     }
     assert_int_equal(keel_memory_live(), live);
-    assert_in_range(refused, FLIPS / 4, 2 * FLIPS - 1);
+    assert_in_range(refused, FLIPS / 4, 3 * FLIPS - 1);
 }
 
 int main(void)
@@ -180,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(old_files_go_on_as_keras_does),
         cmocka_unit_test(what_does_not_fit_is_told),
+        cmocka_unit_test(states_are_written_by_their_name),
         cmocka_unit_test(damage_is_refused_or_harmless),
     };
     return cmocka_run_group_tests(tests, begin, end);

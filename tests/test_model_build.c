@@ -59,7 +59,7 @@ static void a_sequential_model_has_shapes_weights_and_a_table(void **state)
     assert_int_equal(keel_model_weight_count(m), 8);
     assert_string_equal(keel_model_weight_name(m, 5), "batch_normalization/moving_variance");
     assert_string_equal(m->weight[6].path, "layers/dense/vars/0");
-    assert_true(m->weight[0].info.l2 == 0.01 && m->weight[0].info.l1 == 0);
+    assert_true(m->weight[0].info.penalty.l2 == 0.01 && m->weight[0].info.penalty.l1 == 0);
     OK(keel_model_summary(m, &text));
     assert_non_null(strstr(text, "(None, 6, 6, 4)"));
     assert_non_null(strstr(text, "Not compiled"));
@@ -305,7 +305,7 @@ static void compile_reads_names_and_arguments_and_keeps_state(void **state)
     assert_true(k->metric[2].weighted && !k->metric[1].weighted);
     assert_string_equal(k->loss[0].type->name, "SparseCategoricalCrossentropy");
 
-    const keel_optimizer_common *before = k->optimizer.args;
+    const keel_optimizer_common *before = k->optimizer[0].optimizer.args;
     c.optimizer.name = "adamant";
     SAYS(keel_model_compile(m, &c), KEEL_EUNSUP, "adamant");
     c.optimizer = (keel_named){ "sgd", KEEL_ARGS(KEEL_ARG_FLOAT("beta_1", 1)) };
@@ -319,7 +319,7 @@ static void compile_reads_names_and_arguments_and_keeps_state(void **state)
     c.optimizer = (keel_named){ "adamant" };
     SAYS(keel_model_compile(m, &c), KEEL_EUNSUP,
          "3 parts are not supported: optimizer 'adamant'; loss 'lose'; metric 'maeve'");
-    assert_ptr_equal(k->optimizer.args, before);
+    assert_ptr_equal(k->optimizer[0].optimizer.args, before);
 
     OK(keel_model_set_trainable(m, "conv2d", false));
     assert_int_equal(k->n_state, 8);
@@ -335,6 +335,47 @@ static void compile_reads_names_and_arguments_and_keeps_state(void **state)
     assert_int_equal(keel_memory_live(), 0);
 }
 
+static void layers_that_keras_calls_with_a_list_are_written_so(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layer;
+        const keel_arg args[4];
+        size_t n_args; /* in the file: one list, or each input by itself */
+    } calls[] = {
+        { "Add", { { 0 } }, 1 },
+        { "Subtract", { { 0 } }, 1 },
+        { "Dot", { KEEL_ARG_INT("axes", 1) }, 1 },
+        { "CustomScaleLayer", { KEEL_ARG_FLOAT("scale", 0.5) }, 1 },
+        { "GroupedQueryAttention",
+          { KEEL_ARG_INT("head_dim", 2), KEEL_ARG_INT("num_query_heads", 2),
+            KEEL_ARG_INT("num_key_value_heads", 1) },
+          2 },
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        keel_model *m = NULL;
+        keel_symbol x[2], y;
+        json_t *config;
+        const bool heads = !strcmp(calls[i].layer, "GroupedQueryAttention");
+        const keel_shape shape = heads ? KEEL_SHAPE(3, 4) : KEEL_SHAPE(4);
+        OK(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+        for (int k = 0; k < 2; k++) OK(keel_model_input(m, &shape, NULL, &x[k]));
+        OK(keel_model_call(m, calls[i].layer, calls[i].args, x, 2, &y));
+        OK(keel_model_outputs(m, &y, 1));
+        OK(keel_model_to_config(m, &config));
+        const json_t *layers =
+            json_object_get(json_object_get(config, "config"), "layers"); /* the last one */
+        const json_t *last = json_array_get(layers, json_array_size(layers) - 1);
+        const json_t *call = json_array_get(json_object_get(last, "inbound_nodes"), 0);
+        if (json_array_size(json_object_get(call, "args")) != calls[i].n_args)
+            fail_msg("%s: called with %zu arguments", calls[i].layer,
+                     json_array_size(json_object_get(call, "args")));
+        json_decref(config);
+        keel_model_destroy(m);
+    }
+    assert_int_equal(keel_memory_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_model_emits_itself_into_any_graph),
         cmocka_unit_test(names_reach_a_terminal_without_what_it_obeys),
         cmocka_unit_test(compile_reads_names_and_arguments_and_keeps_state),
+        cmocka_unit_test(layers_that_keras_calls_with_a_list_are_written_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

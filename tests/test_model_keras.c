@@ -22,7 +22,7 @@
 static const char *const files[] = {
     "sequential_adam",      "sequential_plain",  "sequential_dropout",    "functional_sgd",
     "functional_adamw",     "functional_nested", "functional_operations", "functional_attention",
-    "functional_recurrent", "functional_words",  "sequential_masked"
+    "functional_recurrent", "functional_words",  "sequential_masked",     "functional_reversible"
 };
 
 static const char *scratch_path(const char *name)
@@ -179,7 +179,7 @@ static void the_optimizer_s_state_comes_with_the_file(void **state)
     keel_model *again = NULL;
     OK(keel_model_load(&again, scratch_path("again")));
     assert_int_equal(again->compiled.iterations, 12);
-    assert_true(again->compiled.learning_rate == 0.125);
+    assert_true(again->compiled.optimizer[0].learning_rate == 0.125);
     assert_int_equal(again->dtype, KEEL_FLOAT32);
     assert_true(((float *)again->compiled.state[3].data)[1] ==
                 (float)((double *)m->compiled.state[3].data)[1]);
@@ -217,7 +217,7 @@ static void a_schedule_and_an_unknown_metric_go_through_a_file(void **state)
     keel_model_destroy(m[1]);
     OK(keel_model_load(&m[1], scratch_path("schedule")));
     assert_null(keel_model_schedule(m[1]));
-    assert_true(m[1]->compiled.learning_rate == 0.125);
+    assert_true(m[1]->compiled.optimizer[0].learning_rate == 0.125);
     assert_int_equal(m[1]->compiled.iterations, 5);
     OK(keel_model_recompile(m[1], &(keel_compile){ KEEL_COMPILE, .metrics = { { "mae" } } }));
     assert_null(keel_model_metrics_left_out(m[1]));

@@ -53,8 +53,14 @@ static void one_case(const json_t *c, bool f64, const int64_t *pieces, int n_pie
     for (int i = 0; i < l.node.n_weight; i++)
         load(&l, l.weight[i], json_array_get(json_object_get(c, "w"), (size_t)i));
     load(&l, l.out_grad, json_object_get(c, "r"));
+    const json_t *more = json_object_get(c, "more"); /* of the op's other outputs */
+    for (int i = 1; more && i < l.node.n_out; i++)
+        load(&l, l.more_grad[i], json_object_get(json_array_get(more, (size_t)i - 1), "r"));
     lab_forward(&l, pieces, n_piece);
     same(&l, name, "y", l.out, json_object_get(c, "y"), lab_out_count(&l));
+    for (int i = 1; more && i < l.node.n_out; i++)
+        same(&l, name, "another y", l.more_out[i],
+             json_object_get(json_array_get(more, (size_t)i - 1), "y"), lab_more_count(&l, i));
     if (op->backward[f64]) lab_backward(&l, pieces, n_piece);
     for (int i = 0; op->backward[f64] && i < l.node.n_in; i++)
         same(&l, name, "dx", l.in_grad[i], json_array_get(json_object_get(c, "dx"), (size_t)i),

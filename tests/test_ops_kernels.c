@@ -217,11 +217,48 @@ static void pooling_lets_what_is_no_number_win(void **state)
         }
 }
 
+/* What shares of the peak are worked out from. */
+static void products_are_counted_as_they_are_made(void **state)
+{
+    static const struct {
+        const char *what, *op;
+        keel_case c;
+        double forward, backward;
+    } t[] = {
+        { "attention: two products, backward five",
+          "dot_product_attention",
+          { "10,2,4|10,2,4|10,2,6", NULL, NULL },
+          2 * 200 * (4 + 6),
+          2 * 200 * (3 * 4 + 2 * 6) },
+        { "causal attention: of half of the scores",
+          "dot_product_attention",
+          { "10,2,4|10,2,4|10,2,6", NULL, "causal" },
+          2 * 110 * (4 + 6),
+          2 * 110 * (3 * 4 + 2 * 6) },
+        { "a product of two values has two gradients",
+          "matmul",
+          { "3,4|4,5", NULL, NULL },
+          2 * 3 * 4 * 5,
+          4 * 3 * 4 * 5 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        const keel_op *op = keel_op_find(t[i].op);
+        bench b;
+        assert_int_equal(bench_open(&b, op, &t[i].c, true, 1, false), KEEL_OK);
+        if (op->flops(&b.wide) != t[i].forward || op->backward_flops(&b.wide) != t[i].backward)
+            fail_msg("%s: forward %g, backward %g", t[i].what, op->flops(&b.wide),
+                     op->backward_flops(&b.wide));
+        bench_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pooling_lets_what_is_no_number_win),
         cmocka_unit_test(every_kernel_equals_its_reference),
+        cmocka_unit_test(products_are_counted_as_they_are_made),
         cmocka_unit_test(no_kernel_starts_a_thread),
         cmocka_unit_test(odd_numbers_come_out_as_the_references),
         cmocka_unit_test(kernels_decline_on_a_lesser_processor),

@@ -203,12 +203,13 @@ static void compare_slots(const keel_model *m, const json_t *k, double limit, si
     const bool f64 = m->dtype == KEEL_FLOAT64;
     size_t at = 0;
     const keel_model_compiled *c = &m->compiled;
-    const keel_optimizer *o = (const keel_optimizer *)c->optimizer.type;
+    const keel_object *object = &c->optimizer[0].optimizer;
+    const keel_optimizer *o = (const keel_optimizer *)object->type;
     for (int group = 0; group < KEEL_SLOTS_MAX; group++)
         for (int t = 0; t < keel_model_trainable_count(m); t++) {
             keel_slots kept = { 0 };
-            must(keel_optimizer_slots(o, c->optimizer.args,
-                                      &m->weight[keel_model_trainable(m, t)].info, &kept));
+            must(keel_optimizer_slots(o, object->args, &m->weight[keel_model_trainable(m, t)].info,
+                                      &kept));
             for (int s = 0; s < kept.count; s++) {
                 if (kept.at[s].group != group || kept.at[s].kind == KEEL_SLOT_NONE) continue;
                 const json_t *want = json_array_get(slots, at++);
@@ -226,7 +227,7 @@ static void compare_slots(const keel_model *m, const json_t *k, double limit, si
         }
     if (o->number[f64]) {
         const double want = json_number_value(json_array_get(json_array_get(slots, at++), 2));
-        assert_true(golden_near(c->number, want, 1e-6));
+        assert_true(golden_near(c->optimizer[0].number, want, 1e-6));
     }
     assert_int_equal(at, json_array_size(slots));
 }
@@ -319,7 +320,7 @@ static void through_a_file(const char *file)
         must(keel_model_save(m, path));
         must(keel_model_load(&back, path));
         assert_int_equal(back->compiled.iterations, 20);
-        assert_true(back->compiled.number == m->compiled.number);
+        assert_true(back->compiled.optimizer[0].number == m->compiled.optimizer[0].number);
         assert_true(same_bits(m, back));
         keel_model_destroy(m);
         keel_model_destroy(back);

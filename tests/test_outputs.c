@@ -324,6 +324,27 @@ static void metrics_are_logged_by_the_names_they_were_given(void **state)
     keel_strategy_destroy(s);
 }
 
+/* Where layers and operations give several of the model's outputs, no two have one name. */
+static void outputs_of_one_layer_have_names_of_their_own(void **state)
+{
+    static const char *const want[] = { "split", "split_2", "split_1", "split_3" };
+    const keel_shape shape = { 1, { 6 } };
+    keel_model *m;
+    keel_symbol x, out[4];
+    (void)state;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_input(m, &shape, NULL, &x));
+    const keel_arg *parts = KEEL_ARGS(KEEL_ARG_STR("name", "split"), KEEL_ARG_INT("axis", -1),
+                                      KEEL_ARG_INT("indices_or_sections", 3));
+    must(keel_model_call(m, "ops.Split", parts, &x, 1, &out[0]));
+    out[1] = out[0] + 1;
+    out[2] = must_call(m, "ReLU", KEEL_ARGS(KEEL_ARG_STR("name", "split_1")), x);
+    out[3] = out[0] + 2;
+    must(keel_model_outputs(m, out, 4));
+    for (int i = 0; i < 4; i++) assert_string_equal(keel_model_output_name(m, i), want[i]);
+    keel_model_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +352,7 @@ int main(void)
         cmocka_unit_test(fields_that_do_not_fit_are_refused_by_name),
         cmocka_unit_test(integers_are_exact),
         cmocka_unit_test(metrics_are_logged_by_the_names_they_were_given),
+        cmocka_unit_test(outputs_of_one_layer_have_names_of_their_own),
     };
     cases = golden_load("outputs.json");
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,11 +19,11 @@ typedef struct watch {
     double begin, fastest;
 } watch;
 
-static keel_status tell(void *context, const keel_progress *p)
+static keel_status tell(void *context, const keel_moment *p)
 {
     watch *w = context;
     struct timespec t;
-    if (p->epoch_end || p->step % STRETCH) return KEEL_OK;
+    if (p->step % STRETCH) return KEEL_OK;
     clock_gettime(CLOCK_MONOTONIC, &t);
     const double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
     if (w->begin > 0 && p->step > STRETCH && (w->fastest == 0 || now - w->begin < w->fastest))
@@ -52,10 +52,12 @@ static double microseconds_a_step(const char *devices, const char *optimizer)
                                                 .metrics = { { "accuracy" } } }));
     must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
     must(keel_strategy_create(&s, devices));
-    must(keel_fit(m, s, d,
-                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 16, .epochs = 3,
-                                       .on_progress = tell, .context = &w },
-                  NULL));
+    must(keel_fit(
+        m, s, d,
+        &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 16, .epochs = 3,
+                             .callbacks = KEEL_CALLBACKS(&(keel_callback){
+                                 KEEL_CALLBACK, .context = &w, .on_train_batch_end = tell }) },
+        NULL));
     keel_strategy_destroy(s);
     keel_dataset_destroy(d);
     keel_model_destroy(m);

@@ -493,7 +493,7 @@ static void graphs_drawn_by_chance_train_as_they_should(void **unused)
         const int64_t live = keel_memory_live();
         random_graph g;
         bool reached[STEPS_MAX];
-        if (draw_graph(&g, first_seed + (uint64_t)i) < 0) fail_msg("%s", keel_error());
+        if (draw_graph(&g, first_seed + (uint64_t)i, false) < 0) fail_msg("%s", keel_error());
         reached_steps(&g, reached);
         for (int k = 0; k < g.n; k++) n_used[drawer_of(g.step[k].layer) - drawers] += reached[k];
         const verdict v = check(&g, why);

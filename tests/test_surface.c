@@ -16,9 +16,11 @@
 #include "losses/loss.h"
 #include "metrics/metric.h"
 #include "optimizers/loss_scale.h"
+#include "optimizers/multi.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/schedules/rate.h"
 #include "regularizers/regularizer.h"
+#include "train/callbacks/watcher.h"
 
 static const keel_type *find_layer(const char *name)
 {
@@ -33,11 +35,13 @@ static const keel_type *find_operation(const char *name)
     return find_layer(with_module);
 }
 
-/* Also the one that holds another. */
+/* Also those that hold others. */
 static const keel_type *find_optimizer(const char *name)
 {
     const keel_type *t = keel_optimizer_find(name);
-    return t ? t : keel_loss_scale_find(name);
+    if (!t) t = keel_loss_scale_find(name);
+    if (!t) t = keel_multi_find(name);
+    return t ? t : keel_optimizer_map_find(name);
 }
 
 static const struct {
@@ -53,7 +57,9 @@ static const struct {
     { "initializers", "Initializers", keel_initializer_find },
     { "regularizers", "Regularizers", keel_regularizer_find },
     { "constraints", "Constraints", keel_constraint_find },
+    { "callbacks", "Callbacks", keel_watcher_find },
     { "ops", "Operations between layers", find_operation },
+    { "ops.image", "Operations on images between layers", find_operation },
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
 
@@ -65,6 +71,7 @@ static const struct {
     { "Layer", "base of layers in Python" },
     { "Wrapper", "base of layers in Python" },
     { "Pipeline", "holds layers that run in Python only" },
+    { "MaxNumBoundingBoxes", "changes bounding boxes, which no model passes on" },
     { "AbstractRNNCell", "base of cells in Python" },
     { "InputSpec", "no layer" },
     { "TFSMLayer", "runs a TensorFlow graph" },
@@ -82,6 +89,12 @@ static const struct {
     { "RandomInitializer", "base of initializers in Python" },
     { "Regularizer", "base of regularizers in Python" },
     { "Constraint", "base of constraints in Python" },
+    { "Callback", "base of callbacks in Python; in C it is the struct keel_callback" },
+    { "CallbackList", "keel_fit_options.callbacks is the list" },
+    { "LambdaCallback", "it is the C struct keel_callback itself" },
+    { "History", "every fit has one, keel_history" },
+    { "RemoteMonitor", "Keel opens no connections" },
+    { "OrbaxCheckpoint", "the format of another library" },
     { "Cond", "its branches are Python code" },
     { "ForiLoop", "its body is Python code" },
     { "Map", "its function is Python code" },
@@ -93,13 +106,46 @@ static const struct {
     { "AllClose", "it would mix the rows of a batch" },
     { "Bincount", "it would mix the rows of a batch" },
     { "Corrcoef", "it would mix the rows of a batch" },
+    { "Correlate", "it would mix the rows of a batch" },
+    { "Diag", "it would mix the rows of a batch" },
+    { "Diagflat", "it would mix the rows of a batch" },
     { "Flipud", "it would mix the rows of a batch" },
     { "Histogram", "it would mix the rows of a batch" },
+    { "Lstsq", "it would mix the rows of a batch" },
+    { "Meshgrid", "it would mix the rows of a batch" },
     { "Outer", "it would mix the rows of a batch" },
+    { "PSNR", "it would mix the rows of a batch" },
+    { "Ravel", "it would mix the rows of a batch" },
+    { "SegmentMax", "it would mix the rows of a batch" },
+    { "SegmentMin", "it would mix the rows of a batch" },
+    { "SegmentProd", "it would mix the rows of a batch" },
+    { "SegmentSum", "it would mix the rows of a batch" },
     { "Unique", "it would mix the rows of a batch" },
     { "Vdot", "it would mix the rows of a batch" },
     { "Vsplit", "it would mix the rows of a batch" },
     { "Vstack", "it would mix the rows of a batch" },
+    { "Scatter", "its result has no row for each row of a batch" },
+    { "MapCoordinates", "its coordinates count the rows of a batch" },
+    { "ElasticTransform",
+      "it draws numbers, in predict too, that Keras's backends draw differently; the layer "
+      "RandomElasticTransform is there" },
+    { "ScatterUpdate", "its indices count the rows of a batch" },
+    { "CTCDecode", "its result has no row for each row of a batch" },
+    { "Ndim", "its result has no row for each row of a batch" },
+    { "Size", "its result has no row for each row of a batch" },
+    { "Arange", "its size depends on numbers" },
+    { "Nonzero", "its size depends on numbers" },
+    { "Argpartition", "Keras leaves the order of its places open, and mixes rows on TensorFlow" },
+    { "Nextafter", "Keras's backends disagree: TensorFlow steps in float64" },
+    { "View", "it reads the bits of numbers as those of another type" },
+    { "ViewAsComplex", "its values are complex numbers" },
+    { "ViewAsReal", "its values are complex numbers" },
+    { "Polar", "its values are complex numbers" },
+    { "Eig", "its values are complex numbers" },
+    { "LuFactor", "Keras's backends disagree: TensorFlow takes no batch of matrices" },
+    { "Eigh", "the signs of its vectors are open, and Keras's backends disagree" },
+    { "JVP", "its function is Python code" },
+    { "CTCLoss", "the loss CTC has it" },
     { "Conv", "its kernel is no weight of a layer" },
     { "ConvTranspose", "its kernel is no weight of a layer" },
     { "DepthwiseConv", "its kernel is no weight of a layer" },
@@ -190,11 +236,67 @@ static void make_page(keel_text *out)
              "*trains here*: read from a `.keras` file and trained. *arguments*: those that may "
              "have any value that Keras allows, unless an error names it. *with their default "
              "only*: another value is refused by name. *missing*: a model with it is refused by "
-             "name, before the first step.\n");
+             "name, before the first step. Classes of your own can be registered in C: "
+             "[custom.md](custom.md).\n");
     for (int i = 0; i < GROUPS; i++) add_group(out, json_object_get(surface, groups[i].group), i);
     add_nodeless(out, json_object_get(surface, "ops"));
     json_decref(surface);
     assert_false(out->failed);
+}
+
+/* Keras's default, as Python writes it, as JSON: a new reference. */
+static json_t *python_value(const char *text)
+{
+    json_t *v = !strcmp(text, "None")    ? json_null()
+                : !strcmp(text, "True")  ? json_true()
+                : !strcmp(text, "False") ? json_false()
+                                         : json_loads(text, JSON_DECODE_ANY, NULL);
+    return v ? v : json_string(text); /* without quotes */
+}
+
+/* Of what is given by its arguments: of layers, losses and metrics the configurations are compared
+ * (golden/make_layers.py and others). */
+static void defaults_are_those_of_keras(void **state)
+{
+    static const char *const which[] = { "optimizers", "optimizers.schedules", "initializers",
+                                         "regularizers", "constraints" };
+    json_t *surface = golden_load("surface.json"), *v, *dflt;
+    const char *name, *key;
+    int compared = 0;
+    (void)state;
+    for (int g = 0; g < GROUPS; g++) {
+        bool wanted = false;
+        for (size_t i = 0; i < sizeof which / sizeof *which; i++)
+            wanted = wanted || !strcmp(groups[g].group, which[i]);
+        json_object_foreach(json_object_get(surface, groups[g].group), name, v)
+        {
+            const char *class_name = golden_text(v, "class");
+            const keel_type *t = wanted && *class_name ? groups[g].find(class_name) : NULL;
+            json_object_foreach(t ? json_object_get(v, "args") : NULL, key, dflt)
+            {
+                const keel_field *f = field_of(t, key);
+                if (!f) fail_msg("%s: no argument '%s'", name, key);
+                if (f->kind == KEEL_FIELD_IGNORE) continue;
+                if (!json_is_string(dflt)) {
+                    if (f->dflt) fail_msg("%s: %s must be given", name, key);
+                    continue;
+                }
+                json_t *want = python_value(json_string_value(dflt));
+                json_t *got = f->dflt ? json_loads(f->dflt, JSON_DECODE_ANY, NULL) : NULL;
+                const bool same = json_is_number(want) && json_is_number(got)
+                                      ? json_number_value(want) == json_number_value(got)
+                                      : json_equal(want, got);
+                if (!same)
+                    fail_msg("%s: %s is %s by default, in Keras %s", name, key,
+                             f->dflt ? f->dflt : "not there", json_string_value(dflt));
+                json_decref(want);
+                json_decref(got);
+                compared++;
+            }
+        }
+    }
+    json_decref(surface);
+    assert_true(compared > 200);
 }
 
 static void docs_keras_md_says_what_the_tables_say(void **state)
@@ -231,6 +333,7 @@ static int write_page(const char *path)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_those_of_keras),
         cmocka_unit_test(docs_keras_md_says_what_the_tables_say),
     };
     if (argc == 3 && !strcmp(argv[1], "--write")) return write_page(argv[2]);

@@ -339,10 +339,10 @@ static void a_generator_is_refused_before_the_epoch_it_cannot_serve(void **unuse
     keel_model_destroy(m);
 }
 
-static keel_status stop_in_step_3(void *context, const keel_progress *p)
+static keel_status stop_in_step_3(void *context, const keel_moment *at)
 {
     (void)context;
-    return p->training && p->step == 3 ? KEEL_END : KEEL_OK;
+    return at->step == 3 ? KEEL_END : KEEL_OK;
 }
 
 static void the_callback_can_stop_after_a_step(void **unused)
@@ -353,7 +353,8 @@ static void the_callback_can_stop_after_a_step(void **unused)
     keel_history h;
     must(keel_fit(m, strategy[2], d,
                   &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 5,
-                                       .on_progress = stop_in_step_3 },
+                                       .callbacks = KEEL_CALLBACKS(&(keel_callback){
+                                           KEEL_CALLBACK, .on_train_batch_end = stop_in_step_3 }) },
                   &h));
     assert_true(h.stopped);
     assert_int_equal(h.steps, 3);
@@ -362,12 +363,11 @@ static void the_callback_can_stop_after_a_step(void **unused)
     keel_model_destroy(m);
 }
 
-static keel_status stop_in_validation(void *context, const keel_progress *p)
+static keel_status stop_in_validation(void *context, const keel_moment *at)
 {
     int *validated = context;
-    if (p->training) return KEEL_OK;
     (*validated)++;
-    return p->epoch == 1 && p->step == 2 ? KEEL_END : KEEL_OK;
+    return at->epoch == 1 && at->step == 2 ? KEEL_END : KEEL_OK;
 }
 
 static void the_callback_can_stop_inside_a_validation(void **unused)
@@ -377,11 +377,13 @@ static void the_callback_can_stop_inside_a_validation(void **unused)
     keel_dataset *d = rows_of(ROWS, NULL);
     keel_history h;
     int validated = 0;
-    must(keel_fit(m, strategy[2], d,
-                  &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 5,
-                                       .validation = d, .on_progress = stop_in_validation,
-                                       .context = &validated },
-                  &h));
+    must(keel_fit(
+        m, strategy[2], d,
+        &(keel_fit_options){
+            KEEL_FIT_OPTIONS, .batch_size = 8, .epochs = 5, .validation = d,
+            .callbacks = KEEL_CALLBACKS(&(keel_callback){
+                KEEL_CALLBACK, .context = &validated, .on_test_batch_end = stop_in_validation }) },
+        &h));
     const int64_t steps = (ROWS + 7) / 8;
     assert_true(h.stopped);
     assert_int_equal(h.epochs, 2);
@@ -433,10 +435,10 @@ typedef struct epoch_rows {
     int64_t rows[8];
 } epoch_rows;
 
-static keel_status count_rows(void *context, const keel_progress *p)
+static keel_status count_rows(void *context, const keel_moment *at)
 {
     epoch_rows *e = context;
-    if (p->epoch_end) e->rows[e->n++] = p->rows;
+    e->rows[e->n++] = at->rows;
     return KEEL_OK;
 }
 
@@ -444,8 +446,8 @@ static keel_status count_rows(void *context, const keel_progress *p)
 static void fit_six(keel_model *m, const keel_dataset *d, bool in_two, keel_fit_options o,
                     epoch_rows *e)
 {
-    o.on_progress = count_rows;
-    o.context = e;
+    o.callbacks =
+        KEEL_CALLBACKS(&(keel_callback){ KEEL_CALLBACK, .context = e, .on_epoch_end = count_rows });
     if (in_two) {
         o.epochs = 3;
         must(keel_fit(m, strategy[2], d, &o, NULL));
@@ -612,6 +614,8 @@ static void a_profile_names_every_layer_and_a_trace_is_json(void **unused)
         assert_true((r->forward_seconds > 0) <= (*r->forward_kernel != 0));
         if (!strcmp(r->op, "dense")) assert_true(*r->weights_kernel != 0);
         if (!strcmp(r->op, "dropout")) assert_true(*r->weights_kernel == 0);
+        if (!strcmp(r->op, "batch_norm"))
+            assert_string_equal(r->weights_kernel, "from merged sums");
         if (!strcmp(r->op, "loss")) assert_string_equal(r->backward_kernel, "reference");
     }
     for (int w = 0; w < p->workers; w++) busy += p->call_seconds[w];

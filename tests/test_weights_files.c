@@ -39,13 +39,14 @@ static void has_weights(const keel_model *m, bool all, const char *file)
 static void weights_are_those_that_keras_wrote(void **state)
 {
     static const char *const files[] = { "weights_new.weights.h5", "weights_old.h5",
-                                         "weights_whole.h5", "weights.keras" };
+                                         "weights_keras_2.h5",     "weights_whole.h5",
+                                         "weights_other.h5",       "weights.keras" };
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         keel_model *m;
         must(keel_model_load(&m, golden_file("weights.keras")));
         must(keel_model_load_weights(m, golden_file(files[i])));
-        has_weights(m, i < 3, files[i]);
+        has_weights(m, i < 5, files[i]);
         keel_model_destroy(m);
     }
     assert_int_equal(keel_memory_live(), 0);
@@ -59,6 +60,9 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     } cases[] = {
         { "sequential_plain.keras", "'conv/kernel' has the shape (3, 3, 3, 4)", KEEL_ESHAPE },
         { "train_mlp_sgd.keras", "there is no weight 'conv/kernel'", KEEL_EFORMAT },
+        { "legacy_numbers.h5",
+          "it has weights of 2 layers, the model has 5 such layers, and their names differ",
+          KEEL_EFORMAT },
         { "layers.json", "HDF5", KEEL_EFORMAT },
         { "nothing.h5", "nothing.h5", KEEL_EIO },
     };

@@ -98,6 +98,50 @@ def erased(x, rows, columns, colour):
     return y
 
 
+def philox(counter, key):
+    """Philox4x32-10, of which Keel's draws are made."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(b >> 32) ^ c[1] ^ k[0], b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def normals(count):
+    """Normal draws of the test: seed 7, epoch 3, stream 5, row 1010, from block 1 on."""
+    z = []
+    for block in range(1, 1 + -(-count // 4)):
+        w = philox((block, 1010, 5 << 16, 3), (7, 0))
+        for u, v in (w[:2], w[2:]):
+            r = np.sqrt(-2 * np.log((u + 1) / 2.0**32))
+            z += [r * np.cos(v * np.pi / 2**31), r * np.sin(v * np.pi / 2**31)]
+    return np.array(z[:count], "float32")
+
+
+def bent(strength, **more):
+    layer = L.RandomElasticTransform(value_range=(0, 1), **more)
+
+    def known(x):
+        import tensorflow as tf
+        drawn, field = tf.random.stateless_normal, normals(x.shape[1] * x.shape[2])
+        tf.random.stateless_normal = lambda shape, **_: tf.constant(field.reshape(shape))
+        try:
+            return layer.transform_images(x, {"apply_transform": np.array([True]), "seed": 1,
+                                              "distortion_factor": np.float32(strength)})
+        finally:
+            tf.random.stateless_normal = drawn
+
+    return known
+
+
+def one(name, **drawn):
+    """What the layer of that name in RandAugment makes of what is drawn."""
+    layer = L.RandAugment(num_ops=1, factor=(0.25, 0.75), **ONE)
+    return lambda x: layer.transform_images(x, {"layer_idxes": [0], "transforms": {name: {
+        k: np.array(v, "uint8" if k == "shift_factor" else "float32") for k, v in drawn.items()}}})
+
+
 GRAY = L.RandomGrayscale()
 CASES = [
     (L.RandomFlip(), [[0, 1]], lambda x: x[:, ::-1, ::-1], [0.5]),
@@ -142,6 +186,17 @@ CASES = [
     (L.RandomSharpness(0.75, **ONE), [[0, 0.75]], always(L.RandomSharpness, 0.7, **ONE), [0.7]),
     (L.RandomGaussianBlur(0.5, (3, 5), (0.25, 0.75), **ONE), [[0, 0.5], [0, 1], [0.25, 0.75]],
      blurred((3, 5), 0.6, **ONE), [0.4, 0.3, 0.6]),
+    (L.Equalization(**ONE), [], lambda x: L.Equalization(**ONE)(x, training=True), []),
+    (L.Equalization(bins=7, value_range=(-1, 2)), [], lambda x: L.Equalization(
+        bins=7, value_range=(-1, 2))(x, training=True), [], (4, 7, 2)),
+    (L.RandomElasticTransform(**ONE), [[0, 1], [0, 1], [0, 1]], bent(0.75), [0.5, 0.4, 0.75]),
+    (L.RandomElasticTransform((0.25, 0.5), (0.5, 1), fill_mode="wrap", **ONE), [[0.25, 0.5], [0, 1], [0.5, 1]],
+     bent(1, fill_mode="wrap"), [0.5, 0.4, 1], (6, 9, 2)),
+    (L.RandomElasticTransform(fill_mode="constant", fill_value=0.25, **ONE), [[0, 1], [0, 1], [0, 1]],
+     bent(1, fill_mode="constant", fill_value=0.25), [0.5, 0.4, 1], (21, 20, 1)),
+    (L.RandomElasticTransform(fill_mode="nearest", interpolation="nearest", **ONE), [[0, 1], [0, 1], [0, 1]],
+     bent(1, fill_mode="nearest", interpolation="nearest"), [0.5, 0.4, 1], (7, 12, 2)),
+    (L.RandomElasticTransform(**ONE), [[0, 1], [0, 1], [0, 1]], lambda x: x, [0.5, 0.6, 0.75]),
     (L.RandomErasing(0.5, fill_value=(0.25, 0.5, 2), **ONE), [[0.02, 0.33], [0, 1], [0, 0.5], [0, 1]],
      lambda x: erased(x, (2, 4), (2, 5), (0.25, 0.5, 1)), [0.25, 0.5, 0.5, 0.25]),
     (L.RandomErasing(fill_value=0.5, **ONE), [[0.02, 0.33], [0, 1], [0, 1], [0, 1]], lambda x: x, [0.25, 0.5, 0.5, 0.75]),
@@ -152,5 +207,22 @@ CASES = [
     (L.RandomColorJitter((0, 1), hue_factor=0.5), [[0, 0.5], [0, 1]], hue(0.15), [0.3, 0.2]),
 ]
 
+ALL = L.RandAugment(num_ops=1, factor=(0.25, 0.75), **ONE)
+F = [0.25, 0.75]
+CHOICES = [  # of RandAugment: ranges, what Keras makes, draws
+    ([F, F, [0, 1]], one("random_shear", shear_factor=[[-0.5, -0.3]]), [0.3, 0.5, 0.75]),
+    ([F, F], one("random_translation", translations=[[0.5 * 6, 0.3 * 5]]), [0.3, 0.5]),
+    ([[90, 270]], lambda x: L.RandomRotation((0.3, 0.3))(x, training=True), [108]),
+    ([[1, 6]], one("random_posterization", shift_factor=[5]), [3.5]),
+    ([[0.25, 191.25]] * 2, one("solarization", additions=20, thresholds=100), [20, 100]),
+    ([], lambda x: L.AutoContrast(**ONE)(x), []),
+    ([], lambda x: L.Equalization(**ONE)(x, training=True), []),
+    ([F], one("random_brightness", rgb_delta=[[[[0.3]]]]), [0.3]),
+    ([F], one("random_color_degeneration", factor=[[[[0.6]]]]), [0.6]),
+    ([[0.75, 1.75]], one("random_contrast", contrast_factor=[[[[1.3]]]]), [1.3]),
+    ([F], one("random_sharpness", factor=[0.3]), [0.3]),
+]
+rows = [case(*c) for c in CASES]
+rows += [dict(case(ALL, *c), choice=k) for k, c in enumerate(CHOICES)]
 with open("augment.json", "w") as f:
-    f.write("[\n" + ",\n".join(json.dumps(case(*c)) for c in CASES) + "\n]\n")
+    f.write("[\n" + ",\n".join(json.dumps(r) for r in rows) + "\n]\n")

@@ -157,6 +157,17 @@ def words():
     return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(x), name="words")
 
 
+def reversible():
+    """Tables that are looked up and multiplied with, one of them by another matrix."""
+    i = layers.Input((6,), name="words")
+    tied = layers.ReversibleEmbedding(5, 4, mask_zero=True, embeddings_regularizer="l2", logit_soft_cap=2.0)
+    own = layers.ReversibleEmbedding(5, 3, tie_weights=False, reverse_dtype="float32")
+    x = tied(layers.Dense(4, activation="tanh")(tied(i)), reverse=True)
+    y = own(own(i), reverse=True)
+    both = layers.Concatenate()([layers.GlobalAveragePooling1D()(x), layers.GlobalAveragePooling1D()(y)])
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="scores")(both), name="reversible")
+
+
 def arrays(path):
     found = {}
     with zipfile.ZipFile(path) as z, h5py.File(io.BytesIO(z.read("model.weights.h5")), "r") as f:
@@ -211,6 +222,8 @@ def main():
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
         ("functional_words", words, (6,), 3,
          dict(optimizer=keras.optimizers.Adam(1e-2), loss="sparse_categorical_crossentropy")),
+        ("functional_reversible", reversible, (6,), 3,
+         dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="sparse_categorical_crossentropy")),
         ("sequential_masked", masked, (6,), 3,
          dict(optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
               loss="sparse_categorical_crossentropy")),

@@ -293,6 +293,20 @@ COMPUTED = [
                       top_db=6.0, min_power=0.5, ref_power=2.0), [(9,)]),
     (L.MelSpectrogram(7, 3, window=None, num_mel_bins=3, sampling_rate=50, power_to_db=False, mag_exp=1.0),
      [(15,)]),
+    (L.ReversibleEmbedding(5, 3), [(4,)]),
+    (L.ReversibleEmbedding(4, 3, tie_weights=False, mask_zero=True, embeddings_regularizer="l2",
+                           embeddings_constraint="non_neg", reverse_dtype="float32", logit_soft_cap=2.5), [(2, 3)]),
+    (L.Equalization(), PICTURE),
+    (L.Equalization((1, -1), bins=64), PICTURE),
+    (L.ContrastLimitedAdaptiveHistogramEqualization(value_range=(-2, 2)), PICTURE),
+    (L.ContrastLimitedAdaptiveHistogramEqualization((-1.0, 1.0), 1.5, (2, 3)), PICTURE),
+    (L.ContrastLimitedAdaptiveHistogramEqualization((-2, 2), 0.0, (2, 2)), [(7, 5, 1)]),
+    (L.RandomElasticTransform(), PICTURE),
+    (L.RandomElasticTransform((0.25, 0.5), 0.5, "nearest", "wrap", 0.5, (0, 1)), PICTURE),
+    (L.RandAugment(), PICTURE),
+    (L.RandAugment((0, 1), 3, (0.25, 0.5), "nearest"), PICTURE),
+    (L.AugMix(), PICTURE),
+    (L.AugMix((0, 1), 2, 4, 0.5, 0.25, False, "nearest"), PICTURE),
 ]
 BY_ROW = L.MelSpectrogram  # what it does to a row depends on the others
 NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list

@@ -55,6 +55,44 @@ def numbers():
                              L.Dense(2)])
 
 
+def functions():
+    """Functions of TensorFlow between layers, which Keras 2 keeps as layers."""
+    import tensorflow as tf
+
+    i = keras.Input((4, 3))
+    a, b = L.Dense(3, "tanh")(i), L.Dense(3)(i)
+    x = tf.nn.leaky_relu(tf.math.add(a, b) * 2.0, alpha=0.125) + tf.nn.gelu(1.0 - a)
+    y = tf.reshape(tf.concat([x, tf.abs(a), tf.nn.relu(b)], axis=-1), (-1, 4, 3, 3))
+    y = tf.reduce_mean(y, axis=2)[:, 1:, :2]
+    y = tf.nn.softmax(tf.transpose(tf.squeeze(tf.expand_dims(y, -1), -1), perm=[0, 2, 1]))
+    z = tf.cast(a > 0.25, "float32") * tf.clip_by_value(b, -0.5, 0.5) / 3.0 - x[..., ::-1]
+    z = tf.math.reduce_max(tf.stack([z, b**2], axis=1), axis=[1, -1], keepdims=True)
+    z = tf.math.sqrt(tf.math.exp(z[:, 0, :, 0]))
+    return keras.Model(i, L.Dense(2)(L.Concatenate()([L.Flatten()(y), z])))
+
+
+def states():
+    """A layer that begins with the states of another."""
+    i = keras.Input((5, 3))
+    y, h, c = L.LSTM(3, return_state=True, return_sequences=True)(i)
+    y, s = L.GRU(3, return_state=True, return_sequences=True)(y, initial_state=[h])
+    return keras.Model(i, L.Dense(2)(L.LSTM(3)(y, initial_state=[s, c])))
+
+
+def paths():
+    """Names, initializers and a layer as applications of Keras 2 have them."""
+    import tensorflow as tf
+    from tf_keras.src.applications.inception_resnet_v2 import CustomScaleLayer
+
+    keras.utils.register_keras_serializable()(CustomScaleLayer)
+    i = keras.Input((4,))
+    x = L.Dense(3, "tanh", name="block/first/dense", kernel_regularizer="l2",
+                bias_initializer=tf.constant_initializer(0.25))(i)
+    y = L.Dense(3, name="block/second", use_bias=False)(x)
+    x = CustomScaleLayer(0.5)([x, y * tf.nn.relu6(y + 3.0)])
+    return keras.Model(i, L.Dense(2)(L.BatchNormalization(momentum=0.9, name="block/norm")(x)))
+
+
 SPARSE = keras.losses.SparseCategoricalCrossentropy()
 KERAS_3 = {
     "new_image": (image, lambda: optimizers.Adam(0.01), SPARSE, ["accuracy"]),
@@ -64,6 +102,9 @@ KERAS_2 = {
     "image": (image, lambda: optimizers.Adam(0.01), SPARSE, ["accuracy"]),
     "words": (words, lambda: optimizers.legacy.SGD(0.1, 0.875, decay=0.125), "mse", ["mae"]),
     "numbers": (numbers, lambda: optimizers.legacy.Adam(0.01), "mse", None),
+    "functions": (functions, lambda: optimizers.SGD(0.1), "mse", None),
+    "states": (states, lambda: optimizers.SGD(0.1), "mse", None),
+    "paths": (paths, lambda: optimizers.Adam(0.01), "mse", None),
     "numbers_rms": (numbers, lambda: optimizers.RMSprop(0.01, momentum=0.5), "mse", None),
 }
 

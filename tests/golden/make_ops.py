@@ -28,11 +28,15 @@ def flat(a):
 
 
 def case(op, layer, inputs, weights=(), args=None, training=True, moved=False, whole=False,
-         positive=False):
+         positive=False, inside=False, definite=False):
     """layer: a function of the list of inputs, or a Keras layer whose weights are `weights`. whole:
-    the numbers of the inputs are whole ones, so that some are equal; positive: above 0."""
+    the numbers of the inputs are whole ones, so that some are equal; positive: above 0; inside: from
+    -1 to 1. definite: those of the first input are positive definite matrices."""
     x = [numbers((ROWS,) + s) for s in inputs]
     x = [tf.constant(np.trunc(v) if whole else np.abs(v) + 0.1 if positive else v) for v in x]
+    x = [v * 0.45 if inside else v for v in x]
+    if definite:
+        x[0] = tf.matmul(x[0], x[0], transpose_b=True) + 2 * tf.eye(x[0].shape[-1], dtype="float64")
     is_layer = isinstance(layer, keras.layers.Layer)
     w = []
     if is_layer:
@@ -46,8 +50,9 @@ def case(op, layer, inputs, weights=(), args=None, training=True, moved=False, w
         for v in x:
             tape.watch(v)
         y = layer(x[0] if len(x) == 1 else x, training=training) if is_layer else layer(x)
-        r = numbers(y.shape)
-        total = tf.reduce_sum(y * r)
+        y, *more = y if isinstance(y, list) else [y]
+        r, more_r = numbers(y.shape), [numbers(v.shape) for v in more]
+        total = tf.reduce_sum(y * r) + sum(tf.reduce_sum(v * s) for v, s in zip(more, more_r))
     wanted = x + [v.value for v in layer.trainable_weights] if is_layer else x
     g = tape.gradient(total, wanted) if wanted else []
     dw = g[len(x):]
@@ -60,6 +65,8 @@ def case(op, layer, inputs, weights=(), args=None, training=True, moved=False, w
         "dx": [flat(v) for v in g[:len(x)]], "dw": [flat(v) for v in dw],
         "moved": [flat(v) for v in layer.get_weights()] if moved else None,
     })
+    if more:  # the op's other outputs
+        cases[-1]["more"] = [{"r": flat(s), "y": flat(v)} for v, s in zip(more, more_r)]
 
 
 def same(size, k, stride, dilation=1):
@@ -470,6 +477,121 @@ for axis in 0, 1:
     case("cumprod", lambda x: O.cumprod(x[0], axis + 1), [(3, 4)], args="axis %d" % axis)
     case("argsort", lambda x: tf.cast(O.argsort(x[0] + 0.0, axis + 1), "float64"), [(3, 4)], args="axis %d" % axis, whole=True)
     case("take_along", lambda x: O.take_along_axis(x[0], tf.cast(x[1], "int32"), axis + 1), [(3, 3), (3, 3)], args="axis %d" % axis, whole=True)
+case("rounded", lambda x: tf.cast(O.signbit(x[0]), "float64"), [(5,)], args="to 5")
+cases[-1]["dx"] = [[0.0] * len(cases[-1]["x"][0])]
+
+
+def whole_pair(function):
+    return lambda x: tf.stop_gradient(tf.cast(function(*[tf.cast(v * 9, "int64") for v in x]), "float64"))
+
+
+for how, function in enumerate((O.bitwise_and, O.bitwise_or, O.bitwise_xor)):
+    case("whole_numbers", whole_pair(function), [(2, 3), (2, 3)], args="how %d" % how)
+case("whole_numbers", whole_pair(lambda a, b: O.gcd(a, b)), [(2, 1), (1, 3)], args="how 5")
+case("whole_numbers", whole_pair(lambda a, b: O.lcm(a, b)), [(2, 3), (2, 3)], args="how 6")
+case("whole_numbers", whole_pair(lambda a: O.left_shift(a, np.int64(3))), [(4,)], args="right 3 how 3")
+case("whole_numbers", whole_pair(lambda a: O.right_shift(a, np.int64(1))), [(4,)], args="right 1 how 4")
+for c in cases[-7:]: # whole numbers, which the op gets as they are
+    c["x"] = [[float(int(v * 9)) for v in x] for x in c["x"]]
+    c["dx"] = [None] * len(c["x"])
+case("band", lambda x: O.tril(x[0], 1), [(3, 4)], args="low -9 high 1")
+case("band", lambda x: O.triu(x[0], -1), [(2, 4, 3)], args="low -1 high 9")
+
+
+def pairs(y):
+    return tf.stack(y, axis=-1)
+
+
+case("fourier", lambda x: pairs(O.fft((x[0][..., 0], x[0][..., 1]))), [(2, 5, 2)], args="size 5")
+case("fourier", lambda x: pairs(O.rfft(x[0])), [(2, 8)], args="size 8 from_reals")
+case("fourier", lambda x: pairs(O.rfft(x[0], fft_length=9)), [(7,)], args="size 9 from_reals")
+case("fourier", lambda x: O.irfft((x[0][..., 0], x[0][..., 1])), [(2, 5, 2)], args="size 8 to_reals")
+case("fourier", lambda x: O.irfft((x[0][..., 0], x[0][..., 1]), fft_length=7), [(4, 2)], args="size 7 to_reals")
+case("frames", lambda x: O.extract_sequences(x[0], 4, 3), [(2, 11)], args="size 4 stride 3")
+case("overlap", lambda x: tf.signal.overlap_and_add(x[0], 3), [(3, 4)], args="size 4 stride 3 count 10")
+case("erfinv", lambda x: O.erfinv(x[0]), [(6,)], args="inside", inside=True)
+case("bessel_i0", lambda x: tf.math.bessel_i0(x[0]), [(5,)])
+
+case("determinant", lambda x: O.det(x[0]), [(3, 3)], definite=True)
+case("log_determinant", lambda x: tf.stack(tf.linalg.slogdet(x[0]), -1), [(2, 2, 2)], definite=True)
+case("inverse", lambda x: O.inv(x[0]), [(3, 3)], definite=True)
+case("solve", lambda x: O.solve(x[0], x[1]), [(3, 3), (3, 2)], definite=True)
+case("cholesky", lambda x: O.cholesky(x[0]), [(3, 3)], definite=True)
+case("qr", lambda x: tf.concat(O.qr(x[0]), axis=-2), [(4, 3)])
+case("qr", lambda x: tf.concat(O.qr(x[0]), axis=-2), [(2, 2, 2)])
+case("singular_values", lambda x: O.svd(x[0], compute_uv=False), [(4, 3)])
+case("singular_values", lambda x: O.svd(x[0], compute_uv=False), [(2, 2, 3)])
+case("pseudo_inverse", lambda x: O.pinv(x[0]), [(4, 3)])
+case("pseudo_inverse", lambda x: O.pinv(x[0]), [(2, 3)])
+
+
+
+class Reversed(keras.layers.Layer):
+    def __init__(self, *dims):
+        super().__init__()
+        self.table = L.ReversibleEmbedding(*dims)
+
+    def build(self, shape):
+        self.table.build()
+        self.built = True
+
+    def call(self, x, training=None):
+        return self.table(x, reverse=True)
+
+
+case("dense_transposed", Reversed(4, 5), [(5,)])
+case("dense_transposed", Reversed(7, 3), [(2, 2, 3)])
+
+
+def by_row(layer):
+    """Keras counts the values of all images of a batch together."""
+    return lambda x: tf.concat([layer.transform_images(x[0][i : i + 1], None) for i in range(ROWS)], 0)
+
+
+case("equalize", by_row(L.Equalization((-1, 1))), [(4, 5, 2)])
+case("equalize", by_row(L.Equalization((-3, 2), bins=5)), [(3, 4, 3)], args="low -3 high 2 bins 5")
+case("equalize", by_row(L.Equalization((-3, 3), bins=1)), [(3, 2, 1)], args="low -3 high 3 bins 1")
+LOCAL = L.ContrastLimitedAdaptiveHistogramEqualization
+for text, layer, shape in [
+    ("grid 2,2 low -2 high 2", LOCAL((-2, 2), 4.0, (2, 2)), (4, 8, 2)),
+    ("grid 2,1 limit 32 low -2 high 2", LOCAL((-2, 2), 32.0, (2, 1)), (7, 4, 1)),
+    ("grid 2,3 limit 0", LOCAL((-1, 1), 0.0, (2, 3)), (5, 7, 3)),
+]:
+    case("clahe", lambda x: layer.transform_images(x[0]), [shape], args=text)
+    cases[-1]["dx"] = [[0.0] * len(cases[-1]["x"][0])]
+case("one_of", lambda x: sharp.transform_images(x[0], {"factor": tf.fill((ROWS,), tf.constant(0.25, "float64"))}),
+     [(4, 5, 2)], args="always 3")
+case("one_of", by_row(L.Equalization((-1, 1), bins=2)), [(4, 5, 2)], args="always 4")
+case("one_of", lambda x: x[0] + 0.0, [(4, 5, 2)], args="always 0")
+# so large an alpha leaves nothing to chance
+case("augmix", lambda x: O.clip(0.5 * x[0] + 0.5 * (0.5 * x[1] + 0.5 * x[2]), -1, 1), [(2, 3, 2)] * 3,
+     args="alpha 1e30")
+case("augmix", lambda x: O.clip(0.5 * x[0] + 0.5 * x[1], -1, 1), [(1, 4, 1)] * 2, args="alpha 1e30")
+# what is drawn is in augment.json
+case("elastic", lambda x: O.clip(x[0], -1.5, 1.5), [(4, 5, 2)], args="scale 0")
+case("hsv", lambda x: O.image.rgb_to_hsv(x[0]), [(2, 2, 3)], positive=True)
+case("hsv", lambda x: tf.stop_gradient(O.image.hsv_to_rgb(x[0])), [(2, 3, 3)], args="to_rgb")
+cases[-1]["dx"] = [None]  # TensorFlow has none
+
+
+class SumAndNorm(L.Layer):
+    """[a + b, the normalisation of that]; its weights are those of the normalisation."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+
+    def build(self, shapes):
+        self.norm.build(shapes[0])
+
+    def call(self, x, training=None):
+        return [x[0] + x[1], self.norm(x[0] + x[1])]
+
+
+case("add_layer_norm", SumAndNorm(L.LayerNormalization()), [(3, 5)] * 2)
+case("add_layer_norm", SumAndNorm(L.LayerNormalization(axis=(2, 3))), [(2, 3, 4)] * 2, args="dims 2")
+case("add_layer_norm", SumAndNorm(L.RMSNormalization(epsilon=1e-3)), [(2, 6)] * 2,
+     args="rms no_center")
 
 
 with open(path, "w") as f:

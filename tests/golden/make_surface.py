@@ -17,10 +17,11 @@ import keras
 from keras.src import ops as all_ops
 
 CLASSES = ["layers", "losses", "metrics", "optimizers", "optimizers.schedules", "initializers",
-           "regularizers", "constraints"]
+           "regularizers", "constraints", "callbacks"]
 NODES = {"layer_normalization": "LayerNorm", "rms_normalization": "RMSNorm",
-         "batch_normalization": "BatchNorm", "swish": "Silu", "hard_swish": "HardSilu"}
-EVERYWHERE = ("self", "name", "dtype", "trainable", "kwargs", "args", "x", "x1", "x2", "inputs")
+         "batch_normalization": "BatchNorm", "swish": "Silu", "hard_swish": "HardSilu",
+         "extract_patches_3d": "ExtractPatches"}  # with three dims
+EVERYWHERE = ("self", "name", "dtype", "trainable", "kwargs", "args", "x", "x1", "x2", "inputs", "images", "volumes")
 
 
 def arguments(f):
@@ -63,11 +64,12 @@ def main():
         if inspect.isfunction(f) and n not in ("get", "serialize", "deserialize")
     }
     made = nodes()
-    surface["ops"] = {
-        n: {"class": NODES.get(n, made.get(n.replace("_", ""), "")), "args": arguments(f)}
-        for n, f in sorted(vars(keras.ops).items())
-        if inspect.isfunction(f) and not n.startswith("_")
-    }
+    for group, module in ("ops", keras.ops), ("ops.image", keras.ops.image):
+        surface[group] = {
+            n: {"class": NODES.get(n, made.get(n.replace("_", ""), "")), "args": arguments(f)}
+            for n, f in sorted(vars(module).items())
+            if inspect.isfunction(f) and not n.startswith("_")
+        }
     surface["applications"] = {
         n: {"class": n, "args": {}}
         for n in sorted(dir(keras.applications)) if n[0].isupper()

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Make weights.keras, a model with zeros for weights, and files of its weights as Keras writes them:
-weights_new.weights.h5 (Keras 3), weights_old.h5 (Keras 2, save_weights), weights_whole.h5 (a whole
-model, save). Element k of weight i is (37 k + 29 i + 11) % 101 / 32.
+weights_new.weights.h5 (Keras 3), weights_old.h5 (legacy, by Keras 3), weights_keras_2.h5
+(the same with the names of Keras 2), weights_other.h5 (legacy, of layers with other names),
+weights_whole.h5 (a whole model, save). Element k of weight i is
+(37 k + 29 i + 11) % 101 / 32.
 Run with Keras 3 on TensorFlow, KERAS_BACKEND=tensorflow, in this folder.
 """
 import os
@@ -35,5 +37,22 @@ m.save_weights("weights_new.weights.h5")
 m.save("weights_whole.h5")
 with h5py.File("weights_old.h5", "w") as f:
     legacy_h5_format.save_weights_to_hdf5_group(f, m)
-for name in ("weights_old.h5", "weights_whole.h5"):
+for layer, name in zip(m.layers, ("dense_1", "block/depth", "block/norm", "pool", "conv", "top")):
+    layer.name = name
+with h5py.File("weights_other.h5", "w") as f:
+    legacy_h5_format.save_weights_to_hdf5_group(f, m)
+# Weights of a depthwise convolution have another name in Keras 2.
+with h5py.File("weights_old.h5") as old, h5py.File("weights_keras_2.h5", "w") as f:
+    for key, value in old.attrs.items():
+        f.attrs[key] = value
+    for layer, group in old.items():
+        to = f.create_group(layer)
+        names = [n if isinstance(n, str) else n.decode() for n in group.attrs["weight_names"]]
+        today = [n + ":0" for n in names]
+        if layer == "depth":
+            today = [n.replace("/kernel", "/depthwise_kernel") for n in today]
+        to.attrs["weight_names"] = [n.encode() for n in today]
+        for a, b in zip(names, today):
+            to[b] = group[a][...]
+for name in ("weights_old.h5", "weights_keras_2.h5", "weights_whole.h5"):
     h5py.File(name).visititems(lambda n, o: print(n) if isinstance(o, h5py.Dataset) else None)

@@ -9,6 +9,7 @@ Every model below goes through these steps, each training an epoch of uneven ste
      variables are equal, so the state of the optimizer was read
   3. Keras loads what keel saved: weights, optimizer and predictions are equal
   4. Keras and keel both train a third epoch from keel's file: equal, so its state was written
+  5. Keras loads keel's last checkpoint of that epoch, which has a member more: equal to the file
 Models that keel makes (keel new) begin at step 3. Differences are the largest |a - b| over the
 largest |b| of the tensor and must stay below 1e-5; the worst of each model is printed. The optimizer's
 moments are compared to 1e-4: they are small differences of large sums.
@@ -301,7 +302,9 @@ MADE = {  # name: arguments of keel new
 # go there and back, and predict.
 MADE_DEEP = {
     "new-gpt": "gpt --input 9 --vocabulary 7 --classes 4 --optimizer sgd",
+    "new-efficientnetb0": "efficientnetb0 --input 32,32,3 --classes 4 --optimizer sgd",
     "new-conv1d": "conv1d --input 200,1 --classes 4 --optimizer sgd",
+    "new-convnexttiny": "convnexttiny --input 32,32,3 --classes 4 --optimizer sgd",
     "new-densenet121": "densenet121 --input 32,32,3 --classes 4 --optimizer sgd",
     "new-transformer": "transformer --input 9 --vocabulary 7 --classes 4 --optimizer sgd",
     "new-unet": "unet --input 32,32,3 --classes 4 --optimizer sgd",
@@ -323,8 +326,8 @@ class keel:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def fit(self, model, out):
-        options = f"--no-shuffle --batch-size {BATCH} --epochs 1 --devices {DEVICES}"
+    def fit(self, model, out, more=""):
+        options = f"--no-shuffle --batch-size {BATCH} --epochs 1 --devices {DEVICES} {more}"
         self.run("fit", model, "--data", "rows.npz", *options.split(), "-o", out)
 
     def predict(self, model):
@@ -395,8 +398,12 @@ def go_on_from_keel(r, k, file, x, y):
     m = keras.models.load_model(k.path(file))
     r.see("3 predict", "predict", k.predict(file), m.predict(x, verbose=0))
     epoch(m, x, y)
-    k.fit(file, "third.keras")
-    r.models("4 third epoch", keras.models.load_model(k.path("third.keras")), m)
+    k.fit(file, "third.keras", "--checkpoint checkpoints")
+    third = keras.models.load_model(k.path("third.keras"))
+    r.models("4 third epoch", third, m)
+    if not m.optimizer.use_ema:  # its weights become averages when training ends
+        newest = sorted(os.listdir(k.path("checkpoints")))[-1]
+        r.models("5 checkpoint", keras.models.load_model(k.path("checkpoints/" + newest)), third)
 
 
 def from_keras(name, k):

@@ -1,0 +1,625 @@
+/* Checkpoints: a fit that was stopped anywhere and resumed ends with the bits of one that was not;
+ * what does not belong to a run, or is damaged, is refused or passed over by name. */
+#include "checkpoint_runs.h"
+#include <dirent.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/memory.h"
+#include "io/file.h"
+#include "io/sections.h"
+#include "train/checkpoint.h"
+
+static char folder[256];
+static char lines[4096];
+
+static void on_line(void *context, const char *line)
+{
+    (void)context;
+    snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "%s\n", line);
+}
+
+static bool always(void *context)
+{
+    (void)context;
+    return true;
+}
+
+static void empty_folder(void)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static int count_files(const char *ending)
+{
+    int n = 0;
+    const struct dirent *e;
+    DIR *d = opendir(folder);
+    while (d && (e = readdir(d)))
+        n += strlen(e->d_name) > strlen(ending) &&
+             !strcmp(e->d_name + strlen(e->d_name) - strlen(ending), ending);
+    if (d) closedir(d);
+    return n;
+}
+
+static int start(void **state)
+{
+    const char *tmp = getenv("KEEL_TEST_TMP");
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/ckpt", tmp ? tmp : "/tmp");
+    return 0;
+}
+
+/* ---- stopped and resumed --------------------------------------------------------------------- */
+
+static int64_t stop_after, steps_seen;
+static bool slow; /* so that a checkpoint is written after each step */
+
+static keel_status on_step(void *context, const keel_moment *at)
+{
+    (void)context;
+    (void)at;
+    if (slow) usleep(100000);
+    return ++steps_seen == stop_after ? KEEL_END : KEEL_OK;
+}
+
+static keel_strategy *strategy_of(const char *devices, bool reproducible)
+{
+    keel_strategy *s;
+    must(keel_strategy_create(&s, devices));
+    if (reproducible) must(keel_strategy_reproducible(s, KEEL_SHARDS));
+    return s;
+}
+
+typedef struct outcome {
+    keel_status status;
+    keel_model *model;
+    keel_history history;
+} outcome;
+
+static void outcome_free(outcome *r)
+{
+    keel_model_destroy(r->model);
+    keel_history_free(&r->history);
+}
+
+static outcome run_with(const run_case *c, const char *devices,
+                        const keel_checkpoint_options *checkpoint, int64_t stop,
+                        void (*change)(keel_fit_options *o, keel_model *m))
+{
+    run_data d;
+    outcome r = { 0 };
+    keel_strategy *s = strategy_of(devices, true);
+    const keel_callback stops = { KEEL_CALLBACK, .name = "stop", .on_train_batch_end = on_step };
+    run_open(&d, c);
+    r.model = run_model(c);
+    keel_fit_options o = run_options(c, &d);
+    keel_callback *named = NULL;
+    if (c->callback) must(keel_callback_parse(&named, c->callback));
+    o.callbacks = KEEL_CALLBACKS(&stops, named);
+    o.checkpoint = checkpoint;
+    if (change) change(&o, r.model);
+    stop_after = stop;
+    steps_seen = 0;
+    lines[0] = 0;
+    r.status = keel_fit(r.model, s, d.rows, &o, &r.history);
+    run_close(&d);
+    keel_callback_destroy(named);
+    keel_strategy_destroy(s);
+    return r;
+}
+
+static void a_fit_goes_on_from_any_step_with_the_same_bits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RUN_CASES; i++) {
+        const run_case *c = &run_cases[i];
+        const keel_checkpoint_options first = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
+                                                .every_steps = 2, .interrupted = always };
+        keel_checkpoint_options again = first;
+        again.resume = true;
+        again.on_line = on_line;
+        outcome whole = run_with(c, "cpu:0", NULL, -1, NULL);
+        if (whole.status < 0) fail_msg("%s: %s", c->name, keel_error());
+        const int64_t all = steps_seen;
+        for (int64_t stop = 1; stop < all; stop += all / 7 + 1) {
+            char what[160];
+            snprintf(what, sizeof what, "%s, stopped after step %lld of %lld", c->name,
+                     (long long)stop, (long long)all);
+            empty_folder();
+            outcome part = run_with(c, "cpu:0-2", &first, stop, NULL);
+            if (part.status < 0 || !part.history.stopped) fail_msg("%s: %s", what, keel_error());
+            outcome rest = run_with(c, stop % 2 ? "cpu:0" : "cpu:0-3", &again, -1, NULL);
+            if (rest.status < 0) fail_msg("%s: %s", what, keel_error());
+            if (steps_seen != all - stop)
+                fail_msg("%s: went on for %lld steps; %s", what, (long long)steps_seen, lines);
+            run_equal(whole.model, rest.model, what);
+            run_equal_histories(&whole.history, &rest.history, what);
+            outcome_free(&part);
+            outcome_free(&rest);
+        }
+        outcome_free(&whole);
+    }
+}
+
+static void a_complete_run_has_nothing_left_to_do_and_may_have_more_epochs(void **state)
+{
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true };
+    const run_case *c = &run_cases[2]; /* weights become averages when training ends */
+    (void)state;
+    empty_folder();
+    outcome a = run_with(c, "cpu:0", &o, -1, NULL);
+    must(a.status);
+    outcome b = run_with(c, "cpu:0", &o, -1, NULL);
+    must(b.status);
+    assert_int_equal(steps_seen, 0);
+    run_equal(a.model, b.model, "run again");
+    run_equal_histories(&a.history, &b.history, "run again");
+    outcome_free(&a);
+    outcome_free(&b);
+}
+
+static void five_epochs(keel_fit_options *o, keel_model *m)
+{
+    (void)m;
+    o->epochs = 5;
+}
+
+static void more_epochs_go_on(void **state)
+{
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true };
+    const run_case *c = &run_cases[2];
+    (void)state;
+    empty_folder();
+    outcome whole = run_with(c, "cpu:0", NULL, -1, five_epochs);
+    outcome three = run_with(c, "cpu:0", &o, -1, NULL);
+    outcome five = run_with(c, "cpu:0", &o, -1, five_epochs);
+    must(five.status);
+    run_equal(whole.model, five.model, "five epochs");
+    outcome less = run_with(c, "cpu:0", &o, -1, NULL);
+    assert_int_equal(less.status, KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "5 epochs"));
+    outcome_free(&whole);
+    outcome_free(&three);
+    outcome_free(&five);
+    outcome_free(&less);
+}
+
+static void keras_says_it_as_a_callback(void **state)
+{
+    char callback[400];
+    run_case c = { .name = "BackupAndRestore", .optimizer = "Adam", .callback = callback };
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .interrupted = always,
+                                        .on_line = on_line };
+    (void)state;
+    snprintf(callback, sizeof callback, "BackupAndRestore(backup_dir='%s', save_freq=2)", folder);
+    empty_folder();
+    outcome whole = run_with(&run_cases[0], "cpu:0", NULL, -1, NULL);
+    outcome part = run_with(&c, "cpu:0", &o, 10, NULL);
+    must(part.status);
+    assert_true(count_files(".keras") > 0);
+    outcome rest = run_with(&c, "cpu:0", &o, -1, NULL);
+    must(rest.status);
+    assert_non_null(strstr(lines, "goes on from the checkpoint after step"));
+    run_equal(whole.model, rest.model, "BackupAndRestore");
+    assert_int_equal(access(folder, F_OK), -1); /* complete: nothing is left */
+    outcome_free(&whole);
+    outcome_free(&part);
+    outcome_free(&rest);
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+static void spoil(const char *path)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    fseek(f, -200, SEEK_END);
+    const long at = ftell(f) / 2;
+    fseek(f, at, SEEK_SET);
+    for (int i = 0; i < 64; i++) fputc(0x5a, f);
+    fclose(f);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*b)->d_name, (*a)->d_name);
+}
+
+static int is_checkpoint(const struct dirent *e)
+{
+    const size_t n = strlen(e->d_name);
+    return n > 6 && !strcmp(e->d_name + n - 6, ".keras");
+}
+
+static void newest(char path[600])
+{
+    struct dirent **list;
+    const int n = scandir(folder, &list, is_checkpoint, by_name);
+    assert_true(n > 0);
+    snprintf(path, 600, "%s/%s", folder, list[0]->d_name);
+    for (int i = 0; i < n; i++) free(list[i]);
+    free(list);
+}
+
+static void so_many_files_are_kept_and_a_broken_one_is_passed_over(void **state)
+{
+    char path[600];
+    const run_case *c = &run_cases[0];
+    const keel_checkpoint_options o = {
+        KEEL_CHECKPOINT_OPTIONS, .folder = folder,     .resume = true, .every_steps = 1, .keep = 3,
+        .on_line = on_line,      .interrupted = always
+    };
+    (void)state;
+    empty_folder();
+    outcome whole = run_with(c, "cpu:0", NULL, -1, NULL);
+    slow = true;
+    outcome part = run_with(c, "cpu:0", &o, 5, NULL);
+    slow = false;
+    assert_int_equal(count_files(".keras"), 3);
+    newest(path);
+    spoil(path);
+    outcome rest = run_with(c, "cpu:0", &o, -1, NULL);
+    must(rest.status);
+    assert_non_null(strstr(lines, "is damaged"));
+    assert_int_equal(count_files(".damaged"), 1);
+    run_equal(whole.model, rest.model, "from the file before the broken one");
+    assert_int_equal(count_files(".tmp"), 0);
+    assert_int_equal(count_files(".lock"), 0);
+    outcome_free(&whole);
+    outcome_free(&part);
+    outcome_free(&rest);
+}
+
+static void all_broken_is_refused(void **state)
+{
+    char path[600];
+    const run_case *c = &run_cases[0];
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true,
+                                        .interrupted = always };
+    (void)state;
+    empty_folder();
+    outcome part = run_with(c, "cpu:0", &o, 2, NULL);
+    newest(path);
+    spoil(path);
+    outcome rest = run_with(c, "cpu:0", &o, -1, NULL);
+    assert_int_equal(rest.status, KEEL_EFORMAT);
+    outcome_free(&part);
+    outcome_free(&rest);
+}
+
+static void a_file_of_keras_reads_it(const char *path)
+{
+    keel_model *m = NULL;
+    must(keel_model_load(&m, path)); /* as tests/interop does with real Keras */
+    keel_model_destroy(m);
+}
+
+static void a_checkpoint_is_a_model(void **state)
+{
+    char path[600];
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder };
+    (void)state;
+    empty_folder();
+    outcome a = run_with(&run_cases[0], "cpu:0", &o, -1, NULL);
+    must(a.status);
+    newest(path);
+    a_file_of_keras_reads_it(path);
+    outcome_free(&a);
+}
+
+/* ---- refused --------------------------------------------------------------------------------- */
+
+static void other_seed(keel_fit_options *o, keel_model *m)
+{
+    (void)m;
+    o->seed++;
+}
+static void other_batch(keel_fit_options *o, keel_model *m)
+{
+    (void)m;
+    o->batch_size = 16;
+}
+static void other_rate(keel_fit_options *o, keel_model *m)
+{
+    (void)o;
+    must(keel_model_set_learning_rate(m, 0.5));
+}
+static void other_weights(keel_fit_options *o, keel_model *m)
+{
+    (void)o;
+    ((float *)m->weight[0].data)[0] += 1;
+}
+static void other_order(keel_fit_options *o, keel_model *m)
+{
+    (void)m;
+    o->no_shuffle = true;
+}
+
+static void what_another_run_has_left_is_refused_by_name(void **state)
+{
+    static const struct {
+        const char *name, *text;
+        void (*change)(keel_fit_options *o, keel_model *m);
+    } rows[] = {
+        { "another seed", "seed 3", other_seed },
+        { "another batch size", "batch_size 8, and this one has 16", other_batch },
+        { "another learning rate", "compiled in another way", other_rate },
+        { "other weights", "began with other weights", other_weights },
+        { "another order", "no_shuffle", other_order },
+    };
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true,
+                                        .interrupted = always };
+    (void)state;
+    empty_folder();
+    outcome part = run_with(&run_cases[0], "cpu:0", &o, 3, NULL);
+    must(part.status);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        outcome r = run_with(&run_cases[0], "cpu:0", &o, -1, rows[i].change);
+        assert_int_equal(r.status, KEEL_EARG);
+        if (!strstr(keel_error(), rows[i].text)) fail_msg("%s: %s", rows[i].name, keel_error());
+        assert_int_equal(steps_seen, 0);
+        outcome_free(&r);
+    }
+    outcome r = run_with(&run_cases[1], "cpu:0", &o, -1, NULL);
+    assert_int_equal(r.status, KEEL_EARG);
+    outcome_free(&r);
+    outcome_free(&part);
+}
+
+static void a_folder_is_for_one_run(void **state)
+{
+    keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder };
+    keel_claim *claim;
+    char path[300];
+    (void)state;
+    empty_folder();
+    outcome a = run_with(&run_cases[0], "cpu:0", &o, -1, NULL);
+    must(a.status);
+    outcome b = run_with(&run_cases[0], "cpu:0", &o, -1, NULL);
+    assert_int_equal(b.status, KEEL_EARG);
+    assert_non_null(strstr(keel_error(), "earlier run"));
+    o.resume = true;
+    snprintf(path, sizeof path, "%s/checkpoint", folder);
+    must(keel_claim_take(&claim, path));
+    outcome c = run_with(&run_cases[0], "cpu:0", &o, -1, NULL);
+    assert_int_equal(c.status, KEEL_EIO);
+    assert_non_null(strstr(keel_error(), "is training into it"));
+    keel_claim_release(claim);
+    o.folder = "/proc/nothing/here";
+    outcome d = run_with(&run_cases[0], "cpu:0", &o, -1, NULL);
+    assert_int_equal(d.status, KEEL_EIO);
+    o.folder = folder;
+    o.keep = 1;
+    outcome e = run_with(&run_cases[0], "cpu:0", &o, -1, NULL);
+    assert_int_equal(e.status, KEEL_EARG);
+    outcome_free(&a);
+    outcome_free(&b);
+    outcome_free(&c);
+    outcome_free(&d);
+    outcome_free(&e);
+}
+
+/* ---- saved by another thread ----------------------------------------------------------------- */
+
+static keel_model *trained;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
+static bool stuck, freed;
+
+/* The generator waits for ever in its 4th call, as a network drive may. */
+static keel_status stuck_next(void *context, void *x, void *y, float *w, int64_t capacity,
+                              int64_t *rows)
+{
+    static int calls;
+    if (++calls == 4) {
+        pthread_mutex_lock(&lock);
+        stuck = true;
+        pthread_cond_broadcast(&change);
+        while (!freed) pthread_cond_wait(&change, &lock);
+        pthread_mutex_unlock(&lock);
+        return KEEL_EIO;
+    }
+    return run_next(context, x, y, w, capacity, rows);
+}
+
+static void *save_it(void *path)
+{
+    pthread_mutex_lock(&lock);
+    while (!stuck) pthread_cond_wait(&change, &lock);
+    pthread_mutex_unlock(&lock);
+    usleep(50000); /* the steps before it end meanwhile */
+    const keel_status s = keel_fit_save(trained, path);
+    pthread_mutex_lock(&lock);
+    freed = true;
+    pthread_cond_broadcast(&change);
+    pthread_mutex_unlock(&lock);
+    return (void *)(intptr_t)s;
+}
+
+static void a_fit_that_waits_for_rows_can_be_saved(void **state)
+{
+    run_data d;
+    pthread_t thread;
+    void *saved;
+    keel_model *m = NULL;
+    char path[300];
+    const run_case *c = &run_cases[0];
+    keel_generator g = { .size = sizeof g,
+                         .context = &d,
+                         .next = stuck_next,
+                         .max_rows = 8,
+                         .has_y = true,
+                         .x_shape = { .rank = 1, .dim = { RUN_FEATURES } } };
+    (void)state;
+    run_open(&d, c);
+    keel_dataset *rows;
+    must(keel_dataset_from_generator(&rows, &g));
+    keel_strategy *s = strategy_of("cpu:0", false);
+    trained = run_model(c);
+    snprintf(path, sizeof path, "%s-rescued.keras", folder);
+    assert_int_equal(keel_fit_save(trained, path), KEEL_END);
+    assert_int_equal(pthread_create(&thread, NULL, save_it, path), 0);
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 7 };
+    assert_int_equal(keel_fit(trained, s, rows, &o, NULL), KEEL_ECALLBACK);
+    pthread_join(thread, &saved);
+    assert_int_equal((int)(intptr_t)saved, KEEL_OK);
+    must(keel_model_load(&m, path));
+    assert_int_equal(m->compiled.iterations, 3);
+    run_equal(trained, m, "saved by another thread"); /* the failure changed nothing */
+    keel_model_destroy(m);
+    keel_model_destroy(trained);
+    keel_dataset_destroy(rows);
+    keel_strategy_destroy(s);
+    run_close(&d);
+}
+
+/* ---- without memory -------------------------------------------------------------------------- */
+
+/* Only requests of this thread are counted out: those of the saver come at any time. */
+static void each_failing_allocation_is_one_error_and_no_leak(void **state)
+{
+    const run_case *c = &run_cases[15]; /* with a callback that has tensors */
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true,
+                                        .interrupted = always };
+    const int64_t before = keel_memory_live();
+    int ends = 0;
+    (void)state;
+    for (int at = 0; ends < 1; at += at < 40 ? 2 : 37) {
+        empty_folder();
+        outcome part = run_with(c, "cpu:0", &o, 6, NULL);
+        must(part.status);
+        outcome_free(&part);
+        run_data d;
+        keel_callback *named;
+        keel_strategy *s = strategy_of("cpu:0", true);
+        const keel_callback stops = { KEEL_CALLBACK, .name = "stop",
+                                      .on_train_batch_end = on_step };
+        run_open(&d, c);
+        keel_model *m = run_model(c);
+        must(keel_callback_parse(&named, c->callback));
+        keel_fit_options f = run_options(c, &d);
+        f.callbacks = KEEL_CALLBACKS(&stops, named);
+        f.checkpoint = &o;
+        stop_after = 1; /* writes a checkpoint at once */
+        steps_seen = 0;
+        keel_memory_fail_at(at);
+        const keel_status st = keel_fit(m, s, d.rows, &f, NULL);
+        keel_memory_fail_at(-1);
+        ends += st >= 0 && at > 1000;
+        if (st < 0 && st != KEEL_ENOMEM) fail_msg("request %d: %s", at, keel_error());
+        keel_model_destroy(m);
+        keel_callback_destroy(named);
+        run_close(&d);
+        keel_strategy_destroy(s);
+        if (keel_memory_live() != before)
+            fail_msg("request %d: %lld blocks are left", at,
+                     (long long)(keel_memory_live() - before));
+        if (st < 0) { /* whatever failed, the checkpoint is still there */
+            outcome rest = run_with(c, "cpu:0", &o, 1, NULL);
+            must(rest.status);
+            outcome_free(&rest);
+        }
+    }
+}
+
+/* ---- the block ------------------------------------------------------------------------------- */
+
+static void a_damaged_block_is_refused_wherever_it_is_damaged(void **state)
+{
+    static const double numbers[3] = { 1, 2, 3 };
+    const keel_section list[] = { { "head", "{}", 2 },
+                                  { "tally", numbers, sizeof numbers },
+                                  { "empty", NULL, 0 } };
+    keel_sections got;
+    void *block;
+    size_t n;
+    (void)state;
+    must(keel_sections_encode(list, 3, &block, &n));
+    must(keel_sections_decode(&got, block, n));
+    assert_int_equal(got.count, 3);
+    assert_memory_equal(keel_sections_find(&got, "tally")->data, numbers, sizeof numbers);
+    assert_null(keel_sections_find(&got, "nothing"));
+    keel_sections_free(&got);
+    for (size_t i = 0; i < n; i++) {
+        ((unsigned char *)block)[i] ^= 0x40;
+        assert_int_equal(keel_sections_decode(&got, block, n), KEEL_EFORMAT);
+        ((unsigned char *)block)[i] ^= 0x40;
+        assert_int_equal(keel_sections_decode(&got, block, i), KEEL_EFORMAT);
+    }
+    keel_free(block);
+    assert_int_equal(
+        keel_sections_encode((const keel_section[]){ { "a", NULL, 0 }, { "a", NULL, 0 } }, 2,
+                             &block, &n),
+        KEEL_EARG);
+}
+
+static void *release_soon(void *claim)
+{
+    usleep(200000);
+    keel_claim_release(claim);
+    return NULL;
+}
+
+static void a_claim_waits_for_one_that_is_about_to_end(void **state)
+{
+    keel_claim *a, *b;
+    pthread_t thread;
+    char path[300];
+    (void)state;
+    snprintf(path, sizeof path, "%s-ending.keras", folder);
+    must(keel_claim_take(&a, path));
+    assert_int_equal(pthread_create(&thread, NULL, release_soon, a), 0);
+    must(keel_claim_take(&b, path));
+    pthread_join(thread, NULL);
+    keel_claim_release(b);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void a_claim_is_of_one_process_at_a_time(void **state)
+{
+    keel_claim *a, *b = NULL;
+    char path[300];
+    (void)state;
+    snprintf(path, sizeof path, "%s-claimed.keras", folder);
+    must(keel_claim_take(&a, path));
+    assert_int_equal(keel_claim_take(&b, path), KEEL_EIO);
+    assert_null(b);
+    keel_claim_release(a);
+    must(keel_claim_take(&b, path));
+    keel_claim_release(b);
+    snprintf(path, sizeof path, "%s-claimed.keras.lock", folder);
+    assert_int_equal(access(path, F_OK), -1);
+    FILE *f = fopen(path, "w"); /* of a process that was killed */
+    assert_non_null(f);
+    fputs("1\n", f);
+    fclose(f);
+    snprintf(path, sizeof path, "%s-claimed.keras", folder);
+    must(keel_claim_take(&a, path));
+    keel_claim_release(a);
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_damaged_block_is_refused_wherever_it_is_damaged),
+        cmocka_unit_test(a_claim_is_of_one_process_at_a_time),
+        cmocka_unit_test(a_claim_waits_for_one_that_is_about_to_end),
+        cmocka_unit_test(a_fit_goes_on_from_any_step_with_the_same_bits),
+        cmocka_unit_test(a_complete_run_has_nothing_left_to_do_and_may_have_more_epochs),
+        cmocka_unit_test(more_epochs_go_on),
+        cmocka_unit_test(keras_says_it_as_a_callback),
+        cmocka_unit_test(so_many_files_are_kept_and_a_broken_one_is_passed_over),
+        cmocka_unit_test(all_broken_is_refused),
+        cmocka_unit_test(a_checkpoint_is_a_model),
+        cmocka_unit_test(what_another_run_has_left_is_refused_by_name),
+        cmocka_unit_test(a_folder_is_for_one_run),
+        cmocka_unit_test(each_failing_allocation_is_one_error_and_no_leak),
+        cmocka_unit_test(a_fit_that_waits_for_rows_can_be_saved),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
