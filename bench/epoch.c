@@ -24,13 +24,12 @@ typedef struct watch {
     double begin, fastest;
 } watch;
 
-static keel_status tell(void *context, const keel_progress *p)
+static keel_status tell(void *context, const keel_moment *p)
 {
     watch *w = context;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     const double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    if (!p->epoch_end) return KEEL_OK;
     if (p->epoch > 0 && (w->fastest == 0 || now - w->begin < w->fastest))
         w->fastest = now - w->begin;
     w->begin = now;
@@ -89,7 +88,8 @@ static double seconds(size_t work, int64_t rows, keel_strategy *s)
     must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
     must(keel_fit(m, s, d,
                   &(keel_fit_options){ KEEL_FIT_OPTIONS, .batch_size = 64, .epochs = EPOCHS,
-                                       .on_progress = tell, .context = &w },
+                                       .callbacks = KEEL_CALLBACKS(&(keel_callback){
+                                           KEEL_CALLBACK, .context = &w, .on_epoch_end = tell }) },
                   NULL));
     keel_dataset_destroy(d);
     keel_model_destroy(m);

@@ -2,13 +2,15 @@
  * reference; --bfloat16: only on values held in that. INPUT is how the shape begins.
  *
  * A line for each pass and kernel: median and least time of a call over 15 turns (kernels take
- * turns, each turn at least 5 ms), speed of the median in GFLOP/s (convolution, dense) or in GB/s
- * of values read and written once. The reference takes a turn only when it is quick. A kernel's
- * passes on values held in bfloat16 follow its others: "avx512 bf16". */
+ * turns, each turn at least 5 ms; time of the processor, which programs beside do not lengthen),
+ * speed of the median in GFLOP/s (convolution, dense, matmul, attention) or in GB/s of values read
+ * and written once. The reference takes a turn only when it is quick. A kernel's passes on values
+ * held in bfloat16 follow its others: "avx512 bf16". */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include "graph/choose.h"
 #include "ops/cases.h"
+#include "ops/dot_product_attention.h"
 #include "ops/op.h"
 #include "tensor/bfloat16.h"
 #include <math.h>
@@ -56,15 +58,24 @@ static const struct work {
     { "conv2d", 8, { "7,7,960", "1,1,960,160", NULL } },
     { "conv2d", 8, { "56,56,128", "3,3,4,128", "groups 32 pad 1,1,1,1" } },
     { "conv2d", 8, { "14,14,512", "3,3,16,512", "groups 32 pad 1,1,1,1" } },
+    { "conv2d", 8, { "8000,1,1", "3,1,1,16|16", "pad 1,1,0,0" } },
+    { "conv2d", 8, { "8000,1,16", "3,1,16,16|16", "pad 1,1,0,0" } },
+    { "conv2d", 8, { "4000,1,32", "3,1,32,32|32", "pad 1,1,0,0" } },
+    { "conv2d", 8, { "2000,1,64", "3,1,64,64|64", "pad 1,1,0,0" } },
+    { "conv2d", 8, { "1000,1,128", "3,1,128,128|128", "pad 1,1,0,0" } },
     { "conv3d", 4, { "16,28,28,32", "3,3,3,32,64|64", "pad 1,1,1,1,1,1" } },
     { "conv_transpose",
       8,
       { "1,28,28,128", "1,4,4,64,128|64", "strides 1,2,2 pad 0,0,1,1,1,1 to 1,56,56" } },
+    { "conv_transpose", 4, { "1,64,64,64", "1,3,3,64,64|64", "pad 0,0,1,1,1,1 to 1,64,64" } },
     { "multiply", 8, { "56,56,64|56,56,64", NULL, NULL } },
     { "multiply", 8, { "56,56,64|1,1,64", NULL, NULL } },
+    { "multiply", 8, { "14,14,672|1,1,672", NULL, NULL } },
+    { "normalization", 8, { "224,224,3", NULL, "last" } },
     { "slice", 8, { "58,58,64", NULL, "begin 1,1,0 count 56,56,64" } },
     { "upsample", 8, { "56,28,64", NULL, "axis 1" } },
     { "permute", 8, { "56,56,64", NULL, "from 2,0,1" } },
+    { "permute", 8, { "200,2,32", NULL, "from 1,2,0" } },
     { "reduce", 8, { "28,28,256", NULL, "to 2 over 0,1" } },
     { "prelu", 8, { "56,56,64", "1,1,64", NULL } },
     { "depthwise_conv2d", 8, { "112,112,32", "3,3,32,1", "pad 1,1,1,1" } },
@@ -76,12 +87,25 @@ static const struct work {
     { "depthwise_conv2d", 8, { "7,7,960", "3,3,960,1", "pad 1,1,1,1" } },
     { "depthwise_conv2d", 8, { "56,56,128", "3,3,128,1|128", "pad 1,1,1,1" } },
     { "depthwise_conv2d", 8, { "14,14,512", "3,3,512,1|512", "pad 1,1,1,1" } },
+    { "depthwise_conv2d", 8, { "59,59,144", "5,5,144,1", "strides 2,2" } },
+    { "depthwise_conv2d", 8, { "28,28,240", "5,5,240,1", "pad 2,2,2,2" } },
+    { "depthwise_conv2d", 8, { "29,29,240", "3,3,240,1", "strides 2,2" } },
+    { "depthwise_conv2d", 8, { "14,14,672", "5,5,672,1", "pad 2,2,2,2" } },
+    { "depthwise_conv2d", 8, { "17,17,672", "5,5,672,1", "strides 2,2" } },
+    { "depthwise_conv2d", 8, { "7,7,1152", "5,5,1152,1", "pad 2,2,2,2" } },
+    { "depthwise_conv2d", 4, { "56,56,96", "7,7,96,1|96", "pad 3,3,3,3" } },
+    { "depthwise_conv2d", 4, { "14,14,384", "7,7,384,1|384", "pad 3,3,3,3" } },
+    { "depthwise_conv2d", 4, { "7,7,768", "7,7,768,1|768", "pad 3,3,3,3" } },
     { "dense", 64, { "784", "784,512|512", NULL } },
     { "dense", 32, { "512", "512,512|512", NULL } },
     { "dense", 32, { "512", "512,10|10", NULL } },
     { "dense", 32, { "784", "784,512|512", NULL } },
     { "dense", 128, { "784", "784,512|512", NULL } },
     { "dense", 128, { "512", "512,512|512", NULL } },
+    { "dense", 6, { "256,384", "384,384|384", NULL } },
+    { "dense", 6, { "256,384", "384,1536|1536", NULL } },
+    { "dense", 6, { "256,1536", "1536,384|384", NULL } },
+    { "dense", 32, { "200,128", "128,256|256", NULL } },
     { "max_pool2d", 32, { "26,26,32", NULL, NULL } },
     { "max_pool2d", 32, { "11,11,64", NULL, NULL } },
     { "max_pool2d", 8, { "112,112,64", NULL, "pool 3,3 strides 2,2 pad 0,1,0,1" } },
@@ -119,6 +143,16 @@ static const struct work {
     { "tanh_shrink", 64, { "4096", NULL, NULL } },
     { "squareplus", 64, { "4096", NULL, "b 4" } },
     { "dropout", 64, { "4096", NULL, NULL } },
+    { "dropout", 8, { "14,14,112", NULL, "noise 1,1,1" } },
+    { "matmul", 8, { "4,128,64|4,64,128", NULL, NULL } },
+    { "matmul", 32, { "8,20,16|8,16,20", NULL, NULL } },
+    { "matmul", 64, { "10,10|10,10", NULL, NULL } },
+    { "dot_product_attention", 8, { "200,2,32|200,2,32|200,2,32", NULL, NULL } },
+    { "dot_product_attention", 2, { "256,6,64|256,6,64|256,6,64", NULL, "causal" } },
+    { "dot_product_attention", 2, { "256,6,64|256,6,64|256,6,64", NULL, "causal rate 0.1" } },
+    { "dot_product_attention", 4, { "128,4,64|128,4,64|128,4,64|1,1,128", NULL, NULL } },
+    { "dot_product_attention", 1, { "1024,4,64|1024,4,64|1024,4,64", NULL, NULL } },
+    { "dot_product_attention", 8, { "50,8,8|67,8,8|67,8,8", NULL, NULL } },
 };
 
 /* After the passes: the weight gradients tile by tile. */
@@ -158,7 +192,7 @@ typedef struct contender {
 static double now_us(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
@@ -375,10 +409,33 @@ static double turn(const setup *s, int pass, const contender *k, int64_t repeats
     return (now_us() - start) / (double)repeats;
 }
 
-/* FLOP of a pass, or 0: it is judged by bytes. */
-static double flop_of(const bound *b)
+/* Two products of what is seen; backward five, as it works out the scores again. */
+static double flop_of_attention(const bound *b, int pass)
 {
     const keel_node *n = &b->node;
+    const keel_dot_product_attention_args *a = n->args;
+    const keel_attention_dims d =
+        keel_attention_dims_of(&n->in[0].shape, &n->in[1].shape, &n->in[2].shape);
+    double seen = 0;
+    for (int64_t t = 0; t < d.t; t++) {
+        int64_t first, end;
+        keel_seen_range(&a->seen, t, d.s, &first, &end);
+        seen += (double)(end - first);
+    }
+    const double product = (double)(b->call.rows * d.outer * d.heads) * seen;
+    return pass == KEEL_FORWARD ? product * 2 * (double)(d.d + d.v)
+                                : product * 2 * (double)(3 * d.d + 2 * d.v);
+}
+
+/* FLOP of a pass, or 0: it is judged by bytes. */
+static double flop_of(const bound *b, int pass)
+{
+    const keel_node *n = &b->node;
+    if (!strcmp(n->op->name, "dot_product_attention")) return flop_of_attention(b, pass);
+    if (!strcmp(n->op->name, "matmul"))
+        return (pass == KEEL_FORWARD ? 2 : 4) * (double)b->call.rows *
+               (double)keel_row_count(&n->out[0]) *
+               (double)n->in[0].shape.dim[n->in[0].shape.rank - 1];
     if (!strstr(n->op->name, "conv2d") && strcmp(n->op->name, "dense") != 0) return 0;
     const keel_shape *w = &n->weight[0].shape;
     const double taps = (double)keel_row_count(&n->weight[0]) / (double)w->dim[w->rank - 1];
@@ -401,7 +458,7 @@ static double bytes_of(const bound *b, int pass)
     if (pass == KEEL_PARTIAL_BACKWARD) bytes = in + out;
     if (pass == KEEL_BACKWARD) {
         if (n->op->backward_reads & KEEL_READS_IN) bytes += in;
-        if (n->op->backward_reads & KEEL_READS_OUT) bytes += out;
+        if (n->op->backward_reads & (KEEL_READS_OUT | KEEL_READS_FIRST_OUT)) bytes += out;
     }
     return bytes * (double)b->call.rows;
 }
@@ -470,7 +527,7 @@ static void bench_pass(setup *s, const struct work *w, int pass)
             if (k[i].repeats) k[i].us[t] = turn(s, pass, &k[i], k[i].repeats);
     for (int i = 0; i < n; i++) {
         qsort(k[i].us, TURNS, sizeof k[i].us[0], by_value);
-        const double median = k[i].us[TURNS / 2], flop = flop_of(k[i].on);
+        const double median = k[i].us[TURNS / 2], flop = flop_of(k[i].on, pass);
         printf("%-22s %3lld x %-16s %-9s %-20s %10.1f %10.1f %8.1f %s\n", w->op, (long long)w->rows,
                w->c.in, pass_name[pass], k[i].name, median, k[i].us[0],
                (flop > 0 ? flop : bytes_of(k[i].on, pass)) / median * 1e-3,

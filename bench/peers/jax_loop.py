@@ -3,53 +3,14 @@
 
     jax_loop.py WORK [...] [--devices N]
 
-Only mlp and mnist-cnn: the networks of images are Keras's on JAX (keras_fit.py --backend jax).
---devices N splits each batch over N host devices. mixed_bfloat16: rows and float32 weights are
-rounded to bfloat16 at each step, logits and loss are float32.
+The large networks of images are Keras's on JAX (keras_fit.py --backend jax). --devices N splits
+each batch over N host devices. mixed_bfloat16: rows and float32 weights are rounded to bfloat16 at
+each step, logits and loss are float32.
 """
 import os
 import sys
 
 import peer
-
-
-def build(work):
-    """Initial weights and the function of (weights, x, key) that gives logits."""
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
-    chance = np.random.default_rng(1)
-
-    def weights(*shape):
-        scale = np.sqrt(2 / np.prod(shape[:-1]))
-        return [
-            jnp.asarray(chance.normal(0, scale, shape), jnp.float32),
-            jnp.zeros(shape[-1], jnp.float32),
-        ]
-
-    def mlp(w, x, key):
-        x = jax.nn.relu(x @ w[0][0] + w[0][1])
-        x = jax.nn.relu(x @ w[1][0] + w[1][1])
-        return x @ w[2][0] + w[2][1]
-
-    def stage(w, x):
-        x = jax.lax.conv_general_dilated(
-            x, w[0], (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
-        x = jax.nn.relu(x + w[1])
-        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
-
-    def cnn(w, x, key):
-        x = stage(w[1], stage(w[0], x)).reshape(x.shape[0], -1)
-        x = jnp.where(jax.random.bernoulli(key, 0.5, x.shape), 2 * x, 0)
-        return x @ w[2][0] + w[2][1]
-
-    if work == "mlp":
-        return [weights(784, 512), weights(512, 512), weights(512, 10)], mlp
-    if work == "mnist-cnn":
-        return [weights(3, 3, 1, 32), weights(3, 3, 32, 64), weights(1600, 10)], cnn
-    raise peer.Unsupported(f"{work}: only mlp and mnist-cnn are written for bare JAX")
 
 
 class Peer:
@@ -65,19 +26,27 @@ class Peer:
     def versions(self):
         return {"jax": self.jax.__version__}
 
-    def prepare(self, work, batch, dtype):
+    def make(self, work, batch, dtype):
+        """(weights, train): train(i) takes a step on a batch and returns its loss."""
+        import jax_nets
+
         jax, jnp = self.jax, self.jax.numpy
         if batch % self.devices:
             raise peer.Unsupported(f"batch {batch} is not {self.devices} equal parts")
-        weights, net = build(work)
-        narrow = (lambda v: v.astype(jnp.bfloat16)) if dtype != "float32" else (lambda v: v)
+        weights, net = jax_nets.build(work)
         moments = jax.tree.map(jnp.zeros_like, weights)
+        yes_or_no = peer.WORKS[work][1] == 1
+
+        def narrow(v):
+            return v.astype(jnp.bfloat16) if dtype != "float32" and v.dtype == jnp.float32 else v
 
         def step(w, m, x, y, key):
             def loss(w):
                 logits = net(jax.tree.map(narrow, w), narrow(x), key).astype(jnp.float32)
+                if yes_or_no:
+                    logits = jnp.concatenate([jnp.zeros_like(logits), logits], -1)  # of a no: 0
                 logs = jax.nn.log_softmax(logits)
-                return -jnp.take_along_axis(logs, y[:, None], 1).mean()
+                return -jnp.take_along_axis(logs, y[..., None], -1).mean()
 
             value, g = jax.value_and_grad(loss)(w)
             m = jax.tree.map(lambda m, g: peer.MOMENTUM * m - peer.LEARNING_RATE * g, m, g)
@@ -105,8 +74,17 @@ class Peer:
         def train(i):
             x, y = batches[i % len(batches)]
             state[0], state[1], value = step(*state, x, y, keys[i % len(keys)])
-            value.block_until_ready()
+            return value.block_until_ready()
 
+        return weights, train
+
+    def losses(self, work, batch, dtype, steps):
+        weights, train = self.make(work, batch, dtype)
+        count = sum(w.size for w in self.jax.tree.leaves(weights))
+        return (count, count), [float(train(0)) for _ in range(steps)]
+
+    def prepare(self, work, batch, dtype):
+        _, train = self.make(work, batch, dtype)
         return lambda seconds: peer.time_steps(train, seconds)
 
 

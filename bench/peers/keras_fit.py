@@ -141,20 +141,24 @@ NETS = {
 }
 
 
+APPLICATIONS = {
+    "resnet50": "ResNet50",
+    "mobilenetv2": "MobileNetV2",
+    "efficientnetb0": "EfficientNetB0",
+    "densenet121": "DenseNet121",
+    "convnexttiny": "ConvNeXtTiny",
+}
+
+
 def build(keras, work):
     from keras import layers
 
     shape, classes, _, _ = peer.WORKS[work]
-    if work == "resnet50":
-        return keras.applications.ResNet50(weights=None, input_shape=shape, classes=classes)
-    if work == "mobilenetv2":
-        return keras.applications.MobileNetV2(weights=None, input_shape=shape, classes=classes)
+    if work in APPLICATIONS:
+        make = getattr(keras.applications, APPLICATIONS[work])
+        return make(weights=None, input_shape=shape, classes=classes)
     if work in NETS:
         return NETS[work](keras, shape, classes)
-    if work == "efficientnetb0":
-        return keras.applications.EfficientNetB0(weights=None, input_shape=shape, classes=classes)
-    if work == "densenet121":
-        return keras.applications.DenseNet121(weights=None, input_shape=shape, classes=classes)
     last = layers.Dense(classes, "softmax", dtype="float32")
     if work == "mlp":
         hidden = [layers.Dense(512, "relu"), layers.Dense(512, "relu")]
@@ -199,23 +203,34 @@ class Peer:
     def versions(self):
         return {"keras": self.keras.__version__, self.library.__name__: self.library.__version__}
 
-    def prepare(self, work, batch, dtype):
+    def make(self, work, dtype):
         keras = self.keras
         keras.config.set_dtype_policy(dtype)
+        model = build(keras, work)
+        sgd = keras.optimizers.SGD(peer.LEARNING_RATE, peer.MOMENTUM)
+        yes_or_no = peer.WORKS[work][1] == 1
+        model.compile(sgd, "binary_crossentropy" if yes_or_no else "sparse_categorical_crossentropy")
+        return model
+
+    def losses(self, work, batch, dtype, steps):
+        model = self.make(work, dtype)
+        x, y = (a[:batch] for a in peer.data(work, batch))
+        losses = []
+        for _ in range(steps):
+            model.reset_metrics()  # else a mean over all steps
+            losses.append(float(model.train_on_batch(x, y)))
+        real = [w for w in model.weights if "float" in w.dtype]  # Normalization counts in integers
+        sizes = [int(w.numpy().size) for w in real]
+        return (sum(n for n, w in zip(sizes, real) if w.trainable), sum(sizes)), losses
+
+    def prepare(self, work, batch, dtype):
+        keras = self.keras
         x, y = peer.data(work, batch)
-
-        def make():
-            model = build(keras, work)
-            sgd = keras.optimizers.SGD(peer.LEARNING_RATE, peer.MOMENTUM)
-            yes_or_no = peer.WORKS[work][1] == 1
-            model.compile(sgd, "binary_crossentropy" if yes_or_no else "sparse_categorical_crossentropy")
-            return model
-
         if self.strategy:
             with self.strategy.scope():
-                model = make()
+                model = self.make(work, dtype)
         else:
-            model = make()
+            model = self.make(work, dtype)
         model.fit(x[: 2 * batch], y[: 2 * batch], batch_size=batch, verbose=0)  # traces, compiles
 
         class Clock(keras.callbacks.Callback):

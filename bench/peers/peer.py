@@ -1,10 +1,12 @@
 """What every peer shares: the works and their data, the command line, the line of JSON.
 
     PEER.py WORK [--batch-size N] [--dtype float32|mixed_bfloat16] [--seconds S]
+    PEER.py WORK --check STEPS
     PEER.py --serve
 
 The first form prints one line of JSON: median (Keras: best epoch) ms of a training step, rows/s,
-versions. With --serve a peer starts once and answers lines of "WORK BATCH DTYPE SECONDS" on standard
+versions; the second the number of parameters and the losses of some steps (see check.py). With
+--serve a peer starts once and answers lines of "WORK BATCH DTYPE SECONDS" on standard
 input, each with such a line, so that bench/run.py can take turns between peers without paying for
 their start every time; what it has prepared for a small work it keeps.
 
@@ -33,6 +35,7 @@ WORKS = {  # shape of a row, classes, rows, batch size
     "unet": ((128, 128, 3), 3, 64, 16),
     "efficientnetb0": ((224, 224, 3), 1000, 64, 16),
     "densenet121": ((224, 224, 3), 1000, 64, 16),
+    "convnexttiny": ((224, 224, 3), 1000, 64, 16),
     "conv1d": ((8000, 1), 5, 128, 32),
 }
 VOCABULARY = {"lstm": 20000, "gpt": 65, "transformer": 20000}  # works whose rows are tokens, and how many there are
@@ -46,7 +49,8 @@ class Unsupported(Exception):
 
 
 def is_large(work):
-    return len(WORKS[work][0]) == 3 and WORKS[work][0][0] > 100
+    """Does a step take so long that it has a process to itself, and few tries?"""
+    return work == "gpt" or len(WORKS[work][0]) == 3 and WORKS[work][0][0] > 100
 
 
 def data(work, batch):
@@ -131,13 +135,24 @@ def run_caught(peer, prepared, *job):
         return {"peer": peer.name, "error": f"{type(e).__name__}: {e}".split("\n")[0][:200]}
 
 
+def check_one(peer, work, batch, dtype, steps):
+    """[trained, all] numbers of the model, and the loss of each step."""
+    try:
+        counts, losses = peer.losses(work, batch, dtype, steps)
+    except Unsupported as e:
+        return {"peer": peer.name, "unsupported": str(e)}
+    return {"peer": peer.name, "work": work, "dtype": dtype, "counts": list(counts), "losses": losses}
+
+
 def main(make, add_arguments=None):
-    """make(args) gives a peer: .name, .versions(), .prepare(work, batch, dtype) -> f(seconds)."""
+    """make(args) gives a peer: .name, .versions(), .prepare(work, batch, dtype) -> f(seconds) and, for
+    --check, .losses(work, batch, dtype, steps) -> (counts, losses) on one batch again and again."""
     a = argparse.ArgumentParser()
     a.add_argument("work", nargs="?", choices=list(WORKS))
     a.add_argument("--batch-size", type=int)
     a.add_argument("--dtype", default="float32", choices=["float32", "mixed_bfloat16"])
     a.add_argument("--seconds", type=float, default=2.0)
+    a.add_argument("--check", type=int, metavar="STEPS", help="counts and losses instead of the time")
     a.add_argument("--serve", action="store_true")
     if add_arguments:
         add_arguments(a)
@@ -155,9 +170,12 @@ def main(make, add_arguments=None):
     prepared = {}
     if not args.serve:
         batch = args.batch_size or WORKS[args.work][3]
-        result = run_caught(peer, prepared, args.work, batch, args.dtype, args.seconds)
+        if args.check:
+            result = check_one(peer, args.work, batch, args.dtype, args.check)
+        else:
+            result = run_caught(peer, prepared, args.work, batch, args.dtype, args.seconds)
         reply(out, result)
-        return 0 if "ms" in result else 1
+        return 0 if "ms" in result or "losses" in result else 1
     reply(out, {"ready": peer.name, "versions": peer.versions()})
     for line in sys.stdin:
         work, batch, dtype, seconds = line.split()

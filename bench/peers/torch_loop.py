@@ -12,6 +12,7 @@ import itertools
 import multiprocessing
 import os
 import socket
+import statistics
 import sys
 import time
 
@@ -33,8 +34,8 @@ class Loop:
         x, y = peer.data(work, batch)
         x, y = torch.from_numpy(x), torch.from_numpy(y).long()
         self.image = x.ndim == 4
-        if self.image:
-            x = x.permute(0, 3, 1, 2)
+        if x.is_floating_point():
+            x = x.movedim(-1, 1).contiguous()  # channels come first
         own = slice(rank * batch // of, (rank + 1) * batch // of)
         self.batches = [(x[i : i + batch][own], y[i : i + batch][own]) for i in range(0, len(x), batch)]
         self.bare = torch_nets.build(work)
@@ -52,7 +53,7 @@ class Loop:
             self.batches = [(x.contiguous(memory_format=memory), y) for x, y in self.batches]
         bare = self.narrowed() if self.narrow else self.bare
         self.model = self.wrap(bare)
-        self.weights = list(self.model.parameters())
+        self.weights = [w for w in self.model.parameters() if w.requires_grad]
         self.masters = self.weights
         if self.narrow:
             self.masters = [w.detach().float() for w in self.weights]
@@ -89,23 +90,29 @@ class Loop:
             self.torch._foreach_copy_(self.weights, self.masters)
         return loss
 
-    def time_of(self, form, steps):
+    def time_of(self, form):
+        """Seconds of a step; the first steps also make what later ones find made."""
         self.use_form(form)
         self.step(0)
         self.step(1)
-        start = time.perf_counter()
-        for i in range(steps):
-            self.step(i)
-        return time.perf_counter() - start
+        took = []
+        while len(took) < 2 or len(took) < 100 and sum(took) < 1:
+            start = time.perf_counter()
+            self.step(len(took))
+            took.append(time.perf_counter() - start)
+        return statistics.median(took)
+
+
+def forms_of(loop):
+    return list(itertools.product((False, True)[: 1 + loop.image], (False, True)[: 1 + loop.bfloat16]))
 
 
 def fastest_form(loop, work):
-    forms = list(itertools.product((False, True)[: 1 + loop.image], (False, True)[: 1 + loop.bfloat16]))
+    forms = forms_of(loop)
     if len(forms) == 1:
         return forms[0]
-    steps = 2 if peer.is_large(work) else 10 if loop.image else 100
-    # the first tries also make what later ones find made
-    best = {form: min(loop.time_of(form, steps) for _ in range(1 if peer.is_large(work) else 2)) for form in forms}
+    tries = 1 if peer.is_large(work) else 2
+    best = {form: min(loop.time_of(form) for _ in range(tries)) for form in forms}
     return min(best, key=best.get)
 
 
@@ -163,7 +170,7 @@ class Peer:
         self.name = "torch" if args.mode == "eager" else f"torch-{args.mode}"
         self.followers, self.follower_mib = [], []
         if args.mode != "ddp":
-            torch.set_num_threads(os.cpu_count())
+            torch.set_num_threads(len(os.sched_getaffinity(0)))
             return
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
@@ -188,6 +195,17 @@ class Peer:
 
     def wait(self):
         self.follower_mib = [f.recv() for f in self.followers]
+
+    def losses(self, work, batch, dtype, steps):
+        """Of the form that learns least."""
+        import torch_nets
+
+        runs = []
+        for form in forms_of(Loop(work, batch, dtype, lambda m: m)):
+            loop = Loop(work, batch, dtype, lambda m: m)
+            loop.use_form(form)
+            runs.append([float(loop.step(0)) for _ in range(steps)])
+        return torch_nets.count(loop.bare), max(runs, key=lambda losses: losses[-1])
 
     def prepare(self, work, batch, dtype):
         loop = Loop(work, batch, dtype, lambda m: m)
