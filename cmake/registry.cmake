@@ -105,6 +105,7 @@ function(keel_registries out)
             "constraint constraints constraints/constraint.h *.c"
             "regularizer regularizers regularizers/regularizer.h *.c"
             "activation activations activations/activation.h *.c"
+            "watcher train/callbacks train/callbacks/watcher.h *.c"
             "source data/sources data/source.h *.c")
         separate_arguments(row)
         list(GET row 0 kind)

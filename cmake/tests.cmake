@@ -97,6 +97,19 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
     endforeach()
 endif()
 
+# What make check-keras passes to the real Keras; see tests/interop.
+add_custom_target(interop)
+add_dependencies(tests interop)
+foreach(name random_graphs exact_step cases)
+    keel_test_program(${name} tests/interop/${name}.c tests)
+    add_dependencies(interop ${name})
+endforeach()
+if(TARGET keel_test_support)
+    target_sources(cases PRIVATE $<TARGET_OBJECTS:keel_test_support>)
+    target_include_directories(cases PRIVATE ${CMOCKA_INCLUDE_DIRS})
+    target_link_libraries(cases PRIVATE ${CMOCKA_LINK_LIBRARIES})
+endif()
+
 # bench/NAME.c is build/bench/bench_NAME, like tests not part of `all`: the target bench.
 add_custom_target(bench)
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.c)

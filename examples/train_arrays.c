@@ -34,12 +34,12 @@ static keel_status build(keel_model **out)
     return s;
 }
 
-static keel_status show(void *context, const keel_progress *p)
+static keel_status show(void *context, const keel_moment *p)
 {
     (void)context;
-    if (p->epoch_end && (p->epoch + 1) % 5 == 0)
-        printf("epoch %2d  loss %.4f  accuracy %.4f\n", (int)p->epoch + 1, p->logs.value[0],
-               p->logs.value[1]);
+    if ((p->epoch + 1) % 5 == 0)
+        printf("epoch %2d  loss %.4f  accuracy %.4f\n", (int)p->epoch + 1, p->logs->value[0],
+               p->logs->value[1]);
     return KEEL_OK;
 }
 
@@ -50,8 +50,9 @@ int main(void)
     keel_strategy *devices = NULL;
     const keel_tensor points = { KEEL_FLOAT32, { 2, { ROWS, 2 } }, x };
     const keel_tensor labels = { KEEL_INT32, { 1, { ROWS } }, y };
+    const keel_callback every_epoch = { KEEL_CALLBACK, .on_epoch_end = show };
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = 64, .epochs = 20,
-                                       .on_progress = show };
+                                       .callbacks = KEEL_CALLBACKS(&every_epoch) };
     for (int i = 0; i < ROWS; i++) { /* a grid, whose steps never meet */
         x[i][0] = (float)(i * 37 % 101) / 50 - 1;
         x[i][1] = (float)(i * 61 % 97) / 48 - 1;
