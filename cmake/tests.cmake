@@ -71,6 +71,11 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
         get_filename_component(name ${source} NAME_WE)
         keel_test_program(${name} ${source} tests)
         set(made ${name})
+        if(name MATCHES "_emulated$") # these kernels once more, on tiles in plain C
+            target_sources(${name} PRIVATE src/ops/x86/_split_amx.c src/ops/x86/conv2d_split_amx.c
+                           src/ops/x86/dense_split_amx.c)
+            target_compile_definitions(${name} PRIVATE KEEL_TILES_EMULATED)
+        endif()
         if(name MATCHES "_threads$" OR name IN_LIST threaded)
             add_dependencies(threads ${name})
             # The same test once more without oneDNN, whose generated code no sanitizer sees.

@@ -1,9 +1,6 @@
 /* The kernels of split_cases.h on tiles in plain C, which give the bits of the processor's: this
- * program brings its own _split_amx.c, and the linker takes it in place of the library's. */
-#define KEEL_TILES_EMULATED
-#pragma GCC optimize("O3")
+ * program has its own objects of these kernels, and the linker takes them in place of the library's. */
 #include "split_cases.h"
-#include "ops/x86/_split_amx.c"
 
 static void this_processor_has_no_avx512(void **unused)
 {

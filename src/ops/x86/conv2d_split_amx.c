@@ -13,7 +13,6 @@
 #include "ops/x86/_split.h"
 #include "base/memory.h"
 #include "base/round.h"
-#include "device/cpu/cpu.h"
 #include "ops/window.h"
 #include "ops/args.h"
 
@@ -276,7 +275,7 @@ static void weights(const keel_call *c)
 const keel_kernel keel_kernel_conv2d_split_amx = {
     .op = &keel_op_conv2d,
     .name = "split_amx",
-    .needs = KEEL_CPU_AMX,
+    .needs = SPLIT_NEEDS,
     .priority = KEEL_PRIORITY_SPLIT,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },

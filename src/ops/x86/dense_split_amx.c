@@ -2,7 +2,6 @@
  * last axis, and there is one tap. */
 #include "ops/x86/_split.h"
 #include "base/memory.h"
-#include "device/cpu/cpu.h"
 
 KEEL_USES_OP(dense);
 
@@ -170,7 +169,7 @@ static void weights_tile(const keel_tile_call *c)
 const keel_kernel keel_kernel_dense_split_amx = {
     .op = &keel_op_dense,
     .name = "split_amx",
-    .needs = KEEL_CPU_AMX,
+    .needs = SPLIT_NEEDS,
     .priority = KEEL_PRIORITY_SPLIT,
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
