@@ -1,5 +1,6 @@
 /* The kernels of split_cases.h on tiles in plain C, which give the bits of the processor's: this
- * program has its own objects of these kernels, and the linker takes them in place of the library's. */
+ * program has its own objects of these kernels, and the linker takes them in place of the
+ * library's. */
 #include "split_cases.h"
 
 static void this_processor_has_no_avx512(void **unused)

@@ -7,6 +7,9 @@
  * Names are those of Keras and tf.data. Options begin with their size; NULL means the defaults. */
 #ifndef KEEL_DATASET_H
 #define KEEL_DATASET_H
+#include <keel/data_field.h>
+#include <keel/dataset_options.h>
+#include <keel/generator.h>
 #include <keel/status.h>
 #include <keel/tensor.h>
 #include <stdbool.h>
@@ -19,51 +22,6 @@ extern "C" {
 
 typedef struct keel_dataset keel_dataset;
 
-/* An element of a field of texts (KEEL_STRING): UTF-8, not zero-terminated. The bytes live as long
- * as the dataset. */
-typedef struct keel_string {
-    const char *data;
-    int64_t n_bytes;
-} keel_string;
-
-enum { KEEL_FIELDS_MAX = 64 }; /* most fields of a row */
-
-typedef enum keel_data_role {
-    KEEL_ROLE_INPUT,
-    KEEL_ROLE_TARGET,
-    KEEL_ROLE_WEIGHT /* numbers that losses are multiplied by, one for each row or each of its
-                        loss elements */
-} keel_data_role;
-
-/* One field of a row. */
-typedef struct keel_data_field {
-    const char *path; /* its name, or its path in a structure: "x", "left", "inputs/0" */
-    keel_dtype dtype; /* as stored */
-    keel_shape shape; /* of one row, without the batch; KEEL_DIM_OPEN: rows differ in this dim */
-    keel_data_role role;
-    const char *target; /* of a weight: the path of its target; NULL: all targets */
-} keel_data_field;
-
-typedef enum keel_color_mode { KEEL_COLOR_RGB, KEEL_COLOR_GRAYSCALE } keel_color_mode;
-
-typedef enum keel_label_mode {
-    KEEL_LABEL_INT,         /* the index of the class, row shape () */
-    KEEL_LABEL_CATEGORICAL, /* one-hot, row shape (classes) */
-    KEEL_LABEL_BINARY,      /* 0 or 1, row shape (1); exactly two classes */
-    KEEL_LABEL_NONE         /* no y */
-} keel_label_mode;
-
-typedef enum keel_interpolation {
-    KEEL_BILINEAR, /* half-pixel centres, no antialias: Keras's default */
-    KEEL_NEAREST
-} keel_interpolation;
-
-typedef enum keel_subset {
-    KEEL_SUBSET_ALL,
-    KEEL_SUBSET_TRAINING,
-    KEEL_SUBSET_VALIDATION
-} keel_subset;
-
 /* What to do with the rows at the end of the data that do not fill a batch. */
 typedef enum keel_end_of_data {
     KEEL_KEEP,  /* trained as a short step, with exact weights */
@@ -72,41 +30,6 @@ typedef enum keel_end_of_data {
     KEEL_WRAP,  /* filled up with rows from the start, which are counted as duplicates */
     KEEL_REFUSE /* refused before step 1 */
 } keel_end_of_data;
-
-/* How files become rows; a reader uses the members that apply to its format. */
-typedef struct keel_dataset_options {
-    size_t size;                      /* sizeof(keel_dataset_options) */
-    int64_t height, width;            /* images: size that each is resized to; required */
-    keel_color_mode color_mode;       /* images */
-    keel_label_mode label_mode;       /* images, and files whose labels are classes */
-    keel_interpolation interpolation; /* images */
-    const char *label;                /* CSV: the name of the label column; NULL: no y */
-    double validation_split;          /* in [0, 1); used with subset */
-    keel_subset subset;               /* the part of validation_split to open */
-    uint64_t seed;                    /* of the split of a directory */
-    /* The arrays of an .npz or columns of a CSV that are the fields of a row: "name", "name=array"
-     * or "name=column,column". Names that are not in the file stand, in order, for the default
-     * ones: x, or x_0, x_1; y, or y_0, y_1; all columns except labels. So a model's names can be
-     * given for any file. */
-    const char *const *inputs;
-    const char *const *targets;
-    int n_input, n_target;
-    /* CSV: the first line is a row, not a header. Columns are then named by number, from 0, and
-     * "1-3" means 1,2,3. */
-    bool no_header;
-    char separator; /* CSV: between fields; 0: a comma, or if the first line has none, a semicolon
-                       or a tab */
-    /* Labels that are names: the class names in the order of their numbers, as a model learned
-     * them; any other label is refused. NULL: the names in the data, sorted. */
-    const char *const *class_names;
-    int64_t class_name_count;
-    int64_t class_count; /* labels that are classes: the number of classes of the model, the width
-                            of one-hot rows; 0: as many as are named or occur */
-    const keel_label_mode *target_modes; /* [n_target], in place of label_mode; NULL: one for all */
-    const int64_t *target_class_counts;  /* [n_target], in place of class_count */
-} keel_dataset_options;
-
-#define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })
 
 /* A dataset over arrays in memory: row i is x[i], y[i], weight[i].
  *
@@ -211,77 +134,6 @@ keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
  * Threads  any */
 keel_status keel_dataset_open(keel_dataset **out, const char *spec,
                               const keel_dataset_options *options);
-
-/* Rows that a callback yields batch by batch, as a Python generator does for Keras. Callbacks are
- * called from one thread at a time, which may differ from the caller's. A row is x, y and weight;
- * or, if n_field is not 0, the fields, and then x_shape to has_weight and `next` are not used. */
-typedef struct keel_generator {
-    size_t size; /* sizeof(keel_generator) */
-    void *context;
-    keel_shape x_shape, y_shape; /* of one row, without the batch, as `next` writes it */
-    keel_dtype x_dtype, y_dtype; /* KEEL_FLOAT32 is 0 */
-    bool has_y, has_weight;      /* if false, `next` gets NULL for it */
-    int64_t max_rows;            /* most rows of one call of `next`, >= 1 */
-    int64_t rows;                /* rows until the end; 0: not known */
-    bool endless;                /* `next` never ends: steps_per_epoch must be given */
-    const char *name;            /* in messages; NULL: "generator" */
-    /* Write up to `capacity` (= max_rows) rows and set *rows. KEEL_END: there are no more, and
-     * *rows is ignored; < 0: a failure, which ends the step before anything was trained. */
-    keel_status (*next)(void *context, void *x, void *y, float *weight, int64_t capacity,
-                        int64_t *rows);
-    keel_status (*reset)(void *context); /* begin again; NULL: it serves one pass */
-    void (*release)(void *context);      /* called once by the last destroy; may be NULL */
-    int n_field;                         /* number of fields; 0: x, y and weight */
-    const keel_data_field *field;        /* copied */
-    /* As `next`; field[i] has room for `capacity` rows of field i in its dtype. */
-    keel_status (*next_fields)(void *context, void *const *field, int64_t capacity, int64_t *rows);
-    /* Replaces next_fields: one row; data[i] must point to field i until the next call, shape[i]
-     * gets its open dims. Rows are padded: see keel_fit_options.bucket. max_rows is not used. */
-    keel_status (*next_row)(void *context, const void **data, keel_shape *shape);
-} keel_generator;
-
-/* A dataset over a generator. Without `reset` it serves one pass: a further epoch is refused before
- * it begins.
- *
- * Returns  KEEL_OK; KEEL_EARG: no next, max_rows < 1, fields as in keel_dataset_from_fields;
- *          KEEL_ESHAPE: a wrong row shape; KEEL_ENOMEM
- * Owns     *g is copied; its context is borrowed until `release`; the caller destroys *out
- * Threads  any; one feed (fit, evaluate, predict) at a time may use the dataset */
-keel_status keel_dataset_from_generator(keel_dataset **out, const keel_generator *g);
-
-/* Batches that are read by number, as keras.utils.Sequence (PyDataset). Without a batch size each
- * batch is a step, a short one too; fit shuffles their order. */
-typedef struct keel_sequence {
-    size_t size; /* sizeof(keel_sequence) */
-    void *context;
-    keel_shape x_shape, y_shape;
-    keel_dtype x_dtype, y_dtype;
-    bool has_y, has_weight;
-    int64_t max_rows; /* most rows of one batch, >= 1 */
-    int64_t rows;     /* of all batches, if all but the last have max_rows; 0: not known */
-    const char *name; /* in messages; NULL: "sequence" */
-    int64_t (*length)(void *context); /* number of batches; called before every pass */
-    keel_status (*get)(void *context, int64_t i, void *x, void *y, float *weight, int64_t capacity,
-                       int64_t *rows);
-    keel_status (*on_epoch_end)(void *context); /* after the last batch of a pass; may be NULL */
-    void (*release)(void *context);
-    int n_field; /* number of fields, as in keel_generator */
-    const keel_data_field *field;
-    keel_status (*get_fields)(void *context, int64_t i, void *const *field, int64_t capacity,
-                              int64_t *rows);
-    /* Replaces get_fields: a batch of rows of one shape, as by next_row; it is one step. */
-    keel_status (*get_shaped)(void *context, int64_t i, const void **data, keel_shape *shape,
-                              int64_t *rows);
-} keel_sequence;
-
-/* A dataset over a sequence.
- *
- * Returns  KEEL_OK; KEEL_EARG: no length or get, max_rows < 1, fields as in
- *          keel_dataset_from_fields; KEEL_ESHAPE: a row shape is wrong; KEEL_ENOMEM
- * Owns     *s is copied; the context is borrowed until `release`; the caller destroys *out
- * Threads  any; one feed at a time may use the dataset; callbacks come from one thread at a time
- * Source   keras.utils.PyDataset */
-keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *s);
 
 /* Split the rows in two: `validation` gets the fraction `split`, `training` the rest. As in Keras,
  * a directory is first shuffled by `seed`; of arrays and files of arrays the last rows are for

@@ -1,0 +1,70 @@
+/* How files become rows. Included by <keel/dataset.h>. */
+#ifndef KEEL_DATASET_OPTIONS_H
+#define KEEL_DATASET_OPTIONS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum keel_color_mode { KEEL_COLOR_RGB, KEEL_COLOR_GRAYSCALE } keel_color_mode;
+
+typedef enum keel_label_mode {
+    KEEL_LABEL_INT,         /* the index of the class, row shape () */
+    KEEL_LABEL_CATEGORICAL, /* one-hot, row shape (classes) */
+    KEEL_LABEL_BINARY,      /* 0 or 1, row shape (1); exactly two classes */
+    KEEL_LABEL_NONE         /* no y */
+} keel_label_mode;
+
+typedef enum keel_interpolation {
+    KEEL_BILINEAR, /* half-pixel centres, no antialias: Keras's default */
+    KEEL_NEAREST
+} keel_interpolation;
+
+typedef enum keel_subset {
+    KEEL_SUBSET_ALL,
+    KEEL_SUBSET_TRAINING,
+    KEEL_SUBSET_VALIDATION
+} keel_subset;
+
+/* How files become rows; a reader uses the members that apply to its format. */
+typedef struct keel_dataset_options {
+    size_t size;                      /* sizeof(keel_dataset_options) */
+    int64_t height, width;            /* images: size that each is resized to; required */
+    keel_color_mode color_mode;       /* images */
+    keel_label_mode label_mode;       /* images, and files whose labels are classes */
+    keel_interpolation interpolation; /* images */
+    const char *label;                /* CSV: the name of the label column; NULL: no y */
+    double validation_split;          /* in [0, 1); used with subset */
+    keel_subset subset;               /* the part of validation_split to open */
+    uint64_t seed;                    /* of the split of a directory */
+    /* The arrays of an .npz or columns of a CSV that are the fields of a row: "name", "name=array"
+     * or "name=column,column". Names that are not in the file stand, in order, for the default
+     * ones: x, or x_0, x_1; y, or y_0, y_1; all columns except labels. So a model's names can be
+     * given for any file. */
+    const char *const *inputs;
+    const char *const *targets;
+    int n_input, n_target;
+    /* CSV: the first line is a row, not a header. Columns are then named by number, from 0, and
+     * "1-3" means 1,2,3. */
+    bool no_header;
+    char separator; /* CSV: between fields; 0: a comma, or if the first line has none, a semicolon
+                       or a tab */
+    /* Labels that are names: the class names in the order of their numbers, as a model learned
+     * them; any other label is refused. NULL: the names in the data, sorted. */
+    const char *const *class_names;
+    int64_t class_name_count;
+    int64_t class_count; /* labels that are classes: the number of classes of the model, the width
+                            of one-hot rows; 0: as many as are named or occur */
+    const keel_label_mode *target_modes; /* [n_target], in place of label_mode; NULL: one for all */
+    const int64_t *target_class_counts;  /* [n_target], in place of class_count */
+} keel_dataset_options;
+
+#define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })
+
+#ifdef __cplusplus
+}
+#endif
+#endif
