@@ -106,7 +106,7 @@ function(keel_registries out)
             "regularizer regularizers regularizers/regularizer.h *.c"
             "activation activations activations/activation.h *.c"
             "watcher train/callbacks train/callbacks/watcher.h *.c"
-            "source data/sources data/source.h *.c")
+            "source data/sources data/source.h *.c" "stage data/stages data/stage.h *.c")
         separate_arguments(row)
         list(GET row 0 kind)
         list(GET row 1 dir)

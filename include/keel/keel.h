@@ -1,11 +1,13 @@
 /* Keel: train one Keras model on every device of a machine exactly as one device would. */
 #ifndef KEEL_H
 #define KEEL_H
+#include <keel/args.h>
 #include <keel/checkpoint.h>
 #include <keel/custom.h>
 #include <keel/dataset.h>
 #include <keel/function.h>
 #include <keel/model.h>
+#include <keel/pipeline.h>
 #include <keel/status.h>
 #include <keel/tensor.h>
 #include <keel/train.h>

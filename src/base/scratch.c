@@ -15,8 +15,16 @@ void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes)
     return p;
 }
 
+keel_scratch *keel_scratch_inner(keel_scratch *s)
+{
+    if (!s->inner) s->inner = keel_calloc(1, sizeof *s->inner);
+    return s->inner;
+}
+
 void keel_scratch_free(keel_scratch *s)
 {
+    if (s->inner) keel_scratch_free(s->inner);
+    keel_free(s->inner);
     for (int i = 0; i < (int)(sizeof s->at / sizeof *s->at); i++) keel_free(s->at[i]);
     *s = (keel_scratch){ 0 };
 }

@@ -7,11 +7,13 @@
 typedef struct keel_scratch {
     void *at[4];
     size_t n_bytes[4];
+    struct keel_scratch *inner; /* for what is called while these buffers are in use */
 } keel_scratch;
 
 /* Buffer i with at least n_bytes, whose contents are undefined. NULL: out of memory, with the error
  * set. */
 void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes);
+keel_scratch *keel_scratch_inner(keel_scratch *s); /* NULL: out of memory */
 void keel_scratch_free(keel_scratch *s);
 
 #endif

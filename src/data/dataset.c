@@ -1,7 +1,7 @@
 /* Datasets: the part that is common to all sources. */
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/source.h"
+#include "data/stage.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -159,7 +159,7 @@ void keel_dataset_destroy(keel_dataset *d)
     keel_free(d);
 }
 
-static keel_dataset *share(const keel_dataset *d)
+keel_dataset *keel_dataset_share(const keel_dataset *d)
 {
     keel_dataset *part = keel_calloc(1, sizeof *part);
     if (!part) return NULL;
@@ -195,7 +195,7 @@ keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64
         return keel_fail(KEEL_EDATA,
                          "%s: a validation split of %g of %lld rows leaves one part without rows",
                          name, split, (long long)n);
-    keel_dataset *t = share(dataset), *v = share(dataset);
+    keel_dataset *t = keel_dataset_share(dataset), *v = keel_dataset_share(dataset);
     if (!t || !v) {
         keel_dataset_destroy(t);
         keel_dataset_destroy(v);
@@ -290,6 +290,7 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
 
 int64_t keel_dataset_rows(const keel_dataset *d)
 {
+    if (d->origin->spec.batched || d->origin->spec.endless) return -1;
     return d->rows;
 }
 
@@ -358,7 +359,7 @@ int64_t keel_dataset_largest_label(const keel_dataset *d)
     keel_dtype want[KEEL_FIELDS_MAX];
     keel_scratch none = { 0 }; /* a copy uses no scratch */
     double label, most = -1;
-    if (field < 0 || !o->source->read || !o->source->in_memory) return -1;
+    if (field < 0 || !o->source->read || !o->source->in_memory || o->spec.endless) return -1;
     if (keel_shape_count(&o->spec.field[field].shape) != 1) return -1;
     for (int i = 0; i < KEEL_FIELDS_MAX; i++) want[i] = KEEL_FLOAT64;
     keel_row row = { .want = want };

@@ -4,11 +4,13 @@
 #include "data/feed.h"
 #include "base/memory.h"
 #include "data/feed_impl.h"
+#include "data/flow.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <assert.h>
 #include <math.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { SLOTS_DEFAULT = 3, SLOTS_MAX = 64, THREADS_MAX = 64, INLINE_BYTES = 1 << 20 };
@@ -29,8 +31,16 @@ static keel_status check_options(const keel_feed *f)
     if (o->slots < 0 || o->slots > SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
         return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, SLOTS_MAX,
                          THREADS_MAX);
-    if (!o->batch_size && (f->source->read || f->spec->by_row))
+    if (o->batch_size && f->spec->batched)
+        return keel_fail(KEEL_EARG,
+                         "%s: its elements are batches, and each is one step: leave the batch size "
+                         "out, or the stage that makes batches",
+                         name);
+    if (!o->batch_size && !f->spec->batched && (f->source->read || f->spec->by_row))
         return keel_fail(KEEL_EARG, "%s: give a batch size", name);
+    if (f->dataset->rows == 0) return keel_fail(KEEL_EDATA, "%s: has no elements", name);
+    if (f->spec->endless && !o->steps_per_epoch)
+        return keel_fail(KEEL_EDATA, "%s never ends: give steps_per_epoch", name);
     if (o->batch_size && f->spec->shaped && !f->spec->by_row)
         return keel_fail(KEEL_EARG,
                          "%s: each of its batches has its own shape and is one step: "
@@ -52,8 +62,6 @@ static keel_status check_stream(const keel_feed *f)
     const keel_feed_options *o = &f->o;
     const char *name = keel_dataset_name(f->dataset);
     const int64_t epochs = o->epochs - o->first_epoch; /* to be served, if o->epochs is known */
-    if (f->spec->endless && !o->steps_per_epoch)
-        return keel_fail(KEEL_EDATA, "%s never ends: give steps_per_epoch", name);
     if (!f->spec->one_shot || f->spec->endless) return KEEL_OK;
     if (!o->steps_per_epoch && epochs > 1)
         return keel_fail(
@@ -103,7 +111,7 @@ static keel_status create_slots(keel_feed *f)
     for (int i = 0; i < f->n_slots; i++) {
         KEEL_TRY(keel_feed_own_lengths(f, &f->slots[i]));
         if (f->source->length && f->open &&
-            !(f->slots[i].row = keel_calloc((size_t)f->max_rows, sizeof(int64_t))))
+            !(f->slots[i].row = keel_calloc((size_t)f->max_rows, sizeof(keel_position))))
             return KEEL_ENOMEM;
         for (int k = 0; k < f->n_field; k++) {
             size_t n;
@@ -118,6 +126,23 @@ static keel_status create_slots(keel_feed *f)
     return KEEL_OK;
 }
 
+/* A pipeline that is a stream has threads of its own, which read ahead of the feed's one. */
+static keel_status create_flow(keel_feed *f)
+{
+    const int cpus = allowed_cpus();
+    const keel_flow_options o = {
+        .seed = f->o.seed,
+        .threads = f->o.threads < 0 ? 0
+                   : f->o.threads   ? f->o.threads
+                   : cpus < 16      ? cpus
+                                    : 16,
+        .keep = (f->n_slots + 3) * (f->spec->batched ? 1 : f->max_rows),
+    };
+    KEEL_TRY(keel_flow_create(&f->flow, f->dataset, &o));
+    f->state = f->flow;
+    return KEEL_OK;
+}
+
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                              const keel_feed_options *options)
 {
@@ -127,7 +152,12 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     f->dataset = dataset;
     f->spec = &dataset->origin->spec;
     f->source = dataset->origin->source;
+    f->state = dataset->origin->state;
     f->o = *options;
+    if (dataset->origin->applied) {
+        f->o.shuffle = false; /* as in Keras: a pipeline has its own order */
+        f->batched = f->spec->batched && dataset->origin->applied->by_index;
+    }
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->work, NULL);
     pthread_cond_init(&f->ready, NULL);
@@ -135,24 +165,35 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
 
     if ((s = keel_feed_choose_fields(f)) < 0) goto out;
     f->max_rows = f->o.batch_size ? f->o.batch_size : f->spec->max_rows;
-    f->planned = dataset->rows >= 0 && f->o.batch_size;
+    f->planned = f->batched || (dataset->rows >= 0 && f->o.batch_size);
     f->epoch = (uint32_t)f->o.first_epoch;
     if (f->planned) {
         const char *name = keel_dataset_name(dataset);
-        if ((s = keel_feed_plan_init(&f->plan, dataset->rows, &f->o, name)) < 0) goto out;
+        keel_feed_options plan = f->o;
+        if (f->batched) {
+            plan.batch_size = 1;
+            plan.end = KEEL_KEEP;
+        }
+        if ((s = keel_feed_plan_init(&f->plan, dataset->rows, &plan, name)) < 0) goto out;
         if (!keel_feed_plan_can_count(&f->plan, f->epoch)) {
             s = keel_fail(KEEL_EARG, "epoch %u is more than can be counted", f->epoch);
             goto out;
         }
         int64_t counts[2];
         keel_feed_plan_counts(&f->plan, counts);
-        if (f->source->read) f->max_rows = counts[0];
-        keel_feed_plan_note(&f->plan, name, f->note, sizeof f->note);
+        if (f->source->read && !f->batched) f->max_rows = counts[0];
+        if (!f->batched) keel_feed_plan_note(&f->plan, name, f->note, sizeof f->note);
+        if (f->batched && f->plan.kind == KEEL_PLAN_WHOLE && f->o.steps_per_epoch > dataset->rows)
+            snprintf(f->note, sizeof f->note,
+                     "%s: %lld batches make as many steps, not the %lld of steps_per_epoch: every "
+                     "epoch ends early",
+                     name, (long long)dataset->rows, (long long)f->o.steps_per_epoch);
     }
     if (f->source->next && (s = check_stream(f)) < 0) goto out;
     f->n_slots = f->o.slots ? f->o.slots : SLOTS_DEFAULT;
     if (f->n_slots < 2) f->n_slots = 2;
     if ((s = create_slots(f)) < 0) goto out;
+    if (f->source->next && dataset->origin->applied && (s = create_flow(f)) < 0) goto out;
     if (f->source->next && (s = keel_feed_stream_create(f)) < 0) goto out;
     if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
 
@@ -188,6 +229,7 @@ void keel_feed_destroy(keel_feed *f)
     for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
     keel_feed_stream_destroy(f);
     keel_feed_staged_destroy(f);
+    keel_flow_destroy(f->flow);
     for (int i = 0; f->slots && i < f->n_slots; i++) {
         for (int k = 0; k < f->n_field; k++) keel_free(f->slots[i].at[k]);
         keel_free(f->slots[i].own);
@@ -231,6 +273,7 @@ int64_t keel_feed_steps(const keel_feed *f)
 
 int64_t keel_feed_rows(const keel_feed *f)
 {
+    if (f->batched) return -1;
     if (f->planned) return keel_feed_plan_rows(&f->plan, f->epoch);
     return f->o.steps_per_epoch ? -1 : f->dataset->rows;
 }
@@ -240,12 +283,24 @@ int64_t keel_feed_max_rows(const keel_feed *f)
     return f->max_rows;
 }
 
+/* The rows of the last batch of the data, which may be a short one. */
+static int64_t last_batch(const keel_feed *f)
+{
+    keel_position at = { .seed = f->o.seed, .index = f->dataset->rows - 1 };
+    const keel_applied *s = keel_stage_of_batch(f->dataset, &at);
+    return s->stage->batch_rows(s, at);
+}
+
 int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *complete)
 {
     int64_t all[2] = { f->max_rows };
     int n = 1;
     bool known = true;
-    if (f->planned) {
+    if (f->batched) {
+        all[1] = last_batch(f);
+        n = all[1] == all[0] ? 1 : 2;
+        known = f->dataset->origin->applied->stage->batch_rows != NULL;
+    } else if (f->planned) {
         n = keel_feed_plan_counts(&f->plan, all);
     } else if (!f->o.batch_size && f->dataset->rows >= 0) { /* full batches and a short one */
         const int64_t tail = f->dataset->rows % f->max_rows;

@@ -7,7 +7,7 @@
 #define KEEL_DATA_FEED_IMPL_H
 #include "base/clock.h"
 #include "data/feed_plan.h"
-#include "data/source.h"
+#include "data/stage.h"
 #include <pthread.h>
 
 typedef enum keel_slot_state {
@@ -30,11 +30,13 @@ typedef struct keel_slot {
     const keel_data_field *field; /* shapes of its rows: the feed's, or those in `own` */
     const int64_t *count;
     const size_t *bytes;
-    keel_lengths *own;         /* NULL: all rows of the feed have one shape */
-    int64_t *row;              /* [max_rows] if own: the dataset's index of each row */
-    char *at[KEEL_FIELDS_MAX]; /* a buffer of max_rows for each field; NULL: not read */
-    keel_batch batch;          /* complete when READY */
-    bool is_end;               /* streams: not a batch but the end of epoch batch.epoch */
+    keel_lengths *own;           /* NULL: all rows of the feed have one shape */
+    keel_position *row;          /* [max_rows] if own: where each row stands */
+    const keel_applied *made_by; /* the stage that made the batch, of datasets of batches */
+    keel_position element;       /* and the batch's place there */
+    char *at[KEEL_FIELDS_MAX];   /* a buffer of max_rows for each field; NULL: not read */
+    keel_batch batch;            /* complete when READY */
+    bool is_end;                 /* streams: not a batch but the end of epoch batch.epoch */
     bool failed;
     keel_failure failure;
     int64_t failed_row; /* rows engine: the first row that failed, whose failure is kept */
@@ -50,6 +52,9 @@ struct keel_feed {
     const keel_dataset *dataset; /* this and all members down to `plan` are const after create */
     const keel_data_spec *spec;
     const keel_source *source;
+    void *state;            /* of the source: of the dataset, or `flow` */
+    struct keel_flow *flow; /* a pipeline that is a stream */
+    bool batched;           /* elements of the dataset are batches, found by index */
     keel_feed_options o;
     int n_field;                            /* of a batch */
     keel_data_field field[KEEL_FIELDS_MAX]; /* with the types of a batch */
@@ -103,7 +108,7 @@ void keel_feed_finish(const keel_feed *f, keel_slot *s);
 bool keel_feed_is_open(const keel_feed *f, int field);
 keel_status keel_feed_find_longest(keel_feed *f, int field);
 keel_status keel_feed_own_lengths(const keel_feed *f, keel_slot *s);
-void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row);
+void keel_feed_measure(const keel_feed *f, keel_slot *s);
 /* Of a field that is made of another, where the fields of the dataset have these shapes. */
 keel_shape keel_feed_made_shape(const keel_feed *f, int field, const keel_data_field *fields);
 /* The slot's own lengths of such fields, once those of the others are known. */

@@ -22,20 +22,10 @@ int64_t keel_feed_padded(const keel_feed *f, int64_t length)
     return -1;
 }
 
-static int64_t length_of(const keel_feed *f, int field, int64_t row)
-{
-    return f->source->length(f->dataset->origin->state, field, keel_dataset_index(f->dataset, row));
-}
-
 keel_status keel_feed_find_longest(keel_feed *f, int i)
 {
-    int64_t longest = 0, row = 0;
-    for (int64_t k = 0; k < f->dataset->rows; k++) {
-        const int64_t length = length_of(f, i, k);
-        if (length <= longest) continue;
-        longest = length;
-        row = k;
-    }
+    int64_t row = 0;
+    const int64_t longest = keel_dataset_longest(f->dataset, i, &row);
     const int64_t room = keel_feed_padded(f, longest);
     if (room < 0)
         return keel_fail(KEEL_EDATA,
@@ -87,13 +77,14 @@ void keel_feed_measure_made(const keel_feed *f, keel_slot *s)
     }
 }
 
-void keel_feed_measure(const keel_feed *f, keel_slot *s, const int64_t *row)
+void keel_feed_measure(const keel_feed *f, keel_slot *s)
 {
+    const keel_dataset *d = s->made_by ? s->made_by->parent[0] : f->dataset;
     for (int i = 0; i < f->spec->n_field; i++) {
         int64_t longest = 0;
         if (!keel_feed_is_open(f, i)) continue;
         for (int64_t k = 0; k < s->batch.rows; k++) {
-            const int64_t length = length_of(f, i, row[k]);
+            const int64_t length = keel_dataset_length(d, i, s->row[k]);
             if (length > longest) longest = length;
         }
         const keel_shape shape =

@@ -14,8 +14,9 @@ typedef struct pass_order { /* caches the permutation of one pass */
     keel_permutation permutation;
 } pass_order;
 
-/* The dataset's index of row i of a step. */
-static int64_t source_row(const keel_feed *f, const keel_plan_step *p, int64_t i, pass_order *o)
+/* The dataset's index of row i of a step, and its pass. */
+static keel_position source_row(const keel_feed *f, const keel_plan_step *p, int64_t i,
+                                pass_order *o)
 {
     int64_t at = p->position + i, pass = p->pass;
     const int64_t n = f->dataset->rows;
@@ -23,7 +24,8 @@ static int64_t source_row(const keel_feed *f, const keel_plan_step *p, int64_t i
         if (!p->same_pass) pass += at / n;
         at %= n;
     }
-    if (!f->o.shuffle) return at;
+    keel_position to = { .seed = f->o.seed, .pass = (uint64_t)pass, .index = at };
+    if (!f->o.shuffle) return to;
     if (!o->set || o->pass != pass) {
         const keel_chance c = { .seed = f->o.seed,
                                 .epoch = (uint32_t)pass,
@@ -32,7 +34,34 @@ static int64_t source_row(const keel_feed *f, const keel_plan_step *p, int64_t i
         o->pass = pass;
         o->set = true;
     }
-    return (int64_t)keel_permutation_at(&o->permutation, (uint64_t)at);
+    to.index = (int64_t)keel_permutation_at(&o->permutation, (uint64_t)at);
+    return to;
+}
+
+/* The place of row i of a slot's step, and the dataset that it is counted in. */
+static const keel_dataset *row_place(const keel_feed *f, const keel_slot *s, int64_t i,
+                                     pass_order *o, keel_position *at)
+{
+    if (!s->made_by) {
+        *at = source_row(f, &s->plan, i, o);
+        return f->dataset;
+    }
+    *at = s->made_by->stage->batch_row(s->made_by, s->element, i);
+    return s->made_by->parent[0];
+}
+
+/* Of a dataset of batches, the plan counts batches: find the one of this step and its rows. */
+static void open_batch(const keel_feed *f, keel_slot *s)
+{
+    pass_order order = { 0 };
+    s->element = source_row(f, &s->plan, 0, &order);
+    s->made_by = keel_stage_of_batch(f->dataset, &s->element);
+    const int64_t rows = s->made_by->stage->batch_rows(s->made_by, s->element);
+    const keel_position last = s->made_by->stage->batch_row(s->made_by, s->element, rows - 1);
+    const keel_position first = s->made_by->stage->batch_row(s->made_by, s->element, 0);
+    s->plan.rows = rows;
+    s->plan.first_row *= (uint64_t)f->max_rows;
+    s->plan.duplicates = last.index < first.index ? last.index + 1 : 0;
 }
 
 /* Let the batch point into arrays whose rows are consecutive and need no conversion. */
@@ -55,6 +84,7 @@ static void point_into_arrays(const keel_feed *f, keel_slot *s)
 static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t step)
 {
     s->plan = keel_feed_plan_step(&f->plan, epoch, step);
+    if (f->batched) open_batch(f, s);
     s->state = KEEL_SLOT_FILLING;
     s->taken = s->done = 0;
     s->failed = false;
@@ -69,17 +99,17 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
     };
     if (s->own) {
         pass_order order = { 0 };
-        for (int64_t i = 0; i < s->plan.rows; i++) s->row[i] = source_row(f, &s->plan, i, &order);
-        keel_feed_measure(f, s, s->row);
+        for (int64_t i = 0; i < s->plan.rows; i++) row_place(f, s, i, &order, &s->row[i]);
+        keel_feed_measure(f, s);
     }
     point_into_arrays(f, s);
 }
 
-static keel_status of_row(const keel_feed *f, const keel_slot *s, keel_status r, int64_t row)
+static keel_status of_row(const keel_dataset *d, const keel_slot *s, keel_status r, int64_t row)
 {
     return keel_fail_within(r, "step %lld of epoch %u, row %lld of %s",
                             (long long)s->batch.step + 1, s->batch.epoch + 1, (long long)row,
-                            keel_dataset_name(f->dataset));
+                            keel_dataset_name(d));
 }
 
 /* Compute the fields that depend on the rows just read. */
@@ -89,7 +119,10 @@ static int64_t make_rows(const keel_feed *f, const keel_slot *s, int64_t from, i
     int64_t failed;
     pass_order order = { 0 };
     const keel_status r = keel_feed_make(f, s, from, to, scratch, &failed);
-    if (r < 0) keel_failure_take(failure, of_row(f, s, r, source_row(f, &s->plan, failed, &order)));
+    if (r >= 0) return failed;
+    keel_position at;
+    const keel_dataset *d = row_place(f, s, failed, &order, &at);
+    keel_failure_take(failure, of_row(d, s, r, at.index));
     return failed;
 }
 
@@ -98,7 +131,6 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
                          keel_scratch *scratch, keel_failure *failure)
 {
     pass_order order = { 0 };
-    const void *state = f->dataset->origin->state;
     const keel_batch *b = &s->batch;
     const int n = f->spec->n_field;
     bool any = false;
@@ -111,20 +143,20 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
         any |= copied;
     }
     if (!any) return make_rows(f, s, from, to, scratch, failure);
-    int64_t ahead[LOOK_AHEAD]; /* ring of the next rows' indices */
+    keel_position ahead[LOOK_AHEAD]; /* ring of the places of the next rows */
+    const keel_dataset *d = s->made_by ? s->made_by->parent[0] : f->dataset;
     for (int64_t i = from - LOOK_AHEAD; i < to; i++) {
-        const int64_t row = i < from ? 0 : ahead[(i - from) % LOOK_AHEAD];
+        keel_position row = { 0 };
+        if (i >= from) row = ahead[(i - from) % LOOK_AHEAD];
         if (i + LOOK_AHEAD < to) {
-            const int64_t next = source_row(f, &s->plan, i + LOOK_AHEAD, &order);
-            ahead[(i + LOOK_AHEAD - from) % LOOK_AHEAD] = next;
-            if (f->source->expect && f->o.shuffle)
-                f->source->expect(state, keel_dataset_index(f->dataset, next));
+            keel_position *next = &ahead[(i + LOOK_AHEAD - from) % LOOK_AHEAD];
+            row_place(f, s, i + LOOK_AHEAD, &order, next);
+            if (f->source->expect && f->o.shuffle) keel_dataset_expect(d, *next);
         }
         if (i < from) continue;
-        const keel_status r =
-            f->source->read(state, keel_dataset_index(f->dataset, row), &at, scratch);
+        const keel_status r = keel_dataset_read(d, row, &at, scratch);
         if (r < 0) {
-            keel_failure_take(failure, of_row(f, s, r, row));
+            keel_failure_take(failure, of_row(d, s, r, row.index));
             return i;
         }
         for (int k = 0; k < n; k++)

@@ -112,7 +112,7 @@ static keel_status enter_pass(const keel_feed *f)
                                 "%s is used up before epoch %u and has no reset: give it one, or "
                                 "ask for fewer epochs or steps",
                                 keel_dataset_name(f->dataset), t->epoch + 1));
-    KEEL_TRY(f->source->begin(f->dataset->origin->state, t->pass, f->o.shuffle ? &order : NULL));
+    KEEL_TRY(f->source->begin(f->state, t->pass, f->o.shuffle ? &order : NULL));
     t->in_pass = true;
     t->pass_rows = 0;
     return KEEL_OK;
@@ -142,7 +142,7 @@ static keel_status next_shaped(const keel_feed *f, int64_t *rows)
     const void *data[KEEL_FIELDS_MAX] = { NULL };
     keel_shape shape[KEEL_FIELDS_MAX];
     for (int i = 0; i < p->n_field; i++) shape[i] = p->field[i].shape;
-    const keel_status s = f->source->next_shaped(f->dataset->origin->state, data, shape, rows);
+    const keel_status s = f->source->next_shaped(f->state, data, shape, rows);
     if (s != KEEL_OK || !*rows) return s;
     keel_status r = keel_feed_stage(f, t->filled == 0, data, shape, *rows);
     for (int k = 0; k < p->n_field && r >= 0; k++)
@@ -167,8 +167,8 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
             fits && s->at[i] ? s->at[i] + (size_t)t->filled * f->bytes[i] : (void *)t->field[i];
     for (int i = 0; i < EMPTY_YIELDS_MAX; i++) {
         int64_t rows = 0;
-        const keel_status r = f->staged ? next_shaped(f, &rows)
-                                        : f->source->next(f->dataset->origin->state, field, &rows);
+        const keel_status r =
+            f->staged ? next_shaped(f, &rows) : f->source->next(f->state, field, &rows);
         if (r < 0)
             return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
                                     (long long)t->step + 1, t->epoch + 1, (long long)t->pass_rows);

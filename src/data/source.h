@@ -22,13 +22,17 @@ typedef struct keel_data_spec {
     int64_t max_rows; /* streams: most rows of a yield */
     int64_t yields;   /* streams: yields in a pass; -1: not known */
     bool one_shot;    /* streams: cannot begin again */
-    bool endless;     /* streams: never ends */
+    bool endless;     /* never ends; rows by index are then numbered to KEEL_ENDLESS_ROWS */
     bool shaped;      /* streams: each yield has its own shape and comes from next_shaped */
     bool by_row;      /* shaped: a yield is one row, not a batch */
     bool by_pass;     /* streams: a pass depends only on its number */
+    bool batched;     /* a stage has made batches of rows: an element is a batch of max_rows at
+                         most, and each is one step. Shapes are those of a row. */
     int64_t n_classes;
     char **class_names;
 } keel_data_spec;
+
+#define KEEL_ENDLESS_ROWS (INT64_C(1) << 40)
 
 /* Append fields. Their strings are borrowed until keel_dataset_create copies them. KEEL_EARG: more
  * than KEEL_FIELDS_MAX. */
@@ -42,6 +46,14 @@ void keel_spec_add_xy(keel_data_spec *spec, const keel_data_field *x, const keel
 
 /* The first field of a role, or -1. */
 int keel_spec_first(const keel_data_spec *spec, keel_data_role role);
+
+/* Which row of a run: a stage may draw or shuffle, so that rows depend on all of it. */
+typedef struct keel_position {
+    uint64_t seed;
+    uint64_t pass; /* how often the data was gone through before */
+    int64_t index;
+    uint16_t stages; /* of parents that come before this one: see keel_applied.number */
+} keel_position;
 
 /* The destination of one row: address and type for every field of the spec. */
 typedef struct keel_row {
@@ -82,11 +94,14 @@ typedef struct keel_source {
     void (*close)(void *state);
 } keel_source;
 
+typedef struct keel_applied keel_applied; /* data/stage.h */
+
 /* Shared by several datasets, the parts of a split. */
 typedef struct keel_data_origin {
     const keel_source *source;
     void *state;
-    keel_data_spec spec; /* of all rows; paths and class names are owned */
+    const keel_applied *applied; /* `state`, if the rows are made by a stage of others */
+    keel_data_spec spec;         /* of all rows; paths and class names are owned */
     char *name;
     _Atomic int references;
 } keel_data_origin;
@@ -104,6 +119,14 @@ static inline int64_t keel_dataset_index(const keel_dataset *d, int64_t i)
     const int64_t at = d->first + i;
     return d->ordered ? (int64_t)keel_permutation_at(&d->order, (uint64_t)at) : at;
 }
+
+/* Row `at` of a dataset by index, whether a source or a stage makes it; at.index counts rows of the
+ * dataset. Thread-safe. */
+keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const keel_row *row,
+                              keel_scratch *s);
+void keel_dataset_expect(const keel_dataset *d, keel_position at);
+/* The first dim of a row of field i, which is open. */
+int64_t keel_dataset_length(const keel_dataset *d, int i, keel_position at);
 
 /* A dataset of all rows of a source. Takes ownership of `state` (closed on failure too) and of the
  * class names in *spec; copies `name` and the strings of the fields. KEEL_EARG, KEEL_ESHAPE:

@@ -1,6 +1,7 @@
 /* What the files of this room share: growing lists, making one call, config and file. */
 #ifndef KEEL_MODEL_PARTS_H
 #define KEEL_MODEL_PARTS_H
+#include "base/args.h"
 #include "base/text.h"
 #include "io/weights_h5.h"
 #include "io/zip.h"
@@ -9,9 +10,6 @@
 enum {
     KEEL_MODEL_LAYERS_MAX = 1 << 14
 }; /* fits a stream of random numbers: 16 bits, the last one reserved */
-
-/* args.c: a JSON object of typed arguments; NULL args: an empty one. */
-keel_status keel_args_json(const keel_arg *args, json_t **out);
 
 /* summary.c: the arguments of a type, their defaults and help; freed by keel_model_summary_free. */
 keel_status keel_type_help(const keel_type *type, char **out);

@@ -54,7 +54,8 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
                               bool training, keel_dtype real, const keel_pairing *pairing)
 {
-    const bool rows = d->origin->source->read || d->origin->spec.by_row;
+    const bool rows =
+        (d->origin->source->read || d->origin->spec.by_row) && !d->origin->spec.batched;
     keel_feed_options f = {
         .real = real,
         .want = pairing->want,

@@ -1,7 +1,6 @@
 /* Turns typed arguments of C calls into the JSON that a Keras file would have, so that one reader,
  * that of the field table, checks both. */
-#include "base/memory.h"
-#include "model/parts.h"
+#include "base/args.h"
 #include <math.h>
 
 static keel_status one(const keel_arg *a, json_t **out)

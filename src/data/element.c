@@ -1,0 +1,113 @@
+/* See element.h. */
+#include "data/element.h"
+#include "base/memory.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+enum { ALIGNED = 64 };
+
+static bool add_up(size_t *sum, size_t n)
+{
+    const size_t padded = (n + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return padded >= n && !__builtin_add_overflow(*sum, padded, sum);
+}
+
+static void charge(keel_account *a, int64_t n_bytes)
+{
+    if (!a) return;
+    const int64_t now = atomic_fetch_add(&a->used, n_bytes) + n_bytes;
+    int64_t peak = atomic_load(&a->peak);
+    while (now > peak && !atomic_compare_exchange_weak(&a->peak, &peak, now)) continue;
+}
+
+/* `extra` bytes follow the fields. */
+static keel_status create(keel_element **out, keel_account *a, const keel_data_spec *spec,
+                          const keel_shape *shape, size_t extra)
+{
+    const size_t head = sizeof(keel_element) + (size_t)spec->n_field * sizeof(out[0]->field[0]);
+    size_t size[KEEL_FIELDS_MAX], sum = 0;
+    bool fits = add_up(&sum, head) && add_up(&sum, extra);
+    for (int i = 0; i < spec->n_field; i++) {
+        const size_t each = keel_dtype_size(spec->field[i].dtype);
+        KEEL_TRY(keel_shape_check(&shape[i], each));
+        size[i] = (size_t)keel_shape_count(&shape[i]) * each;
+        fits = fits && add_up(&sum, size[i]);
+    }
+    if (!fits) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
+    keel_element *e = keel_aligned_calloc(1, sum);
+    if (!e) return KEEL_ENOMEM;
+    size_t at = 0;
+    add_up(&at, head);
+    e->references = 1;
+    e->n_field = spec->n_field;
+    e->account = a;
+    e->n_bytes = sum;
+    e->source_row = -1;
+    for (int i = 0; i < spec->n_field; i++) {
+        e->field[i].data = (char *)e + at;
+        e->field[i].shape = shape[i];
+        add_up(&at, size[i]);
+    }
+    charge(a, (int64_t)sum);
+    *out = e;
+    return KEEL_OK;
+}
+
+keel_status keel_element_create(keel_element **out, keel_account *a, const keel_data_spec *spec,
+                                const keel_shape *shape)
+{
+    return create(out, a, spec, shape, 0);
+}
+
+keel_status keel_element_copy(keel_element **out, keel_account *a, const keel_data_spec *spec,
+                              const void *const *data, const keel_shape *shape)
+{
+    keel_element *e = NULL;
+    size_t texts = 0;
+    for (int i = 0; i < spec->n_field; i++) {
+        const keel_string *text = data[i];
+        if (spec->field[i].dtype != KEEL_STRING) continue;
+        for (int64_t k = 0; k < keel_shape_count(&shape[i]); k++)
+            if (__builtin_add_overflow(texts, (size_t)text[k].n_bytes, &texts))
+                return keel_fail(KEEL_ESHAPE, "a text is larger than the address space");
+    }
+    KEEL_TRY(create(&e, a, spec, shape, texts));
+    char *to = (char *)e + e->n_bytes - texts;
+    for (int i = 0; i < spec->n_field; i++) {
+        const size_t n = keel_element_bytes(e, spec, i);
+        if (n) memcpy(e->field[i].data, data[i], n);
+        if (spec->field[i].dtype != KEEL_STRING) continue;
+        keel_string *text = e->field[i].data;
+        for (int64_t k = 0; k < keel_shape_count(&shape[i]); k++) {
+            if (text[k].n_bytes) memcpy(to, text[k].data, (size_t)text[k].n_bytes);
+            text[k].data = to;
+            to += text[k].n_bytes;
+        }
+    }
+    *out = e;
+    return KEEL_OK;
+}
+
+keel_element *keel_element_share(keel_element *e)
+{
+    atomic_fetch_add(&e->references, 1);
+    return e;
+}
+
+void keel_element_release(keel_element *e)
+{
+    if (!e || atomic_fetch_sub(&e->references, 1) > 1) return;
+    if (e->account) atomic_fetch_sub(&e->account->used, (int64_t)e->n_bytes);
+    keel_free(e);
+}
+
+int64_t keel_element_rows(const keel_element *e, const keel_data_spec *spec)
+{
+    return spec->batched ? e->field[0].shape.dim[0] : 1;
+}
+
+size_t keel_element_bytes(const keel_element *e, const keel_data_spec *spec, int i)
+{
+    return (size_t)keel_shape_count(&e->field[i].shape) * keel_dtype_size(spec->field[i].dtype);
+}

@@ -1,0 +1,41 @@
+/* What flows between stages of a stream: a row, or a batch of rows, in one block of memory that
+ * several stages may share. It does not change once it is made. */
+#ifndef KEEL_DATA_ELEMENT_H
+#define KEEL_DATA_ELEMENT_H
+#include "data/source.h"
+
+/* Bytes of all elements of a run that are alive. */
+typedef struct keel_account {
+    int64_t limit; /* reading ahead stops above it; 0: none */
+    _Atomic int64_t used, peak;
+} keel_account;
+
+typedef struct keel_element {
+    _Atomic int references;
+    int n_field;
+    keel_account *account;
+    size_t n_bytes;
+    int64_t source_row; /* of the first row, for messages; -1: not known */
+    struct keel_element_field {
+        void *data;       /* in the field's own dtype */
+        keel_shape shape; /* of a batch with the number of rows first */
+    } field[];
+} keel_element;
+
+/* An element with room for fields of these shapes, whose bytes are not set. KEEL_ESHAPE: a shape
+ * overflows; KEEL_ENOMEM. The caller releases it. */
+keel_status keel_element_create(keel_element **out, keel_account *a, const keel_data_spec *spec,
+                                const keel_shape *shape);
+/* A copy of values, texts included. shape[i], data[i]: of each field. */
+keel_status keel_element_copy(keel_element **out, keel_account *a, const keel_data_spec *spec,
+                              const void *const *data, const keel_shape *shape);
+keel_element *keel_element_share(keel_element *e);
+void keel_element_release(keel_element *e); /* NULL is allowed */
+
+/* The number of rows: the first dim of a batch, else 1. */
+int64_t keel_element_rows(const keel_element *e, const keel_data_spec *spec);
+
+/* The bytes of field i. */
+size_t keel_element_bytes(const keel_element *e, const keel_data_spec *spec, int i);
+
+#endif

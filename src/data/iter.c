@@ -1,0 +1,319 @@
+/* Three kinds of iterators: over rows by index, which the pool reads ahead; over a source that is a
+ * stream; and those of stages. */
+#include "data/iter.h"
+#include "base/memory.h"
+#include "data/pool.h"
+#include "data/stage.h"
+#include "data/window.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+struct keel_iter_kind {
+    keel_status (*begin)(keel_iter *it);
+    keel_status (*next)(keel_iter *it, keel_element **out);
+    void (*pass)(keel_iter *it);
+    void (*end)(keel_iter *it);
+};
+
+/* ---- rows by index --------------------------------------------------------------------------- */
+
+/* Read `rows` rows into an element; row_at gives the place of each in `d`. */
+static keel_status read_rows(keel_element *e, const keel_dataset *d, const keel_applied *batch,
+                             keel_position at, keel_scratch *scratch)
+{
+    const keel_data_spec *spec = &d->origin->spec;
+    keel_dtype want[KEEL_FIELDS_MAX];
+    int64_t count[KEEL_FIELDS_MAX];
+    keel_row row = { .want = want, .count = count };
+    const int64_t rows = batch ? e->field[0].shape.dim[0] : 1;
+    for (int i = 0; i < spec->n_field; i++) {
+        want[i] = spec->field[i].dtype;
+        count[i] = keel_shape_count(&e->field[i].shape) / (rows ? rows : 1);
+    }
+    for (int64_t k = 0; k < rows; k++) {
+        for (int i = 0; i < spec->n_field; i++)
+            row.at[i] =
+                (char *)e->field[i].data + (size_t)(k * count[i]) * keel_dtype_size(want[i]);
+        const keel_position place = batch ? batch->stage->batch_row(batch, at, k) : at;
+        KEEL_TRY(keel_dataset_read(d, place, &row, scratch));
+    }
+    return KEEL_OK;
+}
+
+/* The shape of an element: the longest of its rows, with their number first if it is a batch. */
+static keel_shape shape_at(const keel_dataset *d, int i, const keel_applied *batch,
+                           keel_position at, int64_t rows)
+{
+    keel_shape s = d->origin->spec.field[i].shape;
+    if (keel_shape_is_open(&s)) {
+        int64_t longest = 0;
+        for (int64_t k = 0; k < rows; k++) {
+            const keel_position place = batch ? batch->stage->batch_row(batch, at, k) : at;
+            const int64_t n = keel_dataset_length(d, i, place);
+            if (n > longest) longest = n;
+        }
+        s = keel_shape_closed(&s, longest);
+    }
+    if (!batch) return s;
+    keel_shape all = { .rank = s.rank + 1, .dim = { rows } };
+    for (int k = 0; k < s.rank; k++) all.dim[k + 1] = s.dim[k];
+    return all;
+}
+
+keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_position at,
+                              keel_account *a, keel_scratch *scratch)
+{
+    const keel_data_spec *spec = &d->origin->spec;
+    keel_shape shape[KEEL_FIELDS_MAX];
+    keel_element *e;
+    const keel_applied *batch = keel_stage_of_batch(d, &at);
+    int64_t rows = 1;
+    if (batch) {
+        d = batch->parent[0];
+        rows = batch->stage->batch_rows(batch, at);
+    }
+    for (int i = 0; i < spec->n_field; i++) shape[i] = shape_at(d, i, batch, at, rows);
+    KEEL_TRY(keel_element_create(&e, a, spec, shape));
+    const keel_status s = read_rows(e, d, batch, at, scratch);
+    if (s < 0) {
+        keel_element_release(e);
+        return s;
+    }
+    e->source_row = at.index;
+    *out = e;
+    return KEEL_OK;
+}
+
+typedef struct walk {
+    keel_window *window;
+    int64_t next; /* to be read ahead */
+} walk;
+
+static keel_status supply_index(keel_iter *it, keel_position *at, keel_element **in)
+{
+    walk *w = it->own;
+    (void)in;
+    if (w->next >= it->dataset->rows) return KEEL_END;
+    *at = it->at;
+    at->index = w->next++;
+    return KEEL_OK;
+}
+
+static keel_status make_row(keel_iter *it, keel_position at, keel_element *in, keel_element **out,
+                            keel_scratch *scratch)
+{
+    (void)in;
+    const keel_status s = keel_element_read(out, it->dataset, at, &it->run->account, scratch);
+    if (s >= 0) return s;
+    return keel_fail_within(s, "row %lld of %s", (long long)at.index,
+                            keel_dataset_name(it->dataset));
+}
+
+static keel_status begin_walk(keel_iter *it)
+{
+    walk *w = it->own;
+    w->next = 0;
+    return keel_window_create(&w->window, it, supply_index, make_row);
+}
+
+static keel_status next_walk(keel_iter *it, keel_element **out)
+{
+    return keel_window_next(((walk *)it->own)->window, out);
+}
+
+static void pass_walk(keel_iter *it)
+{
+    keel_window_pass(((walk *)it->own)->window);
+}
+
+static void end_walk(keel_iter *it)
+{
+    walk *w = it->own;
+    keel_window_destroy(w->window);
+    w->window = NULL;
+}
+
+static const keel_iter_kind walks = { begin_walk, next_walk, pass_walk, end_walk };
+
+/* ---- a source that is a stream --------------------------------------------------------------- */
+
+typedef struct source_own {
+    char *field[KEEL_FIELDS_MAX]; /* of a yield of max_rows rows */
+    int64_t rows;                 /* of this pass so far */
+} source_own;
+
+static keel_status begin_source(keel_iter *it)
+{
+    source_own *w = it->own;
+    const keel_data_origin *o = it->dataset->origin;
+    w->rows = 0;
+    if (it->at.pass > UINT32_MAX)
+        return keel_fail(KEEL_EARG, "%s: pass %llu is more than can be counted",
+                         keel_dataset_name(it->dataset), (unsigned long long)it->at.pass);
+    for (int i = 0; i < it->spec->n_field && !it->spec->shaped && !w->field[i]; i++) {
+        const size_t each = (size_t)keel_shape_count(&it->spec->field[i].shape) *
+                            keel_dtype_size(it->spec->field[i].dtype);
+        if (!(w->field[i] = keel_aligned_calloc((size_t)it->spec->max_rows, each)))
+            return KEEL_ENOMEM;
+    }
+    return o->source->begin(o->state, (uint32_t)it->at.pass, NULL);
+}
+
+static keel_status next_source(keel_iter *it, keel_element **out)
+{
+    source_own *w = it->own;
+    const keel_data_origin *o = it->dataset->origin;
+    const keel_data_spec *spec = it->spec;
+    const void *data[KEEL_FIELDS_MAX];
+    keel_shape shape[KEEL_FIELDS_MAX];
+    int64_t rows = 0;
+    for (int i = 0; i < spec->n_field; i++) {
+        shape[i] = spec->field[i].shape;
+        data[i] = w->field[i];
+    }
+    const keel_status s = spec->shaped ? o->source->next_shaped(o->state, data, shape, &rows)
+                                       : o->source->next(o->state, (void *const *)w->field, &rows);
+    if (s != KEEL_OK) return s;
+    for (int i = 0; i < spec->n_field && !spec->by_row; i++) {
+        keel_shape all = { .rank = shape[i].rank + 1, .dim = { rows } };
+        for (int k = 0; k < shape[i].rank; k++) all.dim[k + 1] = shape[i].dim[k];
+        shape[i] = all;
+    }
+    KEEL_TRY(keel_element_copy(out, &it->run->account, spec, data, shape));
+    (*out)->source_row = w->rows;
+    w->rows += rows;
+    return KEEL_OK;
+}
+
+static void end_source(keel_iter *it)
+{
+    source_own *w = it->own;
+    for (int i = 0; i < KEEL_FIELDS_MAX; i++) {
+        keel_free(w->field[i]);
+        w->field[i] = NULL;
+    }
+}
+
+static void pass_source(keel_iter *it)
+{
+    (void)it; /* what it failed to give is not given again */
+}
+
+static const keel_iter_kind sources = { begin_source, next_source, pass_source, end_source };
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+static keel_status begin_stage(keel_iter *it)
+{
+    if (it->applied->stage->begin) return it->applied->stage->begin(it);
+    for (int i = 0; i < it->n_parent; i++) KEEL_TRY(keel_iter_begin(it->parent[i], it->at.pass));
+    return KEEL_OK;
+}
+
+static keel_status next_stage(keel_iter *it, keel_element **out)
+{
+    return it->applied->stage->next(it, out);
+}
+
+static void pass_stage(keel_iter *it)
+{
+    for (int i = 0; i < it->n_parent; i++) keel_iter_pass(it->parent[i]);
+}
+
+static void end_stage(keel_iter *it)
+{
+    if (it->applied->stage->end) it->applied->stage->end(it);
+}
+
+static const keel_iter_kind stages = { begin_stage, next_stage, pass_stage, end_stage };
+
+/* ---- any ------------------------------------------------------------------------------------- */
+
+static const keel_iter_kind *kind_of(const keel_dataset *d)
+{
+    if (d->origin->applied) return d->origin->applied->by_index ? &walks : &stages;
+    return d->origin->source->read ? &walks : &sources;
+}
+
+static size_t own_size(const keel_dataset *d, const keel_iter_kind *kind)
+{
+    if (kind == &walks) return sizeof(walk);
+    return kind == &sources ? sizeof(source_own) : d->origin->applied->stage->iter_size + 1;
+}
+
+keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *run, uint16_t before)
+{
+    const keel_iter_kind *kind = kind_of(d);
+    const keel_applied *s = d->origin->applied;
+    const int n = kind == &stages ? s->n_parent : 0;
+    keel_status r = KEEL_ENOMEM;
+    keel_iter *it = keel_calloc(1, sizeof *it + (size_t)n * sizeof *it->parent);
+    if (!it) return KEEL_ENOMEM;
+    it->dataset = d;
+    it->applied = s;
+    it->spec = &d->origin->spec;
+    it->run = run;
+    it->kind = kind;
+    it->at = (keel_position){ .seed = run->seed, .stages = before };
+    if (!(it->own = keel_calloc(1, own_size(d, kind)))) goto fail;
+    for (; it->n_parent < n; it->n_parent++) {
+        const keel_position there = keel_stage_into(s, it->n_parent, &it->at);
+        r = keel_iter_create(&it->parent[it->n_parent], s->parent[it->n_parent], run, there.stages);
+        if (r < 0) goto fail;
+    }
+    *out = it;
+    return KEEL_OK;
+fail:
+    keel_iter_destroy(it);
+    return r;
+}
+
+void keel_iter_destroy(keel_iter *it)
+{
+    if (!it) return;
+    if (it->open) it->kind->end(it);
+    for (int i = 0; i < it->n_parent; i++) keel_iter_destroy(it->parent[i]);
+    keel_free(it->own);
+    keel_free(it);
+}
+
+keel_status keel_iter_begin(keel_iter *it, uint64_t pass)
+{
+    if (it->open) it->kind->end(it);
+    it->open = true; /* also where `begin` fails: `end` frees what it has made */
+    it->at.pass = pass;
+    it->at.index = 0;
+    return it->kind->begin(it);
+}
+
+keel_status keel_iter_next(keel_iter *it, keel_element **out)
+{
+    *out = NULL;
+    const keel_status s = it->kind->next(it, out);
+    if (s == KEEL_OK)
+        it->at.index++;
+    else
+        *out = NULL; /* it may be an element that the stage has let go */
+    return s;
+}
+
+keel_status keel_iter_seek(keel_iter *it, int64_t index)
+{
+    if (it->kind == &walks) {
+        ((walk *)it->own)->next = it->at.index = index;
+        return index > it->dataset->rows ? KEEL_END : KEEL_OK;
+    }
+    while (it->at.index < index) {
+        keel_element *e;
+        const keel_status s = keel_iter_next(it, &e);
+        if (s != KEEL_OK) return s;
+        keel_element_release(e);
+    }
+    return KEEL_OK;
+}
+
+void keel_iter_pass(keel_iter *it)
+{
+    it->kind->pass(it);
+}

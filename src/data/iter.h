@@ -1,0 +1,54 @@
+/* Going through a dataset in order, element by element. Each iterator has its own place, so one
+ * dataset may be gone through several times at once, unless its source is a callback.
+ *
+ * One thread at a time uses the iterators of a run; rows by index are read ahead by its pool. */
+#ifndef KEEL_DATA_ITER_H
+#define KEEL_DATA_ITER_H
+#include "data/element.h"
+
+typedef struct keel_pool keel_pool;
+
+/* What the iterators of one pipeline share. */
+typedef struct keel_run {
+    uint64_t seed;
+    keel_pool *pool;
+    keel_account account;
+} keel_run;
+
+typedef struct keel_iter_kind keel_iter_kind;
+
+struct keel_iter {
+    const keel_dataset *dataset;
+    const keel_applied *applied; /* NULL: of a source */
+    const keel_data_spec *spec;
+    keel_run *run;
+    const keel_iter_kind *kind;
+    keel_position at; /* seed, pass and stages; index: elements given in this pass */
+    bool open;        /* `begin` was called */
+    void *own;
+    int n_parent;
+    struct keel_iter *parent[];
+};
+typedef struct keel_iter keel_iter;
+
+/* stages: those of parents before this one; 0 for a whole pipeline. */
+keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *run,
+                             uint16_t stages);
+void keel_iter_destroy(keel_iter *it); /* NULL is allowed */
+
+/* Go to the first element of a pass. The first call may be for any pass. */
+keel_status keel_iter_begin(keel_iter *it, uint64_t pass);
+/* The next element, which the caller releases. KEEL_END: the pass is over. After a failure the next
+ * call tries the same element again, where the source can. */
+keel_status keel_iter_next(keel_iter *it, keel_element **out);
+/* Go to element `index` of a pass that was just begun, without cost where elements are read by
+ * index; a stream is read up to there. KEEL_END: the pass has fewer elements. */
+keel_status keel_iter_seek(keel_iter *it, int64_t index);
+/* Leave out the element whose failure was given last. */
+void keel_iter_pass(keel_iter *it);
+
+/* Read one row by index into a new element. Any thread. */
+keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_position at,
+                              keel_account *a, keel_scratch *scratch);
+
+#endif

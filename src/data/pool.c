@@ -1,0 +1,121 @@
+/* See pool.h. One lock guards the queue: a task is the reading of a row, tens of microseconds at
+ * least, and taking the lock is a tenth of one. */
+#include "data/pool.h"
+#include "base/memory.h"
+#include "base/scratch.h"
+#include <pthread.h>
+
+struct keel_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t work, ready; /* a task was added; one is done */
+    keel_task *first, **last;
+    bool quit;
+    int n_threads;
+    keel_scratch scratch; /* of the caller, who is one thread at a time */
+    pthread_t thread[];
+};
+
+/* With the lock held. */
+static keel_task *take(keel_pool *p)
+{
+    keel_task *t = p->first;
+    if (t && !(p->first = t->next)) p->last = &p->first;
+    return t;
+}
+
+/* With the lock held, which is released while the task runs. */
+static void run(keel_pool *p, keel_task *t, keel_scratch *scratch)
+{
+    pthread_mutex_unlock(&p->lock);
+    t->run(t, scratch);
+    pthread_mutex_lock(&p->lock);
+    t->done = true;
+    pthread_cond_broadcast(&p->ready);
+}
+
+static void *worker(void *pool)
+{
+    keel_pool *p = pool;
+    keel_scratch scratch = { 0 };
+    pthread_mutex_lock(&p->lock);
+    while (!p->quit) {
+        keel_task *t = take(p);
+        if (t)
+            run(p, t, &scratch);
+        else
+            pthread_cond_wait(&p->work, &p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+    keel_scratch_free(&scratch);
+    return NULL;
+}
+
+keel_status keel_pool_create(keel_pool **out, int n_threads)
+{
+    keel_pool *p = keel_calloc(1, sizeof *p + (size_t)n_threads * sizeof *p->thread);
+    if (!p) return KEEL_ENOMEM;
+    p->last = &p->first;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->work, NULL);
+    pthread_cond_init(&p->ready, NULL);
+    while (p->n_threads < n_threads && !pthread_create(&p->thread[p->n_threads], NULL, worker, p))
+        p->n_threads++;
+    if (n_threads && !p->n_threads) {
+        keel_pool_destroy(p);
+        return keel_fail(KEEL_ENOMEM, "pipeline: no thread could be started");
+    }
+    *out = p;
+    return KEEL_OK;
+}
+
+void keel_pool_destroy(keel_pool *p)
+{
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    p->quit = true;
+    pthread_cond_broadcast(&p->work);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->n_threads; i++) pthread_join(p->thread[i], NULL);
+    keel_scratch_free(&p->scratch);
+    pthread_cond_destroy(&p->ready);
+    pthread_cond_destroy(&p->work);
+    pthread_mutex_destroy(&p->lock);
+    keel_free(p);
+}
+
+int keel_pool_threads(const keel_pool *p)
+{
+    return p->n_threads;
+}
+
+void keel_pool_add(keel_pool *p, keel_task *t)
+{
+    t->next = NULL;
+    t->done = false;
+    pthread_mutex_lock(&p->lock);
+    *p->last = t;
+    p->last = &t->next;
+    if (p->n_threads) pthread_cond_signal(&p->work);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void keel_pool_wait(keel_pool *p, keel_task *t)
+{
+    pthread_mutex_lock(&p->lock);
+    while (!t->done) {
+        keel_task *other = take(p);
+        if (other)
+            run(p, other, &p->scratch);
+        else
+            pthread_cond_wait(&p->ready, &p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool keel_pool_done(keel_pool *p, const keel_task *t)
+{
+    pthread_mutex_lock(&p->lock);
+    const bool done = t->done;
+    pthread_mutex_unlock(&p->lock);
+    return done;
+}

@@ -1,0 +1,26 @@
+/* The threads of one run of a pipeline. Tasks never wait for one another; a thread that needs a
+ * result runs other tasks meanwhile, so that a pool without threads works, too. */
+#ifndef KEEL_DATA_POOL_H
+#define KEEL_DATA_POOL_H
+#include "base/error.h"
+#include <stdbool.h>
+
+typedef struct keel_pool keel_pool;
+struct keel_scratch;
+
+typedef struct keel_task {
+    void (*run)(struct keel_task *t, struct keel_scratch *scratch); /* scratch: of its thread */
+    bool done;                                                      /* guarded by the pool */
+    struct keel_task *next;
+} keel_task;
+
+/* KEEL_ENOMEM: no memory, or not one of the threads could be started (fewer are accepted). */
+keel_status keel_pool_create(keel_pool **out, int n_threads);
+void keel_pool_destroy(keel_pool *p); /* all tasks are done; NULL is allowed */
+int keel_pool_threads(const keel_pool *p);
+
+void keel_pool_add(keel_pool *p, keel_task *t); /* the task stays the caller's */
+void keel_pool_wait(keel_pool *p, keel_task *t);
+bool keel_pool_done(keel_pool *p, const keel_task *t);
+
+#endif

@@ -1,0 +1,87 @@
+/* keel_reader: going through a dataset outside of training. */
+#include "base/memory.h"
+#include "data/iter.h"
+#include "data/pool.h"
+#include "data/stage.h"
+#include "keel/pipeline.h"
+#include <string.h>
+#include <unistd.h>
+
+struct keel_reader {
+    keel_run run;
+    keel_iter *it;
+    keel_element *given;
+    uint64_t pass;
+    bool ended; /* the next call begins the next pass */
+    keel_tensor field[KEEL_FIELDS_MAX];
+};
+
+static keel_status check(keel_reader_options *out, const keel_reader_options *o)
+{
+    *out = KEEL_READER_OPTIONS;
+    if (!o) return KEEL_OK;
+    if (o->size < sizeof(size_t) || o->size > sizeof *out)
+        return keel_fail(KEEL_EARG, "reader: size must be sizeof(keel_reader_options)");
+    memcpy(out, o, o->size);
+    if (out->index < 0 || out->memory < 0 || out->threads < -1 || out->threads > 256)
+        return keel_fail(KEEL_EARG, "reader: index and memory must not be negative, and threads "
+                                    "must be -1 to 256");
+    return KEEL_OK;
+}
+
+static int threads_of(const keel_reader_options *o)
+{
+    if (o->threads < 0) return 0;
+    if (o->threads) return o->threads;
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 64 ? 64 : (int)n;
+}
+
+keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
+                               const keel_reader_options *options)
+{
+    keel_reader_options o;
+    if (!out || !d) return keel_fail(KEEL_EARG, "reader: out and d must not be NULL");
+    KEEL_TRY(check(&o, options));
+    keel_reader *r = keel_calloc(1, sizeof *r);
+    if (!r) return KEEL_ENOMEM;
+    r->run.seed = o.seed;
+    r->run.account.limit = o.memory;
+    r->pass = o.pass;
+    keel_status s = keel_pool_create(&r->run.pool, threads_of(&o));
+    if (s >= 0) s = keel_iter_create(&r->it, d, &r->run, 0);
+    if (s >= 0) s = keel_iter_begin(r->it, r->pass);
+    if (s >= 0) s = keel_iter_seek(r->it, o.index);
+    if (s != KEEL_OK) {
+        keel_reader_destroy(r);
+        return s;
+    }
+    *out = r;
+    return KEEL_OK;
+}
+
+keel_status keel_reader_next(keel_reader *r, const keel_tensor **field)
+{
+    if (!r || !field) return keel_fail(KEEL_EARG, "reader: r and field must not be NULL");
+    keel_element_release(r->given);
+    r->given = NULL;
+    if (r->ended) KEEL_TRY(keel_iter_begin(r->it, ++r->pass));
+    r->ended = false;
+    const keel_status s = keel_iter_next(r->it, &r->given);
+    r->ended = s == KEEL_END;
+    if (s != KEEL_OK) return s;
+    for (int i = 0; i < r->given->n_field; i++)
+        r->field[i] = (keel_tensor){ r->it->spec->field[i].dtype, r->given->field[i].shape,
+                                     r->given->field[i].data };
+    *field = r->field;
+    return KEEL_OK;
+}
+
+void keel_reader_destroy(keel_reader *r)
+{
+    if (!r) return;
+    keel_element_release(r->given);
+    keel_iter_destroy(r->it);
+    keel_pool_destroy(r->run.pool);
+    keel_free(r);
+}

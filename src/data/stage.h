@@ -1,0 +1,105 @@
+/* A stage makes the rows of a dataset from those of others, its parents: take, shuffle, map, batch.
+ *
+ * A file of src/data/stages ends with its const keel_stage. Like a layer it has a field table, so
+ * that C calls, pipeline files and the reference read the same arguments. What flows is an element:
+ * a row, or behind a stage that makes batches, a batch.
+ *
+ * Where all parents are read by index, and the stage has `where` or `read`, so is its result: a
+ * pure function of the place, which any thread may ask for in any order. Else the result is a
+ * stream, made by `begin` and `next`; a stage has these too unless it never stands in a stream. */
+#ifndef KEEL_DATA_STAGE_H
+#define KEEL_DATA_STAGE_H
+#include "base/field.h"
+#include "data/element.h"
+#include "data/source.h"
+
+typedef struct keel_stage keel_stage;
+typedef struct keel_iter keel_iter;
+
+enum { KEEL_PARENTS_MAX = 64, KEEL_STAGES_MAX = 1024 /* of one dataset */ };
+
+/* A stage with its arguments and parents: the state of the dataset that it makes. */
+struct keel_applied {
+    const keel_stage *stage;
+    void *args; /* stage->type.args_size */
+    int n_parent;
+    keel_dataset **parent; /* owned */
+    int number;            /* of all stages before it, from the sources on: keys its chance, so
+                              that a stage added behind it changes nothing */
+    bool by_index;
+    const keel_data_spec *spec; /* of the result */
+    void *made;                 /* by infer; the stage's own */
+};
+
+struct keel_stage {
+    keel_type type;  /* name, help, fields; module "keel.data" */
+    int n_parent;    /* -1: two or more */
+    bool no_index;   /* the result is a stream in any case */
+    bool sequential; /* may be called again for the same place with another result (a callback with
+                        a state): never read by index */
+
+    /* Check the arguments against the parents and change *spec, a copy of parent 0's, into that of
+     * the result. s->by_index is set. */
+    keel_status (*infer)(keel_applied *s, keel_data_spec *spec);
+
+    /* By index, either: turn the place of an element into that of the parent's element that it is,
+     * and return the number of the parent. */
+    int (*where)(const keel_applied *s, keel_position *at);
+    /* Or: make the row. It may use scratch buffers 0 to 3, and gives keel_scratch_inner to what it
+     * calls. */
+    keel_status (*read)(const keel_applied *s, keel_position at, const keel_row *row,
+                        keel_scratch *scratch);
+    /* If rows have open dims; NULL: that of parent 0. */
+    int64_t (*length)(const keel_applied *s, int field, keel_position at);
+    /* Of a stage that makes batches: the rows of an element, and the place of row i in parent 0. */
+    int64_t (*batch_rows)(const keel_applied *s, keel_position at);
+    keel_position (*batch_row)(const keel_applied *s, keel_position at, int64_t i);
+
+    /* Streams. it->own has iter_size zeroed bytes; it->at is the place of the next element. `next`
+     * gives a reference to an element, or KEEL_END. `end` frees what the iterator owns, and is
+     * called before every begin but the first. NULL: nothing to do. */
+    size_t iter_size;
+    keel_status (*begin)(keel_iter *it);
+    keel_status (*next)(keel_iter *it, keel_element **out);
+    void (*end)(keel_iter *it);
+
+    void (*release)(keel_applied *s); /* frees s->made; may be NULL */
+};
+
+/* The dataset that a stage makes. Takes `config` (NULL: all defaults) as Keras JSON, and shares the
+ * parents, which the caller still destroys. KEEL_EARG, KEEL_ESHAPE, KEEL_EUNSUP: the stage refuses
+ * its arguments or parents; the text names the stage. */
+keel_status keel_stage_apply(keel_dataset **out, const keel_stage *stage, const json_t *config,
+                             keel_dataset *const *parent, int n_parent);
+/* The same for a stage whose args were filled by C code, not from JSON: takes *args, which has
+ * args_size bytes and is copied; stage->type.release frees what it owns, on failure too. */
+keel_status keel_stage_apply_args(keel_dataset **out, const keel_stage *stage, const void *args,
+                                  keel_dataset *const *parent, int n_parent);
+
+/* NULL: there is no such stage. */
+const keel_stage *keel_stage_find(const char *name);
+
+/* The key of the random numbers of a stage at a place. */
+keel_chance keel_stage_chance(const keel_applied *s, const keel_position *at);
+
+/* Parent k's place of a stage whose own place is `at`, for the same element. */
+keel_position keel_stage_into(const keel_applied *s, int k, const keel_position *at);
+
+/* Follow a place of a batched dataset to the stage that makes the batch; NULL: its rows cannot be
+ * found by index. */
+const keel_applied *keel_stage_of_batch(const keel_dataset *d, keel_position *at);
+
+/* The longest first dim of field i over all rows, and a row that has it. */
+int64_t keel_dataset_longest(const keel_dataset *d, int i, int64_t *row);
+
+/* The spec of a dataset as a parent: `rows` counts elements, and yields of several rows are
+ * batches.
+ */
+keel_data_spec keel_stage_spec(const keel_dataset *d);
+
+/* Another handle on a dataset, with its own range. */
+keel_dataset *keel_dataset_share(const keel_dataset *d);
+
+extern const keel_stage *const keel_stages[]; /* ends with NULL; made by the build */
+
+#endif

@@ -1,0 +1,140 @@
+/* tf.data's zip: element i has the fields of element i of every dataset; it ends with the shortest.
+ * Fields of one role that have the same name get the number of their dataset: x, x_1. */
+#include "base/memory.h"
+#include "data/iter.h"
+#include "data/stage.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_MAX_BYTES = 256 };
+
+/* The name that is free in the fields so far. */
+static keel_status put_field(keel_data_spec *spec, const keel_data_field *f, int k, char *name)
+{
+    snprintf(name, NAME_MAX_BYTES, "%s", f->path);
+    for (int i = 0; i < spec->n_field; i++)
+        if (spec->field[i].role == f->role && !strcmp(spec->field[i].path, f->path))
+            snprintf(name, NAME_MAX_BYTES, "%.200s_%d", f->path, k);
+    keel_data_field copy = *f;
+    copy.path = name;
+    return keel_spec_add_all(spec, 1, &copy, "zip");
+}
+
+static keel_status infer(keel_applied *s, keel_data_spec *spec)
+{
+    int n = 0;
+    for (int k = 0; k < s->n_parent; k++) n += s->parent[k]->origin->spec.n_field;
+    if (n > KEEL_FIELDS_MAX)
+        return keel_fail(KEEL_EARG, "%d fields; a row has at most %d", n, KEEL_FIELDS_MAX);
+    char(*name)[NAME_MAX_BYTES] = s->made = keel_calloc((size_t)n, NAME_MAX_BYTES);
+    if (!name) return KEEL_ENOMEM;
+    spec->n_field = 0;
+    for (int k = 0; k < s->n_parent; k++) {
+        const keel_dataset *d = s->parent[k];
+        const keel_data_spec own = keel_stage_spec(d), *p = &own;
+        if (p->batched != spec->batched)
+            return keel_fail(KEEL_ESHAPE, "%s has %s, and the first dataset %s",
+                             keel_dataset_name(d), p->batched ? "batches" : "rows",
+                             spec->batched ? "batches" : "rows");
+        for (int i = 0; i < p->n_field; i++)
+            KEEL_TRY(put_field(spec, &p->field[i], k, name[spec->n_field]));
+        if (!k) continue;
+        spec->one_shot |= p->one_shot;
+        if (p->max_rows < spec->max_rows) spec->max_rows = p->max_rows;
+        if (p->endless) continue;
+        if (spec->endless)
+            spec->rows = p->rows;
+        else if (spec->rows < 0 || p->rows < 0)
+            spec->rows = -1;
+        else if (p->rows < spec->rows)
+            spec->rows = p->rows;
+        spec->endless = false;
+    }
+    if (spec->batched) s->by_index = false; /* batches must have equal sizes, which is seen there */
+    return KEEL_OK;
+}
+
+static void release(keel_applied *s)
+{
+    keel_free(s->made);
+}
+
+static keel_status read(const keel_applied *s, keel_position at, const keel_row *row,
+                        keel_scratch *scratch)
+{
+    keel_scratch *inner = keel_scratch_inner(scratch);
+    if (!inner) return KEEL_ENOMEM;
+    int first = 0;
+    for (int k = 0; k < s->n_parent; k++) {
+        const int n = s->parent[k]->origin->spec.n_field;
+        keel_row part = { .want = row->want + first, .count = row->count + first };
+        memcpy(part.at, row->at + first, (size_t)n * sizeof *part.at);
+        KEEL_TRY(keel_dataset_read(s->parent[k], keel_stage_into(s, k, &at), &part, inner));
+        first += n;
+    }
+    return KEEL_OK;
+}
+
+static int64_t length(const keel_applied *s, int i, keel_position at)
+{
+    int k = 0;
+    while (i >= s->parent[k]->origin->spec.n_field) i -= s->parent[k++]->origin->spec.n_field;
+    return keel_dataset_length(s->parent[k], i, keel_stage_into(s, k, &at));
+}
+
+typedef struct zip_iter {
+    keel_element *at[KEEL_PARENTS_MAX]; /* read already: kept after a failure of another */
+} zip_iter;
+
+static keel_status next(keel_iter *it, keel_element **out)
+{
+    zip_iter *w = it->own;
+    const void *data[KEEL_FIELDS_MAX];
+    keel_shape shape[KEEL_FIELDS_MAX];
+    int n = 0;
+    for (int k = 0; k < it->n_parent; k++) {
+        if (w->at[k]) continue;
+        const keel_status s = keel_iter_next(it->parent[k], &w->at[k]);
+        if (s != KEEL_OK) return s;
+    }
+    for (int k = 0; k < it->n_parent; k++)
+        for (int i = 0; i < w->at[k]->n_field; i++) {
+            data[n] = w->at[k]->field[i].data;
+            shape[n++] = w->at[k]->field[i].shape;
+        }
+    for (int i = 1; i < n && it->spec->batched; i++)
+        if (shape[i].dim[0] != shape[0].dim[0])
+            return keel_fail(KEEL_ESHAPE, "zip: batches of %lld and of %lld rows",
+                             (long long)shape[0].dim[0], (long long)shape[i].dim[0]);
+    KEEL_TRY(keel_element_copy(out, &it->run->account, it->spec, data, shape));
+    (*out)->source_row = w->at[0]->source_row;
+    for (int k = 0; k < it->n_parent; k++) {
+        keel_element_release(w->at[k]);
+        w->at[k] = NULL;
+    }
+    return KEEL_OK;
+}
+
+static void end(keel_iter *it)
+{
+    zip_iter *w = it->own;
+    for (int k = 0; k < it->n_parent; k++) {
+        keel_element_release(w->at[k]);
+        w->at[k] = NULL;
+    }
+}
+
+const keel_stage keel_stage_zip = {
+    .type = { .name = "zip",
+              .module = "keel.data",
+              .help =
+                  "The fields of several datasets side by side, up to the end of the shortest." },
+    .n_parent = -1,
+    .infer = infer,
+    .read = read,
+    .length = length,
+    .iter_size = sizeof(zip_iter),
+    .next = next,
+    .end = end,
+    .release = release,
+};

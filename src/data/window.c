@@ -1,0 +1,128 @@
+/* See window.h. A ring of tasks: those from `out` to `in` were given to the pool. The window is as
+ * deep as two elements for each thread, and no deeper than the account allows; one element is
+ * always made, so that a limit that is too small slows down and does not stop. */
+#include "data/window.h"
+#include "base/memory.h"
+#include "data/pool.h"
+#include "data/stage.h"
+#include <stddef.h>
+
+typedef struct entry {
+    keel_task task; /* first, so that a task is its entry */
+    keel_window *window;
+    keel_position at;
+    keel_element *in, *out;
+    keel_status status;
+    bool told; /* its failure was given */
+    keel_failure failure;
+} entry;
+
+struct keel_window {
+    keel_iter *it;
+    keel_supply *supply;
+    keel_make *make;
+    uint64_t in, out;
+    int n;
+    bool ended;          /* the supply has ended, or failed */
+    keel_failure failed; /* that of the supply, which comes after what was made before */
+    entry at[];
+};
+
+static void run(keel_task *task, keel_scratch *scratch)
+{
+    entry *e = (entry *)(void *)task;
+    keel_window *w = e->window;
+    e->status = w->make(w->it, e->at, e->in, &e->out, scratch);
+    if (e->status < 0) keel_failure_take(&e->failure, e->status);
+}
+
+keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
+                               keel_make *make)
+{
+    const int n = 2 * keel_pool_threads(it->run->pool) + 1;
+    keel_window *w = keel_calloc(1, sizeof *w + (size_t)n * sizeof *w->at);
+    if (!w) return KEEL_ENOMEM;
+    w->it = it;
+    w->supply = supply;
+    w->make = make;
+    w->n = n;
+    *out = w;
+    return KEEL_OK;
+}
+
+static bool may_read_ahead(const keel_window *w)
+{
+    const keel_account *a = &w->it->run->account;
+    if (w->in == w->out) return true;
+    return w->in - w->out < (uint64_t)w->n && (!a->limit || atomic_load(&a->used) < a->limit);
+}
+
+static void fill(keel_window *w)
+{
+    while (!w->ended && may_read_ahead(w)) {
+        entry *e = &w->at[w->in % (uint64_t)w->n];
+        e->window = w;
+        e->task.run = run;
+        e->in = e->out = NULL;
+        e->told = false;
+        const keel_status s = w->supply(w->it, &e->at, &e->in);
+        if (s != KEEL_OK) {
+            w->ended = true;
+            if (s < 0) keel_failure_take(&w->failed, s);
+            return;
+        }
+        w->in++;
+        keel_pool_add(w->it->run->pool, &e->task);
+    }
+}
+
+/* Go on to the next entry. */
+static void leave(keel_window *w)
+{
+    entry *e = &w->at[w->out++ % (uint64_t)w->n];
+    keel_element_release(e->in);
+    e->in = NULL;
+}
+
+keel_status keel_window_next(keel_window *w, keel_element **out)
+{
+    fill(w);
+    if (w->in == w->out) {
+        if (w->failed.status >= 0) return KEEL_END;
+        const keel_failure failed = w->failed;
+        w->failed = (keel_failure){ 0 };
+        w->ended = false; /* asked again, the supply goes on or fails again */
+        return keel_failure_raise(&failed);
+    }
+    entry *e = &w->at[w->out % (uint64_t)w->n];
+    if (e->told) { /* try it again: the cause may have gone */
+        e->told = false;
+        keel_pool_add(w->it->run->pool, &e->task);
+    }
+    keel_pool_wait(w->it->run->pool, &e->task);
+    if (e->status < 0) {
+        e->told = true;
+        return keel_failure_raise(&e->failure);
+    }
+    *out = e->out;
+    e->out = NULL;
+    leave(w);
+    return KEEL_OK;
+}
+
+void keel_window_pass(keel_window *w)
+{
+    if (w->in > w->out && w->at[w->out % (uint64_t)w->n].told) leave(w);
+}
+
+void keel_window_destroy(keel_window *w)
+{
+    if (!w) return;
+    for (; w->out < w->in; w->out++) {
+        entry *e = &w->at[w->out % (uint64_t)w->n];
+        keel_pool_wait(w->it->run->pool, &e->task);
+        keel_element_release(e->in);
+        keel_element_release(e->out);
+    }
+    keel_free(w);
+}
