@@ -92,8 +92,8 @@ static int run(const void *given, int n_arg, char **arg)
 static const keel_option table[] = {
     KEEL_DATA_ROWS(options, data, true),
     KEEL_PAD_ROWS(options, pad),
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
-                    "rows per step"),
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
+                    "rows per step (default: 32; of data that comes in batches, those)"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),

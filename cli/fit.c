@@ -333,11 +333,14 @@ static int train(job *j)
         .callbacks = j->callbacks.at,
         .checkpoint = &j->checkpoint,
     };
-    const int64_t rows = keel_dataset_rows(j->data);
+    const int64_t count = keel_dataset_cardinality(j->data);
+    const char *what = keel_dataset_is_batched(j->data) ? "batches" : "rows";
     const int n = keel_strategy_devices(j->strategy);
-    printf("%s: %s", keel_dataset_name(j->data),
-           rows < 0 ? "an unknown number of" : keel_grouped(a, rows));
-    printf(" rows");
+    printf("%s: ", keel_dataset_name(j->data));
+    if (count == KEEL_CARDINALITY_INFINITE)
+        printf("%s without end", what);
+    else
+        printf("%s %s", count < 0 ? "an unknown number of" : keel_grouped(a, count), what);
     if (j->validation)
         printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
     if (keel_dataset_class_count(j->data))
@@ -392,8 +395,9 @@ static const keel_option table[] = {
     KEEL_PAD_ROWS(options, pad),
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.keras", NULL,
                     "the trained model"),
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
-                    "rows per step, over all devices"),
+    KEEL_OPTION_ROW(
+        options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
+        "rows per step, over all devices (default: 32; of data that comes in batches, those)"),
     KEEL_OPTION_ROW(options, epochs, "epochs", 0, false, KEEL_OPTION_POSITIVE, "N", "1",
                     "how many"),
     KEEL_OPTION_ROW(options, initial_epoch, "initial-epoch", 0, false, KEEL_OPTION_COUNT, "N", "0",

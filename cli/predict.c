@@ -241,8 +241,8 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, output, "output", 'o', true, KEEL_OPTION_TEXT, "OUT.npy", NULL,
                     "the outputs, one row for each row of the data; with several outputs, one "
                     "file OUT_name.npy each"),
-    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", "32",
-                    "rows per step"),
+    KEEL_OPTION_ROW(options, batch_size, "batch-size", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
+                    "rows per step (default: 32; of data that comes in batches, those)"),
     KEEL_DEVICES_ROWS(options, devices),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),

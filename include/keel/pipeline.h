@@ -43,6 +43,15 @@ bool keel_dataset_is_batched(const keel_dataset *d);
 keel_status keel_dataset_apply(keel_dataset **out, const char *stage, const keel_arg *args,
                                keel_dataset *const *parent, int n_parent);
 
+/* The names of all stages, and the arguments of one as text.
+ *
+ * Returns  keel_stage_class: the name, NULL behind the last; keel_stage_help: KEEL_OK, KEEL_EARG: no
+ *          such stage, KEEL_ENOMEM
+ * Owns     names are static; *out is freed with keel_model_summary_free
+ * Threads  any */
+const char *keel_stage_class(int i);
+keel_status keel_stage_help(const char *name, char **out);
+
 /* The stages of tf.data that people use most, as functions; see keel_dataset_apply. count -1: all
  * (take, skip), for ever (repeat). buffer_size 0: all elements, which costs no memory.
  *

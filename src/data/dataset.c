@@ -290,8 +290,8 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
 
 int64_t keel_dataset_rows(const keel_dataset *d)
 {
-    if (d->origin->spec.batched || d->origin->spec.endless) return -1;
-    return d->rows;
+    if (d->origin->spec.endless) return -1;
+    return d->origin->spec.batched ? keel_stage_rows(d) : d->rows;
 }
 
 int keel_dataset_field_count(const keel_dataset *d)

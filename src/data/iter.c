@@ -86,8 +86,9 @@ keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_po
 }
 
 typedef struct walk {
-    keel_window *window;
-    int64_t next; /* to be read ahead */
+    keel_window *window; /* NULL: rows are only copied, which is faster than handing them over */
+    int64_t next;        /* to be read ahead */
+    keel_scratch scratch;
 } walk;
 
 static keel_status supply_index(keel_iter *it, keel_position *at, keel_element **in)
@@ -114,17 +115,23 @@ static keel_status begin_walk(keel_iter *it)
 {
     walk *w = it->own;
     w->next = 0;
+    if (it->dataset->origin->source->in_memory) return KEEL_OK;
     return keel_window_create(&w->window, it, supply_index, make_row);
 }
 
 static keel_status next_walk(keel_iter *it, keel_element **out)
 {
-    return keel_window_next(((walk *)it->own)->window, out);
+    walk *w = it->own;
+    keel_position at;
+    if (w->window) return keel_window_next(w->window, out);
+    const keel_status s = supply_index(it, &at, NULL);
+    return s == KEEL_OK ? make_row(it, at, NULL, out, &w->scratch) : s;
 }
 
 static void pass_walk(keel_iter *it)
 {
-    keel_window_pass(((walk *)it->own)->window);
+    const walk *w = it->own;
+    if (w->window) keel_window_pass(w->window);
 }
 
 static void end_walk(keel_iter *it)
@@ -132,6 +139,7 @@ static void end_walk(keel_iter *it)
     walk *w = it->own;
     keel_window_destroy(w->window);
     w->window = NULL;
+    keel_scratch_free(&w->scratch);
 }
 
 static const keel_iter_kind walks = { begin_walk, next_walk, pass_walk, end_walk };

@@ -1,7 +1,7 @@
 /* The functions of keel/pipeline.h that only apply a stage. */
 #include "keel/pipeline.h"
 #include "base/args.h"
-#include "base/text.h"
+#include "base/type_help.h"
 #include "data/stage.h"
 
 int64_t keel_dataset_cardinality(const keel_dataset *d)
@@ -16,6 +16,31 @@ bool keel_dataset_is_batched(const keel_dataset *d)
     return keel_stage_spec(d).batched;
 }
 
+static keel_status unknown(const char *name)
+{
+    keel_text known = { 0 };
+    for (int i = 0; keel_stages[i]; i++)
+        keel_text_add(&known, "%s%s", i ? ", " : "", keel_stages[i]->type.name);
+    const keel_status s =
+        keel_fail(KEEL_EARG, "there is no stage '%.60s': %s", name, known.data ? known.data : "");
+    keel_text_free(&known);
+    return s;
+}
+
+const char *keel_stage_class(int i)
+{
+    for (int k = 0; k < i; k++)
+        if (!keel_stages[k]) return NULL;
+    return i >= 0 && keel_stages[i] ? keel_stages[i]->type.name : NULL;
+}
+
+keel_status keel_stage_help(const char *name, char **out)
+{
+    if (!name || !out) return keel_fail(KEEL_EARG, "stage: name and out must not be NULL");
+    const keel_stage *stage = keel_stage_find(name);
+    return stage ? keel_type_help(&stage->type, out) : unknown(name);
+}
+
 keel_status keel_dataset_apply(keel_dataset **out, const char *stage, const keel_arg *args,
                                keel_dataset *const *parent, int n_parent)
 {
@@ -23,15 +48,7 @@ keel_status keel_dataset_apply(keel_dataset **out, const char *stage, const keel
     if (!out || !stage || !parent || n_parent < 1)
         return keel_fail(KEEL_EARG, "apply: out, stage and parent must not be NULL");
     const keel_stage *found = keel_stage_find(stage);
-    if (!found) {
-        keel_text known = { 0 };
-        for (int i = 0; keel_stages[i]; i++)
-            keel_text_add(&known, "%s%s", i ? ", " : "", keel_stages[i]->type.name);
-        const keel_status s = keel_fail(KEEL_EARG, "there is no stage '%.60s': %s", stage,
-                                        known.data ? known.data : "");
-        keel_text_free(&known);
-        return s;
-    }
+    if (!found) return unknown(stage);
     KEEL_TRY(keel_args_json(args, &config));
     const keel_status s = keel_stage_apply(out, found, config, parent, n_parent);
     json_decref(config);

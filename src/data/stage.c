@@ -101,6 +101,18 @@ const keel_applied *keel_stage_of_batch(const keel_dataset *d, keel_position *at
     return s && s->stage->batch_row ? s : NULL;
 }
 
+int64_t keel_stage_rows(const keel_dataset *d)
+{
+    int64_t sum = 0;
+    if (!d->origin->applied || !d->origin->applied->by_index) return -1;
+    for (int64_t i = 0; i < d->rows; i++) {
+        keel_position at = { .index = i };
+        const keel_applied *s = keel_stage_of_batch(d, &at);
+        if (!s || __builtin_add_overflow(sum, s->stage->batch_rows(s, at), &sum)) return -1;
+    }
+    return sum;
+}
+
 /* ---- as a source, for whoever asks for rows without a run ------------------------------------ */
 
 /* The dataset to read an element from, of a batch its first row; NULL: the stage reads it. */

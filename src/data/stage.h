@@ -92,6 +92,9 @@ const keel_applied *keel_stage_of_batch(const keel_dataset *d, keel_position *at
 /* The longest first dim of field i over all rows, and a row that has it. */
 int64_t keel_dataset_longest(const keel_dataset *d, int i, int64_t *row);
 
+/* The rows of all batches of a pass; -1: not known. */
+int64_t keel_stage_rows(const keel_dataset *d);
+
 /* The spec of a dataset as a parent: `rows` counts elements, and yields of several rows are
  * batches.
  */

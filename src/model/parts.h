@@ -11,9 +11,6 @@ enum {
     KEEL_MODEL_LAYERS_MAX = 1 << 14
 }; /* fits a stream of random numbers: 16 bits, the last one reserved */
 
-/* summary.c: the arguments of a type, their defaults and help; freed by keel_model_summary_free. */
-keel_status keel_type_help(const keel_type *type, char **out);
-
 /* build.c. A layer of that class without calls; its index is *layer. */
 keel_status keel_model_new_layer(keel_model *m, const char *class_name, const json_t *config,
                                  int *layer);

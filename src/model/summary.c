@@ -2,6 +2,7 @@
  * Both come from the tables that read files and calls. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/type_help.h"
 #include "model/parts.h"
 #include <stdio.h>
 #include <string.h>
@@ -220,36 +221,6 @@ const char *keel_layer_class(int i)
     return NULL;
 }
 
-static void field_line(keel_text *t, const keel_field *f)
-{
-    if (f->kind == KEEL_FIELD_IGNORE) return;
-    keel_text_add(t, "  %-28s ", f->key);
-    if (f->kind == KEEL_FIELD_REFUSE) {
-        keel_text_add(t, "only %s; %s: not supported\n", f->dflt ? f->dflt : "null", f->help);
-        return;
-    }
-    if (f->dflt)
-        keel_text_add(t, "default %-18s ", f->dflt);
-    else
-        keel_text_add(t, "%-26s ", "must be given");
-    keel_text_add(t, "%s", f->help);
-    if (f->kind == KEEL_FIELD_CHOICE) keel_text_add(t, " (%s)", f->choices);
-    keel_text_add(t, "\n");
-}
-
-static void type_lines(keel_text *t, const keel_type *type)
-{
-    keel_text_add(t, "%s: %s\n", type->name, type->help);
-    for (const keel_field *f = type->fields; f && f->key; f++) field_line(t, f);
-}
-
-keel_status keel_type_help(const keel_type *type, char **out)
-{
-    keel_text t = { 0 };
-    type_lines(&t, type);
-    return give(&t, out);
-}
-
 keel_status keel_layer_help(const char *layer, char **out)
 {
     keel_text t = { 0 };
@@ -257,7 +228,7 @@ keel_status keel_layer_help(const char *layer, char **out)
     if (!l)
         return keel_fail(KEEL_EARG, "there is no layer class '%s'; 'keel layers' lists all of them",
                          layer);
-    type_lines(&t, &l->type);
+    keel_type_lines(&t, &l->type);
     keel_text_add(&t, "  %-28s default %-18s %s\n", "name", "null", "null: made from the class");
     if (l->emit)
         keel_text_add(&t, "  %-28s default %-18s %s\n", "trainable", "true",

@@ -1,5 +1,6 @@
 /* See watcher.h. */
 #include "train/callbacks/watcher.h"
+#include "base/type_help.h"
 #include "base/memory.h"
 #include "model/parts.h"
 #include <stdlib.h>
