@@ -137,6 +137,33 @@ static keel_dataset *put(keel_dataset *d, const char *text)
         must(keel_dataset_repeat(&out, d, n > 1 ? a : -1));
     } else if (!strcmp(name, "shuffle")) {
         must(keel_dataset_shuffle(&out, d, a));
+    } else if (!strcmp(name, "interleave")) {
+        other = range(a);
+        must(keel_dataset_apply(&out, "interleave", KEEL_ARGS(KEEL_ARG_INT("block_length", b)),
+                                (keel_dataset *[]){ d, other }, 2));
+        keel_dataset_destroy(other);
+    } else if (!strcmp(name, "sample")) {
+        other = range(a);
+        must(keel_dataset_apply(&out, "sample",
+                                KEEL_ARGS(KEEL_ARG_JSON("weights", "[1, 3]"),
+                                          KEEL_ARG_BOOL("stop_on_empty_dataset", b)),
+                                (keel_dataset *[]){ d, other }, 2));
+        keel_dataset_destroy(other);
+    } else if (!strcmp(name, "zip")) {
+        other = range(a);
+        must(keel_dataset_apply(&out, "zip", NULL, (keel_dataset *[]){ d, other }, 2));
+        keel_dataset_destroy(other);
+    } else if (!strcmp(name, "cache")) {
+        must(keel_dataset_apply(&out, "cache", a ? KEEL_ARGS(KEEL_ARG_INT("memory", a)) : NULL, &d,
+                                1));
+    } else if (!strcmp(name, "rebatch")) {
+        must(keel_dataset_apply(
+            &out, "rebatch",
+            KEEL_ARGS(KEEL_ARG_INT("batch_size", a), KEEL_ARG_BOOL("drop_remainder", *word)), &d,
+            1));
+    } else if (!strcmp(name, "window")) {
+        must(keel_dataset_apply(
+            &out, "window", KEEL_ARGS(KEEL_ARG_INT("size", a), KEEL_ARG_INT("shift", b)), &d, 1));
     } else if (!strcmp(name, "skip")) {
         must(keel_dataset_skip(&out, d, a));
     } else if (!strcmp(name, "unbatch")) {
@@ -230,6 +257,13 @@ static const struct gives {
     { "filter then batch", "range 9 | even | batch 2", KEEL_CARDINALITY_UNKNOWN, "0,2 4,6 8 " },
     { "filter then take", "range 9 | even | take 2", KEEL_CARDINALITY_UNKNOWN, "0 2 " },
     { "filter then repeat", "range 3 | even | repeat 2", KEEL_CARDINALITY_UNKNOWN, "0 2 0 2 " },
+    { "zip ends with the shortest", "range 4 | zip 3", 3, "0 1 2 " },
+    { "interleave takes one of each in turn", "range 3 | interleave 5 1", 8, "0 0 1 1 2 2 3 4 " },
+    { "interleave takes blocks", "range 3 | interleave 4 2", 7, "0 1 0 1 2 2 3 " },
+    { "rebatch cuts across batches", "range 7 | batch 3 | rebatch 2", KEEL_CARDINALITY_UNKNOWN,
+      "0,1 2,3 4,5 6 " },
+    { "rebatch drops a short batch", "range 7 | batch 3 | rebatch 2 drop", KEEL_CARDINALITY_UNKNOWN,
+      "0,1 2,3 4,5 " },
     { "unbatch gives the rows back", "range 5 | batch 2 | unbatch", KEEL_CARDINALITY_UNKNOWN,
       "0 1 2 3 4 " },
     { "unbatch then batch is another batch size", "range 5 | batch 2 | unbatch | batch 3",
@@ -262,6 +296,12 @@ static const char *const chains[] = {
     "range 11 | noise | shuffle 4 | batch 3 drop",
     "range 11 | shuffle 0 | noise | even | batch 3",
     "range 30 | shard 3 1 | shuffle 4 | concatenate 5 | map | skip 2",
+    "range 20 | sample 9 1 | batch 4",
+    "range 20 | sample 9 0 | shuffle 4",
+    "range 20 | map | cache 0 | shuffle 0 | batch 3",
+    "range 20 | map | cache 700 | shuffle 3 | batch 3",
+    "range 20 | window 4 3 | shuffle 0",
+    "range 20 | batch 4 | shuffle 0 | rebatch 7",
     "range 20 | batch 6 | map | unbatch | shuffle 5 | batch 4 wrap",
 };
 

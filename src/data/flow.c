@@ -4,6 +4,7 @@
 #include "data/iter.h"
 #include "data/pool.h"
 #include "data/stage.h"
+#include <stdio.h>
 #include <string.h>
 
 struct keel_flow {
@@ -58,6 +59,15 @@ void keel_flow_destroy(keel_flow *f)
 int64_t keel_flow_bytes(const keel_flow *f)
 {
     return atomic_load(&f->run.account.peak);
+}
+
+void keel_flow_note(keel_flow *f, char *text, size_t size)
+{
+    *text = 0;
+    if (!f->run.left_out) return;
+    snprintf(text, size, "%s: %lld of the pass were left out, the first because: %.120s",
+             keel_dataset_name(f->it->dataset), (long long)f->run.left_out, f->run.first.text);
+    f->run.left_out = 0;
 }
 
 static void keep(keel_flow *f, keel_element *e)

@@ -85,6 +85,24 @@ keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_po
     return KEEL_OK;
 }
 
+keel_status keel_element_row(keel_element **out, const keel_element *batch, int64_t row,
+                             const keel_iter *it)
+{
+    const void *data[KEEL_FIELDS_MAX];
+    keel_shape shape[KEEL_FIELDS_MAX];
+    for (int i = 0; i < it->spec->n_field; i++) {
+        const keel_shape *all = &batch->field[i].shape;
+        shape[i].rank = all->rank - 1;
+        int64_t count = 1;
+        for (int d = 1; d < all->rank; d++) count *= shape[i].dim[d - 1] = all->dim[d];
+        data[i] = (const char *)batch->field[i].data +
+                  (size_t)(row * count) * keel_dtype_size(it->spec->field[i].dtype);
+    }
+    KEEL_TRY(keel_element_copy(out, &it->run->account, it->spec, data, shape));
+    (*out)->source_row = batch->source_row < 0 ? -1 : batch->source_row + row;
+    return KEEL_OK;
+}
+
 typedef struct walk {
     keel_window *window; /* NULL: rows are only copied, which is faster than handing them over */
     int64_t next;        /* to be read ahead */

@@ -13,6 +13,8 @@ typedef struct keel_run {
     uint64_t seed;
     keel_pool *pool;
     keel_account account;
+    int64_t left_out;   /* elements of this pass that a stage left out because they failed */
+    keel_failure first; /* of them */
 } keel_run;
 
 typedef struct keel_iter_kind keel_iter_kind;
@@ -46,6 +48,10 @@ keel_status keel_iter_next(keel_iter *it, keel_element **out);
 keel_status keel_iter_seek(keel_iter *it, int64_t index);
 /* Leave out the element whose failure was given last. */
 void keel_iter_pass(keel_iter *it);
+
+/* Row i of a batch as an element of its own, in the fields of `it`. */
+keel_status keel_element_row(keel_element **out, const keel_element *batch, int64_t i,
+                             const keel_iter *it);
 
 /* Read one row by index into a new element. Any thread. */
 keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_position at,

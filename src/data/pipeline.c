@@ -3,6 +3,7 @@
 #include "base/args.h"
 #include "base/type_help.h"
 #include "data/stage.h"
+#include <string.h>
 
 int64_t keel_dataset_cardinality(const keel_dataset *d)
 {
@@ -22,7 +23,9 @@ static keel_status unknown(const char *name)
     for (int i = 0; keel_stages[i]; i++)
         keel_text_add(&known, "%s%s", i ? ", " : "", keel_stages[i]->type.name);
     const keel_status s =
-        keel_fail(KEEL_EARG, "there is no stage '%.60s': %s", name, known.data ? known.data : "");
+        keel_fail(KEEL_EARG, "there is no stage '%.60s'%s: %s", name,
+                  strcmp(name, "prefetch") ? "" : ", as every pipeline reads ahead by itself",
+                  known.data ? known.data : "");
     keel_text_free(&known);
     return s;
 }

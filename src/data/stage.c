@@ -3,6 +3,7 @@
 #include "data/stage.h"
 #include "base/memory.h"
 #include "data/flow.h"
+#include "tensor/shape.h"
 #include <string.h>
 
 /* ---- rows by index --------------------------------------------------------------------------- */
@@ -287,6 +288,33 @@ keel_data_spec keel_stage_spec(const keel_dataset *d)
         spec.rows = spec.yields;
     }
     return spec;
+}
+
+keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec *b,
+                                  const keel_dataset *d)
+{
+    const char *name = keel_dataset_name(d);
+    if (a->n_field != b->n_field)
+        return keel_fail(KEEL_ESHAPE, "%s has %d fields, and the first dataset %d", name,
+                         b->n_field, a->n_field);
+    if (a->batched != b->batched)
+        return keel_fail(KEEL_ESHAPE, "%s has %s, and the first dataset %s", name,
+                         b->batched ? "batches" : "rows", a->batched ? "batches" : "rows");
+    for (int i = 0; i < a->n_field; i++) {
+        const keel_data_field *p = &a->field[i], *q = &b->field[i];
+        char left[96], right[96];
+        if (strcmp(p->path, q->path) || p->role != q->role || p->dtype != q->dtype)
+            return keel_fail(KEEL_ESHAPE,
+                             "%s: field %d is '%s', and in the first dataset '%s', or "
+                             "they differ in role or type",
+                             name, i, q->path, p->path);
+        if (keel_shape_equal(&p->shape, &q->shape)) continue;
+        keel_shape_text(left, &p->shape);
+        keel_shape_text(right, &q->shape);
+        return keel_fail(KEEL_ESHAPE, "%s: '%s' is %s, and in the first dataset %s", name, q->path,
+                         right, left);
+    }
+    return KEEL_OK;
 }
 
 /* What a stream tells the feed of its yields. */

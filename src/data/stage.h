@@ -38,6 +38,9 @@ struct keel_stage {
     bool sequential; /* may be called again for the same place with another result (a callback with
                         a state): never read by index */
 
+    /* True if a pass gives other elements than the one before; NULL: it does not by itself. */
+    bool (*is_random)(const keel_applied *s);
+
     /* Check the arguments against the parents and change *spec, a copy of parent 0's, into that of
      * the result. s->by_index is set. */
     keel_status (*infer)(keel_applied *s, keel_data_spec *spec);
@@ -99,6 +102,11 @@ int64_t keel_stage_rows(const keel_dataset *d);
  * batches.
  */
 keel_data_spec keel_stage_spec(const keel_dataset *d);
+
+/* What the parents of a stage must share, so that the spec `a` of the first describes them all:
+ * fields, roles, types, shapes, and whether elements are batches. KEEL_ESHAPE names d. */
+keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec *b,
+                                  const keel_dataset *d);
 
 /* Another handle on a dataset, with its own range. */
 keel_dataset *keel_dataset_share(const keel_dataset *d);

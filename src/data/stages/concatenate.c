@@ -1,42 +1,12 @@
 /* tf.data's concatenate, of any number of datasets: one after another. */
 #include "data/iter.h"
 #include "data/stage.h"
-#include "tensor/shape.h"
-#include <string.h>
-
-/* What every parent must share with the first, so that one spec describes them all. */
-static keel_status check_same(const keel_data_spec *a, const keel_data_spec *b,
-                              const keel_dataset *d)
-{
-    const char *name = keel_dataset_name(d);
-    if (a->n_field != b->n_field)
-        return keel_fail(KEEL_ESHAPE, "%s has %d fields, and the first dataset %d", name,
-                         b->n_field, a->n_field);
-    if (a->batched != b->batched)
-        return keel_fail(KEEL_ESHAPE, "%s has %s, and the first dataset %s", name,
-                         b->batched ? "batches" : "rows", a->batched ? "batches" : "rows");
-    for (int i = 0; i < a->n_field; i++) {
-        const keel_data_field *p = &a->field[i], *q = &b->field[i];
-        char left[96], right[96];
-        if (strcmp(p->path, q->path) || p->role != q->role || p->dtype != q->dtype)
-            return keel_fail(KEEL_ESHAPE,
-                             "%s: field %d is '%s', and in the first dataset '%s', or "
-                             "they differ in role or type",
-                             name, i, q->path, p->path);
-        if (keel_shape_equal(&p->shape, &q->shape)) continue;
-        keel_shape_text(left, &p->shape);
-        keel_shape_text(right, &q->shape);
-        return keel_fail(KEEL_ESHAPE, "%s: '%s' is %s, and in the first dataset %s", name, q->path,
-                         right, left);
-    }
-    return KEEL_OK;
-}
 
 static keel_status infer(keel_applied *s, keel_data_spec *spec)
 {
     for (int i = 1; i < s->n_parent; i++) {
         const keel_data_spec b = keel_stage_spec(s->parent[i]);
-        KEEL_TRY(check_same(spec, &b, s->parent[i]));
+        KEEL_TRY(keel_stage_check_same(spec, &b, s->parent[i]));
         if (spec->endless) continue;
         spec->one_shot |= b.one_shot;
         if (b.max_rows > spec->max_rows) spec->max_rows = b.max_rows;

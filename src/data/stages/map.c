@@ -35,6 +35,11 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static bool is_random(const keel_applied *s)
+{
+    return map_of(s)->random || map_of(s)->sequential;
+}
+
 static keel_status failed(const keel_map *m, keel_status s, unsigned texts)
 {
     if (keel_error_count() != texts) return keel_fail_within(KEEL_ECALLBACK, "%s", m->name);
@@ -270,6 +275,7 @@ const keel_stage keel_stage_map = {
               .release = release_args },
     .n_parent = 1,
     .infer = infer,
+    .is_random = is_random,
     .read = read,
     .length = length,
     .iter_size = sizeof(map_iter),

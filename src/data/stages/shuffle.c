@@ -73,6 +73,11 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static bool is_random(const keel_applied *s)
+{
+    return ((const shuffle_args *)s->args)->reshuffle_each_iteration;
+}
+
 static void release(keel_applied *s)
 {
     orders *all = s->made;
@@ -205,6 +210,7 @@ const keel_stage keel_stage_shuffle = {
               .fields = fields },
     .n_parent = 1,
     .infer = infer,
+    .is_random = is_random,
     .where = where,
     .iter_size = sizeof(shuffle_iter),
     .begin = begin,

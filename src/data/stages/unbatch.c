@@ -1,7 +1,6 @@
 /* tf.data's unbatch: the rows of batches one after another. */
 #include "data/iter.h"
 #include "data/stage.h"
-#include "tensor/dtype.h"
 
 static keel_status infer(keel_applied *s, keel_data_spec *spec)
 {
@@ -32,17 +31,8 @@ static keel_status next(keel_iter *it, keel_element **out)
         const keel_status s = keel_iter_next(it->parent[0], &w->batch);
         if (s != KEEL_OK) return s;
     }
-    const void *data[KEEL_FIELDS_MAX];
-    keel_shape shape[KEEL_FIELDS_MAX];
-    for (int i = 0; i < it->spec->n_field; i++) {
-        const keel_shape *all = &w->batch->field[i].shape;
-        shape[i].rank = all->rank - 1;
-        int64_t count = 1;
-        for (int d = 1; d < all->rank; d++) count *= shape[i].dim[d - 1] = all->dim[d];
-        data[i] = (const char *)w->batch->field[i].data +
-                  (size_t)(w->row * count) * keel_dtype_size(it->spec->field[i].dtype);
-    }
-    KEEL_TRY(keel_element_copy(out, &it->run->account, it->spec, data, shape));
+    const keel_status s = keel_element_row(out, w->batch, w->row, it);
+    if (s < 0) return s;
     w->row++;
     return KEEL_OK;
 }
