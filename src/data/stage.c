@@ -245,7 +245,7 @@ static char *name_of(const keel_applied *s)
 
 static keel_status take_parents(keel_applied *s, keel_dataset *const *parent, int n)
 {
-    s->by_index = !s->stage->no_index && !s->stage->sequential;
+    s->by_index = !s->stage->no_index;
     if (!(s->parent = keel_calloc((size_t)n, sizeof(keel_dataset *)))) return KEEL_ENOMEM;
     for (s->n_parent = 0; s->n_parent < n; s->n_parent++) {
         const keel_dataset *d = parent[s->n_parent];
@@ -318,11 +318,15 @@ keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec 
 }
 
 /* What a stream tells the feed of its yields. */
-static void shape_stream(keel_data_spec *spec)
+static void shape_stream(const keel_applied *s, keel_data_spec *spec)
 {
     spec->shaped = is_open(spec);
     spec->by_row = !spec->batched;
-    spec->by_pass = true;
+    spec->by_pass = !s->stage->is_sequential || !s->stage->is_sequential(s);
+    for (int i = 0; i < s->n_parent; i++) {
+        const keel_data_origin *o = s->parent[i]->origin;
+        spec->by_pass &= o->spec.by_pass || o->source->read;
+    }
     if (!spec->batched) spec->max_rows = 1;
     if (spec->endless) spec->rows = -1;
     if (spec->batched) {
@@ -357,7 +361,7 @@ static keel_status finish(keel_dataset **out, keel_applied *s, keel_dataset *con
         keel_fail_within(r, "%s: %s", keel_dataset_name(parent[0]), s->stage->type.name);
         goto fail;
     }
-    if (!s->by_index) shape_stream(&spec);
+    if (!s->by_index) shape_stream(s, &spec);
     r = KEEL_ENOMEM;
     if (!(name = name_of(s))) goto fail;
     r = keel_dataset_create(out, source_of(s, &spec), s, &spec, name);
@@ -376,6 +380,9 @@ keel_status keel_stage_apply(keel_dataset **out, const keel_stage *stage, const 
                              keel_dataset *const *parent, int n_parent)
 {
     KEEL_TRY(check_parents(stage, parent, n_parent));
+    if (!stage->type.fields && stage->type.args_size)
+        return keel_fail(KEEL_EARG, "%s needs a function in C: see keel_dataset_%s",
+                         stage->type.name, stage->type.name);
     keel_applied *s = keel_calloc(1, sizeof *s);
     if (!s) return KEEL_ENOMEM;
     s->stage = stage;

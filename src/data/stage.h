@@ -32,14 +32,16 @@ struct keel_applied {
 };
 
 struct keel_stage {
-    keel_type type;  /* name, help, fields; module "keel.data" */
-    int n_parent;    /* -1: two or more */
-    bool no_index;   /* the result is a stream in any case */
-    bool sequential; /* may be called again for the same place with another result (a callback with
-                        a state): never read by index */
+    keel_type type; /* name, help, fields; module "keel.data" */
+    int n_parent;   /* -1: two or more */
+    bool no_index;  /* the result is a stream in any case */
 
     /* True if a pass gives other elements than the one before; NULL: it does not by itself. */
     bool (*is_random)(const keel_applied *s);
+
+    /* True if an element may depend on those that were made before it, in earlier passes too; NULL:
+     * it does not. */
+    bool (*is_sequential)(const keel_applied *s);
 
     /* Check the arguments against the parents and change *spec, a copy of parent 0's, into that of
      * the result. s->by_index is set. */

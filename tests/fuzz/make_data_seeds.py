@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the small seeds of fuzz_csv and fuzz_image. Run in this folder; needs Pillow."""
+"""Make the small seeds of fuzz_csv, fuzz_toml and fuzz_image. Run in this folder; needs Pillow."""
 import io
 import os
 
@@ -14,6 +14,8 @@ def put(target, name, data):
 
 put("csv", "numbers", b"a,y\n1,2\n-3.5e2,4\n")
 put("csv", "names", b'a,"y"\r\n1,dog\r\n2,"c ""a"" t"\r\n\r\n')
+put("toml", "pipeline", b"source = 'a.npz' # c\n[[stage]]\nname = 'take'\ncount = 1_0\n")
+put("toml", "values", b'a.b = [1, 0x2, { c = -1.5e3, d = true }]\n[t."x y"]\nz = "\\u00e9"\n')
 put("csv", "broken", b'\xef\xbb\xbfy\n"1\n",2\n,')
 
 

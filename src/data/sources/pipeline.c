@@ -64,9 +64,6 @@ static keel_status apply(keel_dataset **d, const json_t *table, const keel_datas
         const keel_status s = keel_dataset_apply(&out, json_string_value(name), NULL, parent, 1);
         return keel_fail_within(s, "%s: stage %zu", path, i + 1);
     }
-    if (!stage->type.fields && stage->type.args_size)
-        return keel_fail(KEEL_EUNSUP, "%s: stage %zu: %s needs a function in C", path, i + 1,
-                         stage->type.name);
     keel_status s = open_with(parent, &n, json_object_get(table, "with"), o, path, i);
     json_t *config = s < 0 ? NULL : json_copy((json_t *)table);
     if (s >= 0 && !config) s = keel_fail(KEEL_ENOMEM, "out of memory reading %s", path);

@@ -40,6 +40,11 @@ static bool is_random(const keel_applied *s)
     return map_of(s)->random || map_of(s)->sequential;
 }
 
+static bool is_sequential(const keel_applied *s)
+{
+    return map_of(s)->sequential;
+}
+
 static keel_status failed(const keel_map *m, keel_status s, unsigned texts)
 {
     if (keel_error_count() != texts) return keel_fail_within(KEEL_ECALLBACK, "%s", m->name);
@@ -276,6 +281,7 @@ const keel_stage keel_stage_map = {
     .n_parent = 1,
     .infer = infer,
     .is_random = is_random,
+    .is_sequential = is_sequential,
     .read = read,
     .length = length,
     .iter_size = sizeof(map_iter),

@@ -1,0 +1,262 @@
+/* What pipelines refuse, with the words that they refuse it in; pipeline files that are wrong; and
+ * a failure of every allocation. */
+#include "must.h"
+#include "base/memory.h"
+#include "io/toml.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static float numbers[40];
+
+/* Applies stages written as "name {json}", one behind the other; the status of the last. */
+static keel_status apply_all(keel_dataset **out, const char *text)
+{
+    char copy[512], *rest;
+    snprintf(copy, sizeof copy, "%s", text);
+    keel_dataset *d;
+    const keel_tensor x = { KEEL_FLOAT32, { 2, { 20, 2 } }, numbers };
+    keel_status s = keel_dataset_from_arrays(&d, &x, NULL, NULL);
+    if (s < 0) return s;
+    for (char *part = strtok_r(copy, "|", &rest); part && s >= 0;
+         part = strtok_r(NULL, "|", &rest)) {
+        char name[64], key[3][64], value[3][64];
+        keel_arg arg[4] = { 0 };
+        const int n = sscanf(part, " %63s %63s %63s %63s %63s %63s %63s", name, key[0], value[0],
+                             key[1], value[1], key[2], value[2]);
+        for (int i = 0; i < (n - 1) / 2; i++) arg[i] = (keel_arg)KEEL_ARG_JSON(key[i], value[i]);
+        keel_dataset *next = NULL, *pair[2] = { d, d };
+        const bool two = !strcmp(name, "zip") || !strcmp(name, "concatenate");
+        s = keel_dataset_apply(&next, name, arg, pair, two ? 2 : 1);
+        keel_dataset_destroy(d);
+        d = next;
+    }
+    if (s < 0) return s;
+    *out = d;
+    return KEEL_OK;
+}
+
+static const struct refused {
+    const char *what, *stages;
+    keel_status status;
+    const char *text;
+} refused[] = {
+    { "a stage that does not exist", "tak count 1", KEEL_EARG, "there is no stage 'tak'" },
+    { "prefetch, with the reason", "prefetch", KEEL_EARG, "every pipeline reads ahead by itself" },
+    { "a stage without its argument", "take", KEEL_EARG, "count" },
+    { "an argument that does not exist", "take n 1", KEEL_EARG, "there is no argument 'n'" },
+    { "a negative count", "take count -2", KEEL_EARG, "count" },
+    { "a shard that does not exist", "shard num_shards 3 index 3", KEEL_EARG, "the last is 2" },
+    { "batches of batches", "batch batch_size 2 | batch batch_size 2", KEEL_EUNSUP,
+      "unbatch them first" },
+    { "a last batch where the end is an error", "batch batch_size 3 end \"error\"", KEEL_EDATA,
+      "a last batch of 2" },
+    { "to unbatch rows", "unbatch", KEEL_EARG, "rows already" },
+    { "to rebatch rows", "rebatch batch_size 2", KEEL_EARG, "use batch" },
+    { "a cache behind a shuffle", "shuffle | cache", KEEL_EARG, "put the cache before it" },
+    { "a cache of batches", "batch batch_size 2 | cache", KEEL_EUNSUP, "only rows" },
+    { "a shuffle of everything without end", "repeat | shuffle", KEEL_EARG, "buffer_size" },
+    { "a window without end", "repeat | window size 2", KEEL_EUNSUP, "have an end" },
+    { "buckets without boundaries", "bucket_by_sequence_length", KEEL_EARG, "bucket_boundaries" },
+    { "buckets where no length differs",
+      "bucket_by_sequence_length bucket_boundaries [3] bucket_batch_sizes [2,2]", KEEL_EARG,
+      "differ" },
+    { "as many batch sizes as boundaries",
+      "bucket_by_sequence_length bucket_boundaries [3] bucket_batch_sizes [2]", KEEL_EARG,
+      "make 2 buckets" },
+    { "map by name", "map", KEEL_EARG, "C" },
+};
+
+static void it_is_refused(void **state)
+{
+    const struct refused *r = *state;
+    keel_dataset *d = NULL;
+    const keel_status s = apply_all(&d, r->stages);
+    if (s != r->status || !strstr(keel_error(), r->text))
+        fail_msg("%s: %s", keel_status_name(s), s < 0 ? keel_error() : "accepted");
+    assert_null(d);
+}
+
+/* ---- pipeline files -------------------------------------------------------------------------- */
+
+static const struct toml {
+    const char *what, *text;
+    keel_status status;
+    const char *answer; /* JSON, or a part of the error */
+} toml[] = {
+    { "keys and values", "a = 1\nb = \"x\" # c\nc = true\nd = 1.5\n", KEEL_OK,
+      "{\"a\":1,\"b\":\"x\",\"c\":true,\"d\":1.5}" },
+    { "tables and arrays of tables", "[t]\na=1\n[[s]]\nn=1\n[[s]]\nn=2\n", KEEL_OK,
+      "{\"s\":[{\"n\":1},{\"n\":2}],\"t\":{\"a\":1}}" },
+    { "dotted keys", "a.b.c = 1\na.d = 2\n", KEEL_OK, "{\"a\":{\"b\":{\"c\":1},\"d\":2}}" },
+    { "lists over lines", "a = [1, # one\n 2,\n]\n", KEEL_OK, "{\"a\":[1,2]}" },
+    { "inline tables", "a = { b = 1, c = [ ] }\n", KEEL_OK, "{\"a\":{\"b\":1,\"c\":[]}}" },
+    { "numbers in all ways", "a=0x1F\nb=0b101\nc=0o17\nd=1_000\ne=+3\nf=-2e3\n", KEEL_OK,
+      "{\"a\":31,\"b\":5,\"c\":15,\"d\":1000,\"e\":3,\"f\":-2000.0}" },
+    { "escapes", "a = \"\\u00e9\\t\\\\\"\nb = 'c:\\d'\n", KEEL_OK,
+      "{\"a\":\"\xc3\xa9\\t\\\\\",\"b\":\"c:\\\\d\"}" },
+    { "no text at all", "", KEEL_OK, "{}" },
+    { "a file of another system",
+      "\xef\xbb\xbf"
+      "a = 1\r\nb = 2\r\n",
+      KEEL_OK, "{\"a\":1,\"b\":2}" },
+    { "a key without a value", "a\n", KEEL_EFORMAT, "line 1: = is missing" },
+    { "a value without quotes", "a = 1\nb = hello\n", KEEL_EFORMAT, "line 2: a text needs quotes" },
+    { "two values", "a = 1 2\n", KEEL_EFORMAT, "something follows" },
+    { "a key twice", "a = 1\na = 2\n", KEEL_EFORMAT, "line 2: a key is given twice" },
+    { "a table twice", "[a]\n[a]\n", KEEL_EFORMAT, "twice" },
+    { "a table that is a number", "a = 1\n[a.b]\n", KEEL_EFORMAT, "twice" },
+    { "a text without an end", "a = \"x\n", KEEL_EFORMAT, "no end" },
+    { "an unknown escape", "a = \"\\q\"\n", KEEL_EFORMAT, "escape" },
+    { "a lone half of a character", "a = \"\\ud800\"\n", KEEL_EFORMAT, "no character" },
+    { "bytes that are no UTF-8", "a = \"\xff\"\n", KEEL_EFORMAT, "UTF-8" },
+    { "a number that is too large", "a = 99999999999999999999\n", KEEL_EFORMAT, "64 bits" },
+    { "a number with a leading zero", "a = 012\n", KEEL_EFORMAT, "not a value" },
+    { "a date", "a = 2024-01-01\n", KEEL_EUNSUP, "dates" },
+    { "a text of several lines", "a = \"\"\"\nx\"\"\"\n", KEEL_EUNSUP, "several lines" },
+    { "a list without an end", "a = [1, 2\n", KEEL_EFORMAT, "comma" },
+    { "a list that is nested too deep", "a = [[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]\n",
+      KEEL_EFORMAT, "too deep" },
+};
+
+static void it_is_read(void **state)
+{
+    const struct toml *t = *state;
+    json_t *v = NULL;
+    const keel_status s = keel_toml_parse(&v, t->text, strlen(t->text), "f");
+    assert_int_equal(s, t->status);
+    if (s < 0) {
+        if (!strstr(keel_error(), t->answer)) fail_msg("%s", keel_error());
+        return;
+    }
+    char *text = json_dumps(v, JSON_SORT_KEYS | JSON_COMPACT);
+    assert_string_equal(text, t->answer);
+    free(text);
+    json_decref(v);
+}
+
+static const struct file {
+    const char *what, *text, *error;
+} file[] = {
+    { "a file without a source", "[[stage]]\nname = 'take'\n", "`source` is missing" },
+    { "an unknown key", "source = 'a'\nstages = []\n", "unknown key 'stages'" },
+    { "a stage without a name", "source = 'SELF.npy'\n[[stage]]\ncount = 1\n", "has no name" },
+    { "a stage that needs C", "source = 'SELF.npy'\n[[stage]]\nname = 'map'\n",
+      "map needs a function in C" },
+    { "a circle", "source = 'SELF'\n", "in a circle" },
+    { "`with` that is no list", "source = 'SELF.npy'\n[[stage]]\nname = 'zip'\nwith = 1\n",
+      "must be a list" },
+    { "a source that is not there", "source = 'nothing.npz'\n", "nothing.npz" },
+};
+
+/* Replace SELF in a text by a path. */
+static void put_path(char *out, size_t size, const char *text, const char *path)
+{
+    const char *at = strstr(text, "SELF");
+    if (at)
+        snprintf(out, size, "%.*s%s%s", (int)(at - text), text, path, at + 4);
+    else
+        snprintf(out, size, "%s", text);
+}
+
+static void write_to(const char *path, const void *data, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, n, f), n);
+    fclose(f);
+}
+
+static void a_file_is_refused(void **state)
+{
+    const struct file *f = *state;
+    static const char npy[] = "\x93NUMPY\x01\0\x76\0{'descr': '<f4', 'fortran_order': False, "
+                              "'shape': (2, 1), }";
+    char path[64], array[80], text[512], whole[128 + 8];
+    snprintf(path, sizeof path, "/tmp/keel-pipeline-%d.toml", (int)getpid());
+    snprintf(array, sizeof array, "%s.npy", path);
+    memset(whole, ' ', sizeof whole);
+    memcpy(whole, npy, sizeof npy - 1);
+    whole[127] = '\n';
+    memset(whole + 128, 0, 8);
+    write_to(array, whole, sizeof whole);
+    put_path(text, sizeof text, f->text, path);
+    write_to(path, text, strlen(text));
+    keel_dataset *d = NULL;
+    const keel_status s = keel_dataset_open(&d, path, NULL);
+    if (s >= 0 || !strstr(keel_error(), f->error)) fail_msg("%s", s < 0 ? keel_error() : "opened");
+    unlink(path);
+    unlink(array);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static keel_status even(void *context, const keel_tensor *in, bool *keep,
+                        const keel_element_place *at)
+{
+    (void)context;
+    (void)in;
+    *keep = at->index % 2 == 0;
+    return KEEL_OK;
+}
+
+static keel_status build_and_read(void)
+{
+    static const char stages[] = "shuffle buffer_size 4 | window size 2 | repeat count 2 | batch "
+                                 "batch_size 3 | rebatch batch_size 2 | unbatch | shuffle "
+                                 "buffer_size 3 | batch batch_size 4";
+    keel_dataset *d, *some;
+    keel_reader *r;
+    const keel_tensor *x;
+    const keel_filter f = { .size = sizeof f, .call = even };
+    KEEL_TRY(apply_all(&d, stages));
+    keel_status s = keel_dataset_filter(&some, d, &f);
+    keel_dataset_destroy(d);
+    if (s < 0) return s;
+    s = keel_reader_create(&r, some,
+                           &(keel_reader_options){ KEEL_READER_OPTIONS.size, .threads = 2 });
+    if (s >= 0) {
+        while ((s = keel_reader_next(r, &x)) == KEEL_OK) continue;
+        keel_reader_destroy(r);
+    }
+    keel_dataset_destroy(some);
+    return s;
+}
+
+static void every_allocation_may_fail(void **unused)
+{
+    (void)unused;
+    must(build_and_read());
+    const int64_t before = keel_memory_live();
+    int64_t calls = keel_memory_calls();
+    must(build_and_read());
+    calls = keel_memory_calls() - calls;
+    for (int64_t i = 0; i < calls; i += 1 + i / 40) {
+        keel_memory_fail_at(i);
+        const keel_status s = build_and_read();
+        keel_memory_fail_at(-1);
+        if (s < 0) assert_int_equal(s, KEEL_ENOMEM);
+        assert_int_equal(keel_memory_live(), before);
+    }
+}
+
+int main(void)
+{
+    enum {
+        N_REFUSED = sizeof refused / sizeof *refused,
+        N_TOML = sizeof toml / sizeof *toml,
+        N_FILE = sizeof file / sizeof *file
+    };
+    static struct CMUnitTest test[N_REFUSED + N_TOML + N_FILE + 1];
+    int n = 0;
+    for (int i = 0; i < N_REFUSED; i++)
+        test[n++] =
+            (struct CMUnitTest){ refused[i].what, it_is_refused, NULL, NULL, (void *)&refused[i] };
+    for (int i = 0; i < N_TOML; i++)
+        test[n++] = (struct CMUnitTest){ toml[i].what, it_is_read, NULL, NULL, (void *)&toml[i] };
+    for (int i = 0; i < N_FILE; i++)
+        test[n++] =
+            (struct CMUnitTest){ file[i].what, a_file_is_refused, NULL, NULL, (void *)&file[i] };
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
+    return cmocka_run_group_tests(test, NULL, NULL);
+}
