@@ -10,7 +10,7 @@ typedef struct data_options {
     const char *image_size, *label;
     int64_t rows, threads, seed;
     double seconds;
-    bool stages, no_header;
+    bool stages, no_header, verify;
 } data_options;
 
 /* ---- one value ------------------------------------------------------------------------------- */
@@ -175,6 +175,34 @@ static int print_speed(const keel_dataset *d, const data_options *o, const keel_
     return -1;
 }
 
+/* Read everything once, and name what cannot be read. */
+static int verify(const keel_dataset *d, const keel_reader_options *r)
+{
+    enum { SHOWN = 20 };
+    keel_reader *reader;
+    const keel_tensor *field;
+    char good[KEEL_NUMBER_MAX], bad[KEEL_NUMBER_MAX], text[1024];
+    int64_t n = 0, failed = 0;
+    if (keel_dataset_cardinality(d) == KEEL_CARDINALITY_INFINITE)
+        return keel_complain(EXIT_USAGE, "--verify: the data never ends");
+    keel_status s = keel_reader_create(&reader, d, r);
+    if (s < 0) return keel_complain_status(s);
+    unsigned same = 0; /* failures without a new element: a stream that cannot go on */
+    while ((s = keel_reader_next(reader, &field)) != KEEL_END && same < SHOWN) {
+        n += s == KEEL_OK;
+        same = s == KEEL_OK ? 0 : same + 1;
+        if (s == KEEL_OK) continue;
+        if (failed++ < SHOWN) printf("%s\n", keel_printable(text, sizeof text, keel_error()));
+        keel_reader_pass(reader);
+    }
+    keel_reader_destroy(reader);
+    if (failed > SHOWN) printf("and more\n");
+    const char *what = keel_dataset_is_batched(d) ? "batches" : "rows";
+    printf("%s %s can be read, %s cannot%s\n", keel_grouped(good, n), what,
+           keel_grouped(bad, failed), s == KEEL_END ? "" : "; the rest was not tried");
+    return failed ? EXIT_FAILED : EXIT_OK;
+}
+
 static int print_stages(void)
 {
     for (int i = 0; keel_stage_class(i); i++) {
@@ -210,6 +238,11 @@ static int run(const void *options, int n_arg, char **arg)
     r.seed = (uint64_t)o->seed;
     r.threads = (int)o->threads;
     print_spec(d);
+    if (o->verify) {
+        const int code = verify(d, &r);
+        keel_dataset_destroy(d);
+        return code;
+    }
     int code = o->rows ? print_rows(d, o, &r) : -1;
     if (code < 0 && o->seconds > 0) code = print_speed(d, o, &r);
     keel_dataset_destroy(d);
@@ -233,6 +266,9 @@ static const keel_option options[] = {
       offsetof(T, label) },
     { "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL, "the first line of a CSV file is a row",
       offsetof(T, no_header) },
+    { "verify", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+      "read everything once, name what cannot be read, and exit with 1 if there is any",
+      offsetof(T, verify) },
     { "stages", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
       "list the stages that a pipeline file can have, with their arguments", offsetof(T, stages) },
     { .name = NULL },

@@ -92,6 +92,16 @@ static keel_status noise(void *context, const keel_tensor *in, keel_tensor *out,
     return KEEL_OK;
 }
 
+/* Fails for 3, 7, 11 ... */
+static keel_status not_three(void *context, const keel_tensor *in, keel_tensor *out,
+                             const keel_element_place *at)
+{
+    (void)context;
+    (void)at;
+    *(int64_t *)out->data = *(int64_t *)in->data;
+    return *(int64_t *)in->data % 4 == 3 ? KEEL_EDATA : KEEL_OK;
+}
+
 static keel_status even(void *context, const keel_tensor *in, bool *keep,
                         const keel_element_place *at)
 {
@@ -116,6 +126,11 @@ static keel_dataset *put(keel_dataset *d, const char *text)
     } else if (!strcmp(name, "noise")) {
         const keel_map m = { .size = sizeof m, .call = noise, .random = true };
         must(keel_dataset_map(&out, d, &m));
+    } else if (!strcmp(name, "no_3")) {
+        const keel_map m = { .size = sizeof m, .name = "no_3", .call = not_three };
+        must(keel_dataset_map(&out, d, &m));
+    } else if (!strcmp(name, "substitute") || !strcmp(name, "ignore_errors")) {
+        must(keel_dataset_apply(&out, name, KEEL_ARGS(KEEL_ARG_INT("most", a)), &d, 1));
     } else if (!strcmp(name, "in_order")) {
         const keel_map m = { .size = sizeof m, .call = square, .sequential = true };
         must(keel_dataset_map(&out, d, &m));
@@ -264,6 +279,10 @@ static const struct gives {
       "0,1 2,3 4,5 6 " },
     { "rebatch drops a short batch", "range 7 | batch 3 | rebatch 2 drop", KEEL_CARDINALITY_UNKNOWN,
       "0,1 2,3 4,5 " },
+    { "ignore_errors leaves out what fails", "range 9 | no_3 | ignore_errors 2",
+      KEEL_CARDINALITY_UNKNOWN, "0 1 2 4 5 6 8 " },
+    { "batches behind ignore_errors are full", "range 9 | no_3 | ignore_errors 2 | batch 3",
+      KEEL_CARDINALITY_UNKNOWN, "0,1,2 4,5,6 8 " },
     { "unbatch gives the rows back", "range 5 | batch 2 | unbatch", KEEL_CARDINALITY_UNKNOWN,
       "0 1 2 3 4 " },
     { "unbatch then batch is another batch size", "range 5 | batch 2 | unbatch | batch 3",
@@ -337,6 +356,39 @@ static void reading_goes_on_from_any_element(void **unused)
     }
 }
 
+/* By row number only: a stream cannot be asked for another row. */
+static void another_row_stands_for_one_that_fails(void **unused)
+{
+    (void)unused;
+    char text[256];
+    keel_dataset *d = pipeline("range 9 | no_3 | substitute 2 | batch 4", false);
+    assert_string_equal(read_all(d, 0, 0, 2, MOST, text, sizeof text), "0,1,2,4 4,5,6,8 8 ");
+    keel_dataset_destroy(d);
+}
+
+static void one_failure_too_many_fails(void **unused)
+{
+    (void)unused;
+    static const char *const all[] = { "range 9 | no_3 | substitute 1",
+                                       "range 9 | no_3 | ignore_errors 1" };
+    for (int i = 0; i < 2; i++) {
+        keel_reader *r;
+        const keel_tensor *x;
+        keel_status s;
+        keel_dataset *d = pipeline(all[i], false);
+        must(keel_reader_create(&r, d, NULL));
+        while ((s = keel_reader_next(r, &x)) == KEEL_OK) continue;
+        assert_int_equal(s, KEEL_ECALLBACK);
+        assert_non_null(strstr(keel_error(), "the failure after 1"));
+        assert_non_null(strstr(keel_error(), "no_3"));
+        assert_int_equal(keel_reader_next(r, &x), KEEL_ECALLBACK); /* it is not passed over */
+        keel_reader_pass(r);
+        assert_int_equal(keel_reader_next(r, &x), KEEL_OK);
+        keel_reader_destroy(r);
+        keel_dataset_destroy(d);
+    }
+}
+
 static int compare(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
@@ -373,7 +425,7 @@ static void a_shuffle_gives_each_element_once(void **unused)
 int main(void)
 {
     enum { N = sizeof gives / sizeof *gives };
-    static struct CMUnitTest test[N + 3];
+    static struct CMUnitTest test[N + 5];
     for (int i = 0; i < N; i++)
         test[i] = (struct CMUnitTest){ .name = gives[i].what,
                                        .test_func = a_stage_gives,
@@ -381,5 +433,7 @@ int main(void)
     test[N] = (struct CMUnitTest)cmocka_unit_test(any_threads_give_the_same);
     test[N + 1] = (struct CMUnitTest)cmocka_unit_test(reading_goes_on_from_any_element);
     test[N + 2] = (struct CMUnitTest)cmocka_unit_test(a_shuffle_gives_each_element_once);
+    test[N + 3] = (struct CMUnitTest)cmocka_unit_test(another_row_stands_for_one_that_fails);
+    test[N + 4] = (struct CMUnitTest)cmocka_unit_test(one_failure_too_many_fails);
     return cmocka_run_group_tests(test, NULL, NULL);
 }

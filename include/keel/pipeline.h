@@ -165,6 +165,13 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
  * Threads  one at a time */
 keel_status keel_reader_next(keel_reader *r, const keel_tensor **field);
 
+/* Leave out the element whose failure keel_reader_next gave last; else do nothing.
+ *
+ * Returns  nothing
+ * Owns     nothing changes hands
+ * Threads  one at a time */
+void keel_reader_pass(keel_reader *r);
+
 /* Destroy a reader.
  *
  * Returns  nothing

@@ -316,8 +316,11 @@ int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *com
     return n;
 }
 
-const char *keel_feed_note(const keel_feed *f)
+const char *keel_feed_note(keel_feed *f)
 {
+    char text[sizeof f->note];
+    if (f->dataset->origin->applied) keel_stage_note(f->dataset, text, sizeof text);
+    if (f->dataset->origin->applied && *text) memcpy(f->note, text, sizeof text);
     return f->note[0] ? f->note : NULL;
 }
 

@@ -98,7 +98,7 @@ int64_t keel_feed_max_rows(const keel_feed *f); /* of a batch */
 int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *complete);
 
 /* A note for the user ("ends early", "left out"), in one line, or NULL. */
-const char *keel_feed_note(const keel_feed *f);
+const char *keel_feed_note(keel_feed *f);
 
 /* Begin an epoch, counted from 0. The next epoch in order costs nothing; for any other, rows that
  * were read ahead are discarded. KEEL_EDATA: the source is used up and cannot begin again. All

@@ -244,6 +244,10 @@ static keel_status next_stage(keel_iter *it, keel_element **out)
 
 static void pass_stage(keel_iter *it)
 {
+    if (it->applied->stage->pass) {
+        it->applied->stage->pass(it);
+        return;
+    }
     for (int i = 0; i < it->n_parent; i++) keel_iter_pass(it->parent[i]);
 }
 

@@ -77,6 +77,11 @@ keel_status keel_reader_next(keel_reader *r, const keel_tensor **field)
     return KEEL_OK;
 }
 
+void keel_reader_pass(keel_reader *r)
+{
+    if (r) keel_iter_pass(r->it);
+}
+
 void keel_reader_destroy(keel_reader *r)
 {
     if (!r) return;

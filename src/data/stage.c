@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "data/flow.h"
 #include "tensor/shape.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- rows by index --------------------------------------------------------------------------- */
@@ -112,6 +113,35 @@ int64_t keel_stage_rows(const keel_dataset *d)
         if (!s || __builtin_add_overflow(sum, s->stage->batch_rows(s, at), &sum)) return -1;
     }
     return sum;
+}
+
+void keel_stage_describe(const keel_dataset *d, keel_text *t)
+{
+    const keel_applied *s = d->origin->applied;
+    if (!s) return;
+    json_t *args = s->stage->type.fields ? keel_fields_json(&s->stage->type, s->args) : NULL;
+    char *text = args ? json_dumps(args, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+    keel_text_add(t, "%s(%s", s->stage->type.name, text ? text : "");
+    free(text);
+    json_decref(args);
+    for (int i = 0; i < s->n_parent; i++) {
+        keel_text_add(t, ",");
+        keel_stage_describe(s->parent[i], t);
+    }
+    keel_text_add(t, ")");
+}
+
+static void find_note(const keel_dataset *d, char *text, size_t size)
+{
+    const keel_applied *s = d->origin->applied;
+    for (int i = 0; s && i < s->n_parent && !*text; i++) find_note(s->parent[i], text, size);
+    if (s && !*text && s->stage->note) s->stage->note(s, text, size);
+}
+
+void keel_stage_note(const keel_dataset *d, char *text, size_t size)
+{
+    *text = 0;
+    find_note(d, text, size);
 }
 
 /* ---- as a source, for whoever asks for rows without a run ------------------------------------ */

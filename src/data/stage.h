@@ -10,6 +10,7 @@
 #ifndef KEEL_DATA_STAGE_H
 #define KEEL_DATA_STAGE_H
 #include "base/field.h"
+#include "base/text.h"
 #include "data/element.h"
 #include "data/source.h"
 
@@ -67,6 +68,12 @@ struct keel_stage {
     keel_status (*begin)(keel_iter *it);
     keel_status (*next)(keel_iter *it, keel_element **out);
     void (*end)(keel_iter *it);
+    /* Leave out the element whose failure was given last; NULL: those of the parents do. */
+    void (*pass)(keel_iter *it);
+
+    /* What the user should know of the passes so far, in one line; leaves text as it is: nothing.
+     */
+    void (*note)(const keel_applied *s, char *text, size_t size);
 
     void (*release)(keel_applied *s); /* frees s->made; may be NULL */
 };
@@ -109,6 +116,13 @@ keel_data_spec keel_stage_spec(const keel_dataset *d);
  * fields, roles, types, shapes, and whether elements are batches. KEEL_ESHAPE names d. */
 keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec *b,
                                   const keel_dataset *d);
+
+/* Add the stages of a dataset with their arguments, so that a run can tell whether it goes on with
+ * the same pipeline. Functions in C are known by their stage alone. */
+void keel_stage_describe(const keel_dataset *d, keel_text *t);
+
+/* The notes of the stages of a dataset: of several the first. "": there is none. */
+void keel_stage_note(const keel_dataset *d, char *text, size_t size);
 
 /* Another handle on a dataset, with its own range. */
 keel_dataset *keel_dataset_share(const keel_dataset *d);

@@ -110,9 +110,11 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
     return KEEL_OK;
 }
 
-void keel_window_pass(keel_window *w)
+bool keel_window_pass(keel_window *w)
 {
-    if (w->in > w->out && w->at[w->out % (uint64_t)w->n].told) leave(w);
+    const bool told = w->in > w->out && w->at[w->out % (uint64_t)w->n].told;
+    if (told) leave(w);
+    return told;
 }
 
 void keel_window_destroy(keel_window *w)

@@ -16,8 +16,8 @@ keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *su
                                keel_make *make);
 /* The next element. The failure of an element comes in its turn; the next call tries it again. */
 keel_status keel_window_next(keel_window *w, keel_element **out);
-/* Leave out the element whose failure was given last. */
-void keel_window_pass(keel_window *w);
+/* Leave out the element whose failure was given last. false: it was a failure of the supply. */
+bool keel_window_pass(keel_window *w);
 void keel_window_destroy(keel_window *w); /* waits for what is being made; NULL is allowed */
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/stage.h"
 #include "model/parts.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -138,12 +139,18 @@ static keel_status describe(json_t *to, const char *key, const keel_dataset *d)
     if (!d) return json_object_set_new(to, key, json_null()) ? KEEL_ENOMEM : KEEL_OK;
     const keel_data_spec *spec = &d->origin->spec;
     KEEL_TRY(hash_rows(&sum, d));
-    if (d->rows >= 0) keel_text_add(&t, "%lld rows of ", (long long)d->rows);
+    if (d->rows >= 0)
+        keel_text_add(&t, "%lld %s of ", (long long)d->rows, spec->batched ? "batches" : "rows");
     for (int i = 0; i < spec->n_field; i++) {
         keel_shape_text(shape, &spec->field[i].shape);
         keel_text_add(&t, "%s%.80s %s %s", i ? ", " : "", spec->field[i].path,
                       keel_dtype_name(spec->field[i].dtype), shape);
     }
+    keel_text stages = { 0 };
+    keel_stage_describe(d, &stages);
+    if (stages.length) mix(&sum, stages.data, stages.length);
+    t.failed |= stages.failed;
+    keel_text_free(&stages);
     for (int64_t i = 0; i < spec->n_classes; i++)
         mix(&sum, spec->class_names[i], strlen(spec->class_names[i]));
     keel_text_add(&t, "; contents %016llx", (unsigned long long)sum);

@@ -70,6 +70,13 @@ static keel_status next(keel_iter *it, keel_element **out)
     }
 }
 
+/* What failed is an element of this stage, or of one before it. */
+static void pass(keel_iter *it)
+{
+    filter_iter *w = it->own;
+    if (!keel_window_pass(w->window)) keel_iter_pass(it->parent[0]);
+}
+
 static void end(keel_iter *it)
 {
     filter_iter *w = it->own;
@@ -96,6 +103,7 @@ const keel_stage keel_stage_filter = {
     .begin = begin,
     .next = next,
     .end = end,
+    .pass = pass,
 };
 
 keel_status keel_dataset_filter(keel_dataset **out, keel_dataset *d, const keel_filter *filter)

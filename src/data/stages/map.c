@@ -195,9 +195,17 @@ static int64_t length(const keel_applied *s, int i, keel_position at)
 /* ---- streams --------------------------------------------------------------------------------- */
 
 typedef struct map_iter {
-    keel_window *window;
+    keel_window *window; /* NULL: sequential */
     int64_t next;
+    keel_element *in; /* sequential: read, and not computed yet; kept after a failure */
+    keel_position at;
 } map_iter;
+
+static void let_go(map_iter *w)
+{
+    keel_element_release(w->in);
+    w->in = NULL;
+}
 
 static keel_status supply(keel_iter *it, keel_position *at, keel_element **in)
 {
@@ -248,15 +256,26 @@ static keel_status begin(keel_iter *it)
 static keel_status next(keel_iter *it, keel_element **out)
 {
     map_iter *w = it->own;
-    keel_element *in;
-    keel_position at;
     keel_scratch none = { 0 }; /* `make` uses none */
     if (w->window) return keel_window_next(w->window, out);
-    const keel_status s = supply(it, &at, &in);
-    if (s != KEEL_OK) return s;
-    const keel_status made = make(it, at, in, out, &none);
-    keel_element_release(in);
+    if (!w->in) {
+        const keel_status s = supply(it, &w->at, &w->in);
+        if (s != KEEL_OK) return s;
+    }
+    const keel_status made = make(it, w->at, w->in, out, &none);
+    if (made == KEEL_OK) let_go(w);
     return made;
+}
+
+/* What failed is an element of this stage, or of one before it. */
+static void pass(keel_iter *it)
+{
+    map_iter *w = it->own;
+    if (w->window && keel_window_pass(w->window)) return;
+    if (w->in)
+        let_go(w);
+    else
+        keel_iter_pass(it->parent[0]);
 }
 
 static void end(keel_iter *it)
@@ -264,6 +283,7 @@ static void end(keel_iter *it)
     map_iter *w = it->own;
     keel_window_destroy(w->window);
     w->window = NULL;
+    let_go(w);
 }
 
 static void release_args(void *args)
@@ -288,6 +308,7 @@ const keel_stage keel_stage_map = {
     .begin = begin,
     .next = next,
     .end = end,
+    .pass = pass,
 };
 
 double keel_element_uniform(const keel_element_place *at, uint32_t draw)
