@@ -150,29 +150,55 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int print_speed(const keel_dataset *d, const data_options *o, const keel_reader_options *r)
+/* Rows a second of a dataset alone; 0: it has none. */
+static keel_status measure(const keel_dataset *d, double seconds, const keel_reader_options *r,
+                           double *rate)
 {
     keel_reader *reader;
     const keel_tensor *field;
     int64_t rows = 0;
+    *rate = 0;
     keel_status s = keel_reader_create(&reader, d, r);
-    if (s < 0) return keel_complain_status(s);
+    if (s < 0) return s;
     const double begin = seconds_now();
     double end = begin;
-    while (end - begin < o->seconds) {
+    while (end - begin < seconds) {
         s = keel_reader_next(reader, &field);
-        if (s < 0) break;
-        if (s == KEEL_END && !rows) break;
+        if (s < 0 || (s == KEEL_END && !rows)) break;
         if (s == KEEL_OK) rows += keel_dataset_is_batched(d) ? field[0].shape.dim[0] : 1;
         end = seconds_now();
     }
     keel_reader_destroy(reader);
-    if (s < 0) return keel_complain_status(s);
-    char text[KEEL_NUMBER_MAX];
-    if (rows)
-        printf("%s rows a second, reading alone\n",
-               keel_grouped(text, (int64_t)((double)rows / (end - begin))));
-    return -1;
+    if (rows) *rate = (double)rows / (end - begin);
+    return s < 0 ? s : KEEL_OK;
+}
+
+/* A line for the source and each stage behind it: with all that comes before. */
+static keel_status print_speeds(const keel_dataset *d, double seconds, const keel_reader_options *r)
+{
+    double rate;
+    char text[KEEL_NUMBER_MAX], name[128];
+    const keel_dataset *parent = keel_dataset_parent(d, 0);
+    if (parent) {
+        const keel_status s = print_speeds(parent, seconds, r);
+        if (s < 0) return s;
+    }
+    const char *stage = keel_dataset_stage(d);
+    const keel_status s = measure(d, seconds, r, &rate);
+    if (s < 0) return s;
+    printf("  %-28s %14s rows a second\n",
+           stage ? stage : keel_printable(name, sizeof name, keel_dataset_name(d)),
+           rate > 0 ? keel_grouped(text, (int64_t)rate) : "no");
+    return KEEL_OK;
+}
+
+static int print_speed(const keel_dataset *d, const data_options *o, const keel_reader_options *r)
+{
+    int n = 1;
+    for (const keel_dataset *p = d; (p = keel_dataset_parent(p, 0));) n++;
+    printf("%s\n", n > 1 ? "read alone, up to each stage:" : "read alone:");
+    const keel_status s = print_speeds(d, o->seconds / n, r);
+    return s < 0 ? keel_complain_status(s) : -1;
 }
 
 /* Read everything once, and name what cannot be read. */
@@ -254,7 +280,7 @@ static const keel_option options[] = {
     { "rows", 'n', false, KEEL_OPTION_COUNT, "N", "3", "show the first N rows or batches",
       offsetof(T, rows) },
     { "seconds", 0, false, KEEL_OPTION_REAL, "S", "1",
-      "read for S seconds and say how many rows a second that gave; 0: do not",
+      "measure for S seconds how many rows a second come up to each stage; 0: do not",
       offsetof(T, seconds) },
     { "threads", 0, false, KEEL_OPTION_COUNT, "N", "0",
       "threads that read ahead (default: one for each core)", offsetof(T, threads) },

@@ -52,6 +52,15 @@ keel_status keel_dataset_apply(keel_dataset **out, const char *stage, const keel
 const char *keel_stage_class(int i);
 keel_status keel_stage_help(const char *name, char **out);
 
+/* The stage that makes a dataset, and the datasets that it is made of.
+ *
+ * Returns  keel_dataset_stage: the name, NULL for a source; keel_dataset_parent: parent i, from 0, or
+ *          NULL behind the last
+ * Owns     both are the dataset's
+ * Threads  any */
+const char *keel_dataset_stage(const keel_dataset *d);
+const keel_dataset *keel_dataset_parent(const keel_dataset *d, int i);
+
 /* The stages of tf.data that people use most, as functions; see keel_dataset_apply. count -1: all
  * (take, skip), for ever (repeat). buffer_size 0: all elements, which costs no memory.
  *

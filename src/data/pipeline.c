@@ -30,6 +30,17 @@ static keel_status unknown(const char *name)
     return s;
 }
 
+const char *keel_dataset_stage(const keel_dataset *d)
+{
+    return d->origin->applied ? d->origin->applied->stage->type.name : NULL;
+}
+
+const keel_dataset *keel_dataset_parent(const keel_dataset *d, int i)
+{
+    const keel_applied *s = d->origin->applied;
+    return s && i >= 0 && i < s->n_parent ? s->parent[i] : NULL;
+}
+
 const char *keel_stage_class(int i)
 {
     for (int k = 0; k < i; k++)
