@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_MOST = 1 << 28, LABEL_MOST = 1 << 20 };
+enum { LABEL_MOST = 1 << 20, LABEL_BYTES = 64, FILE_LEAST = 4096 };
 
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ',';
 }
 
-keel_status keel_labels_parse(int32_t **out, int64_t *count, const char *text, size_t n_bytes,
-                              const char *what)
+keel_status keel_labels_parse(int32_t **out, int64_t *count, int64_t most, const char *text,
+                              size_t n_bytes, const char *what)
 {
     keel_status s = KEEL_OK;
     int64_t n = 0, room = 0, line = 1;
@@ -31,6 +31,8 @@ keel_status keel_labels_parse(int32_t **out, int64_t *count, const char *text, s
         if (at == begin || v > LABEL_MOST || (at < end && !is_space(*at))) {
             s = keel_fail(KEEL_EFORMAT, "%s:%lld: labels are whole numbers from 0 to %d", what,
                           (long long)line, LABEL_MOST);
+        } else if (n == most) {
+            s = keel_fail(KEEL_EDATA, "%s: more labels than the %lld files", what, (long long)most);
         } else if (n == room) {
             room = room ? 2 * room : 256;
             int32_t *more = keel_grow(label, (size_t)room, sizeof *label);
@@ -122,8 +124,9 @@ keel_status keel_folder_take_labels(keel_folder *f, const char *path, const keel
     int32_t *label = NULL;
     int64_t count = 0;
     if (!o->labels_path) return take(f, o->labels, o->label_count, o, path);
-    KEEL_TRY(keel_file_read(o->labels_path, FILE_MOST, &text, &n_bytes));
-    keel_status s = keel_labels_parse(&label, &count, text, n_bytes, o->labels_path);
+    const size_t most = FILE_LEAST + LABEL_BYTES * (size_t)f->count;
+    KEEL_TRY(keel_file_read(o->labels_path, most, &text, &n_bytes));
+    keel_status s = keel_labels_parse(&label, &count, f->count, text, n_bytes, o->labels_path);
     if (s >= 0) {
         s = take(f, label, count, o, path);
         if (s == KEEL_EDATA) s = keel_fail_within(s, "%s", o->labels_path);

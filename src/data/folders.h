@@ -67,9 +67,9 @@ keel_status keel_folder_open(keel_dataset **out, const char *path, keel_file_kin
 keel_status keel_folder_take_labels(keel_folder *f, const char *path,
                                     const keel_dataset_options *o);
 
-/* Whole numbers, separated by white space or commas. The caller frees *out with keel_free. `text`
- * is followed by a zero byte. KEEL_EFORMAT names the line. */
-keel_status keel_labels_parse(int32_t **out, int64_t *count, const char *text, size_t n_bytes,
-                              const char *what);
+/* At most `most` whole numbers, separated by white space or commas. The caller frees *out with
+ * keel_free. KEEL_EFORMAT names the line; KEEL_EDATA: there are more. */
+keel_status keel_labels_parse(int32_t **out, int64_t *count, int64_t most, const char *text,
+                              size_t n_bytes, const char *what);
 
 #endif

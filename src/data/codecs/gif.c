@@ -36,14 +36,17 @@ static size_t table_bytes(int flags)
     return flags & 0x80 ? (size_t)3 << ((flags & 7) + 1) : 0;
 }
 
-/* A frame, from behind its mark. */
+/* A frame, from behind its mark. A code has at least 3 bits and gives at most 4096 pixels, so a
+ * frame of fewer bytes ends early. */
 static bool skip_frame(walk *w, int64_t *height, int64_t *width)
 {
-    enum { SIZE = 4, FLAGS = 8, DESCRIPTOR = 9, CODE_BITS = 1 };
+    enum { SIZE = 4, FLAGS = 8, DESCRIPTOR = 9, CODE_BITS = 1, MOST = 4096 * 8 / 3 };
     const unsigned char *d = w->b + w->at;
-    if (!skip(w, DESCRIPTOR) || !skip(w, table_bytes(d[FLAGS]) + CODE_BITS) || !skip_blocks(w))
-        return false;
+    if (!skip(w, DESCRIPTOR) || !skip(w, table_bytes(d[FLAGS]) + CODE_BITS)) return false;
+    const size_t begin = w->at;
+    if (!skip_blocks(w)) return false;
     const int64_t fw = d[SIZE] | d[SIZE + 1] << 8, fh = d[SIZE + 2] | d[SIZE + 3] << 8;
+    if ((uint64_t)(fw * fh) / MOST > w->at - begin) return false;
     if (fw > *width) *width = fw;
     if (fh > *height) *height = fh;
     return true;
