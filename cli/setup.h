@@ -106,8 +106,8 @@ typedef struct keel_data_options {
         KEEL_OPTION_ROW(T, member.pad, "pad-to-aspect-ratio", 0, false, KEEL_OPTION_FLAG, NULL,    \
                         NULL, "resize images without distortion and fill with black"),             \
         KEEL_OPTION_ROW(T, member.labels, "labels", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,      \
-                        "labels of the files of a directory, in place of its folders: whole "      \
-                        "numbers, ordered as the paths of the files"),                             \
+                        "labels of the files of the directory --data, in place of its folders: "   \
+                        "whole numbers, ordered as the paths of the files"),                       \
         KEEL_OPTION_ROW(T, member.class_names, "class-names", 0, false, KEEL_OPTION_TEXT, "A,B,C", \
                         NULL, "the folders of a directory that are classes, in this order"),       \
         KEEL_OPTION_ROW(T, member.follow_links, "follow-links", 0, false, KEEL_OPTION_FLAG, NULL,  \
