@@ -71,6 +71,11 @@ static const format *find(const unsigned char *b, size_t n)
     return NULL;
 }
 
+bool keel_image_begins(const void *data, size_t n_bytes)
+{
+    return find(data, n_bytes) != NULL;
+}
+
 bool keel_image_size(const void *data, size_t n_bytes, int64_t *height, int64_t *width)
 {
     const format *f = find(data, n_bytes);

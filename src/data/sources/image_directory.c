@@ -6,7 +6,7 @@
  * or resizing takes the nearest pixel. Otherwise they are float32, as always in Keras. */
 #include "base/memory.h"
 #include "data/folders.h"
-#include "data/resample.h"
+#include "data/photo.h"
 #include "io/file.h"
 #include "tensor/shape.h"
 #include <sys/stat.h>
@@ -15,8 +15,7 @@ enum { FILE_MAX = 1 << 29 };
 
 typedef struct images {
     keel_folder f; /* first, for keel_dataset_note */
-    keel_resample to;
-    int channels;
+    keel_photo photo;
 } images;
 
 /* Read the whole file into scratch buffer 0. */
@@ -55,7 +54,7 @@ static keel_status decode(const images *p, const char *path, keel_image *image,
     size_t n = 0;
     KEEL_TRY(read_file(path, scratch, &n));
     const keel_status s =
-        keel_image_decode(image, scratch->at[0], n, p->channels, scratch, 1, path);
+        keel_image_decode(image, scratch->at[0], n, p->photo.channels, scratch, 1, path);
     if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
         return keel_fail_within(s, "an image cannot be read");
     return s;
@@ -81,7 +80,7 @@ static keel_status keeps_bytes(bool *out, const images *p, const char *path, kee
         whole = n == f.n_bytes;
     }
     keel_file_close(&f);
-    *out = told && keel_resample_keeps_bytes(&p->to, height, width);
+    *out = told && keel_photo_keeps_bytes(&p->photo, height, width);
     return s;
 }
 
@@ -89,10 +88,11 @@ static keel_status choose_type(images *p)
 {
     keel_scratch scratch = { 0 };
     keel_status s = KEEL_OK;
-    bool exact = p->to.method != KEEL_GAUSSIAN && p->to.method != KEEL_MITCHELLCUBIC;
-    for (int64_t i = 0; s >= 0 && exact && i < p->f.count && p->to.method != KEEL_NEAREST; i++)
+    bool exact = true;
+    for (int64_t i = 0; s >= 0 && exact && i < p->f.count && !p->photo.exact; i++)
         s = keeps_bytes(&exact, p, p->f.at[i].path, &scratch);
-    p->f.x.dtype = exact ? KEEL_UINT8 : KEEL_FLOAT32;
+    p->photo.exact = exact;
+    keel_photo_field(&p->photo, &p->f.x);
     keel_scratch_free(&scratch);
     return s;
 }
@@ -114,28 +114,6 @@ static keel_status check_files(const images *p)
     return s;
 }
 
-static keel_status write_pixels(const images *p, const char *path, keel_image *image, void *x,
-                                keel_dtype want, keel_scratch *scratch)
-{
-    const keel_data_field *f = &p->f.x;
-    const bool bytes = f->dtype == KEEL_UINT8;
-    const size_t count = (size_t)keel_shape_count(&f->shape);
-    keel_status s = KEEL_OK;
-    if (bytes && !keel_resample_keeps_bytes(&p->to, image->height, image->width))
-        return keel_fail(KEEL_EDATA,
-                         "%s: %lld x %lld pixels, but %lld x %lld when the directory was "
-                         "opened; open it again",
-                         path, (long long)image->height, (long long)image->width,
-                         (long long)p->to.height, (long long)p->to.width);
-    void *to = want == f->dtype ? x : keel_scratch_reserve(scratch, 3, count * sizeof(float));
-    if (!to) return KEEL_ENOMEM;
-    s = bytes ? keel_resample_bytes(&p->to, image, to)
-              : keel_resample_floats(&p->to, image, to, scratch, 2);
-    if (s == KEEL_EDATA) s = keel_fail_within(s, "%s", path);
-    if (s < 0 || to == x) return s;
-    return keel_field_write(x, want, to, f, (int64_t)count);
-}
-
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
                             keel_scratch *scratch)
 {
@@ -146,7 +124,7 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
         KEEL_TRY(keel_folder_write_label(&p->f, index, row->at[1], row->want[1]));
     if (!row->at[0]) return KEEL_OK;
     KEEL_TRY(decode(p, path, &image, scratch));
-    return write_pixels(p, path, &image, row->at[0], row->want[0], scratch);
+    return keel_photo_write(&p->photo, &p->f.x, &image, row->at[0], row->want[0], scratch, path);
 }
 
 static const char *row_name(const void *state, int64_t index)
@@ -190,35 +168,13 @@ const keel_source keel_source_image_directory = {
     .close = close_images,
 };
 
-static keel_status check_options(const keel_dataset_options *o, const char *path)
-{
-    if (!o->height || !o->width)
-        return keel_fail(KEEL_EARG, "%s: give the height and width that images are resized to",
-                         path);
-    if (o->height > KEEL_IMAGE_SIDE_MAX || o->width > KEEL_IMAGE_SIDE_MAX)
-        return keel_fail(KEEL_EARG, "%s: images can be resized to at most %d pixels a side", path,
-                         KEEL_IMAGE_SIDE_MAX);
-    if (o->crop_to_aspect_ratio && o->pad_to_aspect_ratio)
-        return keel_fail(KEEL_EARG,
-                         "%s: crop_to_aspect_ratio and pad_to_aspect_ratio: only one of "
-                         "them can be used",
-                         path);
-    if (o->crop_to_aspect_ratio &&
-        (o->interpolation == KEEL_GAUSSIAN || o->interpolation == KEEL_MITCHELLCUBIC))
-        return keel_fail(
-            KEEL_EUNSUP,
-            "%s: crop_to_aspect_ratio does not go with the interpolations gaussian and "
-            "mitchellcubic, as in Keras",
-            path);
-    return KEEL_OK;
-}
-
 keel_status keel_images_open(keel_dataset **out, keel_folder *f, const char *path,
                              const keel_dataset_options *o)
 {
     keel_data_spec spec;
+    keel_photo photo;
     images *p = NULL;
-    keel_status s = check_options(o, path);
+    keel_status s = keel_photo_init(&photo, o, path);
     if (s >= 0 && !(p = keel_calloc(1, sizeof *p))) s = KEEL_ENOMEM;
     if (s < 0) {
         keel_folder_free(f);
@@ -227,12 +183,7 @@ keel_status keel_images_open(keel_dataset **out, keel_folder *f, const char *pat
     }
     p->f = *f;
     keel_free(f);
-    p->to = (keel_resample){ o->height, o->width, o->interpolation, o->crop_to_aspect_ratio,
-                             o->pad_to_aspect_ratio };
-    p->channels = o->color_mode == KEEL_COLOR_GRAYSCALE ? 1
-                  : o->color_mode == KEEL_COLOR_RGBA    ? 4
-                                                        : 3;
-    p->f.x.shape = KEEL_SHAPE(o->height, o->width, p->channels);
+    p->photo = photo;
     if ((s = check_files(p)) < 0 || (s = choose_type(p)) < 0) {
         close_images(p);
         return s;
@@ -245,9 +196,11 @@ keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *pa
                                               const keel_dataset_options *options)
 {
     keel_dataset_options o;
+    keel_photo photo;
     if (!out || !path)
         return keel_fail(KEEL_EARG, "image directory: out and path must not be NULL");
     KEEL_TRY(keel_dataset_options_read(&o, options));
-    KEEL_TRY(check_options(&o, path)); /* before the files are listed, which may take long */
+    KEEL_TRY(
+        keel_photo_init(&photo, &o, path)); /* before the files are listed, which may take long */
     return keel_folder_open(out, path, KEEL_FILE_IMAGE, &o);
 }
