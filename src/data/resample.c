@@ -3,7 +3,7 @@
  * as wide as the source, then along x. Bilinear of one or three channels has its own faster code.
  */
 #include "data/resample.h"
-#include "base/memory.h"
+#include "base/clones.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -173,26 +173,42 @@ static void place_all(axis *a, keel_interpolation method)
 /* ---- sums --------------------------------------------------------------------------------------
  */
 
+KEEL_CLONES
 static void sum_rows(float *out, const keel_image *m, const span *s)
 {
     const size_t line = (size_t)m->width * (size_t)m->channels;
-    memset(out, 0, line * sizeof *out);
-    for (int k = 0; k < s->count; k++) {
-        const unsigned char *row = m->pixels + (size_t)(s->begin + k) * line;
+    const unsigned char *row = m->pixels + (size_t)s->begin * line;
+    const float first = s->count ? s->weight[0] : 0; /* an empty span gives 0 */
+    for (size_t i = 0; i < line; i++) out[i] = first * (float)row[i];
+    for (int k = 1; k < s->count; k++) {
         const float w = s->weight[k];
+        row += line;
         for (size_t i = 0; i < line; i++) out[i] += w * (float)row[i];
+    }
+}
+
+/* n: the channels, a constant of each caller, so that their loops are unrolled. */
+static inline __attribute__((always_inline)) void sum_spans(float *out, const float *row,
+                                                            const axis *a, const int n)
+{
+    for (int64_t x = 0; x < a->to; x++, out += n) {
+        const span *s = &a->at[x];
+        const float *from = row + s->begin * n;
+        float sum[4] = { 0 };
+        for (int k = 0; k < s->count; k++, from += n)
+            for (int c = 0; c < n; c++) sum[c] += s->weight[k] * from[c];
+        for (int c = 0; c < n; c++) out[c] = sum[c];
     }
 }
 
 static void sum_columns(float *out, const float *row, const axis *a, int n)
 {
-    for (int64_t x = 0; x < a->to; x++, out += n) {
-        const span *s = &a->at[x];
-        const float *from = row + s->begin * n;
-        for (int c = 0; c < n; c++) out[c] = 0;
-        for (int k = 0; k < s->count; k++, from += n)
-            for (int c = 0; c < n; c++) out[c] += s->weight[k] * from[c];
-    }
+    if (n == 1)
+        sum_spans(out, row, a, 1);
+    else if (n == 3)
+        sum_spans(out, row, a, 3);
+    else
+        sum_spans(out, row, a, 4);
 }
 
 static keel_status resize_by_spans(const keel_image *m, keel_interpolation method, float *out,
