@@ -339,14 +339,24 @@ static keel_status decide_kind(keel_folder *f, const char *path, keel_file_kind 
 static void write_note(keel_folder *f, const char *path)
 {
     char endings[64];
-    int64_t out = 0;
+    int64_t out = 0, webp = 0;
     for (int k = 0; k <= KEEL_FILE_KINDS; k++)
         if (k != (int)f->kind) out += f->found[k];
+    for (int64_t i = 0; i < f->count; i++) {
+        const char *dot = strrchr(f->at[i].path, '.');
+        webp += dot && !strcasecmp(dot, ".webp");
+    }
+    int n = 0;
     if (out)
-        snprintf(f->note, sizeof f->note, "%.120s: %lld %s left out: no %s (%s)%s", path,
-                 (long long)out, out == 1 ? "file is" : "files are", kinds[f->kind].what,
-                 endings_of(f->kind, endings),
-                 f->label_mode == KEEL_LABEL_NONE ? "" : ", or not in a class folder");
+        n = snprintf(f->note, sizeof f->note, "%.100s: %lld %s left out: no %s (%s)%s", path,
+                     (long long)out, out == 1 ? "file is" : "files are", kinds[f->kind].what,
+                     endings_of(f->kind, endings),
+                     f->label_mode == KEEL_LABEL_NONE ? "" : ", or not in a class folder");
+    if (webp && n < (int)sizeof f->note)
+        snprintf(f->note + n, sizeof f->note - (size_t)n,
+                 "%s%.100s%s%lld webp %s read, which Keras leaves out", n ? "; " : "",
+                 n ? "" : path, n ? "" : ": ", (long long)webp,
+                 webp == 1 ? "file is" : "files are");
 }
 
 /* ---- all of it
