@@ -15,6 +15,7 @@ import tempfile
 os.environ.update(CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3", KERAS_BACKEND="tensorflow")
 import keras
 import numpy as np
+import tensorflow as tf
 from PIL import Image
 
 y, x = np.mgrid[0:37, 0:53]
@@ -60,6 +61,12 @@ files = {
     "photo.png": pil(image, format="PNG"),
     "alpha.png": pil(alpha, format="PNG"),
     "gray.png": pil(image[:, :, 0], format="PNG"),
+    "gray_alpha.png": pil(alpha[:20, :20, 2:], format="PNG"),
+    "clear.png": pil(Image.fromarray(image[:20, :20]).quantize(9), format="PNG", transparency=3),
+    "clear_gray.png": pil(image[:20, :20, 0], format="PNG", transparency=int(image[3, 4, 0])),
+    "deep.png": tf.io.encode_png((alpha.astype(np.int64) * 257 - 5 * (alpha > 10)).astype(np.uint16)[:20, :20]).numpy(),
+    "deep_gray.png": tf.io.encode_png((image.astype(np.int64) * 257 - 5 * (image > 10)).astype(np.uint16)[:20, :20, :1]).numpy(),
+    "photo.jpg": pil(image, format="JPEG", quality=90),
     "tall.png": pil(np.concatenate([image, image[::-1]])[:61, :9], format="PNG"),
     "bits24.bmp": pil(image, format="BMP"),
     "bits32.bmp": pil(alpha, format="BMP"),
