@@ -152,7 +152,8 @@ keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
  * files' names tell ("images:", "audio:" or "text:" before the path decides), or one with MNIST's
  * files (train; t10k with subset validation); "a.npz"; "x.npy,y.npy" or "x.npy";
  * "images.idx,labels.idx" or any pair with idx in their names (.gz too); "a.csv" (options->label
- * names the label column).
+ * names the label column). A directory of several kinds of files is refused, except that fewer than
+ * half as many texts as images or sounds are left out.
  *
  * Returns  KEEL_OK; KEEL_EARG: not a kind of data that Keel reads (the text lists those); else as
  *          its reader
