@@ -1,5 +1,6 @@
 /* Directories of images, sounds and texts as Keras reads them: pixels of every format,
- * interpolation and aspect, order and labels of files, samples, texts; and what is refused. */
+ * interpolation and aspect, order and labels of files, samples, texts; and what is refused. One
+ * long file, since all of it reads the same golden file and the same tree of files. */
 #include "data_files.h"
 #include "base/memory.h"
 #include "data/codecs/wav.h"

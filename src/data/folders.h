@@ -60,6 +60,18 @@ keel_status keel_texts_open(keel_dataset **out, keel_folder *f, const char *path
 keel_status keel_folder_open(keel_dataset **out, const char *path, keel_file_kind kind,
                              const keel_dataset_options *options);
 
+/* ---- the walk (folder_walk.c) ------------------------------------------------------------------
+ */
+
+/* Append the files of a kind in a folder and below, or of all kinds, each with a label. KEEL_EDATA:
+ * nested too deep, too many folders, links in a circle. */
+keel_status keel_folder_walk(keel_folder *f, const char *path, keel_file_kind wanted,
+                             bool follow_links, int32_t label);
+void keel_folder_sort(keel_folder *f);                        /* into Keras's order */
+char *keel_folder_join(const char *folder, const char *name); /* freed by keel_free; NULL: ENOMEM */
+const char *keel_file_what(keel_file_kind kind);              /* "images" */
+const char *keel_file_endings(keel_file_kind kind, char out[64]); /* "jpg, png"; returns out */
+
 /* ---- labels (folder_labels.c) ------------------------------------------------------------------
  */
 
