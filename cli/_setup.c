@@ -13,6 +13,10 @@
 _Static_assert(KEEL_KEEP == 0 && KEEL_DROP == 1 && KEEL_CARRY == 2 && KEEL_WRAP == 3 &&
                    KEEL_REFUSE == 4,
                "the order of words in KEEL_END_ROW");
+_Static_assert(KEEL_BILINEAR == 0 && KEEL_BICUBIC == 1 && KEEL_AREA == 2 && KEEL_LANCZOS3 == 3 &&
+                   KEEL_LANCZOS5 == 4 && KEEL_GAUSSIAN == 5 && KEEL_MITCHELLCUBIC == 6 &&
+                   KEEL_NEAREST == 7,
+               "the order of words of --interpolation");
 _Static_assert(KEEL_FLOAT32_EXACT == 0 && KEEL_FLOAT32_FMA == 1 && KEEL_FLOAT32_FAST == 2,
                "the order of words in KEEL_FLOAT32_ROW");
 
@@ -219,10 +223,21 @@ static bool holds_t10k(const char *folder)
     return holds(folder, "t10k-images");
 }
 
+/* The path of a directory behind "images:", "audio:" or "text:". */
+static const char *without_kind(const char *spec)
+{
+    static const char *const kinds[] = { "images:", "audio:", "text:" };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strncmp(spec, kinds[i], strlen(kinds[i]))) return spec + strlen(kinds[i]);
+    return spec;
+}
+
 /* True if a folder has images, not MNIST's files. */
-static bool holds_images(const char *folder)
+static bool holds_images(const char *spec)
 {
     struct stat st;
+    const char *folder = without_kind(spec);
+    if (!strncmp(spec, "audio:", 6) || !strncmp(spec, "text:", 5)) return false;
     return !stat(folder, &st) && S_ISDIR(st.st_mode) && !holds_t10k(folder) &&
            !holds(folder, "train-images");
 }
@@ -238,8 +253,9 @@ static int64_t class_count(const keel_model *m, int output)
 
 /* True if images to predict are in one folder, not in a folder per class: it has no folders, or the
  * model already has class names. */
-static bool is_flat(const char *folder, const keel_model *m)
+static bool is_flat(const char *spec, const keel_model *m)
 {
+    const char *folder = without_kind(spec);
     DIR *d = opendir(folder);
     bool flat = d != NULL;
     for (const struct dirent *e; flat && (e = readdir(d));) {
@@ -270,6 +286,23 @@ static int split_words(word_list *w, const char *option, const char *text)
         w->word[w->n++] = p;
         p += strcspn(p, " ");
         if (*p) *p++ = 0;
+    }
+    return -1;
+}
+
+/* The class names of --class-names, of which there may be many. */
+static int split_names(char **text, const char ***name, int64_t *n, const char *given)
+{
+    int64_t count = 1;
+    for (const char *p = given; *p; p++) count += *p == ',';
+    *text = strdup(given);
+    *name = calloc((size_t)count, sizeof **name);
+    if (!*text || !*name) return keel_complain(EXIT_FAILED, "out of memory");
+    char *p = *text;
+    for (*n = 0; *n < count; p += strlen(p) + 1) {
+        p[strcspn(p, ",")] = 0;
+        if (!*p) return keel_complain(EXIT_USAGE, "--class-names '%s': a name is empty", given);
+        (*name)[(*n)++] = p;
     }
     return -1;
 }
@@ -363,6 +396,8 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
                      const keel_data_options *o, const keel_model *m, keel_dataset_options *d)
 {
     word_list inputs = { 0 }, targets = { 0 };
+    char *folders_text = NULL, note[512];
+    const char **folders = NULL;
     const int64_t n = keel_model_class_count(m);
     const char **names = calloc((size_t)n + 1, sizeof *names);
     int code = names ? -1 : keel_complain(EXIT_FAILED, "out of memory");
@@ -371,6 +406,9 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
         code = split_words(&targets, "label", o->label);
     else
         d->label = o->label;
+    if (code < 0 && o->class_names)
+        code = split_names(&folders_text, &folders, &d->folder_count, o->class_names);
+    d->folders = folders;
     name_as_model(&inputs, spec, m, true);
     if (!o->label) name_as_model(&targets, spec, m, false);
     for (int64_t i = 0; names && i < n; i++) names[i] = keel_model_class_name(m, i);
@@ -396,8 +434,12 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
         if (s < 0)
             code = use == KEEL_USE_VALIDATION ? keel_complain_within(s, "validation data")
                                               : keel_complain_status(s);
+        else if (keel_dataset_note(*out))
+            puts(keel_printable(note, sizeof note, keel_dataset_note(*out)));
     }
     free(names);
+    free(folders);
+    free(folders_text);
     free(inputs.text);
     free(targets.text);
     return code;
@@ -418,7 +460,10 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
         d.height = x.dim[0] > 0 ? x.dim[0] : 0;
         d.width = x.dim[1] > 0 ? x.dim[1] : 0;
         if (x.dim[2] == 1) d.color_mode = KEEL_COLOR_GRAYSCALE;
+        if (x.dim[2] == 4) d.color_mode = KEEL_COLOR_RGBA;
     }
+    if (x.rank == 2 && x.dim[0] > 0) d.audio_length = x.dim[0];
+    if (o->audio_length) d.audio_length = o->audio_length;
     if (o->image_size) {
         if (!keel_shape_parse(&size, o->image_size, 2, 2))
             return keel_complain(EXIT_USAGE,
@@ -435,8 +480,15 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d.label_mode = label_mode(m, 0);
     d.class_count = class_count(m, 0);
     if (use == KEEL_USE_VALIDATION && holds_t10k(spec)) d.subset = KEEL_SUBSET_VALIDATION;
-    if (use == KEEL_USE_INPUTS && is_flat(spec, m)) d.label_mode = KEEL_LABEL_NONE;
-    d.interpolation = o->interpolation ? KEEL_NEAREST : KEEL_BILINEAR;
+    if (use == KEEL_USE_INPUTS && !o->class_names && is_flat(spec, m))
+        d.label_mode = KEEL_LABEL_NONE;
+    d.interpolation = (keel_interpolation)o->interpolation;
+    d.crop_to_aspect_ratio = o->crop;
+    d.pad_to_aspect_ratio = o->pad;
+    d.labels_path = use == KEEL_USE_LABELED ? o->labels : NULL;
+    d.follow_links = o->follow_links;
+    d.sampling_rate = o->sampling_rate;
+    d.max_length = o->max_length;
     d.no_header = o->no_header;
     return open_data(out, spec, use, o, m, &d);
 }

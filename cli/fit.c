@@ -66,6 +66,7 @@ static int check(const options *o)
     };
     const keel_setup_file inputs[] = { { "--data", o->data.data },
                                        { "--validation", o->validation },
+                                       { "--labels", o->data.labels },
                                        { 0 } };
     return keel_setup_apart(outputs, inputs);
 }

@@ -83,19 +83,43 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
 
 typedef struct keel_data_options {
     const char *data, *image_size, *label, *inputs;
+    const char *labels, *class_names; /* of directories */
+    int64_t audio_length, sampling_rate, max_length;
     int interpolation;
-    bool no_header;
+    bool no_header, follow_links, crop, pad;
 } keel_data_options;
 
 #define KEEL_DATA_ROWS(T, member, required)                                                        \
     KEEL_OPTION_ROW(                                                                               \
         T, member.data, "data", 0, required, KEEL_OPTION_TEXT, "SRC", NULL,                        \
-        "the data: a directory with a folder of images per class, a.npz with x and y, "            \
-        "x.npy,y.npy, idx files images,labels (.gz too), or a.csv"),                               \
+        "the data: a directory with a folder of images, sounds (wav) or texts per class (what "    \
+        "its "                                                                                     \
+        "files are is found out, or said by images:DIR, audio:DIR, text:DIR), a.npz with x and "   \
+        "y, x.npy,y.npy, idx files images,labels (.gz too), or a.csv"),                            \
         KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
                         NULL, "resize images to this size (default: the model's)"),                \
         KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \
-                        "bilinear|nearest", "bilinear", "method to resize images"),                \
+                        "bilinear|bicubic|area|lanczos3|lanczos5|gaussian|mitchellcubic|nearest",  \
+                        "bilinear", "method to resize images, without antialias, as in Keras"),    \
+        KEEL_OPTION_ROW(T, member.crop, "crop-to-aspect-ratio", 0, false, KEEL_OPTION_FLAG, NULL,  \
+                        NULL, "cut images to the shape of the rows before they are resized"),      \
+        KEEL_OPTION_ROW(T, member.pad, "pad-to-aspect-ratio", 0, false, KEEL_OPTION_FLAG, NULL,    \
+                        NULL, "resize images without distortion and fill with black"),             \
+        KEEL_OPTION_ROW(T, member.labels, "labels", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,      \
+                        "labels of the files of the directory --data, in place of its folders: "   \
+                        "whole numbers, ordered as the paths of the files"),                       \
+        KEEL_OPTION_ROW(T, member.class_names, "class-names", 0, false, KEEL_OPTION_TEXT, "A,B,C", \
+                        NULL, "the folders of a directory that are classes, in this order"),       \
+        KEEL_OPTION_ROW(T, member.follow_links, "follow-links", 0, false, KEEL_OPTION_FLAG, NULL,  \
+                        NULL, "also read folders that links in a directory point to"),             \
+        KEEL_OPTION_ROW(T, member.audio_length, "audio-length", 0, false, KEEL_OPTION_POSITIVE,    \
+                        "N", NULL,                                                                 \
+                        "cut or pad sounds to N frames (default: the model's length, "             \
+                        "else that of each file)"),                                                \
+        KEEL_OPTION_ROW(T, member.sampling_rate, "sampling-rate", 0, false, KEEL_OPTION_POSITIVE,  \
+                        "HZ", NULL, "refuse sounds of another rate; Keel does not resample"),      \
+        KEEL_OPTION_ROW(T, member.max_length, "max-length", 0, false, KEEL_OPTION_POSITIVE, "N",   \
+                        NULL, "only the first N bytes of each text of a directory"),               \
         KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL,      \
                         "column of the labels in a CSV file; for several targets "                 \
                         "'age=column sex=column'; for an .npz, arrays"),                           \

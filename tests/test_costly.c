@@ -480,6 +480,103 @@ static void a_deep_png_is_held_against_what_decoding_takes(void **state)
     costs_little("a 16-bit PNG in gray", decode_image, path, "16000 x 16000");
 }
 
+/* ---- the other formats of directories ---------------------------------------------------------
+ */
+
+/* Frames of `side` x `side` pixels, with the bytes of one code each. */
+static const char *gif_of_frames(const char *name, unsigned side, int frames)
+{
+    bytes b = { 0 };
+    add(&b, "GIF89a", 6);
+    add_le(&b, side, 2);
+    add_le(&b, side, 2);
+    add(&b, (unsigned char[]){ 0x80, 0, 0, 0, 0, 0, 9, 9, 9 }, 9);
+    for (int i = 0; i < frames; i++) {
+        add(&b, (unsigned char[]){ 0x2c, 0, 0, 0, 0 }, 5);
+        add_le(&b, side, 2);
+        add_le(&b, side, 2);
+        add(&b, (unsigned char[]){ 0, 2, 2, 0x4c, 0x01, 0 }, 6);
+    }
+    add(&b, (unsigned char[]){ 0x3b }, 1);
+    const char *path = files_write(name, b.at, b.n);
+    free(b.at);
+    return path;
+}
+
+static void a_gif_without_the_bytes_of_its_pixels_is_refused(void **state)
+{
+    (void)state;
+    costs_little("16000 x 16000 of one code", decode_image, gif_of_frames("wide.gif", 16000, 1),
+                 "no complete frame");
+    costs_little("a million frames", decode_image, gif_of_frames("many.gif", 1, 1000000), NULL);
+}
+
+/* The header of a lossless WebP of the largest size, and nothing behind it. */
+static void a_webp_without_the_bytes_of_its_pixels_is_refused(void **state)
+{
+    (void)state;
+    bytes b = { 0 };
+    add(&b, "RIFF", 4);
+    add_le(&b, 40, 4);
+    add(&b, "WEBPVP8L", 8);
+    add_le(&b, 28, 4);
+    add(&b, (unsigned char[]){ 0x2f, 0xff, 0x3f, 0, 0x08 }, 5); /* 16384 x 8193 */
+    add_le(&b, 0, 23);
+    const char *path = files_write("wide.webp", b.at, b.n);
+    costs_little("a wide WebP", decode_image, path, "pixels");
+    free(b.at);
+}
+
+static void a_bmp_without_the_bytes_of_its_pixels_is_refused(void **state)
+{
+    (void)state;
+    bytes b = { 0 };
+    add(&b, "BM", 2);
+    add_le(&b, 54, 4);
+    add_le(&b, 0, 4);
+    add_le(&b, 54, 4);
+    add_le(&b, 40, 4);
+    add_le(&b, 18000, 4);
+    add_le(&b, 18000, 4);
+    add_le(&b, 1, 2);
+    add_le(&b, 24, 2);
+    add_le(&b, 0, 24);
+    const char *path = files_write("wide.bmp", b.at, b.n);
+    costs_little("a wide BMP", decode_image, path, "do not fit into");
+    free(b.at);
+}
+
+static void a_directory_of_costly_sounds_and_texts_is_refused(void **state)
+{
+    (void)state;
+    bytes b = { 0 };
+    files_folder("sounds");
+    files_folder("sounds/a");
+    files_folder("texts");
+    files_folder("texts/a");
+    add(&b, "RIFF", 4);
+    add_le(&b, 32 << 20, 4);
+    add(&b, "WAVE", 4);
+    const char *path = files_write("sounds/a/chunks.wav", b.at, b.n);
+    assert_int_equal(truncate(path, 32 << 20), 0); /* four million empty chunks */
+    costs_little("chunks without end", open_data, files_path("sounds"), "cut short");
+    unlink(files_path("sounds/a/chunks.wav"));
+    add(&b, "fmt ", 4);
+    add_le(&b, 16, 4);
+    add(&b, (unsigned char[]){ 1, 0, 1, 0, 64, 31, 0, 0, 64, 31, 0, 0, 1, 0, 8, 0 }, 16);
+    add(&b, "data", 4);
+    add_le(&b, 1 << 30, 4);
+    files_write("sounds/a/claims.wav", b.at, b.n);
+    costs_little("a gigabyte that is not there", open_data, files_path("sounds"), "cut short");
+    files_write("texts/a/0.txt", "", 0);
+    assert_int_equal(truncate(files_path("texts/a/0.txt"), 3LL << 30), 0);
+    costs_little("a text of 3 GiB", open_data, files_path("texts"), "more than is read of a text");
+    unlink(files_path("texts/a/0.txt"));
+    assert_int_equal(symlink("/dev/zero", files_path("texts/a/0.txt")), 0);
+    costs_little("a text without end", open_data, files_path("texts"), "device or pipe");
+    free(b.at);
+}
+
 /* [{},{},... of 60 MiB: 20 million objects of 230 bytes. */
 static void a_configuration_of_empty_objects_is_not_parsed(void **state)
 {
@@ -520,6 +617,10 @@ int main(void)
         cmocka_unit_test(devices_and_pipes_are_not_read),
         cmocka_unit_test(a_million_long_names_are_refused),
         cmocka_unit_test(a_jpeg_of_countless_scans_is_refused),
+        cmocka_unit_test(a_gif_without_the_bytes_of_its_pixels_is_refused),
+        cmocka_unit_test(a_webp_without_the_bytes_of_its_pixels_is_refused),
+        cmocka_unit_test(a_bmp_without_the_bytes_of_its_pixels_is_refused),
+        cmocka_unit_test(a_directory_of_costly_sounds_and_texts_is_refused),
         cmocka_unit_test(a_configuration_of_empty_objects_is_not_parsed),
         cmocka_unit_test(a_deep_png_is_held_against_what_decoding_takes),
     };

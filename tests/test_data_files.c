@@ -313,7 +313,10 @@ static void every_failed_allocation_is_survived(void **state)
     files_text("t.csv", "a,k\n1,b\n2,a\n3,c\n");
     files_folder("set");
     files_folder("set/a");
-    files_write("set/a/1.jpg", "not looked into: \xff\xd9", 19);
+    static const char whole[] = "\xff\xd8\xff"
+                                "nothing between is looked into: "
+                                "\xff\xd9";
+    files_write("set/a/1.jpg", whole, sizeof whole - 1);
     const keel_tensor x = x_tensor(), y = y_tensor(4);
     keel_dataset_options o = KEEL_DATASET_OPTIONS;
     o.label = "k";

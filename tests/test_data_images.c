@@ -337,7 +337,7 @@ static void a_bad_file_is_named_and_what_is_wrong_with_it(void **state)
         { NULL, "", 0, "empty" },
         { NULL, "hello, I am a text", 0, "but text" },
         { NULL, "GIF89a\1\2\3\4", 0, "GIF" },
-        { NULL, "\1\2\3\4\5\6\7", 0, "no JPEG or PNG" },
+        { NULL, "\1\2\3\4\5\6\7", 0, "no image (jpg, jpeg, png, bmp, gif, webp);" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         for (int threads = -1; threads <= 2; threads += 3) {

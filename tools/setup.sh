@@ -3,7 +3,7 @@
 # those of `make check`, with `keras` those of `make check-keras`. Says what it installs; with nothing to do it is silent and quick.
 set -eu
 packages='gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libhdf5-dev libjansson-dev
-    libjpeg62-turbo-dev libspng-dev zlib1g-dev librandom123-dev libhwloc-dev libxxhash-dev libcmocka-dev'
+    libjpeg62-turbo-dev libspng-dev libwebp-dev libgif-dev zlib1g-dev librandom123-dev libhwloc-dev libxxhash-dev libcmocka-dev'
 if [ "${1:-}" = check ]; then
     # clang only recommends its run-time libraries, so they are named
     packages="$packages clang-14 clang-format libclang-rt-14-dev"

@@ -66,15 +66,17 @@ typedef struct keel_array_field {
  * Threads  any */
 keel_status keel_dataset_from_fields(keel_dataset **out, const keel_array_field *fields, int n);
 
-/* A dataset over a directory that has one folder of images (jpg, jpeg, png) per class. Classes are
- * the sorted names of the folders; rows are ordered by class, then by path. Without labels
- * (KEEL_LABEL_NONE) it has all images in the directory and below, ordered by path.
+/* A dataset over a directory that has one folder of images (jpg, jpeg, png, bmp, gif, webp) per
+ * class. Classes are the sorted names of the folders; rows are ordered by class, then by path.
+ * Without labels (KEEL_LABEL_NONE), or with labels given, it has all images in the directory and
+ * below, ordered by path. Of an animated GIF the first frame is taken. Keras leaves out webp.
  *
- * Shapes   x (height, width, 3 or 1), 0..255: uint8 if all images have that height and width or
- *          interpolation is KEEL_NEAREST, else float32; y by label_mode
+ * Shapes   x (height, width, 1, 3 or 4), 0..255: uint8 if that is exact (all images have that
+ * height and width, or interpolation is KEEL_NEAREST), else float32; y by label_mode
  * Returns  KEEL_OK; KEEL_EIO: cannot be listed; KEEL_EDATA: no images, not two classes where
- *          label_mode is binary, or a folder that is not in options->class_names; KEEL_EFORMAT: a
- *          truncated file; KEEL_EARG: options
+ *          label_mode is binary, a folder that is not in options->class_names, labels that are not
+ *          as many as images, links that lead in a circle; KEEL_EFORMAT: a truncated file;
+ *          KEEL_EARG: options
  * Owns     the caller destroys *out; a file is read with its row
  * Threads  any
  * Cost     reads the beginning and end of every file: some 30 us each if the file is cached in
@@ -82,6 +84,28 @@ keel_status keel_dataset_from_fields(keel_dataset **out, const keel_array_field 
  * Source   keras.utils.image_dataset_from_directory */
 keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *path,
                                               const keel_dataset_options *options);
+
+/* The same for sound: WAV files of PCM (8, 16, 24, 32 bits) or floats.
+ *
+ * Shapes   x (frames, channels) float32, -1..1; frames is options->audio_length, or without it open
+ *          if files differ in length (padded as keel_fit_options.bucket says); y by label_mode
+ * Returns  as keel_dataset_from_image_directory; KEEL_EUNSUP: another encoding or sampling rate;
+ *          KEEL_EDATA: also files that differ in their channels
+ * Owns     the caller destroys *out; a file is read with its row
+ * Threads  any
+ * Source   keras.utils.audio_dataset_from_directory */
+keel_status keel_dataset_from_audio_directory(keel_dataset **out, const char *path,
+                                              const keel_dataset_options *options);
+
+/* The same for texts: a row is a .txt file, its first options->max_length bytes.
+ *
+ * Shapes   x () of KEEL_STRING; y by label_mode
+ * Returns  as keel_dataset_from_image_directory
+ * Owns     the caller destroys *out; all files are read at once
+ * Threads  any
+ * Source   keras.utils.text_dataset_from_directory */
+keel_status keel_dataset_from_text_directory(keel_dataset **out, const char *path,
+                                             const keel_dataset_options *options);
 
 /* A dataset over a CSV file with a header line: the column `label` is y, all others are features.
  * Labels that are not numbers become their index in the sorted names. options->inputs and targets
@@ -124,9 +148,12 @@ keel_status keel_dataset_from_npy(keel_dataset **out, const char *x_path, const 
 keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
                                   const char *labels_path);
 
-/* Open SRC of the command line: a directory of class folders, or one with MNIST's files
- * (train; t10k with subset validation); "a.npz"; "x.npy,y.npy" or "x.npy"; "images.idx,labels.idx"
- * or any pair with idx in their names (.gz too); "a.csv" (options->label names the label column).
+/* Open SRC of the command line: a directory of class folders, of images, sound or texts, which its
+ * files' names tell ("images:", "audio:" or "text:" before the path decides), or one with MNIST's
+ * files (train; t10k with subset validation); "a.npz"; "x.npy,y.npy" or "x.npy";
+ * "images.idx,labels.idx" or any pair with idx in their names (.gz too); "a.csv" (options->label
+ * names the label column). A directory of several kinds of files is refused, except that fewer than
+ * half as many texts as images or sounds are left out.
  *
  * Returns  KEEL_OK; KEEL_EARG: not a kind of data that Keel reads (the text lists those); else as
  *          its reader
@@ -237,6 +264,13 @@ int64_t keel_dataset_largest_label(const keel_dataset *dataset);
  * Owns     the string is the dataset's
  * Threads  any */
 const char *keel_dataset_name(const keel_dataset *dataset);
+
+/* What the user should know of the data: files of a directory that were left out.
+ *
+ * Returns  one line, or NULL
+ * Owns     the string is the dataset's
+ * Threads  any */
+const char *keel_dataset_note(const keel_dataset *dataset);
 
 /* The name of row i: the path of its file, if each row has a file.
  *

@@ -9,7 +9,11 @@
 extern "C" {
 #endif
 
-typedef enum keel_color_mode { KEEL_COLOR_RGB, KEEL_COLOR_GRAYSCALE } keel_color_mode;
+typedef enum keel_color_mode {
+    KEEL_COLOR_RGB,
+    KEEL_COLOR_RGBA, /* alpha is 255 where a file has none */
+    KEEL_COLOR_GRAYSCALE
+} keel_color_mode;
 
 typedef enum keel_label_mode {
     KEEL_LABEL_INT,         /* the index of the class, row shape () */
@@ -18,9 +22,15 @@ typedef enum keel_label_mode {
     KEEL_LABEL_NONE         /* no y */
 } keel_label_mode;
 
-typedef enum keel_interpolation {
-    KEEL_BILINEAR, /* half-pixel centres, no antialias: Keras's default */
-    KEEL_NEAREST
+typedef enum keel_interpolation { /* half-pixel centres, no antialias, as tf.image.resize */
+                                  KEEL_BILINEAR, /* Keras's default */
+                                  KEEL_BICUBIC,
+                                  KEEL_AREA,
+                                  KEEL_LANCZOS3,
+                                  KEEL_LANCZOS5,
+                                  KEEL_GAUSSIAN,
+                                  KEEL_MITCHELLCUBIC,
+                                  KEEL_NEAREST
 } keel_interpolation;
 
 typedef enum keel_subset {
@@ -60,6 +70,20 @@ typedef struct keel_dataset_options {
                             of one-hot rows; 0: as many as are named or occur */
     const keel_label_mode *target_modes; /* [n_target], in place of label_mode; NULL: one for all */
     const int64_t *target_class_counts;  /* [n_target], in place of class_count */
+    /* Directories: the arguments of keras.utils' image_, audio_ and text_dataset_from_directory. */
+    const int32_t *labels; /* of each file, ordered by path, in place of folders; NULL: folders */
+    int64_t label_count;
+    const char *labels_path; /* the same, whole numbers in a text file */
+    /* Keras's class_names: the folders that are classes, in the order of their numbers; others are
+     * left out. NULL: all, sorted. */
+    const char *const *folders;
+    int64_t folder_count;
+    bool follow_links;         /* go into folders that links point to */
+    bool crop_to_aspect_ratio; /* images: cut what the height and width do not have room for */
+    bool pad_to_aspect_ratio;  /* images: fill with black; not with crop_to_aspect_ratio */
+    int64_t audio_length;  /* audio: frames of a row, cut or padded with 0; 0: those of its file */
+    int64_t sampling_rate; /* audio: any other is refused, since Keel does not resample; 0: any */
+    int64_t max_length;    /* texts: bytes; 0: all */
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

@@ -1,21 +1,32 @@
-/* Any bytes as an image, JPEG or PNG, its size, in colour and gray, and resized. */
-#include "data/resize.h"
+/* Any bytes as an image of any format, its size, in colour, gray and with alpha, and resized. */
+#include "data/resample.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const keel_resample to[] = {
+        { 7, 5, KEEL_BILINEAR, false, false }, { 7, 5, KEEL_NEAREST, true, false },
+        { 7, 5, KEEL_BICUBIC, true, false },   { 7, 5, KEEL_AREA, false, true },
+        { 7, 5, KEEL_LANCZOS5, false, true },  { 7, 5, KEEL_GAUSSIAN, false, false },
+    };
     keel_scratch scratch = { 0 };
     keel_image image;
     int64_t height, width;
-    static float out[7 * 5 * 3];
-    static unsigned char bytes[7 * 5 * 3];
+    static float out[7 * 5 * 4];
+    static unsigned char bytes[7 * 5 * 4];
     keel_image_size(data, size, &height, &width);
-    for (int channels = 1; channels <= 3; channels += 2)
-        if (keel_image_decode(&image, data, size, channels, &scratch, 0, "fuzz") >= 0) {
-            keel_resize(&image, out, 7, 5, &scratch, 1);
-            keel_resize_nearest(&image, bytes, 5, 7);
+    for (int channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+        if (keel_image_decode(&image, data, size, channels, &scratch, 0, "fuzz") < 0) continue;
+        if (image.channels != channels) __builtin_trap();
+        for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+            keel_image own = image; /* a crop moves the pixels; their number stays */
+            if (keel_resample_keeps_bytes(&to[i], own.height, own.width))
+                keel_resample_bytes(&to[i], &own, bytes);
+            else
+                keel_resample_floats(&to[i], &own, out, &scratch, 1);
         }
+    }
     keel_scratch_free(&scratch);
     return 0;
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Make the small seeds of fuzz_csv, fuzz_toml and fuzz_image. Run in this folder; needs Pillow."""
+"""Make the small seeds of fuzz_csv, fuzz_toml, fuzz_image and its formats, fuzz_wav and fuzz_labels. Run in
+this folder; needs Pillow."""
 import io
 import os
+import struct
 
 from PIL import Image
 
@@ -41,3 +43,32 @@ for mode in ("RGB", "RGBA", "L", "LA", "P", "1", "I;16"):
     else:
         image = picture(mode)
     put("image", "png_" + mode.replace(";", ""), saved(image, format="PNG"))
+
+for target, name, mode, more in (
+    ("bmp", "bits24", "RGB", {"format": "BMP"}),
+    ("bmp", "bits32", "RGBA", {"format": "BMP"}),
+    ("bmp", "bits8", "L", {"format": "BMP"}),
+    ("gif", "plain", "P", {"format": "GIF"}),
+    ("gif", "frames", "P", {"format": "GIF", "save_all": True, "append_images": [picture("L")]}),
+    ("webp", "lossy", "RGB", {"format": "WEBP"}),
+    ("webp", "lossless", "RGB", {"format": "WEBP", "lossless": True}),
+    ("webp", "alpha", "RGBA", {"format": "WEBP"}),
+):
+    data = saved(picture(mode), **more)
+    put(target, name, data)
+    put("image", f"{target}_{name}", data)
+
+
+def wav(code, bits, samples, head=b""):
+    step = bits // 8
+    form = struct.pack("<HHIIHH", code, 1, 8000, 8000 * step, step, bits)
+    body = b"WAVE" + head + b"fmt " + struct.pack("<I", 16) + form
+    body += b"data" + struct.pack("<I", len(samples)) + samples
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+put("wav", "bits16", wav(1, 16, b"\0\0\1\0\xff\x7f"))
+put("wav", "bits24", wav(1, 24, b"\0\0\1\0\xff\x7f"))
+put("wav", "floats", wav(3, 32, struct.pack("<ff", 0.5, -1)))
+put("wav", "list", wav(1, 8, b"\0\x80\xff", b"LIST" + struct.pack("<I", 3) + b"abc\0"))
+put("labels", "numbers", b"0 1,2\n3\t40\r\n")

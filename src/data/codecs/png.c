@@ -1,19 +1,12 @@
-/* PNG by libspng, to 8 bits; alpha is dropped, as TensorFlow does for three channels. */
+/* PNG by libspng, to 8 bits; alpha is dropped, as TensorFlow does for three channels, unless four
+ * are requested. */
 #include "data/codecs/image.h"
 #include <spng.h>
 #include <string.h>
 
-/* Colour to gray as in TensorFlow's decoder (libpng): 0.299 red + 0.587 green + the rest blue, as
- * 15-bit factors, truncated. 16-bit samples are weighted and rounded before they become 8 bits. */
-enum { RED = 9797, GREEN = 19234, BLUE = 32768 - RED - GREEN };
-
-static void gray_from_rgb(unsigned char *pixels, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const unsigned char *p = pixels + 3 * i;
-        pixels[i] = (unsigned char)((RED * p[0] + GREEN * p[1] + BLUE * p[2]) >> 15);
-    }
-}
+/* Colour to gray as in TensorFlow's decoder (libpng), truncated. 16-bit samples are weighted and
+ * rounded before they become 8 bits. */
+enum { RED = KEEL_GRAY_RED, GREEN = KEEL_GRAY_GREEN, BLUE = 32768 - RED - GREEN };
 
 static void gray_from_rgba16(unsigned char *pixels, size_t count)
 {
@@ -41,10 +34,14 @@ keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, i
     if ((r = spng_set_png_buffer(c, data, n_bytes)) || (r = spng_get_ihdr(c, &h))) goto damaged;
     const bool plain = h.color_type == SPNG_COLOR_TYPE_GRAYSCALE && h.bit_depth <= 8;
     const bool deep = h.color_type & 2 && h.bit_depth == 16; /* bit 2: colour */
-    const int format = channels == 3 || !(plain || deep) ? SPNG_FMT_RGB8
-                       : plain                           ? SPNG_FMT_G8
-                                                         : SPNG_FMT_RGBA16;
-    const int pixel_bytes = format == SPNG_FMT_G8 ? 1 : format == SPNG_FMT_RGB8 ? 3 : 8;
+    const int format = channels == 4                       ? SPNG_FMT_RGBA8
+                       : channels == 3 || !(plain || deep) ? SPNG_FMT_RGB8
+                       : plain                             ? SPNG_FMT_G8
+                                                           : SPNG_FMT_RGBA16;
+    const int pixel_bytes = format == SPNG_FMT_G8      ? 1
+                            : format == SPNG_FMT_RGB8  ? 3
+                            : format == SPNG_FMT_RGBA8 ? 4
+                                                       : 8;
     if ((s = keel_image_check_size(h.height, h.width, pixel_bytes, what)) < 0) goto out;
     const size_t count = (size_t)h.height * h.width;
     if ((r = spng_decoded_image_size(c, format, &size))) goto damaged;
@@ -56,8 +53,9 @@ keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, i
         s = KEEL_ENOMEM;
         goto out;
     }
-    if ((r = spng_decode_image(c, pixels, size, format, 0))) goto damaged;
-    if (channels == 1 && format == SPNG_FMT_RGB8) gray_from_rgb(pixels, count);
+    if ((r = spng_decode_image(c, pixels, size, format, channels == 4 ? SPNG_DECODE_TRNS : 0)))
+        goto damaged;
+    if (channels == 1 && format == SPNG_FMT_RGB8) keel_image_gray(pixels, count);
     if (format == SPNG_FMT_RGBA16) gray_from_rgba16(pixels, count);
     *out = (keel_image){ pixels, h.height, h.width, channels };
     goto out;

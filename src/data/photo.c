@@ -1,0 +1,76 @@
+/* See photo.h. */
+#include "data/photo.h"
+#include "data/resample.h"
+#include "tensor/shape.h"
+
+keel_status keel_photo_init(keel_photo *out, const keel_dataset_options *o, const char *what)
+{
+    const bool blurs = o->interpolation == KEEL_GAUSSIAN || o->interpolation == KEEL_MITCHELLCUBIC;
+    if (!o->height || !o->width)
+        return keel_fail(KEEL_EARG, "%s: give the height and width that images are resized to",
+                         what);
+    if (o->height > KEEL_IMAGE_SIDE_MAX || o->width > KEEL_IMAGE_SIDE_MAX)
+        return keel_fail(KEEL_EARG, "%s: images can be resized to at most %d pixels a side", what,
+                         KEEL_IMAGE_SIDE_MAX);
+    if (o->crop_to_aspect_ratio && o->pad_to_aspect_ratio)
+        return keel_fail(
+            KEEL_EARG,
+            "%s: crop_to_aspect_ratio and pad_to_aspect_ratio: only one of them can be "
+            "used",
+            what);
+    if (o->crop_to_aspect_ratio && blurs)
+        return keel_fail(
+            KEEL_EUNSUP,
+            "%s: crop_to_aspect_ratio does not go with the interpolations gaussian and "
+            "mitchellcubic, as in Keras",
+            what);
+    *out = (keel_photo){ .height = o->height,
+                         .width = o->width,
+                         .channels = o->color_mode == KEEL_COLOR_GRAYSCALE ? 1
+                                     : o->color_mode == KEEL_COLOR_RGBA    ? 4
+                                                                           : 3,
+                         .interpolation = o->interpolation,
+                         .exact = o->interpolation == KEEL_NEAREST,
+                         .crop = o->crop_to_aspect_ratio,
+                         .pad = o->pad_to_aspect_ratio };
+    return KEEL_OK;
+}
+
+void keel_photo_field(const keel_photo *p, keel_data_field *out)
+{
+    out->dtype = p->exact ? KEEL_UINT8 : KEEL_FLOAT32;
+    out->shape = KEEL_SHAPE(p->height, p->width, p->channels);
+}
+
+static keel_resample way_of(const keel_photo *p)
+{
+    return (keel_resample){ p->height, p->width, p->interpolation, p->crop, p->pad };
+}
+
+bool keel_photo_keeps_bytes(const keel_photo *p, int64_t height, int64_t width)
+{
+    const keel_resample r = way_of(p);
+    return keel_resample_keeps_bytes(&r, height, width);
+}
+
+keel_status keel_photo_write(const keel_photo *p, const keel_data_field *field,
+                             const keel_image *image, void *to, keel_dtype want,
+                             keel_scratch *scratch, const char *what)
+{
+    const keel_resample r = way_of(p);
+    const int64_t count = p->height * p->width * p->channels;
+    keel_image own = *image;
+    if (p->exact && !keel_resample_keeps_bytes(&r, own.height, own.width))
+        return keel_fail(KEEL_EDATA,
+                         "%s: %lld x %lld pixels, but %lld x %lld when the directory was "
+                         "opened; open it again",
+                         what, (long long)own.height, (long long)own.width, (long long)p->height,
+                         (long long)p->width);
+    void *at =
+        want == field->dtype ? to : keel_scratch_reserve(scratch, 3, (size_t)count * sizeof(float));
+    if (!at) return KEEL_ENOMEM;
+    const keel_status s = p->exact ? keel_resample_bytes(&r, &own, at)
+                                   : keel_resample_floats(&r, &own, at, scratch, 2);
+    if (s == KEEL_EDATA) return keel_fail_within(s, "%s", what);
+    return s < 0 || at == to ? s : keel_field_write(to, want, at, field, count);
+}

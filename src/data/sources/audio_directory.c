@@ -1,0 +1,191 @@
+/* A directory with one folder of WAV files per class, or without labels all of them, as
+ * keras.utils.audio_dataset_from_directory. Headers are read when the directory is opened, samples
+ * with their row. */
+#include "base/memory.h"
+#include "data/codecs/wav.h"
+#include "data/folders.h"
+#include "io/file.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+#define FRAMES_MAX (INT64_C(1) << 31)
+
+typedef struct sounds {
+    keel_folder f;  /* first, for keel_dataset_note */
+    keel_wav *wav;  /* [f.count] */
+    int64_t frames; /* of a row; KEEL_DIM_OPEN: those of its file */
+} sounds;
+
+/* The header is mostly in the first bytes; otherwise chunks of texts or pictures precede it. */
+static keel_status read_header(keel_wav *out, const char *path, keel_scratch *scratch)
+{
+    static const size_t heads[] = { 4 << 10, 256 << 10, 64 << 20 };
+    keel_file f;
+    keel_status s = KEEL_END;
+    KEEL_TRY(keel_file_open(&f, path));
+    for (size_t i = 0; s == KEEL_END && i < sizeof heads / sizeof *heads; i++) {
+        const size_t n = f.n_bytes < heads[i] ? f.n_bytes : heads[i];
+        void *head = keel_scratch_reserve(scratch, 0, n + 1);
+        s = head ? keel_file_read_at(&f, 0, head, n) : KEEL_ENOMEM;
+        if (s >= 0) s = keel_wav_header(out, head, n, f.n_bytes, path);
+    }
+    keel_file_close(&f);
+    if (s == KEEL_END)
+        s = keel_fail(KEEL_EUNSUP, "%s: the samples begin behind the first 64 MiB", path);
+    return s;
+}
+
+static keel_status check_header(const sounds *p, int64_t i, const keel_dataset_options *o)
+{
+    const keel_wav *w = &p->wav[i], *first = &p->wav[0];
+    const char *path = p->f.at[i].path;
+    if (w->channels != first->channels)
+        return keel_fail(KEEL_EDATA, "%s: %d channels, but %s has %d; rows must be alike", path,
+                         w->channels, p->f.at[0].path, first->channels);
+    if (o->sampling_rate && w->rate != o->sampling_rate)
+        return keel_fail(
+            KEEL_EUNSUP,
+            "%s: a sampling rate of %d; Keel does not resample to %lld, so convert the "
+            "file",
+            path, w->rate, (long long)o->sampling_rate);
+    if (w->frames > FRAMES_MAX)
+        return keel_fail(KEEL_EFORMAT, "%s: %lld frames are more than is read", path,
+                         (long long)w->frames);
+    return KEEL_OK;
+}
+
+static keel_status read_headers(sounds *p, const keel_dataset_options *o)
+{
+    keel_scratch scratch = { 0 };
+    keel_status s = KEEL_OK;
+    bool alike = true;
+    for (int64_t i = 0; s >= 0 && i < p->f.count; i++) {
+        if ((s = read_header(&p->wav[i], p->f.at[i].path, &scratch)) >= 0)
+            s = check_header(p, i, o);
+        else if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
+            s = keel_fail_within(s, "a sound cannot be read");
+        alike = alike && p->wav[i].frames == p->wav[0].frames;
+    }
+    keel_scratch_free(&scratch);
+    p->frames = o->audio_length           ? o->audio_length
+                : alike && p->wav->frames ? p->wav->frames
+                                          : KEEL_DIM_OPEN;
+    return s;
+}
+
+static int64_t length(const void *state, int field, int64_t index)
+{
+    (void)field;
+    return ((const sounds *)state)->wav[index].frames;
+}
+
+/* Read the first frames of a file into scratch buffer 0. */
+static keel_status read_samples(const keel_wav *w, const char *path, int64_t frames,
+                                keel_scratch *scratch)
+{
+    keel_file f;
+    KEEL_TRY(keel_file_open(&f, path));
+    const size_t n = (size_t)frames * w->frame_bytes;
+    void *to = keel_scratch_reserve(scratch, 0, n + 1);
+    const keel_status s = to ? keel_file_read_at(&f, w->at, to, n) : KEEL_ENOMEM;
+    keel_file_close(&f);
+    return s;
+}
+
+static keel_status write_sound(const sounds *p, int64_t index, void *x, keel_dtype want,
+                               int64_t count, keel_scratch *scratch)
+{
+    const keel_wav *w = &p->wav[index];
+    const char *path = p->f.at[index].path;
+    const int64_t room = count / w->channels, frames = w->frames < room ? w->frames : room;
+    const int64_t n = frames * w->channels;
+    float *to =
+        want == KEEL_FLOAT32 ? x : keel_scratch_reserve(scratch, 1, (size_t)(n + 1) * sizeof *to);
+    if (!to) return KEEL_ENOMEM;
+    KEEL_TRY(read_samples(w, path, frames, scratch));
+    KEEL_TRY(keel_wav_convert(w, scratch->at[0], frames, to, path));
+    if (to != x) KEEL_TRY(keel_field_write(x, want, to, &p->f.x, n));
+    const size_t size = keel_dtype_size(want);
+    memset((char *)x + (size_t)n * size, 0, (size_t)(count - n) * size);
+    return KEEL_OK;
+}
+
+static keel_status read_row(const void *state, int64_t index, const keel_row *row,
+                            keel_scratch *scratch)
+{
+    const sounds *p = state;
+    if (p->f.label_mode != KEEL_LABEL_NONE && row->at[1])
+        KEEL_TRY(keel_folder_write_label(&p->f, index, row->at[1], row->want[1]));
+    if (!row->at[0]) return KEEL_OK;
+    return write_sound(p, index, row->at[0], row->want[0], row->count[0], scratch);
+}
+
+static const char *row_name(const void *state, int64_t index)
+{
+    return ((const sounds *)state)->f.at[index].path;
+}
+
+static void close_sounds(void *state)
+{
+    sounds *p = state;
+    keel_folder_free(&p->f);
+    keel_free(p->wav);
+    keel_free(p);
+}
+
+static bool claims(const char *spec)
+{
+    const char *path;
+    return keel_folder_kind(spec, &path) == KEEL_FILE_AUDIO;
+}
+
+static keel_status open_directory(keel_dataset **out, const char *spec,
+                                  const keel_dataset_options *o)
+{
+    const char *path;
+    const keel_file_kind kind = keel_folder_kind(spec, &path);
+    return keel_folder_open(out, path, kind, o);
+}
+
+const keel_source keel_source_audio_directory = {
+    .name = "audio_directory",
+    .help = "a directory that has one folder of sounds (wav) for each class",
+    .shuffled_split = true,
+    .claims = claims,
+    .open = open_directory,
+    .read = read_row,
+    .row_name = row_name,
+    .length = length,
+    .close = close_sounds,
+};
+
+keel_status keel_sounds_open(keel_dataset **out, keel_folder *f, const char *path,
+                             const keel_dataset_options *o)
+{
+    keel_data_spec spec;
+    keel_status s = KEEL_ENOMEM;
+    sounds *p = keel_calloc(1, sizeof *p);
+    if (!p) {
+        keel_folder_free(f);
+        keel_free(f);
+        return s;
+    }
+    p->f = *f;
+    keel_free(f);
+    if (!(p->wav = keel_calloc((size_t)p->f.count, sizeof *p->wav)) ||
+        (s = read_headers(p, o)) < 0) {
+        close_sounds(p);
+        return s;
+    }
+    p->f.x.dtype = KEEL_FLOAT32;
+    p->f.x.shape = KEEL_SHAPE(p->frames, p->wav[0].channels);
+    keel_folder_describe(&p->f, &spec);
+    return keel_dataset_create(out, &keel_source_audio_directory, p, &spec, path);
+}
+
+keel_status keel_dataset_from_audio_directory(keel_dataset **out, const char *path,
+                                              const keel_dataset_options *options)
+{
+    return keel_folder_open(out, path, KEEL_FILE_AUDIO, options);
+}
