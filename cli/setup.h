@@ -82,7 +82,7 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
                     "with mixed_float16 the loss is scaled, as in Keras")
 
 typedef struct keel_data_options {
-    const char *data, *image_size, *label, *inputs;
+    const char *data, *image_size, *label, *inputs, *features;
     int interpolation;
     bool no_header;
 } keel_data_options;
@@ -91,7 +91,8 @@ typedef struct keel_data_options {
     KEEL_OPTION_ROW(                                                                               \
         T, member.data, "data", 0, required, KEEL_OPTION_TEXT, "SRC", NULL,                        \
         "the data: a directory with a folder of images per class, a.npz with x and y, "            \
-        "x.npy,y.npy, idx files images,labels (.gz too), or a.csv"),                               \
+        "x.npy,y.npy, idx files images,labels (.gz too), a.csv, or TFRecord files and tar shards: "   \
+        "a file, a directory of them, train-*.tfrecord, shard-{000..010}.tar"),                               \
         KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
                         NULL, "resize images to this size (default: the model's)"),                \
         KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \
@@ -104,6 +105,10 @@ typedef struct keel_data_options {
                         "'left=a,b right=c'; for an .npz, arrays: 'left=array' (default: columns " \
                         "or arrays with the names of the model's inputs, else all columns except " \
                         "the label; x, or x_0, x_1)"),                                             \
+        KEEL_OPTION_ROW(T, member.features, "features", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,  \
+                        "types and shapes of TFRecord features, which the file does not have: "    \
+                        "'image=uint8(28,28,1)' for raw bytes, 'tokens=(128)' or "                 \
+                        "'tokens=(None)' for a list of numbers, 'a=string'"),                      \
         KEEL_OPTION_ROW(T, member.no_header, "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL,  \
                         "the first line of a CSV file is a row; columns are named 0, 1, ..., "     \
                         "and 1-3 means 1,2,3")

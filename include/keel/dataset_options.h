@@ -60,6 +60,13 @@ typedef struct keel_dataset_options {
                             of one-hot rows; 0: as many as are named or occur */
     const keel_label_mode *target_modes; /* [n_target], in place of label_mode; NULL: one for all */
     const int64_t *target_class_counts;  /* [n_target], in place of class_count */
+    /* TFRecord: type and shape of features, which such files do not have. "image=uint8(28,28,1)"
+     * reads the bytes of a feature as numbers of that type, little-endian, as tf.io.decode_raw;
+     * types are uint8, int32, int64, float32, float64. "a=(28,28)" shapes a list of numbers, and
+     * "a=(None,3)" has rows that differ in their first dim. "a=string" is a text even if it looks
+     * like an image. */
+    const char *const *features;
+    int n_feature;
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

@@ -1,6 +1,7 @@
 /* Finds the files of SRC; see shards.h. */
 #include "data/shards.h"
 #include "base/memory.h"
+#include "data/spec.h"
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
@@ -10,6 +11,18 @@
 #include <sys/stat.h>
 
 enum { FILES_MAX = 100000, BRACES_MAX = 8 };
+
+bool keel_tfrecord_named(const char *name)
+{
+    return strstr(name, ".tfrec") != NULL;
+}
+
+bool keel_tar_named(const char *name)
+{
+    const size_t n = strlen(name);
+    return keel_spec_ends(name, n, ".tar") || keel_spec_ends(name, n, ".tar.gz") ||
+           keel_spec_ends(name, n, ".tgz");
+}
 
 static const char *name_of(const char *path)
 {
@@ -46,7 +59,7 @@ static bool holds_shards(const char *folder, keel_shards_named named)
         if (e->d_name[0] == '.') continue;
         char *path = join(folder, e->d_name);
         if (!path) break;
-        if (is_folder(path))
+        if (e->d_type == DT_DIR || (e->d_type != DT_REG && is_folder(path)))
             folders = true;
         else
             found = found || named(e->d_name);

@@ -17,6 +17,9 @@ enum { KEEL_SHARDS_OPEN = 256 }; /* files that a dataset leaves open */
 /* True if a file name is one of the format's, as "train.tfrecord-00000-of-00010". */
 typedef bool (*keel_shards_named)(const char *name);
 
+bool keel_tfrecord_named(const char *name); /* has .tfrec in it */
+bool keel_tar_named(const char *name);      /* ends in .tar, .tar.gz or .tgz */
+
 /* True if SRC is a file with such a name, a pattern with one, or a directory that has such files and
  * no folders. */
 bool keel_shards_claims(const char *spec, keel_shards_named named);

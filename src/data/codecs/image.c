@@ -30,6 +30,11 @@ static bool is_png(const unsigned char *b, size_t n)
     return n >= sizeof magic && !memcmp(b, magic, sizeof magic);
 }
 
+bool keel_image_begins(const void *data, size_t n_bytes)
+{
+    return is_jpeg(data, n_bytes) || is_png(data, n_bytes);
+}
+
 static int64_t big_endian(const unsigned char *b)
 {
     return (int64_t)b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3];

@@ -18,6 +18,9 @@ typedef struct keel_image { /* rows of interleaved bytes, no padding; lives in a
 keel_status keel_image_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
                               keel_scratch *scratch, int buffer, const char *what);
 
+/* True if the bytes begin as a JPEG or PNG file does. */
+bool keel_image_begins(const void *data, size_t n_bytes);
+
 /* The image size from the first bytes of a file. False: these bytes do not contain it. */
 bool keel_image_size(const void *data, size_t n_bytes, int64_t *height, int64_t *width);
 

@@ -6,7 +6,8 @@
  * or resizing takes the nearest pixel. Otherwise they are float32, as always in Keras. */
 #include "base/memory.h"
 #include "data/labels.h"
-#include "data/resize.h"
+#include "data/photo.h"
+#include "data/shards.h"
 #include "io/file.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -32,7 +33,7 @@ typedef struct image_list {
     int64_t n_classes, class_room;
     keel_dataset_options o;
     keel_data_field field[2]; /* x and y */
-    int channels;
+    keel_photo photo;
 } image_list;
 
 static int by_name(const void *a, const void *b)
@@ -237,7 +238,7 @@ static keel_status decode(const image_list *p, const char *path, keel_image *ima
     size_t n = 0;
     KEEL_TRY(read_file(path, scratch, &n));
     const keel_status s =
-        keel_image_decode(image, scratch->at[0], n, p->channels, scratch, 1, path);
+        keel_image_decode(image, scratch->at[0], n, p->photo.channels, scratch, 1, path);
     if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
         return keel_fail_within(s, "an image cannot be read");
     return s;
@@ -272,9 +273,10 @@ static keel_status choose_type(image_list *p)
     keel_scratch scratch = { 0 };
     keel_status s = KEEL_OK;
     bool exact = true;
-    for (int64_t i = 0; s >= 0 && exact && i < p->count && p->o.interpolation != KEEL_NEAREST; i++)
+    for (int64_t i = 0; s >= 0 && exact && i < p->count && !p->photo.exact; i++)
         s = has_row_size(&exact, p, p->at[i].path, &scratch);
-    p->field[0].dtype = exact ? KEEL_UINT8 : KEEL_FLOAT32;
+    p->photo.exact = exact;
+    keel_photo_field(&p->photo, &p->field[0]);
     keel_scratch_free(&scratch);
     return s;
 }
@@ -308,44 +310,6 @@ static keel_status write_label(const image_list *p, int32_t label, void *y, keel
     return keel_field_write((char *)y + (size_t)label * size, want, &one, f, 1);
 }
 
-static int64_t pixel_values(const image_list *p)
-{
-    return p->o.height * p->o.width * p->channels;
-}
-
-static keel_status write_bytes(const image_list *p, const char *path, const keel_image *image,
-                               void *x, keel_dtype want, keel_scratch *scratch)
-{
-    const int64_t h = p->o.height, w = p->o.width;
-    const unsigned char *pixels = image->pixels;
-    if (image->height != h || image->width != w) {
-        if (p->o.interpolation != KEEL_NEAREST)
-            return keel_fail(KEEL_EDATA,
-                             "%s: %lld x %lld pixels, but %lld x %lld when the directory was "
-                             "opened; open it again",
-                             path, (long long)image->height, (long long)image->width, (long long)h,
-                             (long long)w);
-        unsigned char *resized =
-            want == KEEL_UINT8 ? x : keel_scratch_reserve(scratch, 2, (size_t)pixel_values(p));
-        if (!resized) return KEEL_ENOMEM;
-        keel_resize_nearest(image, resized, h, w);
-        if (resized == x) return KEEL_OK;
-        pixels = resized;
-    }
-    return keel_field_write(x, want, pixels, &p->field[0], pixel_values(p));
-}
-
-static keel_status write_floats(const image_list *p, const keel_image *image, void *x,
-                                keel_dtype want, keel_scratch *scratch)
-{
-    const int64_t h = p->o.height, w = p->o.width;
-    if (want == KEEL_FLOAT32) return keel_resize(image, x, h, w, scratch, 2);
-    float *resized = keel_scratch_reserve(scratch, 3, (size_t)pixel_values(p) * sizeof *resized);
-    if (!resized) return KEEL_ENOMEM;
-    KEEL_TRY(keel_resize(image, resized, h, w, scratch, 2));
-    return keel_field_write(x, want, resized, &p->field[0], pixel_values(p));
-}
-
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
                             keel_scratch *scratch)
 {
@@ -356,9 +320,8 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
         KEEL_TRY(write_label(p, f->label, row->at[1], row->want[1]));
     if (!row->at[0]) return KEEL_OK;
     KEEL_TRY(decode(p, f->path, &image, scratch));
-    return p->field[0].dtype == KEEL_UINT8
-               ? write_bytes(p, f->path, &image, row->at[0], row->want[0], scratch)
-               : write_floats(p, &image, row->at[0], row->want[0], scratch);
+    return keel_photo_write(&p->photo, &p->field[0], &image, row->at[0], row->want[0], scratch,
+                            f->path);
 }
 
 static const char *row_name(const void *state, int64_t index)
@@ -369,7 +332,8 @@ static const char *row_name(const void *state, int64_t index)
 static bool claims(const char *spec)
 {
     struct stat st;
-    return !stat(spec, &st) && S_ISDIR(st.st_mode);
+    return !stat(spec, &st) && S_ISDIR(st.st_mode) &&
+           !keel_shards_claims(spec, keel_tfrecord_named) && !keel_shards_claims(spec, keel_tar_named);
 }
 
 static keel_status open_directory(keel_dataset **out, const char *path,
@@ -388,17 +352,6 @@ const keel_source keel_source_image_directory = {
     .row_name = row_name,
     .close = close_photos,
 };
-
-static keel_status check_options(const keel_dataset_options *o, const char *path)
-{
-    if (!o->height || !o->width)
-        return keel_fail(KEEL_EARG, "%s: give the height and width that images are resized to",
-                         path);
-    if (o->height > KEEL_IMAGE_SIDE_MAX || o->width > KEEL_IMAGE_SIDE_MAX)
-        return keel_fail(KEEL_EARG, "%s: images can be resized to at most %d pixels a side", path,
-                         KEEL_IMAGE_SIDE_MAX);
-    return KEEL_OK;
-}
 
 static keel_status check_found(const image_list *p, const char *path)
 {
@@ -430,11 +383,12 @@ keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *pa
     if (!out || !path)
         return keel_fail(KEEL_EARG, "image directory: out and path must not be NULL");
     KEEL_TRY(keel_dataset_options_read(&o, options));
-    KEEL_TRY(check_options(&o, path));
+    keel_photo rows;
+    KEEL_TRY(keel_photo_init(&rows, &o, path));
     image_list *p = keel_calloc(1, sizeof *p);
     if (!p) return KEEL_ENOMEM;
     p->o = o;
-    p->channels = o.color_mode == KEEL_COLOR_GRAYSCALE ? 1 : 3;
+    p->photo = rows;
     s = o.label_mode == KEEL_LABEL_NONE ? walk(p, path, 0, 0) : walk_classes(p, path);
     if (s >= 0) s = check_found(p, path);
     if (s >= 0) s = check_files(p);
@@ -442,7 +396,6 @@ keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *pa
     keel_data_spec spec = {
         .rows = p->count, .yields = -1, .n_classes = p->n_classes, .class_names = p->class_names
     };
-    p->field[0].shape = KEEL_SHAPE(o.height, o.width, p->channels);
     p->field[1].dtype = o.label_mode == KEEL_LABEL_INT ? KEEL_INT32 : KEEL_FLOAT32;
     if (o.label_mode == KEEL_LABEL_CATEGORICAL)
         p->field[1].shape = KEEL_SHAPE(o.class_count ? o.class_count : p->n_classes);
