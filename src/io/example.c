@@ -193,7 +193,8 @@ keel_status keel_example_each(const void *data, size_t n_bytes, keel_feature_eac
     while ((s = next_entry(&features, &name, &feature)) == KEEL_OK) {
         keel_feature f;
         KEEL_TRY(read_feature(&f, feature));
-        KEEL_TRY(each(arg, (const char *)name.at, (size_t)(name.end - name.at), &f));
+        s = each(arg, (const char *)name.at, (size_t)(name.end - name.at), &f);
+        if (s != KEEL_OK) break;
     }
     return s < 0 ? s : KEEL_OK;
 }

@@ -36,7 +36,7 @@ keel_status keel_example_find(keel_feature *out, const char *const *names, int n
                               size_t n_bytes);
 
 /* Call `each` for every feature of a record, with its name, which is not zero-terminated. A failure
- * ends it. */
+ * or KEEL_END ends it. */
 typedef keel_status (*keel_feature_each)(void *arg, const char *name, size_t n_name,
                                          const keel_feature *f);
 keel_status keel_example_each(const void *data, size_t n_bytes, keel_feature_each each, void *arg);

@@ -23,6 +23,7 @@ typedef struct walk {
     uint64_t n_bytes;            /* of the archive, as far as it is known */
     bool whole;                  /* n_bytes is all of it */
     bool ended;                  /* a block of zeros was seen */
+    uint64_t end;                /* behind it */
     const unsigned char *memory; /* NULL: read from the file, by `window` */
     unsigned char *window;
     uint64_t from, have; /* the bytes in the window */
@@ -264,7 +265,7 @@ static keel_status next(walk *w)
     memcpy(h, b, BLOCK);
     if (is_zero(h, BLOCK)) {
         w->ended = true;
-        w->at += BLOCK;
+        w->end = w->at += BLOCK;
         return KEEL_OK;
     }
     if (!has_checksum(h))
@@ -302,7 +303,7 @@ static keel_status check_end(walk *w)
         const uint64_t left = w->n_bytes - w->at;
         const size_t n = left < BLOCK ? (size_t)left : BLOCK;
         KEEL_TRY(get(w, w->at, n, &b));
-        if (!is_zero(b, n) || w->n_bytes > w->at + PADDING_MAX)
+        if (!is_zero(b, n) || w->n_bytes > w->end + PADDING_MAX)
             return keel_fail(KEEL_EFORMAT,
                              "%s: has more behind the end of the archive, at byte %llu; give "
                              "archives one by one, or join them by tar --concatenate",

@@ -244,7 +244,7 @@ static bool has_feature(const void *arg, const char *name)
 
 static keel_status add_name(void *arg, const char *name, size_t n, const keel_feature *f)
 {
-    enum { LONGEST = 64 };
+    enum { LONGEST = 64, ENOUGH = 400 };
     keel_text *t = arg;
     char plain[LONGEST + 1], shown[4 * LONGEST];
     const size_t length = n < LONGEST ? n : LONGEST;
@@ -252,7 +252,7 @@ static keel_status add_name(void *arg, const char *name, size_t n, const keel_fe
     plain[length] = 0;
     keel_text_add(t, "%s'%s' (%s)", t->length ? ", " : "",
                   keel_printable(shown, sizeof shown, plain), keel_feature_kind_name(f->kind));
-    return KEEL_OK;
+    return t->length < ENOUGH ? KEEL_OK : KEEL_END;
 }
 
 static void list_features(const void *arg, char *text, size_t size)
