@@ -48,7 +48,8 @@ static void write_file(const char *path, int rows)
     uint32_t x = 1;
     must(keel_new_file_create(&f, path));
     for (int i = 0; i < rows; i++) {
-        for (int k = 0; k < IMAGE; k++) image[k] = (unsigned char)((x = x * 1664525u + 1013904223u) >> 24);
+        for (int k = 0; k < IMAGE; k++)
+            image[k] = (unsigned char)((x = x * 1664525u + 1013904223u) >> 24);
         const uint64_t n = example(record + 12, image, i % 10);
         memcpy(record, &n, 8);
         uint32_t sum = keel_crc32c_masked(keel_crc32c(record, 8));

@@ -343,7 +343,7 @@ static bool has_named_parts(const char *spec)
     struct stat st;
     if (n > 4 && (!strcasecmp(spec + n - 4, ".npz") || !strcasecmp(spec + n - 4, ".tar")))
         return true;
-    return strstr(spec, ".tfrec") || strpbrk(spec, "*{") ||
+    return strstr(spec, ".tfrec") || strstr(spec, ".tar.") || strpbrk(spec, "*{") ||
            (!stat(spec, &st) && S_ISDIR(st.st_mode));
 }
 

@@ -91,8 +91,9 @@ typedef struct keel_data_options {
     KEEL_OPTION_ROW(                                                                               \
         T, member.data, "data", 0, required, KEEL_OPTION_TEXT, "SRC", NULL,                        \
         "the data: a directory with a folder of images per class, a.npz with x and y, "            \
-        "x.npy,y.npy, idx files images,labels (.gz too), a.csv, or TFRecord files and tar shards: "   \
-        "a file, a directory of them, train-*.tfrecord, shard-{000..010}.tar"),                               \
+        "x.npy,y.npy, idx files images,labels (.gz too), a.csv, or TFRecord files and tar "        \
+        "shards: "                                                                                 \
+        "a file, a directory of them, train-*.tfrecord, shard-{000..010}.tar"),                    \
         KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
                         NULL, "resize images to this size (default: the model's)"),                \
         KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \

@@ -556,8 +556,7 @@ static void millions_of_records_and_members_cost_no_more_than_their_bytes(void *
     b.n = 0;
     for (int i = 0; i < FEATURES; i++) record_add(&features, "\x0a\5\x0a\1a\x12\0", 7);
     record_le(&b, 0x0a, 1); /* an Example of them, whose length takes four bytes */
-    for (int i = 0; i < 4; i++)
-        record_le(&b, (features.n >> 7 * i & 127) | (i < 3 ? 128 : 0), 1);
+    for (int i = 0; i < 4; i++) record_le(&b, (features.n >> 7 * i & 127) | (i < 3 ? 128 : 0), 1);
     record_add(&b, features.at, features.n);
     one.n = 0;
     record_put(&one, b.at, b.n);

@@ -33,12 +33,13 @@ static int count_of(const words list)
     return n;
 }
 
-/* Field `field` of all rows: numbers as float64 or, with `texts`, keel_strings. The caller frees it;
- * *n: elements, of padded rows. */
+/* Field `field` of all rows: numbers as float64 or, with `texts`, keel_strings. The caller frees
+ * it; *n: elements, of padded rows. */
 static keel_status read_field(const keel_dataset *d, int field, bool texts, void **out, size_t *n)
 {
     keel_dtype want[KEEL_FIELDS_MAX];
-    for (int i = 0; i < KEEL_FIELDS_MAX; i++) want[i] = texts && i == field ? KEEL_STRING : KEEL_FLOAT64;
+    for (int i = 0; i < KEEL_FIELDS_MAX; i++)
+        want[i] = texts && i == field ? KEEL_STRING : KEEL_FLOAT64;
     const keel_feed_options o = { .real = KEEL_FLOAT64,
                                   .want = want,
                                   .unwanted = ~(UINT64_C(1) << field),
@@ -73,9 +74,10 @@ static void check_field(const keel_dataset *d, int field, const char *key, doubl
     for (size_t i = 0; i < n; i++) {
         if (i % each % step) continue;
         const json_t *v = json_array_get(want, k++);
-        const double is = json_is_string(v) ? strtod(json_string_value(v), NULL)
-                                            : json_number_value(v);
-        if (!(fabs(got[i] - is) <= tolerance)) fail_msg("%s[%zu] is %g, not %g", key, i, got[i], is);
+        const double is =
+            json_is_string(v) ? strtod(json_string_value(v), NULL) : json_number_value(v);
+        if (!(fabs(got[i] - is) <= tolerance))
+            fail_msg("%s[%zu] is %g, not %g", key, i, got[i], is);
     }
     assert_int_equal(k, json_array_size(want));
     free(got);
@@ -124,7 +126,11 @@ static void features_have_the_values_that_tensorflow_reads(void **state)
         { "numbers.tfrecord", { "a=x" }, { "x=(2,2)" }, KEEL_FLOAT32, "(2, 2)", "x" },
         { "numbers.tfrecord", { "a=raw" }, { "raw=uint8(2,3)" }, KEEL_UINT8, "(2, 3)", "raw" },
         { "numbers.tfrecord", { "a=raw" }, { "raw=uint8" }, KEEL_UINT8, "(6,)", "raw" },
-        { "numbers.tfrecord", { "a=halves" }, { "halves=float64" }, KEEL_FLOAT64, "(2,)",
+        { "numbers.tfrecord",
+          { "a=halves" },
+          { "halves=float64" },
+          KEEL_FLOAT64,
+          "(2,)",
           "halves" },
         { "numbers.tfrecord", { "big" }, { 0 }, KEEL_INT64, "(3,)", "big" },
         { "numbers.tfrecord", { "tokens" }, { 0 }, KEEL_INT64, "(None,)", "tokens" },
@@ -297,7 +303,11 @@ static void what_cannot_be_read_is_refused_by_name(void **state)
         words inputs, targets, features;
         const char *says;
     } cases[] = {
-        { "numbers.tfrecord", { "x=nothing" }, { 0 }, { 0 }, "has no feature 'nothing'; there are '" },
+        { "numbers.tfrecord",
+          { "x=nothing" },
+          { 0 },
+          { 0 },
+          "has no feature 'nothing'; there are '" },
         { "numbers.tfrecord", { "p", "q" }, { 0 }, { 0 }, "has no feature 'p'" },
         { "numbers.tfrecord", { "x=raw,y" }, { 0 }, { 0 }, "is one feature, not several" },
         { "numbers.tfrecord", { "x=raw" }, { 0 }, { 0 }, "features 'raw=uint8(28,28,1)'" },
@@ -305,7 +315,11 @@ static void what_cannot_be_read_is_refused_by_name(void **state)
         { "numbers.tfrecord", { "x=raw" }, { 0 }, { "raw=int32" }, "are no int32 numbers" },
         { "numbers.tfrecord", { "x=tokens" }, { 0 }, { "tokens=(3)" }, "record 0 at byte 0" },
         { "numbers.tfrecord", { "x=tokens" }, { 0 }, { "tokens=(None,2)" }, "multiple of 2" },
-        { "numbers.tfrecord", { "x" }, { 0 }, { "x=uint8" }, "is a float_list, so its type is not" },
+        { "numbers.tfrecord",
+          { "x" },
+          { 0 },
+          { "x=uint8" },
+          "is a float_list, so its type is not" },
         { "numbers.tfrecord", { "x" }, { 0 }, { "x=(2" }, "is not understood" },
         { "numbers.tfrecord", { "x" }, { 0 }, { "x=(0)" }, "is not understood" },
         { "numbers.tfrecord", { "x" }, { 0 }, { "x=bool" }, "is not understood" },
@@ -433,7 +447,10 @@ static void a_row_of_a_shard_that_is_not_whole_is_refused(void **state)
         words inputs;
         const char *says;
     } cases[] = {
-        { { "a.txt", "a.cls", "b.txt" }, { "x", "1", "y" }, { "x=txt" }, "row 'b' has no member 'cls'" },
+        { { "a.txt", "a.cls", "b.txt" },
+          { "x", "1", "y" },
+          { "x=txt" },
+          "row 'b' has no member 'cls'" },
         { { "a.txt", "a.cls" }, { "x", "1" }, { 0 }, "has no member 'npy'" },
         { { "a.txt", "a.TXT", "a.cls" }, { "x", "x", "1" }, { "x=txt" }, "is there twice" },
         { { "a.pth", "a.cls" }, { "x", "1" }, { "x=pth" }, "its ending is not read" },

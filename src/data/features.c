@@ -101,3 +101,12 @@ keel_status keel_feature_types_check(const keel_dataset_options *o,
     }
     return KEEL_OK;
 }
+
+keel_status keel_feature_types_refuse(const keel_dataset_options *o, const char *what)
+{
+    if (!o->n_feature) return KEEL_OK;
+    return keel_fail(KEEL_EARG,
+                     "%s: features ('%s') are given for TFRecord files; this format has types and "
+                     "shapes of its own",
+                     what, o->features && o->features[0] ? o->features[0] : "");
+}

@@ -20,4 +20,7 @@ keel_status keel_feature_types_check(const keel_dataset_options *o,
                                      bool (*has)(const void *arg, const char *feature),
                                      const void *arg, const char *what);
 
+/* KEEL_EARG: there are entries, but the format of `what` has types and shapes of its own. */
+keel_status keel_feature_types_refuse(const keel_dataset_options *o, const char *what);
+
 #endif

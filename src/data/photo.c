@@ -57,8 +57,7 @@ static keel_status write_floats(const keel_photo *p, const keel_data_field *fiel
                                 const keel_image *image, void *to, keel_dtype want,
                                 keel_scratch *scratch)
 {
-    if (want == KEEL_FLOAT32)
-        return keel_resize(image, to, p->height, p->width, scratch, 2);
+    if (want == KEEL_FLOAT32) return keel_resize(image, to, p->height, p->width, scratch, 2);
     float *resized = keel_scratch_reserve(scratch, 3, (size_t)values(p) * sizeof *resized);
     if (!resized) return KEEL_ENOMEM;
     KEEL_TRY(keel_resize(image, resized, p->height, p->width, scratch, 2));

@@ -7,8 +7,8 @@ typedef struct keel_photo {
     int64_t height, width; /* of the rows */
     int channels;
     keel_interpolation interpolation;
-    /* Pixels are bytes if that is exact: all images have the size of the rows, or resizing takes the
-     * nearest pixel. Otherwise they are float32, as always in Keras. */
+    /* Pixels are bytes if that is exact: all images have the size of the rows, or resizing takes
+     * the nearest pixel. Otherwise they are float32, as always in Keras. */
     bool exact;
 } keel_photo;
 

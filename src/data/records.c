@@ -57,8 +57,9 @@ static int count_numbered(const keel_record_parts *p, const char *stem)
     }
 }
 
-/* The fields of one role: those of the list by name if the records have them, else the default part,
- * or the numbered ones, in the order of the list. Only inputs must exist; of targets those that do.
+/* The fields of one role: those of the list by name if the records have them, else the default
+ * part, or the numbered ones, in the order of the list. Only inputs must exist; of targets those
+ * that do.
  */
 static keel_status add_role(keel_record_fields *f, const keel_record_parts *p, const keel_choice *c,
                             int n, keel_data_role role)

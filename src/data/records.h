@@ -40,9 +40,9 @@ void keel_record_fields_free(keel_record_fields *f);
 
 /* What a format has to choose from. */
 typedef struct keel_record_parts {
-    const char *what;       /* the first file, for messages */
-    const char *noun;       /* "feature" */
-    const char *x, *y;      /* the parts of the default input and target */
+    const char *what;  /* the first file, for messages */
+    const char *noun;  /* "feature" */
+    const char *x, *y; /* the parts of the default input and target */
     bool (*has)(const void *arg, const char *part);
     void (*list)(const void *arg, char *text, size_t size); /* the names of the parts */
     const void *arg;

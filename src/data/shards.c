@@ -188,8 +188,9 @@ static keel_status expand(keel_shards *s, const char *pattern, int depth)
         return keel_fail(KEEL_EARG, "%s: more than %d pairs of braces", pattern, BRACES_MAX);
     if (read_range(open + 1, (size_t)(close - open - 1), &first, &last, &width)) {
         if (last < first || last - first >= FILES_MAX)
-            return keel_fail(KEEL_EARG, "%s: braces go from a number to a larger one, by fewer than "
-                                        "%d",
+            return keel_fail(KEEL_EARG,
+                             "%s: braces go from a number to a larger one, by fewer than "
+                             "%d",
                              pattern, FILES_MAX);
         for (long i = first; i <= last; i++) {
             char number[32];

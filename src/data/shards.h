@@ -20,8 +20,8 @@ typedef bool (*keel_shards_named)(const char *name);
 bool keel_tfrecord_named(const char *name); /* has .tfrec in it */
 bool keel_tar_named(const char *name);      /* ends in .tar, .tar.gz or .tgz */
 
-/* True if SRC is a file with such a name, a pattern with one, or a directory that has such files and
- * no folders. */
+/* True if SRC is a file with such a name, a pattern with one, or a directory that has such files
+ * and no folders. */
 bool keel_shards_claims(const char *spec, keel_shards_named named);
 
 /* Find the files. KEEL_EIO, KEEL_EDATA: there are none; KEEL_EARG: a pattern of more than 100,000

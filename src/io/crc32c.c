@@ -1,7 +1,7 @@
 /* CRC-32C; see crc32c.h. Plain C takes 8 bytes a step with eight tables. The instruction of SSE4.2
  * takes 8 bytes too, but each waits three cycles for the one before, so three stretches of the data
- * run side by side. Their sums are then joined: to put n zero bytes behind a stretch is a linear map
- * of its sum, of which tables are kept for two lengths. */
+ * run side by side. Their sums are then joined: to put n zero bytes behind a stretch is a linear
+ * map of its sum, of which tables are kept for two lengths. */
 #include "io/crc32c.h"
 #include <pthread.h>
 #include <stdbool.h>

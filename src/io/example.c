@@ -122,7 +122,8 @@ static keel_status read_entry(cursor c, cursor *name, cursor *feature)
         uint64_t number;
         int type;
         cursor piece;
-        if (!take_head(&c, &number, &type) || number > 2 || type != BYTES || !take_piece(&c, &piece))
+        if (!take_head(&c, &number, &type) || number > 2 || type != BYTES ||
+            !take_piece(&c, &piece))
             return no_example("an entry is neither a name nor a feature");
         cursor *to = number == 1 ? name : feature;
         if (to->at) return no_example("an entry has two names or two features");
@@ -142,12 +143,14 @@ static keel_status read_example(const void *data, size_t n_bytes, cursor *featur
         uint64_t number;
         int type;
         cursor piece;
-        if (!take_head(&c, &number, &type) || number > 2 || type != BYTES || !take_piece(&c, &piece))
+        if (!take_head(&c, &number, &type) || number > 2 || type != BYTES ||
+            !take_piece(&c, &piece))
             return no_example("it is another kind of record");
         if (number == 2)
-            return keel_fail(KEEL_EUNSUP,
-                             "is a tf.train.SequenceExample, which is not read; write each row as a "
-                             "tf.train.Example");
+            return keel_fail(
+                KEEL_EUNSUP,
+                "is a tf.train.SequenceExample, which is not read; write each row as a "
+                "tf.train.Example");
         if (features->at) return no_example("it has features twice");
         *features = piece;
     }

@@ -2,11 +2,12 @@
  * list of byte strings, of float32 or of int64, as a protocol buffer:
  *
  *   Example { Features = 1 }   Features { map<string, Feature> = 1 }
- *   Feature { oneof BytesList = 1, FloatList = 2, Int64List = 3 }   each list { repeated value = 1 }
+ *   Feature { oneof BytesList = 1, FloatList = 2, Int64List = 3 }   each list { repeated value = 1
+ * }
  *
  * Numbers may be packed or not. The parser reads only this message: fields with other numbers or
- * types, and a feature, list or name that is there twice, are refused. SequenceExample is refused by
- * name. It allocates nothing, and values stay where they are in the record. Source:
+ * types, and a feature, list or name that is there twice, are refused. SequenceExample is refused
+ * by name. It allocates nothing, and values stay where they are in the record. Source:
  * tensorflow/core/example/feature.proto; protobuf.dev/programming-guides/encoding. */
 #ifndef KEEL_IO_EXAMPLE_H
 #define KEEL_IO_EXAMPLE_H

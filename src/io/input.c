@@ -68,10 +68,11 @@ static keel_status check_room(const inflater *f, int64_t left)
     char most[32];
     const keel_input *in = f->in;
     if (in->n_bytes > (uint64_t)left)
-        return keel_fail(KEEL_EDATA,
-                         "%s: the gzipped files have more than %s, which are held in memory; unpack "
-                         "them with gunzip, then they are read from disk",
-                         in->path, keel_bytes_text(most, KEEL_INFLATED_MAX));
+        return keel_fail(
+            KEEL_EDATA,
+            "%s: the gzipped files have more than %s, which are held in memory; unpack "
+            "them with gunzip, then they are read from disk",
+            in->path, keel_bytes_text(most, KEEL_INFLATED_MAX));
     if (in->n_bytes > SMALL && in->n_bytes / EXPANSION > in->file.n_bytes)
         return keel_fail(KEEL_EFORMAT,
                          "%s: %zu bytes become more than %d times as many, which no data does; if "
@@ -122,8 +123,7 @@ static keel_status inflate_all(inflater *f, int64_t left, keel_input_look look, 
                              "%s: the gzip data is damaged: %s", in->path,
                              f->z.msg ? f->z.msg : "it cannot be inflated");
         KEEL_TRY(check_room(f, left));
-        const bool whole =
-            z == Z_STREAM_END && !f->z.avail_in && f->read == in->file.n_bytes;
+        const bool whole = z == Z_STREAM_END && !f->z.avail_in && f->read == in->file.n_bytes;
         if (whole || !f->z.avail_out) KEEL_TRY(look(arg, in->memory, in->n_bytes, whole));
         if (whole) return KEEL_OK;
         if (z == Z_STREAM_END && inflateReset(&f->z) != Z_OK)

@@ -1,5 +1,5 @@
-/* Any bytes as a tar archive: as they are, and with the checksum of every block that may be a header
- * made right. */
+/* Any bytes as a tar archive: as they are, and with the checksum of every block that may be a
+ * header made right. */
 #include "record_rows.h"
 #include <string.h>
 

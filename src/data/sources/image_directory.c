@@ -5,6 +5,7 @@
  * Pixels stay bytes if that is exact: all images have the size of the rows, by their first bytes,
  * or resizing takes the nearest pixel. Otherwise they are float32, as always in Keras. */
 #include "base/memory.h"
+#include "data/features.h"
 #include "data/labels.h"
 #include "data/photo.h"
 #include "data/shards.h"
@@ -333,12 +334,14 @@ static bool claims(const char *spec)
 {
     struct stat st;
     return !stat(spec, &st) && S_ISDIR(st.st_mode) &&
-           !keel_shards_claims(spec, keel_tfrecord_named) && !keel_shards_claims(spec, keel_tar_named);
+           !keel_shards_claims(spec, keel_tfrecord_named) &&
+           !keel_shards_claims(spec, keel_tar_named);
 }
 
 static keel_status open_directory(keel_dataset **out, const char *path,
                                   const keel_dataset_options *o)
 {
+    KEEL_TRY(keel_feature_types_refuse(o, path));
     return keel_dataset_from_image_directory(out, path, o);
 }
 

@@ -1,12 +1,13 @@
 /* Tar shards as WebDataset writes them: the members of one key, the name up to the first dot of its
- * last part, form a row, and what follows the dot is the part of the row: 000017.jpg and 000017.cls.
- * Members of a key need not stand together. Rows are indexed over all shards; a member is read when
- * its row is, by any thread.
+ * last part, form a row, and what follows the dot is the part of the row: 000017.jpg and
+ * 000017.cls. Members of a key need not stand together. Rows are indexed over all shards; a member
+ * is read when its row is, by any thread.
  *
- * What a part is follows from its ending: jpg, jpeg, png an image; cls, cls2, id, index, inx a whole
- * number; txt, text, transcript, json a text; npy an array. */
+ * What a part is follows from its ending: jpg, jpeg, png an image; cls, cls2, id, index, inx a
+ * whole number; txt, text, transcript, json a text; npy an array. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/features.h"
 #include "data/records.h"
 #include "data/shards.h"
 #include "io/npy.h"
@@ -59,7 +60,7 @@ static void close_archive(void *state)
     keel_free(a);
 }
 
-/* ---- the parts of a row ----------------------------------------------------------------------- */
+/* ---- the parts of a row ---------------------------------------------------------------------- */
 
 /* True if an ending is one of "jpg;png". */
 static bool is_one_of(const char *part, const char *ending)
@@ -123,7 +124,7 @@ static keel_status fetch_whole(const archive *a, const item *m, uint64_t limit,
     return fetch(a, m, limit, scratch, data, n);
 }
 
-/* ---- values ----------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* A whole number between spaces. */
 static keel_status read_number(const unsigned char *data, size_t n, int64_t *out)
@@ -225,7 +226,7 @@ static const char *row_name(const void *state, int64_t index)
     return ((const archive *)state)->rows[index].key;
 }
 
-/* ---- the index -------------------------------------------------------------------------------- */
+/* ---- the index ------------------------------------------------------------------------------- */
 
 /* Divide a name at the first dot of its last part. False: it has no key or no ending, and belongs
  * to no row, as .DS_Store. */
@@ -315,8 +316,8 @@ static keel_status index_shard(archive *a, int64_t shard)
         char *name = t->names + t->member[i].name;
         const char *ending;
         if (!divide(name, &ending)) continue;
-        KEEL_TRY(add_item(a, &(item){ name, ending, t->member[i].offset, t->member[i].n_bytes,
-                                      shard, i }));
+        KEEL_TRY(add_item(
+            a, &(item){ name, ending, t->member[i].offset, t->member[i].n_bytes, shard, i }));
     }
     group(a->items + begin, a->n_item - begin);
     for (int64_t i = begin, end; i < a->n_item; i = end) {
@@ -347,7 +348,7 @@ static keel_status open_shards(archive *a, const char *spec)
     return KEEL_OK;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static bool has_part(const void *arg, const char *part)
 {
@@ -522,6 +523,7 @@ static bool claims(const char *spec)
 
 static keel_status open_archive(keel_dataset **out, const char *spec, const keel_dataset_options *o)
 {
+    KEEL_TRY(keel_feature_types_refuse(o, spec));
     keel_scratch scratch = { 0 };
     archive *a = keel_calloc(1, sizeof *a);
     if (!a) return KEEL_ENOMEM;

@@ -5,8 +5,8 @@
  * Such files say nothing of types and shapes: those of the first record hold for all. Whether rows
  * differ in length, what texts and labels there are, and whether all images have one size is only
  * known from all records. They are read when the data is opened if there are few bytes, if a chosen
- * feature has texts (a batch points to them, so they are held in memory), or if rows spread over the
- * data differ in length. */
+ * feature has texts (a batch points to them, so they are held in memory), or if rows spread over
+ * the data differ in length. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/features.h"
@@ -88,7 +88,7 @@ static keel_status find(const records *r, int64_t row, keel_scratch *scratch, ke
     return s < 0 ? of_record(r, row, s) : s;
 }
 
-/* ---- the values of a feature ------------------------------------------------------------------ */
+/* ---- the values of a feature ----------------------------------------------------------------- */
 
 static keel_feature_kind kind_of(const keel_record_field *f)
 {
@@ -178,8 +178,7 @@ static keel_status put(const records *r, const keel_record_field *f, const keel_
     int64_t n;
     KEEL_TRY(check_value(f, v, &data, &n_bytes, &n));
     if (f->kind == KEEL_RECORD_NUMBERS) return put_numbers(f, v, to, want, count, scratch);
-    if (f->kind == KEEL_RECORD_RAW)
-        return put_raw(f, data, n_bytes, n, to, want, count, scratch);
+    if (f->kind == KEEL_RECORD_RAW) return put_raw(f, data, n_bytes, n, to, want, count, scratch);
     return put_image(r, f, data, n_bytes, to, want, scratch);
 }
 
@@ -210,7 +209,7 @@ static int64_t length(const void *state, int i, int64_t index)
     return splits[index + 1] - splits[index];
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static keel_status open_files(records *r, const char *spec, int64_t *n_bytes)
 {
