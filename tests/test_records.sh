@@ -35,14 +35,14 @@ for f in numbers.tfrecord numbers.tfrecord.gz images.tfrecord ustar.tar wds-000.
 done
 "$KEEL" new mlp --input 4 --classes 3 -o m.keras >/dev/null || fail "keel new mlp"
 "$KEEL" new mlp --input 2,3 --classes 2 -o raw.keras >/dev/null || fail "keel new mlp"
-"$KEEL" new cnn --input 14,18,3 --classes 3 -o cnn.keras >/dev/null || fail "keel new cnn"
+"$KEEL" new cnn --input 14,18,3 --classes 3 --sizes 4,8 -o cnn.keras >/dev/null || fail "keel new cnn"
 
 want 0 '6 rows' fit m.keras --data numbers.tfrecord --epochs 2 --batch-size 4 -o o.keras
-want 0 'rows  *6' evaluate o.keras --data 'numbers.*tfrecord'
+want 0 'rows  *6' evaluate o.keras --data 'num*.tfrecord'
 want 0 'rows  *12' evaluate o.keras --data 'numbers.tfrecord{,.gz}'
 want 0 '6 x 3' predict o.keras --data numbers.tfrecord.gz -o p.npy
 want 0 '' plan m.keras --data numbers.tfrecord --batch-size 4
-want 0 '4 rows' fit m.keras --data numbers.tfrecord --validation-split 0.34 --epochs 1 -o v.keras
+want 0 '3 rows, 3 for validation' fit m.keras --data numbers.tfrecord --validation-split 0.4 --epochs 1 -o v.keras
 want 0 '0 cat, 1 dog' fit raw.keras --data numbers.tfrecord --inputs raw --label label \
     --features 'raw=uint8(2,3)' --epochs 1 -o r.keras
 want 1 "give their type and shape, as features 'raw=uint8" fit raw.keras --data numbers.tfrecord \
@@ -51,14 +51,14 @@ want 0 '3 rows' fit cnn.keras --data images.tfrecord --inputs image --label labe
 want 0 '3 rows' fit m.keras --data ustar.tar --epochs 1 -o t.keras
 want 0 'rows  *4' evaluate cnn.keras --data 'wds-{000..001}.tar' --inputs png
 want 0 '4 x 3' predict cnn.keras --data 'wds-*.tar' -o q.npy
-want 1 'features .* are given for TFRecord files' evaluate m.keras --data ustar.tar --features 'npy=(4)'
+want 2 'features .* are given for TFRecord files' evaluate m.keras --data ustar.tar --features 'npy=(4)'
 mkdir shards && mv wds-*.tar shards
 want 0 'rows  *4' evaluate cnn.keras --data shards
 
 # A damaged record is named, whatever the devices.
 cp numbers.tfrecord bad.tfrecord
 printf 'XX' | dd of=bad.tfrecord bs=1 seek=700 conv=notrunc 2>/dev/null
-want 1 'bad.tfrecord: record 2 at byte [0-9]* is damaged' fit m.keras --data bad.tfrecord \
+want 1 'bad.tfrecord: record 3 at byte 682 is damaged' fit m.keras --data bad.tfrecord \
     --devices cpu:0-2 -o o2.keras
 head -c 1000 numbers.tfrecord >bad.tfrecord
 want 1 'bad.tfrecord: is cut short in record' evaluate m.keras --data bad.tfrecord
