@@ -319,6 +319,7 @@ static keel_status index_shard(archive *a, int64_t shard)
         KEEL_TRY(add_item(
             a, &(item){ name, ending, t->member[i].offset, t->member[i].n_bytes, shard, i }));
     }
+    if (a->n_item == begin) return KEEL_OK;
     group(a->items + begin, a->n_item - begin);
     for (int64_t i = begin, end; i < a->n_item; i = end) {
         for (end = i + 1; end < a->n_item && !strcmp(a->items[i].key, a->items[end].key); end++) {}
