@@ -100,12 +100,14 @@ typedef struct keel_data_options {
                         "bilinear|nearest", "bilinear", "method to resize images"),                \
         KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL,      \
                         "column of the labels in a CSV file; for several targets "                 \
-                        "'age=column sex=column'; for an .npz, arrays"),                           \
+                        "'age=column sex=column'; for an .npz, arrays; for TFRecord files, a "     \
+                        "feature; for tar shards, an ending"),                                     \
         KEEL_OPTION_ROW(T, member.inputs, "inputs", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,      \
                         "columns of the inputs in a CSV file: 'a,b,c', or for several inputs "     \
-                        "'left=a,b right=c'; for an .npz, arrays: 'left=array' (default: columns " \
-                        "or arrays with the names of the model's inputs, else all columns except " \
-                        "the label; x, or x_0, x_1)"),                                             \
+                        "'left=a,b right=c'; for an .npz, TFRecord files and tar shards, arrays, " \
+                        "features and endings: 'left=array', 'x=jpg' (default: those with the "    \
+                        "names of the model's inputs, else all columns except the label; x, or "   \
+                        "x_0, x_1; the images of a tar)"),                                         \
         KEEL_OPTION_ROW(T, member.features, "features", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,  \
                         "types and shapes of TFRecord features, which the file does not have: "    \
                         "'image=uint8(28,28,1)' for raw bytes, 'tokens=(128)' or "                 \

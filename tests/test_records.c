@@ -8,6 +8,7 @@
 #include "must.h"
 #include "record_files.h"
 #include "tensor/shape.h"
+#include <sys/resource.h>
 
 #define COUNT(list) (sizeof list / sizeof *list)
 
@@ -294,6 +295,85 @@ static record_bytes plain_example(int n_x, int y)
     return record_example(f);
 }
 
+/* More shards than stay open: the others are opened with each of their rows. */
+static void a_thousand_shards_need_no_thousand_descriptors(void **state)
+{
+    (void)state;
+    enum { SHARDS = 600 };
+    struct rlimit limit, few;
+    char name[64];
+    double *y;
+    size_t n;
+    record_bytes b = { 0 };
+    files_begin();
+    files_folder("many");
+    for (int i = 0; i < SHARDS; i++) {
+        record_bytes e = plain_example(2, i % 100);
+        b.n = 0;
+        record_put(&b, e.at, e.n);
+        snprintf(name, sizeof name, "many/s.tfrecord-%05d", i);
+        files_write(name, b.at, b.n);
+        free(e.at);
+    }
+    free(b.at);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    few = limit;
+    few.rlim_cur = 300;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    keel_dataset *d = NULL;
+    must(keel_dataset_open(&d, files_path("many"), NULL));
+    assert_int_equal(keel_dataset_rows(d), SHARDS);
+    must(read_field(d, 1, false, (void **)&y, &n));
+    for (int i = 0; i < SHARDS; i++) assert_true(y[i] == i % 100);
+    free(y);
+    keel_dataset_destroy(d);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    files_end();
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void weights_must_be_finite_and_not_negative(void **state)
+{
+    (void)state;
+    static const float weights[] = { 0.5f, -1, INFINITY, NAN };
+    files_begin();
+    for (size_t i = 0; i < COUNT(weights); i++) {
+        record_bytes f = { 0 }, b = { 0 };
+        unsigned char list[6] = { 0x0a, 4 };
+        memcpy(list + 2, &weights[i], 4);
+        record_entry(&f, "x", 2, list, 6);
+        record_entry(&f, "y", 2, "\x0a\4\0\0\0\0", 6);
+        record_entry(&f, "sample_weight", 2, list, 6);
+        record_bytes e = record_example(f);
+        record_put(&b, e.at, e.n);
+        keel_dataset *d = NULL;
+        void *w = NULL;
+        size_t n;
+        must(keel_dataset_open(&d, files_write("a.tfrecord", b.at, b.n), NULL));
+        assert_int_equal(read_field(d, 2, false, &w, &n), i ? KEEL_EDATA : KEEL_OK);
+        if (i) assert_non_null(strstr(keel_error(), "the weight of row 0"));
+        free(w);
+        keel_dataset_destroy(d);
+        free(b.at);
+        free(e.at);
+    }
+    files_end();
+    assert_int_equal(keel_memory_live(), 0);
+}
+
+static void one_feature_can_be_input_and_target(void **state)
+{
+    (void)state;
+    files_begin();
+    keel_dataset *d = NULL;
+    const keel_dataset_options o = options((words){ "in=x" }, (words){ "out=x" }, (words){ 0 });
+    must(keel_dataset_open(&d, give("numbers.tfrecord", "a.tfrecord"), &o));
+    check_field(d, 0, "x", 0, 1);
+    check_field(d, 1, "x", 0, 1);
+    keel_dataset_destroy(d);
+    files_end();
+}
+
 /* What cannot be right is refused when the file is opened, or with the row. */
 static void what_cannot_be_read_is_refused_by_name(void **state)
 {
@@ -550,6 +630,9 @@ int main(void)
         cmocka_unit_test(labels_are_classes_where_the_model_has_classes),
         cmocka_unit_test(images_are_decoded_and_resized_as_by_tensorflow),
         cmocka_unit_test(rows_go_on_over_the_files_of_a_pattern),
+        cmocka_unit_test(a_thousand_shards_need_no_thousand_descriptors),
+        cmocka_unit_test(weights_must_be_finite_and_not_negative),
+        cmocka_unit_test(one_feature_can_be_input_and_target),
         cmocka_unit_test(what_cannot_be_read_is_refused_by_name),
         cmocka_unit_test(in_large_files_a_wrong_record_is_found_with_its_row),
         cmocka_unit_test(members_of_one_key_form_a_row_in_every_format),

@@ -9,16 +9,13 @@
 #include "base/text.h"
 #include "data/features.h"
 #include "data/records.h"
-#include "data/shards.h"
+#include "data/tar_rows.h"
 #include "io/npy.h"
-#include "io/tar.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define IMAGES "jpg;jpeg;png"
 enum { TEXT_MAX = 1 << 26, NUMBER_MAX = 64 }; /* bytes */
@@ -26,24 +23,8 @@ enum { TEXT_MAX = 1 << 26, NUMBER_MAX = 64 }; /* bytes */
 
 extern const keel_source keel_source_tar;
 
-typedef struct item { /* a member */
-    const char *key, *ending;
-    uint64_t offset, n_bytes;
-    int64_t shard, order;
-} item;
-
-typedef struct row {
-    const char *key;
-    int64_t first; /* its first item */
-} row;
-
 typedef struct archive {
-    keel_shards shards;
-    keel_tar *tar; /* [shards.count] */
-    item *items;
-    int64_t n_item, item_room;
-    row *rows; /* [n_row + 1] */
-    int64_t n_row, row_room;
+    keel_tar_rows t;
     keel_record_fields fields;
     keel_photo photo;
 } archive;
@@ -51,61 +32,16 @@ typedef struct archive {
 static void close_archive(void *state)
 {
     archive *a = state;
-    for (int64_t i = 0; a->tar && i < a->shards.count; i++) keel_tar_close(&a->tar[i]);
-    keel_free(a->tar);
-    keel_free(a->items);
-    keel_free(a->rows);
-    keel_shards_free(&a->shards);
+    keel_tar_rows_close(&a->t);
     keel_record_fields_free(&a->fields);
     keel_free(a);
 }
 
-/* ---- the parts of a row ---------------------------------------------------------------------- */
-
-/* True if an ending is one of "jpg;png". */
-static bool is_one_of(const char *part, const char *ending)
-{
-    const size_t length = strlen(ending);
-    for (;; part++) {
-        const size_t n = strcspn(part, ";");
-        if (n == length && !strncasecmp(part, ending, n)) return true;
-        part += n;
-        if (!*part) return false;
-    }
-}
-
-/* The member of a row; NULL: there is none. */
-static const item *find(const archive *a, int64_t index, const char *part)
-{
-    for (int64_t i = a->rows[index].first; i < a->rows[index + 1].first; i++)
-        if (is_one_of(part, a->items[i].ending)) return &a->items[i];
-    return NULL;
-}
-
-static keel_status of_item(const archive *a, const item *m, keel_status s)
-{
-    char key[200];
-    if (s == KEEL_ENOMEM) return s;
-    return keel_fail_within(s, "%s: member '%s.%.40s' at byte %llu", a->tar[m->shard].in.path,
-                            keel_printable(key, sizeof key, m->key), m->ending,
-                            (unsigned long long)m->offset);
-}
-
-static keel_status member_of(const archive *a, int64_t index, const keel_record_field *f,
-                             const item **out)
-{
-    char key[200];
-    if ((*out = find(a, index, f->part))) return KEEL_OK;
-    const item *any = &a->items[a->rows[index].first];
-    return keel_fail(KEEL_EDATA, "%s: row '%s' has no member '%s'", a->tar[any->shard].in.path,
-                     keel_printable(key, sizeof key, a->rows[index].key), f->part);
-}
-
 /* The first `n_most` bytes of a member, or all, in scratch buffer 0 or in memory. */
-static keel_status fetch(const archive *a, const item *m, uint64_t n_most, keel_scratch *scratch,
-                         const unsigned char **data, size_t *n)
+static keel_status fetch(const archive *a, const keel_tar_item *m, uint64_t n_most,
+                         keel_scratch *scratch, const unsigned char **data, size_t *n)
 {
-    const keel_input *in = &a->tar[m->shard].in;
+    const keel_input *in = &a->t.tar[m->shard].in;
     *n = (size_t)(m->n_bytes < n_most ? m->n_bytes : n_most);
     if (m->n_bytes > MEMBER_MAX)
         return keel_fail(KEEL_EFORMAT, "%llu bytes are more than the 1 GiB that is read",
@@ -115,7 +51,7 @@ static keel_status fetch(const archive *a, const item *m, uint64_t n_most, keel_
     return keel_input_read(in, m->offset, *n, buffer, data);
 }
 
-static keel_status fetch_whole(const archive *a, const item *m, uint64_t limit,
+static keel_status fetch_whole(const archive *a, const keel_tar_item *m, uint64_t limit,
                                keel_scratch *scratch, const unsigned char **data, size_t *n)
 {
     if (m->n_bytes > limit)
@@ -178,8 +114,8 @@ static keel_status put_array(const keel_record_field *f, const unsigned char *da
     return keel_record_put(f, values, n, to, want, count);
 }
 
-static keel_status put(const archive *a, const keel_record_field *f, const item *m, void *to,
-                       keel_dtype want, int64_t count, keel_scratch *scratch)
+static keel_status put(const archive *a, const keel_record_field *f, const keel_tar_item *m,
+                       void *to, keel_dtype want, int64_t count, keel_scratch *scratch)
 {
     const unsigned char *data;
     size_t n = 0;
@@ -202,15 +138,15 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *at
     const archive *a = state;
     for (int i = 0; i < a->fields.n; i++) {
         const keel_record_field *f = &a->fields.at[i];
-        const item *m;
+        const keel_tar_item *m;
         if (!at->at[i]) continue;
         if (f->kept.data) {
             KEEL_TRY(keel_record_put_kept(f, index, at->at[i], at->want[i], at->count[i]));
             continue;
         }
-        KEEL_TRY(member_of(a, index, f, &m));
+        KEEL_TRY(keel_tar_rows_get(&a->t, index, f->part, &m));
         const keel_status s = put(a, f, m, at->at[i], at->want[i], at->count[i], scratch);
-        if (s < 0) return of_item(a, m, s);
+        if (s < 0) return keel_tar_rows_fail(&a->t, m, s);
     }
     return KEEL_OK;
 }
@@ -223,137 +159,14 @@ static int64_t length(const void *state, int i, int64_t index)
 
 static const char *row_name(const void *state, int64_t index)
 {
-    return ((const archive *)state)->rows[index].key;
-}
-
-/* ---- the index ------------------------------------------------------------------------------- */
-
-/* Divide a name at the first dot of its last part. False: it has no key or no ending, and belongs
- * to no row, as .DS_Store. */
-static bool divide(char *name, const char **ending)
-{
-    char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *dot = strchr(last, '.');
-    if (!dot || dot == last || !dot[1]) return false;
-    *dot = 0;
-    *ending = dot + 1;
-    return true;
-}
-
-static keel_status add_item(archive *a, const item *m)
-{
-    if (a->n_item == a->item_room) {
-        const int64_t room = a->item_room ? 2 * a->item_room : 256;
-        item *grown = keel_grow(a->items, (size_t)room, sizeof *grown);
-        if (!grown) return KEEL_ENOMEM;
-        a->items = grown;
-        a->item_room = room;
-    }
-    a->items[a->n_item++] = *m;
-    return KEEL_OK;
-}
-
-static keel_status add_row(archive *a, const char *key, int64_t first)
-{
-    if (a->n_row == a->row_room) {
-        const int64_t room = a->row_room ? 2 * a->row_room : 256;
-        row *grown = keel_grow(a->rows, (size_t)room, sizeof *grown);
-        if (!grown) return KEEL_ENOMEM;
-        a->rows = grown;
-        a->row_room = room;
-    }
-    a->rows[a->n_row++] = (row){ key, first };
-    return KEEL_OK;
-}
-
-static int by_key(const void *x, const void *y)
-{
-    const item *a = x, *b = y;
-    const int order = strcmp(a->key, b->key);
-    return order ? order : a->order < b->order ? -1 : a->order > b->order;
-}
-
-static int by_order(const void *x, const void *y)
-{
-    const item *a = x, *b = y;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
-
-/* Bring the members of a key together, and the keys into the order of their first members. */
-static void group(item *m, int64_t n)
-{
-    bool sorted = true;
-    for (int64_t i = 1; i < n && sorted; i++) sorted = strcmp(m[i - 1].key, m[i].key) <= 0;
-    if (sorted) return;
-    qsort(m, (size_t)n, sizeof *m, by_key);
-    /* A member's order becomes that of the first member of its key, whose others follow by their
-     * endings: a stable order, since by_key made them neighbours. */
-    for (int64_t i = 0, first = 0, order = 0; i < n; i++) {
-        if (i == 0 || strcmp(m[first].key, m[i].key)) {
-            first = i;
-            order = m[i].order * n;
-        }
-        m[i].order = order + (i - first);
-    }
-    qsort(m, (size_t)n, sizeof *m, by_order);
-}
-
-static keel_status check_twice(const archive *a, int64_t from, int64_t to)
-{
-    for (int64_t i = from; i < to; i++)
-        for (int64_t k = from; k < i; k++)
-            if (!strcasecmp(a->items[i].ending, a->items[k].ending))
-                return of_item(a, &a->items[i],
-                               keel_fail(KEEL_EDATA, "is there twice in one archive"));
-    return KEEL_OK;
-}
-
-static keel_status index_shard(archive *a, int64_t shard)
-{
-    enum { MEMBERS_MAX = 256 };
-    keel_tar *t = &a->tar[shard];
-    const int64_t begin = a->n_item;
-    for (int64_t i = 0; i < t->count; i++) {
-        char *name = t->names + t->member[i].name;
-        const char *ending;
-        if (!divide(name, &ending)) continue;
-        KEEL_TRY(add_item(
-            a, &(item){ name, ending, t->member[i].offset, t->member[i].n_bytes, shard, i }));
-    }
-    if (a->n_item == begin) return KEEL_OK;
-    group(a->items + begin, a->n_item - begin);
-    for (int64_t i = begin, end; i < a->n_item; i = end) {
-        for (end = i + 1; end < a->n_item && !strcmp(a->items[i].key, a->items[end].key); end++) {}
-        if (end - i > MEMBERS_MAX)
-            return of_item(a, &a->items[i],
-                           keel_fail(KEEL_EDATA, "its key has more than %d members", MEMBERS_MAX));
-        KEEL_TRY(check_twice(a, i, end));
-        KEEL_TRY(add_row(a, a->items[i].key, i));
-    }
-    return KEEL_OK;
-}
-
-static keel_status open_shards(archive *a, const char *spec)
-{
-    int64_t room = KEEL_INFLATED_MAX;
-    KEEL_TRY(keel_shards_find(&a->shards, spec, keel_tar_named));
-    if (!(a->tar = keel_calloc((size_t)a->shards.count + 1, sizeof *a->tar))) return KEEL_ENOMEM;
-    for (int64_t i = 0; i < a->shards.count; i++) {
-        KEEL_TRY(keel_tar_open(&a->tar[i], a->shards.path[i], i < KEEL_SHARDS_OPEN, &room));
-        KEEL_TRY(index_shard(a, i));
-    }
-    if (!a->n_row)
-        return keel_fail(KEEL_EDATA, "%s: has no rows: no member has a key and an ending, as 0.jpg",
-                         spec);
-    KEEL_TRY(add_row(a, NULL, a->n_item)); /* the end */
-    a->n_row--;
-    return KEEL_OK;
+    return ((const archive *)state)->t.rows[index].key;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static bool has_part(const void *arg, const char *part)
 {
-    return find(arg, 0, part) != NULL;
+    return keel_tar_rows_find(&((const archive *)arg)->t, 0, part) != NULL;
 }
 
 static void list_parts(const void *arg, char *text, size_t size)
@@ -361,25 +174,25 @@ static void list_parts(const void *arg, char *text, size_t size)
     const archive *a = arg;
     keel_text all = { 0 };
     char shown[80];
-    for (int64_t i = 0; i < a->rows[1].first; i++)
+    for (int64_t i = 0; i < a->t.rows[1].first; i++)
         keel_text_add(&all, "%s'%s'", i ? ", " : "",
-                      keel_printable(shown, sizeof shown, a->items[i].ending));
+                      keel_printable(shown, sizeof shown, a->t.items[i].ending));
     snprintf(text, size, "%s", all.data ? all.data : "");
     keel_text_free(&all);
 }
 
 /* The kind of a part follows from what stands behind its last dot: seg.png is an image. */
-static keel_status learn_kind(keel_record_field *f, const item *m)
+static keel_status learn_kind(keel_record_field *f, const keel_tar_item *m)
 {
     const char *dot = strrchr(m->ending, '.'), *ending = dot ? dot + 1 : m->ending;
     f->stored = KEEL_INT64;
-    if (is_one_of(IMAGES, ending)) {
+    if (keel_tar_ending_is(IMAGES, ending)) {
         f->kind = KEEL_RECORD_IMAGE;
-    } else if (is_one_of("cls;cls2;id;index;inx", ending)) {
+    } else if (keel_tar_ending_is("cls;cls2;id;index;inx", ending)) {
         f->kind = KEEL_RECORD_NUMBERS;
-    } else if (is_one_of("txt;text;transcript;json;jsn", ending)) {
+    } else if (keel_tar_ending_is("txt;text;transcript;json;jsn", ending)) {
         f->kind = KEEL_RECORD_TEXT;
-    } else if (is_one_of("npy", ending)) {
+    } else if (keel_tar_ending_is("npy", ending)) {
         f->kind = KEEL_RECORD_RAW;
     } else {
         return keel_fail(KEEL_EUNSUP, "its ending is not read; endings are jpg, jpeg, png, cls, "
@@ -388,7 +201,7 @@ static keel_status learn_kind(keel_record_field *f, const item *m)
     return KEEL_OK;
 }
 
-static keel_status learn_array(const archive *a, keel_record_field *f, const item *m,
+static keel_status learn_array(const archive *a, keel_record_field *f, const keel_tar_item *m,
                                const keel_record_field *like, keel_scratch *scratch,
                                keel_npy_header *h)
 {
@@ -412,18 +225,19 @@ static keel_status learn_array(const archive *a, keel_record_field *f, const ite
 static keel_status learn(const archive *a, keel_record_field *f, const keel_dataset_options *o,
                          keel_scratch *scratch)
 {
-    const item *m = NULL;
+    const keel_tar_item *m = NULL;
     keel_npy_header h;
-    KEEL_TRY(member_of(a, 0, f, &m));
+    KEEL_TRY(keel_tar_rows_get(&a->t, 0, f->part, &m));
     keel_status s = learn_kind(f, m);
     if (s >= 0 && f->kind == KEEL_RECORD_RAW) s = learn_array(a, f, m, NULL, scratch, &h);
-    if (s < 0) return of_item(a, m, s);
+    if (s < 0) return keel_tar_rows_fail(&a->t, m, s);
     keel_record_take_labels(f, o);
     return KEEL_OK;
 }
 
 /* True if the image has the size of the rows, by its first bytes. */
-static keel_status has_row_size(const archive *a, const item *m, keel_scratch *scratch, bool *out)
+static keel_status has_row_size(const archive *a, const keel_tar_item *m, keel_scratch *scratch,
+                                bool *out)
 {
     static const uint64_t heads[] = { 4 << 10, 256 << 10 };
     int64_t height = 0, width = 0;
@@ -440,7 +254,7 @@ static keel_status has_row_size(const archive *a, const item *m, keel_scratch *s
 }
 
 /* A text; of a label without the spaces around it, as a line end. */
-static keel_status scan_text(const archive *a, const keel_record_field *f, const item *m,
+static keel_status scan_text(const archive *a, const keel_record_field *f, const keel_tar_item *m,
                              keel_record_scan *s, keel_scratch *scratch)
 {
     const unsigned char *data;
@@ -453,8 +267,8 @@ static keel_status scan_text(const archive *a, const keel_record_field *f, const
     return keel_record_scan_text(s, data, n);
 }
 
-static keel_status scan_item(archive *a, keel_record_field *f, const item *m, keel_record_scan *s,
-                             keel_scratch *scratch)
+static keel_status scan_item(archive *a, keel_record_field *f, const keel_tar_item *m,
+                             keel_record_scan *s, keel_scratch *scratch)
 {
     const unsigned char *data;
     size_t n_bytes = 0;
@@ -489,11 +303,11 @@ static keel_status scan_field(archive *a, keel_record_field *f, const keel_datas
                               keel_scratch *scratch, const char *what)
 {
     keel_record_scan scan = { 0 };
-    keel_status s = keel_record_scan_begin(&scan, a->n_row);
-    for (int64_t i = 0; s >= 0 && i < a->n_row; i++) {
-        const item *m = NULL;
-        if ((s = member_of(a, i, f, &m)) < 0) break;
-        if ((s = scan_item(a, f, m, &scan, scratch)) < 0) s = of_item(a, m, s);
+    keel_status s = keel_record_scan_begin(&scan, a->t.n_row);
+    for (int64_t i = 0; s >= 0 && i < a->t.n_row; i++) {
+        const keel_tar_item *m = NULL;
+        if ((s = keel_tar_rows_get(&a->t, i, f->part, &m)) < 0) break;
+        if ((s = scan_item(a, f, m, &scan, scratch)) < 0) s = keel_tar_rows_fail(&a->t, m, s);
     }
     if (s >= 0 && f->kind != KEEL_RECORD_IMAGE)
         return keel_record_scan_end(&scan, f, o, &a->fields.classes, what);
@@ -528,9 +342,9 @@ static keel_status open_archive(keel_dataset **out, const char *spec, const keel
     keel_scratch scratch = { 0 };
     archive *a = keel_calloc(1, sizeof *a);
     if (!a) return KEEL_ENOMEM;
-    keel_status s = open_shards(a, spec);
+    keel_status s = keel_tar_rows_open(&a->t, spec);
     if (s >= 0) {
-        const keel_record_parts parts = { .what = a->tar[a->items[0].shard].in.path,
+        const keel_record_parts parts = { .what = a->t.tar[a->t.items[0].shard].in.path,
                                           .noun = "member",
                                           .x = has_part(a, IMAGES) ? IMAGES : "npy",
                                           .y = "cls",
@@ -545,7 +359,7 @@ static keel_status open_archive(keel_dataset **out, const char *spec, const keel
         close_archive(a);
         return s;
     }
-    keel_data_spec all = { .rows = a->n_row,
+    keel_data_spec all = { .rows = a->t.n_row,
                            .yields = -1,
                            .n_field = a->fields.n,
                            .n_classes = a->fields.classes.n,

@@ -197,7 +197,9 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
         }
         if (!found) KEEL_TRY(find(r, index, scratch, v));
         found = true;
-        const keel_status s = put(r, f, &v[i], row->at[i], row->want[i], row->count[i], scratch);
+        keel_status s = put(r, f, &v[i], row->at[i], row->want[i], row->count[i], scratch);
+        if (s >= 0 && f->field.role == KEEL_ROLE_WEIGHT)
+            s = keel_weights_check(row->at[i], row->want[i], 1, row->count[i], index, f->part);
         if (s < 0) return of_record(r, index, s);
     }
     return KEEL_OK;
