@@ -9,17 +9,16 @@
  * the data differ in length. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/feature_rows.h"
 #include "data/features.h"
-#include "data/records.h"
 #include "data/shards.h"
-#include "io/example.h"
 #include "io/tfrecord.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { SMALL = 64 << 20 /* bytes; reading them takes some 50 ms */, PROBES = 64 };
+enum { SMALL = 64 << 20 /* bytes; reading them takes some 0.1 s */, PROBES = 64 };
 
 extern const keel_source keel_source_tfrecord;
 
@@ -88,100 +87,6 @@ static keel_status find(const records *r, int64_t row, keel_scratch *scratch, ke
     return s < 0 ? of_record(r, row, s) : s;
 }
 
-/* ---- the values of a feature ----------------------------------------------------------------- */
-
-static keel_feature_kind kind_of(const keel_record_field *f)
-{
-    if (f->kind != KEEL_RECORD_NUMBERS) return KEEL_FEATURE_BYTES;
-    return f->stored == KEEL_INT64 ? KEEL_FEATURE_INT64 : KEEL_FEATURE_FLOAT;
-}
-
-/* The feature has the kind of the first record; *n gets the number of its values. The only byte
- * string of images and raw bytes is in *data. */
-static keel_status check_value(const keel_record_field *f, const keel_feature *v,
-                               const unsigned char **data, size_t *n_bytes, int64_t *n)
-{
-    const keel_feature_kind kind = kind_of(f);
-    size_t at = 0;
-    *data = NULL;
-    *n_bytes = 0;
-    *n = v->count;
-    if (v->kind == KEEL_FEATURE_MISSING)
-        return keel_fail(KEEL_EDATA, "has no feature '%s'", f->part);
-    if (v->kind != kind)
-        return keel_fail(KEEL_EDATA, "feature '%s' is a %s, but a %s in the first record", f->part,
-                         keel_feature_kind_name(v->kind), keel_feature_kind_name(kind));
-    if (f->kind == KEEL_RECORD_NUMBERS || f->kind == KEEL_RECORD_TEXT) return KEEL_OK;
-    if (v->count != 1 || !keel_feature_bytes(v, &at, data, n_bytes))
-        return keel_fail(KEEL_EDATA, "feature '%s' has %lld byte strings in place of one", f->part,
-                         (long long)v->count);
-    if (f->kind == KEEL_RECORD_IMAGE) return KEEL_OK;
-    const size_t size = keel_dtype_size(f->stored);
-    if (*n_bytes % size)
-        return keel_fail(KEEL_EDATA, "feature '%s' has %zu bytes, which are no %s numbers", f->part,
-                         *n_bytes, keel_dtype_name(f->stored));
-    *n = (int64_t)(*n_bytes / size);
-    return KEEL_OK;
-}
-
-static keel_status unpack(const keel_feature *v, void *to)
-{
-    if (v->kind == KEEL_FEATURE_INT64) return keel_feature_int64(v, to);
-    keel_feature_float(v, to);
-    return KEEL_OK;
-}
-
-static keel_status put_numbers(const keel_record_field *f, const keel_feature *v, void *to,
-                               keel_dtype want, int64_t count, keel_scratch *scratch)
-{
-    KEEL_TRY(keel_record_check(f, v->count, count));
-    const size_t size = keel_dtype_size(f->stored);
-    if (want == f->stored && !f->classes) {
-        KEEL_TRY(unpack(v, to));
-        memset((char *)to + (size_t)v->count * size, 0, (size_t)(count - v->count) * size);
-        return KEEL_OK;
-    }
-    void *values = keel_scratch_reserve(scratch, 1, (size_t)v->count * size + 1);
-    if (!values) return KEEL_ENOMEM;
-    KEEL_TRY(unpack(v, values));
-    return keel_record_put(f, values, v->count, to, want, count);
-}
-
-static keel_status put_raw(const keel_record_field *f, const unsigned char *data, size_t n_bytes,
-                           int64_t n, void *to, keel_dtype want, int64_t count,
-                           keel_scratch *scratch)
-{
-    KEEL_TRY(keel_record_check(f, n, count));
-    if (f->stored != KEEL_UINT8) { /* numbers must be aligned */
-        void *values = keel_scratch_reserve(scratch, 1, n_bytes + 1);
-        if (!values) return KEEL_ENOMEM;
-        if (n_bytes) memcpy(values, data, n_bytes);
-        data = values;
-    }
-    return keel_record_put(f, data, n, to, want, count);
-}
-
-static keel_status put_image(const records *r, const keel_record_field *f,
-                             const unsigned char *data, size_t n_bytes, void *to, keel_dtype want,
-                             keel_scratch *scratch)
-{
-    keel_image image;
-    KEEL_TRY(keel_image_decode(&image, data, n_bytes, r->photo.channels, scratch, 1, f->part));
-    return keel_photo_write(&r->photo, &f->field, &image, to, want, scratch, f->part);
-}
-
-static keel_status put(const records *r, const keel_record_field *f, const keel_feature *v,
-                       void *to, keel_dtype want, int64_t count, keel_scratch *scratch)
-{
-    const unsigned char *data;
-    size_t n_bytes;
-    int64_t n;
-    KEEL_TRY(check_value(f, v, &data, &n_bytes, &n));
-    if (f->kind == KEEL_RECORD_NUMBERS) return put_numbers(f, v, to, want, count, scratch);
-    if (f->kind == KEEL_RECORD_RAW) return put_raw(f, data, n_bytes, n, to, want, count, scratch);
-    return put_image(r, f, data, n_bytes, to, want, scratch);
-}
-
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
                             keel_scratch *scratch)
 {
@@ -197,7 +102,8 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
         }
         if (!found) KEEL_TRY(find(r, index, scratch, v));
         found = true;
-        keel_status s = put(r, f, &v[i], row->at[i], row->want[i], row->count[i], scratch);
+        keel_status s =
+            keel_feature_put(f, &r->photo, &v[i], row->at[i], row->want[i], row->count[i], scratch);
         if (s >= 0 && f->field.role == KEEL_ROLE_WEIGHT)
             s = keel_weights_check(row->at[i], row->want[i], 1, row->count[i], index, f->part);
         if (s < 0) return of_record(r, index, s);
@@ -289,68 +195,6 @@ static keel_status choose(records *r, const keel_dataset_options *o)
     return s;
 }
 
-static keel_status not_of_type(const keel_record_field *f, const keel_feature *v,
-                               const keel_feature_type *t)
-{
-    return keel_fail(KEEL_EARG, "feature '%s' is a %s, so its type is not %s", f->part,
-                     keel_feature_kind_name(v->kind), keel_dtype_name(t->dtype));
-}
-
-static bool is_text(const unsigned char *data, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        const int step = keel_utf8_next((const char *)data + i, n - i, NULL);
-        if (!step || !data[i]) return false;
-        i += (size_t)step;
-    }
-    return true;
-}
-
-/* Byte strings are numbers if the options say so, images if they begin as one, else texts. */
-static keel_status learn_bytes(keel_record_field *f, const keel_feature *v,
-                               const keel_feature_type *t)
-{
-    const unsigned char *data = NULL;
-    size_t n = 0, at = 0;
-    const bool any = keel_feature_bytes(v, &at, &data, &n);
-    f->kind = t->typed && t->dtype != KEEL_STRING ? KEEL_RECORD_RAW : KEEL_RECORD_TEXT;
-    f->stored = t->typed ? t->dtype : KEEL_STRING;
-    if (f->kind == KEEL_RECORD_RAW) {
-        const size_t size = keel_dtype_size(f->stored);
-        f->shape = KEEL_SHAPE((int64_t)(n / size));
-        return KEEL_OK;
-    }
-    if (!t->typed && v->count == 1 && keel_image_begins(data, n)) {
-        f->kind = KEEL_RECORD_IMAGE;
-        return KEEL_OK;
-    }
-    if (t->shaped || (any && !is_text(data, n)))
-        return keel_fail(KEEL_EDATA,
-                         "feature '%s' has %zu bytes that are neither JPEG, PNG nor UTF-8: give "
-                         "their type and shape, as features '%s=uint8(28,28,1)'",
-                         f->part, n, f->part);
-    return KEEL_OK;
-}
-
-/* Type and shape of a field, from the first record and the options. */
-static keel_status learn(keel_record_field *f, const keel_feature *v, const keel_dataset_options *o)
-{
-    keel_feature_type t;
-    KEEL_TRY(keel_feature_type_find(&t, o, f->part));
-    if (v->kind == KEEL_FEATURE_BYTES) {
-        KEEL_TRY(learn_bytes(f, v, &t));
-    } else {
-        f->kind = KEEL_RECORD_NUMBERS;
-        f->stored = v->kind == KEEL_FEATURE_INT64 ? KEEL_INT64 : KEEL_FLOAT32;
-        if (t.typed && t.dtype != f->stored) return not_of_type(f, v, &t);
-        f->shape = v->count == 1 ? (keel_shape){ 0 } : KEEL_SHAPE(v->count);
-    }
-    f->shaped = t.shaped;
-    if (t.shaped) f->shape = t.shape;
-    keel_record_take_labels(f, o);
-    return KEEL_OK;
-}
-
 /* True if rows spread over the data differ in length, so that all lengths must be read. */
 static keel_status probe(const records *r, keel_scratch *scratch, bool *differ)
 {
@@ -364,7 +208,7 @@ static keel_status probe(const records *r, keel_scratch *scratch, bool *differ)
         for (int i = 0; i < r->fields.n; i++) {
             const unsigned char *data;
             size_t n_bytes;
-            const keel_status s = check_value(&r->fields.at[i], &v[i], &data, &n_bytes, &n);
+            const keel_status s = keel_feature_check(&r->fields.at[i], &v[i], &data, &n_bytes, &n);
             if (s < 0) return of_record(r, row, s);
             if (p == 0) first[i] = n;
             *differ = *differ || (n != first[i] && !r->fields.at[i].shaped);
@@ -380,7 +224,7 @@ static keel_status scan_value(records *r, keel_record_field *f, keel_record_scan
     const unsigned char *data;
     size_t n_bytes, at = 0;
     int64_t n, height = 0, width = 0;
-    KEEL_TRY(check_value(f, v, &data, &n_bytes, &n));
+    KEEL_TRY(keel_feature_check(f, v, &data, &n_bytes, &n));
     if (f->kind == KEEL_RECORD_IMAGE) {
         if (!keel_image_size(data, n_bytes, &height, &width) || height != r->photo.height ||
             width != r->photo.width)
@@ -398,7 +242,7 @@ static keel_status scan_value(records *r, keel_record_field *f, keel_record_scan
     if (f->kind == KEEL_RECORD_RAW)
         memcpy(value, data, n_bytes); /* one number */
     else
-        KEEL_TRY(unpack(v, value));
+        KEEL_TRY(keel_feature_unpack(v, value));
     keel_record_scan_label(s, value, f->stored);
     return KEEL_OK;
 }
@@ -434,7 +278,7 @@ static keel_status learn_all(records *r, const keel_dataset_options *o, int64_t 
     bool scans = n_bytes <= SMALL, images = false;
     KEEL_TRY(find(r, 0, scratch, v));
     for (int i = 0; i < f->n; i++) {
-        const keel_status s = learn(&f->at[i], &v[i], o);
+        const keel_status s = keel_feature_learn(&f->at[i], &v[i], o);
         if (s < 0) return of_record(r, 0, s);
         scans = scans || keel_record_must_scan(&f->at[i]);
         images = images || f->at[i].kind == KEEL_RECORD_IMAGE;
