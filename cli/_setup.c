@@ -368,14 +368,26 @@ static bool takes_columns(const keel_model *m)
     return true;
 }
 
-/* Without options, look for arrays of an .npz by the names of the model's inputs and outputs, and
- * for columns of a CSV file by the names of its inputs. */
+/* True if SRC has named parts that may have the names of a model's inputs: an .npz, TFRecord files
+ * or tar shards. */
+static bool has_named_parts(const char *spec)
+{
+    const size_t n = strlen(spec);
+    struct stat st;
+    if (n > 4 && (!strcasecmp(spec + n - 4, ".npz") || !strcasecmp(spec + n - 4, ".tar")))
+        return true;
+    return strstr(spec, ".tfrec") || strstr(spec, ".tar.") || strpbrk(spec, "*{") ||
+           (!stat(spec, &st) && S_ISDIR(st.st_mode));
+}
+
+/* Without options, look for arrays of an .npz and parts of records by the names of the model's
+ * inputs and outputs, and for columns of a CSV file by the names of its inputs. */
 static void name_as_model(word_list *w, const char *spec, const keel_model *m, bool inputs)
 {
     const char *ending = strlen(spec) < 4 ? "" : spec + strlen(spec) - 4;
     const bool columns = inputs && !strcasecmp(ending, ".csv") && takes_columns(m);
     const int n = inputs ? keel_model_input_count(m) : keel_model_output_count(m);
-    if (w->n || (strcasecmp(ending, ".npz") && !columns)) return;
+    if (w->n || (!has_named_parts(spec) && !columns)) return;
     for (int i = 0; i < n && i < KEEL_FIELDS_MAX; i++)
         w->word[w->n++] = inputs ? keel_model_input_name(m, i) : keel_model_output_name(m, i);
 }
@@ -395,13 +407,14 @@ static int output_of(const keel_model *m, const char *target, int order)
 static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
                      const keel_data_options *o, const keel_model *m, keel_dataset_options *d)
 {
-    word_list inputs = { 0 }, targets = { 0 };
+    word_list inputs = { 0 }, targets = { 0 }, features = { 0 };
     char *folders_text = NULL, note[512];
     const char **folders = NULL;
     const int64_t n = keel_model_class_count(m);
     const char **names = calloc((size_t)n + 1, sizeof *names);
     int code = names ? -1 : keel_complain(EXIT_FAILED, "out of memory");
     if (code < 0 && o->inputs) code = split_inputs(&inputs, o->inputs);
+    if (code < 0 && o->features) code = split_words(&features, "features", o->features);
     if (code < 0 && o->label && strchr(o->label, '='))
         code = split_words(&targets, "label", o->label);
     else
@@ -418,6 +431,8 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d->n_input = inputs.n;
     d->targets = targets.word;
     d->n_target = targets.n;
+    d->features = features.word;
+    d->n_feature = features.n;
     keel_label_mode modes[KEEL_FIELDS_MAX];
     int64_t counts[KEEL_FIELDS_MAX];
     for (int i = 0; i < targets.n; i++) {
@@ -442,6 +457,7 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
     free(folders_text);
     free(inputs.text);
     free(targets.text);
+    free(features.text);
     return code;
 }
 

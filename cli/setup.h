@@ -82,7 +82,7 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
                     "with mixed_float16 the loss is scaled, as in Keras")
 
 typedef struct keel_data_options {
-    const char *data, *image_size, *label, *inputs;
+    const char *data, *image_size, *label, *inputs, *features;
     const char *labels, *class_names; /* of directories */
     int64_t audio_length, sampling_rate, max_length;
     int interpolation;
@@ -95,7 +95,10 @@ typedef struct keel_data_options {
         "the data: a directory with a folder of images, sounds (wav) or texts per class (what "    \
         "its "                                                                                     \
         "files are is found out, or said by images:DIR, audio:DIR, text:DIR), a.npz with x and "   \
-        "y, x.npy,y.npy, idx files images,labels (.gz too), or a.csv"),                            \
+        "y, x.npy,y.npy, idx files images,labels (.gz too), a.csv, TFRecord files and tar "        \
+        "shards: "                                                                                 \
+        "a file, a directory of them, train-*.tfrecord, shard-{000..010}.tar; or a pipeline "      \
+        "file .toml"),                                                                             \
         KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
                         NULL, "resize images to this size (default: the model's)"),                \
         KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \
@@ -122,12 +125,18 @@ typedef struct keel_data_options {
                         NULL, "only the first N bytes of each text of a directory"),               \
         KEEL_OPTION_ROW(T, member.label, "label", 0, false, KEEL_OPTION_TEXT, "COLUMN", NULL,      \
                         "column of the labels in a CSV file; for several targets "                 \
-                        "'age=column sex=column'; for an .npz, arrays"),                           \
+                        "'age=column sex=column'; for an .npz, arrays; for TFRecord files, a "     \
+                        "feature; for tar shards, an ending"),                                     \
         KEEL_OPTION_ROW(T, member.inputs, "inputs", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,      \
                         "columns of the inputs in a CSV file: 'a,b,c', or for several inputs "     \
-                        "'left=a,b right=c'; for an .npz, arrays: 'left=array' (default: columns " \
-                        "or arrays with the names of the model's inputs, else all columns except " \
-                        "the label; x, or x_0, x_1)"),                                             \
+                        "'left=a,b right=c'; for an .npz, TFRecord files and tar shards, arrays, " \
+                        "features and endings: 'left=array', 'x=jpg' (default: those with the "    \
+                        "names of the model's inputs, else all columns except the label; x, or "   \
+                        "x_0, x_1; the images of a tar)"),                                         \
+        KEEL_OPTION_ROW(T, member.features, "features", 0, false, KEEL_OPTION_TEXT, "LIST", NULL,  \
+                        "types and shapes of TFRecord features, which the file does not have: "    \
+                        "'image=uint8(28,28,1)' for raw bytes, 'tokens=(128)' or "                 \
+                        "'tokens=(None)' for a list of numbers, 'a=string'"),                      \
         KEEL_OPTION_ROW(T, member.no_header, "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL,  \
                         "the first line of a CSV file is a row; columns are named 0, 1, ..., "     \
                         "and 1-3 means 1,2,3")

@@ -14,6 +14,7 @@
 #include "io/zip.h"
 #include "keel/dataset.h"
 #include "model/parts.h"
+#include "record_files.h"
 #include <jpeglib.h>
 #include <limits.h>
 #include <sys/mman.h>
@@ -302,7 +303,8 @@ static void devices_and_pipes_are_not_read(void **state)
         reader read;
     } cases[] = {
         { "x.keras", load_model }, { "x.csv", open_data },         { "x.npy", open_data },
-        { "x.npz", open_data },    { "x-images-idx3", open_data },
+        { "x.npz", open_data },    { "x-images-idx3", open_data }, { "x.tfrecord", open_data },
+        { "x.tar", open_data },
     };
     const char *const pipe = files_path("pipe");
     assert_int_equal(mkfifo(pipe, 0600), 0);
@@ -595,6 +597,73 @@ static void a_configuration_of_empty_objects_is_not_parsed(void **state)
     costs_little("20 million objects", load_model, path, "would take more than");
 }
 
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* `head`, then zeros, as a gzip file: its last 8 bytes, which are never reached, are missing. */
+static const char *gzipped_zeros(const char *name, const record_bytes *head, int mib)
+{
+    bytes b = { 0 }, packed = deflate_zeros(head->at, head->n, mib, -15);
+    add(&b, "\x1f\x8b\x08\0\0\0\0\0\0\3", 10);
+    add(&b, packed.at, packed.n);
+    const char *path = files_write(name, b.at, b.n);
+    free(packed.at);
+    free(b.at);
+    return path;
+}
+
+static void gzipped_records_are_looked_at_while_they_are_inflated(void **state)
+{
+    (void)state;
+    record_bytes none = { 0 }, one = { 0 }, head = { 0 };
+    costs_little("3 GiB of zeros as records", open_data, gzipped_zeros("a.tfrecord", &none, 3072),
+                 "is damaged: its length");
+    costs_little("3 GiB of zeros as an archive", open_data, gzipped_zeros("a.tar.gz", &none, 3072),
+                 "behind the end");
+    record_le(&head, 900 << 20, 8); /* a record that announces them */
+    record_le(&head, keel_crc32c_masked(keel_crc32c(head.at, 8)), 4);
+    costs_little("a record of 900 MiB of zeros", open_data, gzipped_zeros("b.tfrecord", &head, 900),
+                 "which no data does");
+    tar_put(&one, "a.txt", '0', "", 0);
+    memcpy(one.at + 124, "07777777777", 11);
+    tar_sum(one.at);
+    costs_little("a member of 1 GiB of zeros", open_data, gzipped_zeros("b.tar.gz", &one, 1024),
+                 "which no data does");
+    free(one.at);
+    free(head.at);
+}
+
+static void millions_of_records_and_members_cost_no_more_than_their_bytes(void **state)
+{
+    (void)state;
+    enum { RECORDS = 2000000, MEMBERS = 20000, FEATURES = 1000000 };
+    record_bytes b = { 0 }, one = { 0 }, features = { 0 };
+    record_put(&one, "", 0);
+    for (int i = 0; i < RECORDS; i++) record_add(&b, one.at, one.n);
+    costs_little("2 million empty records", open_data, files_write("c.tfrecord", b.at, b.n),
+                 "has no feature 'x'");
+    b.n = 0;
+    for (int i = 0; i < MEMBERS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "key.%d", i);
+        tar_put(&b, name, '0', "", 0);
+    }
+    tar_end(&b);
+    costs_little("20,000 members of one key", open_data, files_write("c.tar", b.at, b.n),
+                 "more than 256 members");
+    b.n = 0;
+    for (int i = 0; i < FEATURES; i++) record_add(&features, "\x0a\5\x0a\1a\x12\0", 7);
+    record_le(&b, 0x0a, 1); /* an Example of them, whose length takes four bytes */
+    for (int i = 0; i < 4; i++) record_le(&b, (features.n >> 7 * i & 127) | (i < 3 ? 128 : 0), 1);
+    record_add(&b, features.at, features.n);
+    one.n = 0;
+    record_put(&one, b.at, b.n);
+    costs_little("a million features of one name", open_data,
+                 files_write("d.tfrecord", one.at, one.n), "has no feature 'x'");
+    free(b.at);
+    free(one.at);
+    free(features.at);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -623,6 +692,8 @@ int main(void)
         cmocka_unit_test(a_directory_of_costly_sounds_and_texts_is_refused),
         cmocka_unit_test(a_configuration_of_empty_objects_is_not_parsed),
         cmocka_unit_test(a_deep_png_is_held_against_what_decoding_takes),
+        cmocka_unit_test(gzipped_records_are_looked_at_while_they_are_inflated),
+        cmocka_unit_test(millions_of_records_and_members_cost_no_more_than_their_bytes),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

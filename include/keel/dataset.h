@@ -152,8 +152,13 @@ keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
  * files' names tell ("images:", "audio:" or "text:" before the path decides), or one with MNIST's
  * files (train; t10k with subset validation); "a.npz"; "x.npy,y.npy" or "x.npy";
  * "images.idx,labels.idx" or any pair with idx in their names (.gz too); "a.csv" (options->label
- * names the label column). A directory of several kinds of files is refused, except that fewer than
- * half as many texts as images or sounds are left out.
+ * names the label column); a pipeline file "a.toml" (see pipeline.h); TFRecord files of
+ * tf.train.Example (.tfrec in their names, gzipped too), where options->inputs and targets choose
+ * features, by default x and y; tar shards of WebDataset, where they choose endings ("x=jpg",
+ * "x=jpg;png"), by default an image and cls. Of both, a file, a directory of them, or a pattern:
+ * "train-*.tfrecord", "shard-{000..010}.tar". A record is read and checked with its row; texts, and
+ * gzipped files of at most 1 GiB in all, are held in memory. A directory of several kinds of files
+ * is refused, except that fewer than half as many texts as images or sounds are left out.
  *
  * Returns  KEEL_OK; KEEL_EARG: not a kind of data that Keel reads (the text lists those); else as
  *          its reader

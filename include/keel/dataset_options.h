@@ -50,10 +50,10 @@ typedef struct keel_dataset_options {
     double validation_split;          /* in [0, 1); used with subset */
     keel_subset subset;               /* the part of validation_split to open */
     uint64_t seed;                    /* of the split of a directory */
-    /* The arrays of an .npz or columns of a CSV that are the fields of a row: "name", "name=array"
-     * or "name=column,column". Names that are not in the file stand, in order, for the default
-     * ones: x, or x_0, x_1; y, or y_0, y_1; all columns except labels. So a model's names can be
-     * given for any file. */
+    /* The arrays of an .npz, columns of a CSV, features of TFRecord files or endings of tar shards
+     * that are the fields of a row: "name", "name=array" or "name=column,column". Names that are
+     * not in the file stand, in order, for the default ones: x, or x_0, x_1; y, or y_0, y_1; all
+     * columns except labels. So a model's names can be given for any file. */
     const char *const *inputs;
     const char *const *targets;
     int n_input, n_target;
@@ -84,6 +84,13 @@ typedef struct keel_dataset_options {
     int64_t audio_length;  /* audio: frames of a row, cut or padded with 0; 0: those of its file */
     int64_t sampling_rate; /* audio: any other is refused, since Keel does not resample; 0: any */
     int64_t max_length;    /* texts: bytes; 0: all */
+    /* TFRecord: type and shape of features, which such files do not have. "image=uint8(28,28,1)"
+     * reads the bytes of a feature as numbers of that type, little-endian, as tf.io.decode_raw;
+     * types are uint8, int32, int64, float32, float64. "a=(28,28)" shapes a list of numbers, and
+     * "a=(None,3)" has rows that differ in their first dim. "a=string" is a text even if it looks
+     * like an image. */
+    const char *const *features;
+    int n_feature;
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Make the small seeds of fuzz_csv, fuzz_toml, fuzz_image and its formats, fuzz_wav and fuzz_labels. Run in
-this folder; needs Pillow."""
+"""Make the small seeds of fuzz_csv, fuzz_toml, fuzz_image and its formats, fuzz_wav and
+fuzz_labels. Run in this folder; needs Pillow."""
 import io
 import os
 import struct

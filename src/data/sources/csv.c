@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/choice.h"
+#include "data/features.h"
 #include "data/labels.h"
 #include "data/spec.h"
 #include "io/file.h"
@@ -546,6 +547,7 @@ static bool claims(const char *spec)
 
 static keel_status open_csv(keel_dataset **out, const char *spec, const keel_dataset_options *o)
 {
+    KEEL_TRY(keel_feature_types_refuse(o, spec));
     return keel_dataset_from_csv(out, spec, o->label, o);
 }
 

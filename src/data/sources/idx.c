@@ -1,6 +1,7 @@
 /* MNIST's idx files: a pair of images and labels, or a directory with its four names. */
 #include "io/idx.h"
 #include "base/memory.h"
+#include "data/features.h"
 #include "data/labels.h"
 #include "data/spec.h"
 #include <stdio.h>
@@ -67,6 +68,7 @@ static keel_status read_pair(keel_dataset **out, const char *images_path, const 
 
 static keel_status open_spec(keel_dataset **out, const char *spec, const keel_dataset_options *o)
 {
+    KEEL_TRY(keel_feature_types_refuse(o, spec));
     char images[4096], labels[4096], *a = NULL, *b = NULL;
     keel_dataset *d = NULL;
     keel_status s;

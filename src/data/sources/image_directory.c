@@ -5,8 +5,10 @@
  * Pixels stay bytes if that is exact: all images have the size of the rows, by their first bytes,
  * or resizing takes the nearest pixel. Otherwise they are float32, as always in Keras. */
 #include "base/memory.h"
+#include "data/features.h"
 #include "data/folders.h"
 #include "data/photo.h"
+#include "data/shards.h"
 #include "io/file.h"
 #include "tensor/shape.h"
 #include <sys/stat.h>
@@ -144,7 +146,10 @@ static bool claims(const char *spec)
     const char *path;
     struct stat st;
     const keel_file_kind kind = keel_folder_kind(spec, &path);
-    return kind == KEEL_FILE_IMAGE || (!stat(spec, &st) && S_ISDIR(st.st_mode));
+    if (kind == KEEL_FILE_IMAGE) return true;
+    return !stat(spec, &st) && S_ISDIR(st.st_mode) &&
+           !keel_shards_claims(spec, keel_tfrecord_named) &&
+           !keel_shards_claims(spec, keel_tar_named);
 }
 
 static keel_status open_directory(keel_dataset **out, const char *spec,
@@ -153,6 +158,7 @@ static keel_status open_directory(keel_dataset **out, const char *spec,
     const char *path;
     struct stat st;
     const keel_file_kind kind = keel_folder_kind(spec, &path);
+    KEEL_TRY(keel_feature_types_refuse(o, spec));
     if (!stat(spec, &st)) return keel_folder_open(out, spec, KEEL_FILE_KINDS, o);
     return keel_folder_open(out, path, kind, o);
 }

@@ -1,6 +1,7 @@
 /* NumPy files, x.npy,y.npy: read whole, then served as arrays. */
 #include "io/npy.h"
 #include "base/memory.h"
+#include "data/features.h"
 #include "data/labels.h"
 #include "data/sources/npy_texts.h"
 #include "data/spec.h"
@@ -55,6 +56,7 @@ static keel_status read_pair(keel_dataset **out, const char *x_path, const char 
 
 static keel_status open_pair(keel_dataset **out, const char *spec, const keel_dataset_options *o)
 {
+    KEEL_TRY(keel_feature_types_refuse(o, spec));
     char *x = NULL, *y = NULL;
     keel_dataset *d = NULL;
     KEEL_TRY(keel_spec_split(spec, &x, &y));

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/choice.h"
+#include "data/features.h"
 #include "data/labels.h"
 #include "data/sources/npy_texts.h"
 #include "data/spec.h"
@@ -264,6 +265,7 @@ static bool claims(const char *spec)
 
 static keel_status open_archive(keel_dataset **out, const char *spec, const keel_dataset_options *o)
 {
+    KEEL_TRY(keel_feature_types_refuse(o, spec));
     keel_dataset *d = NULL;
     bool held_out = false;
     const bool wanted = o->subset == KEEL_SUBSET_VALIDATION && o->validation_split == 0;
