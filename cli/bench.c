@@ -292,7 +292,8 @@ static void print_text(job *j)
     printf("\nstep     %.3f ms: the median of %s steps after %s of warm-up (least %.3f, mean "
            "%.3f)\n",
            r.median, keel_grouped(a, j->count), keel_grouped(b, j->warm), r.least, r.mean);
-    printf("loss     %.4f in the first step, %.4f in the last epoch\n", j->first_loss, j->last_loss);
+    printf("loss     %.4f in the first step, %.4f in the last epoch\n", j->first_loss,
+           j->last_loss);
     printf("speed    %s rows/s\n", keel_grouped(a, (int64_t)(r.rows_per_second + 0.5)));
     printf("share    steps %.1f%%, waiting for input %.1f%%, between steps %.1f%%\n",
            100 * r.in_steps, 100 * r.waiting, 100 * r.else_);
