@@ -145,10 +145,11 @@ keel_status keel_work_build(const keel_work *w, const char *policy, uint64_t see
     if (n.status >= 0) n.status = keel_model_outputs(n.model, &x, 1);
     if (n.status >= 0 && policy) n.status = keel_model_set_dtype_policy(n.model, policy);
     if (n.status < 0) return n.status;
+    /* With 0.01 the U-Net diverges, in any type and also in Keras. */
     return keel_model_compile(
         n.model,
         &(keel_compile){ KEEL_COMPILE,
-                         .optimizer = { "sgd", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.01),
+                         .optimizer = { "sgd", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 0.001),
                                                          KEEL_ARG_FLOAT("momentum", 0.9)) },
                          .loss = { { w->classes > 1 ? "sparse_categorical_crossentropy"
                                                     : "binary_crossentropy" } } });

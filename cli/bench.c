@@ -50,6 +50,7 @@ typedef struct job {
     int64_t profile_steps; /* steps of the second fit that are left */
     double first, start,
         last; /* times: end of the first step, begin of measuring, end of the last step */
+    double first_loss, last_loss; /* of the first step; mean of the last epoch so far */
 } job;
 
 /* ---- export ---------------------------------------------------------------------------------- */
@@ -79,11 +80,11 @@ static int export_work(const job *j)
 static keel_status on_step(void *context, const keel_moment *p)
 {
     job *j = context;
-    (void)p;
     const double now = keel_now(), took = now - j->last;
     if (keel_interrupted()) return KEEL_END;
     j->last = now;
-    if (j->first == 0) j->first = now;
+    j->last_loss = keel_logs_get(p->logs, "loss");
+    if (j->first == 0) j->first = now, j->first_loss = j->last_loss;
     if (j->start == 0) {
         j->warm++;
         if (j->warm >= WARM_STEPS || (j->warm >= LEAST_WARM && now - j->first >= WARM_SECONDS))
@@ -267,9 +268,10 @@ static void print_json(job *j)
            (long long)j->count, (long long)j->warm, r.median, r.mean, r.least, r.rows_per_second,
            keel_float32_in_force((keel_float32)j->o->float32));
     printf("\"step_share\": %.4f, \"wait_share\": %.4f, \"compile_ms\": %.1f, "
-           "\"memory_planned\": %lld, \"memory_used\": %lld",
+           "\"memory_planned\": %lld, \"memory_used\": %lld, \"first_loss\": %.6g, "
+           "\"last_loss\": %.6g",
            r.in_steps, r.waiting, 1e3 * h->compile_seconds, (long long)h->memory_planned,
-           (long long)h->memory_used);
+           (long long)h->memory_used, j->first_loss, j->last_loss);
     if (j->profiled.profile) print_profile_json(j->profiled.profile);
     puts("}");
 }
@@ -290,6 +292,8 @@ static void print_text(job *j)
     printf("\nstep     %.3f ms: the median of %s steps after %s of warm-up (least %.3f, mean "
            "%.3f)\n",
            r.median, keel_grouped(a, j->count), keel_grouped(b, j->warm), r.least, r.mean);
+    printf("loss     %.4f in the first step, %.4f in the last epoch\n", j->first_loss,
+           j->last_loss);
     printf("speed    %s rows/s\n", keel_grouped(a, (int64_t)(r.rows_per_second + 0.5)));
     printf("share    steps %.1f%%, waiting for input %.1f%%, between steps %.1f%%\n",
            100 * r.in_steps, 100 * r.waiting, 100 * r.else_);

@@ -348,6 +348,10 @@ want 0 'mixed_bfloat16' bench mlp --dtype mixed_bfloat16 --steps 2
 want 0 '^lstm +[0-9]' bench lstm --steps 1 --batch-size 2
 want 0 '^gather .*  reference: no fast kernel$' bench lstm --steps 1 --batch-size 2
 want 0 'mixed_float16' bench mlp --dtype mixed_float16 --steps 2
+# what is measured is a network that learns: the third epoch's loss is below the first step's 3.27
+for dtype in float32 mixed_bfloat16; do
+    want 0 '^loss +3\.2[0-9]+ in the first step, [12]\.' bench unet --batch-size 8 --steps 14 --no-profile --dtype $dtype
+done
 want 2 'did you mean mnist-cnn[?]' bench mnist-cn
 want 2 'see keel bench --help' bench nothing-like-it
 want 2 "--batch-size '0': must be a whole number, 1 or more" bench mlp --batch-size 0

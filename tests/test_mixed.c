@@ -289,6 +289,81 @@ static void masks_go_between_layers_of_any_policy(void **unused)
     }
 }
 
+enum { PLACES = 300, WIDTH = 4 };
+
+/* One step of a table whose rows are asked for in `way`; by how much it moved. */
+static void moved_table(int way, const char *policy, const char *devices, float *moved)
+{
+    static float ids[3 * PLACES], target[3 * PLACES];
+    keel_model *m;
+    keel_symbol x, y;
+    keel_tensor before, after;
+    keel_dataset *d;
+    keel_strategy *s;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_input(m, KEEL_DIMS(PLACES), NULL, &x));
+    if (way == 0) { /* counted by operations: above 256 bfloat16 has not all whole numbers */
+        x = must_call(m, "ops.OnesLike", NULL, x);
+        x = must_call(m, "ops.Cumsum", KEEL_ARGS(KEEL_ARG_INT("axis", 1)), x);
+        must(keel_model_call_with(m, "ops.Subtract", NULL, KEEL_ARGS(KEEL_ARG_INT("x2", 1)), &x, 1,
+                                  &x));
+    } else /* read in bfloat16, which a layer makes of them */
+        x = must_call(m, "Rescaling", KEEL_ARGS(KEEL_ARG_FLOAT("scale", 1)), x);
+    y = must_call(m, "Embedding",
+                  KEEL_ARGS(KEEL_ARG_STR("name", "table"), KEEL_ARG_INT("input_dim", PLACES),
+                            KEEL_ARG_INT("output_dim", WIDTH)),
+                  x);
+    y = must_call(m, "Dense", KEEL_ARGS(KEEL_ARG_INT("units", 1)), y);
+    must(keel_model_outputs(m, &y, 1));
+    must(keel_model_set_dtype_policy(m, policy));
+    must(keel_model_compile(
+        m, &(keel_compile){ KEEL_COMPILE,
+                            .optimizer = { "sgd", KEEL_ARGS(KEEL_ARG_FLOAT("learning_rate", 9)) },
+                            .loss = { { "mse" } } }));
+    for (int i = 0; i < 3 * PLACES; i++) {
+        ids[i] = (float)(i * 7 % 256);
+        target[i] = (float)(i % PLACES * 37 % 101) / 50 - 1;
+    }
+    const keel_tensor in = { KEEL_FLOAT32, { 2, { 3, PLACES } }, ids },
+                      out = { KEEL_FLOAT32, { 3, { 3, PLACES, 1 } }, target };
+    const keel_fit_options o = { KEEL_FIT_OPTIONS, .batch_size = 3 };
+    must(keel_model_get_weight(m, "table/embeddings", &before));
+    must(keel_dataset_from_arrays(&d, &in, &out, NULL));
+    must(keel_strategy_create(&s, devices));
+    must(keel_fit(m, s, d, &o, NULL));
+    must(keel_model_get_weight(m, "table/embeddings", &after));
+    for (int i = 0; i < PLACES * WIDTH; i++)
+        moved[i] = ((float *)after.data)[i] - ((float *)before.data)[i];
+    keel_tensor_free(&before);
+    keel_tensor_free(&after);
+    keel_dataset_destroy(d);
+    keel_strategy_destroy(s);
+    keel_model_destroy(m);
+}
+
+/* Rows of a table are those of float32, and so are their gradients, whatever type holds numbers of
+ * rows. */
+static void tables_are_read_and_trained_as_in_float32(void **unused)
+{
+    (void)unused;
+    static const char *const policies[] = { "mixed_bfloat16", "mixed_float16" };
+    static float want[PLACES * WIDTH], got[PLACES * WIDTH], two[PLACES * WIDTH];
+    for (int k = 0; k < 4; k++) {
+        const int way = k & 1;
+        double most = 0;
+        moved_table(way, "float32", "cpu:0", want);
+        moved_table(way, policies[k >> 1], "cpu:0", got);
+        moved_table(way, policies[k >> 1], "cpu:0-1", two);
+        for (int i = 0; i < PLACES * WIDTH; i++) most = fmax(most, fabsf(want[i]));
+        assert_true(most > 0);
+        for (int i = 0; i < PLACES * WIDTH; i++)
+            if (!(fabsf(got[i] - want[i]) <= 0.02 * most))
+                fail_msg("%s, way %d: row %d moved by %g, in float32 by %g", policies[k >> 1], way,
+                         i / WIDTH, got[i], want[i]);
+        assert_memory_equal(got, two, sizeof got);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +374,7 @@ int main(void)
         cmocka_unit_test(the_policy_counts_and_is_saved),
         cmocka_unit_test(other_policies_are_refused_by_name),
         cmocka_unit_test(masks_go_between_layers_of_any_policy),
+        cmocka_unit_test(tables_are_read_and_trained_as_in_float32),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

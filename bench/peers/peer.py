@@ -10,7 +10,7 @@ versions; the second the number of parameters and the losses of some steps (see 
 input, each with such a line, so that bench/run.py can take turns between peers without paying for
 their start every time; what it has prepared for a small work it keeps.
 
-Works and rows are those of `keel bench`: SGD(0.01, momentum 0.9), sparse categorical cross-entropy,
+Works and rows are those of `keel bench`: SGD(0.001, momentum 0.9), sparse categorical cross-entropy,
 no metric, numbers of [0, 1) or tokens in memory, every batch full. One class: a yes or a no, with
 binary cross-entropy.
 """
@@ -40,7 +40,7 @@ WORKS = {  # shape of a row, classes, rows, batch size
 }
 VOCABULARY = {"lstm": 20000, "gpt": 65, "transformer": 20000}  # works whose rows are tokens, and how many there are
 PLACES = {"gpt": (256,), "unet": (128, 128)}  # works with a label for each place, and their shape
-LEARNING_RATE, MOMENTUM = 0.01, 0.9
+LEARNING_RATE, MOMENTUM = 0.001, 0.9
 LEAST_STEPS, WARM_STEPS, WARM_SECONDS = 5, 10, 0.5
 
 

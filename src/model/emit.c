@@ -156,6 +156,23 @@ static keel_status stream_of(keel_model_chances *c, const keel_model_layer *l, u
     return KEEL_OK;
 }
 
+/* The type that a layer's values are held in. A layer casts its inputs to that of its policy. An
+ * operation of keras.ops has no policy: as in Keras it takes the widest type of its inputs, and
+ * whole numbers, which are exact in float32, stay so. */
+static keel_dtype held_of(const keel_model_layer *l, const keel_emit *e)
+{
+    const keel_graph *g = e->graph;
+    bool narrow = false;
+    if (g->real != KEEL_FLOAT32) return g->real;
+    if (!l->kind->operation || e->n_in == 0) return l->compute;
+    for (int i = 0; i < e->n_in; i++) {
+        const keel_spec *spec = keel_graph_spec(g, e->in[i]);
+        if (spec && spec->dtype == KEEL_FLOAT32) return KEEL_FLOAT32;
+        narrow = narrow || (spec && keel_dtype_is_narrow(spec->dtype));
+    }
+    return narrow ? l->compute : KEEL_FLOAT32;
+}
+
 static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer, keel_emit *e,
                               keel_model_chances *chances)
 {
@@ -170,7 +187,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
     keel_value *held = keel_calloc(2 * (size_t)e->n_in, sizeof *held); /* and masks behind it */
     if (!held) return KEEL_ENOMEM;
     g->layer = l->label ? l->label : l->name;
-    g->held = g->real == KEEL_FLOAT32 ? l->compute : g->real;
+    g->held = held_of(l, e);
     s = stream_of(chances, l, &g->stream);
     for (int i = 0; i < e->n_in && s >= 0; i++) {
         held[i] = in[i];

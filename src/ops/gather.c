@@ -54,6 +54,9 @@ static int64_t asked_row(keel_dtype dtype, const void *ids, int64_t i, int64_t r
     case KEEL_FLOAT64:
         real = trunc(((const double *)ids)[i]);
         break;
+    case KEEL_BFLOAT16: /* of a tile; other passes get narrow ids widened */
+        real = trunc(keel_bf16_wide(((const keel_bf16 *)ids)[i]));
+        break;
     default:
         real = trunc(((const float *)ids)[i]);
     }
