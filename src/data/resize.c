@@ -1,9 +1,19 @@
 /* Bilinear resize in two passes. Each source row is interpolated once along x, with a table of
  * columns; then two such rows are mixed along y. The order of operations is that of TensorFlow's
- * ResizeBilinear with half_pixel_centers, so results agree to rounding. */
+ * ResizeBilinear with half_pixel_centers, and each product and sum is rounded separately, so all
+ * ways below and all instruction sets give the same bits. */
 #include "data/resize.h"
+#include "base/clones.h"
+#include "base/unroll.h"
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("fp-contract=off")
+#elif defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
 
 typedef struct column { /* of an output pixel: its left and right neighbour, and the mix of them */
     int32_t left, right;
@@ -25,7 +35,9 @@ static column place(int64_t i, int64_t from, int64_t to, int step)
                      (int32_t)((right < 0 ? 0 : right) * step), centre - low };
 }
 
-static void widen_1(float *out, const unsigned char *row, const column *c, int64_t width)
+/* ---- along x, bytes to floats ---------------------------------------------------------------- */
+
+static void widen_gray(float *out, const unsigned char *row, const column *c, int64_t width)
 {
     for (int64_t i = 0; i < width; i++) {
         const float a = row[c[i].left], b = row[c[i].right];
@@ -33,16 +45,131 @@ static void widen_1(float *out, const unsigned char *row, const column *c, int64
     }
 }
 
-static void widen_3(float *out, const unsigned char *row, const column *c, int64_t width)
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef int32_t ints4 __attribute__((vector_size(16)));
+typedef float floats4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+INLINE floats4 widened(const unsigned char *p)
 {
-    for (int64_t i = 0; i < width; i++) {
-        const unsigned char *l = row + c[i].left, *r = row + c[i].right;
-        const float part = c[i].part;
-        for (int k = 0; k < 3; k++) {
-            const float a = l[k], b = r[k];
-            out[3 * i + k] = a + (b - a) * part;
+    uint32_t four;
+    memcpy(&four, p, sizeof four);
+    const bytes16 zero = { 0 }, v = (bytes16)(ints4){ (int32_t)four };
+    const bytes16 apart = __builtin_shufflevector(v, zero, 0, 16, 16, 16, 1, 16, 16, 16, 2, 16, 16,
+                                                  16, 3, 16, 16, 16);
+    return __builtin_convertvector((ints4)apart, floats4);
+}
+
+/* Four values at a time; of three channels the last belongs to the next pixel and is written again
+ * with it. Pixels at the end of the row, where four would be too many, one value at a time. */
+INLINE void widen_pixels(float *out, const unsigned char *row, const column *c, int64_t width,
+                         size_t stride, int n)
+{
+    int64_t i = 0;
+    for (; i + 1 < width && (size_t)c[i].right + sizeof(uint32_t) <= stride; i++) {
+        const floats4 a = widened(row + c[i].left), b = widened(row + c[i].right);
+        *(floats4 *)(out + n * i) = a + (b - a) * c[i].part;
+    }
+    for (; i < width; i++)
+        for (int k = 0; k < n; k++) {
+            const float a = row[c[i].left + k], b = row[c[i].right + k];
+            out[n * i + k] = a + (b - a) * c[i].part;
+        }
+}
+
+KEEL_CLONES static void widen_colour(float *out, const unsigned char *row, const column *c,
+                                     int64_t width, size_t stride, int n)
+{
+    if (n == 3)
+        widen_pixels(out, row, c, width, stride, 3);
+    else
+        widen_pixels(out, row, c, width, stride, 4);
+}
+
+/* With AVX-512 VBMI an instruction picks LANES of REACH bytes, which does all of a row's values of
+ * any number of channels, unless the image shrinks so far that they lie further apart. */
+enum { LANES = 16, REACH = 64 };
+
+typedef struct group {                 /* LANES values of an output row */
+    int32_t left[LANES], right[LANES]; /* which of REACH bytes */
+    int64_t to, at;                    /* of the first value, and of the first byte */
+} group;
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
+typedef uint8_t bytes64 __attribute__((vector_size(REACH), aligned(1), may_alias));
+typedef int32_t ints16 __attribute__((vector_size(4 * LANES)));
+typedef float floats16 __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+static bool has_vbmi(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+VBMI INLINE floats16 picked(const bytes64 *from, const int32_t index[LANES])
+{
+    const bytes64 bytes = __builtin_shuffle(*from, *(const bytes64 *)index);
+    return __builtin_convertvector((ints16)bytes & 0xFF, floats16);
+}
+
+VBMI static void widen_groups(float *out, const unsigned char *row, const group *g, int64_t count,
+                              const float *parts)
+{
+    for (int64_t i = 0; i < count; i++, g++) {
+        const bytes64 *from = (const bytes64 *)(row + g->at);
+        const floats16 a = picked(from, g->left), b = picked(from, g->right);
+        *(floats16 *)(out + g->to) = a + (b - a) * *(const floats16 *)(parts + g->to);
+    }
+}
+#else
+static bool has_vbmi(void)
+{
+    return false;
+}
+
+static void widen_groups(float *out, const unsigned char *row, const group *g, int64_t count,
+                         const float *parts)
+{
+    (void)out, (void)row, (void)g, (void)count, (void)parts;
+}
+#endif
+
+/* False: not all values can be made in groups. The last group may overlap the one before. */
+static bool make_groups(group *g, int64_t count, float *parts, const column *columns, int64_t line,
+                        int64_t stride, int n)
+{
+    if (line < LANES || stride < REACH || !has_vbmi()) return false;
+    for (int64_t i = 0; i < count; i++, g++) {
+        const int64_t to = i < count - 1 ? i * LANES : line - LANES;
+        const int64_t first = columns[to / n].left + to % n, last = stride - REACH;
+        g->to = to;
+        g->at = first < last ? first : last;
+        for (int k = 0; k < LANES; k++) {
+            const column *c = &columns[(to + k) / n];
+            const int64_t left = c->left + (to + k) % n - g->at;
+            const int64_t right = c->right + (to + k) % n - g->at;
+            if (left < 0 || left >= REACH || right < 0 || right >= REACH) return false;
+            g->left[k] = (int32_t)left;
+            g->right[k] = (int32_t)right;
+            parts[to + k] = c->part;
         }
     }
+    return true;
+}
+
+/* ---- along y --------------------------------------------------------------------------------- */
+
+KEEL_CLONES static void mix(float *restrict out, const float *restrict upper,
+                            const float *restrict lower, float part, size_t count)
+{
+    for (size_t i = 0; i < count; i++) out[i] = upper[i] + (lower[i] - upper[i]) * part;
+}
+
+KEEL_CLONES static void widen_all(float *restrict out, const unsigned char *restrict in,
+                                  size_t count)
+{
+    for (size_t i = 0; i < count; i++) out[i] = in[i];
 }
 
 keel_status keel_resize(const keel_image *image, float *out, int64_t height, int64_t width,
@@ -50,15 +177,24 @@ keel_status keel_resize(const keel_image *image, float *out, int64_t height, int
 {
     const int n = image->channels;
     const size_t line = (size_t)width * (size_t)n, stride = (size_t)image->width * (size_t)n;
+    if (image->height == height && image->width == width) {
+        widen_all(out, image->pixels, line * (size_t)height);
+        return KEEL_OK;
+    }
+    const size_t n_group = (line + LANES - 1) / LANES;
     char *space = keel_scratch_reserve(scratch, buffer,
-                                       (size_t)width * sizeof(column) + 2 * line * sizeof(float));
+                                       (size_t)width * sizeof(column) + n_group * sizeof(group) +
+                                           3 * line * sizeof(float));
     if (!space) return KEEL_ENOMEM;
-    column *columns = (void *)space;
-    float *rows[2];
-    rows[0] = (float *)(void *)(space + (size_t)width * sizeof(column));
-    rows[1] = rows[0] + line;
+    group *groups = (group *)(void *)space;
+    float *rows[2] = { (float *)(void *)(groups + n_group),
+                       (float *)(void *)(groups + n_group) + line };
+    float *parts = rows[1] + line;
+    column *columns = (column *)(void *)(parts + line);
     int64_t holds[2] = { -1, -1 }; /* the source row that each buffer has */
     for (int64_t i = 0; i < width; i++) columns[i] = place(i, image->width, width, n);
+    const bool grouped =
+        make_groups(groups, (int64_t)n_group, parts, columns, (int64_t)line, (int64_t)stride, n);
 
     for (int64_t y = 0; y < height; y++, out += line) {
         const column at = place(y, image->height, height, 1);
@@ -73,14 +209,15 @@ keel_status keel_resize(const keel_image *image, float *out, int64_t height, int
         for (int k = 0; k < 2; k++) {
             if (holds[k] == need[k] || (k && need[1] == need[0])) continue;
             const unsigned char *row = image->pixels + (size_t)need[k] * stride;
-            if (n == 1)
-                widen_1(rows[k], row, columns, width);
+            if (grouped)
+                widen_groups(rows[k], row, groups, (int64_t)n_group, parts);
+            else if (n == 1)
+                widen_gray(rows[k], row, columns, width);
             else
-                widen_3(rows[k], row, columns, width);
+                widen_colour(rows[k], row, columns, width, stride, n);
             holds[k] = need[k];
         }
-        const float *upper = rows[0], *lower = need[1] == need[0] ? rows[0] : rows[1];
-        for (size_t i = 0; i < line; i++) out[i] = upper[i] + (lower[i] - upper[i]) * at.part;
+        mix(out, rows[0], need[1] == need[0] ? rows[0] : rows[1], at.part, line);
     }
     return KEEL_OK;
 }
@@ -91,15 +228,30 @@ static int64_t nearest(int64_t i, int64_t from, int64_t to)
     return p < from - 1 ? p : from - 1;
 }
 
+/* `count` pixels of a row, at the byte offsets `at`. */
+INLINE void pick_pixels(unsigned char *out, const unsigned char *row, const int32_t *at, int count,
+                        size_t n)
+{
+    for (int i = 0; i < count; i++, out += n) memcpy(out, row + at[i], n);
+}
+
 void keel_resize_nearest(const keel_image *image, unsigned char *out, int64_t height, int64_t width)
 {
-    const size_t n = (size_t)image->channels, stride = (size_t)image->width * n;
-    for (int64_t y = 0; y < height; y++) {
-        const unsigned char *row =
-            image->pixels + (size_t)nearest(y, image->height, height) * stride;
-        for (int64_t x = 0; x < width; x++, out += n) {
-            const unsigned char *p = row + (size_t)nearest(x, image->width, width) * n;
-            for (size_t k = 0; k < n; k++) out[k] = p[k];
+    enum { COLUMNS = 512 }; /* whose places are worked out at a time, for all rows */
+    const int64_t n = image->channels, stride = image->width * n;
+    int32_t at[COLUMNS];
+    for (int64_t x = 0; x < width; x += COLUMNS) {
+        const int count = (int)(width - x < COLUMNS ? width - x : COLUMNS);
+        for (int i = 0; i < count; i++) at[i] = (int32_t)(nearest(x + i, image->width, width) * n);
+        for (int64_t y = 0; y < height; y++) {
+            unsigned char *to = out + (y * width + x) * n;
+            const unsigned char *row = image->pixels + nearest(y, image->height, height) * stride;
+            if (n == 1)
+                pick_pixels(to, row, at, count, 1);
+            else if (n == 3)
+                pick_pixels(to, row, at, count, 3);
+            else
+                pick_pixels(to, row, at, count, (size_t)n);
         }
     }
 }
