@@ -36,6 +36,7 @@ def saved(image, **more):
 put("image", "color.jpg", saved(picture("RGB"), format="JPEG"))
 put("image", "progressive.jpg", saved(picture("RGB"), format="JPEG", progressive=True))
 put("image", "gray.jpg", saved(picture("L"), format="JPEG"))
+put("image", "restarts.jpg", saved(picture("RGB"), format="JPEG", restart_marker_blocks=1, optimize=True, subsampling=0))
 put("image", "cmyk.jpg", saved(picture("CMYK"), format="JPEG"))
 for mode in ("RGB", "RGBA", "L", "LA", "P", "1", "I;16"):
     if mode == "I;16":
