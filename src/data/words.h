@@ -1,0 +1,25 @@
+/* A set of texts that are numbered in the order in which they came. */
+#ifndef KEEL_DATA_WORDS_H
+#define KEEL_DATA_WORDS_H
+#include "base/error.h"
+#include <stdint.h>
+
+enum { KEEL_WORDS_MAX = 1 << 20 };
+
+typedef struct keel_words {
+    char **word; /* [n]; owned */
+    int64_t n, room;
+    int32_t *slot; /* [slots]: a number + 1; 0: free */
+    int64_t slots;
+    uint64_t key[2]; /* of the hash; drawn, so that no file can be full of collisions */
+} keel_words;
+
+/* The number of a word; -1: it is not in the set. */
+int64_t keel_words_find(const keel_words *w, const char *word);
+
+/* The same; a word that is not in the set is copied into it. KEEL_EFORMAT: the set would have more
+ * than KEEL_WORDS_MAX words. */
+keel_status keel_words_add(keel_words *w, const char *word, int64_t *number);
+void keel_words_free(keel_words *w);
+
+#endif
