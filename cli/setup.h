@@ -82,7 +82,7 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
                     "with mixed_float16 the loss is scaled, as in Keras")
 
 typedef struct keel_data_options {
-    const char *data, *image_size, *label, *inputs;
+    const char *data, *image_size, *label, *inputs, *missing, *vocabulary;
     int interpolation;
     bool no_header;
 } keel_data_options;
@@ -91,7 +91,7 @@ typedef struct keel_data_options {
     KEEL_OPTION_ROW(                                                                               \
         T, member.data, "data", 0, required, KEEL_OPTION_TEXT, "SRC", NULL,                        \
         "the data: a directory with a folder of images per class, a.npz with x and y, "            \
-        "x.npy,y.npy, idx files images,labels (.gz too), or a.csv"),                               \
+        "x.npy,y.npy, idx files images,labels (.gz too), or a.csv (.gz, a pattern or folder too)"),                               \
         KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
                         NULL, "resize images to this size (default: the model's)"),                \
         KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \
@@ -106,10 +106,21 @@ typedef struct keel_data_options {
                         "the label; x, or x_0, x_1)"),                                             \
         KEEL_OPTION_ROW(T, member.no_header, "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL,  \
                         "the first line of a CSV file is a row; columns are named 0, 1, ..., "     \
-                        "and 1-3 means 1,2,3")
+                        "and 1-3 means 1,2,3"),                                                    \
+        KEEL_OPTION_ROW(                                                                           \
+            T, member.missing, "missing", 0, false, KEEL_OPTION_TEXT, "WHAT", NULL,                \
+            "missing values of a CSV file or of JSON lines (empty, NA, NaN, null, ...): error; "   \
+            "drop leaves their rows out; mean, or a number, fills inputs (the mean of the column " \
+            "in the same data) (default: error)"),                                                 \
+        KEEL_OPTION_ROW(T, member.vocabulary, "vocabulary", 0, false, KEEL_OPTION_TEXT, "LIST",    \
+                        NULL,                                                                      \
+                        "columns of texts that become whole numbers, the place of a text among "   \
+                        "words: 'color size=S,M,L city=@FILE'; without words those of the data, "  \
+                        "sorted, which fit prints for evaluate and predict")
 
 /* The purpose of the data. */
 typedef enum keel_setup_use {
+    KEEL_USE_TRAINING,   /* targets are required; a vocabulary may be that of the data */
     KEEL_USE_LABELED,    /* targets are required */
     KEEL_USE_VALIDATION, /* targets are required; of MNIST's files, those named t10k */
     KEEL_USE_INPUTS      /* targets are not read */
