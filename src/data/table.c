@@ -284,6 +284,8 @@ static const char *why_not_filled(const keel_table *t, const keel_table_field *f
 {
     if (f->role != KEEL_ROLE_INPUT) return "; targets are not filled; such rows are left out with "
                                            "--missing drop";
+    if (f->cells == KEEL_CELLS_TEXTS) return "; texts are not filled; such rows are left out with "
+                                             "--missing drop";
     if (has_words(t, f, at)) return "; words are not filled; such rows are left out with --missing "
                                     "drop";
     return "";

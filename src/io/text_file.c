@@ -7,10 +7,11 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { PIECE = 1 << 16, EXPANSION_MAX = 200, FREE_BYTES = 64 << 20 };
+enum { PIECE = 1 << 16, EXPANSION_MAX = 200, FREE_BYTES = 16 << 20 };
 
 typedef struct source {
     keel_file file;
+    const char *memory; /* NULL: read from `file` */
     uint64_t at; /* position in the file */
     bool gzip, ended;
     z_stream z;
@@ -95,7 +96,8 @@ static keel_status source_read(source *s, char *out, size_t n_bytes, size_t *got
     if (s->gzip) return inflate_some(s, out, n_bytes, got);
     const uint64_t left = s->file.n_bytes - s->at;
     const size_t n = n_bytes < left ? n_bytes : (size_t)left;
-    KEEL_TRY(keel_file_read_at(&s->file, s->at, out, n));
+    if (s->memory && n) memcpy(out, s->memory + s->at, n);
+    if (!s->memory) KEEL_TRY(keel_file_read_at(&s->file, s->at, out, n));
     s->at += n;
     *got = n;
     return KEEL_OK;
@@ -173,20 +175,35 @@ struct keel_lines {
 
 enum { ROOM = 1 << 18 };
 
-keel_status keel_lines_open(keel_lines **out, const char *path)
+static keel_lines *new_lines(void)
 {
     keel_lines *l = keel_calloc(1, sizeof *l);
-    if (!l) return KEEL_ENOMEM;
-    keel_status s = source_open(&l->from, path);
-    if (s < 0) {
-        keel_free(l);
-        return s;
-    }
+    if (!l) return NULL;
+    l->from.file.fd = -1;
     l->room = ROOM;
-    if (!(l->data = keel_calloc(ROOM + 1, 1))) {
+    if ((l->data = keel_calloc(ROOM + 1, 1))) return l;
+    keel_free(l);
+    return NULL;
+}
+
+keel_status keel_lines_open(keel_lines **out, const char *path)
+{
+    keel_lines *l = new_lines();
+    if (!l) return KEEL_ENOMEM;
+    const keel_status s = source_open(&l->from, path); /* in its place: zlib keeps the address */
+    if (s < 0)
         keel_lines_close(l);
-        return KEEL_ENOMEM;
-    }
+    else
+        *out = l;
+    return s;
+}
+
+keel_status keel_lines_open_memory(keel_lines **out, const char *text, size_t n_bytes,
+                                   const char *what)
+{
+    keel_lines *l = new_lines();
+    if (!l) return KEEL_ENOMEM;
+    l->from = (source){ .file = { -1, what, n_bytes }, .memory = text };
     *out = l;
     return KEEL_OK;
 }

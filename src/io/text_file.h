@@ -1,6 +1,6 @@
 /* Files of text, plain or gzipped: read whole, or line by line with a bounded line.
  *
- * A gzipped text may expand to a thousand times its size. Beyond 64 MiB it may be at most 200 times
+ * A gzipped text may expand to a thousand times its size. Beyond 16 MiB it may be at most 200 times
  * as long as its file, so a small file cannot fill the memory. */
 #ifndef KEEL_IO_TEXT_FILE_H
 #define KEEL_IO_TEXT_FILE_H
@@ -20,7 +20,10 @@ keel_status keel_text_file_read(const char *path, char **text, size_t *n_bytes);
 /* The lines of a file, without their ends (LF or CR LF). The last one may lack its end. */
 typedef struct keel_lines keel_lines;
 
+/* `path` and a text in memory must outlive the lines. */
 keel_status keel_lines_open(keel_lines **out, const char *path);
+keel_status keel_lines_open_memory(keel_lines **out, const char *text, size_t n_bytes,
+                                   const char *what);
 /* The next line, ended by a zero byte and valid until the next call; it may be overwritten.
  * KEEL_END: there is none. KEEL_EFORMAT: longer than KEEL_LINE_MAX, damaged, or not a text. */
 keel_status keel_lines_next(keel_lines *l, char **line, size_t *n_bytes);
