@@ -56,6 +56,14 @@ bool keel_file_list_claims(const char *spec, const char *const *endings)
     return !keel_spec_ends(spec, strlen(spec), ".gz") || !keel_spec_comma(spec) || exists(spec);
 }
 
+bool keel_file_list_is_texts(const char *folder)
+{
+    static const char *const endings[] = { ".csv",      ".csv.gz",    ".tsv",   ".tsv.gz",
+                                           ".jsonl",    ".jsonl.gz",  ".txt",   ".txt.gz",
+                                           ".ndjson",   ".ndjson.gz", NULL };
+    return is_folder_of(folder, endings);
+}
+
 static keel_status add(keel_file_list *l, char *path)
 {
     if (!path) return KEEL_ENOMEM;

@@ -15,6 +15,9 @@ typedef struct keel_file_list {
  * files and neither folders nor images. */
 bool keel_file_list_claims(const char *spec, const char *const *endings);
 
+/* True if a folder has files of text (tables, JSON lines, .txt) and neither folders nor images. */
+bool keel_file_list_is_texts(const char *folder);
+
 /* Find the files. A path that exists is taken as it is. KEEL_EIO: a pattern or a folder has none;
  * a single path is listed though it may not exist: reading it will say so. */
 keel_status keel_file_list_find(keel_file_list *out, const char *spec, const char *const *endings);

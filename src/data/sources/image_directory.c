@@ -5,6 +5,7 @@
  * Pixels stay bytes if that is exact: all images have the size of the rows, by their first bytes,
  * or resizing takes the nearest pixel. Otherwise they are float32, as always in Keras. */
 #include "base/memory.h"
+#include "data/file_list.h"
 #include "data/labels.h"
 #include "data/resize.h"
 #include "io/file.h"
@@ -369,7 +370,7 @@ static const char *row_name(const void *state, int64_t index)
 static bool claims(const char *spec)
 {
     struct stat st;
-    return !stat(spec, &st) && S_ISDIR(st.st_mode);
+    return !stat(spec, &st) && S_ISDIR(st.st_mode) && !keel_file_list_is_texts(spec);
 }
 
 static keel_status open_directory(keel_dataset **out, const char *path,
