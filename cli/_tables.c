@@ -9,8 +9,8 @@ enum { WORDS_MAX = 1 << 20, BYTES_MAX = 64 << 20 };
 
 bool keel_tables_is(const char *spec)
 {
-    static const char *const endings[] = { ".csv",      ".csv.gz", ".tsv",      ".tsv.gz",
-                                           ".jsonl",    ".ndjson", ".jsonl.gz", ".ndjson.gz" };
+    static const char *const endings[] = { ".csv",   ".csv.gz", ".tsv",      ".tsv.gz",
+                                           ".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz" };
     const size_t n = strlen(spec);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         const size_t e = strlen(endings[i]);

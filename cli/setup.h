@@ -91,7 +91,8 @@ typedef struct keel_data_options {
     KEEL_OPTION_ROW(                                                                               \
         T, member.data, "data", 0, required, KEEL_OPTION_TEXT, "SRC", NULL,                        \
         "the data: a directory with a folder of images per class, a.npz with x and y, "            \
-        "x.npy,y.npy, idx files images,labels (.gz too), or a.csv (.gz, a pattern or folder too)"),                               \
+        "x.npy,y.npy, idx files images,labels (.gz too), or a.csv (.gz, a pattern or folder "      \
+        "too)"),                                                                                   \
         KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
                         NULL, "resize images to this size (default: the model's)"),                \
         KEEL_OPTION_ROW(T, member.interpolation, "interpolation", 0, false, KEEL_OPTION_CHOICE,    \

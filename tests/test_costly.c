@@ -499,7 +499,8 @@ static void a_configuration_of_empty_objects_is_not_parsed(void **state)
     costs_little("20 million objects", load_model, path, "would take more than");
 }
 
-/* ---- tables and texts ------------------------------------------------------------------------- */
+/* ---- tables and texts -------------------------------------------------------------------------
+ */
 
 /* `head`, `middle` so often that it fills `n_bytes`, `tail`. */
 static const char *repeated(const char *name, const char *head, const char *middle, size_t n_bytes,
@@ -537,7 +538,8 @@ static void texts_that_grow_or_never_end_are_refused(void **state)
     static const char *const many = "expands to more than 200 times its size";
     (void)state;
     costs_little("a packed line", open_data, packed("a.csv.gz", "a,y\n", "1", 20), many);
-    costs_little("a packed JSON line", open_data, packed("a.jsonl.gz", "{\"x\": [", "1,", 20), many);
+    costs_little("a packed JSON line", open_data, packed("a.jsonl.gz", "{\"x\": [", "1,", 20),
+                 many);
     costs_little("a packed text", open_data, packed("a.txt.gz", "", "a", 20), many);
     costs_little("packed lines", open_data, packed("b.txt.gz", "", "\n", 20), many);
     const size_t line = (size_t)80 << 20;
@@ -563,7 +565,8 @@ static void tables_of_countless_parts_are_refused(void **state)
                  repeated("d.csv", "a,b\n", "7", 10 * mib, ",1\n"), "which is not a number");
     costs_little("a fraction of 10 million digits", open_data,
                  repeated("e.csv", "a,b\n0.", "7", 10 * mib, ",1\n"), NULL);
-    costs_little("empty lines", open_data, repeated("f.csv", "a,b\n", "\n", 16 * mib, "1,2\n"), NULL);
+    costs_little("empty lines", open_data, repeated("f.csv", "a,b\n", "\n", 16 * mib, "1,2\n"),
+                 NULL);
 }
 
 static void json_lines_of_countless_parts_are_refused(void **state)
@@ -572,10 +575,11 @@ static void json_lines_of_countless_parts_are_refused(void **state)
     const size_t mib = 1 << 20;
     costs_little("lists in lists", open_data, repeated("a.jsonl", "{\"x\": ", "[", 100000, "\n"),
                  "maximum parsing depth");
-    costs_little("objects in objects", open_data,
-                 repeated("b.jsonl", "", "{\"x\": ", 700000, "\n"), "maximum parsing depth");
+    costs_little("objects in objects", open_data, repeated("b.jsonl", "", "{\"x\": ", 700000, "\n"),
+                 "maximum parsing depth");
     costs_little("3 million objects", open_data,
-                 repeated("c.jsonl", "{\"x\": [", "{},", 10 * mib, "{}]}\n"), "would take more than");
+                 repeated("c.jsonl", "{\"x\": [", "{},", 10 * mib, "{}]}\n"),
+                 "would take more than");
     costs_little("a list that claims more than it has", open_data,
                  repeated("d.jsonl", "{\"x\": [[", "1,", mib, "1], 1, 1, 1, 1, 1, 1, 1]}\n"),
                  "lists that differ in length");

@@ -115,11 +115,23 @@ static void a_missing_value_is_refused_dropped_or_filled(void **state)
         double x[8], y[4];
         const char *note;
     } good[] = {
-        { KEEL_MISSING_DROP, 0, 2, { 1, 2, 5, 9 }, { 0, 0 },
+        { KEEL_MISSING_DROP,
+          0,
+          2,
+          { 1, 2, 5, 9 },
+          { 0, 0 },
           "t.csv: 2 rows left out, 2 kept: a value is missing (first: " },
-        { KEEL_MISSING_FILL, -1, 4, { 1, 2, -1, 4, 3, -1, 5, 9 }, { 0, 1, 1, 0 },
+        { KEEL_MISSING_FILL,
+          -1,
+          4,
+          { 1, 2, -1, 4, 3, -1, 5, 9 },
+          { 0, 1, 1, 0 },
           "t.csv: 2 missing values filled (first: " },
-        { KEEL_MISSING_MEAN, 0, 4, { 1, 2, 3, 4, 3, 5, 5, 9 }, { 0, 1, 1, 0 },
+        { KEEL_MISSING_MEAN,
+          0,
+          4,
+          { 1, 2, 3, 4, 3, 5, 5, 9 },
+          { 0, 1, 1, 0 },
           "t.csv:3, column 'a')" },
     };
     files_begin();
@@ -147,9 +159,9 @@ static void a_missing_value_is_refused_dropped_or_filled(void **state)
 static void every_word_that_pandas_reads_as_missing_is(void **state)
 {
     static const char *const words[] = {
-        "",     "#N/A",    "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-        "NULL", "1.#QNAN", "<NA>",     "N/A", "NA",      "NaN",      "None", "n/a",  "nan",
-        "null", "\"\"",    "\"NA\"",
+        "",     "#N/A",   "#N/A N/A", "#NA",     "-1.#IND", "-1.#QNAN", "-NaN",
+        "-nan", "1.#IND", "NULL",     "1.#QNAN", "<NA>",    "N/A",      "NA",
+        "NaN",  "None",   "n/a",      "nan",     "null",    "\"\"",     "\"NA\"",
     };
     static const char *const none[] = { "na", "-", "?", "Null", "nil", " NA", "missing" };
     char text[64];
@@ -206,7 +218,8 @@ static void targets_are_dropped_or_refused_but_not_filled(void **state)
         keel_dataset_options o = options();
         o.label = "y";
         files_text("t.csv", texts[i]);
-        refused("t.csv", &o, KEEL_EFORMAT, i ? "t.csv:3: column 'y' has 'NA'" : "t.csv:3: no label");
+        refused("t.csv", &o, KEEL_EFORMAT,
+                i ? "t.csv:3: column 'y' has 'NA'" : "t.csv:3: no label");
         o.missing = KEEL_MISSING_MEAN;
         refused("t.csv", &o, KEEL_EFORMAT, i ? "targets are not filled" : "t.csv:3: no label");
         o.missing = KEEL_MISSING_DROP;
@@ -226,8 +239,9 @@ static void targets_are_dropped_or_refused_but_not_filled(void **state)
     o.n_target = 1;
     o.missing = KEEL_MISSING_FILL;
     files_text("t.csv", "a,y,z\n1,2,3\n2,,5\n");
-    refused("t.csv", &o, KEEL_EFORMAT, "t.csv:3: column 'y' has '', a missing value, which is not a "
-                                       "number; targets are not filled");
+    refused("t.csv", &o, KEEL_EFORMAT,
+            "t.csv:3: column 'y' has '', a missing value, which is not a "
+            "number; targets are not filled");
     files_end();
 }
 
@@ -283,12 +297,15 @@ static void a_vocabulary_makes_numbers_of_texts(void **state)
     check_field(d, 0, KEEL_FLOAT32, (double[]){ 1, 2 }, 2);
     keel_dataset_destroy(d);
     o.missing = KEEL_MISSING_MEAN;
-    refused("t.csv", &o, KEEL_EFORMAT, "t.csv:4: column 'c' has '', a missing value, which is not a "
-                                       "number; words are not filled");
+    refused("t.csv", &o, KEEL_EFORMAT,
+            "t.csv:4: column 'c' has '', a missing value, which is not a "
+            "number; words are not filled");
     o.vocabularies = &(keel_vocabulary){ .column = "d" };
-    refused("t.csv", &o, KEEL_EARG, "a vocabulary is given for 'd', which is no column of an input");
+    refused("t.csv", &o, KEEL_EARG,
+            "a vocabulary is given for 'd', which is no column of an input");
     o.vocabularies = &(keel_vocabulary){ .column = "y" };
-    refused("t.csv", &o, KEEL_EARG, "a vocabulary is given for 'y', which is no column of an input");
+    refused("t.csv", &o, KEEL_EARG,
+            "a vocabulary is given for 'y', which is no column of an input");
     o.vocabularies = &(keel_vocabulary){ "c", LIST("a", "b", "a"), 3 };
     refused("t.csv", &o, KEEL_EARG, "the vocabulary of 'c' has 'a' twice");
     o.vocabularies = (keel_vocabulary[]){ { .column = "c" }, { .column = "c" } };
@@ -339,11 +356,22 @@ static void numbers_are_decimal(void **state)
         const char *text;
         double want;
     } good[] = {
-        { "1e5", 1e5 },  { "+1", 1 },   { "-.5", -.5 },          { "5.", 5 },
-        { "1E-3", (float)1e-3 }, { " 7 ", 7 }, { "\t8\t", 8 }, { "0001", 1 }, { "-0", 0 },
+        { "1e5", 1e5 }, { "+1", 1 },    { "-.5", -.5 }, { "5.", 5 }, { "1E-3", (float)1e-3 },
+        { " 7 ", 7 },   { "\t8\t", 8 }, { "0001", 1 },  { "-0", 0 },
     };
-    static const char *const bad[] = { "inf",  "-inf", "Infinity", "0x10", "1e", "1_000", "1 2",
-                                       "1e39", "1,5",  "1d5",      "\xc2\xa0" "1", "٣" };
+    static const char *const bad[] = { "inf",
+                                       "-inf",
+                                       "Infinity",
+                                       "0x10",
+                                       "1e",
+                                       "1_000",
+                                       "1 2",
+                                       "1e39",
+                                       "1,5",
+                                       "1d5",
+                                       "\xc2\xa0"
+                                       "1",
+                                       "٣" };
     char text[64];
     files_begin();
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -415,9 +443,10 @@ static void several_files_of_one_header_are_one_table(void **state)
 
 static void separators_are_found(void **state)
 {
-    static const char *const texts[] = { "a|b\n1|2\n",       "a\tb\n1\t2\n", "a;b\n1;2\n",
-                                         "a,b|c\n1,2\n",     "a|b|c;d\n1|2|3;4\n",
-                                         "\"x;y;z\"|b\n1|2\n" };
+    static const char *const texts[] = {
+        "a|b\n1|2\n",   "a\tb\n1\t2\n",       "a;b\n1;2\n",
+        "a,b|c\n1,2\n", "a|b|c;d\n1|2|3;4\n", "\"x;y;z\"|b\n1|2\n"
+    };
     static const int columns[] = { 2, 2, 2, 2, 3, 2 };
     files_begin();
     for (size_t i = 0; i < COUNT(texts); i++) {
@@ -461,7 +490,10 @@ static void every_place_of_a_block_is_looked_at(void **state)
 static void what_is_no_text_is_refused(void **state)
 {
     files_begin();
-    files_write("t.csv", "\xff\xfe" "a\0,\0", 6);
+    files_write("t.csv",
+                "\xff\xfe"
+                "a\0,\0",
+                6);
     refused("t.csv", NULL, KEEL_EFORMAT, "t.csv: is a text in UTF-16; convert it to UTF-8");
     files_write("t.csv", "a,b\n1,\0002\n", 9);
     refused("t.csv", NULL, KEEL_EFORMAT, "t.csv: not a text file");
@@ -506,8 +538,9 @@ static void every_failed_allocation_is_survived(void **state)
             o.label = "k";
             o.vocabularies = &own;
             o.n_vocabulary = 1;
-            o.missing = kind == 0 ? KEEL_MISSING_MEAN : kind == 1 ? KEEL_MISSING_DROP
-                                                                   : KEEL_MISSING_FILL;
+            o.missing = kind == 0   ? KEEL_MISSING_MEAN
+                        : kind == 1 ? KEEL_MISSING_DROP
+                                    : KEEL_MISSING_FILL;
             keel_memory_fail_at(n);
             const keel_status s = keel_dataset_open(&d, files_path("set"), &o);
             keel_memory_fail_at(-1);

@@ -98,17 +98,17 @@ static void check_texts(const keel_dataset *d, int i, const char *want)
     assert_string_equal(got, want);
 }
 
-
 /* ---- JSON lines ------------------------------------------------------------------------------ */
 
 static void keys_become_fields(void **state)
 {
     files_begin();
-    files_text("t.jsonl", "{\"id\": 7, \"image\": {\"pixels\": [[1, 2], [3, 4.5]]}, \"k\": \"dog\", "
-                          "\"text\": \"a b\", \"ok\": true}\n"
-                          "\r\n"
-                          "{\"k\": \"cat\", \"image\": {\"pixels\": [[5, 6], [7, 8]], \"z\": 0}, "
-                          "\"id\": 8.5, \"text\": \"\\u00e9\\n\", \"ok\": false}\r\n");
+    files_text("t.jsonl",
+               "{\"id\": 7, \"image\": {\"pixels\": [[1, 2], [3, 4.5]]}, \"k\": \"dog\", "
+               "\"text\": \"a b\", \"ok\": true}\n"
+               "\r\n"
+               "{\"k\": \"cat\", \"image\": {\"pixels\": [[5, 6], [7, 8]], \"z\": 0}, "
+               "\"id\": 8.5, \"text\": \"\\u00e9\\n\", \"ok\": false}\r\n");
     keel_dataset_options o = options();
     o.inputs = LIST("x=image.pixels", "text", "n=id,ok");
     o.n_input = 3;
@@ -137,7 +137,8 @@ static void without_options_x_and_y_or_all_numbers_are_taken(void **state)
     check_field(d, 0, KEEL_FLOAT32, (double[]){ 1, 2, 3, 4 }, 4);
     check_field(d, 1, KEEL_INT32, (double[]){ 1, 0 }, 2);
     keel_dataset_destroy(d);
-    files_text("t.jsonl", "{\"b\": 1, \"k\": 3, \"a\": 20000001}\n{\"a\": 4, \"b\": 5, \"k\": 6}\n");
+    files_text("t.jsonl",
+               "{\"b\": 1, \"k\": 3, \"a\": 20000001}\n{\"a\": 4, \"b\": 5, \"k\": 6}\n");
     o.label = "k";
     d = opened("t.jsonl", &o);
     check_field(d, 0, KEEL_INT64, (double[]){ 1, 20000001, 5, 4 }, 4);
@@ -292,7 +293,8 @@ static void lines_are_rows_of_one_text(void **state)
     files_begin();
     files_folder("set");
     files_text("set/a.txt", "a\r\n\nb c\n\r\nlast");
-    write_gz("set/b.txt.gz", "\xef\xbb\xbf" "packed\n");
+    write_gz("set/b.txt.gz", "\xef\xbb\xbf"
+                             "packed\n");
     files_text("set/c", "other\n\n");
     char spec[600];
     keel_dataset *d = opened("set/a.txt", NULL);

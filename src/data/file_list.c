@@ -58,9 +58,9 @@ bool keel_file_list_claims(const char *spec, const char *const *endings)
 
 bool keel_file_list_is_texts(const char *folder)
 {
-    static const char *const endings[] = { ".csv",      ".csv.gz",    ".tsv",   ".tsv.gz",
-                                           ".jsonl",    ".jsonl.gz",  ".txt",   ".txt.gz",
-                                           ".ndjson",   ".ndjson.gz", NULL };
+    static const char *const endings[] = { ".csv",    ".csv.gz",    ".tsv", ".tsv.gz",
+                                           ".jsonl",  ".jsonl.gz",  ".txt", ".txt.gz",
+                                           ".ndjson", ".ndjson.gz", NULL };
     return is_folder_of(folder, endings);
 }
 

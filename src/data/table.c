@@ -242,13 +242,31 @@ keel_status keel_table_word(keel_table *t, int vocabulary, const keel_cell *cell
     return keel_table_number(t, f, w->at, (double)number, number);
 }
 
+/* What most texts begin with is none of the words' first two characters. */
+static bool may_be_missing(const char *text)
+{
+    switch (text[0]) {
+    case 0:
+    case '#':
+    case '<':
+    case 'N':
+    case 'n':
+        return true;
+    case '-':
+        return text[1] == '1' || text[1] == 'N' || text[1] == 'n';
+    default:
+        return text[0] == '1' && text[1] == '.';
+    }
+}
+
 bool keel_table_is_missing(const char *text)
 {
     static const char *const words[] = {
-        "",     "#N/A",    "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-        "NULL", "1.#QNAN", "<NA>",     "N/A", "NA",      "NaN",      "None", "n/a",  "nan",
-        "null",
+        "",     "#N/A",   "#N/A N/A", "#NA",     "-1.#IND", "-1.#QNAN", "-NaN",
+        "-nan", "1.#IND", "NULL",     "1.#QNAN", "<NA>",    "N/A",      "NA",
+        "NaN",  "None",   "n/a",      "nan",     "null",
     };
+    if (!may_be_missing(text)) return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(text, words[i])) return true;
     return false;
@@ -282,12 +300,15 @@ static bool has_words(const keel_table *t, const keel_table_field *f, int64_t at
 /* Missing values that are not left out; "" if they may be filled. */
 static const char *why_not_filled(const keel_table *t, const keel_table_field *f, int64_t at)
 {
-    if (f->role != KEEL_ROLE_INPUT) return "; targets are not filled; such rows are left out with "
-                                           "--missing drop";
-    if (f->cells == KEEL_CELLS_TEXTS) return "; texts are not filled; such rows are left out with "
-                                             "--missing drop";
-    if (has_words(t, f, at)) return "; words are not filled; such rows are left out with --missing "
-                                    "drop";
+    if (f->role != KEEL_ROLE_INPUT)
+        return "; targets are not filled; such rows are left out with "
+               "--missing drop";
+    if (f->cells == KEEL_CELLS_TEXTS)
+        return "; texts are not filled; such rows are left out with "
+               "--missing drop";
+    if (has_words(t, f, at))
+        return "; words are not filled; such rows are left out with --missing "
+               "drop";
     return "";
 }
 
@@ -307,8 +328,8 @@ keel_status keel_table_missing(keel_table *t, keel_table_field *f, int64_t at,
         return KEEL_OK;
     }
     if (what == KEEL_MISSING_REFUSE || *not_filled)
-        return keel_fail(KEEL_EFORMAT, "%s:%lld: %s '%s' has %s%s",
-                         cell->path, (long long)cell->line, t->noun, cell->column, has,
+        return keel_fail(KEEL_EFORMAT, "%s:%lld: %s '%s' has %s%s", cell->path,
+                         (long long)cell->line, t->noun, cell->column, has,
                          *not_filled ? not_filled
                                      : "; such rows are left out with --missing drop, and values "
                                        "filled with --missing mean or a number");

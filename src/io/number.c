@@ -25,16 +25,19 @@ static bool is_digit(char c)
 /* ---- digits -----------------------------------------------------------------------------------
  */
 
-/* True if eight bytes are all digits: adding 0x46 carries into the top bit beyond '9', and
- * subtracting 0x30 borrows from it below '0'. */
-static bool all_digits(uint64_t eight)
+/* How many of eight bytes are digits before the first that is none. Adding 0x46 carries into the
+ * top bit beyond '9', and subtracting 0x30 borrows from it below '0'; a borrow goes on only behind
+ * a byte that is no digit. */
+static inline int digits_of(uint64_t eight)
 {
-    return !(((eight + 0x4646464646464646) | (eight - 0x3030303030303030)) & 0x8080808080808080);
+    const uint64_t none =
+        ((eight + 0x4646464646464646) | (eight - 0x3030303030303030) | eight) & 0x8080808080808080;
+    return none ? __builtin_ctzll(none) / 8 : 8;
 }
 
 /* The number that eight digits are, the first in the lowest byte: pairs of digits, then pairs of
  * pairs in one product each. */
-static uint64_t number_of(uint64_t eight)
+static inline uint64_t number_of(uint64_t eight)
 {
     const uint64_t mask = 0x000000FF000000FF;
     const uint64_t hundreds = UINT64_C(100) + (UINT64_C(1000000) << 32);
@@ -44,19 +47,27 @@ static uint64_t number_of(uint64_t eight)
     return ((eight & mask) * hundreds + (eight >> 16 & mask) * ones) >> 32;
 }
 
-/* Append the digits at p to *w, modulo 2^64; returns the first byte that is none. */
-static const char *add_digits(const char *p, const char *end, uint64_t *w)
+/* Append the digits at p to *w, modulo 2^64; returns the first byte that is none. The last ones,
+ * fewer than eight, are moved up behind zeros: a loop over them would guess their number wrong. */
+static inline const char *add_digits(const char *p, const char *end, uint64_t *w)
 {
-    uint64_t sum = *w, eight;
+    uint64_t sum = *w;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    static const uint64_t ten[] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000 };
     while (end - p >= 8) {
+        uint64_t eight;
         memcpy(&eight, p, 8);
-        if (!all_digits(eight)) break;
+        const int n = digits_of(eight);
+        if (n < 8) {
+            const uint64_t up = n ? eight << (64 - 8 * n) : 0;
+            *w = sum * ten[n] + number_of(up | 0x3030303030303030 >> 8 * n);
+            return p + n;
+        }
         sum = sum * 100000000 + number_of(eight);
         p += 8;
     }
 #else
-    (void)eight, (void)end;
+    (void)end;
 #endif
     for (; is_digit(*p); p++) sum = sum * 10 + (uint64_t)(*p - '0');
     *w = sum;
@@ -122,10 +133,12 @@ static void make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", NULL); /* of glibc: a constant, which never fails */
 }
 
+static const double sign[] = { 1, -1 };
+
 const char *keel_number_scan(const char *text, const char *end, double *value)
 {
-    const bool minus = *text == '-';
-    const char *const begin = text + (minus || *text == '+');
+    const bool minus = *text == '-', plus = *text == '+';
+    const char *const begin = text + (minus | plus);
     uint64_t w = 0;
     const char *p = add_digits(begin, end, &w);
     int64_t digits = p - begin, q = 0;
@@ -149,7 +162,7 @@ const char *keel_number_scan(const char *text, const char *end, double *value)
     if (digits <= DIGITS_MAX || significant(begin, digits) <= DIGITS_MAX) {
         double v = 0;
         if (!w || by_double(&v, w, q) || by_product(&v, w, q)) {
-            *value = minus ? -v : v;
+            *value = v * sign[minus]; /* no branch: signs are hard to guess */
             return p;
         }
     }

@@ -12,7 +12,7 @@ enum { PIECE = 1 << 16, EXPANSION_MAX = 200, FREE_BYTES = 16 << 20 };
 typedef struct source {
     keel_file file;
     const char *memory; /* NULL: read from `file` */
-    uint64_t at; /* position in the file */
+    uint64_t at;        /* position in the file */
     bool gzip, ended;
     z_stream z;
     uint64_t inflated;
@@ -65,8 +65,7 @@ static keel_status inflate_some(source *s, char *out, size_t n_bytes, size_t *go
     while (*got < n_bytes && !s->ended) {
         const size_t room = n_bytes - *got;
         KEEL_TRY(refill(s, &more));
-        if (!more)
-            return keel_fail(KEEL_EFORMAT, "%s: the gzip data is cut short", s->file.path);
+        if (!more) return keel_fail(KEEL_EFORMAT, "%s: the gzip data is cut short", s->file.path);
         s->z.next_out = (Bytef *)out + *got;
         s->z.avail_out = room < UINT_MAX ? (uInt)room : UINT_MAX;
         const uInt before = s->z.avail_out;

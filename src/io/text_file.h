@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KEEL_TEXT_PAD = 64 };         /* zero bytes behind a whole text, for readers of blocks */
-enum { KEEL_LINE_MAX = 64 << 20 };   /* bytes of the longest line */
+enum { KEEL_TEXT_PAD = 64 };            /* zero bytes behind a whole text, for readers of blocks */
+enum { KEEL_LINE_MAX = 64 << 20 };      /* bytes of the longest line */
 #define KEEL_TEXT_MAX ((size_t)1 << 34) /* bytes of the longest text that is read whole */
 
 /* Read a whole text of at most KEEL_TEXT_MAX bytes; the caller frees *text with keel_free.

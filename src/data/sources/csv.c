@@ -1,5 +1,5 @@
-/* CSV: columns become the fields of a row. Values may be quoted, lines may end in CR LF, empty lines
- * are skipped. Several files of one header, a folder or a pattern, are one table. */
+/* CSV: columns become the fields of a row. Values may be quoted, lines may end in CR LF, empty
+ * lines are skipped. Several files of one header, a folder or a pattern, are one table. */
 #include "data/sources/csv.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -158,8 +158,7 @@ static keel_status add_other(keel_csv_reader *r, const keel_csv_use *u, keel_tab
     const keel_cell cell = cell_of(r, u);
     double v = truth_of(cell.text);
     if (v < 0 && !keel_read_number(cell.text, &v)) {
-        if (keel_table_is_missing(cell.text))
-            return keel_table_missing(&r->table, f, u->at, &cell);
+        if (keel_table_is_missing(cell.text)) return keel_table_missing(&r->table, f, u->at, &cell);
         return not_a_number(r, &cell);
     }
     if (!(fabs(v) < FLOAT_END)) return not_a_number(r, &cell);
@@ -283,8 +282,8 @@ keel_status keel_csv_decode(keel_dataset **out, const char *text, size_t n_bytes
     char *copy = keel_calloc(n_bytes + KEEL_TEXT_PAD, 1);
     if (!copy) return KEEL_ENOMEM;
     if (n_bytes) memcpy(copy, text, n_bytes);
-    keel_status s = memchr(copy, 0, n_bytes) ? keel_fail(KEEL_EFORMAT, "%s: not a text file", path)
-                                             : KEEL_OK;
+    keel_status s =
+        memchr(copy, 0, n_bytes) ? keel_fail(KEEL_EFORMAT, "%s: not a text file", path) : KEEL_OK;
     if (s < 0) goto out;
     if ((s = init(&r, o, path)) >= 0) s = add_rows(&r, path, copy, n_bytes, label);
     if (s >= 0) s = keel_table_dataset(out, &r.table);

@@ -26,8 +26,8 @@ typedef struct keel_csv_reader {
     keel_table table;
     const char *first; /* path of the first file */
     keel_choice *inputs, *targets;
-    char **name;       /* [n_columns] */
-    char *names;       /* their storage */
+    char **name; /* [n_columns] */
+    char *names; /* their storage */
     int64_t n_columns;
     int n_group;
     keel_csv_group group[KEEL_FIELDS_MAX];

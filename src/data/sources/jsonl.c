@@ -1,5 +1,5 @@
-/* JSON lines: an object a line, whose keys become the fields of a row: numbers, truth values, texts,
- * and nested lists of one shape. Empty lines are skipped.
+/* JSON lines: an object a line, whose keys become the fields of a row: numbers, truth values,
+ * texts, and nested lists of one shape. Empty lines are skipped.
  *
  * The file is read whole when it is opened, as CSV is: rows are then arrays, and no epoch parses
  * them again. It is read line by line, so its text need not fit in memory. */
@@ -77,14 +77,12 @@ static keel_status parse(const keel_jsonl_reader *r, const char *text, size_t n,
 static keel_status wrong(const keel_jsonl_reader *r, const keel_jsonl_part *p, const json_t *v)
 {
     static const char *const kinds[] = {
-        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",    [JSON_STRING] = "a text",
-        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number",   [JSON_TRUE] = "true",
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",  [JSON_STRING] = "a text",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number", [JSON_TRUE] = "true",
         [JSON_FALSE] = "false",      [JSON_NULL] = "null",
     };
     const keel_cells cells = r->table.field[p->field].cells;
-    const char *want = p->list                     ? "a list"
-                       : cells == KEEL_CELLS_TEXTS ? "a text"
-                                                   : "a number";
+    const char *want = p->list ? "a list" : cells == KEEL_CELLS_TEXTS ? "a text" : "a number";
     if (json_is_string(v))
         return keel_fail(KEEL_EFORMAT, "%s:%lld: key '%s' has '%.40s', which is not a number",
                          r->path, (long long)r->line, p->key, json_string_value(v));
@@ -115,8 +113,7 @@ static keel_status add_one(keel_jsonl_reader *r, const keel_jsonl_part *p, int64
             return keel_table_missing(t, f, at, &cell);
         return keel_table_text(t, f, at, text, json_string_length(v));
     }
-    if (json_is_boolean(v))
-        return keel_table_number(t, f, at, json_is_true(v), json_is_true(v));
+    if (json_is_boolean(v)) return keel_table_number(t, f, at, json_is_true(v), json_is_true(v));
     if (json_is_integer(v)) {
         const int64_t n = json_integer_value(v);
         return keel_table_number(t, f, at, (double)n, n);

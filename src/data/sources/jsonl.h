@@ -10,10 +10,10 @@
 typedef struct keel_jsonl_part { /* a key that is read */
     const char *key;             /* a path: "image.pixels" */
     int32_t field, at;
-    int32_t words;      /* its vocabulary; -1: none */
-    bool decided;       /* the cells and the shape of its field are known, from this line: */
-    bool list, text;    /* it has a list, or texts */
-    keel_shape shape;   /* of a list */
+    int32_t words;    /* its vocabulary; -1: none */
+    bool decided;     /* the cells and the shape of its field are known, from this line: */
+    bool list, text;  /* it has a list, or texts */
+    keel_shape shape; /* of a list */
     const char *path;
     int64_t line;
 } keel_jsonl_part;

@@ -124,8 +124,8 @@ static keel_status open_spec(keel_dataset **out, const char *spec, const keel_da
     text_lines *t = NULL;
     char *name = NULL;
     KEEL_TRY(check_options(spec, o));
-    keel_status s = keel_file_list_find(&files, plain ? spec : spec + sizeof prefix - 1,
-                                        plain ? endings : any);
+    keel_status s =
+        keel_file_list_find(&files, plain ? spec : spec + sizeof prefix - 1, plain ? endings : any);
     if (s < 0) return s;
     s = KEEL_ENOMEM;
     if (!(name = name_of(o)) || !(t = keel_calloc(1, sizeof *t))) goto out;
