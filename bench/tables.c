@@ -1,7 +1,7 @@
 /* bench_tables FILE LABEL [TIMES [VOCABULARY COLUMN...]]: how long it takes to open a CSV, or JSON
- * lines, so that its rows are arrays in memory, in
- * time of the processor, which other programs disturb less. A line of JSON for each time; bench/peers/tables.py
- * compares them with pandas and tf.data. */
+ * lines, so that its rows are arrays in memory, in time of the processor, which other programs
+ * disturb less. A line of JSON for each time; bench/peers/tables.py compares them with pandas and
+ * tf.data. */
 #include "keel/keel.h"
 #include <stdio.h>
 #include <stdlib.h>
