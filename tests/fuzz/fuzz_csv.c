@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             o.vocabularies = &words;
             o.n_vocabulary = i >= 4;
             if (keel_csv_decode(&d, (const char *)data, size, labels[i % 2], &o, "fuzz") >= 0 &&
-                keel_dataset_rows(d) * keel_dataset_x_shape(d).dim[0] > (int64_t)size)
+                keel_dataset_rows(d) * keel_dataset_x_shape(d).dim[0] > (int64_t)size + 1)
                 __builtin_trap(); /* more numbers than the text can hold */
             keel_dataset_destroy(d);
         }
