@@ -487,6 +487,45 @@ static void every_place_of_a_block_is_looked_at(void **state)
     files_end();
 }
 
+/* A file is cut in pieces: records that lie across two, quotes, line ends and empty lines at their
+ * ends are read as anywhere else. */
+static void records_may_cross_the_pieces_of_a_file(void **state)
+{
+    enum { PIECE = 1 << 18, MARGIN = 24 };
+    static const char around[] = "7,\"a\"\"b\r\n\"\"\",8\r\n9,\"\",10\n\n11,c,12\n";
+    char *text = malloc(PIECE + 256);
+    files_begin();
+    for (size_t at = 0; at < sizeof around + MARGIN; at++) {
+        size_t n = (size_t)sprintf(text, "n,s,m\n0,");
+        while (n < PIECE - at) text[n++] = 'x';
+        n += (size_t)sprintf(text + n, ",1\n%s", around);
+        files_write("t.csv", text, n);
+        keel_dataset_options o = options();
+        o.inputs = LIST("x=n,m", "s");
+        o.n_input = 2;
+        keel_dataset *d = opened("t.csv", &o);
+        check_field(d, 0, KEEL_FLOAT32, (double[]){ 0, 1, 7, 8, 9, 10, 11, 12 }, 8);
+        keel_dataset_destroy(d);
+        text[n - 1] = ','; /* too many fields in the last line */
+        files_write("t.csv", text, n);
+        refused("t.csv", &o, KEEL_EFORMAT, "t.csv:7: 4 fields, but the header has 3");
+    }
+    for (size_t at = 0; at < 4; at++) { /* of one column, empty lines are values but for the last */
+        size_t n = (size_t)sprintf(text, "a\n1\n");
+        while (n < PIECE - at - 3) text[n++] = '0';
+        n += (size_t)sprintf(text + n, "\n\n2\n");
+        n += (size_t)sprintf(text + n, at % 2 ? "\n" : "");
+        files_write("t.csv", text, n);
+        keel_dataset_options o = options();
+        o.missing = KEEL_MISSING_FILL;
+        keel_dataset *d = opened("t.csv", &o);
+        check_field(d, 0, KEEL_FLOAT32, (double[]){ 1, 0, 0, 2 }, 4);
+        keel_dataset_destroy(d);
+    }
+    free(text);
+    files_end();
+}
+
 static void what_is_no_text_is_refused(void **state)
 {
     files_begin();
@@ -569,6 +608,7 @@ int main(void)
         cmocka_unit_test(several_files_of_one_header_are_one_table),
         cmocka_unit_test(separators_are_found),
         cmocka_unit_test(every_place_of_a_block_is_looked_at),
+        cmocka_unit_test(records_may_cross_the_pieces_of_a_file),
         cmocka_unit_test(what_is_no_text_is_refused),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };

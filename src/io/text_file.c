@@ -1,4 +1,4 @@
-/* Files of text; see text_file.h. One source of bytes serves whole texts and lines. */
+/* Files of text; see text_file.h. One source of bytes serves lines and pieces. */
 #include "io/text_file.h"
 #include "base/memory.h"
 #include "io/file.h"
@@ -118,76 +118,34 @@ static size_t mark_length(const char *text, size_t n)
     return n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
-/* Read in steps, so that what is no text is refused after the first. */
-static keel_status read_all(source *s, char **text, size_t *n_bytes)
-{
-    enum { STEP = 16 << 20 };
-    const char *path = s->file.path;
-    size_t n = 0, got, step, room = s->gzip ? 1 << 20 : s->file.n_bytes + 1; /* to see the end */
-    do {
-        if (!*text || n == room) {
-            if (*text) room *= 2;
-            if (room > KEEL_TEXT_MAX + 1) room = KEEL_TEXT_MAX + 1;
-            char *more = keel_grow(*text, room + KEEL_TEXT_PAD, 1);
-            if (!more) return KEEL_ENOMEM;
-            *text = more;
-        }
-        step = room - n < STEP ? room - n : STEP;
-        KEEL_TRY(source_read(s, *text + n, step, &got));
-        KEEL_TRY(check_text(*text + n, got, n == 0, path));
-        n += got;
-        if (n > KEEL_TEXT_MAX || (!s->gzip && s->file.n_bytes > KEEL_TEXT_MAX))
-            return keel_fail(KEEL_EFORMAT, "%s: longer than the %zu bytes that are allowed", path,
-                             KEEL_TEXT_MAX);
-    } while (got == step);
-    const size_t mark = mark_length(*text, n);
-    if (mark) memmove(*text, *text + mark, n -= mark);
-    memset(*text + n, 0, KEEL_TEXT_PAD);
-    *n_bytes = n;
-    return KEEL_OK;
-}
-
-keel_status keel_text_file_read(const char *path, char **text, size_t *n_bytes)
-{
-    source s;
-    char *all = NULL;
-    KEEL_TRY(source_open(&s, path));
-    const keel_status r = read_all(&s, &all, n_bytes);
-    source_close(&s);
-    if (r < 0)
-        keel_free(all);
-    else
-        *text = all;
-    return r;
-}
-
 /* ---- lines ------------------------------------------------------------------------------------
  */
 
 struct keel_lines {
     source from;
-    char *data; /* [room + 1] */
-    size_t room, begin, end;
+    char *data; /* [room + KEEL_TEXT_PAD] */
+    size_t room, begin, end, most;
     int64_t number;
-    bool over; /* the source has no more bytes */
+    bool begun, over; /* the source has no more bytes */
 };
 
-enum { ROOM = 1 << 18 };
+enum { ROOM = 1 << 18, LITTLE_ROOM = 64 };
 
-static keel_lines *new_lines(void)
+static keel_lines *new_lines(size_t room)
 {
     keel_lines *l = keel_calloc(1, sizeof *l);
     if (!l) return NULL;
     l->from.file.fd = -1;
-    l->room = ROOM;
-    if ((l->data = keel_calloc(ROOM + 1, 1))) return l;
+    l->room = room;
+    l->most = KEEL_LINE_MAX;
+    if ((l->data = keel_calloc(room + KEEL_TEXT_PAD, 1))) return l;
     keel_free(l);
     return NULL;
 }
 
 keel_status keel_lines_open(keel_lines **out, const char *path)
 {
-    keel_lines *l = new_lines();
+    keel_lines *l = new_lines(ROOM);
     if (!l) return KEEL_ENOMEM;
     const keel_status s = source_open(&l->from, path); /* in its place: zlib keeps the address */
     if (s < 0)
@@ -200,7 +158,7 @@ keel_status keel_lines_open(keel_lines **out, const char *path)
 keel_status keel_lines_open_memory(keel_lines **out, const char *text, size_t n_bytes,
                                    const char *what)
 {
-    keel_lines *l = new_lines();
+    keel_lines *l = new_lines(LITTLE_ROOM);
     if (!l) return KEEL_ENOMEM;
     l->from = (source){ .file = { -1, what, n_bytes }, .memory = text };
     *out = l;
@@ -215,20 +173,22 @@ static keel_status fill(keel_lines *l)
     l->end -= l->begin;
     l->begin = 0;
     if (l->end == l->room) {
-        if (l->room >= KEEL_LINE_MAX)
-            return keel_fail(KEEL_EFORMAT, "%s:%lld: a line of more than %d MiB", l->from.file.path,
-                             (long long)l->number, KEEL_LINE_MAX >> 20);
-        char *more = keel_grow(l->data, 2 * l->room + 1, 1);
+        if (l->room >= l->most)
+            return keel_fail(KEEL_EFORMAT, "%s:%lld: a line of more than %zu MiB",
+                             l->from.file.path, (long long)l->number, l->most >> 20);
+        char *more = keel_grow(l->data, 2 * l->room + KEEL_TEXT_PAD, 1);
         if (!more) return KEEL_ENOMEM;
         l->data = more;
         l->room *= 2;
     }
-    const bool first = l->number == 1 && l->end == 0;
+    const bool first = !l->begun;
     KEEL_TRY(source_read(&l->from, l->data + l->end, l->room - l->end, &got));
     KEEL_TRY(check_text(l->data + l->end, got, first, l->from.file.path));
     if (first) l->begin = mark_length(l->data, got);
+    l->begun = true;
     l->over = got < l->room - l->end;
     l->end += got;
+    memset(l->data + l->end, 0, KEEL_TEXT_PAD);
     return KEEL_OK;
 }
 
@@ -250,6 +210,22 @@ keel_status keel_lines_next(keel_lines *l, char **line, size_t *n_bytes)
     *line = begin;
     *n_bytes = (size_t)(end - begin);
     return KEEL_OK;
+}
+
+keel_status keel_lines_more(keel_lines *l, char **text, size_t *n_bytes, bool *last)
+{
+    l->most = KEEL_PIECE_MAX;
+    l->number = 1;
+    KEEL_TRY(fill(l));
+    *text = l->data + l->begin;
+    *n_bytes = l->end - l->begin;
+    *last = l->over;
+    return KEEL_OK;
+}
+
+void keel_lines_pass(keel_lines *l, size_t n_bytes)
+{
+    l->begin += n_bytes;
 }
 
 int64_t keel_lines_number(const keel_lines *l)

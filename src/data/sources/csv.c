@@ -66,15 +66,10 @@ static keel_status compare_names(const keel_csv_reader *r)
     return KEEL_OK;
 }
 
-/* Read the first record. Without a header it stays, as the first row. */
-static keel_status read_header(keel_csv_reader *r, const char *label)
+/* Take the first record of a file. Without a header it is the first row, too. */
+static keel_status take_header(keel_csv_reader *r, const char *label)
 {
     keel_csv *c = &r->cut;
-    const keel_status s = keel_csv_next(c);
-    if (s < 0) return s;
-    if (s == KEEL_END)
-        return keel_fail(KEEL_EFORMAT, "%s: the file is empty%s", c->path,
-                         r->o->no_header ? "" : "; it needs a header line");
     if (r->name) return compare_names(r);
     r->first = c->path;
     KEEL_TRY(copy_names(r));
@@ -262,34 +257,49 @@ static void reader_free(keel_csv_reader *r)
     keel_free(r->use);
 }
 
-/* Add the rows of a text, which is overwritten; KEEL_TEXT_PAD zero bytes follow it. */
-static keel_status add_rows(keel_csv_reader *r, const char *path, char *text, size_t n_bytes,
-                            const char *label)
+/* Add the records that are at hand. */
+static keel_status add_records(keel_csv_reader *r, const char *label, bool *begun)
 {
     keel_status s;
-    keel_csv_begin(&r->cut, path, text, n_bytes, r->o->separator);
-    r->end = text + n_bytes + KEEL_TEXT_PAD;
-    KEEL_TRY(read_header(r, label));
-    if (r->o->no_header) KEEL_TRY(add_row(r));
-    while ((s = keel_csv_next(&r->cut)) == KEEL_OK) KEEL_TRY(add_row(r));
+    while ((s = keel_csv_next(&r->cut)) == KEEL_OK) {
+        if (!*begun) KEEL_TRY(take_header(r, label));
+        if (*begun || r->o->no_header) KEEL_TRY(add_row(r));
+        *begun = true;
+    }
     return s < 0 ? s : KEEL_OK;
+}
+
+static keel_status add_file(keel_csv_reader *r, const char *path, keel_lines *lines,
+                            const char *label)
+{
+    bool last = false, begun = false;
+    keel_csv *c = &r->cut;
+    keel_csv_begin(c, path, r->o->separator);
+    while (!last) {
+        char *text;
+        size_t n;
+        KEEL_TRY(keel_lines_more(lines, &text, &n, &last));
+        keel_csv_give(c, text, n, last);
+        r->end = text + n + KEEL_TEXT_PAD;
+        KEEL_TRY(add_records(r, label, &begun));
+        keel_lines_pass(lines, (size_t)(c->at - text));
+    }
+    if (begun) return KEEL_OK;
+    return keel_fail(KEEL_EFORMAT, "%s: the file is empty%s", path,
+                     r->o->no_header ? "" : "; it needs a header line");
 }
 
 keel_status keel_csv_decode(keel_dataset **out, const char *text, size_t n_bytes, const char *label,
                             const keel_dataset_options *o, const char *path)
 {
     keel_csv_reader r;
-    char *copy = keel_calloc(n_bytes + KEEL_TEXT_PAD, 1);
-    if (!copy) return KEEL_ENOMEM;
-    if (n_bytes) memcpy(copy, text, n_bytes);
-    keel_status s =
-        memchr(copy, 0, n_bytes) ? keel_fail(KEEL_EFORMAT, "%s: not a text file", path) : KEEL_OK;
-    if (s < 0) goto out;
-    if ((s = init(&r, o, path)) >= 0) s = add_rows(&r, path, copy, n_bytes, label);
+    keel_lines *lines = NULL;
+    KEEL_TRY(keel_lines_open_memory(&lines, text, n_bytes, path));
+    keel_status s = init(&r, o, path);
+    if (s >= 0) s = add_file(&r, path, lines, label);
     if (s >= 0) s = keel_table_dataset(out, &r.table);
     reader_free(&r);
-out:
-    keel_free(copy);
+    keel_lines_close(lines);
     return s;
 }
 
@@ -303,11 +313,10 @@ static bool claims(const char *spec)
 static keel_status read_files(keel_csv_reader *r, const keel_file_list *files, const char *label)
 {
     for (int64_t i = 0; i < files->n; i++) {
-        char *text = NULL;
-        size_t n_bytes = 0;
-        KEEL_TRY(keel_text_file_read(files->path[i], &text, &n_bytes));
-        const keel_status s = add_rows(r, files->path[i], text, n_bytes, label);
-        keel_free(text);
+        keel_lines *lines = NULL;
+        KEEL_TRY(keel_lines_open(&lines, files->path[i]));
+        const keel_status s = add_file(r, files->path[i], lines, label);
+        keel_lines_close(lines);
         if (s < 0) return s;
     }
     return KEEL_OK;
