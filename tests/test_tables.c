@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include "golden.h"
 #include <zlib.h>
 
 #define COUNT(list) (sizeof list / sizeof *list)
@@ -270,6 +271,36 @@ static void a_text_is_missing_only_for_drop(void **state)
     check_field(d, 0, KEEL_FLOAT32, (double[]){ 4.5, 4, 5 }, 3);
     keel_dataset_destroy(d);
     files_end();
+}
+
+/* Means are added up in double, as there; words are numbered as categories sorted by bytes. */
+static void a_table_is_that_of_pandas_to_the_bit(void **state)
+{
+    static const char *const kinds[] = { "drop", "mean", "constant" };
+    const keel_vocabulary own = { .column = "word" };
+    json_t *golden = golden_load("tables.json");
+    files_begin();
+    files_text("t.csv", golden_text(golden, "text"));
+    for (int i = 0; i < 3; i++) {
+        const json_t *want = json_object_get(golden, kinds[i]), *y = json_object_get(golden, "drop_y");
+        double x[256] = { 0 };
+        keel_dataset_options o = options();
+        o.label = "y";
+        o.vocabularies = &own;
+        o.n_vocabulary = 1;
+        o.missing = i == 0 ? KEEL_MISSING_DROP : i == 1 ? KEEL_MISSING_MEAN : KEEL_MISSING_FILL;
+        o.missing_value = -2.5;
+        for (size_t k = 0; k < json_array_size(want); k++)
+            x[k] = json_number_value(json_array_get(want, k));
+        keel_dataset *d = opened("t.csv", &o);
+        check_field(d, 0, KEEL_FLOAT32, x, (int64_t)json_array_size(want));
+        for (size_t k = 0; k < json_array_size(y); k++)
+            x[k] = json_number_value(json_array_get(y, k));
+        if (i == 0) check_field(d, 1, KEEL_INT32, x, (int64_t)json_array_size(y));
+        keel_dataset_destroy(d);
+    }
+    files_end();
+    json_decref(golden);
 }
 
 /* ---- words, truth and dates ------------------------------------------------------------------ */
@@ -601,6 +632,7 @@ int main(void)
         cmocka_unit_test(a_mean_makes_whole_numbers_real_only_if_it_is_not_one),
         cmocka_unit_test(targets_are_dropped_or_refused_but_not_filled),
         cmocka_unit_test(a_text_is_missing_only_for_drop),
+        cmocka_unit_test(a_table_is_that_of_pandas_to_the_bit),
         cmocka_unit_test(a_vocabulary_makes_numbers_of_texts),
         cmocka_unit_test(true_and_false_are_one_and_zero),
         cmocka_unit_test(dates_are_refused_by_name),

@@ -6,9 +6,9 @@
 Two files are made: 20 columns of numbers with all their digits (as pandas writes doubles) and a
 label; and 8 columns of numbers of few digits with 4 of words, of which every tenth is quoted. The
 programs take turns on one core; the median of the rounds counts, in time of the processor. All end with float32 features and
-a label in memory; words become whole numbers (pandas: category codes). pandas rounds numbers
-inexactly unless it is asked (round_trip); Keel's are those of strtod. tf.data parses and batches
-rows, of which nothing is kept; of the mixed file it leaves the words as texts.
+a label in memory; words become whole numbers (pandas: category codes). Numbers are
+rounded exactly by Keel and pandas. tf.data parses and batches rows, of which nothing is kept; of the
+mixed file it leaves the words as texts.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import tempfile
 import time
 
 WORDS = [f"w{i}" for i in range(4)]
-PEERS = ("keel", "pandas", "pandas-exact", "pyarrow", "csv-dataset", "make-csv-dataset")
+PEERS = ("keel", "pandas", "pyarrow", "csv-dataset", "make-csv-dataset")
 
 
 def make(folder, mb):
@@ -45,12 +45,12 @@ def make(folder, mb):
     return files
 
 
-def by_pandas(path, words, **options):
+def by_pandas(path, words):
     import pandas as pd
 
     begin = time.process_time()
     dtype = {w: "category" for w in words}
-    table = pd.read_csv(path, engine="c", dtype=dtype or None, **options)
+    table = pd.read_csv(path, engine="c", dtype=dtype or None)
     table.pop("y").to_numpy()
     for w in words:
         table[w] = table[w].cat.codes
@@ -93,8 +93,6 @@ def by_tf(path, words, make_dataset):
 def one(peer, path, words):
     if peer == "pandas":
         return by_pandas(path, words)
-    if peer == "pandas-exact":
-        return by_pandas(path, words, float_precision="round_trip")
     if peer == "pyarrow":
         return by_pyarrow(path, words)
     return by_tf(path, words, peer == "make-csv-dataset")
