@@ -5,10 +5,10 @@
 
 Two files are made: 20 columns of numbers with all their digits (as pandas writes doubles) and a
 label; and 8 columns of numbers of few digits with 4 of words, of which every tenth is quoted. The
-programs take turns on one core; the median of the rounds counts, in time of the processor. All end with float32 features and
-a label in memory; words become whole numbers (pandas: category codes). Numbers are
-rounded exactly by Keel and pandas. tf.data parses and batches rows, of which nothing is kept; of the
-mixed file it leaves the words as texts.
+programs take turns on one core; the median of the rounds counts, in time of the processor. All end
+with float32 features and a label in memory; words become whole numbers (pandas: category codes).
+Numbers are rounded exactly by Keel and pandas. tf.data parses and batches rows, of which nothing is
+kept; of the mixed file it leaves the words as texts.
 """
 import argparse
 import json
