@@ -282,7 +282,8 @@ static void a_table_is_that_of_pandas_to_the_bit(void **state)
     files_begin();
     files_text("t.csv", golden_text(golden, "text"));
     for (int i = 0; i < 3; i++) {
-        const json_t *want = json_object_get(golden, kinds[i]), *y = json_object_get(golden, "drop_y");
+        const json_t *want = json_object_get(golden, kinds[i]),
+                     *y = json_object_get(golden, "drop_y");
         double x[256] = { 0 };
         keel_dataset_options o = options();
         o.label = "y";
