@@ -1,5 +1,7 @@
 /* See setup.h. */
+#define _GNU_SOURCE /* strcasestr */
 #include "setup.h"
+#include "tables.h"
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -341,8 +343,9 @@ static int check_label(const char *spec, const keel_data_options *o)
     char columns[512];
     struct stat st;
     const size_t n = strlen(spec);
-    if (o->label || n < 4 || strcasecmp(spec + n - 4, ".csv")) return -1;
-    if (stat(spec, &st) || !S_ISREG(st.st_mode)) return -1; /* opening it will report the error */
+    if (o->label || !keel_tables_is(spec)) return -1;
+    if (strcasecmp(spec + n - 4, ".csv") || stat(spec, &st) || !S_ISREG(st.st_mode))
+        return -1; /* what is missing is found when it is opened */
     header_of(spec, columns, sizeof columns);
     if (o->no_header)
         return keel_complain(EXIT_USAGE,
@@ -380,14 +383,15 @@ static bool has_named_parts(const char *spec)
            (!stat(spec, &st) && S_ISDIR(st.st_mode));
 }
 
-/* Without options, look for arrays of an .npz and parts of records by the names of the model's
- * inputs and outputs, and for columns of a CSV file by the names of its inputs. */
+/* Without options, look for arrays of an .npz, parts of records and keys of JSON lines by the names
+ * of the model's inputs and outputs, and for columns of a CSV file by the names of its inputs. */
 static void name_as_model(word_list *w, const char *spec, const keel_model *m, bool inputs)
 {
     const char *ending = strlen(spec) < 4 ? "" : spec + strlen(spec) - 4;
-    const bool columns = inputs && !strcasecmp(ending, ".csv") && takes_columns(m);
+    const bool lines = keel_tables_is(spec) && strcasestr(spec, "json");
+    const bool columns = inputs && !lines && keel_tables_is(spec) && takes_columns(m);
     const int n = inputs ? keel_model_input_count(m) : keel_model_output_count(m);
-    if (w->n || (!has_named_parts(spec) && !columns)) return;
+    if (w->n || (!has_named_parts(spec) && !columns && !lines)) return;
     for (int i = 0; i < n && i < KEEL_FIELDS_MAX; i++)
         w->word[w->n++] = inputs ? keel_model_input_name(m, i) : keel_model_output_name(m, i);
 }
@@ -444,6 +448,8 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
         d->target_modes = modes;
         d->target_class_counts = counts;
     }
+    keel_table_options tables = { 0 };
+    if (code < 0) code = keel_tables_read(&tables, d, o, use);
     if (code < 0) {
         const keel_status s = keel_dataset_open(out, spec, d);
         if (s < 0)
@@ -452,6 +458,7 @@ static int open_data(keel_dataset **out, const char *spec, keel_setup_use use,
         else if (keel_dataset_note(*out))
             puts(keel_printable(note, sizeof note, keel_dataset_note(*out)));
     }
+    keel_tables_free(&tables);
     free(names);
     free(folders);
     free(folders_text);

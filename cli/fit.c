@@ -185,7 +185,7 @@ static int open_data(job *j)
     const options *o = j->o;
     int code;
     if (isnan(o->validation_split)) {
-        if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_LABELED, &o->data,
+        if ((code = keel_setup_data(&j->data, o->data.data, KEEL_USE_TRAINING, &o->data,
                                     j->model)) >= 0)
             return code;
         if ((code = keel_setup_class_names(j->model, j->data)) >= 0) return code;
@@ -193,7 +193,7 @@ static int open_data(job *j)
                                                &o->data, j->model)
                              : -1;
     }
-    if ((code = keel_setup_data(&j->whole, o->data.data, KEEL_USE_LABELED, &o->data, j->model)) >=
+    if ((code = keel_setup_data(&j->whole, o->data.data, KEEL_USE_TRAINING, &o->data, j->model)) >=
         0)
         return code;
     const keel_status s = keel_dataset_split(j->whole, o->validation_split, (uint64_t)o->seed,

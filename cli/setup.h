@@ -82,7 +82,7 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
                     "with mixed_float16 the loss is scaled, as in Keras")
 
 typedef struct keel_data_options {
-    const char *data, *image_size, *label, *inputs, *features;
+    const char *data, *image_size, *label, *inputs, *features, *missing, *vocabulary;
     const char *labels, *class_names; /* of directories */
     int64_t audio_length, sampling_rate, max_length;
     int interpolation;
@@ -95,9 +95,9 @@ typedef struct keel_data_options {
         "the data: a directory with a folder of images, sounds (wav) or texts per class (what "    \
         "its "                                                                                     \
         "files are is found out, or said by images:DIR, audio:DIR, text:DIR), a.npz with x and "   \
-        "y, x.npy,y.npy, idx files images,labels (.gz too), a.csv, TFRecord files and tar "        \
-        "shards: "                                                                                 \
-        "a file, a directory of them, train-*.tfrecord, shard-{000..010}.tar; or a pipeline "      \
+        "y, x.npy,y.npy, idx files images,labels (.gz too), a.csv, a.jsonl or a.txt "              \
+        "(.gz, a pattern or folder too), TFRecord files and tar shards: a file, a directory of "   \
+        "them, train-*.tfrecord, shard-{000..010}.tar; or a pipeline "                             \
         "file .toml"),                                                                             \
         KEEL_OPTION_ROW(T, member.image_size, "image-size", 0, false, KEEL_OPTION_TEXT, "H,W",     \
                         NULL, "resize images to this size (default: the model's)"),                \
@@ -139,10 +139,21 @@ typedef struct keel_data_options {
                         "'tokens=(None)' for a list of numbers, 'a=string'"),                      \
         KEEL_OPTION_ROW(T, member.no_header, "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL,  \
                         "the first line of a CSV file is a row; columns are named 0, 1, ..., "     \
-                        "and 1-3 means 1,2,3")
+                        "and 1-3 means 1,2,3"),                                                    \
+        KEEL_OPTION_ROW(                                                                           \
+            T, member.missing, "missing", 0, false, KEEL_OPTION_TEXT, "WHAT", NULL,                \
+            "missing values of a CSV file or of JSON lines (empty, NA, NaN, null, ...): error; "   \
+            "drop leaves their rows out; mean, or a number, fills inputs (the mean of the column " \
+            "in the same data) (default: error)"),                                                 \
+        KEEL_OPTION_ROW(T, member.vocabulary, "vocabulary", 0, false, KEEL_OPTION_TEXT, "LIST",    \
+                        NULL,                                                                      \
+                        "columns of texts that become whole numbers, the place of a text among "   \
+                        "words: 'color size=S,M,L city=@FILE'; without words those of the data, "  \
+                        "sorted, which fit prints for evaluate and predict")
 
 /* The purpose of the data. */
 typedef enum keel_setup_use {
+    KEEL_USE_TRAINING,   /* targets are required; a vocabulary may be that of the data */
     KEEL_USE_LABELED,    /* targets are required */
     KEEL_USE_VALIDATION, /* targets are required; of MNIST's files, those named t10k */
     KEEL_USE_INPUTS      /* targets are not read */

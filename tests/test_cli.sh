@@ -265,6 +265,32 @@ want 1 '^keel fit: validation data: torn.csv:5: ' "${fit[@]}" --validation torn.
 cut -d, -f2- t.csv >narrow.csv
 want 1 '^keel fit: validation data: narrow.csv: rows have shape' "${fit[@]}" --validation narrow.csv -o m.keras
 want 1 'none.csv' fit two.keras --data none.csv --label kind -o m.keras
+# tables: missing values, words, folders, JSON lines
+sed '7s/^[^,]*/NA/; 9s/,[^,]*,/,,/' t.csv >holes.csv
+holes=(fit two.keras --data holes.csv --label kind --devices cpu:0 -o h.keras)
+want 1 "^keel fit: holes.csv:7: column 'a' has 'NA', a missing value" "${holes[@]}"
+want 0 "^holes.csv: 2 rows left out, 101 kept: a value is missing \(first: holes.csv:7, column 'a'\)" "${holes[@]}" --missing drop
+want 0 '^holes.csv: 2 missing values filled' "${holes[@]}" --missing mean
+want 0 '^holes.csv: 2 missing values filled' "${holes[@]}" --missing -0.5
+want 2 "^keel fit: --missing 'some': choose error, drop, mean or a number" "${holes[@]}" --missing some
+awk -F, -v OFS=, 'NR > 1 { $1 = NR % 2 ? "red" : "dark blue" } 1' t.csv >words.csv
+words=(--data words.csv --label kind --devices cpu:0 --vocabulary)
+want 0 "^words.csv: words of column 'a': 0 dark blue, 1 red" fit two.keras "${words[@]}" a -o words.keras
+want 2 '^keel evaluate: --vocabulary a: give the words that the model is trained with' evaluate words.keras "${words[@]}" a
+want 2 '^keel fit: --vocabulary a: give the words' fit two.keras "${words[@]}" a --validation words.csv -o h.keras
+printf 'dark blue\r\nred\n' >words.txt
+want 0 '^rows +103 ' evaluate words.keras "${words[@]}" a=@words.txt
+want 1 "^keel evaluate: words.csv:2: column 'a' has 'dark blue', which is not one of the 2 words" evaluate words.keras "${words[@]}" a=blue,red
+want 1 'none.txt cannot be read' evaluate words.keras "${words[@]}" a=@none.txt
+want 2 "'e', which is no column of an input" evaluate words.keras "${words[@]}" 'a=@words.txt e=x'
+mkdir parts && cp t.csv parts/1.csv && gzip -c t.csv >parts/2.csv.gz
+want 0 '^rows +206 ' evaluate fit.keras --data parts --label kind --devices cpu:0
+want 0 '^rows +103 ' evaluate fit.keras --data 'parts/*.csv.gz' --label kind --devices cpu:0
+awk -F, 'NR > 1 { printf "{\"a\": %s, \"b\": %s, \"c\": %s, \"d\": %s, \"kind\": \"%s\"}\n", $1, $2, $3, $4, $5 }' t.csv >t.jsonl
+want 0 '^accuracy +(1|0\.9)' evaluate fit.keras --data t.jsonl --label kind --devices cpu:0
+want 0 'saved' fit two.keras --data t.jsonl --label kind --inputs a,b,c,d --devices cpu:0 -o h.keras
+sed '3s/}$//' t.jsonl >torn.jsonl
+want 1 '^keel evaluate: torn.jsonl:3: not JSON' evaluate fit.keras --data torn.jsonl --label kind
 # callbacks, and more options of Keras's fit
 want 0 '^note .*stopped early after epoch 3: val_loss has not improved since epoch 1 .*; the weights are those of epoch 1' "${fit[@]}" \
     --validation t.csv --epochs 9 --early-stopping val_loss,patience=2,min_delta=100,restore-best --save-best val_loss -o es.keras

@@ -304,7 +304,7 @@ static void devices_and_pipes_are_not_read(void **state)
     } cases[] = {
         { "x.keras", load_model }, { "x.csv", open_data },         { "x.npy", open_data },
         { "x.npz", open_data },    { "x-images-idx3", open_data }, { "x.tfrecord", open_data },
-        { "x.tar", open_data },
+        { "x.tar", open_data },    { "x.txt", open_data },         { "x.jsonl", open_data },
     };
     const char *const pipe = files_path("pipe");
     assert_int_equal(mkfifo(pipe, 0600), 0);
@@ -664,6 +664,103 @@ static void millions_of_records_and_members_cost_no_more_than_their_bytes(void *
     free(features.at);
 }
 
+/* ---- tables and texts -------------------------------------------------------------------------
+ */
+
+/* `head`, `middle` so often that it fills `n_bytes`, `tail`. */
+static const char *repeated(const char *name, const char *head, const char *middle, size_t n_bytes,
+                            const char *tail)
+{
+    const size_t h = strlen(head), m = strlen(middle), t = strlen(tail), n = n_bytes / m * m;
+    char *text = malloc(h + n + t);
+    assert_non_null(text);
+    memcpy(text, head, h);
+    for (size_t i = 0; i < n; i += m) memcpy(text + h + i, middle, m);
+    memcpy(text + h + n, tail, t);
+    const char *path = files_write(name, text, h + n + t);
+    free(text);
+    return path;
+}
+
+static const char *packed(const char *name, const char *head, const char *middle, int mib)
+{
+    enum { PIECE = 1 << 20 };
+    const char *path = files_path(name);
+    char *piece = malloc(PIECE);
+    gzFile f = gzopen(path, "wb");
+    assert_true(piece && f);
+    const size_t m = strlen(middle), n = PIECE / m * m;
+    for (size_t i = 0; i < n; i += m) memcpy(piece + i, middle, m);
+    gzwrite(f, head, (unsigned)strlen(head));
+    for (int i = 0; i < mib; i++) gzwrite(f, piece, (unsigned)n);
+    gzclose(f);
+    free(piece);
+    return path;
+}
+
+static void texts_that_grow_or_never_end_are_refused(void **state)
+{
+    static const char *const many = "expands to more than 200 times its size";
+    (void)state;
+    costs_little("a packed line", open_data, packed("a.csv.gz", "a,y\n", "1", 20), many);
+    costs_little("a packed JSON line", open_data, packed("a.jsonl.gz", "{\"x\": [", "1,", 20),
+                 many);
+    costs_little("a packed text", open_data, packed("a.txt.gz", "", "a", 20), many);
+    costs_little("packed lines", open_data, packed("b.txt.gz", "", "\n", 20), many);
+    const size_t line = (size_t)80 << 20;
+    costs_little("a line without end", open_data, repeated("b.txt", "", "ab", line, ""),
+                 "b.txt:1: a line of more than 64 MiB");
+    const char *path = files_path("sparse.csv");
+    FILE *f = fopen(path, "wb");
+    assert_true(f && !ftruncate(fileno(f), (off_t)12 << 30) && !fclose(f));
+    costs_little("12 GiB of zeros", open_data, path, "sparse.csv: not a text file");
+}
+
+static void tables_of_countless_parts_are_refused(void **state)
+{
+    (void)state;
+    const size_t mib = 1 << 20;
+    costs_little("10 million columns", open_data, repeated("a.csv", "", "a,", 20 * mib, "a\n1\n"),
+                 "a.csv:1: more than 1048576 fields");
+    costs_little("a quote without end", open_data, repeated("b.csv", "a,b\n\"", "1,", 16 * mib, ""),
+                 "b.csv:2: a quote is never closed");
+    costs_little("quotes in quotes", open_data, repeated("c.csv", "a,b\n\"", "\"\"", 16 * mib, ""),
+                 "c.csv:2: a quote is never closed");
+    costs_little("a number of 10 million digits", open_data,
+                 repeated("d.csv", "a,b\n", "7", 10 * mib, ",1\n"), "which is not a number");
+    costs_little("a fraction of 10 million digits", open_data,
+                 repeated("e.csv", "a,b\n0.", "7", 10 * mib, ",1\n"), NULL);
+    costs_little("empty lines", open_data, repeated("f.csv", "a,b\n", "\n", 16 * mib, "1,2\n"),
+                 NULL);
+}
+
+static void json_lines_of_countless_parts_are_refused(void **state)
+{
+    (void)state;
+    const size_t mib = 1 << 20;
+    costs_little("lists in lists", open_data, repeated("a.jsonl", "{\"x\": ", "[", 100000, "\n"),
+                 "maximum parsing depth");
+    costs_little("objects in objects", open_data, repeated("b.jsonl", "", "{\"x\": ", 700000, "\n"),
+                 "maximum parsing depth");
+    costs_little("3 million objects", open_data,
+                 repeated("c.jsonl", "{\"x\": [", "{},", 10 * mib, "{}]}\n"),
+                 "would take more than");
+    costs_little("a list that claims more than it has", open_data,
+                 repeated("d.jsonl", "{\"x\": [[", "1,", mib, "1], 1, 1, 1, 1, 1, 1, 1]}\n"),
+                 "lists that differ in length");
+    costs_little("a number of 10 million digits", open_data,
+                 repeated("e.jsonl", "{\"x\": 0.", "7", 10 * mib, "}\n"), NULL);
+    bytes b = { 0 };
+    add(&b, "{\"k\": 1", 7);
+    for (int i = 0; i < 100000; i++) {
+        char key[32];
+        add(&b, key, (size_t)snprintf(key, sizeof key, ", \"k%d\": 1", i));
+    }
+    add(&b, "}\n", 2);
+    costs_little("100,000 keys", open_data, files_write("keys.jsonl", b.at, b.n), NULL);
+    free(b.at);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -691,6 +788,9 @@ int main(void)
         cmocka_unit_test(a_bmp_without_the_bytes_of_its_pixels_is_refused),
         cmocka_unit_test(a_directory_of_costly_sounds_and_texts_is_refused),
         cmocka_unit_test(a_configuration_of_empty_objects_is_not_parsed),
+        cmocka_unit_test(texts_that_grow_or_never_end_are_refused),
+        cmocka_unit_test(tables_of_countless_parts_are_refused),
+        cmocka_unit_test(json_lines_of_countless_parts_are_refused),
         cmocka_unit_test(a_deep_png_is_held_against_what_decoding_takes),
         cmocka_unit_test(gzipped_records_are_looked_at_while_they_are_inflated),
         cmocka_unit_test(millions_of_records_and_members_cost_no_more_than_their_bytes),

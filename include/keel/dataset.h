@@ -109,15 +109,18 @@ keel_status keel_dataset_from_text_directory(keel_dataset **out, const char *pat
 
 /* A dataset over a CSV file with a header line: the column `label` is y, all others are features.
  * Labels that are not numbers become their index in the sorted names. options->inputs and targets
- * choose several fields instead; these inputs may have texts.
+ * choose several fields instead; these inputs may have texts. true and false are 1 and 0;
+ * options->missing says what becomes of missing values, options->vocabularies of words. `path` may
+ * also be a .csv.gz, or a folder or a pattern of files with one header.
  *
  * Shapes   x (features) float32, or int64 if all are whole and float32 cannot hold them; y (), or
  *          by label_mode if labels are classes
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: a line has too few or many fields, or a field is not a
  *          number (the text names line and column); KEEL_EARG: no such column, a header of numbers;
  *          KEEL_EDATA: a label that is not a class
- * Owns     the caller destroys *out; the file is read whole
- * Threads  any */
+ * Owns     the caller destroys *out; the file is read once, and its rows are kept as arrays
+ * Threads  any; options->note is called in the caller's
+ * Cost     a second for some 500 MB of numbers, on one core */
 keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const char *label,
                                   const keel_dataset_options *options);
 
@@ -152,13 +155,17 @@ keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
  * files' names tell ("images:", "audio:" or "text:" before the path decides), or one with MNIST's
  * files (train; t10k with subset validation); "a.npz"; "x.npy,y.npy" or "x.npy";
  * "images.idx,labels.idx" or any pair with idx in their names (.gz too); "a.csv" (options->label
- * names the label column); a pipeline file "a.toml" (see pipeline.h); TFRecord files of
- * tf.train.Example (.tfrec in their names, gzipped too), where options->inputs and targets choose
- * features, by default x and y; tar shards of WebDataset, where they choose endings ("x=jpg",
- * "x=jpg;png"), by default an image and cls. Of both, a file, a directory of them, or a pattern:
- * "train-*.tfrecord", "shard-{000..010}.tar". A record is read and checked with its row; texts, and
- * gzipped files of at most 1 GiB in all, are held in memory. A directory of several kinds of files
- * is refused, except that fewer than half as many texts as images or sounds are left out.
+ * names the label column); a pipeline file "a.toml" (see pipeline.h);
+ * "a.jsonl" or "a.ndjson", an object a line, whose keys are named as columns are, by path:
+ * "x=image.pixels" (by default x and y; without x, all numbers); "a.txt" or "lines:FILE", whose
+ * lines are texts (these and CSV may be gzipped, a folder, or a pattern such as "day-*.csv");
+ * TFRecord files of tf.train.Example (.tfrec in their names, gzipped too), where options->inputs
+ * and targets choose features, by default x and y; tar shards of WebDataset, where they choose
+ * endings ("x=jpg", "x=jpg;png"), by default an image and cls. Of both, a file, a directory of
+ * them, or a pattern: "train-*.tfrecord", "shard-{000..010}.tar". A record is read and checked with
+ * its row; texts, and gzipped files of at most 1 GiB in all, are held in memory. A directory of
+ * several kinds of files is refused, except that fewer than half as many texts as images or sounds
+ * are left out.
  *
  * Returns  KEEL_OK; KEEL_EARG: not a kind of data that Keel reads (the text lists those); else as
  *          its reader

@@ -39,6 +39,24 @@ typedef enum keel_subset {
     KEEL_SUBSET_VALIDATION
 } keel_subset;
 
+/* What becomes of a missing value in a table (CSV, JSON lines): an empty field, null, a key that is
+ * not there, or a word that pandas reads as missing, such as NA, NaN, null or None. Texts are never
+ * missing: an empty one is a text. */
+typedef enum keel_missing {
+    KEEL_MISSING_REFUSE, /* an error that names line and column */
+    KEEL_MISSING_DROP,   /* its row is left out; `note` says how many were */
+    KEEL_MISSING_FILL,   /* missing_value; in inputs only, as the next one */
+    KEEL_MISSING_MEAN    /* the mean of the column's other values in the same data */
+} keel_missing;
+
+/* A column of texts that become whole numbers: the place of a text among the words. */
+typedef struct keel_vocabulary {
+    const char *column;
+    const char *const *words; /* any other text is refused; NULL: those in the data, sorted by
+                                 bytes, which `note` tells */
+    int64_t n_words;
+} keel_vocabulary;
+
 /* How files become rows; a reader uses the members that apply to its format. */
 typedef struct keel_dataset_options {
     size_t size;                      /* sizeof(keel_dataset_options) */
@@ -60,8 +78,8 @@ typedef struct keel_dataset_options {
     /* CSV: the first line is a row, not a header. Columns are then named by number, from 0, and
      * "1-3" means 1,2,3. */
     bool no_header;
-    char separator; /* CSV: between fields; 0: a comma, or if the first line has none, a semicolon
-                       or a tab */
+    char separator; /* CSV: between fields; 0: a comma, or if the first line has none, the most
+                       frequent of semicolon, tab and | */
     /* Labels that are names: the class names in the order of their numbers, as a model learned
      * them; any other label is refused. NULL: the names in the data, sorted. */
     const char *const *class_names;
@@ -91,6 +109,14 @@ typedef struct keel_dataset_options {
      * like an image. */
     const char *const *features;
     int n_feature;
+    keel_missing missing;                /* tables */
+    double missing_value;                /* KEEL_MISSING_FILL: finite */
+    const keel_vocabulary *vocabularies; /* [n_vocabulary]; tables */
+    int n_vocabulary;
+    /* Called while a table is opened, with a line for the user: rows that were left out, values
+     * that were filled, words that were numbered. NULL: nobody is told. */
+    void (*note)(void *note_context, const char *line);
+    void *note_context;
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

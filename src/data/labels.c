@@ -1,8 +1,8 @@
 /* Converts labels to targets; see labels.h. */
-#define _GNU_SOURCE /* strtod_l: numbers must not depend on the user's locale */
 #include "data/labels.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/number.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -19,12 +19,10 @@ void keel_classes_free(keel_classes *c)
     *c = (keel_classes){ 0 };
 }
 
-bool keel_read_number(const char *text, locale_t c_locale, double *number)
+bool keel_read_number(const char *text, double *number)
 {
-    char *end;
     while (*text == ' ' || *text == '\t') text++;
-    if (!*text || text[strspn(text, "0123456789+-.eE \t")]) return false;
-    *number = strtod_l(text, &end, c_locale);
+    const char *end = keel_number_scan(text, text + strlen(text), number);
     if (end == text) return false;
     while (*end == ' ' || *end == '\t') end++;
     return !*end && isfinite(*number);
@@ -203,10 +201,10 @@ static keel_status target_of_names(keel_tensor *y, const int32_t *index, int64_t
 }
 
 /* number[i]: label i as a number; false: a label is not a number. */
-static bool read_numbers(double *number, const char *const *label, int64_t n, locale_t c_locale)
+static bool read_numbers(double *number, const char *const *label, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        if (!keel_read_number(label[i], c_locale, &number[i])) return false;
+        if (!keel_read_number(label[i], &number[i])) return false;
     return true;
 }
 
@@ -218,16 +216,12 @@ keel_status keel_labels_from_texts(keel_tensor *y, keel_classes *classes, const 
     keel_classes c = { 0 };
     int32_t *index = keel_calloc((size_t)n + 1, sizeof *index);
     double *number = keel_calloc((size_t)n + 1, sizeof *number);
-    const locale_t locale = newlocale(LC_ALL_MASK, "C", NULL);
-    if (!index || !number || !locale) {
-        if (!locale) s = keel_fail(KEEL_ENOMEM, "%s: out of memory", what);
-        goto out;
-    }
+    if (!index || !number) goto out;
     if (o->class_name_count && (s = copy_names(&c, o->class_names, o->class_name_count)) < 0)
         goto out;
     s = c.n ? find_names(index, label, n, &c, what) : KEEL_EDATA;
     if (s == KEEL_ENOMEM) goto out;
-    if (s < 0 && read_numbers(number, label, n, locale)) { /* class names go before numbers */
+    if (s < 0 && read_numbers(number, label, n)) { /* class names go before numbers */
         s = target_of_numbers(y, number, n, o, mode, what);
         goto out;
     }
@@ -249,7 +243,6 @@ out:
     keel_classes_free(&c);
     keel_free(index);
     keel_free(number);
-    if (locale) freelocale(locale);
     return s;
 }
 

@@ -2,7 +2,6 @@
 #ifndef KEEL_DATA_LABELS_H
 #define KEEL_DATA_LABELS_H
 #include "data/source.h"
-#include <locale.h>
 
 /* Class names in the order of their numbers; owned. */
 typedef struct keel_classes {
@@ -21,7 +20,7 @@ keel_status keel_classes_fail_unknown(const char *const *name, int64_t n, const 
                                       const char *what);
 
 /* Parse a number of a CSV file, without locale; spaces around it are allowed, inf is not. */
-bool keel_read_number(const char *text, locale_t c_locale, double *number);
+bool keel_read_number(const char *text, double *number);
 
 /* Convert n labels given as texts. If all are numbers they become int32 (all whole) or float32.
  * Else they are names and become their index in o->class_names, or in their own sorted order;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Make the small seeds of fuzz_csv, fuzz_toml, fuzz_image and its formats, fuzz_wav and
-fuzz_labels. Run in this folder; needs Pillow."""
+"""Make the small seeds of fuzz_csv, fuzz_jsonl, fuzz_text_file, fuzz_number, fuzz_toml, fuzz_image
+and its formats, fuzz_wav and fuzz_labels. Run in this folder; needs Pillow."""
+import gzip
 import io
 import os
 import struct
@@ -18,6 +19,16 @@ put("csv", "numbers", b"a,y\n1,2\n-3.5e2,4\n")
 put("csv", "names", b'a,"y"\r\n1,dog\r\n2,"c ""a"" t"\r\n\r\n')
 put("toml", "pipeline", b"source = 'a.npz' # c\n[[stage]]\nname = 'take'\ncount = 1_0\n")
 put("toml", "values", b'a.b = [1, 0x2, { c = -1.5e3, d = true }]\n[t."x y"]\nz = "\\u00e9"\n')
+put("csv", "missing", b"a,b,y\n1,NA,true\n,2.5,false\n20000001,3,TRUE\n")
+put("csv", "tabs", b"0\ty\tb\n2024-01-31\t-1.#IND\t1e39\n")
+put("jsonl", "numbers", b'{"x": [[1, 2.5], [null, true]], "y": "a"}\n{"y": "b", "x": [[1, 2], [3, 4]]}\n')
+put("jsonl", "keys", b'{"a": {"b": 1, "c": "t"}, "d": "w"}\r\n\n{"d": 3, "a": {"c": "u", "b": 20000001}}')
+put("jsonl", "broken", b'{"x": 1}\n[{"x": NaN}')
+put("text_file", "plain", b"\xef\xbb\xbfa\r\n\nb\nlast")
+put("text_file", "packed", gzip.compress(b"a\nb\n", mtime=0) + gzip.compress(b"c", mtime=0))
+put("text_file", "many", gzip.compress(b"ab\n" * 30000, mtime=0))
+for i, number in enumerate((b"0.1", b"-12345678901234567890e-12", b"9007199254740993", b"1e23")):
+    put("number", f"number{i}", number)
 put("csv", "broken", b'\xef\xbb\xbfy\n"1\n",2\n,')
 
 

@@ -1,10 +1,47 @@
-/* The CSV reader for a text in memory. */
+/* The reader of CSV: which column goes where, and the reader for a text in memory. */
 #ifndef KEEL_DATA_SOURCES_CSV_H
 #define KEEL_DATA_SOURCES_CSV_H
-#include "data/source.h"
+#include "data/choice.h"
+#include "data/table.h"
+#include "io/csv.h"
 
-/* Read the whole text, which is overwritten; text[n_bytes] must exist and be writable. */
-keel_status keel_csv_decode(keel_dataset **out, char *text, size_t n_bytes, const char *label,
+typedef struct keel_csv_group { /* the columns that become one field */
+    const char *path;
+    keel_data_role role;
+    int32_t width;
+    int64_t column;   /* its first column */
+    bool labels;      /* one column of labels: numbers or class names */
+    bool may_be_text; /* requested by name */
+} keel_csv_group;
+
+typedef struct keel_csv_use { /* a column that is read */
+    int64_t column;
+    int32_t field, at;
+    int32_t words; /* its vocabulary; -1: none */
+} keel_csv_use;
+
+typedef struct keel_csv_reader {
+    const keel_dataset_options *o;
+    keel_csv cut;
+    keel_table table;
+    const char *first; /* path of the first file */
+    keel_choice *inputs, *targets;
+    char **name; /* [n_columns] */
+    char *names; /* their storage */
+    int64_t n_columns;
+    int n_group;
+    keel_csv_group group[KEEL_FIELDS_MAX];
+    keel_csv_use *use; /* [n_use], by column */
+    int64_t n_use;
+    bool undecided;  /* whether fields that may be of texts are: no row has shown it yet */
+    const char *end; /* of the memory that may be read behind a value */
+} keel_csv_reader;
+
+/* Choose the columns of each field by the options, from the names that were read. */
+keel_status keel_csv_choose(keel_csv_reader *r, const char *label);
+
+/* Read a text, which is copied. `path` names it in messages. */
+keel_status keel_csv_decode(keel_dataset **out, const char *text, size_t n_bytes, const char *label,
                             const keel_dataset_options *o, const char *path);
 
 #endif

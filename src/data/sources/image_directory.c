@@ -6,6 +6,7 @@
  * or resizing takes the nearest pixel. Otherwise they are float32, as always in Keras. */
 #include "base/memory.h"
 #include "data/features.h"
+#include "data/file_list.h"
 #include "data/folders.h"
 #include "data/photo.h"
 #include "data/shards.h"
@@ -149,7 +150,7 @@ static bool claims(const char *spec)
     if (kind == KEEL_FILE_IMAGE) return true;
     return !stat(spec, &st) && S_ISDIR(st.st_mode) &&
            !keel_shards_claims(spec, keel_tfrecord_named) &&
-           !keel_shards_claims(spec, keel_tar_named);
+           !keel_shards_claims(spec, keel_tar_named) && !keel_file_list_is_texts(spec);
 }
 
 static keel_status open_directory(keel_dataset **out, const char *spec,
