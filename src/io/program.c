@@ -58,7 +58,7 @@ static void become(const keel_program *p, int null, pid_t parent)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(null, 0) < 0 || dup2(p->out[1], 1) < 0 || dup2(p->err[1], 2) < 0) _exit(127);
-    char *const arguments[] = { "sh", "-c", (char *)p->command, NULL };
+    char *const arguments[] = { (char *)"sh", (char *)"-c", (char *)p->command, NULL };
     execve("/bin/sh", arguments, p->environment);
     _exit(127);
 }
