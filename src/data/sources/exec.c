@@ -1,5 +1,6 @@
 /* A program that writes batches: exec:CMD. Its output is one .npy after the other, the fields of a
- * batch in their order, x y x y; exec(x_0,x_1,y,sample_weight):CMD names others.
+ * batch in their order, x y x y; exec(x_0,x_1,y,sample_weight):CMD names others. rows=1000 among
+ * them says how many rows there will be, which predict needs.
  *
  * The program is started when the data is opened, since its first batch tells types and shapes;
  * this batch is kept. It runs once for each pass, with KEEL_EPOCH, the number of the pass from 0,
@@ -284,6 +285,26 @@ static void close(void *state)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* Take rows=N out of the list; what stays are names. */
+static keel_status take_rows(keel_layout *l, int64_t *rows)
+{
+    int n = 0;
+    for (int i = 0; i < l->n; i++) {
+        const keel_layout_item *item = &l->item[i];
+        if (!strcmp(item->name, "rows"))
+            KEEL_TRY(keel_layout_number(rows, item, 1, "exec"));
+        else if (*item->value)
+            return keel_fail(KEEL_EARG,
+                             "exec: '%s=%s': the list has names and rows, as in "
+                             "exec(x,y,sample_weight,rows=1000):CMD",
+                             item->name, item->value);
+        else
+            l->item[n++] = *item;
+    }
+    l->n = n;
+    return KEEL_OK;
+}
+
 static keel_status name_columns(programs *p, const keel_layout *l, const keel_dataset_options *o)
 {
     char name[KEEL_LAYOUT_TEXT];
@@ -294,10 +315,6 @@ static keel_status name_columns(programs *p, const keel_layout *l, const keel_da
         return keel_fail(KEEL_EARG, "%s: a batch has at most %d arrays", p->name, KEEL_FIELDS_MAX);
     for (; p->n < n; p->n++) {
         const bool input = p->n < inputs;
-        if (l->n && *l->item[p->n].value)
-            return keel_fail(KEEL_EARG, "exec: '%s=%s': only names stand in the list, as in "
-                                        "exec(x,y,sample_weight):CMD",
-                             l->item[p->n].name, l->item[p->n].value);
         if (l->n)
             snprintf(name, sizeof name, "%s", l->item[p->n].name);
         else if ((input ? inputs : targets) == 1)
@@ -357,11 +374,12 @@ static keel_status first_batch(programs *p)
 }
 
 static keel_status prepare(programs *p, const char *spec, const keel_dataset_options *o,
-                           keel_named *chosen)
+                           keel_named *chosen, int64_t *rows)
 {
     keel_layout l;
     const char *names[KEEL_FIELDS_MAX];
     KEEL_TRY(keel_layout_read(&l, spec, "exec"));
+    KEEL_TRY(take_rows(&l, rows));
     if (!l.rest || !l.rest[strspn(l.rest, " \t")])
         return keel_fail(KEEL_EARG, "%s: give a program, as in exec:./batches", spec);
     if (o->subset != KEEL_SUBSET_ALL && o->validation_split > 0)
@@ -392,7 +410,7 @@ static keel_status open_program(keel_dataset **out, const char *spec, const keel
     keel_data_spec fields = { .rows = -1, .yields = -1, .by_pass = true };
     programs *p = keel_calloc(1, sizeof *p);
     if (!p) return KEEL_ENOMEM;
-    keel_status s = prepare(p, spec, o, &chosen);
+    keel_status s = prepare(p, spec, o, &chosen, &fields.rows);
     if (s >= 0) s = describe(p, &chosen, o, &fields);
     if (s < 0) {
         close(p);
