@@ -93,27 +93,21 @@ static keel_status read_class(const keel_stored *f, const char *at, int64_t row,
     return KEEL_OK;
 }
 
-/* Check n labels and, if they are to be one-hot, write them. */
+/* Check n labels, and write them, one-hot if they are to be. */
 static keel_status write_labels(const keel_stored *f, char *to, keel_dtype want, const char *from,
-                                int64_t n, int64_t first, keel_scratch *s, const char *what)
+                                int64_t n, int64_t first, const char *what)
 {
+    static const float one = 1;
     const size_t size = keel_dtype_size(f->type.dtype), step = keel_dtype_size(want);
-    float *row = NULL;
-    if (f->one_hot) {
-        if (!(row = keel_scratch_reserve(s, 2, (size_t)f->classes * sizeof *row)))
-            return KEEL_ENOMEM;
-        memset(row, 0, (size_t)f->classes * sizeof *row);
-    }
+    if (f->one_hot) memset(to, 0, (size_t)(n * f->classes) * step);
     for (int64_t i = 0; i < n; i++) {
         int64_t class = 0;
         KEEL_TRY(read_class(f, from + (size_t)i * size, first + i, what, &class));
-        if (!row) continue;
-        row[class] = 1;
-        KEEL_TRY(keel_field_write(to + (size_t)(i * f->classes) * step, want, row, &f->field,
-                                  f->classes));
-        row[class] = 0;
+        if (!f->one_hot) continue;
+        KEEL_TRY(keel_field_write(to + (size_t)(i * f->classes + class) * step, want, &one,
+                                  &f->field, 1));
     }
-    return row ? KEEL_OK : keel_field_write(to, want, from, &f->field, n);
+    return f->one_hot ? KEEL_OK : keel_field_write(to, want, from, &f->field, n);
 }
 
 keel_status keel_stored_write(const keel_stored *f, void *to, keel_dtype want, const void *from,
@@ -139,6 +133,6 @@ keel_status keel_stored_write(const keel_stored *f, void *to, keel_dtype want, c
     }
     if (f->field.role == KEEL_ROLE_WEIGHT)
         KEEL_TRY(keel_weights_check(from, f->type.dtype, n, f->count, first, what));
-    if (f->is_class) return write_labels(f, to, want, from, n, first, s, what);
+    if (f->is_class) return write_labels(f, to, want, from, n, first, what);
     return keel_field_write(to, want, from, &f->field, (int64_t)count);
 }

@@ -25,7 +25,7 @@ keel_status keel_stored_init(keel_stored *out, const keel_data_field *field,
                              int choice, const char *what);
 
 /* Convert n stored rows, which may be unaligned; the first is row `first` of `what` in messages.
- * Uses buffers 2 and 3 of the scratch. KEEL_EDATA: a label is not a class, a weight is negative, or
+ * Uses buffer 3 of the scratch. KEEL_EDATA: a label is not a class, a weight is negative, or
  * a value does not fit. */
 keel_status keel_stored_write(const keel_stored *f, void *to, keel_dtype want, const void *from,
                               int64_t n, int64_t first, keel_scratch *s, const char *what);

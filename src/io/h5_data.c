@@ -341,7 +341,7 @@ typedef struct heap { /* the names in one group */
 } heap;
 
 static keel_status add_object(walk *w, const heap *names, uint64_t offset, size_t parent,
-                              uint64_t header)
+                              uint64_t at)
 {
     if (offset >= names->n_bytes) return bad(w, names->at, "a name outside its heap");
     const char *name = names->bytes + offset;
@@ -359,7 +359,7 @@ static keel_status add_object(walk *w, const heap *names, uint64_t offset, size_
     if (slash) path[above] = '/';
     memcpy(path + above + slash, name, n);
     path[above + slash + n] = 0;
-    w->objects[w->n_objects++] = (struct object){ header, w->names_bytes };
+    w->objects[w->n_objects++] = (struct object){ at, w->names_bytes };
     w->names_bytes += above + slash + n + 1;
     return KEEL_OK;
 }
@@ -466,8 +466,9 @@ static keel_status read_object(walk *w, size_t index)
     if (d->count == ARRAYS_MAX)
         return keel_fail(KEEL_EFORMAT, "%s: more than %d arrays", d->file.path, ARRAYS_MAX);
     check_array(w, &h);
-    const char *vars = strstr(name, "vars/");
-    d->keras |= vars && (vars == name || vars[-1] == '/') && vars[5] >= '0' && vars[5] <= '9';
+    const char *vars = strstr(name, "/vars/");
+    d->keras |= vars && vars[6] >= '0' && vars[6] <= '9' &&
+                (!strncmp(name, "layers/", 7) || !strncmp(name, "_layer_checkpoint", 17));
     KEEL_TRY(reserve((void **)&d->arrays, &w->arrays_capacity, d->count, 1, sizeof *d->arrays));
     h.array.name = w->objects[index].name;
     d->arrays[d->count++] = h.array;
@@ -554,7 +555,9 @@ keel_status keel_h5_data_index(keel_h5_data *d, size_t i)
         return keel_fail(KEEL_EUNSUP, "%s: '%s' cannot be read: %s", d->file.path,
                          keel_printable(shown, sizeof shown, keel_h5_data_name(d, i)), a->why);
     if (!a->chunked || a->chunks) return KEEL_OK;
-    if (!(a->chunks = keel_calloc((size_t)a->n_chunks + 1, sizeof *a->chunks))) return KEEL_ENOMEM;
+    a->chunks = keel_calloc((size_t)a->n_chunks + 1, sizeof *a->chunks);
+    a->slot = keel_calloc((size_t)a->n_chunks + 1, sizeof *a->slot);
+    if (!a->chunks || !a->slot) return KEEL_ENOMEM;
     if (a->at == UINT64_MAX) return KEEL_OK; /* nothing was written: each row says so */
     return read_chunks(&w, a, a->at, -1);
 }
@@ -613,7 +616,10 @@ void keel_h5_data_close(keel_h5_data *d)
 {
     if (!d) return;
     keel_h5_cache_destroy(d->cache);
-    for (size_t i = 0; i < d->count; i++) keel_free(d->arrays[i].chunks);
+    for (size_t i = 0; i < d->count; i++) {
+        keel_free(d->arrays[i].chunks);
+        keel_free(d->arrays[i].slot);
+    }
     keel_free(d->arrays);
     keel_free(d->names);
     keel_file_close(&d->file);
