@@ -154,6 +154,12 @@ static keel_status load(const keel_h5_data *d, size_t i, int64_t chunk, unsigned
                         keel_scratch *s)
 {
     const keel_h5_array *a = &d->arrays[i];
+    if (!a->chunked) { /* a block of contiguous rows, of which the last may be short */
+        const size_t all = (size_t)keel_shape_count(&a->shape) * a->type.element_bytes;
+        const size_t at = (size_t)chunk * a->chunk_bytes, rest = all - at;
+        return keel_file_read_at(&d->file, a->at + at, out,
+                                 rest < a->chunk_bytes ? rest : a->chunk_bytes);
+    }
     const keel_h5_chunk *c = &a->chunks[chunk];
     if (!c->at) return bad(d, i, chunk, "it was never written; write all rows of the array");
     if (!a->n_filters) return keel_file_read_at(&d->file, c->at, out, a->chunk_bytes);
@@ -295,7 +301,7 @@ keel_status keel_h5_data_row(const keel_h5_data *d, size_t i, int64_t row, void 
 {
     const keel_h5_array *a = &d->arrays[i];
     const int rank = a->shape.rank;
-    if (!a->chunked) {
+    if (!a->n_chunks) {
         const size_t n = (size_t)(keel_shape_count(&a->shape) / a->shape.dim[0]) *
                          a->type.element_bytes;
         return keel_file_read_at(&d->file, a->at + (uint64_t)row * n, out, n);

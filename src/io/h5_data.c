@@ -15,6 +15,7 @@ enum {
     META_BYTES_MAX = 64 << 20,
     CHUNKS_MAX = 1 << 20,          /* of an array */
     CHUNK_BYTES_MAX = 64 << 20,    /* decoded */
+    BLOCK_BYTES = 64 << 10,        /* of contiguous rows that are read together */
     PIECES_MAX = 64,               /* of an object header */
     LEVEL_MAX = 8,                 /* of a B-tree */
     TREE_K_MAX = 512,
@@ -418,6 +419,25 @@ static keel_status read_group(walk *w, size_t index, const header *h)
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
+/* Small contiguous rows are read some at a time, as if they were in chunks: a read costs more than
+ * such a row. */
+static void make_blocks(keel_h5_array *a)
+{
+    const int64_t rows = a->shape.rank ? a->shape.dim[0] : 0;
+    if (rows < 1) return;
+    const int64_t count = keel_shape_count(&a->shape) / rows;
+    const int64_t row_bytes = count * (int64_t)a->type.element_bytes;
+    if (row_bytes < 1 || row_bytes > BLOCK_BYTES / 4) return;
+    int64_t n = BLOCK_BYTES / row_bytes;
+    while ((rows + n - 1) / n > CHUNKS_MAX) n *= 2;
+    for (int i = 0; i < a->shape.rank; i++) {
+        a->chunk[i] = i ? a->shape.dim[i] : n;
+        a->grid[i] = i ? 1 : (rows + n - 1) / n;
+    }
+    a->chunk_bytes = (size_t)(n * row_bytes);
+    a->n_chunks = a->grid[0];
+}
+
 /* Check sizes, and work out the grid of chunks. */
 static void check_array(const walk *w, header *h)
 {
@@ -435,6 +455,7 @@ static void check_array(const walk *w, header *h)
             refuse(h, a->at == UINT64_MAX ? "it was never written"
                                           : "its elements do not lie within the file");
         if (a->n_filters) refuse(h, "it has filters, but no chunks");
+        if (!*a->why) make_blocks(a);
         return;
     }
     if (h->chunk_rank != a->shape.rank) {
@@ -554,10 +575,12 @@ keel_status keel_h5_data_index(keel_h5_data *d, size_t i)
     if (*a->why)
         return keel_fail(KEEL_EUNSUP, "%s: '%s' cannot be read: %s", d->file.path,
                          keel_printable(shown, sizeof shown, keel_h5_data_name(d, i)), a->why);
-    if (!a->chunked || a->chunks) return KEEL_OK;
-    a->chunks = keel_calloc((size_t)a->n_chunks + 1, sizeof *a->chunks);
+    if (a->slot || !a->n_chunks) return KEEL_OK;
     a->slot = keel_calloc((size_t)a->n_chunks + 1, sizeof *a->slot);
-    if (!a->chunks || !a->slot) return KEEL_ENOMEM;
+    if (!a->slot) return KEEL_ENOMEM;
+    if (!a->chunked) return KEEL_OK;
+    a->chunks = keel_calloc((size_t)a->n_chunks + 1, sizeof *a->chunks);
+    if (!a->chunks) return KEEL_ENOMEM;
     if (a->at == UINT64_MAX) return KEEL_OK; /* nothing was written: each row says so */
     return read_chunks(&w, a, a->at, -1);
 }

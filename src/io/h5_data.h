@@ -39,7 +39,7 @@ typedef struct keel_h5_array {
     bool chunked;
     int64_t chunk[KEEL_RANK_MAX], grid[KEEL_RANK_MAX]; /* shape of a chunk; chunks in each dim */
     size_t chunk_bytes;
-    int64_t n_chunks;
+    int64_t n_chunks; /* 0: contiguous rows, which are read one by one */
     int n_filters;
     keel_h5_filter filter[KEEL_H5_FILTERS_MAX]; /* in the order of writing */
     keel_h5_chunk *chunks; /* [n_chunks]; set by keel_h5_data_index */
