@@ -335,14 +335,29 @@ static bool takes_columns(const keel_model *m)
     return true;
 }
 
-/* Without options, look for arrays of an .npz by the names of the model's inputs and outputs, and
- * for columns of a CSV file by the names of its inputs. */
+/* True if SRC has named arrays: a file of them, or one of the schemes that name what they give. */
+static bool has_names(const char *spec)
+{
+    static const char *const endings[] = { ".npz", ".h5", ".hdf5" };
+    static const char *const schemes[] = { "exec", "raw", "synthetic" };
+    const size_t n = strlen(spec);
+    for (int i = 0; i < 3; i++) {
+        const size_t ending = strlen(endings[i]), scheme = strlen(schemes[i]);
+        if (n >= ending && !strcasecmp(spec + n - ending, endings[i])) return true;
+        if (!strncmp(spec, schemes[i], scheme) && (spec[scheme] == '(' || spec[scheme] == ':'))
+            return true;
+    }
+    return false;
+}
+
+/* Without options, look for named arrays by the names of the model's inputs and outputs, and for
+ * columns of a CSV file by the names of its inputs. */
 static void name_as_model(word_list *w, const char *spec, const keel_model *m, bool inputs)
 {
     const char *ending = strlen(spec) < 4 ? "" : spec + strlen(spec) - 4;
     const bool columns = inputs && !strcasecmp(ending, ".csv") && takes_columns(m);
     const int n = inputs ? keel_model_input_count(m) : keel_model_output_count(m);
-    if (w->n || (strcasecmp(ending, ".npz") && !columns)) return;
+    if (w->n || (!has_names(spec) && !columns)) return;
     for (int i = 0; i < n && i < KEEL_FIELDS_MAX; i++)
         w->word[w->n++] = inputs ? keel_model_input_name(m, i) : keel_model_output_name(m, i);
 }

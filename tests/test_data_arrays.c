@@ -3,6 +3,7 @@
 #include "data_files.h"
 #include "base/memory.h"
 #include "data/feed.h"
+#include "data/source.h"
 #include "io/h5_data.h"
 #include "tensor/shape.h"
 #include <setjmp.h>
@@ -341,6 +342,66 @@ static void a_wrong_list_of_records_is_one_clear_line(void **state)
     files_end();
 }
 
+/* A file of more than 1 GiB, nearly all of it holes, so that only what is read costs anything. */
+static void a_large_npy_is_read_row_by_row(void **state)
+{
+    enum { EACH = 1 << 20, ROWS = 300 }; /* float32: 4 MiB in a row */
+    static const char dict[] =
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (300, 1048576)}     ";
+    const float mark[] = { 0.5F, 299.0F };
+    unsigned char head[128] = "\x93NUMPY\1";
+    files_begin();
+    head[8] = (unsigned char)(sizeof dict - 1);
+    memcpy(head + 10, dict, sizeof dict - 1);
+    const size_t begin = 10 + sizeof dict - 1;
+    const char *path = files_write("large.npy", head, begin);
+    FILE *f = fopen(path, "r+b");
+    assert_int_equal(ftruncate(fileno(f), (off_t)(begin + 4LL * EACH * ROWS)), 0);
+    assert_int_equal(fseek(f, (long)begin, SEEK_SET), 0);
+    assert_int_equal(fwrite(&mark[0], 4, 1, f), 1);
+    assert_int_equal(fseek(f, (long)(begin + 4LL * EACH * (ROWS - 1)), SEEK_SET), 0);
+    assert_int_equal(fwrite(&mark[1], 4, 1, f), 1);
+    fclose(f);
+    double labels[ROWS];
+    for (int i = 0; i < ROWS; i++) labels[i] = i % 5;
+    const keel_tensor y = { KEEL_FLOAT64, { 1, { ROWS } }, labels };
+    assert_int_equal(keel_npy_write(files_path("y.npy"), &y), KEEL_OK);
+    char spec[512];
+    snprintf(spec, sizeof spec, "%s,%s", path, files_path("y.npy"));
+    const int64_t live = keel_memory_live();
+    keel_dataset *d = NULL;
+    if (keel_dataset_open(&d, spec, NULL) < 0) fail_msg("%s", keel_error());
+    assert_int_equal(keel_dataset_rows(d), ROWS);
+    assert_null(d->origin->source->tensor);
+    keel_dataset *first = NULL, *last = NULL;
+    assert_int_equal(keel_dataset_split(d, 1.0 / ROWS, 0, &first, &last), KEEL_OK);
+    const keel_feed_options o = { .batch_size = 1, .slots = 1, .threads = -1 };
+    keel_feed *feed = NULL;
+    keel_batch b;
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(keel_feed_create(&feed, k ? last : first, &o), KEEL_OK);
+        assert_int_equal(keel_feed_begin_epoch(feed, 0), KEEL_OK);
+        if (keel_feed_next(feed, &b) < 0) fail_msg("%s", keel_error());
+        assert_true(((const float *)b.field[0])[0] == mark[k]);
+        assert_true(((const float *)b.field[1])[0] == (k ? 299 % 5 : 0));
+        keel_feed_release(feed, &b);
+        if (k) assert_int_equal(truncate(path, 1 << 20), 0);
+        if (!k) {
+            keel_feed_destroy(feed);
+            continue;
+        }
+        assert_int_equal(keel_feed_begin_epoch(feed, 1), KEEL_OK); /* it has shrunk */
+        assert_int_equal(keel_feed_next(feed, &b), KEEL_EIO);
+        assert_non_null(strstr(keel_error(), "truncated while it was read"));
+        keel_feed_destroy(feed);
+    }
+    keel_dataset_destroy(first);
+    keel_dataset_destroy(last);
+    keel_dataset_destroy(d);
+    assert_int_equal(keel_memory_live(), live);
+    files_end();
+}
+
 /* ---- rows that are drawn ----------------------------------------------------------------------- */
 
 static void drawn_rows_are_a_function_of_seed_and_index(void **state)
@@ -441,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_damaged_chunk_is_named),
         cmocka_unit_test(records_are_read_by_their_list),
         cmocka_unit_test(a_wrong_list_of_records_is_one_clear_line),
+        cmocka_unit_test(a_large_npy_is_read_row_by_row),
         cmocka_unit_test(drawn_rows_are_a_function_of_seed_and_index),
         cmocka_unit_test(a_wrong_drawn_field_is_one_clear_line),
         cmocka_unit_test(each_failed_allocation_is_reported_and_nothing_leaks),

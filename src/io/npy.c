@@ -345,8 +345,7 @@ keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t 
     return keel_npy_texts_make(out, &h, (const char *)data + h.offset, what);
 }
 
-/* Open a file, read its header, and check that the length of the file agrees with it. */
-static keel_status open_array(keel_file *f, keel_npy_header *h, const char *path)
+keel_status keel_npy_open(keel_file *f, keel_npy_header *h, const char *path)
 {
     unsigned char *begin = NULL;
     KEEL_TRY(keel_file_open(f, path));
@@ -378,7 +377,7 @@ keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path)
     keel_file f;
     keel_npy_header h;
     void *stored = NULL;
-    KEEL_TRY(open_array(&f, &h, path));
+    KEEL_TRY(keel_npy_open(&f, &h, path));
     keel_status s = read_stored(&stored, &f, &h);
     if (s >= 0) s = keel_npy_texts_make(out, &h, stored, path);
     keel_free(stored);
@@ -409,7 +408,7 @@ keel_status keel_npy_read(keel_tensor *out, const char *path)
     keel_npy_header h;
     keel_tensor t = { 0 };
     void *stored = NULL;
-    KEEL_TRY(open_array(&f, &h, path));
+    KEEL_TRY(keel_npy_open(&f, &h, path));
     keel_status s = keel_npy_check_numbers(&h, path);
     if (s >= 0) s = keel_tensor_create(&t, h.dtype, &h.shape);
     if (s < 0) goto out;

@@ -78,6 +78,9 @@ keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path);
 keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t n_bytes,
                                   const char *what);
 
+/* Open a file, read its header, and check that the length of the file agrees with it. */
+keel_status keel_npy_open(keel_file *f, keel_npy_header *h, const char *path);
+
 /* Read a whole array into a new tensor (keel_tensor_free). The file must be exactly as long as
  * its header says. KEEL_EUNSUP: an array of texts, or an unsupported type. */
 keel_status keel_npy_read(keel_tensor *out, const char *path);
