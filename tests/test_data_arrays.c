@@ -12,18 +12,16 @@
 #include <cmocka.h>
 
 #define COUNT(list) (sizeof list / sizeof *list)
-#define KINDS_H5 "golden/data_kinds.h5" /* by golden/make_data_files.py */
+#define KINDS_H5    "golden/data_kinds.h5" /* by golden/make_data_files.py */
 
 /* Field 0 of all rows in order, as float64, and y if there is one. */
 static keel_status read_rows(const keel_dataset *d, double *x, double *y, bool shuffle, int threads)
 {
     keel_dtype want[KEEL_FIELDS_MAX];
     for (int i = 0; i < KEEL_FIELDS_MAX; i++) want[i] = KEEL_FLOAT64;
-    const keel_feed_options o = { .real = KEEL_FLOAT64,
-                                  .want = want,
-                                  .batch_size = 8,
-                                  .shuffle = shuffle,
-                                  .threads = threads };
+    const keel_feed_options o = {
+        .real = KEEL_FLOAT64, .want = want, .batch_size = 8, .shuffle = shuffle, .threads = threads
+    };
     keel_feed *f = NULL;
     keel_batch b;
     keel_status s = keel_feed_create(&f, d, &o);
@@ -67,24 +65,15 @@ static void what_h5py_wrote_is_read(void **state)
         double scale;
         keel_dtype dtype;
     } good[] = {
-        { "x", 4, 1000, 0.5, KEEL_FLOAT32 },
-        { "/train/images", 90, 251, 1, KEEL_UINT8 },
-        { "types/f2", 3, 100, 1, KEEL_FLOAT32 },
-        { "types/f8", 3, 100, 1, KEEL_FLOAT64 },
-        { "types/i1", 3, 100, 1, KEEL_INT32 },
-        { "types/i2", 3, 100, 1, KEEL_INT32 },
-        { "types/u2", 3, 100, 1, KEEL_INT32 },
-        { "types/i4", 3, 100, 1, KEEL_INT32 },
-        { "types/u4", 3, 100, 1, KEEL_INT64 },
-        { "types/big_f4", 3, 100, 1, KEEL_FLOAT32 },
-        { "types/big_i2", 3, 100, 1, KEEL_INT32 },
-        { "types/big_i8", 3, 100, 1, KEEL_INT64 },
-        { "types/bool", 3, 2, 1, KEEL_BOOL },
-        { "chunks/plain", 30, 1000, 1, KEEL_INT32 },
-        { "chunks/gzip", 30, 1000, 1, KEEL_INT32 },
-        { "chunks/all", 30, 1000, 1, KEEL_INT32 },
-        { "chunks/sum", 7, 256, 1, KEEL_UINT8 },
-        { "chunks/rank1", 1, 1000, 1, KEEL_FLOAT32 },
+        { "x", 4, 1000, 0.5, KEEL_FLOAT32 },          { "/train/images", 90, 251, 1, KEEL_UINT8 },
+        { "types/f2", 3, 100, 1, KEEL_FLOAT32 },      { "types/f8", 3, 100, 1, KEEL_FLOAT64 },
+        { "types/i1", 3, 100, 1, KEEL_INT32 },        { "types/i2", 3, 100, 1, KEEL_INT32 },
+        { "types/u2", 3, 100, 1, KEEL_INT32 },        { "types/i4", 3, 100, 1, KEEL_INT32 },
+        { "types/u4", 3, 100, 1, KEEL_INT64 },        { "types/big_f4", 3, 100, 1, KEEL_FLOAT32 },
+        { "types/big_i2", 3, 100, 1, KEEL_INT32 },    { "types/big_i8", 3, 100, 1, KEEL_INT64 },
+        { "types/bool", 3, 2, 1, KEEL_BOOL },         { "chunks/plain", 30, 1000, 1, KEEL_INT32 },
+        { "chunks/gzip", 30, 1000, 1, KEEL_INT32 },   { "chunks/all", 30, 1000, 1, KEEL_INT32 },
+        { "chunks/sum", 7, 256, 1, KEEL_UINT8 },      { "chunks/rank1", 1, 1000, 1, KEEL_FLOAT32 },
         { "chunks/grows", 2, 1000, 1, KEEL_FLOAT32 },
     };
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -261,20 +250,55 @@ static void records_are_read_by_their_list(void **state)
         int rows, each;
         double x[18], y[3];
     } good[] = {
-        { "as CIFAR-10", "y=uint8,x=uint8(2,1,3):chw", "a.bin", 2, 6,
-          { 10, 20, 11, 21, 12, 22, 30, 40, 31, 41, 32, 42 }, { 3, 4 } },
-        { "not turned", "y=uint8,x=uint8(2,1,3)", "a.bin", 2, 6,
-          { 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42 }, { 3, 4 } },
-        { "several files", "y=uint8,x=uint8(2,1,3)", "a.bin,a.bin", 4, 6,
-          { 10, 11, 12, 20, 21, 22 }, { 3, 4, 3 } },
-        { "header and footer", "header=2,y=u1,x=u1(2,1,3),footer=1", "b.bin", 1, 6,
-          { 50, 51, 52, 60, 61, 62 }, { 5 } },
-        { "skipped bytes", "y=uint8,_=uint8(2),x=uint8(2),_=uint8(2)", "a.bin", 2, 2,
-          { 12, 20, 32, 40 }, { 3, 4 } },
-        { "big-endian", "y=uint8,x=>uint16(3)", "a.bin", 2, 3,
-          { 2571, 3092, 5398, 7711, 8232, 10538 }, { 3, 4 } },
-        { "little-endian", "y=uint8,x=<i2(3)", "a.bin", 2, 3,
-          { 2826, 5132, 5653, 7966, 10272, 10793 }, { 3, 4 } },
+        { "as CIFAR-10",
+          "y=uint8,x=uint8(2,1,3):chw",
+          "a.bin",
+          2,
+          6,
+          { 10, 20, 11, 21, 12, 22, 30, 40, 31, 41, 32, 42 },
+          { 3, 4 } },
+        { "not turned",
+          "y=uint8,x=uint8(2,1,3)",
+          "a.bin",
+          2,
+          6,
+          { 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42 },
+          { 3, 4 } },
+        { "several files",
+          "y=uint8,x=uint8(2,1,3)",
+          "a.bin,a.bin",
+          4,
+          6,
+          { 10, 11, 12, 20, 21, 22 },
+          { 3, 4, 3 } },
+        { "header and footer",
+          "header=2,y=u1,x=u1(2,1,3),footer=1",
+          "b.bin",
+          1,
+          6,
+          { 50, 51, 52, 60, 61, 62 },
+          { 5 } },
+        { "skipped bytes",
+          "y=uint8,_=uint8(2),x=uint8(2),_=uint8(2)",
+          "a.bin",
+          2,
+          2,
+          { 12, 20, 32, 40 },
+          { 3, 4 } },
+        { "big-endian",
+          "y=uint8,x=>uint16(3)",
+          "a.bin",
+          2,
+          3,
+          { 2571, 3092, 5398, 7711, 8232, 10538 },
+          { 3, 4 } },
+        { "little-endian",
+          "y=uint8,x=<i2(3)",
+          "a.bin",
+          2,
+          3,
+          { 2826, 5132, 5653, 7966, 10272, 10793 },
+          { 3, 4 } },
     };
     files_begin();
     files_write("a.bin", one, sizeof one);
@@ -402,7 +426,8 @@ static void a_large_npy_is_read_row_by_row(void **state)
     files_end();
 }
 
-/* ---- rows that are drawn ----------------------------------------------------------------------- */
+/* ---- rows that are drawn -----------------------------------------------------------------------
+ */
 
 static void drawn_rows_are_a_function_of_seed_and_index(void **state)
 {
@@ -412,8 +437,8 @@ static void drawn_rows_are_a_function_of_seed_and_index(void **state)
         const char *field;
         double least, most, mean;
     } kinds[] = {
-        { "float32(7)", 0, 1, 0.5 },  { "float64(7)", 0, 1, 0.5 },   { "normal(7)", -6, 6, 0 },
-        { "uint8(7)", 0, 255, 127.5 }, { "bool(7)", 0, 1, 0.5 }, { "int(11,7)", 0, 10, 5 },
+        { "float32(7)", 0, 1, 0.5 },   { "float64(7)", 0, 1, 0.5 }, { "normal(7)", -6, 6, 0 },
+        { "uint8(7)", 0, 255, 127.5 }, { "bool(7)", 0, 1, 0.5 },    { "int(11,7)", 0, 10, 5 },
     };
     for (size_t i = 0; i < COUNT(kinds); i++) {
         char spec[128];

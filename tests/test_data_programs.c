@@ -1,5 +1,5 @@
-/* Programs as data: exec:CMD. What they write is read, whatever they do wrong is one clear line, and
- * none of them outlives its dataset. */
+/* Programs as data: exec:CMD. What they write is read, whatever they do wrong is one clear line,
+ * and none of them outlives its dataset. */
 #include "data_files.h"
 #include "base/memory.h"
 #include "data/feed.h"
@@ -168,7 +168,8 @@ static void labels_become_what_the_model_takes(void **state)
     keel_batch b;
     o.label_mode = KEEL_LABEL_CATEGORICAL;
     o.class_count = 5;
-    if (keel_dataset_open(&d, spec_of("exec:cat a.npy b.npy"), &o) < 0) fail_msg("%s", keel_error());
+    if (keel_dataset_open(&d, spec_of("exec:cat a.npy b.npy"), &o) < 0)
+        fail_msg("%s", keel_error());
     assert_int_equal(keel_dataset_y_shape(d).dim[0], 5);
     keel_feed *f = feed_of(d, 4);
     assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
@@ -179,7 +180,8 @@ static void labels_become_what_the_model_takes(void **state)
     keel_feed_destroy(f);
     keel_dataset_destroy(d);
     o.class_count = 4;
-    if (keel_dataset_open(&d, spec_of("exec:cat a.npy b.npy"), &o) < 0) fail_msg("%s", keel_error());
+    if (keel_dataset_open(&d, spec_of("exec:cat a.npy b.npy"), &o) < 0)
+        fail_msg("%s", keel_error());
     f = feed_of(d, 4);
     assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
     assert_int_equal(keel_feed_next(f, &b), KEEL_EDATA);
@@ -293,8 +295,8 @@ static void a_bad_later_batch_is_one_clear_line(void **state)
         keel_dataset *d = NULL;
         keel_batch b;
         keel_status s;
-        snprintf(spec, sizeof spec, "exec%s:%s", strstr(bad[i].says, "weight") ? "(x,sample_weight)" : "",
-                 bad[i].command);
+        snprintf(spec, sizeof spec, "exec%s:%s",
+                 strstr(bad[i].says, "weight") ? "(x,sample_weight)" : "", bad[i].command);
         if (open_it(&d, spec) < 0) fail_msg("%s: %s", bad[i].what, keel_error());
         keel_feed *f = feed_of(d, 4);
         assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);

@@ -108,8 +108,8 @@ keel_status keel_layout_number(int64_t *out, const keel_layout_item *i, int64_t 
     for (; *p >= '0' && *p <= '9'; p++)
         if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p - '0', &v)) break;
     if (!*i->value || *p || *i->order || i->numbers.rank >= 0 || v < least)
-        return keel_fail(KEEL_EARG, "%s: %s=%s: a whole number of at least %lld is expected", scheme,
-                         i->name, i->value, (long long)least);
+        return keel_fail(KEEL_EARG, "%s: %s=%s: a whole number of at least %lld is expected",
+                         scheme, i->name, i->value, (long long)least);
     *out = v;
     return KEEL_OK;
 }

@@ -30,10 +30,9 @@ static keel_status no_array(const names *s, const char *name)
     for (int64_t i = 0; i < s->n && i < SHOWN; i++)
         keel_text_add(&list, "%s'%s'", i ? ", " : "",
                       keel_printable(shown, sizeof shown, s->at[i]));
-    const keel_status r =
-        keel_fail(KEEL_EFORMAT, "%s: has no array named %s; there %s %s%s", s->what, name,
-                  s->n == 1 ? "is" : "are", list.data ? list.data : "none",
-                  s->n > SHOWN ? " and more" : "");
+    const keel_status r = keel_fail(
+        KEEL_EFORMAT, "%s: has no array named %s; there %s %s%s", s->what, name,
+        s->n == 1 ? "is" : "are", list.data ? list.data : "none", s->n > SHOWN ? " and more" : "");
     keel_text_free(&list);
     return r;
 }
@@ -90,8 +89,7 @@ static keel_status choose_role(keel_named *c, const names *s, const keel_choice 
     if (count && (!n || count == n)) {
         for (int i = 0; i < count; i++) {
             snprintf(name, sizeof name, "%s_%d", stem, i);
-            KEEL_TRY(
-                add(c, find(s, name), n ? list[i].name : name, role, n ? i : -1, s->what));
+            KEEL_TRY(add(c, find(s, name), n ? list[i].name : name, role, n ? i : -1, s->what));
         }
         return KEEL_OK;
     }

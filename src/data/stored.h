@@ -7,12 +7,12 @@
 #include "io/npy.h"
 
 typedef struct keel_stored {
-    keel_npy_header type; /* only the members about one element */
-    int64_t count;        /* elements of a stored row */
-    size_t n_bytes;       /* of a stored row */
-    bool turned;          /* [C, H, W] is stored, [H, W, C] is given */
+    keel_npy_header type;  /* only the members about one element */
+    int64_t count;         /* elements of a stored row */
+    size_t n_bytes;        /* of a stored row */
+    bool turned;           /* [C, H, W] is stored, [H, W, C] is given */
     keel_data_field field; /* as it is given; its strings are borrowed */
-    bool is_class;        /* a whole number from 0, below `classes` */
+    bool is_class;         /* a whole number from 0, below `classes` */
     bool one_hot, binary;
     int64_t classes;
 } keel_stored;

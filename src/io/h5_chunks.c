@@ -91,7 +91,8 @@ static bool check_sum(const unsigned char *p, size_t *n_bytes)
     if (*n_bytes < 4) return false;
     *n_bytes -= 4;
     const unsigned char *s = p + *n_bytes;
-    const uint32_t stored = s[0] | (uint32_t)s[1] << 8 | (uint32_t)s[2] << 16 | (uint32_t)s[3] << 24;
+    const uint32_t stored =
+        s[0] | (uint32_t)s[1] << 8 | (uint32_t)s[2] << 16 | (uint32_t)s[3] << 24;
     return stored == fletcher32(p, *n_bytes);
 }
 
@@ -302,8 +303,8 @@ keel_status keel_h5_data_row(const keel_h5_data *d, size_t i, int64_t row, void 
     const keel_h5_array *a = &d->arrays[i];
     const int rank = a->shape.rank;
     if (!a->n_chunks) {
-        const size_t n = (size_t)(keel_shape_count(&a->shape) / a->shape.dim[0]) *
-                         a->type.element_bytes;
+        const size_t n =
+            (size_t)(keel_shape_count(&a->shape) / a->shape.dim[0]) * a->type.element_bytes;
         return keel_file_read_at(&d->file, a->at + (uint64_t)row * n, out, n);
     }
     int64_t place[KEEL_RANK_MAX] = { row / a->chunk[0] };

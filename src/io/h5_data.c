@@ -13,13 +13,13 @@ enum {
     OBJECTS_MAX = 1 << 17,
     NAMES_BYTES_MAX = 16 << 20,
     META_BYTES_MAX = 64 << 20,
-    CHUNKS_MAX = 1 << 20,          /* of an array */
-    CHUNK_BYTES_MAX = 64 << 20,    /* decoded */
-    BLOCK_BYTES = 64 << 10,        /* of contiguous rows that are read together */
-    PIECES_MAX = 64,               /* of an object header */
-    LEVEL_MAX = 8,                 /* of a B-tree */
+    CHUNKS_MAX = 1 << 20,       /* of an array */
+    CHUNK_BYTES_MAX = 64 << 20, /* decoded */
+    BLOCK_BYTES = 64 << 10,     /* of contiguous rows that are read together */
+    PIECES_MAX = 64,            /* of an object header */
+    LEVEL_MAX = 8,              /* of a B-tree */
     TREE_K_MAX = 512,
-    CHUNK_TREE_CHILDREN = 64,      /* twice the K that superblocks of version 0 imply */
+    CHUNK_TREE_CHILDREN = 64, /* twice the K that superblocks of version 0 imply */
     SUPERBLOCK_BYTES = 96,
     SYMBOL_BYTES = 40,
 };
@@ -38,7 +38,7 @@ typedef struct walk {
     struct object {
         uint64_t header;
         size_t name;
-    } *objects;
+    } * objects;
     size_t n_objects, objects_capacity, arrays_capacity, names_bytes, names_capacity;
 } walk;
 
@@ -56,8 +56,8 @@ static keel_status block(walk *w, uint64_t at, uint64_t n_bytes, const char *wha
         return keel_fail(KEEL_EFORMAT,
                          "%s: HDF5, offset %llu: a %s of %llu bytes does not fit in the file of "
                          "%llu",
-                         w->d->file.path, (unsigned long long)at, what,
-                         (unsigned long long)n_bytes, (unsigned long long)w->size);
+                         w->d->file.path, (unsigned long long)at, what, (unsigned long long)n_bytes,
+                         (unsigned long long)w->size);
     }
     if (n_bytes > w->size - w->claimed) return bad(w, at, "blocks that overlap");
     if (w->claimed + n_bytes > META_BYTES_MAX)
@@ -84,7 +84,8 @@ static keel_status reserve(void **array, size_t *capacity, size_t n, size_t more
     return KEEL_OK;
 }
 
-/* ---- messages of an object header ------------------------------------------------------------- */
+/* ---- messages of an object header -------------------------------------------------------------
+ */
 
 typedef struct header {
     keel_h5_array array;
@@ -140,13 +141,14 @@ static void read_whole_type(header *h, const unsigned char *m, size_t n)
     }
     descr[2] = (char)('0' + size);
     if (keel_npy_type_read(&h->array.type, descr) < 0)
-        refuse(h, "it has %sint%zu; integers up to int64 and uint32 are read",
-               m[1] & 8 ? "" : "u", 8 * size);
+        refuse(h, "it has %sint%zu; integers up to int64 and uint32 are read", m[1] & 8 ? "" : "u",
+               8 * size);
 }
 
 static void read_real_type(header *h, const unsigned char *m, size_t n)
 {
-    static const unsigned char ieee[3][5] = { { 10, 5, 0, 10, 15 }, { 23, 8, 0, 23, 127 },
+    static const unsigned char ieee[3][5] = { { 10, 5, 0, 10, 15 },
+                                              { 23, 8, 0, 23, 127 },
                                               { 52, 11, 0, 52, 255 } }; /* 255: low byte of 1023 */
     const size_t size = (size_t)get(m + 4, 4);
     const int k = size == 2 ? 0 : size == 4 ? 1 : size == 8 ? 2 : -1;
@@ -160,10 +162,11 @@ static void read_real_type(header *h, const unsigned char *m, size_t n)
 static keel_status read_type(const walk *w, header *h, const unsigned char *m, size_t n,
                              uint64_t at)
 {
-    static const char *const classes[] = { "integers",   "floats",      "times",      "texts",
-                                           "bit fields", "opaque data", "compounds",  "references",
-                                           "an enumeration", "lists or texts of any length",
-                                           "arrays" };
+    static const char *const classes[] = {
+        "integers",    "floats",    "times",      "texts",          "bit fields",
+        "opaque data", "compounds", "references", "an enumeration", "lists or texts of any length",
+        "arrays"
+    };
     if (h->has_type || n < 8) return bad(w, at, "a wrong datatype");
     h->has_type = true;
     const int class = m[0] & 15;
@@ -207,8 +210,7 @@ static keel_status read_layout(const walk *w, header *h, const unsigned char *m,
         return KEEL_OK;
     }
     if (n < 11 + 4 * (size_t)(h->chunk_rank + 1)) return bad(w, at, "a layout that is cut short");
-    for (int i = 0; i < h->chunk_rank; i++)
-        h->array.chunk[i] = (int64_t)get(m + 11 + 4 * i, 4);
+    for (int i = 0; i < h->chunk_rank; i++) h->array.chunk[i] = (int64_t)get(m + 11 + 4 * i, 4);
     return KEEL_OK;
 }
 
@@ -218,9 +220,10 @@ static keel_status read_filters(const walk *w, header *h, const unsigned char *m
     static const struct {
         int id;
         const char *name;
-    } known[] = { { 4, "szip" },      { 5, "nbit" },      { 6, "scaleoffset" },
-                  { 32000, "lzf" },   { 32001, "blosc" }, { 32004, "lz4" },
-                  { 32008, "bitshuffle" }, { 32015, "zstd" } };
+    } known[] = {
+        { 4, "szip" },      { 5, "nbit" },    { 6, "scaleoffset" },    { 32000, "lzf" },
+        { 32001, "blosc" }, { 32004, "lz4" }, { 32008, "bitshuffle" }, { 32015, "zstd" }
+    };
     if (n < 2 || m[0] < 1 || m[0] > 2) return bad(w, at, "filters of an unknown version");
     size_t k = m[0] == 1 ? 8 : 2;
     for (int i = 0; i < m[1]; i++) {
@@ -236,6 +239,10 @@ static keel_status read_filters(const walk *w, header *h, const unsigned char *m
             h->array.filter[i] = (keel_h5_filter)id;
             h->array.n_filters = i + 1;
             continue;
+        }
+        if (i >= KEEL_H5_FILTERS_MAX) {
+            refuse(h, "it has more than %d filters", KEEL_H5_FILTERS_MAX);
+            return KEEL_OK;
         }
         const char *what = NULL;
         for (size_t j = 0; j < sizeof known / sizeof *known; j++)
@@ -523,7 +530,8 @@ static keel_status read_superblock(walk *w, uint64_t *root)
     return s;
 }
 
-/* ---- the list of chunks ------------------------------------------------------------------------ */
+/* ---- the list of chunks ------------------------------------------------------------------------
+ */
 
 /* Note the chunk of a key of the tree. */
 static keel_status add_chunk(const walk *w, keel_h5_array *a, const unsigned char *key,
@@ -532,7 +540,8 @@ static keel_status add_chunk(const walk *w, keel_h5_array *a, const unsigned cha
     int64_t index = 0;
     for (int i = 0; i < a->shape.rank; i++) {
         const uint64_t offset = get(key + 8 + 8 * i, 8);
-        if (offset % (uint64_t)a->chunk[i] || offset / (uint64_t)a->chunk[i] >= (uint64_t)a->grid[i])
+        if (offset % (uint64_t)a->chunk[i] ||
+            offset / (uint64_t)a->chunk[i] >= (uint64_t)a->grid[i])
             return bad(w, at, "a chunk outside its array");
         index = index * a->grid[i] + (int64_t)(offset / (uint64_t)a->chunk[i]);
     }
@@ -601,8 +610,7 @@ static keel_status read_structure(keel_h5_data *d)
     uint64_t root = 0;
     keel_status s = read_superblock(&w, &root);
     if (s >= 0) s = reserve((void **)&d->names, &w.names_capacity, 0, 1, 1);
-    if (s >= 0)
-        s = reserve((void **)&w.objects, &w.objects_capacity, 0, 1, sizeof *w.objects);
+    if (s >= 0) s = reserve((void **)&w.objects, &w.objects_capacity, 0, 1, sizeof *w.objects);
     if (s >= 0) {
         d->names[w.names_bytes++] = 0;
         w.objects[w.n_objects++] = (struct object){ root, 0 };

@@ -42,8 +42,8 @@ typedef struct keel_h5_array {
     int64_t n_chunks; /* 0: contiguous rows, which are read one by one */
     int n_filters;
     keel_h5_filter filter[KEEL_H5_FILTERS_MAX]; /* in the order of writing */
-    keel_h5_chunk *chunks; /* [n_chunks]; set by keel_h5_data_index */
-    int32_t *slot;         /* [n_chunks] in the cache, from 1; 0: in none */
+    keel_h5_chunk *chunks;                      /* [n_chunks]; set by keel_h5_data_index */
+    int32_t *slot;                              /* [n_chunks] in the cache, from 1; 0: in none */
 } keel_h5_array;
 
 typedef struct keel_h5_cache keel_h5_cache;

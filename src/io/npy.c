@@ -390,8 +390,7 @@ static keel_status read_in_order(keel_tensor *t, const keel_file *f, const keel_
 {
     enum { PIECE = 1 << 16 };
     const size_t count = (size_t)keel_shape_count(&h->shape), size = h->element_bytes;
-    if (keel_npy_is_plain(h))
-        return keel_file_read_at(f, h->offset, t->data, h->n_bytes);
+    if (keel_npy_is_plain(h)) return keel_file_read_at(f, h->offset, t->data, h->n_bytes);
     unsigned char piece[PIECE];
     for (size_t done = 0; done < count;) {
         const size_t n = count - done < PIECE / size ? count - done : PIECE / size;

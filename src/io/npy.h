@@ -12,20 +12,20 @@
 #include <stdbool.h>
 
 typedef enum keel_npy_type { /* npy_types.c */
-    KEEL_NPY_F2,
-    KEEL_NPY_F4,
-    KEEL_NPY_F8,
-    KEEL_NPY_U1,
-    KEEL_NPY_I4,
-    KEEL_NPY_I8,
-    KEEL_NPY_B1,
-    KEEL_NPY_I1,
-    KEEL_NPY_I2,
-    KEEL_NPY_U2,
-    KEEL_NPY_U4,
-    KEEL_NPY_S, /* bytes, padded with zeros */
-    KEEL_NPY_U, /* 4 bytes per character, padded with zeros */
-    KEEL_NPY_TYPE_COUNT
+                             KEEL_NPY_F2,
+                             KEEL_NPY_F4,
+                             KEEL_NPY_F8,
+                             KEEL_NPY_U1,
+                             KEEL_NPY_I4,
+                             KEEL_NPY_I8,
+                             KEEL_NPY_B1,
+                             KEEL_NPY_I1,
+                             KEEL_NPY_I2,
+                             KEEL_NPY_U2,
+                             KEEL_NPY_U4,
+                             KEEL_NPY_S, /* bytes, padded with zeros */
+                             KEEL_NPY_U, /* 4 bytes per character, padded with zeros */
+                             KEEL_NPY_TYPE_COUNT
 } keel_npy_type;
 
 /* A parsed header. n_bytes is the size of all elements as stored; offset is where they begin. */
@@ -46,7 +46,7 @@ typedef struct keel_npy_header {
 keel_status keel_npy_type_read(keel_npy_header *h, const char *descr);
 keel_status keel_npy_type_named(keel_npy_header *h, const char *name);
 const char *keel_npy_type_name(keel_npy_type type); /* "float32" */
-bool keel_npy_is_plain(const keel_npy_header *h); /* the stored bytes are those of h->dtype */
+bool keel_npy_is_plain(const keel_npy_header *h);   /* the stored bytes are those of h->dtype */
 
 /* The size of a header in bytes, from the first 12 bytes of a file (or all, if it has fewer). */
 keel_status keel_npy_header_size(size_t *out, const void *begin, size_t n_bytes);

@@ -31,7 +31,7 @@ struct keel_program {
     pid_t pid;          /* 0: not started */
     pthread_t keeper;
     bool kept;
-    int errors;          /* errno of a failed start */
+    int errors; /* errno of a failed start */
     pthread_mutex_t lock;
     pthread_cond_t started;
     bool has_started;
@@ -175,8 +175,7 @@ static keel_status await(keel_program *p, int ms, bool *ready)
     struct pollfd both[2] = { { p->out[0], POLLIN, 0 }, { p->err[0], POLLIN, 0 } };
     *ready = false;
     if (poll(both, 2, ms) < 0)
-        return errno == EINTR ? KEEL_OK
-                              : keel_fail(KEEL_EIO, "%s: %s", p->name, strerror(errno));
+        return errno == EINTR ? KEEL_OK : keel_fail(KEEL_EIO, "%s: %s", p->name, strerror(errno));
     if (both[1].revents) take_errors(p);
     *ready = both[0].revents != 0;
     return KEEL_OK;
@@ -236,8 +235,8 @@ keel_status keel_program_finish(keel_program *p)
     if (WIFSIGNALED(status))
         return keel_fail(KEEL_EIO, "%s: ended by signal %d (%s)%s%s", p->name, WTERMSIG(status),
                          strsignal(WTERMSIG(status)), colon, p->last);
-    return keel_fail(KEEL_EIO, "%s: ended with status %d%s%s", p->name, WEXITSTATUS(status),
-                     colon, p->last);
+    return keel_fail(KEEL_EIO, "%s: ended with status %d%s%s", p->name, WEXITSTATUS(status), colon,
+                     p->last);
 }
 
 void keel_program_close(keel_program *p)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Make the small seeds of fuzz_csv and fuzz_image. Run in this folder; needs Pillow."""
+"""Make the small seeds of fuzz_csv, fuzz_image, fuzz_h5_data and fuzz_layout. Run in this folder; needs
+Pillow and h5py."""
 import io
 import os
 
@@ -39,3 +40,23 @@ for mode in ("RGB", "RGBA", "L", "LA", "P", "1", "I;16"):
     else:
         image = picture(mode)
     put("image", "png_" + mode.replace(";", ""), saved(image, format="PNG"))
+
+
+def hdf5(name, **more):
+    import h5py
+    import numpy as np
+
+    with h5py.File("seed.h5", "w") as f:
+        f.create_dataset("a/x", data=np.arange(24, dtype="i2").reshape(6, 4), **more)
+        f["y"] = np.arange(6) % 2 == 0
+    with open("seed.h5", "rb") as f:
+        put("h5_data", name, f.read())
+    os.remove("seed.h5")
+
+
+hdf5("contiguous")
+hdf5("chunks", chunks=(4, 3))
+hdf5("gzip", chunks=(4, 4), compression="gzip", shuffle=True, fletcher32=True)
+
+put("layout", "records", b"(header=8,y=uint8,_=uint8(2),x=>uint16(3,4,5):chw)")
+put("layout", "drawn", b"(x=normal(3),y=int(7,2),sample_weight=float32,rows=9,seed=4)")

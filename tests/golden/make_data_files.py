@@ -48,3 +48,14 @@ with h5py.File(os.path.join(HERE, "data_kinds.h5"), "w") as f:
 
 with h5py.File(os.path.join(HERE, "data_newer.h5"), "w", libver="latest") as f:
     f["x"] = ramp((4, 2), "f4")
+
+with h5py.File(os.path.join(HERE, "data_costly.h5"), "w") as f:
+    # a chunk of 64 MiB from 65 KB, and one that is larger than may be
+    f.create_dataset("x", data=np.zeros((16, 1 << 20), "f4"), chunks=(16, 1 << 20),
+                     compression="gzip", compression_opts=9)
+    f.create_dataset("large", shape=(17, 1 << 20), dtype="f4", chunks=(17, 1 << 20),
+                     compression="gzip")
+with h5py.File(os.path.join(HERE, "data_loop.h5"), "w") as f:
+    f["x"] = ramp((4, 2), "f4")
+    for i in range(8):
+        f["loop%d" % i] = f["/"]

@@ -212,8 +212,7 @@ static keel_status read_batch(programs *p)
         if (i > 0 && h.shape.dim[0] != rows)
             return within(p, c,
                           keel_fail(KEEL_ESHAPE, "%lld rows, but '%s' has %lld",
-                                    (long long)h.shape.dim[0], p->column[0].name,
-                                    (long long)rows));
+                                    (long long)h.shape.dim[0], p->column[0].name, (long long)rows));
         rows = h.shape.dim[0];
         KEEL_TRY(read_column(p, c, &h));
         if (!c->header.shape.rank) c->header = h;
@@ -351,10 +350,9 @@ static keel_status describe(programs *p, const keel_named *chosen, const keel_da
         if (c->field >= 0)
             return keel_fail(KEEL_EARG, "%s: '%s' is used for two fields", p->name, c->name);
         c->field = i;
-        const keel_data_field field = { .path = f->path,
-                                        .shape = row_of(&c->header.shape),
-                                        .role = f->role,
-                                        .target = f->target };
+        const keel_data_field field = {
+            .path = f->path, .shape = row_of(&c->header.shape), .role = f->role, .target = f->target
+        };
         KEEL_TRY(keel_stored_init(&c->stored, &field, &c->header, false, o, f->choice, p->name));
         spec->field[i] = c->stored.field;
     }

@@ -30,8 +30,8 @@ static keel_status read(const void *state, int64_t index, const keel_row *row, k
         void *bytes = keel_scratch_reserve(s, 2, c->stored.n_bytes);
         if (!bytes) return KEEL_ENOMEM;
         KEEL_TRY(keel_h5_data_row(all->file, c->array, index, bytes, s));
-        KEEL_TRY(keel_stored_write(&c->stored, row->at[i], row->want[i], bytes, 1, index, s,
-                                   all->path));
+        KEEL_TRY(
+            keel_stored_write(&c->stored, row->at[i], row->want[i], bytes, 1, index, s, all->path));
     }
     return KEEL_OK;
 }

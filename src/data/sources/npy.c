@@ -71,10 +71,9 @@ static keel_status read(const void *state, int64_t index, const keel_row *row, k
         if (!row->at[i]) continue;
         void *bytes = keel_scratch_reserve(s, 0, n);
         if (!bytes) return KEEL_ENOMEM;
+        KEEL_TRY(keel_file_read_at(&c->file, c->header.offset + (uint64_t)index * n, bytes, n));
         KEEL_TRY(
-            keel_file_read_at(&c->file, c->header.offset + (uint64_t)index * n, bytes, n));
-        KEEL_TRY(keel_stored_write(&c->stored, row->at[i], row->want[i], bytes, 1, index, s,
-                                   c->path));
+            keel_stored_write(&c->stored, row->at[i], row->want[i], bytes, 1, index, s, c->path));
     }
     return KEEL_OK;
 }

@@ -1,6 +1,6 @@
 /* Records of one length: raw(y=uint8,x=uint8(3,32,32):chw):FILE,FILE. The list has the fields of a
- * record in their order, _=uint8(4) for bytes that are skipped, and header=BYTES and footer=BYTES of
- * each file. ":chw" turns [C, H, W] to [H, W, C]. The example is the binary form of CIFAR-10.
+ * record in their order, _=uint8(4) for bytes that are skipped, and header=BYTES and footer=BYTES
+ * of each file. ":chw" turns [C, H, W] to [H, W, C]. The example is the binary form of CIFAR-10.
  *
  * A row is read when it is needed, by one read of its record; files are checked when they are
  * opened. tf.data.FixedLengthRecordDataset is its peer. */
@@ -165,8 +165,7 @@ static keel_status open_files(records *r, const char *list)
         p += n;
         if (*p && !*++p) return keel_fail(KEEL_EARG, "raw: an empty name in '%.200s'", list);
     }
-    if (!r->n_file)
-        return keel_fail(KEEL_EARG, "raw: give a file, as in raw(x=float32(8)):FILE");
+    if (!r->n_file) return keel_fail(KEEL_EARG, "raw: give a file, as in raw(x=float32(8)):FILE");
     if (r->end[r->n_file - 1] < 1) return keel_fail(KEEL_EDATA, "%s: has no records", list);
     return KEEL_OK;
 }
@@ -185,12 +184,11 @@ static keel_status fill(records *r, const char *spec, const keel_dataset_options
     for (; r->n < chosen->n; r->n++) {
         const keel_named_field *f = &chosen->field[r->n];
         column *c = &r->column[r->n];
-        const keel_data_field field = { .path = f->path,
-                                        .shape = parts.shape[f->array],
-                                        .role = f->role,
-                                        .target = f->target };
-        KEEL_TRY(keel_stored_init(&c->stored, &field, &parts.type[f->array],
-                                  parts.turned[f->array], o, f->choice, r->path[0]));
+        const keel_data_field field = {
+            .path = f->path, .shape = parts.shape[f->array], .role = f->role, .target = f->target
+        };
+        KEEL_TRY(keel_stored_init(&c->stored, &field, &parts.type[f->array], parts.turned[f->array],
+                                  o, f->choice, r->path[0]));
         c->offset = parts.offset[f->array];
         fields->field[r->n] = c->stored.field;
     }

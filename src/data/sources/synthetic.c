@@ -91,8 +91,8 @@ static keel_status read(const void *state, int64_t index, const keel_row *row, k
         char *to = keel_scratch_reserve(s, 0, c->stored.n_bytes);
         if (!to) return KEEL_ENOMEM;
         draw(all, c, index, to);
-        KEEL_TRY(keel_stored_write(&c->stored, row->at[i], row->want[i], to, 1, index, s,
-                                   all->name));
+        KEEL_TRY(
+            keel_stored_write(&c->stored, row->at[i], row->want[i], to, 1, index, s, all->name));
     }
     return KEEL_OK;
 }
@@ -159,9 +159,8 @@ static keel_status take_numbers(keel_layout *l, int64_t *rows, uint64_t *seed)
     }
     l->n = n;
     if (*rows < 1 || *rows >= INT64_C(1) << ROWS_BITS)
-        return keel_fail(KEEL_EARG,
-                         "synthetic: give the number of rows, as in "
-                         "synthetic(x=float32(28,28,1),y=int(10),rows=1000)");
+        return keel_fail(KEEL_EARG, "synthetic: give the number of rows, as in "
+                                    "synthetic(x=float32(28,28,1),y=int(10),rows=1000)");
     return KEEL_OK;
 }
 
@@ -179,8 +178,9 @@ static keel_status fill(synthetic *s, const char *spec, const keel_dataset_optio
     const char *names[KEEL_FIELDS_MAX];
     KEEL_TRY(keel_layout_read(&l, spec, "synthetic"));
     if (l.rest)
-        return keel_fail(KEEL_EARG, "%s: nothing follows the list; it is as "
-                                    "synthetic(x=float32(28,28,1),y=int(10),rows=1000)",
+        return keel_fail(KEEL_EARG,
+                         "%s: nothing follows the list; it is as "
+                         "synthetic(x=float32(28,28,1),y=int(10),rows=1000)",
                          spec);
     KEEL_TRY(take_numbers(&l, &fields->rows, &s->chance.seed));
     for (int i = 0; i < l.n; i++) names[i] = l.item[i].name;
