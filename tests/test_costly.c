@@ -551,8 +551,6 @@ static void data_that_is_larger_than_its_file_costs_what_a_chunk_costs(void **st
     char spec[700];
     snprintf(spec, sizeof spec, "raw(x=uint8(1073741824)):%s", path);
     costs_little("a record of 1 GiB", read_data, spec, "not a whole number");
-    costs_little("10^14 rows that are drawn", read_data,
-                 "synthetic(x=float32(1000000000),y=int(2),rows=100000000000000)", "memory");
     costs_little("output without end", read_data, "exec:cat /dev/zero", "not a .npy");
     costs_little("errors without end", read_data, "exec:head -c 30000000 /dev/zero >&2; false",
                  "ended with status 1");

@@ -1,9 +1,8 @@
 /* The structure of HDF5 files of data; see h5_data.h. Rows are read by h5_chunks.c. */
-#include "io/h5_data.h"
+#include "io/h5_data_impl.h"
 #include "base/memory.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@ enum {
     CHUNKS_MAX = 1 << 20,       /* of an array */
     CHUNK_BYTES_MAX = 64 << 20, /* decoded */
     BLOCK_BYTES = 64 << 10,     /* of contiguous rows that are read together */
-    PIECES_MAX = 64,            /* of an object header */
     LEVEL_MAX = 8,              /* of a B-tree */
     TREE_K_MAX = 512,
     CHUNK_TREE_CHILDREN = 64, /* twice the K that superblocks of version 0 imply */
@@ -24,33 +22,14 @@ enum {
     SYMBOL_BYTES = 40,
 };
 
-static uint64_t get(const unsigned char *p, int n_bytes)
-{
-    uint64_t v = 0;
-    for (int i = n_bytes; i-- > 0;) v = v << 8 | p[i];
-    return v;
-}
-
-typedef struct walk {
-    keel_h5_data *d;
-    uint64_t size, claimed;
-    unsigned leaf_k, internal_k;
-    struct object {
-        uint64_t header;
-        size_t name;
-    } * objects;
-    size_t n_objects, objects_capacity, arrays_capacity, names_bytes, names_capacity;
-} walk;
-
-static keel_status bad(const walk *w, uint64_t at, const char *what)
+keel_status keel_h5_bad(const keel_h5_walk *w, uint64_t at, const char *what)
 {
     return keel_fail(KEEL_EFORMAT, "%s: HDF5, offset %llu: %s", w->d->file.path,
                      (unsigned long long)at, what);
 }
 
-/* Read a block of the structure; the caller frees it. */
-static keel_status block(walk *w, uint64_t at, uint64_t n_bytes, const char *what,
-                         unsigned char **out)
+keel_status keel_h5_block(keel_h5_walk *w, uint64_t at, uint64_t n_bytes, const char *what,
+                          unsigned char **out)
 {
     if (at > w->size || n_bytes > w->size - at) {
         return keel_fail(KEEL_EFORMAT,
@@ -59,9 +38,9 @@ static keel_status block(walk *w, uint64_t at, uint64_t n_bytes, const char *wha
                          w->d->file.path, (unsigned long long)at, what, (unsigned long long)n_bytes,
                          (unsigned long long)w->size);
     }
-    if (n_bytes > w->size - w->claimed) return bad(w, at, "blocks that overlap");
+    if (n_bytes > w->size - w->claimed) return keel_h5_bad(w, at, "blocks that overlap");
     if (w->claimed + n_bytes > META_BYTES_MAX)
-        return bad(w, at, "more than 64 MiB of names and lists of chunks");
+        return keel_h5_bad(w, at, "more than 64 MiB of names and lists of chunks");
     w->claimed += n_bytes;
     unsigned char *b = keel_calloc((size_t)n_bytes, 1);
     if (!b) return KEEL_ENOMEM;
@@ -84,262 +63,6 @@ static keel_status reserve(void **array, size_t *capacity, size_t n, size_t more
     return KEEL_OK;
 }
 
-/* ---- messages of an object header -------------------------------------------------------------
- */
-
-typedef struct header {
-    keel_h5_array array;
-    bool has_space, has_type, has_layout, has_table;
-    uint64_t btree, heap, data_bytes;
-    int chunk_rank;
-    struct {
-        uint64_t at, n_bytes;
-    } pieces[PIECES_MAX];
-    int n_pieces;
-} header;
-
-/* Keep the first reason why the array cannot be read. */
-static void refuse(header *h, const char *format, ...) KEEL_PRINTF(2, 3);
-static void refuse(header *h, const char *format, ...)
-{
-    va_list list;
-    if (*h->array.why) return;
-    va_start(list, format);
-    vsnprintf(h->array.why, sizeof h->array.why, format, list);
-    va_end(list);
-}
-
-static keel_status read_space(const walk *w, header *h, const unsigned char *m, size_t n,
-                              uint64_t at)
-{
-    if (h->has_space || n < 4 || m[0] < 1 || m[0] > 2) return bad(w, at, "a wrong dataspace");
-    h->has_space = true;
-    const size_t begin = m[0] == 1 ? 8 : 4;
-    const int rank = m[1];
-    if (m[0] == 2 && m[3] == 2) refuse(h, "it has no elements at all (a null dataspace)");
-    if (rank > KEEL_RANK_MAX) {
-        refuse(h, "it has %d dims, more than %d", rank, KEEL_RANK_MAX);
-        return KEEL_OK;
-    }
-    if (n < begin + 8 * (size_t)rank) return bad(w, at, "a dataspace that is cut short");
-    h->array.shape.rank = rank;
-    for (int i = 0; i < rank; i++) {
-        const uint64_t dim = get(m + begin + 8 * i, 8);
-        if (dim > INT64_MAX) return bad(w, at, "a dim that is too large");
-        h->array.shape.dim[i] = (int64_t)dim;
-    }
-    return KEEL_OK;
-}
-
-static void read_whole_type(header *h, const unsigned char *m, size_t n)
-{
-    const size_t size = (size_t)get(m + 4, 4);
-    char descr[4] = { m[1] & 1 ? '>' : '<', m[1] & 8 ? 'i' : 'u', 0, 0 };
-    if (n < 12 || get(m + 8, 2) != 0 || get(m + 10, 2) != 8 * size || size > 8) {
-        refuse(h, "its integers have unused bits");
-        return;
-    }
-    descr[2] = (char)('0' + size);
-    if (keel_npy_type_read(&h->array.type, descr) < 0)
-        refuse(h, "it has %sint%zu; integers up to int64 and uint32 are read", m[1] & 8 ? "" : "u",
-               8 * size);
-}
-
-static void read_real_type(header *h, const unsigned char *m, size_t n)
-{
-    static const unsigned char ieee[3][5] = { { 10, 5, 0, 10, 15 },
-                                              { 23, 8, 0, 23, 127 },
-                                              { 52, 11, 0, 52, 255 } }; /* 255: low byte of 1023 */
-    const size_t size = (size_t)get(m + 4, 4);
-    const int k = size == 2 ? 0 : size == 4 ? 1 : size == 8 ? 2 : -1;
-    char descr[4] = { m[1] & 1 ? '>' : '<', 'f', (char)('0' + size % 10), 0 };
-    if (k < 0 || n < 20 || get(m + 8, 2) != 0 || get(m + 10, 2) != 8 * size ||
-        memcmp(m + 12, ieee[k], 5) != 0 || get(m + 17, 1) != (k == 2 ? 3 : 0) || m[1] & 0x40 ||
-        keel_npy_type_read(&h->array.type, descr) < 0)
-        refuse(h, "its floats are not those of IEEE 754 with 2, 4 or 8 bytes");
-}
-
-static keel_status read_type(const walk *w, header *h, const unsigned char *m, size_t n,
-                             uint64_t at)
-{
-    static const char *const classes[] = {
-        "integers",    "floats",    "times",      "texts",          "bit fields",
-        "opaque data", "compounds", "references", "an enumeration", "lists or texts of any length",
-        "arrays"
-    };
-    if (h->has_type || n < 8) return bad(w, at, "a wrong datatype");
-    h->has_type = true;
-    const int class = m[0] & 15;
-    if (class == 0)
-        read_whole_type(h, m, n);
-    else if (class == 1)
-        read_real_type(h, m, n);
-    else if (class == 8 && get(m + 1, 2) == 2 && n >= 16 && get(m + 4, 4) == 1 && (m[8] & 15) == 0)
-        return keel_npy_type_named(&h->array.type, "bool"); /* as h5py writes it */
-    else
-        refuse(h, "it has %s, not numbers", class <= 10 ? classes[class] : "an unknown type");
-    return KEEL_OK;
-}
-
-static keel_status read_layout(const walk *w, header *h, const unsigned char *m, size_t n,
-                               uint64_t at)
-{
-    if (h->has_layout || n < 2) return bad(w, at, "a wrong layout");
-    h->has_layout = true;
-    if (m[0] != 3 || m[1] > 2) {
-        refuse(h, "its layout is that of a newer or very old version of HDF5");
-        return KEEL_OK;
-    }
-    if (n < (m[1] == 0 ? 4 : m[1] == 1 ? 18 : 11)) return bad(w, at, "a layout that is cut short");
-    if (m[1] == 0) { /* compact: the elements stand in the message */
-        h->array.at = at + 4;
-        h->data_bytes = get(m + 2, 2);
-        if (h->data_bytes > n - 4) return bad(w, at, "a compact array that is cut short");
-        return KEEL_OK;
-    }
-    if (m[1] == 1) {
-        h->array.at = get(m + 2, 8);
-        h->data_bytes = get(m + 10, 8);
-        return KEEL_OK;
-    }
-    h->array.chunked = true;
-    h->chunk_rank = m[2] - 1;
-    h->array.at = get(m + 3, 8);
-    if (h->chunk_rank < 1 || h->chunk_rank > KEEL_RANK_MAX) {
-        refuse(h, "its chunks have %d dims", h->chunk_rank);
-        return KEEL_OK;
-    }
-    if (n < 11 + 4 * (size_t)(h->chunk_rank + 1)) return bad(w, at, "a layout that is cut short");
-    for (int i = 0; i < h->chunk_rank; i++) h->array.chunk[i] = (int64_t)get(m + 11 + 4 * i, 4);
-    return KEEL_OK;
-}
-
-static keel_status read_filters(const walk *w, header *h, const unsigned char *m, size_t n,
-                                uint64_t at)
-{
-    static const struct {
-        int id;
-        const char *name;
-    } known[] = {
-        { 4, "szip" },      { 5, "nbit" },    { 6, "scaleoffset" },    { 32000, "lzf" },
-        { 32001, "blosc" }, { 32004, "lz4" }, { 32008, "bitshuffle" }, { 32015, "zstd" }
-    };
-    if (n < 2 || m[0] < 1 || m[0] > 2) return bad(w, at, "filters of an unknown version");
-    size_t k = m[0] == 1 ? 8 : 2;
-    for (int i = 0; i < m[1]; i++) {
-        const bool named = m[0] == 1 || (k + 2 <= n && get(m + k, 2) >= 256);
-        const size_t head = named ? 8 : 6;
-        if (k > n || n - k < head) return bad(w, at, "filters that are cut short");
-        const int id = (int)get(m + k, 2);
-        size_t name = named ? (size_t)get(m + k + 2, 2) : 0;
-        const size_t values = (size_t)get(m + k + head - 2, 2);
-        if (m[0] == 1) name = (name + 7) & ~(size_t)7;
-        k += head + name + 4 * values + (m[0] == 1 && values % 2 ? 4 : 0);
-        if (i < KEEL_H5_FILTERS_MAX && id >= KEEL_H5_DEFLATE && id <= KEEL_H5_FLETCHER32) {
-            h->array.filter[i] = (keel_h5_filter)id;
-            h->array.n_filters = i + 1;
-            continue;
-        }
-        if (i >= KEEL_H5_FILTERS_MAX) {
-            refuse(h, "it has more than %d filters", KEEL_H5_FILTERS_MAX);
-            return KEEL_OK;
-        }
-        const char *what = NULL;
-        for (size_t j = 0; j < sizeof known / sizeof *known; j++)
-            if (known[j].id == id) what = known[j].name;
-        if (what)
-            refuse(h, "it is compressed by %s; gzip, shuffle and fletcher32 are read", what);
-        else
-            refuse(h, "it has a filter of number %d; gzip is read", id);
-    }
-    return KEEL_OK;
-}
-
-static keel_status read_message(walk *w, header *h, unsigned type, const unsigned char *m, size_t n,
-                                uint64_t at, bool root)
-{
-    switch (type) {
-    case 0x01:
-        return read_space(w, h, m, n, at);
-    case 0x03:
-        return read_type(w, h, m, n, at);
-    case 0x07:
-        refuse(h, "its elements are in another file");
-        return KEEL_OK;
-    case 0x08:
-        return read_layout(w, h, m, n, at);
-    case 0x0B:
-        return read_filters(w, h, m, n, at);
-    case 0x0C: { /* an attribute: only its name is looked at */
-        const size_t begin = n && m[0] == 3 ? 9 : 8;
-        const char *name = (const char *)m + begin;
-        if (root && n > begin + 14 && memchr(name, 0, n - begin))
-            w->d->keras |= !strcmp(name, "keras_version") || !strcmp(name, "model_config") ||
-                           !strcmp(name, "layer_names");
-        return KEEL_OK;
-    }
-    case 0x10:
-        if (n < 16) return bad(w, at, "a continuation that is cut short");
-        if (h->n_pieces == PIECES_MAX) return bad(w, at, "an object header in too many pieces");
-        h->pieces[h->n_pieces].at = get(m, 8);
-        h->pieces[h->n_pieces++].n_bytes = get(m + 8, 8);
-        return KEEL_OK;
-    case 0x11:
-        if (n < 16 || h->has_table) return bad(w, at, "a wrong symbol table");
-        h->btree = get(m, 8);
-        h->heap = get(m + 8, 8);
-        h->has_table = true;
-        return KEEL_OK;
-    default: /* times, fill values, comments: they do not change how elements are read */
-        return KEEL_OK;
-    }
-}
-
-static keel_status read_piece(walk *w, header *h, uint64_t at, uint64_t n_bytes, bool root)
-{
-    unsigned char *p = NULL;
-    keel_status s = block(w, at, n_bytes, "piece of an object header", &p);
-    for (uint64_t k = 0; s >= 0 && n_bytes - k >= 8;) {
-        const unsigned type = (unsigned)get(p + k, 2), size = (unsigned)get(p + k + 2, 2);
-        if (size > n_bytes - k - 8) {
-            s = bad(w, at + k, "a header message that ends outside its header");
-        } else if (p[k + 4] & 2) { /* shared: its content is elsewhere */
-            if (type == 0x03) {
-                h->has_type = true;
-                refuse(h, "it has a named datatype");
-            } else if (type == 0x01 || type == 0x08 || type == 0x0B) {
-                s = bad(w, at + k, "a shared header message");
-            }
-        } else {
-            s = read_message(w, h, type, p + k + 8, size, at + k + 8, root);
-        }
-        k += 8 + (uint64_t)size;
-    }
-    keel_free(p);
-    return s;
-}
-
-static keel_status read_header(walk *w, header *h, uint64_t at, bool root)
-{
-    unsigned char *p = NULL;
-    KEEL_TRY(block(w, at, 16, "object header", &p));
-    const bool newer = !memcmp(p, "OHDR", 4);
-    const int version = p[0];
-    h->pieces[0].at = at + 16;
-    h->pieces[0].n_bytes = get(p + 8, 4);
-    h->n_pieces = 1;
-    keel_free(p);
-    if (newer)
-        return keel_fail(KEEL_EUNSUP,
-                         "%s: HDF5 in the newer format (libver='latest' or track_order); write it "
-                         "with h5py's defaults",
-                         w->d->file.path);
-    if (version != 1) return bad(w, at, "not an object header");
-    for (int i = 0; i < h->n_pieces; i++)
-        KEEL_TRY(read_piece(w, h, h->pieces[i].at, h->pieces[i].n_bytes, root));
-    return KEEL_OK;
-}
-
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 typedef struct heap { /* the names in one group */
@@ -348,17 +71,17 @@ typedef struct heap { /* the names in one group */
     size_t n_bytes;
 } heap;
 
-static keel_status add_object(walk *w, const heap *names, uint64_t offset, size_t parent,
+static keel_status add_object(keel_h5_walk *w, const heap *names, uint64_t offset, size_t parent,
                               uint64_t at)
 {
-    if (offset >= names->n_bytes) return bad(w, names->at, "a name outside its heap");
+    if (offset >= names->n_bytes) return keel_h5_bad(w, names->at, "a name outside its heap");
     const char *name = names->bytes + offset;
     const size_t n = strnlen(name, names->n_bytes - offset);
     if (n == 0 || n == names->n_bytes - offset || memchr(name, '/', n))
-        return bad(w, names->at + offset, "a wrong name");
+        return keel_h5_bad(w, names->at + offset, "a wrong name");
     const size_t above = strlen(w->d->names + w->objects[parent].name), slash = above > 0;
     if (w->n_objects == OBJECTS_MAX || w->names_bytes + above + n + 2 > NAMES_BYTES_MAX)
-        return bad(w, names->at, "more than 131072 groups and arrays, or 16 MiB of names");
+        return keel_h5_bad(w, names->at, "more than 131072 groups and arrays, or 16 MiB of names");
     KEEL_TRY(reserve((void **)&w->d->names, &w->names_capacity, w->names_bytes, above + n + 2, 1));
     KEEL_TRY(
         reserve((void **)&w->objects, &w->objects_capacity, w->n_objects, 1, sizeof *w->objects));
@@ -372,36 +95,37 @@ static keel_status add_object(walk *w, const heap *names, uint64_t offset, size_
     return KEEL_OK;
 }
 
-static keel_status read_symbols(walk *w, const heap *names, size_t parent, uint64_t at)
+static keel_status read_symbols(keel_h5_walk *w, const heap *names, size_t parent, uint64_t at)
 {
     unsigned char *p = NULL;
-    KEEL_TRY(block(w, at, 8 + SYMBOL_BYTES * 2 * (uint64_t)w->leaf_k, "list of names", &p));
-    const unsigned used = (unsigned)get(p + 6, 2);
+    KEEL_TRY(keel_h5_block(w, at, 8 + SYMBOL_BYTES * 2 * (uint64_t)w->leaf_k, "list of names", &p));
+    const unsigned used = (unsigned)keel_h5_get(p + 6, 2);
     keel_status s = KEEL_OK;
     if (memcmp(p, "SNOD", 4) != 0 || p[4] != 1 || used > 2 * w->leaf_k)
-        s = bad(w, at, "not a list of names");
+        s = keel_h5_bad(w, at, "not a list of names");
     for (unsigned i = 0; s >= 0 && i < used; i++) {
         const unsigned char *symbol = p + 8 + SYMBOL_BYTES * i;
-        if (get(symbol + 16, 4) == 2) continue; /* a soft link */
-        s = add_object(w, names, get(symbol, 8), parent, get(symbol + 8, 8));
+        if (keel_h5_get(symbol + 16, 4) == 2) continue; /* a soft link */
+        s = add_object(w, names, keel_h5_get(symbol, 8), parent, keel_h5_get(symbol + 8, 8));
     }
     keel_free(p);
     return s;
 }
 
 /* level -1: the root, which states its own. Each child is one level lower. */
-static keel_status read_names(walk *w, const heap *names, size_t parent, uint64_t at, int level)
+static keel_status read_names(keel_h5_walk *w, const heap *names, size_t parent, uint64_t at,
+                              int level)
 {
     unsigned char *p = NULL;
-    KEEL_TRY(block(w, at, 32 + 32 * (uint64_t)w->internal_k, "B-tree node", &p));
+    KEEL_TRY(keel_h5_block(w, at, 32 + 32 * (uint64_t)w->internal_k, "B-tree node", &p));
     const int here = p[5];
-    const unsigned used = (unsigned)get(p + 6, 2);
+    const unsigned used = (unsigned)keel_h5_get(p + 6, 2);
     keel_status s = KEEL_OK;
     if (memcmp(p, "TREE", 4) != 0 || p[4] != 0 || here > LEVEL_MAX ||
         (level >= 0 && here != level) || used > 2 * w->internal_k)
-        s = bad(w, at, "not the B-tree of a group");
+        s = keel_h5_bad(w, at, "not the B-tree of a group");
     for (unsigned i = 0; s >= 0 && i < used; i++) {
-        const uint64_t child = get(p + 32 + 16 * i, 8);
+        const uint64_t child = keel_h5_get(p + 32 + 16 * i, 8);
         s = here == 0 ? read_symbols(w, names, parent, child)
                       : read_names(w, names, parent, child, here - 1);
     }
@@ -409,15 +133,15 @@ static keel_status read_names(walk *w, const heap *names, size_t parent, uint64_
     return s;
 }
 
-static keel_status read_group(walk *w, size_t index, const header *h)
+static keel_status read_group(keel_h5_walk *w, size_t index, const keel_h5_header *h)
 {
     unsigned char *p = NULL, *bytes = NULL;
-    KEEL_TRY(block(w, h->heap, 32, "heap", &p));
+    KEEL_TRY(keel_h5_block(w, h->heap, 32, "heap", &p));
     const bool right = !memcmp(p, "HEAP", 4) && p[4] == 0;
-    const uint64_t n_bytes = get(p + 8, 8), at = get(p + 24, 8);
+    const uint64_t n_bytes = keel_h5_get(p + 8, 8), at = keel_h5_get(p + 24, 8);
     keel_free(p);
-    if (!right) return bad(w, h->heap, "not a heap of names");
-    KEEL_TRY(block(w, at, n_bytes, "heap of names", &bytes));
+    if (!right) return keel_h5_bad(w, h->heap, "not a heap of names");
+    KEEL_TRY(keel_h5_block(w, at, n_bytes, "heap of names", &bytes));
     const heap names = { at, (const char *)bytes, (size_t)n_bytes };
     const keel_status s = read_names(w, &names, index, h->btree, -1);
     keel_free(bytes);
@@ -446,49 +170,49 @@ static void make_blocks(keel_h5_array *a)
 }
 
 /* Check sizes, and work out the grid of chunks. */
-static void check_array(const walk *w, header *h)
+static void check_array(const keel_h5_walk *w, keel_h5_header *h)
 {
     keel_h5_array *a = &h->array;
     size_t count = 1, n_bytes;
     const size_t size = a->type.element_bytes;
     if (*a->why) return;
     if (keel_shape_check(&a->shape, 8) < 0) {
-        refuse(h, "it is larger than memory can be");
+        keel_h5_refuse(h, "it is larger than memory can be");
         return;
     }
     if (!a->chunked) {
         n_bytes = (size_t)keel_shape_count(&a->shape) * size;
         if (n_bytes && (h->data_bytes != n_bytes || a->at > w->size || n_bytes > w->size - a->at))
-            refuse(h, a->at == UINT64_MAX ? "it was never written"
-                                          : "its elements do not lie within the file");
-        if (a->n_filters) refuse(h, "it has filters, but no chunks");
+            keel_h5_refuse(h, a->at == UINT64_MAX ? "it was never written"
+                                                  : "its elements do not lie within the file");
+        if (a->n_filters) keel_h5_refuse(h, "it has filters, but no chunks");
         if (!*a->why) make_blocks(a);
         return;
     }
     if (h->chunk_rank != a->shape.rank) {
-        refuse(h, "its chunks have other dims than it");
+        keel_h5_refuse(h, "its chunks have other dims than it");
         return;
     }
     a->n_chunks = 1;
     for (int i = 0; i < a->shape.rank; i++) {
         if (a->chunk[i] < 1 || !keel_mul(count, (size_t)a->chunk[i], &count)) {
-            refuse(h, "its chunks have a wrong size");
+            keel_h5_refuse(h, "its chunks have a wrong size");
             return;
         }
         a->grid[i] = (a->shape.dim[i] + a->chunk[i] - 1) / a->chunk[i];
         if (!keel_mul_i64(a->n_chunks, a->grid[i], &a->n_chunks)) a->n_chunks = INT64_MAX;
     }
     if (!keel_mul(count, size, &a->chunk_bytes) || a->chunk_bytes > CHUNK_BYTES_MAX)
-        refuse(h, "its chunks are larger than 64 MiB");
-    if (a->n_chunks > CHUNKS_MAX) refuse(h, "it has more than %d chunks", CHUNKS_MAX);
+        keel_h5_refuse(h, "its chunks are larger than 64 MiB");
+    if (a->n_chunks > CHUNKS_MAX) keel_h5_refuse(h, "it has more than %d chunks", CHUNKS_MAX);
 }
 
-static keel_status read_object(walk *w, size_t index)
+static keel_status read_object(keel_h5_walk *w, size_t index)
 {
     keel_h5_data *d = w->d;
-    header h = { .n_pieces = 0 };
+    keel_h5_header h = { .n_pieces = 0 };
     const char *name = d->names + w->objects[index].name;
-    KEEL_TRY(read_header(w, &h, w->objects[index].header, index == 0));
+    KEEL_TRY(keel_h5_header_read(w, &h, w->objects[index].header, index == 0));
     if (h.has_table) return read_group(w, index, &h);
     if (!h.has_space || !h.has_type || !h.has_layout) return KEEL_OK; /* a named type */
     if (d->count == ARRAYS_MAX)
@@ -503,29 +227,29 @@ static keel_status read_object(walk *w, size_t index)
     return KEEL_OK;
 }
 
-static keel_status read_superblock(walk *w, uint64_t *root)
+static keel_status read_superblock(keel_h5_walk *w, uint64_t *root)
 {
     unsigned char *p = NULL;
-    if (w->size < SUPERBLOCK_BYTES) return bad(w, 0, "not an HDF5 file");
-    KEEL_TRY(block(w, 0, SUPERBLOCK_BYTES, "superblock", &p));
+    if (w->size < SUPERBLOCK_BYTES) return keel_h5_bad(w, 0, "not an HDF5 file");
+    KEEL_TRY(keel_h5_block(w, 0, SUPERBLOCK_BYTES, "superblock", &p));
     keel_status s = KEEL_OK;
     if (memcmp(p, "\x89HDF\r\n\x1a\n", 8) != 0)
-        s = bad(w, 0, "not an HDF5 file");
+        s = keel_h5_bad(w, 0, "not an HDF5 file");
     else if (p[8] != 0)
         s = keel_fail(KEEL_EUNSUP,
                       "%s: HDF5 in the newer format (superblock %d, libver='latest'); write it "
                       "with h5py's defaults",
                       w->d->file.path, p[8]);
-    else if (p[13] != 8 || p[14] != 8 || get(p + 24, 8) != 0)
-        s = bad(w, 0, "addresses that are not of 8 bytes, or a user block");
-    else if (get(p + 40, 8) > w->size)
-        s = bad(w, 40, "the file is cut short: it announces more bytes than it has");
-    w->leaf_k = (unsigned)get(p + 16, 2);
-    w->internal_k = (unsigned)get(p + 18, 2);
+    else if (p[13] != 8 || p[14] != 8 || keel_h5_get(p + 24, 8) != 0)
+        s = keel_h5_bad(w, 0, "addresses that are not of 8 bytes, or a user block");
+    else if (keel_h5_get(p + 40, 8) > w->size)
+        s = keel_h5_bad(w, 40, "the file is cut short: it announces more bytes than it has");
+    w->leaf_k = (unsigned)keel_h5_get(p + 16, 2);
+    w->internal_k = (unsigned)keel_h5_get(p + 18, 2);
     if (s >= 0 && (w->leaf_k < 1 || w->leaf_k > TREE_K_MAX || w->internal_k < 1 ||
                    w->internal_k > TREE_K_MAX))
-        s = bad(w, 16, "B-trees of a strange order");
-    *root = get(p + 64, 8);
+        s = keel_h5_bad(w, 16, "B-trees of a strange order");
+    *root = keel_h5_get(p + 64, 8);
     keel_free(p);
     return s;
 }
@@ -534,41 +258,41 @@ static keel_status read_superblock(walk *w, uint64_t *root)
  */
 
 /* Note the chunk of a key of the tree. */
-static keel_status add_chunk(const walk *w, keel_h5_array *a, const unsigned char *key,
+static keel_status add_chunk(const keel_h5_walk *w, keel_h5_array *a, const unsigned char *key,
                              uint64_t child, uint64_t at)
 {
     int64_t index = 0;
     for (int i = 0; i < a->shape.rank; i++) {
-        const uint64_t offset = get(key + 8 + 8 * i, 8);
+        const uint64_t offset = keel_h5_get(key + 8 + 8 * i, 8);
         if (offset % (uint64_t)a->chunk[i] ||
             offset / (uint64_t)a->chunk[i] >= (uint64_t)a->grid[i])
-            return bad(w, at, "a chunk outside its array");
+            return keel_h5_bad(w, at, "a chunk outside its array");
         index = index * a->grid[i] + (int64_t)(offset / (uint64_t)a->chunk[i]);
     }
     keel_h5_chunk *c = &a->chunks[index];
-    const uint32_t n_bytes = (uint32_t)get(key, 4);
-    if (c->at || child == 0) return bad(w, at, "a chunk for the second time");
+    const uint32_t n_bytes = (uint32_t)keel_h5_get(key, 4);
+    if (c->at || child == 0) return keel_h5_bad(w, at, "a chunk for the second time");
     if (child > w->size || n_bytes > w->size - child)
-        return bad(w, at, "a chunk that does not fit in the file");
+        return keel_h5_bad(w, at, "a chunk that does not fit in the file");
     if (a->n_filters ? n_bytes > 2 * a->chunk_bytes + 4096 : n_bytes != a->chunk_bytes)
-        return bad(w, at, "a chunk of a wrong size");
-    *c = (keel_h5_chunk){ child, n_bytes, (uint32_t)get(key + 4, 4) };
+        return keel_h5_bad(w, at, "a chunk of a wrong size");
+    *c = (keel_h5_chunk){ child, n_bytes, (uint32_t)keel_h5_get(key + 4, 4) };
     return KEEL_OK;
 }
 
-static keel_status read_chunks(walk *w, keel_h5_array *a, uint64_t at, int level)
+static keel_status read_chunks(keel_h5_walk *w, keel_h5_array *a, uint64_t at, int level)
 {
     const size_t key = 8 + 8 * (size_t)(a->shape.rank + 1), step = key + 8;
     unsigned char *p = NULL;
-    KEEL_TRY(block(w, at, 24 + CHUNK_TREE_CHILDREN * step + key, "B-tree node", &p));
+    KEEL_TRY(keel_h5_block(w, at, 24 + CHUNK_TREE_CHILDREN * step + key, "B-tree node", &p));
     const int here = p[5];
-    const unsigned used = (unsigned)get(p + 6, 2);
+    const unsigned used = (unsigned)keel_h5_get(p + 6, 2);
     keel_status s = KEEL_OK;
     if (memcmp(p, "TREE", 4) != 0 || p[4] != 1 || here > LEVEL_MAX ||
         (level >= 0 && here != level) || used > CHUNK_TREE_CHILDREN)
-        s = bad(w, at, "not the B-tree of an array");
+        s = keel_h5_bad(w, at, "not the B-tree of an array");
     for (unsigned i = 0; s >= 0 && i < used; i++) {
-        const uint64_t child = get(p + 24 + step * i + key, 8);
+        const uint64_t child = keel_h5_get(p + 24 + step * i + key, 8);
         s = here == 0 ? add_chunk(w, a, p + 24 + step * i, child, at)
                       : read_chunks(w, a, child, here - 1);
     }
@@ -580,7 +304,7 @@ keel_status keel_h5_data_index(keel_h5_data *d, size_t i)
 {
     keel_h5_array *a = &d->arrays[i];
     char shown[80];
-    walk w = { .d = d, .size = d->file.n_bytes };
+    keel_h5_walk w = { .d = d, .size = d->file.n_bytes };
     if (*a->why)
         return keel_fail(KEEL_EUNSUP, "%s: '%s' cannot be read: %s", d->file.path,
                          keel_printable(shown, sizeof shown, keel_h5_data_name(d, i)), a->why);
@@ -606,7 +330,7 @@ static int by_path(const void *a, const void *b)
 
 static keel_status read_structure(keel_h5_data *d)
 {
-    walk w = { .d = d, .size = d->file.n_bytes };
+    keel_h5_walk w = { .d = d, .size = d->file.n_bytes };
     uint64_t root = 0;
     keel_status s = read_superblock(&w, &root);
     if (s >= 0) s = reserve((void **)&d->names, &w.names_capacity, 0, 1, 1);
