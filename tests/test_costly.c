@@ -543,7 +543,6 @@ static keel_status open_large(const char *path)
 
 static void data_that_is_larger_than_its_file_costs_what_a_chunk_costs(void **state)
 {
-    files_begin();
     costs_little("64 MiB in a chunk of 65 KB", read_data, "golden/data_costly.h5", NULL);
     costs_little("a chunk of 68 MiB", open_large, "golden/data_costly.h5", "larger than 64 MiB");
     costs_little("groups that hold themselves", read_data, "golden/data_loop.h5", "overlap");
@@ -554,7 +553,6 @@ static void data_that_is_larger_than_its_file_costs_what_a_chunk_costs(void **st
     costs_little("output without end", read_data, "exec:cat /dev/zero", "not a .npy");
     costs_little("errors without end", read_data, "exec:head -c 30000000 /dev/zero >&2; false",
                  "ended with status 1");
-    files_end();
 }
 
 int main(void)
