@@ -371,14 +371,23 @@ static bool takes_columns(const keel_model *m)
     return true;
 }
 
-/* True if SRC has named parts that may have the names of a model's inputs: an .npz, TFRecord files
- * or tar shards. */
+/* True if SRC has named parts that may have the names of a model's inputs: a file of arrays,
+ * TFRecord files or tar shards, or one of the schemes that name what they give. */
 static bool has_named_parts(const char *spec)
 {
+    static const char *const endings[] = { ".npz", ".h5", ".hdf5", ".tar" };
+    static const char *const schemes[] = { "exec", "raw", "synthetic" };
     const size_t n = strlen(spec);
     struct stat st;
-    if (n > 4 && (!strcasecmp(spec + n - 4, ".npz") || !strcasecmp(spec + n - 4, ".tar")))
-        return true;
+    for (int i = 0; i < 4; i++) {
+        const size_t ending = strlen(endings[i]);
+        if (n >= ending && !strcasecmp(spec + n - ending, endings[i])) return true;
+    }
+    for (int i = 0; i < 3; i++) {
+        const size_t scheme = strlen(schemes[i]);
+        if (!strncmp(spec, schemes[i], scheme) && (spec[scheme] == '(' || spec[scheme] == ':'))
+            return true;
+    }
     return strstr(spec, ".tfrec") || strstr(spec, ".tar.") || strpbrk(spec, "*{") ||
            (!stat(spec, &st) && S_ISDIR(st.st_mode));
 }

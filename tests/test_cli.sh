@@ -226,6 +226,20 @@ paste one.txt four.txt | awk '{ d = $1 - $2; if (d * d > 1e-10) exit 1 }' || fai
 want 0 'parameters' new mlp --input 2 --classes 2 --loss mse --metrics mae -o mse.keras
 want 0 'mae ' fit mse.keras --data p.npy,p.npy -o mse.keras
 
+# programs, records and drawn rows
+want 0 'saved' fit mse.keras --data 'exec:cat p.npy p.npy' --epochs 2 -o mse.keras
+want 0 '^rows +103 ' evaluate mse.keras --data 'exec:cat p.npy p.npy'
+want 0 float32 predict mse.keras --data 'exec(x,rows=103):cat p.npy' -o q.npy
+want 1 'needs the number of rows in advance; set .rows.' predict mse.keras --data 'exec(x):cat p.npy' -o q.npy
+want 1 'exec:echo why >&2; exit 7: ended with status 7: why$' fit mse.keras --data 'exec:echo why >&2; exit 7' -o m.keras
+want 2 'give a program' fit mse.keras --data exec: -o m.keras
+tail -c $((103 * 2 * 4)) p.npy >p.bin
+want 0 '^p.bin: 103 rows' fit mse.keras --data 'raw(x=float32(2)):p.bin' --label x=x -o drawn.keras
+want 1 'not a whole number of records of 12 bytes' fit mse.keras --data 'raw(x=float32(3)):p.bin' -o m.keras
+want 0 'saved' fit mse.keras --data 'synthetic(x=normal(2),y=normal(2),rows=50)' -o drawn.keras
+want 2 'give the number of rows' fit mse.keras --data 'synthetic(x=normal(2),y=normal(2))' -o m.keras
+want 2 'weights of a Keras model, not data' fit mse.keras --data "$here/golden/weights_old.h5" -o m.keras
+
 want 2 '--data is missing' fit two.keras -o m.keras
 want 2 '--output is missing' fit two.keras --data t.csv
 want 2 '--epochs has no value' fit two.keras --data t.csv -o m.keras --epochs

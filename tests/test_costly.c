@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include "base/memory.h"
 #include "data/codecs/image.h"
+#include "data/feed.h"
 #include "data_files.h"
 #include "io/file.h"
 #include "io/weights_h5.h"
@@ -775,6 +776,48 @@ static int end(void **state)
     return 0;
 }
 
+/* All rows of x of an .h5, or of records. */
+static keel_status read_data(const char *spec)
+{
+    keel_dataset *d = NULL;
+    keel_feed *f = NULL;
+    keel_batch b;
+    keel_status s = keel_dataset_open(&d, spec, NULL);
+    const keel_feed_options o = { .batch_size = 1, .slots = 1, .threads = -1 };
+    if (s >= 0) s = keel_feed_create(&f, d, &o);
+    if (s >= 0) s = keel_feed_begin_epoch(f, 0);
+    while (s >= 0 && (s = keel_feed_next(f, &b)) == KEEL_OK) keel_feed_release(f, &b);
+    keel_feed_destroy(f);
+    keel_dataset_destroy(d);
+    return s;
+}
+
+static keel_status open_large(const char *path)
+{
+    keel_dataset *d = NULL;
+    keel_dataset_options o = KEEL_DATASET_OPTIONS;
+    const char *const inputs[] = { "x=large" };
+    o.inputs = inputs;
+    o.n_input = 1;
+    const keel_status s = keel_dataset_open(&d, path, &o);
+    keel_dataset_destroy(d);
+    return s;
+}
+
+static void data_that_is_larger_than_its_file_costs_what_a_chunk_costs(void **state)
+{
+    costs_little("64 MiB in a chunk of 65 KB", read_data, "golden/data_costly.h5", NULL);
+    costs_little("a chunk of 68 MiB", open_large, "golden/data_costly.h5", "larger than 64 MiB");
+    costs_little("groups that hold themselves", read_data, "golden/data_loop.h5", "overlap");
+    const char *path = files_text("a.bin", "abc");
+    char spec[700];
+    snprintf(spec, sizeof spec, "raw(x=uint8(1073741824)):%s", path);
+    costs_little("a record of 1 GiB", read_data, spec, "not a whole number");
+    costs_little("output without end", read_data, "exec:cat /dev/zero", "not a .npy");
+    costs_little("errors without end", read_data, "exec:head -c 30000000 /dev/zero >&2; false",
+                 "ended with status 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -791,6 +834,7 @@ int main(void)
         cmocka_unit_test(texts_that_grow_or_never_end_are_refused),
         cmocka_unit_test(tables_of_countless_parts_are_refused),
         cmocka_unit_test(json_lines_of_countless_parts_are_refused),
+        cmocka_unit_test(data_that_is_larger_than_its_file_costs_what_a_chunk_costs),
         cmocka_unit_test(a_deep_png_is_held_against_what_decoding_takes),
         cmocka_unit_test(gzipped_records_are_looked_at_while_they_are_inflated),
         cmocka_unit_test(millions_of_records_and_members_cost_no_more_than_their_bytes),

@@ -189,6 +189,68 @@ static void a_failed_callback_loses_no_row(void **state)
         }
 }
 
+static keel_status say_next(void *context, void *x, void *y, float *weight, int64_t capacity,
+                            int64_t *rows)
+{
+    (void)x, (void)y, (void)weight, (void)capacity, (void)rows;
+    const char *text = context;
+    return text ? keel_error_set(KEEL_EIO, text) : KEEL_EIO;
+}
+
+static keel_status say_get(void *context, int64_t i, void *x, void *y, float *weight,
+                           int64_t capacity, int64_t *rows)
+{
+    (void)i;
+    return say_next(context, x, y, weight, capacity, rows);
+}
+
+static int64_t say_length(void *context)
+{
+    (void)context;
+    return 3;
+}
+
+static void what_a_callback_says_of_its_failure_is_kept(void **state)
+{
+    static const struct {
+        const char *said, *next, *get;
+    } cases[] = {
+        { "no light\n", "camera: next returned KEEL_EIO: no light ",
+          "camera: get of batch 0 returned KEEL_EIO: no light " },
+        { NULL, "camera: next returned KEEL_EIO", "camera: get of batch 0 returned KEEL_EIO" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int sequence = 0; sequence < 2; sequence++) {
+            keel_dataset *d = NULL;
+            keel_batch b;
+            keel_generator g = { .size = sizeof g,
+                                 .context = (void *)cases[i].said,
+                                 .x_shape = { 1, { 3 } },
+                                 .max_rows = 8,
+                                 .name = "camera",
+                                 .next = say_next };
+            keel_sequence q = { .size = sizeof q,
+                                .context = (void *)cases[i].said,
+                                .x_shape = { 1, { 3 } },
+                                .max_rows = 8,
+                                .name = "camera",
+                                .length = say_length,
+                                .get = say_get };
+            if ((sequence ? keel_dataset_from_sequence(&d, &q)
+                          : keel_dataset_from_generator(&d, &g)) < 0)
+                fail_msg("%s", keel_error());
+            keel_feed *f = feed_of(d, (keel_feed_options){ .batch_size = 4, .threads = 1 });
+            assert_int_equal(keel_feed_begin_epoch(f, 0), KEEL_OK);
+            keel_error_set(KEEL_OK, "an older text");
+            assert_int_equal(keel_feed_next(f, &b), KEEL_ECALLBACK);
+            const char *want = sequence ? cases[i].get : cases[i].next;
+            const char *at = strstr(keel_error(), want);
+            if (!at || strcmp(at, want) != 0) fail_msg("%s", keel_error());
+            keel_feed_destroy(f);
+            keel_dataset_destroy(d);
+        }
+}
+
 static void a_generator_that_lies_is_found_out(void **state)
 {
     static const struct {
@@ -430,6 +492,7 @@ int main(void)
         cmocka_unit_test(a_generator_without_reset_is_refused_before_the_epoch_it_cannot_serve),
         cmocka_unit_test(an_endless_generator_needs_steps),
         cmocka_unit_test(a_failed_callback_loses_no_row),
+        cmocka_unit_test(what_a_callback_says_of_its_failure_is_kept),
         cmocka_unit_test(a_generator_that_lies_is_found_out),
         cmocka_unit_test(an_epoch_can_be_begun_again_and_again),
         cmocka_unit_test(a_sequence_gives_every_batch_once_a_pass_the_short_one_too),

@@ -7,6 +7,7 @@
 #include "io/npz.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,56 @@ static void small_types_are_widened(void **state)
                                  : t.dtype == KEEL_INT64       ? ((int64_t *)t.data)[k]
                                                                : ((int32_t *)t.data)[k],
                                  cases[i].want[k]);
+            keel_tensor_free(&t);
+        }
+    }
+}
+
+static void either_byte_order_and_half_precision_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *descr;
+        int n; /* bytes of both elements */
+        unsigned char bytes[16];
+        double want[2];
+    } cases[] = {
+        { "<f2", 4, { 0x00, 0x3E, 0x00, 0xC0 }, { 1.5, -2 } },
+        { ">f2", 4, { 0x3E, 0x00, 0xC0, 0x00 }, { 1.5, -2 } },
+        { "<f2", 4, { 0x01, 0x00, 0xFF, 0x83 }, { 0x1p-24, -1023 * 0x1p-24 } }, /* subnormal */
+        { "<f2", 4, { 0x00, 0x04, 0xFF, 0x7B }, { 0x1p-14, 65504 } },
+        { "<f2", 4, { 0x00, 0x7C, 0x00, 0xFC }, { INFINITY, -INFINITY } },
+        { "<f2", 4, { 0x00, 0x00, 0x00, 0x80 }, { 0, -0.0 } },
+        { ">f4", 8, { 0x40, 0x49, 0, 0, 0xBF, 0x80, 0, 0 }, { 3.140625, -1 } },
+        { ">f8", 16, { 0x3F, 0xF8, 0, 0, 0, 0, 0, 0, 0xC0 }, { 1.5, -2 } },
+        { ">i2", 4, { 0x01, 0x02, 0xFF, 0xFE }, { 258, -2 } },
+        { ">u2", 4, { 0x01, 0x02, 0xFF, 0xFE }, { 258, 65534 } },
+        { ">i4", 8, { 0, 0, 1, 2, 0xFF, 0xFF, 0xFF, 0xFE }, { 258, -2 } },
+        { ">u4", 8, { 0, 0, 1, 2, 0xFF, 0xFF, 0xFF, 0xFE }, { 258, 4294967294 } },
+        { ">i8", 16, { 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1 }, { 258, 4294967296 } },
+        { ">u1", 2, { 7, 200 }, { 7, 200 } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char file[256];
+        char dict[128];
+        keel_tensor t = { 0 };
+        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (2,)}",
+                 cases[i].descr);
+        const size_t n = build(file, dict, (size_t)cases[i].n);
+        memcpy(file + n - cases[i].n, cases[i].bytes, (size_t)cases[i].n);
+        assert_int_equal(keel_file_write(in_scratch("order.npy"), file, n), KEEL_OK);
+        for (int from = 0; from < 2; from++) {
+            if ((from ? keel_npy_read(&t, place) : keel_npy_decode(&t, file, n, "t.npy")) < 0)
+                fail_msg("%s: %s", cases[i].descr, keel_error());
+            for (int k = 0; k < 2; k++) {
+                const double got = t.dtype == KEEL_FLOAT32   ? (double)((float *)t.data)[k]
+                                   : t.dtype == KEEL_FLOAT64 ? ((double *)t.data)[k]
+                                   : t.dtype == KEEL_UINT8   ? ((uint8_t *)t.data)[k]
+                                   : t.dtype == KEEL_INT32   ? ((int32_t *)t.data)[k]
+                                                             : (double)((int64_t *)t.data)[k];
+                if (got != cases[i].want[k] || signbit(got) != signbit(cases[i].want[k]))
+                    fail_msg("%s: %g, not %g", cases[i].descr, got, cases[i].want[k]);
+            }
             keel_tensor_free(&t);
         }
     }
@@ -250,9 +301,10 @@ static void a_hostile_header_is_refused_by_name(void **state)
         { DICT("'<U1000000000'", "False", "(9,)"), "'<U1", 0, KEEL_EUNSUP },
         { DICT("'|S268435456'", "False", "(99999999999, 1024)"), "larger", 4, KEEL_ESHAPE },
         { DICT("'|S268435456'", "False", "(1024, 1024)"), "needs", 4, KEEL_EFORMAT },
-        { DICT("'<f2'", "False", "(1,)"), "'<f2'", 2, KEEL_EUNSUP },
         { DICT("'<u8'", "False", "(1,)"), "'<u8'", 8, KEEL_EUNSUP },
-        { DICT("'>f4'", "False", "(2,)"), "'>f4'", 8, KEEL_EUNSUP },
+        { DICT("'>u8'", "False", "(2,)"), "'>u8'", 16, KEEL_EUNSUP },
+        { DICT("'=f4'", "False", "(2,)"), "'=f4'", 8, KEEL_EUNSUP },
+        { DICT("'|i2'", "False", "(2,)"), "'|i2'", 4, KEEL_EUNSUP },
         { DICT("'<c8'", "False", "(1,)"), "'<c8'", 8, KEEL_EUNSUP },
         { DICT("'|O'", "False", "(1,)"), "'|O'", 8, KEEL_EUNSUP },
         { DICT("'|f4'", "False", "(1,)"), "'|f4'", 4, KEEL_EUNSUP },
@@ -406,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read_again),
         cmocka_unit_test(small_types_are_widened),
+        cmocka_unit_test(either_byte_order_and_half_precision_are_read),
         cmocka_unit_test(an_array_in_fortran_order_is_read_row_by_row),
         cmocka_unit_test(arrays_of_texts_are_handed_out_as_utf_8),
         cmocka_unit_test(a_hostile_header_is_refused_by_name),

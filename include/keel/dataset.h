@@ -138,7 +138,8 @@ keel_status keel_dataset_from_npz(keel_dataset **out, const char *path);
 /* A dataset over two .npy files; y_path may be NULL.
  *
  * Returns  KEEL_OK; KEEL_EIO; KEEL_EFORMAT: damaged; KEEL_ESHAPE: row counts differ
- * Owns     the caller destroys *out; the files are read whole
+ * Owns     the caller destroys *out; the files are read whole, unless x has more than 1 GiB and is
+ *          in row-major order: then its rows are read when they are needed
  * Threads  any */
 keel_status keel_dataset_from_npy(keel_dataset **out, const char *x_path, const char *y_path);
 
@@ -165,7 +166,25 @@ keel_status keel_dataset_from_idx(keel_dataset **out, const char *images_path,
  * them, or a pattern: "train-*.tfrecord", "shard-{000..010}.tar". A record is read and checked with
  * its row; texts, and gzipped files of at most 1 GiB in all, are held in memory. A directory of
  * several kinds of files is refused, except that fewer than half as many texts as images or sounds
- * are left out.
+ * are left out. "a.h5" with x and y, or with the arrays that options->inputs and targets name
+ * ("x=/train/images"). And what a scheme says, with a list in parentheses:
+ *
+ *   raw(y=uint8,x=uint8(3,32,32):chw):FILE,FILE
+ *     records of one length: their fields in order, with types as NumPy names them (>int16:
+ *     big-endian). :chw turns [C, H, W] to [H, W, C]; _=uint8(4) skips bytes; header= and footer=
+ *     are bytes of each file.
+ *   exec:CMD or exec(x,y,sample_weight,rows=1000):CMD
+ *     a program, run by /bin/sh for each pass, that writes batches to its output: one .npy after
+ *     the other, in the order of the list, with any number of rows. KEEL_EPOCH, the number of the
+ *     pass from 0, and KEEL_FIELDS, the list, are in its environment. A status other than 0 is a
+ *     failure; its last line of errors is in the text. Without a batch size, a step has at most as
+ *     many rows as the first batch. It is killed when the dataset is destroyed. It is a stream.
+ *   synthetic(x=float32(224,224,3),y=int(1000),rows=5000,seed=0)
+ *     rows that are drawn: float32 and float64 in [0, 1), normal, uint8, bool, and int below its
+ *     first number.
+ *
+ * Rows of an .h5, of records, and of an x.npy of more than 1 GiB in row-major order are read when
+ * they are needed; other files are read whole, and must not shrink meanwhile: KEEL_EIO.
  *
  * Returns  KEEL_OK; KEEL_EARG: not a kind of data that Keel reads (the text lists those); else as
  *          its reader

@@ -26,7 +26,8 @@ typedef struct keel_generator {
     bool endless;                /* `next` never ends: steps_per_epoch must be given */
     const char *name;            /* in messages; NULL: "generator" */
     /* Write up to `capacity` (= max_rows) rows and set *rows. KEEL_END: there are no more, and
-     * *rows is ignored; < 0: a failure, which ends the step before anything was trained. */
+     * *rows is ignored; < 0: a failure, which ends the step before anything was trained;
+     * keel_error_set says why. */
     keel_status (*next)(void *context, void *x, void *y, float *weight, int64_t capacity,
                         int64_t *rows);
     keel_status (*reset)(void *context); /* begin again; NULL: it serves one pass */

@@ -44,6 +44,14 @@ const char *keel_status_name(keel_status status);
  * Threads  any; each thread has its own text */
 const char *keel_error(void);
 
+/* Set that text, for a callback that fails: a status alone does not say what went wrong. Control
+ * characters are replaced as in keel_printable; of a long text the beginning is kept.
+ *
+ * Returns  `status`, so that a callback can write: return keel_error_set(KEEL_EIO, "no camera");
+ * Owns     nothing changes hands; the text is copied
+ * Threads  any; each thread has its own text */
+keel_status keel_error_set(keel_status status, const char *text);
+
 /* Copy `text`, at most size - 1 bytes of it, in a form that is safe to print on a terminal. A tab
  * or newline becomes a space. Any other control character (C0, DEL, C1, line ends, changes of
  * direction) and each byte that is not UTF-8 becomes '?'. For names that come from files. The

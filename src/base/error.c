@@ -67,6 +67,11 @@ keel_status keel_fail(keel_status s, const char *format, ...)
     return s;
 }
 
+keel_status keel_error_set(keel_status s, const char *text)
+{
+    return keel_fail(s, "%s", text ? text : "");
+}
+
 static size_t put_more(char *text, size_t at, const char *format, ...) KEEL_PRINTF(3, 4);
 static size_t put_more(char *text, size_t at, const char *format, ...)
 {

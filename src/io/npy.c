@@ -12,25 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied unchanged");
-
 enum {
     HEADER_MAX = 1 << 16, /* bytes; NumPy itself limits untrusted headers to 10,000 */
-    TEXT_WIDTH_MAX = 1 << 28,
-};
-
-static const struct {
-    char descr[4]; /* without byte order */
-    unsigned char size;
-    keel_dtype dtype;
-} types[KEEL_NPY_TYPE_COUNT] = {
-    /* size: of a whole element; of S and U, of one character */
-    [KEEL_NPY_F4] = { "f4", 4, KEEL_FLOAT32 }, [KEEL_NPY_F8] = { "f8", 8, KEEL_FLOAT64 },
-    [KEEL_NPY_U1] = { "u1", 1, KEEL_UINT8 },   [KEEL_NPY_I4] = { "i4", 4, KEEL_INT32 },
-    [KEEL_NPY_I8] = { "i8", 8, KEEL_INT64 },   [KEEL_NPY_B1] = { "b1", 1, KEEL_BOOL },
-    [KEEL_NPY_I1] = { "i1", 1, KEEL_INT32 },   [KEEL_NPY_I2] = { "i2", 2, KEEL_INT32 },
-    [KEEL_NPY_U2] = { "u2", 2, KEEL_INT32 },   [KEEL_NPY_U4] = { "u4", 4, KEEL_INT64 },
-    [KEEL_NPY_S] = { "S", 1, KEEL_UINT8 },     [KEEL_NPY_U] = { "U", 4, KEEL_UINT8 },
 };
 
 keel_status keel_npy_header_size(size_t *out, const void *begin, size_t n_bytes)
@@ -123,39 +106,13 @@ static keel_status take_shape(cursor *c, keel_shape *shape)
     return KEEL_OK;
 }
 
-/* The 5 of 'S5' and 'U5': characters in each text. */
-static bool take_width(const char *descr, size_t *width)
-{
-    int64_t n = 0;
-    cursor c = { descr + 1, descr + strlen(descr) };
-    if (!take_number(&c, &n) || c.at != c.end || n > TEXT_WIDTH_MAX) return false;
-    *width = (size_t)n;
-    return true;
-}
-
 static keel_status take_type(cursor *c, keel_npy_header *h)
 {
     char descr[32];
     if (take(c, '[')) return keel_fail(KEEL_EUNSUP, "a structured dtype; save plain arrays");
     if (!take_string(c, descr, sizeof descr))
         return keel_fail(KEEL_EFORMAT, "'descr' is not a string");
-    const char *name = descr + (descr[0] != 0);
-    for (int i = 0; i < KEEL_NPY_TYPE_COUNT; i++) {
-        size_t width = 1;
-        const bool text = i == KEEL_NPY_S || i == KEEL_NPY_U;
-        if (text ? *name != *types[i].descr || !take_width(name, &width)
-                 : strcmp(name, types[i].descr) != 0)
-            continue;
-        if (descr[0] != '<' && !(descr[0] == '|' && types[i].size == 1)) continue;
-        if (width == 0) return keel_fail(KEEL_EUNSUP, "dtype '%s': texts without room", descr);
-        h->stored = (keel_npy_type)i;
-        h->is_text = text;
-        h->element_bytes = types[i].size * width;
-        return KEEL_OK;
-    }
-    return keel_fail(
-        KEEL_EUNSUP,
-        "dtype '%s'; supported are little-endian f4 f8 i1 u1 i2 u2 i4 u4 i8, bool, S and U", descr);
+    return keel_npy_type_read(h, descr);
 }
 
 static keel_status parse_dict(keel_npy_header *h, cursor c)
@@ -203,7 +160,6 @@ keel_status keel_npy_header_parse(keel_npy_header *out, const void *begin, size_
         s = keel_fail(KEEL_EFORMAT, "the .npy is cut short in its header");
     if (s >= 0) s = parse_dict(&h, (cursor){ text + (text[6] == 1 ? 10 : 12), text + h.offset });
     if (s >= 0) {
-        h.dtype = types[h.stored].dtype;
         h.fortran = h.fortran && h.shape.rank > 1;
         /* A tensor is never smaller than the stored elements. A text takes a pointer, and at most
          * as many bytes of UTF-8 as it has stored, and a zero. */
@@ -214,41 +170,6 @@ keel_status keel_npy_header_parse(keel_npy_header *out, const void *begin, size_
     h.n_bytes = (size_t)keel_shape_count(&h.shape) * h.element_bytes;
     *out = h;
     return KEEL_OK;
-}
-
-static uint32_t get32(const unsigned char *p)
-{
-    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-void keel_npy_convert(const keel_npy_header *h, void *out, const void *stored, size_t count)
-{
-    const unsigned char *from = stored;
-    int32_t *wide = out;
-    unsigned char *byte = out;
-    if (count == 0) return;
-    switch (h->stored) {
-    case KEEL_NPY_B1:
-        for (size_t i = 0; i < count; i++) byte[i] = from[i] != 0;
-        break;
-    case KEEL_NPY_I1:
-        for (size_t i = 0; i < count; i++) wide[i] = (int8_t)from[i];
-        break;
-    case KEEL_NPY_I2:
-        for (size_t i = 0; i < count; i++)
-            wide[i] = (int16_t)(uint16_t)(from[2 * i] | from[2 * i + 1] << 8);
-        break;
-    case KEEL_NPY_U2:
-        for (size_t i = 0; i < count; i++) wide[i] = from[2 * i] | from[2 * i + 1] << 8;
-        break;
-    case KEEL_NPY_U4: {
-        int64_t *wider = out;
-        for (size_t i = 0; i < count; i++) wider[i] = get32(from + 4 * i);
-        break;
-    }
-    default:
-        memcpy(out, stored, count * h->element_bytes);
-    }
 }
 
 /* Reads Fortran order: the stride of each dimension in elements, and the current index in all
@@ -302,19 +223,25 @@ void keel_npy_convert_all(const keel_npy_header *h, void *out, const void *store
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
+static uint32_t character(const keel_npy_header *h, const unsigned char *p)
+{
+    return h->swapped ? p[3] | (uint32_t)p[2] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[0] << 24
+                      : p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
 /* Append one text as UTF-8 at *to. It fits, since UTF-8 is never longer than the stored form. */
 static bool put_text(char **to, const keel_npy_header *h, const unsigned char *from)
 {
     char *p = *to;
-    size_t n = h->element_bytes / types[h->stored].size;
+    size_t n = h->element_bytes / (h->stored == KEEL_NPY_U ? 4 : 1);
     if (h->stored == KEEL_NPY_S) {
         while (n > 0 && !from[n - 1]) n--;
         memcpy(p, from, n);
         p += n;
     } else {
-        while (n > 0 && !get32(from + 4 * (n - 1))) n--;
+        while (n > 0 && !character(h, from + 4 * (n - 1))) n--;
         for (size_t i = 0; i < n; i++) {
-            const uint32_t c = get32(from + 4 * i);
+            const uint32_t c = character(h, from + 4 * i);
             if (c > 0x10FFFF) return false;
             if (c < 0x80) {
                 *p++ = (char)c;
@@ -393,7 +320,7 @@ static keel_status check_length(const keel_npy_header *h, size_t n_bytes, const 
     char shape[96];
     keel_shape_text(shape, &h->shape);
     return keel_fail(KEEL_EFORMAT, "%s: %zu bytes of elements, but %s of %s needs %zu", what, rest,
-                     shape, types[h->stored].descr, h->n_bytes);
+                     shape, keel_npy_type_name(h->stored), h->n_bytes);
 }
 
 keel_status keel_npy_decode(keel_tensor *out, const void *data, size_t n_bytes, const char *what)
@@ -418,8 +345,7 @@ keel_status keel_npy_decode_texts(keel_npy_texts *out, const void *data, size_t 
     return keel_npy_texts_make(out, &h, (const char *)data + h.offset, what);
 }
 
-/* Open a file, read its header, and check that the length of the file agrees with it. */
-static keel_status open_array(keel_file *f, keel_npy_header *h, const char *path)
+keel_status keel_npy_open(keel_file *f, keel_npy_header *h, const char *path)
 {
     unsigned char *begin = NULL;
     KEEL_TRY(keel_file_open(f, path));
@@ -451,7 +377,7 @@ keel_status keel_npy_read_texts(keel_npy_texts *out, const char *path)
     keel_file f;
     keel_npy_header h;
     void *stored = NULL;
-    KEEL_TRY(open_array(&f, &h, path));
+    KEEL_TRY(keel_npy_open(&f, &h, path));
     keel_status s = read_stored(&stored, &f, &h);
     if (s >= 0) s = keel_npy_texts_make(out, &h, stored, path);
     keel_free(stored);
@@ -464,8 +390,7 @@ static keel_status read_in_order(keel_tensor *t, const keel_file *f, const keel_
 {
     enum { PIECE = 1 << 16 };
     const size_t count = (size_t)keel_shape_count(&h->shape), size = h->element_bytes;
-    if (keel_dtype_size(h->dtype) == size && h->stored != KEEL_NPY_B1)
-        return keel_file_read_at(f, h->offset, t->data, h->n_bytes);
+    if (keel_npy_is_plain(h)) return keel_file_read_at(f, h->offset, t->data, h->n_bytes);
     unsigned char piece[PIECE];
     for (size_t done = 0; done < count;) {
         const size_t n = count - done < PIECE / size ? count - done : PIECE / size;
@@ -482,7 +407,7 @@ keel_status keel_npy_read(keel_tensor *out, const char *path)
     keel_npy_header h;
     keel_tensor t = { 0 };
     void *stored = NULL;
-    KEEL_TRY(open_array(&f, &h, path));
+    KEEL_TRY(keel_npy_open(&f, &h, path));
     keel_status s = keel_npy_check_numbers(&h, path);
     if (s >= 0) s = keel_tensor_create(&t, h.dtype, &h.shape);
     if (s < 0) goto out;

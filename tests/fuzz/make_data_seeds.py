@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Make the small seeds of fuzz_csv, fuzz_jsonl, fuzz_text_file, fuzz_number, fuzz_toml, fuzz_image
-and its formats, fuzz_wav and fuzz_labels. Run in this folder; needs Pillow."""
+and its formats, fuzz_wav, fuzz_labels, fuzz_h5_data and fuzz_layout. Run in this folder; needs Pillow
+and h5py."""
 import gzip
 import io
 import os
@@ -84,3 +85,22 @@ put("wav", "bits24", wav(1, 24, b"\0\0\1\0\xff\x7f"))
 put("wav", "floats", wav(3, 32, struct.pack("<ff", 0.5, -1)))
 put("wav", "list", wav(1, 8, b"\0\x80\xff", b"LIST" + struct.pack("<I", 3) + b"abc\0"))
 put("labels", "numbers", b"0 1,2\n3\t40\r\n")
+
+def hdf5(name, **more):
+    import h5py
+    import numpy as np
+
+    with h5py.File("seed.h5", "w") as f:
+        f.create_dataset("a/x", data=np.arange(24, dtype="i2").reshape(6, 4), **more)
+        f["y"] = np.arange(6) % 2 == 0
+    with open("seed.h5", "rb") as f:
+        put("h5_data", name, f.read())
+    os.remove("seed.h5")
+
+
+hdf5("contiguous")
+hdf5("chunks", chunks=(4, 3))
+hdf5("gzip", chunks=(4, 4), compression="gzip", shuffle=True, fletcher32=True)
+
+put("layout", "records", b"(header=8,y=uint8,_=uint8(2),x=>uint16(3,4,5):chw)")
+put("layout", "drawn", b"(x=normal(3),y=int(7,2),sample_weight=float32,rows=9,seed=4)")

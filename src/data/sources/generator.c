@@ -1,6 +1,7 @@
 /* A callback that yields batches, as a Python generator does for Keras. */
 #include "base/memory.h"
 #include "data/source.h"
+#include "data/sources/called.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -17,9 +18,9 @@ static keel_status begin(void *state, uint32_t pass, const keel_chance *order)
     generator *g = state;
     if (!g->touched) return KEEL_OK;
     if (g->g.reset) {
+        const unsigned said = keel_error_count();
         const keel_status s = g->g.reset(g->g.context);
-        if (s != KEEL_OK)
-            return keel_fail(KEEL_ECALLBACK, "%s: reset returned %s", g->name, keel_status_name(s));
+        if (s != KEEL_OK) return keel_callback_failed(said, s, "%s: reset", g->name);
         g->ended = false;
     } else if (g->ended) {
         return keel_fail(KEEL_EDATA, "%s is used up and has no reset: give it one", g->name);
@@ -40,13 +41,13 @@ static keel_status next(void *state, void *const *field, int64_t *rows)
     if (g->ended) return KEEL_END;
     g->touched = true;
     int64_t n = 0;
+    const unsigned said = keel_error_count();
     const keel_status s = call_next(&g->g, field, &n);
     if (s == KEEL_END) {
         g->ended = true;
         return KEEL_END;
     }
-    if (s != KEEL_OK)
-        return keel_fail(KEEL_ECALLBACK, "%s: next returned %s", g->name, keel_status_name(s));
+    if (s != KEEL_OK) return keel_callback_failed(said, s, "%s: next", g->name);
     if (n < 0 || n > g->g.max_rows)
         return keel_fail(KEEL_ECALLBACK, "%s: next returned %lld rows, but max_rows is %lld",
                          g->name, (long long)n, (long long)g->g.max_rows);
@@ -59,10 +60,11 @@ static keel_status next_shaped(void *state, const void **data, keel_shape *shape
     generator *g = state;
     if (g->ended) return KEEL_END;
     g->touched = true;
+    const unsigned said = keel_error_count();
     const keel_status s = g->g.next_row(g->g.context, data, shape);
     g->ended = s == KEEL_END;
     if (s != KEEL_OK && s != KEEL_END)
-        return keel_fail(KEEL_ECALLBACK, "%s: next_row returned %s", g->name, keel_status_name(s));
+        return keel_callback_failed(said, s, "%s: next_row", g->name);
     *rows = 1;
     return s;
 }

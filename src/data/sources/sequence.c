@@ -2,6 +2,7 @@
  * order, the short one included. */
 #include "base/memory.h"
 #include "data/source.h"
+#include "data/sources/called.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -48,10 +49,9 @@ static keel_status which(sequence *q, int64_t *i)
 {
     if (q->at >= q->n) {
         if (!q->over && q->q.on_epoch_end) {
+            const unsigned said = keel_error_count();
             const keel_status s = q->q.on_epoch_end(q->q.context);
-            if (s != KEEL_OK)
-                return keel_fail(KEEL_ECALLBACK, "%s: on_epoch_end returned %s", q->name,
-                                 keel_status_name(s));
+            if (s != KEEL_OK) return keel_callback_failed(said, s, "%s: on_epoch_end", q->name);
         }
         q->over = true;
         return KEEL_END;
@@ -60,11 +60,10 @@ static keel_status which(sequence *q, int64_t *i)
     return KEEL_OK;
 }
 
-static keel_status answered(sequence *q, int64_t i, keel_status s, int64_t n)
+static keel_status answered(sequence *q, unsigned said, int64_t i, keel_status s, int64_t n)
 {
     if (s != KEEL_OK)
-        return keel_fail(KEEL_ECALLBACK, "%s: get of batch %lld returned %s", q->name, (long long)i,
-                         keel_status_name(s));
+        return keel_callback_failed(said, s, "%s: get of batch %lld", q->name, (long long)i);
     if (n < 0 || n > q->q.max_rows)
         return keel_fail(KEEL_ECALLBACK, "%s: batch %lld has %lld rows, but max_rows is %lld",
                          q->name, (long long)i, (long long)n, (long long)q->q.max_rows);
@@ -78,7 +77,9 @@ static keel_status next(void *state, void *const *field, int64_t *rows)
     int64_t i = 0, n = 0;
     keel_status s = which(q, &i);
     if (s != KEEL_OK) return s;
-    s = answered(q, i, call_get(&q->q, i, field, &n), n);
+    const unsigned said = keel_error_count();
+    s = call_get(&q->q, i, field, &n);
+    s = answered(q, said, i, s, n);
     if (s >= 0) *rows = n;
     return s;
 }
@@ -89,8 +90,9 @@ static keel_status next_shaped(void *state, const void **data, keel_shape *shape
     int64_t i = 0;
     keel_status s = which(q, &i);
     if (s != KEEL_OK) return s;
+    const unsigned said = keel_error_count();
     s = q->q.get_shaped(q->q.context, i, data, shape, rows);
-    return answered(q, i, s, *rows);
+    return answered(q, said, i, s, *rows);
 }
 
 static void close(void *state)
