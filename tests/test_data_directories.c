@@ -720,21 +720,25 @@ static void every_failed_allocation_is_reported_and_nothing_leaks(void **state)
             keel_feed *f = NULL;
             keel_batch b;
             const keel_feed_options fo = { .batch_size = 2, .threads = -1 };
+            const int64_t calls = keel_memory_calls();
             keel_memory_fail_at(k);
             keel_status s = keel_dataset_open(&d, root, &o);
             if (s >= 0) s = keel_feed_create(&f, d, &fo);
             if (s >= 0) s = keel_feed_begin_epoch(f, 0);
             if (s >= 0) s = keel_feed_next(f, &b);
             keel_memory_fail_at(-1);
+            const bool reached = keel_memory_calls() - calls > k;
             if (s >= 0) keel_feed_release(f, &b);
             keel_feed_destroy(f);
             keel_dataset_destroy(d);
             assert_int_equal(keel_memory_live(), live);
-            if (s >= 0) {
+            if (!reached) {
                 assert_in_range(k, 10, 4000);
+                assert_int_equal(s, KEEL_OK);
                 break;
             }
-            assert_int_equal(s, KEEL_ENOMEM);
+            /* a source that cannot look at the name does not claim it; another one may */
+            if (s < 0) assert_int_equal(s, KEEL_ENOMEM);
         }
         assert_int_equal(keel_memory_live(), live);
     }

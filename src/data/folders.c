@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/folders.h"
 #include "data/labels.h"
+#include "data/stage.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <dirent.h>
@@ -324,6 +325,7 @@ extern const keel_source keel_source_image_directory, keel_source_audio_director
 
 const char *keel_dataset_note(const keel_dataset *d)
 {
+    while (d->origin->applied) d = d->origin->applied->parent[0];
     const keel_source *s = d->origin->source;
     const keel_folder *f = d->origin->state;
     const bool lists = s == &keel_source_image_directory || s == &keel_source_audio_directory ||
