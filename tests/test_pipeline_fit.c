@@ -172,14 +172,50 @@ static void rows_of_a_pipeline_are_batched_by_fit(void **unused)
     keel_dataset_destroy(some);
 }
 
+static keel_status weigh(void *context, const keel_tensor *in, keel_tensor *out,
+                         const keel_element_place *at)
+{
+    (void)context;
+    memcpy(out[0].data, in[0].data, 20 * sizeof(float));
+    memcpy(out[1].data, in[1].data, sizeof(float));
+    *(float *)out[2].data = at->index == 17 ? -1 : 1;
+    return KEEL_OK;
+}
+
+static void a_weight_that_a_stage_makes_is_checked(void **unused)
+{
+    (void)unused;
+    static const keel_data_field fields[] = {
+        { .path = "x", .dtype = KEEL_FLOAT32, .shape = { 1, { 20 } }, .role = KEEL_ROLE_INPUT },
+        { .path = "y", .dtype = KEEL_FLOAT32, .role = KEEL_ROLE_TARGET },
+        { .path = "w", .dtype = KEEL_FLOAT32, .role = KEEL_ROLE_WEIGHT },
+    };
+    const keel_map map = { .size = sizeof map, .n_field = 3, .field = fields, .call = weigh };
+    const keel_filter f = { .size = sizeof f, .call = all_stay };
+    for (int streams = 0; streams < 2; streams++) {
+        keel_dataset *d = source(), *next;
+        must(keel_dataset_map(&next, d, &map));
+        put(&d, next);
+        if (streams) {
+            must(keel_dataset_filter(&next, d, &f));
+            put(&d, next);
+        }
+        const outcome o = fitted(d, "cpu:0-1", &(keel_fit_options){ KEEL_FIT_OPTIONS });
+        assert_int_equal(o.status, KEEL_EDATA);
+        assert_non_null(strstr(keel_error(), "-1"));
+        keel_dataset_destroy(d);
+    }
+}
+
 int main(void)
 {
     enum { N = sizeof ends / sizeof *ends };
-    static struct CMUnitTest test[N + 3];
+    static struct CMUnitTest test[N + 4];
     for (int i = 0; i < N; i++)
         test[i] = (struct CMUnitTest){ ends[i].what, it_ends, NULL, NULL, (void *)&ends[i] };
     test[N] = (struct CMUnitTest)cmocka_unit_test(by_index_and_as_a_stream_give_the_same_bits);
     test[N + 1] = (struct CMUnitTest)cmocka_unit_test(a_batch_size_beside_batches_is_refused);
     test[N + 2] = (struct CMUnitTest)cmocka_unit_test(rows_of_a_pipeline_are_batched_by_fit);
+    test[N + 3] = (struct CMUnitTest)cmocka_unit_test(a_weight_that_a_stage_makes_is_checked);
     return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -126,6 +126,16 @@ static int64_t make_rows(const keel_feed *f, const keel_slot *s, int64_t from, i
     return failed;
 }
 
+/* Sources check the weights that they have; a stage may make others. */
+static keel_status check_weights(const keel_feed *f, const keel_row *row, int64_t index)
+{
+    for (int k = 0; k < f->spec->n_field; k++)
+        if (f->spec->field[k].role == KEEL_ROLE_WEIGHT && row->at[k])
+            KEEL_TRY(keel_weights_check(row->at[k], row->want[k], 1, row->count[k], index,
+                                        keel_dataset_name(f->dataset)));
+    return KEEL_OK;
+}
+
 /* Read rows [from, to) of a slot; *failure gets that of the first row that fails. */
 static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t to,
                          keel_scratch *scratch, keel_failure *failure)
@@ -154,7 +164,8 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
             if (f->source->expect && f->o.shuffle) keel_dataset_expect(d, *next);
         }
         if (i < from) continue;
-        const keel_status r = keel_dataset_read(d, row, &at, scratch);
+        keel_status r = keel_dataset_read(d, row, &at, scratch);
+        if (r >= 0 && f->dataset->origin->applied) r = check_weights(f, &at, row.index);
         if (r < 0) {
             keel_failure_take(failure, of_row(d, s, r, row.index));
             return i;

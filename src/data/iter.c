@@ -186,6 +186,30 @@ static keel_status begin_source(keel_iter *it)
     return o->source->begin(o->state, (uint32_t)it->at.pass, NULL);
 }
 
+/* A callback may say anything of the shapes of a row: what follows relies on them. */
+static keel_status check_given(const keel_dataset *d, const void *const *data,
+                               const keel_shape *shape)
+{
+    const keel_data_spec *spec = &d->origin->spec;
+    for (int i = 0; i < spec->n_field; i++) {
+        const keel_shape *want = &spec->field[i].shape;
+        bool fits = data[i] && shape[i].rank == want->rank;
+        for (int k = 0; fits && k < want->rank; k++)
+            fits = shape[i].dim[k] >= 0 &&
+                   (want->dim[k] == KEEL_DIM_OPEN || want->dim[k] == shape[i].dim[k]);
+        if (!data[i])
+            return keel_fail(KEEL_ECALLBACK, "%s: '%s' of a row is NULL", keel_dataset_name(d),
+                             spec->field[i].path);
+        if (fits) continue;
+        char have[96] = "of another rank", need[96];
+        if (shape[i].rank >= 0 && shape[i].rank <= KEEL_RANK_MAX) keel_shape_text(have, &shape[i]);
+        keel_shape_text(need, want);
+        return keel_fail(KEEL_ESHAPE, "%s: a row of '%s' is %s, not %s", keel_dataset_name(d),
+                         spec->field[i].path, have, need);
+    }
+    return KEEL_OK;
+}
+
 static keel_status next_source(keel_iter *it, keel_element **out)
 {
     source_own *w = it->own;
@@ -201,7 +225,11 @@ static keel_status next_source(keel_iter *it, keel_element **out)
     const keel_status s = spec->shaped ? o->source->next_shaped(o->state, data, shape, &rows)
                                        : o->source->next(o->state, (void *const *)w->field, &rows);
     if (s != KEEL_OK) return s;
+    KEEL_TRY(check_given(it->dataset, data, shape));
     for (int i = 0; i < spec->n_field && !spec->by_row; i++) {
+        if (shape[i].rank == KEEL_RANK_MAX)
+            return keel_fail(KEEL_ESHAPE, "%s: a batch of '%s' has more than %d dims",
+                             keel_dataset_name(it->dataset), spec->field[i].path, KEEL_RANK_MAX);
         keel_shape all = { .rank = shape[i].rank + 1, .dim = { rows } };
         for (int k = 0; k < shape[i].rank; k++) all.dim[k + 1] = shape[i].dim[k];
         shape[i] = all;

@@ -115,6 +115,12 @@ int64_t keel_stage_rows(const keel_dataset *d)
     return sum;
 }
 
+bool keel_stage_may_pass(keel_status s)
+{
+    return s == KEEL_EIO || s == KEEL_EFORMAT || s == KEEL_EDATA || s == KEEL_ESHAPE ||
+           s == KEEL_ECALLBACK || s == KEEL_ENUMERIC;
+}
+
 void keel_stage_describe(const keel_dataset *d, keel_text *t)
 {
     const keel_applied *s = d->origin->applied;

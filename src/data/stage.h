@@ -117,6 +117,9 @@ keel_data_spec keel_stage_spec(const keel_dataset *d);
 keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec *b,
                                   const keel_dataset *d);
 
+/* True of a failure that may be the fault of an element; out of memory and a wrong call are not. */
+bool keel_stage_may_pass(keel_status s);
+
 /* Add the stages of a dataset with their arguments, so that a run can tell whether it goes on with
  * the same pipeline. Functions in C are known by their stage alone. */
 void keel_stage_describe(const keel_dataset *d, keel_text *t);

@@ -24,20 +24,13 @@ static keel_status begin(keel_iter *it)
     return keel_iter_begin(it->parent[0], it->at.pass);
 }
 
-/* What may be the fault of an element; out of memory and a wrong call are not. */
-static bool of_element(keel_status s)
-{
-    return s == KEEL_EIO || s == KEEL_EFORMAT || s == KEEL_EDATA || s == KEEL_ESHAPE ||
-           s == KEEL_ECALLBACK || s == KEEL_ENUMERIC;
-}
-
 static keel_status next(keel_iter *it, keel_element **out)
 {
     ignore_iter *w = it->own;
     const int64_t most = ((const ignore_args *)it->applied->args)->most;
     for (;;) {
         const keel_status s = keel_iter_next(it->parent[0], out);
-        if (s >= 0 || !of_element(s)) return s;
+        if (s >= 0 || !keel_stage_may_pass(s)) return s;
         if (w->left_out == most)
             return keel_fail_within(s, "ignore_errors: the failure after %lld that were left out",
                                     (long long)most);

@@ -3,7 +3,7 @@
  * element k is drawn from the first buffer_size + k elements. Of rows by index only their numbers
  * go through the buffer, so that a run begins anywhere at once. */
 #include "base/memory.h"
-#include "data/iter.h"
+#include "data/collect.h"
 #include "data/stage.h"
 #include <pthread.h>
 
@@ -137,8 +137,7 @@ static int where(const keel_applied *s, keel_position *at)
 /* ---- streams --------------------------------------------------------------------------------- */
 
 typedef struct shuffle_iter {
-    keel_element **at; /* [n] the buffer */
-    int64_t n, room;
+    keel_collect buffer;
     int64_t drawn;
     bool ended;
 } shuffle_iter;
@@ -149,48 +148,29 @@ static keel_status begin(keel_iter *it)
     return keel_iter_begin(it->parent[0], it->at.pass);
 }
 
-static keel_status put(shuffle_iter *w, keel_element *e)
-{
-    if (w->n == w->room) {
-        const int64_t room = w->room ? 2 * w->room : 64;
-        keel_element **at = keel_grow(w->at, (size_t)room, sizeof(keel_element *));
-        if (!at) {
-            keel_element_release(e);
-            return KEEL_ENOMEM;
-        }
-        w->at = at;
-        w->room = room;
-    }
-    w->at[w->n++] = e;
-    return KEEL_OK;
-}
-
 static keel_status next(keel_iter *it, keel_element **out)
 {
     shuffle_iter *w = it->own;
     const shuffle_args *a = it->applied->args;
     const int64_t size = a->buffer_size == KEEL_INT_NULL ? INT64_MAX : a->buffer_size;
-    while (!w->ended && w->n < size) {
+    while (!w->ended && w->buffer.n < size) {
         keel_element *e;
         const keel_status s = keel_iter_next(it->parent[0], &e);
         if (s < 0) return s;
         w->ended = s == KEEL_END;
-        if (s == KEEL_OK) KEEL_TRY(put(w, e));
+        if (s == KEEL_OK) KEEL_TRY(keel_collect_add(&w->buffer, e));
     }
-    if (!w->n) return KEEL_END;
+    if (!w->buffer.n) return KEEL_END;
     const keel_chance c = chance_at(it->applied, &it->at);
-    const int64_t j = draw(&c, w->drawn++, w->n);
-    *out = w->at[j];
-    w->at[j] = w->at[--w->n];
+    const int64_t j = draw(&c, w->drawn++, w->buffer.n);
+    *out = w->buffer.at[j];
+    w->buffer.at[j] = w->buffer.at[--w->buffer.n];
     return KEEL_OK;
 }
 
 static void end(keel_iter *it)
 {
-    shuffle_iter *w = it->own;
-    while (w->n) keel_element_release(w->at[--w->n]);
-    keel_free(w->at);
-    w->at = NULL;
+    keel_collect_free(&((shuffle_iter *)it->own)->buffer);
 }
 
 #define T shuffle_args

@@ -40,13 +40,6 @@ static void release(keel_applied *s)
     keel_free(b);
 }
 
-/* What may be the fault of a row; out of memory and a wrong call are not. */
-static bool of_row(keel_status s)
-{
-    return s == KEEL_EIO || s == KEEL_EFORMAT || s == KEEL_EDATA || s == KEEL_ESHAPE ||
-           s == KEEL_ECALLBACK || s == KEEL_ENUMERIC;
-}
-
 /* Count a row that failed, once. KEEL_EDATA: it is one too many. */
 static keel_status note_row(const keel_applied *s, int64_t index, keel_status failed)
 {
@@ -74,7 +67,7 @@ static keel_status read(const keel_applied *s, keel_position at, const keel_row 
     if (!inner) return KEEL_ENOMEM;
     for (int i = 0;; i++) {
         const keel_status got = keel_dataset_read(s->parent[0], there, row, inner);
-        if (got >= 0 || !of_row(got)) return got;
+        if (got >= 0 || !keel_stage_may_pass(got)) return got;
         KEEL_TRY(note_row(s, there.index, got));
         if (i + 1 == TRIES || i + 1 >= n)
             return keel_fail_within(got, "substitute: %d rows in succession failed", i + 1);
