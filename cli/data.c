@@ -224,9 +224,13 @@ static int verify(const keel_dataset *d, const keel_reader_options *r)
     keel_reader_destroy(reader);
     if (failed > SHOWN) printf("and more\n");
     const char *what = keel_dataset_is_batched(d) ? "batches" : "rows";
-    printf("%s %s can be read, %s cannot%s\n", keel_grouped(good, n), what,
-           keel_grouped(bad, failed), s == KEEL_END ? "" : "; the rest was not tried");
-    return failed ? EXIT_FAILED : EXIT_OK;
+    keel_grouped(good, n);
+    keel_grouped(bad, failed);
+    if (failed)
+        return keel_complain(EXIT_FAILED, "%s %s can be read, %s cannot%s", good, what, bad,
+                             s == KEEL_END ? "" : "; the rest was not tried");
+    printf("all %s %s can be read\n", good, what);
+    return EXIT_OK;
 }
 
 static int print_stages(void)
@@ -258,6 +262,7 @@ static int run(const void *options, int n_arg, char **arg)
     }
     with.label = o->label;
     with.no_header = o->no_header;
+    with.unchecked = o->verify;
     keel_status s = keel_dataset_open(&d, arg[0], &with);
     if (s < 0) return keel_complain_status(s);
     keel_reader_options r = KEEL_READER_OPTIONS;

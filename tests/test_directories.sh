@@ -99,5 +99,21 @@ want 0 "^epoch 1/1" fit image.keras --data images:shapes --validation-split 0.25
 want 0 "out.npy: $n x 10 " predict i.keras --data images:shapes -o out.npy
 ln -s .. linked/b/up
 want 1 'a link to a folder that it lies in' evaluate image.keras --data linked --follow-links
+
+# A pipeline goes on where a file is damaged, up to a number.
+rm shapes/circle/0.WAV
+damaged=$(find shapes/circle -type f | sort | head -n 1)
+head -c 100 "$damaged" >short && cp short "$damaged"
+stage() { printf 'source = "shapes"\n[[stage]]\nname = "%s"\nmost = %d\n' "$1" "$2" >some.toml; }
+want 1 "$damaged" evaluate image.keras --data shapes
+want 1 "$((n - 1)) rows can be read, 1 cannot" data shapes --image-size 32,32 --verify
+stage substitute 1
+want 0 "^rows +$n " evaluate image.keras --data some.toml
+want 0 '1 rows could not be read' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+stage ignore_errors 1
+want 0 "^rows +$((n - 1)) " evaluate image.keras --data some.toml
+want 0 '1 of the pass were left out' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+stage nothing 1
+want 2 "there is no stage 'nothing'" evaluate image.keras --data some.toml
 ((failed == 0)) && echo passed
 exit $((failed > 0))

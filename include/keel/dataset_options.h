@@ -117,6 +117,10 @@ typedef struct keel_dataset_options {
      * that were filled, words that were numbered. NULL: nobody is told. */
     void (*note)(void *note_context, const char *line);
     void *note_context;
+    /* Images: files are not looked at when their directory is opened, so that damaged ones fail
+     * with their rows, and a stage such as ignore_errors or substitute may go on. A pipeline file
+     * with such a stage sets it. */
+    bool unchecked;
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

@@ -19,6 +19,7 @@ enum { FILE_MAX = 1 << 29 };
 typedef struct images {
     keel_folder f; /* first, for keel_dataset_note */
     keel_photo photo;
+    bool unchecked;
 } images;
 
 /* Read the whole file into scratch buffer 0. */
@@ -64,7 +65,7 @@ static keel_status decode(const images *p, const char *path, keel_image *image,
 }
 
 /* True if the pixels of the row are whole numbers; false also if the first bytes of the file do not
- * show a size. */
+ * show a size, unless such files may fail with their rows. */
 static keel_status keeps_bytes(bool *out, const images *p, const char *path, keel_scratch *scratch)
 {
     static const size_t heads[] = { 4 << 10, 256 << 10 }; /* bytes; mostly the first is enough */
@@ -72,7 +73,7 @@ static keel_status keeps_bytes(bool *out, const images *p, const char *path, kee
     keel_file f;
     bool told = false, whole = false;
     keel_status s = KEEL_OK;
-    *out = false;
+    *out = p->unchecked;
     if (keel_file_open(&f, path) < 0) return KEEL_OK; /* reading its row will report the error */
     for (size_t i = 0; !told && !whole && i < sizeof heads / sizeof *heads; i++) {
         const size_t n = f.n_bytes < heads[i] ? f.n_bytes : heads[i];
@@ -83,7 +84,7 @@ static keel_status keeps_bytes(bool *out, const images *p, const char *path, kee
         whole = n == f.n_bytes;
     }
     keel_file_close(&f);
-    *out = told && keel_photo_keeps_bytes(&p->photo, height, width);
+    *out = told ? keel_photo_keeps_bytes(&p->photo, height, width) : p->unchecked;
     return s;
 }
 
@@ -191,7 +192,8 @@ keel_status keel_images_open(keel_dataset **out, keel_folder *f, const char *pat
     p->f = *f;
     keel_free(f);
     p->photo = photo;
-    if ((s = check_files(p)) < 0 || (s = choose_type(p)) < 0) {
+    p->unchecked = o->unchecked;
+    if ((!p->unchecked && (s = check_files(p)) < 0) || (s = choose_type(p)) < 0) {
         close_images(p);
         return s;
     }

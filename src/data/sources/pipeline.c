@@ -55,15 +55,7 @@ static keel_status apply(keel_dataset **d, const json_t *table, const keel_datas
 {
     keel_dataset *parent[KEEL_PARENTS_MAX] = { *d }, *out = NULL;
     int n = 1;
-    const json_t *name = json_object_get(table, "name");
-    const keel_stage *stage =
-        json_is_string(name) ? keel_stage_find(json_string_value(name)) : NULL;
-    if (!json_is_string(name))
-        return keel_fail(KEEL_EARG, "%s: stage %zu has no name", path, i + 1);
-    if (!stage) { /* the error lists the names */
-        const keel_status s = keel_dataset_apply(&out, json_string_value(name), NULL, parent, 1);
-        return keel_fail_within(s, "%s: stage %zu", path, i + 1);
-    }
+    const keel_stage *stage = keel_stage_find(json_string_value(json_object_get(table, "name")));
     keel_status s = open_with(parent, &n, json_object_get(table, "with"), o, path, i);
     json_t *config = s < 0 ? NULL : json_copy((json_t *)table);
     if (s >= 0 && !config) s = keel_fail(KEEL_ENOMEM, "out of memory reading %s", path);
@@ -78,6 +70,23 @@ static keel_status apply(keel_dataset **d, const json_t *table, const keel_datas
     if (s < 0) return s;
     keel_dataset_destroy(*d);
     *d = out;
+    return KEEL_OK;
+}
+
+/* All stages have a name that exists, which is said before the source is opened. */
+static keel_status check_stages(const json_t *stages, const char *path)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach((json_t *)stages, i, v)
+    {
+        keel_dataset *none = NULL;
+        const char *name = json_string_value(json_object_get(v, "name"));
+        if (!name) return keel_fail(KEEL_EARG, "%s: stage %zu has no name", path, i + 1);
+        if (keel_stage_find(name)) continue;
+        const keel_status s = keel_dataset_apply(&none, name, NULL, &none, 1); /* lists the names */
+        return keel_fail_within(s, "%s: stage %zu", path, i + 1);
+    }
     return KEEL_OK;
 }
 
@@ -96,7 +105,20 @@ static keel_status check_keys(const json_t *root, const char *path)
         return keel_fail(KEEL_EARG, "%s: write [[stage]] before each stage", path);
     if (!json_is_string(json_object_get(root, "source")))
         return keel_fail(KEEL_EARG, "%s: `source` is missing: a text, as --data takes it", path);
-    return KEEL_OK;
+    return check_stages(v, path);
+}
+
+/* True if a stage goes on where a row cannot be read. */
+static bool may_pass(const json_t *stages)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach((json_t *)stages, i, v)
+    {
+        const char *name = json_string_value(json_object_get(v, "name"));
+        if (name && (!strcmp(name, "ignore_errors") || !strcmp(name, "substitute"))) return true;
+    }
+    return false;
 }
 
 static keel_status build(keel_dataset **out, const json_t *root, const keel_dataset_options *o,
@@ -105,12 +127,14 @@ static keel_status build(keel_dataset **out, const json_t *root, const keel_data
     size_t i;
     json_t *v;
     keel_dataset *d;
+    keel_dataset_options with = *o;
     KEEL_TRY(check_keys(root, path));
-    KEEL_TRY(keel_dataset_open(&d, json_string_value(json_object_get(root, "source")), o));
+    with.unchecked |= may_pass(json_object_get(root, "stage"));
+    KEEL_TRY(keel_dataset_open(&d, json_string_value(json_object_get(root, "source")), &with));
     keel_status s = KEEL_OK;
     json_array_foreach(json_object_get(root, "stage"), i, v)
     {
-        if (s >= 0) s = apply(&d, v, o, path, i);
+        if (s >= 0) s = apply(&d, v, &with, path, i);
     }
     if (s < 0)
         keel_dataset_destroy(d);
