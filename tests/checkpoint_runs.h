@@ -18,7 +18,15 @@ typedef struct run_case {
     keel_dtype dtype;
     keel_end_of_data end;
     int64_t steps_per_epoch;
-    enum { RUN_ARRAYS, RUN_GENERATOR, RUN_ONE_SHOT, RUN_SEQUENCE } source;
+    enum {
+        RUN_ARRAYS,
+        RUN_GENERATOR,
+        RUN_ONE_SHOT,
+        RUN_SEQUENCE,
+        RUN_PIPELINE, /* by row number */
+        RUN_STREAM,   /* a pipeline with a filter */
+        RUN_UNBATCHED /* and one behind a generator */
+    } source;
     bool stateful, validation, no_shuffle;
     const char *callback; /* one of Keras's, with its arguments */
 } run_case;
@@ -75,6 +83,17 @@ static const run_case run_cases[] = {
       .args = averages,
       .validation = true,
       .callback = "SwapEMAWeights(swap_on_epoch=True)" },
+    { .name = "a pipeline of rows by number", .optimizer = "Adam", .source = RUN_PIPELINE },
+    { .name = "a pipeline whose epochs begin anywhere",
+      .optimizer = "Adam",
+      .source = RUN_PIPELINE,
+      .steps_per_epoch = 4 },
+    { .name = "a pipeline that is a stream", .optimizer = "Adam", .source = RUN_STREAM },
+    { .name = "a stream whose epochs begin anywhere",
+      .optimizer = "Adam",
+      .source = RUN_STREAM,
+      .steps_per_epoch = 4 },
+    { .name = "a pipeline behind a generator", .optimizer = "Adam", .source = RUN_UNBATCHED },
 };
 enum { RUN_CASES = sizeof run_cases / sizeof *run_cases };
 
@@ -139,6 +158,44 @@ static inline keel_status run_get(void *context, int64_t i, void *x, void *y, fl
     return KEEL_OK;
 }
 
+static inline keel_status run_noise(void *context, const keel_tensor *in, keel_tensor *out,
+                                    const keel_element_place *at)
+{
+    (void)context;
+    for (uint32_t i = 0; i < RUN_FEATURES; i++)
+        ((float *)out[0].data)[i] =
+            ((const float *)in[0].data)[i] + (float)keel_element_uniform(at, i) / 4;
+    *(float *)out[1].data = *(const float *)in[1].data;
+    return KEEL_OK;
+}
+
+static inline keel_status run_keep(void *context, const keel_tensor *in, bool *keep,
+                                   const keel_element_place *at)
+{
+    (void)context;
+    (void)at;
+    *keep = ((const float *)in[0].data)[1] > -0.8f;
+    return KEEL_OK;
+}
+
+/* Random stages and batches behind the rows of a case. */
+static inline void run_stages(keel_dataset **d, int source)
+{
+    const keel_map noise = { .size = sizeof noise, .call = run_noise, .random = true };
+    const keel_filter some = { .size = sizeof some, .call = run_keep };
+    for (int stage = 0; stage < 5; stage++) {
+        keel_dataset *next = NULL;
+        if (stage == 0 && source == RUN_UNBATCHED) must(keel_dataset_unbatch(&next, *d));
+        if (stage == 1) must(keel_dataset_map(&next, *d, &noise));
+        if (stage == 2 && source == RUN_STREAM) must(keel_dataset_filter(&next, *d, &some));
+        if (stage == 3) must(keel_dataset_shuffle(&next, *d, 10));
+        if (stage == 4) must(keel_dataset_batch(&next, *d, RUN_BATCH, false));
+        if (!next) continue;
+        keel_dataset_destroy(*d);
+        *d = next;
+    }
+}
+
 static inline void run_open(run_data *d, const run_case *c)
 {
     const keel_shape features = { .rank = 1, .dim = { RUN_FEATURES } };
@@ -169,10 +226,11 @@ static inline void run_open(run_data *d, const run_case *c)
     }
     if (c->source == RUN_SEQUENCE)
         must(keel_dataset_from_sequence(&d->rows, &q));
-    else if (c->source != RUN_ARRAYS)
+    else if (c->source == RUN_GENERATOR || c->source == RUN_ONE_SHOT || c->source == RUN_UNBATCHED)
         must(keel_dataset_from_generator(&d->rows, &g));
     else
         must(keel_dataset_from_arrays(&d->rows, &x, &y, NULL));
+    if (c->source >= RUN_PIPELINE) run_stages(&d->rows, c->source);
     x.shape.dim[0] = y.shape.dim[0] = 20;
     d->validation = NULL;
     if (c->validation) must(keel_dataset_from_arrays(&d->validation, &x, &y, NULL));
@@ -216,7 +274,7 @@ static inline keel_model *run_model(const run_case *c)
 static inline keel_fit_options run_options(const run_case *c, const run_data *d)
 {
     return (keel_fit_options){ KEEL_FIT_OPTIONS,
-                               .batch_size = RUN_BATCH * (c->source != RUN_SEQUENCE),
+                               .batch_size = RUN_BATCH * (c->source < RUN_SEQUENCE),
                                .epochs = RUN_EPOCHS,
                                .seed = 3,
                                .end = c->end,
