@@ -121,7 +121,10 @@ static keel_status not_a_number(const keel_csv_reader *r, const keel_cell *cell)
                          cell->path, (long long)cell->line, cell->column, cell->text);
     return keel_fail(KEEL_EFORMAT, "%s:%lld: column '%s' has '%.40s', which is not a number%s",
                      cell->path, (long long)cell->line, cell->column, cell->text,
-                     comma ? " (the decimal separator is a point)" : "");
+                     comma                               ? " (the decimal separator is a point)"
+                     : strpbrk(cell->text, "0123456789") ? ""
+                                                         : " (--vocabulary makes numbers of the "
+                                                           "words of a column)");
 }
 
 static keel_cell cell_of(const keel_csv_reader *r, const keel_csv_use *u)
