@@ -118,7 +118,9 @@ static keel_status on_step(void *keeper, const keel_moment *at)
 
 int keel_keeper_begin(keel_keeper *k, const char *output, const char *history, const keel_model *m)
 {
-    const keel_status s = keel_claim_take(&k->claim, output);
+    keel_claim *claim = NULL;
+    const keel_status s = keel_claim_take(&claim, output);
+    k->claim = claim;
     if (s < 0) return keel_complain_within(s, "-o");
     k->output = output;
     k->history = history;
@@ -131,9 +133,8 @@ int keel_keeper_begin(keel_keeper *k, const char *output, const char *history, c
 void keel_keeper_end(keel_keeper *k)
 {
     if (k->lines) fclose(k->lines);
-    keel_claim_release(k->claim);
+    keel_claim_release(atomic_exchange(&k->claim, NULL));
     k->lines = NULL;
-    k->claim = NULL;
 }
 
 /* ---- after ----------------------------------------------------------------------------------- */
@@ -204,7 +205,7 @@ void keel_keeper_quit(void *keeper, int signal)
         if (s == KEEL_END) return; /* the training has ended: it is being saved */
         complain_of_rescue(k, why, s, path);
     }
-    keel_claim_release(k->claim);
+    keel_claim_release(atomic_exchange(&k->claim, NULL));
     _exit(128 + signal);
 }
 

@@ -3,11 +3,12 @@
 #ifndef KEEL_CLI_KEEP_H
 #define KEEL_CLI_KEEP_H
 #include "command.h"
+#include <stdatomic.h>
 
 typedef struct keel_keeper {
     const char *output, *history; /* history NULL: none is written */
     const keel_model *model;
-    keel_claim *claim;
+    _Atomic(keel_claim *) claim; /* released once: by the end, or by the thread of signals */
     keel_callback callback;
     FILE *lines; /* the growing history */
     char columns[KEEL_LOGS_MAX][160];
