@@ -98,12 +98,13 @@ double keel_element_uniform(const keel_element_place *at, uint32_t draw);
 typedef struct keel_map {
     size_t size; /* sizeof(keel_map) */
     void *context;
-    const char *name;             /* in messages; NULL: "map" */
+    const char *name;             /* in messages; borrowed; NULL: "map" */
     int n_field;                  /* fields of the result; 0: those of the input */
     const keel_data_field *field; /* copied; shapes are those of a row; may have open dims */
     /* Compute `out` from `in`, both by field. On entry out[i].data has room for out[i].shape in the
-     * type of the field; it is undefined. A status below 0 fails the row, with the text of
-     * keel_error_text. Called by several threads at once, unless `sequential`. */
+     * type of the field; it is undefined. A status other than KEEL_OK fails the row, with the text
+     * of keel_error_set, if it was called. Called by several threads at once, unless `sequential`.
+     */
     keel_status (*call)(void *context, const keel_tensor *in, keel_tensor *out,
                         const keel_element_place *at);
     /* If a field has open dims: set the shape of each field of the result from those of the input.
@@ -127,7 +128,7 @@ keel_status keel_dataset_map(keel_dataset **out, keel_dataset *d, const keel_map
 typedef struct keel_filter {
     size_t size; /* sizeof(keel_filter) */
     void *context;
-    const char *name; /* in messages; NULL: "filter" */
+    const char *name; /* in messages; borrowed; NULL: "filter" */
     /* Set *keep for an element. Called by several threads at once. */
     keel_status (*call)(void *context, const keel_tensor *in, bool *keep,
                         const keel_element_place *at);
@@ -150,7 +151,7 @@ typedef struct keel_reader_options {
     uint64_t seed;  /* of shuffles and other random stages */
     uint64_t pass;  /* to begin with */
     int64_t index;  /* element of that pass to begin with */
-    int threads;    /* that read ahead; 0: one for each core; -1: none */
+    int threads;    /* that read ahead; 0: one for each core, at most 16; -1: none */
     int64_t memory; /* bytes that elements read ahead may take; 0: no limit */
 } keel_reader_options;
 

@@ -39,11 +39,7 @@ static keel_status shape_of(const keel_collect *c, const keel_data_spec *spec, i
                             keel_shape *out)
 {
     const keel_shape *given = &spec->field[i].shape;
-    out->rank = given->rank + 1;
-    if (out->rank > KEEL_RANK_MAX)
-        return keel_fail(KEEL_ESHAPE, "batch: '%s' has %d dims already", spec->field[i].path,
-                         given->rank);
-    out->dim[0] = c->n;
+    KEEL_TRY(keel_batch_shape(out, given, c->n, spec->field[i].path));
     for (int d = 0; d < given->rank; d++) {
         int64_t most = given->dim[d] == KEEL_DIM_OPEN ? 0 : given->dim[d];
         for (int64_t k = 0; k < c->n; k++) {

@@ -32,6 +32,13 @@ void keel_spec_add_xy(keel_data_spec *s, const keel_data_field *x, const keel_da
     s->n_field = (int)(f - s->field) + 1;
 }
 
+bool keel_spec_is_open(const keel_data_spec *s)
+{
+    for (int i = 0; i < s->n_field; i++)
+        if (keel_shape_is_open(&s->field[i].shape)) return true;
+    return false;
+}
+
 int keel_spec_first(const keel_data_spec *s, keel_data_role role)
 {
     for (int i = 0; i < s->n_field; i++)

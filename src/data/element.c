@@ -13,14 +13,6 @@ static bool add_up(size_t *sum, size_t n)
     return padded >= n && !__builtin_add_overflow(*sum, padded, sum);
 }
 
-static void charge(keel_account *a, int64_t n_bytes)
-{
-    if (!a) return;
-    const int64_t now = atomic_fetch_add(&a->used, n_bytes) + n_bytes;
-    int64_t peak = atomic_load(&a->peak);
-    while (now > peak && !atomic_compare_exchange_weak(&a->peak, &peak, now)) continue;
-}
-
 /* `extra` bytes follow the fields. */
 static keel_status create(keel_element **out, keel_account *a, const keel_data_spec *spec,
                           const keel_shape *shape, size_t extra)
@@ -49,7 +41,7 @@ static keel_status create(keel_element **out, keel_account *a, const keel_data_s
         e->field[i].shape = shape[i];
         add_up(&at, size[i]);
     }
-    charge(a, (int64_t)sum);
+    if (a) atomic_fetch_add(&a->used, (int64_t)sum);
     *out = e;
     return KEEL_OK;
 }
@@ -100,6 +92,21 @@ void keel_element_release(keel_element *e)
     if (!e || atomic_fetch_sub(&e->references, 1) > 1) return;
     if (e->account) atomic_fetch_sub(&e->account->used, (int64_t)e->n_bytes);
     keel_free(e);
+}
+
+keel_status keel_batch_shape(keel_shape *out, const keel_shape *row, int64_t rows, const char *path)
+{
+    keel_shape all = { .rank = row->rank + 1, .dim = { rows } };
+    if (all.rank > KEEL_RANK_MAX)
+        return keel_fail(KEEL_ESHAPE, "a batch of '%s' has more than %d dims", path, KEEL_RANK_MAX);
+    memcpy(all.dim + 1, row->dim, (size_t)row->rank * sizeof *row->dim);
+    *out = all;
+    return KEEL_OK;
+}
+
+keel_shape keel_row_shape(const keel_shape *batch)
+{
+    return keel_shape_of(batch->rank - 1, batch->dim + 1);
 }
 
 int64_t keel_element_rows(const keel_element *e, const keel_data_spec *spec)

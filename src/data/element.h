@@ -7,7 +7,7 @@
 /* Bytes of all elements of a run that are alive. */
 typedef struct keel_account {
     int64_t limit; /* reading ahead stops above it; 0: none */
-    _Atomic int64_t used, peak;
+    _Atomic int64_t used;
 } keel_account;
 
 typedef struct keel_element {
@@ -31,6 +31,12 @@ keel_status keel_element_copy(keel_element **out, keel_account *a, const keel_da
                               const void *const *data, const keel_shape *shape);
 keel_element *keel_element_share(keel_element *e);
 void keel_element_release(keel_element *e); /* NULL is allowed */
+
+/* The shape of a batch of rows, and of a row of a batch. KEEL_ESHAPE: a batch of field `path` has
+ * too many dims. */
+keel_status keel_batch_shape(keel_shape *out, const keel_shape *row, int64_t rows,
+                             const char *path);
+keel_shape keel_row_shape(const keel_shape *batch);
 
 /* The number of rows: the first dim of a batch, else 1. */
 int64_t keel_element_rows(const keel_element *e, const keel_data_spec *spec);

@@ -1,15 +1,14 @@
 /* The part of the feed that both engines share: slots, threads, epochs and steps. feed.h has the
  * contract; feed_rows.c and feed_stream.c fill the slots, feed_fields.c says what is in them. */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "data/feed.h"
 #include "base/memory.h"
 #include "data/feed_impl.h"
 #include "data/flow.h"
+#include "data/pool.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <assert.h>
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,12 +84,6 @@ static keel_status check_stream(const keel_feed *f)
     return KEEL_OK;
 }
 
-static int allowed_cpus(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-}
-
 /* The number of reading threads: none if copying a batch from memory is faster than waking a
  * thread, one if only a few texts are looked up. */
 static int choose_threads(const keel_feed *f)
@@ -100,8 +93,7 @@ static int choose_threads(const keel_feed *f)
     if (f->source->next) return 1;
     if (f->o.threads) return f->o.threads;
     if (f->source->in_memory) return f->n_made || batch_bytes > INLINE_BYTES ? 1 : 0;
-    const int n = allowed_cpus();
-    return n < 1 ? 1 : n > 16 ? 16 : n;
+    return keel_reading_threads();
 }
 
 static keel_status create_slots(keel_feed *f)
@@ -129,13 +121,11 @@ static keel_status create_slots(keel_feed *f)
 /* A pipeline that is a stream has threads of its own, which read ahead of the feed's one. */
 static keel_status create_flow(keel_feed *f)
 {
-    const int cpus = allowed_cpus();
     const keel_flow_options o = {
         .seed = f->o.seed,
         .threads = f->o.threads < 0 ? 0
                    : f->o.threads   ? f->o.threads
-                   : cpus < 16      ? cpus
-                                    : 16,
+                                    : keel_reading_threads(),
         .keep = (f->n_slots + 3) * (f->spec->batched ? 1 : f->max_rows),
     };
     KEEL_TRY(keel_flow_create(&f->flow, f->dataset, &o));

@@ -29,7 +29,6 @@ keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_
     keel_flow *f = keel_calloc(1, sizeof *f);
     if (!f) return KEEL_ENOMEM;
     f->run.seed = o->seed;
-    f->run.account.limit = o->limit;
     keel_status s = keel_pool_create(&f->run.pool, o->threads);
     if (s >= 0) s = keel_iter_create(&f->it, d, &f->run, 0);
     if (s >= 0 && has_texts(&d->origin->spec)) {
@@ -54,11 +53,6 @@ void keel_flow_destroy(keel_flow *f)
     keel_iter_destroy(f->it);
     keel_pool_destroy(f->run.pool);
     keel_free(f);
-}
-
-int64_t keel_flow_bytes(const keel_flow *f)
-{
-    return atomic_load(&f->run.account.peak);
 }
 
 void keel_flow_note(keel_flow *f, char *text, size_t size)
@@ -111,10 +105,7 @@ keel_status keel_flow_next_shaped(void *state, const void **data, keel_shape *sh
     for (int i = 0; i < spec->n_field; i++) {
         const keel_shape *all = &f->given->field[i].shape;
         data[i] = f->given->field[i].data;
-        shape[i] = *all;
-        for (int k = 0; spec->batched && k < all->rank; k++)
-            if (k) shape[i].dim[k - 1] = all->dim[k];
-        shape[i].rank = all->rank - (spec->batched ? 1 : 0);
+        shape[i] = spec->batched ? keel_row_shape(all) : *all;
     }
     *rows = keel_element_rows(f->given, spec);
     return KEEL_OK;

@@ -7,14 +7,12 @@ typedef struct keel_flow keel_flow;
 
 typedef struct keel_flow_options {
     uint64_t seed;
-    int threads;   /* that read ahead; 0: the caller's alone */
-    int64_t limit; /* bytes of elements; 0: none */
-    int64_t keep;  /* elements whose texts stay valid behind the one that is given */
+    int threads;  /* that read ahead; 0: the caller's alone */
+    int64_t keep; /* elements whose texts stay valid behind the one that is given */
 } keel_flow_options;
 
 keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_flow_options *o);
-void keel_flow_destroy(keel_flow *f);        /* NULL is allowed */
-int64_t keel_flow_bytes(const keel_flow *f); /* of its elements, at most so far */
+void keel_flow_destroy(keel_flow *f); /* NULL is allowed */
 
 /* What was left out since the last call, in one line; "": nothing. */
 void keel_flow_note(keel_flow *f, char *text, size_t size);

@@ -316,6 +316,14 @@ keel_status keel_folder_open(keel_dataset **out, const char *path, keel_file_kin
     return s;
 }
 
+keel_status keel_folder_open_said(keel_dataset **out, const char *spec,
+                                  const keel_dataset_options *o)
+{
+    const char *path;
+    const keel_file_kind kind = keel_folder_kind(spec, &path);
+    return keel_folder_open(out, path, kind, o);
+}
+
 /* ---- the note
  * ------------------------------------------------------------------------------------
  */

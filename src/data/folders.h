@@ -56,6 +56,10 @@ keel_status keel_sounds_open(keel_dataset **out, keel_folder *f, const char *pat
 keel_status keel_texts_open(keel_dataset **out, keel_folder *f, const char *path,
                             const keel_dataset_options *o);
 
+/* keel_source.open of "audio:DIR" and "text:DIR": as the kind that is said. */
+keel_status keel_folder_open_said(keel_dataset **out, const char *spec,
+                                  const keel_dataset_options *o);
+
 /* List and open, and take the subset of the options. */
 keel_status keel_folder_open(keel_dataset **out, const char *path, keel_file_kind kind,
                              const keel_dataset_options *options);

@@ -18,7 +18,7 @@ struct keel_iter_kind {
 
 /* ---- rows by index --------------------------------------------------------------------------- */
 
-/* Read `rows` rows into an element; row_at gives the place of each in `d`. */
+/* Read an element: row `at` of d, or all rows of the batch that `batch` makes of rows of d. */
 static keel_status read_rows(keel_element *e, const keel_dataset *d, const keel_applied *batch,
                              keel_position at, keel_scratch *scratch)
 {
@@ -42,8 +42,8 @@ static keel_status read_rows(keel_element *e, const keel_dataset *d, const keel_
 }
 
 /* The shape of an element: the longest of its rows, with their number first if it is a batch. */
-static keel_shape shape_at(const keel_dataset *d, int i, const keel_applied *batch,
-                           keel_position at, int64_t rows)
+static keel_status shape_at(const keel_dataset *d, int i, const keel_applied *batch,
+                            keel_position at, int64_t rows, keel_shape *out)
 {
     keel_shape s = d->origin->spec.field[i].shape;
     if (keel_shape_is_open(&s)) {
@@ -55,10 +55,9 @@ static keel_shape shape_at(const keel_dataset *d, int i, const keel_applied *bat
         }
         s = keel_shape_closed(&s, longest);
     }
-    if (!batch) return s;
-    keel_shape all = { .rank = s.rank + 1, .dim = { rows } };
-    for (int k = 0; k < s.rank; k++) all.dim[k + 1] = s.dim[k];
-    return all;
+    if (batch) return keel_batch_shape(out, &s, rows, d->origin->spec.field[i].path);
+    *out = s;
+    return KEEL_OK;
 }
 
 keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_position at,
@@ -73,7 +72,7 @@ keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_po
         d = batch->parent[0];
         rows = batch->stage->batch_rows(batch, at);
     }
-    for (int i = 0; i < spec->n_field; i++) shape[i] = shape_at(d, i, batch, at, rows);
+    for (int i = 0; i < spec->n_field; i++) KEEL_TRY(shape_at(d, i, batch, at, rows, &shape[i]));
     KEEL_TRY(keel_element_create(&e, a, spec, shape));
     const keel_status s = read_rows(e, d, batch, at, scratch);
     if (s < 0) {
@@ -91,12 +90,10 @@ keel_status keel_element_row(keel_element **out, const keel_element *batch, int6
     const void *data[KEEL_FIELDS_MAX];
     keel_shape shape[KEEL_FIELDS_MAX];
     for (int i = 0; i < it->spec->n_field; i++) {
-        const keel_shape *all = &batch->field[i].shape;
-        shape[i].rank = all->rank - 1;
-        int64_t count = 1;
-        for (int d = 1; d < all->rank; d++) count *= shape[i].dim[d - 1] = all->dim[d];
-        data[i] = (const char *)batch->field[i].data +
-                  (size_t)(row * count) * keel_dtype_size(it->spec->field[i].dtype);
+        shape[i] = keel_row_shape(&batch->field[i].shape);
+        data[i] =
+            (const char *)batch->field[i].data +
+            (size_t)(row * keel_shape_count(&shape[i])) * keel_dtype_size(it->spec->field[i].dtype);
     }
     KEEL_TRY(keel_element_copy(out, &it->run->account, it->spec, data, shape));
     (*out)->source_row = batch->source_row < 0 ? -1 : batch->source_row + row;
@@ -134,7 +131,7 @@ static keel_status begin_walk(keel_iter *it)
     walk *w = it->own;
     w->next = 0;
     if (it->dataset->origin->source->in_memory) return KEEL_OK;
-    return keel_window_create(&w->window, it, supply_index, make_row);
+    return keel_window_create(&w->window, it, supply_index, make_row, false);
 }
 
 static keel_status next_walk(keel_iter *it, keel_element **out)
@@ -226,14 +223,8 @@ static keel_status next_source(keel_iter *it, keel_element **out)
                                        : o->source->next(o->state, (void *const *)w->field, &rows);
     if (s != KEEL_OK) return s;
     KEEL_TRY(check_given(it->dataset, data, shape));
-    for (int i = 0; i < spec->n_field && !spec->by_row; i++) {
-        if (shape[i].rank == KEEL_RANK_MAX)
-            return keel_fail(KEEL_ESHAPE, "%s: a batch of '%s' has more than %d dims",
-                             keel_dataset_name(it->dataset), spec->field[i].path, KEEL_RANK_MAX);
-        keel_shape all = { .rank = shape[i].rank + 1, .dim = { rows } };
-        for (int k = 0; k < shape[i].rank; k++) all.dim[k + 1] = shape[i].dim[k];
-        shape[i] = all;
-    }
+    for (int i = 0; i < spec->n_field && !spec->by_row; i++)
+        KEEL_TRY(keel_batch_shape(&shape[i], &shape[i], rows, spec->field[i].path));
     KEEL_TRY(keel_element_copy(out, &it->run->account, spec, data, shape));
     (*out)->source_row = w->rows;
     w->rows += rows;

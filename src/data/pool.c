@@ -1,9 +1,11 @@
 /* See pool.h. One lock guards the queue: a task is the reading of a row, tens of microseconds at
  * least, and taking the lock is a tenth of one. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "data/pool.h"
 #include "base/memory.h"
 #include "base/scratch.h"
 #include <pthread.h>
+#include <sched.h>
 
 struct keel_pool {
     pthread_mutex_t lock;
@@ -83,6 +85,14 @@ void keel_pool_destroy(keel_pool *p)
     keel_free(p);
 }
 
+int keel_reading_threads(void)
+{
+    enum { MOST = 16 };
+    cpu_set_t set;
+    const int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    return n < 1 ? 1 : n > MOST ? MOST : n;
+}
+
 int keel_pool_threads(const keel_pool *p)
 {
     return p->n_threads;
@@ -110,12 +120,4 @@ void keel_pool_wait(keel_pool *p, keel_task *t)
             pthread_cond_wait(&p->ready, &p->lock);
     }
     pthread_mutex_unlock(&p->lock);
-}
-
-bool keel_pool_done(keel_pool *p, const keel_task *t)
-{
-    pthread_mutex_lock(&p->lock);
-    const bool done = t->done;
-    pthread_mutex_unlock(&p->lock);
-    return done;
 }

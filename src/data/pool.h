@@ -18,9 +18,10 @@ typedef struct keel_task {
 keel_status keel_pool_create(keel_pool **out, int n_threads);
 void keel_pool_destroy(keel_pool *p); /* all tasks are done; NULL is allowed */
 int keel_pool_threads(const keel_pool *p);
+/* Threads to read with where nobody says how many: one for each core of this process, 1 to 16. */
+int keel_reading_threads(void);
 
 void keel_pool_add(keel_pool *p, keel_task *t); /* the task stays the caller's */
 void keel_pool_wait(keel_pool *p, keel_task *t);
-bool keel_pool_done(keel_pool *p, const keel_task *t);
 
 #endif

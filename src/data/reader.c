@@ -5,7 +5,6 @@
 #include "data/stage.h"
 #include "keel/pipeline.h"
 #include <string.h>
-#include <unistd.h>
 
 struct keel_reader {
     keel_run run;
@@ -29,14 +28,6 @@ static keel_status check(keel_reader_options *out, const keel_reader_options *o)
     return KEEL_OK;
 }
 
-static int threads_of(const keel_reader_options *o)
-{
-    if (o->threads < 0) return 0;
-    if (o->threads) return o->threads;
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 64 ? 64 : (int)n;
-}
-
 keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
                                const keel_reader_options *options)
 {
@@ -48,7 +39,9 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
     r->run.seed = o.seed;
     r->run.account.limit = o.memory;
     r->pass = o.pass;
-    keel_status s = keel_pool_create(&r->run.pool, threads_of(&o));
+    keel_status s = keel_pool_create(&r->run.pool, o.threads < 0 ? 0
+                                                   : o.threads   ? o.threads
+                                                                 : keel_reading_threads());
     if (s >= 0) s = keel_iter_create(&r->it, d, &r->run, 0);
     if (s >= 0) s = keel_iter_begin(r->it, r->pass);
     if (s >= 0) s = keel_iter_seek(r->it, o.index);

@@ -44,6 +44,9 @@ keel_status keel_spec_add_all(keel_data_spec *spec, int n, const keel_data_field
 void keel_spec_add_xy(keel_data_spec *spec, const keel_data_field *x, const keel_data_field *y,
                       bool has_weight);
 
+/* True if rows of a field differ in shape. */
+bool keel_spec_is_open(const keel_data_spec *spec);
+
 /* The first field of a role, or -1. */
 int keel_spec_first(const keel_data_spec *spec, keel_data_role role);
 

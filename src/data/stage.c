@@ -190,7 +190,7 @@ static const char *row_name(const void *state, int64_t index)
     return source->row_name ? source->row_name(d->origin->state, at.index) : NULL;
 }
 
-static void close_staged(void *state)
+static void close_applied(void *state)
 {
     keel_applied *s = state;
     if (s->made && s->stage->release) s->stage->release(s);
@@ -205,7 +205,7 @@ static const keel_source rows_source = {
     .name = "stage",
     .read = read_first_pass,
     .row_name = row_name,
-    .close = close_staged,
+    .close = close_applied,
 };
 
 static const keel_source ragged_source = {
@@ -213,7 +213,7 @@ static const keel_source ragged_source = {
     .read = read_first_pass,
     .length = length_first_pass,
     .row_name = row_name,
-    .close = close_staged,
+    .close = close_applied,
 };
 
 /* Rows by index, of fixed shape, that are only copied. */
@@ -222,7 +222,7 @@ static const keel_source memory_source = {
     .in_memory = true,
     .read = read_first_pass,
     .row_name = row_name,
-    .close = close_staged,
+    .close = close_applied,
 };
 
 static const keel_source stream_source = {
@@ -230,7 +230,7 @@ static const keel_source stream_source = {
     .begin = keel_flow_begin,
     .next = keel_flow_next,
     .next_shaped = keel_flow_next_shaped,
-    .close = close_staged,
+    .close = close_applied,
 };
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -240,14 +240,6 @@ const keel_stage *keel_stage_find(const char *name)
     for (int i = 0; keel_stages[i]; i++)
         if (!strcmp(keel_stages[i]->type.name, name)) return keel_stages[i];
     return NULL;
-}
-
-static bool is_open(const keel_data_spec *spec)
-{
-    for (int i = 0; i < spec->n_field; i++)
-        for (int k = 0; k < spec->field[i].shape.rank; k++)
-            if (spec->field[i].shape.dim[k] == KEEL_DIM_OPEN) return true;
-    return false;
 }
 
 static bool only_copies(const keel_applied *s)
@@ -262,7 +254,7 @@ static bool only_copies(const keel_applied *s)
 static const keel_source *source_of(const keel_applied *s, const keel_data_spec *spec)
 {
     if (!s->by_index) return &stream_source;
-    if (is_open(spec)) return &ragged_source;
+    if (keel_spec_is_open(spec)) return &ragged_source;
     return only_copies(s) ? &memory_source : &rows_source;
 }
 
@@ -356,7 +348,7 @@ keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec 
 /* What a stream tells the feed of its yields. */
 static void shape_stream(const keel_applied *s, keel_data_spec *spec)
 {
-    spec->shaped = is_open(spec);
+    spec->shaped = keel_spec_is_open(spec);
     spec->by_row = !spec->batched;
     spec->by_pass = !s->stage->is_sequential || !s->stage->is_sequential(s);
     for (int i = 0; i < s->n_parent; i++) {
@@ -408,7 +400,7 @@ static keel_status finish(keel_dataset **out, keel_applied *s, keel_dataset *con
     return KEEL_OK;
 fail:
     free_classes(&spec);
-    close_staged(s);
+    close_applied(s);
     return r;
 }
 

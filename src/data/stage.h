@@ -108,8 +108,7 @@ int64_t keel_dataset_longest(const keel_dataset *d, int i, int64_t *row);
 int64_t keel_stage_rows(const keel_dataset *d);
 
 /* The spec of a dataset as a parent: `rows` counts elements, and yields of several rows are
- * batches.
- */
+ * batches. */
 keel_data_spec keel_stage_spec(const keel_dataset *d);
 
 /* What the parents of a stage must share, so that the spec `a` of the first describes them all:

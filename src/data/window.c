@@ -19,7 +19,7 @@ typedef struct entry {
 
 struct keel_window {
     keel_iter *it;
-    keel_supply *supply;
+    keel_supply *supply; /* NULL: elements of parent 0 */
     keel_make *make;
     uint64_t in, out;
     int n;
@@ -37,9 +37,9 @@ static void run(keel_task *task, keel_scratch *scratch)
 }
 
 keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
-                               keel_make *make)
+                               keel_make *make, bool alone)
 {
-    const int n = 2 * keel_pool_threads(it->run->pool) + 1;
+    const int n = alone ? 1 : 2 * keel_pool_threads(it->run->pool) + 1;
     keel_window *w = keel_calloc(1, sizeof *w + (size_t)n * sizeof *w->at);
     if (!w) return KEEL_ENOMEM;
     w->it = it;
@@ -57,6 +57,14 @@ static bool may_read_ahead(const keel_window *w)
     return w->in - w->out < (uint64_t)w->n && (!a->limit || atomic_load(&a->used) < a->limit);
 }
 
+static keel_status next_input(keel_window *w, entry *e)
+{
+    if (w->supply) return w->supply(w->it, &e->at, &e->in);
+    e->at = w->it->at;
+    e->at.index = (int64_t)w->in; /* as many were given before */
+    return keel_iter_next(w->it->parent[0], &e->in);
+}
+
 static void fill(keel_window *w)
 {
     while (!w->ended && may_read_ahead(w)) {
@@ -65,7 +73,7 @@ static void fill(keel_window *w)
         e->task.run = run;
         e->in = e->out = NULL;
         e->told = false;
-        const keel_status s = w->supply(w->it, &e->at, &e->in);
+        const keel_status s = next_input(w, e);
         if (s != KEEL_OK) {
             w->ended = true;
             if (s < 0) keel_failure_take(&w->failed, s);

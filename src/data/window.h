@@ -12,8 +12,9 @@ typedef keel_status keel_make(keel_iter *it, keel_position at, keel_element *in,
  * none. *in may stay NULL. */
 typedef keel_status keel_supply(keel_iter *it, keel_position *at, keel_element **in);
 
+/* supply NULL: the elements of parent 0, numbered from 0. alone: one at a time, in order. */
 keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
-                               keel_make *make);
+                               keel_make *make, bool alone);
 /* The next element. The failure of an element comes in its turn; the next call tries it again. */
 keel_status keel_window_next(keel_window *w, keel_element **out);
 /* Leave out the element whose failure was given last. false: it was a failure of the supply. */

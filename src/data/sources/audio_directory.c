@@ -140,20 +140,12 @@ static bool claims(const char *spec)
     return keel_folder_kind(spec, &path) == KEEL_FILE_AUDIO;
 }
 
-static keel_status open_directory(keel_dataset **out, const char *spec,
-                                  const keel_dataset_options *o)
-{
-    const char *path;
-    const keel_file_kind kind = keel_folder_kind(spec, &path);
-    return keel_folder_open(out, path, kind, o);
-}
-
 const keel_source keel_source_audio_directory = {
     .name = "audio_directory",
     .help = "a directory that has one folder of sounds (wav) for each class",
     .shuffled_split = true,
     .claims = claims,
-    .open = open_directory,
+    .open = keel_folder_open_said,
     .read = read_row,
     .row_name = row_name,
     .length = length,

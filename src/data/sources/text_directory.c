@@ -66,21 +66,13 @@ static bool claims(const char *spec)
     return keel_folder_kind(spec, &path) == KEEL_FILE_TEXT;
 }
 
-static keel_status open_directory(keel_dataset **out, const char *spec,
-                                  const keel_dataset_options *o)
-{
-    const char *path;
-    const keel_file_kind kind = keel_folder_kind(spec, &path);
-    return keel_folder_open(out, path, kind, o);
-}
-
 const keel_source keel_source_text_directory = {
     .name = "text_directory",
     .help = "a directory that has one folder of texts (txt) for each class",
     .shuffled_split = true,
     .in_memory = true,
     .claims = claims,
-    .open = open_directory,
+    .open = keel_folder_open_said,
     .read = read_row,
     .row_name = row_name,
     .close = close_texts,

@@ -1,6 +1,7 @@
 /* tf.data's filter: the elements for which a callback of the program says so. How many stay is
  * known only when all were looked at, so the result is a stream; elements are looked at ahead, by
  * several threads. */
+#include "data/sources/called.h"
 #include "data/stage.h"
 #include "data/window.h"
 #include "keel/pipeline.h"
@@ -18,18 +19,7 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
 
 typedef struct filter_iter {
     keel_window *window;
-    int64_t next;
 } filter_iter;
-
-static keel_status supply(keel_iter *it, keel_position *at, keel_element **in)
-{
-    filter_iter *w = it->own;
-    const keel_status s = keel_iter_next(it->parent[0], in);
-    if (s != KEEL_OK) return s;
-    *at = it->at;
-    at->index = w->next++;
-    return KEEL_OK;
-}
 
 /* *out is the element, or stays NULL. */
 static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_element **out,
@@ -45,10 +35,7 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_e
     for (int i = 0; i < it->spec->n_field; i++)
         in[i] = (keel_tensor){ it->spec->field[i].dtype, e->field[i].shape, e->field[i].data };
     const keel_status s = f->call(f->context, in, &keep, &place);
-    if (s < 0 && keel_error_count() != texts)
-        return keel_fail_within(KEEL_ECALLBACK, "%s", f->name);
-    if (s != KEEL_OK)
-        return keel_fail(KEEL_ECALLBACK, "%s: returned %s", f->name, keel_status_name(s));
+    if (s != KEEL_OK) return keel_callback_failed(texts, s, "%s:", f->name);
     *out = keep ? keel_element_share(e) : NULL;
     return KEEL_OK;
 }
@@ -56,9 +43,8 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_e
 static keel_status begin(keel_iter *it)
 {
     filter_iter *w = it->own;
-    *w = (filter_iter){ 0 };
     KEEL_TRY(keel_iter_begin(it->parent[0], it->at.pass));
-    return keel_window_create(&w->window, it, supply, make);
+    return keel_window_create(&w->window, it, NULL, make, false);
 }
 
 static keel_status next(keel_iter *it, keel_element **out)

@@ -1,5 +1,6 @@
 /* tf.data's map: a function of an element, by a callback of the program. */
 #include "base/memory.h"
+#include "data/sources/called.h"
 #include "data/stage.h"
 #include "data/window.h"
 #include "keel/pipeline.h"
@@ -16,13 +17,6 @@ static const keel_map *map_of(const keel_applied *s)
     return &((const map_args *)s->args)->m;
 }
 
-static bool has_open(const keel_data_spec *spec)
-{
-    for (int i = 0; i < spec->n_field; i++)
-        if (keel_shape_is_open(&spec->field[i].shape)) return true;
-    return false;
-}
-
 static keel_status infer(keel_applied *s, keel_data_spec *spec)
 {
     const keel_map *m = map_of(s);
@@ -30,7 +24,7 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     if (!m->n_field) return KEEL_OK;
     spec->n_field = 0;
     KEEL_TRY(keel_spec_add_all(spec, m->n_field, m->field, m->name));
-    if (has_open(spec) && !m->shapes)
+    if (keel_spec_is_open(spec) && !m->shapes)
         return keel_fail(KEEL_EARG, "%s: a field has open dims, but `shapes` is NULL", m->name);
     return KEEL_OK;
 }
@@ -45,12 +39,6 @@ static bool is_sequential(const keel_applied *s)
     return map_of(s)->sequential;
 }
 
-static keel_status failed(const keel_map *m, keel_status s, unsigned texts)
-{
-    if (keel_error_count() != texts) return keel_fail_within(KEEL_ECALLBACK, "%s", m->name);
-    return keel_fail(KEEL_ECALLBACK, "%s: returned %s", m->name, keel_status_name(s));
-}
-
 /* The shapes of the result, those of rows or of batches. */
 static keel_status shapes_of(const keel_applied *s, const keel_shape *in, keel_shape *out)
 {
@@ -63,17 +51,12 @@ static keel_status shapes_of(const keel_applied *s, const keel_shape *in, keel_s
     }
     for (int i = 0; i < spec->n_field; i++) {
         out[i] = spec->field[i].shape;
-        if (!spec->batched) continue;
-        if (out[i].rank == KEEL_RANK_MAX)
-            return keel_fail(KEEL_ESHAPE, "%s: a batch has more than %d dims", m->name,
-                             KEEL_RANK_MAX);
-        for (int d = out[i].rank++; d > 0; d--) out[i].dim[d] = out[i].dim[d - 1];
-        out[i].dim[0] = rows;
+        if (spec->batched) KEEL_TRY(keel_batch_shape(&out[i], &out[i], rows, spec->field[i].path));
     }
     if (!m->shapes) return KEEL_OK;
     const unsigned texts = keel_error_count();
     const keel_status got = m->shapes(m->context, in, out);
-    if (got < 0) return failed(m, got, texts);
+    if (got < 0) return keel_callback_failed(texts, got, "%s: shapes", m->name);
     for (int i = 0; i < spec->n_field; i++) {
         const keel_shape *want = &spec->field[i].shape;
         const int first = spec->batched ? 1 : 0;
@@ -99,7 +82,7 @@ static keel_status call(const keel_applied *s, const keel_position *at, const ke
     const keel_element_place place = { at->seed, at->pass, at->index, c.stream };
     const unsigned texts = keel_error_count();
     const keel_status got = m->call(m->context, in, out, &place);
-    return got == KEEL_OK ? KEEL_OK : failed(m, got, texts);
+    return got == KEEL_OK ? KEEL_OK : keel_callback_failed(texts, got, "%s:", m->name);
 }
 
 /* ---- by index -------------------------------------------------------------------------------- */
@@ -195,27 +178,8 @@ static int64_t length(const keel_applied *s, int i, keel_position at)
 /* ---- streams --------------------------------------------------------------------------------- */
 
 typedef struct map_iter {
-    keel_window *window; /* NULL: sequential */
-    int64_t next;
-    keel_element *in; /* sequential: read, and not computed yet; kept after a failure */
-    keel_position at;
+    keel_window *window;
 } map_iter;
-
-static void let_go(map_iter *w)
-{
-    keel_element_release(w->in);
-    w->in = NULL;
-}
-
-static keel_status supply(keel_iter *it, keel_position *at, keel_element **in)
-{
-    map_iter *w = it->own;
-    const keel_status s = keel_iter_next(it->parent[0], in);
-    if (s != KEEL_OK) return s;
-    *at = it->at;
-    at->index = w->next++;
-    return KEEL_OK;
-}
 
 static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_element **out,
                         keel_scratch *scratch)
@@ -247,35 +211,19 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_e
 static keel_status begin(keel_iter *it)
 {
     map_iter *w = it->own;
-    *w = (map_iter){ 0 };
     KEEL_TRY(keel_iter_begin(it->parent[0], it->at.pass));
-    if (map_of(it->applied)->sequential) return KEEL_OK;
-    return keel_window_create(&w->window, it, supply, make);
+    return keel_window_create(&w->window, it, NULL, make, map_of(it->applied)->sequential);
 }
 
 static keel_status next(keel_iter *it, keel_element **out)
 {
-    map_iter *w = it->own;
-    keel_scratch none = { 0 }; /* `make` uses none */
-    if (w->window) return keel_window_next(w->window, out);
-    if (!w->in) {
-        const keel_status s = supply(it, &w->at, &w->in);
-        if (s != KEEL_OK) return s;
-    }
-    const keel_status made = make(it, w->at, w->in, out, &none);
-    if (made == KEEL_OK) let_go(w);
-    return made;
+    return keel_window_next(((map_iter *)it->own)->window, out);
 }
 
 /* What failed is an element of this stage, or of one before it. */
 static void pass(keel_iter *it)
 {
-    map_iter *w = it->own;
-    if (w->window && keel_window_pass(w->window)) return;
-    if (w->in)
-        let_go(w);
-    else
-        keel_iter_pass(it->parent[0]);
+    if (!keel_window_pass(((map_iter *)it->own)->window)) keel_iter_pass(it->parent[0]);
 }
 
 static void end(keel_iter *it)
@@ -283,7 +231,6 @@ static void end(keel_iter *it)
     map_iter *w = it->own;
     keel_window_destroy(w->window);
     w->window = NULL;
-    let_go(w);
 }
 
 static void release_args(void *args)
