@@ -1,5 +1,5 @@
 /* Winograd's convolution against the direct sum: its error, measured in double, is at most twice
- * that of a plain float32 sum (larger tiles: three times for wide-range numbers), for normal,
+ * that of a plain float32 sum (tiles of 4: three times for wide-range numbers), for normal,
  * wide-range and all-positive numbers and for long sums; a row gives the same bits whatever rows
  * are beside it. (That it computes what the reference does, over odd shapes, is held by
  * tests/test_ops_kernels.c.)
@@ -46,12 +46,12 @@ static void fill(float *x, int64_t n, numbers kind)
     {                                                                                              \
         const keel_conv2d_args *g = (const void *)l->args;                                         \
         const int64_t *x = l->in_spec[0].shape.dim, *y = l->node.out->shape.dim, nc = x[2];        \
-        const int64_t nk = y[2];                                                                   \
+        const int64_t nk = y[2], *window = l->node.weight[0].shape.dim;                            \
         for (int64_t at = 0; at < l->rows * y[0] * y[1]; at++)                                     \
-            for (int64_t tap = 0; tap < 9; tap++) {                                                \
+            for (int64_t tap = 0; tap < window[0] * window[1]; tap++) {                            \
                 const int64_t row = at / (y[0] * y[1]);                                            \
-                const int64_t h = at / y[1] % y[0] * g->strides[0] + tap / 3 - g->pad[0];          \
-                const int64_t w = at % y[1] * g->strides[1] + tap % 3 - g->pad[2];                 \
+                const int64_t h = at / y[1] % y[0] * g->strides[0] + tap / window[1] - g->pad[0];  \
+                const int64_t w = at % y[1] * g->strides[1] + tap % window[1] - g->pad[2];         \
                 if (h < 0 || w < 0 || h >= x[0] || w >= x[1]) continue;                            \
                 const int64_t pixel = ((row * x[0] + h) * x[1] + w) * nc;                          \
                 for (int64_t c = 0; c < nc; c++) {                                                 \
@@ -172,16 +172,22 @@ static double error_ratio(lab *l, const keel_kernel *kernel, keel_pass pass)
 /* Of those that this processor can run. */
 static bool is_winograd(const keel_kernel *k)
 {
-    return k->op == &keel_op_conv2d && strncmp(k->name, "winograd", 8) == 0 &&
-           k->run[KEEL_FORWARD] &&
+    return k->op == &keel_op_conv2d && strstr(k->name, "winograd") && k->run[KEEL_FORWARD] &&
            (keel_cpu_level() >= KEEL_CPU_AVX512 || !strstr(k->name, "avx512"));
 }
 
-/* A kernel takes windows that move by one pixel, or those that move by two. */
+/* What a kernel takes: 3x3 windows that move by one pixel, by two, or windows over one dim. */
+typedef enum way { SQUARE, STRIDED, LINES, WAYS } way;
+static way way_of(const keel_kernel *k)
+{
+    return strstr(k->name, "strided") ? STRIDED : strstr(k->name, "1d") ? LINES : SQUARE;
+}
+
 static bool takes(const keel_kernel *k, const keel_case *c)
 {
     const bool strided = c->args && strstr(c->args, "strides 2,2");
-    return strided == !!strstr(k->name, "strided");
+    const bool lines = strncmp(c->weights, "3,3", 3) != 0;
+    return way_of(k) == (strided ? STRIDED : lines ? LINES : SQUARE);
 }
 
 static void fill_lab(lab *l, numbers kind)
@@ -204,6 +210,9 @@ static const struct {
     { { "14,14,512", "3,3,512,64", "strides 2,2 pad 1,1,1,1" }, 1 },
     { { "16,16,64", "3,3,64,512", "strides 2,2 pad 0,1,0,1" }, 1 },
     { { "57,59,32", "3,3,32,32", "strides 2,2" }, 6 },
+    { { "50,1,512", "3,1,512,64", "pad 1,1,0,0" }, 1 },
+    { { "1,61,64", "1,3,64,512", "pad 0,0,1,1" }, 1 },
+    { { "1001,1,32", "3,1,32,32", NULL }, 6 },
 };
 
 static void errors_are_those_of_a_plain_float32_sum_within_twice(void **state)
@@ -228,7 +237,7 @@ static void errors_are_those_of_a_plain_float32_sum_within_twice(void **state)
                 print_message("%s, %s, %s: forward %.2f, backward %.2f, weights %.2f\n", k->name,
                               cases[at].c.weights, numbers_name[kind], ratio[0], ratio[1],
                               ratio[2]);
-                const bool larger = strncmp(k->name, "winograd4", 9) == 0;
+                const bool larger = strstr(k->name, "winograd4") || way_of(k) == LINES;
                 for (keel_pass pass = KEEL_FORWARD; pass <= KEEL_WEIGHTS; pass++)
                     assert_true(ratio[pass] <= (larger && kind == WIDE ? 3 : 2));
                 lab_close(&l);
@@ -240,13 +249,14 @@ static void errors_are_those_of_a_plain_float32_sum_within_twice(void **state)
 
 static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
 {
-    static const keel_case both[] = { { "15,14,64", "3,3,64,90|90", "pad 1,1,2,0" },
-                                      { "13,9,64", "3,3,64,94|94", "strides 2,2 pad 1,1,2,1" } };
+    static const keel_case of[] = { { "15,14,64", "3,3,64,90|90", "pad 1,1,2,0" },
+                                    { "13,9,64", "3,3,64,94|94", "strides 2,2 pad 1,1,2,1" },
+                                    { "121,1,64", "3,1,64,90|90", "pad 2,0,0,0" } };
     enum { ALL = 9 };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++) {
         lab whole, cut;
-        const keel_case *c = &both[takes(keel_kernels[i], &both[1])];
+        const keel_case *c = &of[way_of(keel_kernels[i])];
         if (!is_winograd(keel_kernels[i])) continue;
         assert_int_equal(lab_open(&whole, keel_op_find("conv2d"), c, false, true, ALL), 0);
         assert_int_equal(lab_open(&cut, keel_op_find("conv2d"), c, false, true, ALL), 0);
@@ -273,23 +283,25 @@ static void bits_of_a_row_do_not_depend_on_the_rows_beside_it(void **state)
 
 static void frozen_weights_leave_the_gradient_of_the_bias_alone(void **state)
 {
-    static const keel_case both[] = { { "14,14,160", "3,3,160,64|64", "pad 1,1,1,1" },
-                                      { "9,13,160", "3,3,160,64|64", "strides 2,2 pad 1,1,1,1" } };
+    static const keel_case of[] = { { "14,14,160", "3,3,160,64|64", "pad 1,1,1,1" },
+                                    { "9,13,160", "3,3,160,64|64", "strides 2,2 pad 1,1,1,1" },
+                                    { "1,30,160", "1,3,160,64|64", NULL } };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++) {
         lab l;
         float bias[64];
-        const keel_case *c = &both[takes(keel_kernels[i], &both[1])];
+        const keel_case *c = &of[way_of(keel_kernels[i])];
         if (!is_winograd(keel_kernels[i])) continue;
         assert_int_equal(lab_open(&l, keel_op_find("conv2d"), c, false, true, 3), 0);
+        const int64_t count = keel_row_count(&l.node.weight[0]);
         assert_true(run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3));
         memcpy(bias, l.weight_grad[1], sizeof bias);
-        lab_fill(&l, l.weight_grad[0], 9 * 160 * 64, 7);
+        lab_fill(&l, l.weight_grad[0], count, 7);
         lab_fill(&l, l.weight_grad[1], 64, NAN);
         l.frozen[0] = true;
         run(&l, keel_kernels[i], KEEL_WEIGHTS, 0, 3);
         assert_memory_equal(bias, l.weight_grad[1], sizeof bias);
-        for (int64_t e = 0; e < 9 * 160 * 64; e++) assert_true(((float *)l.weight_grad[0])[e] == 7);
+        for (int64_t e = 0; e < count; e++) assert_true(((float *)l.weight_grad[0])[e] == 7);
         l.frozen[0] = false;
         l.frozen[1] = true;
         lab_fill(&l, l.weight_grad[1], 64, 7);
@@ -302,7 +314,7 @@ static void frozen_weights_leave_the_gradient_of_the_bias_alone(void **state)
 static void small_or_unfit_shapes_are_left_to_others(void **state)
 {
     enum { EACH = 7 };
-    static const keel_case unfit[2][EACH] = {
+    static const keel_case unfit[WAYS][EACH] = {
         { { "9,9,8", "3,3,8,32", NULL },            /* few channels */
           { "14,14,64", "3,3,64,4", NULL },         /* few filters */
           { "1,1,64", "3,3,64,64", "pad 1,1,1,1" }, /* tiles mostly empty */
@@ -317,19 +329,26 @@ static void small_or_unfit_shapes_are_left_to_others(void **state)
           { "14,14,64", "3,3,64,64", "strides 2,2 dilation 2,2" },
           { "14,14,64", "3,3,32,64", "strides 2,2 groups 2" },
           { "14,14,64", "3,2,64,64", "strides 2,2" } },
+        { { "40,1,8", "3,1,8,64", NULL },
+          { "40,1,64", "3,1,64,8", NULL },
+          { "2,1,64", "3,1,64,64", "pad 1,1,0,0" },
+          { "40,1,64", "3,1,64,64", "strides 2,1" },
+          { "40,1,64", "3,1,64,64", "dilation 2,1" },
+          { "40,1,64", "3,1,32,64", "groups 2" },
+          { "40,1,64", "5,1,64,64", NULL } },
     };
     (void)state;
     for (int i = 0; keel_kernels[i]; i++)
         for (size_t at = 0; is_winograd(keel_kernels[i]) && at < EACH; at++)
             for (keel_pass pass = 0; pass < KEEL_PASS_COUNT; pass++) {
-                const bool strided = strstr(keel_kernels[i]->name, "strided");
+                const way of = way_of(keel_kernels[i]);
                 lab l;
                 assert_int_equal(
-                    lab_open(&l, keel_op_find("conv2d"), &unfit[strided][at], false, true, 2), 0);
+                    lab_open(&l, keel_op_find("conv2d"), &unfit[of][at], false, true, 2), 0);
                 keel_prepare p = {
                     .node = &l.node, .pass = pass, .rows = 2, .derive = derive, .context = &l
                 };
-                if (strided || pass != KEEL_BACKWARD || at > 0)
+                if (of != SQUARE || pass != KEEL_BACKWARD || at > 0)
                     assert_int_equal(keel_kernel_prepare(keel_kernels[i], &p), KEEL_EUNSUP);
                 lab_close(&l);
             }

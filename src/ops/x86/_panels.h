@@ -90,8 +90,10 @@ static void panels_refresh(const keel_derived *d, const void *weight)
     }
 }
 
-/* Asks for the packed copy of weight 0. */
-static keel_status panels_derive(keel_prepare *p, const panels *of, const keel_derived **got)
+/* Asks for a copy of weight 0 that `refresh` packs in panels of this shape. */
+static inline keel_status panels_derive_by(keel_prepare *p, const panels *of,
+                                           void (*refresh)(const keel_derived *, const void *),
+                                           const keel_derived **got)
 {
     panels *s = keel_calloc(1, sizeof *s);
     if (!s) return KEEL_ENOMEM;
@@ -99,11 +101,17 @@ static keel_status panels_derive(keel_prepare *p, const panels *of, const keel_d
     const int64_t count = panel_lines(s) * up(panel_columns(s), LANES);
     keel_derived want = { .bytes = (size_t)count * sizeof(float),
                           .weight = 0,
-                          .key = 0x31783170616e6500u + 2 * LANES + s->turned,
-                          .refresh = panels_refresh,
+                          .key = 0x31783170616e6500u + (refresh == panels_refresh ? 0 : 128) +
+                                 2 * LANES + s->turned,
+                          .refresh = refresh,
                           .release = keel_free,
                           .plan = s };
     return p->derive(p->context, &want, got);
+}
+
+static inline keel_status panels_derive(keel_prepare *p, const panels *of, const keel_derived **got)
+{
+    return panels_derive_by(p, of, panels_refresh, got);
 }
 
 /* out [n, columns] = a [n, inner] times `inner` lines of the panels, from line `first` on. */

@@ -11,7 +11,7 @@
  * twice that, and less with every channel (tests/test_conv_winograd.c). */
 #ifndef KEEL_OPS_X86_WINOGRAD_POINTS_H
 #define KEEL_OPS_X86_WINOGRAD_POINTS_H
-#include "ops/x86/_winograd_vector.h"
+#include "ops/x86/_vector.h"
 
 enum { SIDE = TILE + 2, LAST = SIDE - 1, POINTS = SIDE * SIDE };
 
