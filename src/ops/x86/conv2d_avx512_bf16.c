@@ -103,6 +103,27 @@ static keel_status derive(keel_prepare *p, plan *pl)
 
 /* Prepare -------------------------------------------------------------------------------------- */
 
+typedef struct windows { /* by axis */
+    int64_t x[2], y[2], size[2], stride[2], dilation[2], before[2];
+} windows;
+
+/* A sequence [T, 1, C] is taken as [1, T, C], which lies in memory alike: then the taps of a window
+ * are neighbours on a line. */
+static windows windows_of(const keel_node *n)
+{
+    const keel_conv2d_args *a = n->args;
+    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim, *size = n->weight[0].shape.dim;
+    const bool turns = x[1] == 1 && y[1] == 1 && size[1] == 1 && a->pad[2] == 0;
+    windows v;
+    for (int i = 0; i < 2; i++) {
+        const int from = turns ? 1 - i : i;
+        v.x[i] = x[from], v.y[i] = y[from], v.size[i] = size[from];
+        v.stride[i] = a->strides[from], v.dilation[i] = a->dilation[from];
+        v.before[i] = a->pad[2 * from];
+    }
+    return v;
+}
+
 static keel_status new_class(class *g, int64_t places, int64_t taps)
 {
     g->place = keel_calloc((size_t)places + 1, sizeof *g->place);
@@ -118,19 +139,19 @@ static int64_t larger(int64_t a, int64_t b)
 /* What forward and weights read: x, at the places of y. */
 static keel_status plan_windows(plan *pl, const keel_node *n)
 {
-    const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim, *win = n->weight[0].shape.dim;
-    const bool runs = a->dilation[1] == 1;
-    const int64_t reach_h = (y[0] - 1) * a->strides[0] + (win[0] - 1) * a->dilation[0] + 1;
-    const int64_t reach_w = (y[1] - 1) * a->strides[1] + (win[1] - 1) * a->dilation[1] + 1;
-    const int64_t wide_w = larger(reach_w, a->pad[2] + x[1]);
+    const windows v = windows_of(n);
+    const int64_t *x = v.x, *y = v.y, *win = v.size;
+    const bool runs = v.dilation[1] == 1;
+    const int64_t reach_h = (y[0] - 1) * v.stride[0] + (win[0] - 1) * v.dilation[0] + 1;
+    const int64_t reach_w = (y[1] - 1) * v.stride[1] + (win[1] - 1) * v.dilation[1] + 1;
+    const int64_t wide_w = larger(reach_w, v.before[1] + x[1]);
     class *g;
     pl->n_tap = (int)(runs ? win[0] : win[0] * win[1]);
     pl->inner = runs ? win[1] * pl->c : pl->c;
     pl->columns = pl->k;
     pl->h = x[0], pl->w = x[1], pl->line = x[1] * pl->c;
-    pl->before_h = a->pad[0], pl->before_w = a->pad[2];
-    pl->wide_h = larger(reach_h, a->pad[0] + x[0]), pl->wide_line = wide_w * pl->c;
+    pl->before_h = v.before[0], pl->before_w = v.before[1];
+    pl->wide_h = larger(reach_h, v.before[0] + x[0]), pl->wide_line = wide_w * pl->c;
     pl->from = x[0] * x[1] * pl->c, pl->to = y[0] * y[1] * pl->k;
     if (!(pl->class = keel_calloc(1, sizeof *pl->class))) return KEEL_ENOMEM;
     pl->n_class = 1;
@@ -139,13 +160,13 @@ static keel_status plan_windows(plan *pl, const keel_node *n)
     for (int64_t i = 0; i < y[0]; i++)
         for (int64_t j = 0; j < y[1]; j++)
             g->place[g->n_place++] = (keel_pairs_place){
-                .a = 2 * (i * a->strides[0] * pl->wide_line + j * a->strides[1] * pl->c),
+                .a = 2 * (i * v.stride[0] * pl->wide_line + j * v.stride[1] * pl->c),
                 .out = (i * y[1] + j) * pl->k,
             };
     for (; g->n_tap < pl->n_tap; g->n_tap++) {
         const int64_t i = runs ? g->n_tap : g->n_tap / win[1], j = runs ? 0 : g->n_tap % win[1];
         g->tap[g->n_tap] = (keel_pairs_tap){
-            .a = 2 * (i * a->dilation[0] * pl->wide_line + j * a->dilation[1] * pl->c),
+            .a = 2 * (i * v.dilation[0] * pl->wide_line + j * v.dilation[1] * pl->c),
             .w = g->n_tap * ((pl->inner + 1) / 2),
         };
     }
@@ -153,23 +174,23 @@ static keel_status plan_windows(plan *pl, const keel_node *n)
 }
 
 /* Along one axis: whether tap `at` of the window read pixel r + stride q, at place q + *off. */
-static bool sees(const keel_conv2d_args *a, int axis, int64_t r, int64_t at, int64_t *off)
+static bool sees(const windows *v, int axis, int64_t r, int64_t at, int64_t *off)
 {
-    const int64_t distance = r + a->pad[2 * axis] - at * a->dilation[axis];
-    *off = distance / a->strides[axis];
-    return distance % a->strides[axis] == 0;
+    const int64_t distance = r + v->before[axis] - at * v->dilation[axis];
+    *off = distance / v->stride[axis];
+    return distance % v->stride[axis] == 0;
 }
 
 /* How far those places extend before the first and after the last of y. */
-static void border(const keel_conv2d_args *a, int axis, int64_t window, int64_t size, int64_t y,
+static void border(const windows *v, int axis, int64_t window, int64_t size, int64_t y,
                    int64_t *before, int64_t *wide)
 {
     int64_t least = 0, most = y - 1, off;
-    for (int64_t r = 0; r < a->strides[axis] && r < size; r++)
+    for (int64_t r = 0; r < v->stride[axis] && r < size; r++)
         for (int64_t at = 0; at < window; at++)
-            if (sees(a, axis, r, at, &off)) {
+            if (sees(v, axis, r, at, &off)) {
                 least = -larger(-least, -off);
-                most = larger(most, (size - 1 - r) / a->strides[axis] + off);
+                most = larger(most, (size - 1 - r) / v->stride[axis] + off);
             }
     *before = -least;
     *wide = most + 1 - least;
@@ -178,16 +199,15 @@ static void border(const keel_conv2d_args *a, int axis, int64_t window, int64_t 
 /* What backward reads: dy, for the pixels of x by classes. */
 static keel_status plan_turned(plan *pl, const keel_node *n)
 {
-    const keel_conv2d_args *a = n->args;
-    const int64_t *x = n->in[0].shape.dim, *y = n->out[0].shape.dim, *win = n->weight[0].shape.dim;
-    const int64_t *s = a->strides;
+    const windows v = windows_of(n);
+    const int64_t *x = v.x, *y = v.y, *win = v.size, *s = v.stride;
     int64_t wide_w;
     pl->n_tap = (int)(win[0] * win[1]);
     pl->inner = pl->k;
     pl->columns = pl->c;
     pl->h = y[0], pl->w = y[1], pl->line = y[1] * pl->k;
-    border(a, 0, win[0], x[0], y[0], &pl->before_h, &pl->wide_h);
-    border(a, 1, win[1], x[1], y[1], &pl->before_w, &wide_w);
+    border(&v, 0, win[0], x[0], y[0], &pl->before_h, &pl->wide_h);
+    border(&v, 1, win[1], x[1], y[1], &pl->before_w, &wide_w);
     pl->wide_line = wide_w * pl->k;
     pl->from = y[0] * y[1] * pl->k, pl->to = x[0] * x[1] * pl->c;
     if (!(pl->class = keel_calloc((size_t)(s[0] * s[1]), sizeof *pl->class))) return KEEL_ENOMEM;
@@ -205,7 +225,7 @@ static keel_status plan_turned(plan *pl, const keel_node *n)
                     };
             for (int64_t i = 0; i < win[0]; i++)
                 for (int64_t j = 0; j < win[1]; j++)
-                    if (sees(a, 0, rh, i, &off_h) && sees(a, 1, rw, j, &off_w))
+                    if (sees(&v, 0, rh, i, &off_h) && sees(&v, 1, rw, j, &off_w))
                         g->tap[g->n_tap++] = (keel_pairs_tap){
                             .a = 2 * (off_h * pl->wide_line + off_w * pl->k),
                             .w = (i * win[1] + j) * ((pl->inner + 1) / 2),
