@@ -66,14 +66,17 @@ static keel_status add_layer(keel_model *m, const keel_layer *l, const void *arg
     return s < 0 ? s : keel_model_outputs(m, &out, 1);
 }
 
-/* What it would have learned is an argument here. */
-static keel_status check_weights(const keel_model *m, const keel_layer *l)
+/* What it would have learned is an argument here. Only the waves of a Fourier transform are
+ * weights that need no learning. */
+static keel_status make_weights(keel_model *m, const keel_layer *l)
 {
-    if (!m->n_weight) return KEEL_OK;
-    if (!strcmp(l->type.name, "Normalization"))
+    if (m->n_weight && !strcmp(l->type.name, "Normalization"))
         return keel_fail(KEEL_EARG, "it has no statistics: give mean and variance, as adapt() has "
                                     "found them in Keras");
-    return keel_fail(KEEL_EUNSUP, "it has weights, which a stage cannot learn");
+    for (int i = 0; i < m->n_weight; i++)
+        if (m->weight[i].initializer.type != keel_initializer_find("STFT"))
+            return keel_fail(KEEL_EUNSUP, "it has weights, which a stage cannot learn");
+    return keel_model_fill_weights(m);
 }
 
 static keel_status make_model(keel_model **out, const keel_layer *l, const void *args,
@@ -85,7 +88,7 @@ static keel_status make_model(keel_model **out, const keel_layer *l, const void 
     keel_status s = KEEL_OK;
     for (int i = 0; i < n && s >= 0; i++) s = add_input(m, field[i], &in[i]);
     if (s >= 0) s = add_layer(m, l, args, in, n);
-    if (s >= 0) s = check_weights(m, l);
+    if (s >= 0) s = make_weights(m, l);
     if (s < 0)
         keel_model_destroy(m);
     else
