@@ -1,7 +1,7 @@
-/* Layers of preprocessing as stages of pipelines: equal to Keras's layers in tf.data where they draw
- * nothing (golden/layer_stages.json); where they draw, equal to the layer in a model with the same
- * random numbers, which are the same for any number of threads, by index and as a stream, from any
- * element on. */
+/* Layers of preprocessing as stages of pipelines: equal to Keras's layers in tf.data where they
+ * draw nothing (golden/layer_stages.json); where they draw, equal to the layer in a model with the
+ * same random numbers, which are the same for any number of threads, by index and as a stream, from
+ * any element on. */
 #include "data/stage.h"
 #include "golden.h"
 #include "model/model.h"
@@ -96,8 +96,8 @@ static keel_status apply(keel_dataset **d, const char *name, const char *args)
 static void stream_of(keel_dataset **d)
 {
     keel_dataset *next;
-    must(keel_dataset_filter(&next, *d, &(keel_filter){ .size = sizeof(keel_filter),
-                                                        .call = all_stay }));
+    must(keel_dataset_filter(&next, *d,
+                             &(keel_filter){ .size = sizeof(keel_filter), .call = all_stay }));
     put(d, next);
 }
 
@@ -146,8 +146,8 @@ static void same_bytes(const char *what, const bytes *got, const bytes *want, si
 
 static keel_dtype dtype_of(const char *name)
 {
-    return !strcmp(name, "uint8")   ? KEEL_UINT8
-           : !strcmp(name, "int64") ? KEEL_INT64
+    return !strcmp(name, "uint8")    ? KEEL_UINT8
+           : !strcmp(name, "int64")  ? KEEL_INT64
            : !strcmp(name, "string") ? KEEL_STRING
                                      : KEEL_FLOAT32;
 }
@@ -371,8 +371,7 @@ static void it_is_the_layer_of_a_model(void **state)
     l.step.first_row = 0;
     l.row = 0;
     open_drawn(&s, c, 0);
-    for (int64_t k = 0; k < lab_in_count(&l, 0); k++)
-        lab_set(&l, l.in[0], k, ((uint8_t *)s.x)[k]);
+    for (int64_t k = 0; k < lab_in_count(&l, 0); k++) lab_set(&l, l.in[0], k, ((uint8_t *)s.x)[k]);
     lab_forward(&l, (int64_t[]){ ROWS }, 1);
     bytes b = read_all(s.d, 2, 0, 2);
     keel_data_field f;
@@ -693,8 +692,7 @@ static void every_allocation_may_fail(void **unused)
             keel_memory_fail_at(i);
             const keel_status got = build_and_read(&s, stream);
             keel_memory_fail_at(-1);
-            if (got < 0 && got != KEEL_ENOMEM)
-                fail_msg("allocation %d: %s", (int)i, keel_error());
+            if (got < 0 && got != KEEL_ENOMEM) fail_msg("allocation %d: %s", (int)i, keel_error());
             assert_int_equal(keel_memory_live(), before);
         }
     }
@@ -739,10 +737,10 @@ int main(void)
         const struct draw *c = &draws[i / 2];
         snprintf(name[i], sizeof name[i], "%s %s: %s", c->name, c->args,
                  i % 2 ? "is the layer of a model" : "is the same for threads, streams and begins");
-        test[n++] = (struct CMUnitTest){
-            name[i], i % 2 ? it_is_the_layer_of_a_model : threads_and_begins_change_no_bit, NULL,
-            NULL, (void *)c
-        };
+        test[n++] = (struct CMUnitTest){ name[i],
+                                         i % 2 ? it_is_the_layer_of_a_model
+                                               : threads_and_begins_change_no_bit,
+                                         NULL, NULL, (void *)c };
     }
     for (int i = 0; i < REFUSED; i++)
         test[n++] =

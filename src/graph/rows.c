@@ -1,5 +1,5 @@
-/* See rows.h. Each value has one slot for its address and a second one for its copy in real numbers,
- * if it is kept as bytes. What runs is a list of moves, widenings and forwards. */
+/* See rows.h. Each value has one slot for its address and a second one for its copy in real
+ * numbers, if it is kept as bytes. What runs is a list of moves, widenings and forwards. */
 #include "graph/rows.h"
 #include "base/memory.h"
 #include "graph/memory_plan.h"
@@ -26,8 +26,8 @@ typedef enum slot_kind { SLOT_NONE, SLOT_IN, SLOT_OUT, SLOT_MEMORY } slot_kind;
 
 typedef struct slot {
     slot_kind kind;
-    int same;       /* the slot whose bytes these are; itself, if they are its own */
-    int at;         /* of the inputs or outputs */
+    int same; /* the slot whose bytes these are; itself, if they are its own */
+    int at;   /* of the inputs or outputs */
     int64_t bytes, offset;
     int first, last; /* runs that write and read it */
 } slot;
@@ -36,14 +36,14 @@ struct keel_rows {
     keel_graph *graph;
     const void *const *weight;
     int n_output;
-    int *output;      /* [n_output] slots */
-    keel_spec *spec;  /* [n_output] */
+    int *output;     /* [n_output] slots */
+    keel_spec *spec; /* [n_output] */
     int n_slot, n_run;
-    slot *slot;       /* [2 * n_value] */
+    slot *slot; /* [2 * n_value] */
     run *run;
-    bool *bytes;      /* [n_value] real numbers that are kept as bytes */
+    bool *bytes; /* [n_value] real numbers that are kept as bytes */
     int n_saved;
-    int64_t *offset;  /* [n_saved] of all saved values */
+    int64_t *offset; /* [n_saved] of all saved values */
     int most_in, most_out, most_saved, most_weight;
     int64_t head, memory; /* bytes of pointers, and of values */
 };
@@ -73,11 +73,9 @@ static run *add(keel_rows *r, run_kind kind, int node)
 
 static void begins(keel_rows *r, int s, int64_t bytes)
 {
-    r->slot[s] = (slot){ .kind = SLOT_MEMORY,
-                         .same = s,
-                         .bytes = bytes,
-                         .first = r->n_run - 1,
-                         .last = r->n_run - 1 };
+    r->slot[s] = (slot){
+        .kind = SLOT_MEMORY, .same = s, .bytes = bytes, .first = r->n_run - 1, .last = r->n_run - 1
+    };
 }
 
 static void shares(keel_rows *r, int s, int from)
@@ -110,12 +108,14 @@ static keel_status check(const keel_rows *r)
     for (int i = 0; i < g->n_node; i++) {
         const keel_node *n = &g->node[i].node;
         if (n->partial || n->merged || n->sums || n->op->loss)
-            return keel_fail(KEEL_EUNSUP, "layer '%s' needs all rows of a step: not where rows are "
-                                          "read",
+            return keel_fail(KEEL_EUNSUP,
+                             "layer '%s' needs all rows of a step: not where rows are "
+                             "read",
                              n->layer);
         if (keel_dtype_is_narrow(n->held))
-            return keel_fail(KEEL_EUNSUP, "layer '%s' holds values in %s; where rows are read they "
-                                          "are float32",
+            return keel_fail(KEEL_EUNSUP,
+                             "layer '%s' holds values in %s; where rows are read they "
+                             "are float32",
                              n->layer, keel_dtype_name(n->held));
         if (n->n_weight && !r->weight)
             return keel_fail(KEEL_EARG, "layer '%s' has weights", n->layer);
@@ -229,8 +229,7 @@ static keel_status place(keel_rows *r)
     keel_status s = KEEL_ENOMEM;
     int64_t bound;
     int n = 0;
-    keel_buffer *b =
-        keel_calloc((size_t)(r->n_slot + r->n_run + r->n_saved), sizeof *b);
+    keel_buffer *b = keel_calloc((size_t)(r->n_slot + r->n_run + r->n_saved), sizeof *b);
     if (!b) return s;
     for (int i = 0; i < r->n_slot; i++)
         if (r->slot[i].kind == SLOT_MEMORY)

@@ -1,5 +1,5 @@
-/* Rows by number that a model changes: what it reads comes from the parent into scratch or, where it
- * can be changed in place, straight to where it is wanted; all other fields pass untouched. */
+/* Rows by number that a model changes: what it reads comes from the parent into scratch or, where
+ * it can be changed in place, straight to where it is wanted; all other fields pass untouched. */
 #include "base/memory.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -10,8 +10,8 @@ typedef struct reading {
     const keel_applied *s;
     const keel_change *c;
     const keel_row *row;
-    keel_position there; /* in the parent */
-    keel_shape shape[KEEL_FIELDS_MAX]; /* of the parent's row */
+    keel_position there;                     /* in the parent */
+    keel_shape shape[KEEL_FIELDS_MAX];       /* of the parent's row */
     keel_change_rows *rows[KEEL_FIELDS_MAX]; /* of each call that runs; NULL: it need not */
     bool read[KEEL_FIELDS_MAX], in_place[KEEL_FIELDS_MAX]; /* fields of the parent */
     int out[KEEL_FIELDS_MAX][KEEL_OUTPUTS_MAX]; /* the field that an output is; -1: none */
@@ -121,8 +121,7 @@ static keel_status give(const reading *x, int i, const void *from, keel_dtype ty
     const keel_row *row = x->row;
     keel_data_field field = x->s->spec->field[i];
     field.dtype = type;
-    if (from != row->at[i])
-        KEEL_TRY(keel_field_write(row->at[i], row->want[i], from, &field, n));
+    if (from != row->at[i]) KEEL_TRY(keel_field_write(row->at[i], row->want[i], from, &field, n));
     const size_t each = keel_dtype_size(row->want[i]);
     if (n < row->count[i])
         memset((char *)row->at[i] + (size_t)n * each, 0, (size_t)(row->count[i] - n) * each);
@@ -154,8 +153,7 @@ static keel_status run_call(const reading *x, int k, const keel_step_facts *fact
     for (int o = 0; o < p->model->n_output; o++) {
         const keel_spec *spec = keel_rows_spec(rows, o);
         const int i = x->out[k][o];
-        if (i >= 0)
-            KEEL_TRY(give(x, i, ends.out[o], spec->dtype, keel_shape_count(&spec->shape)));
+        if (i >= 0) KEEL_TRY(give(x, i, ends.out[o], spec->dtype, keel_shape_count(&spec->shape)));
     }
     return KEEL_OK;
 }

@@ -22,8 +22,7 @@ static keel_status find_shapes(making *x)
     keel_shape row[KEEL_FIELDS_MAX];
     for (int i = 0; i < x->e->n_field; i++)
         row[i] = x->spec->batched ? keel_row_shape(&x->e->field[i].shape) : x->e->field[i].shape;
-    for (int k = 0; k < p->n_call; k++)
-        KEEL_TRY(keel_change_rows_for(x->c, k, row, &x->rows[k]));
+    for (int k = 0; k < p->n_call; k++) KEEL_TRY(keel_change_rows_for(x->c, k, row, &x->rows[k]));
     for (int i = 0; i < p->n_field; i++) {
         const keel_change_field *f = &p->field[i];
         if (f->from >= 0) {
@@ -58,12 +57,11 @@ static size_t room_of(const making *x, int k, size_t *at)
     const keel_model *m = x->c->plan.model;
     size_t sum = 0;
     for (int i = 0; i < m->n_input + m->n_output; i++) {
-        const keel_spec *spec = i < m->n_input
-                                    ? &x->rows[k]->in[i]
-                                    : keel_rows_spec(x->rows[k]->rows, i - m->n_input);
+        const keel_spec *spec =
+            i < m->n_input ? &x->rows[k]->in[i] : keel_rows_spec(x->rows[k]->rows, i - m->n_input);
         at[i] = sum;
-        sum += ((size_t)keel_shape_count(&spec->shape) * keel_dtype_size(spec->dtype) + 63) / 64 *
-               64;
+        sum +=
+            ((size_t)keel_shape_count(&spec->shape) * keel_dtype_size(spec->dtype) + 63) / 64 * 64;
     }
     return sum;
 }
@@ -90,9 +88,9 @@ static keel_status run_row(const making *x, int k, int64_t r, const keel_step_fa
     for (int o = 0; o < p->model->n_output; o++) {
         const keel_spec *gives = keel_rows_spec(x->rows[k]->rows, o);
         void *own = room + at[n_in + o];
-        ends.out[o] = field[o] < 0 ? own
-                                   : row_at(x->to[field[o]], x->spec->field[field[o]].dtype, gives,
-                                            r, own);
+        ends.out[o] = field[o] < 0
+                          ? own
+                          : row_at(x->to[field[o]], x->spec->field[field[o]].dtype, gives, r, own);
     }
     KEEL_TRY(keel_change_run(x->c, x->rows[k], facts, r, &ends, inner));
     for (int o = 0; o < p->model->n_output; o++) {
@@ -119,8 +117,7 @@ static keel_status run_calls(const making *x, const keel_position *at, keel_scra
     for (int k = 0; k < p->n_call; k++) {
         char *room = keel_scratch_reserve(scratch, 0, room_of(x, k, offset) + 1);
         if (!room) return KEEL_ENOMEM;
-        for (int64_t r = 0; r < x->n; r++)
-            KEEL_TRY(run_row(x, k, r, &facts, room, offset, inner));
+        for (int64_t r = 0; r < x->n; r++) KEEL_TRY(run_row(x, k, r, &facts, room, offset, inner));
     }
     return KEEL_OK;
 }
@@ -141,8 +138,8 @@ static keel_status make_with_texts(making *x, keel_account *a, const keel_positi
         const size_t each = keel_dtype_size(x->spec->field[i].dtype);
         KEEL_TRY(keel_shape_check(&x->shape[i], each));
         offset[i] = sum;
-        if (__builtin_add_overflow(sum, ((size_t)keel_shape_count(&x->shape[i]) * each + 63) / 64 * 64,
-                                   &sum))
+        if (__builtin_add_overflow(
+                sum, ((size_t)keel_shape_count(&x->shape[i]) * each + 63) / 64 * 64, &sum))
             return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
     }
     char *bytes = keel_scratch_reserve(scratch, 1, sum + 1);

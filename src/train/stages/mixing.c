@@ -144,8 +144,8 @@ static keel_chance chance_of(const keel_applied *s, const keel_position *at)
 
 typedef struct mixture { /* of a row */
     int64_t other;
-    float weight;       /* of the row itself */
-    int64_t box[2][2];  /* down, across: first place and the one behind the last */
+    float weight;      /* of the row itself */
+    int64_t box[2][2]; /* down, across: first place and the one behind the last */
 } mixture;
 
 /* The places i with i >= begin and i < end, of n. */
@@ -228,8 +228,7 @@ static keel_status mix_rows(const keel_applied *s, const keel_position *at, cons
     shuffle.stream = KEEL_STREAM_SHUFFLE;
     if (n) keel_permutation_init(&order, (uint64_t)n, &shuffle);
     draws first = { .chance = chance };
-    const double alpha =
-        m->low + (m->high - m->low) * uniform(&first) + (m->cuts ? 1e-6 : 0);
+    const double alpha = m->low + (m->high - m->low) * uniform(&first) + (m->cuts ? 1e-6 : 0);
     for (int64_t i = 0; i < n; i++) {
         const mixture z = mixture_of(m, &chance, alpha, i, &order, &image);
         if (m->cuts)
