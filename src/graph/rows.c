@@ -338,10 +338,11 @@ bool keel_rows_in_place(const keel_rows *r)
 {
     if (r->n_output != 1 || r->n_run > 1) return false;
     if (r->n_run == 0) return true;
-    const keel_node *d = &r->graph->node[r->run->node].node;
-    return r->run->kind <= RUN_MOVE && d->op == &keel_op_warp && d->n_in == 1 &&
-           root(r, r->graph->node[r->run->node].in[0])->kind == SLOT_IN &&
-           ((const keel_warp_args *)d->args)->kind == KEEL_WARP_FLIP;
+    if (r->run->kind > RUN_MOVE) return false;
+    const keel_graph_node *n = &r->graph->node[r->run->node];
+    return n->node.op == &keel_op_warp && n->node.n_in == 1 &&
+           root(r, n->in[0])->kind == SLOT_IN &&
+           ((const keel_warp_args *)n->node.args)->kind == KEEL_WARP_FLIP;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
