@@ -105,7 +105,7 @@ static void stream_of(keel_dataset **d)
 
 typedef struct bytes {
     char *at;
-    size_t n, first[64]; /* where elements begin */
+    size_t n, first[128]; /* where elements begin */
     int elements;
 } bytes;
 
@@ -128,6 +128,7 @@ static bytes read_all(const keel_dataset *d, uint64_t pass, int64_t index, int t
     keel_status s;
     must(keel_reader_create(&r, d, &o));
     while ((s = keel_reader_next(r, &x)) == KEEL_OK) {
+        assert_true(b.elements < 128);
         b.first[b.elements++] = b.n;
         for (int i = 0; i < keel_dataset_field_count(d); i++) add_tensor(&b, &x[i]);
     }
@@ -514,6 +515,89 @@ static void a_layer_of_two_inputs_makes_a_new_field(void **unused)
     }
 }
 
+/* ---- rows that differ in shape --------------------------------------------------------------- */
+
+enum { RAGGED = 60 }; /* more shapes than are kept compiled */
+
+/* Image k has k + 2 lines of 70 - k pixels of 3 bytes. */
+static keel_status next_image(void *context, const void **data, keel_shape *shape)
+{
+    static uint8_t pixels[RAGGED + 2][71 * 3];
+    int *at = context;
+    if (*at == RAGGED) return KEEL_END;
+    for (int i = 0; i < RAGGED + 2; i++)
+        for (int j = 0; j < 71 * 3; j++) pixels[i][j] = (uint8_t)(*at + i * 7 + j);
+    data[0] = pixels;
+    shape[0].dim[0] = *at + 2;
+    shape[0].dim[1] = 70 - *at;
+    ++*at;
+    return KEEL_OK;
+}
+
+static keel_status to_first(void *context)
+{
+    *(int *)context = 0;
+    return KEEL_OK;
+}
+
+static void images_of_any_size_are_changed(void **unused)
+{
+    (void)unused;
+    static const keel_data_field field = {
+        "image", KEEL_UINT8, { 3, { KEEL_DIM_OPEN, KEEL_DIM_OPEN, 3 } }, KEEL_ROLE_INPUT
+    };
+    bytes first = { 0 };
+    for (int threads = -1; threads < 4; threads += 2) {
+        int at = 0;
+        keel_dataset *d;
+        keel_data_field f;
+        must(keel_dataset_from_generator(&d, &(keel_generator){ .size = sizeof(keel_generator),
+                                                                .context = &at,
+                                                                .reset = to_first,
+                                                                .next_row = next_image,
+                                                                .n_field = 1,
+                                                                .field = &field }));
+        must(apply(&d, "Rescaling", "{\"scale\": 0.5}"));
+        must(keel_dataset_field(d, 0, &f));
+        assert_int_equal(f.shape.dim[0], KEEL_DIM_OPEN);
+        must(apply(&d, "RandomFlip", ""));
+        must(apply(&d, "Resizing", "{\"height\": 4, \"width\": 5}"));
+        must(keel_dataset_field(d, 0, &f));
+        assert_true(keel_shape_equal(&f.shape, &(keel_shape){ 3, { 4, 5, 3 } }));
+        bytes b = read_all(d, 0, 0, threads);
+        assert_int_equal(b.elements, RAGGED);
+        if (first.at) same_bytes("threads", &b, &first, 0);
+        if (first.at)
+            free(b.at);
+        else
+            first = b;
+        keel_dataset_destroy(d);
+    }
+    free(first.at);
+}
+
+static void texts_of_any_length_are_looked_up(void **unused)
+{
+    (void)unused;
+    bytes all[2];
+    for (int stream = 0; stream < 2; stream++) {
+        keel_dataset *d;
+        keel_data_field f;
+        must(keel_dataset_open(&d, golden_path("dims_words.npz"), NULL));
+        if (stream) stream_of(&d);
+        must(apply(&d, "Hashing", "{\"num_bins\": 7}"));
+        must(keel_dataset_field(d, 0, &f));
+        assert_int_equal(f.dtype, KEEL_INT64);
+        assert_int_equal(f.shape.dim[0], KEEL_DIM_OPEN);
+        all[stream] = read_all(d, 0, 0, 2);
+        keel_dataset_destroy(d);
+    }
+    assert_true(all[0].elements > 10);
+    same_bytes("by index and as a stream", &all[1], &all[0], 0);
+    free(all[0].at);
+    free(all[1].at);
+}
+
 /* ---- rows that mix --------------------------------------------------------------------------- */
 
 /* Image r is r everywhere and label r is class r, so the labels say what the image must be. */
@@ -751,6 +835,8 @@ int main(void)
     test[n++] = (struct CMUnitTest)cmocka_unit_test(outside_of_training_images_stay);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(several_fields_draw_the_same);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(a_layer_of_two_inputs_makes_a_new_field);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(images_of_any_size_are_changed);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(texts_of_any_length_are_looked_up);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(labels_are_mixed_as_their_images);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(a_cache_behind_what_draws_is_refused);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(a_row_that_a_layer_refuses_fails_with_its_name);

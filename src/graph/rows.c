@@ -340,8 +340,7 @@ bool keel_rows_in_place(const keel_rows *r)
     if (r->n_run == 0) return true;
     if (r->run->kind > RUN_MOVE) return false;
     const keel_graph_node *n = &r->graph->node[r->run->node];
-    return n->node.op == &keel_op_warp && n->node.n_in == 1 &&
-           root(r, n->in[0])->kind == SLOT_IN &&
+    return n->node.op == &keel_op_warp && n->node.n_in == 1 && root(r, n->in[0])->kind == SLOT_IN &&
            ((const keel_warp_args *)n->node.args)->kind == KEEL_WARP_FLIP;
 }
 
