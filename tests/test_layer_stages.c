@@ -8,6 +8,7 @@
 #include "model/parts.h"
 #include "must.h"
 #include "ops_harness.h"
+#include <unistd.h>
 
 enum { ROWS = 6, SIDE = 12, CLASSES = 4 };
 
@@ -515,6 +516,87 @@ static void a_layer_of_two_inputs_makes_a_new_field(void **unused)
     }
 }
 
+/* ---- a whole model --------------------------------------------------------------------------- */
+
+/* Rescaling behind two layers that draw, and its file. */
+static keel_model *augmenter(const char *path)
+{
+    keel_model *m;
+    must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+    must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", SIDE, SIDE + 1, 3))));
+    must(keel_model_add(m, "RandomFlip", NULL));
+    must(keel_model_add(m, "RandomRotation", KEEL_ARGS(KEEL_ARG_FLOAT("factor", 0.1))));
+    must(keel_model_add(m, "Rescaling", KEEL_ARGS(KEEL_ARG_FLOAT("scale", 0.5))));
+    must(keel_model_save(m, path));
+    return m;
+}
+
+static void a_model_changes_rows_from_c_and_by_its_file(void **unused)
+{
+    (void)unused;
+    char path[64], args[96];
+    snprintf(path, sizeof path, "/tmp/keel-stage-%d.keras", (int)getpid());
+    snprintf(args, sizeof args, "{\"file\": \"%s\"}", path);
+    keel_model *m = augmenter(path);
+    bytes all[3];
+    for (int way = 0; way < 3; way++) { /* from C, by its file, as it predicts */
+        source s;
+        keel_dataset *next;
+        must(open_source(&s, KEEL_UINT8, &image, ROWS, false));
+        if (way == 1) must(apply(&s.d, "model", args));
+        if (way != 1) {
+            must(keel_dataset_map_model(&next, s.d, m, way == 0));
+            put(&s.d, next);
+        }
+        all[way] = read_all(s.d, 0, 0, 2);
+        for (size_t k = 0; way == 2 && k < ROWS * SIDE * (SIDE + 1) * 3; k++) {
+            const size_t row = k / (SIDE * (SIDE + 1) * 3), at = k % (SIDE * (SIDE + 1) * 3);
+            float got;
+            memcpy(&got, all[2].at + all[2].first[row] + at * sizeof got, sizeof got);
+            assert_true(got == 0.5F * (float)((uint8_t *)s.x)[k]);
+        }
+        close_source(&s);
+    }
+    same_bytes("from C and by its file", &all[1], &all[0], 0);
+    assert_memory_not_equal(all[0].at, all[2].at, all[0].n);
+    for (int way = 0; way < 3; way++) free(all[way].at);
+    unlink(path);
+    keel_model_destroy(m);
+}
+
+static void a_model_that_does_not_fit_is_refused(void **unused)
+{
+    (void)unused;
+    const struct {
+        const char *layer;
+        const keel_arg *args;
+        keel_status status;
+        const char *text;
+    } all[] = {
+        { "BatchNormalization", NULL, KEEL_EUNSUP, "all rows of a step" },
+        { "Rescaling", KEEL_ARGS(KEEL_ARG_FLOAT("scale", 1)), KEEL_ESHAPE, "takes (5, 3)" },
+    };
+    for (int i = 0; i < 2; i++) {
+        source s;
+        keel_dataset *next = NULL;
+        keel_model *m;
+        must(keel_model_create(&m, NULL, KEEL_FLOAT32, 1));
+        if (i) must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 5, 3))));
+        if (!i)
+            must(keel_model_add(m, "InputLayer",
+                                KEEL_ARGS(KEEL_ARG_INTS("shape", SIDE, SIDE + 1, 3))));
+        must(open_source(&s, KEEL_UINT8, &image, ROWS, false));
+        assert_int_equal(keel_dataset_map_model(&next, s.d, m, true), KEEL_EARG); /* no output */
+        must(keel_model_add(m, all[i].layer, all[i].args));
+        const keel_status got = keel_dataset_map_model(&next, s.d, m, true);
+        if (got != all[i].status || !strstr(keel_error(), all[i].text))
+            fail_msg("%s", got < 0 ? keel_error() : "accepted");
+        assert_int_equal(apply(&s.d, "model", ""), KEEL_EARG); /* no file */
+        close_source(&s);
+        keel_model_destroy(m);
+    }
+}
+
 /* ---- rows that differ in shape --------------------------------------------------------------- */
 
 enum { RAGGED = 60 }; /* more shapes than are kept compiled */
@@ -835,6 +917,8 @@ int main(void)
     test[n++] = (struct CMUnitTest)cmocka_unit_test(outside_of_training_images_stay);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(several_fields_draw_the_same);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(a_layer_of_two_inputs_makes_a_new_field);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(a_model_changes_rows_from_c_and_by_its_file);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(a_model_that_does_not_fit_is_refused);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(images_of_any_size_are_changed);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(texts_of_any_length_are_looked_up);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(labels_are_mixed_as_their_images);

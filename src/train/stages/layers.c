@@ -7,6 +7,7 @@
 #include "tensor/dtype.h"
 #include "train/stages/change.h"
 #include "train/stages/mixing.h"
+#include "train/stages/model_stage.h"
 #include <pthread.h>
 #include <string.h>
 
@@ -219,5 +220,6 @@ static void make_all(void)
 const keel_stage *keel_layer_stage(int i)
 {
     pthread_once(&once, make_all);
+    if (i == n_made) return &keel_model_stage;
     return i < n_made ? &made[i].stage : NULL;
 }
