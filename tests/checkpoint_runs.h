@@ -23,9 +23,11 @@ typedef struct run_case {
         RUN_GENERATOR,
         RUN_ONE_SHOT,
         RUN_SEQUENCE,
-        RUN_PIPELINE, /* by row number */
-        RUN_STREAM,   /* a pipeline with a filter */
-        RUN_UNBATCHED /* and one behind a generator */
+        RUN_PIPELINE,  /* by row number */
+        RUN_STREAM,    /* a pipeline with a filter */
+        RUN_UNBATCHED, /* and one behind a generator */
+        RUN_LAYERS,    /* layers change rows by number */
+        RUN_BATCHES    /* and batches, which are then a stream */
     } source;
     bool stateful, validation, no_shuffle;
     const char *callback; /* one of Keras's, with its arguments */
@@ -94,6 +96,8 @@ static const run_case run_cases[] = {
       .source = RUN_STREAM,
       .steps_per_epoch = 4 },
     { .name = "a pipeline behind a generator", .optimizer = "Adam", .source = RUN_UNBATCHED },
+    { .name = "a pipeline with layers that draw", .optimizer = "Adam", .source = RUN_LAYERS },
+    { .name = "a pipeline with layers behind batches", .optimizer = "Adam", .source = RUN_BATCHES },
 };
 enum { RUN_CASES = sizeof run_cases / sizeof *run_cases };
 
@@ -183,13 +187,25 @@ static inline void run_stages(keel_dataset **d, int source)
 {
     const keel_map noise = { .size = sizeof noise, .call = run_noise, .random = true };
     const keel_filter some = { .size = sizeof some, .call = run_keep };
-    for (int stage = 0; stage < 5; stage++) {
+    const bool layers = source >= RUN_LAYERS;
+    for (int stage = 0; stage < 8; stage++) {
         keel_dataset *next = NULL;
         if (stage == 0 && source == RUN_UNBATCHED) must(keel_dataset_unbatch(&next, *d));
-        if (stage == 1) must(keel_dataset_map(&next, *d, &noise));
+        if (stage == 1 && !layers) must(keel_dataset_map(&next, *d, &noise));
         if (stage == 2 && source == RUN_STREAM) must(keel_dataset_filter(&next, *d, &some));
         if (stage == 3) must(keel_dataset_shuffle(&next, *d, 10));
-        if (stage == 4) must(keel_dataset_batch(&next, *d, RUN_BATCH, false));
+        if (stage == 4 && layers)
+            must(keel_dataset_apply(&next, "RandomFlip",
+                                    KEEL_ARGS(KEEL_ARG_STR("mode", "vertical")), d, 1));
+        if (stage == 5 && layers)
+            must(keel_dataset_apply(
+                &next, "RandomBrightness",
+                KEEL_ARGS(KEEL_ARG_FLOAT("factor", 0.25), KEEL_ARG_JSON("value_range", "[-1, 1]")),
+                d, 1));
+        if (stage == 6) must(keel_dataset_batch(&next, *d, RUN_BATCH, false));
+        if (stage == 7 && source == RUN_BATCHES)
+            must(keel_dataset_apply(&next, "RandomErasing",
+                                    KEEL_ARGS(KEEL_ARG_JSON("value_range", "[-1, 1]")), d, 1));
         if (!next) continue;
         keel_dataset_destroy(*d);
         *d = next;
@@ -224,6 +240,8 @@ static inline void run_open(run_data *d, const run_case *c)
     if (c->stateful) {
         x.shape = (keel_shape){ .rank = 3, .dim = { RUN_ROWS, 2, RUN_FEATURES / 2 } };
     }
+    if (c->source >= RUN_LAYERS) /* images, which the model takes as features */
+        x.shape = (keel_shape){ .rank = 4, .dim = { RUN_ROWS, RUN_FEATURES, 1, 1 } };
     if (c->source == RUN_SEQUENCE)
         must(keel_dataset_from_sequence(&d->rows, &q));
     else if (c->source == RUN_GENERATOR || c->source == RUN_ONE_SHOT || c->source == RUN_UNBATCHED)

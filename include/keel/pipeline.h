@@ -11,6 +11,7 @@
 #define KEEL_PIPELINE_H
 #include <keel/args.h>
 #include <keel/dataset.h>
+#include <keel/model.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -123,6 +124,19 @@ typedef struct keel_map {
  * Threads  any
  * Source   tf.data.Dataset.map */
 keel_status keel_dataset_map(keel_dataset **out, keel_dataset *d, const keel_map *map);
+
+/* A dataset of rows, or batches, that a model has changed: one of preprocessing and augmentation,
+ * or any that sees rows alone. Its inputs are fields of those names, or all inputs in their order;
+ * its outputs take their place. A single layer is a stage by its name: see keel_dataset_apply.
+ *
+ * training  Keras's argument: layers that draw numbers do so
+ * Returns  KEEL_OK; KEEL_EARG: it does not fit the fields, or is in use; KEEL_ESHAPE; KEEL_EUNSUP:
+ *          a layer needs all rows of a step; KEEL_ENOMEM
+ * Owns     m is borrowed, with its weights, which may not change while rows are read; as above
+ * Threads  any
+ * Source   Keras: ds.map(lambda x, y: (model(x, training=True), y)) */
+keel_status keel_dataset_map_model(keel_dataset **out, keel_dataset *d, keel_model *m,
+                                   bool training);
 
 /* Which elements stay. */
 typedef struct keel_filter {

@@ -23,8 +23,10 @@ static keel_status unknown(const char *name)
     for (int i = 0; keel_stages[i]; i++)
         keel_text_add(&known, "%s%s", i ? ", " : "", keel_stages[i]->type.name);
     const keel_status s =
-        keel_fail(KEEL_EARG, "there is no stage '%.60s'%s: %s", name,
-                  strcmp(name, "prefetch") ? "" : ", as every pipeline reads ahead by itself",
+        keel_fail(KEEL_EARG,
+                  "there is no stage '%.60s'%s: %s, and Keras's layers of preprocessing, such as "
+                  "RandomFlip",
+                  name, strcmp(name, "prefetch") ? "" : ", as every pipeline reads ahead by itself",
                   known.data ? known.data : "");
     keel_text_free(&known);
     return s;
@@ -43,9 +45,8 @@ const keel_dataset *keel_dataset_parent(const keel_dataset *d, int i)
 
 const char *keel_stage_class(int i)
 {
-    for (int k = 0; k < i; k++)
-        if (!keel_stages[k]) return NULL;
-    return i >= 0 && keel_stages[i] ? keel_stages[i]->type.name : NULL;
+    const keel_stage *stage = i < 0 ? NULL : keel_stage_at(i);
+    return stage ? stage->type.name : NULL;
 }
 
 keel_status keel_stage_help(const char *name, char **out)

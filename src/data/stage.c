@@ -237,9 +237,17 @@ static const keel_source stream_source = {
 
 const keel_stage *keel_stage_find(const char *name)
 {
-    for (int i = 0; keel_stages[i]; i++)
-        if (!strcmp(keel_stages[i]->type.name, name)) return keel_stages[i];
+    const keel_stage *stage;
+    for (int i = 0; (stage = keel_stage_at(i)); i++)
+        if (!strcmp(stage->type.name, name)) return stage;
     return NULL;
+}
+
+const keel_stage *keel_stage_at(int i)
+{
+    int n = 0;
+    while (keel_stages[n]) n++;
+    return i < n ? keel_stages[i] : keel_layer_stage(i - n);
 }
 
 static bool only_copies(const keel_applied *s)

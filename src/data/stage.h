@@ -76,6 +76,10 @@ struct keel_stage {
     void (*note)(const keel_applied *s, char *text, size_t size);
 
     void (*release)(keel_applied *s); /* frees s->made; may be NULL */
+
+    /* For data/each.h: make an element of one of parent 0. Called by any thread. */
+    keel_status (*make)(const keel_applied *s, keel_account *a, keel_position at,
+                        const keel_element *e, keel_element **out, keel_scratch *scratch);
 };
 
 /* The dataset that a stage makes. Takes `config` (NULL: all defaults) as Keras JSON, and shares the
@@ -90,6 +94,8 @@ keel_status keel_stage_apply_args(keel_dataset **out, const keel_stage *stage, c
 
 /* NULL: there is no such stage. */
 const keel_stage *keel_stage_find(const char *name);
+/* The i-th stage: those of this room, then those made of layers; NULL behind the last. */
+const keel_stage *keel_stage_at(int i);
 
 /* The key of the random numbers of a stage at a place. */
 keel_chance keel_stage_chance(const keel_applied *s, const keel_position *at);
@@ -130,5 +136,8 @@ void keel_stage_note(const keel_dataset *d, char *text, size_t size);
 keel_dataset *keel_dataset_share(const keel_dataset *d);
 
 extern const keel_stage *const keel_stages[]; /* ends with NULL; made by the build */
+
+/* Stages that a later room makes of layers, which this one does not see; NULL behind the last. */
+const keel_stage *keel_layer_stage(int i);
 
 #endif

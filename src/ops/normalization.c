@@ -6,6 +6,8 @@
 #include "ops/infer.h"
 #include <math.h>
 
+enum { BYTES = 256, TABLES_MAX = 64 }; /* what each byte becomes, for so many statistics */
+
 static keel_status infer(keel_node *n)
 {
     const keel_normalization_args *a = n->args;
@@ -18,7 +20,9 @@ static keel_status infer(keel_node *n)
     for (int k = 0; k < n->n_weight; k++)
         good = good && keel_shape_count(&n->weight[k].shape) == keel_shape_count(&a->over);
     if (good) {
-        n->scratch = 2 * (int64_t)sizeof(double) * keel_shape_count(&a->over);
+        const int64_t own = keel_shape_count(&a->over);
+        n->scratch = 2 * (int64_t)sizeof(double) * own;
+        if (own <= TABLES_MAX) n->scratch += own * BYTES * (int64_t)sizeof(float);
         return keel_infer_out(n, x);
     }
     keel_shape_text(in, x);
@@ -30,6 +34,7 @@ static keel_status infer(keel_node *n)
 /* A row is lines along its last dim; along one the statistics are neighbours, or the same. */
 typedef struct lines {
     int64_t count, length, step;
+    bool same; /* every line begins with the first statistic */
 } lines;
 
 static lines lines_of(const keel_node *n)
@@ -38,7 +43,10 @@ static lines lines_of(const keel_node *n)
     const int last = x->rank - 1;
     lines l = { .length = x->rank ? x->dim[last] : 1 };
     l.count = keel_shape_count(x) / l.length;
-    l.step = x->rank && ((const keel_normalization_args *)n->args)->over.dim[last] != 1;
+    const keel_shape *over = &((const keel_normalization_args *)n->args)->over;
+    l.step = x->rank && over->dim[last] != 1;
+    l.same = true;
+    for (int d = 0; d < last; d++) l.same = l.same && over->dim[d] == 1;
     return l;
 }
 
@@ -50,6 +58,29 @@ static int64_t begin_of(const keel_node *n, int64_t i)
 
 #define REAL_FILE "ops/normalization.c"
 #include "ops/real.h"
+
+/* There are only 256 bytes, so most divisions of an image would be made again and again. */
+static void forward_bytes(const keel_call *c)
+{
+    const keel_normalization_args *a = c->node->args;
+    const int64_t own = keel_shape_count(&a->over);
+    const lines l = lines_of(c->node);
+    double *scale = c->scratch, *mean = scale + own;
+    float *table = (float *)(mean + own), *y = c->out[0];
+    const uint8_t *x = c->in[0];
+    const bool tables = own <= TABLES_MAX && own * BYTES < c->rows * l.count * l.length;
+    statistics_f32(c, scale, mean, own);
+    for (int64_t k = 0; tables && k < own; k++)
+        for (int v = 0; v < BYTES; v++)
+            table[k * BYTES + v] = normalized_f32(a, (float)v, scale[k], mean[k]);
+    for (int64_t row = 0; row < c->rows; row++)
+        for (int64_t line = 0; line < l.count; line++, x += l.length, y += l.length) {
+            int64_t k = l.same ? 0 : begin_of(c->node, line * l.length);
+            for (int64_t i = 0; i < l.length; i++, k += l.step)
+                y[i] = tables ? table[k * BYTES + x[i]]
+                              : normalized_f32(a, (float)x[i], scale[k], mean[k]);
+        }
+}
 
 static void args_for_case(void *args, const char *text)
 {
@@ -68,6 +99,7 @@ const keel_op keel_op_normalization = {
     .args_size = sizeof(keel_normalization_args),
     .infer = infer,
     .forward = REALS(forward),
+    .forward_bytes = forward_bytes,
     .backward = REALS(backward),
     .inplace = true,
     .cases = (const keel_case[]){ { "4,5,3", NULL, "last" },
@@ -90,6 +122,12 @@ static void REAL_(statistics)(const keel_call *c, double *scale, double *mean, i
     }
 }
 
+static inline REAL REAL_(normalized)(const keel_normalization_args *a, REAL x, double scale,
+                                     double mean)
+{
+    return (REAL)(a->invert ? mean + x * scale : (x - mean) / scale);
+}
+
 static void REAL_(forward)(const keel_call *c)
 {
     const keel_normalization_args *a = c->node->args;
@@ -101,9 +139,9 @@ static void REAL_(forward)(const keel_call *c)
     REAL_(statistics)(c, scale, mean, own);
     for (int64_t row = 0; row < c->rows; row++)
         for (int64_t line = 0; line < l.count; line++, x += l.length, y += l.length) {
-            int64_t k = begin_of(c->node, line * l.length);
+            int64_t k = l.same ? 0 : begin_of(c->node, line * l.length);
             for (int64_t i = 0; i < l.length; i++, k += l.step)
-                y[i] = (REAL)(a->invert ? mean[k] + x[i] * scale[k] : (x[i] - mean[k]) / scale[k]);
+                y[i] = REAL_(normalized)(a, x[i], scale[k], mean[k]);
         }
 }
 
@@ -119,7 +157,7 @@ static void REAL_(backward)(const keel_call *c)
     REAL_(statistics)(c, scale, mean, own);
     for (int64_t row = 0; row < c->rows; row++)
         for (int64_t line = 0; line < l.count; line++, dx += l.length, dy += l.length) {
-            int64_t k = begin_of(c->node, line * l.length);
+            int64_t k = l.same ? 0 : begin_of(c->node, line * l.length);
             for (int64_t i = 0; i < l.length; i++, k += l.step) {
                 const double g = a->invert ? dy[i] * scale[k] : dy[i] / scale[k];
                 dx[i] = (REAL)(c->in_adds[0] ? dx[i] + g : g);

@@ -176,6 +176,13 @@ struct keel_op {
 
     /* Computes out (and saved) from in and weights. Rows are independent, except for `merged`. */
     keel_run forward[2];
+    /* Of an op whose outputs may be elements of in[0] as they are: forward on elements of `element`
+     * bytes, of whatever type. The input may be the output if their shapes are alike. false: this
+     * node also computes, and nothing was done. rows 0 only asks. NULL: it always computes. */
+    bool (*move)(const keel_call *c, size_t element);
+    /* The float32 forward on an in[0] of bytes, with the bits of their copy in float32. NULL: they
+     * must be copied. */
+    keel_run forward_bytes;
     /* Computes in_grad from out_grad. NULL: no gradient flows (labels, integer inputs). */
     keel_run backward[2];
     unsigned backward_reads;

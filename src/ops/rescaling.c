@@ -7,6 +7,19 @@
 #define REAL_FILE "ops/rescaling.c"
 #include "ops/real.h"
 
+static void rescale_bytes(float *restrict y, const uint8_t *restrict x, int64_t n, float scale,
+                          float offset)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = (float)x[i] * scale + offset;
+}
+
+static void forward_bytes(const keel_call *c)
+{
+    const keel_rescaling_args *a = c->node->args;
+    rescale_bytes(c->out[0], c->in[0], c->rows * keel_row_count(&c->node->out[0]), (float)a->scale,
+                  (float)a->offset);
+}
+
 static void args_for_case(void *args, const char *text)
 {
     keel_rescaling_args *a = args;
@@ -20,6 +33,7 @@ const keel_op keel_op_rescaling = {
     .args_size = sizeof(keel_rescaling_args),
     .infer = keel_infer_like,
     .forward = REALS(forward),
+    .forward_bytes = forward_bytes,
     .backward = REALS(backward),
     .inplace = true,
     .cases = (const keel_case[]){ { "4,5,3", NULL, "scale 0.00392156862745098 offset -0.5" },
