@@ -16,7 +16,7 @@ enum {
 
 typedef struct lines {
     keel_jpeg *jpeg;
-    keel_window part;      /* of the image */
+    keel_image_part part;  /* of the image */
     int64_t left, width;   /* the columns that lines have */
     int64_t next;          /* the line of the image that is decoded next */
     int64_t first, n, ask; /* lines in the buffer, as of the part; how many are read at a time */
@@ -77,7 +77,7 @@ static keel_status copy(lines *l, unsigned char *to, keel_scratch *scratch)
     return KEEL_OK;
 }
 
-static keel_status resize(lines *l, const keel_window *to, float *out, keel_scratch *scratch)
+static keel_status resize(lines *l, const keel_image_part *to, float *out, keel_scratch *scratch)
 {
     const keel_image_lines from = { line, l, l->part.height, l->part.width, l->channels };
     l->ask = l->part.height >= GAP * to->height ? 2 : LINES;
@@ -98,7 +98,7 @@ static keel_status decode_whole(lines *l, keel_image *image, int64_t height, int
     return KEEL_END;
 }
 
-static bool same_size(const keel_window *a, const keel_window *b)
+static bool same_size(const keel_image_part *a, const keel_image_part *b)
 {
     return a->height == b->height && a->width == b->width;
 }
@@ -110,7 +110,7 @@ static keel_status read_open(const keel_photo *p, const keel_data_field *field, 
     const keel_resample r = keel_photo_resample(p);
     const int64_t count = p->height * p->width * p->channels;
     const bool linear = p->interpolation == KEEL_BILINEAR;
-    keel_window at;
+    keel_image_part at;
     KEEL_TRY(keel_photo_check(p, height, width, what));
     keel_status s = keel_resample_windows(&r, height, width, &l->part, &at);
     if (s >= 0 && p->shrinks) {

@@ -248,26 +248,26 @@ static keel_status resize(const keel_resample *r, const keel_image *m, float *ou
 
 /* The largest part, in the middle, with the ratio of the result. All in float32, as smart_resize.
  */
-static keel_window crop_of(const keel_resample *r, int64_t h, int64_t w)
+static keel_image_part crop_of(const keel_resample *r, int64_t h, int64_t w)
 {
-    if (!r->crop) return (keel_window){ 0, 0, h, w };
+    if (!r->crop) return (keel_image_part){ 0, 0, h, w };
     const int64_t ch = (int64_t)((float)(w * r->height) / (float)r->width);
     const int64_t cw = (int64_t)((float)(h * r->width) / (float)r->height);
-    keel_window c = { .height = between(ch, 1, h), .width = between(cw, 1, w) };
+    keel_image_part c = { .height = between(ch, 1, h), .width = between(cw, 1, w) };
     c.top = (int64_t)((float)(h - c.height) / 2);
     c.left = (int64_t)((float)(w - c.width) / 2);
     return c;
 }
 
 /* Where the resized image lies in the result, as resize_with_pad; a side may be 0. */
-static keel_window pad_of(const keel_resample *r, int64_t h, int64_t w)
+static keel_image_part pad_of(const keel_resample *r, int64_t h, int64_t w)
 {
-    if (!r->pad) return (keel_window){ 0, 0, r->height, r->width };
+    if (!r->pad) return (keel_image_part){ 0, 0, r->height, r->width };
     const float th = (float)r->height, tw = (float)r->width;
     const float by_w = (float)w / tw, by_h = (float)h / th, ratio = by_w > by_h ? by_w : by_h;
     const float rh = (float)h / ratio, rw = (float)w / ratio;
-    keel_window p = { (int64_t)floorf((th - rh) / 2), (int64_t)floorf((tw - rw) / 2),
-                      (int64_t)floorf(rh), (int64_t)floorf(rw) };
+    keel_image_part p = { (int64_t)floorf((th - rh) / 2), (int64_t)floorf((tw - rw) / 2),
+                          (int64_t)floorf(rh), (int64_t)floorf(rw) };
     if (p.top < 0) p.top = 0; /* by rounding */
     if (p.left < 0) p.left = 0;
     if (p.height > r->height - p.top) p.height = r->height - p.top;
@@ -275,7 +275,7 @@ static keel_window pad_of(const keel_resample *r, int64_t h, int64_t w)
     return p;
 }
 
-static void cut(keel_image *m, const keel_window *c)
+static void cut(keel_image *m, const keel_image_part *c)
 {
     const size_t n = (size_t)m->channels, stride = (size_t)m->width * n,
                  line = (size_t)c->width * n;
@@ -294,7 +294,7 @@ static void cut(keel_image *m, const keel_window *c)
 
 /* Move the rows of a picture, which lie at the begin of `out`, to their place from the last one on,
  * and set the rest to 0. */
-void keel_resample_spread(const keel_resample *r, const keel_window *p, void *out, size_t pixel)
+void keel_resample_spread(const keel_resample *r, const keel_image_part *p, void *out, size_t pixel)
 {
     const size_t line = (size_t)p->width * pixel, wide = (size_t)r->width * pixel;
     const size_t left = (size_t)p->left * pixel;
@@ -312,7 +312,7 @@ void keel_resample_spread(const keel_resample *r, const keel_window *p, void *ou
 }
 
 keel_status keel_resample_windows(const keel_resample *r, int64_t height, int64_t width,
-                                  keel_window *from, keel_window *to)
+                                  keel_image_part *from, keel_image_part *to)
 {
     *to = pad_of(r, height, width);
     if (!to->height || !to->width)
@@ -325,9 +325,9 @@ keel_status keel_resample_windows(const keel_resample *r, int64_t height, int64_
     return KEEL_OK;
 }
 
-static keel_status find_place(const keel_resample *r, keel_image *m, keel_window *p)
+static keel_status find_place(const keel_resample *r, keel_image *m, keel_image_part *p)
 {
-    keel_window c;
+    keel_image_part c;
     KEEL_TRY(keel_resample_windows(r, m->height, m->width, &c, p));
     cut(m, &c);
     return KEEL_OK;
@@ -337,14 +337,14 @@ bool keel_resample_keeps_bytes(const keel_resample *r, int64_t h, int64_t w)
 {
     if (r->method == KEEL_NEAREST) return true;
     if (r->method == KEEL_GAUSSIAN || r->method == KEEL_MITCHELLCUBIC) return false; /* they blur */
-    const keel_window c = crop_of(r, h, w), p = pad_of(r, h, w);
+    const keel_image_part c = crop_of(r, h, w), p = pad_of(r, h, w);
     return c.height == p.height && c.width == p.width;
 }
 
 keel_status keel_resample_floats(const keel_resample *r, keel_image *m, float *out,
                                  keel_scratch *scratch, int buffer)
 {
-    keel_window p;
+    keel_image_part p;
     KEEL_TRY(find_place(r, m, &p));
     if (r->method == KEEL_NEAREST) { /* bytes, widened from the last one on */
         const size_t n = (size_t)(p.height * p.width * m->channels);
@@ -360,7 +360,7 @@ keel_status keel_resample_floats(const keel_resample *r, keel_image *m, float *o
 
 keel_status keel_resample_bytes(const keel_resample *r, keel_image *m, unsigned char *out)
 {
-    keel_window p;
+    keel_image_part p;
     KEEL_TRY(find_place(r, m, &p));
     if (m->height == p.height && m->width == p.width)
         memcpy(out, m->pixels, (size_t)(p.height * p.width * m->channels));
