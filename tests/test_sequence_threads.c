@@ -13,6 +13,8 @@ typedef struct album {
     _Atomic int gets, at_once, most, fail_at; /* fail_at: the batch that fails once; -1: none */
     _Atomic bool ended;                       /* on_epoch_end or length runs */
     _Atomic bool mixed;                       /* while a get did */
+    bool meets;                               /* there are several workers */
+    _Atomic bool met;
 } album;
 
 static void nap(int us)
@@ -41,6 +43,9 @@ static keel_status album_get(void *context, int64_t i, void *x, void *y, float *
     const int now = ++a->at_once;
     int most = a->most, failing = (int)i;
     while (now > most && !atomic_compare_exchange_weak(&a->most, &most, now)) {}
+    /* The first waits for a second, however busy the machine is. */
+    const bool waits = a->meets && !atomic_exchange(&a->met, true);
+    for (int k = 0; waits && k < 50000 && a->most < 2; k++) nap(100);
     nap(100 + (int)(i * 7919 % 5) * 100); /* so that they end in another order */
     a->gets++;
     *rows = i == BATCHES - 1 ? 1 : EACH;
@@ -54,7 +59,7 @@ static keel_status album_get(void *context, int64_t i, void *x, void *y, float *
 
 static keel_sequence sequence(album *a, int workers)
 {
-    *a = (album){ .fail_at = -1 };
+    *a = (album){ .fail_at = -1, .meets = workers > 1 };
     return (keel_sequence){ .size = sizeof(keel_sequence),
                             .context = a,
                             .x_shape = { 1, { 3 } },
