@@ -1,4 +1,5 @@
-/* bench_images [--size HxW] [--seconds S] [--threads N] [--json] FILE...: how fast image files
+/* bench_images [--size HxW] [--seconds S] [--threads N] [--crop]
+ * [--dct-scaling] [--json] FILE...: how fast image files
  * become rows of a batch, on one thread and on N (2).
  *
  * Files are in memory, as after their first epoch they are in the page cache. Stages: `read` (open,
@@ -8,7 +9,7 @@
  * threads share the files and nothing else. With --json a line of images per second, which
  * bench/peers/images.py reads. */
 #include "base/memory.h"
-#include "data/resize.h"
+#include "data/photo.h"
 #include "io/file.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -31,6 +32,8 @@ static file *files;
 static int n_file;
 static int64_t height = 224, width = 224;
 static double seconds = 3;
+static keel_photo photo = { .channels = 3, .interpolation = KEEL_BILINEAR };
+static keel_data_field field;
 
 static void must(keel_status s)
 {
@@ -75,11 +78,12 @@ static void take(worker *w, const file *f)
         must(keel_file_read_at(&open, 0, data, f->n_bytes));
         keel_file_close(&open);
     }
-    if (w->stage == DECODE || w->stage == ROW)
+    if (w->stage == DECODE)
         must(keel_image_decode(&image, f->data, f->n_bytes, 3, &w->scratch, 1, f->path));
-    if (w->stage == RESIZE || w->stage == ROW)
-        must(
-            keel_resize(w->stage == ROW ? &image : &f->image, slot, height, width, &w->scratch, 2));
+    if (w->stage == RESIZE) must(keel_resize(&f->image, slot, height, width, &w->scratch, 2));
+    if (w->stage == ROW)
+        must(keel_photo_read(&photo, &field, f->data, f->n_bytes, slot, KEEL_FLOAT32, &w->scratch,
+                             f->path));
 }
 
 static void *run(void *context)
@@ -154,6 +158,10 @@ int main(int argc, char **argv)
         long long h, w;
         if (!strcmp(argv[i], "--json"))
             json = true;
+        else if (!strcmp(argv[i], "--crop"))
+            photo.crop = true;
+        else if (!strcmp(argv[i], "--dct-scaling"))
+            photo.shrinks = true;
         else if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
             seconds = atof(argv[++i]);
         else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
@@ -167,6 +175,9 @@ int main(int argc, char **argv)
     if (i == argc || threads < 1 || threads > THREADS_MAX || height < 1 || width < 1 ||
         height > KEEL_IMAGE_SIDE_MAX || width > KEEL_IMAGE_SIDE_MAX || !(seconds > 0))
         must(keel_fail(KEEL_EARG, "give files; threads are 1 to %d", THREADS_MAX));
+    photo.height = height;
+    photo.width = width;
+    keel_photo_field(&photo, &field);
     open_files(argv + i, argc - i);
     double pixels = 0, bytes = 0;
     for (int k = 0; k < n_file; k++) {

@@ -1,7 +1,8 @@
 /* bench_records: rows per second from a TFRecord file of images and labels.
  *
  *   bench_records FILE [ROWS]   write ROWS records of an image of 28x28 bytes and a label (60,000)
- *   bench_records FILE read     read them for some seconds, by one thread, in order and shuffled
+ *   bench_records FILE read [THREADS]
+ *                               read them for some seconds, by one thread, in order and shuffled
  *
  * bench/peers/records.py reads the same file by tf.data. Pin both to one core, and let them take
  * turns. A line of JSON for each way of reading: rows per second of the best pass, and rows per
@@ -63,7 +64,7 @@ static void write_file(const char *path, int rows)
     must(keel_new_file_commit(f));
 }
 
-static void read_file(const char *path, bool shuffle)
+static void read_file(const char *path, bool shuffle, int threads)
 {
     static const char *const inputs[] = { "x=image" }, *const targets[] = { "y=label" };
     static const char *const features[] = { "image=uint8(28,28,1)" };
@@ -83,7 +84,7 @@ static void read_file(const char *path, bool shuffle)
                                      .batch_size = BATCH,
                                      .shuffle = shuffle,
                                      .epochs = PASSES,
-                                     .threads = 1 };
+                                     .threads = threads };
     must(keel_feed_create(&f, d, &feed));
     unsigned long long sum = 0;
     clock_t used = 0;
@@ -101,9 +102,10 @@ static void read_file(const char *path, bool shuffle)
         if (pass) used += clock() - used_before;
         if (pass && (fastest == 0 || seconds < fastest)) fastest = seconds;
     }
-    printf("{\"program\": \"keel\", \"order\": \"%s\", \"rows\": %lld, \"rows_per_s\": %.0f, "
+    printf("{\"program\": \"keel\", \"order\": \"%s\", \"threads\": %d, \"rows\": %lld, "
+           "\"rows_per_s\": %.0f, "
            "\"rows_per_cpu_s\": %.0f, \"open_ms\": %.1f, \"sum\": %llu}\n",
-           shuffle ? "shuffled" : "stored", (long long)keel_dataset_rows(d),
+           shuffle ? "shuffled" : "stored", threads, (long long)keel_dataset_rows(d),
            (double)keel_dataset_rows(d) / fastest,
            (double)(PASSES - 1) * (double)keel_dataset_rows(d) * CLOCKS_PER_SEC / (double)used,
            1e3 * opened, sum);
@@ -118,8 +120,9 @@ int main(int argc, char **argv)
         return 2;
     }
     if (argc > 2 && !strcmp(argv[2], "read")) {
-        read_file(argv[1], false);
-        read_file(argv[1], true);
+        const int threads = argc > 3 ? atoi(argv[3]) : 1;
+        read_file(argv[1], false, threads);
+        read_file(argv[1], true, threads);
         return 0;
     }
     write_file(argv[1], argc > 2 ? atoi(argv[2]) : 60000);

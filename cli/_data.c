@@ -331,6 +331,7 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d.interpolation = (keel_interpolation)o->interpolation;
     d.crop_to_aspect_ratio = o->crop;
     d.pad_to_aspect_ratio = o->pad;
+    d.image_dct_scaling = o->dct_scaling;
     d.labels_path = use == KEEL_USE_LABELED ? o->labels : NULL;
     d.follow_links = o->follow_links;
     d.sampling_rate = o->sampling_rate;

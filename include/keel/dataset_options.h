@@ -121,6 +121,10 @@ typedef struct keel_dataset_options {
      * with their rows, and a stage such as ignore_errors or substitute may go on. A pipeline file
      * with such a stage sets it. */
     bool unchecked;
+    /* JPEG: the decoder shrinks images to a half, a quarter or an eighth if they are still at least
+     * as large as the rows, before they are resized. Several times faster with large photos, but
+     * pixels are then means of areas: their values are not those of Keras. */
+    bool image_dct_scaling;
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

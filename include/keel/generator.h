@@ -73,14 +73,21 @@ typedef struct keel_sequence {
     /* Replaces get_fields: a batch of rows of one shape, as by next_row; it is one step. */
     keel_status (*get_shaped)(void *context, int64_t i, const void **data, keel_shape *shape,
                               int64_t *rows);
+    /* How many threads may call `get` (or get_fields) at once, for different batches, as
+     * PyDataset's `workers`; -1: one for each core. Batches keep their order. 0 and 1: one thread
+     * at a time, as all other callbacks always; while length or on_epoch_end runs there is no get.
+     * Not with get_shaped. */
+    int workers;
 } keel_sequence;
 
 /* A dataset over a sequence.
  *
- * Returns  KEEL_OK; KEEL_EARG: no length or get, max_rows < 1, fields as in
- *          keel_dataset_from_fields; KEEL_ESHAPE: a row shape is wrong; KEEL_ENOMEM
+ * Returns  KEEL_OK; KEEL_EARG: no length or get, max_rows < 1, workers not -1 to 64 or with
+ *          get_shaped, fields as in keel_dataset_from_fields; KEEL_ESHAPE: a row shape is wrong;
+ * KEEL_ENOMEM
  * Owns     *s is copied; the context is borrowed until `release`; the caller destroys *out
- * Threads  any; one feed at a time may use the dataset; callbacks come from one thread at a time
+ * Threads  any; one feed at a time may use the dataset; callbacks come from one thread at a time,
+ *          except for `get` with workers
  * Source   keras.utils.PyDataset */
 keel_status keel_dataset_from_sequence(keel_dataset **out, const keel_sequence *s);
 

@@ -141,9 +141,7 @@ static keel_status put_image(const keel_photo *photo, const keel_record_field *f
                              const unsigned char *data, size_t n_bytes, void *to, keel_dtype want,
                              keel_scratch *scratch)
 {
-    keel_image image;
-    KEEL_TRY(keel_image_decode(&image, data, n_bytes, photo->channels, scratch, 1, f->part));
-    return keel_photo_write(photo, &f->field, &image, to, want, scratch, f->part);
+    return keel_photo_read(photo, &f->field, data, n_bytes, to, want, scratch, f->part);
 }
 
 keel_status keel_feature_put(const keel_record_field *f, const keel_photo *photo,

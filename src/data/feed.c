@@ -217,6 +217,7 @@ void keel_feed_destroy(keel_feed *f)
     pthread_cond_broadcast(&f->work);
     pthread_mutex_unlock(&f->lock);
     for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
+    if (f->stream && f->source->rest) f->source->rest(f->state);
     keel_feed_stream_destroy(f);
     keel_feed_staged_destroy(f);
     keel_flow_destroy(f->flow);

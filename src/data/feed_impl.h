@@ -65,12 +65,12 @@ struct keel_feed {
     uint64_t open; /* bit i: rows differ in length in field i; shape, count and bytes above are
                       those of the longest row */
     int n_made;    /* computed fields, after those of the dataset */
-    keel_feed_made *made;    /* [n_made] */
-    int weight;              /* the first field of weights; -1: none */
-    int label;               /* class weights: the field of labels */
-    bool may_fail;           /* a value may not fit the type of its field in a batch */
-    int64_t max_rows, chunk; /* chunk: rows that a thread takes at once */
-    bool planned;            /* the number of rows is known, so `plan` is set */
+    keel_feed_made *made; /* [n_made] */
+    int weight;           /* the first field of weights; -1: none */
+    int label;            /* class weights: the field of labels */
+    bool may_fail;        /* a value may not fit the type of its field in a batch */
+    int64_t max_rows;
+    bool planned; /* the number of rows is known, so `plan` is set */
     keel_feed_plan plan;
 
     pthread_mutex_t lock;
@@ -78,7 +78,9 @@ struct keel_feed {
     pthread_t *threads;
     int n_threads;
     bool quit, paused;
-    int busy; /* threads that are reading, without the lock */
+    int busy;           /* threads that are reading, without the lock */
+    int64_t chunk;      /* rows that a thread takes at once */
+    double row_seconds; /* what reading one took, of late; 0: not known yet */
 
     keel_slot *slots;
     int n_slots;

@@ -199,6 +199,21 @@ static keel_slot *find_work(keel_feed *f)
     return s;
 }
 
+/* With the lock held, after `rows` were read: choose how many rows a thread takes at once. Taking
+ * them costs the lock, which all threads share, so that cheap rows are taken by the hundred; but
+ * few enough that all threads have a part of a batch. Rows do not depend on who reads them. */
+static void choose_chunk(keel_feed *f, int64_t rows, double seconds)
+{
+    enum { PARTS = 4 }; /* of a batch, for each thread */
+    const double turn = 100e-6, each = seconds / (double)rows, share = 0.25;
+    if (f->source->in_memory) return;
+    f->row_seconds += (f->row_seconds > 0 ? share : 1) * (each - f->row_seconds);
+    const int64_t most = f->max_rows / (PARTS * f->n_threads);
+    const double fits = turn / (f->row_seconds + 1e-9);
+    f->chunk = fits < (double)most ? (int64_t)fits : most;
+    if (f->chunk < 1) f->chunk = 1;
+}
+
 void *keel_feed_rows_worker(void *feed)
 {
     keel_feed *f = feed;
@@ -217,8 +232,11 @@ void *keel_feed_rows_worker(void *feed)
         f->busy++;
         if (f->n_threads > 1) pthread_cond_signal(&f->work); /* there may be more work */
         pthread_mutex_unlock(&f->lock);
+        const double begin = keel_seconds();
         const int64_t end = read_rows(f, s, from, to, &scratch, &failure);
+        const double took = keel_seconds() - begin;
         pthread_mutex_lock(&f->lock);
+        choose_chunk(f, to - from, took);
         s->done += to - from;
         if (end < to && (!s->failed || end < s->failed_row)) {
             s->failed = true;

@@ -234,6 +234,8 @@ static keel_status next_source(keel_iter *it, keel_element **out)
 static void end_source(keel_iter *it)
 {
     source_own *w = it->own;
+    const keel_data_origin *o = it->dataset->origin;
+    if (o->source->rest) o->source->rest(o->state);
     for (int i = 0; i < KEEL_FIELDS_MAX; i++) {
         keel_free(w->field[i]);
         w->field[i] = NULL;

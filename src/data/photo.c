@@ -1,5 +1,6 @@
 /* See photo.h. */
 #include "data/photo.h"
+#include "data/codecs/jpeg.h"
 #include "data/resample.h"
 #include "tensor/shape.h"
 
@@ -32,7 +33,8 @@ keel_status keel_photo_init(keel_photo *out, const keel_dataset_options *o, cons
                          .interpolation = o->interpolation,
                          .exact = o->interpolation == KEEL_NEAREST,
                          .crop = o->crop_to_aspect_ratio,
-                         .pad = o->pad_to_aspect_ratio };
+                         .pad = o->pad_to_aspect_ratio,
+                         .shrinks = o->image_dct_scaling };
     return KEEL_OK;
 }
 
@@ -42,30 +44,30 @@ void keel_photo_field(const keel_photo *p, keel_data_field *out)
     out->shape = KEEL_SHAPE(p->height, p->width, p->channels);
 }
 
-static keel_resample way_of(const keel_photo *p)
-{
-    return (keel_resample){ p->height, p->width, p->interpolation, p->crop, p->pad };
-}
-
 bool keel_photo_keeps_bytes(const keel_photo *p, int64_t height, int64_t width)
 {
-    const keel_resample r = way_of(p);
+    const keel_resample r = keel_photo_resample(p);
     return keel_resample_keeps_bytes(&r, height, width);
+}
+
+keel_status keel_photo_check(const keel_photo *p, int64_t height, int64_t width, const char *what)
+{
+    if (!p->exact || keel_photo_keeps_bytes(p, height, width)) return KEEL_OK;
+    return keel_fail(KEEL_EDATA,
+                     "%s: %lld x %lld pixels, but %lld x %lld when the directory was opened; open "
+                     "it again",
+                     what, (long long)height, (long long)width, (long long)p->height,
+                     (long long)p->width);
 }
 
 keel_status keel_photo_write(const keel_photo *p, const keel_data_field *field,
                              const keel_image *image, void *to, keel_dtype want,
                              keel_scratch *scratch, const char *what)
 {
-    const keel_resample r = way_of(p);
+    const keel_resample r = keel_photo_resample(p);
     const int64_t count = p->height * p->width * p->channels;
     keel_image own = *image;
-    if (p->exact && !keel_resample_keeps_bytes(&r, own.height, own.width))
-        return keel_fail(KEEL_EDATA,
-                         "%s: %lld x %lld pixels, but %lld x %lld when the directory was "
-                         "opened; open it again",
-                         what, (long long)own.height, (long long)own.width, (long long)p->height,
-                         (long long)p->width);
+    KEEL_TRY(keel_photo_check(p, own.height, own.width, what));
     void *at =
         want == field->dtype ? to : keel_scratch_reserve(scratch, 3, (size_t)count * sizeof(float));
     if (!at) return KEEL_ENOMEM;
@@ -73,4 +75,18 @@ keel_status keel_photo_write(const keel_photo *p, const keel_data_field *field,
                                    : keel_resample_floats(&r, &own, at, scratch, 2);
     if (s == KEEL_EDATA) return keel_fail_within(s, "%s", what);
     return s < 0 || at == to ? s : keel_field_write(to, want, at, field, count);
+}
+
+keel_status keel_photo_read(const keel_photo *p, const keel_data_field *field, const void *data,
+                            size_t n_bytes, void *to, keel_dtype want, keel_scratch *scratch,
+                            const char *what)
+{
+    keel_image image;
+    keel_status s = KEEL_END;
+    if (p->channels != 4 && keel_jpeg_begins(data, n_bytes))
+        s = keel_photo_read_jpeg(p, field, data, n_bytes, to, want, &image, scratch, what);
+    else
+        KEEL_TRY(keel_image_decode(&image, data, n_bytes, p->channels, scratch, 1, what));
+    if (s != KEEL_END) return s;
+    return keel_photo_write(p, field, &image, to, want, scratch, what);
 }

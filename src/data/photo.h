@@ -1,7 +1,7 @@
 /* Writes a decoded image as a row: brought to the size of the rows, as bytes or as float32. */
 #ifndef KEEL_DATA_PHOTO_H
 #define KEEL_DATA_PHOTO_H
-#include "data/codecs/image.h"
+#include "data/resample.h"
 
 typedef struct keel_photo {
     int64_t height, width; /* of the rows */
@@ -11,6 +11,7 @@ typedef struct keel_photo {
      * float32, as always in Keras. */
     bool exact;
     bool crop, pad; /* to keep the aspect ratio */
+    bool shrinks;   /* JPEG: by the decoder, where the image stays larger than the row */
 } keel_photo;
 
 /* The options for images; `exact` is true for the nearest pixel only. KEEL_EARG: no size, one that
@@ -23,10 +24,32 @@ void keel_photo_field(const keel_photo *p, keel_data_field *out);
 /* True if an image of this size gives whole numbers. */
 bool keel_photo_keeps_bytes(const keel_photo *p, int64_t height, int64_t width);
 
-/* Write an image to a row of `field`. Uses scratch buffers 2 and 3. KEEL_EDATA: it must be resized,
- * but was not when the data were opened; `what` names the image. */
+static inline keel_resample keel_photo_resample(const keel_photo *p)
+{
+    return (keel_resample){ p->height, p->width, p->interpolation, p->crop, p->pad };
+}
+
+/* KEEL_EDATA: an image of this size must be resized, but none had to be when the data were opened;
+ * `what` names it. */
+keel_status keel_photo_check(const keel_photo *p, int64_t height, int64_t width, const char *what);
+
+/* Write an image to a row of `field`. Uses scratch buffers 2 and 3. KEEL_EDATA: as
+ * keel_photo_check, or it is too narrow to be padded. */
 keel_status keel_photo_write(const keel_photo *p, const keel_data_field *field,
                              const keel_image *image, void *to, keel_dtype want,
                              keel_scratch *scratch, const char *what);
+
+/* Decode an image file in memory and write it to a row of `field`. A JPEG is decoded straight into
+ * the row or, if it is resized, line by line; the bits are the same. Uses scratch buffers 1 to 3;
+ * `data` may be in buffer 0. Fails as keel_image_decode and keel_photo_write. */
+keel_status keel_photo_read(const keel_photo *p, const keel_data_field *field, const void *data,
+                            size_t n_bytes, void *to, keel_dtype want, keel_scratch *scratch,
+                            const char *what);
+
+/* Of keel_photo_read, for a JPEG (photo_jpeg.c). KEEL_END: the row takes all of it, so it
+ * was decoded to *image, in buffer 1. */
+keel_status keel_photo_read_jpeg(const keel_photo *p, const keel_data_field *field,
+                                 const void *data, size_t n_bytes, void *to, keel_dtype want,
+                                 keel_image *image, keel_scratch *scratch, const char *what);
 
 #endif

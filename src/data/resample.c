@@ -246,32 +246,28 @@ static keel_status resize(const keel_resample *r, const keel_image *m, float *ou
 /* ---- the aspect ratio ---------------------------------------------------------------------------
  */
 
-typedef struct window {
-    int64_t top, left, height, width;
-} window;
-
 /* The largest part, in the middle, with the ratio of the result. All in float32, as smart_resize.
  */
-static window crop_of(const keel_resample *r, int64_t h, int64_t w)
+static keel_image_part crop_of(const keel_resample *r, int64_t h, int64_t w)
 {
-    if (!r->crop) return (window){ 0, 0, h, w };
+    if (!r->crop) return (keel_image_part){ 0, 0, h, w };
     const int64_t ch = (int64_t)((float)(w * r->height) / (float)r->width);
     const int64_t cw = (int64_t)((float)(h * r->width) / (float)r->height);
-    window c = { .height = between(ch, 1, h), .width = between(cw, 1, w) };
+    keel_image_part c = { .height = between(ch, 1, h), .width = between(cw, 1, w) };
     c.top = (int64_t)((float)(h - c.height) / 2);
     c.left = (int64_t)((float)(w - c.width) / 2);
     return c;
 }
 
 /* Where the resized image lies in the result, as resize_with_pad; a side may be 0. */
-static window pad_of(const keel_resample *r, int64_t h, int64_t w)
+static keel_image_part pad_of(const keel_resample *r, int64_t h, int64_t w)
 {
-    if (!r->pad) return (window){ 0, 0, r->height, r->width };
+    if (!r->pad) return (keel_image_part){ 0, 0, r->height, r->width };
     const float th = (float)r->height, tw = (float)r->width;
     const float by_w = (float)w / tw, by_h = (float)h / th, ratio = by_w > by_h ? by_w : by_h;
     const float rh = (float)h / ratio, rw = (float)w / ratio;
-    window p = { (int64_t)floorf((th - rh) / 2), (int64_t)floorf((tw - rw) / 2),
-                 (int64_t)floorf(rh), (int64_t)floorf(rw) };
+    keel_image_part p = { (int64_t)floorf((th - rh) / 2), (int64_t)floorf((tw - rw) / 2),
+                          (int64_t)floorf(rh), (int64_t)floorf(rw) };
     if (p.top < 0) p.top = 0; /* by rounding */
     if (p.left < 0) p.left = 0;
     if (p.height > r->height - p.top) p.height = r->height - p.top;
@@ -279,7 +275,7 @@ static window pad_of(const keel_resample *r, int64_t h, int64_t w)
     return p;
 }
 
-static void cut(keel_image *m, const window *c)
+static void cut(keel_image *m, const keel_image_part *c)
 {
     const size_t n = (size_t)m->channels, stride = (size_t)m->width * n,
                  line = (size_t)c->width * n;
@@ -298,7 +294,7 @@ static void cut(keel_image *m, const window *c)
 
 /* Move the rows of a picture, which lie at the begin of `out`, to their place from the last one on,
  * and set the rest to 0. */
-static void spread(void *out, const keel_resample *r, const window *p, size_t pixel)
+void keel_resample_spread(const keel_resample *r, const keel_image_part *p, void *out, size_t pixel)
 {
     const size_t line = (size_t)p->width * pixel, wide = (size_t)r->width * pixel;
     const size_t left = (size_t)p->left * pixel;
@@ -315,16 +311,24 @@ static void spread(void *out, const keel_resample *r, const window *p, size_t pi
     memset(at + (size_t)below * wide, 0, (size_t)(r->height - below) * wide);
 }
 
-static keel_status find_place(const keel_resample *r, keel_image *m, window *p)
+keel_status keel_resample_windows(const keel_resample *r, int64_t height, int64_t width,
+                                  keel_image_part *from, keel_image_part *to)
 {
-    *p = pad_of(r, m->height, m->width);
-    if (!p->height || !p->width)
+    *to = pad_of(r, height, width);
+    if (!to->height || !to->width)
         return keel_fail(
             KEEL_EDATA,
             "%lld x %lld pixels are too narrow to be padded to %lld x %lld: a side would "
             "have no pixel",
-            (long long)m->height, (long long)m->width, (long long)r->height, (long long)r->width);
-    const window c = crop_of(r, m->height, m->width);
+            (long long)height, (long long)width, (long long)r->height, (long long)r->width);
+    *from = crop_of(r, height, width);
+    return KEEL_OK;
+}
+
+static keel_status find_place(const keel_resample *r, keel_image *m, keel_image_part *p)
+{
+    keel_image_part c;
+    KEEL_TRY(keel_resample_windows(r, m->height, m->width, &c, p));
     cut(m, &c);
     return KEEL_OK;
 }
@@ -333,14 +337,14 @@ bool keel_resample_keeps_bytes(const keel_resample *r, int64_t h, int64_t w)
 {
     if (r->method == KEEL_NEAREST) return true;
     if (r->method == KEEL_GAUSSIAN || r->method == KEEL_MITCHELLCUBIC) return false; /* they blur */
-    const window c = crop_of(r, h, w), p = pad_of(r, h, w);
+    const keel_image_part c = crop_of(r, h, w), p = pad_of(r, h, w);
     return c.height == p.height && c.width == p.width;
 }
 
 keel_status keel_resample_floats(const keel_resample *r, keel_image *m, float *out,
                                  keel_scratch *scratch, int buffer)
 {
-    window p;
+    keel_image_part p;
     KEEL_TRY(find_place(r, m, &p));
     if (r->method == KEEL_NEAREST) { /* bytes, widened from the last one on */
         const size_t n = (size_t)(p.height * p.width * m->channels);
@@ -350,18 +354,18 @@ keel_status keel_resample_floats(const keel_resample *r, keel_image *m, float *o
     } else {
         KEEL_TRY(resize(r, m, out, p.height, p.width, scratch, buffer));
     }
-    spread(out, r, &p, (size_t)m->channels * sizeof *out);
+    keel_resample_spread(r, &p, out, (size_t)m->channels * sizeof *out);
     return KEEL_OK;
 }
 
 keel_status keel_resample_bytes(const keel_resample *r, keel_image *m, unsigned char *out)
 {
-    window p;
+    keel_image_part p;
     KEEL_TRY(find_place(r, m, &p));
     if (m->height == p.height && m->width == p.width)
         memcpy(out, m->pixels, (size_t)(p.height * p.width * m->channels));
     else
         keel_resize_nearest(m, out, p.height, p.width);
-    spread(out, r, &p, (size_t)m->channels);
+    keel_resample_spread(r, &p, out, (size_t)m->channels);
     return KEEL_OK;
 }

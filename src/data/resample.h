@@ -14,6 +14,18 @@ typedef struct keel_resample {
 /* True if an image of this size gives whole numbers, 0..255, so that keel_resample_bytes serves. */
 bool keel_resample_keeps_bytes(const keel_resample *r, int64_t height, int64_t width);
 
+typedef struct keel_image_part {
+    int64_t top, left, height, width;
+} keel_image_part;
+
+/* The part of an image that is resized, and where in the result it lies; around it is black.
+ * KEEL_EDATA: padded, a side would have no pixel left. */
+keel_status keel_resample_windows(const keel_resample *r, int64_t height, int64_t width,
+                                  keel_image_part *from, keel_image_part *to);
+/* Move a picture of the size of `to`, from the begin of `out`, to its place there. */
+void keel_resample_spread(const keel_resample *r, const keel_image_part *to, void *out,
+                          size_t pixel_bytes);
+
 /* out [height, width, channels]. A crop moves the pixels of the image in its buffer. Uses scratch
  * buffer `buffer`. KEEL_EDATA: padded, a side would have no pixel left; KEEL_ENOMEM. */
 keel_status keel_resample_floats(const keel_resample *r, keel_image *image, float *out,

@@ -172,15 +172,24 @@ KEEL_CLONES static void widen_all(float *restrict out, const unsigned char *rest
     for (size_t i = 0; i < count; i++) out[i] = in[i];
 }
 
-keel_status keel_resize(const keel_image *image, float *out, int64_t height, int64_t width,
-                        keel_scratch *scratch, int buffer)
+/* Lines of the size of the result are only widened. */
+static keel_status widen_lines(const keel_image_lines *from, float *out)
 {
-    const int n = image->channels;
-    const size_t line = (size_t)width * (size_t)n, stride = (size_t)image->width * (size_t)n;
-    if (image->height == height && image->width == width) {
-        widen_all(out, image->pixels, line * (size_t)height);
-        return KEEL_OK;
+    const size_t line = (size_t)from->width * (size_t)from->channels;
+    for (int64_t y = 0; y < from->height; y++, out += line) {
+        const unsigned char *row = from->line(from->context, y);
+        if (!row) return KEEL_EFORMAT;
+        widen_all(out, row, line);
     }
+    return KEEL_OK;
+}
+
+keel_status keel_resize_lines(const keel_image_lines *from, float *out, int64_t height,
+                              int64_t width, keel_scratch *scratch, int buffer)
+{
+    const int n = from->channels;
+    const size_t line = (size_t)width * (size_t)n, stride = (size_t)from->width * (size_t)n;
+    if (from->height == height && from->width == width) return widen_lines(from, out);
     const size_t n_group = (line + LANES - 1) / LANES;
     char *space = keel_scratch_reserve(scratch, buffer,
                                        (size_t)width * sizeof(column) + n_group * sizeof(group) +
@@ -192,12 +201,12 @@ keel_status keel_resize(const keel_image *image, float *out, int64_t height, int
     float *parts = rows[1] + line;
     column *columns = (column *)(void *)(parts + line);
     int64_t holds[2] = { -1, -1 }; /* the source row that each buffer has */
-    for (int64_t i = 0; i < width; i++) columns[i] = place(i, image->width, width, n);
+    for (int64_t i = 0; i < width; i++) columns[i] = place(i, from->width, width, n);
     const bool grouped =
         make_groups(groups, (int64_t)n_group, parts, columns, (int64_t)line, (int64_t)stride, n);
 
     for (int64_t y = 0; y < height; y++, out += line) {
-        const column at = place(y, image->height, height, 1);
+        const column at = place(y, from->height, height, 1);
         const int64_t need[2] = { at.left, at.right };
         if (holds[0] != need[0] && holds[1] == need[0]) { /* the lower row becomes the upper */
             float *const swap = rows[0];
@@ -208,7 +217,8 @@ keel_status keel_resize(const keel_image *image, float *out, int64_t height, int
         }
         for (int k = 0; k < 2; k++) {
             if (holds[k] == need[k] || (k && need[1] == need[0])) continue;
-            const unsigned char *row = image->pixels + (size_t)need[k] * stride;
+            const unsigned char *row = from->line(from->context, need[k]);
+            if (!row) return KEEL_EFORMAT;
             if (grouped)
                 widen_groups(rows[k], row, groups, (int64_t)n_group, parts);
             else if (n == 1)
@@ -220,6 +230,20 @@ keel_status keel_resize(const keel_image *image, float *out, int64_t height, int
         mix(out, rows[0], need[1] == need[0] ? rows[0] : rows[1], at.part, line);
     }
     return KEEL_OK;
+}
+
+static const unsigned char *line_of(void *image, int64_t y)
+{
+    const keel_image *m = image;
+    return m->pixels + (size_t)y * (size_t)m->width * (size_t)m->channels;
+}
+
+keel_status keel_resize(const keel_image *image, float *out, int64_t height, int64_t width,
+                        keel_scratch *scratch, int buffer)
+{
+    keel_image own = *image;
+    const keel_image_lines from = { line_of, &own, own.height, own.width, own.channels };
+    return keel_resize_lines(&from, out, height, width, scratch, buffer);
 }
 
 static int64_t nearest(int64_t i, int64_t from, int64_t to)

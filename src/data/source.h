@@ -94,6 +94,10 @@ typedef struct keel_source {
      * shape[i], valid until the next call. On entry shape[i] is that of the spec. */
     keel_status (*next_shaped)(void *state, const void **data, keel_shape *shape, int64_t *rows);
 
+    /* Streams: wait until none of the caller's functions runs. The next call is `begin`. NULL: none
+     * ever runs between two calls. */
+    void (*rest)(void *state);
+
     void (*close)(void *state);
 } keel_source;
 

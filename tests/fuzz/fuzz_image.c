@@ -1,5 +1,5 @@
 /* Any bytes as an image of any format, its size, in colour, gray and with alpha, and resized. */
-#include "data/resample.h"
+#include "data/photo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,6 +16,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static float out[7 * 5 * 4];
     static unsigned char bytes[7 * 5 * 4];
     keel_image_size(data, size, &height, &width);
+    for (int way = 0; way < 16; way++) { /* as a row, straight from the file */
+        const keel_photo photo = { .height = 7,
+                                   .width = 5,
+                                   .channels = way % 2 ? 3 : 1,
+                                   .crop = way & 2,
+                                   .pad = way & 4,
+                                   .shrinks = way & 8,
+                                   .exact = way == 3 };
+        keel_data_field field = { 0 };
+        keel_photo_field(&photo, &field);
+        keel_photo_read(&photo, &field, data, size, out, field.dtype, &scratch, "fuzz");
+    }
     for (int channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
         if (keel_image_decode(&image, data, size, channels, &scratch, 0, "fuzz") < 0) continue;
         if (image.channels != channels) __builtin_trap();

@@ -3,7 +3,8 @@
  *
  * TensorFlow's decode_image, which Keras uses, takes the fast integer DCT and smooth chroma
  * upsampling; with them pixels are equal to its (tests/golden/make_images.py). */
-#include "data/codecs/image.h"
+#include "data/codecs/jpeg.h"
+#include "base/memory.h"
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -14,17 +15,27 @@
 
 enum { SCANS_MAX = 100 }; /* encoders write 1 to 20 */
 
-typedef struct errors {
-    struct jpeg_error_mgr base; /* first member: the library casts to it */
+struct keel_jpeg {
+    struct jpeg_error_mgr errors; /* first member: the library casts to it */
     jmp_buf back;
     char text[JMSG_LENGTH_MAX];
-} errors;
+    struct jpeg_decompress_struct c;
+    const char *what;
+    bool ends;      /* with the marker of the end */
+    JSAMPROW spare; /* a line that nobody reads */
+};
 
 static void give_up(j_common_ptr c)
 {
-    errors *e = (errors *)c->err;
-    c->err->format_message(c, e->text);
-    longjmp(e->back, 1);
+    keel_jpeg *j = (keel_jpeg *)c->err;
+    c->err->format_message(c, j->text);
+    longjmp(j->back, 1);
+}
+
+static keel_status failed(const keel_jpeg *j)
+{
+    return keel_fail(KEEL_EFORMAT, "%s: decode JPEG: %s; replace the file or remove it", j->what,
+                     j->text);
 }
 
 static void note(j_common_ptr c, int level)
@@ -106,58 +117,166 @@ static int64_t coefficient_bytes(struct jpeg_decompress_struct *c)
     return blocks * DCTSIZE2 * (int64_t)sizeof(JCOEF);
 }
 
-keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
-                             keel_scratch *scratch, int buffer, const char *what)
+bool keel_jpeg_begins(const void *data, size_t n_bytes)
 {
-    struct jpeg_decompress_struct c;
-    errors e;
-    keel_status s = KEEL_OK;
-    unsigned char *volatile pixels = NULL;
+    return n_bytes >= 3 && !memcmp(data, "\xff\xd8\xff", 3);
+}
+
+/* Returns here by longjmp, so nothing but *j changes before. */
+static keel_status read_head(keel_jpeg *j, const void *data, size_t n_bytes)
+{
+    if (setjmp(j->back)) return failed(j);
+    jpeg_create_decompress(&j->c);
+    j->c.mem->max_memory_to_use = 1L << 30;
+    jpeg_mem_src(&j->c, data, (unsigned long)n_bytes);
+    jpeg_read_header(&j->c, TRUE);
+    return KEEL_OK;
+}
+
+keel_status keel_jpeg_open(keel_jpeg **out, const void *data, size_t n_bytes, int channels,
+                           int64_t *height, int64_t *width, const char *what)
+{
+    const unsigned char *b = data;
     const int scans = count_scans(data, n_bytes);
     if (scans > SCANS_MAX)
         return keel_fail(KEEL_EFORMAT, "%s: a JPEG of %d scans; at most %d are read", what, scans,
                          SCANS_MAX);
-    c.err = jpeg_std_error(&e.base);
-    e.base.error_exit = give_up;
-    e.base.emit_message = note;
-    e.base.output_message = say_nothing;
-    if (setjmp(e.back)) {
-        jpeg_destroy_decompress(&c);
-        return keel_fail(KEEL_EFORMAT, "%s: decode JPEG: %s; replace the file or remove it", what,
-                         e.text);
-    }
-    jpeg_create_decompress(&c);
-    c.mem->max_memory_to_use = 1L << 30;
-    jpeg_mem_src(&c, data, (unsigned long)n_bytes);
-    jpeg_read_header(&c, TRUE);
-    if (c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK) {
+    keel_jpeg *j = keel_calloc(1, sizeof *j);
+    if (!j) return KEEL_ENOMEM;
+    struct jpeg_decompress_struct *c = &j->c;
+    j->what = what;
+    j->ends = n_bytes > 1 && b[n_bytes - 2] == 0xFF && b[n_bytes - 1] == JPEG_EOI;
+    c->err = jpeg_std_error(&j->errors);
+    j->errors.error_exit = give_up;
+    j->errors.emit_message = note;
+    j->errors.output_message = say_nothing;
+    keel_status s = read_head(j, data, n_bytes);
+    if (s >= 0 && (c->jpeg_color_space == JCS_CMYK || c->jpeg_color_space == JCS_YCCK))
         s = keel_fail(KEEL_EUNSUP, "%s: a JPEG in CMYK; convert it to RGB", what);
-        goto out;
+    if (s >= 0) {
+        const int64_t there = (int64_t)c->image_height * c->image_width;
+        const int64_t pixel_bytes = channels + (coefficient_bytes(c) + there - 1) / there;
+        s = keel_image_check_size(c->image_height, c->image_width, pixel_bytes, what);
     }
-    const int64_t pixels_there = (int64_t)c.image_height * c.image_width;
-    const int64_t pixel_bytes =
-        channels + (coefficient_bytes(&c) + pixels_there - 1) / pixels_there;
-    if ((s = keel_image_check_size(c.image_height, c.image_width, pixel_bytes, what)) < 0) goto out;
-    c.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    c.dct_method = JDCT_IFAST;
-    c.do_fancy_upsampling = TRUE;
-    jpeg_start_decompress(&c);
-    const size_t stride = (size_t)c.output_width * (size_t)channels;
-    pixels = keel_scratch_reserve(scratch, buffer, stride * c.output_height);
-    if (!pixels) {
-        s = KEEL_ENOMEM;
-        goto out;
+    if (s < 0) {
+        keel_jpeg_close(j);
+        return s;
     }
-    while (c.output_scanline < c.output_height) {
-        JSAMPROW row[4];
+    c->out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    c->dct_method = JDCT_IFAST;
+    c->do_fancy_upsampling = TRUE;
+    *height = c->image_height;
+    *width = c->image_width;
+    *out = j;
+    return KEEL_OK;
+}
+
+void keel_jpeg_shrink(keel_jpeg *j, int64_t height, int64_t width, int64_t *new_height,
+                      int64_t *new_width)
+{
+    const int64_t h = j->c.image_height, w = j->c.image_width;
+    int by = 8;
+    while (by > 1 && ((h + by - 1) / by < height || (w + by - 1) / by < width)) by /= 2;
+    j->c.scale_num = 1;
+    j->c.scale_denom = (unsigned)by;
+    *new_height = (h + by - 1) / by;
+    *new_width = (w + by - 1) / by;
+}
+
+/* The upsampling of colours looks at a neighbour, so lines keep a block beside the columns: the
+ * bytes within are then those of whole lines. */
+static void keep_columns(struct jpeg_decompress_struct *c, int64_t *left, int64_t *width)
+{
+    const int64_t all = c->output_width, block = (int64_t)c->max_h_samp_factor * DCTSIZE;
+    const int64_t begin = *left > block ? *left - block : 0;
+    const int64_t end = *left + *width + block < all ? *left + *width + block : all;
+    JDIMENSION from = (JDIMENSION)begin, n = (JDIMENSION)(end - begin);
+    if (end - begin + 2 * block < all) /* else it saves nothing */
+        jpeg_crop_scanline(c, &from, &n);
+    else
+        from = 0;
+    *left = from;
+    *width = c->output_width;
+}
+
+keel_status keel_jpeg_start(keel_jpeg *j, int64_t *left, int64_t *width)
+{
+    if (setjmp(j->back)) return failed(j);
+    jpeg_start_decompress(&j->c);
+    keep_columns(&j->c, left, width);
+    return KEEL_OK;
+}
+
+keel_status keel_jpeg_read(keel_jpeg *j, unsigned char *to, size_t stride, int64_t lines)
+{
+    enum { MANY = 16 };
+    struct jpeg_decompress_struct *c = &j->c;
+    const JDIMENSION first = c->output_scanline, end = first + (JDIMENSION)lines;
+    if (setjmp(j->back)) return failed(j);
+    while (c->output_scanline < end) {
+        JSAMPROW row[MANY];
         JDIMENSION n = 0;
-        for (; n < 4 && c.output_scanline + n < c.output_height; n++)
-            row[n] = pixels + stride * (c.output_scanline + n);
-        jpeg_read_scanlines(&c, row, n);
+        for (; n < MANY && c->output_scanline + n < end; n++)
+            row[n] = to + stride * (c->output_scanline + n - first);
+        jpeg_read_scanlines(c, row, n);
     }
-    jpeg_finish_decompress(&c);
-    *out = (keel_image){ pixels, c.output_height, c.output_width, channels };
-out:
-    jpeg_destroy_decompress(&c);
+    return KEEL_OK;
+}
+
+/* Decode lines that nobody reads. */
+static void waste(keel_jpeg *j, JDIMENSION lines)
+{
+    struct jpeg_decompress_struct *c = &j->c;
+    const size_t n = (size_t)c->output_width * (size_t)c->output_components;
+    if (!j->spare) j->spare = c->mem->alloc_large((j_common_ptr)c, JPOOL_IMAGE, n);
+    while (lines--) jpeg_read_scanlines(c, &j->spare, 1);
+}
+
+keel_status keel_jpeg_skip(keel_jpeg *j, int64_t lines)
+{
+    struct jpeg_decompress_struct *c = &j->c;
+    if (setjmp(j->back)) return failed(j);
+    /* libjpeg-turbo 2.1 loses its place in the gray of images that have fewer lines of colour */
+    if (c->out_color_space == JCS_GRAYSCALE && c->max_v_samp_factor > 1)
+        waste(j, (JDIMENSION)lines);
+    else
+        jpeg_skip_scanlines(c, (JDIMENSION)lines);
+    return KEEL_OK;
+}
+
+keel_status keel_jpeg_finish(keel_jpeg *j)
+{
+    struct jpeg_decompress_struct *c = &j->c;
+    const JDIMENSION left = c->output_height - c->output_scanline;
+    if (left && j->ends) return KEEL_OK;
+    if (setjmp(j->back)) return failed(j);
+    if (left) waste(j, left);
+    jpeg_finish_decompress(c);
+    return KEEL_OK;
+}
+
+void keel_jpeg_close(keel_jpeg *j)
+{
+    if (!j) return;
+    jpeg_destroy_decompress(&j->c);
+    keel_free(j);
+}
+
+keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
+                             keel_scratch *scratch, int buffer, const char *what)
+{
+    keel_jpeg *j = NULL;
+    int64_t height = 0, width = 0, left = 0, columns;
+    KEEL_TRY(keel_jpeg_open(&j, data, n_bytes, channels, &height, &width, what));
+    columns = width;
+    keel_status s = keel_jpeg_start(j, &left, &columns);
+    const size_t stride = (size_t)width * (size_t)channels;
+    unsigned char *pixels = NULL;
+    if (s >= 0 && !(pixels = keel_scratch_reserve(scratch, buffer, stride * (size_t)height)))
+        s = KEEL_ENOMEM;
+    if (s >= 0) s = keel_jpeg_read(j, pixels, stride, height);
+    if (s >= 0) s = keel_jpeg_finish(j);
+    keel_jpeg_close(j);
+    if (s >= 0) *out = (keel_image){ pixels, height, width, channels };
     return s;
 }

@@ -52,16 +52,20 @@ static bool ends_whole(const char *path)
     return read && keel_image_ends(head, tail, f.n_bytes);
 }
 
+static keel_status of_image(keel_status s)
+{
+    if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
+        return keel_fail_within(s, "an image cannot be read");
+    return s;
+}
+
 static keel_status decode(const images *p, const char *path, keel_image *image,
                           keel_scratch *scratch)
 {
     size_t n = 0;
     KEEL_TRY(read_file(path, scratch, &n));
-    const keel_status s =
-        keel_image_decode(image, scratch->at[0], n, p->photo.channels, scratch, 1, path);
-    if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
-        return keel_fail_within(s, "an image cannot be read");
-    return s;
+    return of_image(
+        keel_image_decode(image, scratch->at[0], n, p->photo.channels, scratch, 1, path));
 }
 
 /* True if the pixels of the row are whole numbers; false also if the first bytes of the file do not
@@ -123,12 +127,13 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
 {
     const images *p = state;
     const char *path = p->f.at[index].path;
-    keel_image image;
+    size_t n = 0;
     if (p->f.label_mode != KEEL_LABEL_NONE && row->at[1])
         KEEL_TRY(keel_folder_write_label(&p->f, index, row->at[1], row->want[1]));
     if (!row->at[0]) return KEEL_OK;
-    KEEL_TRY(decode(p, path, &image, scratch));
-    return keel_photo_write(&p->photo, &p->f.x, &image, row->at[0], row->want[0], scratch, path);
+    KEEL_TRY(read_file(path, scratch, &n));
+    return of_image(keel_photo_read(&p->photo, &p->f.x, scratch->at[0], n, row->at[0], row->want[0],
+                                    scratch, path));
 }
 
 static const char *row_name(const void *state, int64_t index)

@@ -120,7 +120,6 @@ static keel_status put(const archive *a, const keel_record_field *f, const keel_
     const unsigned char *data;
     size_t n = 0;
     int64_t number;
-    keel_image image;
     const bool whole_number = f->kind == KEEL_RECORD_NUMBERS;
     KEEL_TRY(fetch_whole(a, m, whole_number ? NUMBER_MAX : MEMBER_MAX, scratch, &data, &n));
     if (whole_number) {
@@ -128,8 +127,7 @@ static keel_status put(const archive *a, const keel_record_field *f, const keel_
         return keel_record_put(f, &number, 1, to, want, count);
     }
     if (f->kind == KEEL_RECORD_RAW) return put_array(f, data, n, to, want, count, scratch);
-    KEEL_TRY(keel_image_decode(&image, data, n, a->photo.channels, scratch, 1, "image"));
-    return keel_photo_write(&a->photo, &f->field, &image, to, want, scratch, "image");
+    return keel_photo_read(&a->photo, &f->field, data, n, to, want, scratch, "image");
 }
 
 static keel_status read_row(const void *state, int64_t index, const keel_row *at,
