@@ -343,7 +343,7 @@ const keel_kernel VECTOR_KERNEL(conv2d_1d_winograd) = {
     .op = &keel_op_conv2d,
     .name = "1d_winograd_" VECTOR_NAME,
     .needs = VECTOR_LEVEL,
-    .priority = VECTOR_PRIORITY(WINOGRAD4),
+    .priority = VECTOR_PRIORITY(WINOGRAD_1D),
     .prepare = prepare,
     .run = { [KEEL_FORWARD] = forward, [KEEL_BACKWARD] = backward, [KEEL_WEIGHTS] = weights },
     .release = keel_free,
