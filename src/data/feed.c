@@ -410,6 +410,7 @@ keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step)
                          (long long)step);
     pthread_mutex_lock(&f->lock);
     keel_feed_flush(f);
+    f->fill_epoch = epoch; /* threads may have gone on to the next one already */
     f->fill_step = f->step = step;
     pthread_cond_broadcast(&f->work);
     pthread_mutex_unlock(&f->lock);
