@@ -632,7 +632,7 @@ static inline keel_status map_fails(void *context, const keel_tensor *in, keel_t
                                     const keel_element_place *at)
 {
     map_all(context, in, out, 1, 0);
-    if ((at->index * 7 + (int64_t)at->pass) % 5 == 3) {
+    if (at->index * 7 % 5 == 3) {
         char text[64];
         snprintf(text, sizeof text, "element %lld is bad", (long long)at->index);
         return keel_error_set(KEEL_EDATA, text);
@@ -688,7 +688,7 @@ static inline keel_status put_errors(drawn *p, keel_dataset **out)
 /* By value and place, so that an endless stream never loses all. */
 static inline bool stays(int64_t number, int64_t index)
 {
-    return (number * 5 + index) % 4 != 1;
+    return mixed((uint64_t)number, (uint64_t)index) % 4 != 1;
 }
 
 static inline keel_status filter_some(void *context, const keel_tensor *in, bool *keep,

@@ -126,6 +126,7 @@ static keel_status create_flow(keel_feed *f)
         .threads = f->o.threads < 0 ? 0
                    : f->o.threads   ? f->o.threads
                                     : keel_reading_threads(),
+        .leaves_early = f->o.end == KEEL_WRAP && f->o.batch_size,
         .keep = (f->n_slots + 3) * (f->spec->batched ? 1 : f->max_rows),
     };
     KEEL_TRY(keel_flow_create(&f->flow, f->dataset, &o));
@@ -256,7 +257,8 @@ int64_t keel_feed_steps(const keel_feed *f)
 {
     if (f->planned) return keel_feed_plan_steps(&f->plan, f->epoch);
     const int64_t asked = f->o.steps_per_epoch, has = f->spec->yields;
-    if (f->o.batch_size || has < 0 || f->o.end == KEEL_WRAP) /* the data may end before `asked` */
+    const bool wraps = f->o.end == KEEL_WRAP && !f->spec->batched;
+    if (f->o.batch_size || has < 0 || wraps) /* the data may end before `asked` */
         return asked ? asked : has >= 0 && !f->o.batch_size ? has : -1;
     return asked && asked < has ? asked : has;
 }

@@ -222,7 +222,7 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
     const bool last = o->epochs && t->epoch + 1 >= (uint64_t)o->epochs;
     *what = goes_on && !t->used_up ? GO_ON : NOTHING_LEFT;
     if (!o->batch_size) {
-        if (asked && o->end == KEEL_WRAP) *what = GO_ON;
+        if (asked && o->end == KEEL_WRAP && !f->spec->batched) *what = GO_ON;
         return KEEL_OK;
     }
     switch (o->end) {
@@ -309,7 +309,8 @@ static keel_status give_batch(const keel_feed *f, keel_slot *s)
     if (r < 0)
         return die(t, keel_fail_within(r, "step %lld of epoch %u, row %lld of it",
                                        (long long)t->step + 1, t->epoch + 1, (long long)failed));
-    if (f->o.end == KEEL_WRAP && t->known_rows) {
+    /* How many rows an earlier pass had tells nothing of this one, unless the epoch has both. */
+    if (f->o.end == KEEL_WRAP && t->known_rows && (t->rewound || f->o.steps_per_epoch)) {
         const int64_t over = t->epoch_rows + t->filled - t->known_rows;
         b->duplicates = over < 0 ? 0 : over > t->filled ? t->filled : over;
     }

@@ -44,6 +44,9 @@ struct keel_stage {
      * it does not. */
     bool (*is_sequential)(const keel_applied *s);
 
+    /* True if a pass of a parent may be left before its end; NULL: only where the stage's own is. */
+    bool (*leaves_early)(const keel_applied *s);
+
     /* Check the arguments against the parents and change *spec, a copy of parent 0's, into that of
      * the result. s->by_index is set. */
     keel_status (*infer)(keel_applied *s, keel_data_spec *spec);

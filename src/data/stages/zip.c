@@ -54,6 +54,11 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static bool leaves_early(const keel_applied *s)
+{
+    return !s->spec->endless; /* all but the shortest */
+}
+
 static void release(keel_applied *s)
 {
     keel_free(s->made);
@@ -130,6 +135,7 @@ const keel_stage keel_stage_zip = {
               .help =
                   "The fields of several datasets side by side, up to the end of the shortest." },
     .n_parent = -1,
+    .leaves_early = leaves_early,
     .infer = infer,
     .read = read,
     .length = length,
