@@ -175,6 +175,12 @@ static int64_t length(const keel_applied *s, int i, keel_position at)
     return to[i].rank ? to[i].dim[0] : 0;
 }
 
+static int length_from(const keel_applied *s, int *i)
+{
+    (void)i;
+    return map_of(s)->n_field ? -1 : 0;
+}
+
 /* ---- streams --------------------------------------------------------------------------------- */
 
 /* Texts that a callback passes on are in what it was given, or its own: the result gets copies. */
@@ -271,6 +277,7 @@ const keel_stage keel_stage_map = {
     .is_sequential = is_sequential,
     .read = read,
     .length = length,
+    .length_from = length_from,
     .iter_size = sizeof(map_iter),
     .begin = begin,
     .next = next,
