@@ -85,7 +85,8 @@ static inline uint64_t hash_row(const keel_tensor *field, int n_field, int64_t k
         const int64_t each = rows ? keel_shape_count(&field[i].shape) / rows : 0;
         h = mixed(h, (uint64_t)field[i].dtype);
         h = hash_value(h, field[i].dtype,
-                       (const char *)field[i].data + (size_t)(k * each) * keel_dtype_size(field[i].dtype),
+                       (const char *)field[i].data +
+                           (size_t)(k * each) * keel_dtype_size(field[i].dtype),
                        each);
     }
     return h;
@@ -140,7 +141,7 @@ static inline void list_read(listed *l, const keel_dataset *d, const keel_reader
         for (int64_t k = 0; k < rows; k++) row[k] = hash_row(field, n_field, k, rows);
         list_add(l, row, batches ? (int)rows : -1,
                  field[0].dtype == KEEL_FLOAT32 && keel_shape_count(&field[0].shape)
-                     ? (int64_t)*(const float *)field[0].data
+                     ? (int64_t) * (const float *)field[0].data
                      : 0);
     }
     l->ended = s == KEEL_END;
@@ -160,13 +161,11 @@ static char drawn_text[DRAWN_ROWS][16];
 static inline void drawn_fill(void)
 {
     for (int i = 0; i < DRAWN_ROWS; i++) {
-        for (int k = 0; k < DRAWN_WIDTH; k++)
-            drawn_x[i][k] = (float)(i + 1 + k * 100);
+        for (int k = 0; k < DRAWN_WIDTH; k++) drawn_x[i][k] = (float)(i + 1 + k * 100);
         drawn_y[i] = (float)(i * 7 % 5 + 1);
         const int length = i * 5 % 4 + 1;
         drawn_splits[i + 1] = drawn_splits[i] + length;
-        for (int k = 0; k < length; k++)
-            drawn_long[drawn_splits[i] + k] = (float)(i + 1 + k * 100);
+        for (int k = 0; k < length; k++) drawn_long[drawn_splits[i] + k] = (float)(i + 1 + k * 100);
         const int n = snprintf(drawn_text[i], sizeof drawn_text[i], "row %d", i);
         drawn_t[i] = (keel_string){ drawn_text[i], n };
     }
@@ -249,11 +248,11 @@ typedef struct drawn {
     draws r;
     keel_dataset *d, *other; /* the other parent of the last stage */
     uint64_t seed;
-    int depth;        /* stages asked for so far, put or refused */
-    bool one_pass;    /* a callback has a state or no reset: read it once, in order */
-    bool fits;        /* x and y of fixed shapes, so that a model can be trained */
+    int depth;     /* stages asked for so far, put or refused */
+    bool one_pass; /* a callback has a state or no reset: read it once, in order */
+    bool fits;     /* x and y of fixed shapes, so that a model can be trained */
     const struct random_stage *last; /* NULL: the last one was refused, or there is none */
-    int64_t a, b;     /* its arguments, for `expect` */
+    int64_t a, b;                    /* its arguments, for `expect` */
     char text[2000];
 } drawn;
 
@@ -282,7 +281,10 @@ static inline void drawn_arrays(drawn *p, int64_t n, int kind)
         a[0].row_splits = (keel_tensor){ KEEL_INT64, { 1, { n + 1 } }, drawn_splits };
     }
     must(keel_dataset_from_fields(&p->d, a, n_field));
-    drawn_say(p, "%s %lld", kind == LONG ? "long" : kind == TEXTS ? "texts" : "arrays",
+    drawn_say(p, "%s %lld",
+              kind == LONG    ? "long"
+              : kind == TEXTS ? "texts"
+                              : "arrays",
               (long long)n);
 }
 
@@ -294,19 +296,25 @@ static inline void drawn_generator(drawn *p, int64_t n, int kind)
     g->ragged_yields = chance(&p->r, 2);
     g->endless = kind != LONG && chance(&p->r, 6);
     const bool again = !chance(&p->r, 5);
-    keel_generator how = { .size = sizeof how, .context = g, .max_rows = g->most, .field = f,
+    keel_generator how = { .size = sizeof how,
+                           .context = g,
+                           .max_rows = g->most,
+                           .field = f,
                            .next_fields = kind == LONG ? NULL : give_yield,
                            .next_row = kind == LONG ? give_one : NULL,
-                           .reset = again ? give_again : NULL, .release = free };
+                           .reset = again ? give_again : NULL,
+                           .release = free };
     how.n_field = drawn_fields(f, kind);
     how.endless = g->endless;
     if (!g->endless && chance(&p->r, 3)) how.rows = n;
     must(keel_dataset_from_generator(&p->d, &how));
     p->one_pass = !again;
     drawn_say(p, "%sgenerator%s%s %lld by %lld%s%s", g->endless ? "endless " : "",
-              kind == LONG ? " long" : kind == TEXTS ? " texts" : "", how.rows ? " told" : "",
-              (long long)n, (long long)g->most, g->ragged_yields ? " uneven" : "",
-              again ? "" : " once");
+              kind == LONG    ? " long"
+              : kind == TEXTS ? " texts"
+                              : "",
+              how.rows ? " told" : "", (long long)n, (long long)g->most,
+              g->ragged_yields ? " uneven" : "", again ? "" : " once");
 }
 
 static inline void drawn_sequence(drawn *p, int64_t n)
@@ -314,8 +322,13 @@ static inline void drawn_sequence(drawn *p, int64_t n)
     keel_data_field f[3];
     giver *g = calloc(1, sizeof *g);
     *g = (giver){ .n = n, .most = draw(&p->r, 1, 6), .kind = PLAIN };
-    keel_sequence how = { .size = sizeof how, .context = g, .max_rows = g->most, .field = f,
-                          .length = giver_length, .get_fields = give_batch, .release = free };
+    keel_sequence how = { .size = sizeof how,
+                          .context = g,
+                          .max_rows = g->most,
+                          .field = f,
+                          .length = giver_length,
+                          .get_fields = give_batch,
+                          .release = free };
     how.n_field = drawn_fields(f, PLAIN);
     must(keel_dataset_from_sequence(&p->d, &how));
     drawn_say(p, "sequence %lld by %lld", (long long)n, (long long)g->most);
@@ -396,7 +409,8 @@ static inline keel_status of_two(drawn *p, keel_dataset **out, const char *stage
 }
 
 /* Elements [from, to) of `in`; to -1: all. */
-static inline void expect_some(const listed *in, int64_t from, int64_t to, int64_t step, listed *out)
+static inline void expect_some(const listed *in, int64_t from, int64_t to, int64_t step,
+                               listed *out)
 {
     for (int64_t i = from; i < in->n && (to < 0 || i < to); i += step) list_copy(out, in, (int)i);
     out->ended = in->ended || (to >= 0 && to <= in->n);
@@ -464,9 +478,9 @@ static inline keel_status put_shuffle(drawn *p, keel_dataset **out)
     const bool again = !chance(&p->r, 4);
     p->a = chance(&p->r, 2) ? 0 : draw(&p->r, 1, 12);
     if (!p->a)
-        return keel_dataset_apply(out, "shuffle",
-                                  KEEL_ARGS(KEEL_ARG_BOOL("reshuffle_each_iteration", again), *seed),
-                                  &p->d, 1);
+        return keel_dataset_apply(
+            out, "shuffle", KEEL_ARGS(KEEL_ARG_BOOL("reshuffle_each_iteration", again), *seed),
+            &p->d, 1);
     return keel_dataset_apply(out, "shuffle",
                               KEEL_ARGS(KEEL_ARG_INT("buffer_size", p->a),
                                         KEEL_ARG_BOOL("reshuffle_each_iteration", again), *seed),
@@ -497,8 +511,8 @@ static inline keel_status put_batch(drawn *p, keel_dataset **out)
     p->a = draw(&p->r, 1, 9);
     p->b = draw(&p->r, 0, chance(&p->r, 4) ? 3 : 2);
     return keel_dataset_apply(
-        out, "batch",
-        KEEL_ARGS(KEEL_ARG_INT("batch_size", p->a), KEEL_ARG_STR("end", ends[p->b])), &p->d, 1);
+        out, "batch", KEEL_ARGS(KEEL_ARG_INT("batch_size", p->a), KEEL_ARG_STR("end", ends[p->b])),
+        &p->d, 1);
 }
 
 static inline void expect_batch(const drawn *p, const listed *in, const listed *other, listed *out)
@@ -696,7 +710,7 @@ static inline keel_status filter_some(void *context, const keel_tensor *in, bool
 {
     (void)context;
     const bool numbers = in[0].dtype == KEEL_FLOAT32 && keel_shape_count(&in[0].shape);
-    *keep = stays(numbers ? (int64_t)*(const float *)in[0].data : 0, at->index);
+    *keep = stays(numbers ? (int64_t) * (const float *)in[0].data : 0, at->index);
     return KEEL_OK;
 }
 
@@ -718,8 +732,8 @@ static inline void expect_filter(const drawn *p, const listed *in, const listed 
 static inline keel_status put_cache(drawn *p, keel_dataset **out)
 {
     if (chance(&p->r, 2)) return keel_dataset_apply(out, "cache", NULL, &p->d, 1);
-    return keel_dataset_apply(out, "cache",
-                              KEEL_ARGS(KEEL_ARG_INT("memory", draw(&p->r, 0, 3000))), &p->d, 1);
+    return keel_dataset_apply(out, "cache", KEEL_ARGS(KEEL_ARG_INT("memory", draw(&p->r, 0, 3000))),
+                              &p->d, 1);
 }
 
 static inline void expect_same(const drawn *p, const listed *in, const listed *other, listed *out)

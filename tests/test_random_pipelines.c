@@ -13,8 +13,8 @@ static char trouble[6000];
 static bool wrong(const drawn *p, const char *format, ...)
 {
     va_list args;
-    const int n = snprintf(trouble, sizeof trouble, "seed %llu: %s\n  ", (unsigned long long)p->seed,
-                           p->text);
+    const int n = snprintf(trouble, sizeof trouble, "seed %llu: %s\n  ",
+                           (unsigned long long)p->seed, p->text);
     va_start(args, format);
     vsnprintf(trouble + n, sizeof trouble - (size_t)n, format, args);
     va_end(args);
@@ -78,8 +78,9 @@ static bool any_threads_give_the_same(const drawn *p, draws *r)
         }
     }
     const int64_t n = keel_dataset_cardinality(p->d);
-    const bool empty = !one.n && strstr(p->text, "repeat"); /* one of nothing, for ever, ends */
-    if (one.ended && n != KEEL_CARDINALITY_UNKNOWN && n != one.n && !empty)
+    const bool empty = n < 0 || !one.n; /* a repeat ends with a pass of nothing, as in tf.data */
+    const bool may_end = empty && strstr(p->text, "repeat");
+    if (one.ended && n != KEEL_CARDINALITY_UNKNOWN && n != one.n && !may_end)
         return wrong(p, "has %d elements, but said %lld", one.n, (long long)n);
     if (one.n == MOST && n >= 0 && n < MOST)
         return wrong(p, "has more elements than the %lld it said", (long long)n);
@@ -101,6 +102,7 @@ static bool a_stage_makes(uint64_t seed, int depth)
     drawn p = pipeline_drawn(seed, depth);
     bool fine = true;
     const keel_reader_options o = reading(7, 0, 0, 2);
+    if (p.last && !strcmp(p.last->name, "repeat") && draws_numbers(&p)) goto out;
     const bool counts = strstr(p.text, "in_order"); /* what is read twice is another element */
     if (!p.last || !p.last->expect || counts || (p.other && draws_numbers(&p))) goto out;
     drawn before = pipeline_drawn(seed, depth - 1), third = pipeline_drawn(seed, depth);
@@ -164,8 +166,7 @@ static uint64_t hash_step(const keel_batch *b, const keel_lanes *l, bool keys)
             (size_t)keel_shape_count(&b->spec[i].shape) * keel_dtype_size(b->spec[i].dtype);
         for (int k = 0; b->field[i] && k < l->n_part; k++)
             for (int64_t row = piece[k].row; row < piece[k].row + piece[k].rows; row++)
-                h = hash_value(h, b->spec[i].dtype,
-                               (const char *)b->field[i] + (size_t)row * each,
+                h = hash_value(h, b->spec[i].dtype, (const char *)b->field[i] + (size_t)row * each,
                                keel_shape_count(&b->spec[i].shape));
     }
     return h;
@@ -301,9 +302,11 @@ static bool steps_are_the_same(const drawn *p, draws *r)
                    whole.n ? whole.at[from].epoch : (uint32_t)o.first_epoch,
                    whole.n ? whole.at[from].step : 0, r, true);
         pipeline_free(&q);
-        fine = same_steps(p, &o, &whole, from, &part, from ? "from a step on" : "with other threads");
+        fine =
+            same_steps(p, &o, &whole, from, &part, from ? "from a step on" : "with other threads");
     }
-    return fine && (o.shuffle || !keel_dataset_stage(p->d) || a_stream_makes_the_same_steps(p, &o, r));
+    return fine &&
+           (o.shuffle || !keel_dataset_stage(p->d) || a_stream_makes_the_same_steps(p, &o, r));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

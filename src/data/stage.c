@@ -87,7 +87,7 @@ int64_t keel_dataset_longest(const keel_dataset *d, int i, int64_t *row)
         return longest;
     }
     if (s) {
-        const int k = !s->stage->length        ? 0
+        const int k = !s->stage->length       ? 0
                       : s->stage->length_from ? s->stage->length_from(s, &i)
                                               : -1;
         if (k >= 0) return keel_dataset_longest(s->parent[k], i, row);
@@ -114,7 +114,8 @@ const keel_applied *keel_stage_of_batch(const keel_dataset *d, keel_position *at
 int64_t keel_stage_rows(const keel_dataset *d)
 {
     int64_t sum = 0;
-    if (!d->origin->applied || !d->origin->applied->by_index) return -1;
+    enum { COUNTED = 1 << 24 }; /* of more, counting would take a while */
+    if (!d->origin->applied || !d->origin->applied->by_index || d->rows > COUNTED) return -1;
     for (int64_t i = 0; i < d->rows; i++) {
         keel_position at = { .index = i };
         const keel_applied *s = keel_stage_of_batch(d, &at);

@@ -44,7 +44,8 @@ struct keel_stage {
      * it does not. */
     bool (*is_sequential)(const keel_applied *s);
 
-    /* True if a pass of a parent may be left before its end; NULL: only where the stage's own is. */
+    /* True if a pass of a parent may be left before its end; NULL: only where the stage's own is.
+     */
     bool (*leaves_early)(const keel_applied *s);
 
     /* Check the arguments against the parents and change *spec, a copy of parent 0's, into that of
@@ -60,8 +61,8 @@ struct keel_stage {
                         keel_scratch *scratch);
     /* If rows have open dims; NULL: that of parent 0. */
     int64_t (*length)(const keel_applied *s, int field, keel_position at);
-    /* With `length`: the parent whose rows have the same lengths in field *field, which becomes that
-     * of the parent; -1: none. NULL: none. */
+    /* With `length`: the parent whose rows have the same lengths in field *field, which becomes
+     * that of the parent; -1: none. NULL: none. */
     int (*length_from)(const keel_applied *s, int *field);
     /* Of a stage that makes batches: the rows of an element, and the place of row i in parent 0. */
     int64_t (*batch_rows)(const keel_applied *s, keel_position at);
