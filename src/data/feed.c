@@ -126,6 +126,7 @@ static keel_status create_flow(keel_feed *f)
         .threads = f->o.threads < 0 ? 0
                    : f->o.threads   ? f->o.threads
                                     : keel_reading_threads(),
+        .leaves_early = f->o.end == KEEL_WRAP && f->o.batch_size,
         .keep = (f->n_slots + 3) * (f->spec->batched ? 1 : f->max_rows),
     };
     KEEL_TRY(keel_flow_create(&f->flow, f->dataset, &o));
@@ -257,7 +258,8 @@ int64_t keel_feed_steps(const keel_feed *f)
 {
     if (f->planned) return keel_feed_plan_steps(&f->plan, f->epoch);
     const int64_t asked = f->o.steps_per_epoch, has = f->spec->yields;
-    if (f->o.batch_size || has < 0 || f->o.end == KEEL_WRAP) /* the data may end before `asked` */
+    const bool wraps = f->o.end == KEEL_WRAP && !f->spec->batched;
+    if (f->o.batch_size || has < 0 || wraps) /* the data may end before `asked` */
         return asked ? asked : has >= 0 && !f->o.batch_size ? has : -1;
     return asked && asked < has ? asked : has;
 }
@@ -411,6 +413,7 @@ keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step)
                          (long long)step);
     pthread_mutex_lock(&f->lock);
     keel_feed_flush(f);
+    f->fill_epoch = epoch; /* threads may have gone on to the next one already */
     f->fill_step = f->step = step;
     pthread_cond_broadcast(&f->work);
     pthread_mutex_unlock(&f->lock);

@@ -26,6 +26,12 @@ keel_status keel_feed_find_longest(keel_feed *f, int i)
 {
     int64_t row = 0;
     const int64_t longest = keel_dataset_longest(f->dataset, i, &row);
+    if (longest < 0)
+        return keel_fail(
+            KEEL_EUNSUP,
+            "%s: rows of '%s' differ in length and never end, so the longest cannot be "
+            "found: put `repeat` behind the stage that computes the lengths",
+            keel_dataset_name(f->dataset), f->spec->field[i].path);
     const int64_t room = keel_feed_padded(f, longest);
     if (room < 0)
         return keel_fail(KEEL_EDATA,

@@ -100,6 +100,16 @@ static void copy_rows(const keel_feed *f, keel_slot *to, const keel_slot *from, 
         if (f->bytes[i]) memcpy(to->at[i], from->at[i], (size_t)n * f->bytes[i]);
 }
 
+static keel_status used_up(const keel_feed *f)
+{
+    keel_stream *t = f->stream;
+    return die(t,
+               keel_fail(KEEL_EDATA,
+                         "%s is used up %s epoch %u and has no reset: give it one, or ask for "
+                         "fewer epochs or steps",
+                         keel_dataset_name(f->dataset), t->step ? "in" : "before", t->epoch + 1));
+}
+
 /* Begin a pass unless the stream is in one. */
 static keel_status enter_pass(const keel_feed *f)
 {
@@ -108,11 +118,7 @@ static keel_status enter_pass(const keel_feed *f)
                                 .epoch = t->pass,
                                 .stream = KEEL_STREAM_SHUFFLE };
     if (t->in_pass) return KEEL_OK;
-    if (t->used_up)
-        return die(t, keel_fail(KEEL_EDATA,
-                                "%s is used up before epoch %u and has no reset: give it one, or "
-                                "ask for fewer epochs or steps",
-                                keel_dataset_name(f->dataset), t->epoch + 1));
+    if (t->used_up) return used_up(f);
     KEEL_TRY(f->source->begin(f->state, t->pass, f->o.shuffle ? &order : NULL));
     t->in_pass = true;
     t->pass_rows = 0;
@@ -213,7 +219,8 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
     const keel_feed_options *o = &f->o;
     const bool asked = o->steps_per_epoch > 0;
     /* The pass ended with the last epoch, except for rows that would be carried. */
-    if (asked && !t->step && (!t->filled || (o->end == KEEL_CARRY && !t->began_with_pass))) {
+    if (asked && !t->step &&
+        (!t->filled || (o->end == KEEL_CARRY && !t->began_with_pass && !t->used_up))) {
         t->began_with_pass = true;
         *what = GO_ON;
         return KEEL_OK;
@@ -222,7 +229,7 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
     const bool last = o->epochs && t->epoch + 1 >= (uint64_t)o->epochs;
     *what = goes_on && !t->used_up ? GO_ON : NOTHING_LEFT;
     if (!o->batch_size) {
-        if (asked && o->end == KEEL_WRAP) *what = GO_ON;
+        if (asked && o->end == KEEL_WRAP && !f->spec->batched) *what = GO_ON;
         return KEEL_OK;
     }
     switch (o->end) {
@@ -231,6 +238,7 @@ static keel_status decide(const keel_feed *f, keel_slot *s, after_pass *what)
         break;
     case KEEL_DROP:
         if (!t->step && !goes_on) return never_fills(f);
+        if (!t->step && t->used_up) return used_up(f); /* an epoch has a step */
         if (t->filled)
             snprintf(s->note, sizeof s->note, "%s: the last %lld of %lld rows are left out",
                      keel_dataset_name(f->dataset), (long long)t->filled, (long long)t->known_rows);
@@ -309,7 +317,8 @@ static keel_status give_batch(const keel_feed *f, keel_slot *s)
     if (r < 0)
         return die(t, keel_fail_within(r, "step %lld of epoch %u, row %lld of it",
                                        (long long)t->step + 1, t->epoch + 1, (long long)failed));
-    if (f->o.end == KEEL_WRAP && t->known_rows) {
+    /* How many rows an earlier pass had tells nothing of this one, unless the epoch has both. */
+    if (f->o.end == KEEL_WRAP && t->known_rows && (t->rewound || f->o.steps_per_epoch)) {
         const int64_t over = t->epoch_rows + t->filled - t->known_rows;
         b->duplicates = over < 0 ? 0 : over > t->filled ? t->filled : over;
     }

@@ -29,6 +29,7 @@ keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_
     keel_flow *f = keel_calloc(1, sizeof *f);
     if (!f) return KEEL_ENOMEM;
     f->run.seed = o->seed;
+    f->run.leaves_early = o->leaves_early;
     keel_status s = keel_pool_create(&f->run.pool, o->threads);
     if (s >= 0) s = keel_iter_create(&f->it, d, &f->run, 0);
     if (s >= 0 && has_texts(&d->origin->spec)) {

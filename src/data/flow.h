@@ -7,8 +7,9 @@ typedef struct keel_flow keel_flow;
 
 typedef struct keel_flow_options {
     uint64_t seed;
-    int threads;  /* that read ahead; 0: the caller's alone */
-    int64_t keep; /* elements whose texts stay valid behind the one that is given */
+    int threads;       /* that read ahead; 0: the caller's alone */
+    bool leaves_early; /* a pass may be begun anew before its end */
+    int64_t keep;      /* elements whose texts stay valid behind the one that is given */
 } keel_flow_options;
 
 keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_flow_options *o);

@@ -164,6 +164,7 @@ static const keel_iter_kind walks = { begin_walk, next_walk, pass_walk, end_walk
 typedef struct source_own {
     char *field[KEEL_FIELDS_MAX]; /* of a yield of max_rows rows */
     int64_t rows;                 /* of this pass so far */
+    bool given;                   /* a row, in any pass */
 } source_own;
 
 static keel_status begin_source(keel_iter *it)
@@ -171,6 +172,10 @@ static keel_status begin_source(keel_iter *it)
     source_own *w = it->own;
     const keel_data_origin *o = it->dataset->origin;
     w->rows = 0;
+    if (it->spec->one_shot && w->given)
+        return keel_fail(KEEL_EDATA,
+                         "%s was read already, and has no reset to begin again with: give it one",
+                         keel_dataset_name(it->dataset));
     if (it->at.pass > UINT32_MAX)
         return keel_fail(KEEL_EARG, "%s: pass %llu is more than can be counted",
                          keel_dataset_name(it->dataset), (unsigned long long)it->at.pass);
@@ -222,6 +227,7 @@ static keel_status next_source(keel_iter *it, keel_element **out)
     const keel_status s = spec->shaped ? o->source->next_shaped(o->state, data, shape, &rows)
                                        : o->source->next(o->state, (void *const *)w->field, &rows);
     if (s != KEEL_OK) return s;
+    w->given = true;
     KEEL_TRY(check_given(it->dataset, data, shape));
     for (int i = 0; i < spec->n_field && !spec->by_row; i++)
         KEEL_TRY(keel_batch_shape(&shape[i], &shape[i], rows, spec->field[i].path));
@@ -293,7 +299,8 @@ static size_t own_size(const keel_dataset *d, const keel_iter_kind *kind)
     return kind == &sources ? sizeof(source_own) : d->origin->applied->stage->iter_size + 1;
 }
 
-keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *run, uint16_t before)
+static keel_status create(keel_iter **out, const keel_dataset *d, keel_run *run, uint16_t before,
+                          bool left_early)
 {
     const keel_iter_kind *kind = kind_of(d);
     const keel_applied *s = d->origin->applied;
@@ -307,10 +314,13 @@ keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *r
     it->run = run;
     it->kind = kind;
     it->at = (keel_position){ .seed = run->seed, .stages = before };
+    it->exact = left_early && kind == &stages && !it->spec->by_pass;
+    left_early |= kind == &stages && s->stage->leaves_early && s->stage->leaves_early(s);
     if (!(it->own = keel_calloc(1, own_size(d, kind)))) goto fail;
     for (; it->n_parent < n; it->n_parent++) {
         const keel_position there = keel_stage_into(s, it->n_parent, &it->at);
-        r = keel_iter_create(&it->parent[it->n_parent], s->parent[it->n_parent], run, there.stages);
+        r = create(&it->parent[it->n_parent], s->parent[it->n_parent], run, there.stages,
+                   left_early);
         if (r < 0) goto fail;
     }
     *out = it;
@@ -318,6 +328,11 @@ keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *r
 fail:
     keel_iter_destroy(it);
     return r;
+}
+
+keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *run, uint16_t before)
+{
+    return create(out, d, run, before, run->leaves_early);
 }
 
 void keel_iter_destroy(keel_iter *it)

@@ -11,6 +11,7 @@ typedef struct keel_pool keel_pool;
 /* What the iterators of one pipeline share. */
 typedef struct keel_run {
     uint64_t seed;
+    bool leaves_early; /* whoever reads the pipeline may leave a pass before its end */
     keel_pool *pool;
     keel_account account;
     int64_t left_out;   /* elements of this pass that a stage left out because they failed */
@@ -27,6 +28,8 @@ struct keel_iter {
     const keel_iter_kind *kind;
     keel_position at; /* seed, pass and stages; index: elements given in this pass */
     bool open;        /* `begin` was called */
+    bool exact;       /* a pass may be left before its end, and the next one depends on how far it
+                         was read: so nothing is read ahead */
     void *own;
     int n_parent;
     struct keel_iter *parent[];

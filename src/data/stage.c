@@ -79,12 +79,20 @@ int64_t keel_dataset_longest(const keel_dataset *d, int i, int64_t *row)
         for (int k = 0; k < s->n_parent; k++) {
             int64_t at;
             const int64_t n = keel_dataset_longest(s->parent[k], i, &at);
+            if (n < 0) return n;
             if (n <= longest) continue;
             longest = n;
             *row = at;
         }
         return longest;
     }
+    if (s) {
+        const int k = !s->stage->length       ? 0
+                      : s->stage->length_from ? s->stage->length_from(s, &i)
+                                              : -1;
+        if (k >= 0) return keel_dataset_longest(s->parent[k], i, row);
+    }
+    if (d->origin->spec.endless) return -1;
     for (int64_t k = 0; k < d->rows; k++) {
         const int64_t n = keel_dataset_length(d, i, (keel_position){ .index = k });
         if (n <= longest) continue;
@@ -106,7 +114,8 @@ const keel_applied *keel_stage_of_batch(const keel_dataset *d, keel_position *at
 int64_t keel_stage_rows(const keel_dataset *d)
 {
     int64_t sum = 0;
-    if (!d->origin->applied || !d->origin->applied->by_index) return -1;
+    enum { COUNTED = 1 << 24 }; /* of more, counting would take a while */
+    if (!d->origin->applied || !d->origin->applied->by_index || d->rows > COUNTED) return -1;
     for (int64_t i = 0; i < d->rows; i++) {
         keel_position at = { .index = i };
         const keel_applied *s = keel_stage_of_batch(d, &at);

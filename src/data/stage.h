@@ -44,6 +44,10 @@ struct keel_stage {
      * it does not. */
     bool (*is_sequential)(const keel_applied *s);
 
+    /* True if a pass of a parent may be left before its end; NULL: only where the stage's own is.
+     */
+    bool (*leaves_early)(const keel_applied *s);
+
     /* Check the arguments against the parents and change *spec, a copy of parent 0's, into that of
      * the result. s->by_index is set. */
     keel_status (*infer)(keel_applied *s, keel_data_spec *spec);
@@ -57,6 +61,9 @@ struct keel_stage {
                         keel_scratch *scratch);
     /* If rows have open dims; NULL: that of parent 0. */
     int64_t (*length)(const keel_applied *s, int field, keel_position at);
+    /* With `length`: the parent whose rows have the same lengths in field *field, which becomes
+     * that of the parent; -1: none. NULL: none. */
+    int (*length_from)(const keel_applied *s, int *field);
     /* Of a stage that makes batches: the rows of an element, and the place of row i in parent 0. */
     int64_t (*batch_rows)(const keel_applied *s, keel_position at);
     keel_position (*batch_row)(const keel_applied *s, keel_position at, int64_t i);
@@ -107,7 +114,8 @@ keel_position keel_stage_into(const keel_applied *s, int k, const keel_position 
  * found by index. */
 const keel_applied *keel_stage_of_batch(const keel_dataset *d, keel_position *at);
 
-/* The longest first dim of field i over all rows, and a row that has it. */
+/* The longest first dim of field i over all rows, and a row that has it; -1: rows never end, and
+ * their lengths are computed one by one. */
 int64_t keel_dataset_longest(const keel_dataset *d, int i, int64_t *row);
 
 /* The rows of all batches of a pass; -1: not known. */

@@ -39,7 +39,7 @@ static void run(keel_task *task, keel_scratch *scratch)
 keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
                                keel_make *make, bool alone)
 {
-    const int n = alone ? 1 : 2 * keel_pool_threads(it->run->pool) + 1;
+    const int n = alone || it->exact ? 1 : 2 * keel_pool_threads(it->run->pool) + 1;
     keel_window *w = keel_calloc(1, sizeof *w + (size_t)n * sizeof *w->at);
     if (!w) return KEEL_ENOMEM;
     w->it = it;

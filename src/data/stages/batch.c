@@ -19,6 +19,11 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     spec->batched = true;
     spec->max_rows = size;
     spec->yields = -1;
+    if (a->end == WRAP && spec->one_shot && !spec->endless && (n < 0 || n % size))
+        return keel_fail(KEEL_EDATA,
+                         "%s has no reset, so its last batch cannot be filled from the start: give "
+                         "it one",
+                         keel_dataset_name(s->parent[0]));
     if (spec->endless) {
         if (s->by_index) spec->rows = KEEL_ENDLESS_ROWS / size;
         return KEEL_OK;
@@ -47,6 +52,11 @@ static keel_position batch_row(const keel_applied *s, keel_position at, int64_t 
     p.index = at.index * ((const batch_args *)s->args)->batch_size + i;
     if (!s->parent[0]->origin->spec.endless) p.index %= s->parent[0]->rows;
     return p;
+}
+
+static bool leaves_early(const keel_applied *s)
+{
+    return ((const batch_args *)s->args)->end == WRAP;
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -126,6 +136,7 @@ const keel_stage keel_stage_batch = {
               .args_size = sizeof(batch_args),
               .fields = fields },
     .n_parent = 1,
+    .leaves_early = leaves_early,
     .infer = infer,
     .batch_rows = batch_rows,
     .batch_row = batch_row,

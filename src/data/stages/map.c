@@ -175,7 +175,32 @@ static int64_t length(const keel_applied *s, int i, keel_position at)
     return to[i].rank ? to[i].dim[0] : 0;
 }
 
+static int length_from(const keel_applied *s, int *i)
+{
+    (void)i;
+    return map_of(s)->n_field ? -1 : 0;
+}
+
 /* ---- streams --------------------------------------------------------------------------------- */
+
+/* Texts that a callback passes on are in what it was given, or its own: the result gets copies. */
+static keel_status keep_texts(keel_iter *it, keel_element **e)
+{
+    const void *data[KEEL_FIELDS_MAX];
+    keel_shape shape[KEEL_FIELDS_MAX];
+    keel_element *copy;
+    bool texts = false;
+    for (int i = 0; i < it->spec->n_field; i++) {
+        texts |= it->spec->field[i].dtype == KEEL_STRING;
+        data[i] = (*e)->field[i].data;
+        shape[i] = (*e)->field[i].shape;
+    }
+    if (!texts) return KEEL_OK;
+    KEEL_TRY(keel_element_copy(&copy, &it->run->account, it->spec, data, shape));
+    keel_element_release(*e);
+    *e = copy;
+    return KEEL_OK;
+}
 
 typedef struct map_iter {
     keel_window *window;
@@ -198,7 +223,8 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_e
     KEEL_TRY(keel_element_create(&got, &it->run->account, it->spec, made));
     for (int i = 0; i < it->spec->n_field; i++)
         to[i] = (keel_tensor){ it->spec->field[i].dtype, made[i], got->field[i].data };
-    const keel_status r = call(s, &at, in, to);
+    keel_status r = call(s, &at, in, to);
+    if (r >= 0) r = keep_texts(it, &got);
     if (r < 0) {
         keel_element_release(got);
         return r;
@@ -251,6 +277,7 @@ const keel_stage keel_stage_map = {
     .is_sequential = is_sequential,
     .read = read,
     .length = length,
+    .length_from = length_from,
     .iter_size = sizeof(map_iter),
     .begin = begin,
     .next = next,

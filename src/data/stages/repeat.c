@@ -24,7 +24,11 @@ static bool for_ever(const keel_applied *s)
 static keel_status infer(keel_applied *s, keel_data_spec *spec)
 {
     const int64_t n = ((const repeat_args *)s->args)->count;
-    if (spec->endless) return KEEL_OK;
+    if (n == 0) {
+        spec->rows = 0;
+        spec->endless = false;
+    }
+    if (spec->endless || n == 0) return KEEL_OK;
     if (spec->one_shot && (for_ever(s) || n > 1))
         return keel_fail(KEEL_EDATA, "%s has no reset, so it serves one pass: give it one",
                          keel_dataset_name(s->parent[0]));

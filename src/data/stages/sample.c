@@ -37,6 +37,11 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static bool leaves_early(const keel_applied *s)
+{
+    return ((const sample_args *)s->args)->stop_on_empty_dataset && !s->spec->endless;
+}
+
 typedef struct sample_iter {
     int64_t drawn;
     int chosen; /* drawn, and its element is still to come: -1: none */
@@ -108,6 +113,7 @@ const keel_stage keel_stage_sample = {
               .args_size = sizeof(sample_args),
               .fields = fields },
     .n_parent = -1,
+    .leaves_early = leaves_early,
     .no_index = true,
     .infer = infer,
     .iter_size = sizeof(sample_iter),

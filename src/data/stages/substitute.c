@@ -25,6 +25,9 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     if (!s->by_index || spec->batched)
         return keel_fail(KEEL_EUNSUP, "only rows that are read by number can be substituted: put "
                                       "it before filters and batches, or use ignore_errors");
+    if (keel_spec_is_open(spec)) /* the length of a row is asked for before the row is read */
+        return keel_fail(KEEL_EUNSUP, "rows that differ in length cannot be substituted: use "
+                                      "ignore_errors");
     bad_rows *b = s->made = keel_calloc(1, sizeof *b);
     if (!b) return KEEL_ENOMEM;
     pthread_mutex_init(&b->lock, NULL);

@@ -21,6 +21,11 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static bool leaves_early(const keel_applied *s)
+{
+    return count_of(s) < INT64_MAX;
+}
+
 static int where(const keel_applied *s, keel_position *at)
 {
     (void)s;
@@ -47,6 +52,7 @@ const keel_stage keel_stage_take = {
               .args_size = sizeof(take_args),
               .fields = fields },
     .n_parent = 1,
+    .leaves_early = leaves_early,
     .infer = infer,
     .where = where,
     .next = next,

@@ -54,6 +54,11 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static bool leaves_early(const keel_applied *s)
+{
+    return !s->spec->endless; /* all but the shortest */
+}
+
 static void release(keel_applied *s)
 {
     keel_free(s->made);
@@ -75,10 +80,16 @@ static keel_status read(const keel_applied *s, keel_position at, const keel_row 
     return KEEL_OK;
 }
 
-static int64_t length(const keel_applied *s, int i, keel_position at)
+static int length_from(const keel_applied *s, int *i)
 {
     int k = 0;
-    while (i >= s->parent[k]->origin->spec.n_field) i -= s->parent[k++]->origin->spec.n_field;
+    while (*i >= s->parent[k]->origin->spec.n_field) *i -= s->parent[k++]->origin->spec.n_field;
+    return k;
+}
+
+static int64_t length(const keel_applied *s, int i, keel_position at)
+{
+    const int k = length_from(s, &i);
     return keel_dataset_length(s->parent[k], i, keel_stage_into(s, k, &at));
 }
 
@@ -130,9 +141,11 @@ const keel_stage keel_stage_zip = {
               .help =
                   "The fields of several datasets side by side, up to the end of the shortest." },
     .n_parent = -1,
+    .leaves_early = leaves_early,
     .infer = infer,
     .read = read,
     .length = length,
+    .length_from = length_from,
     .iter_size = sizeof(zip_iter),
     .next = next,
     .end = end,
