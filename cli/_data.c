@@ -333,6 +333,7 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d.pad_to_aspect_ratio = o->pad;
     d.labels_path = use == KEEL_USE_LABELED ? o->labels : NULL;
     d.follow_links = o->follow_links;
+    d.skip_list = o->skip_list;
     d.sampling_rate = o->sampling_rate;
     d.max_length = o->max_length;
     d.no_header = o->no_header;

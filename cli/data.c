@@ -7,7 +7,7 @@
 #include <time.h>
 
 typedef struct data_options {
-    const char *image_size, *label;
+    const char *image_size, *label, *skip_list;
     int64_t rows, threads, seed;
     double seconds;
     bool stages, no_header, verify;
@@ -121,6 +121,8 @@ static void print_spec(const keel_dataset *d)
         printf("%s%s", i ? ", " : "  classes: ",
                keel_printable(name, sizeof name, keel_dataset_class_name(d, i)));
     if (keel_dataset_class_count(d)) printf("\n");
+    if (keel_dataset_note(d))
+        printf("  %s\n", keel_printable(name, sizeof name, keel_dataset_note(d)));
 }
 
 static int print_rows(const keel_dataset *d, const data_options *o, const keel_reader_options *r)
@@ -263,6 +265,7 @@ static int run(const void *options, int n_arg, char **arg)
     with.label = o->label;
     with.no_header = o->no_header;
     with.unchecked = o->verify;
+    with.skip_list = o->skip_list;
     keel_status s = keel_dataset_open(&d, arg[0], &with);
     if (s < 0) return keel_complain_status(s);
     keel_reader_options r = KEEL_READER_OPTIONS;
@@ -297,6 +300,9 @@ static const keel_option options[] = {
       offsetof(T, label) },
     { "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL, "the first line of a CSV file is a row",
       offsetof(T, no_header) },
+    { "skip-list", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,
+      "leave out the rows that this file lists, as the argument quarantine of stages writes it",
+      offsetof(T, skip_list) },
     { "verify", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
       "read everything once, name what cannot be read, and exit with 1 if there is any",
       offsetof(T, verify) },

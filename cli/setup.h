@@ -84,6 +84,7 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
 typedef struct keel_data_options {
     const char *data, *image_size, *label, *inputs, *features, *missing, *vocabulary;
     const char *labels, *class_names; /* of directories */
+    const char *skip_list;
     int64_t audio_length, sampling_rate, max_length;
     int interpolation;
     bool no_header, follow_links, crop, pad;
@@ -113,6 +114,10 @@ typedef struct keel_data_options {
                         "whole numbers, ordered as the paths of the files"),                       \
         KEEL_OPTION_ROW(T, member.class_names, "class-names", 0, false, KEEL_OPTION_TEXT, "A,B,C", \
                         NULL, "the folders of a directory that are classes, in this order"),       \
+        KEEL_OPTION_ROW(T, member.skip_list, "skip-list", 0, false, KEEL_OPTION_TEXT, "FILE",      \
+                        NULL,                                                                      \
+                        "leave out the rows that this file lists, as the argument quarantine of "  \
+                        "the stages ignore_errors and substitute writes it"),                      \
         KEEL_OPTION_ROW(T, member.follow_links, "follow-links", 0, false, KEEL_OPTION_FLAG, NULL,  \
                         NULL, "also read folders that links in a directory point to"),             \
         KEEL_OPTION_ROW(T, member.audio_length, "audio-length", 0, false, KEEL_OPTION_POSITIVE,    \

@@ -112,7 +112,7 @@ want 0 "^rows +$n " evaluate image.keras --data some.toml
 want 0 '1 rows could not be read' fit image.keras --data some.toml --devices cpu:0 -o i.keras
 stage ignore_errors 1
 want 0 "^rows +$((n - 1)) " evaluate image.keras --data some.toml
-want 0 '1 of the pass were left out' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+want 0 '1 rows could not be read and are left out' fit image.keras --data some.toml --devices cpu:0 -o i.keras
 stage nothing 1
 want 2 "there is no stage 'nothing'" evaluate image.keras --data some.toml
 ((failed == 0)) && echo passed

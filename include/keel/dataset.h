@@ -296,7 +296,8 @@ int64_t keel_dataset_largest_label(const keel_dataset *dataset);
  * Threads  any */
 const char *keel_dataset_name(const keel_dataset *dataset);
 
-/* What the user should know of the data: files of a directory that were left out.
+/* What the user should know of the data: files of a directory, or rows of a skip list, that were
+ * left out.
  *
  * Returns  one line, or NULL
  * Owns     the string is the dataset's

@@ -121,6 +121,10 @@ typedef struct keel_dataset_options {
      * with their rows, and a stage such as ignore_errors or substitute may go on. A pipeline file
      * with such a stage sets it. */
     bool unchecked;
+    /* A file as the argument `quarantine` of such a stage writes it: its rows are left out from the
+     * start, which keel_dataset_note tells. Files of a directory are left out by their names, other
+     * rows by their numbers, which those that stay keep. A stream is refused. NULL: none. */
+    const char *skip_list;
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

@@ -188,6 +188,11 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
 
     const int n = choose_threads(f);
+    f->n_trail = n + 1;
+    s = KEEL_ENOMEM;
+    if (!(f->trail = keel_calloc((size_t)f->n_trail, sizeof *f->trail))) goto out;
+    f->scratch.trail = f->trail;
+    if (f->source->read && (s = keel_ledger_create(&f->ledger, dataset)) < 0) goto out;
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
     s = KEEL_ENOMEM;
     if (n && !(f->threads = keel_calloc((size_t)n, sizeof *f->threads))) goto out;
@@ -222,6 +227,7 @@ void keel_feed_destroy(keel_feed *f)
     keel_flow_destroy(f->flow);
     for (int i = 0; f->slots && i < f->n_slots; i++) {
         for (int k = 0; k < f->n_field; k++) keel_free(f->slots[i].at[k]);
+        keel_faults_free(&f->slots[i].faults);
         keel_free(f->slots[i].own);
         keel_free(f->slots[i].row);
     }
@@ -229,6 +235,9 @@ void keel_feed_destroy(keel_feed *f)
     keel_free(f->made);
     keel_free(f->threads);
     keel_scratch_free(&f->scratch);
+    for (int i = 0; f->trail && i < f->n_trail; i++) keel_faults_free(&f->trail[i].faults);
+    keel_free(f->trail);
+    keel_ledger_free(&f->ledger);
     pthread_cond_destroy(&f->ready);
     pthread_cond_destroy(&f->work);
     pthread_mutex_destroy(&f->lock);
@@ -322,6 +331,11 @@ int64_t keel_feed_bytes(const keel_feed *f)
         for (int k = 0; k < f->n_field; k++)
             n += (int64_t)__atomic_load_n(&f->slots[i].own->room[k], __ATOMIC_RELAXED);
     return n;
+}
+
+keel_ledger *keel_feed_ledger(keel_feed *f)
+{
+    return &f->ledger;
 }
 
 double keel_feed_wait_seconds(const keel_feed *f)

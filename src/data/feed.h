@@ -129,6 +129,10 @@ void keel_feed_read(const keel_batch *b, int64_t from, int64_t to);
  * again. */
 void keel_feed_retry(keel_feed *f, const keel_batch *b);
 
+/* What the steps so far have taken of the budgets of stages, for a checkpoint; of a stream it is
+ * empty, since that is read again. */
+struct keel_ledger *keel_feed_ledger(keel_feed *f);
+
 int64_t keel_feed_bytes(const keel_feed *f);       /* memory of all slots */
 double keel_feed_wait_seconds(const keel_feed *f); /* that keel_feed_next waited, in total */
 

@@ -288,8 +288,6 @@ static void give_end(const keel_feed *f, keel_slot *s)
                  "%s: epoch %u ends early, after %lld of the %lld steps of steps_per_epoch",
                  keel_dataset_name(f->dataset), t->epoch + 1, (long long)t->step,
                  (long long)f->o.steps_per_epoch);
-    else if (f->flow)
-        keel_flow_note(f->flow, s->note, sizeof s->note);
     t->epoch_open = false;
     t->epoch++;
 }

@@ -14,9 +14,6 @@ typedef struct keel_flow_options {
 keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_flow_options *o);
 void keel_flow_destroy(keel_flow *f); /* NULL is allowed */
 
-/* What was left out since the last call, in one line; "": nothing. */
-void keel_flow_note(keel_flow *f, char *text, size_t size);
-
 /* `state` is a keel_flow. */
 keel_status keel_flow_begin(void *state, uint32_t pass, const keel_chance *order);
 keel_status keel_flow_next(void *state, void *const *field, int64_t *rows);

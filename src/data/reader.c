@@ -42,6 +42,7 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
     keel_status s = keel_pool_create(&r->run.pool, o.threads < 0 ? 0
                                                    : o.threads   ? o.threads
                                                                  : keel_reading_threads());
+    if (s >= 0) s = keel_run_prepare(&r->run, d);
     if (s >= 0) s = keel_iter_create(&r->it, d, &r->run, 0);
     if (s >= 0) s = keel_iter_begin(r->it, r->pass);
     if (s >= 0) s = keel_iter_seek(r->it, o.index);
@@ -80,6 +81,6 @@ void keel_reader_destroy(keel_reader *r)
     if (!r) return;
     keel_element_release(r->given);
     keel_iter_destroy(r->it);
-    keel_pool_destroy(r->run.pool);
+    keel_run_free(&r->run);
     keel_free(r);
 }

@@ -253,6 +253,7 @@ static keel_status resume(fit *f)
                                    .history = &f->history,
                                    .epoch = f->o.initial_epoch,
                                    .identity = f->resume.identity,
+                                   .ledger = keel_feed_ledger(f->feed),
                                    .callback = f->run.callback,
                                    .n_callback = f->run.n };
     KEEL_TRY(keel_resume_begin(&f->resume, &f->standing));
