@@ -52,6 +52,7 @@ static int evaluate(job *j, const options *o)
     keel_meter_begin(&meter, false);
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
+        .watch = keel_setup_watch(o->data.input_timeout),
         .bucket = j->padding.bucket,
         .bucket_count = j->padding.n,
         .programs = o->pad.programs,

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "data/quarantine.h"
 #include "data/stage.h"
+#include "data/watchdog.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -307,6 +308,24 @@ static keel_status open_with(keel_dataset **out, const keel_source *source, cons
     return s;
 }
 
+static keel_status open_watched(keel_dataset **out, const keel_source *source, const char *spec,
+                                keel_dataset_options *o)
+{
+    keel_watchdog *w;
+    keel_dataset *d = NULL;
+    KEEL_TRY(keel_watchdog_create(&w, o->watch, NULL, spec, NULL, NULL));
+    o->watch = NULL; /* the sources of a pipeline are opened within this */
+    keel_watchdog_begin(w);
+    keel_status s = open_with(&d, source, spec, o);
+    if (s >= 0 && keel_watchdog_is_over(w)) s = keel_watchdog_fail(w);
+    keel_watchdog_destroy(w);
+    if (s < 0)
+        keel_dataset_destroy(d);
+    else
+        *out = d;
+    return s;
+}
+
 keel_status keel_dataset_open(keel_dataset **out, const char *spec,
                               const keel_dataset_options *options)
 {
@@ -315,7 +334,7 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
     KEEL_TRY(keel_dataset_options_read(&o, options));
     for (int i = 0; keel_sources[i]; i++)
         if (keel_sources[i]->claims && keel_sources[i]->claims(spec))
-            return open_with(out, keel_sources[i], spec, &o);
+            return open_watched(out, keel_sources[i], spec, &o);
     keel_text known = { 0 };
     for (int i = 0; keel_sources[i]; i++)
         if (keel_sources[i]->claims)

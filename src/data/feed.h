@@ -56,6 +56,7 @@ typedef struct keel_feed_options {
     const int64_t *bucket;      /* [bucket_count] lengths that rows are padded to, ascending; NULL:
                                    to the longest row of the batch */
     int64_t bucket_count;
+    const keel_input_watch *watch; /* borrowed until keel_feed_create returns; NULL: none */
 } keel_feed_options;
 
 typedef struct keel_feed keel_feed;

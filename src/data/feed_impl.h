@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "data/feed_plan.h"
 #include "data/stage.h"
-#include "data/trail.h"
+#include "data/watchdog.h"
 #include <pthread.h>
 
 typedef enum keel_slot_state {
@@ -96,7 +96,8 @@ struct keel_feed {
     keel_scratch scratch; /* for a consumer that reads without threads */
     keel_trail *trail;    /* [n_trail] of each thread; the first is the consumer's */
     int n_trail, n_begun;
-    keel_stream *stream; /* streams only */
+    keel_watchdog *watchdog; /* NULL: nobody wants to know */
+    keel_stream *stream;     /* streams only */
     keel_staged *staged; /* streams whose rows have their own shapes; used by the producer only */
     double waited;
     char note[256];

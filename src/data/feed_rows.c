@@ -320,6 +320,7 @@ keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot)
         keel_feed_wait(f, s);
     else if (s->state == KEEL_SLOT_FREE)
         read_here(f, s);
+    if (s->state != KEEL_SLOT_READY) return keel_watchdog_fail(f->watchdog);
     if (!s->failed && !s->charged) charge(f, s);
     if (!s->failed) return KEEL_OK;
     s->state = KEEL_SLOT_TOLD;

@@ -4,6 +4,7 @@
 #include "data/iter.h"
 #include "data/pool.h"
 #include "data/stage.h"
+#include "data/watchdog.h"
 #include <string.h>
 
 struct keel_flow {
@@ -53,6 +54,13 @@ void keel_flow_destroy(keel_flow *f)
     keel_iter_destroy(f->it);
     keel_run_free(&f->run);
     keel_free(f);
+}
+
+keel_status keel_flow_watch(keel_flow *f, keel_watchdog *w)
+{
+    int n;
+    keel_trail *trail = keel_pool_trails(f->run.pool, &n);
+    return keel_watchdog_add(w, trail, n);
 }
 
 static void keep(keel_flow *f, keel_element *e)

@@ -126,6 +126,14 @@ void keel_pool_add(keel_pool *p, keel_task *t)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* Who waits is not at work, for who looks at its trail. */
+static void wait(keel_pool *p)
+{
+    const keel_trail_mark before = keel_trail_enter(p->scratch.trail, NULL, 0);
+    pthread_cond_wait(&p->ready, &p->lock);
+    keel_trail_leave(p->scratch.trail, before);
+}
+
 void keel_pool_wait(keel_pool *p, keel_task *t)
 {
     pthread_mutex_lock(&p->lock);
@@ -134,7 +142,7 @@ void keel_pool_wait(keel_pool *p, keel_task *t)
         if (other)
             run(p, other, &p->scratch);
         else
-            pthread_cond_wait(&p->ready, &p->lock);
+            wait(p);
     }
     pthread_mutex_unlock(&p->lock);
 }
