@@ -33,6 +33,12 @@ const keel_input_watch *keel_setup_watch(double timeout)
     return &watch;
 }
 
+void keel_setup_warnings(const keel_dataset *d)
+{
+    char text[1024];
+    if (keel_dataset_warnings(d, text, sizeof text)) printf("note     %s\n", text);
+}
+
 void keel_setup_watch_rescue(void (*rescue)(void *context, const char *why), void *context)
 {
     save = rescue;

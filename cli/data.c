@@ -224,6 +224,7 @@ static int verify(const keel_dataset *d, const keel_reader_options *r)
         keel_reader_pass(reader);
     }
     keel_reader_destroy(reader);
+    if (keel_dataset_warnings(d, text, sizeof text)) printf("%s\n", text);
     if (failed > SHOWN) printf("and more\n");
     const char *what = keel_dataset_is_batched(d) ? "batches" : "rows";
     keel_grouped(good, n);

@@ -73,6 +73,7 @@ static int evaluate(job *j, const options *o)
     printf("%-24s %s in %s\n", "rows", keel_grouped(a, meter.rows),
            keel_seconds_text(b, keel_now() - start));
     keel_programs_print(&j->counts, &o->pad);
+    keel_setup_warnings(j->whole);
     return EXIT_OK;
 }
 

@@ -219,6 +219,7 @@ static int predict(job *j, const options *o)
     show(j, o->show);
     code = save(j, o, keel_now() - start);
     keel_programs_print(&j->counts, &o->pad);
+    keel_setup_warnings(j->data);
     return code;
 }
 

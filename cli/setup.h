@@ -94,6 +94,8 @@ typedef struct keel_data_options {
 /* The watch over waiting for data, which a line tells of after a minute. `rescue` is called before
  * the process ends because of --input-timeout; NULL: nothing is to be saved. */
 const keel_input_watch *keel_setup_watch(double timeout);
+/* After the work: the files of the data that decoders have complained of. */
+void keel_setup_warnings(const keel_dataset *d);
 void keel_setup_watch_rescue(void (*rescue)(void *context, const char *why), void *context);
 
 #define KEEL_TIMEOUT_HELP                                                                          \

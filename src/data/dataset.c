@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "data/quarantine.h"
 #include "data/stage.h"
+#include "data/warnings.h"
 #include "data/watchdog.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -66,6 +67,7 @@ static void origin_release(keel_data_origin *o)
     keel_free(o->name);
     keel_free(o->gone);
     keel_free(o->note);
+    keel_warnings_destroy(o->warnings);
     keel_free(o);
 }
 

@@ -108,7 +108,8 @@ typedef struct keel_data_origin {
     char *name;
     int64_t *gone; /* [n_gone] rows that a skip list leaves out, ascending */
     int64_t n_gone;
-    char *note; /* about them, or NULL */
+    char *note;                     /* about them, or NULL */
+    struct keel_warnings *warnings; /* of decoders, or NULL */
     _Atomic int references;
 } keel_data_origin;
 

@@ -1,9 +1,10 @@
 /* JPEG by libjpeg-turbo. A file that ends early is refused; other faults, which the library
- * repairs, are ignored, as in TensorFlow.
+ * repairs, are warnings; TensorFlow says nothing of them.
  *
  * TensorFlow's decode_image, which Keras uses, takes the fast integer DCT and smooth chroma
  * upsampling; with them pixels are equal to its (tests/golden/make_images.py). */
 #include "data/codecs/image.h"
+#include "data/warnings.h"
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -17,7 +18,7 @@ enum { SCANS_MAX = 100 }; /* encoders write 1 to 20 */
 typedef struct errors {
     struct jpeg_error_mgr base; /* first member: the library casts to it */
     jmp_buf back;
-    char text[JMSG_LENGTH_MAX];
+    char text[JMSG_LENGTH_MAX]; /* of an error, or of the first warning */
 } errors;
 
 static void give_up(j_common_ptr c)
@@ -31,6 +32,7 @@ static void note(j_common_ptr c, int level)
 {
     const int code = c->err->msg_code;
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) give_up(c);
+    if (level < 0 && !c->err->num_warnings++) c->err->format_message(c, ((errors *)c->err)->text);
 }
 
 static void say_nothing(j_common_ptr c)
@@ -156,6 +158,7 @@ keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, 
         jpeg_read_scanlines(&c, row, n);
     }
     jpeg_finish_decompress(&c);
+    if (e.base.num_warnings) keel_warn(scratch, what, e.text);
     *out = (keel_image){ pixels, c.output_height, c.output_width, channels };
 out:
     jpeg_destroy_decompress(&c);
