@@ -20,9 +20,11 @@ enum { N = 400 };
 static keel_status fails(void *context, const keel_tensor *in, keel_tensor *out,
                          const keel_element_place *at)
 {
-    const int64_t each = *(int64_t *)context, v = *(int64_t *)in->data;
+    const bool whole = in->dtype == KEEL_INT64;
+    const int64_t each = *(int64_t *)context;
+    const int64_t v = whole ? *(int64_t *)in->data : (int64_t) * (float *)in->data;
     (void)at;
-    *(int64_t *)out->data = v;
+    memcpy(out->data, in->data, whole ? sizeof v : sizeof(float));
     if (v % each == each - 1) return keel_error_set(KEEL_EDATA, "the sensor was off");
     return KEEL_OK;
 }
@@ -463,6 +465,67 @@ static void the_next_run_leaves_out_what_the_first_has_listed(void **state)
     keel_dataset_destroy(d);
 }
 
+/* ---- faults of memory -------------------------------------------------------------------------
+ */
+
+static void tell_nobody(void *context, const char *line, bool last)
+{
+    (void)context, (void)line, (void)last;
+}
+
+/* A list, a budget, a skip list and a watch, from opening to the end of a pass. */
+static keel_status everything(const char *path, const char *list, const char *skip, int stream)
+{
+    const keel_input_watch w = { sizeof w, .tell = tell_nobody };
+    const keel_map m = { .size = sizeof m, .name = "scale", .call = fails, .context = &every };
+    keel_dataset *d = NULL, *mapped = NULL, *out = NULL;
+    keel_feed *f = NULL;
+    keel_batch b;
+    keel_dataset_options o = KEEL_DATASET_OPTIONS;
+    o.skip_list = skip;
+    o.watch = &w;
+    keel_status s = keel_dataset_open(&d, path, &o);
+    if (s >= 0) s = keel_dataset_map(&mapped, d, &m);
+    if (s >= 0)
+        s = keel_dataset_apply(
+            &out, stream ? "ignore_errors" : "substitute",
+            KEEL_ARGS(KEEL_ARG_FLOAT("rate", 0.9), KEEL_ARG_STR("quarantine", list)), &mapped, 1);
+    const keel_feed_options feed = { .batch_size = 2, .threads = -1, .watch = &w };
+    if (s >= 0) s = keel_feed_create(&f, out, &feed);
+    if (s >= 0) s = keel_feed_begin_epoch(f, 0);
+    while (s >= 0 && (s = keel_feed_next(f, &b)) == KEEL_OK) keel_feed_release(f, &b);
+    keel_feed_destroy(f);
+    keel_dataset_destroy(out);
+    keel_dataset_destroy(mapped);
+    keel_dataset_destroy(d);
+    return s;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    char skip[512], list[512], path[512];
+    snprintf(path, sizeof path, "%s", files_text("t.csv", "x\n0\n1\n2\n3\n4\n5\n6\n7\n"));
+    snprintf(skip, sizeof skip, "%s", list_of("15"));
+    snprintf(list, sizeof list, "%s", files_path("faults.txt"));
+    every = 4;
+    for (int stream = 0; stream < 2; stream++) {
+        const int64_t live = keel_memory_live(), calls = keel_memory_calls();
+        assert_int_equal(everything(path, list, skip, stream), KEEL_END);
+        const int64_t n = keel_memory_calls() - calls;
+        assert_true(n > 20);
+        for (int64_t at = 0; at < n; at++) {
+            unlink(list);
+            keel_memory_fail_at(at);
+            const keel_status s = everything(path, list, skip, stream);
+            keel_memory_fail_at(-1);
+            assert_int_equal(keel_memory_live(), live);
+            if (s == KEEL_ENOMEM) continue;
+            assert_int_equal(s, KEEL_END); /* a line of the list may be missing, no row */
+        }
+    }
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -491,6 +554,7 @@ int main(void)
         cmocka_unit_test(a_skip_list_leaves_rows_out_and_others_keep_their_numbers),
         cmocka_unit_test(a_skip_list_says_what_it_left_out),
         cmocka_unit_test(a_skip_list_is_refused_for_a_stream),
+        cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(the_next_run_leaves_out_what_the_first_has_listed),
     };
     return cmocka_run_group_tests(tests, begin, end);

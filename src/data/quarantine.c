@@ -130,8 +130,9 @@ keel_status keel_quarantine_parse(const char *text, size_t n_bytes, const char *
 
 static keel_status into_set(void *set, const char *file, int64_t row)
 {
-    keel_row_set_add(set, file, row);
-    return KEEL_OK;
+    /* a row that was forgotten would be trained, or listed twice */
+    return keel_row_set_add(set, file, row) || keel_row_set_has(set, file, row) ? KEEL_OK
+                                                                                : KEEL_ENOMEM;
 }
 
 static keel_status load(keel_row_set *out, const char *path)
@@ -147,9 +148,8 @@ static keel_status load(keel_row_set *out, const char *path)
 static keel_status into_list(void *list, const char *file, int64_t row)
 {
     keel_skip_list *l = list;
-    keel_row_set_add(&l->rows, file, row);
-    keel_row_set_add(&l->files, file, -1);
-    return KEEL_OK;
+    KEEL_TRY(into_set(&l->rows, file, row));
+    return into_set(&l->files, file, -1);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------
