@@ -332,7 +332,7 @@ static keel_dataset *table(const char *list, keel_status want)
 
 static const char *list_of(const char *numbers)
 {
-    char text[4096];
+    char text[4096] = "";
     int n = 0;
     for (const char *p = numbers; *p; p++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s\t%c\tcsv\twrong\n",
