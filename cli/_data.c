@@ -334,6 +334,10 @@ int keel_setup_data(keel_dataset **out, const char *spec, keel_setup_use use,
     d.image_dct_scaling = o->dct_scaling;
     d.labels_path = use == KEEL_USE_LABELED ? o->labels : NULL;
     d.follow_links = o->follow_links;
+    d.skip_list = o->skip_list;
+    if (o->input_timeout <= 0)
+        return keel_complain(EXIT_USAGE, "--input-timeout %g: must be above 0", o->input_timeout);
+    d.watch = keel_setup_watch(o->input_timeout);
     d.sampling_rate = o->sampling_rate;
     d.max_length = o->max_length;
     d.no_header = o->no_header;

@@ -195,6 +195,19 @@ void keel_keeper_rescue(keel_keeper *k, const char *why)
     complain_of_rescue(k, text, s, path);
 }
 
+void keel_keeper_leave(void *keeper, const char *why)
+{
+    keel_keeper *k = keeper;
+    char path[NAME];
+    if (k->learned) {
+        const keel_status s = rescue(k, keel_fit_save, path);
+        complain_of_rescue(k, why, s, path);
+    } else {
+        keel_complain(EXIT_FAILED, "%s", why);
+    }
+    keel_claim_release(atomic_exchange(&k->claim, NULL));
+}
+
 void keel_keeper_quit(void *keeper, int signal)
 {
     keel_keeper *k = keeper;

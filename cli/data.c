@@ -1,15 +1,15 @@
 /* keel data: shows what a dataset or a pipeline gives: its fields, how many elements, the first of
  * them, and how fast they come. */
-#include "command.h"
+#include "setup.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <time.h>
 
 typedef struct data_options {
-    const char *image_size, *label;
+    const char *image_size, *label, *skip_list;
     int64_t rows, threads, seed;
-    double seconds;
+    double seconds, input_timeout;
     bool stages, no_header, verify;
 } data_options;
 
@@ -121,6 +121,8 @@ static void print_spec(const keel_dataset *d)
         printf("%s%s", i ? ", " : "  classes: ",
                keel_printable(name, sizeof name, keel_dataset_class_name(d, i)));
     if (keel_dataset_class_count(d)) printf("\n");
+    if (keel_dataset_note(d))
+        printf("  %s\n", keel_printable(name, sizeof name, keel_dataset_note(d)));
 }
 
 static int print_rows(const keel_dataset *d, const data_options *o, const keel_reader_options *r)
@@ -222,6 +224,7 @@ static int verify(const keel_dataset *d, const keel_reader_options *r)
         keel_reader_pass(reader);
     }
     keel_reader_destroy(reader);
+    if (keel_dataset_warnings(d, text, sizeof text)) printf("%s\n", text);
     if (failed > SHOWN) printf("and more\n");
     const char *what = keel_dataset_is_batched(d) ? "batches" : "rows";
     keel_grouped(good, n);
@@ -263,11 +266,16 @@ static int run(const void *options, int n_arg, char **arg)
     with.label = o->label;
     with.no_header = o->no_header;
     with.unchecked = o->verify;
+    with.skip_list = o->skip_list;
+    if (o->input_timeout <= 0)
+        return keel_complain(EXIT_USAGE, "--input-timeout %g: must be above 0", o->input_timeout);
+    with.watch = keel_setup_watch(o->input_timeout);
     keel_status s = keel_dataset_open(&d, arg[0], &with);
     if (s < 0) return keel_complain_status(s);
     keel_reader_options r = KEEL_READER_OPTIONS;
     r.seed = (uint64_t)o->seed;
     r.threads = (int)o->threads;
+    r.watch = with.watch;
     print_spec(d);
     if (o->verify) {
         const int code = verify(d, &r);
@@ -297,6 +305,11 @@ static const keel_option options[] = {
       offsetof(T, label) },
     { "no-header", 0, false, KEEL_OPTION_FLAG, NULL, NULL, "the first line of a CSV file is a row",
       offsetof(T, no_header) },
+    { "input-timeout", 0, false, KEEL_OPTION_REAL, "S", NULL, KEEL_TIMEOUT_HELP,
+      offsetof(T, input_timeout) },
+    { "skip-list", 0, false, KEEL_OPTION_TEXT, "FILE", NULL,
+      "leave out the rows that this file lists, as the argument quarantine of stages writes it",
+      offsetof(T, skip_list) },
     { "verify", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
       "read everything once, name what cannot be read, and exit with 1 if there is any",
       offsetof(T, verify) },

@@ -52,6 +52,7 @@ static int evaluate(job *j, const options *o)
     keel_meter_begin(&meter, false);
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
+        .watch = keel_setup_watch(o->data.input_timeout),
         .bucket = j->padding.bucket,
         .bucket_count = j->padding.n,
         .programs = o->pad.programs,
@@ -72,6 +73,7 @@ static int evaluate(job *j, const options *o)
     printf("%-24s %s in %s\n", "rows", keel_grouped(a, meter.rows),
            keel_seconds_text(b, keel_now() - start));
     keel_programs_print(&j->counts, &o->pad);
+    keel_setup_warnings(j->whole);
     return EXIT_OK;
 }
 

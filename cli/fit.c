@@ -310,6 +310,7 @@ static int train(job *j)
     keel_callbacks_add(&j->callbacks, &j->keeper.callback);
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
+        .watch = keel_setup_watch(o->data.input_timeout),
         .bucket = j->padding.bucket,
         .bucket_count = j->padding.n,
         .programs = o->pad.programs,
@@ -359,6 +360,7 @@ static int train(job *j)
 
     if (!keel_signals_catch(keel_keeper_quit, &j->keeper))
         return keel_complain(EXIT_FAILED, "no thread could be started for signals");
+    keel_setup_watch_rescue(keel_keeper_leave, &j->keeper);
     j->before = keel_since_start();
     const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
     keel_meter_clear(&meter);

@@ -26,6 +26,9 @@ void keel_keeper_end(keel_keeper *k);
 /* For keel_signals_catch: save and end the process; context is the keeper. */
 void keel_keeper_quit(void *keeper, int signal);
 
+/* For keel_setup_watch_rescue: say why, and save. */
+void keel_keeper_leave(void *keeper, const char *why);
+
 /* Save the model beside the output, after a failure or a signal whose text is `why`. Prints the
  * error line with what was saved. */
 void keel_keeper_rescue(keel_keeper *k, const char *why);

@@ -196,6 +196,7 @@ static int predict(job *j, const options *o)
     keel_meter_begin(&meter, false);
     const keel_fit_options f = {
         KEEL_FIT_OPTIONS,
+        .watch = keel_setup_watch(o->data.input_timeout),
         .bucket = j->padding.bucket,
         .bucket_count = j->padding.n,
         .programs = o->pad.programs,
@@ -218,6 +219,7 @@ static int predict(job *j, const options *o)
     show(j, o->show);
     code = save(j, o, keel_now() - start);
     keel_programs_print(&j->counts, &o->pad);
+    keel_setup_warnings(j->data);
     return code;
 }
 

@@ -84,10 +84,23 @@ int keel_setup_model(keel_model **out, const char *path, const char *weights, in
 typedef struct keel_data_options {
     const char *data, *image_size, *label, *inputs, *features, *missing, *vocabulary;
     const char *labels, *class_names; /* of directories */
+    const char *skip_list;
     int64_t audio_length, sampling_rate, max_length;
     int interpolation;
     bool no_header, follow_links, crop, pad, dct_scaling;
+    double input_timeout;
 } keel_data_options;
+
+/* The watch over waiting for data, which a line tells of after a minute. `rescue` is called before
+ * the process ends because of --input-timeout; NULL: nothing is to be saved. */
+const keel_input_watch *keel_setup_watch(double timeout);
+/* After the work: the files of the data that decoders have complained of. */
+void keel_setup_warnings(const keel_dataset *d);
+void keel_setup_watch_rescue(void (*rescue)(void *context, const char *why), void *context);
+
+#define KEEL_TIMEOUT_HELP                                                                          \
+    "end with an error if no rows come for S seconds, because a program, a pipe or a file hangs; " \
+    "which one, is said after a minute in any case (default: wait)"
 
 #define KEEL_DATA_ROWS(T, member, required)                                                        \
     KEEL_OPTION_ROW(                                                                               \
@@ -117,6 +130,12 @@ typedef struct keel_data_options {
                         "whole numbers, ordered as the paths of the files"),                       \
         KEEL_OPTION_ROW(T, member.class_names, "class-names", 0, false, KEEL_OPTION_TEXT, "A,B,C", \
                         NULL, "the folders of a directory that are classes, in this order"),       \
+        KEEL_OPTION_ROW(T, member.input_timeout, "input-timeout", 0, false, KEEL_OPTION_REAL, "S", \
+                        NULL, KEEL_TIMEOUT_HELP),                                                  \
+        KEEL_OPTION_ROW(T, member.skip_list, "skip-list", 0, false, KEEL_OPTION_TEXT, "FILE",      \
+                        NULL,                                                                      \
+                        "leave out the rows that this file lists, as the argument quarantine of "  \
+                        "the stages ignore_errors and substitute writes it"),                      \
         KEEL_OPTION_ROW(T, member.follow_links, "follow-links", 0, false, KEEL_OPTION_FLAG, NULL,  \
                         NULL, "also read folders that links in a directory point to"),             \
         KEEL_OPTION_ROW(T, member.audio_length, "audio-length", 0, false, KEEL_OPTION_POSITIVE,    \

@@ -112,7 +112,34 @@ want 0 "^rows +$n " evaluate image.keras --data some.toml
 want 0 '1 rows could not be read' fit image.keras --data some.toml --devices cpu:0 -o i.keras
 stage ignore_errors 1
 want 0 "^rows +$((n - 1)) " evaluate image.keras --data some.toml
-want 0 '1 of the pass were left out' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+want 0 '1 rows could not be read and are left out' fit image.keras --data some.toml --devices cpu:0 -o i.keras
+
+# A budget may be a part, rows that fail are listed, and the next run leaves them out.
+printf 'source = "shapes"\n[[stage]]\nname = "substitute"\nrate = 0.5\nquarantine = "bad.txt"\n' >some.toml
+want 0 "^rows +$n " evaluate image.keras --data some.toml
+want 0 "^rows +$n " evaluate image.keras --data some.toml
+[[ $(wc -l <bad.txt) == 1 ]] || fail "bad.txt has not one line: $(cat bad.txt)"
+grep -q "^$damaged"$'\t''[0-9]*'$'\t''image_directory'$'\t' bad.txt || fail "bad.txt: $(cat bad.txt)"
+want 0 "^rows +$((n - 1)) " evaluate image.keras --data shapes --skip-list bad.txt
+want 0 "1 of $n rows are left out, of the 1 that bad.txt lists" data shapes --skip-list bad.txt --image-size 32,32 --seconds 0
+want 0 "all $((n - 1)) rows can be read" data shapes --skip-list bad.txt --image-size 32,32 --verify
+echo nonsense >bad.txt
+want 1 'bad.txt:1: not a line of such a list' evaluate image.keras --data shapes --skip-list bad.txt
+printf 'source = "shapes"\n[[stage]]\nname = "substitute"\nrate = 0.0001\n' >some.toml
+want 1 'the failure after 0 rows of the pass' evaluate image.keras --data some.toml
+
+# What a decoder repairs is said by file.
+whole=$(find shapes/circle -type f | sort | sed -n 2p)
+cp "$whole" "$damaged"
+want 0 "^all $n rows can be read" data shapes --image-size 32,32 --verify
+{ head -c -2 "$whole" && printf '%040d\377\331' 0; } >"$damaged"
+want 0 "1 file gave a warning: $damaged: Corrupt JPEG data: [0-9]+ extraneous bytes" data shapes --image-size 32,32 --verify
+want 0 "1 file gave a warning: $damaged" evaluate image.keras --data shapes
+want 0 "note .*1 file gave a warning: $damaged" fit image.keras --data shapes --epochs 2 --devices cpu:0 -o i.keras
+
+# Rows that do not come: the line, the error, and what was learned until then.
+want 1 'no rows for .*sleep 60 is being opened.*--input-timeout' data 'exec:sleep 60' --input-timeout 0.3
+want 2 '--input-timeout 0: must be above 0' data shapes --input-timeout 0
 stage nothing 1
 want 2 "there is no stage 'nothing'" evaluate image.keras --data some.toml
 ((failed == 0)) && echo passed

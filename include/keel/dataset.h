@@ -296,12 +296,22 @@ int64_t keel_dataset_largest_label(const keel_dataset *dataset);
  * Threads  any */
 const char *keel_dataset_name(const keel_dataset *dataset);
 
-/* What the user should know of the data: files of a directory that were left out.
+/* What the user should know of the data: files of a directory, or rows of a skip list, that were
+ * left out.
  *
  * Returns  one line, or NULL
  * Owns     the string is the dataset's
  * Threads  any */
 const char *keel_dataset_note(const keel_dataset *dataset);
+
+/* Files that were read although a decoder has complained of them, in all reading of this dataset
+ * and of those that it is made of: "2 files gave warnings: a.jpg: Corrupt JPEG data: ...". The
+ * first three by name are in the text. keel_fit adds it to the note of the history.
+ *
+ * Returns  the number of such files; text is "" if there are none
+ * Owns     nothing changes hands
+ * Threads  any */
+int64_t keel_dataset_warnings(const keel_dataset *dataset, char *text, size_t size);
 
 /* The name of row i: the path of its file, if each row has a file.
  *

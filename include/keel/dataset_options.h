@@ -57,6 +57,20 @@ typedef struct keel_vocabulary {
     int64_t n_words;
 } keel_vocabulary;
 
+/* What is said of rows that do not come: of a program that hangs, a pipe that nobody writes to, a
+ * file on a server that is gone, a callback that waits. */
+typedef struct keel_input_watch {
+    size_t size;    /* sizeof(keel_input_watch) */
+    double seconds; /* a longer wait is told, once; 0: 60 */
+    double limit;   /* a longer wait ends the run with KEEL_ETIMEOUT; 0: none does */
+    /* Called with one line, by a thread of its own: who waits for whom, and where the thread is
+     * that is waited for. last: the limit is reached. What hangs cannot be stopped from outside,
+     * and a run ends when it returns; a program that cannot wait for that may call keel_fit_save
+     * and end here. May be NULL. */
+    void (*tell)(void *context, const char *line, bool last);
+    void *context;
+} keel_input_watch;
+
 /* How files become rows; a reader uses the members that apply to its format. */
 typedef struct keel_dataset_options {
     size_t size;                      /* sizeof(keel_dataset_options) */
@@ -125,6 +139,11 @@ typedef struct keel_dataset_options {
      * as large as the rows, before they are resized. Several times faster with large photos, but
      * pixels are then means of areas: their values are not those of Keras. */
     bool image_dct_scaling;
+    /* A file as the argument `quarantine` of such a stage writes it: its rows are left out from the
+     * start, which keel_dataset_note tells. Files of a directory are left out by their names, other
+     * rows by their numbers, which those that stay keep. A stream is refused. NULL: none. */
+    const char *skip_list;
+    const keel_input_watch *watch; /* over opening it; borrowed; NULL: none */
 } keel_dataset_options;
 
 #define KEEL_DATASET_OPTIONS ((keel_dataset_options){ .size = sizeof(keel_dataset_options) })

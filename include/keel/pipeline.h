@@ -162,11 +162,12 @@ typedef struct keel_reader keel_reader;
 
 typedef struct keel_reader_options {
     size_t size;
-    uint64_t seed;  /* of shuffles and other random stages */
-    uint64_t pass;  /* to begin with */
-    int64_t index;  /* element of that pass to begin with */
-    int threads;    /* that read ahead; 0: one for each core, at most 16; -1: none */
-    int64_t memory; /* bytes that elements read ahead may take; 0: no limit */
+    uint64_t seed;                 /* of shuffles and other random stages */
+    uint64_t pass;                 /* to begin with */
+    int64_t index;                 /* element of that pass to begin with */
+    int threads;                   /* that read ahead; 0: one for each core, at most 16; -1: none */
+    int64_t memory;                /* bytes that elements read ahead may take; 0: no limit */
+    const keel_input_watch *watch; /* borrowed until keel_reader_create returns; NULL: none */
 } keel_reader_options;
 
 #define KEEL_READER_OPTIONS ((keel_reader_options){ .size = sizeof(keel_reader_options) })

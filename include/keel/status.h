@@ -21,7 +21,8 @@ extern "C" {
     X(EDATA, -8, "the data cannot provide what was requested")                                     \
     X(ENUMERIC, -9, "a value is not finite")                                                       \
     X(ECALLBACK, -10, "a callback of the user failed")                                             \
-    X(EREMOTE, -11, "another rank failed; the job cannot continue")
+    X(EREMOTE, -11, "another rank failed; the job cannot continue")                                \
+    X(ETIMEOUT, -12, "data did not come in time")
 
 typedef enum keel_status {
 #define X(name, value, text) KEEL_##name = value,

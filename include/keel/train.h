@@ -148,6 +148,7 @@ typedef struct keel_fit_options {
     bool reset_states; /* keel_model_reset_states before each epoch and before each validation; else
                           states go on through all of them, as in Keras */
     const keel_checkpoint_options *checkpoint; /* see checkpoint.h; borrowed; NULL: none */
+    const keel_input_watch *watch;             /* over waiting for rows; borrowed; NULL: none */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)

@@ -18,6 +18,7 @@ void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes)
 keel_scratch *keel_scratch_inner(keel_scratch *s)
 {
     if (!s->inner) s->inner = keel_calloc(1, sizeof *s->inner);
+    if (s->inner) s->inner->trail = s->trail;
     return s->inner;
 }
 

@@ -8,6 +8,7 @@ typedef struct keel_scratch {
     void *at[4];
     size_t n_bytes[4];
     struct keel_scratch *inner; /* for what is called while these buffers are in use */
+    struct keel_trail *trail;   /* of the thread: see data/trail.h; NULL: nobody asks */
 } keel_scratch;
 
 /* Buffer i with at least n_bytes, whose contents are undefined. NULL: out of memory, with the error

@@ -93,11 +93,12 @@ keel_status keel_collect_batch(keel_collect *c, keel_iter *it, keel_element **ou
                 &c->at[k]->field[i].shape, each);
         data[i] = e->field[i].data;
     }
-    e->source_row = c->n ? c->at[0]->source_row : -1;
+    if (c->n) e->place = c->at[0]->place;
     if (texts) { /* which are in the rows, and these are let go */
         const keel_status s = keel_element_copy(&copy, &it->run->account, spec, data, shape);
         keel_element_release(e);
         if (s < 0) return s;
+        if (c->n) copy->place = c->at[0]->place;
         e = copy;
     }
     keel_collect_clear(c);

@@ -1,7 +1,10 @@
 /* Datasets: the part that is common to all sources. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/quarantine.h"
 #include "data/stage.h"
+#include "data/warnings.h"
+#include "data/watchdog.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -62,7 +65,24 @@ static void origin_release(keel_data_origin *o)
     if (o->state && o->source->close) o->source->close(o->state);
     spec_free(&o->spec);
     keel_free(o->name);
+    keel_free(o->gone);
+    keel_free(o->note);
+    keel_warnings_destroy(o->warnings);
     keel_free(o);
+}
+
+/* Before row gone[i] there are gone[i] - i rows that stay. */
+int64_t keel_dataset_kept(const keel_data_origin *o, int64_t k)
+{
+    int64_t low = 0, high = o->n_gone;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (o->gone[middle] - middle <= k)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return k + low;
 }
 
 static keel_status check_target(const keel_data_spec *s, int i, const char *name)
@@ -275,6 +295,39 @@ keel_status keel_dataset_options_read(keel_dataset_options *out, const keel_data
     return KEEL_OK;
 }
 
+/* A directory leaves files out itself, before it looks into them; a pipeline, at its sources. */
+static keel_status open_with(keel_dataset **out, const keel_source *source, const char *spec,
+                             const keel_dataset_options *o)
+{
+    keel_dataset *d = NULL;
+    KEEL_TRY(source->open(&d, spec, o));
+    const bool done = d->origin->applied || d->origin->n_gone || d->origin->source->shuffled_split;
+    const keel_status s = o->skip_list && !done ? keel_skip_list_apply(d, o->skip_list) : KEEL_OK;
+    if (s < 0)
+        keel_dataset_destroy(d);
+    else
+        *out = d;
+    return s;
+}
+
+static keel_status open_watched(keel_dataset **out, const keel_source *source, const char *spec,
+                                keel_dataset_options *o)
+{
+    keel_watchdog *w;
+    keel_dataset *d = NULL;
+    KEEL_TRY(keel_watchdog_create(&w, o->watch, NULL, spec, NULL, NULL));
+    o->watch = NULL; /* the sources of a pipeline are opened within this */
+    keel_watchdog_begin(w);
+    keel_status s = open_with(&d, source, spec, o);
+    if (s >= 0 && keel_watchdog_is_over(w)) s = keel_watchdog_fail(w);
+    keel_watchdog_destroy(w);
+    if (s < 0)
+        keel_dataset_destroy(d);
+    else
+        *out = d;
+    return s;
+}
+
 keel_status keel_dataset_open(keel_dataset **out, const char *spec,
                               const keel_dataset_options *options)
 {
@@ -283,7 +336,7 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
     KEEL_TRY(keel_dataset_options_read(&o, options));
     for (int i = 0; keel_sources[i]; i++)
         if (keel_sources[i]->claims && keel_sources[i]->claims(spec))
-            return keel_sources[i]->open(out, spec, &o);
+            return open_watched(out, keel_sources[i], spec, &o);
     keel_text known = { 0 };
     for (int i = 0; keel_sources[i]; i++)
         if (keel_sources[i]->claims)

@@ -35,7 +35,6 @@ static keel_status create(keel_element **out, keel_account *a, const keel_data_s
     e->n_field = spec->n_field;
     e->account = a;
     e->n_bytes = sum;
-    e->source_row = -1;
     for (int i = 0; i < spec->n_field; i++) {
         e->field[i].data = (char *)e + at;
         e->field[i].shape = shape[i];

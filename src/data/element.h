@@ -2,7 +2,7 @@
  * several stages may share. It does not change once it is made. */
 #ifndef KEEL_DATA_ELEMENT_H
 #define KEEL_DATA_ELEMENT_H
-#include "data/source.h"
+#include "data/faults.h"
 
 /* Bytes of all elements of a run that are alive. */
 typedef struct keel_account {
@@ -15,7 +15,7 @@ typedef struct keel_element {
     int n_field;
     keel_account *account;
     size_t n_bytes;
-    int64_t source_row; /* of the first row, for messages; -1: not known */
+    keel_spot place; /* where it comes from: of a batch, the first row */
     struct keel_element_field {
         void *data;       /* in the field's own dtype */
         keel_shape shape; /* of a batch with the number of rows first */

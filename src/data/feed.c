@@ -134,6 +134,15 @@ static keel_status create_flow(keel_feed *f)
     return KEEL_OK;
 }
 
+/* The limit of a wait is reached. */
+static void wake(void *feed)
+{
+    keel_feed *f = feed;
+    pthread_mutex_lock(&f->lock);
+    pthread_cond_broadcast(&f->ready);
+    pthread_mutex_unlock(&f->lock);
+}
+
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                              const keel_feed_options *options)
 {
@@ -189,6 +198,15 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
 
     const int n = choose_threads(f);
+    f->n_trail = n + 1;
+    s = KEEL_ENOMEM;
+    if (!(f->trail = keel_calloc((size_t)f->n_trail, sizeof *f->trail))) goto out;
+    f->scratch.trail = f->trail;
+    if ((s = keel_watchdog_create(&f->watchdog, f->o.watch, dataset, "", wake, f)) < 0 ||
+        (s = keel_watchdog_add(f->watchdog, f->trail, f->n_trail)) < 0 ||
+        (f->flow && (s = keel_flow_watch(f->flow, f->watchdog)) < 0))
+        goto out;
+    if (f->source->read && (s = keel_ledger_create(&f->ledger, dataset)) < 0) goto out;
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
     s = KEEL_ENOMEM;
     if (n && !(f->threads = keel_calloc((size_t)n, sizeof *f->threads))) goto out;
@@ -213,6 +231,7 @@ out:
 void keel_feed_destroy(keel_feed *f)
 {
     if (!f) return;
+    keel_watchdog_destroy(f->watchdog);
     pthread_mutex_lock(&f->lock);
     f->quit = true;
     pthread_cond_broadcast(&f->work);
@@ -224,6 +243,7 @@ void keel_feed_destroy(keel_feed *f)
     keel_flow_destroy(f->flow);
     for (int i = 0; f->slots && i < f->n_slots; i++) {
         for (int k = 0; k < f->n_field; k++) keel_free(f->slots[i].at[k]);
+        keel_faults_free(&f->slots[i].faults);
         keel_free(f->slots[i].own);
         keel_free(f->slots[i].row);
     }
@@ -231,6 +251,9 @@ void keel_feed_destroy(keel_feed *f)
     keel_free(f->made);
     keel_free(f->threads);
     keel_scratch_free(&f->scratch);
+    for (int i = 0; f->trail && i < f->n_trail; i++) keel_faults_free(&f->trail[i].faults);
+    keel_free(f->trail);
+    keel_ledger_free(&f->ledger);
     pthread_cond_destroy(&f->ready);
     pthread_cond_destroy(&f->work);
     pthread_mutex_destroy(&f->lock);
@@ -327,6 +350,11 @@ int64_t keel_feed_bytes(const keel_feed *f)
     return n;
 }
 
+keel_ledger *keel_feed_ledger(keel_feed *f)
+{
+    return &f->ledger;
+}
+
 double keel_feed_wait_seconds(const keel_feed *f)
 {
     return f->waited;
@@ -346,7 +374,8 @@ void keel_feed_wait(keel_feed *f, const keel_slot *s)
 {
     if (s->state == KEEL_SLOT_READY) return;
     const double begin = keel_seconds();
-    while (s->state != KEEL_SLOT_READY) pthread_cond_wait(&f->ready, &f->lock);
+    while (s->state != KEEL_SLOT_READY && !keel_watchdog_is_over(f->watchdog))
+        pthread_cond_wait(&f->ready, &f->lock);
     f->waited += keel_seconds() - begin;
 }
 
@@ -356,7 +385,9 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
     if (f->planned && !keel_feed_plan_can_count(&f->plan, epoch))
         return keel_fail(KEEL_EARG, "epoch %u is more than can be counted", epoch);
     pthread_mutex_lock(&f->lock);
+    keel_watchdog_begin(f->watchdog);
     s = f->source->next ? keel_feed_stream_begin(f, epoch) : keel_feed_rows_begin(f, epoch);
+    keel_watchdog_end(f->watchdog);
     if (s >= 0) {
         f->begun = true;
         f->ended = false;
@@ -432,7 +463,9 @@ keel_status keel_feed_next(keel_feed *f, keel_batch *out)
         s = keel_fail(KEEL_EARG, "feed: all %d batches are held; release one first", f->n_slots);
         goto out;
     }
+    keel_watchdog_begin(f->watchdog);
     s = f->source->next ? keel_feed_stream_next(f, &slot) : keel_feed_rows_next(f, &slot);
+    keel_watchdog_end(f->watchdog);
     if (s == KEEL_END) f->ended = true;
     if (s != KEEL_OK) goto out;
     slot->state = KEEL_SLOT_HELD;

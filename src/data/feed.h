@@ -56,6 +56,7 @@ typedef struct keel_feed_options {
     const int64_t *bucket;      /* [bucket_count] lengths that rows are padded to, ascending; NULL:
                                    to the longest row of the batch */
     int64_t bucket_count;
+    const keel_input_watch *watch; /* borrowed until keel_feed_create returns; NULL: none */
 } keel_feed_options;
 
 typedef struct keel_feed keel_feed;
@@ -128,6 +129,10 @@ void keel_feed_read(const keel_batch *b, int64_t from, int64_t to);
 /* Return the batch that was taken last after a failed step: keel_feed_next gives the same rows
  * again. */
 void keel_feed_retry(keel_feed *f, const keel_batch *b);
+
+/* What the steps so far have taken of the budgets of stages, for a checkpoint; of a stream it is
+ * empty, since that is read again. */
+struct keel_ledger *keel_feed_ledger(keel_feed *f);
 
 int64_t keel_feed_bytes(const keel_feed *f);       /* memory of all slots */
 double keel_feed_wait_seconds(const keel_feed *f); /* that keel_feed_next waited, in total */

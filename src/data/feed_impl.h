@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "data/feed_plan.h"
 #include "data/stage.h"
+#include "data/watchdog.h"
 #include <pthread.h>
 
 typedef enum keel_slot_state {
@@ -42,6 +43,8 @@ typedef struct keel_slot {
     int64_t failed_row; /* rows engine: the first row that failed, whose failure is kept */
     keel_plan_step plan;
     int64_t taken, done; /* rows handed to threads, rows finished */
+    keel_faults faults;  /* rows engine: rows that others stand for */
+    bool charged;        /* to the budgets */
     char note[256];      /* streams: a note for the user, given with this item */
 } keel_slot;
 
@@ -91,9 +94,13 @@ struct keel_feed {
     uint32_t epoch;    /* the consumer's epoch and step */
     int64_t step;
 
+    keel_ledger ledger;   /* rows engine: the budgets of the consumer's steps so far */
     keel_scratch scratch; /* for a consumer that reads without threads */
-    keel_stream *stream;  /* streams only */
-    keel_staged *staged;  /* streams whose rows have their own shapes; used by the producer only */
+    keel_trail *trail;    /* [n_trail] of each thread; the first is the consumer's */
+    int n_trail, n_begun;
+    keel_watchdog *watchdog; /* NULL: nobody wants to know */
+    keel_stream *stream;     /* streams only */
+    keel_staged *staged; /* streams whose rows have their own shapes; used by the producer only */
     double waited;
     char note[256];
 };

@@ -71,6 +71,7 @@ static void point_into_arrays(const keel_feed *f, keel_slot *s)
     const keel_plan_step *p = &s->plan;
     memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
     if (!f->source->tensor || f->o.shuffle || f->dataset->ordered) return;
+    if (f->dataset->origin->n_gone) return;
     if (p->position + p->rows > f->dataset->rows) return;
     const size_t first = (size_t)keel_dataset_index(f->dataset, p->position);
     for (int i = 0; i < f->spec->n_field; i++) {
@@ -86,8 +87,8 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
     s->plan = keel_feed_plan_step(&f->plan, epoch, step);
     if (f->batched) open_batch(f, s);
     s->state = KEEL_SLOT_FILLING;
-    s->taken = s->done = 0;
-    s->failed = false;
+    s->taken = s->done = s->faults.n = 0;
+    s->failed = s->charged = false;
     s->batch = (keel_batch){
         .n_field = f->n_field,
         .spec = s->field,
@@ -165,6 +166,7 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
         }
         if (i < from) continue;
         keel_status r = keel_dataset_read(d, row, &at, scratch);
+        if (scratch->trail) keel_faults_number(&scratch->trail->faults, i);
         if (r >= 0 && f->dataset->origin->applied) r = check_weights(f, &at, row.index);
         if (r < 0) {
             keel_failure_take(failure, of_row(d, s, r, row.index));
@@ -220,6 +222,7 @@ void *keel_feed_rows_worker(void *feed)
     keel_scratch scratch = { 0 };
     keel_failure failure;
     pthread_mutex_lock(&f->lock);
+    keel_trail *trail = scratch.trail = &f->trail[++f->n_begun];
     while (!f->quit) {
         keel_slot *s = find_work(f);
         if (!s) {
@@ -233,11 +236,16 @@ void *keel_feed_rows_worker(void *feed)
         if (f->n_threads > 1) pthread_cond_signal(&f->work); /* there may be more work */
         pthread_mutex_unlock(&f->lock);
         const double begin = keel_seconds();
-        const int64_t end = read_rows(f, s, from, to, &scratch, &failure);
+        int64_t end = read_rows(f, s, from, to, &scratch, &failure);
         const double took = keel_seconds() - begin;
         pthread_mutex_lock(&f->lock);
         choose_chunk(f, to - from, took);
         s->done += to - from;
+        const keel_status told = keel_faults_move(&s->faults, &trail->faults);
+        if (end == to && told < 0) {
+            keel_failure_take(&failure, told);
+            end = from;
+        }
         if (end < to && (!s->failed || end < s->failed_row)) {
             s->failed = true;
             s->failed_row = end;
@@ -286,6 +294,11 @@ static void read_here(keel_feed *f, keel_slot *s)
         s->batch.unread = f;
     else
         s->failed = read_rows(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;
+    if (!s->failed && keel_faults_move(&s->faults, &f->trail->faults) < 0) {
+        s->failed = true;
+        keel_failure_take(&s->failure, KEEL_ENOMEM);
+    }
+    f->trail->faults.n = 0;
     if (!s->failed) keel_feed_finish(f, s);
     s->state = KEEL_SLOT_READY;
     f->waited += keel_seconds() - begin;
@@ -297,6 +310,17 @@ void keel_feed_read(const keel_batch *b, int64_t from, int64_t to)
     keel_failure failure;
     keel_scratch scratch = { 0 }; /* a copy uses none */
     if (f) read_rows(f, &f->slots[b->slot], from, to, &scratch, &failure);
+}
+
+/* Steps are charged in their order, each once. */
+static void charge(keel_feed *f, keel_slot *s)
+{
+    const keel_status r = keel_ledger_charge(&f->ledger, &s->faults);
+    s->charged = r >= 0;
+    s->failed = r < 0;
+    if (r >= 0) return;
+    keel_fail_within(r, "step %lld of epoch %u", (long long)s->batch.step + 1, s->batch.epoch + 1);
+    keel_failure_take(&s->failure, r);
 }
 
 keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot)
@@ -314,6 +338,8 @@ keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot)
         keel_feed_wait(f, s);
     else if (s->state == KEEL_SLOT_FREE)
         read_here(f, s);
+    if (s->state != KEEL_SLOT_READY) return keel_watchdog_fail(f->watchdog);
+    if (!s->failed && !s->charged) charge(f, s);
     if (!s->failed) return KEEL_OK;
     s->state = KEEL_SLOT_TOLD;
     return keel_failure_raise(&s->failure);

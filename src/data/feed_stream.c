@@ -165,6 +165,8 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
     const keel_data_spec *p = f->spec;
+    /* one thread at most; a pipeline has trails of its own */
+    keel_trail *trail = f->flow ? NULL : &f->trail[f->n_trail - 1];
     if (t->at < t->n) return KEEL_OK;
     KEEL_TRY(enter_pass(f));
     const bool fits = f->max_rows - t->filled >= p->max_rows && t->same_types;
@@ -174,8 +176,10 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
             fits && s->at[i] ? s->at[i] + (size_t)t->filled * f->bytes[i] : (void *)t->field[i];
     for (int i = 0; i < EMPTY_YIELDS_MAX; i++) {
         int64_t rows = 0;
+        const keel_trail_mark before = keel_trail_enter(trail, f->dataset->origin, t->pass_rows);
         const keel_status r =
             f->staged ? next_shaped(f, &rows) : f->source->next(f->state, field, &rows);
+        keel_trail_leave(trail, before);
         if (r < 0)
             return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
                                     (long long)t->step + 1, t->epoch + 1, (long long)t->pass_rows);
@@ -296,8 +300,6 @@ static void give_end(const keel_feed *f, keel_slot *s)
                  "%s: epoch %u ends early, after %lld of the %lld steps of steps_per_epoch",
                  keel_dataset_name(f->dataset), t->epoch + 1, (long long)t->step,
                  (long long)f->o.steps_per_epoch);
-    else if (f->flow)
-        keel_flow_note(f->flow, s->note, sizeof s->note);
     t->epoch_open = false;
     t->epoch++;
 }
@@ -452,6 +454,7 @@ keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch)
     if (!f->spec->one_shot) return KEEL_OK;
     /* A stream that cannot begin again must have a row before the epoch begins. */
     keel_slot *s = await(f);
+    if (s->state != KEEL_SLOT_READY) return keel_watchdog_fail(f->watchdog);
     if (!s->failed || s->failure.status != KEEL_EDATA) return KEEL_OK;
     s->state = KEEL_SLOT_TOLD;
     return keel_failure_raise(&s->failure);
@@ -460,6 +463,7 @@ keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch)
 keel_status keel_feed_stream_next(keel_feed *f, keel_slot **slot)
 {
     keel_slot *s = *slot = await(f);
+    if (s->state != KEEL_SLOT_READY) return keel_watchdog_fail(f->watchdog);
     if (s->failed) {
         s->state = KEEL_SLOT_TOLD;
         return keel_failure_raise(&s->failure);

@@ -4,7 +4,7 @@
 #include "data/iter.h"
 #include "data/pool.h"
 #include "data/stage.h"
-#include <stdio.h>
+#include "data/watchdog.h"
 #include <string.h>
 
 struct keel_flow {
@@ -31,6 +31,7 @@ keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_
     f->run.seed = o->seed;
     f->run.leaves_early = o->leaves_early;
     keel_status s = keel_pool_create(&f->run.pool, o->threads);
+    if (s >= 0) s = keel_run_prepare(&f->run, d);
     if (s >= 0) s = keel_iter_create(&f->it, d, &f->run, 0);
     if (s >= 0 && has_texts(&d->origin->spec)) {
         f->n_kept = o->keep < 1 ? 1 : o->keep;
@@ -52,17 +53,15 @@ void keel_flow_destroy(keel_flow *f)
     keel_free(f->kept);
     keel_element_release(f->given);
     keel_iter_destroy(f->it);
-    keel_pool_destroy(f->run.pool);
+    keel_run_free(&f->run);
     keel_free(f);
 }
 
-void keel_flow_note(keel_flow *f, char *text, size_t size)
+keel_status keel_flow_watch(keel_flow *f, keel_watchdog *w)
 {
-    *text = 0;
-    if (!f->run.left_out) return;
-    snprintf(text, size, "%s: %lld of the pass were left out, the first because: %.120s",
-             keel_dataset_name(f->it->dataset), (long long)f->run.left_out, f->run.first.text);
-    f->run.left_out = 0;
+    int n;
+    keel_trail *trail = keel_pool_trails(f->run.pool, &n);
+    return keel_watchdog_add(w, trail, n);
 }
 
 static void keep(keel_flow *f, keel_element *e)

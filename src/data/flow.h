@@ -4,6 +4,7 @@
 #include "data/source.h"
 
 typedef struct keel_flow keel_flow;
+typedef struct keel_watchdog keel_watchdog;
 
 typedef struct keel_flow_options {
     uint64_t seed;
@@ -15,8 +16,8 @@ typedef struct keel_flow_options {
 keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_flow_options *o);
 void keel_flow_destroy(keel_flow *f); /* NULL is allowed */
 
-/* What was left out since the last call, in one line; "": nothing. */
-void keel_flow_note(keel_flow *f, char *text, size_t size);
+/* Before it is used: look at its threads too. */
+keel_status keel_flow_watch(keel_flow *f, keel_watchdog *w);
 
 /* `state` is a keel_flow. */
 keel_status keel_flow_begin(void *state, uint32_t pass, const keel_chance *order);

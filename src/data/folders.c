@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/folders.h"
 #include "data/labels.h"
+#include "data/quarantine.h"
 #include "data/stage.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -236,6 +237,29 @@ static keel_status check_found(const keel_folder *f, const keel_dataset_options 
     return KEEL_OK;
 }
 
+/* Once they have their labels. */
+static keel_status leave_out(keel_folder *f, const char *path, const char *list)
+{
+    keel_skip_list l;
+    int64_t kept = 0;
+    const int64_t n = f->count;
+    KEEL_TRY(keel_skip_list_load(&l, list));
+    for (int64_t i = 0; i < n; i++) {
+        if (!keel_skip_list_has(&l, f->at[i].path, -1))
+            f->at[kept++] = f->at[i];
+        else
+            keel_free(f->at[i].path);
+    }
+    f->count = kept;
+    const size_t at = strlen(f->note);
+    if (at) snprintf(f->note + at, sizeof f->note - at, "; ");
+    keel_skip_list_note(&l, list, path, n - kept, n, f->note + strlen(f->note),
+                        sizeof f->note - strlen(f->note));
+    keel_skip_list_free(&l);
+    if (kept) return KEEL_OK;
+    return keel_fail(KEEL_EDATA, "%s: the skip list %s leaves no file", path, list);
+}
+
 keel_status keel_folder_read(keel_folder *f, const char *path, keel_file_kind kind,
                              const keel_dataset_options *o)
 {
@@ -250,6 +274,7 @@ keel_status keel_folder_read(keel_folder *f, const char *path, keel_file_kind ki
     write_note(f, path);
     keel_folder_sort(f);
     if (given && o->label_mode != KEEL_LABEL_NONE) KEEL_TRY(keel_folder_take_labels(f, path, o));
+    if (o->skip_list) KEEL_TRY(leave_out(f, path, o->skip_list));
     f->y =
         (keel_data_field){ .path = "y",
                            .dtype = f->label_mode == KEEL_LABEL_INT ? KEEL_INT32 : KEEL_FLOAT32 };
@@ -338,5 +363,5 @@ const char *keel_dataset_note(const keel_dataset *d)
     const keel_folder *f = d->origin->state;
     const bool lists = s == &keel_source_image_directory || s == &keel_source_audio_directory ||
                        s == &keel_source_text_directory;
-    return lists && f->note[0] ? f->note : NULL;
+    return lists && f->note[0] ? f->note : d->origin->note;
 }

@@ -28,7 +28,7 @@ typedef struct keel_folder {
     keel_label_mode label_mode;
     keel_data_field x, y; /* x is set by the source */
     int64_t found[KEEL_FILE_KINDS + 1], folders;
-    char note[256];
+    char note[512];
 } keel_folder;
 
 /* The kind that "images:", "audio:" or "text:" before a path says, and the path behind it. Without

@@ -4,10 +4,25 @@
 #include "base/memory.h"
 #include "data/pool.h"
 #include "data/stage.h"
+#include "data/trail.h"
 #include "data/window.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <string.h>
+
+keel_status keel_run_prepare(keel_run *r, const keel_dataset *d)
+{
+    int n;
+    keel_trail *trail = keel_pool_trails(r->pool, &n);
+    r->trail = &trail[n - 1];
+    return keel_ledger_create(&r->ledger, d);
+}
+
+void keel_run_free(keel_run *r)
+{
+    keel_ledger_free(&r->ledger);
+    keel_pool_destroy(r->pool);
+}
 
 struct keel_iter_kind {
     keel_status (*begin)(keel_iter *it);
@@ -66,6 +81,7 @@ keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_po
     const keel_data_spec *spec = &d->origin->spec;
     keel_shape shape[KEEL_FIELDS_MAX];
     keel_element *e;
+    const keel_spot place = { .from = d, .at = at };
     const keel_applied *batch = keel_stage_of_batch(d, &at);
     int64_t rows = 1;
     if (batch) {
@@ -79,7 +95,7 @@ keel_status keel_element_read(keel_element **out, const keel_dataset *d, keel_po
         keel_element_release(e);
         return s;
     }
-    e->source_row = at.index;
+    e->place = place;
     *out = e;
     return KEEL_OK;
 }
@@ -96,7 +112,9 @@ keel_status keel_element_row(keel_element **out, const keel_element *batch, int6
             (size_t)(row * keel_shape_count(&shape[i])) * keel_dtype_size(it->spec->field[i].dtype);
     }
     KEEL_TRY(keel_element_copy(out, &it->run->account, it->spec, data, shape));
-    (*out)->source_row = batch->source_row < 0 ? -1 : batch->source_row + row;
+    (*out)->place = batch->place;
+    const keel_dataset *from = batch->place.from;
+    if (from && !from->origin->applied) (*out)->place.at.index += row; /* a yield of a stream */
     return KEEL_OK;
 }
 
@@ -139,8 +157,11 @@ static keel_status next_walk(keel_iter *it, keel_element **out)
     walk *w = it->own;
     keel_position at;
     if (w->window) return keel_window_next(w->window, out);
-    const keel_status s = supply_index(it, &at, NULL);
-    return s == KEEL_OK ? make_row(it, at, NULL, out, &w->scratch) : s;
+    w->scratch.trail = it->run->trail;
+    keel_status s = supply_index(it, &at, NULL);
+    if (s == KEEL_OK && (s = make_row(it, at, NULL, out, &w->scratch)) < 0)
+        it->run->place = (keel_spot){ .from = it->dataset, .at = at };
+    return s;
 }
 
 static void pass_walk(keel_iter *it)
@@ -226,13 +247,14 @@ static keel_status next_source(keel_iter *it, keel_element **out)
     }
     const keel_status s = spec->shaped ? o->source->next_shaped(o->state, data, shape, &rows)
                                        : o->source->next(o->state, (void *const *)w->field, &rows);
+    if (s < 0) it->run->place = (keel_spot){ it->dataset, { .index = w->rows }, o, w->rows };
     if (s != KEEL_OK) return s;
     w->given = true;
     KEEL_TRY(check_given(it->dataset, data, shape));
     for (int i = 0; i < spec->n_field && !spec->by_row; i++)
         KEEL_TRY(keel_batch_shape(&shape[i], &shape[i], rows, spec->field[i].path));
     KEEL_TRY(keel_element_copy(out, &it->run->account, spec, data, shape));
-    (*out)->source_row = w->rows;
+    (*out)->place = (keel_spot){ .from = it->dataset, .at = { .index = w->rows } };
     w->rows += rows;
     return KEEL_OK;
 }
@@ -356,7 +378,10 @@ keel_status keel_iter_begin(keel_iter *it, uint64_t pass)
 keel_status keel_iter_next(keel_iter *it, keel_element **out)
 {
     *out = NULL;
+    const keel_trail_mark before =
+        keel_trail_enter(it->run->trail, it->dataset->origin, it->at.index);
     const keel_status s = it->kind->next(it, out);
+    keel_trail_leave(it->run->trail, before);
     if (s == KEEL_OK)
         it->at.index++;
     else

@@ -7,6 +7,7 @@
 #include "data/element.h"
 
 typedef struct keel_pool keel_pool;
+struct keel_trail;
 
 /* What the iterators of one pipeline share. */
 typedef struct keel_run {
@@ -14,9 +15,14 @@ typedef struct keel_run {
     bool leaves_early; /* whoever reads the pipeline may leave a pass before its end */
     keel_pool *pool;
     keel_account account;
-    int64_t left_out;   /* elements of this pass that a stage left out because they failed */
-    keel_failure first; /* of them */
+    keel_ledger ledger;
+    keel_spot place;          /* of the failure that was given last */
+    struct keel_trail *trail; /* of the thread that uses the iterators */
 } keel_run;
+
+/* Once a run has its pool. */
+keel_status keel_run_prepare(keel_run *r, const keel_dataset *d);
+void keel_run_free(keel_run *r); /* with the pool */
 
 typedef struct keel_iter_kind keel_iter_kind;
 

@@ -139,7 +139,7 @@ keel_status keel_photo_read_jpeg(const keel_photo *p, const keel_data_field *fie
     KEEL_TRY(keel_jpeg_open(&l.jpeg, data, n_bytes, p->channels, &height, &width, what));
     keel_status s = read_open(p, field, &l, height, width, to, want, image, scratch, what);
     if (s >= 0) {
-        const keel_status end = keel_jpeg_finish(l.jpeg);
+        const keel_status end = keel_jpeg_finish(l.jpeg, scratch);
         if (end < 0) s = end;
     }
     keel_jpeg_close(l.jpeg);

@@ -4,6 +4,7 @@
 #include "data/pool.h"
 #include "base/memory.h"
 #include "base/scratch.h"
+#include "data/trail.h"
 #include <pthread.h>
 #include <sched.h>
 
@@ -12,8 +13,9 @@ struct keel_pool {
     pthread_cond_t work, ready; /* a task was added; one is done */
     keel_task *first, **last;
     bool quit;
-    int n_threads;
+    int n_threads, n_begun, n_trail;
     keel_scratch scratch; /* of the caller, who is one thread at a time */
+    keel_trail *trail;    /* [n + 1] of each thread; the last is the caller's */
     pthread_t thread[];
 };
 
@@ -40,6 +42,7 @@ static void *worker(void *pool)
     keel_pool *p = pool;
     keel_scratch scratch = { 0 };
     pthread_mutex_lock(&p->lock);
+    scratch.trail = &p->trail[p->n_begun++];
     while (!p->quit) {
         keel_task *t = take(p);
         if (t)
@@ -56,6 +59,12 @@ keel_status keel_pool_create(keel_pool **out, int n_threads)
 {
     keel_pool *p = keel_calloc(1, sizeof *p + (size_t)n_threads * sizeof *p->thread);
     if (!p) return KEEL_ENOMEM;
+    if (!(p->trail = keel_calloc((size_t)n_threads + 1, sizeof *p->trail))) {
+        keel_free(p);
+        return KEEL_ENOMEM;
+    }
+    p->n_trail = n_threads + 1;
+    p->scratch.trail = &p->trail[n_threads];
     p->last = &p->first;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
@@ -79,6 +88,8 @@ void keel_pool_destroy(keel_pool *p)
     pthread_mutex_unlock(&p->lock);
     for (int i = 0; i < p->n_threads; i++) pthread_join(p->thread[i], NULL);
     keel_scratch_free(&p->scratch);
+    for (int i = 0; i < p->n_trail; i++) keel_faults_free(&p->trail[i].faults);
+    keel_free(p->trail);
     pthread_cond_destroy(&p->ready);
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
@@ -91,6 +102,12 @@ int keel_reading_threads(void)
     cpu_set_t set;
     const int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
     return n < 1 ? 1 : n > MOST ? MOST : n;
+}
+
+keel_trail *keel_pool_trails(keel_pool *p, int *n)
+{
+    *n = p->n_trail;
+    return p->trail;
 }
 
 int keel_pool_threads(const keel_pool *p)
@@ -109,6 +126,14 @@ void keel_pool_add(keel_pool *p, keel_task *t)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* Who waits is not at work, for who looks at its trail. */
+static void wait(keel_pool *p)
+{
+    const keel_trail_mark before = keel_trail_enter(p->scratch.trail, NULL, 0);
+    pthread_cond_wait(&p->ready, &p->lock);
+    keel_trail_leave(p->scratch.trail, before);
+}
+
 void keel_pool_wait(keel_pool *p, keel_task *t)
 {
     pthread_mutex_lock(&p->lock);
@@ -117,7 +142,7 @@ void keel_pool_wait(keel_pool *p, keel_task *t)
         if (other)
             run(p, other, &p->scratch);
         else
-            pthread_cond_wait(&p->ready, &p->lock);
+            wait(p);
     }
     pthread_mutex_unlock(&p->lock);
 }

@@ -18,6 +18,8 @@ typedef struct keel_task {
 keel_status keel_pool_create(keel_pool **out, int n_threads);
 void keel_pool_destroy(keel_pool *p); /* all tasks are done; NULL is allowed */
 int keel_pool_threads(const keel_pool *p);
+/* The trails of its threads; the last one is of who waits for tasks. */
+struct keel_trail *keel_pool_trails(keel_pool *p, int *n);
 /* Threads to read with where nobody says how many: one for each core of this process, 1 to 16. */
 int keel_reading_threads(void);
 

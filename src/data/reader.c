@@ -3,6 +3,7 @@
 #include "data/iter.h"
 #include "data/pool.h"
 #include "data/stage.h"
+#include "data/watchdog.h"
 #include "keel/pipeline.h"
 #include <string.h>
 
@@ -10,6 +11,7 @@ struct keel_reader {
     keel_run run;
     keel_iter *it;
     keel_element *given;
+    keel_watchdog *watchdog;
     uint64_t pass;
     bool ended; /* the next call begins the next pass */
     keel_tensor field[KEEL_FIELDS_MAX];
@@ -28,6 +30,21 @@ static keel_status check(keel_reader_options *out, const keel_reader_options *o)
     return KEEL_OK;
 }
 
+static keel_status watch(keel_reader *r, const keel_dataset *d, const keel_input_watch *o)
+{
+    int n;
+    keel_trail *trail = keel_pool_trails(r->run.pool, &n);
+    KEEL_TRY(keel_watchdog_create(&r->watchdog, o, d, "", NULL, NULL));
+    return keel_watchdog_add(r->watchdog, trail, n);
+}
+
+/* The end of a wait. What hangs is the caller's own thread, so it is late where it is over. */
+static keel_status in_time(keel_reader *r, keel_status s)
+{
+    keel_watchdog_end(r->watchdog);
+    return keel_watchdog_is_over(r->watchdog) ? keel_watchdog_fail(r->watchdog) : s;
+}
+
 keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
                                const keel_reader_options *options)
 {
@@ -42,9 +59,13 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
     keel_status s = keel_pool_create(&r->run.pool, o.threads < 0 ? 0
                                                    : o.threads   ? o.threads
                                                                  : keel_reading_threads());
+    if (s >= 0) s = keel_run_prepare(&r->run, d);
     if (s >= 0) s = keel_iter_create(&r->it, d, &r->run, 0);
+    if (s >= 0) s = watch(r, d, o.watch);
+    keel_watchdog_begin(r->watchdog);
     if (s >= 0) s = keel_iter_begin(r->it, r->pass);
     if (s >= 0) s = keel_iter_seek(r->it, o.index);
+    s = in_time(r, s);
     if (s != KEEL_OK) {
         keel_reader_destroy(r);
         return s;
@@ -58,9 +79,13 @@ keel_status keel_reader_next(keel_reader *r, const keel_tensor **field)
     if (!r || !field) return keel_fail(KEEL_EARG, "reader: r and field must not be NULL");
     keel_element_release(r->given);
     r->given = NULL;
-    if (r->ended) KEEL_TRY(keel_iter_begin(r->it, ++r->pass));
-    r->ended = false;
-    const keel_status s = keel_iter_next(r->it, &r->given);
+    keel_watchdog_begin(r->watchdog);
+    keel_status s = r->ended ? keel_iter_begin(r->it, ++r->pass) : KEEL_OK;
+    if (s >= 0) {
+        r->ended = false;
+        s = keel_iter_next(r->it, &r->given);
+    }
+    s = in_time(r, s);
     r->ended = s == KEEL_END;
     if (s != KEEL_OK) return s;
     for (int i = 0; i < r->given->n_field; i++)
@@ -78,8 +103,9 @@ void keel_reader_pass(keel_reader *r)
 void keel_reader_destroy(keel_reader *r)
 {
     if (!r) return;
+    keel_watchdog_destroy(r->watchdog);
     keel_element_release(r->given);
     keel_iter_destroy(r->it);
-    keel_pool_destroy(r->run.pool);
+    keel_run_free(&r->run);
     keel_free(r);
 }

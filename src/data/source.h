@@ -110,6 +110,10 @@ typedef struct keel_data_origin {
     const keel_applied *applied; /* `state`, if the rows are made by a stage of others */
     keel_data_spec spec;         /* of all rows; paths and class names are owned */
     char *name;
+    int64_t *gone; /* [n_gone] rows that a skip list leaves out, ascending */
+    int64_t n_gone;
+    char *note;                     /* about them, or NULL */
+    struct keel_warnings *warnings; /* of decoders, or NULL */
     _Atomic int references;
 } keel_data_origin;
 
@@ -120,11 +124,15 @@ struct keel_dataset {
     keel_permutation order;
 };
 
+/* The index of the k-th row that is not left out. */
+int64_t keel_dataset_kept(const keel_data_origin *o, int64_t k);
+
 /* The origin's index of row i of the dataset. */
 static inline int64_t keel_dataset_index(const keel_dataset *d, int64_t i)
 {
     const int64_t at = d->first + i;
-    return d->ordered ? (int64_t)keel_permutation_at(&d->order, (uint64_t)at) : at;
+    const int64_t k = d->ordered ? (int64_t)keel_permutation_at(&d->order, (uint64_t)at) : at;
+    return d->origin->n_gone ? keel_dataset_kept(d->origin, k) : k;
 }
 
 /* Row `at` of a dataset by index, whether a source or a stage makes it; at.index counts rows of the

@@ -3,6 +3,7 @@
 #include "data/stage.h"
 #include "base/memory.h"
 #include "data/flow.h"
+#include "data/trail.h"
 #include "tensor/shape.h"
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +52,29 @@ keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const kee
 {
     d = resolve(d, &at);
     const keel_data_origin *o = d->origin;
-    if (o->applied) return o->applied->stage->read(o->applied, at, row, scratch);
-    return o->source->read(o->state, at.index, row, scratch);
+    if (!o->applied && o->source->in_memory) /* never waits or fails, and is quicker than a trail */
+        return o->source->read(o->state, at.index, row, scratch);
+    const keel_trail_mark before = keel_trail_enter(scratch->trail, o, at.index);
+    const keel_status s = o->applied ? o->applied->stage->read(o->applied, at, row, scratch)
+                                     : o->source->read(o->state, at.index, row, scratch);
+    if (s < 0) keel_trail_failed(scratch->trail, o, at.index);
+    keel_trail_leave(scratch->trail, before);
+    return s;
+}
+
+/* A stage that makes a row of several is followed to the first of them. */
+const keel_data_origin *keel_dataset_origin_at(const keel_dataset *d, keel_position *at)
+{
+    for (;;) {
+        const keel_applied *s = d->origin->applied;
+        if (s && !s->by_index) return d->origin;
+        d = resolve(d, at);
+        s = d->origin->applied;
+        if (!s || !s->by_index) return d->origin;
+        *at = s->spec->batched && s->stage->batch_row ? s->stage->batch_row(s, *at, 0)
+                                                      : keel_stage_into(s, 0, at);
+        d = s->parent[0];
+    }
 }
 
 void keel_dataset_expect(const keel_dataset *d, keel_position at)

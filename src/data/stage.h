@@ -114,6 +114,10 @@ keel_position keel_stage_into(const keel_applied *s, int k, const keel_position 
  * found by index. */
 const keel_applied *keel_stage_of_batch(const keel_dataset *d, keel_position *at);
 
+/* The dataset of a source, or of a stage that is a stream, that a place stands for; at->index
+ * becomes the row of its origin. */
+const keel_data_origin *keel_dataset_origin_at(const keel_dataset *d, keel_position *at);
+
 /* The longest first dim of field i over all rows, and a row that has it; -1: rows never end, and
  * their lengths are computed one by one. */
 int64_t keel_dataset_longest(const keel_dataset *d, int i, int64_t *row);

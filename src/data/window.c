@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "data/pool.h"
 #include "data/stage.h"
+#include "data/trail.h"
 #include <stddef.h>
 
 typedef struct entry {
@@ -15,6 +16,8 @@ typedef struct entry {
     keel_status status;
     bool told; /* its failure was given */
     keel_failure failure;
+    keel_spot place;    /* of the failure */
+    keel_faults faults; /* rows that others stand for */
 } entry;
 
 struct keel_window {
@@ -25,6 +28,7 @@ struct keel_window {
     int n;
     bool ended;          /* the supply has ended, or failed */
     keel_failure failed; /* that of the supply, which comes after what was made before */
+    keel_spot failed_at;
     entry at[];
 };
 
@@ -32,8 +36,20 @@ static void run(keel_task *task, keel_scratch *scratch)
 {
     entry *e = (entry *)(void *)task;
     keel_window *w = e->window;
+    keel_trail *t = scratch->trail;
+    t->failed_in = NULL;
+    t->faults.n = e->faults.n = 0;
+    const keel_trail_mark before = keel_trail_enter(t, w->it->dataset->origin, e->at.index);
     e->status = w->make(w->it, e->at, e->in, &e->out, scratch);
-    if (e->status < 0) keel_failure_take(&e->failure, e->status);
+    keel_trail_leave(t, before);
+    if (e->status >= 0) e->status = keel_faults_move(&e->faults, &t->faults);
+    if (e->status >= 0) return;
+    keel_failure_take(&e->failure, e->status);
+    e->place = e->in ? e->in->place : (keel_spot){ .from = w->it->dataset, .at = e->at };
+    e->place.failed_in = t->failed_in ? t->failed_in : w->it->dataset->origin;
+    e->place.failed_row = t->failed_row;
+    keel_element_release(e->out);
+    e->out = NULL;
 }
 
 keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
@@ -77,6 +93,7 @@ static void fill(keel_window *w)
         if (s != KEEL_OK) {
             w->ended = true;
             if (s < 0) keel_failure_take(&w->failed, s);
+            w->failed_at = w->it->run->place;
             return;
         }
         w->in++;
@@ -92,6 +109,17 @@ static void leave(keel_window *w)
     e->in = NULL;
 }
 
+/* Of elements in their order: what others stand for is charged to the budget. */
+static void charge(const keel_window *w, entry *e)
+{
+    e->status = keel_ledger_charge(&w->it->run->ledger, &e->faults);
+    if (e->status >= 0) return;
+    keel_failure_take(&e->failure, e->status);
+    e->place = e->faults.at[0].place;
+    keel_element_release(e->out);
+    e->out = NULL;
+}
+
 keel_status keel_window_next(keel_window *w, keel_element **out)
 {
     fill(w);
@@ -100,6 +128,7 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
         const keel_failure failed = w->failed;
         w->failed = (keel_failure){ 0 };
         w->ended = false; /* asked again, the supply goes on or fails again */
+        w->it->run->place = w->failed_at;
         return keel_failure_raise(&failed);
     }
     entry *e = &w->at[w->out % (uint64_t)w->n];
@@ -108,8 +137,10 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
         keel_pool_add(w->it->run->pool, &e->task);
     }
     keel_pool_wait(w->it->run->pool, &e->task);
+    if (e->status >= 0) charge(w, e);
     if (e->status < 0) {
         e->told = true;
+        w->it->run->place = e->place;
         return keel_failure_raise(&e->failure);
     }
     *out = e->out;
@@ -134,5 +165,6 @@ void keel_window_destroy(keel_window *w)
         keel_element_release(e->in);
         keel_element_release(e->out);
     }
+    for (int i = 0; i < w->n; i++) keel_faults_free(&w->at[i].faults);
     keel_free(w);
 }

@@ -93,6 +93,17 @@ static json_t *numbers_of(const keel_trainer *t)
     return list;
 }
 
+/* Pass and number of each budget. */
+static json_t *budgets_of(const keel_ledger *l)
+{
+    json_t *list = json_array();
+    for (int i = 0; l && i < l->n; i++) {
+        json_array_append_new(list, json_integer((json_int_t)l->at[i].pass));
+        json_array_append_new(list, json_integer((json_int_t)l->at[i].n));
+    }
+    return list;
+}
+
 static json_t *states_of(const keel_model *m)
 {
     json_t *list = json_array();
@@ -198,11 +209,11 @@ static json_t *head_of(const keel_standing *st)
     const keel_loss_scale *l = &st->trainer->loss_scale;
     const keel_history *h = st->history;
     return json_pack(
-        "{s:i,s:O,s:I,s:I,s:I,s:b,s:I,s:o,s:o,s:o,s:I,s:{s:f,s:I,s:I,s:I}}", "version", VERSION,
+        "{s:i,s:O,s:I,s:I,s:I,s:b,s:I,s:o,s:o,s:o,s:o,s:I,s:{s:f,s:I,s:I,s:I}}", "version", VERSION,
         "identity", st->identity, "epoch", (json_int_t)st->epoch, "step", (json_int_t)st->step,
         "rows", (json_int_t)st->rows, "finished", (int)st->finished, "epochs",
         (json_int_t)h->epochs, "columns", columns_of(h), "optimizers", numbers_of(st->trainer),
-        "states", states_of(st->trainer->model), "iterations",
+        "states", states_of(st->trainer->model), "budgets", budgets_of(st->ledger), "iterations",
         (json_int_t)(st->trainer->n_mover ? st->trainer->mover[0].update.iterations : 0),
         "loss_scale", "now", (double)l->now, "good", (json_int_t)l->good, "skipped",
         (json_int_t)l->skipped, "in_a_row", (json_int_t)l->in_a_row);
@@ -474,6 +485,21 @@ static keel_status give_states(const keel_checkpoint *c, keel_row_states *states
     return KEEL_OK;
 }
 
+static keel_status give_budgets(const keel_checkpoint *c, keel_ledger *l)
+{
+    const json_t *list = json_object_get(c->head, "budgets");
+    if (!list || !l) return KEEL_OK; /* of an earlier version */
+    if (json_array_size(list) != 2 * (size_t)l->n) return misfit("list of budgets");
+    for (int i = 0; i < l->n; i++) {
+        const json_int_t pass = json_integer_value(json_array_get(list, 2 * (size_t)i));
+        const json_int_t n = json_integer_value(json_array_get(list, 2 * (size_t)i + 1));
+        if (pass < 0 || n < 0) return misfit("list of budgets");
+        l->at[i].pass = (uint64_t)pass;
+        l->at[i].n = n;
+    }
+    return KEEL_OK;
+}
+
 keel_status keel_checkpoint_give_rest(const keel_checkpoint *c, const keel_standing *st)
 {
     const json_t *scale = json_object_get(c->head, "loss_scale");
@@ -481,6 +507,7 @@ keel_status keel_checkpoint_give_rest(const keel_checkpoint *c, const keel_stand
     KEEL_TRY(give_history(c, st));
     KEEL_TRY(give_tally(c, st->tally));
     KEEL_TRY(give_states(c, &st->trainer->model->row_states));
+    KEEL_TRY(give_budgets(c, st->ledger));
     if (!get_count(scale, "skipped", &l->skipped) || !get_count(scale, "in_a_row", &l->in_a_row))
         return misfit("loss scale");
     return give_callbacks(c, st);

@@ -3,6 +3,7 @@
  * given to a new fit of the same run. saver.h says when and where to. */
 #ifndef KEEL_TRAIN_CHECKPOINT_H
 #define KEEL_TRAIN_CHECKPOINT_H
+#include "data/faults.h"
 #include "io/sections.h"
 #include "model/snapshot.h"
 #include "train/tally.h"
@@ -18,6 +19,7 @@ typedef struct keel_standing {
     keel_history *history;
     int64_t epoch, step, rows; /* steps and rows done in that epoch */
     bool finished;             /* a callback has ended the training: nothing is left to do */
+    keel_ledger *ledger;       /* of the training data */
     const json_t *identity;
     const keel_callback *callback; /* [n_callback] */
     int n_callback;

@@ -253,6 +253,7 @@ static keel_status resume(fit *f)
                                    .history = &f->history,
                                    .epoch = f->o.initial_epoch,
                                    .identity = f->resume.identity,
+                                   .ledger = keel_feed_ledger(f->feed),
                                    .callback = f->run.callback,
                                    .n_callback = f->run.n };
     KEEL_TRY(keel_resume_begin(&f->resume, &f->standing));
@@ -371,11 +372,22 @@ static void add_skipped(keel_text *t, const fit *f)
     keel_text_add(t, "loss scale is now %g", (double)l->now);
 }
 
-static void take_notes(fit *f)
+/* Files that decoders have complained of. */
+static void add_warnings(keel_text *t, const keel_dataset *d)
+{
+    char text[768];
+    if (d && keel_dataset_warnings(d, text, sizeof text))
+        keel_text_add(t, "%s%s", t->length ? "; " : "", text);
+}
+
+static void take_notes(fit *f, const keel_dataset *data)
 {
     keel_text t = { 0 };
     const keel_program *p = f->trainer ? f->trainer->train.program : NULL;
     if (f->feed && keel_feed_note(f->feed)) keel_text_add(&t, "%s", keel_feed_note(f->feed));
+    add_warnings(&t, data);
+    if (f->o.validation && f->o.validation->origin != data->origin)
+        add_warnings(&t, f->o.validation);
     if (p && !f->o.reference_kernels) add_slow(&t, p);
     if (p) add_unreached(&t, f->trainer);
     if (p) add_shuffled_states(&t, f);
@@ -495,7 +507,7 @@ out:
     f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
-    take_notes(&f);
+    take_notes(&f, data);
     keel_session_count(&f.o, f.trainer);
     keel_resume_close(&f.resume);
     keel_watch_end(&f.run);

@@ -71,6 +71,7 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
         .leaves_rows = true, /* the workers of a step read them */
         .bucket = o->bucket,
         .bucket_count = o->bucket_count,
+        .watch = o->watch,
     };
     if (training) {
         f.shuffle = !o->no_shuffle;

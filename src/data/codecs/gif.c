@@ -2,6 +2,7 @@
  * large as the largest frame of the file; what the first frame leaves free or transparent is black,
  * with alpha 0. */
 #include "data/codecs/image.h"
+#include "data/warnings.h"
 #include <gif_lib.h>
 #include <string.h>
 
@@ -163,7 +164,7 @@ keel_status keel_gif_decode(keel_image *out, const void *data, size_t n_bytes, i
     int code = 0;
     keel_status s = KEEL_OK;
     const char *wrong = "it has no frame";
-    measure(data, n_bytes, &c.height, &c.width);
+    const bool whole = measure(data, n_bytes, &c.height, &c.width);
     if (!c.height || !c.width)
         return keel_fail(KEEL_EFORMAT, "%s: decode GIF: no complete frame; replace the file", what);
     KEEL_TRY(keel_image_check_size(c.height, c.width, channels, what));
@@ -186,6 +187,7 @@ keel_status keel_gif_decode(keel_image *out, const void *data, size_t n_bytes, i
                       wrong);
         goto out;
     }
+    if (!whole) keel_warn(scratch, what, "cut short or damaged behind its first frame");
     *out = (keel_image){ c.pixels, c.height, c.width, channels };
 out:
     DGifCloseFile(g, &code);

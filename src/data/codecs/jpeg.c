@@ -1,10 +1,11 @@
 /* JPEG by libjpeg-turbo. A file that ends early is refused; other faults, which the library
- * repairs, are ignored, as in TensorFlow.
+ * repairs, are warnings; TensorFlow says nothing of them.
  *
  * TensorFlow's decode_image, which Keras uses, takes the fast integer DCT and smooth chroma
  * upsampling; with them pixels are equal to its (tests/golden/make_images.py). */
 #include "data/codecs/jpeg.h"
 #include "base/memory.h"
+#include "data/warnings.h"
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -18,7 +19,7 @@ enum { SCANS_MAX = 100 }; /* encoders write 1 to 20 */
 struct keel_jpeg {
     struct jpeg_error_mgr errors; /* first member: the library casts to it */
     jmp_buf back;
-    char text[JMSG_LENGTH_MAX];
+    char text[JMSG_LENGTH_MAX]; /* of an error, or of the first warning */
     struct jpeg_decompress_struct c;
     const char *what;
     bool ends;      /* with the marker of the end */
@@ -42,6 +43,7 @@ static void note(j_common_ptr c, int level)
 {
     const int code = c->err->msg_code;
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) give_up(c);
+    if (level < 0 && !c->err->num_warnings++) c->err->format_message(c, ((keel_jpeg *)c->err)->text);
 }
 
 static void say_nothing(j_common_ptr c)
@@ -244,14 +246,16 @@ keel_status keel_jpeg_skip(keel_jpeg *j, int64_t lines)
     return KEEL_OK;
 }
 
-keel_status keel_jpeg_finish(keel_jpeg *j)
+keel_status keel_jpeg_finish(keel_jpeg *j, const keel_scratch *scratch)
 {
     struct jpeg_decompress_struct *c = &j->c;
     const JDIMENSION left = c->output_height - c->output_scanline;
-    if (left && j->ends) return KEEL_OK;
-    if (setjmp(j->back)) return failed(j);
-    if (left) waste(j, left);
-    jpeg_finish_decompress(c);
+    if (!left || !j->ends) {
+        if (setjmp(j->back)) return failed(j);
+        if (left) waste(j, left);
+        jpeg_finish_decompress(c);
+    }
+    if (j->errors.num_warnings) keel_warn(scratch, j->what, j->text);
     return KEEL_OK;
 }
 
@@ -275,7 +279,7 @@ keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, 
     if (s >= 0 && !(pixels = keel_scratch_reserve(scratch, buffer, stride * (size_t)height)))
         s = KEEL_ENOMEM;
     if (s >= 0) s = keel_jpeg_read(j, pixels, stride, height);
-    if (s >= 0) s = keel_jpeg_finish(j);
+    if (s >= 0) s = keel_jpeg_finish(j, scratch);
     keel_jpeg_close(j);
     if (s >= 0) *out = (keel_image){ pixels, height, width, channels };
     return s;

@@ -30,8 +30,9 @@ keel_status keel_jpeg_read(keel_jpeg *j, unsigned char *to, size_t stride, int64
 keel_status keel_jpeg_skip(keel_jpeg *j, int64_t lines);
 
 /* No further lines are needed. A file that does not end as a JPEG does is decoded to its end, so
- * that one which is cut off is refused whatever lines were read. */
-keel_status keel_jpeg_finish(keel_jpeg *j);
+ * that one which is cut off is refused whatever lines were read. Faults that were repaired are told
+ * to the dataset whose row the thread of this scratch is reading. */
+keel_status keel_jpeg_finish(keel_jpeg *j, const keel_scratch *scratch);
 void keel_jpeg_close(keel_jpeg *j); /* NULL is allowed */
 
 #endif

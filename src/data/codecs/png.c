@@ -1,6 +1,8 @@
 /* PNG by libspng, to 8 bits; alpha is dropped, as TensorFlow does for three channels, unless four
  * are requested. */
+#define _GNU_SOURCE /* memmem */
 #include "data/codecs/image.h"
+#include "data/warnings.h"
 #include <spng.h>
 #include <string.h>
 
@@ -55,6 +57,8 @@ keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, i
     }
     if ((r = spng_decode_image(c, pixels, size, format, channels == 4 ? SPNG_DECODE_TRNS : 0)))
         goto damaged;
+    if (!memmem(data, n_bytes, "IEND", 4))
+        keel_warn(scratch, what, "PNG: cut short behind its pixels");
     if (channels == 1 && format == SPNG_FMT_RGB8) keel_image_gray(pixels, count);
     if (format == SPNG_FMT_RGBA16) gray_from_rgba16(pixels, count);
     *out = (keel_image){ pixels, h.height, h.width, channels };

@@ -229,7 +229,7 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_e
         keel_element_release(got);
         return r;
     }
-    got->source_row = e->source_row;
+    got->place = e->place;
     *out = got;
     return KEEL_OK;
 }

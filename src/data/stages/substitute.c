@@ -1,24 +1,10 @@
-/* A row that cannot be read is replaced by the next one that can, up to `most` different rows; so
+/* A row that cannot be read is replaced by the next one that can, up to a budget in each pass; so
  * batches keep their size, and every other row keeps its place. Which row stands for which depends
  * on the data alone. */
-#include "base/memory.h"
 #include "data/stage.h"
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-
-typedef struct substitute_args {
-    int64_t most;
-} substitute_args;
+#include "data/trail.h"
 
 enum { TRIES = 16 };
-
-typedef struct bad_rows {
-    pthread_mutex_t lock;
-    int64_t n;
-    int64_t *index; /* [n], in the order in which they were met */
-    keel_failure first;
-} bad_rows;
 
 static keel_status infer(keel_applied *s, keel_data_spec *spec)
 {
@@ -28,37 +14,18 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     if (keel_spec_is_open(spec)) /* the length of a row is asked for before the row is read */
         return keel_fail(KEEL_EUNSUP, "rows that differ in length cannot be substituted: use "
                                       "ignore_errors");
-    bad_rows *b = s->made = keel_calloc(1, sizeof *b);
-    if (!b) return KEEL_ENOMEM;
-    pthread_mutex_init(&b->lock, NULL);
-    b->index = keel_calloc((size_t)((const substitute_args *)s->args)->most, sizeof *b->index);
-    return b->index ? KEEL_OK : KEEL_ENOMEM;
+    return keel_passed_create((keel_passed **)&s->made, s->args);
 }
 
-static void release(keel_applied *s)
+/* Leave word of a row that failed, for who gives it out. */
+static keel_status tell(const keel_applied *s, keel_position there, keel_status failed,
+                        keel_trail *t)
 {
-    bad_rows *b = s->made;
-    pthread_mutex_destroy(&b->lock);
-    keel_free(b->index);
-    keel_free(b);
-}
-
-/* Count a row that failed, once. KEEL_EDATA: it is one too many. */
-static keel_status note_row(const keel_applied *s, int64_t index, keel_status failed)
-{
-    const int64_t most = ((const substitute_args *)s->args)->most;
-    bad_rows *b = s->made;
-    bool known = false, room = true;
-    pthread_mutex_lock(&b->lock);
-    for (int64_t i = 0; i < b->n && !known; i++) known = b->index[i] == index;
-    if (!known && (room = b->n < most)) {
-        if (!b->n) keel_failure_take(&b->first, failed);
-        b->index[b->n++] = index;
-    }
-    pthread_mutex_unlock(&b->lock);
-    if (room) return KEEL_OK;
-    return keel_fail_within(failed, "substitute: the failure after %lld rows that were substituted",
-                            (long long)most);
+    keel_fault f = { .stage = s, .pass = there.pass, .order = -1 };
+    if (!t) return KEEL_OK; /* nobody counts */
+    keel_failure_take(&f.failure, failed);
+    f.place = (keel_spot){ s->parent[0], there, t->failed_in, t->failed_row };
+    return keel_faults_add(&t->faults, &f);
 }
 
 static keel_status read(const keel_applied *s, keel_position at, const keel_row *row,
@@ -68,32 +35,31 @@ static keel_status read(const keel_applied *s, keel_position at, const keel_row 
     const int64_t n = s->parent[0]->rows;
     keel_position there = keel_stage_into(s, 0, &at);
     if (!inner) return KEEL_ENOMEM;
+    if (inner->trail) inner->trail->failed_in = NULL;
     for (int i = 0;; i++) {
         const keel_status got = keel_dataset_read(s->parent[0], there, row, inner);
         if (got >= 0 || !keel_stage_may_pass(got)) return got;
-        KEEL_TRY(note_row(s, there.index, got));
+        if (!i) KEEL_TRY(tell(s, there, got, inner->trail));
         if (i + 1 == TRIES || i + 1 >= n)
             return keel_fail_within(got, "substitute: %d rows in succession failed", i + 1);
+        if (inner->trail) inner->trail->failed_in = NULL;
         there.index = (there.index + 1) % n;
     }
 }
 
 static void note(const keel_applied *s, char *text, size_t size)
 {
-    bad_rows *b = s->made;
-    pthread_mutex_lock(&b->lock);
-    if (b->n)
-        snprintf(text, size,
-                 "%s: %lld rows could not be read and others stand for them, the "
-                 "first (%lld) because: %.100s",
-                 keel_dataset_name(s->parent[0]), (long long)b->n, (long long)b->index[0],
-                 b->first.text);
-    pthread_mutex_unlock(&b->lock);
+    keel_passed_note(s->made, keel_dataset_name(s->parent[0]), " and others stand for them", text,
+                     size);
 }
 
-#define T substitute_args
+static void release(keel_applied *s)
+{
+    keel_passed_destroy(s->made);
+}
+
 static const keel_field fields[] = {
-    KEEL_INT(T, most, NULL, 1, 1e6, "different rows that may be substituted; one more fails"),
+    KEEL_BUDGET_FIELDS("rows that may be substituted"),
     { .key = NULL },
 };
 
@@ -101,7 +67,7 @@ const keel_stage keel_stage_substitute = {
     .type = { .name = "substitute",
               .module = "keel.data",
               .help = "The next row that can be read in place of one that cannot.",
-              .args_size = sizeof(substitute_args),
+              .args_size = sizeof(keel_budget),
               .fields = fields },
     .n_parent = 1,
     .infer = infer,
