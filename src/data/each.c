@@ -14,7 +14,7 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_e
 {
     const keel_applied *s = it->applied;
     KEEL_TRY(s->stage->make(s, &it->run->account, at, e, out, scratch));
-    (*out)->source_row = e->source_row;
+    (*out)->place = e->place;
     return KEEL_OK;
 }
 
