@@ -29,7 +29,9 @@ keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_
     keel_flow *f = keel_calloc(1, sizeof *f);
     if (!f) return KEEL_ENOMEM;
     f->run.seed = o->seed;
-    keel_status s = keel_pool_create(&f->run.pool, o->threads);
+    f->run.work = o->work;
+    f->run.account = o->account;
+    keel_status s = keel_run_begin(&f->run, o->threads);
     if (s >= 0) s = keel_iter_create(&f->it, d, &f->run, 0);
     if (s >= 0 && has_texts(&d->origin->spec)) {
         f->n_kept = o->keep < 1 ? 1 : o->keep;
@@ -51,7 +53,7 @@ void keel_flow_destroy(keel_flow *f)
     keel_free(f->kept);
     keel_element_release(f->given);
     keel_iter_destroy(f->it);
-    keel_pool_destroy(f->run.pool);
+    keel_run_end(&f->run);
     keel_free(f);
 }
 
@@ -62,6 +64,11 @@ void keel_flow_note(keel_flow *f, char *text, size_t size)
     snprintf(text, size, "%s: %lld of the pass were left out, the first because: %.120s",
              keel_dataset_name(f->it->dataset), (long long)f->run.left_out, f->run.first.text);
     f->run.left_out = 0;
+}
+
+keel_run *keel_flow_run(keel_flow *f)
+{
+    return &f->run;
 }
 
 static void keep(keel_flow *f, keel_element *e)
@@ -82,7 +89,7 @@ keel_status keel_flow_next(void *state, void *const *field, int64_t *rows)
 {
     keel_flow *f = state;
     keel_element *e;
-    const keel_status s = keel_iter_next(f->it, &e);
+    const keel_status s = keel_run_next(f->it, &e);
     if (s != KEEL_OK) return s;
     const keel_data_spec *spec = f->it->spec;
     for (int i = 0; i < spec->n_field; i++)
@@ -99,7 +106,7 @@ keel_status keel_flow_next_shaped(void *state, const void **data, keel_shape *sh
     const keel_data_spec *spec = f->it->spec;
     keel_element_release(f->given);
     f->given = NULL;
-    const keel_status s = keel_iter_next(f->it, &f->given);
+    const keel_status s = keel_run_next(f->it, &f->given);
     if (s != KEEL_OK) return s;
     keep(f, f->given);
     for (int i = 0; i < spec->n_field; i++) {

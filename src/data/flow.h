@@ -9,6 +9,8 @@ typedef struct keel_flow_options {
     uint64_t seed;
     int threads;  /* that read ahead; 0: the caller's alone */
     int64_t keep; /* elements whose texts stay valid behind the one that is given */
+    struct keel_work *work;       /* borrowed; may be NULL, as the account */
+    struct keel_account *account;
 } keel_flow_options;
 
 keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_flow_options *o);
@@ -16,6 +18,8 @@ void keel_flow_destroy(keel_flow *f); /* NULL is allowed */
 
 /* What was left out since the last call, in one line; "": nothing. */
 void keel_flow_note(keel_flow *f, char *text, size_t size);
+
+struct keel_run *keel_flow_run(keel_flow *f);
 
 /* `state` is a keel_flow. */
 keel_status keel_flow_begin(void *state, uint32_t pass, const keel_chance *order);

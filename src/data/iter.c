@@ -95,7 +95,7 @@ keel_status keel_element_row(keel_element **out, const keel_element *batch, int6
             (const char *)batch->field[i].data +
             (size_t)(row * keel_shape_count(&shape[i])) * keel_dtype_size(it->spec->field[i].dtype);
     }
-    KEEL_TRY(keel_element_copy(out, &it->run->account, it->spec, data, shape));
+    KEEL_TRY(keel_element_copy(out, it->run->account, it->spec, data, shape));
     (*out)->source_row = batch->source_row < 0 ? -1 : batch->source_row + row;
     return KEEL_OK;
 }
@@ -120,7 +120,7 @@ static keel_status make_row(keel_iter *it, keel_position at, keel_element *in, k
                             keel_scratch *scratch)
 {
     (void)in;
-    const keel_status s = keel_element_read(out, it->dataset, at, &it->run->account, scratch);
+    const keel_status s = keel_element_read(out, it->dataset, at, it->run->account, scratch);
     if (s >= 0) return s;
     return keel_fail_within(s, "row %lld of %s", (long long)at.index,
                             keel_dataset_name(it->dataset));
@@ -130,6 +130,8 @@ static keel_status begin_walk(keel_iter *it)
 {
     walk *w = it->own;
     w->next = 0;
+    w->scratch.account = it->run->account;
+    w->scratch.probe = it->run->probe;
     if (it->dataset->origin->source->in_memory) return KEEL_OK;
     return keel_window_create(&w->window, it, supply_index, make_row, false);
 }
@@ -225,7 +227,7 @@ static keel_status next_source(keel_iter *it, keel_element **out)
     KEEL_TRY(check_given(it->dataset, data, shape));
     for (int i = 0; i < spec->n_field && !spec->by_row; i++)
         KEEL_TRY(keel_batch_shape(&shape[i], &shape[i], rows, spec->field[i].path));
-    KEEL_TRY(keel_element_copy(out, &it->run->account, spec, data, shape));
+    KEEL_TRY(keel_element_copy(out, it->run->account, spec, data, shape));
     (*out)->source_row = w->rows;
     w->rows += rows;
     return KEEL_OK;
@@ -276,6 +278,33 @@ static void end_stage(keel_iter *it)
 }
 
 static const keel_iter_kind stages = { begin_stage, next_stage, pass_stage, end_stage };
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+keel_status keel_run_begin(keel_run *run, int n_threads)
+{
+    run->relief = (keel_relief){ keel_run_let_go, run };
+    KEEL_TRY(keel_pool_create(&run->pool, n_threads, run->work, run->account));
+    run->probe = keel_pool_probe(run->pool);
+    return KEEL_OK;
+}
+
+void keel_run_end(keel_run *run)
+{
+    keel_pool_destroy(run->pool);
+    run->pool = NULL;
+}
+
+keel_status keel_run_next(keel_iter *it, keel_element **out)
+{
+    keel_run *run = it->run;
+    keel_relief *before = keel_account_relief(&run->relief);
+    keel_probe_begin(run->probe);
+    const keel_status s = keel_iter_next(it, out);
+    keel_probe_end(run->probe);
+    keel_account_relief(before);
+    return s;
+}
 
 /* ---- any ------------------------------------------------------------------------------------- */
 
@@ -339,7 +368,14 @@ keel_status keel_iter_begin(keel_iter *it, uint64_t pass)
 keel_status keel_iter_next(keel_iter *it, keel_element **out)
 {
     *out = NULL;
+    /* rows by index are counted where they are read */
+    const bool counts = it->kind != &walks || it->dataset->origin->source->in_memory;
+    const void *key = it->dataset->origin;
+    keel_probe *p = it->run->probe;
+    const keel_probe_mark m =
+        counts ? keel_probe_enter(p, key, KEEL_PART_ALL) : keel_probe_resume(p, key);
     const keel_status s = it->kind->next(it, out);
+    keel_probe_leave(p, m);
     if (s == KEEL_OK)
         it->at.index++;
     else
@@ -355,7 +391,7 @@ keel_status keel_iter_seek(keel_iter *it, int64_t index)
     }
     while (it->at.index < index) {
         keel_element *e;
-        const keel_status s = keel_iter_next(it, &e);
+        const keel_status s = keel_run_next(it, &e);
         if (s != KEEL_OK) return s;
         keel_element_release(e);
     }

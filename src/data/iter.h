@@ -5,6 +5,7 @@
 #ifndef KEEL_DATA_ITER_H
 #define KEEL_DATA_ITER_H
 #include "data/element.h"
+#include "data/work.h"
 
 typedef struct keel_pool keel_pool;
 
@@ -12,7 +13,11 @@ typedef struct keel_pool keel_pool;
 typedef struct keel_run {
     uint64_t seed;
     keel_pool *pool;
-    keel_account account;
+    keel_work *work;    /* borrowed; NULL: nobody wants to know */
+    keel_probe *probe;  /* of the thread that uses the iterators */
+    keel_account *account; /* borrowed; NULL: nobody counts */
+    keel_relief relief;    /* of that thread */
+    struct keel_window *window; /* all that are open */
     int64_t left_out;   /* elements of this pass that a stage left out because they failed */
     keel_failure first; /* of them */
 } keel_run;
@@ -32,6 +37,15 @@ struct keel_iter {
     struct keel_iter *parent[];
 };
 typedef struct keel_iter keel_iter;
+
+/* Begin a run: starts its pool. The members seed, work and account are set. */
+keel_status keel_run_begin(keel_run *run, int n_threads);
+void keel_run_end(keel_run *run); /* after its iterators; a zeroed run is allowed */
+
+/* The next element of a whole pipeline: keel_iter_next, with its time noted, and with everything
+ * that was read ahead let go of where there is no room. */
+keel_status keel_run_next(keel_iter *it, keel_element **out);
+void keel_run_let_go(void *run);
 
 /* stages: those of parents before this one; 0 for a whole pipeline. */
 keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *run,

@@ -4,6 +4,7 @@
 #include "data/pool.h"
 #include "base/memory.h"
 #include "base/scratch.h"
+#include "data/work.h"
 #include <pthread.h>
 #include <sched.h>
 
@@ -13,8 +14,16 @@ struct keel_pool {
     keel_task *first, **last;
     bool quit;
     int n_threads;
+    _Atomic int used; /* of which so many work; changed with the lock held */
+    int running;
     keel_scratch scratch; /* of the caller, who is one thread at a time */
-    pthread_t thread[];
+    keel_task *wanted;    /* that the caller waits for */
+    struct pool_thread {
+        keel_pool *pool;
+        int number;
+        keel_scratch scratch; /* guarded by the pool while it runs no task */
+        pthread_t id;
+    } thread[];
 };
 
 /* With the lock held. */
@@ -28,40 +37,59 @@ static keel_task *take(keel_pool *p)
 /* With the lock held, which is released while the task runs. */
 static void run(keel_pool *p, keel_task *t, keel_scratch *scratch)
 {
+    keel_probe *probe = scratch->probe;
+    t->by = probe;
+    if (p->wanted == t && p->scratch.probe)
+        atomic_store_explicit(&p->scratch.probe->late, probe, memory_order_release);
+    p->running++;
     pthread_mutex_unlock(&p->lock);
+    keel_relief *relief = keel_account_relief(NULL); /* which waits for tasks, so not within one */
     t->run(t, scratch);
+    keel_account_relief(relief);
     pthread_mutex_lock(&p->lock);
+    p->running--;
     t->done = true;
     pthread_cond_broadcast(&p->ready);
 }
 
-static void *worker(void *pool)
+static void *worker(void *thread)
 {
-    keel_pool *p = pool;
-    keel_scratch scratch = { 0 };
+    struct pool_thread *me = thread;
+    keel_pool *p = me->pool;
     pthread_mutex_lock(&p->lock);
     while (!p->quit) {
-        keel_task *t = take(p);
-        if (t)
-            run(p, t, &scratch);
-        else
+        keel_task *t = me->number < p->used ? take(p) : NULL;
+        if (t) {
+            keel_probe_begin(me->scratch.probe);
+            run(p, t, &me->scratch);
+            keel_probe_end(me->scratch.probe);
+        } else {
             pthread_cond_wait(&p->work, &p->lock);
+        }
     }
     pthread_mutex_unlock(&p->lock);
-    keel_scratch_free(&scratch);
     return NULL;
 }
 
-keel_status keel_pool_create(keel_pool **out, int n_threads)
+keel_status keel_pool_create(keel_pool **out, int n_threads, keel_work *work, keel_account *account)
 {
     keel_pool *p = keel_calloc(1, sizeof *p + (size_t)n_threads * sizeof *p->thread);
     if (!p) return KEEL_ENOMEM;
     p->last = &p->first;
+    p->used = n_threads;
+    p->scratch.probe = keel_work_probe(work);
+    p->scratch.account = account;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->ready, NULL);
-    while (p->n_threads < n_threads && !pthread_create(&p->thread[p->n_threads], NULL, worker, p))
-        p->n_threads++;
+    for (; p->n_threads < n_threads; p->n_threads++) {
+        struct pool_thread *t = &p->thread[p->n_threads];
+        t->pool = p;
+        t->number = p->n_threads;
+        t->scratch.probe = keel_work_probe(work);
+        t->scratch.account = account;
+        if (pthread_create(&t->id, NULL, worker, t)) break;
+    }
     if (n_threads && !p->n_threads) {
         keel_pool_destroy(p);
         return keel_fail(KEEL_ENOMEM, "pipeline: no thread could be started");
@@ -77,12 +105,34 @@ void keel_pool_destroy(keel_pool *p)
     p->quit = true;
     pthread_cond_broadcast(&p->work);
     pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->n_threads; i++) pthread_join(p->thread[i], NULL);
+    for (int i = 0; i < p->n_threads; i++) pthread_join(p->thread[i].id, NULL);
+    for (int i = 0; i < p->n_threads; i++) keel_scratch_free(&p->thread[i].scratch);
     keel_scratch_free(&p->scratch);
     pthread_cond_destroy(&p->ready);
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
     keel_free(p);
+}
+
+void keel_pool_use(keel_pool *p, int n_threads)
+{
+    pthread_mutex_lock(&p->lock);
+    p->used = n_threads < 1 ? 1 : n_threads;
+    pthread_cond_broadcast(&p->work);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void keel_pool_let_go(keel_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->running) pthread_cond_wait(&p->ready, &p->lock);
+    for (int i = 0; i < p->n_threads; i++) keel_scratch_free(&p->thread[i].scratch);
+    pthread_mutex_unlock(&p->lock);
+}
+
+struct keel_probe *keel_pool_probe(const keel_pool *p)
+{
+    return p->scratch.probe;
 }
 
 int keel_reading_threads(void)
@@ -91,6 +141,11 @@ int keel_reading_threads(void)
     cpu_set_t set;
     const int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
     return n < 1 ? 1 : n > MOST ? MOST : n;
+}
+
+int keel_pool_used(const keel_pool *p)
+{
+    return atomic_load_explicit(&p->used, memory_order_relaxed);
 }
 
 int keel_pool_threads(const keel_pool *p)
@@ -102,22 +157,37 @@ void keel_pool_add(keel_pool *p, keel_task *t)
 {
     t->next = NULL;
     t->done = false;
+    t->by = NULL;
     pthread_mutex_lock(&p->lock);
     *p->last = t;
     p->last = &t->next;
-    if (p->n_threads) pthread_cond_signal(&p->work);
+    /* one that sleeps for good may get a signal, so all are woken where some do */
+    if (p->used < p->n_threads)
+        pthread_cond_broadcast(&p->work);
+    else if (p->n_threads)
+        pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
 }
 
-void keel_pool_wait(keel_pool *p, keel_task *t)
+void keel_pool_wait(keel_pool *p, keel_task *t, const void *stage)
 {
+    keel_probe *probe = p->scratch.probe;
     pthread_mutex_lock(&p->lock);
     while (!t->done) {
         keel_task *other = take(p);
-        if (other)
+        if (other) {
             run(p, other, &p->scratch);
-        else
-            pthread_cond_wait(&p->ready, &p->lock);
+            continue;
+        }
+        if (probe) {
+            atomic_store_explicit(&probe->asked, stage, memory_order_relaxed);
+            atomic_store_explicit(&probe->late, t->by, memory_order_release);
+        }
+        const keel_probe_mark m = keel_probe_enter(probe, keel_work_waits, KEEL_PART_ALL);
+        p->wanted = t;
+        pthread_cond_wait(&p->ready, &p->lock);
+        p->wanted = NULL;
+        keel_probe_leave(probe, m);
     }
     pthread_mutex_unlock(&p->lock);
 }

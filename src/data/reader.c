@@ -8,6 +8,8 @@
 
 struct keel_reader {
     keel_run run;
+    keel_account account;
+    keel_work *work;
     keel_iter *it;
     keel_element *given;
     uint64_t pass;
@@ -37,11 +39,15 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
     keel_reader *r = keel_calloc(1, sizeof *r);
     if (!r) return KEEL_ENOMEM;
     r->run.seed = o.seed;
-    r->run.account.limit = o.memory;
+    r->account.limit = o.memory;
+    r->run.account = &r->account;
     r->pass = o.pass;
-    keel_status s = keel_pool_create(&r->run.pool, o.threads < 0 ? 0
-                                                   : o.threads   ? o.threads
-                                                                 : keel_reading_threads());
+    keel_status s = keel_work_create(&r->work, d);
+    r->run.work = r->work;
+    if (s >= 0)
+        s = keel_run_begin(&r->run, o.threads < 0 ? 0
+                                    : o.threads   ? o.threads
+                                                  : keel_reading_threads());
     if (s >= 0) s = keel_iter_create(&r->it, d, &r->run, 0);
     if (s >= 0) s = keel_iter_begin(r->it, r->pass);
     if (s >= 0) s = keel_iter_seek(r->it, o.index);
@@ -60,7 +66,7 @@ keel_status keel_reader_next(keel_reader *r, const keel_tensor **field)
     r->given = NULL;
     if (r->ended) KEEL_TRY(keel_iter_begin(r->it, ++r->pass));
     r->ended = false;
-    const keel_status s = keel_iter_next(r->it, &r->given);
+    const keel_status s = keel_run_next(r->it, &r->given);
     r->ended = s == KEEL_END;
     if (s != KEEL_OK) return s;
     for (int i = 0; i < r->given->n_field; i++)
@@ -80,6 +86,7 @@ void keel_reader_destroy(keel_reader *r)
     if (!r) return;
     keel_element_release(r->given);
     keel_iter_destroy(r->it);
-    keel_pool_destroy(r->run.pool);
+    keel_run_end(&r->run);
+    keel_work_destroy(r->work);
     keel_free(r);
 }

@@ -3,6 +3,7 @@
 #include "data/stage.h"
 #include "base/memory.h"
 #include "data/flow.h"
+#include "data/work.h"
 #include "tensor/shape.h"
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +52,13 @@ keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const kee
 {
     d = resolve(d, &at);
     const keel_data_origin *o = d->origin;
-    if (o->applied) return o->applied->stage->read(o->applied, at, row, scratch);
-    return o->source->read(o->state, at.index, row, scratch);
+    keel_probe *p = scratch->probe;
+    if (!o->applied && o->source->in_memory) return o->source->read(o->state, at.index, row, scratch);
+    const keel_probe_mark m = keel_probe_enter(p, o, KEEL_PART_ALL);
+    const keel_status s = o->applied ? o->applied->stage->read(o->applied, at, row, scratch)
+                                     : o->source->read(o->state, at.index, row, scratch);
+    keel_probe_leave(p, m);
+    return s;
 }
 
 void keel_dataset_expect(const keel_dataset *d, keel_position at)

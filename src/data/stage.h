@@ -76,6 +76,15 @@ struct keel_stage {
     void (*note)(const keel_applied *s, char *text, size_t size);
 
     void (*release)(keel_applied *s); /* frees s->made; may be NULL */
+
+    /* Elements of the parents that its stream holds at the same time; NULL: one. */
+    int64_t (*holds)(const keel_applied *s);
+    /* The bytes that the stage keeps over passes; what it will keep more is taken from this account
+     * from now on, or no longer. NULL: nothing. */
+    int64_t (*keeps)(const keel_applied *s);
+    void (*charge)(const keel_applied *s, keel_account *a, bool on);
+    /* What messages call it, besides its name: that of a callback; NULL: nothing. */
+    const char *(*label)(const keel_applied *s);
 };
 
 /* The dataset that a stage makes. Takes `config` (NULL: all defaults) as Keras JSON, and shares the

@@ -10,6 +10,7 @@
 #include "data/folders.h"
 #include "data/photo.h"
 #include "data/shards.h"
+#include "data/work.h"
 #include "io/file.h"
 #include "tensor/shape.h"
 #include <sys/stat.h>
@@ -56,6 +57,7 @@ static keel_status decode(const images *p, const char *path, keel_image *image,
                           keel_scratch *scratch)
 {
     size_t n = 0;
+    keel_probe_part(scratch->probe, KEEL_PART_FILE);
     KEEL_TRY(read_file(path, scratch, &n));
     const keel_status s =
         keel_image_decode(image, scratch->at[0], n, p->photo.channels, scratch, 1, path);
