@@ -361,6 +361,16 @@ int keel_feed_threads(const keel_feed *f)
     return f->flow ? keel_pool_used(keel_flow_run(f->flow)->pool) : f->n_used;
 }
 
+bool keel_feed_is_stream(const keel_feed *f)
+{
+    return f->flow != NULL;
+}
+
+const keel_account *keel_feed_account(const keel_feed *f)
+{
+    return f->account;
+}
+
 int keel_feed_slots(const keel_feed *f)
 {
     return f->n_slots;

@@ -145,5 +145,7 @@ struct keel_work;
 const struct keel_work *keel_feed_work(const keel_feed *f); /* who worked on what: data/work.h */
 int keel_feed_threads(const keel_feed *f);                  /* that read now */
 int keel_feed_slots(const keel_feed *f);
+bool keel_feed_is_stream(const keel_feed *f); /* of a pipeline, whose rows are taken in order */
+const keel_account *keel_feed_account(const keel_feed *f); /* NULL: nobody counts */
 
 #endif

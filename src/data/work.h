@@ -11,13 +11,13 @@
 enum { KEEL_WORK_MAX = 48, KEEL_PROBES_MAX = 80 };
 
 /* What a source does, where it says so. */
-typedef enum keel_part {
+typedef enum keel_work_part {
     KEEL_PART_ALL, /* nothing in particular */
     KEEL_PART_FILE,
     KEEL_PART_DECODE,
     KEEL_PART_RESIZE,
     KEEL_PART_COUNT
-} keel_part;
+} keel_work_part;
 
 typedef struct keel_work keel_work;
 
@@ -80,7 +80,7 @@ typedef struct keel_probe_mark {
 } keel_probe_mark;
 keel_probe_mark keel_probe_switch(keel_probe *p, const void *key, int part, int64_t rows);
 void keel_probe_count(keel_probe *p, int64_t rows); /* of what is being worked on */
-static inline keel_probe_mark keel_probe_enter(keel_probe *p, const void *key, keel_part part)
+static inline keel_probe_mark keel_probe_enter(keel_probe *p, const void *key, keel_work_part part)
 {
     return p && p->measures ? keel_probe_switch(p, key, (int)part, part == KEEL_PART_ALL)
                             : (keel_probe_mark){ NULL, -1 };
@@ -109,7 +109,7 @@ static inline void keel_probe_leave_rows(keel_probe *p, keel_probe_mark m, int64
     }
 }
 /* Within a source: from now on it does this. */
-static inline void keel_probe_part(keel_probe *p, keel_part part)
+static inline void keel_probe_part(keel_probe *p, keel_work_part part)
 {
     if (p && p->measures)
         keel_probe_switch(p, atomic_load_explicit(&p->now, memory_order_relaxed), (int)part, 0);
