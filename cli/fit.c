@@ -293,7 +293,7 @@ static void report(const job *j)
            keel_seconds_text(c, h->wait_seconds));
     if (j->validation) printf(", validation %s", keel_seconds_text(d, h->validation_seconds));
     putchar('\n');
-    if (h->input) print_input(j, h->input);
+    if (h->input && h->input->steps) print_input(j, h->input);
     /* print nothing if --float32 makes no difference */
     const char *products = keel_float32_in_force((keel_float32)j->o->float32);
     if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
@@ -504,7 +504,8 @@ static const keel_option table[] = {
     KEEL_OPTION_ROW(options, explain_input, "explain-input", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "tell each change of the number of threads that read, and of how far they read "
                     "ahead, and why"),
-    KEEL_OPTION_ROW(options, input_report, "input-report", 0, false, KEEL_OPTION_TEXT, "I.svg", NULL,
+    KEEL_OPTION_ROW(options, input_report, "input-report", 0, false, KEEL_OPTION_TEXT, "I.svg",
+                    NULL,
                     "draw the pipeline with its speeds and what steps wait for, every two seconds "
                     "and at the end"),
     KEEL_OPTION_ROW(options, profile, "profile", 0, false, KEEL_OPTION_FLAG, NULL, NULL,

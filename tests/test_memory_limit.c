@@ -22,7 +22,7 @@ typedef struct tree_case {
 } tree_case;
 
 #define SECOND "30 25 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
-#define FIRST "30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+#define FIRST  "30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
 #define INSIDE "30 25 0:26 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
 
 static const tree_case cases[] = {

@@ -12,13 +12,14 @@ extern "C" {
 
 enum { KEEL_INPUT_STAGES = 64, KEEL_INPUT_REMEDIES = 4 };
 
-/* A stage of a pipeline or a part of what its source does, in the order in which rows go through. */
+/* A stage of a pipeline or a part of what its source does, in the order in which rows go through.
+ */
 typedef struct keel_input_stage {
-    char name[80];     /* "image directory: decode", "map 'augment'" */
-    double seconds;    /* of the threads that read, without what it asks other stages for */
-    double waited;     /* waits of steps while the row that they needed was here */
-    double rows;       /* that went through, or batches; estimated where rows are fast; 0: the parts of
-                          a source count in its first */
+    char name[80];  /* "image directory: decode", "map 'augment'" */
+    double seconds; /* of the threads that read, without what it asks other stages for */
+    double waited;  /* waits of steps while the row that they needed was here */
+    double rows;    /* that went through, or batches; estimated where rows are fast; 0: the parts of
+                       a source count in its first */
     int64_t row_bytes; /* of what it gives; of rows that differ in length those of length 1 */
     bool parallel;     /* several threads may work on it at the same time */
     bool cacheable;    /* a cache behind it would save its work in later epochs */
@@ -41,7 +42,7 @@ typedef struct keel_input {
     bool stream;            /* one more thread takes the rows in order, and helps */
     int cores, workers;     /* that this process may use; that compute steps */
     int64_t memory, memory_peak, memory_limit; /* bytes of all buffers; limit 0: none */
-    int64_t rows, epochs;   /* of an epoch (-1: not known); left to run, with the current one */
+    int64_t rows, epochs; /* of an epoch (-1: not known); left to run, with the current one */
     int n_stage;
     keel_input_stage stage[KEEL_INPUT_STAGES];
     int n_remedy; /* those that help by 3 % or more, the best first */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 typedef struct keel_account {
-    int64_t limit; /* 0: none. Set before the first use. */
+    int64_t limit;   /* 0: none. Set before the first use. */
     int64_t reserve; /* that caches leave free for rows that a step needs */
     _Atomic int64_t used, peak;
 } keel_account;

@@ -17,6 +17,6 @@ typedef struct keel_scratch {
  * the account, with the error set. */
 void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes);
 keel_scratch *keel_scratch_inner(keel_scratch *s); /* NULL: out of memory */
-void keel_scratch_free(keel_scratch *s); /* it may be used again */
+void keel_scratch_free(keel_scratch *s);           /* it may be used again */
 
 #endif

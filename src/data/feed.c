@@ -111,7 +111,9 @@ static keel_status create_flow(keel_feed *f)
 {
     const keel_flow_options o = {
         .seed = f->o.seed,
-        .threads = f->o.threads < 0 ? 0 : f->o.threads ? f->o.threads : most_threads(),
+        .threads = f->o.threads < 0 ? 0
+                   : f->o.threads   ? f->o.threads
+                                    : most_threads(),
         .keep = ((f->o.slots ? f->n_slots : KEEL_SLOTS_TUNED) + 3) *
                 (f->spec->batched ? 1 : f->max_rows),
         .work = f->work,
@@ -209,6 +211,14 @@ static keel_status start_threads(keel_feed *f)
     return f->n_threads ? KEEL_OK : keel_fail(KEEL_ENOMEM, "feed: no thread could be started");
 }
 
+/* One for each thread, and for what the feed does itself. */
+static int probes(const keel_feed *f)
+{
+    enum { OWN = 3 };
+    const int flow = f->o.threads > 0 ? f->o.threads : most_threads();
+    return OWN + choose_threads(f) + (f->source->next && f->dataset->origin->applied ? flow : 0);
+}
+
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                              const keel_feed_options *options)
 {
@@ -216,7 +226,7 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (!f) return KEEL_ENOMEM;
     keel_status s = plan_feed(f, dataset, options);
     if (s < 0) goto out;
-    if ((s = keel_work_create(&f->work, dataset)) < 0) goto out;
+    if ((s = keel_work_create(&f->work, dataset, probes(f))) < 0) goto out;
     if ((s = keel_feed_take_memory(f)) < 0) goto out;
     f->scratch.account = f->account;
     if (f->source->next && dataset->origin->applied && (s = create_flow(f)) < 0) goto out;

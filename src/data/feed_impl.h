@@ -68,12 +68,12 @@ struct keel_feed {
     int64_t count[KEEL_FIELDS_MAX];         /* elements of a row */
     size_t bytes[KEEL_FIELDS_MAX];          /* of a row in a batch; 0: not read */
     int64_t row_bytes;                      /* sum of bytes[] */
-    keel_account *account;  /* NULL: nobody counts */
+    keel_account *account;                  /* NULL: nobody counts */
     keel_work *work;
     keel_probe *probe; /* streams: of what the feed itself does with rows */
-    uint64_t open; /* bit i: rows differ in length in field i; shape, count and bytes above are
-                      those of the longest row */
-    int n_made;    /* computed fields, after those of the dataset */
+    uint64_t open;     /* bit i: rows differ in length in field i; shape, count and bytes above are
+                          those of the longest row */
+    int n_made;        /* computed fields, after those of the dataset */
     keel_feed_made *made;    /* [n_made] */
     int weight;              /* the first field of weights; -1: none */
     int label;               /* class weights: the field of labels */
@@ -188,6 +188,6 @@ void keel_feed_wait(keel_feed *f, const keel_slot *s);
 void keel_tuner_begin(keel_feed *f);
 void keel_tuner_asks(keel_feed *f);
 void keel_tuner_short(keel_feed *f); /* locked: there was no room for so many threads */
-void keel_tuner_say(keel_feed *f); /* without the lock: tells what was decided */
+void keel_tuner_say(keel_feed *f);   /* without the lock: tells what was decided */
 
 #endif

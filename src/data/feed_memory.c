@@ -20,8 +20,7 @@ static int64_t times(int64_t a, int64_t b)
 int64_t keel_feed_slot_bytes(const keel_feed *f)
 {
     int64_t sum = 0;
-    for (int k = 0; k < f->n_field; k++)
-        sum = plus(sum, times((int64_t)f->bytes[k], f->max_rows));
+    for (int k = 0; k < f->n_field; k++) sum = plus(sum, times((int64_t)f->bytes[k], f->max_rows));
     if (f->source->length && f->open)
         sum = plus(sum, times((int64_t)sizeof(keel_position), f->max_rows));
     return sum;

@@ -109,8 +109,8 @@ keel_status keel_feed_stage(const keel_feed *f, bool first, const void *const *d
     memcpy(before, t->used, sizeof before);
     for (int i = 0; i < n; i++) {
         const size_t element = keel_dtype_size(f->spec->field[i].dtype);
-        const keel_status s =
-            append(f->account, t, i, data[i], (size_t)(keel_shape_count(&shape[i]) * rows) * element);
+        const keel_status s = append(f->account, t, i, data[i],
+                                     (size_t)(keel_shape_count(&shape[i]) * rows) * element);
         if (s < 0) {
             memcpy(t->used, before, sizeof before);
             return s;

@@ -381,8 +381,7 @@ static keel_status produce(const keel_feed *f, keel_slot *s)
 
 static void produce_into(keel_feed *f, keel_slot *s)
 {
-    keel_relief *before =
-        keel_account_relief(f->flow ? &keel_flow_run(f->flow)->relief : NULL);
+    keel_relief *before = keel_account_relief(f->flow ? &keel_flow_run(f->flow)->relief : NULL);
     const keel_status r = produce(f, s);
     keel_account_relief(before);
     s->failed = r < 0;

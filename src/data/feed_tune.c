@@ -1,8 +1,9 @@
 /* How many threads read and how many batches they may be ahead, found within 20 steps. It begins
- * with one thread. Where steps wait, the work of a step's rows and the time that a step computes say
- * how many threads are needed; where these do not help, the waits come from rows that take longer
- * than others, and one more batch ahead helps. Each change is judged by the time of the steps that
- * follow: threads that make them slower, since they take a core from training, are taken back.
+ * with one thread. Where steps wait, the work of a step's rows and the time that a step computes
+ * say how many threads are needed; where these do not help, the waits come from rows that take
+ * longer than others, and one more batch ahead helps. Each change is judged by the time of the
+ * steps that follow: threads that make them slower, since they take a core from training, are taken
+ * back.
  *
  * The rows of a step never depend on any of this. */
 #include "data/feed_impl.h"
@@ -21,10 +22,10 @@ enum {
     LATER = 50,    /* steps of a look from then on */
     FORGET = 1000, /* steps after which more threads are tried once more */
 };
-static const double WAITS = 0.005;  /* share of the time: below it nothing is changed */
-static const double IDLE = 0.001;   /* below it a thread may be too many */
-static const double BETTER = 0.98;  /* time of a step, against that before: a change that helps */
-static const double SPARE = 1.15;   /* threads for so much more than the work */
+static const double WAITS = 0.005; /* share of the time: below it nothing is changed */
+static const double IDLE = 0.001;  /* below it a thread may be too many */
+static const double BETTER = 0.98; /* time of a step, against that before: a change that helps */
+static const double SPARE = 1.15;  /* threads for so much more than the work */
 
 static keel_pool *pool_of(const keel_feed *f)
 {
@@ -70,10 +71,10 @@ static void say(keel_feed *f, const char *format, ...)
     if (!f->o.on_decision) return;
     int n = snprintf(t->line, sizeof t->line, "step %lld: ", (long long)t->steps);
     if (l->steps)
-        n += snprintf(t->line + n, sizeof t->line - (size_t)n,
-                      "a step takes %.3g ms, %.3g ms of it waiting, and its rows %.3g ms of threads: ",
-                      1e3 * step, 1e3 * l->waited / (double)l->steps,
-                      1e3 * l->work / (double)l->steps);
+        n += snprintf(
+            t->line + n, sizeof t->line - (size_t)n,
+            "a step takes %.3g ms, %.3g ms of it waiting, and its rows %.3g ms of threads: ",
+            1e3 * step, 1e3 * l->waited / (double)l->steps, 1e3 * l->work / (double)l->steps);
     va_start(ap, format);
     vsnprintf(t->line + n, sizeof t->line - (size_t)n, format, ap);
     va_end(ap);

@@ -1,6 +1,7 @@
 /* A step waits for its rows. Whoever waits has nothing else to do, so it looks now and then at what
- * the threads are doing, and charges the time until the next look to the stage where the row is that
- * the step needs first: that of the earliest row, or what the thread waits for that makes a stream.
+ * the threads are doing, and charges the time until the next look to the stage where the row is
+ * that the step needs first: that of the earliest row, or what the thread waits for that makes a
+ * stream.
  */
 #define _GNU_SOURCE /* pthread_cond_clockwait, where it is */
 #include "data/feed_impl.h"

@@ -7,9 +7,9 @@ typedef struct keel_flow keel_flow;
 
 typedef struct keel_flow_options {
     uint64_t seed;
-    int threads;  /* that read ahead; 0: the caller's alone */
-    int64_t keep; /* elements whose texts stay valid behind the one that is given */
-    struct keel_work *work;       /* borrowed; may be NULL, as the account */
+    int threads;            /* that read ahead; 0: the caller's alone */
+    int64_t keep;           /* elements whose texts stay valid behind the one that is given */
+    struct keel_work *work; /* borrowed; may be NULL, as the account */
     struct keel_account *account;
 } keel_flow_options;
 

@@ -13,10 +13,10 @@ typedef struct keel_pool keel_pool;
 typedef struct keel_run {
     uint64_t seed;
     keel_pool *pool;
-    keel_work *work;    /* borrowed; NULL: nobody wants to know */
-    keel_probe *probe;  /* of the thread that uses the iterators */
-    keel_account *account; /* borrowed; NULL: nobody counts */
-    keel_relief relief;    /* of that thread */
+    keel_work *work;            /* borrowed; NULL: nobody wants to know */
+    keel_probe *probe;          /* of the thread that uses the iterators */
+    keel_account *account;      /* borrowed; NULL: nobody counts */
+    keel_relief relief;         /* of that thread */
     struct keel_window *window; /* all that are open */
     int64_t left_out;   /* elements of this pass that a stage left out because they failed */
     keel_failure first; /* of them */

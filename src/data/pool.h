@@ -19,7 +19,8 @@ typedef struct keel_task {
     struct keel_task *next;
 } keel_task;
 
-/* work, account: of what the tasks do; may be NULL. KEEL_ENOMEM: no memory, or not one of the threads could be started (fewer are accepted). */
+/* work, account: of what the tasks do; may be NULL. KEEL_ENOMEM: no memory, or not one of the
+ * threads could be started (fewer are accepted). */
 keel_status keel_pool_create(keel_pool **out, int n_threads, struct keel_work *work,
                              keel_account *account);
 void keel_pool_destroy(keel_pool *p); /* all tasks are done; NULL is allowed */
@@ -27,7 +28,8 @@ int keel_pool_threads(const keel_pool *p);
 int keel_pool_used(const keel_pool *p); /* of which so many work */
 /* Let so many of the threads work, 1 or more; the others sleep. */
 void keel_pool_use(keel_pool *p, int n_threads);
-/* Wait until no task runs, and free the buffers of all threads; for the caller, outside of tasks. */
+/* Wait until no task runs, and free the buffers of all threads; for the caller, outside of tasks.
+ */
 void keel_pool_let_go(keel_pool *p);
 struct keel_probe *keel_pool_probe(const keel_pool *p); /* of the caller */
 /* Threads to read with where nobody says how many: one for each core of this process, 1 to 16. */

@@ -42,12 +42,10 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
     r->account.limit = o.memory;
     r->run.account = &r->account;
     r->pass = o.pass;
-    keel_status s = keel_work_create(&r->work, d);
+    const int threads = o.threads < 0 ? 0 : o.threads ? o.threads : keel_reading_threads();
+    keel_status s = keel_work_create(&r->work, d, threads + 1);
     r->run.work = r->work;
-    if (s >= 0)
-        s = keel_run_begin(&r->run, o.threads < 0 ? 0
-                                    : o.threads   ? o.threads
-                                                  : keel_reading_threads());
+    if (s >= 0) s = keel_run_begin(&r->run, threads);
     if (s >= 0) s = keel_iter_create(&r->it, d, &r->run, 0);
     if (s >= 0) s = keel_iter_begin(r->it, r->pass);
     if (s >= 0) s = keel_iter_seek(r->it, o.index);

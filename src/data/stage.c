@@ -53,7 +53,8 @@ keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const kee
     d = resolve(d, &at);
     const keel_data_origin *o = d->origin;
     keel_probe *p = scratch->probe;
-    if (!o->applied && o->source->in_memory) return o->source->read(o->state, at.index, row, scratch);
+    if (!o->applied && o->source->in_memory)
+        return o->source->read(o->state, at.index, row, scratch);
     const keel_probe_mark m = keel_probe_enter(p, o, KEEL_PART_ALL);
     const keel_status s = o->applied ? o->applied->stage->read(o->applied, at, row, scratch)
                                      : o->source->read(o->state, at.index, row, scratch);

@@ -23,14 +23,14 @@ typedef struct keel_tuner {
     int64_t steps, looked;           /* of the run; at the last look */
     double asked, waited, work, cpu; /* the time of that look, and the totals then */
     keel_tuner_look look;            /* since the look before */
-    keel_tuner_move move;                /* the last one, which is judged by `before` */
-    int from;                            /* its number of threads before */
+    keel_tuner_move move;            /* the last one, which is judged by `before` */
+    int from;                        /* its number of threads before */
     keel_tuner_look before;
-    int64_t next;                        /* step of the next decision */
-    int ceiling;                         /* more threads were tried, and did not help */
-    int floor;                           /* fewer were tried, and cost steps */
-    int64_t forget;                      /* step at which the ceiling is tried again */
-    char line[256];                      /* a decision that was not told yet */
+    int64_t next;   /* step of the next decision */
+    int ceiling;    /* more threads were tried, and did not help */
+    int floor;      /* fewer were tried, and cost steps */
+    int64_t forget; /* step at which the ceiling is tried again */
+    char line[256]; /* a decision that was not told yet */
 } keel_tuner;
 
 #endif

@@ -28,7 +28,7 @@ struct keel_window {
     bool alone;
     int64_t largest; /* bytes of an element made */
     keel_scratch scratch;
-    keel_window *next; /* of the run */
+    keel_window *next;   /* of the run */
     bool ended;          /* the supply has ended, or failed */
     keel_failure failed; /* that of the supply, which comes after what was made before */
     entry at[];

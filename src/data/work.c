@@ -11,9 +11,9 @@ const char keel_work_waits[] = "waiting", keel_work_gathers[] = "gathering",
            keel_work_makes[] = "look-up layers";
 
 enum {
-    CLOCK_NS = 40,    /* what looking at the clock costs, about */
-    SHARE = 200,      /* of a row's time that it may cost: 1 / SHARE */
-    SKIP_MAX = 4095,  /* rows between two that are measured */
+    CLOCK_NS = 40,   /* what looking at the clock costs, about */
+    SHARE = 200,     /* of a row's time that it may cost: 1 / SHARE */
+    SKIP_MAX = 4095, /* rows between two that are measured */
     CPU_EVERY = 4000000,
     HOPS = 4
 };
@@ -23,8 +23,10 @@ struct keel_work {
     const void *key[KEEL_WORK_MAX];
     const keel_dataset *dataset[KEEL_WORK_MAX];
     _Atomic int64_t blamed[KEEL_WORK_MAX][KEEL_PART_COUNT], unknown;
-    _Atomic int n_probe;
-    keel_probe *probe[KEEL_PROBES_MAX]; /* made when they are asked for */
+    keel_probe *all; /* [n_room] */
+    int n_room;
+    _Atomic int n_probe; /* given to threads */
+    keel_probe *probe[KEEL_PROBES_MAX];
     pthread_mutex_t lock;
 };
 
@@ -59,10 +61,15 @@ static void list(keel_work *w, const keel_dataset *d)
     w->key[w->n++] = d->origin;
 }
 
-keel_status keel_work_create(keel_work **out, const keel_dataset *d)
+keel_status keel_work_create(keel_work **out, const keel_dataset *d, int n_probe)
 {
     keel_work *w = keel_calloc(1, sizeof *w);
     if (!w) return KEEL_ENOMEM;
+    w->n_room = n_probe < KEEL_PROBES_MAX ? n_probe : KEEL_PROBES_MAX;
+    if (!(w->all = keel_aligned_calloc((size_t)w->n_room, sizeof *w->all))) {
+        keel_free(w);
+        return KEEL_ENOMEM;
+    }
     list(w, d);
     w->key[w->n++] = keel_work_makes;
     w->key[w->n++] = keel_work_gathers;
@@ -74,7 +81,7 @@ keel_status keel_work_create(keel_work **out, const keel_dataset *d)
 void keel_work_destroy(keel_work *w)
 {
     if (!w) return;
-    for (int i = 0; i < KEEL_PROBES_MAX; i++) keel_free(w->probe[i]);
+    keel_free(w->all);
     pthread_mutex_destroy(&w->lock);
     keel_free(w);
 }
@@ -85,7 +92,8 @@ keel_probe *keel_work_probe(keel_work *w)
     pthread_mutex_lock(&w->lock);
     keel_probe *p = NULL;
     const int n = atomic_load(&w->n_probe);
-    if (n < KEEL_PROBES_MAX && (p = keel_aligned_calloc(1, sizeof *p))) {
+    if (n < w->n_room) {
+        p = &w->all[n];
         p->work = w;
         p->weight = 1;
         atomic_store(&p->place, INT64_MAX);
@@ -120,7 +128,8 @@ keel_probe_mark keel_probe_switch(keel_probe *p, const void *key, int part, int6
     charge(p, keel_clock_ns());
     atomic_store_explicit(&p->now, key, memory_order_relaxed);
     atomic_store_explicit(&p->part, part, memory_order_relaxed);
-    if (rows && key != m.key && key != keel_work_waits) add(&p->rows[line_of(p->work, key)], rows * p->weight);
+    if (rows && key != m.key && key != keel_work_waits)
+        add(&p->rows[line_of(p->work, key)], rows * p->weight);
     return m;
 }
 

@@ -23,16 +23,17 @@ typedef struct keel_work keel_work;
 
 typedef struct keel_probe {
     keel_work *work;
-    bool measures;          /* the clock runs for this row */
-    int64_t weight, skip;   /* rows that a measured one stands for; rows until the next */
-    int64_t begin, since;   /* of the row; of what is being done now */
-    int64_t switches;       /* clock readings of this row */
-    int64_t looked;         /* when `cpu` was read */
-    _Atomic(const void *) now; /* the origin or the word being worked on; NULL: nothing, or not said */
+    bool measures;        /* the clock runs for this row */
+    int64_t weight, skip; /* rows that a measured one stands for; rows until the next */
+    int64_t begin, since; /* of the row; of what is being done now */
+    int64_t switches;     /* clock readings of this row */
+    int64_t looked;       /* when `cpu` was read */
+    _Atomic(const void *)
+        now; /* the origin or the word being worked on; NULL: nothing, or not said */
     _Atomic int part;
-    _Atomic(const void *) asked;             /* now is keel_work_waits: for an element of this stage */
-    _Atomic(struct keel_probe *) late;       /* which that thread is making; NULL: nobody yet */
-    _Atomic int64_t place;                   /* of the row being read, by index */
+    _Atomic(const void *) asked;       /* now is keel_work_waits: for an element of this stage */
+    _Atomic(struct keel_probe *) late; /* which that thread is making; NULL: nobody yet */
+    _Atomic int64_t place;             /* of the row being read, by index */
     _Atomic int64_t ns[KEEL_WORK_MAX][KEEL_PART_COUNT];
     _Atomic int64_t rows[KEEL_WORK_MAX];
     _Atomic int64_t cpu; /* nanoseconds of this thread on a core, some milliseconds ago */
@@ -44,14 +45,15 @@ extern const char keel_work_waits[], keel_work_gathers[], keel_work_makes[];
 
 /* One line of the account: a stage, or a source. */
 typedef struct keel_work_line {
-    const void *key;            /* its origin, or a word */
+    const void *key;             /* its origin, or a word */
     const keel_dataset *dataset; /* NULL: a word */
     double seconds[KEEL_PART_COUNT], blamed[KEEL_PART_COUNT];
     double rows;
 } keel_work_line;
 
-/* A table of all stages of a dataset, which must outlive it. */
-keel_status keel_work_create(keel_work **out, const keel_dataset *d);
+/* A table of all stages of a dataset, which must outlive it, with probes for so many threads, at
+ * most KEEL_PROBES_MAX. */
+keel_status keel_work_create(keel_work **out, const keel_dataset *d, int n_probe);
 void keel_work_destroy(keel_work *w); /* NULL is allowed */
 
 /* A probe for a thread; NULL: all are given. NULL is allowed for w. */

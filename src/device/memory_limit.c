@@ -1,6 +1,6 @@
-/* See memory_limit.h. A process knows its group from /proc/self/cgroup, and where groups are mounted
- * from /proc/self/mountinfo. In a container the mount may show a part of the tree only: its root is
- * then taken off the path of the group. Parents limit, too, up to the mount. */
+/* See memory_limit.h. A process knows its group from /proc/self/cgroup, and where groups are
+ * mounted from /proc/self/mountinfo. In a container the mount may show a part of the tree only: its
+ * root is then taken off the path of the group. Parents limit, too, up to the mount. */
 #include "device/memory_limit.h"
 #include <stdbool.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 typedef struct keel_memory_limit {
-    int64_t limit; /* bytes; -1: no control group limits the memory */
-    int64_t free;  /* that are left of it now; caches of files count as free */
+    int64_t limit;   /* bytes; -1: no control group limits the memory */
+    int64_t free;    /* that are left of it now; caches of files count as free */
     char group[256]; /* the control group that has the limit */
 } keel_memory_limit;
 

@@ -461,14 +461,14 @@ static keel_status share_memory(fit *f, const keel_dataset *d)
                                                   &f->validation_pairing)));
     const bool fits = training <= all && validation <= all - training;
     if (!fits)
-        return keel_fail(KEEL_EARG,
-                         "the input may hold %lld bytes (input_memory), but needs at least %lld: "
-                         "%lld for two batches of training and what is read for them, %lld for "
-                         "validation",
-                         (long long)all,
-                         (long long)(training > INT64_MAX - validation ? INT64_MAX
-                                                                       : training + validation),
-                         (long long)training, (long long)validation);
+        return keel_fail(
+            KEEL_EARG,
+            "the input may hold %lld bytes (input_memory), but needs at least %lld: "
+            "%lld for two batches of training and what is read for them, %lld for "
+            "validation",
+            (long long)all,
+            (long long)(training > INT64_MAX - validation ? INT64_MAX : training + validation),
+            (long long)training, (long long)validation);
     if (validation && validation < all / 4 && all / 4 <= all - training) validation = all / 4;
     f->accounts.validation.limit = validation;
     f->accounts.training.limit = all - validation;
@@ -482,6 +482,7 @@ static keel_status open_feeds(fit *f, const keel_dataset *d)
     if (v) KEEL_TRY(of_validation(keel_pairing_make(&f->validation_pairing, f->model, v, true)));
     KEEL_TRY(share_memory(f, d));
     KEEL_TRY(keel_session_feed(&f->feed, d, &f->o, true, real, &f->pairing, &f->accounts.training));
+    if (!(f->history.input = keel_calloc(1, sizeof *f->history.input))) return KEEL_ENOMEM;
     keel_input_begin(&f->input, d, f->feed, &f->o, f->strategy);
     if (!v) return KEEL_OK;
     return of_validation(keel_session_feed(&f->validation_feed, v, &f->o, false, real,
@@ -534,7 +535,7 @@ out:
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
     take_notes(&f);
-    if (s >= 0 && f.feed) s = keel_input_end(&f.input, f.feed, &f.history.input);
+    if (s >= 0 && f.feed) s = keel_input_end(&f.input, f.feed, f.history.input);
     keel_session_count(&f.o, f.trainer);
     keel_resume_close(&f.resume);
     keel_watch_end(&f.run);

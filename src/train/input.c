@@ -1,7 +1,6 @@
 /* See input.h. The cost of a step: some clock readings by the feed, and here two additions; every
  * 25 steps the numbers of all threads are added up. */
 #include "train/input.h"
-#include "base/memory.h"
 #include "data/pool.h"
 #include "data/stage.h"
 #include "device/memory_limit.h"
@@ -80,8 +79,7 @@ static void name_stage(char *out, size_t size, const keel_work_line *l, int part
     }
     const keel_applied *s = l->dataset->origin->applied;
     const char *label = s && s->stage->label ? s->stage->label(s) : NULL;
-    snprintf(name, sizeof name, "%s",
-             s ? s->stage->type.name : l->dataset->origin->source->name);
+    snprintf(name, sizeof name, "%s", s ? s->stage->type.name : l->dataset->origin->source->name);
     for (char *c = name; *c; c++)
         if (*c == '_') *c = ' ';
     if (label && strcmp(label, name) != 0)
@@ -111,8 +109,8 @@ void keel_input_look(keel_input *in, const keel_work *w)
             const keel_data_spec *spec = &d->origin->spec;
             for (int f = 0; f < spec->n_field; f++) {
                 const keel_shape row = keel_shape_closed(&spec->field[f].shape, 1);
-                s->row_bytes += keel_shape_count(&row) *
-                                (int64_t)keel_dtype_size(spec->field[f].dtype);
+                s->row_bytes +=
+                    keel_shape_count(&row) * (int64_t)keel_dtype_size(spec->field[f].dtype);
             }
         }
 }
@@ -209,12 +207,11 @@ void keel_input_sum(const keel_input_follow *w, keel_input *out)
     keel_input_advise(out);
 }
 
-keel_status keel_input_end(keel_input_follow *w, const keel_feed *f, keel_input **out)
+keel_status keel_input_end(keel_input_follow *w, const keel_feed *f, keel_input *out)
 {
     if (!w->now.steps) return KEEL_OK;
     look(w, f);
-    if (!(*out = keel_calloc(1, sizeof **out))) return KEEL_ENOMEM;
-    keel_input_sum(w, *out);
-    if (w->report && w->failed >= 0) return keel_input_draw(*out, w->report);
+    keel_input_sum(w, out);
+    if (w->report && w->failed >= 0) return keel_input_draw(out, w->report);
     return w->failed < 0 ? keel_failure_raise(&w->failure) : KEEL_OK;
 }

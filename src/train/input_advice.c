@@ -1,6 +1,6 @@
-/* See input_advice.h. A step takes as long as the slowest of: its computation; the work of its rows,
- * divided by the threads that share it; what one thread alone must do; and all work, divided by the
- * cores. Only remedies are named whose effect follows from what was measured. */
+/* See input_advice.h. A step takes as long as the slowest of: its computation; the work of its
+ * rows, divided by the threads that share it; what one thread alone must do; and all work, divided
+ * by the cores. Only remedies are named whose effect follows from what was measured. */
 #include "train/input_advice.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Draws an input as SVG: the stages from left to right as rows go through them, the steps at the end.
- * A box says what one thread could give alone, the share of the work, and the size of a row; the stage
- * that steps wait for most is red. */
+/* Draws an input as SVG: the stages from left to right as rows go through them, the steps at the
+ * end. A box says what one thread could give alone, the share of the work, and the size of a row;
+ * the stage that steps wait for most is red. */
 #include "base/text.h"
 #include "io/file.h"
 #include "train/input.h"
@@ -31,7 +31,8 @@ static const char *safe(char out[TEXT_MAX], const char *text)
 static void add_line(keel_text *t, int x, int y, const char *kind, const char *text)
 {
     char to[TEXT_MAX];
-    keel_text_add(t, "<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, kind, safe(to, text));
+    keel_text_add(t, "<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, kind,
+                  safe(to, text));
 }
 
 /* 1234567 as 1.23 M. */
@@ -47,9 +48,8 @@ static void add_box(keel_text *t, int i, const char *kind, const char *name, cha
     const int x = EDGE + i % PER_LINE * (WIDE + GAP), y = TOP + i / PER_LINE * (HIGH + GAP);
     char head[32];
     snprintf(head, sizeof head, "%.30s", name);
-    keel_text_add(t,
-                  "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" class=\"%s\"/>\n", x,
-                  y, WIDE, HIGH, kind);
+    keel_text_add(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" class=\"%s\"/>\n",
+                  x, y, WIDE, HIGH, kind);
     add_line(t, x + 10, y + 22, "name", head);
     for (int k = 0; k < 4; k++) add_line(t, x + 10, y + 42 + 18 * k, "is", line[k]);
     if (i % PER_LINE)
@@ -71,8 +71,7 @@ static void add_stage(keel_text *t, const keel_input *in, const keel_input_stage
     if (s->row_bytes)
         snprintf(line[2], sizeof line[2], "%sB a row, %s", each,
                  s->parallel ? "any thread" : "one thread");
-    if (s->waited > 0)
-        snprintf(line[3], sizeof line[3], "steps waited %.3g s for it", s->waited);
+    if (s->waited > 0) snprintf(line[3], sizeof line[3], "steps waited %.3g s for it", s->waited);
     add_box(t, i, late ? "late" : "stage", s->name, line);
 }
 
@@ -96,7 +95,7 @@ static void add_head(keel_text *t, const keel_input *in)
     short_number(used, (double)in->memory);
     short_number(peak, (double)in->memory_peak);
     short_number(limit, (double)in->memory_limit);
-    snprintf(line, sizeof line, "input of %lld steps: %d thread%s, %.3g s of work", 
+    snprintf(line, sizeof line, "input of %lld steps: %d thread%s, %.3g s of work",
              (long long)in->steps, in->threads, in->threads == 1 ? "" : "s", in->work);
     add_line(t, EDGE, 26, "name", line);
     snprintf(line, sizeof line, "memory %sB, at most %sB%s%s%s", used, peak,

@@ -16,7 +16,7 @@ typedef struct cache_args {
 } cache_args;
 
 typedef struct cache {
-    pthread_mutex_t lock; /* of the account */
+    pthread_mutex_t lock;  /* of the account */
     keel_account *account; /* of the run that reads it; NULL: none */
     int64_t charged;       /* taken from it */
     _Atomic int64_t used;
@@ -75,8 +75,8 @@ static bool take(cache *c, int64_t limit, keel_element *e)
     }
     pthread_mutex_lock(&c->lock);
     keel_account *a = c->account;
-    const bool has = !a || (keel_account_room(a) >= a->reserve &&
-                            (a == e->account || keel_account_try(a, n)));
+    const bool has =
+        !a || (keel_account_room(a) >= a->reserve && (a == e->account || keel_account_try(a, n)));
     if (has && a != e->account) keel_account_give(e->account, n);
     if (has && a) c->charged += n;
     if (has) e->account = NULL;
