@@ -192,6 +192,13 @@ static void put_left(line *l, const keel_meter *m, const keel_moment *p, double 
         put(l, 7, "%s left", keel_seconds_text(a, (now - m->start) * (1 - f) / f));
 }
 
+/* Of the last steps, with the stage that they waited for, if that is much. */
+static void put_waiting(line *l, const keel_moment *p)
+{
+    if (p->wait_share > 0.05 && p->late && *p->late)
+        put(l, 3, "waits for input %.0f%%: %s", 100 * p->wait_share, p->late);
+}
+
 static void put_waited(line *l, const keel_moment *p)
 {
     const double part = p->seconds > 0 ? p->waited / p->seconds : 0;
@@ -206,7 +213,7 @@ static void make_running(line *l, const keel_meter *m, const keel_moment *p, dou
     put_speed(l, p);
     put_logs(l, p->logs);
     put_left(l, m, p, now);
-    put_waited(l, p);
+    put_waiting(l, p);
 }
 
 static void make_epoch(line *l, const keel_moment *p)

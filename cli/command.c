@@ -286,6 +286,25 @@ const char *keel_seconds_text(char *out, double seconds)
     return out;
 }
 
+bool keel_size_parse(int64_t *out, const char *text)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    const double n = strtod(text, &end);
+    double scale = 1;
+    if (end == text || !(n > 0)) return false;
+    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
+    if (unit) {
+        for (const char *u = units; u <= unit; u++) scale *= 1024;
+        end++;
+        if (*end == 'i') end++;
+        if (*end == 'B' || *end == 'b') end++;
+    }
+    if (*end || n * scale < 1 || n * scale >= 0x1p62) return false;
+    *out = (int64_t)(n * scale);
+    return true;
+}
+
 bool keel_shape_parse(keel_shape *out, const char *text, int least, int most)
 {
     keel_shape s = { 0 };

@@ -84,6 +84,10 @@ const char *keel_grouped(char *out, int64_t n);           /* 1,031 */
 const char *keel_bytes_text(char *out, int64_t bytes);    /* 17.3 MiB */
 const char *keel_seconds_text(char *out, double seconds); /* 1:05 min, 12.3 s, 450 ms */
 
+/* Parse "512M", "2GiB" or "1000000" as bytes; K, M, G and T are powers of 1024. False: the text has
+ * another form, or the number is below 1. */
+bool keel_size_parse(int64_t *out, const char *text);
+
 /* Parse "100,100,3" as a shape of `least` to `most` dims, each 1 or more. False: the text has
  * another form. */
 bool keel_shape_parse(keel_shape *out, const char *text, int least, int most);

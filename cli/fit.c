@@ -21,6 +21,7 @@ typedef struct options {
     keel_devices_options devices;
     const char *validation, *history, *output, *class_weight, *trace;
     const char *checkpoint, *every;
+    const char *input_memory, *input_report;
     keel_callbacks_options callbacks;
     int64_t initial_epoch, validation_freq;
     int validation_errors;
@@ -28,7 +29,7 @@ typedef struct options {
     double validation_split;
     int64_t batch_size, epochs, seed, steps_per_epoch, threads;
     int end, dtype, float32;
-    bool no_shuffle, reset_states, quiet, profile, resume;
+    bool no_shuffle, reset_states, quiet, profile, resume, explain_input;
 } options;
 
 typedef struct job {
@@ -45,6 +46,7 @@ typedef struct job {
     double before;      /* seconds from the start of the process to keel_fit */
     double weight[256]; /* by class */
     int n_weight;
+    int64_t input_memory;
 } job;
 
 /* ---- before ---------------------------------------------------------------------------------- */
@@ -61,9 +63,14 @@ static int check(const options *o)
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
     if (o->history && (code = keel_setup_output("--history", o->history, ".csv")) >= 0) return code;
     if (o->trace && (code = keel_setup_output("--trace", o->trace, ".json")) >= 0) return code;
-    const keel_setup_file outputs[] = {
-        { "-o", o->output }, { "--history", o->history }, { "--trace", o->trace }, { 0 }
-    };
+    if (o->input_report &&
+        (code = keel_setup_output("--input-report", o->input_report, ".svg")) >= 0)
+        return code;
+    const keel_setup_file outputs[] = { { "-o", o->output },
+                                        { "--history", o->history },
+                                        { "--trace", o->trace },
+                                        { "--input-report", o->input_report },
+                                        { 0 } };
     const keel_setup_file inputs[] = { { "--data", o->data.data },
                                        { "--validation", o->validation },
                                        { "--labels", o->data.labels },
@@ -75,6 +82,13 @@ static void print_line(void *context, const char *line)
 {
     keel_meter_clear(context);
     keel_complain(0, "%s", line);
+}
+
+static void explain(void *context, const char *line)
+{
+    keel_meter_clear(context);
+    printf("input    %s\n", line);
+    fflush(stdout);
 }
 
 static bool interrupted(void *context)
@@ -207,6 +221,9 @@ static int prepare(job *j, const char *path)
     if ((code = check(j->o)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
+    if (j->o->input_memory && !keel_size_parse(&j->input_memory, j->o->input_memory))
+        return keel_complain(EXIT_USAGE, "--input-memory '%s': give bytes, as 512M or 2G",
+                             j->o->input_memory);
     if ((code = read_checkpoint(j)) >= 0) return code;
     const bool validates = j->o->validation || !isnan(j->o->validation_split);
     code = keel_callbacks_make(&j->callbacks, &j->o->callbacks, j->o->output, validates);
@@ -239,6 +256,20 @@ static void print_rows(const job *j, const char *what, int64_t rows)
     if (n > 16) printf(" ... (%d devices)", n);
 }
 
+/* What steps waited for, where they did, and what would help. */
+static void print_input(const job *j, const keel_input *in)
+{
+    char text[KEEL_INPUT_TEXT_MAX], safe[KEEL_INPUT_TEXT_MAX];
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];
+    if (*keel_input_text(in, text))
+        printf("input    %s\n", keel_printable(safe, sizeof safe, text));
+    if (j->o->explain_input || j->o->input_memory)
+        printf("input    %d %s, %d batches ahead, at most %s of memory%s%s\n", in->threads,
+               in->threads == 1 ? "thread" : "threads", in->batches,
+               keel_bytes_text(a, in->memory_peak), in->memory_limit ? " of " : "",
+               in->memory_limit ? keel_bytes_text(b, in->memory_limit) : "");
+}
+
 static void report(const job *j)
 {
     const keel_history *h = &j->history;
@@ -262,6 +293,7 @@ static void report(const job *j)
            keel_seconds_text(c, h->wait_seconds));
     if (j->validation) printf(", validation %s", keel_seconds_text(d, h->validation_seconds));
     putchar('\n');
+    if (h->input && h->input->steps) print_input(j, h->input);
     /* print nothing if --float32 makes no difference */
     const char *products = keel_float32_in_force((keel_float32)j->o->float32);
     if (!strcmp(keel_model_dtype_policy(j->model), "float32") &&
@@ -334,6 +366,10 @@ static int train(job *j)
         .float32 = (keel_float32)o->float32,
         .callbacks = j->callbacks.at,
         .checkpoint = &j->checkpoint,
+        .input_memory = j->input_memory,
+        .explain_input = o->explain_input ? explain : NULL,
+        .explain_context = &meter,
+        .input_report = o->input_report,
     };
     const int64_t count = keel_dataset_cardinality(j->data);
     const char *what = keel_dataset_is_batched(j->data) ? "batches" : "rows";
@@ -462,6 +498,18 @@ static const keel_option table[] = {
                     "go on from the newest checkpoint of the same run; without one, begin anew"),
     KEEL_OPTION_ROW(options, threads, "threads", 0, false, KEEL_OPTION_POSITIVE, "N", NULL,
                     "threads that read data (default: chosen by Keel)"),
+    KEEL_OPTION_ROW(options, input_memory, "input-memory", 0, false, KEEL_OPTION_TEXT, "SIZE", NULL,
+                    "what all buffers of the input may take, to the byte: batches, rows that are "
+                    "read ahead, shuffle buffers, caches, those of decoders; as 512M or 2G "
+                    "(default: half of what the control group of the process leaves free; without "
+                    "one as much as they need)"),
+    KEEL_OPTION_ROW(options, explain_input, "explain-input", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
+                    "tell each change of the number of threads that read, and of how far they read "
+                    "ahead, and why"),
+    KEEL_OPTION_ROW(options, input_report, "input-report", 0, false, KEEL_OPTION_TEXT, "I.svg",
+                    NULL,
+                    "draw the pipeline with its speeds and what steps wait for, every two seconds "
+                    "and at the end"),
     KEEL_OPTION_ROW(options, profile, "profile", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
                     "print the time of each layer, forward and backward, and of each core"),
     KEEL_OPTION_ROW(options, trace, "trace", 0, false, KEEL_OPTION_TEXT, "T.json", NULL,

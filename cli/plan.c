@@ -60,6 +60,21 @@ static void print_tail(const keel_plan *p, int end)
         printf("the last step has %s rows and is filled up with rows from the start\n", a);
 }
 
+/* What --input-memory of keel fit is by default. */
+static void print_input_memory(void)
+{
+    char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], safe[256];
+    int64_t limit, left;
+    const char *group;
+    if (!keel_input_group_limit(&limit, &left, &group)) {
+        puts("input      no limit: no control group limits the memory of this process");
+        return;
+    }
+    printf("input      at most %s: half of what control group %s leaves free of its %s\n",
+           keel_bytes_text(a, left / 2), keel_printable(safe, sizeof safe, group),
+           keel_bytes_text(b, limit));
+}
+
 static void print_memory(const keel_plan *p)
 {
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX], c[KEEL_NUMBER_MAX];
@@ -79,6 +94,7 @@ static void print_memory(const keel_plan *p)
            keel_bytes_text(a, p->activation_bound));
     printf("total      %s, without the batches that are read ahead\n",
            keel_bytes_text(a, p->total_bytes));
+    print_input_memory();
 }
 
 /* A failure to measure is printed, but does not fail the plan. */

@@ -55,6 +55,10 @@ typedef struct keel_moment {
                                    is asked for; else NULL */
     int output_count;
     struct keel_watch *watch; /* Keel's own */
+    double
+        wait_share; /* of the last 25 to 50 steps of a fit: part of the time, waiting for input */
+    const char
+        *late; /* the stage of the input that most of it was for; "": none; NULL: not a fit */
 } keel_moment;
 
 /* KEEL_OK: continue. KEEL_END: stop, as Keras's stop_training: the epoch ends after this step, is

@@ -4,6 +4,7 @@
 #include <keel/callback.h>
 #include <keel/checkpoint.h>
 #include <keel/dataset.h>
+#include <keel/input.h>
 #include <keel/model.h>
 
 #ifdef __cplusplus
@@ -149,6 +150,15 @@ typedef struct keel_fit_options {
                           states go on through all of them, as in Keras */
     const keel_checkpoint_options *checkpoint; /* see checkpoint.h; borrowed; NULL: none */
     const keel_input_watch *watch;             /* over waiting for rows; borrowed; NULL: none */
+    int64_t input_memory; /* bytes that all buffers of the input may take: batches, rows that are
+                             read ahead, shuffle buffers, caches; 0: half of what a control group
+                             leaves free, without one no limit */
+    /* Is told in one line how many threads read and how far ahead, each time that this changes, and
+     * why; from the thread that called fit. NULL: nobody asks. */
+    void (*explain_input)(void *context, const char *line);
+    void *explain_context;
+    const char *input_report; /* file that receives a picture of the input, as SVG, now and then
+                                 while the fit runs and at its end; NULL: none */
 } keel_fit_options;
 
 #define KEEL_FIT_OPTIONS .size = sizeof(keel_fit_options)
@@ -212,6 +222,7 @@ typedef struct keel_history {
     double first_step_seconds; /* from the call to the begin of the first step */
     int64_t memory_planned;    /* bytes: weights, moments, gradients, activations, slots */
     int64_t memory_used;       /* peak of the process during fit, minus before; -1: unknown */
+    keel_input *input;         /* what the input did; NULL: fit failed before */
 } keel_history;
 
 /* Train a compiled model. The result does not depend on the number of devices.

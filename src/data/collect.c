@@ -82,7 +82,7 @@ keel_status keel_collect_batch(keel_collect *c, keel_iter *it, keel_element **ou
     keel_element *e, *copy;
     const void *data[KEEL_FIELDS_MAX];
     for (int i = 0; i < spec->n_field; i++) KEEL_TRY(shape_of(c, spec, i, &shape[i]));
-    KEEL_TRY(keel_element_create(&e, &it->run->account, spec, shape));
+    KEEL_TRY(keel_element_create(&e, it->run->account, spec, shape));
     bool texts = false;
     for (int i = 0; i < spec->n_field; i++) {
         const size_t each = keel_dtype_size(spec->field[i].dtype);
@@ -95,7 +95,7 @@ keel_status keel_collect_batch(keel_collect *c, keel_iter *it, keel_element **ou
     }
     if (c->n) e->place = c->at[0]->place;
     if (texts) { /* which are in the rows, and these are let go */
-        const keel_status s = keel_element_copy(&copy, &it->run->account, spec, data, shape);
+        const keel_status s = keel_element_copy(&copy, it->run->account, spec, data, shape);
         keel_element_release(e);
         if (s < 0) return s;
         if (c->n) copy->place = c->at[0]->place;

@@ -13,7 +13,7 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_e
                         keel_scratch *scratch)
 {
     const keel_applied *s = it->applied;
-    KEEL_TRY(s->stage->make(s, &it->run->account, at, e, out, scratch));
+    KEEL_TRY(s->stage->make(s, it->run->account, at, e, out, scratch));
     (*out)->place = e->place;
     return KEEL_OK;
 }

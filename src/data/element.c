@@ -27,8 +27,13 @@ static keel_status create(keel_element **out, keel_account *a, const keel_data_s
         fits = fits && add_up(&sum, size[i]);
     }
     if (!fits) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
+    if (sum > INT64_MAX) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
+    if (!keel_account_take(a, (int64_t)sum)) return KEEL_ENOMEM;
     keel_element *e = keel_aligned_calloc(1, sum);
-    if (!e) return KEEL_ENOMEM;
+    if (!e) {
+        keel_account_give(a, (int64_t)sum);
+        return KEEL_ENOMEM;
+    }
     size_t at = 0;
     add_up(&at, head);
     e->references = 1;
@@ -40,7 +45,6 @@ static keel_status create(keel_element **out, keel_account *a, const keel_data_s
         e->field[i].shape = shape[i];
         add_up(&at, size[i]);
     }
-    if (a) atomic_fetch_add(&a->used, (int64_t)sum);
     *out = e;
     return KEEL_OK;
 }
@@ -89,7 +93,7 @@ keel_element *keel_element_share(keel_element *e)
 void keel_element_release(keel_element *e)
 {
     if (!e || atomic_fetch_sub(&e->references, 1) > 1) return;
-    if (e->account) atomic_fetch_sub(&e->account->used, (int64_t)e->n_bytes);
+    keel_account_give(e->account, (int64_t)e->n_bytes);
     keel_free(e);
 }
 
@@ -116,4 +120,19 @@ int64_t keel_element_rows(const keel_element *e, const keel_data_spec *spec)
 size_t keel_element_bytes(const keel_element *e, const keel_data_spec *spec, int i)
 {
     return (size_t)keel_shape_count(&e->field[i].shape) * keel_dtype_size(spec->field[i].dtype);
+}
+
+int64_t keel_element_size(const keel_data_spec *spec, int64_t rows)
+{
+    size_t sum = 0;
+    bool fits = add_up(&sum, sizeof(keel_element) +
+                                 (size_t)spec->n_field * sizeof(struct keel_element_field));
+    fits = fits && add_up(&sum, 0);
+    for (int i = 0; i < spec->n_field; i++) {
+        const keel_shape row = keel_shape_closed(&spec->field[i].shape, 1);
+        size_t n;
+        fits = fits && keel_mul((size_t)keel_shape_count(&row), rows ? (size_t)rows : 1, &n) &&
+               keel_mul(n, keel_dtype_size(spec->field[i].dtype), &n) && add_up(&sum, n);
+    }
+    return fits && sum <= INT64_MAX ? (int64_t)sum : INT64_MAX;
 }

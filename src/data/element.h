@@ -2,13 +2,8 @@
  * several stages may share. It does not change once it is made. */
 #ifndef KEEL_DATA_ELEMENT_H
 #define KEEL_DATA_ELEMENT_H
+#include "base/account.h"
 #include "data/faults.h"
-
-/* Bytes of all elements of a run that are alive. */
-typedef struct keel_account {
-    int64_t limit; /* reading ahead stops above it; 0: none */
-    _Atomic int64_t used;
-} keel_account;
 
 typedef struct keel_element {
     _Atomic int references;
@@ -23,7 +18,7 @@ typedef struct keel_element {
 } keel_element;
 
 /* An element with room for fields of these shapes, whose bytes are not set. KEEL_ESHAPE: a shape
- * overflows; KEEL_ENOMEM. The caller releases it. */
+ * overflows; KEEL_ENOMEM, also if the account has no room. The caller releases it. */
 keel_status keel_element_create(keel_element **out, keel_account *a, const keel_data_spec *spec,
                                 const keel_shape *shape);
 /* A copy of values, texts included. shape[i], data[i]: of each field. */
@@ -43,5 +38,9 @@ int64_t keel_element_rows(const keel_element *e, const keel_data_spec *spec);
 
 /* The bytes of field i. */
 size_t keel_element_bytes(const keel_element *e, const keel_data_spec *spec, int i);
+
+/* The bytes of an element of these fields, texts not counted; batches have `rows` of them (0: it is
+ * a row). Open dims count as 1. INT64_MAX: more than can be counted. */
+int64_t keel_element_size(const keel_data_spec *spec, int64_t rows);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "data/feed_impl.h"
 #include "data/flow.h"
+#include "data/iter.h"
 #include "data/pool.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SLOTS_DEFAULT = 3, SLOTS_MAX = 64, THREADS_MAX = 64, INLINE_BYTES = 1 << 20 };
+enum { THREADS_MAX = 64, INLINE_BYTES = 1 << 20 };
 
 static keel_status check_options(const keel_feed *f)
 {
@@ -27,8 +28,8 @@ static keel_status check_options(const keel_feed *f)
                          (long long)o->first_epoch + 1, (long long)o->epochs);
     if ((unsigned)o->end > KEEL_REFUSE)
         return keel_fail(KEEL_EARG, "%s: unknown policy for the end of the data", name);
-    if (o->slots < 0 || o->slots > SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
-        return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, SLOTS_MAX,
+    if (o->slots < 0 || o->slots > KEEL_SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
+        return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, KEEL_SLOTS_MAX,
                          THREADS_MAX);
     if (o->batch_size && f->spec->batched)
         return keel_fail(KEEL_EARG,
@@ -84,6 +85,15 @@ static keel_status check_stream(const keel_feed *f)
     return KEEL_OK;
 }
 
+/* So many are started where nobody says how many; how many of them read is found later. They may
+ * wait for a disk, so there are more than cores. */
+static int most_threads(void)
+{
+    enum { MOST = 16 };
+    const int n = 2 * keel_reading_threads();
+    return n < MOST ? n : MOST;
+}
+
 /* The number of reading threads: none if copying a batch from memory is faster than waking a
  * thread, one if only a few texts are looked up. */
 static int choose_threads(const keel_feed *f)
@@ -93,29 +103,7 @@ static int choose_threads(const keel_feed *f)
     if (f->source->next) return 1;
     if (f->o.threads) return f->o.threads;
     if (f->source->in_memory) return f->n_made || batch_bytes > INLINE_BYTES ? 1 : 0;
-    return keel_reading_threads();
-}
-
-static keel_status create_slots(keel_feed *f)
-{
-    f->slots = keel_calloc((size_t)f->n_slots, sizeof *f->slots);
-    if (!f->slots) return KEEL_ENOMEM;
-    for (int i = 0; i < f->n_slots; i++) {
-        KEEL_TRY(keel_feed_own_lengths(f, &f->slots[i]));
-        if (f->source->length && f->open &&
-            !(f->slots[i].row = keel_calloc((size_t)f->max_rows, sizeof(keel_position))))
-            return KEEL_ENOMEM;
-        for (int k = 0; k < f->n_field; k++) {
-            size_t n;
-            if (!keel_mul(f->bytes[k], (size_t)f->max_rows, &n))
-                return keel_fail(KEEL_EARG,
-                                 "%s: a batch of %lld rows is larger than the address space",
-                                 keel_dataset_name(f->dataset), (long long)f->max_rows);
-            if (n && !(f->slots[i].at[k] = keel_aligned_calloc(1, n))) return KEEL_ENOMEM;
-            if (f->slots[i].own) f->slots[i].own->room[k] = n;
-        }
-    }
-    return KEEL_OK;
+    return most_threads();
 }
 
 /* A pipeline that is a stream has threads of its own, which read ahead of the feed's one. */
@@ -125,9 +113,12 @@ static keel_status create_flow(keel_feed *f)
         .seed = f->o.seed,
         .threads = f->o.threads < 0 ? 0
                    : f->o.threads   ? f->o.threads
-                                    : keel_reading_threads(),
+                                    : most_threads(),
         .leaves_early = f->o.end == KEEL_WRAP && f->o.batch_size,
-        .keep = (f->n_slots + 3) * (f->spec->batched ? 1 : f->max_rows),
+        .keep = ((f->o.slots ? f->n_slots : KEEL_SLOTS_TUNED) + 3) *
+                (f->spec->batched ? 1 : f->max_rows),
+        .work = f->work,
+        .account = f->account,
     };
     KEEL_TRY(keel_flow_create(&f->flow, f->dataset, &o));
     f->state = f->flow;
@@ -143,27 +134,45 @@ static void wake(void *feed)
     pthread_mutex_unlock(&f->lock);
 }
 
-keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
+/* A trail for each thread, and a watchdog that looks at them. */
+static keel_status watch(keel_feed *f)
+{
+    f->n_trail = choose_threads(f) + 1;
+    if (!(f->trail = keel_calloc((size_t)f->n_trail, sizeof *f->trail))) return KEEL_ENOMEM;
+    f->scratch.trail = f->trail;
+    KEEL_TRY(keel_watchdog_create(&f->watchdog, f->o.watch, f->dataset, "", wake, f));
+    KEEL_TRY(keel_watchdog_add(f->watchdog, f->trail, f->n_trail));
+    return f->flow ? keel_flow_watch(f->flow, f->watchdog) : KEEL_OK;
+}
+
+static void init_locks(keel_feed *f)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->work_ready, NULL);
+    pthread_cond_init(&f->ready, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+/* Everything up to the first buffer of rows. */
+static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
                              const keel_feed_options *options)
 {
-    keel_status s;
-    keel_feed *f = keel_calloc(1, sizeof *f);
-    if (!f) return KEEL_ENOMEM;
     f->dataset = dataset;
     f->spec = &dataset->origin->spec;
     f->source = dataset->origin->source;
     f->state = dataset->origin->state;
     f->o = *options;
+    f->account = options->account;
+    init_locks(f);
     if (dataset->origin->applied) {
         f->o.shuffle = false; /* as in Keras: a pipeline has its own order */
         f->batched = f->spec->batched && dataset->origin->applied->by_index;
     }
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->work, NULL);
-    pthread_cond_init(&f->ready, NULL);
-    if ((s = check_options(f)) < 0) goto out;
-
-    if ((s = keel_feed_choose_fields(f)) < 0) goto out;
+    KEEL_TRY(check_options(f));
+    KEEL_TRY(keel_feed_choose_fields(f));
     f->max_rows = f->o.batch_size ? f->o.batch_size : f->spec->max_rows;
     f->planned = f->batched || (dataset->rows >= 0 && f->o.batch_size);
     f->epoch = (uint32_t)f->o.first_epoch;
@@ -174,11 +183,9 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
             plan.batch_size = 1;
             plan.end = KEEL_KEEP;
         }
-        if ((s = keel_feed_plan_init(&f->plan, dataset->rows, &plan, name)) < 0) goto out;
-        if (!keel_feed_plan_can_count(&f->plan, f->epoch)) {
-            s = keel_fail(KEEL_EARG, "epoch %u is more than can be counted", f->epoch);
-            goto out;
-        }
+        KEEL_TRY(keel_feed_plan_init(&f->plan, dataset->rows, &plan, name));
+        if (!keel_feed_plan_can_count(&f->plan, f->epoch))
+            return keel_fail(KEEL_EARG, "epoch %u is more than can be counted", f->epoch);
         int64_t counts[2];
         keel_feed_plan_counts(&f->plan, counts);
         if (f->source->read && !f->batched) f->max_rows = counts[0];
@@ -189,37 +196,70 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                      "epoch ends early",
                      name, (long long)dataset->rows, (long long)f->o.steps_per_epoch);
     }
-    if (f->source->next && (s = check_stream(f)) < 0) goto out;
-    f->n_slots = f->o.slots ? f->o.slots : SLOTS_DEFAULT;
-    if (f->n_slots < 2) f->n_slots = 2;
-    if ((s = create_slots(f)) < 0) goto out;
+    return f->source->next ? check_stream(f) : KEEL_OK;
+}
+
+keel_status keel_feed_least(int64_t *out, const keel_dataset *dataset,
+                            const keel_feed_options *options)
+{
+    keel_feed *f = keel_calloc(1, sizeof *f);
+    if (!f) return KEEL_ENOMEM;
+    const keel_status s = plan_feed(f, dataset, options);
+    if (s >= 0) *out = keel_feed_need(f);
+    keel_feed_destroy(f);
+    return s;
+}
+
+static keel_status start_threads(keel_feed *f)
+{
+    const int n = choose_threads(f);
+    if (!n) return KEEL_OK;
+    if (!(f->threads = keel_calloc((size_t)n, sizeof *f->threads))) return KEEL_ENOMEM;
+    f->n_used = n;
+    pthread_mutex_lock(&f->lock); /* held until all are started, since threads read n_threads */
+    for (; f->n_threads < n; f->n_threads++) {
+        keel_feed_thread *t = &f->threads[f->n_threads];
+        t->feed = f;
+        t->number = f->n_threads;
+        t->scratch.account = f->account;
+        t->scratch.trail = &f->trail[1 + t->number];
+        if (!f->source->next) t->scratch.probe = keel_work_probe(f->work);
+        if (pthread_create(&t->id, NULL,
+                           f->source->next ? keel_feed_stream_worker : keel_feed_rows_worker, t))
+            break;
+    }
+    pthread_mutex_unlock(&f->lock);
+    /* fewer threads than requested are accepted, none are not */
+    return f->n_threads ? KEEL_OK : keel_fail(KEEL_ENOMEM, "feed: no thread could be started");
+}
+
+/* One for each thread, and for what the feed does itself. */
+static int probes(const keel_feed *f)
+{
+    enum { OWN = 3 };
+    const int flow = f->o.threads > 0 ? f->o.threads : most_threads();
+    return OWN + choose_threads(f) + (f->source->next && f->dataset->origin->applied ? flow : 0);
+}
+
+keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
+                             const keel_feed_options *options)
+{
+    keel_feed *f = keel_calloc(1, sizeof *f);
+    if (!f) return KEEL_ENOMEM;
+    keel_status s = plan_feed(f, dataset, options);
+    if (s < 0) goto out;
+    if ((s = keel_work_create(&f->work, dataset, probes(f))) < 0) goto out;
+    if ((s = keel_feed_take_memory(f)) < 0) goto out;
+    f->scratch.account = f->account;
     if (f->source->next && dataset->origin->applied && (s = create_flow(f)) < 0) goto out;
     if (f->source->next && (s = keel_feed_stream_create(f)) < 0) goto out;
     if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
-
-    const int n = choose_threads(f);
-    f->n_trail = n + 1;
-    s = KEEL_ENOMEM;
-    if (!(f->trail = keel_calloc((size_t)f->n_trail, sizeof *f->trail))) goto out;
-    f->scratch.trail = f->trail;
-    if ((s = keel_watchdog_create(&f->watchdog, f->o.watch, dataset, "", wake, f)) < 0 ||
-        (s = keel_watchdog_add(f->watchdog, f->trail, f->n_trail)) < 0 ||
-        (f->flow && (s = keel_flow_watch(f->flow, f->watchdog)) < 0))
-        goto out;
+    if ((s = watch(f)) < 0) goto out;
     if (f->source->read && (s = keel_ledger_create(&f->ledger, dataset)) < 0) goto out;
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
-    s = KEEL_ENOMEM;
-    if (n && !(f->threads = keel_calloc((size_t)n, sizeof *f->threads))) goto out;
-    pthread_mutex_lock(&f->lock); /* held until all are started, since threads read n_threads */
-    while (f->n_threads < n &&
-           !pthread_create(&f->threads[f->n_threads], NULL,
-                           f->source->next ? keel_feed_stream_worker : keel_feed_rows_worker, f))
-        f->n_threads++;
-    pthread_mutex_unlock(&f->lock);
-    if (n && !f->n_threads) { /* fewer threads than requested are accepted, none are not */
-        s = keel_fail(KEEL_ENOMEM, "feed: no thread could be started");
-        goto out;
-    }
+    if ((s = start_threads(f)) < 0) goto out;
+    if (!f->n_threads && !f->source->next) f->scratch.probe = keel_work_probe(f->work);
+    keel_tuner_begin(f);
     *out = f;
     f = NULL;
     s = KEEL_OK;
@@ -234,28 +274,24 @@ void keel_feed_destroy(keel_feed *f)
     keel_watchdog_destroy(f->watchdog);
     pthread_mutex_lock(&f->lock);
     f->quit = true;
-    pthread_cond_broadcast(&f->work);
+    pthread_cond_broadcast(&f->work_ready);
     pthread_mutex_unlock(&f->lock);
-    for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
+    for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i].id, NULL);
+    for (int i = 0; i < f->n_threads; i++) keel_scratch_free(&f->threads[i].scratch);
     if (f->stream && f->source->rest) f->source->rest(f->state);
     keel_feed_stream_destroy(f);
     keel_feed_staged_destroy(f);
     keel_flow_destroy(f->flow);
-    for (int i = 0; f->slots && i < f->n_slots; i++) {
-        for (int k = 0; k < f->n_field; k++) keel_free(f->slots[i].at[k]);
-        keel_faults_free(&f->slots[i].faults);
-        keel_free(f->slots[i].own);
-        keel_free(f->slots[i].row);
-    }
-    keel_free(f->slots);
+    keel_feed_give_memory(f);
     keel_free(f->made);
     keel_free(f->threads);
     keel_scratch_free(&f->scratch);
     for (int i = 0; f->trail && i < f->n_trail; i++) keel_faults_free(&f->trail[i].faults);
     keel_free(f->trail);
     keel_ledger_free(&f->ledger);
+    keel_work_destroy(f->work);
     pthread_cond_destroy(&f->ready);
-    pthread_cond_destroy(&f->work);
+    pthread_cond_destroy(&f->work_ready);
     pthread_mutex_destroy(&f->lock);
     keel_free(f);
 }
@@ -360,6 +396,40 @@ double keel_feed_wait_seconds(const keel_feed *f)
     return f->waited;
 }
 
+const keel_work *keel_feed_work(const keel_feed *f)
+{
+    return f->work;
+}
+
+int keel_feed_threads(const keel_feed *f)
+{
+    return f->flow ? keel_pool_used(keel_flow_run(f->flow)->pool) : f->n_used;
+}
+
+bool keel_feed_is_stream(const keel_feed *f)
+{
+    return f->flow != NULL;
+}
+
+const keel_account *keel_feed_account(const keel_feed *f)
+{
+    return f->account;
+}
+
+int keel_feed_slots(const keel_feed *f)
+{
+    return f->n_slots;
+}
+
+void keel_feed_wake(keel_feed *f)
+{
+    /* one that sleeps for good may get a signal */
+    if (f->n_used < f->n_threads)
+        pthread_cond_broadcast(&f->work_ready);
+    else
+        pthread_cond_signal(&f->work_ready);
+}
+
 void keel_feed_flush(keel_feed *f)
 {
     f->paused = true;
@@ -368,15 +438,6 @@ void keel_feed_flush(keel_feed *f)
         if (f->slots[i].state != KEEL_SLOT_HELD) f->slots[i].state = KEEL_SLOT_FREE;
     f->next_fill = f->next_out;
     f->paused = false;
-}
-
-void keel_feed_wait(keel_feed *f, const keel_slot *s)
-{
-    if (s->state == KEEL_SLOT_READY) return;
-    const double begin = keel_seconds();
-    while (s->state != KEEL_SLOT_READY && !keel_watchdog_is_over(f->watchdog))
-        pthread_cond_wait(&f->ready, &f->lock);
-    f->waited += keel_seconds() - begin;
 }
 
 keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
@@ -394,7 +455,7 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch)
         f->epoch = epoch;
         f->step = 0;
     }
-    pthread_cond_broadcast(&f->work);
+    pthread_cond_broadcast(&f->work_ready);
     pthread_mutex_unlock(&f->lock);
     return s;
 }
@@ -446,7 +507,7 @@ keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step)
     keel_feed_flush(f);
     f->fill_epoch = epoch; /* threads may have gone on to the next one already */
     f->fill_step = f->step = step;
-    pthread_cond_broadcast(&f->work);
+    pthread_cond_broadcast(&f->work_ready);
     pthread_mutex_unlock(&f->lock);
     return KEEL_OK;
 }
@@ -458,7 +519,8 @@ keel_status keel_feed_next(keel_feed *f, keel_batch *out)
     if (!f->begun) return keel_fail(KEEL_EARG, "feed: begin an epoch first");
     pthread_mutex_lock(&f->lock);
     if (f->ended) goto out;
-    slot = &f->slots[f->next_out % (uint64_t)f->n_slots];
+    keel_tuner_asks(f);
+    slot = keel_feed_slot(f, f->next_out);
     if (slot->state == KEEL_SLOT_HELD) {
         s = keel_fail(KEEL_EARG, "feed: all %d batches are held; release one first", f->n_slots);
         goto out;
@@ -475,6 +537,7 @@ keel_status keel_feed_next(keel_feed *f, keel_batch *out)
     *out = slot->batch;
 out:
     pthread_mutex_unlock(&f->lock);
+    keel_tuner_say(f);
     return s;
 }
 
@@ -483,14 +546,14 @@ void keel_feed_release(keel_feed *f, const keel_batch *b)
     pthread_mutex_lock(&f->lock);
     assert(f->slots[b->slot].state == KEEL_SLOT_HELD);
     f->slots[b->slot].state = KEEL_SLOT_FREE;
-    if (f->n_threads) pthread_cond_signal(&f->work);
+    if (f->n_threads) keel_feed_wake(f);
     pthread_mutex_unlock(&f->lock);
 }
 
 void keel_feed_retry(keel_feed *f, const keel_batch *b)
 {
     pthread_mutex_lock(&f->lock);
-    assert((f->next_out - 1) % (uint64_t)f->n_slots == (uint64_t)b->slot);
+    assert(keel_feed_slot(f, f->next_out - 1) == &f->slots[b->slot]);
     assert(f->slots[b->slot].state == KEEL_SLOT_HELD);
     f->slots[b->slot].state = KEEL_SLOT_READY;
     f->next_out--;

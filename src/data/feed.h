@@ -13,6 +13,7 @@
  *   error        refused if a tail exists  refused if it is reached  ends early, with a note */
 #ifndef KEEL_DATA_FEED_H
 #define KEEL_DATA_FEED_H
+#include "base/account.h"
 #include "base/error.h"
 #include "keel/dataset.h"
 #include "tensor/host_op.h"
@@ -46,7 +47,7 @@ typedef struct keel_feed_options {
                                    over from the epochs before it */
     int64_t epochs;             /* the last epoch that will be begun, plus 1; 0: not known (then
                                    nothing is read ahead of the current epoch) */
-    int slots;                  /* 0: 3 */
+    int slots;                  /* 0: chosen by the feed: 3, or more if that saves waits */
     int threads;                /* 0: chosen by the feed; -1: none, keel_feed_next reads */
     const double *class_weight; /* by label of the only target; a row's weight is multiplied by it;
                                    borrowed; NULL: none */
@@ -57,6 +58,12 @@ typedef struct keel_feed_options {
                                    to the longest row of the batch */
     int64_t bucket_count;
     const keel_input_watch *watch; /* borrowed until keel_feed_create returns; NULL: none */
+    /* All buffers are taken from this account, which may serve several feeds; borrowed until the
+     * feed is destroyed; NULL: nobody counts. */
+    keel_account *account;
+    /* Tells each decision about threads and slots in one line, from within keel_feed_next. */
+    void (*on_decision)(void *context, const char *line);
+    void *context;
 } keel_feed_options;
 
 typedef struct keel_feed keel_feed;
@@ -82,6 +89,9 @@ const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth);
  * data cannot provide what the options request. */
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
                              const keel_feed_options *options);
+/* The least bytes that such a feed needs; KEEL_EDATA, KEEL_EARG as keel_feed_create. */
+keel_status keel_feed_least(int64_t *out, const keel_dataset *dataset,
+                            const keel_feed_options *options);
 void keel_feed_destroy(keel_feed *f); /* waits for running reads and callbacks; NULL is allowed */
 
 /* The fields of a batch, with their types in a batch: first those of the dataset, then those
@@ -136,5 +146,11 @@ struct keel_ledger *keel_feed_ledger(keel_feed *f);
 
 int64_t keel_feed_bytes(const keel_feed *f);       /* memory of all slots */
 double keel_feed_wait_seconds(const keel_feed *f); /* that keel_feed_next waited, in total */
+struct keel_work;
+const struct keel_work *keel_feed_work(const keel_feed *f); /* who worked on what: data/work.h */
+int keel_feed_threads(const keel_feed *f);                  /* that read now */
+int keel_feed_slots(const keel_feed *f);
+bool keel_feed_is_stream(const keel_feed *f); /* of a pipeline, whose rows are taken in order */
+const keel_account *keel_feed_account(const keel_feed *f); /* NULL: nobody counts */
 
 #endif

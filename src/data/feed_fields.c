@@ -88,8 +88,8 @@ static keel_status add_made(keel_feed *f)
     return KEEL_OK;
 }
 
-keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
-                           keel_scratch *scratch, int64_t *failed)
+static keel_status make(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
+                        keel_scratch *scratch, int64_t *failed)
 {
     for (int64_t row = from; row < to; row++)
         for (int i = 0; i < f->n_made; i++) {
@@ -111,6 +111,17 @@ keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from,
         }
     *failed = to;
     return KEEL_OK;
+}
+
+keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from, int64_t to,
+                           keel_scratch *scratch, int64_t *failed)
+{
+    *failed = to;
+    if (!f->n_made) return KEEL_OK;
+    const keel_probe_mark m = keel_probe_rows(scratch->probe, keel_work_makes, to - from);
+    const keel_status r = make(f, s, from, to, scratch, failed);
+    keel_probe_leave(scratch->probe, m);
+    return r;
 }
 
 /* The fields of a batch: those of the dataset, those computed from them, and weights if requested.

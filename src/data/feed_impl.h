@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "data/feed_plan.h"
 #include "data/stage.h"
+#include "data/tuner.h"
 #include "data/watchdog.h"
+#include "data/work.h"
 #include <pthread.h>
 
 typedef enum keel_slot_state {
@@ -46,7 +48,11 @@ typedef struct keel_slot {
     keel_faults faults;  /* rows engine: rows that others stand for */
     bool charged;        /* to the budgets */
     char note[256];      /* streams: a note for the user, given with this item */
+    int64_t taken_bytes; /* from the account */
+    uint64_t number;     /* rows engine: of the batch, in the order of delivery */
 } keel_slot;
+
+enum { KEEL_SLOTS_DEFAULT = 3, KEEL_SLOTS_TUNED = 8 /* at most */, KEEL_SLOTS_MAX = 64 };
 
 typedef struct keel_stream keel_stream;
 typedef struct keel_staged keel_staged;
@@ -65,9 +71,12 @@ struct keel_feed {
     int64_t count[KEEL_FIELDS_MAX];         /* elements of a row */
     size_t bytes[KEEL_FIELDS_MAX];          /* of a row in a batch; 0: not read */
     int64_t row_bytes;                      /* sum of bytes[] */
-    uint64_t open; /* bit i: rows differ in length in field i; shape, count and bytes above are
-                      those of the longest row */
-    int n_made;    /* computed fields, after those of the dataset */
+    keel_account *account;                  /* NULL: nobody counts */
+    keel_work *work;
+    keel_probe *probe; /* streams: of what the feed itself does with rows */
+    uint64_t open;     /* bit i: rows differ in length in field i; shape, count and bytes above are
+                          those of the longest row */
+    int n_made;        /* computed fields, after those of the dataset */
     keel_feed_made *made; /* [n_made] */
     int weight;           /* the first field of weights; -1: none */
     int label;            /* class weights: the field of labels */
@@ -77,16 +86,20 @@ struct keel_feed {
     keel_feed_plan plan;
 
     pthread_mutex_t lock;
-    pthread_cond_t work, ready;
-    pthread_t *threads;
-    int n_threads;
+    pthread_cond_t work_ready, ready;
+    struct keel_feed_thread *threads;
+    int n_threads, n_used; /* of which so many read; the others sleep */
     bool quit, paused;
     int busy;           /* threads that are reading, without the lock */
     int64_t chunk;      /* rows that a thread takes at once */
     double row_seconds; /* what reading one took, of late; 0: not known yet */
 
-    keel_slot *slots;
-    int n_slots;
+    keel_slot *slots; /* [n_room]; those from n_slots on have no buffers */
+    keel_slot **ring; /* [n_room] batch q is in ring[q % n_slots] */
+    int n_slots, n_room;
+    bool short_of_room; /* a thread has all the room, since there was too little for several */
+    int n_short;        /* threads that wait for that */
+    int64_t fixed;      /* bytes that are taken until the end, besides slots */
     uint64_t next_out, next_fill;
     uint32_t fill_epoch; /* rows engine: the next step to schedule */
     int64_t fill_step;
@@ -97,13 +110,35 @@ struct keel_feed {
     keel_ledger ledger;   /* rows engine: the budgets of the consumer's steps so far */
     keel_scratch scratch; /* for a consumer that reads without threads */
     keel_trail *trail;    /* [n_trail] of each thread; the first is the consumer's */
-    int n_trail, n_begun;
+    int n_trail;
     keel_watchdog *watchdog; /* NULL: nobody wants to know */
     keel_stream *stream;     /* streams only */
     keel_staged *staged; /* streams whose rows have their own shapes; used by the producer only */
     double waited;
+    keel_tuner tuner; /* the consumer's */
     char note[256];
 };
+
+typedef struct keel_feed_thread {
+    keel_feed *feed;
+    int number;
+    keel_scratch scratch; /* guarded by the feed while it does not read */
+    pthread_t id;
+} keel_feed_thread;
+
+static inline keel_slot *keel_feed_slot(const keel_feed *f, uint64_t batch)
+{
+    return f->ring[batch % (uint64_t)f->n_slots];
+}
+
+/* feed_memory.c: the bytes of one more slot; add it, if there is room; all buffers that are there
+ * from the begin to the end. Locked, or before there are threads. */
+int64_t keel_feed_slot_bytes(const keel_feed *f);
+int64_t keel_feed_need(const keel_feed *f); /* the least of all */
+keel_status keel_feed_add_slot(keel_feed *f);
+void keel_feed_free_slot(const keel_feed *f, keel_slot *s);
+keel_status keel_feed_take_memory(keel_feed *f);
+void keel_feed_give_memory(keel_feed *f);
 
 /* feed_fields.c: set the fields of a batch, their types and sizes. KEEL_EARG, KEEL_EDATA: an option
  * asks for fields or labels that the dataset does not have. */
@@ -137,21 +172,31 @@ keel_status keel_feed_make(const keel_feed *f, const keel_slot *s, int64_t from,
                            keel_scratch *scratch, int64_t *failed);
 
 /* Rows by index. */
-void *keel_feed_rows_worker(void *feed);                         /* thread */
+void *keel_feed_rows_worker(void *thread);                       /* a keel_feed_thread */
 keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch);  /* locked */
 keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot); /* locked */
 
 /* Streams. */
 keel_status keel_feed_stream_create(keel_feed *f);
 void keel_feed_stream_destroy(keel_feed *f);
-void *keel_feed_stream_worker(void *feed);
+void *keel_feed_stream_worker(void *thread);
 keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch);
 keel_status keel_feed_stream_next(keel_feed *f, keel_slot **slot);
+
+void keel_feed_wake(keel_feed *f); /* locked: there is work for a thread */
 
 /* With the lock held: wait until no thread reads, and free all slots that are not held. */
 void keel_feed_flush(keel_feed *f);
 
-/* With the lock held: wait for the next slot, and add the time to `waited`. */
+/* feed_wait.c. With the lock held: wait for the next slot, add the time to `waited`, and blame the
+ * stage that its row was in. */
 void keel_feed_wait(keel_feed *f, const keel_slot *s);
+
+/* feed_tune.c: choose threads and slots; called with the lock held when the consumer asks for a
+ * step. */
+void keel_tuner_begin(keel_feed *f);
+void keel_tuner_asks(keel_feed *f);
+void keel_tuner_short(keel_feed *f); /* locked: there was no room for so many threads */
+void keel_tuner_say(keel_feed *f);   /* without the lock: tells what was decided */
 
 #endif

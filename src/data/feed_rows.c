@@ -89,6 +89,7 @@ static void open_slot(const keel_feed *f, keel_slot *s, uint32_t epoch, int64_t 
     s->state = KEEL_SLOT_FILLING;
     s->taken = s->done = s->faults.n = 0;
     s->failed = s->charged = false;
+    s->number = f->next_fill;
     s->batch = (keel_batch){
         .n_field = f->n_field,
         .spec = s->field,
@@ -155,6 +156,8 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
     }
     if (!any) return make_rows(f, s, from, to, scratch, failure);
     keel_position ahead[LOOK_AHEAD]; /* ring of the places of the next rows */
+    keel_probe *p = scratch->probe;
+    const int64_t first_place = (int64_t)s->number * f->max_rows;
     const keel_dataset *d = s->made_by ? s->made_by->parent[0] : f->dataset;
     for (int64_t i = from - LOOK_AHEAD; i < to; i++) {
         keel_position row = { 0 };
@@ -165,6 +168,8 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
             if (f->source->expect && f->o.shuffle) keel_dataset_expect(d, *next);
         }
         if (i < from) continue;
+        if (p && !f->source->in_memory)
+            atomic_store_explicit(&p->place, first_place + i, memory_order_relaxed);
         keel_status r = keel_dataset_read(d, row, &at, scratch);
         if (scratch->trail) keel_faults_number(&scratch->trail->faults, i);
         if (r >= 0 && f->dataset->origin->applied) r = check_weights(f, &at, row.index);
@@ -182,13 +187,13 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
  * free. */
 static keel_slot *find_work(keel_feed *f)
 {
-    if (f->paused) return NULL;
+    if (f->paused || f->short_of_room) return NULL;
     for (uint64_t q = f->next_out; q < f->next_fill; q++) {
-        keel_slot *s = &f->slots[q % (uint64_t)f->n_slots];
+        keel_slot *s = keel_feed_slot(f, q);
         if (s->state == KEEL_SLOT_FILLING && !s->failed && s->taken < s->batch.rows) return s;
     }
     if (!f->begun || f->next_fill >= f->next_out + (uint64_t)f->n_slots) return NULL;
-    keel_slot *s = &f->slots[f->next_fill % (uint64_t)f->n_slots];
+    keel_slot *s = keel_feed_slot(f, f->next_fill);
     if (s->state != KEEL_SLOT_FREE) return NULL;
     while (f->fill_step >= keel_feed_plan_steps(&f->plan, f->fill_epoch)) {
         if (!f->o.epochs || f->fill_epoch + 1 >= (uint64_t)f->o.epochs) return NULL;
@@ -210,35 +215,76 @@ static void choose_chunk(keel_feed *f, int64_t rows, double seconds)
     const double turn = 100e-6, each = seconds / (double)rows, share = 0.25;
     if (f->source->in_memory) return;
     f->row_seconds += (f->row_seconds > 0 ? share : 1) * (each - f->row_seconds);
-    const int64_t most = f->max_rows / (PARTS * f->n_threads);
+    const int64_t most = f->max_rows / (PARTS * f->n_used);
     const double fits = turn / (f->row_seconds + 1e-9);
     f->chunk = fits < (double)most ? (int64_t)fits : most;
     if (f->chunk < 1) f->chunk = 1;
 }
 
-void *keel_feed_rows_worker(void *feed)
+/* Read rows of a slot without the lock, their time noted. */
+static int64_t read_noted(const keel_feed *f, keel_slot *s, int64_t from, int64_t to,
+                          keel_scratch *scratch, keel_failure *failure)
 {
-    keel_feed *f = feed;
-    keel_scratch scratch = { 0 };
+    keel_probe *p = scratch->probe;
+    keel_probe_begin(p);
+    const keel_probe_mark m = keel_probe_rows(p, keel_work_gathers, to - from);
+    const int64_t end = read_rows(f, s, from, to, scratch, failure);
+    keel_probe_leave(p, m);
+    keel_probe_end(p);
+    if (p) atomic_store_explicit(&p->place, INT64_MAX, memory_order_relaxed);
+    return end;
+}
+
+/* With the lock held: there was too little room for the buffers of all threads. Wait until the
+ * others have finished their rows, free their buffers, and read alone. */
+static int64_t read_alone(keel_feed *f, keel_slot *s, int64_t from, int64_t to, keel_feed_thread *t,
+                          keel_failure *failure)
+{
+    keel_scratch_free(&t->scratch);
+    t->scratch.trail->faults.n = 0;
+    f->busy--;
+    f->n_short++;
+    pthread_cond_broadcast(&f->ready);
+    while (f->short_of_room || f->busy) pthread_cond_wait(&f->ready, &f->lock);
+    f->n_short--;
+    f->short_of_room = true;
+    f->busy++;
+    for (int i = 0; i < f->n_threads; i++) keel_scratch_free(&f->threads[i].scratch);
+    pthread_mutex_unlock(&f->lock);
+    const int64_t end = read_noted(f, s, from, to, &t->scratch, failure);
+    pthread_mutex_lock(&f->lock);
+    f->short_of_room = false;
+    keel_tuner_short(f);
+    pthread_cond_broadcast(&f->work_ready);
+    pthread_cond_broadcast(&f->ready);
+    return end;
+}
+
+void *keel_feed_rows_worker(void *thread)
+{
+    keel_feed_thread *t = thread;
+    keel_feed *f = t->feed;
     keel_failure failure;
     pthread_mutex_lock(&f->lock);
-    keel_trail *trail = scratch.trail = &f->trail[++f->n_begun];
+    keel_trail *trail = t->scratch.trail;
     while (!f->quit) {
-        keel_slot *s = find_work(f);
+        keel_slot *s = t->number < f->n_used ? find_work(f) : NULL;
         if (!s) {
-            pthread_cond_wait(&f->work, &f->lock);
+            pthread_cond_wait(&f->work_ready, &f->lock);
             continue;
         }
         const int64_t from = s->taken;
         const int64_t to = from + f->chunk < s->batch.rows ? from + f->chunk : s->batch.rows;
         s->taken = to;
         f->busy++;
-        if (f->n_threads > 1) pthread_cond_signal(&f->work); /* there may be more work */
+        if (f->n_used > 1) keel_feed_wake(f); /* there may be more work */
         pthread_mutex_unlock(&f->lock);
         const double begin = keel_seconds();
-        int64_t end = read_rows(f, s, from, to, &scratch, &failure);
+        int64_t end = read_noted(f, s, from, to, &t->scratch, &failure);
         const double took = keel_seconds() - begin;
         pthread_mutex_lock(&f->lock);
+        if (end < to && failure.status == KEEL_ENOMEM && f->account && f->account->limit)
+            end = read_alone(f, s, from, to, t, &failure);
         choose_chunk(f, to - from, took);
         s->done += to - from;
         const keel_status told = keel_faults_move(&s->faults, &trail->faults);
@@ -260,10 +306,9 @@ void *keel_feed_rows_worker(void *feed)
             s->state = KEEL_SLOT_READY;
             pthread_cond_broadcast(&f->ready);
         }
-        if (--f->busy == 0 && f->paused) pthread_cond_broadcast(&f->ready);
+        if (--f->busy == 0 && (f->paused || f->n_short)) pthread_cond_broadcast(&f->ready);
     }
     pthread_mutex_unlock(&f->lock);
-    keel_scratch_free(&scratch);
     return NULL;
 }
 
@@ -271,7 +316,7 @@ keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch)
 {
     /* Keep rows that were read ahead if they belong to this epoch. */
     if (f->next_fill > f->next_out) {
-        const keel_slot *s = &f->slots[f->next_out % (uint64_t)f->n_slots];
+        const keel_slot *s = keel_feed_slot(f, f->next_out);
         if (f->begun && s->batch.epoch == epoch && s->batch.step == 0) return KEEL_OK;
     } else if (f->begun && f->fill_epoch == epoch && f->fill_step == 0) {
         return KEEL_OK;
@@ -285,7 +330,7 @@ keel_status keel_feed_rows_begin(keel_feed *f, uint32_t epoch)
 /* Without threads the consumer reads; no other thread needs the lock. */
 static void read_here(keel_feed *f, keel_slot *s)
 {
-    const double begin = keel_seconds();
+    const int64_t begin = keel_clock_ns();
     open_slot(f, s, f->epoch, f->step);
     f->next_fill = f->next_out + 1;
     /* Weights cannot be left unread, as they are summed when a batch is finished; nor can fields
@@ -293,7 +338,7 @@ static void read_here(keel_feed *f, keel_slot *s)
     if (f->o.leaves_rows && f->source->in_memory && f->weight < 0 && !f->may_fail)
         s->batch.unread = f;
     else
-        s->failed = read_rows(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;
+        s->failed = read_noted(f, s, 0, s->batch.rows, &f->scratch, &s->failure) < s->batch.rows;
     if (!s->failed && keel_faults_move(&s->faults, &f->trail->faults) < 0) {
         s->failed = true;
         keel_failure_take(&s->failure, KEEL_ENOMEM);
@@ -301,7 +346,9 @@ static void read_here(keel_feed *f, keel_slot *s)
     f->trail->faults.n = 0;
     if (!s->failed) keel_feed_finish(f, s);
     s->state = KEEL_SLOT_READY;
-    f->waited += keel_seconds() - begin;
+    const int64_t took = keel_clock_ns() - begin;
+    keel_work_blame(f->work, KEEL_WORK_ANY, took);
+    f->waited += 1e-9 * (double)took;
 }
 
 void keel_feed_read(const keel_batch *b, int64_t from, int64_t to)
@@ -332,7 +379,7 @@ keel_status keel_feed_rows_next(keel_feed *f, keel_slot **slot)
             open_slot(f, s, f->epoch, f->step);
         else
             s->state = KEEL_SLOT_FREE;
-        pthread_cond_broadcast(&f->work);
+        pthread_cond_broadcast(&f->work_ready);
     }
     if (f->n_threads)
         keel_feed_wait(f, s);

@@ -28,7 +28,10 @@ keel_status keel_feed_staged_create(keel_feed *f)
 void keel_feed_staged_destroy(keel_feed *f)
 {
     if (!f->staged) return;
-    for (int i = 0; i < f->spec->n_field; i++) keel_free(f->staged->data[i]);
+    for (int i = 0; i < f->spec->n_field; i++) {
+        keel_account_give(f->account, (int64_t)f->staged->size[i]);
+        keel_free(f->staged->data[i]);
+    }
     keel_free(f->staged->shape);
     keel_free(f->staged);
     f->staged = NULL;
@@ -54,16 +57,33 @@ static keel_status check_shape(const keel_feed *f, int i, const keel_shape *shap
                      keel_dataset_name(f->dataset), field->path, has, wants);
 }
 
-static keel_status append(keel_staged *t, int i, const void *data, size_t bytes)
+/* Room for `size` bytes, or if the account has less for `least`; both are held at a time. */
+static keel_status grow(keel_account *a, keel_staged *t, int i, size_t size, size_t least)
+{
+    if (!keel_account_try(a, (int64_t)size)) {
+        size = least;
+        if (!keel_account_take(a, (int64_t)size)) return KEEL_ENOMEM;
+    }
+    char *larger = keel_grow(NULL, size, 1);
+    if (!larger) {
+        keel_account_give(a, (int64_t)size);
+        return KEEL_ENOMEM;
+    }
+    if (t->used[i]) memcpy(larger, t->data[i], t->used[i]);
+    keel_free(t->data[i]);
+    keel_account_give(a, (int64_t)t->size[i]);
+    t->data[i] = larger;
+    t->size[i] = size;
+    return KEEL_OK;
+}
+
+static keel_status append(keel_account *a, keel_staged *t, int i, const void *data, size_t bytes)
 {
     if (bytes > t->size[i] - t->used[i]) {
         size_t size;
         if (!keel_mul(t->used[i] + bytes, 2, &size))
             return keel_fail(KEEL_EDATA, "a batch is larger than the address space");
-        char *larger = keel_grow(t->data[i], size, 1);
-        if (!larger) return KEEL_ENOMEM;
-        t->data[i] = larger;
-        t->size[i] = size;
+        KEEL_TRY(grow(a, t, i, size, t->used[i] + bytes));
     }
     if (bytes) memcpy(t->data[i] + t->used[i], data, bytes);
     t->used[i] += bytes;
@@ -89,8 +109,8 @@ keel_status keel_feed_stage(const keel_feed *f, bool first, const void *const *d
     memcpy(before, t->used, sizeof before);
     for (int i = 0; i < n; i++) {
         const size_t element = keel_dtype_size(f->spec->field[i].dtype);
-        const keel_status s =
-            append(t, i, data[i], (size_t)(keel_shape_count(&shape[i]) * rows) * element);
+        const keel_status s = append(f->account, t, i, data[i],
+                                     (size_t)(keel_shape_count(&shape[i]) * rows) * element);
         if (s < 0) {
             memcpy(t->used, before, sizeof before);
             return s;
@@ -161,9 +181,15 @@ static keel_status make_room(const keel_feed *f, keel_slot *s, int i)
         return keel_fail(KEEL_EDATA, "%s: a batch is larger than the address space",
                          keel_dataset_name(f->dataset));
     if (bytes > own->room[i]) {
+        if (!keel_account_take(f->account, (int64_t)bytes)) return KEEL_ENOMEM;
         char *larger = keel_aligned_calloc(1, bytes);
-        if (!larger) return KEEL_ENOMEM;
+        if (!larger) {
+            keel_account_give(f->account, (int64_t)bytes);
+            return KEEL_ENOMEM;
+        }
         keel_free(s->at[i]);
+        keel_account_give(f->account, (int64_t)own->room[i]);
+        s->taken_bytes += (int64_t)(bytes - own->room[i]);
         s->at[i] = larger;
         __atomic_store_n(&own->room[i], bytes, __ATOMIC_RELAXED); /* keel_feed_bytes reads it */
     }

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "data/feed_impl.h"
 #include "data/flow.h"
+#include "data/iter.h"
 #include "tensor/shape.h"
 #include "tensor/dtype.h"
 #include <stdio.h>
@@ -34,12 +35,16 @@ struct keel_stream {
     keel_slot carry;               /* rows that open the next epoch, laid out as a batch */
     int64_t carried;
     keel_scratch scratch; /* for computed fields */
+    keel_probe *probe;    /* of batches; that of the feed is of yields */
 };
 
 keel_status keel_feed_stream_create(keel_feed *f)
 {
     keel_stream *t = f->stream = keel_calloc(1, sizeof *t);
     if (!t) return KEEL_ENOMEM;
+    t->scratch.account = f->account;
+    t->scratch.probe = t->probe = keel_work_probe(f->work);
+    f->probe = keel_work_probe(f->work);
     const keel_data_spec *p = f->spec;
     const bool carries = f->o.end == KEEL_CARRY && f->o.batch_size;
     t->same_types = true;
@@ -176,9 +181,14 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
             fits && s->at[i] ? s->at[i] + (size_t)t->filled * f->bytes[i] : (void *)t->field[i];
     for (int i = 0; i < EMPTY_YIELDS_MAX; i++) {
         int64_t rows = 0;
+        keel_probe *probe = f->flow ? NULL : f->probe; /* a flow has probes of its own */
         const keel_trail_mark before = keel_trail_enter(trail, f->dataset->origin, t->pass_rows);
+        keel_probe_begin(probe);
+        const keel_probe_mark m = keel_probe_resume(probe, f->dataset->origin);
         const keel_status r =
             f->staged ? next_shaped(f, &rows) : f->source->next(f->state, field, &rows);
+        keel_probe_leave_rows(probe, m, rows);
+        keel_probe_end(probe);
         keel_trail_leave(trail, before);
         if (r < 0)
             return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
@@ -304,7 +314,7 @@ static void give_end(const keel_feed *f, keel_slot *s)
     t->epoch++;
 }
 
-static keel_status give_batch(const keel_feed *f, keel_slot *s)
+static keel_status finish_batch(const keel_feed *f, keel_slot *s)
 {
     keel_stream *t = f->stream;
     keel_batch *b = &s->batch;
@@ -335,6 +345,17 @@ static keel_status give_batch(const keel_feed *f, keel_slot *s)
     t->pass++;
     t->epoch_over = true;
     return KEEL_OK;
+}
+
+static keel_status give_batch(const keel_feed *f, keel_slot *s)
+{
+    keel_probe *p = f->stream->probe;
+    keel_probe_begin(p);
+    const keel_probe_mark m = keel_probe_rows(p, keel_work_gathers, f->stream->filled);
+    const keel_status r = finish_batch(f, s);
+    keel_probe_leave(p, m);
+    keel_probe_end(p);
+    return r;
 }
 
 /* Produce the next item in a free slot. After a failure a second call continues where it stopped.
@@ -371,7 +392,9 @@ static keel_status produce(const keel_feed *f, keel_slot *s)
 
 static void produce_into(keel_feed *f, keel_slot *s)
 {
+    keel_relief *before = keel_account_relief(f->flow ? &keel_flow_run(f->flow)->relief : NULL);
     const keel_status r = produce(f, s);
+    keel_account_relief(before);
     s->failed = r < 0;
     if (s->failed) keel_failure_take(&s->failure, r);
 }
@@ -381,23 +404,23 @@ static void produce_into(keel_feed *f, keel_slot *s)
 static bool may_produce(const keel_feed *f)
 {
     const keel_stream *t = f->stream;
-    const keel_slot *s = &f->slots[f->next_fill % (uint64_t)f->n_slots];
+    const keel_slot *s = keel_feed_slot(f, f->next_fill);
     if (f->paused || !f->begun) return false;
     if (s->state == KEEL_SLOT_FILLING) return true;
     return s->state == KEEL_SLOT_FREE && f->next_fill < f->next_out + (uint64_t)f->n_slots &&
            (t->epoch <= f->epoch || t->epoch < (uint64_t)f->o.epochs);
 }
 
-void *keel_feed_stream_worker(void *feed)
+void *keel_feed_stream_worker(void *thread)
 {
-    keel_feed *f = feed;
+    keel_feed *f = ((keel_feed_thread *)thread)->feed;
     pthread_mutex_lock(&f->lock);
     while (!f->quit) {
         if (!may_produce(f)) {
-            pthread_cond_wait(&f->work, &f->lock);
+            pthread_cond_wait(&f->work_ready, &f->lock);
             continue;
         }
-        keel_slot *s = &f->slots[f->next_fill % (uint64_t)f->n_slots];
+        keel_slot *s = keel_feed_slot(f, f->next_fill);
         s->state = KEEL_SLOT_FILLING;
         f->busy++;
         pthread_mutex_unlock(&f->lock);
@@ -415,19 +438,21 @@ void *keel_feed_stream_worker(void *feed)
 /* The next slot, produced by the thread or, without one, here. */
 static keel_slot *await(keel_feed *f)
 {
-    keel_slot *s = &f->slots[f->next_out % (uint64_t)f->n_slots];
+    keel_slot *s = keel_feed_slot(f, f->next_out);
     if (s->state == KEEL_SLOT_TOLD) {
         s->state = KEEL_SLOT_FILLING;
-        pthread_cond_broadcast(&f->work);
+        pthread_cond_broadcast(&f->work_ready);
     }
     if (f->n_threads) {
         keel_feed_wait(f, s);
     } else if (s->state != KEEL_SLOT_READY) {
-        const double begin = keel_seconds();
+        const int64_t begin = keel_clock_ns();
         produce_into(f, s);
         s->state = KEEL_SLOT_READY;
         if (!s->failed) f->next_fill++;
-        f->waited += keel_seconds() - begin;
+        const int64_t took = keel_clock_ns() - begin;
+        keel_work_blame(f->work, KEEL_WORK_ANY, took);
+        f->waited += 1e-9 * (double)took;
     }
     return s;
 }
@@ -450,7 +475,7 @@ keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch)
     f->ended = false;
     f->epoch = epoch;
     f->step = 0;
-    pthread_cond_broadcast(&f->work);
+    pthread_cond_broadcast(&f->work_ready);
     if (!f->spec->one_shot) return KEEL_OK;
     /* A stream that cannot begin again must have a row before the epoch begins. */
     keel_slot *s = await(f);
@@ -472,6 +497,6 @@ keel_status keel_feed_stream_next(keel_feed *f, keel_slot **slot)
     if (!s->is_end) return KEEL_OK;
     s->state = KEEL_SLOT_FREE;
     f->next_out++;
-    pthread_cond_signal(&f->work);
+    keel_feed_wake(f);
     return KEEL_END;
 }

@@ -30,8 +30,9 @@ keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_
     if (!f) return KEEL_ENOMEM;
     f->run.seed = o->seed;
     f->run.leaves_early = o->leaves_early;
-    keel_status s = keel_pool_create(&f->run.pool, o->threads);
-    if (s >= 0) s = keel_run_prepare(&f->run, d);
+    f->run.work = o->work;
+    f->run.account = o->account;
+    keel_status s = keel_run_begin(&f->run, d, o->threads);
     if (s >= 0) s = keel_iter_create(&f->it, d, &f->run, 0);
     if (s >= 0 && has_texts(&d->origin->spec)) {
         f->n_kept = o->keep < 1 ? 1 : o->keep;
@@ -53,7 +54,7 @@ void keel_flow_destroy(keel_flow *f)
     keel_free(f->kept);
     keel_element_release(f->given);
     keel_iter_destroy(f->it);
-    keel_run_free(&f->run);
+    keel_run_end(&f->run);
     keel_free(f);
 }
 
@@ -62,6 +63,11 @@ keel_status keel_flow_watch(keel_flow *f, keel_watchdog *w)
     int n;
     keel_trail *trail = keel_pool_trails(f->run.pool, &n);
     return keel_watchdog_add(w, trail, n);
+}
+
+keel_run *keel_flow_run(keel_flow *f)
+{
+    return &f->run;
 }
 
 static void keep(keel_flow *f, keel_element *e)
@@ -82,7 +88,7 @@ keel_status keel_flow_next(void *state, void *const *field, int64_t *rows)
 {
     keel_flow *f = state;
     keel_element *e;
-    const keel_status s = keel_iter_next(f->it, &e);
+    const keel_status s = keel_run_next(f->it, &e);
     if (s != KEEL_OK) return s;
     const keel_data_spec *spec = f->it->spec;
     for (int i = 0; i < spec->n_field; i++)
@@ -99,7 +105,7 @@ keel_status keel_flow_next_shaped(void *state, const void **data, keel_shape *sh
     const keel_data_spec *spec = f->it->spec;
     keel_element_release(f->given);
     f->given = NULL;
-    const keel_status s = keel_iter_next(f->it, &f->given);
+    const keel_status s = keel_run_next(f->it, &f->given);
     if (s != KEEL_OK) return s;
     keep(f, f->given);
     for (int i = 0; i < spec->n_field; i++) {

@@ -8,9 +8,11 @@ typedef struct keel_watchdog keel_watchdog;
 
 typedef struct keel_flow_options {
     uint64_t seed;
-    int threads;       /* that read ahead; 0: the caller's alone */
-    bool leaves_early; /* a pass may be begun anew before its end */
-    int64_t keep;      /* elements whose texts stay valid behind the one that is given */
+    int threads;            /* that read ahead; 0: the caller's alone */
+    bool leaves_early;      /* a pass may be begun anew before its end */
+    int64_t keep;           /* elements whose texts stay valid behind the one that is given */
+    struct keel_work *work; /* borrowed; may be NULL, as the account */
+    struct keel_account *account;
 } keel_flow_options;
 
 keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_flow_options *o);
@@ -18,6 +20,8 @@ void keel_flow_destroy(keel_flow *f); /* NULL is allowed */
 
 /* Before it is used: look at its threads too. */
 keel_status keel_flow_watch(keel_flow *f, keel_watchdog *w);
+
+struct keel_run *keel_flow_run(keel_flow *f);
 
 /* `state` is a keel_flow. */
 keel_status keel_flow_begin(void *state, uint32_t pass, const keel_chance *order);

@@ -10,20 +10,6 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-keel_status keel_run_prepare(keel_run *r, const keel_dataset *d)
-{
-    int n;
-    keel_trail *trail = keel_pool_trails(r->pool, &n);
-    r->trail = &trail[n - 1];
-    return keel_ledger_create(&r->ledger, d);
-}
-
-void keel_run_free(keel_run *r)
-{
-    keel_ledger_free(&r->ledger);
-    keel_pool_destroy(r->pool);
-}
-
 struct keel_iter_kind {
     keel_status (*begin)(keel_iter *it);
     keel_status (*next)(keel_iter *it, keel_element **out);
@@ -111,7 +97,7 @@ keel_status keel_element_row(keel_element **out, const keel_element *batch, int6
             (const char *)batch->field[i].data +
             (size_t)(row * keel_shape_count(&shape[i])) * keel_dtype_size(it->spec->field[i].dtype);
     }
-    KEEL_TRY(keel_element_copy(out, &it->run->account, it->spec, data, shape));
+    KEEL_TRY(keel_element_copy(out, it->run->account, it->spec, data, shape));
     (*out)->place = batch->place;
     const keel_dataset *from = batch->place.from;
     if (from && !from->origin->applied) (*out)->place.at.index += row; /* a yield of a stream */
@@ -138,7 +124,7 @@ static keel_status make_row(keel_iter *it, keel_position at, keel_element *in, k
                             keel_scratch *scratch)
 {
     (void)in;
-    const keel_status s = keel_element_read(out, it->dataset, at, &it->run->account, scratch);
+    const keel_status s = keel_element_read(out, it->dataset, at, it->run->account, scratch);
     if (s >= 0) return s;
     return keel_fail_within(s, "row %lld of %s", (long long)at.index,
                             keel_dataset_name(it->dataset));
@@ -148,6 +134,8 @@ static keel_status begin_walk(keel_iter *it)
 {
     walk *w = it->own;
     w->next = 0;
+    w->scratch.account = it->run->account;
+    w->scratch.probe = it->run->probe;
     if (it->dataset->origin->source->in_memory) return KEEL_OK;
     return keel_window_create(&w->window, it, supply_index, make_row, false);
 }
@@ -253,7 +241,7 @@ static keel_status next_source(keel_iter *it, keel_element **out)
     KEEL_TRY(check_given(it->dataset, data, shape));
     for (int i = 0; i < spec->n_field && !spec->by_row; i++)
         KEEL_TRY(keel_batch_shape(&shape[i], &shape[i], rows, spec->field[i].path));
-    KEEL_TRY(keel_element_copy(out, &it->run->account, spec, data, shape));
+    KEEL_TRY(keel_element_copy(out, it->run->account, spec, data, shape));
     (*out)->place = (keel_spot){ .from = it->dataset, .at = { .index = w->rows } };
     w->rows += rows;
     return KEEL_OK;
@@ -306,6 +294,37 @@ static void end_stage(keel_iter *it)
 }
 
 static const keel_iter_kind stages = { begin_stage, next_stage, pass_stage, end_stage };
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+keel_status keel_run_begin(keel_run *run, const keel_dataset *d, int n_threads)
+{
+    run->relief = (keel_relief){ keel_run_let_go, run };
+    KEEL_TRY(keel_pool_create(&run->pool, n_threads, run->work, run->account));
+    int n;
+    run->probe = keel_pool_probe(run->pool);
+    keel_trail *trail = keel_pool_trails(run->pool, &n);
+    run->trail = &trail[n - 1];
+    return keel_ledger_create(&run->ledger, d);
+}
+
+void keel_run_end(keel_run *run)
+{
+    keel_ledger_free(&run->ledger);
+    keel_pool_destroy(run->pool);
+    run->pool = NULL;
+}
+
+keel_status keel_run_next(keel_iter *it, keel_element **out)
+{
+    keel_run *run = it->run;
+    keel_relief *before = keel_account_relief(&run->relief);
+    keel_probe_begin(run->probe);
+    const keel_status s = keel_iter_next(it, out);
+    keel_probe_end(run->probe);
+    keel_account_relief(before);
+    return s;
+}
 
 /* ---- any ------------------------------------------------------------------------------------- */
 
@@ -378,9 +397,15 @@ keel_status keel_iter_begin(keel_iter *it, uint64_t pass)
 keel_status keel_iter_next(keel_iter *it, keel_element **out)
 {
     *out = NULL;
-    const keel_trail_mark before =
-        keel_trail_enter(it->run->trail, it->dataset->origin, it->at.index);
+    /* rows by index are counted where they are read */
+    const bool counts = it->kind != &walks || it->dataset->origin->source->in_memory;
+    const keel_data_origin *here = it->dataset->origin;
+    keel_probe *p = it->run->probe;
+    const keel_trail_mark before = keel_trail_enter(it->run->trail, here, it->at.index);
+    const keel_probe_mark m =
+        counts ? keel_probe_enter(p, here, KEEL_PART_ALL) : keel_probe_resume(p, here);
     const keel_status s = it->kind->next(it, out);
+    keel_probe_leave(p, m);
     keel_trail_leave(it->run->trail, before);
     if (s == KEEL_OK)
         it->at.index++;
@@ -397,7 +422,7 @@ keel_status keel_iter_seek(keel_iter *it, int64_t index)
     }
     while (it->at.index < index) {
         keel_element *e;
-        const keel_status s = keel_iter_next(it, &e);
+        const keel_status s = keel_run_next(it, &e);
         if (s != KEEL_OK) return s;
         keel_element_release(e);
     }

@@ -5,6 +5,7 @@
 #ifndef KEEL_DATA_ITER_H
 #define KEEL_DATA_ITER_H
 #include "data/element.h"
+#include "data/work.h"
 
 typedef struct keel_pool keel_pool;
 struct keel_trail;
@@ -14,15 +15,15 @@ typedef struct keel_run {
     uint64_t seed;
     bool leaves_early; /* whoever reads the pipeline may leave a pass before its end */
     keel_pool *pool;
-    keel_account account;
+    keel_work *work;            /* borrowed; NULL: nobody wants to know */
+    keel_probe *probe;          /* of the thread that uses the iterators */
+    struct keel_trail *trail;   /* of that thread */
+    keel_account *account;      /* borrowed; NULL: nobody counts */
+    keel_relief relief;         /* of that thread */
+    struct keel_window *window; /* all that are open */
     keel_ledger ledger;
-    keel_spot place;          /* of the failure that was given last */
-    struct keel_trail *trail; /* of the thread that uses the iterators */
+    keel_spot place; /* of the failure that was given last */
 } keel_run;
-
-/* Once a run has its pool. */
-keel_status keel_run_prepare(keel_run *r, const keel_dataset *d);
-void keel_run_free(keel_run *r); /* with the pool */
 
 typedef struct keel_iter_kind keel_iter_kind;
 
@@ -41,6 +42,15 @@ struct keel_iter {
     struct keel_iter *parent[];
 };
 typedef struct keel_iter keel_iter;
+
+/* Begin a run over d: starts its pool. The members seed, leaves_early, work and account are set. */
+keel_status keel_run_begin(keel_run *run, const keel_dataset *d, int n_threads);
+void keel_run_end(keel_run *run); /* after its iterators; a zeroed run is allowed */
+
+/* The next element of a whole pipeline: keel_iter_next, with its time noted, and with everything
+ * that was read ahead let go of where there is no room. */
+keel_status keel_run_next(keel_iter *it, keel_element **out);
+void keel_run_let_go(void *run);
 
 /* stages: those of parents before this one; 0 for a whole pipeline. */
 keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *run,

@@ -2,6 +2,7 @@
 #include "data/photo.h"
 #include "data/codecs/jpeg.h"
 #include "data/resample.h"
+#include "data/work.h"
 #include "tensor/shape.h"
 
 keel_status keel_photo_init(keel_photo *out, const keel_dataset_options *o, const char *what)
@@ -64,6 +65,7 @@ keel_status keel_photo_write(const keel_photo *p, const keel_data_field *field,
                              const keel_image *image, void *to, keel_dtype want,
                              keel_scratch *scratch, const char *what)
 {
+    keel_probe_part(scratch->probe, KEEL_PART_RESIZE);
     const keel_resample r = keel_photo_resample(p);
     const int64_t count = p->height * p->width * p->channels;
     keel_image own = *image;

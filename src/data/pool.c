@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/scratch.h"
 #include "data/trail.h"
+#include "data/work.h"
 #include <pthread.h>
 #include <sched.h>
 
@@ -13,10 +14,18 @@ struct keel_pool {
     pthread_cond_t work, ready; /* a task was added; one is done */
     keel_task *first, **last;
     bool quit;
-    int n_threads, n_begun, n_trail;
+    int n_threads, n_trail;
+    _Atomic int used; /* of which so many work; changed with the lock held */
+    int running;
     keel_scratch scratch; /* of the caller, who is one thread at a time */
-    keel_trail *trail;    /* [n + 1] of each thread; the last is the caller's */
-    pthread_t thread[];
+    keel_trail *trail;    /* [n_trail] of each thread; the last is the caller's */
+    keel_task *wanted;    /* that the caller waits for */
+    struct pool_thread {
+        keel_pool *pool;
+        int number;
+        keel_scratch scratch; /* guarded by the pool while it runs no task */
+        pthread_t id;
+    } thread[];
 };
 
 /* With the lock held. */
@@ -30,32 +39,41 @@ static keel_task *take(keel_pool *p)
 /* With the lock held, which is released while the task runs. */
 static void run(keel_pool *p, keel_task *t, keel_scratch *scratch)
 {
+    keel_probe *probe = scratch->probe;
+    t->by = probe;
+    if (p->wanted == t && p->scratch.probe)
+        atomic_store_explicit(&p->scratch.probe->late, probe, memory_order_release);
+    p->running++;
     pthread_mutex_unlock(&p->lock);
+    keel_relief *relief = keel_account_relief(NULL); /* which waits for tasks, so not within one */
     t->run(t, scratch);
+    keel_account_relief(relief);
     pthread_mutex_lock(&p->lock);
+    p->running--;
     t->done = true;
     pthread_cond_broadcast(&p->ready);
 }
 
-static void *worker(void *pool)
+static void *worker(void *thread)
 {
-    keel_pool *p = pool;
-    keel_scratch scratch = { 0 };
+    struct pool_thread *me = thread;
+    keel_pool *p = me->pool;
     pthread_mutex_lock(&p->lock);
-    scratch.trail = &p->trail[p->n_begun++];
     while (!p->quit) {
-        keel_task *t = take(p);
-        if (t)
-            run(p, t, &scratch);
-        else
+        keel_task *t = me->number < p->used ? take(p) : NULL;
+        if (t) {
+            keel_probe_begin(me->scratch.probe);
+            run(p, t, &me->scratch);
+            keel_probe_end(me->scratch.probe);
+        } else {
             pthread_cond_wait(&p->work, &p->lock);
+        }
     }
     pthread_mutex_unlock(&p->lock);
-    keel_scratch_free(&scratch);
     return NULL;
 }
 
-keel_status keel_pool_create(keel_pool **out, int n_threads)
+keel_status keel_pool_create(keel_pool **out, int n_threads, keel_work *work, keel_account *account)
 {
     keel_pool *p = keel_calloc(1, sizeof *p + (size_t)n_threads * sizeof *p->thread);
     if (!p) return KEEL_ENOMEM;
@@ -66,11 +84,21 @@ keel_status keel_pool_create(keel_pool **out, int n_threads)
     p->n_trail = n_threads + 1;
     p->scratch.trail = &p->trail[n_threads];
     p->last = &p->first;
+    p->used = n_threads;
+    p->scratch.probe = keel_work_probe(work);
+    p->scratch.account = account;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->ready, NULL);
-    while (p->n_threads < n_threads && !pthread_create(&p->thread[p->n_threads], NULL, worker, p))
-        p->n_threads++;
+    for (; p->n_threads < n_threads; p->n_threads++) {
+        struct pool_thread *t = &p->thread[p->n_threads];
+        t->pool = p;
+        t->number = p->n_threads;
+        t->scratch.probe = keel_work_probe(work);
+        t->scratch.account = account;
+        t->scratch.trail = &p->trail[t->number];
+        if (pthread_create(&t->id, NULL, worker, t)) break;
+    }
     if (n_threads && !p->n_threads) {
         keel_pool_destroy(p);
         return keel_fail(KEEL_ENOMEM, "pipeline: no thread could be started");
@@ -86,7 +114,8 @@ void keel_pool_destroy(keel_pool *p)
     p->quit = true;
     pthread_cond_broadcast(&p->work);
     pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->n_threads; i++) pthread_join(p->thread[i], NULL);
+    for (int i = 0; i < p->n_threads; i++) pthread_join(p->thread[i].id, NULL);
+    for (int i = 0; i < p->n_threads; i++) keel_scratch_free(&p->thread[i].scratch);
     keel_scratch_free(&p->scratch);
     for (int i = 0; i < p->n_trail; i++) keel_faults_free(&p->trail[i].faults);
     keel_free(p->trail);
@@ -94,6 +123,27 @@ void keel_pool_destroy(keel_pool *p)
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
     keel_free(p);
+}
+
+void keel_pool_use(keel_pool *p, int n_threads)
+{
+    pthread_mutex_lock(&p->lock);
+    p->used = n_threads < 1 ? 1 : n_threads;
+    pthread_cond_broadcast(&p->work);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void keel_pool_let_go(keel_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->running) pthread_cond_wait(&p->ready, &p->lock);
+    for (int i = 0; i < p->n_threads; i++) keel_scratch_free(&p->thread[i].scratch);
+    pthread_mutex_unlock(&p->lock);
+}
+
+struct keel_probe *keel_pool_probe(const keel_pool *p)
+{
+    return p->scratch.probe;
 }
 
 int keel_reading_threads(void)
@@ -110,6 +160,11 @@ keel_trail *keel_pool_trails(keel_pool *p, int *n)
     return p->trail;
 }
 
+int keel_pool_used(const keel_pool *p)
+{
+    return atomic_load_explicit(&p->used, memory_order_relaxed);
+}
+
 int keel_pool_threads(const keel_pool *p)
 {
     return p->n_threads;
@@ -119,22 +174,36 @@ void keel_pool_add(keel_pool *p, keel_task *t)
 {
     t->next = NULL;
     t->done = false;
+    t->by = NULL;
     pthread_mutex_lock(&p->lock);
     *p->last = t;
     p->last = &t->next;
-    if (p->n_threads) pthread_cond_signal(&p->work);
+    /* one that sleeps for good may get a signal, so all are woken where some do */
+    if (p->used < p->n_threads)
+        pthread_cond_broadcast(&p->work);
+    else if (p->n_threads)
+        pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
 }
 
 /* Who waits is not at work, for who looks at its trail. */
-static void wait(keel_pool *p)
+static void wait(keel_pool *p, keel_task *t, const void *stage)
 {
+    keel_probe *probe = p->scratch.probe;
+    if (probe) {
+        atomic_store_explicit(&probe->asked, stage, memory_order_relaxed);
+        atomic_store_explicit(&probe->late, t->by, memory_order_release);
+    }
     const keel_trail_mark before = keel_trail_enter(p->scratch.trail, NULL, 0);
+    const keel_probe_mark m = keel_probe_enter(probe, keel_work_waits, KEEL_PART_ALL);
+    p->wanted = t;
     pthread_cond_wait(&p->ready, &p->lock);
+    p->wanted = NULL;
+    keel_probe_leave(probe, m);
     keel_trail_leave(p->scratch.trail, before);
 }
 
-void keel_pool_wait(keel_pool *p, keel_task *t)
+void keel_pool_wait(keel_pool *p, keel_task *t, const void *stage)
 {
     pthread_mutex_lock(&p->lock);
     while (!t->done) {
@@ -142,7 +211,7 @@ void keel_pool_wait(keel_pool *p, keel_task *t)
         if (other)
             run(p, other, &p->scratch);
         else
-            wait(p);
+            wait(p, t, stage);
     }
     pthread_mutex_unlock(&p->lock);
 }

@@ -9,6 +9,8 @@
 
 struct keel_reader {
     keel_run run;
+    keel_account account;
+    keel_work *work;
     keel_iter *it;
     keel_element *given;
     keel_watchdog *watchdog;
@@ -54,12 +56,13 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
     keel_reader *r = keel_calloc(1, sizeof *r);
     if (!r) return KEEL_ENOMEM;
     r->run.seed = o.seed;
-    r->run.account.limit = o.memory;
+    r->account.limit = o.memory;
+    r->run.account = &r->account;
     r->pass = o.pass;
-    keel_status s = keel_pool_create(&r->run.pool, o.threads < 0 ? 0
-                                                   : o.threads   ? o.threads
-                                                                 : keel_reading_threads());
-    if (s >= 0) s = keel_run_prepare(&r->run, d);
+    const int threads = o.threads < 0 ? 0 : o.threads ? o.threads : keel_reading_threads();
+    keel_status s = keel_work_create(&r->work, d, threads + 1);
+    r->run.work = r->work;
+    if (s >= 0) s = keel_run_begin(&r->run, d, threads);
     if (s >= 0) s = keel_iter_create(&r->it, d, &r->run, 0);
     if (s >= 0) s = watch(r, d, o.watch);
     keel_watchdog_begin(r->watchdog);
@@ -83,7 +86,7 @@ keel_status keel_reader_next(keel_reader *r, const keel_tensor **field)
     keel_status s = r->ended ? keel_iter_begin(r->it, ++r->pass) : KEEL_OK;
     if (s >= 0) {
         r->ended = false;
-        s = keel_iter_next(r->it, &r->given);
+        s = keel_run_next(r->it, &r->given);
     }
     s = in_time(r, s);
     r->ended = s == KEEL_END;
@@ -106,6 +109,7 @@ void keel_reader_destroy(keel_reader *r)
     keel_watchdog_destroy(r->watchdog);
     keel_element_release(r->given);
     keel_iter_destroy(r->it);
-    keel_run_free(&r->run);
+    keel_run_end(&r->run);
+    keel_work_destroy(r->work);
     keel_free(r);
 }

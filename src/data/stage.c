@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "data/flow.h"
 #include "data/trail.h"
+#include "data/work.h"
 #include "tensor/shape.h"
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +55,12 @@ keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const kee
     const keel_data_origin *o = d->origin;
     if (!o->applied && o->source->in_memory) /* never waits or fails, and is quicker than a trail */
         return o->source->read(o->state, at.index, row, scratch);
+    keel_probe *p = scratch->probe;
     const keel_trail_mark before = keel_trail_enter(scratch->trail, o, at.index);
+    const keel_probe_mark m = keel_probe_enter(p, o, KEEL_PART_ALL);
     const keel_status s = o->applied ? o->applied->stage->read(o->applied, at, row, scratch)
                                      : o->source->read(o->state, at.index, row, scratch);
+    keel_probe_leave(p, m);
     if (s < 0) keel_trail_failed(scratch->trail, o, at.index);
     keel_trail_leave(scratch->trail, before);
     return s;

@@ -87,6 +87,14 @@ struct keel_stage {
     /* For data/each.h: make an element of one of parent 0. Called by any thread. */
     keel_status (*make)(const keel_applied *s, keel_account *a, keel_position at,
                         const keel_element *e, keel_element **out, keel_scratch *scratch);
+    /* Elements of the parents that its stream holds at the same time; NULL: one. */
+    int64_t (*holds)(const keel_applied *s);
+    /* The bytes that the stage keeps over passes; what it will keep more is taken from this account
+     * from now on, or no longer. NULL: nothing. */
+    int64_t (*keeps)(const keel_applied *s);
+    void (*charge)(const keel_applied *s, keel_account *a, bool on);
+    /* What messages call it, besides its name: that of a callback; NULL: nothing. */
+    const char *(*label)(const keel_applied *s);
 };
 
 /* The dataset that a stage makes. Takes `config` (NULL: all defaults) as Keras JSON, and shares the

@@ -1,6 +1,7 @@
 /* See window.h. A ring of tasks: those from `out` to `in` were given to the pool. The window is as
- * deep as two elements for each thread, and no deeper than the account allows; one element is
- * always made, so that a limit that is too small slows down and does not stop. */
+ * deep as two elements for each thread that works, and no deeper than the account allows. If there
+ * is no room for the element that is next, all that was made ahead is let go, and it is made here.
+ */
 #include "data/window.h"
 #include "base/memory.h"
 #include "data/pool.h"
@@ -14,7 +15,8 @@ typedef struct entry {
     keel_position at;
     keel_element *in, *out;
     keel_status status;
-    bool told; /* its failure was given */
+    bool told;    /* its failure was given */
+    bool dropped; /* it was made, and let go */
     keel_failure failure;
     keel_spot place;    /* of the failure */
     keel_faults faults; /* rows that others stand for */
@@ -26,6 +28,10 @@ struct keel_window {
     keel_make *make;
     uint64_t in, out;
     int n;
+    bool alone;
+    int64_t largest; /* bytes of an element made */
+    keel_scratch scratch;
+    keel_window *next;   /* of the run */
     bool ended;          /* the supply has ended, or failed */
     keel_failure failed; /* that of the supply, which comes after what was made before */
     keel_spot failed_at;
@@ -40,7 +46,9 @@ static void run(keel_task *task, keel_scratch *scratch)
     t->failed_in = NULL;
     t->faults.n = e->faults.n = 0;
     const keel_trail_mark before = keel_trail_enter(t, w->it->dataset->origin, e->at.index);
+    const keel_probe_mark m = keel_probe_resume(scratch->probe, w->it->dataset->origin);
     e->status = w->make(w->it, e->at, e->in, &e->out, scratch);
+    keel_probe_leave(scratch->probe, m);
     keel_trail_leave(t, before);
     if (e->status >= 0) e->status = keel_faults_move(&e->faults, &t->faults);
     if (e->status >= 0) return;
@@ -62,15 +70,23 @@ keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *su
     w->supply = supply;
     w->make = make;
     w->n = n;
+    w->alone = alone;
+    w->scratch.account = it->run->account;
+    w->scratch.probe = it->run->probe;
+    w->scratch.trail = it->run->trail;
+    w->next = it->run->window;
+    it->run->window = w;
     *out = w;
     return KEEL_OK;
 }
 
 static bool may_read_ahead(const keel_window *w)
 {
-    const keel_account *a = &w->it->run->account;
-    if (w->in == w->out) return true;
-    return w->in - w->out < (uint64_t)w->n && (!a->limit || atomic_load(&a->used) < a->limit);
+    const int64_t ahead = (int64_t)(w->in - w->out);
+    const int deep = w->alone ? 1 : 2 * keel_pool_used(w->it->run->pool) + 1;
+    if (ahead == 0) return true;
+    return ahead < w->n && ahead < deep &&
+           keel_account_room(w->it->run->account) > (ahead + 1) * w->largest;
 }
 
 static keel_status next_input(keel_window *w, entry *e)
@@ -88,7 +104,7 @@ static void fill(keel_window *w)
         e->window = w;
         e->task.run = run;
         e->in = e->out = NULL;
-        e->told = false;
+        e->told = e->dropped = false;
         const keel_status s = next_input(w, e);
         if (s != KEEL_OK) {
             w->ended = true;
@@ -132,11 +148,13 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
         return keel_failure_raise(&failed);
     }
     entry *e = &w->at[w->out % (uint64_t)w->n];
-    if (e->told) { /* try it again: the cause may have gone */
-        e->told = false;
+    if (e->told || e->dropped) { /* try it again: the cause may have gone */
+        e->told = e->dropped = false;
         keel_pool_add(w->it->run->pool, &e->task);
     }
-    keel_pool_wait(w->it->run->pool, &e->task);
+    keel_pool_wait(w->it->run->pool, &e->task, w->it->dataset->origin);
+    const keel_account *a = w->it->run->account;
+    if (e->status == KEEL_ENOMEM && a && a->limit) run(&e->task, &w->scratch);
     if (e->status >= 0) charge(w, e);
     if (e->status < 0) {
         e->told = true;
@@ -144,6 +162,7 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
         return keel_failure_raise(&e->failure);
     }
     *out = e->out;
+    if (e->out && (int64_t)e->out->n_bytes > w->largest) w->largest = (int64_t)e->out->n_bytes;
     e->out = NULL;
     leave(w);
     return KEEL_OK;
@@ -156,15 +175,41 @@ bool keel_window_pass(keel_window *w)
     return told;
 }
 
+void keel_window_let_go(keel_window *w)
+{
+    for (uint64_t i = w->in; i-- > w->out && !w->alone;) {
+        entry *e = &w->at[i % (uint64_t)w->n];
+        if (e->told || e->dropped) continue;
+        keel_pool_wait(w->it->run->pool, &e->task, w->it->dataset->origin);
+        e->dropped = e->out != NULL;
+        keel_element_release(e->out);
+        e->out = NULL;
+    }
+    keel_scratch_free(&w->scratch);
+}
+
+void keel_run_let_go(void *of)
+{
+    keel_run *run = of;
+    for (keel_window *w = run->window; w; w = w->next) keel_window_let_go(w);
+    keel_pool_let_go(run->pool);
+}
+
 void keel_window_destroy(keel_window *w)
 {
     if (!w) return;
+    for (keel_window **p = &w->it->run->window; *p; p = &(*p)->next)
+        if (*p == w) {
+            *p = w->next;
+            break;
+        }
     for (; w->out < w->in; w->out++) {
         entry *e = &w->at[w->out % (uint64_t)w->n];
-        keel_pool_wait(w->it->run->pool, &e->task);
+        keel_pool_wait(w->it->run->pool, &e->task, NULL);
         keel_element_release(e->in);
         keel_element_release(e->out);
     }
     for (int i = 0; i < w->n; i++) keel_faults_free(&w->at[i].faults);
+    keel_scratch_free(&w->scratch);
     keel_free(w);
 }

@@ -19,6 +19,8 @@ keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *su
 keel_status keel_window_next(keel_window *w, keel_element **out);
 /* Leave out the element whose failure was given last. false: it was a failure of the supply. */
 bool keel_window_pass(keel_window *w);
+/* Let go of what was made ahead: it is made again in its turn. */
+void keel_window_let_go(keel_window *w);
 void keel_window_destroy(keel_window *w); /* waits for what is being made; NULL is allowed */
 
 #endif

@@ -1,5 +1,6 @@
 /* Keras's evaluate and predict: forward only, each row once, in order. */
 #include "base/memory.h"
+#include "train/input.h"
 #include "train/session.h"
 #include <string.h>
 
@@ -8,6 +9,7 @@ typedef struct inference {
     keel_fit_options o;
     keel_trainer *trainer;
     keel_feed *feed;
+    keel_account account;
     keel_strategy *strategy;
     keel_watch run;
     bool entered;
@@ -24,7 +26,8 @@ static keel_status begin(inference *l, keel_model *m, keel_strategy *s, const ke
     l->o.validation_steps = l->o.steps_per_epoch;
     KEEL_TRY(keel_watch_begin(&l->run, m, &l->o, false));
     KEEL_TRY(keel_pairing_make(&pairing, m, data, scored));
-    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing));
+    KEEL_TRY(keel_input_limit(&l->account.limit, l->o.input_memory));
+    KEEL_TRY(keel_session_feed(&l->feed, data, &l->o, false, m->dtype, &pairing, &l->account));
     const keel_trainer_work none = { 0 };
     keel_trainer_work test;
     keel_team_enter(s->team);

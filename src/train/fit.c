@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "train/gate.h"
 #include "train/history.h"
+#include "train/input.h"
 #include "train/profile.h"
 #include "train/resume.h"
 #include "train/session.h"
@@ -22,6 +23,8 @@ typedef struct fit {
     keel_profile_work work; /* where there is timing */
     keel_pairing pairing, validation_pairing;
     keel_feed *feed, *validation_feed;
+    keel_input_accounts accounts;
+    keel_input_follow input;
     keel_history history;
     keel_watch run;
     keel_tally trained, tested; /* of the epoch */
@@ -118,12 +121,15 @@ static keel_status train_epoch(fit *f)
         keel_feed_release(f->feed, &b);
         const double now = keel_seconds();
         h->step_seconds += now - before;
+        keel_input_step(&f->input, f->feed, now - before);
         h->steps++;
         h->rows += b.rows;
         at->step++;
         at->rows += b.rows;
         at->seconds = now - start;
         at->waited = keel_feed_wait_seconds(f->feed) - waited;
+        at->wait_share = f->input.share;
+        at->late = f->input.late;
         if (keel_watch_hears(&f->run, KEEL_ON_train_batch_end)) {
             keel_scored_names(&f->trainer->train, &f->run.logs);
             keel_tally_logs(&f->trainer->train, &f->trained, &f->run.logs);
@@ -453,12 +459,46 @@ static keel_status prepare(fit *f)
     return begin_timing(f);
 }
 
-static keel_status open_validation(fit *f)
+/* Both feeds share the memory of the input: that of the validation gets what it needs, or a quarter
+ * if that is more. */
+static keel_status share_memory(fit *f, const keel_dataset *d)
 {
-    const keel_dataset *d = f->o.validation;
-    KEEL_TRY(keel_pairing_make(&f->validation_pairing, f->model, d, true));
-    return keel_session_feed(&f->validation_feed, d, &f->o, false, f->model->dtype,
-                             &f->validation_pairing);
+    const keel_dtype real = f->model->dtype;
+    int64_t all, training, validation = 0;
+    KEEL_TRY(keel_input_limit(&all, f->o.input_memory));
+    if (!all) return KEEL_OK;
+    KEEL_TRY(keel_session_least(&training, d, &f->o, true, real, &f->pairing));
+    if (f->o.validation)
+        KEEL_TRY(of_validation(keel_session_least(&validation, f->o.validation, &f->o, false, real,
+                                                  &f->validation_pairing)));
+    const bool fits = training <= all && validation <= all - training;
+    if (!fits)
+        return keel_fail(
+            KEEL_EARG,
+            "the input may hold %lld bytes (input_memory), but needs at least %lld: "
+            "%lld for two batches of training and what is read for them, %lld for "
+            "validation",
+            (long long)all,
+            (long long)(training > INT64_MAX - validation ? INT64_MAX : training + validation),
+            (long long)training, (long long)validation);
+    if (validation && validation < all / 4 && all / 4 <= all - training) validation = all / 4;
+    f->accounts.validation.limit = validation;
+    f->accounts.training.limit = all - validation;
+    return KEEL_OK;
+}
+
+static keel_status open_feeds(fit *f, const keel_dataset *d)
+{
+    const keel_dataset *v = f->o.validation;
+    const keel_dtype real = f->model->dtype;
+    if (v) KEEL_TRY(of_validation(keel_pairing_make(&f->validation_pairing, f->model, v, true)));
+    KEEL_TRY(share_memory(f, d));
+    KEEL_TRY(keel_session_feed(&f->feed, d, &f->o, true, real, &f->pairing, &f->accounts.training));
+    if (!(f->history.input = keel_calloc(1, sizeof *f->history.input))) return KEEL_ENOMEM;
+    keel_input_begin(&f->input, d, f->feed, &f->o, f->strategy);
+    if (!v) return KEEL_OK;
+    return of_validation(keel_session_feed(&f->validation_feed, v, &f->o, false, real,
+                                           &f->validation_pairing, &f->accounts.validation));
 }
 
 /* After a failure a checkpoint is taken too, and the failure stays the last error. */
@@ -487,8 +527,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
      */
-    if ((s = keel_session_feed(&f.feed, data, &f.o, true, m->dtype, &f.pairing)) < 0) goto out;
-    if (f.o.validation && (s = of_validation(open_validation(&f))) < 0) goto out;
+    if ((s = open_feeds(&f, data)) < 0) goto out;
     if ((s = keel_resume_open(&f.resume, m, strategy, data, &f.o)) < 0) goto out;
     keel_team_enter(strategy->team);
     entered = true;
@@ -508,6 +547,7 @@ out:
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
     take_notes(&f, data);
+    if (s >= 0 && f.feed) s = keel_input_end(&f.input, f.feed, f.history.input);
     keel_session_count(&f.o, f.trainer);
     keel_resume_close(&f.resume);
     keel_watch_end(&f.run);

@@ -29,6 +29,7 @@ void keel_history_free(keel_history *h)
     keel_free(h->value);
     keel_free(h->note);
     keel_profile_destroy(h->profile);
+    keel_free(h->input);
     *h = (keel_history){ 0 };
 }
 

@@ -51,8 +51,8 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
     return KEEL_OK;
 }
 
-keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
-                              bool training, keel_dtype real, const keel_pairing *pairing)
+static keel_feed_options feed_options(const keel_dataset *d, const keel_fit_options *o,
+                                      bool training, keel_dtype real, const keel_pairing *pairing)
 {
     const bool rows =
         (d->origin->source->read || d->origin->spec.by_row) && !d->origin->spec.batched;
@@ -90,7 +90,27 @@ keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel
             if (f.epochs <= f.first_epoch) f.epochs = f.first_epoch + 1;
         }
     }
+    return f;
+}
+
+keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
+                              bool training, keel_dtype real, const keel_pairing *pairing,
+                              keel_account *account)
+{
+    keel_feed_options f = feed_options(d, o, training, real, pairing);
+    f.account = account;
+    if (training) {
+        f.on_decision = o->explain_input;
+        f.context = o->explain_context;
+    }
     return keel_feed_create(out, d, &f);
+}
+
+keel_status keel_session_least(int64_t *out, const keel_dataset *d, const keel_fit_options *o,
+                               bool training, keel_dtype real, const keel_pairing *pairing)
+{
+    const keel_feed_options f = feed_options(d, o, training, real, pairing);
+    return keel_feed_least(out, d, &f);
 }
 
 keel_status keel_session_work(keel_trainer_work *out, keel_feed *f, const keel_pairing *pairing,

@@ -13,7 +13,11 @@ keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *
 
 /* Create a feed, in row order (evaluate, predict, validation) or in training order. */
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
-                              bool training, keel_dtype real, const keel_pairing *pairing);
+                              bool training, keel_dtype real, const keel_pairing *pairing,
+                              keel_account *account);
+/* The least memory of such a feed. */
+keel_status keel_session_least(int64_t *out, const keel_dataset *d, const keel_fit_options *o,
+                               bool training, keel_dtype real, const keel_pairing *pairing);
 
 /* The work that a feed means for a trainer. If its rows have open dims, `epoch` is begun to see the
  * shapes of the first batch, which is returned to the feed; *out points into it. */

@@ -1,5 +1,6 @@
 /* Chooses the codec by the first bytes of a file, not by its name. */
 #include "data/codecs/image.h"
+#include "data/work.h"
 #include "io/kind.h"
 #include <ctype.h>
 #include <string.h>
@@ -142,6 +143,7 @@ keel_status keel_image_decode(keel_image *out, const void *data, size_t n_bytes,
     if (!n_bytes) return keel_fail(KEEL_EFORMAT, "%s: the file is empty", what);
     const format *f = find(data, n_bytes);
     if (!f) return fail_unknown(data, n_bytes, what);
+    keel_probe_part(scratch->probe, KEEL_PART_DECODE);
     if (channels == 4 && !f->has_alpha)
         return add_alpha(out, f, data, n_bytes, scratch, buffer, what);
     if (channels != 1 || f->has_gray)

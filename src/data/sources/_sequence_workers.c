@@ -68,7 +68,7 @@ keel_status keel_batches_create(keel_batches **out, const keel_data_spec *spec, 
         b->at[i].task.run = run;
     }
     keel_status s = reserve(b, spec);
-    if (s >= 0) s = keel_pool_create(&b->pool, workers - 1);
+    if (s >= 0) s = keel_pool_create(&b->pool, workers - 1, NULL, NULL);
     if (s < 0) {
         keel_batches_destroy(b);
         return s;
@@ -96,7 +96,7 @@ keel_status keel_batches_next(keel_batches *b, int64_t n, void *const *field, in
         e->told = false;
         keel_pool_add(b->pool, &e->task);
     }
-    keel_pool_wait(b->pool, &e->task);
+    keel_pool_wait(b->pool, &e->task, NULL);
     if (e->status < 0) {
         e->told = true;
         return keel_failure_raise(&e->failure);
@@ -110,7 +110,8 @@ keel_status keel_batches_next(keel_batches *b, int64_t n, void *const *field, in
 
 void keel_batches_rewind(keel_batches *b)
 {
-    for (; b->out < b->in; b->out++) keel_pool_wait(b->pool, &b->at[b->out % (uint64_t)b->n].task);
+    for (; b->out < b->in; b->out++)
+        keel_pool_wait(b->pool, &b->at[b->out % (uint64_t)b->n].task, NULL);
     b->in = b->out = 0;
 }
 

@@ -10,6 +10,7 @@
 #include "data/folders.h"
 #include "data/photo.h"
 #include "data/shards.h"
+#include "data/work.h"
 #include "io/file.h"
 #include "tensor/shape.h"
 #include <sys/stat.h>
@@ -63,6 +64,7 @@ static keel_status decode(const images *p, const char *path, keel_image *image,
                           keel_scratch *scratch)
 {
     size_t n = 0;
+    keel_probe_part(scratch->probe, KEEL_PART_FILE);
     KEEL_TRY(read_file(path, scratch, &n));
     return of_image(
         keel_image_decode(image, scratch->at[0], n, p->photo.channels, scratch, 1, path));

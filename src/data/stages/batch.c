@@ -115,6 +115,11 @@ static keel_status next(keel_iter *it, keel_element **out)
     return keel_collect_batch(&w->rows, it, out);
 }
 
+static int64_t holds(const keel_applied *s)
+{
+    return ((const batch_args *)s->args)->batch_size;
+}
+
 static void end(keel_iter *it)
 {
     keel_collect_free(&((batch_iter *)it->own)->rows);
@@ -144,4 +149,5 @@ const keel_stage keel_stage_batch = {
     .begin = begin,
     .next = next,
     .end = end,
+    .holds = holds,
 };

@@ -72,6 +72,14 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static int64_t holds(const keel_applied *s)
+{
+    const bucket_args *a = s->args;
+    double sum = 0;
+    for (int i = 0; i < (int)a->bucket_batch_sizes.count; i++) sum += a->bucket_batch_sizes.at[i];
+    return sum < 1e15 ? (int64_t)sum : (int64_t)1e15;
+}
+
 typedef struct bucket_iter {
     keel_collect of[BUCKETS_MAX];
     bool ended;
@@ -137,4 +145,5 @@ const keel_stage keel_stage_bucket_by_sequence_length = {
     .begin = begin,
     .next = next,
     .end = end,
+    .holds = holds,
 };

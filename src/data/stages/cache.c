@@ -16,7 +16,9 @@ typedef struct cache_args {
 } cache_args;
 
 typedef struct cache {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;  /* of the account */
+    keel_account *account; /* of the run that reads it; NULL: none */
+    int64_t charged;       /* taken from it */
     _Atomic int64_t used;
     _Atomic(keel_element *) *at; /* [rows] */
 } cache;
@@ -62,6 +64,59 @@ static void release(keel_applied *s)
     keel_free(c);
 }
 
+/* Keep an element, if there is room in what the stage may take and in the account of the run, from
+ * which its bytes were taken when it was made. */
+static bool take(cache *c, int64_t limit, keel_element *e)
+{
+    const int64_t n = (int64_t)e->n_bytes;
+    if (atomic_fetch_add(&c->used, n) + n > limit && limit != KEEL_INT_NULL) {
+        atomic_fetch_sub(&c->used, n);
+        return false;
+    }
+    pthread_mutex_lock(&c->lock);
+    keel_account *a = c->account;
+    const bool has =
+        !a || (keel_account_room(a) >= a->reserve && (a == e->account || keel_account_try(a, n)));
+    if (has && a != e->account) keel_account_give(e->account, n);
+    if (has && a) c->charged += n;
+    if (has) e->account = NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (!has) atomic_fetch_sub(&c->used, n);
+    return has;
+}
+
+static void give(cache *c, int64_t n)
+{
+    atomic_fetch_sub(&c->used, n);
+    pthread_mutex_lock(&c->lock);
+    if (c->account) {
+        keel_account_give(c->account, n);
+        c->charged -= n;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static int64_t keeps(const keel_applied *s)
+{
+    cache *c = s->made;
+    return atomic_load(&c->used) + s->parent[0]->rows * (int64_t)sizeof *c->at;
+}
+
+/* A cache has one account at a time: that of the first run, until it ends. */
+static void charge(const keel_applied *s, keel_account *a, bool on)
+{
+    cache *c = s->made;
+    pthread_mutex_lock(&c->lock);
+    if (on && !c->account) {
+        c->account = a;
+    } else if (!on && c->account == a) {
+        keel_account_give(a, c->charged);
+        c->account = NULL;
+        c->charged = 0;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* The row in the cache, made now if there is room; *out NULL: there is none. */
 static keel_status get(const keel_applied *s, keel_position at, keel_element **out,
                        keel_scratch *scratch)
@@ -70,19 +125,25 @@ static keel_status get(const keel_applied *s, keel_position at, keel_element **o
     const int64_t limit = ((const cache_args *)s->args)->memory;
     *out = atomic_load_explicit(&c->at[at.index], memory_order_acquire);
     if (*out || (limit != KEEL_INT_NULL && atomic_load(&c->used) >= limit)) return KEEL_OK;
+    if (!keel_spec_is_open(&s->parent[0]->origin->spec)) { /* known without making it */
+        const int64_t n = keel_element_size(&s->parent[0]->origin->spec, 0);
+        const keel_account *a = scratch->account;
+        if (a && a->limit && keel_account_room(a) - a->reserve < n) return KEEL_OK;
+    }
     keel_scratch *inner = keel_scratch_inner(scratch);
     if (!inner) return KEEL_ENOMEM;
     keel_element *made, *none = NULL;
-    KEEL_TRY(keel_element_read(&made, s->parent[0], keel_stage_into(s, 0, &at), NULL, inner));
-    const int64_t n = (int64_t)made->n_bytes;
-    if (limit != KEEL_INT_NULL && atomic_fetch_add(&c->used, n) + n > limit) {
-        atomic_fetch_sub(&c->used, n); /* there is no room for this one: read it again */
+    const keel_status got =
+        keel_element_read(&made, s->parent[0], keel_stage_into(s, 0, &at), scratch->account, inner);
+    if (got == KEEL_ENOMEM && scratch->account && scratch->account->limit) return KEEL_OK;
+    if (got < 0) return got;
+    if (!take(c, limit, made)) { /* there is no room for this one: read it again */
         keel_element_release(made);
         return KEEL_OK;
     }
     if (!atomic_compare_exchange_strong(&c->at[at.index], &none, made)) {
+        give(c, (int64_t)made->n_bytes);
         keel_element_release(made); /* another thread was faster */
-        if (limit != KEEL_INT_NULL) atomic_fetch_sub(&c->used, n);
         made = none;
     }
     *out = made;
@@ -128,4 +189,6 @@ const keel_stage keel_stage_cache = {
     .infer = infer,
     .read = read,
     .release = release,
+    .keeps = keeps,
+    .charge = charge,
 };

@@ -70,6 +70,11 @@ static void end(keel_iter *it)
     w->window = NULL;
 }
 
+static const char *label(const keel_applied *s)
+{
+    return ((const filter_args *)s->args)->f.name;
+}
+
 static void release_args(void *args)
 {
     filter_args *a = args;
@@ -90,6 +95,7 @@ const keel_stage keel_stage_filter = {
     .next = next,
     .end = end,
     .pass = pass,
+    .label = label,
 };
 
 keel_status keel_dataset_filter(keel_dataset **out, keel_dataset *d, const keel_filter *filter)

@@ -196,7 +196,7 @@ static keel_status keep_texts(keel_iter *it, keel_element **e)
         shape[i] = (*e)->field[i].shape;
     }
     if (!texts) return KEEL_OK;
-    KEEL_TRY(keel_element_copy(&copy, &it->run->account, it->spec, data, shape));
+    KEEL_TRY(keel_element_copy(&copy, it->run->account, it->spec, data, shape));
     keel_element_release(*e);
     *e = copy;
     return KEEL_OK;
@@ -220,7 +220,7 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *e, keel_e
         shape[i] = e->field[i].shape;
     }
     KEEL_TRY(shapes_of(s, shape, made));
-    KEEL_TRY(keel_element_create(&got, &it->run->account, it->spec, made));
+    KEEL_TRY(keel_element_create(&got, it->run->account, it->spec, made));
     for (int i = 0; i < it->spec->n_field; i++)
         to[i] = (keel_tensor){ it->spec->field[i].dtype, made[i], got->field[i].data };
     keel_status r = call(s, &at, in, to);
@@ -259,6 +259,11 @@ static void end(keel_iter *it)
     w->window = NULL;
 }
 
+static const char *label(const keel_applied *s)
+{
+    return map_of(s)->name;
+}
+
 static void release_args(void *args)
 {
     map_args *a = args;
@@ -283,6 +288,7 @@ const keel_stage keel_stage_map = {
     .next = next,
     .end = end,
     .pass = pass,
+    .label = label,
 };
 
 double keel_element_uniform(const keel_element_place *at, uint32_t draw)

@@ -22,6 +22,12 @@ typedef struct rebatch_iter {
     bool ended;
 } rebatch_iter;
 
+static int64_t holds(const keel_applied *s) /* batches of the parent, in rows and as they come */
+{
+    const int64_t rows = s->parent[0]->origin->spec.max_rows;
+    return 2 + ((const rebatch_args *)s->args)->batch_size / (rows > 0 ? rows : 1);
+}
+
 static void end(keel_iter *it)
 {
     rebatch_iter *w = it->own;
@@ -73,4 +79,5 @@ const keel_stage keel_stage_rebatch = {
     .iter_size = sizeof(rebatch_iter),
     .next = next,
     .end = end,
+    .holds = holds,
 };

@@ -168,6 +168,18 @@ static keel_status next(keel_iter *it, keel_element **out)
     return KEEL_OK;
 }
 
+static int64_t holds(const keel_applied *s)
+{
+    const int64_t size = ((const shuffle_args *)s->args)->buffer_size, all = s->parent[0]->rows;
+    return size == KEEL_INT_NULL || (all >= 0 && all < size) ? all : size;
+}
+
+/* The orders of passes through a buffer. */
+static int64_t keeps(const keel_applied *s)
+{
+    return s->made ? KEPT * s->parent[0]->rows * (int64_t)sizeof(int64_t) : 0;
+}
+
 static void end(keel_iter *it)
 {
     keel_collect_free(&((shuffle_iter *)it->own)->buffer);
@@ -197,4 +209,6 @@ const keel_stage keel_stage_shuffle = {
     .next = next,
     .end = end,
     .release = release,
+    .holds = holds,
+    .keeps = keeps,
 };

@@ -117,7 +117,7 @@ static keel_status next(keel_iter *it, keel_element **out)
         if (shape[i].dim[0] != shape[0].dim[0])
             return keel_fail(KEEL_ESHAPE, "zip: batches of %lld and of %lld rows",
                              (long long)shape[0].dim[0], (long long)shape[i].dim[0]);
-    KEEL_TRY(keel_element_copy(out, &it->run->account, it->spec, data, shape));
+    KEEL_TRY(keel_element_copy(out, it->run->account, it->spec, data, shape));
     (*out)->place = w->at[0]->place;
     for (int k = 0; k < it->n_parent; k++) {
         keel_element_release(w->at[k]);

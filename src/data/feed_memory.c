@@ -1,0 +1,176 @@
+/* The memory of a feed: what it needs at least, slots that come and go, and the account that all of
+ * it is taken from. */
+#include "base/memory.h"
+#include "data/feed_impl.h"
+#include "tensor/dtype.h"
+
+/* Sums and products that stop at INT64_MAX. */
+static int64_t plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+int64_t keel_feed_slot_bytes(const keel_feed *f)
+{
+    int64_t sum = 0;
+    for (int k = 0; k < f->n_field; k++) sum = plus(sum, times((int64_t)f->bytes[k], f->max_rows));
+    if (f->source->length && f->open)
+        sum = plus(sum, times((int64_t)sizeof(keel_position), f->max_rows));
+    return sum;
+}
+
+/* What a stream keeps between the source and the slots. */
+static int64_t stream_bytes(const keel_feed *f)
+{
+    const keel_data_spec *p = f->spec;
+    int64_t sum = 0;
+    if (!f->source->next || p->shaped) return 0;
+    for (int i = 0; i < p->n_field; i++) {
+        const int64_t each = times(f->count[i], (int64_t)keel_dtype_size(p->field[i].dtype));
+        sum = plus(sum, times(each, p->max_rows));
+        if (f->o.end == KEEL_CARRY && f->o.batch_size)
+            sum = plus(sum, times((int64_t)f->bytes[i], f->max_rows));
+    }
+    return sum;
+}
+
+static int64_t element_bytes(const keel_dataset *d)
+{
+    const keel_data_spec *spec = &d->origin->spec;
+    const bool batches = spec->batched || (!d->origin->source->read && !spec->by_row);
+    return keel_element_size(spec, batches ? spec->max_rows : 0);
+}
+
+/* What iterators over a dataset hold at the same time: the elements that a stage collects, and the
+ * one that it makes of them. */
+static int64_t iterator_bytes(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    int64_t sum = element_bytes(d);
+    if (!s && !d->origin->source->read) return times(2, sum); /* its yield, and the element */
+    if (!s || s->by_index) return sum;
+    for (int i = 0; i < s->n_parent; i++) sum = plus(sum, iterator_bytes(s->parent[i]));
+    if (s->stage->holds) sum = plus(sum, times(s->stage->holds(s), element_bytes(s->parent[0])));
+    return sum;
+}
+
+static int64_t kept_bytes(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    int64_t sum = s && s->stage->keeps ? s->stage->keeps(s) : 0;
+    for (int i = 0; s && i < s->n_parent; i++) sum = plus(sum, kept_bytes(s->parent[i]));
+    return sum;
+}
+
+static void charge(const keel_dataset *d, keel_account *a, bool on)
+{
+    const keel_applied *s = d->origin->applied;
+    if (s && s->stage->charge) s->stage->charge(s, a, on);
+    for (int i = 0; s && i < s->n_parent; i++) charge(s->parent[i], a, on);
+}
+
+static int64_t moving_bytes(const keel_feed *f)
+{
+    return f->source->next && f->dataset->origin->applied ? iterator_bytes(f->dataset) : 0;
+}
+
+int64_t keel_feed_need(const keel_feed *f)
+{
+    const int64_t fixed = plus(stream_bytes(f), kept_bytes(f->dataset));
+    return plus(plus(times(2, keel_feed_slot_bytes(f)), fixed), moving_bytes(f));
+}
+
+static keel_status too_little(const keel_feed *f, int64_t need)
+{
+    return keel_fail(KEEL_EARG,
+                     "%s: the input may hold %lld bytes (input_memory), but needs at least %lld: "
+                     "two batches of %lld rows take %lld",
+                     keel_dataset_name(f->dataset), (long long)f->account->limit, (long long)need,
+                     (long long)f->max_rows, (long long)times(2, keel_feed_slot_bytes(f)));
+}
+
+keel_status keel_feed_add_slot(keel_feed *f)
+{
+    const int64_t n_bytes = keel_feed_slot_bytes(f);
+    keel_slot *s = &f->slots[f->n_slots];
+    if (!keel_account_try(f->account, n_bytes)) return KEEL_ENOMEM;
+    s->taken_bytes = n_bytes;
+    keel_status r = keel_feed_own_lengths(f, s);
+    if (r >= 0 && f->source->length && f->open &&
+        !(s->row = keel_calloc((size_t)f->max_rows, sizeof(keel_position))))
+        r = KEEL_ENOMEM;
+    for (int k = 0; k < f->n_field && r >= 0; k++) {
+        size_t n;
+        if (!keel_mul(f->bytes[k], (size_t)f->max_rows, &n))
+            r = keel_fail(KEEL_EARG, "%s: a batch of %lld rows is larger than the address space",
+                          keel_dataset_name(f->dataset), (long long)f->max_rows);
+        else if (n && !(s->at[k] = keel_aligned_calloc(1, n)))
+            r = KEEL_ENOMEM;
+        else if (s->own)
+            s->own->room[k] = n;
+    }
+    if (r < 0) {
+        keel_feed_free_slot(f, s);
+        return r;
+    }
+    f->ring[f->n_slots++] = s;
+    return KEEL_OK;
+}
+
+void keel_feed_free_slot(const keel_feed *f, keel_slot *s)
+{
+    for (int k = 0; k < f->n_field; k++) keel_free(s->at[k]);
+    keel_faults_free(&s->faults);
+    keel_free(s->own);
+    keel_free(s->row);
+    keel_account_give(f->account, s->taken_bytes);
+    *s = (keel_slot){ 0 };
+}
+
+keel_status keel_feed_take_memory(keel_feed *f)
+{
+    const int wanted = f->o.slots >= 2 ? f->o.slots : f->o.slots ? 2 : KEEL_SLOTS_DEFAULT;
+    keel_account *a = f->account;
+    const int64_t need = keel_feed_need(f), slot = keel_feed_slot_bytes(f);
+    if (a && a->limit && keel_account_room(a) < need) return too_little(f, need);
+    f->fixed = plus(stream_bytes(f), kept_bytes(f->dataset));
+    if (!keel_account_try(a, f->fixed)) {
+        f->fixed = 0;
+        return too_little(f, need);
+    }
+    f->n_room = f->o.slots ? wanted : KEEL_SLOTS_TUNED;
+    f->slots = keel_calloc((size_t)f->n_room, sizeof *f->slots);
+    f->ring = keel_calloc((size_t)f->n_room, sizeof(keel_slot *));
+    if (!f->slots || !f->ring) return KEEL_ENOMEM;
+    const int64_t moving = moving_bytes(f);
+    while (f->n_slots < wanted) {
+        const bool enough = f->n_slots >= 2;
+        if (enough && keel_account_room(a) - moving < slot) break; /* fewer do, too */
+        const keel_status s = keel_feed_add_slot(f);
+        if (s < 0) return s;
+    }
+    if (a) {
+        const int64_t quarter = keel_account_room(a) / 4;
+        if (a->reserve < moving || a->reserve < quarter)
+            a->reserve = moving > quarter ? moving : quarter;
+        charge(f->dataset, a, true);
+    }
+    return KEEL_OK;
+}
+
+void keel_feed_give_memory(keel_feed *f)
+{
+    for (int i = 0; f->slots && i < f->n_slots; i++) keel_feed_free_slot(f, &f->slots[i]);
+    keel_free(f->slots);
+    keel_free(f->ring);
+    if (!f->account) return;
+    charge(f->dataset, f->account, false);
+    keel_account_give(f->account, f->fixed);
+}
