@@ -23,7 +23,7 @@ bool keel_account_try(keel_account *a, int64_t n_bytes)
     if (!a) return true;
     int64_t sum, used = atomic_load_explicit(&a->used, memory_order_relaxed);
     do {
-        if (__builtin_add_overflow(used, n_bytes, &sum) || (a->limit && sum > a->limit))
+        if (__builtin_add_overflow(used, n_bytes, &sum) || (a->limit && !a->soft && sum > a->limit))
             return false;
     } while (!atomic_compare_exchange_weak(&a->used, &used, sum));
     raise_peak(a, sum);

@@ -8,6 +8,7 @@
 
 typedef struct keel_account {
     int64_t limit;   /* 0: none. Set before the first use. */
+    bool soft;       /* what is next is taken above the limit, too; nothing is read ahead then */
     int64_t reserve; /* that caches leave free for rows that a step needs */
     _Atomic int64_t used, peak;
 } keel_account;

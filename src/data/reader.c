@@ -57,6 +57,7 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
     if (!r) return KEEL_ENOMEM;
     r->run.seed = o.seed;
     r->account.limit = o.memory;
+    r->account.soft = true;
     r->run.account = &r->account;
     r->pass = o.pass;
     const int threads = o.threads < 0 ? 0 : o.threads ? o.threads : keel_reading_threads();
