@@ -257,7 +257,7 @@ static void print_rows(const job *j, const char *what, int64_t rows)
 }
 
 /* What steps waited for, where they did, and what would help. */
-static void print_input(const job *j, const keel_input *in)
+static void print_input(const job *j, const keel_input_stats *in)
 {
     char text[KEEL_INPUT_TEXT_MAX], safe[KEEL_INPUT_TEXT_MAX];
     char a[KEEL_NUMBER_MAX], b[KEEL_NUMBER_MAX];

@@ -33,7 +33,7 @@ typedef struct keel_input_remedy {
 
 /* Numbers of steps since the input has found its threads (from the 20th step, of a long run). All
  * devices wait for their rows alike, since a step begins on all of them at once. */
-typedef struct keel_input {
+typedef struct keel_input_stats {
     int64_t steps;
     double seconds, waited; /* of these steps, and part of them: waiting for rows */
     double work, cpu;       /* of all threads that read: working; on a core */
@@ -47,7 +47,7 @@ typedef struct keel_input {
     keel_input_stage stage[KEEL_INPUT_STAGES];
     int n_remedy; /* those that help by 3 % or more, the best first */
     keel_input_remedy remedy[KEEL_INPUT_REMEDIES];
-} keel_input;
+} keel_input_stats;
 
 /* One sentence: which share of the time steps waited, and for which stage; then what each remedy
  * would gain. "" if less than 1 % was waited.
@@ -56,7 +56,7 @@ typedef struct keel_input {
  * Owns     nothing changes hands
  * Threads  any */
 enum { KEEL_INPUT_TEXT_MAX = 800 };
-const char *keel_input_text(const keel_input *in, char out[KEEL_INPUT_TEXT_MAX]);
+const char *keel_input_text(const keel_input_stats *in, char out[KEEL_INPUT_TEXT_MAX]);
 
 /* A picture of the pipeline with these numbers, as SVG: a box for each stage, those wider that take
  * more time, and that which steps wait for most in red.
@@ -65,7 +65,7 @@ const char *keel_input_text(const keel_input *in, char out[KEEL_INPUT_TEXT_MAX])
  * Owns     nothing changes hands; the file is replaced at once
  * Threads  any
  * Cost     writes a file of a few kilobytes */
-keel_status keel_input_draw(const keel_input *in, const char *path);
+keel_status keel_input_draw(const keel_input_stats *in, const char *path);
 
 /* The least memory limit of the control groups of this process: its bytes, those that it leaves
  * free, and the group.

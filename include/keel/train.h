@@ -222,7 +222,7 @@ typedef struct keel_history {
     double first_step_seconds; /* from the call to the begin of the first step */
     int64_t memory_planned;    /* bytes: weights, moments, gradients, activations, slots */
     int64_t memory_used;       /* peak of the process during fit, minus before; -1: unknown */
-    keel_input *input;         /* what the input did; NULL: fit failed before */
+    keel_input_stats *input;   /* what the input did; NULL: fit failed before */
 } keel_history;
 
 /* Train a compiled model. The result does not depend on the number of devices.

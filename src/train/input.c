@@ -88,7 +88,7 @@ static void name_stage(char *out, size_t size, const keel_work_line *l, int part
         snprintf(out, size, "%s%s", name, does[part]);
 }
 
-void keel_input_look(keel_input *in, const keel_work *w)
+void keel_input_measure(keel_input_stats *in, const keel_work *w)
 {
     keel_work_line line[KEEL_WORK_MAX];
     const int n = keel_work_lines(w, line);
@@ -132,8 +132,8 @@ void keel_input_begin(keel_input_follow *w, const keel_dataset *d, const keel_fe
 
 static void look(keel_input_follow *w, const keel_feed *f)
 {
-    keel_input *in = &w->now;
-    keel_input_look(in, keel_feed_work(f));
+    keel_input_stats *in = &w->now;
+    keel_input_measure(in, keel_feed_work(f));
     in->threads = keel_feed_threads(f);
     in->batches = keel_feed_slots(f) - 1;
     const keel_account *a = keel_feed_account(f);
@@ -144,7 +144,7 @@ static void look(keel_input_follow *w, const keel_feed *f)
 }
 
 /* *in without what there was before. */
-static void take_off(keel_input *in, const keel_input *before)
+static void take_off(keel_input_stats *in, const keel_input_stats *before)
 {
     in->steps -= before->steps;
     in->seconds -= before->seconds;
@@ -161,7 +161,7 @@ static void take_off(keel_input *in, const keel_input *before)
 static void move_on(keel_input_follow *w, const keel_feed *f)
 {
     look(w, f);
-    keel_input last = w->now;
+    keel_input_stats last = w->now;
     take_off(&last, &w->before);
     const keel_input_stage *late = keel_input_latest(&last);
     w->share = last.seconds > 0 ? last.waited / last.seconds : 0;
@@ -178,7 +178,7 @@ static void move_on(keel_input_follow *w, const keel_feed *f)
 
 void keel_input_step(keel_input_follow *w, const keel_feed *f, double seconds)
 {
-    keel_input *in = &w->now;
+    keel_input_stats *in = &w->now;
     const double waited = keel_feed_wait_seconds(f);
     in->steps++;
     in->seconds += seconds + (waited - in->waited);
@@ -188,14 +188,14 @@ void keel_input_step(keel_input_follow *w, const keel_feed *f, double seconds)
     if (!w->report || w->failed < 0) return;
     const double now = keel_seconds();
     if (now - w->drawn < DRAW_EVERY) return;
-    keel_input shown;
+    keel_input_stats shown;
     w->drawn = now;
     keel_input_sum(w, &shown);
     if ((w->failed = keel_input_draw(&shown, w->report)) < 0)
         keel_failure_take(&w->failure, w->failed);
 }
 
-void keel_input_sum(const keel_input_follow *w, keel_input *out)
+void keel_input_sum(const keel_input_follow *w, keel_input_stats *out)
 {
     *out = w->now;
     if (w->base.steps && w->now.steps >= 2 * w->base.steps) take_off(out, &w->base);
@@ -207,7 +207,7 @@ void keel_input_sum(const keel_input_follow *w, keel_input *out)
     keel_input_advise(out);
 }
 
-keel_status keel_input_end(keel_input_follow *w, const keel_feed *f, keel_input *out)
+keel_status keel_input_end(keel_input_follow *w, const keel_feed *f, keel_input_stats *out)
 {
     if (!w->now.steps) return KEEL_OK;
     look(w, f);

@@ -17,11 +17,11 @@ keel_status keel_input_limit(int64_t *out, int64_t asked);
 /* Follows a feed from its first step on. */
 typedef struct keel_input_follow {
     const keel_dataset *data;
-    keel_input now, base, recent, before; /* totals: now; when the input had settled; and of about
-                                             the last 25 and 50 steps */
-    int64_t next;                         /* step at which `recent` and `before` move on */
-    double share;                         /* of the last steps: waiting */
-    char late[80];                        /* the stage that they waited for; "": none */
+    keel_input_stats now, base, recent, before; /* totals: now; when the input had settled; and of
+                                             about the last 25 and 50 steps */
+    int64_t next;                               /* step at which `recent` and `before` move on */
+    double share;                               /* of the last steps: waiting */
+    char late[80];                              /* the stage that they waited for; "": none */
     const char *report;
     double drawn; /* when the report was written */
     int64_t epochs;
@@ -34,10 +34,10 @@ void keel_input_begin(keel_input_follow *w, const keel_dataset *d, const keel_fe
 /* After a step that took `seconds`, without its wait. */
 void keel_input_step(keel_input_follow *w, const keel_feed *f, double seconds);
 /* What is shown at the end, or now: since the input has settled, with remedies. */
-void keel_input_sum(const keel_input_follow *w, keel_input *out);
-keel_status keel_input_end(keel_input_follow *w, const keel_feed *f, keel_input *out);
+void keel_input_sum(const keel_input_follow *w, keel_input_stats *out);
+keel_status keel_input_end(keel_input_follow *w, const keel_feed *f, keel_input_stats *out);
 
 /* Totals of a feed's work, without steps; those of a reader too. */
-void keel_input_look(keel_input *in, const keel_work *w);
+void keel_input_measure(keel_input_stats *in, const keel_work *w);
 
 #endif

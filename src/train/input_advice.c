@@ -9,7 +9,7 @@
 static const double WORTH = 1.03; /* a remedy that gains less is not named */
 enum { THREADS_MAX = 64 };
 
-const keel_input_stage *keel_input_latest(const keel_input *in)
+const keel_input_stage *keel_input_latest(const keel_input_stats *in)
 {
     const keel_input_stage *late = NULL;
     for (int i = 0; i < in->n_stage; i++)
@@ -23,7 +23,7 @@ typedef struct costs {
     double on_core;               /* share of the work: computing, not waiting for a disk */
 } costs;
 
-static costs costs_of(const keel_input *in)
+static costs costs_of(const keel_input_stats *in)
 {
     const double n = (double)(in->steps > 0 ? in->steps : 1);
     costs c = { .computes = (in->seconds - in->waited) / n, .work = in->work / n };
@@ -34,7 +34,7 @@ static costs costs_of(const keel_input *in)
     return c;
 }
 
-static double step_with(const keel_input *in, const costs *c, int threads)
+static double step_with(const keel_input_stats *in, const costs *c, int threads)
 {
     const double sharing = threads + (in->stream ? 1 : 0);
     const double cores = in->cores > 0 ? in->cores : 1;
@@ -45,7 +45,7 @@ static double step_with(const keel_input *in, const costs *c, int threads)
     return fmax(step, all);
 }
 
-static void add(keel_input *in, double step, const char *what)
+static void add(keel_input_stats *in, double step, const char *what)
 {
     const double now = in->seconds / (double)in->steps;
     if (!(step > 0) || now / step < WORTH || in->n_remedy == KEEL_INPUT_REMEDIES) return;
@@ -58,7 +58,7 @@ static void add(keel_input *in, double step, const char *what)
 }
 
 /* The fewest threads that gain all that threads can. */
-static void more_threads(keel_input *in, const costs *c)
+static void more_threads(keel_input_stats *in, const costs *c)
 {
     char what[120];
     int best = in->threads;
@@ -71,7 +71,7 @@ static void more_threads(keel_input *in, const costs *c)
 }
 
 /* From the second epoch on the stages before the cache do nothing. */
-static void a_cache(keel_input *in, costs c)
+static void a_cache(keel_input_stats *in, costs c)
 {
     char what[200];
     const keel_input_stage *last = NULL;
@@ -91,7 +91,7 @@ static void a_cache(keel_input *in, costs c)
     add(in, step_with(in, &c, in->threads), what);
 }
 
-void keel_input_advise(keel_input *in)
+void keel_input_advise(keel_input_stats *in)
 {
     in->n_remedy = 0;
     if (in->steps < 1 || !(in->seconds > 0) || !(in->waited > 0)) return;
@@ -101,7 +101,7 @@ void keel_input_advise(keel_input *in)
     add(in, c.computes, "rows that are there at once (the most that any remedy can gain)");
 }
 
-const char *keel_input_text(const keel_input *in, char out[KEEL_INPUT_TEXT_MAX])
+const char *keel_input_text(const keel_input_stats *in, char out[KEEL_INPUT_TEXT_MAX])
 {
     const keel_input_stage *late = keel_input_latest(in);
     const double share = in->seconds > 0 ? in->waited / in->seconds : 0;

@@ -4,8 +4,8 @@
 #include "keel/input.h"
 
 /* The stage that steps waited for most; NULL: they did not wait. */
-const keel_input_stage *keel_input_latest(const keel_input *in);
+const keel_input_stage *keel_input_latest(const keel_input_stats *in);
 /* Fill in the remedies. */
-void keel_input_advise(keel_input *in);
+void keel_input_advise(keel_input_stats *in);
 
 #endif

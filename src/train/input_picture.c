@@ -57,7 +57,7 @@ static void add_box(keel_text *t, int i, const char *kind, const char *name, cha
                       y + HIGH / 2, GAP - 6);
 }
 
-static void add_stage(keel_text *t, const keel_input *in, const keel_input_stage *s, int i,
+static void add_stage(keel_text *t, const keel_input_stats *in, const keel_input_stage *s, int i,
                       bool late)
 {
     char line[4][96] = { "", "", "", "" }, rate[32], each[32];
@@ -75,7 +75,7 @@ static void add_stage(keel_text *t, const keel_input *in, const keel_input_stage
     add_box(t, i, late ? "late" : "stage", s->name, line);
 }
 
-static void add_steps(keel_text *t, const keel_input *in, int i)
+static void add_steps(keel_text *t, const keel_input_stats *in, int i)
 {
     char line[4][96];
     const double n = in->steps > 0 ? (double)in->steps : 1;
@@ -89,7 +89,7 @@ static void add_steps(keel_text *t, const keel_input *in, int i)
     add_box(t, i, "steps", "steps", line);
 }
 
-static void add_head(keel_text *t, const keel_input *in)
+static void add_head(keel_text *t, const keel_input_stats *in)
 {
     char line[256], used[32], peak[32], limit[32];
     short_number(used, (double)in->memory);
@@ -104,7 +104,7 @@ static void add_head(keel_text *t, const keel_input *in)
     add_line(t, EDGE, 46, "is", line);
 }
 
-keel_status keel_input_draw(const keel_input *in, const char *path)
+keel_status keel_input_draw(const keel_input_stats *in, const char *path)
 {
     const keel_input_stage *late = keel_input_latest(in);
     const int n = in->n_stage + 1, lines = (n + PER_LINE - 1) / PER_LINE;
