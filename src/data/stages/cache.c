@@ -3,13 +3,10 @@
  * that it has, and never throws one out. Behind random stages it is refused, because every pass
  * would have the same random numbers. */
 #include "base/memory.h"
-#include "data/iter.h"
+#include "data/elements.h"
 #include "data/stage.h"
-#include "tensor/dtype.h"
-#include "tensor/shape.h"
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 typedef struct cache_args {
     int64_t memory;
@@ -99,16 +96,7 @@ static keel_status read(const keel_applied *s, keel_position at, const keel_row 
         return inner ? keel_dataset_read(s->parent[0], keel_stage_into(s, 0, &at), row, inner)
                      : KEEL_ENOMEM;
     }
-    for (int i = 0; i < s->spec->n_field; i++) {
-        if (!row->at[i]) continue;
-        const int64_t n = keel_shape_count(&e->field[i].shape);
-        const size_t each = keel_dtype_size(row->want[i]);
-        KEEL_TRY(
-            keel_field_write(row->at[i], row->want[i], e->field[i].data, &s->spec->field[i], n));
-        if (keel_shape_is_open(&s->spec->field[i].shape) && n < row->count[i])
-            memset((char *)row->at[i] + (size_t)n * each, 0, (size_t)(row->count[i] - n) * each);
-    }
-    return KEEL_OK;
+    return keel_elements_write(e, s->spec, row);
 }
 
 #define T cache_args
