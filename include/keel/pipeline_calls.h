@@ -69,8 +69,8 @@ typedef struct keel_flat_map {
 } keel_flat_map;
 
 /* flat_map: all elements of the dataset of the first element, then of the second, and so on.
- * interleave: cycle_length of these datasets are open; each gives block_length elements in its turn,
- * and one that has ended gives its place to the next. The order is tf.data's with
+ * interleave: cycle_length of these datasets are open; each gives block_length elements in its
+ * turn, and one that has ended gives its place to the next. The order is tf.data's with
  * num_parallel_calls=None. Both are streams. Random stages of a made dataset draw other numbers for
  * each element.
  *

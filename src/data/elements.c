@@ -69,8 +69,8 @@ keel_status keel_elements_dataset(keel_dataset **out, keel_collect *c, const kee
     }
     state->rows = *c;
     *c = (keel_collect){ 0 };
-    KEEL_TRY(keel_dataset_create(out, keel_spec_is_open(spec) ? &ragged : &fixed, state, &own,
-                                 name));
+    KEEL_TRY(
+        keel_dataset_create(out, keel_spec_is_open(spec) ? &ragged : &fixed, state, &own, name));
     state->spec = &(*out)->origin->spec;
     return KEEL_OK;
 }

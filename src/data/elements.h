@@ -3,8 +3,8 @@
 #define KEEL_DATA_ELEMENTS_H
 #include "data/collect.h"
 
-/* A dataset of the rows in c, which it takes over: c is empty then, on failure too. The rows' account
- * outlives it. spec: their fields; name: for messages. */
+/* A dataset of the rows in c, which it takes over: c is empty then, on failure too. The rows'
+ * account outlives it. spec: their fields; name: for messages. */
 keel_status keel_elements_dataset(keel_dataset **out, keel_collect *c, const keel_data_spec *spec,
                                   const char *name);
 

@@ -17,8 +17,9 @@ static keel_status check(const keel_iter *outer, const keel_dataset *d)
     const char *name = keel_dataset_name(d);
     KEEL_TRY(keel_stage_check_same(want, &made, d));
     if (want->batched && made.max_rows > want->max_rows)
-        return keel_fail(KEEL_ESHAPE, "%s has batches of up to %lld rows, and the first dataset %lld",
-                         name, (long long)made.max_rows, (long long)want->max_rows);
+        return keel_fail(KEEL_ESHAPE,
+                         "%s has batches of up to %lld rows, and the first dataset %lld", name,
+                         (long long)made.max_rows, (long long)want->max_rows);
     for (int64_t i = 0; i < want->n_classes && want->class_names; i++)
         if (made.n_classes != want->n_classes || !made.class_names ||
             strcmp(made.class_names[i], want->class_names[i]) != 0)

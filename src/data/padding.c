@@ -15,9 +15,8 @@ keel_status keel_padding_read(keel_padding *out, const json_t *value, const keel
     const double real = json_real_value(value);
     if (!json_is_number(value) && !json_is_boolean(value))
         return keel_fail(KEEL_EARG, "'%s' has numbers, and is padded with a number", field->path);
-    if (json_is_real(value)
-            ? keel_convert(out->number, field->dtype, &real, KEEL_FLOAT64, 1) == 1
-            : keel_convert(out->number, field->dtype, &whole, KEEL_INT64, 1) == 1)
+    if (json_is_real(value) ? keel_convert(out->number, field->dtype, &real, KEEL_FLOAT64, 1) == 1
+                            : keel_convert(out->number, field->dtype, &whole, KEEL_INT64, 1) == 1)
         return KEEL_OK;
     return keel_fail(KEEL_EARG, "'%s' cannot be padded with %g: its type does not have it",
                      field->path, json_number_value(value));

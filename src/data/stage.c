@@ -115,6 +115,18 @@ int64_t keel_stage_rows(const keel_dataset *d)
     return sum;
 }
 
+const char *keel_stage_random(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    if (!s || s->stage->one_pass) return NULL;
+    if (s->stage->is_random && s->stage->is_random(s)) return s->stage->type.name;
+    for (int i = 0; i < s->n_parent; i++) {
+        const char *name = keel_stage_random(s->parent[i]);
+        if (name) return name;
+    }
+    return NULL;
+}
+
 bool keel_stage_may_pass(keel_status s)
 {
     return s == KEEL_EIO || s == KEEL_EFORMAT || s == KEEL_EDATA || s == KEEL_ESHAPE ||
@@ -281,6 +293,7 @@ static keel_status take_parents(keel_applied *s, keel_dataset *const *parent, in
         s->by_index &=
             d->origin->applied ? d->origin->applied->by_index : d->origin->source->read != NULL;
         s->number += d->origin->applied ? d->origin->applied->number : 0;
+        s->revived |= d->origin->applied && d->origin->applied->revived;
     }
     if (++s->number > KEEL_STAGES_MAX)
         return keel_fail(KEEL_EARG, "a pipeline has at most %d stages", KEEL_STAGES_MAX);

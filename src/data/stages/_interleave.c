@@ -138,6 +138,8 @@ keel_status keel_interleave_next(keel_iter *it, keel_element **out)
             const keel_status s = keel_iter_next(p->it, out);
             w->told = s < 0;
             if (s < 0) return s;
+            if (s == KEEL_OK && p->inner.it) /* its texts end with its dataset */
+                KEEL_TRY(keel_element_own_texts(out, it->spec));
             if (s == KEEL_OK) {
                 if (++w->given == block) advance(w);
                 return KEEL_OK;
@@ -197,8 +199,8 @@ keel_status keel_interleave_apply(keel_dataset **out, const keel_stage *stage, k
     if (map->cycle_length) a.cycle_length = map->cycle_length;
     if (map->block_length) a.block_length = map->block_length;
     if (a.cycle_length < 1 || a.cycle_length > KEEL_INTERLEAVE_MOST || a.block_length < 1)
-        return keel_fail(KEEL_EARG, "%s: cycle_length is 1 to %d, block_length 1 or more",
-                         a.f.name, KEEL_INTERLEAVE_MOST);
+        return keel_fail(KEEL_EARG, "%s: cycle_length is 1 to %d, block_length 1 or more", a.f.name,
+                         KEEL_INTERLEAVE_MOST);
     a.f.release = NULL; /* after a failure the caller still owns the context */
     KEEL_TRY(keel_stage_apply_args(out, stage, &a, &d, 1));
     keel_interleave_args *kept = (*out)->origin->applied->args;

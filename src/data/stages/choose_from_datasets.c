@@ -67,10 +67,9 @@ static keel_status choose(keel_iter *it, choose_iter *w)
     keel_element_release(e);
     w->taken++;
     if (!fits || k < 0 || k >= last)
-        return keel_fail(KEEL_EDATA,
-                         "choose_from_datasets: row %lld of %s is %lld; there are datasets 0 to %d",
-                         (long long)w->taken - 1, keel_dataset_name(from->dataset), (long long)k,
-                         last - 1);
+        return keel_fail(
+            KEEL_EDATA, "choose_from_datasets: row %lld of %s is %lld; there are datasets 0 to %d",
+            (long long)w->taken - 1, keel_dataset_name(from->dataset), (long long)k, last - 1);
     w->chosen = k;
     w->choosing = false;
     return KEEL_OK;

@@ -39,8 +39,7 @@ static keel_status read(const keel_applied *s, keel_position at, const keel_row 
     const int64_t i = number(s, &at);
     keel_row rest = { .want = row->want + 1, .count = row->count + 1 };
     memcpy(rest.at, row->at + 1, (size_t)(s->spec->n_field - 1) * sizeof *rest.at);
-    if (row->at[0])
-        KEEL_TRY(keel_field_write(row->at[0], row->want[0], &i, &s->spec->field[0], 1));
+    if (row->at[0]) KEEL_TRY(keel_field_write(row->at[0], row->want[0], &i, &s->spec->field[0], 1));
     keel_scratch *inner = keel_scratch_inner(scratch);
     return inner ? keel_dataset_read(s->parent[0], keel_stage_into(s, 0, &at), &rest, inner)
                  : KEEL_ENOMEM;

@@ -97,8 +97,9 @@ static keel_status window_of(const keel_group *f, int64_t key, int64_t *out)
     const keel_status s = f->window_size_of(f->context, key, out);
     if (s != KEEL_OK) return keel_callback_failed(texts, s, "%s: window_size_of", f->name);
     if (*out >= 1 && *out <= most) return KEEL_OK;
-    return keel_fail(KEEL_ECALLBACK, "%s: the window of key %lld has %lld rows; 1 to %lld are allowed",
-                     f->name, (long long)key, (long long)*out, (long long)most);
+    return keel_fail(KEEL_ECALLBACK,
+                     "%s: the window of key %lld has %lld rows; 1 to %lld are allowed", f->name,
+                     (long long)key, (long long)*out, (long long)most);
 }
 
 static keel_status insert(group_iter *w, int64_t at, const keel_group *f, int64_t key)
@@ -181,8 +182,8 @@ static keel_status reduce(keel_iter *it)
     keel_position at = it->at;
     at.index = w->given++;
     keel_dataset *window, *made = NULL;
-    keel_status s = keel_elements_dataset(&window, &g->rows,
-                                          &it->applied->parent[0]->origin->spec, f->name);
+    keel_status s =
+        keel_elements_dataset(&window, &g->rows, &it->applied->parent[0]->origin->spec, f->name);
     remove_full(w);
     if (s < 0) return s;
     const unsigned texts = keel_error_count();
@@ -203,7 +204,8 @@ static keel_status next(keel_iter *it, keel_element **out)
         if (w->inner.it) {
             const keel_status s = keel_iter_next(w->inner.it, out);
             w->told = s < 0;
-            if (s != KEEL_END) return s;
+            if (s == KEEL_OK) return keel_element_own_texts(out, it->spec); /* they end with it */
+            if (s < 0) return s;
             keel_inner_close(&w->inner);
         }
         const keel_status s = collect(it);
@@ -257,8 +259,7 @@ const keel_stage keel_stage_group_by_window = {
     .pass = pass,
 };
 
-keel_status keel_dataset_group_by_window(keel_dataset **out, keel_dataset *d,
-                                         const keel_group *by)
+keel_status keel_dataset_group_by_window(keel_dataset **out, keel_dataset *d, const keel_group *by)
 {
     group_args a = { 0 };
     if (!out || !d || !by)

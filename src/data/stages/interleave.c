@@ -1,7 +1,7 @@
 /* tf.data's interleave: cycle_length datasets are open; each gives block_length elements in its
- * turn, and the place of one that has ended goes to the next. The datasets are those given, or those
- * that a callback makes, or files, of which each element of one dataset is the name. flat_map is an
- * interleave with one place.
+ * turn, and the place of one that has ended goes to the next. The datasets are those given, or
+ * those that a callback makes, or files, of which each element of one dataset is the name. flat_map
+ * is an interleave with one place.
  *
  * The order is that of tf.data with num_parallel_calls=None: elements are taken by one thread, and
  * the rows of the open datasets are read ahead by all. */

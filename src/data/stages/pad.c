@@ -41,8 +41,7 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     for (int i = 0; i < spec->n_field; i++) {
         keel_data_field *f = &spec->field[i];
         if (!is_meant(a, f)) continue;
-        if (!f->shape.rank)
-            return keel_fail(KEEL_ESHAPE, "a row of '%s' is one number", f->path);
+        if (!f->shape.rank) return keel_fail(KEEL_ESHAPE, "a row of '%s' is one number", f->path);
         any = p->of[i] = true;
         KEEL_TRY(keel_padding_read(&p->value[i], a->value, f));
         f->shape.dim[0] = a->length;
@@ -59,8 +58,8 @@ static void release(keel_applied *s)
     keel_free(s->made);
 }
 
-/* Put n parts of a row, of `part` bytes each, into its place, and the value, of `each` bytes, before
- * or behind them. */
+/* Put n parts of a row, of `part` bytes each, into its place, and the value, of `each` bytes,
+ * before or behind them. */
 static void place(const pad_args *a, char *to, const char *from, int64_t n, size_t part,
                   const void *value, size_t each)
 {

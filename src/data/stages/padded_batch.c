@@ -62,8 +62,7 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
         if (!one_shape) KEEL_TRY(entry(&v, shapes, i, spec->n_field, "padded_shapes"));
         KEEL_TRY(read_shape(&spec->field[i], v));
         v = values;
-        if (json_is_array(values))
-            KEEL_TRY(entry(&v, values, i, spec->n_field, "padding_values"));
+        if (json_is_array(values)) KEEL_TRY(entry(&v, values, i, spec->n_field, "padding_values"));
         KEEL_TRY(keel_padding_read(&p->value[i], v, &spec->field[i]));
         p->at[i] = &p->value[i];
     }
@@ -71,8 +70,8 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     spec->max_rows = a->batch_size;
     spec->yields = -1;
     if (!spec->endless && spec->rows >= 0)
-        spec->rows = spec->rows / a->batch_size +
-                     (!a->drop_remainder && spec->rows % a->batch_size != 0);
+        spec->rows =
+            spec->rows / a->batch_size + (!a->drop_remainder && spec->rows % a->batch_size != 0);
     return KEEL_OK;
 }
 

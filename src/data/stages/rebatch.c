@@ -59,8 +59,7 @@ static keel_status next(keel_iter *it, keel_element **out)
         w->row = 0;
         w->ended = s == KEEL_END;
     }
-    if (w->ended && (!w->rows.n || (a->drop_remainder && w->rows.n < size)))
-        return KEEL_END;
+    if (w->ended && (!w->rows.n || (a->drop_remainder && w->rows.n < size))) return KEEL_END;
     return keel_collect_batch(&w->rows, it, out);
 }
 

@@ -3,10 +3,10 @@
  *
  *   (target[c] / initial[c]) / max over k of (target[k] / initial[k])
  *
- * where initial is how often the classes come in the data, given or counted so far in the pass, with
- * 10 of each class before the first as in tf.data. The class is a field of the row, which stays as
- * it is. tf.data reads its input twice, to leave out less, and may so give a row twice in a pass;
- * here no row comes twice. */
+ * where initial is how often the classes come in the data, given or counted so far in the pass,
+ * with 10 of each class before the first as in tf.data. The class is a field of the row, which
+ * stays as it is. tf.data reads its input twice, to leave out less, and may so give a row twice in
+ * a pass; here no row comes twice. */
 #include "base/memory.h"
 #include "data/iter.h"
 #include "data/stage.h"
@@ -55,8 +55,8 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
         return keel_fail(KEEL_EARG, "there is no %s%s%s", a->field ? "field '" : "target",
                          a->field ? a->field : "", a->field ? "'" : "");
     const keel_data_field *f = &spec->field[k];
-    if (f->dtype == KEEL_STRING || keel_dtype_is_real(f->dtype) ||
-        keel_shape_is_open(&f->shape) || keel_shape_count(&f->shape) != 1)
+    if (f->dtype == KEEL_STRING || keel_dtype_is_real(f->dtype) || keel_shape_is_open(&f->shape) ||
+        keel_shape_count(&f->shape) != 1)
         return keel_fail(KEEL_EARG, "'%s' is not the number of a class", f->path);
     if (n > CLASSES_MAX) return keel_fail(KEEL_EARG, "at most %d classes", CLASSES_MAX);
     KEEL_TRY(check_dist("target_dist", &a->target_dist));
@@ -67,8 +67,9 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
         KEEL_TRY(check_dist("initial_dist", &a->initial_dist));
         for (int i = 0; i < n; i++)
             if (a->target_dist.at[i] > 0 && a->initial_dist.at[i] == 0)
-                return keel_fail(KEEL_EARG, "class %d shall come, but initial_dist says that there "
-                                            "is none",
+                return keel_fail(KEEL_EARG,
+                                 "class %d shall come, but initial_dist says that there "
+                                 "is none",
                                  i);
     }
     spec->rows = spec->yields = -1;
@@ -133,11 +134,12 @@ static keel_status next(keel_iter *it, keel_element **out)
             keel_convert(&c, KEEL_INT64, e->field[k].data, it->spec->field[k].dtype, 1) == 1;
         if (!fits || c < 0 || c >= a->target_dist.count) {
             keel_element_release(e);
-            return keel_fail(KEEL_EDATA,
-                             "rejection_resample: '%s' of row %lld is %lld; target_dist has classes "
-                             "0 to %d",
-                             it->spec->field[k].path, (long long)w->taken - 1, (long long)c,
-                             a->target_dist.count - 1);
+            return keel_fail(
+                KEEL_EDATA,
+                "rejection_resample: '%s' of row %lld is %lld; target_dist has classes "
+                "0 to %d",
+                it->spec->field[k].path, (long long)w->taken - 1, (long long)c,
+                a->target_dist.count - 1);
         }
         w->seen[c]++;
         if (stays(a, w->seen, c, keel_uniform(word[0]))) return KEEL_OK;

@@ -1,5 +1,6 @@
 /* tf.data's scan: a function of each element and of a state that it changes. The state begins anew
- * with each pass, so a pass depends on its own elements alone. A call that fails changes nothing. */
+ * with each pass, so a pass depends on its own elements alone. A call that fails changes nothing.
+ */
 #include "base/memory.h"
 #include "data/iter.h"
 #include "data/sources/called.h"
@@ -28,8 +29,7 @@ static keel_status check_state(const keel_scan *f)
         return keel_fail(KEEL_EARG, "%s: 0 to %d tensors of state", f->name, KEEL_FIELDS_MAX);
     for (int i = 0; i < f->n_state; i++) {
         const keel_tensor *t = &f->state[i];
-        if (t->dtype == KEEL_STRING)
-            return keel_fail(KEEL_EUNSUP, "%s: a state of texts", f->name);
+        if (t->dtype == KEEL_STRING) return keel_fail(KEEL_EUNSUP, "%s: a state of texts", f->name);
         KEEL_TRY(keel_shape_check(&t->shape, keel_dtype_size(t->dtype)));
         if (!t->data) return keel_fail(KEEL_EARG, "%s: state %d has no data", f->name, i);
     }
@@ -141,8 +141,8 @@ static keel_status call(keel_iter *it, const keel_element *e, keel_element *made
     for (int i = 0; i < from->n_field; i++)
         in[i] = (keel_tensor){ from->field[i].dtype, e->field[i].shape, e->field[i].data };
     for (int i = 0; i < it->spec->n_field; i++)
-        to[i] = (keel_tensor){ it->spec->field[i].dtype, made->field[i].shape,
-                               made->field[i].data };
+        to[i] =
+            (keel_tensor){ it->spec->field[i].dtype, made->field[i].shape, made->field[i].data };
     const unsigned texts = keel_error_count();
     const keel_status s = f->call(f->context, state, in, to, &place);
     return s == KEEL_OK ? KEEL_OK : keel_callback_failed(texts, s, "%s:", f->name);

@@ -24,7 +24,7 @@ typedef struct unique_iter {
     struct seen {
         keel_element *e; /* NULL: free */
         uint64_t hash;
-    } *at; /* [size]; size is a power of two */
+    } * at; /* [size]; size is a power of two */
     uint64_t size, n;
 } unique_iter;
 
