@@ -404,6 +404,12 @@ keel_status keel_iter_seek(keel_iter *it, int64_t index)
     return KEEL_OK;
 }
 
+void keel_iter_reseed(keel_iter *it, uint64_t seed)
+{
+    it->at.seed = seed;
+    for (int i = 0; i < it->n_parent; i++) keel_iter_reseed(it->parent[i], seed);
+}
+
 void keel_iter_pass(keel_iter *it)
 {
     it->kind->pass(it);

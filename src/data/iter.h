@@ -55,6 +55,8 @@ keel_status keel_iter_next(keel_iter *it, keel_element **out);
 /* Go to element `index` of a pass that was just begun, without cost where elements are read by
  * index; a stream is read up to there. KEEL_END: the pass has fewer elements. */
 keel_status keel_iter_seek(keel_iter *it, int64_t index);
+/* Let its random stages draw from another seed than the run's: before `begin`. */
+void keel_iter_reseed(keel_iter *it, uint64_t seed);
 /* Leave out the element whose failure was given last. */
 void keel_iter_pass(keel_iter *it);
 
