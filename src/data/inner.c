@@ -45,13 +45,43 @@ keel_status keel_inner_open(keel_inner *in, keel_iter *outer, keel_dataset *d,
     if (!d) return keel_fail(KEEL_ECALLBACK, "it gave no dataset");
     const uint16_t before = (uint16_t)(at->stages + outer->applied->number);
     keel_status s = check(outer, d);
-    if (s >= 0) s = keel_iter_create(&in->it, d, outer->run, before);
+    if (s >= 0) s = keel_iter_create_within(&in->it, d, outer, before);
     if (s >= 0) {
         keel_iter_reseed(in->it, seed_at(outer, at));
         s = keel_iter_begin(in->it, at->pass);
     }
     if (s < 0) keel_inner_close(in);
     return s;
+}
+
+/* Its texts and its place are those of a dataset that will be gone. One that a stage of that
+ * dataset keeps, too, must not change. */
+static keel_status set_free(keel_element **e, keel_iter *outer)
+{
+    keel_element *from = *e;
+    const void *data[KEEL_FIELDS_MAX];
+    keel_shape shape[KEEL_FIELDS_MAX];
+    if (atomic_load(&from->references) > 1) {
+        for (int i = 0; i < from->n_field; i++) {
+            data[i] = from->field[i].data;
+            shape[i] = from->field[i].shape;
+        }
+        *e = NULL;
+        const keel_status s =
+            keel_element_copy(e, &outer->run->account, outer->spec, data, shape);
+        keel_element_release(from);
+        if (s < 0) return s;
+    } else {
+        KEEL_TRY(keel_element_own_texts(e, outer->spec));
+    }
+    (*e)->place = (keel_spot){ .from = outer->dataset, .at = outer->at };
+    return KEEL_OK;
+}
+
+keel_status keel_inner_next(keel_inner *in, keel_iter *outer, keel_element **out)
+{
+    const keel_status s = keel_iter_next(in->it, out);
+    return s == KEEL_OK ? set_free(out, outer) : s;
 }
 
 void keel_inner_close(keel_inner *in)

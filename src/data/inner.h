@@ -18,6 +18,8 @@ keel_status keel_inner_spec(keel_data_spec *spec, const keel_dataset *like);
  * KEEL_ECALLBACK: it is NULL. */
 keel_status keel_inner_open(keel_inner *in, keel_iter *outer, keel_dataset *d,
                             const keel_position *at);
+/* The next element, which does not depend on the inner dataset any more; KEEL_END. */
+keel_status keel_inner_next(keel_inner *in, keel_iter *outer, keel_element **out);
 void keel_inner_close(keel_inner *in); /* a closed one is allowed */
 
 #endif

@@ -13,6 +13,7 @@
 keel_position keel_stage_into(const keel_applied *s, int k, const keel_position *at)
 {
     keel_position p = *at;
+    if (s->stage->one_pass) p.stages = 0; /* what it keeps is the same for all who read it */
     for (int i = 0; i < k; i++) {
         const keel_applied *before = s->parent[i]->origin->applied;
         if (before) p.stages = (uint16_t)(p.stages + before->number);

@@ -13,7 +13,7 @@
 
 typedef struct kept {
     const char *path;
-    bool deflate;
+    bool deflate, random; /* random: elements depend on the seed of the run */
     _Atomic bool ready; /* the file is there */
     keel_row_file file;
     pthread_mutex_t lock; /* of what follows */
@@ -21,6 +21,11 @@ typedef struct kept {
     const keel_iter *owner; /* the iterator that writes; NULL: rows by number are written */
     _Atomic bool *done;     /* [rows] by number: it is written */
     int64_t left;           /* that are not */
+    uint64_t seed;          /* of what was written by number */
+    int begun_anew;         /* for runs of another seed */
+    bool given_up;          /* a pass was left before its end */
+    _Atomic bool stopped;   /* writing has failed, and is not tried again */
+    keel_failure failed;    /* why */
 } kept;
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -66,7 +71,7 @@ static keel_status same_row(const keel_applied *s, const kept *k, int64_t i, boo
 static keel_status compare(const keel_applied *s, const kept *k)
 {
     const int64_t n = k->file.count, rows[] = { 0, n / 2, n - 1 };
-    if (!s->parent[0]->origin->source->read || keel_stage_random(s->parent[0]) || n < 1)
+    if (!s->parent[0]->origin->source->read || k->random || n < 1)
         return KEEL_OK;
     for (int i = 0; i < 3; i++) {
         bool same;
@@ -122,6 +127,7 @@ keel_status keel_kept_infer(keel_applied *s, keel_data_spec *spec, const char *p
     if (!k) return KEEL_ENOMEM;
     k->path = path;
     k->deflate = deflate;
+    k->random = keel_stage_random(s->parent[0]) != NULL;
     k->file.file.fd = -1;
     pthread_mutex_init(&k->lock, NULL);
     spec->one_shot = false; /* the second pass reads the file */
@@ -149,13 +155,22 @@ void keel_kept_note(const keel_applied *s, char *text, size_t size)
     kept *k = s->made;
     const int64_t all = s->parent[0]->rows;
     pthread_mutex_lock(&k->lock);
-    const int64_t left = k->left;
+    if (atomic_load(&k->ready))
+        ;
+    else if (atomic_load(&k->stopped))
+        snprintf(text, size, "%s was not written, and the data was read anew in each pass: %.200s",
+                 k->path, k->failed.text);
+    else if (k->done && k->left < all)
+        snprintf(text, size,
+                 "%s was not written, since %lld of %lld rows were never read: a later run reads "
+                 "the data anew",
+                 k->path, (long long)k->left, (long long)all);
+    else if (k->given_up)
+        snprintf(text, size,
+                 "%s was not written, since no pass was read to its end: a later run reads the "
+                 "data anew",
+                 k->path);
     pthread_mutex_unlock(&k->lock);
-    if (!k->done || atomic_load(&k->ready) || left == all) return;
-    snprintf(text, size,
-             "%s was not written, since %lld of %lld rows were never read: a later run reads the "
-             "data anew",
-             k->path, (long long)left, (long long)all);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -167,6 +182,18 @@ static keel_status create_writer(const keel_applied *s, kept *k)
                                   keel_row_store_dims(&s->parent[0]->origin->spec));
 }
 
+/* A file that appeared meanwhile is that of another run: it is read if it is the same, and never
+ * overwritten. */
+static keel_status open_written(const keel_applied *s, kept *k, const keel_data_spec *spec,
+                                int64_t count)
+{
+    KEEL_TRY(keel_row_file_open(&k->file, k->path));
+    KEEL_TRY(keel_row_store_check(&k->file, s->parent[0], spec));
+    if (k->file.count == count) return KEEL_OK;
+    return keel_fail(KEEL_EDATA, "%s has %lld elements, and here are %lld", k->path,
+                     (long long)k->file.count, (long long)count);
+}
+
 /* All `count` elements are written: the file is read from now on. */
 static keel_status commit(const keel_applied *s, kept *k, int64_t count)
 {
@@ -175,9 +202,13 @@ static keel_status commit(const keel_applied *s, kept *k, int64_t count)
     if (!head) return KEEL_ENOMEM;
     keel_row_writer *w = k->writer;
     k->writer = NULL;
-    keel_status r = keel_row_writer_commit(w, count, head);
+    keel_status r = KEEL_OK;
+    if (access(k->path, F_OK) == 0)
+        keel_row_writer_abort(w);
+    else
+        r = keel_row_writer_commit(w, count, head);
     free(head);
-    if (r >= 0 && (r = keel_row_file_open(&k->file, k->path)) < 0) keel_row_file_close(&k->file);
+    if (r >= 0 && (r = open_written(s, k, &spec, count)) < 0) keel_row_file_close(&k->file);
     if (r >= 0) atomic_store(&k->ready, true);
     return r;
 }
@@ -193,10 +224,37 @@ static void give_up(const keel_applied *s, kept *k)
     for (int64_t i = 0; i < k->left; i++) atomic_store(&k->done[i], false);
 }
 
-/* Write element `row`; scratch buffers 0 and 1 are used. */
-static keel_status write_element(const keel_applied *s, kept *k, const keel_element *e, int64_t row,
-                                 keel_scratch *scratch)
+/* The elements are there also where the file cannot be written, so the run goes on without it.
+ * Returns the failures that end it. */
+static keel_status written(const keel_applied *s, kept *k, keel_status r)
 {
+    if (r >= 0) return r;
+    give_up(s, k);
+    if (r == KEEL_ENOMEM) return r;
+    keel_failure_take(&k->failed, r);
+    atomic_store(&k->stopped, true);
+    return KEEL_OK;
+}
+
+/* Rows of two runs that draw other random numbers do not go into one file: the later run begins
+ * anew, some times, since two at once would never end. */
+static bool may_write(const keel_applied *s, kept *k, uint64_t seed)
+{
+    enum { ANEW = 8 };
+    if (k->random && k->writer && k->seed != seed) {
+        if (k->begun_anew == ANEW) return false;
+        k->begun_anew++;
+        give_up(s, k);
+    }
+    k->seed = seed;
+    return true;
+}
+
+/* Write element `at`; scratch buffers 0 and 1 are used. */
+static keel_status write_element(const keel_applied *s, kept *k, const keel_element *e,
+                                 keel_position at, keel_scratch *scratch)
+{
+    const int64_t row = at.index;
     const keel_data_spec *spec = s->spec;
     uint64_t dims[KEEL_ROW_DIMS];
     keel_row_packed packed;
@@ -206,9 +264,12 @@ static keel_status write_element(const keel_applied *s, kept *k, const keel_elem
     KEEL_TRY(keel_row_pack(&packed, data, n, k->deflate, scratch));
     pthread_mutex_lock(&k->lock);
     keel_status r = KEEL_OK;
-    if (!k->done) {
+    if (atomic_load(&k->stopped)) {
+        ; /* another thread has met it first */
+    } else if (!k->done) {
         r = keel_row_writer_add(k->writer, row, &packed, dims);
-    } else if (!atomic_load(&k->done[row]) && !atomic_load(&k->ready)) {
+    } else if (!atomic_load(&k->ready) && may_write(s, k, at.seed) &&
+               !atomic_load(&k->done[row])) {
         r = create_writer(s, k);
         if (r >= 0) r = keel_row_writer_add(k->writer, row, &packed, dims);
         if (r >= 0) {
@@ -217,28 +278,43 @@ static keel_status write_element(const keel_applied *s, kept *k, const keel_elem
         }
         if (r >= 0 && !k->left) r = commit(s, k, s->parent[0]->rows);
     }
-    if (r < 0) give_up(s, k);
+    r = written(s, k, r);
     pthread_mutex_unlock(&k->lock);
     return r;
 }
 
 /* ---- by number ------------------------------------------------------------------------------- */
 
+/* The first pass of what comes before, wherever this stage stands. */
+static keel_position first_pass(const keel_applied *s, keel_position at)
+{
+    keel_position there = keel_stage_into(s, 0, &at);
+    there.pass = 0;
+    return there;
+}
+
+/* Who reads a row without a run (to describe the data) has another seed, and writes nothing. */
+static bool is_wanted(kept *k, int64_t row, const keel_scratch *scratch)
+{
+    return scratch->trail && !atomic_load(&k->done[row]) && !atomic_load(&k->stopped);
+}
+
 keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_row *row,
                            keel_scratch *scratch)
 {
     kept *k = s->made;
     keel_scratch *inner = keel_scratch_inner(scratch);
-    keel_position there = keel_stage_into(s, 0, &at);
+    const keel_position there = first_pass(s, at);
     keel_element *e;
     keel_status r = KEEL_OK;
-    there.pass = 0;
     if (!inner) return KEEL_ENOMEM;
     if (atomic_load(&k->ready)) {
         KEEL_TRY(keel_row_store_read(&e, &k->file, s->spec, at.index, NULL, scratch));
-    } else {
+    } else if (is_wanted(k, at.index, scratch)) {
         KEEL_TRY(keel_element_read(&e, s->parent[0], there, NULL, inner));
-        if (!atomic_load(&k->done[at.index])) r = write_element(s, k, e, at.index, scratch);
+        r = write_element(s, k, e, there, scratch);
+    } else {
+        return keel_dataset_read(s->parent[0], there, row, inner);
     }
     if (r >= 0) r = keel_elements_write(e, s->spec, row);
     keel_element_release(e);
@@ -248,10 +324,14 @@ keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_r
 int64_t keel_kept_length(const keel_applied *s, int i, keel_position at)
 {
     const kept *k = s->made;
-    keel_position there = keel_stage_into(s, 0, &at);
-    there.pass = 0;
     if (atomic_load(&k->ready)) return keel_row_store_length(&k->file, s->spec, i, at.index);
-    return keel_dataset_length(s->parent[0], i, there);
+    return keel_dataset_length(s->parent[0], i, first_pass(s, at));
+}
+
+int keel_kept_length_from(const keel_applied *s, int *i)
+{
+    (void)i;
+    return atomic_load(&((const kept *)s->made)->ready) ? -1 : 0;
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -282,11 +362,13 @@ keel_status keel_kept_begin(keel_iter *it)
     kept *k = it->applied->made;
     keel_status r = KEEL_OK;
     if (atomic_load(&k->ready)) return keel_window_create(&w->window, it, supply, make, false);
+    if (atomic_load(&k->stopped) && it->parent[0]->spec->one_shot) /* it serves no second pass */
+        return keel_failure_raise(&k->failed);
     KEEL_TRY(keel_iter_begin(it->parent[0], 0));
     pthread_mutex_lock(&k->lock);
-    if (!k->owner && !atomic_load(&k->ready)) { /* of several that read at once, the first writes */
-        r = create_writer(it->applied, k);
-        w->writes = r >= 0;
+    if (!k->owner && !atomic_load(&k->ready) && !atomic_load(&k->stopped)) {
+        r = written(it->applied, k, create_writer(it->applied, k));
+        w->writes = k->writer != NULL; /* of several that read at once, the first */
         if (w->writes) k->owner = it;
     }
     pthread_mutex_unlock(&k->lock);
@@ -300,6 +382,7 @@ static void stop_writing(keel_iter *it)
     if (!w->writes) return;
     w->writes = false;
     pthread_mutex_lock(&k->lock);
+    k->given_up = true;
     if (k->owner == it) give_up(it->applied, k);
     pthread_mutex_unlock(&k->lock);
 }
@@ -308,9 +391,12 @@ static keel_status finish(keel_iter *it)
 {
     keel_kept_iter *w = it->own;
     kept *k = it->applied->made;
+    keel_status r = KEEL_OK;
     pthread_mutex_lock(&k->lock);
-    const keel_status r = commit(it->applied, k, w->next);
-    k->owner = NULL;
+    if (k->owner == it) {
+        r = written(it->applied, k, commit(it->applied, k, w->next));
+        k->owner = NULL;
+    }
     pthread_mutex_unlock(&k->lock);
     w->writes = false;
     return r < 0 ? r : KEEL_END;
@@ -319,14 +405,16 @@ static keel_status finish(keel_iter *it)
 keel_status keel_kept_next(keel_iter *it, keel_element **out)
 {
     keel_kept_iter *w = it->own;
+    keel_position at = it->at;
     keel_status s = KEEL_OK;
     if (w->window) return keel_window_next(w->window, out);
     if (!w->in) s = keel_iter_next(it->parent[0], &w->in);
     if (s == KEEL_END && w->writes) return finish(it);
     if (s != KEEL_OK) return s;
-    if (w->writes) s = write_element(it->applied, it->applied->made, w->in, w->next, &w->scratch);
+    at.index = w->next;
+    if (w->writes) s = write_element(it->applied, it->applied->made, w->in, at, &w->scratch);
     if (s < 0) { /* asked again, it goes on without the file */
-        w->writes = false;
+        stop_writing(it);
         return s;
     }
     w->next++;

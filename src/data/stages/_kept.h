@@ -24,6 +24,7 @@ keel_status keel_kept_infer(keel_applied *s, keel_data_spec *spec, const char *p
 keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_row *row,
                            keel_scratch *scratch);
 int64_t keel_kept_length(const keel_applied *s, int i, keel_position at);
+int keel_kept_length_from(const keel_applied *s, int *i);
 keel_status keel_kept_begin(keel_iter *it);
 keel_status keel_kept_next(keel_iter *it, keel_element **out);
 void keel_kept_pass(keel_iter *it);

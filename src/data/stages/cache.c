@@ -126,6 +126,11 @@ static int64_t length(const keel_applied *s, int i, keel_position at)
     return keel_dataset_length(s->parent[0], i, keel_stage_into(s, 0, &at));
 }
 
+static int length_from(const keel_applied *s, int *i)
+{
+    return is_file(s) ? keel_kept_length_from(s, i) : 0;
+}
+
 /* ---- streams --------------------------------------------------------------------------------- */
 
 typedef struct cache_iter {
@@ -142,7 +147,8 @@ static keel_status begin(keel_iter *it)
     if (is_file(it->applied)) return keel_kept_begin(it);
     w->from_memory = atomic_load(&c->ready);
     w->keeps = !w->from_memory && !atomic_load(&c->full);
-    return w->from_memory ? KEEL_OK : keel_iter_begin(it->parent[0], it->at.pass);
+    /* always the first pass: a run that goes on in a later one keeps what the others had */
+    return w->from_memory ? KEEL_OK : keel_iter_begin(it->parent[0], 0);
 }
 
 static void end(keel_iter *it)
@@ -251,6 +257,7 @@ const keel_stage keel_stage_cache = {
     .infer = infer,
     .read = read,
     .length = length,
+    .length_from = length_from,
     .iter_size = sizeof(cache_iter),
     .begin = begin,
     .next = next,

@@ -38,6 +38,11 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static bool leaves_early(const keel_applied *s)
+{
+    return !s->spec->endless;
+}
+
 typedef struct choose_iter {
     int64_t chosen; /* its element is still to come; -1: none */
     int64_t taken;  /* numbers */
@@ -120,6 +125,7 @@ const keel_stage keel_stage_choose_from_datasets = {
               .args_size = sizeof(choose_args),
               .fields = fields },
     .n_parent = -1,
+    .leaves_early = leaves_early,
     .no_index = true,
     .infer = infer,
     .iter_size = sizeof(choose_iter),

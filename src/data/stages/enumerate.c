@@ -50,6 +50,14 @@ static int64_t length(const keel_applied *s, int i, keel_position at)
     return i ? keel_dataset_length(s->parent[0], i - 1, keel_stage_into(s, 0, &at)) : 0;
 }
 
+static int length_from(const keel_applied *s, int *i)
+{
+    (void)s;
+    if (!*i) return -1;
+    --*i;
+    return 0;
+}
+
 typedef struct enumerate_iter {
     keel_element *in; /* kept where there was no memory for the result */
 } enumerate_iter;
@@ -99,6 +107,7 @@ const keel_stage keel_stage_enumerate = {
     .infer = infer,
     .read = read,
     .length = length,
+    .length_from = length_from,
     .iter_size = sizeof(enumerate_iter),
     .next = next,
     .end = end,

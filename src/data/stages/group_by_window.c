@@ -202,10 +202,9 @@ static keel_status next(keel_iter *it, keel_element **out)
     w->told = false;
     for (;;) {
         if (w->inner.it) {
-            const keel_status s = keel_iter_next(w->inner.it, out);
+            const keel_status s = keel_inner_next(&w->inner, it, out);
             w->told = s < 0;
-            if (s == KEEL_OK) return keel_element_own_texts(out, it->spec); /* they end with it */
-            if (s < 0) return s;
+            if (s != KEEL_END) return s;
             keel_inner_close(&w->inner);
         }
         const keel_status s = collect(it);

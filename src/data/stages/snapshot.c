@@ -34,6 +34,7 @@ const keel_stage keel_stage_snapshot = {
     .infer = infer,
     .read = keel_kept_read,
     .length = keel_kept_length,
+    .length_from = keel_kept_length_from,
     .iter_size = sizeof(keel_kept_iter),
     .begin = keel_kept_begin,
     .next = keel_kept_next,

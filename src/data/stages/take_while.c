@@ -13,6 +13,12 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
     return KEEL_OK;
 }
 
+static bool leaves_early(const keel_applied *s)
+{
+    (void)s;
+    return true;
+}
+
 typedef struct while_iter {
     keel_window *window;
     bool ended;
@@ -23,8 +29,8 @@ static keel_status begin(keel_iter *it)
     while_iter *w = it->own;
     w->ended = false;
     KEEL_TRY(keel_iter_begin(it->parent[0], it->at.pass));
-    return keel_window_create(&w->window, it, NULL, keel_predicate_make,
-                              keel_predicate_is_sequential(it->applied));
+    /* What comes before the end of a pass decides the next pass, unless passes are by number. */
+    return keel_window_create(&w->window, it, NULL, keel_predicate_make, !it->spec->by_pass);
 }
 
 static keel_status next(keel_iter *it, keel_element **out)
@@ -58,6 +64,7 @@ const keel_stage keel_stage_take_while = {
               .args_size = sizeof(keel_filter),
               .release = keel_predicate_release },
     .n_parent = 1,
+    .leaves_early = leaves_early,
     .no_index = true,
     .infer = infer,
     .is_random = keel_predicate_is_random,
