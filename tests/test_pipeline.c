@@ -340,6 +340,35 @@ static void any_threads_give_the_same(void **unused)
         }
 }
 
+static void streams_are_shuffled_as_rows_by_number(void **unused)
+{
+    (void)unused;
+    static const char *const all[] = {
+        "range 23 | shuffle 1",
+        "range 23 | shuffle 5",
+        "range 23 | shuffle 22",
+        "range 23 | shuffle 23",
+        "range 23 | shuffle 24",
+        "range 23 | shuffle 5 | repeat 2",
+        "range 1 | shuffle 1",
+        "range 23 | take 0 | shuffle 4",
+        "range 23 | shuffle 5 | batch 4",
+        "range 23 | batch 4 | shuffle 3",
+    };
+    char one[8192], other[8192];
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (uint64_t pass = 0; pass < 2; pass++) {
+            char text[256]; /* with as many stages: the generator's rows are unbatched */
+            snprintf(text, sizeof text, "%.8s | take -1%s", all[i], strchr(all[i], '|') - 1);
+            if (all[i][7] == ' ') snprintf(text, sizeof text, "range 1 | take -1%s", all[i] + 7);
+            keel_dataset *d = pipeline(text, false), *s = pipeline(all[i], true);
+            assert_string_equal(read_all(d, pass, 0, 2, MOST, one, sizeof one),
+                                read_all(s, pass, 0, 2, MOST, other, sizeof other));
+            keel_dataset_destroy(d);
+            keel_dataset_destroy(s);
+        }
+}
+
 static void reading_goes_on_from_any_element(void **unused)
 {
     (void)unused;
@@ -425,7 +454,7 @@ static void a_shuffle_gives_each_element_once(void **unused)
 int main(void)
 {
     enum { N = sizeof gives / sizeof *gives };
-    static struct CMUnitTest test[N + 5];
+    static struct CMUnitTest test[N + 6];
     for (int i = 0; i < N; i++)
         test[i] = (struct CMUnitTest){ .name = gives[i].what,
                                        .test_func = a_stage_gives,
@@ -435,5 +464,6 @@ int main(void)
     test[N + 2] = (struct CMUnitTest)cmocka_unit_test(a_shuffle_gives_each_element_once);
     test[N + 3] = (struct CMUnitTest)cmocka_unit_test(another_row_stands_for_one_that_fails);
     test[N + 4] = (struct CMUnitTest)cmocka_unit_test(one_failure_too_many_fails);
+    test[N + 5] = (struct CMUnitTest)cmocka_unit_test(streams_are_shuffled_as_rows_by_number);
     return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -26,7 +26,8 @@ static keel_status apply_all(keel_dataset **out, const char *text)
                              key[1], value[1], key[2], value[2]);
         for (int i = 0; i < (n - 1) / 2; i++) arg[i] = (keel_arg)KEEL_ARG_JSON(key[i], value[i]);
         keel_dataset *next = NULL, *pair[2] = { d, d };
-        const bool two = !strcmp(name, "zip") || !strcmp(name, "concatenate");
+        const bool two = !strcmp(name, "zip") || !strcmp(name, "concatenate") ||
+                         !strcmp(name, "choose_from_datasets");
         s = keel_dataset_apply(&next, name, arg, pair, two ? 2 : 1);
         keel_dataset_destroy(d);
         d = next;
@@ -54,7 +55,35 @@ static const struct refused {
     { "to unbatch rows", "unbatch", KEEL_EARG, "rows already" },
     { "to rebatch rows", "rebatch batch_size 2", KEEL_EARG, "use batch" },
     { "a cache behind a shuffle", "shuffle | cache", KEEL_EARG, "put the cache before it" },
-    { "a cache of batches", "batch batch_size 2 | cache", KEEL_EUNSUP, "only rows" },
+    { "a cache without end", "repeat | cache", KEEL_EUNSUP, "without end" },
+    { "a limit of memory for a file", "cache memory 9 filename \"/tmp/f\"", KEEL_EARG, "limit" },
+    { "a cache in a folder that is not there", "cache filename \"/nothing/f\"", KEEL_EIO,
+      "its folder is not there" },
+    { "a snapshot without end", "repeat | snapshot path \"/tmp/f\"", KEEL_EUNSUP, "without end" },
+    { "a snapshot without a path", "snapshot", KEEL_EARG, "path" },
+    { "a compression that Keel has not", "snapshot path \"f\" compression \"SNAPPY\"", KEEL_EARG,
+      "GZIP" },
+    { "a number of each batch", "batch batch_size 2 | enumerate", KEEL_EUNSUP,
+      "before the batches" },
+    { "a number under a name that is taken", "enumerate field \"x\"", KEEL_EARG, "already" },
+    { "real numbers compared", "unique", KEEL_EUNSUP, "whole numbers and texts" },
+    { "flat_map over numbers", "flat_map", KEEL_EARG, "names of files" },
+    { "interleave over numbers", "interleave cycle_length 2", KEEL_EARG, "names of files" },
+    { "padding of batches", "batch batch_size 2 | padded_batch batch_size 2", KEEL_EUNSUP,
+      "unbatch them first" },
+    { "padding to less than a row has", "padded_batch batch_size 2 padded_shapes [1]", KEEL_ESHAPE,
+      "cannot be padded to 1" },
+    { "padding with a text", "padded_batch batch_size 2 padding_values \"a\"", KEEL_EARG,
+      "padded with a number" },
+    { "rows of one length where all have it", "pad length 3", KEEL_EARG, "differ in length" },
+    { "to rebatch by 0", "batch batch_size 2 | rebatch batch_size [2,0]", KEEL_EARG, "from 1 on" },
+    { "resampling without a target", "rejection_resample target_dist [1,1]", KEEL_EARG,
+      "no target" },
+    { "resampling by a real number", "rejection_resample target_dist [1,1] field \"x\"", KEEL_EARG,
+      "not the number" },
+    { "to choose by rows of numbers", "choose_from_datasets", KEEL_EARG, "whole numbers from 0" },
+    { "scan by name", "scan", KEEL_EARG, "C" },
+    { "group_by_window by name", "group_by_window", KEEL_EARG, "C" },
     { "a shuffle of everything without end", "repeat | shuffle", KEEL_EARG, "buffer_size" },
     { "a window without end", "repeat | window size 2", KEEL_EUNSUP, "have an end" },
     { "buckets without boundaries", "bucket_by_sequence_length", KEEL_EARG, "bucket_boundaries" },

@@ -8,6 +8,7 @@
 #include <keel/function.h>
 #include <keel/model.h>
 #include <keel/pipeline.h>
+#include <keel/pipeline_calls.h>
 #include <keel/status.h>
 #include <keel/tensor.h>
 #include <keel/train.h>

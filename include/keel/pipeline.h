@@ -143,10 +143,11 @@ typedef struct keel_filter {
     size_t size; /* sizeof(keel_filter) */
     void *context;
     const char *name; /* in messages; borrowed; NULL: "filter" */
-    /* Set *keep for an element. Called by several threads at once. */
+    /* Set *keep for an element. Called by several threads at once, unless `sequential`. */
     keel_status (*call)(void *context, const keel_tensor *in, bool *keep,
                         const keel_element_place *at);
     void (*release)(void *context); /* as in keel_map */
+    bool random, sequential;        /* as in keel_map */
 } keel_filter;
 
 /* A dataset of the elements that stay. It is a stream, and their number is not known.

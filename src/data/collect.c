@@ -33,22 +33,32 @@ void keel_collect_free(keel_collect *c)
     *c = (keel_collect){ 0 };
 }
 
-/* The shape of field i of the batch. KEEL_ESHAPE: rows differ where the spec says that they do not.
- */
-static keel_status shape_of(const keel_collect *c, const keel_data_spec *spec, int i,
+/* The shape of field i of the batch, where a row is `given`, with the largest of each open dim. */
+static keel_status shape_of(const keel_collect *c, const keel_shape *given, int i, const char *path,
                             keel_shape *out)
 {
-    const keel_shape *given = &spec->field[i].shape;
-    KEEL_TRY(keel_batch_shape(out, given, c->n, spec->field[i].path));
+    KEEL_TRY(keel_batch_shape(out, given, c->n, path));
     for (int d = 0; d < given->rank; d++) {
-        int64_t most = given->dim[d] == KEEL_DIM_OPEN ? 0 : given->dim[d];
+        const bool open = given->dim[d] == KEEL_DIM_OPEN;
+        int64_t most = open ? 0 : given->dim[d];
         for (int64_t k = 0; k < c->n; k++) {
             const int64_t dim = c->at[k]->field[i].shape.dim[d];
-            if (given->dim[d] == KEEL_DIM_OPEN && dim > most) most = dim;
+            if (!open && dim > most)
+                return keel_fail(KEEL_ESHAPE, "'%s' of a row has %lld in dim %d, more than %lld",
+                                 path, (long long)dim, d, (long long)most);
+            if (dim > most) most = dim;
         }
         out->dim[d + 1] = most;
     }
     return KEEL_OK;
+}
+
+static void fill(char *to, size_t n_bytes, const void *value, size_t each)
+{
+    if (!value || !n_bytes) return;
+    memcpy(to, value, each);
+    for (size_t done = each; done < n_bytes; done *= 2) /* what is there is copied behind itself */
+        memcpy(to + done, to, done < n_bytes - done ? done : n_bytes - done);
 }
 
 /* Copy a row into its padded place, line by line. */
@@ -75,33 +85,33 @@ static void put(char *to, const keel_shape *all, const char *from, const keel_sh
     }
 }
 
-keel_status keel_collect_batch(keel_collect *c, keel_iter *it, keel_element **out)
+keel_status keel_collect_padded(keel_collect *c, keel_iter *it, const keel_shape *row_shape,
+                                const void *const *value, keel_element **out)
 {
     const keel_data_spec *spec = it->spec;
     keel_shape shape[KEEL_FIELDS_MAX];
-    keel_element *e, *copy;
-    const void *data[KEEL_FIELDS_MAX];
-    for (int i = 0; i < spec->n_field; i++) KEEL_TRY(shape_of(c, spec, i, &shape[i]));
+    keel_element *e;
+    for (int i = 0; i < spec->n_field; i++)
+        KEEL_TRY(shape_of(c, &row_shape[i], i, spec->field[i].path, &shape[i]));
     KEEL_TRY(keel_element_create(&e, it->run->account, spec, shape));
-    bool texts = false;
     for (int i = 0; i < spec->n_field; i++) {
         const size_t each = keel_dtype_size(spec->field[i].dtype);
         const size_t row = c->n ? keel_element_bytes(e, spec, i) / (size_t)c->n : 0;
-        texts |= spec->field[i].dtype == KEEL_STRING;
+        if (value) fill(e->field[i].data, keel_element_bytes(e, spec, i), value[i], each);
         for (int64_t k = 0; k < c->n; k++)
             put((char *)e->field[i].data + (size_t)k * row, &shape[i], c->at[k]->field[i].data,
                 &c->at[k]->field[i].shape, each);
-        data[i] = e->field[i].data;
     }
     if (c->n) e->place = c->at[0]->place;
-    if (texts) { /* which are in the rows, and these are let go */
-        const keel_status s = keel_element_copy(&copy, it->run->account, spec, data, shape);
-        keel_element_release(e);
-        if (s < 0) return s;
-        if (c->n) copy->place = c->at[0]->place;
-        e = copy;
-    }
+    KEEL_TRY(keel_element_own_texts(&e, spec)); /* which are in the rows, and these are let go */
     keel_collect_clear(c);
     *out = e;
     return KEEL_OK;
+}
+
+keel_status keel_collect_batch(keel_collect *c, keel_iter *it, keel_element **out)
+{
+    keel_shape shape[KEEL_FIELDS_MAX];
+    for (int i = 0; i < it->spec->n_field; i++) shape[i] = it->spec->field[i].shape;
+    return keel_collect_padded(c, it, shape, NULL, out);
 }

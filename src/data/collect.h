@@ -13,6 +13,10 @@ keel_status keel_collect_add(keel_collect *c, keel_element *e); /* takes e, on f
  * of each open dim; shorter rows are padded with 0 or empty texts.
  */
 keel_status keel_collect_batch(keel_collect *c, keel_iter *it, keel_element **out);
+/* The same where field i becomes shape[i], whose open dims are the largest, and is padded with the
+ * element at value[i], of the type of the field; NULL: with 0. KEEL_ESHAPE: a row is larger. */
+keel_status keel_collect_padded(keel_collect *c, keel_iter *it, const keel_shape *shape,
+                                const void *const *value, keel_element **out);
 void keel_collect_clear(keel_collect *c);
 void keel_collect_free(keel_collect *c);
 

@@ -84,6 +84,25 @@ keel_status keel_element_copy(keel_element **out, keel_account *a, const keel_da
     return KEEL_OK;
 }
 
+keel_status keel_element_own_texts(keel_element **e, const keel_data_spec *spec)
+{
+    keel_element *from = *e;
+    const void *data[KEEL_FIELDS_MAX];
+    keel_shape shape[KEEL_FIELDS_MAX];
+    bool texts = false;
+    for (int i = 0; i < spec->n_field; i++) {
+        texts |= spec->field[i].dtype == KEEL_STRING;
+        data[i] = from->field[i].data;
+        shape[i] = from->field[i].shape;
+    }
+    if (!texts) return KEEL_OK;
+    *e = NULL;
+    const keel_status s = keel_element_copy(e, from->account, spec, data, shape);
+    if (s >= 0) (*e)->place = from->place;
+    keel_element_release(from);
+    return s;
+}
+
 keel_element *keel_element_share(keel_element *e)
 {
     atomic_fetch_add(&e->references, 1);

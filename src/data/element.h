@@ -24,6 +24,8 @@ keel_status keel_element_create(keel_element **out, keel_account *a, const keel_
 /* A copy of values, texts included. shape[i], data[i]: of each field. */
 keel_status keel_element_copy(keel_element **out, keel_account *a, const keel_data_spec *spec,
                               const void *const *data, const keel_shape *shape);
+/* Texts that an element points to become its own: replaces *e, which is released on failure too. */
+keel_status keel_element_own_texts(keel_element **e, const keel_data_spec *spec);
 keel_element *keel_element_share(keel_element *e);
 void keel_element_release(keel_element *e); /* NULL is allowed */
 

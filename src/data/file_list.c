@@ -51,6 +51,7 @@ static bool is_folder_of(const char *path, const char *const *endings)
 
 bool keel_file_list_claims(const char *spec, const char *const *endings)
 {
+    if (!strncmp(spec, "files:", 6)) return false; /* list_files: names, not what is in them */
     if (!ends(spec, endings)) return is_folder_of(spec, endings);
     /* "x.npy,y.csv.gz" is a pair of which this is the second */
     return !keel_spec_ends(spec, strlen(spec), ".gz") || !keel_spec_comma(spec) || exists(spec);

@@ -341,7 +341,7 @@ static size_t own_size(const keel_dataset *d, const keel_iter_kind *kind)
 }
 
 static keel_status create(keel_iter **out, const keel_dataset *d, keel_run *run, uint16_t before,
-                          bool left_early)
+                          bool left_early, const keel_data_origin *shown)
 {
     const keel_iter_kind *kind = kind_of(d);
     const keel_applied *s = d->origin->applied;
@@ -355,13 +355,15 @@ static keel_status create(keel_iter **out, const keel_dataset *d, keel_run *run,
     it->run = run;
     it->kind = kind;
     it->at = (keel_position){ .seed = run->seed, .stages = before };
+    it->shown = shown;
+    it->left_early = left_early;
     it->exact = left_early && kind == &stages && !it->spec->by_pass;
     left_early |= kind == &stages && s->stage->leaves_early && s->stage->leaves_early(s);
     if (!(it->own = keel_calloc(1, own_size(d, kind)))) goto fail;
     for (; it->n_parent < n; it->n_parent++) {
         const keel_position there = keel_stage_into(s, it->n_parent, &it->at);
         r = create(&it->parent[it->n_parent], s->parent[it->n_parent], run, there.stages,
-                   left_early);
+                   left_early, shown);
         if (r < 0) goto fail;
     }
     *out = it;
@@ -373,7 +375,17 @@ fail:
 
 keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *run, uint16_t before)
 {
-    return create(out, d, run, before, run->leaves_early);
+    return create(out, d, run, before, run->leaves_early, NULL);
+}
+
+/* Where the function that makes it has a state from pass to pass, what it makes may share that. */
+keel_status keel_iter_create_within(keel_iter **out, const keel_dataset *d, const keel_iter *outer,
+                                    uint16_t before)
+{
+    const keel_applied *s = outer->applied;
+    const bool sequential = s->stage->is_sequential && s->stage->is_sequential(s);
+    return create(out, d, outer->run, before, outer->left_early || sequential,
+                  outer->shown ? outer->shown : outer->dataset->origin);
 }
 
 void keel_iter_destroy(keel_iter *it)
@@ -396,17 +408,20 @@ keel_status keel_iter_begin(keel_iter *it, uint64_t pass)
 
 keel_status keel_iter_next(keel_iter *it, keel_element **out)
 {
+    keel_trail *t = it->run->trail;
     *out = NULL;
     /* rows by index are counted where they are read */
     const bool counts = it->kind != &walks || it->dataset->origin->source->in_memory;
     const keel_data_origin *here = it->dataset->origin;
     keel_probe *p = it->run->probe;
-    const keel_trail_mark before = keel_trail_enter(it->run->trail, here, it->at.index);
+    const keel_data_origin *shown = keel_trail_show(t, it->shown);
+    const keel_trail_mark before = keel_trail_enter(t, here, it->at.index);
     const keel_probe_mark m =
         counts ? keel_probe_enter(p, here, KEEL_PART_ALL) : keel_probe_resume(p, here);
     const keel_status s = it->kind->next(it, out);
     keel_probe_leave(p, m);
-    keel_trail_leave(it->run->trail, before);
+    keel_trail_show(t, shown);
+    keel_trail_leave(t, before);
     if (s == KEEL_OK)
         it->at.index++;
     else
@@ -427,6 +442,12 @@ keel_status keel_iter_seek(keel_iter *it, int64_t index)
         keel_element_release(e);
     }
     return KEEL_OK;
+}
+
+void keel_iter_reseed(keel_iter *it, uint64_t seed)
+{
+    it->at.seed = seed;
+    for (int i = 0; i < it->n_parent; i++) keel_iter_reseed(it->parent[i], seed);
 }
 
 void keel_iter_pass(keel_iter *it)

@@ -35,8 +35,10 @@ struct keel_iter {
     const keel_iter_kind *kind;
     keel_position at; /* seed, pass and stages; index: elements given in this pass */
     bool open;        /* `begin` was called */
+    bool left_early;  /* a pass may be left before its end */
     bool exact;       /* a pass may be left before its end, and the next one depends on how far it
                          was read: so nothing is read ahead */
+    const keel_data_origin *shown; /* of a dataset that is made on the way: keel_trail.shown */
     void *own;
     int n_parent;
     struct keel_iter *parent[];
@@ -55,6 +57,10 @@ void keel_run_let_go(void *run);
 /* stages: those of parents before this one; 0 for a whole pipeline. */
 keel_status keel_iter_create(keel_iter **out, const keel_dataset *d, keel_run *run,
                              uint16_t stages);
+/* The same for a dataset that the stage of `outer` has made, and that may end before the run does.
+ */
+keel_status keel_iter_create_within(keel_iter **out, const keel_dataset *d, const keel_iter *outer,
+                                    uint16_t stages);
 void keel_iter_destroy(keel_iter *it); /* NULL is allowed */
 
 /* Go to the first element of a pass. The first call may be for any pass. */
@@ -65,6 +71,8 @@ keel_status keel_iter_next(keel_iter *it, keel_element **out);
 /* Go to element `index` of a pass that was just begun, without cost where elements are read by
  * index; a stream is read up to there. KEEL_END: the pass has fewer elements. */
 keel_status keel_iter_seek(keel_iter *it, int64_t index);
+/* Let its random stages draw from another seed than the run's: before `begin`. */
+void keel_iter_reseed(keel_iter *it, uint64_t seed);
 /* Leave out the element whose failure was given last. */
 void keel_iter_pass(keel_iter *it);
 

@@ -14,6 +14,7 @@
 keel_position keel_stage_into(const keel_applied *s, int k, const keel_position *at)
 {
     keel_position p = *at;
+    if (s->stage->one_pass) p.stages = 0; /* what it keeps is the same for all who read it */
     for (int i = 0; i < k; i++) {
         const keel_applied *before = s->parent[i]->origin->applied;
         if (before) p.stages = (uint16_t)(p.stages + before->number);
@@ -148,6 +149,18 @@ int64_t keel_stage_rows(const keel_dataset *d)
         if (!s || __builtin_add_overflow(sum, s->stage->batch_rows(s, at), &sum)) return -1;
     }
     return sum;
+}
+
+const char *keel_stage_random(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    if (!s || s->stage->one_pass) return NULL;
+    if (s->stage->is_random && s->stage->is_random(s)) return s->stage->type.name;
+    for (int i = 0; i < s->n_parent; i++) {
+        const char *name = keel_stage_random(s->parent[i]);
+        if (name) return name;
+    }
+    return NULL;
 }
 
 bool keel_stage_may_pass(keel_status s)
@@ -324,14 +337,14 @@ static keel_status take_parents(keel_applied *s, keel_dataset *const *parent, in
         s->by_index &=
             d->origin->applied ? d->origin->applied->by_index : d->origin->source->read != NULL;
         s->number += d->origin->applied ? d->origin->applied->number : 0;
+        s->revived |= d->origin->applied && d->origin->applied->revived;
     }
     if (++s->number > KEEL_STAGES_MAX)
         return keel_fail(KEEL_EARG, "a pipeline has at most %d stages", KEEL_STAGES_MAX);
     return KEEL_OK;
 }
 
-/* Class names of the first parent are copied, as spec_own takes them over. */
-static keel_status copy_classes(keel_data_spec *spec)
+keel_status keel_spec_copy_classes(keel_data_spec *spec)
 {
     char **from = spec->class_names;
     const int64_t n = spec->n_classes;
@@ -343,7 +356,7 @@ static keel_status copy_classes(keel_data_spec *spec)
     return KEEL_OK;
 }
 
-static void free_classes(keel_data_spec *spec)
+void keel_spec_free_classes(keel_data_spec *spec)
 {
     for (int64_t i = 0; spec->class_names && i < spec->n_classes; i++)
         keel_free(spec->class_names[i]);
@@ -409,7 +422,7 @@ static void shape_stream(const keel_applied *s, keel_data_spec *spec)
 static keel_status check_parents(const keel_stage *stage, keel_dataset *const *parent, int n)
 {
     const char *name = stage->type.name;
-    if (stage->n_parent < 0 ? n < 2 : n != stage->n_parent)
+    if (stage->n_parent == -1 ? n < 2 : stage->n_parent >= 0 && n != stage->n_parent)
         return keel_fail(KEEL_EARG, "%s: takes %s, not %d", name,
                          stage->n_parent < 0 ? "two datasets or more" : "one dataset", n);
     if (n > KEEL_PARENTS_MAX)
@@ -427,7 +440,7 @@ static keel_status finish(keel_dataset **out, keel_applied *s, keel_dataset *con
     keel_status r = take_parents(s, parent, n);
     if (r < 0) goto fail;
     spec = keel_stage_spec(parent[0]);
-    if ((r = copy_classes(&spec)) < 0) goto fail;
+    if ((r = keel_spec_copy_classes(&spec)) < 0) goto fail;
     if (s->stage->infer && (r = s->stage->infer(s, &spec)) < 0) {
         keel_fail_within(r, "%s: %s", keel_dataset_name(parent[0]), s->stage->type.name);
         goto fail;
@@ -439,16 +452,24 @@ static keel_status finish(keel_dataset **out, keel_applied *s, keel_dataset *con
     keel_free(name);
     if (r < 0) return r;
     s->spec = &(*out)->origin->spec;
+    s->options = NULL;
     (*out)->origin->applied = s;
     return KEEL_OK;
 fail:
-    free_classes(&spec);
+    keel_spec_free_classes(&spec);
     close_applied(s);
     return r;
 }
 
 keel_status keel_stage_apply(keel_dataset **out, const keel_stage *stage, const json_t *config,
                              keel_dataset *const *parent, int n_parent)
+{
+    return keel_stage_apply_with(out, stage, config, parent, n_parent, NULL);
+}
+
+keel_status keel_stage_apply_with(keel_dataset **out, const keel_stage *stage, const json_t *config,
+                                  keel_dataset *const *parent, int n_parent,
+                                  const keel_dataset_options *options)
 {
     KEEL_TRY(check_parents(stage, parent, n_parent));
     if (!stage->type.fields && stage->type.args_size)
@@ -466,6 +487,7 @@ keel_status keel_stage_apply(keel_dataset **out, const keel_stage *stage, const 
         return r;
     }
     s->args = args;
+    s->options = options;
     return finish(out, s, parent, n_parent);
 }
 

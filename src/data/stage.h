@@ -28,14 +28,19 @@ struct keel_applied {
     int number;            /* of all stages before it, from the sources on: keys its chance, so
                               that a stage added behind it changes nothing */
     bool by_index;
-    const keel_data_spec *spec; /* of the result */
-    void *made;                 /* by infer; the stage's own */
+    bool revived; /* by index only since a file has what came as a stream before, here or in a
+                     stage before this one: the elements are the same */
+    const keel_data_spec *spec;          /* of the result */
+    void *made;                          /* by infer; the stage's own */
+    const keel_dataset_options *options; /* for infer alone: how a stage that opens files opens
+                                            them; NULL: the defaults */
 };
 
 struct keel_stage {
     keel_type type; /* name, help, fields; module "keel.data" */
-    int n_parent;   /* -1: two or more */
+    int n_parent;   /* -1: two or more; -2: one or more */
     bool no_index;  /* the result is a stream in any case */
+    bool one_pass;  /* all passes give the elements of the first, whatever comes before */
 
     /* True if a pass gives other elements than the one before; NULL: it does not by itself. */
     bool (*is_random)(const keel_applied *s);
@@ -102,6 +107,10 @@ struct keel_stage {
  * its arguments or parents; the text names the stage. */
 keel_status keel_stage_apply(keel_dataset **out, const keel_stage *stage, const json_t *config,
                              keel_dataset *const *parent, int n_parent);
+/* The same, with the options that the source of the pipeline was opened with. */
+keel_status keel_stage_apply_with(keel_dataset **out, const keel_stage *stage, const json_t *config,
+                                  keel_dataset *const *parent, int n_parent,
+                                  const keel_dataset_options *options);
 /* The same for a stage whose args were filled by C code, not from JSON: takes *args, which has
  * args_size bytes and is copied; stage->type.release frees what it owns, on failure too. */
 keel_status keel_stage_apply_args(keel_dataset **out, const keel_stage *stage, const void *args,
@@ -137,10 +146,18 @@ int64_t keel_stage_rows(const keel_dataset *d);
  * batches. */
 keel_data_spec keel_stage_spec(const keel_dataset *d);
 
+/* Class names of a parent's spec are copied, as keel_dataset_create takes them over. After a
+ * failure too they are freed by keel_spec_free_classes. */
+keel_status keel_spec_copy_classes(keel_data_spec *spec);
+void keel_spec_free_classes(keel_data_spec *spec);
+
 /* What the parents of a stage must share, so that the spec `a` of the first describes them all:
  * fields, roles, types, shapes, and whether elements are batches. KEEL_ESHAPE names d. */
 keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec *b,
                                   const keel_dataset *d);
+
+/* The name of a stage of a dataset that gives other elements in each pass, or NULL. */
+const char *keel_stage_random(const keel_dataset *d);
 
 /* True of a failure that may be the fault of an element; out of memory and a wrong call are not. */
 bool keel_stage_may_pass(keel_status s);

@@ -11,6 +11,9 @@ typedef struct keel_trail {
     _Atomic(const keel_data_origin *) in;
     _Atomic int64_t row;
     _Atomic uint64_t count;
+    /* While a dataset is read that may end before the run does: the stage that made it, which is
+     * what others see instead; NULL: none. */
+    const keel_data_origin *shown;
     /* Of the last failure: the innermost dataset that failed, and its row; NULL: not known. */
     const keel_data_origin *failed_in;
     int64_t failed_row;
@@ -24,8 +27,9 @@ typedef struct keel_trail_mark { /* where the thread was before */
 
 static inline void keel_trail_set(keel_trail *t, const keel_data_origin *in, int64_t row)
 {
-    atomic_store_explicit(&t->in, in, memory_order_relaxed);
-    atomic_store_explicit(&t->row, row, memory_order_relaxed);
+    const bool hidden = t->shown && in;
+    atomic_store_explicit(&t->in, hidden ? t->shown : in, memory_order_relaxed);
+    atomic_store_explicit(&t->row, hidden ? -1 : row, memory_order_relaxed);
     atomic_store_explicit(&t->count, atomic_load_explicit(&t->count, memory_order_relaxed) + 1,
                           memory_order_release);
 }
@@ -45,6 +49,14 @@ static inline keel_trail_mark keel_trail_enter(keel_trail *t, const keel_data_or
 static inline void keel_trail_leave(keel_trail *t, keel_trail_mark m)
 {
     if (t) keel_trail_set(t, m.in, m.row);
+}
+
+/* Show `in` from now on. Returns what was shown, for the same call when that ends. */
+static inline const keel_data_origin *keel_trail_show(keel_trail *t, const keel_data_origin *in)
+{
+    const keel_data_origin *before = t ? t->shown : NULL;
+    if (t) t->shown = in;
+    return before;
 }
 
 static inline void keel_trail_failed(keel_trail *t, const keel_data_origin *in, int64_t row)

@@ -36,8 +36,9 @@ static void keep(keel_warnings *w, const char *file, const char *text)
 
 void keel_warn(const keel_scratch *scratch, const char *what, const char *text)
 {
-    const keel_data_origin *in = scratch->trail ? atomic_load(&scratch->trail->in) : NULL;
-    if (!in || in->applied) return;
+    const keel_trail *t = scratch->trail;
+    const keel_data_origin *in = t ? atomic_load(&t->in) : NULL;
+    if (!in || (in->applied && in != t->shown)) return;
     keel_data_origin *o = (keel_data_origin *)(uintptr_t)in;
     pthread_mutex_lock(&lock);
     if (!o->warnings) o->warnings = keel_calloc(1, sizeof *o->warnings);

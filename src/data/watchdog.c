@@ -71,8 +71,12 @@ static void add_busy(keel_text *t, const keel_data_origin *in, int64_t row, doub
 {
     const bool named = in->source->row_name && row >= 0 && row < in->spec.rows;
     const char *name = named && !in->applied ? in->source->row_name(in->state, row) : NULL;
-    keel_text_add(t, ": a thread has been at %s %lld of %.60s", in->applied ? "element" : "row",
-                  (long long)row, in->applied ? in->applied->stage->type.name : in->name);
+    const char *of = in->applied ? in->applied->stage->type.name : in->name;
+    if (row < 0) /* of a dataset that this stage has made */
+        keel_text_add(t, ": a thread has been in %.60s", of);
+    else
+        keel_text_add(t, ": a thread has been at %s %lld of %.60s", in->applied ? "element" : "row",
+                      (long long)row, of);
     if (name) keel_text_add(t, " (%.160s)", name);
     keel_text_add(t, " for %.3g s", seconds);
 }

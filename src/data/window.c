@@ -45,10 +45,12 @@ static void run(keel_task *task, keel_scratch *scratch)
     keel_trail *t = scratch->trail;
     t->failed_in = NULL;
     t->faults.n = e->faults.n = 0;
+    const keel_data_origin *shown = keel_trail_show(t, w->it->shown);
     const keel_trail_mark before = keel_trail_enter(t, w->it->dataset->origin, e->at.index);
     const keel_probe_mark m = keel_probe_resume(scratch->probe, w->it->dataset->origin);
     e->status = w->make(w->it, e->at, e->in, &e->out, scratch);
     keel_probe_leave(scratch->probe, m);
+    keel_trail_show(t, shown);
     keel_trail_leave(t, before);
     if (e->status >= 0) e->status = keel_faults_move(&e->faults, &t->faults);
     if (e->status >= 0) return;

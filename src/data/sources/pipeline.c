@@ -62,7 +62,7 @@ static keel_status apply(keel_dataset **d, const json_t *table, const keel_datas
     if (s >= 0) {
         json_object_del(config, "name");
         json_object_del(config, "with");
-        s = keel_stage_apply(&out, stage, config, parent, n);
+        s = keel_stage_apply_with(&out, stage, config, parent, n, o);
         if (s < 0) keel_fail_within(s, "%s: stage %zu", path, i + 1);
     }
     json_decref(config);

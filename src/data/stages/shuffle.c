@@ -136,10 +136,14 @@ static int where(const keel_applied *s, keel_position *at)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
+/* The same order as by index: position p of the data is at p % size, and what is drawn gives its
+ * place to the first of the buffer, whose own place the next element takes. */
 typedef struct shuffle_iter {
     keel_collect buffer;
-    int64_t drawn;
-    bool ended;
+    keel_element *ahead; /* the element behind the first full buffer: it tells whether all fit in */
+    int64_t taken, drawn;
+    bool begun, ended, whole;
+    keel_permutation order; /* if whole */
 } shuffle_iter;
 
 static keel_status begin(keel_iter *it)
@@ -148,23 +152,56 @@ static keel_status begin(keel_iter *it)
     return keel_iter_begin(it->parent[0], it->at.pass);
 }
 
+/* Put e into its place. */
+static keel_status put(shuffle_iter *w, keel_element *e, int64_t size)
+{
+    if (w->taken < size)
+        KEEL_TRY(keel_collect_add(&w->buffer, e));
+    else
+        w->buffer.at[w->taken % size] = e;
+    w->taken++;
+    return KEEL_OK;
+}
+
+static keel_status fill_stream(keel_iter *it, int64_t size)
+{
+    shuffle_iter *w = it->own;
+    while (!w->ended && w->taken - w->drawn < size) {
+        keel_element *e = w->ahead;
+        w->ahead = NULL;
+        const keel_status s = e ? KEEL_OK : keel_iter_next(it->parent[0], &e);
+        if (s < 0) return s;
+        w->ended = s == KEEL_END;
+        if (s == KEEL_OK) KEEL_TRY(put(w, e, size));
+    }
+    if (w->begun) return KEEL_OK;
+    if (!w->ended) {
+        const keel_status s = keel_iter_next(it->parent[0], &w->ahead);
+        if (s < 0) return s;
+        w->ended = s == KEEL_END;
+    }
+    w->begun = true;
+    w->whole = w->ended;
+    const keel_chance c = chance_at(it->applied, &it->at);
+    if (w->whole && w->taken) keel_permutation_init(&w->order, (uint64_t)w->taken, &c);
+    return KEEL_OK;
+}
+
 static keel_status next(keel_iter *it, keel_element **out)
 {
     shuffle_iter *w = it->own;
     const shuffle_args *a = it->applied->args;
     const int64_t size = a->buffer_size == KEEL_INT_NULL ? INT64_MAX : a->buffer_size;
-    while (!w->ended && w->buffer.n < size) {
-        keel_element *e;
-        const keel_status s = keel_iter_next(it->parent[0], &e);
-        if (s < 0) return s;
-        w->ended = s == KEEL_END;
-        if (s == KEEL_OK) KEEL_TRY(keel_collect_add(&w->buffer, e));
-    }
-    if (!w->buffer.n) return KEEL_END;
+    KEEL_TRY(fill_stream(it, size));
+    const int64_t left = w->taken - w->drawn, k = w->drawn;
+    if (!left) return KEEL_END;
     const keel_chance c = chance_at(it->applied, &it->at);
-    const int64_t j = draw(&c, w->drawn++, w->buffer.n);
-    *out = w->buffer.at[j];
-    w->buffer.at[j] = w->buffer.at[--w->buffer.n];
+    const int64_t at = w->whole ? (int64_t)keel_permutation_at(&w->order, (uint64_t)k)
+                                : (k + draw(&c, k, left)) % size;
+    *out = w->buffer.at[at];
+    w->buffer.at[at] = w->whole ? NULL : w->buffer.at[k % size];
+    if (!w->whole) w->buffer.at[k % size] = NULL;
+    w->drawn++;
     return KEEL_OK;
 }
 
@@ -182,7 +219,10 @@ static int64_t keeps(const keel_applied *s)
 
 static void end(keel_iter *it)
 {
-    keel_collect_free(&((shuffle_iter *)it->own)->buffer);
+    shuffle_iter *w = it->own;
+    keel_collect_free(&w->buffer);
+    keel_element_release(w->ahead);
+    w->ahead = NULL;
 }
 
 #define T shuffle_args

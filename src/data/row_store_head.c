@@ -1,0 +1,102 @@
+/* Which pipeline a file of rows was made by; see row_store.h. */
+#include "base/hash.h"
+#include "base/memory.h"
+#include "data/row_store.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The sources from left to right: how many rows each has, and size and time of its file. */
+static void add_sources(keel_text *t, const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    struct stat st;
+    for (int i = 0; s && i < s->n_parent; i++) add_sources(t, s->parent[i]);
+    if (s) return;
+    keel_text_add(t, "%s%s", t->length ? "; " : "", d->origin->source->name);
+    if (d->rows >= 0) keel_text_add(t, " of %lld rows", (long long)d->rows);
+    if (stat(keel_dataset_name(d), &st) == 0 && S_ISREG(st.st_mode))
+        keel_text_add(t, " in %lld bytes of time %lld", (long long)st.st_size,
+                      (long long)st.st_mtime);
+}
+
+static void add_fields(keel_text *t, const keel_data_spec *spec)
+{
+    static const char *const roles[] = { "input", "target", "weight" };
+    char shape[96];
+    uint64_t classes = 0;
+    keel_text_add(t, "%s", spec->batched ? "batches of " : "");
+    for (int i = 0; i < spec->n_field; i++) {
+        const keel_data_field *f = &spec->field[i];
+        keel_shape_text(shape, &f->shape);
+        keel_text_add(t, "%s%s %s %s %s %s", i ? ", " : "", roles[f->role], f->path,
+                      f->target ? f->target : "", keel_dtype_name(f->dtype), shape);
+    }
+    for (int64_t i = 0; spec->class_names && i < spec->n_classes; i++) {
+        const uint64_t pair[2] = { classes, keel_fingerprint(spec->class_names[i],
+                                                             strlen(spec->class_names[i])) };
+        classes = keel_fingerprint(pair, sizeof pair);
+    }
+    if (classes) keel_text_add(t, ", classes %016llx", (unsigned long long)classes);
+}
+
+static const char *const keys[] = { "fields", "stages", "sources" };
+enum { KEYS = 3 };
+
+static json_t *head_of(const keel_dataset *parent, const keel_data_spec *spec)
+{
+    keel_text t[KEYS] = { { 0 } };
+    json_t *all = json_object();
+    bool good = all != NULL;
+    add_fields(&t[0], spec);
+    keel_stage_describe(parent, &t[1]);
+    add_sources(&t[2], parent);
+    for (int i = 0; i < KEYS; i++) {
+        good = good && !t[i].failed &&
+               !json_object_set_new(all, keys[i], json_string(t[i].data ? t[i].data : ""));
+        keel_text_free(&t[i]);
+    }
+    if (good) return all;
+    json_decref(all);
+    keel_fail(KEEL_ENOMEM, "out of memory");
+    return NULL;
+}
+
+char *keel_row_store_head(const keel_dataset *parent, const keel_data_spec *spec)
+{
+    json_t *all = head_of(parent, spec);
+    char *text = all ? json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(all);
+    if (!text) keel_fail(KEEL_ENOMEM, "out of memory");
+    return text;
+}
+
+keel_status keel_row_store_check(const keel_row_file *f, const keel_dataset *parent,
+                                 const keel_data_spec *spec)
+{
+    size_t n;
+    const char *text = keel_row_file_head(f, &n);
+    json_t *want = head_of(parent, spec);
+    if (!want) return KEEL_ENOMEM;
+    json_t *have = json_loadb(text, n, 0, NULL);
+    keel_status s = KEEL_OK;
+    for (int i = 0; s >= 0 && i < KEYS; i++) {
+        const char *there = json_string_value(json_object_get(have, keys[i]));
+        const char *here = json_string_value(json_object_get(want, keys[i]));
+        if (!there || !here)
+            s = keel_fail(KEEL_EFORMAT, "%s: its head is damaged", f->path);
+        else if (strcmp(there, here) != 0)
+            s = keel_fail(KEEL_EDATA,
+                          "%s was made by another pipeline: its %s were %.200s, and here they are "
+                          "%.200s; remove it, or give another name",
+                          f->path, keys[i], *there ? there : "none", *here ? here : "none");
+    }
+    if (s >= 0 && f->n_dims != keel_row_store_dims(spec) && f->count)
+        s = keel_fail(KEEL_EFORMAT, "%s: its index is damaged", f->path);
+    json_decref(have);
+    json_decref(want);
+    return s;
+}

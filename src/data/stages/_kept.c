@@ -1,0 +1,444 @@
+/* See _kept.h. */
+#include "data/stages/_kept.h"
+#include "base/memory.h"
+#include "data/elements.h"
+#include "data/row_store.h"
+#include "tensor/shape.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct kept {
+    const char *path;
+    bool deflate, random; /* random: elements depend on the seed of the run */
+    _Atomic bool ready;   /* the file is there */
+    keel_row_file file;
+    pthread_mutex_t lock; /* of what follows */
+    keel_row_writer *writer;
+    const keel_iter *owner; /* the iterator that writes; NULL: rows by number are written */
+    _Atomic bool *done;     /* [rows] by number: it is written */
+    int64_t left;           /* that are not */
+    uint64_t seed;          /* of what was written by number */
+    int begun_anew;         /* for runs of another seed */
+    bool given_up;          /* a pass was left before its end */
+    _Atomic bool stopped;   /* writing has failed, and is not tried again */
+    keel_failure failed;    /* why */
+} kept;
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Rows can be found by number in a file: see _kept.h. Of the dims of a row only the first may be
+ * open, as of all rows by number. */
+static bool may_index(const keel_data_spec *spec)
+{
+    for (int i = 0; i < spec->n_field; i++) {
+        const keel_shape *s = &spec->field[i].shape;
+        if (spec->field[i].dtype == KEEL_STRING) return false;
+        for (int d = 1; d < s->rank; d++)
+            if (s->dim[d] == KEEL_DIM_OPEN) return false;
+    }
+    return !spec->batched;
+}
+
+/* True if both elements have the same bytes; e and the file's row i. */
+static keel_status same_row(const keel_applied *s, const kept *k, int64_t i, bool *same)
+{
+    const keel_data_spec *spec = &s->parent[0]->origin->spec;
+    keel_scratch scratch[3] = { { { 0 } } };
+    keel_element *now = NULL, *then = NULL;
+    const void *a = NULL, *b = NULL;
+    size_t n = 0, m = 0;
+    uint64_t p[KEEL_ROW_DIMS] = { 0 }, q[KEEL_ROW_DIMS] = { 0 };
+    keel_status r =
+        keel_element_read(&now, s->parent[0], (keel_position){ .index = i }, NULL, &scratch[0]);
+    *same = true;
+    if (keel_stage_may_pass(r)) r = KEEL_END; /* it was read once: the file has it */
+    if (r == KEEL_OK) r = keel_row_store_read(&then, &k->file, spec, i, NULL, &scratch[0]);
+    if (r == KEEL_OK) r = keel_row_store_encode(now, spec, &scratch[1], &a, &n, p);
+    if (r == KEEL_OK) r = keel_row_store_encode(then, spec, &scratch[2], &b, &m, q);
+    if (r == KEEL_OK) *same = n == m && !memcmp(p, q, sizeof p) && !memcmp(a, b, n);
+    keel_element_release(now);
+    keel_element_release(then);
+    for (int t = 0; t < 3; t++) keel_scratch_free(&scratch[t]);
+    return r < 0 ? r : KEEL_OK;
+}
+
+/* Three rows are made again, so that a function in C or a file of a folder that has changed is
+ * noticed, which no description tells. */
+static keel_status compare(const keel_applied *s, const kept *k)
+{
+    const int64_t n = k->file.count, rows[] = { 0, n / 2, n - 1 };
+    if (!s->parent[0]->origin->source->read || k->random || n < 1) return KEEL_OK;
+    for (int i = 0; i < 3; i++) {
+        bool same;
+        KEEL_TRY(same_row(s, k, rows[i], &same));
+        if (!same)
+            return keel_fail(KEEL_EDATA,
+                             "%s is out of date: row %lld is no longer what the pipeline makes; "
+                             "remove it, or give another name",
+                             k->path, (long long)rows[i]);
+    }
+    return KEEL_OK;
+}
+
+static keel_status open_there(keel_applied *s, keel_data_spec *spec, kept *k)
+{
+    const bool by_number = s->by_index;
+    KEEL_TRY(keel_row_file_open(&k->file, k->path));
+    KEEL_TRY(keel_row_store_check(&k->file, s->parent[0], spec));
+    if (spec->rows >= 0 && spec->rows != k->file.count)
+        return keel_fail(KEEL_EDATA,
+                         "%s has %lld elements, and here are %lld; remove it, or give "
+                         "another name",
+                         k->path, (long long)k->file.count, (long long)spec->rows);
+    KEEL_TRY(compare(s, k));
+    atomic_store(&k->ready, true);
+    if (!may_index(spec)) return KEEL_OK;
+    s->by_index = true;
+    s->revived |= !by_number;
+    spec->rows = k->file.count;
+    spec->yields = -1;
+    spec->max_rows = 0;
+    spec->shaped = spec->by_row = spec->by_pass = false;
+    return KEEL_OK;
+}
+
+/* A folder that is not there, or not to be written, is found now and not after the first pass. */
+static keel_status check_folder(const char *path)
+{
+    const char *end = strrchr(path, '/');
+    char *folder = end ? keel_strndup(path, (size_t)(end - path) + 1) : keel_strdup(".");
+    if (!folder) return KEEL_ENOMEM;
+    const bool good = access(folder, W_OK | X_OK) == 0;
+    keel_free(folder);
+    return good ? KEEL_OK
+                : keel_fail(KEEL_EIO, "%s: its folder is not there, or cannot be written", path);
+}
+
+keel_status keel_kept_infer(keel_applied *s, keel_data_spec *spec, const char *path, bool deflate)
+{
+    if (!*path) return keel_fail(KEEL_EARG, "the name of the file is empty");
+    if (spec->endless) return keel_fail(KEEL_EUNSUP, "data without end cannot be kept in a file");
+    kept *k = s->made = keel_calloc(1, sizeof *k);
+    if (!k) return KEEL_ENOMEM;
+    k->path = path;
+    k->deflate = deflate;
+    k->random = keel_stage_random(s->parent[0]) != NULL;
+    k->file.file.fd = -1;
+    pthread_mutex_init(&k->lock, NULL);
+    spec->one_shot = false; /* the second pass reads the file */
+    if (!may_index(spec)) s->by_index = false;
+    if (access(path, F_OK) == 0) return open_there(s, spec, k);
+    KEEL_TRY(check_folder(path));
+    if (!s->by_index) return KEEL_OK;
+    k->left = spec->rows;
+    k->done = keel_calloc((size_t)spec->rows, sizeof *k->done);
+    return k->done ? KEEL_OK : KEEL_ENOMEM;
+}
+
+void keel_kept_release(keel_applied *s)
+{
+    kept *k = s->made;
+    keel_row_writer_abort(k->writer);
+    keel_row_file_close(&k->file);
+    pthread_mutex_destroy(&k->lock);
+    keel_free(k->done);
+    keel_free(k);
+}
+
+void keel_kept_note(const keel_applied *s, char *text, size_t size)
+{
+    kept *k = s->made;
+    const int64_t all = s->parent[0]->rows;
+    pthread_mutex_lock(&k->lock);
+    if (atomic_load(&k->ready))
+        ;
+    else if (atomic_load(&k->stopped))
+        snprintf(text, size, "%s was not written, and the data was read anew in each pass: %.200s",
+                 k->path, k->failed.text);
+    else if (k->done && k->left < all)
+        snprintf(text, size,
+                 "%s was not written, since %lld of %lld rows were never read: a later run reads "
+                 "the data anew",
+                 k->path, (long long)k->left, (long long)all);
+    else if (k->given_up)
+        snprintf(text, size,
+                 "%s was not written, since no pass was read to its end: a later run reads the "
+                 "data anew",
+                 k->path);
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static keel_status create_writer(const keel_applied *s, kept *k)
+{
+    if (k->writer) return KEEL_OK;
+    return keel_row_writer_create(&k->writer, k->path,
+                                  keel_row_store_dims(&s->parent[0]->origin->spec));
+}
+
+/* A file that appeared meanwhile is that of another run: it is read if it is the same, and never
+ * overwritten. */
+static keel_status open_written(const keel_applied *s, kept *k, const keel_data_spec *spec,
+                                int64_t count)
+{
+    KEEL_TRY(keel_row_file_open(&k->file, k->path));
+    KEEL_TRY(keel_row_store_check(&k->file, s->parent[0], spec));
+    if (k->file.count == count) return KEEL_OK;
+    return keel_fail(KEEL_EDATA, "%s has %lld elements, and here are %lld", k->path,
+                     (long long)k->file.count, (long long)count);
+}
+
+/* All `count` elements are written: the file is read from now on. */
+static keel_status commit(const keel_applied *s, kept *k, int64_t count)
+{
+    keel_data_spec spec = keel_stage_spec(s->parent[0]);
+    char *head = keel_row_store_head(s->parent[0], &spec);
+    if (!head) return KEEL_ENOMEM;
+    keel_row_writer *w = k->writer;
+    k->writer = NULL;
+    keel_status r = KEEL_OK;
+    if (access(k->path, F_OK) == 0)
+        keel_row_writer_abort(w);
+    else
+        r = keel_row_writer_commit(w, count, head);
+    free(head);
+    if (r >= 0 && (r = open_written(s, k, &spec, count)) < 0) keel_row_file_close(&k->file);
+    if (r >= 0) atomic_store(&k->ready, true);
+    return r;
+}
+
+/* What was written is given up; the next one to write begins anew. */
+static void give_up(const keel_applied *s, kept *k)
+{
+    keel_row_writer_abort(k->writer);
+    k->writer = NULL;
+    k->owner = NULL;
+    if (!k->done) return;
+    k->left = s->parent[0]->rows;
+    for (int64_t i = 0; i < k->left; i++) atomic_store(&k->done[i], false);
+}
+
+/* The elements are there also where the file cannot be written, so the run goes on without it.
+ * Returns the failures that end it. */
+static keel_status written(const keel_applied *s, kept *k, keel_status r)
+{
+    if (r >= 0) return r;
+    give_up(s, k);
+    if (r == KEEL_ENOMEM) return r;
+    keel_failure_take(&k->failed, r);
+    atomic_store(&k->stopped, true);
+    return KEEL_OK;
+}
+
+/* Rows of two runs that draw other random numbers do not go into one file: the later run begins
+ * anew, some times, since two at once would never end. */
+static bool may_write(const keel_applied *s, kept *k, uint64_t seed)
+{
+    enum { ANEW = 8 };
+    if (k->random && k->writer && k->seed != seed) {
+        if (k->begun_anew == ANEW) return false;
+        k->begun_anew++;
+        give_up(s, k);
+    }
+    k->seed = seed;
+    return true;
+}
+
+/* Write element `at`; scratch buffers 0 and 1 are used. */
+static keel_status write_element(const keel_applied *s, kept *k, const keel_element *e,
+                                 keel_position at, keel_scratch *scratch)
+{
+    const int64_t row = at.index;
+    const keel_data_spec *spec = s->spec;
+    uint64_t dims[KEEL_ROW_DIMS];
+    keel_row_packed packed;
+    const void *data;
+    size_t n;
+    KEEL_TRY(keel_row_store_encode(e, spec, scratch, &data, &n, dims));
+    KEEL_TRY(keel_row_pack(&packed, data, n, k->deflate, scratch));
+    pthread_mutex_lock(&k->lock);
+    keel_status r = KEEL_OK;
+    if (atomic_load(&k->stopped)) {
+        ; /* another thread has met it first */
+    } else if (!k->done) {
+        r = keel_row_writer_add(k->writer, row, &packed, dims);
+    } else if (!atomic_load(&k->ready) && may_write(s, k, at.seed) && !atomic_load(&k->done[row])) {
+        r = create_writer(s, k);
+        if (r >= 0) r = keel_row_writer_add(k->writer, row, &packed, dims);
+        if (r >= 0) {
+            atomic_store(&k->done[row], true);
+            k->left--;
+        }
+        if (r >= 0 && !k->left) r = commit(s, k, s->parent[0]->rows);
+    }
+    r = written(s, k, r);
+    pthread_mutex_unlock(&k->lock);
+    return r;
+}
+
+/* ---- by number ------------------------------------------------------------------------------- */
+
+/* The first pass of what comes before, wherever this stage stands. */
+static keel_position first_pass(const keel_applied *s, keel_position at)
+{
+    keel_position there = keel_stage_into(s, 0, &at);
+    there.pass = 0;
+    return there;
+}
+
+/* Who reads a row without a run (to describe the data) has another seed, and writes nothing. */
+static bool is_wanted(kept *k, int64_t row, const keel_scratch *scratch)
+{
+    return scratch->trail && !atomic_load(&k->done[row]) && !atomic_load(&k->stopped);
+}
+
+keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_row *row,
+                           keel_scratch *scratch)
+{
+    kept *k = s->made;
+    keel_scratch *inner = keel_scratch_inner(scratch);
+    const keel_position there = first_pass(s, at);
+    keel_element *e;
+    keel_status r = KEEL_OK;
+    if (!inner) return KEEL_ENOMEM;
+    if (atomic_load(&k->ready)) {
+        KEEL_TRY(keel_row_store_read(&e, &k->file, s->spec, at.index, NULL, scratch));
+    } else if (is_wanted(k, at.index, scratch)) {
+        KEEL_TRY(keel_element_read(&e, s->parent[0], there, NULL, inner));
+        r = write_element(s, k, e, there, scratch);
+    } else {
+        return keel_dataset_read(s->parent[0], there, row, inner);
+    }
+    if (r >= 0) r = keel_elements_write(e, s->spec, row);
+    keel_element_release(e);
+    return r;
+}
+
+int64_t keel_kept_length(const keel_applied *s, int i, keel_position at)
+{
+    const kept *k = s->made;
+    if (atomic_load(&k->ready)) return keel_row_store_length(&k->file, s->spec, i, at.index);
+    return keel_dataset_length(s->parent[0], i, first_pass(s, at));
+}
+
+int keel_kept_length_from(const keel_applied *s, int *i)
+{
+    (void)i;
+    return atomic_load(&((const kept *)s->made)->ready) ? -1 : 0;
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+static keel_status supply(keel_iter *it, keel_position *at, keel_element **in)
+{
+    keel_kept_iter *w = it->own;
+    (void)in;
+    if (w->next >= ((const kept *)it->applied->made)->file.count) return KEEL_END;
+    *at = it->at;
+    at->index = w->next++;
+    return KEEL_OK;
+}
+
+static keel_status make(keel_iter *it, keel_position at, keel_element *in, keel_element **out,
+                        keel_scratch *scratch)
+{
+    const kept *k = it->applied->made;
+    (void)in;
+    KEEL_TRY(keel_row_store_read(out, &k->file, it->spec, at.index, it->run->account, scratch));
+    (*out)->place = (keel_spot){ .from = it->dataset, .at = at };
+    return KEEL_OK;
+}
+
+keel_status keel_kept_begin(keel_iter *it)
+{
+    keel_kept_iter *w = it->own;
+    kept *k = it->applied->made;
+    keel_status r = KEEL_OK;
+    if (atomic_load(&k->ready)) return keel_window_create(&w->window, it, supply, make, false);
+    if (atomic_load(&k->stopped) && it->parent[0]->spec->one_shot) /* it serves no second pass */
+        return keel_failure_raise(&k->failed);
+    KEEL_TRY(keel_iter_begin(it->parent[0], 0));
+    pthread_mutex_lock(&k->lock);
+    if (!k->owner && !atomic_load(&k->ready) && !atomic_load(&k->stopped)) {
+        r = written(it->applied, k, create_writer(it->applied, k));
+        w->writes = k->writer != NULL; /* of several that read at once, the first */
+        if (w->writes) k->owner = it;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return r;
+}
+
+static void stop_writing(keel_iter *it)
+{
+    keel_kept_iter *w = it->own;
+    kept *k = it->applied->made;
+    if (!w->writes) return;
+    w->writes = false;
+    pthread_mutex_lock(&k->lock);
+    k->given_up = true;
+    if (k->owner == it) give_up(it->applied, k);
+    pthread_mutex_unlock(&k->lock);
+}
+
+static keel_status finish(keel_iter *it)
+{
+    keel_kept_iter *w = it->own;
+    kept *k = it->applied->made;
+    keel_status r = KEEL_OK;
+    pthread_mutex_lock(&k->lock);
+    if (k->owner == it) {
+        r = written(it->applied, k, commit(it->applied, k, w->next));
+        k->owner = NULL;
+    }
+    pthread_mutex_unlock(&k->lock);
+    w->writes = false;
+    return r < 0 ? r : KEEL_END;
+}
+
+keel_status keel_kept_next(keel_iter *it, keel_element **out)
+{
+    keel_kept_iter *w = it->own;
+    keel_position at = it->at;
+    keel_status s = KEEL_OK;
+    if (w->window) return keel_window_next(w->window, out);
+    if (!w->in) s = keel_iter_next(it->parent[0], &w->in);
+    if (s == KEEL_END && w->writes) return finish(it);
+    if (s != KEEL_OK) return s;
+    at.index = w->next;
+    if (w->writes) s = write_element(it->applied, it->applied->made, w->in, at, &w->scratch);
+    if (s < 0) { /* asked again, it goes on without the file */
+        stop_writing(it);
+        return s;
+    }
+    w->next++;
+    *out = w->in;
+    w->in = NULL;
+    return KEEL_OK;
+}
+
+/* A pass without an element that failed is not all of the data: it is not kept. */
+void keel_kept_pass(keel_iter *it)
+{
+    keel_kept_iter *w = it->own;
+    if (w->window) {
+        keel_window_pass(w->window);
+        return;
+    }
+    stop_writing(it);
+    keel_iter_pass(it->parent[0]);
+}
+
+void keel_kept_end(keel_iter *it)
+{
+    keel_kept_iter *w = it->own;
+    stop_writing(it);
+    keel_window_destroy(w->window);
+    keel_scratch_free(&w->scratch);
+    keel_element_release(w->in);
+    *w = (keel_kept_iter){ 0 };
+}

@@ -1,0 +1,486 @@
+/* Stages against the numbers that tf.data gives (golden/make_pipelines.py): read by number and as
+ * streams, with 1 to 16 threads, and from each element on. */
+#include "must.h"
+#include "golden.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+static int64_t first(const keel_tensor *in)
+{
+    return *(const int64_t *)in[0].data;
+}
+
+#define CALLED(name, out_type)                                                                     \
+    static keel_status name(void *context, const keel_tensor *in, out_type *out,                   \
+                            const keel_element_place *at)
+
+CALLED(all_stay, bool)
+{
+    (void)context, (void)in, (void)at;
+    *out = true;
+    return KEEL_OK;
+}
+
+CALLED(small, bool)
+{
+    (void)context, (void)at;
+    *out = first(in) * first(in) < 20;
+    return KEEL_OK;
+}
+
+CALLED(below_3, bool)
+{
+    (void)context, (void)at;
+    *out = first(in) < 3;
+    return KEEL_OK;
+}
+
+CALLED(no_threes, bool)
+{
+    (void)context, (void)at;
+    *out = first(in) % 3 > 0;
+    return KEEL_OK;
+}
+
+static keel_status product(void *context, keel_tensor *state, const keel_tensor *in,
+                           keel_tensor *out, const keel_element_place *at)
+{
+    (void)context, (void)at;
+    int64_t *s = state->data;
+    *(int64_t *)out->data = *s * first(in);
+    *s += first(in);
+    return KEEL_OK;
+}
+
+static keel_status sum(void *context, keel_tensor *state, const keel_tensor *in, keel_tensor *out,
+                       const keel_element_place *at)
+{
+    (void)context, (void)at;
+    int64_t *s = state->data;
+    *(int64_t *)out->data = *s += first(in);
+    return KEEL_OK;
+}
+
+/* k numbers from 10 k on; in batches of `context`. */
+CALLED(tens, keel_dataset *)
+{
+    (void)at;
+    const int64_t k = first(in), *batch = context;
+    char spec[64];
+    keel_dataset *all, *some;
+    snprintf(spec, sizeof spec, "range:%lld:%lld", (long long)(10 * k), (long long)(10 * k + 9));
+    must(keel_dataset_open(&all, spec, NULL));
+    must(keel_dataset_take(&some, all, k));
+    keel_dataset_destroy(all);
+    *out = some;
+    if (!batch) return KEEL_OK;
+    must(keel_dataset_batch(out, some, *batch, false));
+    keel_dataset_destroy(some);
+    return KEEL_OK;
+}
+
+CALLED(key, int64_t)
+{
+    (void)context, (void)at;
+    *out = (first(in) * first(in) + 2) % 5;
+    return KEEL_OK;
+}
+
+static keel_status key_and_1(void *context, int64_t k, int64_t *size)
+{
+    (void)context;
+    *size = k + 1;
+    return KEEL_OK;
+}
+
+static keel_status all_but_one(void *context, int64_t k, keel_dataset *window, keel_dataset **out)
+{
+    (void)context, (void)k;
+    return keel_dataset_skip(out, window, 1);
+}
+
+/* ---- pipelines ------------------------------------------------------------------------------- */
+
+static bool streams; /* sources are streams */
+
+static keel_dataset *then(keel_dataset *d, const char *stage, const keel_arg *args)
+{
+    keel_dataset *out;
+    must(keel_dataset_apply(&out, stage, args, &d, 1));
+    keel_dataset_destroy(d);
+    return out;
+}
+
+static keel_dataset *filtered(keel_dataset *d,
+                              keel_status (*call)(void *, const keel_tensor *, bool *,
+                                                  const keel_element_place *))
+{
+    keel_dataset *out;
+    must(keel_dataset_filter(&out, d, &(keel_filter){ .size = sizeof(keel_filter), .call = call }));
+    keel_dataset_destroy(d);
+    return out;
+}
+
+static keel_dataset *open_rows(const char *spec)
+{
+    keel_dataset *d;
+    must(keel_dataset_open(&d, spec, NULL));
+    return streams ? filtered(d, all_stay) : d;
+}
+
+static keel_dataset *array_of(const int64_t *from, int64_t n)
+{
+    keel_dataset *d;
+    const keel_tensor x = { KEEL_INT64, { 1, { n } }, (void *)from };
+    must(keel_dataset_from_arrays(&d, &x, NULL, NULL));
+    return streams ? filtered(d, all_stay) : d;
+}
+
+/* Rows of 1 to n numbers, as many as the number is. */
+static keel_dataset *ragged(int64_t n, bool zero_last)
+{
+    static int64_t values[100], splits[11];
+    keel_dataset *d;
+    int64_t at = 0;
+    for (int64_t k = 1; k <= n; k++) {
+        for (int64_t i = 0; i < k; i++) values[at++] = zero_last && i == k - 1 ? 0 : k;
+        splits[k] = at;
+    }
+    const keel_array_field x = { "x",
+                                 KEEL_ROLE_INPUT,
+                                 NULL,
+                                 { KEEL_INT64, { 1, { at } }, values },
+                                 { KEEL_INT64, { 1, { n + 1 } }, splits } };
+    must(keel_dataset_from_fields(&d, &x, 1));
+    return streams ? filtered(d, all_stay) : d;
+}
+
+static keel_dataset *scanned(keel_dataset *d, int64_t from,
+                             keel_status (*call)(void *, keel_tensor *, const keel_tensor *,
+                                                 keel_tensor *, const keel_element_place *))
+{
+    keel_dataset *out;
+    const keel_tensor state = { KEEL_INT64, { 0 }, &from };
+    must(keel_dataset_scan(
+        &out, d,
+        &(keel_scan){ .size = sizeof(keel_scan), .n_state = 1, .state = &state, .call = call }));
+    keel_dataset_destroy(d);
+    return out;
+}
+
+static keel_dataset *taken_while(keel_dataset *d,
+                                 keel_status (*call)(void *, const keel_tensor *, bool *,
+                                                     const keel_element_place *))
+{
+    keel_dataset *out;
+    must(keel_dataset_take_while(&out, d,
+                                 &(keel_filter){ .size = sizeof(keel_filter), .call = call }));
+    keel_dataset_destroy(d);
+    return out;
+}
+
+static keel_dataset *mapped(keel_dataset *d, int64_t cycle, int64_t block, int64_t *batch)
+{
+    keel_dataset *out, *numbers, *like = NULL;
+    const keel_flat_map m = { .size = sizeof m, .context = batch, .call = tens };
+    keel_flat_map n = m;
+    n.cycle_length = cycle;
+    n.block_length = block;
+    if (batch) {
+        must(keel_dataset_open(&numbers, "range:9", NULL));
+        must(keel_dataset_batch(&like, numbers, *batch, false));
+        keel_dataset_destroy(numbers);
+        n.like = like;
+    }
+    must(cycle ? keel_dataset_interleave(&out, d, &n) : keel_dataset_flat_map(&out, d, &n));
+    keel_dataset_destroy(like);
+    keel_dataset_destroy(d);
+    return out;
+}
+
+static keel_dataset *given(int64_t cycle, int64_t block)
+{
+    keel_dataset *part[4], *out;
+    static const char *const specs[] = { "range:3", "range:10:11", "range:20:24", "range:30:32" };
+    for (int i = 0; i < 4; i++) part[i] = open_rows(specs[i]);
+    must(keel_dataset_apply(
+        &out, "interleave",
+        KEEL_ARGS(KEEL_ARG_INT("cycle_length", cycle), KEEL_ARG_INT("block_length", block)), part,
+        4));
+    for (int i = 0; i < 4; i++) keel_dataset_destroy(part[i]);
+    return out;
+}
+
+static keel_dataset *choose(bool stop)
+{
+    static const int64_t numbers[] = { 0, 1, 2, 2, 1, 0, 1, 2, 0, 0, 2, 1, 0 };
+    keel_dataset *part[4], *out;
+    part[0] = open_rows("range:3");
+    part[1] = open_rows("range:10:12");
+    part[2] = open_rows("range:20:25");
+    part[3] = array_of(numbers, 13);
+    must(keel_dataset_apply(&out, "choose_from_datasets",
+                            KEEL_ARGS(KEEL_ARG_BOOL("stop_on_empty_dataset", stop)), part, 4));
+    for (int i = 0; i < 4; i++) keel_dataset_destroy(part[i]);
+    return out;
+}
+
+static keel_dataset *grouped(keel_group g)
+{
+    keel_dataset *d = open_rows("range:20"), *out;
+    g.size = sizeof g;
+    g.key = key;
+    must(keel_dataset_group_by_window(&out, d, &g));
+    keel_dataset_destroy(d);
+    return out;
+}
+
+static const int64_t repeats[] = { 1, 37, 2, 37, 2, 1, 0 }, pairs[] = { 1, 2, 1, 2, 2, 1, 1 };
+
+#define BATCH(d, n)         then(d, "batch", KEEL_ARGS(KEEL_ARG_INT("batch_size", n)))
+#define TWICE(d)            then(d, "repeat", KEEL_ARGS(KEEL_ARG_INT("count", 2)))
+#define WITH(d, stage, ...) then(d, stage, KEEL_ARGS(__VA_ARGS__))
+
+static int64_t two = 2;
+
+/* The pipeline of case i; NULL: there is none. */
+static keel_dataset *make(int i, const char **what)
+{
+    int n = 0;
+#define CASE(name, ...)                                                                            \
+    if (i == n++) {                                                                                \
+        *what = name;                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }
+    CASE("enumerate from 5", WITH(open_rows("range:3:7"), "enumerate", KEEL_ARG_INT("start", 5)))
+    CASE("enumerate, twice", TWICE(then(open_rows("range:3"), "enumerate", NULL)))
+    CASE("take_while", taken_while(open_rows("range:10"), small))
+    CASE("take_while of none", taken_while(open_rows("range:3:10"), below_3))
+    CASE("scan", scanned(open_rows("range:7"), 10, product))
+    CASE("scan, twice", TWICE(scanned(open_rows("range:4"), 0, sum)))
+    CASE("unique", then(array_of(repeats, 7), "unique", NULL))
+    CASE("unique of batches", then(BATCH(array_of(pairs, 7), 2), "unique", NULL))
+    CASE("range", open_rows("range:5"))
+    CASE("range by steps", open_rows("range:3:10:3"))
+    CASE("range backward", open_rows("range:9:2:-2"))
+    CASE("counter", WITH(open_rows("counter:10:3"), "take", KEEL_ARG_INT("count", 4)))
+    CASE("choose until one is empty", choose(true))
+    CASE("choose until all are", choose(false))
+    CASE("flat_map", mapped(open_rows("range:5"), 0, 0, NULL))
+    CASE("flat_map then batch", BATCH(mapped(open_rows("range:5"), 0, 0, NULL), 4))
+    CASE("flat_map of batches", mapped(open_rows("range:5"), 0, 0, &two))
+    CASE("interleave of 2", mapped(open_rows("range:6"), 2, 1, NULL))
+    CASE("interleave of 2 by 3", mapped(open_rows("range:7"), 2, 3, NULL))
+    CASE("interleave of 3 by 2", mapped(open_rows("range:1:8"), 3, 2, NULL))
+    CASE("interleave of 10 by 4", mapped(open_rows("range:6"), 10, 4, NULL))
+    CASE("interleave then repeat", TWICE(mapped(open_rows("range:4"), 2, 1, NULL)))
+    CASE("interleave given", given(4, 1))
+    CASE("interleave given by 2", given(4, 2))
+    CASE("interleave given, 2 open", given(2, 1))
+    CASE("interleave given, 3 open by 2", given(3, 2))
+    CASE("group_by_window", grouped((keel_group){ .window_size = 3 }))
+    CASE("group_by_window by key",
+         grouped((keel_group){ .window_size = 9, .window_size_of = key_and_1 }))
+    CASE("group_by_window, rows", grouped((keel_group){ .window_size = 4, .reduce = all_but_one }))
+    CASE("padded_batch", WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 2)))
+    CASE("padded_batch by -1", WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 2),
+                                    KEEL_ARG_INT("padding_values", -1)))
+    CASE("padded_batch to 6",
+         WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 3),
+              KEEL_ARG_JSON("padded_shapes", "[6]"), KEEL_ARG_JSON("padding_values", "[7]")))
+    CASE("padded_batch, dropped",
+         WITH(ragged(5, false), "padded_batch", KEEL_ARG_INT("batch_size", 2),
+              KEEL_ARG_BOOL("drop_remainder", true)))
+    CASE("pad to 3",
+         WITH(ragged(5, false), "pad", KEEL_ARG_INT("length", 3), KEEL_ARG_INT("value", 9)))
+    CASE("pad before",
+         WITH(ragged(5, true), "pad", KEEL_ARG_INT("length", 3), KEEL_ARG_INT("value", 8),
+              KEEL_ARG_STR("padding", "pre"), KEEL_ARG_STR("truncating", "pre")))
+    CASE("rebatch", WITH(BATCH(open_rows("range:11"), 4), "rebatch", KEEL_ARG_INT("batch_size", 3)))
+    CASE("rebatch in turn",
+         WITH(BATCH(open_rows("range:11"), 4), "rebatch", KEEL_ARG_JSON("batch_size", "[2, 1, 3]")))
+    CASE("rebatch in turn, dropped",
+         WITH(BATCH(open_rows("range:11"), 4), "rebatch", KEEL_ARG_JSON("batch_size", "[2, 4]"),
+              KEEL_ARG_BOOL("drop_remainder", true)))
+    CASE("bucket_by_sequence_length", WITH(ragged(9, false), "bucket_by_sequence_length",
+                                           KEEL_ARG_JSON("bucket_boundaries", "[3, 6]"),
+                                           KEEL_ARG_JSON("bucket_batch_sizes", "[2, 2, 3]")))
+    CASE("cache then repeat", TWICE(then(filtered(open_rows("range:7"), no_threes), "cache", NULL)))
+    return NULL;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A field as text: numbers joined by , and rows of them by ; */
+static size_t write_field(char *to, size_t size, const keel_tensor *t)
+{
+    size_t at = 0;
+    int64_t n = 1;
+    for (int d = 0; d < t->shape.rank; d++) n *= t->shape.dim[d];
+    const int64_t line = t->shape.rank ? t->shape.dim[t->shape.rank - 1] : 1;
+    for (int64_t i = 0; i < n; i++)
+        at += (size_t)snprintf(to + at, size - at, "%s%lld",
+                               !i         ? ""
+                               : i % line ? ","
+                                          : ";",
+                               (long long)((int64_t *)t->data)[i]);
+    return at;
+}
+
+static const char *read_all(const keel_dataset *d, uint64_t pass, int64_t index, int threads)
+{
+    static char text[2][8192];
+    static int which;
+    char *to = text[which ^= 1];
+    const size_t size = sizeof text[0];
+    keel_reader *r;
+    const keel_tensor *x;
+    keel_status s;
+    size_t at = 0;
+    to[0] = 0;
+    s = keel_reader_create(
+        &r, d, &(keel_reader_options){ KEEL_READER_OPTIONS.size, 7, pass, index, threads, 0 });
+    if (s == KEEL_END) return to;
+    must(s);
+    while ((s = keel_reader_next(r, &x)) == KEEL_OK) {
+        for (int i = 0; i < keel_dataset_field_count(d); i++) {
+            if (i) at += (size_t)snprintf(to + at, size - at, "/");
+            at += write_field(to + at, size - at, &x[i]);
+        }
+        at += (size_t)snprintf(to + at, size - at, " ");
+    }
+    must(s);
+    keel_reader_destroy(r);
+    return to;
+}
+
+static json_t *cases;
+
+static void it_gives_what_tf_data_gives(void **state)
+{
+    static const int threads[] = { -1, 1, 2, 7, 16 };
+    const char *what = "";
+    for (int kind = 0; kind < 2; kind++) {
+        streams = kind;
+        keel_dataset *d = make(*(int *)*state, &what);
+        const char *want = golden_text(cases, what), *from = want;
+        assert_non_null(want);
+        for (size_t k = 0; k < sizeof threads / sizeof *threads; k++)
+            for (uint64_t pass = 0; pass < 2; pass++)
+                assert_string_equal(read_all(d, pass, 0, threads[k]), want);
+        int64_t n = 0;
+        for (; *from; n++) {
+            assert_string_equal(read_all(d, 1, n, 2), from);
+            from = strchr(from, ' ') + 1;
+        }
+        if (keel_dataset_cardinality(d) != KEEL_CARDINALITY_UNKNOWN)
+            assert_int_equal(keel_dataset_cardinality(d), n);
+        keel_dataset_destroy(d);
+    }
+}
+
+/* ---- chance ---------------------------------------------------------------------------------- */
+
+static void resampled_classes_come_as_often_as_wanted(void **unused)
+{
+    (void)unused;
+    enum { N = 6000 };
+    static int64_t x[N];
+    static int32_t y[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = i;
+        y[i] = i % 10 < 7 ? 0 : i % 10 < 9 ? 1 : 2; /* 70, 20, 10 percent */
+    }
+    const keel_tensor tx = { KEEL_INT64, { 1, { N } }, x }, ty = { KEEL_INT32, { 1, { N } }, y };
+    for (int known = 0; known < 2; known++) {
+        keel_dataset *d;
+        keel_reader *r;
+        const keel_tensor *e;
+        int64_t count[3] = { 0 }, last = -1, n = 0;
+        must(keel_dataset_from_arrays(&d, &tx, &ty, NULL));
+        d = WITH(d, "rejection_resample", KEEL_ARG_JSON("target_dist", "[0.2, 0.5, 0.3]"),
+                 KEEL_ARG_JSON("initial_dist", known ? "[7, 2, 1]" : "null"));
+        must(keel_reader_create(&r, d, NULL));
+        while (keel_reader_next(r, &e) == KEEL_OK) {
+            assert_true(first(e) > last); /* each at most once, in order */
+            last = first(e);
+            count[*(int32_t *)e[1].data]++;
+            n++;
+        }
+        keel_reader_destroy(r);
+        keel_dataset_destroy(d);
+        /* Of the rarest, 600 rows, all stay: they are 30 percent. */
+        assert_true(n > 1700 && n < 2300);
+        assert_true(labs(count[0] * 10 - n * 2) < n / 3);
+        assert_true(labs(count[1] * 10 - n * 5) < n / 3);
+        assert_true(labs(count[2] * 10 - n * 3) < n / 3);
+    }
+}
+
+static void numbers_without_end_are_drawn_by_their_seed(void **unused)
+{
+    (void)unused;
+    keel_dataset *d;
+    must(keel_dataset_open(&d, "random:3", NULL));
+    assert_int_equal(keel_dataset_cardinality(d), KEEL_CARDINALITY_INFINITE);
+    d = WITH(d, "take", KEEL_ARG_INT("count", 5));
+    char one[512];
+    snprintf(one, sizeof one, "%s", read_all(d, 0, 0, 2));
+    assert_string_equal(read_all(d, 1, 0, -1), one);
+    keel_dataset_destroy(d);
+    must(keel_dataset_open(&d, "random:4", NULL));
+    d = WITH(d, "take", KEEL_ARG_INT("count", 5));
+    assert_string_not_equal(read_all(d, 0, 0, 2), one);
+    keel_dataset_destroy(d);
+}
+
+/* ---- words of tf.data ------------------------------------------------------------------------ */
+
+static void the_docs_name_every_method_of_tf_data(void **state)
+{
+    size_t i, n = 0;
+    json_t *v;
+    char *text = calloc(1, 1 << 17), want[80];
+    FILE *f = fopen(golden_path("../../docs/pipelines.md"), "r");
+    assert_non_null(f);
+    n = fread(text, 1, (1 << 17) - 1, f);
+    fclose(f);
+    assert_true(n > 0);
+    json_array_foreach(*state, i, v)
+    {
+        snprintf(want, sizeof want, "| `%s` |", json_string_value(v));
+        if (!strstr(text, want)) fail_msg("docs/pipelines.md has no row for %s", want);
+    }
+    free(text);
+}
+
+int main(void)
+{
+    enum { MOST = 100 };
+    static struct CMUnitTest test[MOST];
+    static int number[MOST];
+    json_t *golden = golden_load("pipelines.json");
+    int n = 0;
+    cases = json_object_get(golden, "cases");
+    for (keel_dataset *d; n < MOST - 3; n++) {
+        const char *what;
+        if (!(d = make(n, &what))) break;
+        keel_dataset_destroy(d);
+        number[n] = n;
+        test[n] = (struct CMUnitTest){ what, it_gives_what_tf_data_gives, NULL, NULL, &number[n] };
+    }
+    if (n != (int)json_object_size(cases)) {
+        fprintf(stderr, "%d of %zu cases\n", n, json_object_size(cases));
+        return 1;
+    }
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(resampled_classes_come_as_often_as_wanted);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(numbers_without_end_are_drawn_by_their_seed);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test_prestate(the_docs_name_every_method_of_tf_data,
+                                                             json_object_get(golden, "methods"));
+    const int failed = _cmocka_run_group_tests("stages", test, (size_t)n, NULL, NULL);
+    json_decref(golden);
+    return failed;
+}
