@@ -234,6 +234,17 @@ static void pass(keel_iter *it)
     w->told = false;
 }
 
+/* At least the rows of one window; how many groups there are is only known at the end. */
+static int64_t holds(const keel_applied *s)
+{
+    return group_of(s)->window_size + 1;
+}
+
+static const char *label(const keel_applied *s)
+{
+    return group_of(s)->name;
+}
+
 static void release_args(void *args)
 {
     const group_args *a = args;
@@ -256,6 +267,8 @@ const keel_stage keel_stage_group_by_window = {
     .next = next,
     .end = end,
     .pass = pass,
+    .holds = holds,
+    .label = label,
 };
 
 keel_status keel_dataset_group_by_window(keel_dataset **out, keel_dataset *d, const keel_group *by)

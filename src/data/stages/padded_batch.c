@@ -103,6 +103,11 @@ static keel_status next(keel_iter *it, keel_element **out)
     return keel_collect_padded(&w->rows, it, shape, p->at, out);
 }
 
+static int64_t holds(const keel_applied *s)
+{
+    return ((const padded_args *)s->args)->batch_size;
+}
+
 static void end(keel_iter *it)
 {
     padded_iter *w = it->own;
@@ -139,4 +144,5 @@ const keel_stage keel_stage_padded_batch = {
     .next = next,
     .end = end,
     .release = release,
+    .holds = holds,
 };

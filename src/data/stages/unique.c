@@ -28,9 +28,15 @@ typedef struct unique_iter {
     uint64_t size, n;
 } unique_iter;
 
+static int64_t table_bytes(uint64_t size)
+{
+    return (int64_t)(size * sizeof(struct seen));
+}
+
 static void end(keel_iter *it)
 {
     unique_iter *w = it->own;
+    keel_account_give(it->run->account, table_bytes(w->size));
     for (uint64_t i = 0; i < w->size; i++) keel_element_release(w->at[i].e);
     keel_free(w->at);
     *w = (unique_iter){ 0 };
@@ -80,18 +86,23 @@ static bool equal(const keel_iter *it, const keel_element *a, const keel_element
     return true;
 }
 
-static keel_status grow(unique_iter *w)
+static keel_status grow(unique_iter *w, keel_account *a)
 {
     const uint64_t size = w->size ? 2 * w->size : 64;
     if (4 * (w->n + 1) <= 3 * w->size) return KEEL_OK;
+    if (!keel_account_take(a, table_bytes(size))) return KEEL_ENOMEM;
     struct seen *at = keel_calloc(size, sizeof *at);
-    if (!at) return KEEL_ENOMEM;
+    if (!at) {
+        keel_account_give(a, table_bytes(size));
+        return KEEL_ENOMEM;
+    }
     for (uint64_t i = 0; i < w->size; i++) {
         uint64_t k = w->at[i].hash & (size - 1);
         if (!w->at[i].e) continue;
         while (at[k].e) k = (k + 1) & (size - 1);
         at[k] = w->at[i];
     }
+    keel_account_give(a, table_bytes(w->size));
     keel_free(w->at);
     w->at = at;
     w->size = size;
@@ -103,7 +114,7 @@ static keel_status next(keel_iter *it, keel_element **out)
     unique_iter *w = it->own;
     for (;;) {
         keel_element *e;
-        KEEL_TRY(grow(w)); /* first, so that no element is lost for want of memory */
+        KEEL_TRY(grow(w, it->run->account)); /* first, so that no element is lost for want of memory */
         const keel_status s = keel_iter_next(it->parent[0], &e);
         if (s != KEEL_OK) return s;
         const uint64_t hash = hash_of(it, e);
