@@ -18,9 +18,18 @@ static int64_t slot_of(const keel_words *w, const char *word)
 /* Head and tail of a word of at most 16 bytes; with its length they are the word. */
 static void ends_of(struct keel_word_seen *s, const char *word, size_t n)
 {
-    *s = (struct keel_word_seen){ .n_bytes = (int64_t)n };
-    memcpy(&s->head, word, n < 8 ? n : 8);
-    if (n >= 8) memcpy(&s->tail, word + n - 8, 8);
+    s->n_bytes = (int64_t)n;
+    s->head = s->tail = 0;
+    if (n >= 8) { /* copies of a constant size are one instruction each */
+        memcpy(&s->head, word, 8);
+        memcpy(&s->tail, word + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(&s->head, word, 4);
+        memcpy(&s->tail, word + n - 4, 4);
+    } else if (n) {
+        s->head = (uint64_t)(unsigned char)word[0] | (uint64_t)(unsigned char)word[n / 2] << 8 |
+                  (uint64_t)(unsigned char)word[n - 1] << 16;
+    }
 }
 
 /* Most columns have few words: one that was found lately needs neither hash nor comparison. */
@@ -31,7 +40,7 @@ int64_t keel_words_find(keel_words *w, const char *word)
     const size_t n = strlen(word);
     if (n > 16) return w->slot[slot_of(w, word)] - 1;
     ends_of(&this, word, n);
-    at = &w->seen[(this.head + 31 * this.tail) * 0x9E3779B97F4A7C15 >> 56];
+    at = &w->seen[(this.head + 31 * this.tail) * 0x9E3779B97F4A7C15 >> 54];
     if (at->n_bytes == this.n_bytes && at->head == this.head && at->tail == this.tail &&
         at->number >= 0)
         return at->number;

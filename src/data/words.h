@@ -6,7 +6,7 @@
 
 enum { KEEL_WORDS_MAX = 1 << 20 };
 
-enum { KEEL_WORDS_SEEN = 256 }; /* as many as 8 bits of a hash count */
+enum { KEEL_WORDS_SEEN = 1 << 10 }; /* as many as 10 bits of a hash count */
 
 typedef struct keel_words {
     char **word; /* [n]; owned */
