@@ -142,6 +142,24 @@ static void what_is_no_decimal_number_is_none(void **state)
     }
 }
 
+/* Where eight bytes may be read, a short number is read at once; where not, digit by digit. */
+static void a_short_number_is_the_same_whatever_follows_it(void **state)
+{
+    static const char letters[] = "0123456789012345678901.9.e-+E,: ";
+    enum { MOST = 10, PAD = 16 };
+    for (int i = 0; i < 1000000; i++) {
+        char text[MOST + PAD] = { 0 };
+        const int n = (int)(draw() % MOST);
+        double one = 77, other = 77;
+        for (int k = 0; k < n; k++) text[k] = letters[draw() % (sizeof letters - 1)];
+        const char *tight = keel_number_scan(text, text + n, &one);
+        const char *wide = keel_number_scan(text, text + n + PAD, &other);
+        if (tight != wide || memcmp(&one, &other, sizeof one))
+            fail_msg("'%s': %a, %td bytes; with room behind it %a, %td bytes", text, one,
+                     tight - text, other, wide - text);
+    }
+}
+
 static void a_million_digits_take_no_time(void **state)
 {
     enum { N = 1 << 20 };
@@ -180,6 +198,7 @@ int main(void)
         cmocka_unit_test(doubles_come_back_from_their_shortest_and_longest_texts),
         cmocka_unit_test(ties_go_to_the_even_double),
         cmocka_unit_test(what_is_no_decimal_number_is_none),
+        cmocka_unit_test(a_short_number_is_the_same_whatever_follows_it),
         cmocka_unit_test(a_million_digits_take_no_time),
         cmocka_unit_test(the_users_locale_does_not_matter),
     };

@@ -50,7 +50,10 @@ void keel_table_free(keel_table *t)
         keel_free(t->field[i].count);
         keel_free(t->field[i].missing);
     }
-    for (int i = 0; t->words && i < t->o->n_vocabulary; i++) keel_words_free(&t->words[i].words);
+    for (int i = 0; t->words && i < t->o->n_vocabulary; i++) {
+        keel_words_free(&t->words[i].words);
+        keel_free(t->words[i].joined);
+    }
     for (int64_t i = 0; i < t->n_block; i++) keel_free(t->block[i]);
     keel_free(t->words);
     keel_free(t->block);
@@ -67,7 +70,7 @@ keel_status keel_table_add(keel_table *t, const keel_table_field *f)
     own->whole = true;
     own->dtype = KEEL_FLOAT32;
     if (f->cells != KEEL_CELLS_NUMBERS || t->o->missing != KEEL_MISSING_MEAN) return KEEL_OK;
-    own->sum = keel_calloc((size_t)f->width, sizeof *own->sum);
+    own->sum = keel_calloc((size_t)f->width, 2 * sizeof *own->sum);
     own->count = keel_calloc((size_t)f->width, sizeof *own->count);
     return own->sum && own->count ? KEEL_OK : KEEL_ENOMEM;
 }
@@ -135,14 +138,29 @@ void keel_table_end_row(keel_table *t)
     t->drop = false;
 }
 
+void keel_table_end_part(keel_table *t)
+{
+    for (int i = 0; i < t->n_field; i++)
+        for (int64_t k = 0, n = t->field[i].width; t->field[i].sum && k < n; k++) {
+            t->field[i].sum[n + k] += t->field[i].sum[k];
+            t->field[i].sum[k] = 0;
+        }
+}
+
 /* ---- cells ------------------------------------------------------------------------------------
  */
 
+/* A whole number becomes float32 by way of its double, as it does when it is read: so the value
+ * does not depend on what was read before it. */
 keel_status keel_table_change_type(keel_table_field *f, keel_dtype to, int64_t rows)
 {
     void *more = keel_calloc((size_t)f->room, (size_t)f->width * keel_dtype_size(to));
     if (!more) return KEEL_ENOMEM;
-    keel_convert(more, to, f->data, f->dtype, rows * f->width);
+    if (to == KEEL_FLOAT32 && f->dtype == KEEL_INT64)
+        for (int64_t i = 0; i < rows * f->width; i++)
+            ((float *)more)[i] = (float)(double)((const int64_t *)f->data)[i];
+    else
+        keel_convert(more, to, f->data, f->dtype, rows * f->width);
     keel_free(f->data);
     f->data = more;
     f->dtype = to;

@@ -32,9 +32,9 @@ typedef struct keel_table_field {
     keel_dtype dtype; /* numbers, so far: float32 or int64 */
     void *data;       /* of that type; keel_string; of labels const char * */
     int64_t room;     /* rows */
-    double *sum;      /* [width] of the values that are there, and their count; NULL: no mean is */
-    int64_t *count;   /* asked for */
-    char *missing;    /* labels: "path:line" of the first that is one of the words for missing */
+    double *sum;    /* [2][width]: of the values of this part, and of the parts before it; NULL: */
+    int64_t *count; /* [width]; no mean is asked for */
+    char *missing;  /* labels: "path:line" of the first that is one of the words for missing */
 } keel_table_field;
 
 typedef struct keel_table_words { /* one element of a field that holds numbers of words */
@@ -42,6 +42,8 @@ typedef struct keel_table_words { /* one element of a field that holds numbers o
     int64_t at;
     const keel_vocabulary *vocabulary;
     keel_words words;
+    int64_t *joined; /* [n_joined] of a part: the numbers that its words have in the whole */
+    int64_t n_joined, joined_room;
 } keel_table_words;
 
 typedef struct keel_hole { /* a cell that gets the mean */
@@ -109,6 +111,17 @@ static inline keel_status keel_table_number(keel_table *t, keel_table_field *f, 
 
 /* True for an empty text and the words that pandas.read_csv reads as missing. */
 bool keel_table_is_missing(const char *text);
+
+/* The rows of a file are summed in parts, so that a mean does not depend on who has read which
+ * part: what follows is another one. */
+void keel_table_end_part(keel_table *t);
+
+/* Make an empty table of the fields of `of`, for another thread. `of` must stay and may grow
+ * meanwhile; its words must be checked. */
+keel_status keel_table_begin_parts(keel_table *part, const keel_table *of);
+/* Append the rows of a part, which is empty then and takes others. Words get the numbers that one
+ * reader of all rows would have given them. After a failure both can only be freed. */
+keel_status keel_table_join(keel_table *t, keel_table *part);
 
 /* Make the dataset and tell the notes. The table is left empty. KEEL_EDATA: it has no rows. */
 keel_status keel_table_dataset(keel_dataset **out, keel_table *t);

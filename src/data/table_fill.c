@@ -21,7 +21,7 @@ static keel_status make_real(keel_table *t)
                              "%s: nothing to take the mean of: no row has a value where %s has "
                              "none",
                              t->name, t->first);
-        const double mean = f->sum[h->at] / (double)f->count[h->at];
+        const double mean = f->sum[f->width + h->at] / (double)f->count[h->at];
         if (f->dtype == KEEL_INT64 && (mean != floor(mean) || fabs(mean) >= 0x1p63))
             KEEL_TRY(keel_table_change_type(f, KEEL_FLOAT32, t->n_rows));
     }
@@ -30,11 +30,12 @@ static keel_status make_real(keel_table *t)
 
 keel_status keel_table_fill(keel_table *t)
 {
+    keel_table_end_part(t);
     KEEL_TRY(make_real(t));
     for (int64_t i = 0; i < t->n_hole; i++) {
         const keel_hole *h = &t->hole[i];
         keel_table_field *f = &t->field[h->field];
-        const double mean = f->sum[h->at] / (double)f->count[h->at];
+        const double mean = f->sum[f->width + h->at] / (double)f->count[h->at];
         if (f->dtype == KEEL_INT64)
             ((int64_t *)f->data)[h->row * f->width + h->at] = (int64_t)mean;
         else
@@ -74,9 +75,10 @@ static keel_status sort_words(keel_table *t, keel_table_words *w)
         keel_free(number);
         return KEEL_ENOMEM;
     }
-    for (int64_t r = 0; r < t->n_rows; r++) number[number_at(f, r * f->width + w->at)] = 1;
+    for (int64_t r = 0; t->dropped && r < t->n_rows; r++)
+        number[number_at(f, r * f->width + w->at)] = 1;
     for (int64_t i = 0; i < w->words.n; i++)
-        if (number[i])
+        if (number[i] || !t->dropped)
             list[n++] = (named){ w->words.word[i], i };
         else
             keel_free(w->words.word[i]);

@@ -80,13 +80,13 @@ void keel_csv_begin(keel_csv *c, const char *path, char separator)
     c->separator = separator;
     c->line = c->next_line = 1;
     c->n_values = 0;
-    c->at = c->end = NULL;
+    c->at = c->end = c->until = NULL;
 }
 
 void keel_csv_give(keel_csv *c, char *text, size_t n_bytes, bool last)
 {
     c->at = text;
-    c->end = text + n_bytes;
+    c->end = c->until = text + n_bytes;
     c->last = last;
     if (c->separator || find_separator(c)) look_from(c, text);
 }
@@ -208,7 +208,7 @@ static keel_status cut_record(keel_csv *c)
 keel_status keel_csv_next(keel_csv *c)
 {
     do {
-        if (c->at == c->end || !c->separator) return KEEL_END;
+        if (c->at >= c->until || !c->separator) return KEEL_END;
         const keel_status s = cut_record(c);
         if (s != KEEL_OK) return s;
     } while (c->n_values == 1 && !*c->value[0] &&

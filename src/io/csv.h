@@ -19,6 +19,7 @@ typedef struct keel_csv {
     char **stop;       /* where each ended in the text */
     int64_t n_values, room;
     char *at, *end; /* the text that is still to be cut */
+    char *until;    /* a record that begins here or behind it is left; at first the end */
     bool last;      /* no text follows */
     int64_t next_line;
     char *block;      /* 64 bytes of the text, and in them the separators, line ends and quotes */
@@ -33,9 +34,10 @@ void keel_csv_begin(keel_csv *c, const char *path, char separator);
  * begins with what was left of the one before; `last`: no text follows it. */
 void keel_csv_give(keel_csv *c, char *text, size_t n_bytes, bool last);
 
-/* Cut the next record. Lines may end in CR LF; empty lines are skipped. KEEL_END: there is none, or
- * only a part, which begins at c->at. KEEL_EFORMAT: a quote that is never closed, text behind a
- * closed one, a carriage return in a line, more than KEEL_CSV_COLUMNS_MAX values. */
+/* Cut the next record. Lines may end in CR LF; empty lines are skipped. KEEL_END: none begins
+ * before c->until, or only a part of it is there, which begins at c->at. KEEL_EFORMAT: a quote that
+ * is never closed, text behind a closed one, a carriage return in a line, more than
+ * KEEL_CSV_COLUMNS_MAX values. */
 keel_status keel_csv_next(keel_csv *c);
 void keel_csv_free(keel_csv *c);
 

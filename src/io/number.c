@@ -135,11 +135,58 @@ static void make_c_locale(void)
 
 static const double sign[] = { 1, -1 };
 
+/* ---- short numbers ----------------------------------------------------------------------------
+ */
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* The top bit of each byte that is no digit; other than in digits_of, of all bytes. */
+static inline uint64_t no_digits(uint64_t eight)
+{
+    const uint64_t from0 = eight ^ 0x3030303030303030;
+    return (((from0 & 0x7F7F7F7F7F7F7F7F) + 0x7676767676767676) | from0) & 0x8080808080808080;
+}
+
+/* At most seven characters, digits and perhaps a point: tables have mostly such numbers. How many
+ * digits stand on each side of the point does not decide where the program goes on, since the
+ * processor could not guess it. Returns `begin` if this is another number, or none. */
+static inline const char *short_number(const char *begin, double *value)
+{
+    static const double ten[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7 };
+    uint64_t eight, none;
+    memcpy(&eight, begin, 8);
+    if (!(none = no_digits(eight))) return begin;
+    int n = __builtin_ctzll(none) / 8, fraction = 0; /* digits, and those behind the point */
+    const char *stop = begin + n;
+    if (*stop == '.') {
+        const uint64_t before = (UINT64_C(1) << 8 * n) - 1;
+        if (!(none &= none - 1)) return begin;
+        stop = begin + __builtin_ctzll(none) / 8;
+        eight = (eight & before) | (eight >> 8 & ~before); /* without the point */
+        fraction = (int)(stop - begin) - 1 - n;
+        n += fraction;
+    }
+    if (!n || *stop == '.' || *stop == 'e' || *stop == 'E') return begin;
+    eight = eight << (64 - 8 * n) | 0x3030303030303030 >> 8 * n;
+    *value = (double)number_of(eight) / ten[fraction];
+    return stop;
+}
+#endif
+
 const char *keel_number_scan(const char *text, const char *end, double *value)
 {
     const bool minus = *text == '-', plus = *text == '+';
     const char *const begin = text + (minus | plus);
     uint64_t w = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (end - begin >= 8) {
+        double v;
+        const char *const stop = short_number(begin, &v);
+        if (stop != begin) {
+            *value = v * sign[minus]; /* no branch: signs are hard to guess */
+            return stop;
+        }
+    }
+#endif
     const char *p = begin; /* mostly few digits before the point: a loop is quickest */
     for (int i = 0; i < 3 && is_digit(*p); i++, p++) w = w * 10 + (uint64_t)(*p - '0');
     if (is_digit(*p)) p = add_digits(p, end, &w);
@@ -164,7 +211,7 @@ const char *keel_number_scan(const char *text, const char *end, double *value)
     if (digits <= DIGITS_MAX || significant(begin, digits) <= DIGITS_MAX) {
         double v = 0;
         if (!w || by_double(&v, w, q) || by_product(&v, w, q)) {
-            *value = v * sign[minus]; /* no branch: signs are hard to guess */
+            *value = v * sign[minus];
             return p;
         }
     }

@@ -1,7 +1,6 @@
 /* Files of text; see text_file.h. One source of bytes serves lines and pieces. */
 #include "io/text_file.h"
 #include "base/memory.h"
-#include "io/file.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -125,6 +124,7 @@ struct keel_lines {
     source from;
     char *data; /* [room + KEEL_TEXT_PAD] */
     size_t room, begin, end, most;
+    uint64_t got; /* bytes of the text up to `end` */
     int64_t number;
     bool begun, over; /* the source has no more bytes */
 };
@@ -188,6 +188,7 @@ static keel_status fill(keel_lines *l)
     l->begun = true;
     l->over = got < l->room - l->end;
     l->end += got;
+    l->got += got;
     memset(l->data + l->end, 0, KEEL_TEXT_PAD);
     return KEEL_OK;
 }
@@ -226,6 +227,22 @@ keel_status keel_lines_more(keel_lines *l, char **text, size_t *n_bytes, bool *l
 void keel_lines_pass(keel_lines *l, size_t n_bytes)
 {
     l->begin += n_bytes;
+}
+
+uint64_t keel_lines_place(const keel_lines *l)
+{
+    return l->got - (l->end - l->begin);
+}
+
+const keel_file *keel_lines_file(const keel_lines *l)
+{
+    return l->from.gzip || l->from.memory ? NULL : &l->from.file;
+}
+
+void keel_lines_seek(keel_lines *l, uint64_t place)
+{
+    l->begin = l->end = 0;
+    l->got = l->from.at = place;
 }
 
 int64_t keel_lines_number(const keel_lines *l)

@@ -6,6 +6,7 @@
 #ifndef KEEL_IO_TEXT_FILE_H
 #define KEEL_IO_TEXT_FILE_H
 #include "base/error.h"
+#include "io/file.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +31,12 @@ keel_status keel_lines_next(keel_lines *l, char **line, size_t *n_bytes);
  * keel_lines_pass. *last: the file has no more. KEEL_EFORMAT: more than KEEL_PIECE_MAX. */
 keel_status keel_lines_more(keel_lines *l, char **text, size_t *n_bytes, bool *last);
 void keel_lines_pass(keel_lines *l, size_t n_bytes);
+/* Where in the text, unpacked, the first byte is that was not passed. keel_lines_file: the file, if
+ * its bytes are the text; NULL: it is gzipped, or in memory. keel_lines_seek, of such a file: go on
+ * from this place. */
+uint64_t keel_lines_place(const keel_lines *l);
+const keel_file *keel_lines_file(const keel_lines *l);
+void keel_lines_seek(keel_lines *l, uint64_t place);
 
 int64_t keel_lines_number(const keel_lines *l); /* of the line that was read last, from 1 */
 void keel_lines_close(keel_lines *l);           /* NULL is allowed */

@@ -1,21 +1,17 @@
 /* CSV: columns become the fields of a row. Values may be quoted, lines may end in CR LF, empty
- * lines are skipped. Several files of one header, a folder or a pattern, are one table. */
+ * lines are skipped. Several files of one header, a folder or a pattern, are one table. A long file
+ * is read by several threads from where its columns are known. */
 #include "data/sources/csv.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/features.h"
 #include "data/file_list.h"
 #include "data/labels.h"
-#include "io/number.h"
+#include "data/pool.h"
 #include "io/text_file.h"
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FLOAT_END 0x1.ffffffp127 /* from here on, a number rounds to an infinite float32 */
 
 /* ---- headers ----------------------------------------------------------------------------------
  */
@@ -84,167 +80,12 @@ static keel_status take_header(keel_csv_reader *r, const char *label)
     return keel_csv_choose(r, label);
 }
 
-/* ---- cells ------------------------------------------------------------------------------------
- */
-
-static size_t digits(const char *p)
-{
-    return strspn(p, "0123456789");
-}
-
-/* 2024-01-31, 31.1.2024, 1/31/24 and with a time behind it, 31-Jan-2024, 12:30. */
-static bool is_date(const char *p)
-{
-    p += strspn(p, " ");
-    size_t n = digits(p);
-    if (n < 1 || n > 4 || !p[n]) return false;
-    const char mark = p[n];
-    if (!strchr("-/.:", mark)) return false;
-    p += n + 1;
-    n = digits(p);
-    if (mark == ':') return n == 2;
-    while (!digits(p) && n < 3 && isalpha((unsigned char)p[n])) n++;
-    if (n < 1 || n > 3 || p[n] != mark) return false;
-    p += n + 1;
-    n = digits(p);
-    return n >= 1 && n <= 4 && (!p[n] || strchr(" T", p[n]));
-}
-
-static keel_status not_a_number(const keel_csv_reader *r, const keel_cell *cell)
-{
-    const bool comma = r->cut.separator != ',' && strchr(cell->text, ',');
-    if (is_date(cell->text))
-        return keel_fail(KEEL_EFORMAT,
-                         "%s:%lld: column '%s' has '%.40s', which is not a number and looks like a "
-                         "date; make a number of it, such as days since a first day, or leave the "
-                         "column out with --inputs",
-                         cell->path, (long long)cell->line, cell->column, cell->text);
-    return keel_fail(KEEL_EFORMAT, "%s:%lld: column '%s' has '%.40s', which is not a number%s",
-                     cell->path, (long long)cell->line, cell->column, cell->text,
-                     comma                               ? " (the decimal separator is a point)"
-                     : strpbrk(cell->text, "0123456789") ? ""
-                                                         : " (--vocabulary makes numbers of the "
-                                                           "words of a column)");
-}
-
-static keel_cell cell_of(const keel_csv_reader *r, const keel_csv_use *u)
-{
-    return (keel_cell){ r->cut.path, r->cut.line, r->name[u->column], r->cut.value[u->column] };
-}
-
-/* The whole number v, from the text if it is a plain integer, so that all digits count. */
-static int64_t whole_number(const char *text, double v)
-{
-    char *end;
-    if (fabs(v) < 0x1p53) return (int64_t)v;
-    if (!(fabs(v) < 0x1p63)) return 0;
-    errno = 0;
-    const long long n = strtoll(text, &end, 10);
-    return !errno && !end[strspn(end, " \t")] ? n : (int64_t)v;
-}
-
-static int truth_of(const char *text)
-{
-    static const char *const words[] = { "false", "true", "False", "True", "FALSE", "TRUE" };
-    for (int i = 0; i < 6; i++)
-        if (!strcmp(text, words[i])) return i % 2;
-    return -1;
-}
-
-/* What is no bare number: spaces around it, true and false, a missing value. */
-static keel_status add_other(keel_csv_reader *r, const keel_csv_use *u, keel_table_field *f)
-{
-    const keel_cell cell = cell_of(r, u);
-    double v = truth_of(cell.text);
-    if (v < 0 && !keel_read_number(cell.text, &v)) {
-        if (keel_table_is_missing(cell.text)) return keel_table_missing(&r->table, f, u->at, &cell);
-        return not_a_number(r, &cell);
-    }
-    if (!(fabs(v) < FLOAT_END)) return not_a_number(r, &cell);
-    return keel_table_number(&r->table, f, u->at, v, whole_number(cell.text, v));
-}
-
-static keel_status add_text(keel_csv_reader *r, const keel_csv_use *u, keel_table_field *f)
-{
-    const keel_cell cell = cell_of(r, u);
-    if (u->words >= 0) return keel_table_word(&r->table, u->words, &cell);
-    if (f->cells == KEEL_CELLS_LABELS) return keel_table_label(&r->table, f, &cell);
-    if (r->o->missing == KEEL_MISSING_DROP && keel_table_is_missing(cell.text))
-        return keel_table_missing(&r->table, f, u->at, &cell);
-    return keel_table_text(&r->table, f, u->at, cell.text, strlen(cell.text));
-}
-
-static keel_status add_cells(keel_csv_reader *r)
-{
-    keel_table *t = &r->table;
-    for (int64_t i = 0; i < r->n_use; i++) {
-        const keel_csv_use *u = &r->use[i];
-        keel_table_field *f = &t->field[u->field];
-        const char *text = r->cut.value[u->column];
-        double v;
-        if (f->cells != KEEL_CELLS_NUMBERS || u->words >= 0) {
-            KEEL_TRY(add_text(r, u, f));
-            continue;
-        }
-        const char *end = keel_number_scan(text, r->end, &v);
-        if (end == text || *end || !(fabs(v) < FLOAT_END))
-            KEEL_TRY(add_other(r, u, f));
-        else
-            KEEL_TRY(keel_table_number(t, f, u->at, v, f->whole ? whole_number(text, v) : 0));
-    }
-    return KEEL_OK;
-}
-
-/* A field that was requested by name has texts if its first row is not a number. */
-static keel_status find_texts(keel_csv_reader *r)
-{
-    double v;
-    for (int64_t i = 0; i < r->n_use; i++) {
-        const keel_csv_use *u = &r->use[i];
-        const keel_cell cell = cell_of(r, u);
-        if (!r->group[u->field].may_be_text || u->words >= 0) continue;
-        if (keel_read_number(cell.text, &v)) continue;
-        keel_table_field *f = &r->table.field[u->field];
-        if (r->o->missing != KEEL_MISSING_REFUSE && keel_table_is_missing(cell.text)) {
-            if (r->o->missing == KEEL_MISSING_DROP) /* the next row shows it */
-                return keel_table_missing(&r->table, f, u->at, &cell);
-            continue;
-        }
-        f->cells = KEEL_CELLS_TEXTS;
-    }
-    for (int64_t i = 0; i < r->n_use; i++)
-        if (r->use[i].words >= 0 && r->table.field[r->use[i].field].cells == KEEL_CELLS_TEXTS)
-            return keel_fail(KEEL_EARG,
-                             "%s: column '%s' has a vocabulary, but others of the same input have "
-                             "texts; give each a vocabulary, or inputs of their own",
-                             r->cut.path, r->name[r->use[i].column]);
-    r->undecided = false;
-    return KEEL_OK;
-}
-
-static keel_status add_row(keel_csv_reader *r)
-{
-    const keel_csv *c = &r->cut;
-    keel_table *t = &r->table;
-    if (c->n_values != r->n_columns)
-        return keel_fail(KEEL_EFORMAT, "%s:%lld: %lld fields, but the %s has %lld", c->path,
-                         (long long)c->line, (long long)c->n_values,
-                         r->o->no_header ? "first line" : "header", (long long)r->n_columns);
-    if (r->undecided) KEEL_TRY(find_texts(r));
-    if (!t->drop) {
-        KEEL_TRY(keel_table_begin_row(t));
-        KEEL_TRY(add_cells(r));
-    }
-    keel_table_end_row(t);
-    return KEEL_OK;
-}
-
 /* ---- files ------------------------------------------------------------------------------------
  */
 
 static keel_status init(keel_csv_reader *r, const keel_dataset_options *o, const char *name)
 {
-    *r = (keel_csv_reader){ .o = o };
+    *r = (keel_csv_reader){ .o = o, .n_threads = 1, .part_bytes = KEEL_CSV_PART };
     KEEL_TRY(keel_table_init(&r->table, o, name, "column"));
     KEEL_TRY(keel_choices_read(&r->inputs, o->inputs, o->n_input, "inputs"));
     return keel_choices_read(&r->targets, o->targets, o->n_target, "targets");
@@ -261,34 +102,84 @@ static void reader_free(keel_csv_reader *r)
     keel_free(r->use);
 }
 
-/* Add the records that are at hand. */
-static keel_status add_records(keel_csv_reader *r, const char *label, bool *begun)
+typedef struct progress { /* in a file */
+    bool begun, known;    /* its header was taken; the columns are known */
+} progress;
+
+/* Add the records that begin before c->until. Stops where the columns are known. */
+static keel_status add_records(keel_csv_reader *r, const char *label, progress *p)
 {
     keel_status s;
     while ((s = keel_csv_next(&r->cut)) == KEEL_OK) {
-        if (!*begun) KEEL_TRY(take_header(r, label));
-        if (*begun || r->o->no_header) KEEL_TRY(add_row(r));
-        *begun = true;
+        if (!p->begun) KEEL_TRY(take_header(r, label));
+        if (p->begun || r->o->no_header) KEEL_TRY(keel_csv_add_row(r));
+        p->begun = true;
+        if (!p->known && !r->undecided) break;
     }
     return s < 0 ? s : KEEL_OK;
+}
+
+/* Add the records that are at hand; `text` stands at `place` in the file. Parts end where they do
+ * for several threads. *known: the columns are, since the record before. */
+static keel_status add_piece(keel_csv_reader *r, const char *label, char *text, uint64_t place,
+                             progress *p, bool *known)
+{
+    keel_csv *c = &r->cut;
+    for (;;) {
+        const uint64_t at = place + (uint64_t)(c->at - text), part = at / r->part_bytes;
+        const uint64_t left = r->part_bytes - at % r->part_bytes;
+        const bool knew = p->known;
+        if (part != r->part) keel_table_end_part(&r->table);
+        r->part = part;
+        c->until = left < (uint64_t)(c->end - c->at) ? c->at + left : c->end;
+        KEEL_TRY(add_records(r, label, p));
+        p->known = p->begun && !r->undecided;
+        *known = p->known && !knew;
+        if (*known) keel_table_end_part(&r->table);
+        if (*known || c->at < c->until || c->at == c->end) return KEEL_OK;
+    }
+}
+
+/* Several threads read the rest of a long file. *place: where the next record begins. */
+static keel_status read_parts(keel_csv_reader *r, keel_lines *lines, uint64_t place, bool *done)
+{
+    const keel_file *file = keel_lines_file(lines);
+    *done = file && r->n_threads > 1 && file->n_bytes > place &&
+            (file->n_bytes - place) / 2 >= r->part_bytes;
+    if (!*done) return KEEL_OK;
+    KEEL_TRY(keel_csv_read_parts(r, file, &place, &r->cut.next_line));
+    keel_lines_seek(lines, place);
+    r->part = place / r->part_bytes;
+    return KEEL_OK;
 }
 
 static keel_status add_file(keel_csv_reader *r, const char *path, keel_lines *lines,
                             const char *label)
 {
-    bool last = false, begun = false;
+    bool last = false;
+    progress p = { 0 };
     keel_csv *c = &r->cut;
     keel_csv_begin(c, path, r->o->separator);
+    keel_table_end_part(&r->table);
+    r->part = 0;
     while (!last) {
         char *text;
         size_t n;
+        bool known, done = false;
         KEEL_TRY(keel_lines_more(lines, &text, &n, &last));
+        const uint64_t place = keel_lines_place(lines);
         keel_csv_give(c, text, n, last);
         r->end = text + n + KEEL_TEXT_PAD;
-        KEEL_TRY(add_records(r, label, &begun));
+        KEEL_TRY(add_piece(r, label, text, place, &p, &known));
+        if (known) KEEL_TRY(read_parts(r, lines, place + (uint64_t)(c->at - text), &done));
+        if (done) {
+            last = false;
+            continue;
+        }
+        if (known) KEEL_TRY(add_piece(r, label, text, place, &p, &known));
         keel_lines_pass(lines, (size_t)(c->at - text));
     }
-    if (begun) return KEEL_OK;
+    if (p.begun) return KEEL_OK;
     return keel_fail(KEEL_EFORMAT, "%s: the file is empty%s", path,
                      r->o->no_header ? "" : "; it needs a header line");
 }
@@ -326,8 +217,8 @@ static keel_status read_files(keel_csv_reader *r, const keel_file_list *files, c
     return KEEL_OK;
 }
 
-keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const char *label,
-                                  const keel_dataset_options *options)
+keel_status keel_csv_open(keel_dataset **out, const char *path, const char *label,
+                          const keel_dataset_options *options, int n_threads, uint64_t part_bytes)
 {
     keel_dataset_options o;
     keel_csv_reader r;
@@ -337,6 +228,8 @@ keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const ch
     KEEL_TRY(keel_dataset_options_read(&o, options));
     KEEL_TRY(keel_file_list_find(&files, path, endings));
     keel_status s = init(&r, &o, path);
+    r.n_threads = n_threads;
+    r.part_bytes = part_bytes;
     if (s >= 0) s = read_files(&r, &files, label);
     if (s >= 0) s = keel_table_dataset(&d, &r.table);
     reader_free(&r);
@@ -347,6 +240,12 @@ keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const ch
     else
         *out = d;
     return s;
+}
+
+keel_status keel_dataset_from_csv(keel_dataset **out, const char *path, const char *label,
+                                  const keel_dataset_options *options)
+{
+    return keel_csv_open(out, path, label, options, keel_reading_threads(), KEEL_CSV_PART);
 }
 
 static keel_status open_csv(keel_dataset **out, const char *spec, const keel_dataset_options *o)

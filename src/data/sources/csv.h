@@ -4,6 +4,7 @@
 #include "data/choice.h"
 #include "data/table.h"
 #include "io/csv.h"
+#include "io/file.h"
 
 typedef struct keel_csv_group { /* the columns that become one field */
     const char *path;
@@ -35,10 +36,28 @@ typedef struct keel_csv_reader {
     int64_t n_use;
     bool undecided;  /* whether fields that may be of texts are: no row has shown it yet */
     const char *end; /* of the memory that may be read behind a value */
+    int n_threads;
+    uint64_t part_bytes; /* of a part of a file: see _csv_parts.c */
+    uint64_t part;       /* the one that rows are read of */
 } keel_csv_reader;
+
+enum { KEEL_CSV_PART = 1 << 18 }; /* in the cache, with its rows */
 
 /* Choose the columns of each field by the options, from the names that were read. */
 keel_status keel_csv_choose(keel_csv_reader *r, const char *label);
+
+/* Add the record that was cut last as a row. */
+keel_status keel_csv_add_row(keel_csv_reader *r);
+
+/* Read the rest of a file, of which the next record begins at *place and in line *line, in parts by
+ * several threads. KEEL_OK: *place and *line are where one thread has to go on: at the end, or
+ * where parts cannot be told. Rows and errors are those of one thread. */
+keel_status keel_csv_read_parts(keel_csv_reader *r, const keel_file *file, uint64_t *place,
+                                int64_t *line);
+
+/* keel_dataset_from_csv with a number of threads and a size of parts of one's own. */
+keel_status keel_csv_open(keel_dataset **out, const char *path, const char *label,
+                          const keel_dataset_options *o, int n_threads, uint64_t part_bytes);
 
 /* Read a text, which is copied. `path` names it in messages. */
 keel_status keel_csv_decode(keel_dataset **out, const char *text, size_t n_bytes, const char *label,
