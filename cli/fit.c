@@ -452,8 +452,8 @@ static const keel_option table[] = {
                     "named t10k)"),
     KEEL_OPTION_ROW(options, validation_split, "validation-split", 0, false, KEEL_OPTION_REAL, "F",
                     NULL,
-                    "use this part of the data for validation (folders are first shuffled by the "
-                    "seed; of files it is the last rows)"),
+                    "use this part of the data for validation (of a folder, the files that Keras's "
+                    "image_dataset_from_directory takes for this seed; of files, the last rows)"),
     KEEL_OPTION_ROW(options, validation_freq, "validation-freq", 0, false, KEEL_OPTION_POSITIVE,
                     "N", "1", "epochs from one validation to the next"),
     KEEL_OPTION_ROW(options, validation_errors, "validation-errors", 0, false, KEEL_OPTION_CHOICE,

@@ -81,7 +81,7 @@ typedef struct keel_dataset_options {
     const char *label;                /* CSV: the name of the label column; NULL: no y */
     double validation_split;          /* in [0, 1); used with subset */
     keel_subset subset;               /* the part of validation_split to open */
-    uint64_t seed;                    /* of the split of a directory */
+    uint64_t seed;                    /* of the split of a directory: Keras's seed */
     /* The arrays of an .npz, columns of a CSV, features of TFRecord files or endings of tar shards
      * that are the fields of a row: "name", "name=array" or "name=column,column". Names that are
      * not in the file stand, in order, for the default ones: x, or x_0, x_1; y, or y_0, y_1; all

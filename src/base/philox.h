@@ -10,7 +10,6 @@
 
 enum { /* streams; all other streams are the index of a layer in the model */
        KEEL_STREAM_SHUFFLE = 0xFFFF,
-       KEEL_STREAM_SPLIT = 0xFFFE,
        KEEL_STREAM_WEIGHTS = 0xFFFD, /* row = index of the weight, draw = element */
        KEEL_STREAM_STAGES = 0xF000,  /* and the number of a stage of the data, at most 1024 */
 };

@@ -183,6 +183,7 @@ void keel_dataset_destroy(keel_dataset *d)
 {
     if (!d) return;
     origin_release(d->origin);
+    keel_split_order_release(d->order);
     keel_free(d);
 }
 
@@ -192,11 +193,12 @@ keel_dataset *keel_dataset_share(const keel_dataset *d)
     if (!part) return NULL;
     *part = *d;
     atomic_fetch_add(&d->origin->references, 1);
+    keel_split_order_share(d->order);
     return part;
 }
 
 /* As in Keras, the rows of a directory are shuffled once, by seed, and both parts are ranges of
- * that order. */
+ * that order. A part of a directory is in that order already. */
 keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64_t seed,
                                keel_dataset **training, keel_dataset **validation)
 {
@@ -211,7 +213,6 @@ keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64
                          "%s: only rows that have an index can be split; give a second dataset for "
                          "validation",
                          name);
-    const bool shuffled = dataset->origin->source->shuffled_split && !dataset->ordered;
     const int64_t n = dataset->rows;
     /* As Keras: of a directory int(split * n) rows are for validation; of arrays
      * floor(n * (1 - split)) rows are for training. */
@@ -223,18 +224,15 @@ keel_status keel_dataset_split(const keel_dataset *dataset, double split, uint64
                          "%s: a validation split of %g of %lld rows leaves one part without rows",
                          name, split, (long long)n);
     keel_dataset *t = keel_dataset_share(dataset), *v = keel_dataset_share(dataset);
-    if (!t || !v) {
+    keel_status s = t && v ? KEEL_OK : KEEL_ENOMEM;
+    if (s >= 0 && dataset->origin->source->shuffled_split && !dataset->order)
+        s = keel_split_order_create(&t->order, n, seed);
+    if (s < 0) {
         keel_dataset_destroy(t);
         keel_dataset_destroy(v);
-        return KEEL_ENOMEM;
+        return s == KEEL_ENOMEM ? s : keel_fail_within(s, "%s", name);
     }
-    if (shuffled) {
-        const keel_chance c = { .seed = seed, .stream = KEEL_STREAM_SPLIT };
-        /* Only a whole directory can be unordered here, so the order spans all its rows. */
-        keel_permutation_init(&t->order, (uint64_t)n, &c);
-        v->order = t->order;
-        t->ordered = v->ordered = true;
-    }
+    if (!v->order) v->order = keel_split_order_share(t->order);
     t->rows = n - part;
     v->first += n - part;
     v->rows = part;

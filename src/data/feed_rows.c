@@ -70,7 +70,7 @@ static void point_into_arrays(const keel_feed *f, keel_slot *s)
     keel_batch *b = &s->batch;
     const keel_plan_step *p = &s->plan;
     memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
-    if (!f->source->tensor || f->o.shuffle || f->dataset->ordered) return;
+    if (!f->source->tensor || f->o.shuffle || f->dataset->order) return;
     if (f->dataset->origin->n_gone) return;
     if (p->position + p->rows > f->dataset->rows) return;
     const size_t first = (size_t)keel_dataset_index(f->dataset, p->position);

@@ -292,7 +292,34 @@ void keel_folder_free(keel_folder *f)
     keel_free(f->class_names);
 }
 
-void keel_folder_describe(keel_folder *f, keel_data_spec *spec)
+keel_status keel_folder_write_label(const keel_folder *f, int64_t index, const keel_row *row)
+{
+    if (f->label_mode == KEEL_LABEL_NONE || !row->at[1]) return KEEL_OK;
+    void *y = row->at[1];
+    const keel_dtype want = row->want[1];
+    const int32_t label = f->at[index].label;
+    const float one = 1;
+    const float number = (float)label; /* exact: there are fewer than 2^24 classes */
+    if (f->label_mode == KEEL_LABEL_INT) return keel_field_write(y, want, &label, &f->y, 1);
+    if (f->label_mode == KEEL_LABEL_BINARY) return keel_field_write(y, want, &number, &f->y, 1);
+    const size_t size = keel_dtype_size(want);
+    memset(y, 0, (size_t)f->y.shape.dim[0] * size); /* zero bytes are 0 in every type */
+    return keel_field_write((char *)y + (size_t)label * size, want, &one, &f->y, 1);
+}
+
+const char *keel_folder_row_name(const void *state, int64_t index)
+{
+    return ((const keel_folder *)state)->at[index].path;
+}
+
+static const keel_folder_reader *const readers[] = {
+    [KEEL_FILE_IMAGE] = &keel_images_reader,
+    [KEEL_FILE_AUDIO] = &keel_sounds_reader,
+    [KEEL_FILE_TEXT] = &keel_texts_reader,
+};
+
+/* x, y and the classes. */
+static void describe(keel_folder *f, keel_data_spec *spec)
 {
     *spec = (keel_data_spec){
         .rows = f->count, .yields = -1, .n_classes = f->n_classes, .class_names = f->class_names
@@ -303,16 +330,25 @@ void keel_folder_describe(keel_folder *f, keel_data_spec *spec)
     keel_spec_add_xy(spec, &f->x, f->label_mode == KEEL_LABEL_NONE ? NULL : &f->y, false);
 }
 
-keel_status keel_folder_write_label(const keel_folder *f, int64_t i, void *y, keel_dtype want)
+/* Takes over what is in *f, on failure too. */
+static keel_status open_listed(keel_dataset **out, keel_folder *f, const char *path,
+                               const keel_dataset_options *o)
 {
-    const int32_t label = f->at[i].label;
-    const float one = 1;
-    const float number = (float)label; /* exact: there are fewer than 2^24 classes */
-    if (f->label_mode == KEEL_LABEL_INT) return keel_field_write(y, want, &label, &f->y, 1);
-    if (f->label_mode == KEEL_LABEL_BINARY) return keel_field_write(y, want, &number, &f->y, 1);
-    const size_t size = keel_dtype_size(want);
-    memset(y, 0, (size_t)f->y.shape.dim[0] * size); /* zero bytes are 0 in every type */
-    return keel_field_write((char *)y + (size_t)label * size, want, &one, &f->y, 1);
+    const keel_folder_reader *r = readers[f->kind];
+    keel_data_spec spec;
+    keel_folder *state = keel_calloc(1, r->size);
+    if (!state) {
+        keel_folder_free(f);
+        return KEEL_ENOMEM;
+    }
+    *state = *f;
+    const keel_status s = r->begin(state, path, o);
+    if (s < 0) {
+        r->source->close(state);
+        return s;
+    }
+    describe(state, &spec);
+    return keel_dataset_create(out, r->source, state, &spec, path);
 }
 
 keel_status keel_folder_open(keel_dataset **out, const char *path, keel_file_kind kind,
@@ -320,19 +356,15 @@ keel_status keel_folder_open(keel_dataset **out, const char *path, keel_file_kin
 {
     keel_dataset_options o;
     keel_dataset *d = NULL;
+    keel_folder f = { 0 };
     if (!out || !path) return keel_fail(KEEL_EARG, "directory: out and path must not be NULL");
     KEEL_TRY(keel_dataset_options_read(&o, options));
-    keel_folder *f = keel_calloc(1, sizeof *f);
-    if (!f) return KEEL_ENOMEM;
-    keel_status s = keel_folder_read(f, path, kind, &o);
+    keel_status s = keel_folder_read(&f, path, kind, &o);
     if (s < 0) {
-        keel_folder_free(f);
-        keel_free(f);
+        keel_folder_free(&f);
         return s;
     }
-    s = f->kind == KEEL_FILE_IMAGE   ? keel_images_open(&d, f, path, &o)
-        : f->kind == KEEL_FILE_AUDIO ? keel_sounds_open(&d, f, path, &o)
-                                     : keel_texts_open(&d, f, path, &o);
+    s = open_listed(&d, &f, path, &o);
     if (s >= 0) s = keel_dataset_take_subset(&d, &o);
     if (s < 0)
         keel_dataset_destroy(d);
@@ -353,15 +385,11 @@ keel_status keel_folder_open_said(keel_dataset **out, const char *spec,
  * ------------------------------------------------------------------------------------
  */
 
-extern const keel_source keel_source_image_directory, keel_source_audio_directory,
-    keel_source_text_directory;
-
 const char *keel_dataset_note(const keel_dataset *d)
 {
     while (d->origin->applied) d = d->origin->applied->parent[0];
-    const keel_source *s = d->origin->source;
     const keel_folder *f = d->origin->state;
-    const bool lists = s == &keel_source_image_directory || s == &keel_source_audio_directory ||
-                       s == &keel_source_text_directory;
+    bool lists = false;
+    for (int k = 0; k < KEEL_FILE_KINDS; k++) lists |= d->origin->source == readers[k]->source;
     return lists && f->note[0] ? f->note : d->origin->note;
 }

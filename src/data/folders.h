@@ -23,7 +23,7 @@ typedef struct keel_folder {
     keel_listed *at; /* [count] in Keras's order */
     int64_t count, room;
     keel_file_kind kind;
-    char **class_names; /* moved to the spec by keel_folder_describe */
+    char **class_names; /* moved to the spec of the dataset */
     int64_t n_classes, class_room;
     keel_label_mode label_mode;
     keel_data_field x, y; /* x is set by the source */
@@ -42,19 +42,19 @@ keel_status keel_folder_read(keel_folder *f, const char *path, keel_file_kind ki
                              const keel_dataset_options *o);
 void keel_folder_free(keel_folder *f);
 
-/* x, y and the classes, which the caller then passes to keel_dataset_create. */
-void keel_folder_describe(keel_folder *f, keel_data_spec *spec);
+/* Write the label of a row, if it is asked for, in the way that the label mode requests. */
+keel_status keel_folder_write_label(const keel_folder *f, int64_t index, const keel_row *row);
+const char *keel_folder_row_name(const void *state, int64_t index); /* keel_source.row_name */
 
-/* Write the label of row i in the way that the label mode requests. */
-keel_status keel_folder_write_label(const keel_folder *f, int64_t i, void *y, keel_dtype want);
+/* What is done with the files of a kind once they are listed. */
+typedef struct keel_folder_reader {
+    const keel_source *source;
+    size_t size; /* of the state, whose keel_folder is set and the rest zero */
+    /* Look at the files and set f.x. The source closes the state, on failure too. */
+    keel_status (*begin)(void *state, const char *path, const keel_dataset_options *o);
+} keel_folder_reader;
 
-/* Open a listed directory. Each takes over *f, a block of keel_calloc, on failure too. */
-keel_status keel_images_open(keel_dataset **out, keel_folder *f, const char *path,
-                             const keel_dataset_options *o);
-keel_status keel_sounds_open(keel_dataset **out, keel_folder *f, const char *path,
-                             const keel_dataset_options *o);
-keel_status keel_texts_open(keel_dataset **out, keel_folder *f, const char *path,
-                            const keel_dataset_options *o);
+extern const keel_folder_reader keel_images_reader, keel_sounds_reader, keel_texts_reader;
 
 /* keel_source.open of "audio:DIR" and "text:DIR": as the kind that is said. */
 keel_status keel_folder_open_said(keel_dataset **out, const char *spec,

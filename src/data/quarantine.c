@@ -272,7 +272,7 @@ keel_status keel_skip_list_apply(keel_dataset *d, const char *path)
                          "%s: the rows of a stream have no numbers by which a skip list could "
                          "leave them out; the stage ignore_errors does",
                          o->name);
-    if (d->ordered || d->first || d->rows != o->spec.rows)
+    if (d->order || d->first || d->rows != o->spec.rows)
         return keel_fail(KEEL_EUNSUP, "%s: a skip list is for whole data, not for a part of it",
                          o->name);
     KEEL_TRY(keel_skip_list_load(&l, path));

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "base/scratch.h"
+#include "data/split_order.h"
 #include "keel/dataset.h"
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -119,9 +120,8 @@ typedef struct keel_data_origin {
 
 struct keel_dataset {
     keel_data_origin *origin;
-    int64_t first, rows; /* its range of the origin's rows, in `order`; rows -1: not known */
-    bool ordered;        /* split after a shuffle: `order` is used */
-    keel_permutation order;
+    int64_t first, rows;     /* its range of the origin's rows, in `order`; rows -1: not known */
+    keel_split_order *order; /* split after a shuffle; NULL: the origin's */
 };
 
 /* The index of the k-th row that is not left out. */
@@ -131,7 +131,7 @@ int64_t keel_dataset_kept(const keel_data_origin *o, int64_t k);
 static inline int64_t keel_dataset_index(const keel_dataset *d, int64_t i)
 {
     const int64_t at = d->first + i;
-    const int64_t k = d->ordered ? (int64_t)keel_permutation_at(&d->order, (uint64_t)at) : at;
+    const int64_t k = d->order ? d->order->at[at] : at;
     return d->origin->n_gone ? keel_dataset_kept(d->origin, k) : k;
 }
 

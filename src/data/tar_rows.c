@@ -7,11 +7,11 @@
 
 void keel_tar_rows_close(keel_tar_rows *t)
 {
-    for (int64_t i = 0; t->tar && i < t->shards.count; i++) keel_tar_close(&t->tar[i]);
+    for (int64_t i = 0; t->tar && i < t->files.n; i++) keel_tar_close(&t->tar[i]);
     keel_free(t->tar);
     keel_free(t->items);
     keel_free(t->rows);
-    keel_shards_free(&t->shards);
+    keel_file_list_free(&t->files);
 }
 
 bool keel_tar_ending_is(const char *part, const char *ending)
@@ -161,10 +161,10 @@ static keel_status index_shard(keel_tar_rows *t, int64_t shard)
 keel_status keel_tar_rows_open(keel_tar_rows *t, const char *spec)
 {
     int64_t room = KEEL_INFLATED_MAX;
-    KEEL_TRY(keel_shards_find(&t->shards, spec, keel_tar_named));
-    if (!(t->tar = keel_calloc((size_t)t->shards.count + 1, sizeof *t->tar))) return KEEL_ENOMEM;
-    for (int64_t i = 0; i < t->shards.count; i++) {
-        KEEL_TRY(keel_tar_open(&t->tar[i], t->shards.path[i], i < KEEL_SHARDS_OPEN, &room));
+    KEEL_TRY(keel_file_list_find(&t->files, spec, keel_tar_endings));
+    if (!(t->tar = keel_calloc((size_t)t->files.n + 1, sizeof *t->tar))) return KEEL_ENOMEM;
+    for (int64_t i = 0; i < t->files.n; i++) {
+        KEEL_TRY(keel_tar_open(&t->tar[i], t->files.path[i], i < KEEL_FILES_OPEN, &room));
         KEEL_TRY(index_shard(t, i));
     }
     if (!t->n_row)

@@ -2,7 +2,7 @@
  * the order of their first members. They need not stand together. */
 #ifndef KEEL_DATA_TAR_ROWS_H
 #define KEEL_DATA_TAR_ROWS_H
-#include "data/shards.h"
+#include "data/file_list.h"
 #include "io/tar.h"
 
 typedef struct keel_tar_item { /* a member */
@@ -17,8 +17,8 @@ typedef struct keel_tar_row {
 } keel_tar_row;
 
 typedef struct keel_tar_rows {
-    keel_shards shards;
-    keel_tar *tar; /* [shards.count] */
+    keel_file_list files;
+    keel_tar *tar; /* [files.n] */
     keel_tar_item *items;
     int64_t n_item, item_room;
     keel_tar_row *rows; /* [n_row + 1] */

@@ -115,15 +115,9 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
                             keel_scratch *scratch)
 {
     const sounds *p = state;
-    if (p->f.label_mode != KEEL_LABEL_NONE && row->at[1])
-        KEEL_TRY(keel_folder_write_label(&p->f, index, row->at[1], row->want[1]));
+    KEEL_TRY(keel_folder_write_label(&p->f, index, row));
     if (!row->at[0]) return KEEL_OK;
     return write_sound(p, index, row->at[0], row->want[0], row->count[0], scratch);
-}
-
-static const char *row_name(const void *state, int64_t index)
-{
-    return ((const sounds *)state)->f.at[index].path;
 }
 
 static void close_sounds(void *state)
@@ -147,34 +141,24 @@ const keel_source keel_source_audio_directory = {
     .claims = claims,
     .open = keel_folder_open_said,
     .read = read_row,
-    .row_name = row_name,
+    .row_name = keel_folder_row_name,
     .length = length,
     .close = close_sounds,
 };
 
-keel_status keel_sounds_open(keel_dataset **out, keel_folder *f, const char *path,
-                             const keel_dataset_options *o)
+static keel_status begin(void *state, const char *path, const keel_dataset_options *o)
 {
-    keel_data_spec spec;
-    keel_status s = KEEL_ENOMEM;
-    sounds *p = keel_calloc(1, sizeof *p);
-    if (!p) {
-        keel_folder_free(f);
-        keel_free(f);
-        return s;
-    }
-    p->f = *f;
-    keel_free(f);
-    if (!(p->wav = keel_calloc((size_t)p->f.count, sizeof *p->wav)) ||
-        (s = read_headers(p, o)) < 0) {
-        close_sounds(p);
-        return s;
-    }
+    sounds *p = state;
+    (void)path;
+    if (!(p->wav = keel_calloc((size_t)p->f.count, sizeof *p->wav))) return KEEL_ENOMEM;
+    KEEL_TRY(read_headers(p, o));
     p->f.x.dtype = KEEL_FLOAT32;
     p->f.x.shape = KEEL_SHAPE(p->frames, p->wav[0].channels);
-    keel_folder_describe(&p->f, &spec);
-    return keel_dataset_create(out, &keel_source_audio_directory, p, &spec, path);
+    return KEEL_OK;
 }
+
+const keel_folder_reader keel_sounds_reader = { &keel_source_audio_directory, sizeof(sounds),
+                                                begin };
 
 keel_status keel_dataset_from_audio_directory(keel_dataset **out, const char *path,
                                               const keel_dataset_options *options)

@@ -9,7 +9,6 @@
 #include "data/file_list.h"
 #include "data/folders.h"
 #include "data/photo.h"
-#include "data/shards.h"
 #include "data/work.h"
 #include "io/file.h"
 #include "tensor/shape.h"
@@ -130,17 +129,11 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
     const images *p = state;
     const char *path = p->f.at[index].path;
     size_t n = 0;
-    if (p->f.label_mode != KEEL_LABEL_NONE && row->at[1])
-        KEEL_TRY(keel_folder_write_label(&p->f, index, row->at[1], row->want[1]));
+    KEEL_TRY(keel_folder_write_label(&p->f, index, row));
     if (!row->at[0]) return KEEL_OK;
     KEEL_TRY(read_file(path, scratch, &n));
     return of_image(keel_photo_read(&p->photo, &p->f.x, scratch->at[0], n, row->at[0], row->want[0],
                                     scratch, path));
-}
-
-static const char *row_name(const void *state, int64_t index)
-{
-    return ((const images *)state)->f.at[index].path;
 }
 
 static void close_images(void *state)
@@ -157,8 +150,8 @@ static bool claims(const char *spec)
     const keel_file_kind kind = keel_folder_kind(spec, &path);
     if (kind == KEEL_FILE_IMAGE) return true;
     return !stat(spec, &st) && S_ISDIR(st.st_mode) &&
-           !keel_shards_claims(spec, keel_tfrecord_named) &&
-           !keel_shards_claims(spec, keel_tar_named) && !keel_file_list_is_texts(spec);
+           !keel_file_list_claims_shards(spec, keel_tfrecord_endings) &&
+           !keel_file_list_claims_shards(spec, keel_tar_endings) && !keel_file_list_is_texts(spec);
 }
 
 static keel_status open_directory(keel_dataset **out, const char *spec,
@@ -179,34 +172,21 @@ const keel_source keel_source_image_directory = {
     .claims = claims,
     .open = open_directory,
     .read = read_row,
-    .row_name = row_name,
+    .row_name = keel_folder_row_name,
     .close = close_images,
 };
 
-keel_status keel_images_open(keel_dataset **out, keel_folder *f, const char *path,
-                             const keel_dataset_options *o)
+static keel_status begin(void *state, const char *path, const keel_dataset_options *o)
 {
-    keel_data_spec spec;
-    keel_photo photo;
-    images *p = NULL;
-    keel_status s = keel_photo_init(&photo, o, path);
-    if (s >= 0 && !(p = keel_calloc(1, sizeof *p))) s = KEEL_ENOMEM;
-    if (s < 0) {
-        keel_folder_free(f);
-        keel_free(f);
-        return s;
-    }
-    p->f = *f;
-    keel_free(f);
-    p->photo = photo;
+    images *p = state;
+    KEEL_TRY(keel_photo_init(&p->photo, o, path));
     p->unchecked = o->unchecked;
-    if ((!p->unchecked && (s = check_files(p)) < 0) || (s = choose_type(p)) < 0) {
-        close_images(p);
-        return s;
-    }
-    keel_folder_describe(&p->f, &spec);
-    return keel_dataset_create(out, &keel_source_image_directory, p, &spec, path);
+    if (!p->unchecked) KEEL_TRY(check_files(p));
+    return choose_type(p);
 }
+
+const keel_folder_reader keel_images_reader = { &keel_source_image_directory, sizeof(images),
+                                                begin };
 
 keel_status keel_dataset_from_image_directory(keel_dataset **out, const char *path,
                                               const keel_dataset_options *options)

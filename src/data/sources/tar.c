@@ -331,7 +331,7 @@ static keel_status learn_all(archive *a, const keel_dataset_options *o, keel_scr
 
 static bool claims(const char *spec)
 {
-    return keel_shards_claims(spec, keel_tar_named);
+    return keel_file_list_claims_shards(spec, keel_tar_endings);
 }
 
 static keel_status open_archive(keel_dataset **out, const char *spec, const keel_dataset_options *o)

@@ -40,15 +40,9 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
 {
     (void)s;
     const texts *p = state;
-    if (p->f.label_mode != KEEL_LABEL_NONE && row->at[1])
-        KEEL_TRY(keel_folder_write_label(&p->f, index, row->at[1], row->want[1]));
+    KEEL_TRY(keel_folder_write_label(&p->f, index, row));
     if (!row->at[0]) return KEEL_OK;
     return keel_field_write(row->at[0], row->want[0], &p->text[index], &p->f.x, 1);
-}
-
-static const char *row_name(const void *state, int64_t index)
-{
-    return ((const texts *)state)->f.at[index].path;
 }
 
 static void close_texts(void *state)
@@ -74,34 +68,22 @@ const keel_source keel_source_text_directory = {
     .claims = claims,
     .open = keel_folder_open_said,
     .read = read_row,
-    .row_name = row_name,
+    .row_name = keel_folder_row_name,
     .close = close_texts,
 };
 
-keel_status keel_texts_open(keel_dataset **out, keel_folder *f, const char *path,
-                            const keel_dataset_options *o)
+static keel_status begin(void *state, const char *path, const keel_dataset_options *o)
 {
-    keel_data_spec spec;
-    keel_status s = KEEL_ENOMEM;
-    texts *p = keel_calloc(1, sizeof *p);
-    if (!p) {
-        keel_folder_free(f);
-        keel_free(f);
-        return s;
-    }
-    p->f = *f;
-    keel_free(f);
-    if ((p->text = keel_calloc((size_t)p->f.count, sizeof *p->text))) s = KEEL_OK;
-    for (int64_t i = 0; s >= 0 && i < p->f.count; i++)
-        s = read_text(&p->text[i], p->f.at[i].path, o->max_length);
-    if (s < 0) {
-        close_texts(p);
-        return s;
-    }
+    texts *p = state;
+    (void)path;
     p->f.x.dtype = KEEL_STRING;
-    keel_folder_describe(&p->f, &spec);
-    return keel_dataset_create(out, &keel_source_text_directory, p, &spec, path);
+    if (!(p->text = keel_calloc((size_t)p->f.count, sizeof *p->text))) return KEEL_ENOMEM;
+    for (int64_t i = 0; i < p->f.count; i++)
+        KEEL_TRY(read_text(&p->text[i], p->f.at[i].path, o->max_length));
+    return KEEL_OK;
 }
+
+const keel_folder_reader keel_texts_reader = { &keel_source_text_directory, sizeof(texts), begin };
 
 keel_status keel_dataset_from_text_directory(keel_dataset **out, const char *path,
                                              const keel_dataset_options *options)

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "data/feature_rows.h"
 #include "data/features.h"
-#include "data/shards.h"
+#include "data/file_list.h"
 #include "io/tfrecord.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -23,9 +23,9 @@ enum { SMALL = 64 << 20 /* bytes; reading them takes some 0.1 s */, PROBES = 64 
 extern const keel_source keel_source_tfrecord;
 
 typedef struct records {
-    keel_shards shards;
-    keel_tfrecord *file; /* [shards.count] */
-    int64_t *first;      /* [shards.count + 1] the first row of each file */
+    keel_file_list files;
+    keel_tfrecord *file; /* [files.n] */
+    int64_t *first;      /* [files.n + 1] the first row of each file */
     keel_record_fields fields;
     const char *feature[KEEL_FIELDS_MAX];
     keel_photo photo;
@@ -34,23 +34,23 @@ typedef struct records {
 static void close_records(void *state)
 {
     records *r = state;
-    for (int64_t i = 0; r->file && i < r->shards.count; i++) keel_tfrecord_close(&r->file[i]);
+    for (int64_t i = 0; r->file && i < r->files.n; i++) keel_tfrecord_close(&r->file[i]);
     keel_free(r->file);
     keel_free(r->first);
-    keel_shards_free(&r->shards);
+    keel_file_list_free(&r->files);
     keel_record_fields_free(&r->fields);
     keel_free(r);
 }
 
 static int64_t rows_of(const records *r)
 {
-    return r->first[r->shards.count];
+    return r->first[r->files.n];
 }
 
 /* The file of a row, by bisection. */
 static int64_t file_of(const records *r, int64_t row)
 {
-    int64_t low = 0, high = r->shards.count - 1;
+    int64_t low = 0, high = r->files.n - 1;
     while (low < high) {
         const int64_t middle = low + (high - low + 1) / 2;
         if (r->first[middle] <= row)
@@ -122,14 +122,14 @@ static int64_t length(const void *state, int i, int64_t index)
 static keel_status open_files(records *r, const char *spec, int64_t *n_bytes)
 {
     int64_t room = KEEL_INFLATED_MAX;
-    KEEL_TRY(keel_shards_find(&r->shards, spec, keel_tfrecord_named));
-    const size_t n = (size_t)r->shards.count;
+    KEEL_TRY(keel_file_list_find(&r->files, spec, keel_tfrecord_endings));
+    const size_t n = (size_t)r->files.n;
     r->file = keel_calloc(n + 1, sizeof *r->file);
     r->first = keel_calloc(n + 1, sizeof *r->first);
     if (!r->file || !r->first) return KEEL_ENOMEM;
     *n_bytes = 0;
     for (size_t i = 0; i < n; i++) {
-        KEEL_TRY(keel_tfrecord_open(&r->file[i], r->shards.path[i], i < KEEL_SHARDS_OPEN, &room));
+        KEEL_TRY(keel_tfrecord_open(&r->file[i], r->files.path[i], i < KEEL_FILES_OPEN, &room));
         r->first[i + 1] = r->first[i] + r->file[i].count;
         *n_bytes += (int64_t)r->file[i].in.n_bytes;
     }
@@ -297,7 +297,7 @@ static keel_status learn_all(records *r, const keel_dataset_options *o, int64_t 
 
 static bool claims(const char *spec)
 {
-    return keel_shards_claims(spec, keel_tfrecord_named);
+    return keel_file_list_claims_shards(spec, keel_tfrecord_endings);
 }
 
 static keel_status open_records(keel_dataset **out, const char *spec, const keel_dataset_options *o)
