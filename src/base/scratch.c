@@ -9,8 +9,8 @@ void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes)
     if (n < n_bytes) n = n_bytes;
     if (s->account && !keel_account_try(s->account, (int64_t)n)) { /* the old one first, no spare */
         n = n_bytes;
-        keel_account_give(s->account, (int64_t)s->n_bytes[i]);
         keel_free(s->at[i]);
+        keel_account_give(s->account, (int64_t)s->n_bytes[i]);
         s->at[i] = NULL;
         s->n_bytes[i] = 0;
         if (!keel_account_take(s->account, (int64_t)n)) return NULL;
@@ -20,8 +20,8 @@ void *keel_scratch_reserve(keel_scratch *s, int i, size_t n_bytes)
         keel_account_give(s->account, (int64_t)n);
         return NULL;
     }
-    keel_account_give(s->account, (int64_t)s->n_bytes[i]);
     keel_free(s->at[i]);
+    keel_account_give(s->account, (int64_t)s->n_bytes[i]);
     s->at[i] = p;
     s->n_bytes[i] = n;
     return p;
@@ -42,8 +42,8 @@ void keel_scratch_free(keel_scratch *s)
     if (s->inner) keel_scratch_free(s->inner);
     keel_free(s->inner);
     for (int i = 0; i < (int)(sizeof s->at / sizeof *s->at); i++) {
-        keel_account_give(s->account, (int64_t)s->n_bytes[i]);
         keel_free(s->at[i]);
+        keel_account_give(s->account, (int64_t)s->n_bytes[i]);
     }
     *s = (keel_scratch){ .trail = s->trail, .probe = s->probe, .account = s->account };
 }

@@ -112,8 +112,10 @@ keel_element *keel_element_share(keel_element *e)
 void keel_element_release(keel_element *e)
 {
     if (!e || atomic_fetch_sub(&e->references, 1) > 1) return;
-    keel_account_give(e->account, (int64_t)e->n_bytes);
-    keel_free(e);
+    keel_account *a = e->account;
+    const int64_t n = (int64_t)e->n_bytes;
+    keel_free(e); /* first, so that there is never more than the account says */
+    keel_account_give(a, n);
 }
 
 keel_status keel_batch_shape(keel_shape *out, const keel_shape *row, int64_t rows, const char *path)

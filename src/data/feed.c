@@ -433,7 +433,7 @@ void keel_feed_wake(keel_feed *f)
 void keel_feed_flush(keel_feed *f)
 {
     f->paused = true;
-    while (f->busy) pthread_cond_wait(&f->ready, &f->lock);
+    while (f->busy || f->n_short) pthread_cond_wait(&f->ready, &f->lock);
     for (int i = 0; i < f->n_slots; i++)
         if (f->slots[i].state != KEEL_SLOT_HELD) f->slots[i].state = KEEL_SLOT_FREE;
     f->next_fill = f->next_out;

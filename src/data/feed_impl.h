@@ -88,7 +88,8 @@ struct keel_feed {
     pthread_mutex_t lock;
     pthread_cond_t work_ready, ready;
     struct keel_feed_thread *threads;
-    int n_threads, n_used; /* of which so many read; the others sleep */
+    int n_threads;
+    _Atomic int n_used; /* of which so many read; the others sleep */
     bool quit, paused;
     int busy;           /* threads that are reading, without the lock */
     int64_t chunk;      /* rows that a thread takes at once */

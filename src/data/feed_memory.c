@@ -64,8 +64,10 @@ static int64_t iterator_bytes(const keel_dataset *d)
 static int64_t kept_bytes(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
-    int64_t sum = s && s->stage->keeps ? s->stage->keeps(s) : 0;
-    for (int i = 0; s && i < s->n_parent; i++) sum = plus(sum, kept_bytes(s->parent[i]));
+    const keel_source *source = d->origin->source;
+    if (!s) return source->keeps ? source->keeps(d->origin->state) : 0;
+    int64_t sum = s->stage->keeps ? s->stage->keeps(s) : 0;
+    for (int i = 0; i < s->n_parent; i++) sum = plus(sum, kept_bytes(s->parent[i]));
     return sum;
 }
 
@@ -76,9 +78,43 @@ static void charge(const keel_dataset *d, keel_account *a, bool on)
     for (int i = 0; s && i < s->n_parent; i++) charge(s->parent[i], a, on);
 }
 
+/* A row in a scratch buffer, each field at a cache line. */
+static int64_t row_bytes(const keel_dataset *d)
+{
+    const int64_t lines = times(64, d->origin->spec.n_field);
+    return plus(keel_element_size(&d->origin->spec, 0), lines);
+}
+
+/* The buffers of one thread that reads rows by index: a stage that computes rows keeps those of its
+ * parents beside its own while it reads. What a source needs to read a file is not known. */
+static int64_t reading_bytes(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    const keel_source *source = d->origin->source;
+    if (!s) return source->needs ? source->needs(d->origin->state) : 0;
+    int64_t sum = s->by_index && s->stage->read ? row_bytes(d) : 0;
+    for (int i = 0; i < s->n_parent; i++) {
+        if (sum) sum = plus(sum, row_bytes(s->parent[i]));
+        sum = plus(sum, reading_bytes(s->parent[i]));
+    }
+    return sum;
+}
+
+/* False if rows come from files, which may need any number of bytes. */
+static bool is_known(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    const keel_source *source = d->origin->source;
+    bool known = s || !source->read || source->in_memory || source->needs;
+    for (int i = 0; s && i < s->n_parent; i++) known &= is_known(s->parent[i]);
+    return known;
+}
+
+/* What comes and goes: elements of a stream, and buffers to read rows with. */
 static int64_t moving_bytes(const keel_feed *f)
 {
-    return f->source->next && f->dataset->origin->applied ? iterator_bytes(f->dataset) : 0;
+    const bool flows = f->source->next && f->dataset->origin->applied;
+    return plus(reading_bytes(f->dataset), flows ? iterator_bytes(f->dataset) : 0);
 }
 
 int64_t keel_feed_need(const keel_feed *f)
@@ -149,10 +185,10 @@ keel_status keel_feed_take_memory(keel_feed *f)
     f->slots = keel_calloc((size_t)f->n_room, sizeof *f->slots);
     f->ring = keel_calloc((size_t)f->n_room, sizeof(keel_slot *));
     if (!f->slots || !f->ring) return KEEL_ENOMEM;
-    const int64_t moving = moving_bytes(f);
+    const int64_t moving = moving_bytes(f), files = is_known(f->dataset) ? 0 : slot;
     while (f->n_slots < wanted) {
-        const bool enough = f->n_slots >= 2;
-        if (enough && keel_account_room(a) - moving < slot) break; /* fewer do, too */
+        const bool enough = f->n_slots >= 2; /* fewer do, too */
+        if (enough && keel_account_room(a) - moving < plus(slot, files)) break;
         const keel_status s = keel_feed_add_slot(f);
         if (s < 0) return s;
     }

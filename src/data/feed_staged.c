@@ -29,8 +29,8 @@ void keel_feed_staged_destroy(keel_feed *f)
 {
     if (!f->staged) return;
     for (int i = 0; i < f->spec->n_field; i++) {
-        keel_account_give(f->account, (int64_t)f->staged->size[i]);
         keel_free(f->staged->data[i]);
+        keel_account_give(f->account, (int64_t)f->staged->size[i]);
     }
     keel_free(f->staged->shape);
     keel_free(f->staged);

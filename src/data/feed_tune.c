@@ -122,12 +122,24 @@ static bool holds_batches(const keel_feed *f)
     return false;
 }
 
+/* True if one more slot leaves the reserve, with which a row can always be read. Slots of rows that
+ * have their own shapes grow. */
+static bool has_room(const keel_feed *f)
+{
+    const keel_account *a = f->account;
+    int64_t slot = keel_feed_slot_bytes(f);
+    if (!a || !a->limit) return true;
+    for (int i = 0; i < f->n_slots; i++)
+        if (f->slots[i].taken_bytes > slot) slot = f->slots[i].taken_bytes;
+    return keel_account_room(a) - a->reserve >= slot;
+}
+
 /* The batches that are there keep their slots, and get new places in the ring. */
 static bool add_slot(keel_feed *f)
 {
     keel_slot *old[KEEL_SLOTS_MAX];
     const int n = f->n_slots;
-    if (n >= f->n_room || holds_batches(f)) return false;
+    if (n >= f->n_room || holds_batches(f) || !has_room(f)) return false;
     const uint64_t first = f->next_out;
     for (int i = 0; i < n; i++) old[i] = keel_feed_slot(f, first + (uint64_t)i);
     if (keel_feed_add_slot(f) < 0) return false;

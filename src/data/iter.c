@@ -172,9 +172,33 @@ static const keel_iter_kind walks = { begin_walk, next_walk, pass_walk, end_walk
 
 typedef struct source_own {
     char *field[KEEL_FIELDS_MAX]; /* of a yield of max_rows rows */
+    int64_t n_bytes;              /* of all, taken from the account */
     int64_t rows;                 /* of this pass so far */
     bool given;                   /* a row, in any pass */
 } source_own;
+
+/* The buffers of a yield. */
+static keel_status reserve_yield(keel_iter *it)
+{
+    source_own *w = it->own;
+    const keel_data_spec *spec = it->spec;
+    size_t each[KEEL_FIELDS_MAX], sum = 0, n;
+    if (spec->shaped || w->n_bytes) return KEEL_OK;
+    for (int i = 0; i < spec->n_field; i++) {
+        each[i] =
+            (size_t)keel_shape_count(&spec->field[i].shape) * keel_dtype_size(spec->field[i].dtype);
+        if (!keel_mul(each[i], (size_t)spec->max_rows, &n) ||
+            __builtin_add_overflow(sum, n, &sum) || sum > INT64_MAX)
+            return keel_fail(KEEL_EARG, "%s: %lld rows in one yield are more than memory can hold",
+                             keel_dataset_name(it->dataset), (long long)spec->max_rows);
+    }
+    if (!keel_account_take(it->run->account, (int64_t)sum)) return KEEL_ENOMEM;
+    w->n_bytes = (int64_t)sum;
+    for (int i = 0; i < spec->n_field; i++)
+        if (!(w->field[i] = keel_aligned_calloc((size_t)spec->max_rows, each[i])))
+            return KEEL_ENOMEM;
+    return KEEL_OK;
+}
 
 static keel_status begin_source(keel_iter *it)
 {
@@ -188,12 +212,7 @@ static keel_status begin_source(keel_iter *it)
     if (it->at.pass > UINT32_MAX)
         return keel_fail(KEEL_EARG, "%s: pass %llu is more than can be counted",
                          keel_dataset_name(it->dataset), (unsigned long long)it->at.pass);
-    for (int i = 0; i < it->spec->n_field && !it->spec->shaped && !w->field[i]; i++) {
-        const size_t each = (size_t)keel_shape_count(&it->spec->field[i].shape) *
-                            keel_dtype_size(it->spec->field[i].dtype);
-        if (!(w->field[i] = keel_aligned_calloc((size_t)it->spec->max_rows, each)))
-            return KEEL_ENOMEM;
-    }
+    KEEL_TRY(reserve_yield(it));
     return o->source->begin(o->state, (uint32_t)it->at.pass, NULL);
 }
 
@@ -256,6 +275,8 @@ static void end_source(keel_iter *it)
         keel_free(w->field[i]);
         w->field[i] = NULL;
     }
+    keel_account_give(it->run->account, w->n_bytes);
+    w->n_bytes = 0;
 }
 
 static void pass_source(keel_iter *it)

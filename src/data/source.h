@@ -99,6 +99,12 @@ typedef struct keel_source {
      * ever runs between two calls. */
     void (*rest)(void *state);
 
+    /* Indexed: the bytes of the buffers that reading a row takes; NULL: not known before, as where
+     * it depends on each file. */
+    int64_t (*needs)(const void *state);
+    /* The bytes that it keeps for itself, besides what it yields; NULL: none that count. */
+    int64_t (*keeps)(const void *state);
+
     void (*close)(void *state);
 } keel_source;
 

@@ -29,7 +29,7 @@ struct keel_window {
     uint64_t in, out;
     int n;
     bool alone;
-    int64_t largest; /* bytes of an element made */
+    int64_t largest; /* bytes of an element made, and of what it is made of */
     keel_scratch scratch;
     keel_window *next;   /* of the run */
     bool ended;          /* the supply has ended, or failed */
@@ -62,6 +62,18 @@ static void run(keel_task *task, keel_scratch *scratch)
     e->out = NULL;
 }
 
+static int64_t size_of(const keel_dataset *d)
+{
+    const keel_data_spec *spec = &d->origin->spec;
+    const bool batches = spec->batched || (!d->origin->source->read && !spec->by_row);
+    return keel_element_size(spec, batches ? spec->max_rows : 0);
+}
+
+static int64_t bytes_of(const keel_element *e)
+{
+    return e ? (int64_t)e->n_bytes : 0;
+}
+
 keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
                                keel_make *make, bool alone)
 {
@@ -73,6 +85,9 @@ keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *su
     w->make = make;
     w->n = n;
     w->alone = alone;
+    w->largest = size_of(it->dataset);
+    if (!supply && __builtin_add_overflow(w->largest, size_of(it->applied->parent[0]), &w->largest))
+        w->largest = INT64_MAX;
     w->scratch.account = it->run->account;
     w->scratch.probe = it->run->probe;
     w->scratch.trail = it->run->trail;
@@ -82,13 +97,18 @@ keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *su
     return KEEL_OK;
 }
 
+/* What was made ahead can be let go, but not what it is made of: so the account keeps its reserve,
+ * with which all stages together can go on. */
 static bool may_read_ahead(const keel_window *w)
 {
     const int64_t ahead = (int64_t)(w->in - w->out);
     const int deep = w->alone ? 1 : 2 * keel_pool_used(w->it->run->pool) + 1;
+    const keel_account *a = w->it->run->account;
+    int64_t needs;
     if (ahead == 0) return true;
-    return ahead < w->n && ahead < deep &&
-           keel_account_room(w->it->run->account) > (ahead + 1) * w->largest;
+    if (ahead >= w->n || ahead >= deep) return false;
+    if (!a || !a->limit) return true;
+    return keel_mul_i64(ahead + 1, w->largest, &needs) && keel_account_room(a) - a->reserve > needs;
 }
 
 static keel_status next_input(keel_window *w, entry *e)
@@ -164,7 +184,8 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
         return keel_failure_raise(&e->failure);
     }
     *out = e->out;
-    if (e->out && (int64_t)e->out->n_bytes > w->largest) w->largest = (int64_t)e->out->n_bytes;
+    if (bytes_of(e->out) + bytes_of(e->in) > w->largest)
+        w->largest = bytes_of(e->out) + bytes_of(e->in);
     e->out = NULL;
     leave(w);
     return KEEL_OK;

@@ -38,6 +38,11 @@ static void run(keel_task *task, keel_scratch *scratch)
     if (e->status < 0) keel_failure_take(&e->failure, e->status);
 }
 
+static int batches_of(int workers)
+{
+    return workers + 1;
+}
+
 static keel_status reserve(keel_batches *b, const keel_data_spec *spec)
 {
     for (int i = 0; i < spec->n_field; i++) {
@@ -52,10 +57,22 @@ static keel_status reserve(keel_batches *b, const keel_data_spec *spec)
     return KEEL_OK;
 }
 
+int64_t keel_batches_bytes(const keel_data_spec *spec, int workers)
+{
+    int64_t sum = 0, n;
+    for (int i = 0; i < spec->n_field; i++)
+        if (!keel_mul_i64(keel_shape_count(&spec->field[i].shape),
+                          (int64_t)keel_dtype_size(spec->field[i].dtype), &n) ||
+            !keel_mul_i64(n, spec->max_rows, &n) || !keel_mul_i64(n, batches_of(workers), &n) ||
+            __builtin_add_overflow(sum, n, &sum))
+            return INT64_MAX;
+    return sum;
+}
+
 keel_status keel_batches_create(keel_batches **out, const keel_data_spec *spec, int workers,
                                 keel_get_batch *get, keel_batch_number *number, const void *state)
 {
-    const int n = workers + 1;
+    const int n = batches_of(workers);
     keel_batches *b = keel_calloc(1, sizeof *b + (size_t)n * sizeof *b->at);
     if (!b) return KEEL_ENOMEM;
     b->get = get;

@@ -126,6 +126,12 @@ static keel_status next_shaped(void *state, const void **data, keel_shape *shape
     return s;
 }
 
+static int64_t keeps(const void *state)
+{
+    const sequence *q = state;
+    return q->workers > 1 ? keel_batches_bytes(q->spec, q->workers) : 0;
+}
+
 static void close(void *state)
 {
     sequence *q = state;
@@ -140,6 +146,7 @@ const keel_source keel_source_sequence = {
     .next = next,
     .next_shaped = next_shaped,
     .rest = rest,
+    .keeps = keeps,
     .close = close,
 };
 

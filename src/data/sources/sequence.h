@@ -16,6 +16,8 @@ typedef int64_t keel_batch_number(const void *state, int64_t k);
  * waits for its own. KEEL_ENOMEM; KEEL_EARG: a batch is larger than the address space. */
 keel_status keel_batches_create(keel_batches **out, const keel_data_spec *spec, int workers,
                                 keel_get_batch *get, keel_batch_number *number, const void *state);
+/* The bytes of all that it will keep; INT64_MAX: more than can be counted. */
+int64_t keel_batches_bytes(const keel_data_spec *spec, int workers);
 /* Copy the next batch of a pass of n. KEEL_END: there is none. The failure of a batch comes in its
  * turn; the next call gets it again. */
 keel_status keel_batches_next(keel_batches *b, int64_t n, void *const *field, int64_t *rows);
