@@ -4,6 +4,7 @@
 #include "must.h"
 #include "keel/keel.h"
 #include "base/memory.h"
+#include "data/feed.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +180,9 @@ static keel_dataset *put(keel_dataset *d, const char *text)
     } else if (!strcmp(name, "window")) {
         must(keel_dataset_apply(
             &out, "window", KEEL_ARGS(KEEL_ARG_INT("size", a), KEEL_ARG_INT("shift", b)), &d, 1));
+    } else if (!strcmp(name, "prefetch")) {
+        must(
+            keel_dataset_apply(&out, "prefetch", KEEL_ARGS(KEEL_ARG_INT("buffer_size", a)), &d, 1));
     } else if (!strcmp(name, "skip")) {
         must(keel_dataset_skip(&out, d, a));
     } else if (!strcmp(name, "unbatch")) {
@@ -246,6 +250,7 @@ static const struct gives {
     { "skip of more than there is gives none", "range 5 | skip 7", 0, "" },
     { "skip -1 gives none", "range 5 | skip -1", 0, "" },
     { "shard takes every third", "range 10 | shard 3 1", 3, "1 4 7 " },
+    { "prefetch changes no element", "range 5 | batch 2 | prefetch 3", 3, "0,1 2,3 4 " },
     { "the shards of few rows may be empty", "range 2 | shard 3 2", 0, "" },
     { "repeat gives the data twice", "range 3 | repeat 2", 6, "0 1 2 0 1 2 " },
     { "repeat 0 gives none", "range 3 | repeat 0", 0, "" },
@@ -451,10 +456,37 @@ static void a_shuffle_gives_each_element_once(void **unused)
         }
 }
 
+/* One more is in use by the step. Rows are counted in the batches that a fit makes of them. */
+static void prefetch_says_how_many_batches_are_ready(void **state)
+{
+    static const struct {
+        const char *pipeline;
+        int64_t batch_size;
+        int slots; /* 0: refused */
+    } cases[] = {
+        { "range 40 | batch 2 | prefetch 5", 0, 6 },
+        { "range 40 | prefetch 8", 4, 3 },
+        { "range 40 | prefetch 9", 4, 4 },
+        { "range 40 | even | batch 2 | prefetch 5", 0, 6 },
+        { "range 40 | batch 2 | prefetch 64", 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        keel_feed *f = NULL;
+        keel_dataset *d = pipeline(cases[i].pipeline, false);
+        const keel_feed_options o = { .real = KEEL_FLOAT32, .batch_size = cases[i].batch_size };
+        const keel_status s = keel_feed_create(&f, d, &o);
+        assert_int_equal(s < 0, !cases[i].slots);
+        if (s < 0) assert_non_null(strstr(keel_error(), "64 batches are to be ready; at most 63"));
+        if (s >= 0) assert_int_equal(keel_feed_slots(f), cases[i].slots);
+        keel_feed_destroy(f);
+        keel_dataset_destroy(d);
+    }
+}
+
 int main(void)
 {
     enum { N = sizeof gives / sizeof *gives };
-    static struct CMUnitTest test[N + 6];
+    static struct CMUnitTest test[N + 7];
     for (int i = 0; i < N; i++)
         test[i] = (struct CMUnitTest){ .name = gives[i].what,
                                        .test_func = a_stage_gives,
@@ -465,5 +497,6 @@ int main(void)
     test[N + 3] = (struct CMUnitTest)cmocka_unit_test(another_row_stands_for_one_that_fails);
     test[N + 4] = (struct CMUnitTest)cmocka_unit_test(one_failure_too_many_fails);
     test[N + 5] = (struct CMUnitTest)cmocka_unit_test(streams_are_shuffled_as_rows_by_number);
+    test[N + 6] = (struct CMUnitTest)cmocka_unit_test(prefetch_says_how_many_batches_are_ready);
     return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -43,7 +43,9 @@ static const struct refused {
     const char *text;
 } refused[] = {
     { "a stage that does not exist", "tak count 1", KEEL_EARG, "there is no stage 'tak'" },
-    { "prefetch, with the reason", "prefetch", KEEL_EARG, "every pipeline reads ahead by itself" },
+    { "a prefetch that is not the last stage", "prefetch | take count 1", KEEL_EARG,
+      "must be the last stage" },
+    { "a prefetch of nothing", "prefetch buffer_size 0", KEEL_EARG, "from 1 on" },
     { "a stage without its argument", "take", KEEL_EARG, "count" },
     { "an argument that does not exist", "take n 1", KEEL_EARG, "there is no argument 'n'" },
     { "a negative count", "take count -2", KEEL_EARG, "count" },

@@ -156,6 +156,21 @@ static void init_locks(keel_feed *f)
     pthread_condattr_destroy(&clock);
 }
 
+/* The slots that a last stage asks for: the batches that are ready, and the one of the step. */
+static keel_status ask_for_slots(keel_feed *f)
+{
+    const keel_applied *s = f->dataset->origin->applied;
+    const int64_t ahead = s && s->stage->ahead ? s->stage->ahead(s) : 0;
+    if (!ahead || f->o.slots) return KEEL_OK;
+    const int64_t rows = f->spec->batched ? 1 : f->max_rows;
+    const int64_t batches = (ahead - 1) / rows + 1;
+    if (batches >= KEEL_SLOTS_MAX)
+        return keel_fail(KEEL_EARG, "%s: %lld batches are to be ready; at most %d can be",
+                         keel_dataset_name(f->dataset), (long long)batches, KEEL_SLOTS_MAX - 1);
+    f->o.slots = (int)batches + 1;
+    return KEEL_OK;
+}
+
 /* Everything up to the first buffer of rows. */
 static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
                              const keel_feed_options *options)
@@ -176,6 +191,7 @@ static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
     f->max_rows = f->o.batch_size ? f->o.batch_size : f->spec->max_rows;
     f->planned = f->batched || (dataset->rows >= 0 && f->o.batch_size);
     f->epoch = (uint32_t)f->o.first_epoch;
+    KEEL_TRY(ask_for_slots(f));
     if (f->planned) {
         const char *name = keel_dataset_name(dataset);
         keel_feed_options plan = f->o;

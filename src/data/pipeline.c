@@ -24,10 +24,9 @@ static keel_status unknown(const char *name)
         keel_text_add(&known, "%s%s", i ? ", " : "", keel_stages[i]->type.name);
     const keel_status s =
         keel_fail(KEEL_EARG,
-                  "there is no stage '%.60s'%s: %s, and Keras's layers of preprocessing, such as "
+                  "there is no stage '%.60s': %s, and Keras's layers of preprocessing, such as "
                   "RandomFlip",
-                  name, strcmp(name, "prefetch") ? "" : ", as every pipeline reads ahead by itself",
-                  known.data ? known.data : "");
+                  name, known.data ? known.data : "");
     keel_text_free(&known);
     return s;
 }

@@ -173,6 +173,10 @@ void keel_stage_describe(const keel_dataset *d, keel_text *t)
 {
     const keel_applied *s = d->origin->applied;
     if (!s) return;
+    if (s->stage->ahead) { /* its elements are those of its parent */
+        keel_stage_describe(s->parent[0], t);
+        return;
+    }
     json_t *args = s->stage->type.fields ? keel_fields_json(&s->stage->type, s->args) : NULL;
     char *text = args ? json_dumps(args, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
     keel_text_add(t, "%s(%s", s->stage->type.name, text ? text : "");
@@ -336,6 +340,11 @@ static keel_status take_parents(keel_applied *s, keel_dataset *const *parent, in
         if (!(s->parent[s->n_parent] = keel_dataset_share(d))) return KEEL_ENOMEM;
         s->by_index &=
             d->origin->applied ? d->origin->applied->by_index : d->origin->source->read != NULL;
+        if (d->origin->applied && d->origin->applied->stage->ahead)
+            return keel_fail(KEEL_EARG,
+                             "behind %s: it must be the last stage; leave it out, since every "
+                             "pipeline reads ahead by itself",
+                             d->origin->applied->stage->type.name);
         s->number += d->origin->applied ? d->origin->applied->number : 0;
         s->revived |= d->origin->applied && d->origin->applied->revived;
     }

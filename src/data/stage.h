@@ -92,6 +92,9 @@ struct keel_stage {
     /* For data/each.h: make an element of one of parent 0. Called by any thread. */
     keel_status (*make)(const keel_applied *s, keel_account *a, keel_position at,
                         const keel_element *e, keel_element **out, keel_scratch *scratch);
+    /* Elements that are ready ahead of the step; 0: as many as help. Such a stage is the last one.
+     * NULL: it does not say. */
+    int64_t (*ahead)(const keel_applied *s);
     /* Elements of the parents that its stream holds at the same time; NULL: one. */
     int64_t (*holds)(const keel_applied *s);
     /* The bytes that the stage keeps over passes; what it will keep more is taken from this account

@@ -327,12 +327,12 @@ static keel_status run(parts *all, int n_threads)
     keel_pool *pool = NULL;
     worker *w = keel_calloc((size_t)n_threads, sizeof *w);
     if (!w) return KEEL_ENOMEM;
-    const keel_status s = keel_pool_create(&pool, n_threads - 1); /* and the caller */
+    const keel_status s = keel_pool_create(&pool, n_threads - 1, NULL, NULL); /* and the caller */
     for (int i = 0; s >= 0 && i < n_threads; i++) {
         w[i] = (worker){ .task.run = work, .all = all };
         keel_pool_add(pool, &w[i].task);
     }
-    for (int i = 0; s >= 0 && i < n_threads; i++) keel_pool_wait(pool, &w[i].task);
+    for (int i = 0; s >= 0 && i < n_threads; i++) keel_pool_wait(pool, &w[i].task, NULL);
     keel_pool_destroy(pool);
     keel_free(w);
     return s;

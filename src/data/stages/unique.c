@@ -114,7 +114,8 @@ static keel_status next(keel_iter *it, keel_element **out)
     unique_iter *w = it->own;
     for (;;) {
         keel_element *e;
-        KEEL_TRY(grow(w, it->run->account)); /* first, so that no element is lost for want of memory */
+        KEEL_TRY(
+            grow(w, it->run->account)); /* first, so that no element is lost for want of memory */
         const keel_status s = keel_iter_next(it->parent[0], &e);
         if (s != KEEL_OK) return s;
         const uint64_t hash = hash_of(it, e);
