@@ -340,8 +340,7 @@ keel_status keel_dataset_open(keel_dataset **out, const char *spec,
     keel_dataset_options o;
     KEEL_TRY(keel_dataset_options_read(&o, options));
     for (int i = 0; keel_sources[i]; i++)
-        if (is_prefixed(keel_sources[i], spec))
-            return open_watched(out, keel_sources[i], spec, &o);
+        if (is_prefixed(keel_sources[i], spec)) return open_watched(out, keel_sources[i], spec, &o);
     for (int i = 0; keel_sources[i]; i++)
         if (keel_sources[i]->claims && keel_sources[i]->claims(spec))
             return open_watched(out, keel_sources[i], spec, &o);

@@ -123,8 +123,7 @@ static keel_status inflate_all(inflater *f, int64_t left, keel_input_look look, 
         if (z != Z_OK && z != Z_STREAM_END && z != Z_BUF_ERROR)
             return keel_fail(z == Z_MEM_ERROR ? KEEL_ENOMEM : KEEL_EFORMAT,
                              "%s: the gzip data is damaged behind byte %lld unpacked: %s", in->path,
-                             (long long)in->n_bytes,
-                             f->z.msg ? f->z.msg : "it cannot be inflated");
+                             (long long)in->n_bytes, f->z.msg ? f->z.msg : "it cannot be inflated");
         KEEL_TRY(check_room(f, left));
         const bool whole = z == Z_STREAM_END && !f->z.avail_in && f->read == in->file.n_bytes;
         if (whole || !f->z.avail_out) KEEL_TRY(look(arg, in->memory, in->n_bytes, whole));

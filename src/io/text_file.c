@@ -66,7 +66,8 @@ static keel_status inflate_some(source *s, char *out, size_t n_bytes, size_t *go
         const size_t room = n_bytes - *got;
         KEEL_TRY(refill(s, &more));
         if (!more)
-            return keel_fail(KEEL_EFORMAT, "%s: the gzip data is cut short behind byte %llu of the text",
+            return keel_fail(KEEL_EFORMAT,
+                             "%s: the gzip data is cut short behind byte %llu of the text",
                              s->file.path, (unsigned long long)s->inflated);
         s->z.next_out = (Bytef *)out + *got;
         s->z.avail_out = room < UINT_MAX ? (uInt)room : UINT_MAX;

@@ -43,7 +43,8 @@ static void note(j_common_ptr c, int level)
 {
     const int code = c->err->msg_code;
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) give_up(c);
-    if (level < 0 && !c->err->num_warnings++) c->err->format_message(c, ((keel_jpeg *)c->err)->text);
+    if (level < 0 && !c->err->num_warnings++)
+        c->err->format_message(c, ((keel_jpeg *)c->err)->text);
 }
 
 static void say_nothing(j_common_ptr c)

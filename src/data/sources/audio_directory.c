@@ -61,7 +61,8 @@ static keel_status check_file(const sounds *p, keel_wav *w, const char *path, co
 {
     const keel_status s = read_header(w, path, scratch);
     if (s >= 0) return check_header(p, path, w, first);
-    return s == KEEL_EFORMAT || s == KEEL_EUNSUP ? keel_fail_within(s, "a sound cannot be read") : s;
+    return s == KEEL_EFORMAT || s == KEEL_EUNSUP ? keel_fail_within(s, "a sound cannot be read")
+                                                 : s;
 }
 
 static keel_status read_headers(sounds *p, const keel_dataset_options *o)
@@ -84,7 +85,7 @@ static keel_status read_headers(sounds *p, const keel_dataset_options *o)
     if (s < 0) return s;
     for (int64_t i = 0; i < p->f.count; i++)
         if (!p->wav[i].frame_bytes) p->wav[i].frames = first->frames;
-    p->frames = o->audio_length ? o->audio_length
+    p->frames = o->audio_length          ? o->audio_length
                 : alike && first->frames ? first->frames
                                          : KEEL_DIM_OPEN;
     p->f.x.dtype = KEEL_FLOAT32;

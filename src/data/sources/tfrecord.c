@@ -30,7 +30,8 @@ typedef struct records {
     keel_record_fields fields;
     const char *feature[KEEL_FIELDS_MAX];
     keel_photo photo;
-    int64_t *bad; /* [n_bad] rows that cannot be read, ascending, if only their reading is to fail */
+    int64_t
+        *bad; /* [n_bad] rows that cannot be read, ascending, if only their reading is to fail */
     int64_t n_bad, bad_room;
 } records;
 
