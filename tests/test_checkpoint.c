@@ -145,6 +145,80 @@ static void a_fit_goes_on_from_any_step_with_the_same_bits(void **state)
     }
 }
 
+/* What a stream costs is said before it is read again and after; rows by number cost nothing. */
+static void what_is_read_again_is_told_before_and_after(void **state)
+{
+    static const struct {
+        const char *name, *before, *after; /* NULL: nothing is told */
+        int64_t stop;
+    } cases[] = {
+        { "Adam, dropout and BatchNorm", NULL, NULL, 10 },
+        { "a pipeline of rows by number", NULL, NULL, 10 },
+        { "a pipeline with layers that draw", NULL, NULL, 10 },
+        { "a generator", "reads 24 rows again", "goes on after 24 rows, ", 3 },
+        { "a generator", "reads rows again", "goes on after 75 rows, ", 10 },
+        { "a generator whose epochs begin anywhere", "reads 48 rows again", "goes on after 48 rows",
+          6 },
+        { "a shuffled sequence", "reads 16 rows again", "goes on after 16 rows, ", 8 },
+        { "a pipeline that is a stream", "reads 24 rows again", "goes on after 24 rows, ", 3 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
+                                            .interrupted = always, .on_line = on_line,
+                                            .resume = true };
+        const run_case *c = run_cases;
+        while (strcmp(c->name, cases[i].name) != 0) c++;
+        empty_folder();
+        outcome part = run_with(c, "cpu:0", &o, cases[i].stop, NULL);
+        must(part.status);
+        outcome rest = run_with(c, "cpu:0", &o, -1, NULL);
+        must(rest.status);
+        const char *before = strstr(lines, cases[i].before ? cases[i].before : "again");
+        if (!cases[i].before != !before) fail_msg("%s: %s", c->name, lines);
+        if (before && (!strstr(before, ", since a stream cannot") ||
+                       !strstr(before, cases[i].after) || !strstr(before, "were read again in 0.")))
+            fail_msg("%s: %s", c->name, lines);
+        outcome_free(&part);
+        outcome_free(&rest);
+    }
+}
+
+/* The place in the data, the budgets and what the data is known by, of any kind of data. */
+static void the_input_takes_less_than_4_kb_of_a_checkpoint(void **state)
+{
+    static const char *const keys[] = { "identity", "epoch", "step", "rows", "budgets" };
+    const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder,
+                                        .interrupted = always };
+    (void)state;
+    for (int i = 0; i < RUN_CASES; i++) {
+        keel_checkpoint c;
+        char path[600];
+        struct dirent *e = NULL;
+        size_t n = 0;
+        empty_folder();
+        outcome part = run_with(&run_cases[i], "cpu:0", &o, 3, NULL);
+        must(part.status);
+        DIR *d = opendir(folder);
+        while (d && (e = readdir(d)) && !strstr(e->d_name, ".keras")) {}
+        assert_non_null(e);
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        closedir(d);
+        must(keel_checkpoint_load(&c, path));
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            char *text =
+                json_dumps(json_object_get(c.head, keys[k]), JSON_ENCODE_ANY | JSON_COMPACT);
+            assert_non_null(text);
+            n += strlen(text);
+            free(text);
+        }
+        if (getenv("KEEL_TEST_SHOW")) print_message("%s: %zu bytes\n", run_cases[i].name, n);
+        if (n > 4096) fail_msg("%s: %zu bytes", run_cases[i].name, n);
+        keel_checkpoint_free(&c);
+        outcome_free(&part);
+    }
+}
+
 static void a_complete_run_has_nothing_left_to_do_and_may_have_more_epochs(void **state)
 {
     const keel_checkpoint_options o = { KEEL_CHECKPOINT_OPTIONS, .folder = folder, .resume = true };
@@ -610,6 +684,8 @@ int main(void)
         cmocka_unit_test(a_claim_is_of_one_process_at_a_time),
         cmocka_unit_test(a_claim_waits_for_one_that_is_about_to_end),
         cmocka_unit_test(a_fit_goes_on_from_any_step_with_the_same_bits),
+        cmocka_unit_test(what_is_read_again_is_told_before_and_after),
+        cmocka_unit_test(the_input_takes_less_than_4_kb_of_a_checkpoint),
         cmocka_unit_test(a_complete_run_has_nothing_left_to_do_and_may_have_more_epochs),
         cmocka_unit_test(more_epochs_go_on),
         cmocka_unit_test(keras_says_it_as_a_callback),

@@ -814,6 +814,19 @@ static void data_that_is_larger_than_its_file_costs_what_a_chunk_costs(void **st
     snprintf(spec, sizeof spec, "raw(x=uint8(1073741824)):%s", path);
     costs_little("a record of 1 GiB", read_data, spec, "not a whole number");
     costs_little("output without end", read_data, "exec:cat /dev/zero", "not a .npy");
+    costs_little("a batch of 1 GiB that is not there", read_data,
+                 "exec:printf '\\223NUMPY\\1\\0\\166\\0%-118s' "
+                 "\"{'descr': '<f4', 'fortran_order': True, 'shape': (65536, 4096)}\"",
+                 "ended before it was complete");
+    costs_little("a batch of no columns", read_data,
+                 "exec:printf '\\223NUMPY\\1\\0\\166\\0%-118s' "
+                 "\"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 0)}\"",
+                 "'x' of batch 1");
+    costs_little("countless names in braces", read_data, "{0..99999}{0..99999}.tar",
+                 "more than 100000 names in braces");
+    costs_little("braces in braces", read_data, "{,}{,}{,}{,}{,}{,}{,}{,}{,}.tar",
+                 "more than 8 pairs of braces");
+    costs_little("half a billion names", read_data, "{0..500000000}.tfrecord", "by fewer than");
     costs_little("errors without end", read_data, "exec:head -c 30000000 /dev/zero >&2; false",
                  "ended with status 1");
 }

@@ -448,8 +448,8 @@ static void several_files_of_one_header_are_one_table(void **state)
     d = opened("set/*.csv", &o);
     check_field(d, 0, KEEL_FLOAT32, (double[]){ 3 }, 1);
     keel_dataset_destroy(d);
-    d = opened("set/{b.csv,a.csv.gz}", &o);
-    check_field(d, 0, KEEL_FLOAT32, (double[]){ 3, 1, 2 }, 3);
+    d = opened("set/{b,b}.csv", &o);
+    check_field(d, 0, KEEL_FLOAT32, (double[]){ 3, 3 }, 2);
     keel_dataset_destroy(d);
     d = opened("set/a.csv.gz", &o);
     check_field(d, 0, KEEL_FLOAT32, (double[]){ 1, 2 }, 2);

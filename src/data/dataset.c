@@ -326,12 +326,21 @@ static keel_status open_watched(keel_dataset **out, const keel_source *source, c
     return s;
 }
 
+static bool is_prefixed(const keel_source *s, const char *spec)
+{
+    const size_t n = s->prefix ? strlen(s->prefix) : 0;
+    return n && !strncmp(spec, s->prefix, n) && (spec[n] == ':' || spec[n] == '(') &&
+           s->claims(spec);
+}
+
 keel_status keel_dataset_open(keel_dataset **out, const char *spec,
                               const keel_dataset_options *options)
 {
     if (!out || !spec || !*spec) return keel_fail(KEEL_EARG, "data: give a path");
     keel_dataset_options o;
     KEEL_TRY(keel_dataset_options_read(&o, options));
+    for (int i = 0; keel_sources[i]; i++)
+        if (is_prefixed(keel_sources[i], spec)) return open_watched(out, keel_sources[i], spec, &o);
     for (int i = 0; keel_sources[i]; i++)
         if (keel_sources[i]->claims && keel_sources[i]->claims(spec))
             return open_watched(out, keel_sources[i], spec, &o);

@@ -487,15 +487,43 @@ static keel_status discard(keel_feed *f, int64_t steps)
         if (s == KEEL_END)
             return keel_fail(KEEL_EARG, "%s: epoch %u has no step %lld",
                              keel_dataset_name(f->dataset), f->epoch + 1, (long long)steps);
+        f->again += b.rows;
         keel_feed_release(f, &b);
     }
     return KEEL_OK;
 }
 
+/* True if an epoch can be read without those before it. */
+static bool stands_alone(const keel_feed *f)
+{
+    return !f->source->next ||
+           (f->spec->by_pass && !f->o.steps_per_epoch && f->o.end != KEEL_CARRY);
+}
+
+int64_t keel_feed_rows_before(const keel_feed *f, uint32_t epoch, int64_t rows)
+{
+    if (!f->source->next) return 0;
+    if (stands_alone(f)) return rows;
+    for (uint32_t e = (uint32_t)f->o.first_epoch; e < epoch; e++) {
+        const int64_t steps = f->o.steps_per_epoch;
+        const int64_t n = f->planned         ? keel_feed_plan_rows(&f->plan, e)
+                          : steps            ? steps * f->max_rows
+                          : f->spec->batched ? -1
+                                             : f->dataset->rows;
+        if (n < 0 || rows > INT64_MAX - n) return -1;
+        rows += n;
+    }
+    return rows;
+}
+
+int64_t keel_feed_rows_again(const keel_feed *f)
+{
+    return f->again;
+}
+
 keel_status keel_feed_pass_over(keel_feed *f, uint32_t epoch)
 {
-    const bool alone = f->spec->by_pass && !f->o.steps_per_epoch && f->o.end != KEEL_CARRY;
-    if (!f->source->next || alone) return KEEL_OK;
+    if (stands_alone(f)) return KEEL_OK;
     KEEL_TRY(keel_feed_begin_epoch(f, epoch));
     return discard(f, -1);
 }

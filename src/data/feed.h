@@ -122,6 +122,11 @@ keel_status keel_feed_begin_epoch(keel_feed *f, uint32_t epoch);
  * then give the rows that it gave that run. KEEL_EARG: the epoch has fewer steps. */
 keel_status keel_feed_seek(keel_feed *f, uint32_t epoch, int64_t step);
 
+/* The rows that keel_feed_seek will read again to come behind `rows` rows of an epoch, at most; -1:
+ * not known. */
+int64_t keel_feed_rows_before(const keel_feed *f, uint32_t epoch, int64_t rows);
+int64_t keel_feed_rows_again(const keel_feed *f); /* those that were read again so far */
+
 /* Read and discard an epoch, if later ones depend on it; else do nothing. */
 keel_status keel_feed_pass_over(keel_feed *f, uint32_t epoch);
 

@@ -107,6 +107,7 @@ struct keel_feed {
     bool begun, ended; /* consumer: an epoch was begun; its end was reported */
     uint32_t epoch;    /* the consumer's epoch and step */
     int64_t step;
+    int64_t again; /* rows that were read only to come to a place behind them */
 
     keel_ledger ledger;   /* rows engine: the budgets of the consumer's steps so far */
     keel_scratch scratch; /* for a consumer that reads without threads */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FILES_MAX = 1 << 20, BRACES_MAX = 8 };
+enum { FILES_MAX = 1 << 20, NAMES_MAX = 100000 /* in braces */, BRACES_MAX = 8 };
 
 const char *const keel_tfrecord_endings[] = { "*.tfrec", NULL };
 const char *const keel_tar_endings[] = { ".tar", ".tar.gz", ".tgz", NULL };
@@ -172,6 +172,8 @@ static keel_status with(keel_file_list *l, const char *pattern, const char *open
                         const char *text, size_t n, int depth)
 {
     const size_t head = (size_t)(open - pattern), tail = strlen(close + 1);
+    if (l->n >= NAMES_MAX)
+        return keel_fail(KEEL_EARG, "%s: more than %d names in braces", pattern, NAMES_MAX);
     char *one = keel_calloc(head + n + tail + 1, 1);
     if (!one) return KEEL_ENOMEM;
     memcpy(one, pattern, head);
@@ -187,14 +189,14 @@ static keel_status expand(keel_file_list *l, const char *pattern, int depth)
     const char *open = strchr(pattern, '{'), *close = open ? strchr(open, '}') : NULL;
     long first, last;
     int width;
-    if (exists(pattern) || !close) return add_matches(l, pattern);
+    if (!close || exists(pattern)) return add_matches(l, pattern);
     if (depth == BRACES_MAX)
         return keel_fail(KEEL_EARG, "%s: more than %d pairs of braces", pattern, BRACES_MAX);
     if (read_range(open + 1, (size_t)(close - open - 1), &first, &last, &width)) {
-        if (last < first || last - first >= FILES_MAX)
+        if (last < first || last - first >= NAMES_MAX)
             return keel_fail(KEEL_EARG,
                              "%s: braces go from a number to a larger one, by fewer than %d",
-                             pattern, FILES_MAX);
+                             pattern, NAMES_MAX);
         for (long i = first; i <= last; i++) {
             char number[32];
             const int n = snprintf(number, sizeof number, "%0*ld", width, i);

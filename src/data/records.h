@@ -82,11 +82,16 @@ typedef struct keel_record_scan {
     int64_t largest; /* label */
     char *text;      /* texts one after another, each ended by a zero byte */
     size_t n_text, room;
+    size_t whole; /* bytes of the texts of whole rows */
 } keel_record_scan;
 
 keel_status keel_record_scan_begin(keel_record_scan *s, int64_t rows);
 /* Note the number of values of the next row, after its texts. */
 keel_status keel_record_scan_row(keel_record_scan *s, const keel_record_field *f, int64_t n);
+/* Instead, a row that cannot be read: it is as long as the first, with the same texts, so there is
+ * no other class. The next is then row `next`. KEEL_EDATA: the first has too many texts for that.
+ */
+keel_status keel_record_scan_blank(keel_record_scan *s, const keel_record_field *f, int64_t next);
 /* KEEL_EFORMAT: not UTF-8, or with a zero byte. */
 keel_status keel_record_scan_text(keel_record_scan *s, const void *text, size_t n);
 /* Note a label. */

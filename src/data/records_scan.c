@@ -27,6 +27,7 @@ void keel_record_scan_free(keel_record_scan *s)
 
 keel_status keel_record_scan_row(keel_record_scan *s, const keel_record_field *f, int64_t n)
 {
+    s->whole = s->n_text;
     const bool open = f->shape.rank > 0 && f->shape.dim[0] == KEEL_DIM_OPEN;
     const int64_t each = f->kind == KEEL_RECORD_TEXT ? 1 : f->count;
     if (f->shaped && !open) { /* it must not differ */
@@ -40,6 +41,29 @@ keel_status keel_record_scan_row(keel_record_scan *s, const keel_record_field *f
     s->splits[s->rows + 1] = s->splits[s->rows] + steps;
     s->rows++;
     s->differ = s->differ || steps != s->splits[1];
+    return KEEL_OK;
+}
+
+keel_status keel_record_scan_blank(keel_record_scan *s, const keel_record_field *f, int64_t next)
+{
+    enum { TEXTS = 16 };
+    const int64_t steps = s->splits[1];
+    if (s->rows == next) return KEEL_OK; /* this field of the row was right */
+    s->n_text = s->whole;
+    if (f->kind == KEEL_RECORD_TEXT && steps > TEXTS)
+        return keel_fail(KEEL_EDATA, "rows of more than %d texts cannot stay blank", TEXTS);
+    size_t at = 0;
+    for (int64_t i = 0; f->kind == KEEL_RECORD_TEXT && i < steps; i++) {
+        char *copy = keel_strdup(s->text + at); /* s->text moves when it grows */
+        const size_t n = copy ? strlen(copy) : 0;
+        const keel_status r = copy ? keel_record_scan_text(s, copy, n) : KEEL_ENOMEM;
+        keel_free(copy);
+        if (r < 0) return r;
+        at += n + 1;
+    }
+    s->whole = s->n_text;
+    s->splits[next] = s->splits[next - 1] + steps;
+    s->rows = next;
     return KEEL_OK;
 }
 

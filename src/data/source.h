@@ -71,6 +71,9 @@ typedef struct keel_source {
     const char *help;    /* what it reads, for the error that no source reads SRC */
     bool shuffled_split; /* rows are shuffled before a validation split */
     bool in_memory;      /* `read` only copies: it never waits or fails */
+    /* "exec": what begins with "exec:" or "exec(" is asked of this source first, whatever it ends
+     * with. NULL: none. */
+    const char *prefix;
     bool (*claims)(const char *spec);
     keel_status (*open)(keel_dataset **out, const char *spec, const keel_dataset_options *o);
 

@@ -97,7 +97,9 @@ static keel_status refill(inflater *f)
     const uint64_t left = f->in->file.n_bytes - f->read;
     const size_t n = left < PIECE ? (size_t)left : PIECE;
     if (f->z.avail_in) return KEEL_OK;
-    if (!n) return keel_fail(KEEL_EFORMAT, "%s: the gzip data is cut short", f->in->path);
+    if (!n)
+        return keel_fail(KEEL_EFORMAT, "%s: the gzip data is cut short behind byte %lld unpacked",
+                         f->in->path, (long long)f->in->n_bytes);
     KEEL_TRY(keel_file_read_at(&f->in->file, f->read, f->piece, n));
     f->read += n;
     f->z.next_in = f->piece;
@@ -120,8 +122,8 @@ static keel_status inflate_all(inflater *f, int64_t left, keel_input_look look, 
         in->n_bytes += most - f->z.avail_out;
         if (z != Z_OK && z != Z_STREAM_END && z != Z_BUF_ERROR)
             return keel_fail(z == Z_MEM_ERROR ? KEEL_ENOMEM : KEEL_EFORMAT,
-                             "%s: the gzip data is damaged: %s", in->path,
-                             f->z.msg ? f->z.msg : "it cannot be inflated");
+                             "%s: the gzip data is damaged behind byte %lld unpacked: %s", in->path,
+                             (long long)in->n_bytes, f->z.msg ? f->z.msg : "it cannot be inflated");
         KEEL_TRY(check_room(f, left));
         const bool whole = z == Z_STREAM_END && !f->z.avail_in && f->read == in->file.n_bytes;
         if (whole || !f->z.avail_out) KEEL_TRY(look(arg, in->memory, in->n_bytes, whole));

@@ -64,7 +64,10 @@ static keel_status inflate_some(source *s, char *out, size_t n_bytes, size_t *go
     while (*got < n_bytes && !s->ended) {
         const size_t room = n_bytes - *got;
         KEEL_TRY(refill(s, &more));
-        if (!more) return keel_fail(KEEL_EFORMAT, "%s: the gzip data is cut short", s->file.path);
+        if (!more)
+            return keel_fail(KEEL_EFORMAT,
+                             "%s: the gzip data is cut short behind byte %llu of the text",
+                             s->file.path, (unsigned long long)s->inflated);
         s->z.next_out = (Bytef *)out + *got;
         s->z.avail_out = room < UINT_MAX ? (uInt)room : UINT_MAX;
         const uInt before = s->z.avail_out;
@@ -72,7 +75,9 @@ static keel_status inflate_some(source *s, char *out, size_t n_bytes, size_t *go
         *got += before - s->z.avail_out;
         s->inflated += before - s->z.avail_out;
         if (z != Z_OK && z != Z_STREAM_END)
-            return keel_fail(KEEL_EFORMAT, "%s: the gzip data is damaged: %s", s->file.path,
+            return keel_fail(KEEL_EFORMAT,
+                             "%s: the gzip data is damaged behind byte %llu of the text: %s",
+                             s->file.path, (unsigned long long)s->inflated,
                              s->z.msg ? s->z.msg : "it is cut short");
         if (s->inflated > FREE_BYTES && s->inflated / EXPANSION_MAX > s->at)
             return keel_fail(KEEL_EFORMAT,
@@ -104,12 +109,16 @@ static keel_status source_read(source *s, char *out, size_t n_bytes, size_t *got
 /* ---- texts ------------------------------------------------------------------------------------
  */
 
-static keel_status check_text(const char *text, size_t n, bool begin, const char *path)
+/* The bytes that were read last. */
+static keel_status check_text(const source *s, const char *text, size_t n, bool begin)
 {
+    const char *path = s->file.path, *zero = memchr(text, 0, n);
+    const uint64_t end = s->gzip ? s->inflated : s->at;
     if (begin && n >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2)))
         return keel_fail(KEEL_EFORMAT, "%s: is a text in UTF-16; convert it to UTF-8", path);
-    if (memchr(text, 0, n)) return keel_fail(KEEL_EFORMAT, "%s: not a text file", path);
-    return KEEL_OK;
+    if (!zero) return KEEL_OK;
+    return keel_fail(KEEL_EFORMAT, "%s: not a text file: byte %llu is 0", path,
+                     (unsigned long long)(end - n + (size_t)(zero - text)));
 }
 
 static size_t mark_length(const char *text, size_t n)
@@ -183,7 +192,7 @@ static keel_status fill(keel_lines *l)
     }
     const bool first = !l->begun;
     KEEL_TRY(source_read(&l->from, l->data + l->end, l->room - l->end, &got));
-    KEEL_TRY(check_text(l->data + l->end, got, first, l->from.file.path));
+    KEEL_TRY(check_text(&l->from, l->data + l->end, got, first));
     if (first) l->begin = mark_length(l->data, got);
     l->begun = true;
     l->over = got < l->room - l->end;

@@ -219,7 +219,7 @@ static keel_status begin_epoch(fit *f, int64_t epoch)
     if (!within) keel_tally_clear(&f->trained);
     if (!within && f->o.reset_states) keel_model_reset_states(f->model);
     if (f->resume.found && epoch == c->epoch)
-        KEEL_TRY(keel_feed_seek(f->feed, (uint32_t)epoch, c->step));
+        KEEL_TRY(keel_resume_seek(&f->resume, f->feed));
     else
         KEEL_TRY(keel_feed_begin_epoch(f->feed, (uint32_t)epoch));
     r->at.training = true;

@@ -1,5 +1,6 @@
 /* See resume.h. */
 #include "train/resume.h"
+#include "base/clock.h"
 #include "train/callbacks/backup_and_restore.h"
 #include <string.h>
 
@@ -19,22 +20,20 @@ static keel_status check(keel_resume *r, const keel_fit_options *o)
     return KEEL_OK;
 }
 
-static void tell(const keel_resume *r, const keel_dataset *data, const keel_fit_options *o)
+static void tell(const keel_resume *r, const keel_fit_options *o)
 {
     const keel_checkpoint *c = &r->from;
-    const bool stream = data->origin->source->next || data->origin->source->next_shaped;
-    const char *again = stream ? "; the rows before it are read again" : "";
     if (c->finished || c->epoch >= o->epochs)
         keel_saver_tell(r->saver,
                         "the checkpoint is of a training that is complete, after %lld "
                         "epochs: there is nothing left to do",
                         (long long)c->epoch);
     else if (c->step == 0)
-        keel_saver_tell(r->saver, "goes on from the checkpoint after epoch %lld%s",
-                        (long long)c->epoch, again);
+        keel_saver_tell(r->saver, "goes on from the checkpoint after epoch %lld",
+                        (long long)c->epoch);
     else
-        keel_saver_tell(r->saver, "goes on from the checkpoint after step %lld of epoch %lld%s",
-                        (long long)c->step, (long long)c->epoch + 1, again);
+        keel_saver_tell(r->saver, "goes on from the checkpoint after step %lld of epoch %lld",
+                        (long long)c->step, (long long)c->epoch + 1);
 }
 
 /* The caller's options, or those of a BackupAndRestore. */
@@ -77,7 +76,7 @@ keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy 
     st = check(r, o);
     if (st >= 0) st = keel_checkpoint_give_model(&r->from, m);
     if (st < 0) return keel_fail_within(st, "the checkpoint in %s", chosen.folder);
-    tell(r, data, o);
+    tell(r, o);
     return KEEL_OK;
 }
 
@@ -88,6 +87,37 @@ keel_status keel_resume_begin(keel_resume *r, const keel_standing *st)
     if (!r->found) return KEEL_OK;
     const keel_status s = keel_checkpoint_give_rest(&r->from, st);
     return s < 0 ? keel_fail_within(s, "the checkpoint") : KEEL_OK;
+}
+
+/* "12,800 rows"; -1: "rows". */
+static const char *rows_text(char out[48], int64_t n)
+{
+    char digits[24];
+    int at = 0;
+    const int length = snprintf(digits, sizeof digits, "%lld", (long long)n);
+    for (int i = 0; n >= 0 && i < length; i++) {
+        if (i && (length - i) % 3 == 0) out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    strcpy(out + at, n < 0 ? "rows" : n == 1 ? " row" : " rows");
+    return out;
+}
+
+keel_status keel_resume_seek(keel_resume *r, keel_feed *f)
+{
+    char text[48];
+    const keel_checkpoint *c = &r->from;
+    const uint32_t epoch = (uint32_t)c->epoch;
+    const int64_t rows = keel_feed_rows_before(f, epoch, c->rows);
+    const double start = keel_seconds();
+    if (rows)
+        keel_saver_tell(r->saver, "reads %s again, since a stream cannot begin at a later row",
+                        rows_text(text, rows));
+    const keel_status s = keel_feed_seek(f, epoch, c->step);
+    if (rows && s >= 0)
+        keel_saver_tell(r->saver, "goes on after %s, which were read again in %.1f s",
+                        rows_text(text, keel_feed_rows_again(f)), keel_seconds() - start);
+    return s;
 }
 
 void keel_resume_step(keel_resume *r, const keel_standing *st)

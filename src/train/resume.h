@@ -24,6 +24,10 @@ keel_status keel_resume_open(keel_resume *r, keel_model *m, const keel_strategy 
 /* Once there are trainer, tally and history, and after on_train_begin. */
 keel_status keel_resume_begin(keel_resume *r, const keel_standing *st);
 
+/* Bring the rows to where the checkpoint was taken. Of a stream those before it are read again: how
+ * many is told first, and then how long it took. */
+keel_status keel_resume_seek(keel_resume *r, keel_feed *f);
+
 void keel_resume_step(keel_resume *r, const keel_standing *st);
 void keel_resume_epoch(keel_resume *r, const keel_standing *st);
 /* A callback has stopped the fit within an epoch, whose end changes more than the rest of it would:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make the small seeds of fuzz_csv, fuzz_jsonl, fuzz_text_file, fuzz_number, fuzz_toml, fuzz_image
-and its formats, fuzz_wav, fuzz_labels, fuzz_h5_data and fuzz_layout. Run in this folder; needs Pillow
-and h5py."""
+and its formats, fuzz_wav, fuzz_labels, fuzz_h5_data, fuzz_layout, fuzz_exec and fuzz_file_list. Run in
+this folder; needs Pillow and h5py."""
 import gzip
 import io
 import os
@@ -104,3 +104,18 @@ hdf5("gzip", chunks=(4, 4), compression="gzip", shuffle=True, fletcher32=True)
 
 put("layout", "records", b"(header=8,y=uint8,_=uint8(2),x=>uint16(3,4,5):chw)")
 put("layout", "drawn", b"(x=normal(3),y=int(7,2),sample_weight=float32,rows=9,seed=4)")
+
+
+def npy(descr, shape, data, order="False"):
+    head = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}".encode() + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + data
+
+
+x, y = npy("<f4", "(2, 3)", bytes(24)), npy("<i8", "(2,)", bytes(16))
+put("exec", "batches", x + y + npy("<f4", "(1, 3)", bytes(12)) + npy("<i8", "(1,)", bytes(8)))
+put("exec", "turned", npy("<f2", "(2, 3)", bytes(12), "True") + npy("|b1", "(2,)", b"\0\1"))
+put("exec", "differs", x + y + npy("<f4", "(2, 4)", bytes(32)) + y)
+put("exec", "cut", (x + y)[:-3])
+put("file_list", "range", b"shard-{000..010}.tar")
+put("file_list", "words", b"{train,extra}-*.{tar,tgz}")
+put("file_list", "nested", b"{a,{b}}{{0..9}..1}[x-z]?.tar.gz")

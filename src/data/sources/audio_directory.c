@@ -13,7 +13,8 @@
 
 typedef struct sounds {
     keel_folder f;  /* first, for keel_dataset_note */
-    keel_wav *wav;  /* [f.count] */
+    keel_wav *wav;  /* [f.count]; without bytes in a frame: only reading the row fails */
+    int64_t rate;   /* the one that is asked for; 0: any */
     int64_t frames; /* of a row; KEEL_DIM_OPEN: those of its file */
 } sounds;
 
@@ -36,42 +37,60 @@ static keel_status read_header(keel_wav *out, const char *path, keel_scratch *sc
     return s;
 }
 
-static keel_status check_header(const sounds *p, int64_t i, const keel_dataset_options *o)
+/* `first`: a file that was right, NULL: there is none yet. */
+static keel_status check_header(const sounds *p, const char *path, const keel_wav *w,
+                                const keel_wav *first)
 {
-    const keel_wav *w = &p->wav[i], *first = &p->wav[0];
-    const char *path = p->f.at[i].path;
-    if (w->channels != first->channels)
+    if (first && w->channels != first->channels)
         return keel_fail(KEEL_EDATA, "%s: %d channels, but %s has %d; rows must be alike", path,
-                         w->channels, p->f.at[0].path, first->channels);
-    if (o->sampling_rate && w->rate != o->sampling_rate)
+                         w->channels, p->f.at[first - p->wav].path, first->channels);
+    if (p->rate && w->rate != p->rate)
         return keel_fail(
             KEEL_EUNSUP,
             "%s: a sampling rate of %d; Keel does not resample to %lld, so convert the "
             "file",
-            path, w->rate, (long long)o->sampling_rate);
+            path, w->rate, (long long)p->rate);
     if (w->frames > FRAMES_MAX)
         return keel_fail(KEEL_EFORMAT, "%s: %lld frames are more than is read", path,
                          (long long)w->frames);
     return KEEL_OK;
 }
 
+static keel_status check_file(const sounds *p, keel_wav *w, const char *path, const keel_wav *first,
+                              keel_scratch *scratch)
+{
+    const keel_status s = read_header(w, path, scratch);
+    if (s >= 0) return check_header(p, path, w, first);
+    return s == KEEL_EFORMAT || s == KEEL_EUNSUP ? keel_fail_within(s, "a sound cannot be read")
+                                                 : s;
+}
+
 static keel_status read_headers(sounds *p, const keel_dataset_options *o)
 {
     keel_scratch scratch = { 0 };
     keel_status s = KEEL_OK;
+    const keel_wav *first = NULL; /* that is right */
     bool alike = true;
     for (int64_t i = 0; s >= 0 && i < p->f.count; i++) {
-        if ((s = read_header(&p->wav[i], p->f.at[i].path, &scratch)) >= 0)
-            s = check_header(p, i, o);
-        else if (s == KEEL_EFORMAT || s == KEEL_EUNSUP)
-            s = keel_fail_within(s, "a sound cannot be read");
-        alike = alike && p->wav[i].frames == p->wav[0].frames;
+        s = check_file(p, &p->wav[i], p->f.at[i].path, first, &scratch);
+        if (s >= 0) {
+            first = first ? first : &p->wav[i];
+            alike = alike && p->wav[i].frames == first->frames;
+        } else if (o->unchecked && s != KEEL_ENOMEM && (first || i + 1 < p->f.count)) {
+            p->wav[i] = (keel_wav){ 0 };
+            s = KEEL_OK;
+        }
     }
     keel_scratch_free(&scratch);
-    p->frames = o->audio_length           ? o->audio_length
-                : alike && p->wav->frames ? p->wav->frames
-                                          : KEEL_DIM_OPEN;
-    return s;
+    if (s < 0) return s;
+    for (int64_t i = 0; i < p->f.count; i++)
+        if (!p->wav[i].frame_bytes) p->wav[i].frames = first->frames;
+    p->frames = o->audio_length          ? o->audio_length
+                : alike && first->frames ? first->frames
+                                         : KEEL_DIM_OPEN;
+    p->f.x.dtype = KEEL_FLOAT32;
+    p->f.x.shape = KEEL_SHAPE(p->frames, first->channels);
+    return KEEL_OK;
 }
 
 static int64_t length(const void *state, int field, int64_t index)
@@ -93,11 +112,21 @@ static keel_status read_samples(const keel_wav *w, const char *path, int64_t fra
     return s;
 }
 
+static keel_status say_why(const sounds *p, const char *path, keel_scratch *scratch)
+{
+    keel_wav w;
+    const keel_wav *first = p->wav;
+    while (!first->frame_bytes) first++;
+    const keel_status s = check_file(p, &w, path, first, scratch);
+    return s < 0 ? s : keel_fail(KEEL_EDATA, "%s: has changed since the data was opened", path);
+}
+
 static keel_status write_sound(const sounds *p, int64_t index, void *x, keel_dtype want,
                                int64_t count, keel_scratch *scratch)
 {
     const keel_wav *w = &p->wav[index];
     const char *path = p->f.at[index].path;
+    if (!w->frame_bytes) return say_why(p, path, scratch);
     const int64_t room = count / w->channels, frames = w->frames < room ? w->frames : room;
     const int64_t n = frames * w->channels;
     float *to =
@@ -138,6 +167,7 @@ const keel_source keel_source_audio_directory = {
     .name = "audio_directory",
     .help = "a directory that has one folder of sounds (wav) for each class",
     .shuffled_split = true,
+    .prefix = "audio",
     .claims = claims,
     .open = keel_folder_open_said,
     .read = read_row,
@@ -151,10 +181,8 @@ static keel_status begin(void *state, const char *path, const keel_dataset_optio
     sounds *p = state;
     (void)path;
     if (!(p->wav = keel_calloc((size_t)p->f.count, sizeof *p->wav))) return KEEL_ENOMEM;
-    KEEL_TRY(read_headers(p, o));
-    p->f.x.dtype = KEEL_FLOAT32;
-    p->f.x.shape = KEEL_SHAPE(p->frames, p->wav[0].channels);
-    return KEEL_OK;
+    p->rate = o->sampling_rate;
+    return read_headers(p, o);
 }
 
 const keel_folder_reader keel_sounds_reader = { &keel_source_audio_directory, sizeof(sounds),

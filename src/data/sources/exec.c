@@ -426,6 +426,7 @@ static keel_status open_program(keel_dataset **out, const char *spec, const keel
 const keel_source keel_source_exec = {
     .name = "exec",
     .help = "exec:CMD, a program that writes .npy after .npy",
+    .prefix = "exec",
     .claims = claims,
     .open = open_program,
     .begin = begin,

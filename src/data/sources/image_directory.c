@@ -169,6 +169,7 @@ const keel_source keel_source_image_directory = {
     .name = "image_directory",
     .help = "a directory that has one folder of images (" KEEL_IMAGE_KINDS ") for each class",
     .shuffled_split = true,
+    .prefix = "images",
     .claims = claims,
     .open = open_directory,
     .read = read_row,

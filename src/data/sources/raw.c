@@ -230,6 +230,7 @@ static keel_status open_records(keel_dataset **out, const char *spec, const keel
 const keel_source keel_source_raw = {
     .name = "raw",
     .help = "raw(y=uint8,x=uint8(3,32,32):chw):FILE, records of one length",
+    .prefix = "raw",
     .claims = claims,
     .open = open_records,
     .read = read,

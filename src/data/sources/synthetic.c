@@ -220,6 +220,7 @@ static keel_status open_rows(keel_dataset **out, const char *spec, const keel_da
 const keel_source keel_source_synthetic = {
     .name = "synthetic",
     .help = "synthetic(x=float32(28,28,1),y=int(10),rows=1000)",
+    .prefix = "synthetic",
     .claims = claims,
     .open = open_rows,
     .read = read,

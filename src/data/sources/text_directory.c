@@ -65,6 +65,7 @@ const keel_source keel_source_text_directory = {
     .help = "a directory that has one folder of texts (txt) for each class",
     .shuffled_split = true,
     .in_memory = true,
+    .prefix = "text",
     .claims = claims,
     .open = keel_folder_open_said,
     .read = read_row,

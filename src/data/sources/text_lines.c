@@ -155,6 +155,7 @@ const keel_source keel_source_text_lines = {
     .help = "a .txt file, or lines:FILE, whose lines are texts (.gz too), or a folder or pattern "
             "of them",
     .in_memory = true,
+    .prefix = "lines",
     .claims = claims,
     .open = open_spec,
     .read = read,

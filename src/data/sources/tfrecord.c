@@ -16,6 +16,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SMALL = 64 << 20 /* bytes; reading them takes some 0.1 s */, PROBES = 64 };
@@ -29,6 +30,9 @@ typedef struct records {
     keel_record_fields fields;
     const char *feature[KEEL_FIELDS_MAX];
     keel_photo photo;
+    int64_t
+        *bad; /* [n_bad] rows that cannot be read, ascending, if only their reading is to fail */
+    int64_t n_bad, bad_room;
 } records;
 
 static void close_records(void *state)
@@ -39,6 +43,7 @@ static void close_records(void *state)
     keel_free(r->first);
     keel_file_list_free(&r->files);
     keel_record_fields_free(&r->fields);
+    keel_free(r->bad);
     keel_free(r);
 }
 
@@ -87,12 +92,40 @@ static keel_status find(const records *r, int64_t row, keel_scratch *scratch, ke
     return s < 0 ? of_record(r, row, s) : s;
 }
 
+static keel_status scan_value(const keel_record_field *f, keel_record_scan *s,
+                              const keel_feature *v, keel_scratch *scratch);
+
+static int by_row(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Say of a row that was put off what is wrong with it. */
+static keel_status refuse(const records *r, int64_t row, keel_scratch *scratch)
+{
+    keel_feature v[KEEL_FIELDS_MAX];
+    keel_status s = KEEL_OK;
+    KEEL_TRY(find(r, row, scratch, v));
+    for (int i = 0; s >= 0 && i < r->fields.n; i++) {
+        keel_record_scan one = { 0 };
+        if (r->fields.at[i].kind == KEEL_RECORD_IMAGE) continue;
+        if ((s = keel_record_scan_begin(&one, 1)) >= 0)
+            s = scan_value(&r->fields.at[i], &one, &v[i], scratch);
+        keel_record_scan_free(&one);
+    }
+    if (s >= 0) s = keel_fail(KEEL_EDATA, "could not be read when the data was opened");
+    return of_record(r, row, s);
+}
+
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
                             keel_scratch *scratch)
 {
     const records *r = state;
     keel_feature v[KEEL_FIELDS_MAX];
     bool found = false;
+    if (r->n_bad && bsearch(&index, r->bad, (size_t)r->n_bad, sizeof *r->bad, by_row))
+        return refuse(r, index, scratch);
     for (int i = 0; i < r->fields.n; i++) {
         const keel_record_field *f = &r->fields.at[i];
         if (!row->at[i]) continue;
@@ -196,7 +229,7 @@ static keel_status choose(records *r, const keel_dataset_options *o)
 }
 
 /* True if rows spread over the data differ in length, so that all lengths must be read. */
-static keel_status probe(const records *r, keel_scratch *scratch, bool *differ)
+static keel_status probe(const records *r, bool unchecked, keel_scratch *scratch, bool *differ)
 {
     keel_feature v[KEEL_FIELDS_MAX];
     int64_t first[KEEL_FIELDS_MAX], n;
@@ -204,11 +237,14 @@ static keel_status probe(const records *r, keel_scratch *scratch, bool *differ)
     *differ = false;
     for (int64_t p = 0; p < probes && !*differ; p++) {
         const int64_t row = probes > 1 ? p * ((rows - 1) / (probes - 1)) : 0;
-        KEEL_TRY(find(r, row, scratch, v));
+        const keel_status found = find(r, row, scratch, v);
+        if (found < 0 && found != KEEL_ENOMEM && unchecked && p) continue;
+        if (found < 0) return found;
         for (int i = 0; i < r->fields.n; i++) {
             const unsigned char *data;
             size_t n_bytes;
             const keel_status s = keel_feature_check(&r->fields.at[i], &v[i], &data, &n_bytes, &n);
+            if (s < 0 && s != KEEL_ENOMEM && unchecked && p) continue;
             if (s < 0) return of_record(r, row, s);
             if (p == 0) first[i] = n;
             *differ = *differ || (n != first[i] && !r->fields.at[i].shaped);
@@ -217,19 +253,14 @@ static keel_status probe(const records *r, keel_scratch *scratch, bool *differ)
     return KEEL_OK;
 }
 
-/* Note what a row has of a field. */
-static keel_status scan_value(records *r, keel_record_field *f, keel_record_scan *s,
+/* Note what a row has of a field, which is no image. */
+static keel_status scan_value(const keel_record_field *f, keel_record_scan *s,
                               const keel_feature *v, keel_scratch *scratch)
 {
     const unsigned char *data;
     size_t n_bytes, at = 0;
-    int64_t n, height = 0, width = 0;
+    int64_t n;
     KEEL_TRY(keel_feature_check(f, v, &data, &n_bytes, &n));
-    if (f->kind == KEEL_RECORD_IMAGE) {
-        r->photo.exact = r->photo.exact && keel_image_size(data, n_bytes, &height, &width) &&
-                         keel_photo_keeps_bytes(&r->photo, height, width);
-        return KEEL_OK;
-    }
     while (f->kind == KEEL_RECORD_TEXT && keel_feature_bytes(v, &at, &data, &n_bytes)) {
         const keel_status t = keel_record_scan_text(s, data, n_bytes);
         if (t < 0) return t == KEEL_ENOMEM ? t : keel_fail_within(t, "feature '%s'", f->part);
@@ -246,10 +277,51 @@ static keel_status scan_value(records *r, keel_record_field *f, keel_record_scan
     return KEEL_OK;
 }
 
+static keel_status scan_image(records *r, const keel_record_field *f, const keel_feature *v)
+{
+    const unsigned char *data;
+    size_t n_bytes;
+    int64_t n, height = 0, width = 0;
+    KEEL_TRY(keel_feature_check(f, v, &data, &n_bytes, &n));
+    r->photo.exact = r->photo.exact && keel_image_size(data, n_bytes, &height, &width) &&
+                     keel_photo_keeps_bytes(&r->photo, height, width);
+    return KEEL_OK;
+}
+
+static keel_status scan_row(records *r, keel_record_scan *scan, int64_t row, keel_scratch *scratch)
+{
+    keel_feature v[KEEL_FIELDS_MAX];
+    KEEL_TRY(find(r, row, scratch, v));
+    for (int i = 0; i < r->fields.n; i++) {
+        const keel_record_field *f = &r->fields.at[i];
+        const keel_status s = f->kind == KEEL_RECORD_IMAGE
+                                  ? scan_image(r, f, &v[i])
+                                  : scan_value(f, &scan[i], &v[i], scratch);
+        if (s < 0) return of_record(r, row, s);
+    }
+    return KEEL_OK;
+}
+
+/* The row fails when it is read. */
+static keel_status put_off(records *r, keel_record_scan *scan, int64_t row)
+{
+    if (r->n_bad == r->bad_room) {
+        const int64_t room = r->bad_room ? 2 * r->bad_room : 16;
+        int64_t *bad = keel_grow(r->bad, (size_t)room, sizeof *bad);
+        if (!bad) return KEEL_ENOMEM;
+        r->bad = bad;
+        r->bad_room = room;
+    }
+    r->bad[r->n_bad++] = row;
+    for (int i = 0; i < r->fields.n; i++)
+        if (r->fields.at[i].kind != KEEL_RECORD_IMAGE)
+            KEEL_TRY(keel_record_scan_blank(&scan[i], &r->fields.at[i], row + 1));
+    return KEEL_OK;
+}
+
 static keel_status scan_all(records *r, keel_record_scan *scan, const keel_dataset_options *o,
                             keel_scratch *scratch, const char *what)
 {
-    keel_feature v[KEEL_FIELDS_MAX];
     const int64_t rows = rows_of(r);
     const int n = r->fields.n;
     for (int i = 0; i < n; i++)
@@ -257,11 +329,9 @@ static keel_status scan_all(records *r, keel_record_scan *scan, const keel_datas
             KEEL_TRY(keel_record_scan_begin(&scan[i], rows));
     r->photo.exact = true;
     for (int64_t row = 0; row < rows; row++) {
-        KEEL_TRY(find(r, row, scratch, v));
-        for (int i = 0; i < n; i++) {
-            const keel_status s = scan_value(r, &r->fields.at[i], &scan[i], &v[i], scratch);
-            if (s < 0) return of_record(r, row, s);
-        }
+        keel_status s = scan_row(r, scan, row, scratch);
+        if (s < 0 && s != KEEL_ENOMEM && o->unchecked && row) s = put_off(r, scan, row);
+        if (s < 0) return s;
     }
     for (int i = 0; i < n; i++)
         if (r->fields.at[i].kind != KEEL_RECORD_IMAGE)
@@ -283,7 +353,7 @@ static keel_status learn_all(records *r, const keel_dataset_options *o, int64_t 
         images = images || f->at[i].kind == KEEL_RECORD_IMAGE;
     }
     if (images) KEEL_TRY(keel_photo_init(&r->photo, o, what));
-    if (!scans) KEEL_TRY(probe(r, scratch, &scans));
+    if (!scans) KEEL_TRY(probe(r, o->unchecked, scratch, &scans));
     if (scans) {
         keel_record_scan *scan = keel_calloc((size_t)f->n, sizeof *scan);
         const keel_status s = scan ? scan_all(r, scan, o, scratch, what) : KEEL_ENOMEM;
