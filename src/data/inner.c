@@ -67,8 +67,7 @@ static keel_status set_free(keel_element **e, keel_iter *outer)
             shape[i] = from->field[i].shape;
         }
         *e = NULL;
-        const keel_status s =
-            keel_element_copy(e, &outer->run->account, outer->spec, data, shape);
+        const keel_status s = keel_element_copy(e, &outer->run->account, outer->spec, data, shape);
         keel_element_release(from);
         if (s < 0) return s;
     } else {

@@ -135,8 +135,8 @@ keel_status keel_interleave_next(keel_iter *it, keel_element **out)
     while (!w->ended || w->open) {
         keel_interleave_place *p = &w->at[w->k];
         if (p->it) {
-            const keel_status s = p->inner.it ? keel_inner_next(&p->inner, it, out)
-                                              : keel_iter_next(p->it, out);
+            const keel_status s =
+                p->inner.it ? keel_inner_next(&p->inner, it, out) : keel_iter_next(p->it, out);
             w->told = s < 0;
             if (s < 0) return s;
             if (s == KEEL_OK) {

@@ -14,7 +14,7 @@
 typedef struct kept {
     const char *path;
     bool deflate, random; /* random: elements depend on the seed of the run */
-    _Atomic bool ready; /* the file is there */
+    _Atomic bool ready;   /* the file is there */
     keel_row_file file;
     pthread_mutex_t lock; /* of what follows */
     keel_row_writer *writer;
@@ -71,8 +71,7 @@ static keel_status same_row(const keel_applied *s, const kept *k, int64_t i, boo
 static keel_status compare(const keel_applied *s, const kept *k)
 {
     const int64_t n = k->file.count, rows[] = { 0, n / 2, n - 1 };
-    if (!s->parent[0]->origin->source->read || k->random || n < 1)
-        return KEEL_OK;
+    if (!s->parent[0]->origin->source->read || k->random || n < 1) return KEEL_OK;
     for (int i = 0; i < 3; i++) {
         bool same;
         KEEL_TRY(same_row(s, k, rows[i], &same));
@@ -87,7 +86,6 @@ static keel_status compare(const keel_applied *s, const kept *k)
 
 static keel_status open_there(keel_applied *s, keel_data_spec *spec, kept *k)
 {
-    const bool by_number = s->by_index;
     KEEL_TRY(keel_row_file_open(&k->file, k->path));
     KEEL_TRY(keel_row_store_check(&k->file, s->parent[0], spec));
     if (spec->rows >= 0 && spec->rows != k->file.count)
@@ -99,7 +97,6 @@ static keel_status open_there(keel_applied *s, keel_data_spec *spec, kept *k)
     atomic_store(&k->ready, true);
     if (!may_index(spec)) return KEEL_OK;
     s->by_index = true;
-    s->revived |= !by_number;
     spec->rows = k->file.count;
     spec->yields = -1;
     spec->max_rows = 0;
@@ -119,19 +116,39 @@ static keel_status check_folder(const char *path)
                 : keel_fail(KEEL_EIO, "%s: its folder is not there, or cannot be written", path);
 }
 
+/* The name of a stage whose function has a state from pass to pass, or NULL. */
+static const char *sequential(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    const char *name = NULL;
+    if (s && s->stage->is_sequential && s->stage->is_sequential(s)) name = s->stage->type.name;
+    for (int i = 0; s && i < s->n_parent && !name; i++) name = sequential(s->parent[i]);
+    return name;
+}
+
 keel_status keel_kept_infer(keel_applied *s, keel_data_spec *spec, const char *path, bool deflate)
 {
+    const char *name = sequential(s->parent[0]);
     if (!*path) return keel_fail(KEEL_EARG, "the name of the file is empty");
+    if (name)
+        return keel_fail(KEEL_EUNSUP,
+                         "the function of %s, which comes before, has a state from pass to pass: "
+                         "a run that finds the file would go on differently",
+                         name);
     if (spec->endless) return keel_fail(KEEL_EUNSUP, "data without end cannot be kept in a file");
     kept *k = s->made = keel_calloc(1, sizeof *k);
     if (!k) return KEEL_ENOMEM;
     k->path = path;
     k->deflate = deflate;
-    k->random = keel_stage_random(s->parent[0]) != NULL;
+    k->random = keel_stage_draws(s->parent[0]);
     k->file.file.fd = -1;
     pthread_mutex_init(&k->lock, NULL);
     spec->one_shot = false; /* the second pass reads the file */
-    if (!may_index(spec)) s->by_index = false;
+    if (!may_index(spec))
+        s->by_index = false;
+    else
+        s->revived |= !s->by_index;
+    s->drawn_once |= k->random;
     if (access(path, F_OK) == 0) return open_there(s, spec, k);
     KEEL_TRY(check_folder(path));
     if (!s->by_index) return KEEL_OK;
@@ -178,8 +195,7 @@ void keel_kept_note(const keel_applied *s, char *text, size_t size)
 static keel_status create_writer(const keel_applied *s, kept *k)
 {
     if (k->writer) return KEEL_OK;
-    return keel_row_writer_create(&k->writer, k->path,
-                                  keel_row_store_dims(&s->parent[0]->origin->spec));
+    return keel_row_writer_create(&k->writer, k->path, keel_row_store_dims(s->spec));
 }
 
 /* A file that appeared meanwhile is that of another run: it is read if it is the same, and never
@@ -268,8 +284,7 @@ static keel_status write_element(const keel_applied *s, kept *k, const keel_elem
         ; /* another thread has met it first */
     } else if (!k->done) {
         r = keel_row_writer_add(k->writer, row, &packed, dims);
-    } else if (!atomic_load(&k->ready) && may_write(s, k, at.seed) &&
-               !atomic_load(&k->done[row])) {
+    } else if (!atomic_load(&k->ready) && may_write(s, k, at.seed) && !atomic_load(&k->done[row])) {
         r = create_writer(s, k);
         if (r >= 0) r = keel_row_writer_add(k->writer, row, &packed, dims);
         if (r >= 0) {
