@@ -21,8 +21,8 @@ typedef struct kept {
     const keel_iter *owner; /* the iterator that writes; NULL: rows by number are written */
     _Atomic bool *done;     /* [rows] by number: it is written */
     int64_t left;           /* that are not */
-    uint64_t seed;          /* of what was written by number */
-    int begun_anew;         /* for runs of another seed */
+    _Atomic uint64_t seed;  /* of what was written by number */
+    _Atomic int begun_anew; /* for runs of another seed */
     bool given_up;          /* a pass was left before its end */
     _Atomic bool stopped;   /* writing has failed, and is not tried again */
     keel_failure failed;    /* why */
@@ -254,15 +254,21 @@ static keel_status written(const keel_applied *s, kept *k, keel_status r)
 
 /* Rows of two runs that draw other random numbers do not go into one file: the later run begins
  * anew, some times, since two at once would never end. */
-static bool may_write(const keel_applied *s, kept *k, uint64_t seed)
+static bool may_begin_anew(kept *k, uint64_t seed)
 {
     enum { ANEW = 8 };
-    if (k->random && k->writer && k->seed != seed) {
-        if (k->begun_anew == ANEW) return false;
-        k->begun_anew++;
+    return k->random && atomic_load(&k->seed) != seed && atomic_load(&k->begun_anew) < ANEW;
+}
+
+static bool may_write(const keel_applied *s, kept *k, uint64_t seed)
+{
+    if (!k->random || atomic_load(&k->seed) == seed) return true;
+    if (!may_begin_anew(k, seed)) return false;
+    if (k->writer) {
+        atomic_fetch_add(&k->begun_anew, 1);
         give_up(s, k);
     }
-    k->seed = seed;
+    atomic_store(&k->seed, seed);
     return true;
 }
 
@@ -309,9 +315,10 @@ static keel_position first_pass(const keel_applied *s, keel_position at)
 }
 
 /* Who reads a row without a run (to describe the data) has another seed, and writes nothing. */
-static bool is_wanted(kept *k, int64_t row, const keel_scratch *scratch)
+static bool is_wanted(kept *k, const keel_position *at, const keel_scratch *scratch)
 {
-    return scratch->trail && !atomic_load(&k->done[row]) && !atomic_load(&k->stopped);
+    if (!scratch->trail || atomic_load(&k->stopped)) return false;
+    return !atomic_load(&k->done[at->index]) || may_begin_anew(k, at->seed);
 }
 
 keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_row *row,
@@ -325,7 +332,7 @@ keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_r
     if (!inner) return KEEL_ENOMEM;
     if (atomic_load(&k->ready)) {
         KEEL_TRY(keel_row_store_read(&e, &k->file, s->spec, at.index, NULL, scratch));
-    } else if (is_wanted(k, at.index, scratch)) {
+    } else if (is_wanted(k, &at, scratch)) {
         KEEL_TRY(keel_element_read(&e, s->parent[0], there, NULL, inner));
         r = write_element(s, k, e, there, scratch);
     } else {
