@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "data/source.h"
 #include "data/stage.h"
 #include "tensor/dtype.h"
@@ -761,6 +762,16 @@ static inline keel_status put_bucket(drawn *p, keel_dataset **out)
                               &p->d, 1);
 }
 
+static inline keel_status drawn_all_stay(void *context, const keel_tensor *in, bool *keep,
+                                         const keel_element_place *at)
+{
+    (void)context, (void)in, (void)at;
+    *keep = true;
+    return KEEL_OK;
+}
+
+#include "random_more_stages.h"
+
 const random_stage random_stages[] = {
     { "take", 3, put_take, expect_take, false },
     { "skip", 2, put_skip, expect_skip, false },
@@ -782,8 +793,10 @@ const random_stage random_stages[] = {
     { "cache", 2, put_cache, expect_same, false },
     { "window", 2, put_window, NULL, true },
     { "bucket_by_sequence_length", 2, put_bucket, NULL, false },
-    { NULL, 0, NULL, NULL, false },
+    MORE_RANDOM_STAGES{ NULL, 0, NULL, NULL, false },
 };
+
+static inline bool refused_without_files(const drawn *p);
 
 static inline void drawn_stage(drawn *p)
 {
@@ -797,9 +810,10 @@ static inline void drawn_stage(drawn *p)
     p->last = NULL;
     p->a = p->b = 0;
     const bool one_pass = p->one_pass;
-    const keel_status made = s->put(p, &next);
+    const keel_status made = refused_without_files(p) ? KEEL_EUNSUP : s->put(p, &next);
     if (made < 0) {
         if (!*keel_error()) fail_msg("%s | %s: refused without a word", p->text, s->name);
+        p->a = p->b = 0;
         p->one_pass = one_pass;
         return;
     }
@@ -821,6 +835,23 @@ static drawn pipeline_drawn(uint64_t seed, int depth)
         drawn_stage(&p);
     }
     return p;
+}
+
+/* True if what a file made rows by number was a stream before, and the next stage refuses that: it
+ * is refused here, too, or a pipeline would be another one as soon as its file is there. */
+static inline bool refused_without_files(const drawn *p)
+{
+    const keel_applied *a = p->d->origin->applied;
+    if (!a || !a->revived || !a->by_index) return false;
+    const size_t n = strlen(drawn_folder);
+    snprintf(drawn_folder + n, sizeof drawn_folder - n, "/none");
+    mkdir(drawn_folder, 0700);
+    drawn q = pipeline_drawn(p->seed, p->depth + 1);
+    drawn_folder[n] = 0;
+    const bool refused = !q.last;
+    keel_dataset_destroy(q.d);
+    keel_dataset_destroy(q.other);
+    return refused;
 }
 
 static inline void pipeline_free(drawn *p)

@@ -74,7 +74,8 @@ typedef struct keel_batch {
     const keel_data_field *spec; /* [n_field] their names, roles, types and shapes */
     int64_t rows;
     int64_t duplicates; /* wrap: the number of rows, at the end, that this pass has twice */
-    uint64_t first_row; /* rows of this epoch before this batch: keys all random numbers */
+    uint64_t first_row; /* rows of this epoch before this batch: keys all random numbers. Where a
+                           pipeline makes the batches, as if each before it were full */
     double weight_sum;  /* of the first field of weights; without one, the number of rows */
     uint32_t epoch;
     int64_t step; /* number in the epoch, from 0 */

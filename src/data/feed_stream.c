@@ -322,7 +322,9 @@ static keel_status finish_batch(const keel_feed *f, keel_slot *s)
     if (f->staged) KEEL_TRY(keel_feed_unstage(f, s));
     *b = (keel_batch){ .n_field = f->n_field, .spec = s->field, .rows = t->filled };
     memcpy(b->field, s->at, (size_t)f->n_field * sizeof *b->field);
-    b->first_row = (uint64_t)t->epoch_rows;
+    /* Of batches that a pipeline makes, the place of a row counts full ones, as by number. */
+    const bool by_batch = f->spec->batched && f->dataset->origin->applied;
+    b->first_row = (uint64_t)(by_batch ? t->step * f->max_rows : t->epoch_rows);
     b->epoch = t->epoch;
     b->step = t->step;
     const keel_status r = keel_feed_make(f, s, 0, t->filled, &t->scratch, &failed);

@@ -163,6 +163,14 @@ const char *keel_stage_random(const keel_dataset *d)
     return NULL;
 }
 
+bool keel_stage_draws(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    bool any = s && (s->stage->draws || (s->stage->is_random && s->stage->is_random(s)));
+    for (int i = 0; s && i < s->n_parent; i++) any |= keel_stage_draws(s->parent[i]);
+    return any;
+}
+
 bool keel_stage_may_pass(keel_status s)
 {
     return s == KEEL_EIO || s == KEEL_EFORMAT || s == KEEL_EDATA || s == KEEL_ESHAPE ||
@@ -347,6 +355,7 @@ static keel_status take_parents(keel_applied *s, keel_dataset *const *parent, in
                              d->origin->applied->stage->type.name);
         s->number += d->origin->applied ? d->origin->applied->number : 0;
         s->revived |= d->origin->applied && d->origin->applied->revived;
+        s->drawn_once |= d->origin->applied && d->origin->applied->drawn_once;
     }
     if (++s->number > KEEL_STAGES_MAX)
         return keel_fail(KEEL_EARG, "a pipeline has at most %d stages", KEEL_STAGES_MAX);

@@ -28,8 +28,11 @@ struct keel_applied {
     int number;            /* of all stages before it, from the sources on: keys its chance, so
                               that a stage added behind it changes nothing */
     bool by_index;
-    bool revived; /* by index only since a file has what came as a stream before, here or in a
-                     stage before this one: the elements are the same */
+    /* Here or in a stage before this one, a file keeps what comes as a stream, so that elements are
+     * by index, and their number is known, only where the file is there; or it keeps what was drawn
+     * at random, so that a row read without a run may be another. The elements of a run are the
+     * same. */
+    bool revived, drawn_once;
     const keel_data_spec *spec;          /* of the result */
     void *made;                          /* by infer; the stage's own */
     const keel_dataset_options *options; /* for infer alone: how a stage that opens files opens
@@ -41,6 +44,8 @@ struct keel_stage {
     int n_parent;   /* -1: two or more; -2: one or more */
     bool no_index;  /* the result is a stream in any case */
     bool one_pass;  /* all passes give the elements of the first, whatever comes before */
+
+    bool draws; /* elements depend on the seed of the run, even where is_random says no */
 
     /* True if a pass gives other elements than the one before; NULL: it does not by itself. */
     bool (*is_random)(const keel_applied *s);
@@ -161,6 +166,9 @@ keel_status keel_stage_check_same(const keel_data_spec *a, const keel_data_spec 
 
 /* The name of a stage of a dataset that gives other elements in each pass, or NULL. */
 const char *keel_stage_random(const keel_dataset *d);
+
+/* True if the elements depend on the seed of the run. */
+bool keel_stage_draws(const keel_dataset *d);
 
 /* True of a failure that may be the fault of an element; out of memory and a wrong call are not. */
 bool keel_stage_may_pass(keel_status s);

@@ -138,10 +138,10 @@ static keel_status describe(json_t *to, const char *key, const keel_dataset *d)
     uint64_t sum = 0;
     if (!d) return json_object_set_new(to, key, json_null()) ? KEEL_ENOMEM : KEEL_OK;
     const keel_data_spec *spec = &d->origin->spec;
-    const bool known =
-        !d->origin->applied || !d->origin->applied->revived; /* else it was a stream */
-    if (known) KEEL_TRY(hash_rows(&sum, d));
-    if (known && d->rows >= 0)
+    const keel_applied *s = d->origin->applied;
+    const bool counted = !s || !s->revived; /* with or without a file of rows */
+    if (counted && !(s && s->drawn_once)) KEEL_TRY(hash_rows(&sum, d));
+    if (counted && d->rows >= 0)
         keel_text_add(&t, "%lld %s of ", (long long)d->rows, spec->batched ? "batches" : "rows");
     for (int i = 0; i < spec->n_field; i++) {
         keel_shape_text(shape, &spec->field[i].shape);

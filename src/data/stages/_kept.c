@@ -21,8 +21,8 @@ typedef struct kept {
     const keel_iter *owner; /* the iterator that writes; NULL: rows by number are written */
     _Atomic bool *done;     /* [rows] by number: it is written */
     int64_t left;           /* that are not */
-    uint64_t seed;          /* of what was written by number */
-    int begun_anew;         /* for runs of another seed */
+    _Atomic uint64_t seed;  /* of what was written by number */
+    _Atomic int begun_anew; /* for runs of another seed */
     bool given_up;          /* a pass was left before its end */
     _Atomic bool stopped;   /* writing has failed, and is not tried again */
     keel_failure failed;    /* why */
@@ -86,7 +86,6 @@ static keel_status compare(const keel_applied *s, const kept *k)
 
 static keel_status open_there(keel_applied *s, keel_data_spec *spec, kept *k)
 {
-    const bool by_number = s->by_index;
     KEEL_TRY(keel_row_file_open(&k->file, k->path));
     KEEL_TRY(keel_row_store_check(&k->file, s->parent[0], spec));
     if (spec->rows >= 0 && spec->rows != k->file.count)
@@ -98,7 +97,6 @@ static keel_status open_there(keel_applied *s, keel_data_spec *spec, kept *k)
     atomic_store(&k->ready, true);
     if (!may_index(spec)) return KEEL_OK;
     s->by_index = true;
-    s->revived |= !by_number;
     spec->rows = k->file.count;
     spec->yields = -1;
     spec->max_rows = 0;
@@ -118,19 +116,39 @@ static keel_status check_folder(const char *path)
                 : keel_fail(KEEL_EIO, "%s: its folder is not there, or cannot be written", path);
 }
 
+/* The name of a stage whose function has a state from pass to pass, or NULL. */
+static const char *sequential(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    const char *name = NULL;
+    if (s && s->stage->is_sequential && s->stage->is_sequential(s)) name = s->stage->type.name;
+    for (int i = 0; s && i < s->n_parent && !name; i++) name = sequential(s->parent[i]);
+    return name;
+}
+
 keel_status keel_kept_infer(keel_applied *s, keel_data_spec *spec, const char *path, bool deflate)
 {
+    const char *name = sequential(s->parent[0]);
     if (!*path) return keel_fail(KEEL_EARG, "the name of the file is empty");
+    if (name)
+        return keel_fail(KEEL_EUNSUP,
+                         "the function of %s, which comes before, has a state from pass to pass: "
+                         "a run that finds the file would go on differently",
+                         name);
     if (spec->endless) return keel_fail(KEEL_EUNSUP, "data without end cannot be kept in a file");
     kept *k = s->made = keel_calloc(1, sizeof *k);
     if (!k) return KEEL_ENOMEM;
     k->path = path;
     k->deflate = deflate;
-    k->random = keel_stage_random(s->parent[0]) != NULL;
+    k->random = keel_stage_draws(s->parent[0]);
     k->file.file.fd = -1;
     pthread_mutex_init(&k->lock, NULL);
     spec->one_shot = false; /* the second pass reads the file */
-    if (!may_index(spec)) s->by_index = false;
+    if (!may_index(spec))
+        s->by_index = false;
+    else
+        s->revived |= !s->by_index;
+    s->drawn_once |= k->random;
     if (access(path, F_OK) == 0) return open_there(s, spec, k);
     KEEL_TRY(check_folder(path));
     if (!s->by_index) return KEEL_OK;
@@ -177,8 +195,7 @@ void keel_kept_note(const keel_applied *s, char *text, size_t size)
 static keel_status create_writer(const keel_applied *s, kept *k)
 {
     if (k->writer) return KEEL_OK;
-    return keel_row_writer_create(&k->writer, k->path,
-                                  keel_row_store_dims(&s->parent[0]->origin->spec));
+    return keel_row_writer_create(&k->writer, k->path, keel_row_store_dims(s->spec));
 }
 
 /* A file that appeared meanwhile is that of another run: it is read if it is the same, and never
@@ -237,15 +254,21 @@ static keel_status written(const keel_applied *s, kept *k, keel_status r)
 
 /* Rows of two runs that draw other random numbers do not go into one file: the later run begins
  * anew, some times, since two at once would never end. */
-static bool may_write(const keel_applied *s, kept *k, uint64_t seed)
+static bool may_begin_anew(kept *k, uint64_t seed)
 {
     enum { ANEW = 8 };
-    if (k->random && k->writer && k->seed != seed) {
-        if (k->begun_anew == ANEW) return false;
-        k->begun_anew++;
+    return k->random && atomic_load(&k->seed) != seed && atomic_load(&k->begun_anew) < ANEW;
+}
+
+static bool may_write(const keel_applied *s, kept *k, uint64_t seed)
+{
+    if (!k->random || atomic_load(&k->seed) == seed) return true;
+    if (!may_begin_anew(k, seed)) return false;
+    if (k->writer) {
+        atomic_fetch_add(&k->begun_anew, 1);
         give_up(s, k);
     }
-    k->seed = seed;
+    atomic_store(&k->seed, seed);
     return true;
 }
 
@@ -292,9 +315,10 @@ static keel_position first_pass(const keel_applied *s, keel_position at)
 }
 
 /* Who reads a row without a run (to describe the data) has another seed, and writes nothing. */
-static bool is_wanted(kept *k, int64_t row, const keel_scratch *scratch)
+static bool is_wanted(kept *k, const keel_position *at, const keel_scratch *scratch)
 {
-    return scratch->trail && !atomic_load(&k->done[row]) && !atomic_load(&k->stopped);
+    if (!scratch->trail || atomic_load(&k->stopped)) return false;
+    return !atomic_load(&k->done[at->index]) || may_begin_anew(k, at->seed);
 }
 
 keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_row *row,
@@ -308,7 +332,7 @@ keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_r
     if (!inner) return KEEL_ENOMEM;
     if (atomic_load(&k->ready)) {
         KEEL_TRY(keel_row_store_read(&e, &k->file, s->spec, at.index, NULL, scratch));
-    } else if (is_wanted(k, at.index, scratch)) {
+    } else if (is_wanted(k, &at, scratch)) {
         KEEL_TRY(keel_element_read(&e, s->parent[0], there, NULL, inner));
         r = write_element(s, k, e, there, scratch);
     } else {

@@ -5,6 +5,8 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
+enum { IN_VAIN = 1 << 24 }; /* numbers in succession; of those without end, more would be a hang */
+
 typedef struct choose_args {
     bool stop_on_empty_dataset;
 } choose_args;
@@ -44,10 +46,11 @@ static bool leaves_early(const keel_applied *s)
 }
 
 typedef struct choose_iter {
-    int64_t chosen; /* its element is still to come; -1: none */
-    int64_t taken;  /* numbers */
-    int left;       /* datasets that have not ended */
-    bool choosing;  /* the failure is one of the numbers */
+    int64_t chosen;  /* its element is still to come; -1: none */
+    int64_t taken;   /* numbers */
+    int64_t in_vain; /* since the last element */
+    int left;        /* datasets that have not ended */
+    bool choosing;   /* the failure is one of the numbers */
     bool ended[KEEL_PARENTS_MAX];
 } choose_iter;
 
@@ -90,6 +93,11 @@ static keel_status next(keel_iter *it, keel_element **out)
             if (s != KEEL_OK) return s;
         }
         if (w->ended[w->chosen]) {
+            if (++w->in_vain == IN_VAIN && it->parent[it->n_parent - 1]->spec->endless)
+                return keel_fail(KEEL_EDATA,
+                                 "choose_from_datasets: %d numbers in succession chose datasets "
+                                 "that have ended, and there is no end of numbers",
+                                 (int)IN_VAIN);
             w->chosen = -1;
             continue;
         }
@@ -100,6 +108,7 @@ static keel_status next(keel_iter *it, keel_element **out)
             w->left = a->stop_on_empty_dataset ? 0 : w->left - 1;
         }
         w->chosen = -1;
+        w->in_vain = 0;
         if (s == KEEL_OK) return s;
     }
     return KEEL_END;

@@ -42,6 +42,12 @@ static bool leaves_early(const keel_applied *s)
     return ((const sample_args *)s->args)->stop_on_empty_dataset && !s->spec->endless;
 }
 
+static bool is_random(const keel_applied *s)
+{
+    (void)s;
+    return true; /* also with a seed: each pass draws for itself */
+}
+
 typedef struct sample_iter {
     int64_t drawn;
     int chosen; /* drawn, and its element is still to come: -1: none */
@@ -113,6 +119,7 @@ const keel_stage keel_stage_sample = {
               .args_size = sizeof(sample_args),
               .fields = fields },
     .n_parent = -1,
+    .is_random = is_random,
     .leaves_early = leaves_early,
     .no_index = true,
     .infer = infer,

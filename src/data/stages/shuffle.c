@@ -241,6 +241,7 @@ const keel_stage keel_stage_shuffle = {
               .args_size = sizeof(shuffle_args),
               .fields = fields },
     .n_parent = 1,
+    .draws = true,
     .infer = infer,
     .is_random = is_random,
     .where = where,
