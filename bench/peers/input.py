@@ -289,24 +289,34 @@ PROGRAMS = {
 
 
 class Peer:
-    """A loaded program: `ask` measures once. None: it has no such way."""
+    """A loaded program with a number of threads. `begin` a work: False if it has no such way."""
 
-    def __init__(self, a, part, name, threads, work, more):
-        command = ["taskset", "-c", ",".join(map(str, a.cores[:threads])), sys.executable, os.path.abspath(__file__), "--serve",
-                   json.dumps([part, name, threads, work, more])]  # fmt: skip
+    def __init__(self, a, part, name, threads):
+        command = ["taskset", "-c", ",".join(map(str, a.cores[:threads])), sys.executable, os.path.abspath(__file__),
+                   "--serve", json.dumps([part, name, threads])]  # fmt: skip
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         stderr=subprocess.PIPE, env=environment)  # fmt: skip
-        self.ready = self.process.stdout.readline().strip() == "ready"
-        if not self.ready and name not in a.missing:
-            last = self.process.stderr.read().strip().splitlines()[-1:]
-            if last and "has no such way" not in last[0]:
-                a.missing[name] = last[0]
+
+    def say(self, what):
+        try:
+            self.process.stdin.write(json.dumps(what) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        return self.process.stdout.readline().strip()
+
+    def begin(self, work, more):
+        return self.say([work, more]) == "ready"
 
     def ask(self, seconds):
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        return float(self.say(seconds))
+
+    def failure(self):
+        """Why it is no longer there; None: it is."""
+        if self.process.poll() is None:
+            return None
+        return (self.process.stderr.read().strip().splitlines() or ["it ended"])[-1]
 
     def end(self):
         self.process.stdin.close()
@@ -317,27 +327,24 @@ class Peer:
 
 
 def serve(request):
-    part, name, threads, work, more = json.loads(request)
-    run = PROGRAMS[part][name](threads, work, more)
-    if not run:
-        sys.exit("it has no such way")
-    run(0.1)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        print(run(float(line)), flush=True)
+    """Lines of standard input: [work, more] makes it ready, a number of seconds measures it."""
+    part, name, threads = json.loads(request)
+    run = None
+    for line in map(json.loads, sys.stdin):
+        if isinstance(line, list):
+            run = None  # the last one's workers end
+            run = PROGRAMS[part][name](threads, *line)
+            if run:
+                run(0.1)
+            print("ready" if run else "none", flush=True)
+        else:
+            print(run(line), flush=True)
 
 
-def measure(a, title, part, work, more):
+def measure(a, peers, title, part, work, more):
     """A row of the table: the median rate of each program on one core and on two."""
-    peers, rates = {}, {}
-    for name in PROGRAMS[part]:
-        for threads in (1, 2):
-            if name != "Keel":
-                peer = Peer(a, part, name, threads, work, more)
-                if not peer.ready:
-                    continue
-                peers[name, threads] = peer
-            rates[name, threads] = []
+    rates = {("Keel", 1): [], ("Keel", 2): []}
+    rates |= {key: [] for key, peer in peers.items() if peer.begin(work, more)}
     for _ in range(a.rounds):
         for (name, threads), got in rates.items():
             if name == "Keel":
@@ -346,10 +353,20 @@ def measure(a, title, part, work, more):
                 os.sched_setaffinity(0, a.cores)
             else:
                 got.append(peers[name, threads].ask(a.seconds))
-    for peer in peers.values():
+    medians = {k: statistics.median(r) for k, r in rates.items()}
+    print(f"{title}: " + ", ".join(f"{n} x{t} {m:,.0f}" for (n, t), m in medians.items()), file=sys.stderr, flush=True)
+    return title, medians
+
+
+def measure_part(a, part, works):
+    peers = {(n, t): Peer(a, part, n, t) for n in PROGRAMS[part] if n != "Keel" for t in (1, 2)}
+    rows = [measure(a, peers, title, part, work, more) for title, work, more in works]
+    for (name, _), peer in peers.items():
+        why = peer.failure()
+        if why:
+            a.missing[name] = why
         peer.end()
-    print(f"{title}: " + ", ".join(f"{n} x{t} {statistics.median(r):,.0f}" for (n, t), r in rates.items()), file=sys.stderr, flush=True)
-    return title, {k: statistics.median(r) for k, r in rates.items()}
+    return rows
 
 
 def count(x):
@@ -442,13 +459,14 @@ def page(a, parts, took):
 
     from table import commit, machine
 
-    names = ("tensorflow", "keras", "torch", "torchvision", "pillow", "pandas", "pyarrow")
+    names = ("tensorflow", "tensorflow_cpu", "keras", "torch", "torchvision", "pillow", "pandas", "pyarrow")
+    found = {d.metadata["Name"].lower().replace("-", "_"): d.version for d in meta.distributions()}
     version = subprocess.run([a.keel, "--version"], capture_output=True, text=True).stdout.strip()
     missing = "".join(f"Without {n}: {why}.\n" for n, why in a.missing.items())
     return TEXT.format(
         command=f"bench/peers/input.py --rounds {a.rounds} --seconds {a.seconds:g} --mb {a.mb}", minutes=took / 60,
         rounds=a.rounds, seconds=a.seconds, machine=machine(), commit=commit(), date=datetime.date.today(), note=missing,
-        versions=", ".join([version] + [f"{n} {meta.version(n)}" for n in names]), batch=BATCH,
+        versions=", ".join([version] + [f"{n} {found[n]}" for n in names if n in found]), batch=BATCH,
         **{part: table(part, rows) for part, rows in parts.items()})  # fmt: skip
 
 
@@ -456,7 +474,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--keel", default="build/keel")
     p.add_argument("--bench", default="build/bench", help="the folder of bench_tables and bench_records")
-    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=1)
     p.add_argument("--mb", type=int, default=60, help="megabytes of a table")
     p.add_argument("--only", help="parts of the table: " + ",".join(PROGRAMS))
@@ -471,7 +489,7 @@ def main():
     with tempfile.TemporaryDirectory() as a.folder:
         works = make(a)
         only = a.only.split(",") if a.only else list(works)
-        parts = {part: [measure(a, title, part, *w) for title, *w in works[part]] if part in only else [] for part in works}
+        parts = {part: measure_part(a, part, works[part]) if part in only else [] for part in works}
     text = page(a, parts, time.time() - begin)
     print(text)
     if a.page:
