@@ -147,4 +147,5 @@ def main():
         print(f"{name:18}" + "".join(f"{c.get(name, float('nan')):18.1f}" for c in columns.values()))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rows per second of tables that become arrays in memory: Keel, pandas and tf.data, one thread each.
+"""Rows per second of tables that become arrays in memory: Keel, pandas, Arrow and tf.data, one thread each.
 
     python bench/peers/tables.py --bench build/bench/bench_tables [--mb 100] [--rounds 5]
 
@@ -55,20 +55,20 @@ def by_pandas(path, words):
     for w in words:
         table[w] = table[w].cat.codes
     table.to_numpy("float32")
-    return time.process_time() - begin
+    return time.process_time() - begin, len(table)
 
 
-def by_pyarrow(path, words):
+def by_pyarrow(path, words, threads=False):
     import numpy as np
     import pyarrow.csv as csv
 
     begin = time.process_time()
     convert = csv.ConvertOptions(auto_dict_encode=bool(words), auto_dict_max_cardinality=1000)
-    table = csv.read_csv(path, csv.ReadOptions(use_threads=False), convert_options=convert)
+    table = csv.read_csv(path, csv.ReadOptions(use_threads=threads), convert_options=convert)
     columns = [table[n].combine_chunks() for n in table.column_names]
     np.stack([(c.indices if n in words else c).to_numpy(zero_copy_only=False).astype("float32")
               for n, c in zip(table.column_names, columns) if n != "y"], axis=1)  # fmt: skip
-    return time.process_time() - begin
+    return time.process_time() - begin, len(table)
 
 
 def by_tf(path, words, make_dataset):
@@ -92,9 +92,9 @@ def by_tf(path, words, make_dataset):
 
 def one(peer, path, words):
     if peer == "pandas":
-        return by_pandas(path, words)
+        return by_pandas(path, words)[0]
     if peer == "pyarrow":
-        return by_pyarrow(path, words)
+        return by_pyarrow(path, words)[0]
     return by_tf(path, words, peer == "make-csv-dataset")
 
 

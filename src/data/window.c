@@ -1,8 +1,10 @@
-/* See window.h. A ring of tasks: those from `out` to `in` were given to the pool. The window is as
- * deep as two elements for each thread that works, and no deeper than the account allows. If there
- * is no room for the element that is next, all that was made ahead is let go, and it is made here.
- */
+/* See window.h. A ring of elements: those from `out` to `in` were given to the pool, several in a
+ * task where they are made or supplied so quickly that the lock of the pool would cost more. The
+ * window is as deep as two tasks for each thread that works, and no deeper than the account allows.
+ * If there is no room for the element that is next, all that was made ahead is let go, and it is
+ * made here. */
 #include "data/window.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "data/pool.h"
 #include "data/stage.h"
@@ -10,7 +12,9 @@
 #include <stddef.h>
 
 typedef struct entry {
-    keel_task task; /* first, so that a task is its entry */
+    keel_task task; /* first, so that a task is its entry; it makes `count` entries from here on */
+    int count;
+    double seconds, supplied; /* that it took; that its inputs took */
     keel_window *window;
     keel_position at;
     keel_element *in, *out;
@@ -27,7 +31,10 @@ struct keel_window {
     keel_supply *supply; /* NULL: elements of parent 0 */
     keel_make *make;
     uint64_t in, out;
-    int n;
+    uint64_t given, ready; /* those before are in tasks of the pool; are made */
+    int n;                 /* of the ring */
+    int chunk;             /* elements of a task */
+    double cost;           /* seconds of an element: of making or of supplying it, which is more */
     bool alone;
     int64_t largest; /* bytes of an element made, and of what it is made of */
     keel_scratch scratch;
@@ -38,18 +45,20 @@ struct keel_window {
     entry at[];
 };
 
-static void run(keel_task *task, keel_scratch *scratch)
+/* A task has few elements if they are dear or large, so that all threads have some. */
+enum { CHUNK = 32 };
+#define CHUNK_SECONDS 50e-6
+#define CHUNK_BYTES   (1 << 18)
+
+static void make_one(entry *e, keel_scratch *scratch)
 {
-    entry *e = (entry *)(void *)task;
     keel_window *w = e->window;
     keel_trail *t = scratch->trail;
     t->failed_in = NULL;
     t->faults.n = e->faults.n = 0;
     const keel_data_origin *shown = keel_trail_show(t, w->it->shown);
     const keel_trail_mark before = keel_trail_enter(t, w->it->dataset->origin, e->at.index);
-    const keel_probe_mark m = keel_probe_resume(scratch->probe, w->it->dataset->origin);
     e->status = w->make(w->it, e->at, e->in, &e->out, scratch);
-    keel_probe_leave(scratch->probe, m);
     keel_trail_show(t, shown);
     keel_trail_leave(t, before);
     if (e->status >= 0) e->status = keel_faults_move(&e->faults, &t->faults);
@@ -60,6 +69,18 @@ static void run(keel_task *task, keel_scratch *scratch)
     e->place.failed_row = t->failed_row;
     keel_element_release(e->out);
     e->out = NULL;
+}
+
+static void run(keel_task *task, keel_scratch *scratch)
+{
+    entry *const e = (entry *)(void *)task;
+    keel_window *w = e->window;
+    const double begin = keel_seconds();
+    const int first = (int)(e - w->at);
+    const keel_probe_mark m = keel_probe_resume(scratch->probe, w->it->dataset->origin);
+    for (int i = 0; i < e->count; i++) make_one(w->at + (first + i) % w->n, scratch);
+    keel_probe_leave(scratch->probe, m);
+    e->seconds = keel_seconds() - begin;
 }
 
 static int64_t size_of(const keel_dataset *d)
@@ -77,13 +98,15 @@ static int64_t bytes_of(const keel_element *e)
 keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
                                keel_make *make, bool alone)
 {
-    const int n = alone || it->exact ? 1 : 2 * keel_pool_threads(it->run->pool) + 1;
+    const bool one = alone || it->exact;
+    const int n = one ? 1 : (2 * keel_pool_threads(it->run->pool) + 1) * CHUNK;
     keel_window *w = keel_calloc(1, sizeof *w + (size_t)n * sizeof *w->at);
     if (!w) return KEEL_ENOMEM;
     w->it = it;
     w->supply = supply;
     w->make = make;
     w->n = n;
+    w->chunk = 1;
     w->alone = alone;
     w->largest = size_of(it->dataset);
     if (!supply && __builtin_add_overflow(w->largest, size_of(it->applied->parent[0]), &w->largest))
@@ -97,16 +120,22 @@ keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *su
     return KEEL_OK;
 }
 
+/* The elements that may be ahead. */
+static int64_t depth(const keel_window *w)
+{
+    const int64_t deep = (2 * keel_pool_used(w->it->run->pool) + 1) * (int64_t)w->chunk;
+    return deep < w->n ? deep : w->n;
+}
+
 /* What was made ahead can be let go, but not what it is made of: so the account keeps its reserve,
  * with which all stages together can go on. */
 static bool may_read_ahead(const keel_window *w)
 {
     const int64_t ahead = (int64_t)(w->in - w->out);
-    const int deep = w->alone ? 1 : 2 * keel_pool_used(w->it->run->pool) + 1;
     const keel_account *a = w->it->run->account;
     int64_t needs;
     if (ahead == 0) return true;
-    if (ahead >= w->n || ahead >= deep) return false;
+    if (ahead >= depth(w)) return false;
     if (!a || !a->limit) return true;
     return keel_mul_i64(ahead + 1, w->largest, &needs) && keel_account_room(a) - a->reserve > needs;
 }
@@ -119,24 +148,55 @@ static keel_status next_input(keel_window *w, entry *e)
     return keel_iter_next(w->it->parent[0], &e->in);
 }
 
+/* Take one input for the task of `first`; false: there is none. */
+static bool take(keel_window *w, entry *first)
+{
+    entry *e = &w->at[w->in % (uint64_t)w->n];
+    e->window = w;
+    e->task.run = run;
+    e->in = e->out = NULL;
+    e->told = e->dropped = false;
+    const keel_status s = next_input(w, e);
+    if (s == KEEL_OK) {
+        w->in++;
+        first->count++;
+        return true;
+    }
+    w->ended = true;
+    if (s < 0) keel_failure_take(&w->failed, s);
+    w->failed_at = w->it->run->place;
+    return false;
+}
+
 static void fill(keel_window *w)
 {
+    const int64_t ahead = (int64_t)(w->in - w->out);
+    if (ahead && ahead + w->chunk > depth(w)) return; /* whole tasks */
     while (!w->ended && may_read_ahead(w)) {
-        entry *e = &w->at[w->in % (uint64_t)w->n];
-        e->window = w;
-        e->task.run = run;
-        e->in = e->out = NULL;
-        e->told = e->dropped = false;
-        const keel_status s = next_input(w, e);
-        if (s != KEEL_OK) {
-            w->ended = true;
-            if (s < 0) keel_failure_take(&w->failed, s);
-            w->failed_at = w->it->run->place;
-            return;
-        }
-        w->in++;
-        keel_pool_add(w->it->run->pool, &e->task);
+        entry *const first = &w->at[w->in % (uint64_t)w->n];
+        const double begin = keel_seconds();
+        first->count = 0;
+        while (first->count < w->chunk && may_read_ahead(w) && take(w, first)) continue;
+        first->supplied = keel_seconds() - begin;
+        if (first->count) keel_pool_add(w->it->run->pool, &first->task);
+        w->given = w->in;
     }
+}
+
+/* Wait for the task that makes the first entry that is not ready. */
+static void wait_for_next(keel_window *w)
+{
+    entry *e = &w->at[w->ready % (uint64_t)w->n];
+    const double share = 0.25;
+    keel_pool_wait(w->it->run->pool, &e->task, w->it->dataset->origin);
+    w->ready += (uint64_t)e->count;
+    const double each = (e->seconds > e->supplied ? e->seconds : e->supplied) / e->count;
+    w->cost += (w->cost > 0 ? share : 1) * (each - w->cost);
+    if (w->n == 1) return;
+    const double fits = CHUNK_SECONDS / (w->cost + 1e-9);
+    w->chunk = fits < 1 ? 1 : fits < CHUNK ? (int)fits : CHUNK;
+    while (e->out && w->chunk > 1 && (size_t)w->chunk * e->out->n_bytes > CHUNK_BYTES)
+        w->chunk /= 2;
 }
 
 /* Go on to the next entry. */
@@ -172,11 +232,14 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
     entry *e = &w->at[w->out % (uint64_t)w->n];
     if (e->told || e->dropped) { /* try it again: the cause may have gone */
         e->told = e->dropped = false;
+        e->count = 1;
         keel_pool_add(w->it->run->pool, &e->task);
+        keel_pool_wait(w->it->run->pool, &e->task, w->it->dataset->origin);
+    } else if (w->out == w->ready) {
+        wait_for_next(w);
     }
-    keel_pool_wait(w->it->run->pool, &e->task, w->it->dataset->origin);
     const keel_account *a = w->it->run->account;
-    if (e->status == KEEL_ENOMEM && a && a->limit) run(&e->task, &w->scratch);
+    if (e->status == KEEL_ENOMEM && a && a->limit) make_one(e, &w->scratch);
     if (e->status >= 0) charge(w, e);
     if (e->status < 0) {
         e->told = true;
@@ -200,10 +263,10 @@ bool keel_window_pass(keel_window *w)
 
 void keel_window_let_go(keel_window *w)
 {
-    for (uint64_t i = w->in; i-- > w->out && !w->alone;) {
+    while (!w->alone && w->ready < w->given) wait_for_next(w);
+    for (uint64_t i = w->ready; i-- > w->out && !w->alone;) {
         entry *e = &w->at[i % (uint64_t)w->n];
         if (e->told || e->dropped) continue;
-        keel_pool_wait(w->it->run->pool, &e->task, w->it->dataset->origin);
         e->dropped = e->out != NULL;
         keel_element_release(e->out);
         e->out = NULL;
@@ -226,9 +289,9 @@ void keel_window_destroy(keel_window *w)
             *p = w->next;
             break;
         }
+    while (w->ready < w->given) wait_for_next(w);
     for (; w->out < w->in; w->out++) {
         entry *e = &w->at[w->out % (uint64_t)w->n];
-        keel_pool_wait(w->it->run->pool, &e->task, NULL);
         keel_element_release(e->in);
         keel_element_release(e->out);
     }

@@ -1,0 +1,501 @@
+#!/usr/bin/env python3
+"""The input side on one core and on two: Keel beside what else reads the same data, in turn.
+
+    taskset -c 0,1 python bench/peers/input.py --keel build/keel --bench build/bench [--page bench/input.md]
+
+Rows per second by the clock, so the machine must do nothing else. A program stays loaded while its part of the table
+is measured; it is asked once a round, one after the other, and the median of the rounds counts. On one core a
+program is bound to the first of the two and told to use one thread, on two cores two (DataLoader: two workers).
+A program that is not installed is left out and named.
+"""
+import argparse
+import datetime
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+os.environ.update(CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+SIZE, BATCH = 224, 32
+LAYERS = ("RandomFlip", "RandomCrop", "Resizing", "Rescaling", "RandomBrightness", "RandomContrast", "RandomRotation")
+
+
+# ---- what a program does: each returns a function of seconds that gives rows per second -----------------
+
+
+def counted(elements, rows_of):
+    """Rows a second of an endless iterator of elements of so many rows."""
+    it = iter(elements)
+    next(it)
+
+    def run(seconds):
+        begin, rows = time.perf_counter(), 0
+        while True:
+            next(it)
+            rows += rows_of
+            took = time.perf_counter() - begin
+            if took > seconds:
+                return rows / took
+
+    return run
+
+
+def endless(loader):
+    while True:
+        yield from loader
+
+
+def options_of(tf, threads):
+    o = tf.data.Options()
+    o.threading.private_threadpool_size = threads
+    o.threading.max_intra_op_parallelism = 1
+    o.deterministic = True
+    return o
+
+
+def tensorflow(threads):
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    return tf, options_of(tf, threads)
+
+
+def loader_of(threads, data, **more):
+    """One thread reads in the loop itself, as it is quickest there; two are two processes."""
+    import torch
+
+    torch.set_num_threads(1)
+    workers = threads if threads > 1 else 0
+    return torch.utils.data.DataLoader(data, num_workers=workers, persistent_workers=workers > 0, **more)
+
+
+def images_torchvision(threads, paths, _):
+    import torch
+    from torchvision.io import ImageReadMode, decode_jpeg, read_file
+    from torchvision.transforms.v2.functional import resize
+
+    class Photos(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(paths) * 40
+
+        def __getitem__(self, i):
+            image = decode_jpeg(read_file(paths[i % len(paths)]), mode=ImageReadMode.RGB)
+            return resize(image.to(torch.float32), [SIZE, SIZE], antialias=False)
+
+    return counted(endless(loader_of(threads, Photos(), batch_size=BATCH)), BATCH)
+
+
+def images_pil(threads, paths, _):
+    import numpy as np
+    import torch
+    from PIL import Image
+
+    class Photos(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(paths) * 40
+
+        def __getitem__(self, i):
+            image = Image.open(paths[i % len(paths)]).convert("RGB")
+            return np.asarray(image.resize((SIZE, SIZE), Image.BILINEAR))
+
+    return counted(endless(loader_of(threads, Photos(), batch_size=BATCH)), BATCH)
+
+
+def images_tf(threads, paths, _):
+    tf, options = tensorflow(threads)
+
+    def load(path):
+        return tf.image.resize(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), (SIZE, SIZE))
+
+    d = tf.data.Dataset.from_tensor_slices(paths).repeat().map(load, num_parallel_calls=threads).batch(BATCH)
+    return counted(d.prefetch(2).with_options(options), BATCH)
+
+
+def table_run(read):
+    """Rows a second of a whole file that becomes arrays; the better of two readings."""
+    def run(_):
+        best = 0
+        for _ in range(2):
+            begin = time.perf_counter()
+            best = max(best, read() / (time.perf_counter() - begin))
+        return best
+
+    return run
+
+
+def table_pandas(threads, path, words):
+    import tables
+
+    return None if threads > 1 else table_run(lambda: tables.by_pandas(path, words)[1])
+
+
+def table_arrow(threads, path, words):
+    import pyarrow
+    import tables
+
+    pyarrow.set_cpu_count(threads)
+    return table_run(lambda: tables.by_pyarrow(path, words, threads > 1)[1])
+
+
+def table_tf(threads, path, words):
+    tf, options = tensorflow(threads)
+    types = [tf.float32] * (8 if words else 20) + [tf.string] * len(words) + [tf.int32]
+    if threads > 1:
+        return None
+    d = tf.data.experimental.CsvDataset(path, types, header=True).repeat().batch(1024)
+    return counted(d.with_options(options), 1024)
+
+
+def records_tf(threads, path, _):
+    tf, options = tensorflow(threads)
+    spec = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+
+    def many(records):
+        e = tf.io.parse_example(records, spec)
+        return tf.reshape(tf.io.decode_raw(e["image"], tf.uint8), [-1, 28, 28, 1]), e["label"]
+
+    d = tf.data.TFRecordDataset(path, buffer_size=1 << 20).repeat().batch(256).map(many, num_parallel_calls=threads)
+    return counted(d.prefetch(2).with_options(options), 256)
+
+
+def rows_in_memory():
+    import numpy as np
+
+    x = np.random.default_rng(0).normal(size=(100_000, 10)).astype("float32")
+    return x, (np.arange(100_000) % 3).astype("int32")
+
+
+def elements_tf(threads, kind, _):
+    tf, options = tensorflow(threads)
+    d = tf.data.Dataset.from_tensor_slices(rows_in_memory()).repeat()
+    if kind == "batches":
+        d = d.shuffle(1000).batch(64)
+    if kind == "map":
+        d = d.batch(64).unbatch().map(lambda x, y: (x, y), num_parallel_calls=threads)
+    return counted(d.with_options(options), 64 if kind == "batches" else 1)
+
+
+def elements_torch(threads, kind, _):
+    import torch
+
+    x, y = rows_in_memory()
+    if kind == "map":
+        return None
+    data = torch.utils.data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))
+    how = dict(batch_size=None) if kind == "rows" else dict(batch_size=64, shuffle=True, drop_last=True)
+    return counted(endless(loader_of(threads, data, **how)), 1 if kind == "rows" else 64)
+
+
+def augment_tf(threads, layer, path):
+    import keras
+    import numpy as np
+
+    import augment
+
+    tf, options = tensorflow(threads)
+    of = getattr(keras.layers, layer)(**augment.arguments(layer, SIZE))
+    random = layer.startswith("Random")
+    d = tf.data.Dataset.from_tensor_slices(np.load(path)).repeat().batch(BATCH)
+    d = d.map((lambda x: of(x, training=True)) if random else of, num_parallel_calls=threads)
+    return counted(d.prefetch(2).with_options(options), BATCH)
+
+
+def augment_torchvision(threads, layer, path):
+    import numpy as np
+    import torch
+    from torchvision.transforms import v2
+
+    import augment
+
+    v2.torch = torch
+    all_rows = torch.from_numpy(np.load(path)).permute(0, 3, 1, 2).contiguous()
+    f = augment.LAYERS[layer][1](v2, SIZE)
+
+    class Rows(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(all_rows) * 40
+
+        def __getitem__(self, i):
+            return f(all_rows[i % len(all_rows)])
+
+    return counted(endless(loader_of(threads, Rows(), batch_size=BATCH)), BATCH)
+
+
+# ---- Keel: a process each time, which measures itself ---------------------------------------------------
+
+
+def shown(a, threads, spec, *more):
+    out = subprocess.run([a.keel, "data", spec, "--rows", "0", "--seconds", str(a.seconds), "--threads", str(threads), *more],
+                         check=True, capture_output=True, text=True).stdout  # fmt: skip
+    return float(re.findall(r"([\d,]+) rows a second", out)[-1].replace(",", ""))
+
+
+def pipeline(a, name, source, stages):
+    path = os.path.join(a.folder, f"{name}.toml")
+    with open(path, "w") as f:
+        f.write(f"source = '{source}'\n")
+        for stage in stages:
+            f.write("[[stage]]\n" + "".join(f"{k} = {v!r}\n" for k, v in stage.items()))
+    return path
+
+
+def images_keel(a, threads, paths, _):
+    return shown(a, threads, os.path.dirname(os.path.dirname(paths[0])), "--image-size", f"{SIZE},{SIZE}")
+
+
+def table_keel(a, threads, path, words):
+    out = subprocess.run([os.path.join(a.bench, "bench_tables"), path, "y", "2", *words], check=True,
+                         capture_output=True, text=True).stdout  # fmt: skip
+    return max(r["rows"] / r["wall"] for r in map(json.loads, out.splitlines()))
+
+
+def records_keel(a, threads, path, _):
+    out = subprocess.run([os.path.join(a.bench, "bench_records"), path, "read", str(threads)], check=True,
+                         capture_output=True, text=True).stdout  # fmt: skip
+    return json.loads(out.splitlines()[0])["rows_per_s"]
+
+
+def elements_keel(a, threads, kind, _):
+    stages = {"rows": [], "batches": [dict(name="shuffle", buffer_size=1000), dict(name="batch", batch_size=64)],
+              "map": [dict(name="batch", batch_size=64), dict(name="unbatch"), dict(name="Rescaling", scale=1.0)]}  # fmt: skip
+    return shown(a, threads, pipeline(a, kind, f"{a.folder}/rows.npz", stages[kind]))
+
+
+def augment_keel(a, threads, layer, path):
+    import augment
+
+    stages = [{"name": layer, **augment.arguments(layer, SIZE)}, dict(name="batch", batch_size=BATCH)]
+    return shown(a, threads, pipeline(a, layer, path, stages))
+
+
+PROGRAMS = {
+    "images": {"Keel": images_keel, "torchvision": images_torchvision, "PIL": images_pil, "tf.data": images_tf},
+    "table": {"Keel": table_keel, "pandas": table_pandas, "Arrow": table_arrow, "CsvDataset": table_tf},
+    "records": {"Keel": records_keel, "tf.data": records_tf},
+    "elements": {"Keel": elements_keel, "tf.data": elements_tf, "DataLoader": elements_torch},
+    "augment": {"Keel": augment_keel, "tf.data": augment_tf, "torchvision": augment_torchvision},
+}
+
+
+# ---- asking them ----------------------------------------------------------------------------------------
+
+
+class Peer:
+    """A loaded program with a number of threads. `begin` a work: False if it has no such way."""
+
+    def __init__(self, a, part, name, threads):
+        command = ["taskset", "-c", ",".join(map(str, a.cores[:threads])), sys.executable, os.path.abspath(__file__),
+                   "--serve", json.dumps([part, name, threads])]  # fmt: skip
+        environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        stderr=subprocess.PIPE, env=environment)  # fmt: skip
+
+    def say(self, what):
+        try:
+            self.process.stdin.write(json.dumps(what) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        return self.process.stdout.readline().strip()
+
+    def begin(self, work, more):
+        return self.say([work, more]) == "ready"
+
+    def ask(self, seconds):
+        return float(self.say(seconds))
+
+    def failure(self):
+        """Why it is no longer there; None: it is."""
+        if self.process.poll() is None:
+            return None
+        return (self.process.stderr.read().strip().splitlines() or ["it ended"])[-1]
+
+    def end(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def serve(request):
+    """Lines of standard input: [work, more] makes it ready, a number of seconds measures it."""
+    part, name, threads = json.loads(request)
+    run = None
+    for line in map(json.loads, sys.stdin):
+        if isinstance(line, list):
+            run = None  # the last one's workers end
+            run = PROGRAMS[part][name](threads, *line)
+            if run:
+                run(0.1)
+            print("ready" if run else "none", flush=True)
+        else:
+            print(run(line), flush=True)
+
+
+def measure(a, peers, title, part, work, more):
+    """A row of the table: the median rate of each program on one core and on two."""
+    rates = {("Keel", 1): [], ("Keel", 2): []}
+    rates |= {key: [] for key, peer in peers.items() if peer.begin(work, more)}
+    for _ in range(a.rounds):
+        for (name, threads), got in rates.items():
+            if name == "Keel":
+                os.sched_setaffinity(0, a.cores[:threads])
+                got.append(PROGRAMS[part][name](a, threads, work, more))
+                os.sched_setaffinity(0, a.cores)
+            else:
+                got.append(peers[name, threads].ask(a.seconds))
+    medians = {k: statistics.median(r) for k, r in rates.items()}
+    print(f"{title}: " + ", ".join(f"{n} x{t} {m:,.0f}" for (n, t), m in medians.items()), file=sys.stderr, flush=True)
+    return title, medians
+
+
+def measure_part(a, part, works):
+    peers = {(n, t): Peer(a, part, n, t) for n in PROGRAMS[part] if n != "Keel" for t in (1, 2)}
+    rows = [measure(a, peers, title, part, work, more) for title, work, more in works]
+    for (name, _), peer in peers.items():
+        why = peer.failure()
+        if why:
+            a.missing[name] = why
+        peer.end()
+    return rows
+
+
+def count(x):
+    return f"{x / 1e6:.2f} M" if x >= 1e6 else f"{x / 1e3:.1f} k" if x >= 1e4 else f"{x:,.0f}"
+
+
+def table(part, rows):
+    names = list(PROGRAMS[part])
+    out = ["| rows a second, one core / two | " + " | ".join(names) + " | Keel over the fastest | two cores over twice one |",
+           "|---|" + "---|" * (len(names) + 2)]  # fmt: skip
+    for title, got in rows:
+        cells = [" / ".join(count(got[n, t]) if (n, t) in got else "-" for t in (1, 2)) for n in names]
+        cells[0] = f"**{cells[0]}**"
+        best = [max((v for (n, t), v in got.items() if n != "Keel" and t == threads), default=0) for threads in (1, 2)]
+        over = " / ".join(f"{got['Keel', t + 1] / b:.2f}" if b else "-" for t, b in enumerate(best))
+        out.append(f"| {title} | " + " | ".join(cells) + f" | {over} | {got['Keel', 2] / got['Keel', 1] / 2:.0%} |")
+    return "\n".join(out)
+
+
+def make(a):
+    """Writes the data; returns the parts of the table with their rows: title, work, more."""
+    import numpy as np
+    from PIL import Image
+
+    import images
+    import tables
+
+    folder = os.path.join(a.folder, "photos", "one")
+    os.makedirs(folder)
+    paths = []
+    for i in range(24):
+        paths.append(os.path.join(folder, f"{i:02}.jpg"))
+        Image.fromarray(images.draw(np.random.default_rng(i), 375, 500)).save(paths[-1], quality=90, subsampling="4:2:0")
+    files = tables.make(a.folder, a.mb)
+    records = os.path.join(a.folder, "rows.tfrecord")
+    subprocess.run([os.path.join(a.bench, "bench_records"), records, "60000"], check=True, stdout=subprocess.DEVNULL)
+    x, y = rows_in_memory()
+    np.savez(os.path.join(a.folder, "rows.npz"), x=x, y=y)
+    pixels = os.path.join(a.folder, "x.npy")
+    np.save(pixels, np.random.default_rng(0).integers(0, 256, (256, SIZE, SIZE, 3), np.uint8))
+    size = {k: f"{v[2] / 1e6:.0f} MB" for k, v in files.items()}
+    return {
+        "images": [(f"JPEG 500x375 q90, decoded, resized to {SIZE}", paths, None)],
+        "table": [(f"CSV, 20 columns of doubles, {size['numbers']}", files["numbers"][0], []),
+                  (f"CSV, 8 of short numbers, 4 of words, {size['mixed']}", files["mixed"][0], tables.WORDS)],
+        "records": [("TFRecord, images of 28x28 bytes", records, None)],
+        "elements": [("rows handed on", "rows", None), ("shuffle 1000, batch 64", "batches", None),
+                     ("batches cut into rows, an empty map", "map", None)],
+        "augment": [(f"{layer}, {SIZE}x{SIZE}", layer, pixels) for layer in LAYERS],
+    }  # fmt: skip
+
+
+TEXT = """# The input side
+
+Made by `{command}` (see [README.md](README.md)) in {minutes:.0f} minutes: medians of {rounds} rounds of {seconds} s, in which programs took turns.
+{note}
+- machine: {machine}
+- versions: {versions}
+- commit {commit}, {date}
+
+## Images
+Files are in the page cache. Keel and tf.data keep the fractions of a resized pixel, as torchvision here; PIL rounds them to bytes. torchvision is its
+`decode_jpeg` and `resize`; torchvision and PIL read by a DataLoader.
+
+{images}
+
+## Tables
+A file that is read whole: its features become one array of float32, words whole numbers. pandas and `CsvDataset` have one thread for a file;
+`CsvDataset` keeps nothing and leaves words as texts.
+
+{table}
+
+## Records
+{records}
+
+## What a pipeline costs by itself
+Rows of 10 float32 and a label, in memory; nothing is done to them.
+
+{elements}
+
+## Augmentation
+Images of bytes in memory, in batches of {batch}. tf.data maps Keras's layer over batches, torchvision its transform over single rows in a DataLoader.
+
+{augment}
+"""
+
+
+def page(a, parts, took):
+    import importlib.metadata as meta
+
+    from table import commit, machine
+
+    names = ("tensorflow", "tensorflow_cpu", "keras", "torch", "torchvision", "pillow", "pandas", "pyarrow")
+    found = {d.metadata["Name"].lower().replace("-", "_"): d.version for d in meta.distributions()}
+    version = subprocess.run([a.keel, "--version"], capture_output=True, text=True).stdout.strip()
+    missing = "".join(f"Without {n}: {why}.\n" for n, why in a.missing.items())
+    return TEXT.format(
+        command=f"bench/peers/input.py --rounds {a.rounds} --seconds {a.seconds:g} --mb {a.mb}", minutes=took / 60,
+        rounds=a.rounds, seconds=a.seconds, machine=machine(), commit=commit(), date=datetime.date.today(), note=missing,
+        versions=", ".join([version] + [f"{n} {found[n]}" for n in names if n in found]), batch=BATCH,
+        **{part: table(part, rows) for part, rows in parts.items()})  # fmt: skip
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--keel", default="build/keel")
+    p.add_argument("--bench", default="build/bench", help="the folder of bench_tables and bench_records")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--seconds", type=float, default=1)
+    p.add_argument("--mb", type=int, default=60, help="megabytes of a table")
+    p.add_argument("--only", help="parts of the table: " + ",".join(PROGRAMS))
+    p.add_argument("--page", help="write the table to this file too")
+    p.add_argument("--serve", help=argparse.SUPPRESS)
+    a = p.parse_args()
+    if a.serve:
+        return serve(a.serve)
+    begin, a.missing = time.time(), {}
+    a.cores = sorted(os.sched_getaffinity(0))[:2]
+    a.keel, a.bench = os.path.abspath(a.keel), os.path.abspath(a.bench)
+    with tempfile.TemporaryDirectory() as a.folder:
+        works = make(a)
+        only = a.only.split(",") if a.only else list(works)
+        parts = {part: measure_part(a, part, works[part]) if part in only else [] for part in works}
+    text = page(a, parts, time.time() - begin)
+    print(text)
+    if a.page:
+        with open(a.page, "w") as f:
+            f.write(text)
+
+
+if __name__ == "__main__":
+    main()
