@@ -1,121 +1,50 @@
 /* keel data: shows what a dataset or a pipeline gives: its fields, how many elements, the first of
- * them, and how fast they come. */
+ * them, and how fast they come; in a terminal, or as an HTML page. */
+#include "page.h"
 #include "setup.h"
+#include "shown.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 typedef struct data_options {
-    const char *image_size, *label, *skip_list;
+    const char *image_size, *label, *skip_list, *html;
     int64_t rows, threads, seed;
     double seconds, input_timeout;
     bool stages, no_header, verify;
 } data_options;
 
-/* ---- one value ------------------------------------------------------------------------------- */
-
-static double number_at(const keel_tensor *t, int64_t i)
-{
-    switch (t->dtype) {
-    case KEEL_FLOAT32:
-        return (double)((const float *)t->data)[i];
-    case KEEL_FLOAT64:
-        return ((const double *)t->data)[i];
-    case KEEL_INT32:
-        return ((const int32_t *)t->data)[i];
-    case KEEL_INT64:
-        return (double)((const int64_t *)t->data)[i];
-    default:
-        return ((const uint8_t *)t->data)[i];
-    }
-}
-
-static int64_t count_of(const keel_tensor *t)
-{
-    int64_t n = 1;
-    for (int d = 0; d < t->shape.rank; d++) n *= t->shape.dim[d];
-    return n;
-}
-
-static void print_text(const keel_string *s)
-{
-    char raw[64], safe[64];
-    const int n = s->n_bytes < 40 ? (int)s->n_bytes : 40;
-    snprintf(raw, sizeof raw, "%.*s%s", n, s->data, s->n_bytes > n ? "..." : "");
-    printf("\"%s\"", keel_printable(safe, sizeof safe, raw));
-}
-
-/* A short value whole, a long one by its first numbers and its range. */
-static void print_value(const keel_tensor *t)
-{
-    enum { SHOWN = 6 };
-    const int64_t n = count_of(t);
-    for (int64_t i = 0; i < n && i < SHOWN; i++) {
-        if (i) printf(" ");
-        if (t->dtype == KEEL_STRING)
-            print_text(&((const keel_string *)t->data)[i]);
-        else
-            printf("%.7g", number_at(t, i));
-    }
-    if (n <= SHOWN || t->dtype == KEEL_STRING) return;
-    double least = INFINITY, most = -INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        const double v = number_at(t, i);
-        least = v < least ? v : least;
-        most = v > most ? v : most;
-    }
-    printf(" ... (%" PRId64 " numbers, %.7g to %.7g)", n, least, most);
-}
-
 /* ---- the parts of the answer ----------------------------------------------------------------- */
 
-static const char *role_name(keel_data_role role)
+static const char *cardinality_text(char *out, size_t size, const keel_dataset *d)
 {
-    return role == KEEL_ROLE_INPUT ? "input" : role == KEEL_ROLE_TARGET ? "target" : "weight";
-}
-
-static const char *dtype_name(keel_dtype t)
-{
-    static const char *const name[] = { "float32", "float64", "uint8", "int32",
-                                        "int64",   "bool",    "text" };
-    return (unsigned)t < sizeof name / sizeof *name ? name[t] : "?";
-}
-
-static const char *shape_text(char *out, size_t size, const keel_shape *s)
-{
-    size_t at = (size_t)snprintf(out, size, "(");
-    for (int d = 0; d < s->rank; d++) {
-        const char *comma = d ? ", " : "";
-        if (s->dim[d] == KEEL_DIM_OPEN)
-            at += (size_t)snprintf(out + at, size - at, "%sNone", comma);
-        else
-            at += (size_t)snprintf(out + at, size - at, "%s%" PRId64, comma, s->dim[d]);
-    }
-    snprintf(out + at, size - at, s->rank == 1 ? ",)" : ")");
+    char text[KEEL_NUMBER_MAX];
+    const int64_t n = keel_dataset_cardinality(d);
+    const char *what = keel_dataset_is_batched(d) ? "batches" : "rows";
+    if (n == KEEL_CARDINALITY_INFINITE)
+        snprintf(out, size, "%s without end", what);
+    else if (n == KEEL_CARDINALITY_UNKNOWN)
+        snprintf(out, size, "an unknown number of %s", what);
+    else
+        snprintf(out, size, "%s %s", keel_grouped(text, n), what);
     return out;
 }
 
 static void print_spec(const keel_dataset *d)
 {
-    char text[KEEL_NUMBER_MAX], name[256];
-    const int64_t n = keel_dataset_cardinality(d);
+    char text[80], name[256];
     const bool batches = keel_dataset_is_batched(d);
-    const char *what = batches ? "batches" : "rows";
     printf("%s\n", keel_printable(name, sizeof name, keel_dataset_name(d)));
-    if (n == KEEL_CARDINALITY_INFINITE)
-        printf("  %s without end\n", what);
-    else if (n == KEEL_CARDINALITY_UNKNOWN)
-        printf("  an unknown number of %s\n", what);
-    else
-        printf("  %s %s\n", keel_grouped(text, n), what);
+    printf("  %s\n", cardinality_text(text, sizeof text, d));
     for (int i = 0; i < keel_dataset_field_count(d); i++) {
         keel_data_field f;
         if (keel_dataset_field(d, i, &f) < 0) continue;
         char shape[160];
-        printf("  %-6s %-16s %-8s %s%s\n", role_name(f.role),
-               keel_printable(name, sizeof name, f.path), dtype_name(f.dtype),
-               shape_text(shape, sizeof shape, &f.shape), batches ? " a row" : "");
+        printf("  %-6s %-16s %-8s %s%s\n", keel_role_name(f.role),
+               keel_printable(name, sizeof name, f.path), keel_dtype_name(f.dtype),
+               keel_shape_text(shape, sizeof shape, &f.shape), batches ? " a row" : "");
     }
     for (int64_t i = 0; i < keel_dataset_class_count(d) && i < 20; i++)
         printf("%s%s", i ? ", " : "  classes: ",
@@ -129,6 +58,10 @@ static int print_rows(const keel_dataset *d, const data_options *o, const keel_r
 {
     keel_reader *reader;
     const keel_tensor *field;
+    bool shown = false;
+    const keel_status drawn = keel_shown_images(d, o->rows, r, &shown);
+    if (drawn < 0) return keel_complain_status(drawn);
+    if (shown) return -1;
     keel_status s = keel_reader_create(&reader, d, r);
     if (s < 0) return keel_complain_status(s);
     for (int64_t k = 0; k < o->rows && (s = keel_reader_next(reader, &field)) == KEEL_OK; k++) {
@@ -137,7 +70,7 @@ static int print_rows(const keel_dataset *d, const data_options *o, const keel_r
             keel_data_field f;
             if (keel_dataset_field(d, i, &f) < 0) continue;
             printf("  %-16s ", f.path);
-            print_value(&field[i]);
+            keel_shown_value(&field[i]);
             printf("\n");
         }
     }
@@ -175,32 +108,78 @@ static keel_status measure(const keel_dataset *d, double seconds, const keel_rea
     return s < 0 ? s : KEEL_OK;
 }
 
-/* A line for the source and each stage behind it: with all that comes before. */
-static keel_status print_speeds(const keel_dataset *d, double seconds, const keel_reader_options *r)
+static int stage_count(const keel_dataset *d)
 {
-    double rate;
+    int n = 1;
+    while ((d = keel_dataset_parent(d, 0))) n++;
+    return n;
+}
+
+/* A line for the source and each stage behind it: with all that comes before. They are stage[0] to
+ * stage[n - 1]; d is the last. */
+static keel_status measure_stages(keel_page_stage *stage, int n, const keel_dataset *d,
+                                  double seconds, const keel_reader_options *r)
+{
     char text[KEEL_NUMBER_MAX], name[128];
-    const keel_dataset *parent = keel_dataset_parent(d, 0);
-    if (parent) {
-        const keel_status s = print_speeds(parent, seconds, r);
+    keel_page_stage *own = &stage[n - 1];
+    if (n > 1) {
+        const keel_status s = measure_stages(stage, n - 1, keel_dataset_parent(d, 0), seconds, r);
         if (s < 0) return s;
     }
-    const char *stage = keel_dataset_stage(d);
-    const keel_status s = measure(d, seconds, r, &rate);
+    own->name = keel_dataset_stage(d) ? keel_dataset_stage(d) : keel_dataset_name(d);
+    while (keel_dataset_parent(d, own->others + 1)) own->others++;
+    own->rate = -1;
+    if (!(seconds > 0)) return KEEL_OK;
+    const keel_status s = measure(d, seconds, r, &own->rate);
     if (s < 0) return s;
-    printf("  %-28s %14s rows a second\n",
-           stage ? stage : keel_printable(name, sizeof name, keel_dataset_name(d)),
-           rate > 0 ? keel_grouped(text, (int64_t)rate) : "no");
+    printf("  %-28s %14s rows a second\n", keel_printable(name, sizeof name, own->name),
+           own->rate > 0 ? keel_grouped(text, (int64_t)own->rate) : "no");
     return KEEL_OK;
 }
 
-static int print_speed(const keel_dataset *d, const data_options *o, const keel_reader_options *r)
+static int print_speed(keel_page_stage *stage, int n, const keel_dataset *d, double seconds,
+                       const keel_reader_options *r)
 {
-    int n = 1;
-    for (const keel_dataset *p = d; (p = keel_dataset_parent(p, 0));) n++;
-    printf("%s\n", n > 1 ? "read alone, up to each stage:" : "read alone:");
-    const keel_status s = print_speeds(d, o->seconds / n, r);
+    if (seconds > 0) printf("%s\n", n > 1 ? "read alone, up to each stage:" : "read alone:");
+    const keel_status s = measure_stages(stage, n, d, seconds / n, r);
     return s < 0 ? keel_complain_status(s) : -1;
+}
+
+/* The dataset in the chain of d whose failures a stage leaves out; NULL: no stage does. */
+static const keel_dataset *passed_over(const keel_dataset *d, const char **by)
+{
+    for (; d; d = keel_dataset_parent(d, 0))
+        if ((*by = keel_dataset_stage(d)) &&
+            (!strcmp(*by, "ignore_errors") || !strcmp(*by, "substitute")))
+            return keel_dataset_parent(d, 0);
+    return NULL;
+}
+
+static int write_html(const keel_dataset *d, const data_options *o, const keel_page_stage *stage,
+                      int n_stage, const keel_reader_options *r)
+{
+    enum { PER_BATCH = 16 };
+    keel_samples samples = { 0 }, failures = { 0 };
+    char cardinality[80], report[1024];
+    keel_page page = { .name = keel_dataset_name(d),
+                       .note = keel_dataset_note(d),
+                       .stage = stage,
+                       .n_stage = n_stage,
+                       .samples = &samples };
+    const keel_dataset *failing = passed_over(d, &page.left_out_by);
+    keel_status s = keel_samples_read(&samples, d, o->rows, PER_BATCH, false, r);
+    if (s >= 0 && failing) {
+        s = keel_samples_read(&failures, failing, o->rows, PER_BATCH, true, r);
+        page.failures = &failures;
+    }
+    page.cardinality = cardinality_text(cardinality, sizeof cardinality, d);
+    page.report = keel_dataset_warnings(d, report, sizeof report) ? report : NULL;
+    const int code =
+        s < 0 ? keel_complain_status(s) : keel_save_whole(o->html, keel_page_write, &page);
+    if (code == EXIT_OK) printf("page     %s\n", o->html);
+    keel_samples_free(&samples);
+    keel_samples_free(&failures);
+    return code == EXIT_OK ? -1 : code;
 }
 
 /* Read everything once, and name what cannot be read. */
@@ -256,6 +235,15 @@ static int run(const void *options, int n_arg, char **arg)
     keel_shape size;
     if (o->stages) return print_stages();
     if (!n_arg) return keel_complain(EXIT_USAGE, "give SRC, or --stages for the list of stages");
+    if (o->html) {
+        const keel_setup_file out[] = { { "--html", o->html }, { 0 } };
+        const keel_setup_file in[] = { { "SRC", arg[0] }, { "--skip-list", o->skip_list }, { 0 } };
+        int code = keel_setup_output("--html", o->html, ".html");
+        if (code < 0) code = keel_setup_apart(out, in);
+        if (code >= 0) return code;
+    }
+    if (o->html && o->verify)
+        return keel_complain(EXIT_USAGE, "--html and --verify: give one of them");
     if (o->image_size) {
         if (!keel_shape_parse(&size, o->image_size, 2, 2))
             return keel_complain(EXIT_USAGE, "--image-size '%s': two whole numbers, as 100,100",
@@ -283,7 +271,12 @@ static int run(const void *options, int n_arg, char **arg)
         return code;
     }
     int code = o->rows ? print_rows(d, o, &r) : -1;
-    if (code < 0 && o->seconds > 0) code = print_speed(d, o, &r);
+    const int n_stage = stage_count(d);
+    keel_page_stage *stage = calloc((size_t)n_stage, sizeof *stage);
+    if (!stage) code = keel_complain(EXIT_FAILED, "out of memory");
+    if (code < 0) code = print_speed(stage, n_stage, d, o->seconds, &r);
+    if (code < 0 && o->html) code = write_html(d, o, stage, n_stage, &r);
+    free(stage);
     keel_dataset_destroy(d);
     return code < 0 ? EXIT_OK : code;
 }
@@ -313,6 +306,11 @@ static const keel_option options[] = {
     { "verify", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
       "read everything once, name what cannot be read, and exit with 1 if there is any",
       offsetof(T, verify) },
+    { "html", 0, false, KEEL_OPTION_TEXT, "P.html", NULL,
+      "write what is shown as one page with pictures: images, sounds as curves, texts, and the "
+      "speed of "
+      "each stage; of a batch the first 16 rows; and what ignore_errors and substitute pass over",
+      offsetof(T, html) },
     { "stages", 0, false, KEEL_OPTION_FLAG, NULL, NULL,
       "list the stages that a pipeline file can have, with their arguments", offsetof(T, stages) },
     { .name = NULL },
@@ -326,7 +324,9 @@ const keel_command keel_command_data = {
     .help =
         "SRC is what --data of fit takes: files, a folder, or a pipeline file. Shows the fields "
         "of a row, the number of rows or batches, the first of them, and how many rows a "
-        "second can be read when nothing trains. A pipeline file is TOML: a source and the "
+        "second can be read when nothing trains. In a terminal of 24-bit colours (COLORTERM is "
+        "truecolor or 24bit, and NO_COLOR is not set) images are shown as pictures, of a batch the "
+        "first 6. A pipeline file is TOML: a source and the "
         "stages that follow it, with the names and the meaning of tf.data:\n\n"
         "source = \"photos\"\n"
         "[[stage]]\n"
@@ -335,7 +335,9 @@ const keel_command keel_command_data = {
         "[[stage]]\n"
         "name = \"batch\"\n"
         "batch_size = 32",
-    .example = "keel data photos --image-size 100,100\nkeel data pipeline.toml --rows 2",
+    .example = "keel data photos --image-size 100,100\nkeel data pipeline.toml --rows 2\nkeel data "
+               "pipeline.toml --rows 8 "
+               "--html rows.html",
     .options = options,
     .size = sizeof(data_options),
     .run = run,

@@ -57,6 +57,21 @@ if(NOT KEEL_SANITIZE STREQUAL "")
             list(APPEND KEEL_FLAGS_${isa} -O0 -fno-sanitize=all)
         endif()
     endforeach()
+    # Of kernels that are compiled for both sets, a program runs those of the better one. Tests that run
+    # the others, too, are about numbers and not about threads.
+    if(KEEL_SANITIZE STREQUAL "thread" AND "${has} " MATCHES " avx512vl ")
+        set(KEEL_SET_FLAGS_avx2 -O0 -fno-sanitize=all)
+    endif()
+endif()
+
+# Rooms where a test spends no time to speak of: in builds with sanitizers, half of their time is the
+# optimiser's. Checks are the same. Fuzz targets read files, and run no op and no step.
+set(KEEL_ROOMS_QUICK_TO_BUILD)
+if(NOT KEEL_SANITIZE STREQUAL "")
+    set(KEEL_ROOMS_QUICK_TO_BUILD layers|model|train|activations|initializers|regularizers|constraints)
+    if(KEEL_SANITIZE STREQUAL "fuzzer")
+        string(APPEND KEEL_ROOMS_QUICK_TO_BUILD "|ops|graph|losses|metrics|optimizers")
+    endif()
 endif()
 
 # The flags that a file's place asks for and, in src/ops/x86 and src/device/cpu, the instruction set
@@ -70,6 +85,9 @@ function(keel_file_flags files)
         if(file MATCHES "/src/(ops/x86|device/cpu)/.*_(avx2|avx512|avx512_bf16|amx)\\.c$")
             string(REGEX REPLACE ".*_(avx2|avx512|avx512_bf16|amx)\\.c$" "\\1" isa ${file})
             list(APPEND flags ${KEEL_FLAGS_${isa}})
+        endif()
+        if(KEEL_ROOMS_QUICK_TO_BUILD AND file MATCHES "/src/(${KEEL_ROOMS_QUICK_TO_BUILD})/")
+            list(APPEND flags -O0)
         endif()
         if(flags)
             set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags}")

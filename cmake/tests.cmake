@@ -84,6 +84,10 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
                            src/ops/x86/dense_split_amx.c)
             target_compile_definitions(${name} PRIVATE KEEL_TILES_EMULATED)
         endif()
+        if(name STREQUAL "test_pictures") # of the command, not of the library
+            target_sources(${name} PRIVATE cli/_picture.c)
+            target_include_directories(${name} PRIVATE cli)
+        endif()
         if(name MATCHES "_threads$" OR name IN_LIST threaded)
             add_dependencies(threads ${name})
             # The same test once more without oneDNN, whose generated code no sanitizer sees.
