@@ -123,6 +123,7 @@ static void fill(keel_window *w)
         entry *e = &w->at[w->in % (uint64_t)w->n];
         e->window = w;
         e->task.run = run;
+        e->task.work = w->it->work;
         e->in = e->out = NULL;
         e->told = e->dropped = false;
         const keel_status s = next_input(w, e);
