@@ -224,7 +224,7 @@ static keel_status start_threads(keel_feed *f)
         t->number = f->n_threads;
         t->scratch.account = f->account;
         t->scratch.trail = &f->trail[1 + t->number];
-        if (!f->source->next) t->scratch.probe = keel_work_probe(f->work);
+        if (!f->source->next) t->scratch.probe = keel_work_probe(f->work, t->scratch.trail);
         if (pthread_create(&t->id, NULL,
                            f->source->next ? keel_feed_stream_worker : keel_feed_rows_worker, t))
             break;
@@ -259,7 +259,7 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (f->source->read && (s = keel_ledger_create(&f->ledger, dataset)) < 0) goto out;
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
     if ((s = start_threads(f)) < 0) goto out;
-    if (!f->n_threads && !f->source->next) f->scratch.probe = keel_work_probe(f->work);
+    if (!f->n_threads && !f->source->next) f->scratch.probe = keel_work_probe(f->work, f->trail);
     pthread_mutex_lock(&f->lock);
     keel_tuner_begin(f);
     pthread_mutex_unlock(&f->lock);

@@ -253,7 +253,7 @@ static keel_status next_source(keel_iter *it, keel_element **out)
         data[i] = w->field[i];
     }
     keel_probe *p = it->run->probe;
-    const keel_probe_span span = keel_probe_begin(p, it->work);
+    const keel_probe_span span = keel_probe_begin(p, KEEL_WORK_YIELD);
     const keel_probe_mark m = keel_probe_rows(p, o, 0);
     const keel_status s = spec->shaped ? o->source->next_shaped(o->state, data, shape, &rows)
                                        : o->source->next(o->state, (void *const *)w->field, &rows);
@@ -380,7 +380,7 @@ static keel_status create(keel_iter **out, const keel_dataset *d, keel_run *run,
     it->spec = &d->origin->spec;
     it->run = run;
     it->kind = kind;
-    it->work = 1 + run->n_iter++ % (KEEL_WORK_KINDS - 1);
+    it->work = 2 + run->n_iter++ % (KEEL_WORK_KINDS - 2);
     it->at = (keel_position){ .seed = run->seed, .stages = before };
     it->exact = left_early && kind == &stages && !it->spec->by_pass;
     left_early |= kind == &stages && s->stage->leaves_early && s->stage->leaves_early(s);

@@ -89,7 +89,7 @@ keel_status keel_pool_create(keel_pool **out, int n_threads, keel_work *work, ke
     p->scratch.trail = &p->trail[n_threads];
     p->last = &p->first;
     p->used = n_threads;
-    p->scratch.probe = keel_work_probe(work);
+    p->scratch.probe = keel_work_probe(work, p->scratch.trail);
     p->scratch.account = account;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
@@ -99,9 +99,9 @@ keel_status keel_pool_create(keel_pool **out, int n_threads, keel_work *work, ke
         struct pool_thread *t = &p->thread[p->n_threads];
         t->pool = p;
         t->number = p->n_threads;
-        t->scratch.probe = keel_work_probe(work);
         t->scratch.account = account;
         t->scratch.trail = &p->trail[t->number];
+        t->scratch.probe = keel_work_probe(work, t->scratch.trail);
         if (pthread_create(&t->id, NULL, worker, t)) break;
     }
     if (n_threads && !p->n_threads) {
@@ -200,9 +200,13 @@ static void wait(keel_pool *p, keel_task *t, const void *stage)
     }
     const keel_trail_mark before = keel_trail_enter(p->scratch.trail, NULL, 0);
     const keel_probe_mark m = keel_probe_enter(probe, keel_work_waits, KEEL_PART_ALL);
+    const bool tells = probe && !probe->measures; /* also then, since others look */
+    const void *now = NULL;
+    if (tells) now = atomic_exchange_explicit(&probe->now, keel_work_waits, memory_order_relaxed);
     p->wanted = t;
     pthread_cond_wait(&p->ready, &p->lock);
     p->wanted = NULL;
+    if (tells) atomic_store_explicit(&probe->now, now, memory_order_relaxed);
     keel_probe_leave(probe, m);
     keel_trail_leave(p->scratch.trail, before);
 }

@@ -4,6 +4,7 @@
 #include "data/work.h"
 #include "base/memory.h"
 #include "data/stage.h"
+#include "data/trail.h"
 #include <pthread.h>
 #include <time.h>
 
@@ -86,7 +87,7 @@ void keel_work_destroy(keel_work *w)
     keel_free(w);
 }
 
-keel_probe *keel_work_probe(keel_work *w)
+keel_probe *keel_work_probe(keel_work *w, const keel_trail *trail)
 {
     if (!w) return NULL;
     pthread_mutex_lock(&w->lock);
@@ -95,6 +96,7 @@ keel_probe *keel_work_probe(keel_work *w)
     if (n < w->n_room) {
         p = &w->all[n];
         p->work = w;
+        p->trail = trail;
         atomic_store(&p->place, INT64_MAX);
         w->probe[n] = p;
         atomic_store(&w->n_probe, n + 1);
@@ -173,6 +175,7 @@ void keel_probe_stop(keel_probe *p, const keel_probe_span *s)
         const int64_t cost = (p->switches + 1) * CLOCK_NS * SHARE;
         int64_t skip = took > 0 ? cost / took : SKIP_MAX;
         if (skip > SKIP_MAX) skip = SKIP_MAX;
+        if (p->kind == KEEL_WORK_YIELD) skip = 0;
         p->skip[p->kind] = p->skipped[p->kind] = skip;
         note_cpu(p, now);
     }
@@ -200,14 +203,22 @@ static const keel_probe *oldest(const keel_work *w)
     return p;
 }
 
+/* What a thread works on; of rows that are not measured its trail tells it. */
+static const void *works_on(const keel_probe *p)
+{
+    const void *key = atomic_load_explicit(&p->now, memory_order_relaxed);
+    if (key || !p->trail) return key;
+    return atomic_load_explicit(&p->trail->in, memory_order_relaxed);
+}
+
 keel_work_place keel_work_look(const keel_work *w, const keel_probe *first)
 {
     const keel_probe *p = first ? first : oldest(w);
-    const void *key = p ? atomic_load_explicit(&p->now, memory_order_relaxed) : NULL;
+    const void *key = p ? works_on(p) : NULL;
     int part = p ? atomic_load_explicit(&p->part, memory_order_relaxed) : 0;
     for (int i = 0; i < HOPS && key == keel_work_waits; i++) {
         const keel_probe *late = atomic_load_explicit(&p->late, memory_order_acquire);
-        const void *its = late ? atomic_load_explicit(&late->now, memory_order_relaxed) : NULL;
+        const void *its = late ? works_on(late) : NULL;
         key = its ? its : atomic_load_explicit(&p->asked, memory_order_relaxed);
         part = its ? atomic_load_explicit(&late->part, memory_order_relaxed) : 0;
         if (its) p = late;

@@ -11,6 +11,9 @@
 
 enum { KEEL_WORK_MAX = 48, KEEL_PROBES_MAX = 80, KEEL_WORK_KINDS = 16 };
 
+/* The kind of work that is always measured: a stream may wait for others at any of its yields. */
+enum { KEEL_WORK_YIELD = 1 };
+
 /* What a source does, where it says so. */
 typedef enum keel_work_part {
     KEEL_PART_ALL, /* nothing in particular */
@@ -24,7 +27,9 @@ typedef struct keel_work keel_work;
 
 typedef struct keel_probe {
     keel_work *work;
-    bool measures; /* the clock runs for this row */
+    const struct keel_trail *trail; /* of its thread, which tells where it is while it does not
+                                       measure; NULL: nobody knows then */
+    bool measures;                  /* the clock runs for this row */
     int kind;
     int64_t weight;                                          /* rows that this one stands for */
     int64_t skip[KEEL_WORK_KINDS], skipped[KEEL_WORK_KINDS]; /* rows until the next that is
@@ -61,7 +66,7 @@ keel_status keel_work_create(keel_work **out, const keel_dataset *d, int n_probe
 void keel_work_destroy(keel_work *w); /* NULL is allowed */
 
 /* A probe for a thread; NULL: all are given. NULL is allowed for w. */
-keel_probe *keel_work_probe(keel_work *w);
+keel_probe *keel_work_probe(keel_work *w, const struct keel_trail *trail);
 
 /* Around work of a kind, 0 to KEEL_WORK_KINDS - 1: decides whether it is measured. It may be within
  * work of another kind, whose clock then stops. NULL is allowed. */
