@@ -233,6 +233,26 @@ want 0 float32 predict mse.keras --data 'exec(x,rows=103):cat p.npy' -o q.npy
 want 1 'needs the number of rows in advance; set .rows.' predict mse.keras --data 'exec(x):cat p.npy' -o q.npy
 want 1 'exec:echo why >&2; exit 7: ended with status 7: why$' fit mse.keras --data 'exec:echo why >&2; exit 7' -o m.keras
 want 2 'give a program' fit mse.keras --data exec: -o m.keras
+
+# what the input does: the stage that steps wait for, its picture, its memory
+late='exec:for i in 1 2 3 4 5 6; do sleep 0.1; cat p.npy p.npy; done'
+want 0 '^input +steps waited [0-9]+ % of their time for rows, [0-9]+ % of that for exec' fit mse.keras \
+    --data "$late" --batch-size 50 --explain-input --input-report i.svg -o m.keras
+grep -qE '^input +1 thread, [0-9]+ batches? ahead, at most .* of memory' out.txt || fail "--explain-input: no threads and memory"
+grep -q '</svg>' i.svg && grep -q '>exec<' i.svg || fail "--input-report: no picture"
+if command -v script >/dev/null; then
+    script -qec "stty cols 200; $KEEL fit mse.keras --data '$late' --batch-size 50 -o m.keras" /dev/null >live.txt 2>&1
+    grep -qaE 'waits for input [0-9]+%: exec' live.txt || fail "the progress line does not name what it waits for"
+fi
+want 2 'input_memory.* needs at least [0-9]+' fit mse.keras --data p.npy,p.npy --input-memory 100 -o m.keras
+least=$(sed -n 's/.*at least \([0-9]*\):.*/\1/p' err.txt)
+want 0 "saved" fit mse.keras --data p.npy,p.npy --input-memory "$least" -o m.keras
+grep -q "^input .* of memory of " out.txt || fail "--input-memory: the limit is not shown"
+want 2 'at least' fit mse.keras --data p.npy,p.npy --input-memory "$((least - 1))" -o m.keras
+want 2 'give bytes' fit mse.keras --data p.npy,p.npy --input-memory lots -o m.keras
+want 2 'input-report' fit mse.keras --data p.npy,p.npy --input-report i.png -o m.keras
+rm -f m.keras i.svg live.txt
+
 tail -c $((103 * 2 * 4)) p.npy >p.bin
 want 0 '^p.bin: 103 rows' fit mse.keras --data 'raw(x=float32(2)):p.bin' --label x=x -o drawn.keras
 want 1 'not a whole number of records of 12 bytes' fit mse.keras --data 'raw(x=float32(3)):p.bin' -o m.keras

@@ -418,7 +418,7 @@ static void limits_are_kept_and_change_no_row(void **state)
                 if (a.used != 0)
                     fail_msg("%s, %d threads: %lld bytes are still taken", p->what, threads[t],
                              (long long)a.used);
-                if (atomic_load(&most) > a.peak + APART + EACH * (threads[t] ? threads[t] : 8))
+                if (atomic_load(&most) > a.peak + APART + EACH * (threads[t] ? threads[t] : 16))
                     fail_msg("%s, %d threads: %lld bytes allocated, but %lld of %lld counted",
                              p->what, threads[t], (long long)atomic_load(&most), (long long)a.peak,
                              (long long)a.limit);

@@ -152,6 +152,7 @@ static void init_locks(keel_feed *f)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->work_ready, NULL);
+    pthread_cond_init(&f->idle, NULL);
     pthread_cond_init(&f->ready, &clock);
     pthread_condattr_destroy(&clock);
 }
@@ -239,7 +240,7 @@ static keel_status start_threads(keel_feed *f)
         t->number = f->n_threads;
         t->scratch.account = f->account;
         t->scratch.trail = &f->trail[1 + t->number];
-        if (!f->source->next) t->scratch.probe = keel_work_probe(f->work);
+        if (!f->source->next) t->scratch.probe = keel_work_probe(f->work, t->scratch.trail);
         if (pthread_create(&t->id, NULL,
                            f->source->next ? keel_feed_stream_worker : keel_feed_rows_worker, t))
             break;
@@ -274,8 +275,10 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (f->source->read && (s = keel_ledger_create(&f->ledger, dataset)) < 0) goto out;
     f->chunk = f->source->in_memory ? 1 + (64 << 10) / (f->row_bytes + 1) : 1;
     if ((s = start_threads(f)) < 0) goto out;
-    if (!f->n_threads && !f->source->next) f->scratch.probe = keel_work_probe(f->work);
+    if (!f->n_threads && !f->source->next) f->scratch.probe = keel_work_probe(f->work, f->trail);
+    pthread_mutex_lock(&f->lock);
     keel_tuner_begin(f);
+    pthread_mutex_unlock(&f->lock);
     *out = f;
     f = NULL;
     s = KEEL_OK;
@@ -291,6 +294,7 @@ void keel_feed_destroy(keel_feed *f)
     pthread_mutex_lock(&f->lock);
     f->quit = true;
     pthread_cond_broadcast(&f->work_ready);
+    pthread_cond_broadcast(&f->idle);
     pthread_mutex_unlock(&f->lock);
     for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i].id, NULL);
     for (int i = 0; i < f->n_threads; i++) keel_scratch_free(&f->threads[i].scratch);
@@ -308,6 +312,7 @@ void keel_feed_destroy(keel_feed *f)
     keel_work_destroy(f->work);
     pthread_cond_destroy(&f->ready);
     pthread_cond_destroy(&f->work_ready);
+    pthread_cond_destroy(&f->idle);
     pthread_mutex_destroy(&f->lock);
     keel_free(f);
 }
@@ -439,11 +444,7 @@ int keel_feed_slots(const keel_feed *f)
 
 void keel_feed_wake(keel_feed *f)
 {
-    /* one that sleeps for good may get a signal */
-    if (f->n_used < f->n_threads)
-        pthread_cond_broadcast(&f->work_ready);
-    else
-        pthread_cond_signal(&f->work_ready);
+    pthread_cond_signal(&f->work_ready);
 }
 
 void keel_feed_flush(keel_feed *f)

@@ -86,7 +86,7 @@ struct keel_feed {
     keel_feed_plan plan;
 
     pthread_mutex_t lock;
-    pthread_cond_t work_ready, ready;
+    pthread_cond_t work_ready, ready, idle; /* idle: n_used may have grown */
     struct keel_feed_thread *threads;
     int n_threads;
     _Atomic int n_used; /* of which so many read; the others sleep */
@@ -198,6 +198,8 @@ void keel_feed_wait(keel_feed *f, const keel_slot *s);
  * step. */
 void keel_tuner_begin(keel_feed *f);
 void keel_tuner_asks(keel_feed *f);
+bool keel_tuner_is_due(keel_feed *f); /* counts a step; true: it is time to look */
+void keel_tuner_sees(keel_feed *f, const keel_tuner_look *totals); /* decides */
 void keel_tuner_short(keel_feed *f); /* locked: there was no room for so many threads */
 void keel_tuner_say(keel_feed *f);   /* without the lock: tells what was decided */
 

@@ -226,11 +226,11 @@ static int64_t read_noted(const keel_feed *f, keel_slot *s, int64_t from, int64_
                           keel_scratch *scratch, keel_failure *failure)
 {
     keel_probe *p = scratch->probe;
-    keel_probe_begin(p);
+    const keel_probe_span span = keel_probe_begin(p, 0);
     const keel_probe_mark m = keel_probe_rows(p, keel_work_gathers, to - from);
     const int64_t end = read_rows(f, s, from, to, scratch, failure);
     keel_probe_leave(p, m);
-    keel_probe_end(p);
+    keel_probe_end(p, &span);
     if (p) atomic_store_explicit(&p->place, INT64_MAX, memory_order_relaxed);
     return end;
 }
@@ -268,7 +268,11 @@ void *keel_feed_rows_worker(void *thread)
     pthread_mutex_lock(&f->lock);
     keel_trail *trail = t->scratch.trail;
     while (!f->quit) {
-        keel_slot *s = t->number < f->n_used ? find_work(f) : NULL;
+        if (t->number >= f->n_used) { /* a wait of its own, so that it takes no signal of others */
+            pthread_cond_wait(&f->idle, &f->lock);
+            continue;
+        }
+        keel_slot *s = find_work(f);
         if (!s) {
             pthread_cond_wait(&f->work_ready, &f->lock);
             continue;

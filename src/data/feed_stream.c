@@ -43,8 +43,8 @@ keel_status keel_feed_stream_create(keel_feed *f)
     keel_stream *t = f->stream = keel_calloc(1, sizeof *t);
     if (!t) return KEEL_ENOMEM;
     t->scratch.account = f->account;
-    t->scratch.probe = t->probe = keel_work_probe(f->work);
-    f->probe = keel_work_probe(f->work);
+    t->scratch.probe = t->probe = keel_work_probe(f->work, NULL);
+    f->probe = keel_work_probe(f->work, NULL);
     const keel_data_spec *p = f->spec;
     const bool carries = f->o.end == KEEL_CARRY && f->o.batch_size;
     t->same_types = true;
@@ -183,12 +183,12 @@ static keel_status pull(const keel_feed *f, keel_slot *s)
         int64_t rows = 0;
         keel_probe *probe = f->flow ? NULL : f->probe; /* a flow has probes of its own */
         const keel_trail_mark before = keel_trail_enter(trail, f->dataset->origin, t->pass_rows);
-        keel_probe_begin(probe);
+        const keel_probe_span span = keel_probe_begin(probe, KEEL_WORK_YIELD);
         const keel_probe_mark m = keel_probe_resume(probe, f->dataset->origin);
         const keel_status r =
             f->staged ? next_shaped(f, &rows) : f->source->next(f->state, field, &rows);
         keel_probe_leave_rows(probe, m, rows);
-        keel_probe_end(probe);
+        keel_probe_end(probe, &span);
         keel_trail_leave(trail, before);
         if (r < 0)
             return keel_fail_within(r, "step %lld of epoch %u, after %lld rows of the pass",
@@ -352,11 +352,11 @@ static keel_status finish_batch(const keel_feed *f, keel_slot *s)
 static keel_status give_batch(const keel_feed *f, keel_slot *s)
 {
     keel_probe *p = f->stream->probe;
-    keel_probe_begin(p);
+    const keel_probe_span span = keel_probe_begin(p, 0);
     const keel_probe_mark m = keel_probe_rows(p, keel_work_gathers, f->stream->filled);
     const keel_status r = finish_batch(f, s);
     keel_probe_leave(p, m);
-    keel_probe_end(p);
+    keel_probe_end(p, &span);
     return r;
 }
 

@@ -43,7 +43,8 @@ static void use_threads(keel_feed *f, int n)
         keel_pool_use(pool_of(f), n);
     } else {
         f->n_used = n;
-        pthread_cond_broadcast(&f->work_ready);
+        pthread_cond_broadcast(&f->work_ready); /* those that stop must not wait there */
+        pthread_cond_broadcast(&f->idle);
     }
 }
 
@@ -194,30 +195,32 @@ static void decide(keel_feed *f)
     }
 }
 
-/* Totals since the begin of the run. */
-static void look(const keel_feed *f, double *work, double *cpu)
+bool keel_tuner_is_due(keel_feed *f)
 {
-    keel_work_sums(f->work, work, cpu);
+    keel_tuner *t = &f->tuner;
+    return t->on && ++t->steps >= t->next;
+}
+
+void keel_tuner_sees(keel_feed *f, const keel_tuner_look *totals)
+{
+    keel_tuner *t = &f->tuner;
+    const keel_tuner_look *was = &t->totals;
+    t->look = (keel_tuner_look){ t->steps - was->steps, totals->seconds - was->seconds,
+                                 totals->waited - was->waited, totals->work - was->work,
+                                 totals->cpu - was->cpu };
+    const bool first = was->steps == 0;
+    t->totals = *totals;
+    t->totals.steps = t->steps;
+    if (!first) decide(f);
+    t->next = t->steps + (t->steps < SETTLED ? WINDOW : LATER);
 }
 
 void keel_tuner_asks(keel_feed *f)
 {
-    keel_tuner *t = &f->tuner;
-    if (!t->on) return;
-    t->steps++;
-    if (t->steps < t->next) return;
-    const double now = keel_seconds();
-    double work, cpu;
-    look(f, &work, &cpu);
-    t->look = (keel_tuner_look){ t->steps - t->looked, now - t->asked, f->waited - t->waited,
-                                 work - t->work, cpu - t->cpu };
-    if (t->looked) decide(f);
-    t->looked = t->steps;
-    t->asked = now;
-    t->waited = f->waited;
-    t->work = work;
-    t->cpu = cpu;
-    t->next = t->steps + (t->steps < SETTLED ? WINDOW : LATER);
+    if (!keel_tuner_is_due(f)) return;
+    keel_tuner_look totals = { .seconds = keel_seconds(), .waited = f->waited };
+    keel_work_sums(f->work, &totals.work, &totals.cpu);
+    keel_tuner_sees(f, &totals);
 }
 
 void keel_tuner_short(keel_feed *f)

@@ -252,8 +252,13 @@ static keel_status next_source(keel_iter *it, keel_element **out)
         shape[i] = spec->field[i].shape;
         data[i] = w->field[i];
     }
+    keel_probe *p = it->run->probe;
+    const keel_probe_span span = keel_probe_begin(p, KEEL_WORK_YIELD);
+    const keel_probe_mark m = keel_probe_rows(p, o, 0);
     const keel_status s = spec->shaped ? o->source->next_shaped(o->state, data, shape, &rows)
                                        : o->source->next(o->state, (void *const *)w->field, &rows);
+    keel_probe_leave_rows(p, m, rows);
+    keel_probe_end(p, &span);
     if (s < 0) it->run->place = (keel_spot){ it->dataset, { .index = w->rows }, o, w->rows };
     if (s != KEEL_OK) return s;
     w->given = true;
@@ -340,9 +345,9 @@ keel_status keel_run_next(keel_iter *it, keel_element **out)
 {
     keel_run *run = it->run;
     keel_relief *before = keel_account_relief(&run->relief);
-    keel_probe_begin(run->probe);
+    const keel_probe_span span = keel_probe_begin(run->probe, 0);
     const keel_status s = keel_iter_next(it, out);
-    keel_probe_end(run->probe);
+    keel_probe_end(run->probe, &span);
     keel_account_relief(before);
     return s;
 }
@@ -375,6 +380,7 @@ static keel_status create(keel_iter **out, const keel_dataset *d, keel_run *run,
     it->spec = &d->origin->spec;
     it->run = run;
     it->kind = kind;
+    it->work = 2 + run->n_iter++ % (KEEL_WORK_KINDS - 2);
     it->at = (keel_position){ .seed = run->seed, .stages = before };
     it->shown = shown;
     it->left_early = left_early;
@@ -431,8 +437,9 @@ keel_status keel_iter_next(keel_iter *it, keel_element **out)
 {
     keel_trail *t = it->run->trail;
     *out = NULL;
-    /* rows by index are counted where they are read */
-    const bool counts = it->kind != &walks || it->dataset->origin->source->in_memory;
+    /* rows by index and of sources are counted where they are read */
+    const bool counts =
+        it->kind != &sources && (it->kind != &walks || it->dataset->origin->source->in_memory);
     const keel_data_origin *here = it->dataset->origin;
     keel_probe *p = it->run->probe;
     const keel_data_origin *shown = keel_trail_show(t, it->shown);

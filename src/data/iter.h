@@ -21,6 +21,7 @@ typedef struct keel_run {
     keel_account *account;      /* borrowed; NULL: nobody counts */
     keel_relief relief;         /* of that thread */
     struct keel_window *window; /* all that are open */
+    int n_iter;
     keel_ledger ledger;
     keel_spot place; /* of the failure that was given last */
 } keel_run;
@@ -33,6 +34,7 @@ struct keel_iter {
     const keel_data_spec *spec;
     keel_run *run;
     const keel_iter_kind *kind;
+    int work;         /* the kind of work that it is, for probes */
     keel_position at; /* seed, pass and stages; index: elements given in this pass */
     bool open;        /* `begin` was called */
     bool left_early;  /* a pass may be left before its end */

@@ -11,7 +11,7 @@
 
 struct keel_pool {
     pthread_mutex_t lock;
-    pthread_cond_t work, ready; /* a task was added; one is done */
+    pthread_cond_t work, ready, idle; /* a task was added; one is done; `used` may have grown */
     keel_task *first, **last;
     bool quit;
     int n_threads, n_trail;
@@ -46,7 +46,9 @@ static void run(keel_pool *p, keel_task *t, keel_scratch *scratch)
     p->running++;
     pthread_mutex_unlock(&p->lock);
     keel_relief *relief = keel_account_relief(NULL); /* which waits for tasks, so not within one */
+    const keel_probe_span span = keel_probe_begin(probe, t->work);
     t->run(t, scratch);
+    keel_probe_end(probe, &span);
     keel_account_relief(relief);
     pthread_mutex_lock(&p->lock);
     p->running--;
@@ -60,11 +62,13 @@ static void *worker(void *thread)
     keel_pool *p = me->pool;
     pthread_mutex_lock(&p->lock);
     while (!p->quit) {
-        keel_task *t = me->number < p->used ? take(p) : NULL;
+        if (me->number >= p->used) { /* a wait of its own, so that it takes no signal of others */
+            pthread_cond_wait(&p->idle, &p->lock);
+            continue;
+        }
+        keel_task *t = take(p);
         if (t) {
-            keel_probe_begin(me->scratch.probe);
             run(p, t, &me->scratch);
-            keel_probe_end(me->scratch.probe);
         } else {
             pthread_cond_wait(&p->work, &p->lock);
         }
@@ -85,18 +89,19 @@ keel_status keel_pool_create(keel_pool **out, int n_threads, keel_work *work, ke
     p->scratch.trail = &p->trail[n_threads];
     p->last = &p->first;
     p->used = n_threads;
-    p->scratch.probe = keel_work_probe(work);
+    p->scratch.probe = keel_work_probe(work, p->scratch.trail);
     p->scratch.account = account;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->ready, NULL);
+    pthread_cond_init(&p->idle, NULL);
     for (; p->n_threads < n_threads; p->n_threads++) {
         struct pool_thread *t = &p->thread[p->n_threads];
         t->pool = p;
         t->number = p->n_threads;
-        t->scratch.probe = keel_work_probe(work);
         t->scratch.account = account;
         t->scratch.trail = &p->trail[t->number];
+        t->scratch.probe = keel_work_probe(work, t->scratch.trail);
         if (pthread_create(&t->id, NULL, worker, t)) break;
     }
     if (n_threads && !p->n_threads) {
@@ -113,12 +118,14 @@ void keel_pool_destroy(keel_pool *p)
     pthread_mutex_lock(&p->lock);
     p->quit = true;
     pthread_cond_broadcast(&p->work);
+    pthread_cond_broadcast(&p->idle);
     pthread_mutex_unlock(&p->lock);
     for (int i = 0; i < p->n_threads; i++) pthread_join(p->thread[i].id, NULL);
     for (int i = 0; i < p->n_threads; i++) keel_scratch_free(&p->thread[i].scratch);
     keel_scratch_free(&p->scratch);
     for (int i = 0; i < p->n_trail; i++) keel_faults_free(&p->trail[i].faults);
     keel_free(p->trail);
+    pthread_cond_destroy(&p->idle);
     pthread_cond_destroy(&p->ready);
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
@@ -129,7 +136,8 @@ void keel_pool_use(keel_pool *p, int n_threads)
 {
     pthread_mutex_lock(&p->lock);
     p->used = n_threads < 1 ? 1 : n_threads;
-    pthread_cond_broadcast(&p->work);
+    pthread_cond_broadcast(&p->work); /* those that stop must not wait there */
+    pthread_cond_broadcast(&p->idle);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -178,11 +186,7 @@ void keel_pool_add(keel_pool *p, keel_task *t)
     pthread_mutex_lock(&p->lock);
     *p->last = t;
     p->last = &t->next;
-    /* one that sleeps for good may get a signal, so all are woken where some do */
-    if (p->used < p->n_threads)
-        pthread_cond_broadcast(&p->work);
-    else if (p->n_threads)
-        pthread_cond_signal(&p->work);
+    if (p->n_threads) pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -196,9 +200,13 @@ static void wait(keel_pool *p, keel_task *t, const void *stage)
     }
     const keel_trail_mark before = keel_trail_enter(p->scratch.trail, NULL, 0);
     const keel_probe_mark m = keel_probe_enter(probe, keel_work_waits, KEEL_PART_ALL);
+    const bool tells = probe && !probe->measures; /* also then, since others look */
+    const void *now = NULL;
+    if (tells) now = atomic_exchange_explicit(&probe->now, keel_work_waits, memory_order_relaxed);
     p->wanted = t;
     pthread_cond_wait(&p->ready, &p->lock);
     p->wanted = NULL;
+    if (tells) atomic_store_explicit(&probe->now, now, memory_order_relaxed);
     keel_probe_leave(probe, m);
     keel_trail_leave(p->scratch.trail, before);
 }

@@ -14,6 +14,7 @@ struct keel_probe;
 
 typedef struct keel_task {
     void (*run)(struct keel_task *t, struct keel_scratch *scratch); /* scratch: of its thread */
+    int work;                                                       /* its kind, for probes */
     bool done;                                                      /* guarded by the pool */
     struct keel_probe *by;                                          /* of the thread that runs it */
     struct keel_task *next;

@@ -20,11 +20,11 @@ typedef struct keel_tuner {
     bool on;
     bool tunes_threads, tunes_slots;
     int most_threads;
-    int64_t steps, looked;           /* of the run; at the last look */
-    double asked, waited, work, cpu; /* the time of that look, and the totals then */
-    keel_tuner_look look;            /* since the look before */
-    keel_tuner_move move;            /* the last one, which is judged by `before` */
-    int from;                        /* its number of threads before */
+    int64_t steps;          /* of the run */
+    keel_tuner_look totals; /* of the run, at the last look; seconds: the time then */
+    keel_tuner_look look;   /* since the look before */
+    keel_tuner_move move;   /* the last one, which is judged by `before` */
+    int from;               /* its number of threads before */
     keel_tuner_look before;
     int64_t next;   /* step of the next decision */
     int ceiling;    /* more threads were tried, and did not help */

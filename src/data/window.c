@@ -154,6 +154,7 @@ static bool take(keel_window *w, entry *first)
     entry *e = &w->at[w->in % (uint64_t)w->n];
     e->window = w;
     e->task.run = run;
+    e->task.work = w->it->work;
     e->in = e->out = NULL;
     e->told = e->dropped = false;
     const keel_status s = next_input(w, e);

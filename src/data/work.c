@@ -4,6 +4,7 @@
 #include "data/work.h"
 #include "base/memory.h"
 #include "data/stage.h"
+#include "data/trail.h"
 #include <pthread.h>
 #include <time.h>
 
@@ -11,9 +12,9 @@ const char keel_work_waits[] = "waiting", keel_work_gathers[] = "gathering",
            keel_work_makes[] = "look-up layers";
 
 enum {
-    CLOCK_NS = 40,   /* what looking at the clock costs, about */
-    SHARE = 200,     /* of a row's time that it may cost: 1 / SHARE */
-    SKIP_MAX = 4095, /* rows between two that are measured */
+    CLOCK_NS = 40,  /* what looking at the clock costs, about */
+    SHARE = 200,    /* of a row's time that it may cost: 1 / SHARE */
+    SKIP_MAX = 255, /* rows between two that are measured; a slow one among them is missed */
     CPU_EVERY = 4000000,
     HOPS = 4
 };
@@ -86,7 +87,7 @@ void keel_work_destroy(keel_work *w)
     keel_free(w);
 }
 
-keel_probe *keel_work_probe(keel_work *w)
+keel_probe *keel_work_probe(keel_work *w, const keel_trail *trail)
 {
     if (!w) return NULL;
     pthread_mutex_lock(&w->lock);
@@ -95,20 +96,13 @@ keel_probe *keel_work_probe(keel_work *w)
     if (n < w->n_room) {
         p = &w->all[n];
         p->work = w;
-        p->weight = 1;
+        p->trail = trail;
         atomic_store(&p->place, INT64_MAX);
         w->probe[n] = p;
         atomic_store(&w->n_probe, n + 1);
     }
     pthread_mutex_unlock(&w->lock);
     return p;
-}
-
-void keel_probe_measure(keel_probe *p, int64_t now)
-{
-    p->measures = true;
-    p->begin = p->since = now;
-    p->switches = 1;
 }
 
 /* Charge what was done since the last look. */
@@ -139,21 +133,61 @@ void keel_probe_count(keel_probe *p, int64_t rows)
     if (i >= 0) add(&p->rows[i], rows * p->weight);
 }
 
-void keel_probe_finish(keel_probe *p)
+static void note_cpu(keel_probe *p, int64_t now)
 {
-    const int64_t now = keel_clock_ns(), took = now - p->begin;
-    charge(p, now);
-    p->measures = false;
-    const int64_t cost = (p->switches + 1) * CLOCK_NS * SHARE;
-    p->skip = took > 0 ? cost / took : SKIP_MAX;
-    if (p->skip > SKIP_MAX) p->skip = SKIP_MAX;
-    p->weight = p->skip + 1;
-    if (now - p->looked < CPU_EVERY) return;
     struct timespec t;
+    if (now - p->looked < CPU_EVERY) return;
     p->looked = now;
     if (!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t))
         atomic_store_explicit(&p->cpu, (int64_t)t.tv_sec * 1000000000 + t.tv_nsec,
                               memory_order_relaxed);
+}
+
+keel_probe_span keel_probe_start(keel_probe *p, int kind)
+{
+    const int64_t now = keel_clock_ns();
+    keel_probe_span s = { .any = true,
+                          .outer = p->measures,
+                          .inner = p->skip[kind] == 0,
+                          .kind = p->kind,
+                          .part = atomic_load_explicit(&p->part, memory_order_relaxed),
+                          .now = atomic_load_explicit(&p->now, memory_order_relaxed),
+                          .weight = p->weight,
+                          .begin = p->begin,
+                          .from = now };
+    if (s.outer) charge(p, now);
+    s.switches = p->switches;
+    if (!s.inner) p->skip[kind]--;
+    p->measures = s.inner;
+    p->kind = kind;
+    p->weight = p->skipped[kind] + 1;
+    p->begin = p->since = now;
+    p->switches = 1;
+    return s;
+}
+
+void keel_probe_stop(keel_probe *p, const keel_probe_span *s)
+{
+    const int64_t now = keel_clock_ns();
+    if (s->inner) {
+        const int64_t took = now - p->begin;
+        charge(p, now);
+        const int64_t cost = (p->switches + 1) * CLOCK_NS * SHARE;
+        int64_t skip = took > 0 ? cost / took : SKIP_MAX;
+        if (skip > SKIP_MAX) skip = SKIP_MAX;
+        if (p->kind == KEEL_WORK_YIELD) skip = 0;
+        p->skip[p->kind] = p->skipped[p->kind] = skip;
+        note_cpu(p, now);
+    }
+    p->measures = s->outer;
+    if (!s->outer) return;
+    p->kind = s->kind;
+    p->weight = s->weight;
+    p->begin = s->begin + (now - s->from);
+    p->since = now;
+    p->switches = s->switches + 2;
+    atomic_store_explicit(&p->now, s->now, memory_order_relaxed);
+    atomic_store_explicit(&p->part, s->part, memory_order_relaxed);
 }
 
 static const keel_probe *oldest(const keel_work *w)
@@ -169,14 +203,22 @@ static const keel_probe *oldest(const keel_work *w)
     return p;
 }
 
+/* What a thread works on; of rows that are not measured its trail tells it. */
+static const void *works_on(const keel_probe *p)
+{
+    const void *key = atomic_load_explicit(&p->now, memory_order_relaxed);
+    if (key || !p->trail) return key;
+    return atomic_load_explicit(&p->trail->in, memory_order_relaxed);
+}
+
 keel_work_place keel_work_look(const keel_work *w, const keel_probe *first)
 {
     const keel_probe *p = first ? first : oldest(w);
-    const void *key = p ? atomic_load_explicit(&p->now, memory_order_relaxed) : NULL;
+    const void *key = p ? works_on(p) : NULL;
     int part = p ? atomic_load_explicit(&p->part, memory_order_relaxed) : 0;
     for (int i = 0; i < HOPS && key == keel_work_waits; i++) {
         const keel_probe *late = atomic_load_explicit(&p->late, memory_order_acquire);
-        const void *its = late ? atomic_load_explicit(&late->now, memory_order_relaxed) : NULL;
+        const void *its = late ? works_on(late) : NULL;
         key = its ? its : atomic_load_explicit(&p->asked, memory_order_relaxed);
         part = its ? atomic_load_explicit(&late->part, memory_order_relaxed) : 0;
         if (its) p = late;

@@ -1,6 +1,7 @@
 /* Who works on what: the time that each stage of an input takes, without what it calls, and which
  * stage a late row was in. Always on, so it must cost next to nothing: rows that are fast are
- * sampled, so that looking at the clock takes at most 1/200 of their time.
+ * sampled, so that looking at the clock takes at most 1/200 of their time. Work of each kind is
+ * sampled by itself, since a thread may do fast work on many rows and slow work on few.
  *
  * A thread that reads has a probe, and alone writes to it; anyone may read it at any time. */
 #ifndef KEEL_DATA_WORK_H
@@ -8,7 +9,10 @@
 #include "base/clock.h"
 #include "data/source.h"
 
-enum { KEEL_WORK_MAX = 48, KEEL_PROBES_MAX = 80 };
+enum { KEEL_WORK_MAX = 48, KEEL_PROBES_MAX = 80, KEEL_WORK_KINDS = 16 };
+
+/* The kind of work that is always measured: a stream may wait for others at any of its yields. */
+enum { KEEL_WORK_YIELD = 1 };
 
 /* What a source does, where it says so. */
 typedef enum keel_work_part {
@@ -23,8 +27,13 @@ typedef struct keel_work keel_work;
 
 typedef struct keel_probe {
     keel_work *work;
-    bool measures;        /* the clock runs for this row */
-    int64_t weight, skip; /* rows that a measured one stands for; rows until the next */
+    const struct keel_trail *trail; /* of its thread, which tells where it is while it does not
+                                       measure; NULL: nobody knows then */
+    bool measures;                  /* the clock runs for this row */
+    int kind;
+    int64_t weight;                                          /* rows that this one stands for */
+    int64_t skip[KEEL_WORK_KINDS], skipped[KEEL_WORK_KINDS]; /* rows until the next that is
+                                                               measured; between the last two */
     int64_t begin, since; /* of the row; of what is being done now */
     int64_t switches;     /* clock readings of this row */
     int64_t looked;       /* when `cpu` was read */
@@ -57,22 +66,28 @@ keel_status keel_work_create(keel_work **out, const keel_dataset *d, int n_probe
 void keel_work_destroy(keel_work *w); /* NULL is allowed */
 
 /* A probe for a thread; NULL: all are given. NULL is allowed for w. */
-keel_probe *keel_work_probe(keel_work *w);
+keel_probe *keel_work_probe(keel_work *w, const struct keel_trail *trail);
 
-/* Around a row: decides whether it is measured. NULL is allowed. */
-void keel_probe_measure(keel_probe *p, int64_t now);
-void keel_probe_finish(keel_probe *p);
-static inline void keel_probe_begin(keel_probe *p)
+/* Around work of a kind, 0 to KEEL_WORK_KINDS - 1: decides whether it is measured. It may be within
+ * work of another kind, whose clock then stops. NULL is allowed. */
+typedef struct keel_probe_span {
+    bool any, outer, inner; /* the clock was read; what is outside is measured; this is */
+    int kind, part;         /* of what is outside */
+    const void *now;
+    int64_t weight, begin, switches, from;
+} keel_probe_span;
+keel_probe_span keel_probe_start(keel_probe *p, int kind);
+void keel_probe_stop(keel_probe *p, const keel_probe_span *s);
+static inline keel_probe_span keel_probe_begin(keel_probe *p, int kind)
 {
-    if (!p) return;
-    if (p->skip > 0)
-        p->skip--;
-    else
-        keel_probe_measure(p, keel_clock_ns());
+    if (!p) return (keel_probe_span){ 0 };
+    if (p->measures || p->skip[kind] == 0) return keel_probe_start(p, kind);
+    p->skip[kind]--;
+    return (keel_probe_span){ 0 };
 }
-static inline void keel_probe_end(keel_probe *p)
+static inline void keel_probe_end(keel_probe *p, const keel_probe_span *s)
 {
-    if (p && p->measures) keel_probe_finish(p);
+    if (s->any) keel_probe_stop(p, s);
 }
 
 /* Around the work of a stage on a row. The mark is given to keel_probe_leave. */

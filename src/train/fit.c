@@ -108,6 +108,7 @@ static keel_status train_epoch(fit *f)
     const double start = keel_seconds(), waited = keel_feed_wait_seconds(f->feed);
     keel_status s = KEEL_OK;
     keel_batch b;
+    keel_input_epoch(&f->input, f->feed, start);
     while ((s = keel_gate_next(&f->gate, f->feed, &b)) == KEEL_OK) {
         const double before = keel_seconds();
         if (h->steps == 0) h->first_step_seconds = before - f->start;
@@ -121,7 +122,7 @@ static keel_status train_epoch(fit *f)
         keel_feed_release(f->feed, &b);
         const double now = keel_seconds();
         h->step_seconds += now - before;
-        keel_input_step(&f->input, f->feed, now - before);
+        keel_input_step(&f->input, f->feed, now);
         h->steps++;
         h->rows += b.rows;
         at->step++;

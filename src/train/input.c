@@ -176,17 +176,24 @@ static void move_on(keel_input_follow *w, const keel_feed *f)
     if (n == SETTLED) w->next = ROTATE;
 }
 
-void keel_input_step(keel_input_follow *w, const keel_feed *f, double seconds)
+void keel_input_epoch(keel_input_follow *w, const keel_feed *f, double now)
+{
+    const double waited = keel_feed_wait_seconds(f);
+    w->now.seconds += waited - w->now.waited;
+    w->now.waited = waited;
+    w->last = now;
+}
+
+void keel_input_step(keel_input_follow *w, const keel_feed *f, double now)
 {
     keel_input_stats *in = &w->now;
-    const double waited = keel_feed_wait_seconds(f);
     in->steps++;
-    in->seconds += seconds + (waited - in->waited);
-    in->waited = waited;
+    in->seconds += now - w->last;
+    in->waited = keel_feed_wait_seconds(f);
+    w->last = now;
     if (in->steps < w->next) return;
     move_on(w, f);
     if (!w->report || w->failed < 0) return;
-    const double now = keel_seconds();
     if (now - w->drawn < DRAW_EVERY) return;
     keel_input_stats shown;
     w->drawn = now;

@@ -109,7 +109,7 @@ const char *keel_input_text(const keel_input_stats *in, char out[KEEL_INPUT_TEXT
     if (share < 0.01 || !late) return out;
     int n = snprintf(out, KEEL_INPUT_TEXT_MAX,
                      "steps waited %.0f %% of their time for rows, %.0f %% of that for %s",
-                     100 * share, 100 * late->waited / in->waited, late->name);
+                     100 * share, 100 * fmin(1, late->waited / in->waited), late->name);
     for (int i = 0; i < in->n_remedy && n < KEEL_INPUT_TEXT_MAX; i++)
         n += snprintf(out + n, (size_t)(KEEL_INPUT_TEXT_MAX - n), "%s%s: %.2f times as fast",
                       i ? "; " : ". Predicted: ", in->remedy[i].what, in->remedy[i].factor);
