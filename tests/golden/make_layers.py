@@ -307,6 +307,15 @@ COMPUTED = [
     (L.RandAugment((0, 1), 3, (0.25, 0.5), "nearest"), PICTURE),
     (L.AugMix(), PICTURE),
     (L.AugMix((0, 1), 2, 4, 0.5, 0.25, False, "nearest"), PICTURE),
+    (L.Rescaling([0.5, 2, -1.0]), PICTURE),
+    (L.Rescaling(0.25, offset=[[1.0], [2], [0.5]]), [(2, 3, 4)]),
+    (L.Rescaling([[[[3.0, 0.5, -2]]]], offset=[0, 1.5, -1]), PICTURE),
+    (L.Dense(3, activation=L.LeakyReLU(negative_slope=0.125)), [(4,)]),
+    (L.Conv2D(3, 2, activation=L.ReLU(max_value=1.5, negative_slope=0.25, threshold=0.5)), SMALL),
+    (L.Dense(3, activation=L.ReLU()), [(4,)]),
+    (L.Dense(3, activation=L.ELU(0.5)), [(4,)]),
+    (L.Activation(L.Softmax()), [(2, 4)]),
+    (L.LSTM(2, activation=L.LeakyReLU()), [(3, 2)]),
 ]
 BY_ROW = L.MelSpectrogram  # what it does to a row depends on the others
 NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list
