@@ -169,7 +169,7 @@ int keel_setup_compile(keel_model *m, const keel_compile_options *o, const char 
     }
     char text[512];
     if (keel_model_metrics_left_out(m))
-        printf("%s: trained and evaluated without %s, a metric that Keel does not have\n", who,
+        printf("%s: trained and evaluated without metrics that Keel does not have: %s\n", who,
                keel_printable(text, sizeof text, keel_model_metrics_left_out(m)));
     if (o->undecayed && (code = exclude_from_decay(m, o->undecayed)) >= 0) return code;
     return o->learning_rate ? set_learning_rate(m, o->learning_rate, who) : -1;

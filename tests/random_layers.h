@@ -119,6 +119,7 @@ static bool draw_pool(random_graph *g, step *s)
 
 static bool draw_global_pool(random_graph *g, step *s)
 {
+    if (percent(20)) GIVE_STR(s, "data_format", "channels_first");
     if (percent(40)) GIVE_BOOL(s, "keepdims", true);
     return from_one(g, s, 3);
 }
@@ -635,16 +636,22 @@ static bool draw_relu(random_graph *g, step *s)
 static bool draw_softmax(random_graph *g, step *s)
 {
     if (!from_one(g, s, 0)) return false;
-    if (percent(30)) GIVE_INT(s, "axis", 1 + chance(g->step[s->in[0]].shape.rank));
+    const int rank = g->step[s->in[0]].shape.rank;
+    if (rank > 1 && percent(15))
+        GIVE_PAIR(s, "axis", rank - 1, rank);
+    else if (percent(30))
+        GIVE_INT(s, "axis", 1 + chance(rank));
     return true;
 }
 
 static bool draw_batch_norm(random_graph *g, step *s)
 {
+    if (!from_one(g, s, 0)) return false;
+    if (percent(20)) GIVE_INT(s, "axis", 1 + chance(g->step[s->in[0]].shape.rank));
     if (percent(20)) GIVE_BOOL(s, "center", false);
     if (percent(20)) GIVE_BOOL(s, "scale", false);
     if (percent(50)) GIVE_REAL(s, "epsilon", 0.0625);
-    return from_one(g, s, 0);
+    return true;
 }
 
 /* Two to four values that agree in every dim but `free` (-1: in all); the same one again and again
@@ -800,7 +807,9 @@ static bool draw_group_norm(random_graph *g, step *s)
 {
     if (!from_one(g, s, 0)) return false;
     const keel_shape *in = &g->step[s->in[0]].shape;
-    GIVE_INT(s, "groups", percent(20) ? -1 : divisor(in->dim[in->rank - 1]));
+    const int axis = percent(20) ? chance(in->rank) : in->rank - 1;
+    if (axis != in->rank - 1) GIVE_INT(s, "axis", 1 + axis);
+    GIVE_INT(s, "groups", percent(20) ? -1 : divisor(in->dim[axis]));
     GIVE_REAL(s, "epsilon", 0.0625);
     if (percent(20)) GIVE_BOOL(s, "center", false);
     if (percent(20)) GIVE_BOOL(s, "scale", false);

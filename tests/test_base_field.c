@@ -150,9 +150,13 @@ static void tuples_come_in_every_form_keras_takes(void **state)
         { "[[1, 2], [3, 4]]", { 1, 2, 3, 4 } },
         { "[1, [3, 4]]", { 1, 1, 3, 4 } },
         { "[1, 2, 3, 4]", { 1, 2, 3, 4 } },
+        { "{\"class_name\": \"__numpy__\", \"config\": {\"value\": [[1, 2], [3, 4]], \"dtype\": "
+          "\"int64\"}}",
+          { 1, 2, 3, 4 } },
+        { "{\"class_name\": \"__tensor__\", \"config\": {\"value\": 2}}", { 2, 2, 2, 2 } },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[128];
+        char text[192];
         conv_args a;
         snprintf(text, sizeof text, "{\"filters\": [1], \"pads\": %s}", cases[i].json);
         assert_int_equal(read_text(text, &a), KEEL_OK);

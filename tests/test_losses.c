@@ -78,6 +78,7 @@ static void check_case(const json_t *k, size_t index)
     free((void *)c.y_true);
     free((void *)c.weight);
     free(grad);
+    keel_fields_free(&l->type, args);
     keel_free(args);
 }
 
@@ -163,6 +164,7 @@ static void run(const struct property *q, const data_t *d, int first, int rows, 
                                      .seed = 1,
                                      .sum = sum,
                                      .grad = grad ? grad + first * CLASSES : NULL });
+    keel_fields_free(&l->type, args);
     keel_free(args);
 }
 
@@ -221,6 +223,7 @@ static void rows_of_weight_zero_leave_no_trace(void **state)
         void *args;
         const keel_loss *l = make(q->loss, q->config, &args);
         assert_true(keel_loss_divisor(l, args, sum) == 0);
+        keel_fields_free(&l->type, args);
         keel_free(args);
         assert_int_equal(keel_call_status_take(), KEEL_OK);
     }
@@ -253,6 +256,7 @@ static void huge_logits_stay_finite(void **state)
                                              .sum = sum });
             assert_true(isfinite(sum[0]));
             for (size_t i = 0; i < 6; i++) assert_true(isfinite(golden_at(grad, f64, i)));
+            keel_fields_free(&l->type, args);
             keel_free(args);
         }
 }
@@ -289,6 +293,7 @@ static void labels_outside_the_classes_are_named(void **state)
             assert_true(grad[3] == 0 && isfinite(sum[0]));
         }
     }
+    keel_fields_free(&l->type, args);
     keel_free(args);
 }
 
@@ -319,6 +324,7 @@ static void labels_may_be_whole_numbers_of_any_type(void **state)
                                          .sum = sum });
         assert_true(golden_near(sum[0], -log(.3) - log(.8), 1e-6));
     }
+    keel_fields_free(&l->type, args);
     keel_free(args);
 }
 
@@ -359,6 +365,7 @@ static void shapes_and_arguments_that_do_not_fit_are_refused(void **state)
         const keel_status s = keel_loss_check(l, args, &p, &t, &elements);
         if (s != (cases[i].elements ? KEEL_OK : KEEL_ESHAPE)) fail_msg("case %zu: %d", i, s);
         assert_int_equal(elements, cases[i].elements ? cases[i].elements : -7);
+        keel_fields_free(&l->type, args);
         keel_free(args);
     }
     void *args;
@@ -366,14 +373,17 @@ static void shapes_and_arguments_that_do_not_fit_are_refused(void **state)
     const keel_spec p = { KEEL_FLOAT32, four }, whole = { KEEL_INT32, four };
     int64_t elements;
     assert_int_equal(keel_loss_check(l, args, &p, &p, &elements), KEEL_EUNSUP);
+    keel_fields_free(&l->type, args);
     keel_free(args);
     l = make("mse", NULL, &args);
     assert_int_equal(keel_loss_check(l, args, &p, &whole, &elements), KEEL_EARG);
+    keel_fields_free(&l->type, args);
     keel_free(args);
     json_t *axis = json_pack("{s:i}", "axis", 1);
     const keel_type *type = keel_loss_find("categorical_crossentropy");
     args = keel_calloc(1, type->args_size);
     assert_int_equal(keel_fields_read(type, axis, args), KEEL_EUNSUP);
+    keel_fields_free(&l->type, args);
     keel_free(args);
     json_decref(axis);
 }
@@ -389,6 +399,7 @@ static void cross_entropies_take_logits_when_told(void **state)
         assert_false(keel_loss_has_logits(l, args));
         keel_loss_use_logits(l, args);
         assert_true(keel_loss_has_logits(l, args));
+        keel_fields_free(&l->type, args);
         keel_free(args);
     }
 }
@@ -418,6 +429,7 @@ static double ctc(const double *z, const double *symbols, double *grad)
                                      .seed = 1,
                                      .grad = grad,
                                      .sum = sum });
+    keel_fields_free(&l->type, args);
     keel_free(args);
     return sum[0];
 }
@@ -478,6 +490,7 @@ static void symbols_that_cannot_be_spelled_are_named(void **state)
                                      .sum = sum });
     assert_int_equal(keel_call_status_take(), KEEL_EDATA);
     assert_non_null(strstr(keel_error(), "3 symbols of row 7"));
+    keel_fields_free(&l->type, args);
     keel_free(args);
 }
 
@@ -502,6 +515,7 @@ static void an_axis_that_predictions_do_not_have_is_refused(void **state)
         const keel_status s = keel_loss_check(l, args, &p, &p, &elements);
         assert_int_equal(s, cases[i].elements ? KEEL_OK : KEEL_EARG);
         if (s >= 0) assert_int_equal(elements, cases[i].elements);
+        keel_fields_free(&l->type, args);
         keel_free(args);
     }
 }

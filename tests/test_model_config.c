@@ -182,6 +182,7 @@ static void a_damaged_configuration_is_an_error_that_says_where(void **state)
 static const struct {
     const char *config, *loss, *metric; /* of the first */
     int n_metric;
+    const char *left_out;
 } good[] = {
     { "null", NULL, NULL, 0 },
     { "{\"optimizer\":null}", NULL, NULL, 0 },
@@ -205,6 +206,16 @@ static const struct {
       "MeanSquaredError", "off", 1 },
     { "{\"optimizer\":\"sgd\",\"loss\":{\"class_name\":\"__tuple__\",\"items\":[\"mse\"]}}",
       "MeanSquaredError", NULL, 0 },
+    /* metrics that Keel has, but not with these arguments, and one that it does not have */
+    { "{\"optimizer\":\"sgd\",\"loss\":\"mse\",\"metrics\":[{\"class_name\":\"R2Score\",\"config\":"
+      "{"
+      "\"class_aggregation\":null}},\"mae\",{\"class_name\":\"Precision\",\"config\":{"
+      "\"thresholds\":"
+      "[0.2,0.7]}},{\"module\":\"mine\",\"class_name\":\"Odd\",\"config\":{}}]}",
+      "MeanSquaredError", "mae", 1,
+      "R2Score (class_aggregation must be one of uniform_average, variance_weighted_average, not "
+      "null), Precision (thresholds: 2 give as many numbers, and a log has one; use a metric for "
+      "each), Odd" },
 };
 
 static void every_form_of_compile_config_is_read(void **state)
@@ -226,6 +237,8 @@ static void every_form_of_compile_config_is_read(void **state)
             assert_null(c->loss[0].type);
         assert_int_equal(c->n_metric, good[i].n_metric);
         if (good[i].metric) assert_string_equal(c->metric[0].name, good[i].metric);
+        assert_string_equal(c->left_out ? c->left_out : "",
+                            good[i].left_out ? good[i].left_out : "");
         json_t *written = NULL;
         if (keel_model_to_config(m, &written) < 0) fail_msg("%s: %s", good[i].config, keel_error());
         json_decref(written);

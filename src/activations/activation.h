@@ -1,5 +1,5 @@
-/* Keras's named activations, as Activation(...) and activation= take them. One file each, which
- * names the op that computes it. */
+/* Keras's named activations, as Activation(...) and activation= take them, and the layers that may
+ * stand there (_layer.h). One file each, which names the op that computes it. */
 #ifndef KEEL_ACTIVATIONS_ACTIVATION_H
 #define KEEL_ACTIVATIONS_ACTIVATION_H
 #include "base/field.h"

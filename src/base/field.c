@@ -348,11 +348,20 @@ static keel_status read_null(const keel_field *f, void *place)
     return KEEL_OK;
 }
 
+/* NumPy's arrays and tensors in a config are {"class_name", "config": {"value", "dtype"}}. */
+static const json_t *numbers_of(const json_t *v)
+{
+    const char *name = json_string_value(json_object_get(v, "class_name"));
+    const json_t *of = json_object_get(json_object_get(v, "config"), "value");
+    return name && of && (!strcmp(name, "__numpy__") || !strcmp(name, "__tensor__")) ? of : v;
+}
+
 keel_status keel_field_read_at(const keel_type *type, const keel_field *f, const json_t *v,
                                void *args, int depth)
 {
     char what[192];
     void *place = keel_field_place(f, args);
+    v = numbers_of(v);
     if (f->kind == KEEL_FIELD_IGNORE) return KEEL_OK;
     if (f->kind == KEEL_FIELD_REFUSE) return refuse_others(type, f, v);
     if (json_is_null(v) && f->kind != KEEL_FIELD_BOOL && keel_field_null_allowed(f))

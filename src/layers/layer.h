@@ -223,10 +223,11 @@ void keel_same_padding(const keel_shape *places, bool same, const keel_ints *siz
 /* Keras counts axes with the batch, and -1 is the last. Gives the index among the dims of one row.
  */
 keel_status keel_row_axis(const keel_emit *e, int64_t axis, int64_t *row_axis);
-/* Keel's images are channels_last (choice 0); the other choice is refused by name. */
+/* Ops know channels_last only (choice 0). A layer with the other choice is turned (_turned.h), or
+ * refuses it by keel_channels_last. */
 #define KEEL_DATA_FORMAT(args)                                                                     \
     KEEL_CHOICE(args, data_format, "\"channels_last\"", "channels_last|channels_first",            \
-                "order of the dims; only channels_last is supported")
+                "order of the dims")
 keel_status keel_channels_last(int data_format);
 /* Adds a bias, if the layer has one, and then its activation. */
 keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_object *initializer,

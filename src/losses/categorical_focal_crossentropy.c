@@ -1,4 +1,4 @@
-/* Categorical focal cross-entropy (Lin et al. 2017): l = -sum_j alpha (1 - q_j)^gamma t_j log q_j
+/* Categorical focal cross-entropy (Lin et al. 2017): l = -sum_j alpha_j (1 - q_j)^gamma t_j log q_j
  * over the last axis; q is p over its sum, cut to [epsilon, 1 - epsilon]; no gradient flows where
  * it was cut. Of logits p is their softmax. Smoothing: t (1 - s) + s / classes. */
 #ifndef REAL
@@ -7,18 +7,38 @@
 typedef struct args_t {
     int reduction;
     bool from_logits;
-    double alpha, gamma, label_smoothing;
+    keel_reals alpha; /* one, or one for each class */
+    double gamma, label_smoothing;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_LOSS_FIELDS(args_t),
-    KEEL_FLOAT(args_t, alpha, "0.25", 0, 1e30, "what all is multiplied by"),
+    { .key = "alpha",
+      .kind = KEEL_FIELD_REALS,
+      .offset = offsetof(args_t, alpha),
+      .dflt = "0.25",
+      .max = 1e30,
+      .count = 1,
+      .help = "what all classes are multiplied by, or a number for each class" },
     KEEL_FLOAT(args_t, gamma, "2.0", 0, 1e30, "how little right predictions count"),
     KEEL_BOOL(args_t, from_logits, "false", "predictions are logits, not probabilities"),
     KEEL_FLOAT(args_t, label_smoothing, "0.0", 0, 1, "move targets toward one over the classes"),
     KEEL_REFUSE("axis", "-1", "classes are the last axis"),
     { 0 },
 };
+
+static keel_status check(const void *args, const keel_spec *prediction, const keel_spec *target,
+                         int64_t *elements)
+{
+    const args_t *a = args;
+    const keel_shape *s = &prediction->shape;
+    (void)target;
+    (void)elements; /* those of the kind of target */
+    if (a->alpha.count == 1 || a->alpha.count == s->dim[s->rank - 1]) return KEEL_OK;
+    return keel_fail(KEEL_ESHAPE,
+                     "CategoricalFocalCrossentropy: alpha has %d numbers for %lld classes",
+                     a->alpha.count, (long long)s->dim[s->rank - 1]);
+}
 
 #define REAL_FILE "losses/categorical_focal_crossentropy.c"
 #include "ops/real.h"
@@ -33,6 +53,7 @@ const keel_loss keel_loss_categorical_focal_crossentropy = {
     },
     .reduction_offset = offsetof(args_t, reduction),
     .target = KEEL_TARGET_ONE_HOT,
+    .check = check,
     .of = REALS(of),
 };
 
@@ -48,12 +69,13 @@ static REAL REAL_(one)(const args_t *a, const REAL *x, const REAL *t, int64_t n,
 {
     const REAL low = (REAL)KEEL_EPSILON, high = (REAL)(1 - KEEL_EPSILON);
     const REAL keep = (REAL)(1 - a->label_smoothing), more = (REAL)(a->label_smoothing / (double)n);
-    const REAL alpha = (REAL)a->alpha, gamma = (REAL)a->gamma;
+    const REAL gamma = (REAL)a->gamma;
     REAL top = x[0], all = 0, loss = 0, along = 0; /* along: sum_j dl/dq_j q_j */
     for (int64_t j = 1; j < n; j++) top = fmax(top, x[j]);
     for (int64_t j = 0; j < n; j++) all += REAL_(part)(a, x[j], top);
     for (int64_t j = 0; j < n; j++) {
         const REAL q = REAL_(part)(a, x[j], top) / all, cut = q < low ? low : q > high ? high : q;
+        const REAL alpha = (REAL)a->alpha.at[a->alpha.count == 1 ? 0 : j];
         const REAL tj = t[j] * keep + more, factor = alpha * pow(1 - cut, gamma);
         const REAL factor_by_q = gamma == 0 ? 0 : -alpha * gamma * pow(1 - cut, gamma - 1);
         const REAL slope = q == cut ? -tj * (factor / cut + factor_by_q * log(cut)) : 0;

@@ -92,5 +92,6 @@ void keel_metric_update(const keel_metric *m, int real, const keel_loss_call *c,
     if (keel_target_check(kind, "", c->prediction, c->target, &d) < 0) return;
     keel_elements_of_rows(l ? l->of[real] : m->of[real], kind, &of, real);
     sum[0] += sums[0] / (double)d.elements;
-    sum[1] += sums[2] / (double)d.elements;
+    /* Keras leaves elements out of the count (ignore_class) by their weights, if there are any. */
+    sum[1] += c->weight || c->mask ? sums[2] / (double)d.elements : (double)c->rows;
 }

@@ -225,13 +225,20 @@ static keel_status name_metric(const json_t *v, keel_model_metric *metric)
     return KEEL_OK;
 }
 
-/* Adds a name to the text of metrics that are left out. */
+/* Adds a name to the text of metrics that are left out; behind it, if Keel has the metric, which
+ * argument is the reason. */
 static keel_status leave_out(const json_t *v, keel_model_compiled *c)
 {
-    const char *name = name_in(v);
+    const char *name = name_in(v), *why = name && keel_metric_find(name) ? keel_error() : NULL;
     keel_text text = { 0 };
+    for (int i = 0; why && i < 2; i++) { /* without "metric: AUC: " */
+        const char *before = i ? name : "metric";
+        const size_t n = strlen(before);
+        if (!strncmp(why, before, n) && !strncmp(why + n, ": ", 2)) why += n + 2;
+    }
     keel_text_add(&text, "%s%s%.60s", c->left_out ? c->left_out : "", c->left_out ? ", " : "",
                   name ? name : "?");
+    if (why) keel_text_add(&text, " (%.160s)", why);
     if (text.failed) {
         keel_text_free(&text);
         return KEEL_ENOMEM;
@@ -277,7 +284,8 @@ static keel_status add_metric(const json_t *v, int output, bool weighted, keel_m
     if (s >= 0 && !waits_for_target(json_string_value(v)))
         s = keel_kind_read(&metric.metric, entry, &keel_kind_metric);
     json_decref(entry);
-    if (s == KEEL_EUNSUP && c->by_file) return leave_out(v, c);
+    const bool known = name_in(v) && keel_metric_find(name_in(v)); /* but not with such arguments */
+    if (c->by_file && (s == KEEL_EUNSUP || (s == KEEL_EARG && known))) return leave_out(v, c);
     if (s < 0) return s;
     s = name_metric(v, &metric);
     if (s < 0)

@@ -1,6 +1,7 @@
 /* Emitting: each call lets its layer add ops to a graph. The weights exist already, so a layer must
  * declare the same weights as when it was first called. A layer that is a model emits the calls
  * inside it; a layer that holds or makes layers calls them itself. */
+#include "layers/_turned.h"
 #include "base/memory.h"
 #include "model/parts.h"
 #include <limits.h>
@@ -214,7 +215,7 @@ static keel_status emit_plain(const keel_model *m, keel_model *maker, int layer,
         s = l->kind->make(e);
         e->make = NULL;
     }
-    if (s >= 0) s = l->kind->emit(e);
+    if (s >= 0) s = keel_layer_emit(l->kind, e);
     if (s >= 0 && !l->kind->passes_activity) s = keel_emit_regularized(e, &l->activity);
     if (s >= 0) default_masks(l->kind, e);
     e->in = in;

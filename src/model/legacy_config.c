@@ -167,7 +167,7 @@ static keel_status read_policy(json_t *config)
     return no_memory();
 }
 
-/* Layers that the layer holds, and initializers. */
+/* Layers that the layer holds, also as its activation, and initializers. */
 static keel_status read_inside(json_t *config, int depth)
 {
     const char *key;
@@ -177,7 +177,7 @@ static keel_status read_inside(json_t *config, int depth)
     {
         if (ends(key, "_initializer")) {
             KEEL_TRY(read_initializer(v));
-        } else if (ends(key, "layer") || !strcmp(key, "cell")) {
+        } else if (ends(key, "layer") || !strcmp(key, "cell") || ends(key, "activation")) {
             if (text_at(v, "class_name")) KEEL_TRY(read_layer(v, depth + 1));
         } else if (!strcmp(key, "cells")) {
             json_array_foreach(v, i, entry) KEEL_TRY(read_layer(entry, depth + 1));

@@ -307,6 +307,20 @@ COMPUTED = [
     (L.RandAugment((0, 1), 3, (0.25, 0.5), "nearest"), PICTURE),
     (L.AugMix(), PICTURE),
     (L.AugMix((0, 1), 2, 4, 0.5, 0.25, False, "nearest"), PICTURE),
+    (L.Rescaling([0.5, 2, -1.0]), PICTURE),
+    (L.Rescaling(0.25, offset=[[1.0], [2], [0.5]]), [(2, 3, 4)]),
+    (L.Rescaling([[[[3.0, 0.5, -2]]]], offset=[0, 1.5, -1]), PICTURE),
+    (L.Dense(3, activation=L.LeakyReLU(negative_slope=0.125)), [(4,)]),
+    (L.Conv2D(3, 2, activation=L.ReLU(max_value=1.5, negative_slope=0.25, threshold=0.5)), SMALL),
+    (L.Dense(3, activation=L.ReLU()), [(4,)]),
+    (L.Dense(3, activation=L.ELU(0.5)), [(4,)]),
+    (L.Activation(L.Softmax()), [(2, 4)]),
+    (L.LSTM(2, activation=L.LeakyReLU()), [(3, 2)]),
+    (L.Softmax(axis=[1, 3]), SMALL),
+    (L.GroupNormalization(groups=2, axis=1), [(4, 3, 2)]),
+    (L.GroupNormalization(groups=-1, axis=-2, scale=False), [(3, 2)]),
+    (L.BatchNormalization(axis=1), [(3, 2, 4)]),
+    (L.BatchNormalization(axis=-2, center=False), [(3, 2)]),
 ]
 BY_ROW = L.MelSpectrogram  # what it does to a row depends on the others
 NAMED = (L.MultiHeadAttention, L.GroupQueryAttention)  # their inputs are arguments, not a list
@@ -320,7 +334,7 @@ def computed(layer, shapes):
     got = case(layer, shapes)
     for k, w in enumerate(layer.weights):
         if w.name != "count":  # of Normalization, which nothing reads
-            w.assign(np.abs(number(w.shape, k)) if w.name == "variance" else number(w.shape, k))
+            w.assign(np.abs(number(w.shape, k)) if "variance" in w.name else number(w.shape, k))
     if isinstance(layer, L.Normalization):
         layer.finalize_state()
     x = [number((ROWS,) + s, k) for k, s in enumerate(shapes)]
@@ -348,6 +362,48 @@ def case(layer, shapes):
     }
 
 
+def first(make, shape, **more):
+    """A layer with channels first. TensorFlow has most of them on other devices only, so the numbers
+    are those of the same layer with channels last."""
+    layer, last = make(data_format="channels_first", **more), make(data_format="channels_last", **more)
+    turn = lambda v: np.moveaxis(v, 1, -1)
+    x = number((ROWS,) + shape, 0).astype("float32")
+    last.build(turn(x).shape)
+    for k, w in enumerate(last.weights):
+        w.assign(number(w.shape, k))
+    y = np.array(last(turn(x)))
+    y = np.moveaxis(y, -1, 1) if y.ndim == x.ndim else y
+    serialized = keras.saving.serialize_keras_object(layer)
+    return {
+        "class": serialized["class_name"],
+        "config": serialized["config"],
+        "in": [shape],
+        "out": list(layer.compute_output_shape((None,) + shape)[1:]),
+        "weights": [[w.name, list(w.shape), True] for w in last.weights],
+        "y": [float("%.7g" % v) for v in np.ravel(y)],
+    }
+
+
+FIRST = [
+    (L.Conv1D, (2, 5), dict(filters=3, kernel_size=2, strides=2, padding="same")),
+    (L.Conv2D, (2, 4, 5), dict(filters=3, kernel_size=(2, 3), activation="tanh")),
+    (L.Conv3D, (2, 3, 2, 4), dict(filters=2, kernel_size=2)),
+    (L.Conv2DTranspose, (2, 3, 2), dict(filters=3, kernel_size=2, strides=2)),
+    (L.DepthwiseConv2D, (3, 4, 3), dict(kernel_size=2, depth_multiplier=2)),
+    (L.SeparableConv2D, (2, 3, 4), dict(filters=3, kernel_size=2)),
+    (L.MaxPooling2D, (2, 4, 5), dict(pool_size=2, padding="same")),
+    (L.AveragePooling1D, (2, 5), dict(pool_size=2)),
+    (L.MaxPooling3D, (2, 2, 4, 3), dict(pool_size=2)),
+    (L.GlobalAveragePooling2D, (3, 2, 4), dict()),
+    (L.GlobalAveragePooling2D, (3, 2, 4), dict(keepdims=True)),
+    (L.GlobalMaxPooling1D, (3, 4), dict(keepdims=True)),
+    (L.AdaptiveAveragePooling2D, (2, 4, 5), dict(output_size=(2, 3))),
+    (L.ZeroPadding2D, (2, 2, 3), dict(padding=((1, 0), (0, 2)))),
+    (L.Cropping2D, (2, 4, 3), dict(cropping=((1, 0), (0, 1)))),
+    (L.UpSampling2D, (2, 2, 3), dict(size=(2, 1))),
+    (L.Flatten, (2, 3, 2), dict()),
+]
 with open("layers.json", "w") as f:
     lines = [json.dumps(case(*c)) for c in CASES] + [json.dumps(computed(*c)) for c in COMPUTED]
+    lines += [json.dumps(first(make, shape, **more)) for make, shape, more in FIRST]
     f.write("[\n" + ",\n".join(lines) + "\n]\n")

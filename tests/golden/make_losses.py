@@ -169,6 +169,8 @@ for kind in ("logits", "huge"):
         both("BinaryFocalCrossentropy", config, predictions(kind, (4,)), np.round(soft((4,))), WEIGHT)
         both("CategoricalFocalCrossentropy", config, predictions(kind, (4,)), onehot((4,)), WEIGHT)
 both("MeanAbsoluteError", {}, predictions("logits", (1,)), soft((1,))[:, 0], WEIGHT)
+for config in (dict(alpha=[0.125, 0.5, 0.25, 1.0]), dict(alpha=[2.0, 0.5, 0.25, 1.0], from_logits=True)):
+    both("CategoricalFocalCrossentropy", config, predictions("rough", (2, 4)), onehot((2, 4)), WEIGHT)
 rng = others
 with open("losses.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
@@ -288,5 +290,11 @@ for weight in (None, np.array([1.0, 2.5, 0.0, 3.0, 0.25])):
     shape = (4,) if weight is None else (1,)
     for config in (dict(), dict(threshold=0.25), dict(target_class_ids=[1]), dict(target_class_ids=[0], dtype="float32")):
         metric_case("BinaryIoU", config, predictions("rough", shape), np.round(soft(shape)), weight)
+rng = np.random.default_rng(15)
+for weight in (None, WEIGHT):  # only where there are weights is the count without what is left out
+    shape = (2, 4) if weight is None else (4,)
+    for config in (dict(ignore_class=2), dict(ignore_class=2, from_logits=True)):
+        metric_case("SparseCategoricalCrossentropy", config, predictions("probabilities", shape), labels(shape),
+                    weight)
 with open("metrics.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in metrics) + "\n]\n")

@@ -114,6 +114,8 @@ PLAIN = [  # name, shape of a row, the operation, scale of the kernel
     ("one_hot", M, lambda x: O.one_hot(O.argmax(x, axis=-1), 6) * x, ONE),
     ("sort", M, lambda x: O.sort(x, axis=-1), ONE),
     ("pad", M, lambda x: O.pad(x, ((0, 0), (1, 2), (0, 3))), ONE),
+    ("pad in a mirror", M, lambda x: O.pad(x, ((0, 0), (1, 2), (0, 3)), mode="reflect"), ONE),
+    ("pad with the edge, too", M, lambda x: O.pad(x, ((0, 0), (3, 0), (2, 1)), mode="symmetric"), ONE),
     ("pad with a number", M, lambda x: O.pad(x, ((0, 0), (1, 0), (2, 0)), constant_values=0.5), ONE),
     ("take", M, lambda x: O.take(x, 2, axis=1), ONE),
     ("take several", M, lambda x: O.take(x, [3, 0, -1], axis=2), ONE),

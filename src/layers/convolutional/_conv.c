@@ -54,7 +54,6 @@ keel_status keel_emit_conv(keel_emit *e, int dims)
     keel_spec spec[2];
     keel_value x, y;
     int n = 1;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_as_image(e, dims, &x, &places));
     const int64_t channels = places.dim[places.rank - 1];
     if (channels % a->groups || a->filters % a->groups)

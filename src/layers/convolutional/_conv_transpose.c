@@ -90,7 +90,6 @@ keel_status keel_emit_conv_transpose(keel_emit *e, int dims)
     keel_spec spec[2];
     keel_value x, y;
     int n = 1;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_as_image(e, dims, &x, &row));
     row = keel_emit_in(e, 0)->shape;
     KEEL_TRY(args_of(e, dims, &row, &op));

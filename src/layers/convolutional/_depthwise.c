@@ -21,7 +21,6 @@ static keel_status emit_each(keel_emit *e, int dims, const char *name, keel_shap
                              int64_t *channels, keel_value *x, keel_variable *w, keel_spec *spec)
 {
     const keel_depthwise *a = e->args;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_as_image(e, dims, x, image));
     if (!keel_mul_i64(image->dim[2], a->depth_multiplier, channels))
         return keel_fail(KEEL_ESHAPE, "depth_multiplier %lld is too large",

@@ -1,6 +1,7 @@
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta. In training, mean and variance of each
  * channel are those of the whole global batch; otherwise the moving ones. Either value of
  * `synchronized` is accepted: statistics are always those of all rows of the step. */
+#include "layers/_turned.h"
 #include "layers/normalization/_gamma_beta.h"
 #include "ops/args.h"
 
@@ -28,22 +29,17 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status emit(keel_emit *e)
+static keel_status emit_last(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     keel_variable w[4];
     keel_spec spec[4];
-    int64_t axis;
     int n = 0;
     if (e->mask[0] >= 0 && e->trainable)
         return keel_fail(KEEL_EUNSUP, "BatchNormalization of masked values is not supported, "
                                       "unless it is frozen");
-    KEEL_TRY(keel_row_axis(e, a->axis, &axis));
-    if (axis != in->rank - 1)
-        return keel_fail(KEEL_EUNSUP, "axis %lld: only the last axis is supported",
-                         (long long)a->axis);
-    const keel_shape channels = KEEL_SHAPE(in->dim[axis]);
+    const keel_shape channels = KEEL_SHAPE(in->dim[in->rank - 1]);
     const struct {
         bool used;
         keel_weight_decl decl;
@@ -64,6 +60,15 @@ static keel_status emit(keel_emit *e)
                                       .scale = a->scale,
                                       .frozen = !e->trainable };
     return keel_emit_weighted(e, &keel_op_batch_norm, &op, w, spec, n, e->out);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    int64_t axis;
+    KEEL_TRY(keel_row_axis(e, a->axis, &axis));
+    return axis == keel_emit_in(e, 0)->shape.rank - 1 ? emit_last(e)
+                                                      : keel_emit_turned(e, axis, emit_last);
 }
 
 const keel_layer keel_layer_batch_normalization = {

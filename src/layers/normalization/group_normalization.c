@@ -1,5 +1,6 @@
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of a group of
  * channels over all places of a row. */
+#include "layers/_turned.h"
 #include "layers/normalization/_gamma_beta.h"
 #include "ops/group_norm.h"
 
@@ -13,25 +14,20 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, groups, "32", -1, 1e9, "groups of channels; -1: each is its own"),
-    KEEL_INT(args_t, axis, "-1", 0, 0, "the channels; only the last is supported"),
+    KEEL_INT(args_t, axis, "-1", 0, 0, "the channels"),
     KEEL_FLOAT(args_t, epsilon, "0.001", 0, 1e30, "added to the variance"),
     KEEL_GAMMA_BETA_FIELDS(args_t),
     { 0 },
 };
 
-static keel_status emit(keel_emit *e)
+static keel_status emit_last(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     keel_variable w[2];
     keel_spec spec[2];
-    int64_t axis;
     int n = 0;
-    KEEL_TRY(keel_row_axis(e, a->axis, &axis));
-    if (axis != in->rank - 1)
-        return keel_fail(KEEL_EUNSUP, "axis %lld: only the last axis is supported",
-                         (long long)a->axis);
-    const int64_t channels = in->dim[axis], groups = a->groups == -1 ? channels : a->groups;
+    const int64_t channels = in->dim[in->rank - 1], groups = a->groups == -1 ? channels : a->groups;
     if (groups < 1 || channels % groups)
         return keel_fail(KEEL_EARG, "groups: %lld channels are not a multiple of %lld",
                          (long long)channels, (long long)groups);
@@ -49,6 +45,15 @@ static keel_status emit(keel_emit *e)
         .groups = groups, .epsilon = a->epsilon, .center = a->center, .scale = a->scale
     };
     return keel_emit_weighted(e, &keel_op_group_norm, &op, w, spec, n, e->out);
+}
+
+static keel_status emit(keel_emit *e)
+{
+    const args_t *a = e->args;
+    int64_t axis;
+    KEEL_TRY(keel_row_axis(e, a->axis, &axis));
+    return axis == keel_emit_in(e, 0)->shape.rank - 1 ? emit_last(e)
+                                                      : keel_emit_turned(e, axis, emit_last);
 }
 
 const keel_layer keel_layer_group_normalization = {

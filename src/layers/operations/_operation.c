@@ -94,15 +94,12 @@ keel_status keel_emit_unary(keel_emit *e, const keel_op *op, const void *args)
     return keel_emit_on(e, op, args, e->in, 1, e->out);
 }
 
-keel_status keel_operand_or_array(keel_emit *e, size_t place, const char *name, int rank,
-                                  keel_operand *out)
+keel_status keel_emit_array(keel_emit *e, const json_t *v, const char *name, int rank,
+                            keel_value *out)
 {
-    const json_t *v = keel_argument(e, place, name);
     keel_shape shape = { 0 };
-    if (!e->call || !json_is_array(v)) return keel_operand_at(e, place, name, out);
-    *out = (keel_operand){ .given = true };
-    KEEL_TRY(keel_emit_numbers(e, v, name, &out->value));
-    const keel_shape s = keel_graph_spec(e->graph, out->value)->shape;
+    KEEL_TRY(keel_emit_numbers(e, v, name, out));
+    const keel_shape s = keel_graph_spec(e->graph, *out)->shape;
     const int extra = s.rank > rank;
     if (s.rank > rank + 1 || (extra && s.dim[0] != 1))
         return keel_fail(KEEL_EUNSUP, "argument %s: an array with numbers for each row of a batch",
@@ -112,7 +109,16 @@ keel_status keel_operand_or_array(keel_emit *e, size_t place, const char *name, 
         const int from = d - (rank - s.rank);
         shape.dim[d] = from < 0 ? 1 : s.dim[from];
     }
-    return keel_emit_view(e, &shape, out->value, &out->value);
+    return keel_emit_view(e, &shape, *out, out);
+}
+
+keel_status keel_operand_or_array(keel_emit *e, size_t place, const char *name, int rank,
+                                  keel_operand *out)
+{
+    const json_t *v = keel_argument(e, place, name);
+    if (!e->call || !json_is_array(v)) return keel_operand_at(e, place, name, out);
+    *out = (keel_operand){ .given = true };
+    return keel_emit_array(e, v, name, rank, &out->value);
 }
 
 keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args)

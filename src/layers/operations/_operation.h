@@ -23,8 +23,11 @@ keel_status keel_emit_numbers(keel_emit *e, const json_t *v, const char *name, k
 
 /* The same as a value or a number. KEEL_EUNSUP: it is neither. */
 keel_status keel_operand_at(const keel_emit *e, size_t place, const char *name, keel_operand *out);
-/* A value or a number; an array as a value. `rank` is that of the rows with which it is broadcast:
- * dims of 1 are put before its own, and a dim of 1 where the rows are is left out. */
+/* Numbers as a value that is broadcast with rows of `rank` dims: dims of 1 are put before its own,
+ * and a dim of 1 where the rows are is left out. */
+keel_status keel_emit_array(keel_emit *e, const json_t *v, const char *name, int rank,
+                            keel_value *out);
+/* A value or a number; an array as such a value. */
 keel_status keel_operand_or_array(keel_emit *e, size_t place, const char *name, int rank,
                                   keel_operand *out);
 

@@ -1,5 +1,5 @@
-/* A number around the places of a row. */
-#include "layers/operations/_operation.h"
+/* A number around the places of a row, or the row itself in a mirror. */
+#include "layers/operations/_values.h"
 #include "ops/pad.h"
 
 typedef struct args_t {
@@ -9,9 +9,50 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_INTS(args_t, pad_width, -2, NULL, 0, 1e9, "places before and behind each dim"),
-    KEEL_CHOICE(args_t, mode, "\"constant\"", "constant", "what the new places hold"),
+    KEEL_CHOICE(args_t, mode, "\"constant\"", "constant|reflect|symmetric",
+                "what the new places hold; reflect: not the outermost place again"),
     { 0 },
 };
+
+enum { REFLECT = 1, SYMMETRIC = 2 };
+
+/* Puts `count` places of dim d, read backwards from `begin` on, into part[*n]. */
+static keel_status mirrored(keel_emit *e, keel_value x, int d, int64_t begin, int64_t count,
+                            keel_value *part, int *n)
+{
+    const keel_shape *s = keel_value_shape(e, x);
+    keel_slice_args op = { 0 };
+    if (count == 0) return KEEL_OK;
+    for (int k = 0; k < s->rank; k++) {
+        op.step[k] = 1;
+        op.count[k] = s->dim[k];
+    }
+    op.begin[d] = begin;
+    op.step[d] = -1;
+    op.count[d] = count;
+    return keel_emit_on(e, &keel_op_slice, &op, &x, 1, &part[(*n)++]);
+}
+
+static keel_status mirror(keel_emit *e, const keel_pad_args *pad)
+{
+    const args_t *a = e->args;
+    const int again = a->mode == SYMMETRIC; /* the outermost place is there again */
+    keel_value x = e->in[0], part[3];
+    for (int d = 0; d < keel_value_shape(e, e->in[0])->rank; d++) {
+        const keel_axis_args along = { .axis = d };
+        const int64_t n = keel_value_shape(e, x)->dim[d];
+        int parts = 0;
+        if (pad->before[d] > n - 1 + again || pad->behind[d] > n - 1 + again)
+            return keel_fail(KEEL_EARG, "pad_width: a dim of %lld has too few places to mirror",
+                             (long long)n);
+        KEEL_TRY(mirrored(e, x, d, pad->before[d] - again, pad->before[d], part, &parts));
+        part[parts++] = x;
+        KEEL_TRY(mirrored(e, x, d, n - 2 + again, pad->behind[d], part, &parts));
+        if (parts > 1) KEEL_TRY(keel_emit_on(e, &keel_op_concatenate, &along, part, parts, &x));
+    }
+    e->out[0] = x;
+    return KEEL_OK;
+}
 
 static keel_status emit(keel_emit *e)
 {
@@ -30,7 +71,9 @@ static keel_status emit(keel_emit *e)
         op.before[d] = a->pad_width.at[2 * d + 2];
         op.behind[d] = a->pad_width.at[2 * d + 3];
     }
-    return keel_emit_unary(e, &keel_op_pad, &op);
+    if (a->mode != REFLECT && a->mode != SYMMETRIC) return keel_emit_unary(e, &keel_op_pad, &op);
+    if (value.given) return keel_fail(KEEL_EARG, "constant_values go with the mode constant only");
+    return mirror(e, &op);
 }
 
 const keel_layer keel_layer_ops_pad = {

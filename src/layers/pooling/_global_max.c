@@ -15,7 +15,6 @@ keel_status keel_emit_global_max(keel_emit *e, int dims)
     keel_reduce_args op = { .to = KEEL_REDUCE_MAX, .keepdims = a->keepdims };
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     char shape[96];
-    KEEL_TRY(keel_channels_last(a->data_format));
     keel_shape_text(shape, in);
     if (in->rank != dims + 1)
         return keel_fail(KEEL_ESHAPE, "expected rows of %d dims, got %s", dims + 1, shape);

@@ -43,7 +43,6 @@ keel_status keel_emit_pool(keel_emit *e, int dims, const keel_op *op)
     const keel_ints strides = a->strides.count < 0 ? pool : keel_image_ints(&a->strides);
     keel_shape image;
     keel_value x, y;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_as_image(e, dims, &x, &image));
     if (dims == 3) return emit_volume(e, op, &image, x);
     KEEL_TRY(emit_image(e, op, &image, pool, strides, x, &y));

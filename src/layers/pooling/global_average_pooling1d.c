@@ -33,7 +33,6 @@ static keel_status emit(keel_emit *e)
     const keel_shape in = keel_emit_in(e, 0)->shape;
     const keel_global_pool2d_args op = { .keepdims = a->keepdims };
     char shape[96];
-    KEEL_TRY(keel_channels_last(a->data_format));
     keel_shape_text(shape, &in);
     if (in.rank != 2)
         return keel_fail(KEEL_ESHAPE, "expected rows of (steps, channels), got %s", shape);

@@ -18,7 +18,6 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_global_pool2d_args op = { .keepdims = a->keepdims };
     const keel_spec *in;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     return keel_emit_one(e, &keel_op_global_average_pool2d, &op);
 }

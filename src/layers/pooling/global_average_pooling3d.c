@@ -20,7 +20,6 @@ static keel_status emit(keel_emit *e)
     const keel_global_pool2d_args op = { 0 };
     keel_shape in;
     keel_value x;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_as_image(e, 3, &x, &in));
     const keel_shape image = KEEL_SHAPE(in.dim[0] * in.dim[1], in.dim[2], in.dim[3]);
     const keel_shape kept = KEEL_SHAPE(1, 1, 1, in.dim[3]);

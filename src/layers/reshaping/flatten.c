@@ -13,9 +13,7 @@ static const keel_field fields[] = {
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
     keel_reshape_args op = { .shape = { .rank = 1, .dim = { -1 } } };
-    KEEL_TRY(keel_channels_last(a->data_format));
     if (keel_emit_in(e, 0)->shape.rank == 0) op.shape.dim[0] = 1;
     return keel_emit_one(e, &keel_op_reshape, &op);
 }

@@ -18,7 +18,6 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    KEEL_TRY(keel_channels_last(a->data_format));
     if (a->interpolation <= 1) return keel_emit_upsample(e, &a->size, a->interpolation == 1);
     const keel_spec *in;
     KEEL_TRY(keel_emit_image(e, &in));

@@ -15,7 +15,6 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    KEEL_TRY(keel_channels_last(a->data_format));
     return keel_emit_upsample(e, &a->size, false);
 }
 

@@ -20,7 +20,6 @@ static keel_status emit(keel_emit *e)
     const keel_zero_pad2d_args op = { .pad = { p[0], p[1] } };
     keel_shape image;
     keel_value x, y;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_as_image(e, 1, &x, &image));
     KEEL_TRY(keel_emit_on(e, &keel_op_zero_pad2d, &op, &x, 1, &y));
     return keel_emit_from_image(e, 1, y, e->out);

@@ -20,7 +20,6 @@ static keel_status emit(keel_emit *e)
     const int64_t *p = a->padding.at;
     const keel_zero_pad2d_args op = { .pad = { p[0], p[1], p[2], p[3] } };
     const keel_spec *in;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
     return keel_emit_one(e, &keel_op_zero_pad2d, &op);
 }

@@ -23,7 +23,6 @@ static keel_status emit(keel_emit *e)
     const keel_zero_pad2d_args others = { .pad = { p[0], p[1], p[2], p[3] } };
     keel_shape in;
     keel_value x;
-    KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_as_image(e, 3, &x, &in));
     const keel_shape lines = KEEL_SHAPE(in.dim[0] * in.dim[1], in.dim[2], in.dim[3]);
     KEEL_TRY(keel_emit_view(e, &lines, x, &x));

@@ -1,0 +1,13 @@
+/* Layers whose channels are not the last dim of a row: the same layers with channels last, between
+ * two permutations. Ops and their kernels know channels last only. */
+#ifndef KEEL_LAYERS_TURNED_H
+#define KEEL_LAYERS_TURNED_H
+#include "layers/layer.h"
+
+/* Emits by `emit` with dim `axis` of the input's rows as the last one, and puts the last dim of the
+ * output there, if it has as many dims. For a layer with one input and one output. */
+keel_status keel_emit_turned(keel_emit *e, int64_t axis, keel_status (*emit)(keel_emit *e));
+/* Emits the layer, turned if its data_format is channels_first. */
+keel_status keel_layer_emit(const keel_layer *l, keel_emit *e);
+
+#endif
