@@ -274,7 +274,8 @@ static keel_status end_of_batch(void *context, const keel_moment *at)
 }
 
 /* What a fit says of its input, whose steps take so long apart from their rows. */
-static void fitted(const keel_dataset *d, int threads, int step_us, int64_t epochs, keel_input_stats *in)
+static void fitted(const keel_dataset *d, int threads, int step_us, int64_t epochs,
+                   keel_input_stats *in)
 {
     keel_model *m;
     keel_strategy *s;

@@ -19,11 +19,11 @@ typedef struct entry {
     keel_position at;
     keel_element *in, *out;
     keel_status status;
-    bool told;    /* its failure was given */
-    bool dropped; /* it was made, and let go */
-    keel_failure failure;
-    keel_spot place;    /* of the failure */
-    keel_faults faults; /* rows that others stand for */
+    bool told;             /* its failure was given */
+    bool dropped;          /* it was made, and let go */
+    keel_failure *failure; /* with room for a text once the entry has failed; NULL: not yet */
+    keel_spot place;       /* of the failure */
+    keel_faults faults;    /* rows that others stand for */
 } entry;
 
 struct keel_window {
@@ -46,9 +46,23 @@ struct keel_window {
 };
 
 /* A task has few elements if they are dear or large, so that all threads have some. */
-enum { CHUNK = 32 };
+enum { CHUNK = 16 };
 #define CHUNK_SECONDS 50e-6
 #define CHUNK_BYTES   (1 << 18)
+
+/* The text of a failure is a kilobyte, so only entries that have failed have room for one. */
+static void fail(entry *e)
+{
+    if (!e->failure) e->failure = keel_calloc(1, sizeof *e->failure);
+    if (e->failure) keel_failure_take(e->failure, e->status);
+}
+
+static keel_status raise_failure(const entry *e)
+{
+    return e->failure
+               ? keel_failure_raise(e->failure)
+               : keel_fail(e->status, "an element failed, and there is no memory to say why");
+}
 
 static void make_one(entry *e, keel_scratch *scratch)
 {
@@ -63,7 +77,7 @@ static void make_one(entry *e, keel_scratch *scratch)
     keel_trail_leave(t, before);
     if (e->status >= 0) e->status = keel_faults_move(&e->faults, &t->faults);
     if (e->status >= 0) return;
-    keel_failure_take(&e->failure, e->status);
+    fail(e);
     e->place = e->in ? e->in->place : (keel_spot){ .from = w->it->dataset, .at = e->at };
     e->place.failed_in = t->failed_in ? t->failed_in : w->it->dataset->origin;
     e->place.failed_row = t->failed_row;
@@ -98,8 +112,8 @@ static int64_t bytes_of(const keel_element *e)
 keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
                                keel_make *make, bool alone)
 {
-    const bool one = alone || it->exact;
-    const int n = one ? 1 : (2 * keel_pool_threads(it->run->pool) + 1) * CHUNK;
+    const int threads = keel_pool_threads(it->run->pool);
+    const int n = alone || it->exact || !threads ? 1 : (2 * threads + 1) * CHUNK;
     keel_window *w = keel_calloc(1, sizeof *w + (size_t)n * sizeof *w->at);
     if (!w) return KEEL_ENOMEM;
     w->it = it;
@@ -213,7 +227,7 @@ static void charge(const keel_window *w, entry *e)
 {
     e->status = keel_ledger_charge(&w->it->run->ledger, &e->faults);
     if (e->status >= 0) return;
-    keel_failure_take(&e->failure, e->status);
+    fail(e);
     e->place = e->faults.at[0].place;
     keel_element_release(e->out);
     e->out = NULL;
@@ -245,7 +259,7 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
     if (e->status < 0) {
         e->told = true;
         w->it->run->place = e->place;
-        return keel_failure_raise(&e->failure);
+        return raise_failure(e);
     }
     *out = e->out;
     if (bytes_of(e->out) + bytes_of(e->in) > w->largest)
@@ -296,7 +310,10 @@ void keel_window_destroy(keel_window *w)
         keel_element_release(e->in);
         keel_element_release(e->out);
     }
-    for (int i = 0; i < w->n; i++) keel_faults_free(&w->at[i].faults);
+    for (int i = 0; i < w->n; i++) {
+        keel_faults_free(&w->at[i].faults);
+        keel_free(w->at[i].failure);
+    }
     keel_scratch_free(&w->scratch);
     keel_free(w);
 }

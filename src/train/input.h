@@ -17,12 +17,12 @@ keel_status keel_input_limit(int64_t *out, int64_t asked);
 /* Follows a feed from its first step on. */
 typedef struct keel_input_follow {
     const keel_dataset *data;
-    keel_input_stats now, base, recent, before; /* totals: now; when the input had settled; and of about
-                                             the last 25 and 50 steps */
-    double last;                          /* the end of the step before */
-    int64_t next;                         /* step at which `recent` and `before` move on */
-    double share;                         /* of the last steps: waiting */
-    char late[80];                        /* the stage that they waited for; "": none */
+    keel_input_stats now, base, recent, before; /* totals: now; when the input had settled; and of
+                                             about the last 25 and 50 steps */
+    double last;                                /* the end of the step before */
+    int64_t next;                               /* step at which `recent` and `before` move on */
+    double share;                               /* of the last steps: waiting */
+    char late[80];                              /* the stage that they waited for; "": none */
     const char *report;
     double drawn; /* when the report was written */
     int64_t epochs;
