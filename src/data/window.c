@@ -46,7 +46,7 @@ struct keel_window {
 };
 
 /* A task has few elements if they are dear or large, so that all threads have some. */
-enum { CHUNK = 16 };
+enum { CHUNK = 8 };
 #define CHUNK_SECONDS 50e-6
 #define CHUNK_BYTES   (1 << 18)
 
