@@ -1,7 +1,9 @@
-/* See window.h. A ring of tasks: those from `out` to `in` were given to the pool. The window is as
- * deep as two elements for each thread, and no deeper than the account allows; one element is
- * always made, so that a limit that is too small slows down and does not stop. */
+/* See window.h. A ring of elements: those from `out` to `in` were given to the pool, several in a
+ * task where they are made or supplied so quickly that the lock of the pool would cost more. The
+ * window is as deep as two tasks for each thread, and no deeper than the account allows; one
+ * element is always made, so that a limit that is too small slows down and does not stop. */
 #include "data/window.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "data/pool.h"
 #include "data/stage.h"
@@ -9,7 +11,9 @@
 #include <stddef.h>
 
 typedef struct entry {
-    keel_task task; /* first, so that a task is its entry */
+    keel_task task; /* first, so that a task is its entry; it makes `count` entries from here on */
+    int count;
+    double seconds, supplied; /* that it took; that its inputs took */
     keel_window *window;
     keel_position at;
     keel_element *in, *out;
@@ -25,16 +29,23 @@ struct keel_window {
     keel_supply *supply; /* NULL: elements of parent 0 */
     keel_make *make;
     uint64_t in, out;
-    int n;
+    int n, depth;        /* of the ring; of what runs ahead, in tasks */
+    int chunk;           /* elements of a task */
+    double cost;         /* seconds of an element: of making or of supplying it, which is more */
+    uint64_t ready;      /* those before this one are made */
     bool ended;          /* the supply has ended, or failed */
     keel_failure failed; /* that of the supply, which comes after what was made before */
     keel_spot failed_at;
     entry at[];
 };
 
-static void run(keel_task *task, keel_scratch *scratch)
+/* A task has few elements if they are dear or large, so that all threads have some. */
+enum { CHUNK = 32 };
+#define CHUNK_SECONDS 50e-6
+#define CHUNK_BYTES   (1 << 18)
+
+static void make_one(entry *e, keel_scratch *scratch)
 {
-    entry *e = (entry *)(void *)task;
     keel_window *w = e->window;
     keel_trail *t = scratch->trail;
     t->failed_in = NULL;
@@ -52,12 +63,25 @@ static void run(keel_task *task, keel_scratch *scratch)
     e->out = NULL;
 }
 
+static void run(keel_task *task, keel_scratch *scratch)
+{
+    entry *const e = (entry *)(void *)task;
+    const keel_window *w = e->window;
+    const double begin = keel_seconds();
+    const int first = (int)(e - w->at);
+    for (int i = 0; i < e->count; i++) make_one(e->window->at + (first + i) % w->n, scratch);
+    e->seconds = keel_seconds() - begin;
+}
+
 keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *supply,
                                keel_make *make, bool alone)
 {
-    const int n = alone || it->exact ? 1 : 2 * keel_pool_threads(it->run->pool) + 1;
+    const int threads = keel_pool_threads(it->run->pool);
+    const int depth = alone || it->exact ? 1 : 2 * threads + 1, n = depth > 1 ? depth * CHUNK : 1;
     keel_window *w = keel_calloc(1, sizeof *w + (size_t)n * sizeof *w->at);
     if (!w) return KEEL_ENOMEM;
+    w->depth = depth;
+    w->chunk = 1;
     w->it = it;
     w->supply = supply;
     w->make = make;
@@ -70,7 +94,8 @@ static bool may_read_ahead(const keel_window *w)
 {
     const keel_account *a = &w->it->run->account;
     if (w->in == w->out) return true;
-    return w->in - w->out < (uint64_t)w->n && (!a->limit || atomic_load(&a->used) < a->limit);
+    return w->in - w->out < (uint64_t)(w->depth * w->chunk) &&
+           (!a->limit || atomic_load(&a->used) < a->limit);
 }
 
 static keel_status next_input(keel_window *w, entry *e)
@@ -81,24 +106,53 @@ static keel_status next_input(keel_window *w, entry *e)
     return keel_iter_next(w->it->parent[0], &e->in);
 }
 
+/* Take one input for the task of `first`; false: there is none. */
+static bool take(keel_window *w, entry *first)
+{
+    entry *e = &w->at[w->in % (uint64_t)w->n];
+    e->window = w;
+    e->task.run = run;
+    e->in = e->out = NULL;
+    e->told = false;
+    const keel_status s = next_input(w, e);
+    if (s == KEEL_OK) {
+        w->in++;
+        first->count++;
+        return true;
+    }
+    w->ended = true;
+    if (s < 0) keel_failure_take(&w->failed, s);
+    w->failed_at = w->it->run->place;
+    return false;
+}
+
 static void fill(keel_window *w)
 {
+    const uint64_t most = (uint64_t)(w->depth * w->chunk), chunk = (uint64_t)w->chunk;
+    if (w->in > w->out && w->in - w->out + chunk > most) return; /* whole tasks */
     while (!w->ended && may_read_ahead(w)) {
-        entry *e = &w->at[w->in % (uint64_t)w->n];
-        e->window = w;
-        e->task.run = run;
-        e->in = e->out = NULL;
-        e->told = false;
-        const keel_status s = next_input(w, e);
-        if (s != KEEL_OK) {
-            w->ended = true;
-            if (s < 0) keel_failure_take(&w->failed, s);
-            w->failed_at = w->it->run->place;
-            return;
-        }
-        w->in++;
-        keel_pool_add(w->it->run->pool, &e->task);
+        entry *const first = &w->at[w->in % (uint64_t)w->n];
+        const double begin = keel_seconds();
+        first->count = 0;
+        while (first->count < w->chunk && may_read_ahead(w) && take(w, first)) continue;
+        first->supplied = keel_seconds() - begin;
+        if (first->count) keel_pool_add(w->it->run->pool, &first->task);
     }
+}
+
+/* Of the first entry of a task. How many the next ones have changes nothing but the time. */
+static void wait_for(keel_window *w, entry *e)
+{
+    const double share = 0.25;
+    keel_pool_wait(w->it->run->pool, &e->task);
+    w->ready = w->out + (uint64_t)e->count;
+    const double each = (e->seconds > e->supplied ? e->seconds : e->supplied) / e->count;
+    w->cost += (w->cost > 0 ? share : 1) * (each - w->cost);
+    if (w->depth == 1) return;
+    const double fits = CHUNK_SECONDS / (w->cost + 1e-9);
+    w->chunk = fits < 1 ? 1 : fits < CHUNK ? (int)fits : CHUNK;
+    while (e->out && w->chunk > 1 && (size_t)w->chunk * e->out->n_bytes > CHUNK_BYTES)
+        w->chunk /= 2;
 }
 
 /* Go on to the next entry. */
@@ -134,9 +188,12 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
     entry *e = &w->at[w->out % (uint64_t)w->n];
     if (e->told) { /* try it again: the cause may have gone */
         e->told = false;
+        e->count = 1;
         keel_pool_add(w->it->run->pool, &e->task);
+        keel_pool_wait(w->it->run->pool, &e->task);
+    } else if (w->out >= w->ready) {
+        wait_for(w, e);
     }
-    keel_pool_wait(w->it->run->pool, &e->task);
     if (e->status >= 0) charge(w, e);
     if (e->status < 0) {
         e->told = true;
@@ -161,7 +218,7 @@ void keel_window_destroy(keel_window *w)
     if (!w) return;
     for (; w->out < w->in; w->out++) {
         entry *e = &w->at[w->out % (uint64_t)w->n];
-        keel_pool_wait(w->it->run->pool, &e->task);
+        if (w->out >= w->ready) wait_for(w, e);
         keel_element_release(e->in);
         keel_element_release(e->out);
     }
