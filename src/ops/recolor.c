@@ -4,6 +4,7 @@
  * RandomHue, RandomPosterization, Solarization, AutoContrast. */
 #ifndef REAL
 #include "ops/recolor.h"
+#include "base/clones.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
 #include <math.h>
@@ -78,9 +79,9 @@ static REAL REAL_(gray)(const REAL *x, int64_t channels)
     return channels == 1 ? *x : (REAL)0.2989 * x[0] + (REAL)0.5870 * x[1] + (REAL)0.1140 * x[2];
 }
 
-/* Changes an image of n pixels. */
-static void REAL_(linear)(REAL *y, const REAL *x, int64_t count, REAL scale, REAL offset, REAL low,
-                          REAL high)
+/* Changes an image of n pixels. The scale is 1 or -1, so that fused products give the same bits. */
+KEEL_CLONES static void REAL_(linear)(REAL *restrict y, const REAL *restrict x, int64_t count,
+                                      REAL scale, REAL offset, REAL low, REAL high)
 {
     for (int64_t i = 0; i < count; i++) y[i] = REAL_(clip)(x[i] * scale + offset, low, high);
 }

@@ -250,6 +250,17 @@ static bool move(const keel_call *c, size_t element)
     return true;
 }
 
+#define FROM    uint8_t
+#define TO      float
+#define NAME(x) bytes_##x
+#include "ops/_resize_sum.h"
+
+/* Images are resized without a copy of real numbers. */
+static void forward_bytes(const keel_call *c)
+{
+    bytes_sum(c);
+}
+
 #define REAL_FILE "ops/resize.c"
 #include "ops/real.h"
 
@@ -276,6 +287,7 @@ const keel_op keel_op_resize = {
     .args_size = sizeof(keel_resize_args),
     .infer = infer,
     .forward = REALS(forward),
+    .forward_bytes = forward_bytes,
     .move = move,
     .backward = REALS(backward),
     .cases =
@@ -299,35 +311,14 @@ const keel_op keel_op_resize = {
     .args_for_case = args_for_case,
 };
 #else
-KEEL_CLONES static void REAL_(add_share)(REAL *restrict y, const REAL *restrict x, REAL share,
-                                         int64_t n)
-{
-    for (int64_t k = 0; k < n; k++) y[k] += share * x[k];
-}
+#define FROM    REAL
+#define TO      REAL
+#define NAME(x) REAL_(x)
+#include "ops/_resize_sum.h"
 
 static void REAL_(forward)(const keel_call *c)
 {
-    if (move(c, sizeof(REAL))) return;
-    const keel_resize_args *a = c->node->args;
-    const keel_axis_split s = split_of(c);
-    const table t = table_of(c);
-    const REAL *x = c->in[0];
-    REAL *y = c->out[0];
-    for (int64_t outer = 0; outer < s.outer; outer++, x += s.n * s.inner)
-        for (int64_t o = 0; o < a->size; o++, y += s.inner) {
-            REAL outside = 0;
-            memset(y, 0, (size_t)s.inner * sizeof *y);
-            for (int64_t k = 0; k < t.taps; k++) {
-                const REAL weight = (REAL)t.weight[o * t.taps + k];
-                const int64_t at = a->begin + t.first[o] + k;
-                if (weight == 0) continue;
-                if (at >= 0 && at < s.n)
-                    REAL_(add_share)(y, x + at * s.inner, weight, s.inner);
-                else
-                    outside += weight * (REAL)a->fill;
-            }
-            for (int64_t k = 0; outside != 0 && k < s.inner; k++) y[k] += outside;
-        }
+    if (!move(c, sizeof(REAL))) REAL_(sum)(c);
 }
 
 static void REAL_(backward)(const keel_call *c)
