@@ -173,6 +173,8 @@ static void records(void)
 static void archives(void)
 {
     record_bytes image = of_golden("files", "clear.png"), member = { 0 }, label = { 0 }, head;
+    write_array("row.npy", true);
+    record_bytes texts = { 0 }, x = load(files_path("row.npy"));
     for (int i = 0; i < ROWS; i++) {
         char name[32];
         snprintf(name, sizeof name, "%d.png", i);
@@ -184,6 +186,18 @@ static void archives(void)
     }
     tar_end(&member);
     tar_end(&label);
+    for (int i = 0; i < ROWS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d.npy", i);
+        tar_put(&texts, name, '0', x.at, i == BAD - 1 ? x.n - 1 : x.n);
+        snprintf(name, sizeof name, "%d.txt", i);
+        tar_put(&texts, name, '0', i == BAD ? "\xff" : "word", i == BAD ? 1 : 4);
+        snprintf(name, sizeof name, "%d.cls", i);
+        if (i != BAD + 1) tar_put(&texts, name, '0', "1", 1);
+    }
+    tar_end(&texts);
+    put("texts.tar", texts);
+    free(x.at);
     head = (record_bytes){ 0 };
     record_add(&head, member.at, member.n);
     head.at[2048 * BAD + 3] ^= 1;
@@ -559,6 +573,35 @@ static void the_other_rows_can_be_read(void **state)
     }
 }
 
+/* An array that is cut short, a text that is no UTF-8 and a label that is not there. */
+static void members_that_are_looked_at_fail_with_their_rows(void **state)
+{
+    static const char *const inputs[] = { "a=npy", "b=txt" }, *const targets[] = { "y=cls" };
+    static const char *const says[] = { "member '4.npy' at byte ", "member '5.txt' at byte ", "6" };
+    keel_dataset_options o = KEEL_DATASET_OPTIONS;
+    keel_dataset *d;
+    keel_reader *r;
+    const keel_tensor *x;
+    (void)state;
+    o.inputs = inputs;
+    o.targets = targets;
+    o.n_input = 2;
+    o.n_target = 1;
+    assert_true(keel_dataset_open(&d, files_path("texts.tar"), &o) < 0);
+    o.unchecked = true;
+    must(keel_dataset_open(&d, files_path("texts.tar"), &o));
+    must(keel_reader_create(&r, d, NULL));
+    for (int i = 0; i < ROWS; i++) {
+        const keel_status s = keel_reader_next(r, &x);
+        assert_int_equal(s < 0, i >= BAD - 1 && i <= BAD + 1);
+        if (s >= 0) continue;
+        if (!strstr(keel_error(), says[i - BAD + 1])) fail_msg("row %d: %s", i, keel_error());
+        keel_reader_pass(r);
+    }
+    keel_reader_destroy(r);
+    keel_dataset_destroy(d);
+}
+
 /* A text that is no UTF-8 fails too, though texts are held in memory, and the class names and the
  * lengths of the others do not change. */
 static void a_record_that_is_put_off_changes_no_other(void **state)
@@ -636,6 +679,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_named_before_step_1_where_that_is_cheap),
         cmocka_unit_test(the_other_rows_can_be_read),
+        cmocka_unit_test(members_that_are_looked_at_fail_with_their_rows),
         cmocka_unit_test(a_record_that_is_put_off_changes_no_other),
     };
     return cmocka_run_group_tests(tests, begin, end);

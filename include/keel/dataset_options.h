@@ -131,9 +131,9 @@ typedef struct keel_dataset_options {
      * that were filled, words that were numbered. NULL: nobody is told. */
     void (*note)(void *note_context, const char *line);
     void *note_context;
-    /* Images: files are not looked at when their directory is opened, so that damaged ones fail
-     * with their rows, and a stage such as ignore_errors or substitute may go on. A pipeline file
-     * with such a stage sets it. */
+    /* Images, sounds, TFRecord and tar: what is found wrong with a row when the data is opened does
+     * not refuse all of it. Such rows fail when they are read, and a stage such as ignore_errors or
+     * substitute may go on. A pipeline file with such a stage sets it. */
     bool unchecked;
     /* JPEG: the decoder shrinks images to a half, a quarter or an eighth if they are still at least
      * as large as the rows, before they are resized. Several times faster with large photos, but

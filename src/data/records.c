@@ -21,6 +21,8 @@ void keel_record_fields_free(keel_record_fields *f)
         keel_tensor_free(&r->kept);
     }
     keel_classes_free(&f->classes);
+    keel_free(f->bad);
+    f->bad = NULL;
     f->n = 0;
 }
 

@@ -34,9 +34,13 @@ typedef struct keel_record_fields {
     int n;
     keel_record_field at[KEEL_FIELDS_MAX];
     keel_classes classes; /* the names of labels that are texts */
+    /* Rows that could not be scanned, ascending: only reading them is to fail. */
+    int64_t *bad;
+    int64_t n_bad, bad_room;
 } keel_record_fields;
 
 void keel_record_fields_free(keel_record_fields *f);
+bool keel_record_is_bad(const keel_record_fields *f, int64_t row);
 
 /* What a format has to choose from. */
 typedef struct keel_record_parts {
@@ -92,6 +96,9 @@ keel_status keel_record_scan_row(keel_record_scan *s, const keel_record_field *f
  * no other class. The next is then row `next`. KEEL_EDATA: the first has too many texts for that.
  */
 keel_status keel_record_scan_blank(keel_record_scan *s, const keel_record_field *f, int64_t next);
+/* Note a row as bad; behind the last one in ascending order, or sorted at the end. */
+keel_status keel_record_put_off(keel_record_fields *f, int64_t row);
+void keel_record_sort_bad(keel_record_fields *f);
 /* KEEL_EFORMAT: not UTF-8, or with a zero byte. */
 keel_status keel_record_scan_text(keel_record_scan *s, const void *text, size_t n);
 /* Note a label. */

@@ -6,6 +6,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEXTS_MAX ((size_t)1 << 30) /* bytes of a field's texts, which are held in memory */
@@ -42,6 +43,35 @@ keel_status keel_record_scan_row(keel_record_scan *s, const keel_record_field *f
     s->rows++;
     s->differ = s->differ || steps != s->splits[1];
     return KEEL_OK;
+}
+
+keel_status keel_record_put_off(keel_record_fields *f, int64_t row)
+{
+    if (f->n_bad == f->bad_room) {
+        const int64_t room = f->bad_room ? 2 * f->bad_room : 16;
+        int64_t *bad = keel_grow(f->bad, (size_t)room, sizeof *bad);
+        if (!bad) return KEEL_ENOMEM;
+        f->bad = bad;
+        f->bad_room = room;
+    }
+    f->bad[f->n_bad++] = row;
+    return KEEL_OK;
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void keel_record_sort_bad(keel_record_fields *f)
+{
+    if (f->n_bad) qsort(f->bad, (size_t)f->n_bad, sizeof *f->bad, by_row);
+}
+
+bool keel_record_is_bad(const keel_record_fields *f, int64_t row)
+{
+    return f->n_bad && bsearch(&row, f->bad, (size_t)f->n_bad, sizeof row, by_row);
 }
 
 keel_status keel_record_scan_blank(keel_record_scan *s, const keel_record_field *f, int64_t next)

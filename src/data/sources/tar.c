@@ -130,10 +130,40 @@ static keel_status put(const archive *a, const keel_record_field *f, const keel_
     return keel_photo_read(&a->photo, &f->field, data, n, to, want, scratch, "image");
 }
 
+/* A text; of a label without the spaces around it, as a line end. */
+static keel_status scan_text(const archive *a, const keel_record_field *f, const keel_tar_item *m,
+                             keel_record_scan *s, keel_scratch *scratch)
+{
+    const unsigned char *data;
+    size_t n = 0;
+    KEEL_TRY(fetch_whole(a, m, TEXT_MAX, scratch, &data, &n));
+    if (f->field.role == KEEL_ROLE_TARGET) {
+        while (n && isspace(data[n - 1])) n--;
+        while (n && isspace(*data)) data++, n--;
+    }
+    return keel_record_scan_text(s, data, n);
+}
+
+/* Say of a row that was put off what is wrong with it, unless that shows when it is read. */
+static keel_status refuse(const archive *a, int64_t row, keel_scratch *scratch)
+{
+    for (int i = 0; i < a->fields.n; i++) {
+        keel_record_scan one = { 0 };
+        const keel_tar_item *m;
+        if (a->fields.at[i].kind != KEEL_RECORD_TEXT) continue;
+        KEEL_TRY(keel_tar_rows_get(&a->t, row, a->fields.at[i].part, &m));
+        const keel_status s = scan_text(a, &a->fields.at[i], m, &one, scratch);
+        keel_record_scan_free(&one);
+        if (s < 0) return keel_tar_rows_fail(&a->t, m, s);
+    }
+    return KEEL_OK;
+}
+
 static keel_status read_row(const void *state, int64_t index, const keel_row *at,
                             keel_scratch *scratch)
 {
     const archive *a = state;
+    if (keel_record_is_bad(&a->fields, index)) KEEL_TRY(refuse(a, index, scratch));
     for (int i = 0; i < a->fields.n; i++) {
         const keel_record_field *f = &a->fields.at[i];
         const keel_tar_item *m;
@@ -251,20 +281,6 @@ static keel_status keeps_bytes(const archive *a, const keel_tar_item *m, keel_sc
     return KEEL_OK;
 }
 
-/* A text; of a label without the spaces around it, as a line end. */
-static keel_status scan_text(const archive *a, const keel_record_field *f, const keel_tar_item *m,
-                             keel_record_scan *s, keel_scratch *scratch)
-{
-    const unsigned char *data;
-    size_t n = 0;
-    KEEL_TRY(fetch_whole(a, m, TEXT_MAX, scratch, &data, &n));
-    if (f->field.role == KEEL_ROLE_TARGET) {
-        while (n && isspace(data[n - 1])) n--;
-        while (n && isspace(*data)) data++, n--;
-    }
-    return keel_record_scan_text(s, data, n);
-}
-
 static keel_status scan_item(archive *a, keel_record_field *f, const keel_tar_item *m,
                              keel_record_scan *s, keel_scratch *scratch)
 {
@@ -296,6 +312,15 @@ static keel_status scan_item(archive *a, keel_record_field *f, const keel_tar_it
     return keel_record_scan_row(s, f, n);
 }
 
+/* The row fails when it is read. */
+static keel_status put_off(archive *a, const keel_record_field *f, keel_record_scan *s, int64_t row)
+{
+    if (f->unknown && f->kind == KEEL_RECORD_RAW) /* no row of it is right */
+        return keel_fail(KEEL_EARG, "one-hot labels of arrays need class_count");
+    KEEL_TRY(keel_record_put_off(&a->fields, row));
+    return f->kind == KEEL_RECORD_IMAGE ? KEEL_OK : keel_record_scan_blank(s, f, row + 1);
+}
+
 /* All rows have all members; of most kinds only the first bytes are read. */
 static keel_status scan_field(archive *a, keel_record_field *f, const keel_dataset_options *o,
                               keel_scratch *scratch, const char *what)
@@ -304,8 +329,10 @@ static keel_status scan_field(archive *a, keel_record_field *f, const keel_datas
     keel_status s = keel_record_scan_begin(&scan, a->t.n_row);
     for (int64_t i = 0; s >= 0 && i < a->t.n_row; i++) {
         const keel_tar_item *m = NULL;
-        if ((s = keel_tar_rows_get(&a->t, i, f->part, &m)) < 0) break;
-        if ((s = scan_item(a, f, m, &scan, scratch)) < 0) s = keel_tar_rows_fail(&a->t, m, s);
+        s = keel_tar_rows_get(&a->t, i, f->part, &m);
+        if (s >= 0 && (s = scan_item(a, f, m, &scan, scratch)) < 0)
+            s = keel_tar_rows_fail(&a->t, m, s);
+        if (s < 0 && s != KEEL_ENOMEM && o->unchecked && i) s = put_off(a, f, &scan, i);
     }
     if (s >= 0 && f->kind != KEEL_RECORD_IMAGE)
         return keel_record_scan_end(&scan, f, o, &a->fields.classes, what);
@@ -325,6 +352,7 @@ static keel_status learn_all(archive *a, const keel_dataset_options *o, keel_scr
     if (images) KEEL_TRY(keel_photo_init(&a->photo, o, what));
     a->photo.exact = true;
     for (int i = 0; i < f->n; i++) KEEL_TRY(scan_field(a, &f->at[i], o, scratch, what));
+    keel_record_sort_bad(f);
     for (int i = 0; i < f->n; i++) KEEL_TRY(keel_record_settle(&f->at[i], &a->photo, what));
     return KEEL_OK;
 }

@@ -16,7 +16,6 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SMALL = 64 << 20 /* bytes; reading them takes some 0.1 s */, PROBES = 64 };
@@ -30,9 +29,6 @@ typedef struct records {
     keel_record_fields fields;
     const char *feature[KEEL_FIELDS_MAX];
     keel_photo photo;
-    int64_t
-        *bad; /* [n_bad] rows that cannot be read, ascending, if only their reading is to fail */
-    int64_t n_bad, bad_room;
 } records;
 
 static void close_records(void *state)
@@ -43,7 +39,6 @@ static void close_records(void *state)
     keel_free(r->first);
     keel_file_list_free(&r->files);
     keel_record_fields_free(&r->fields);
-    keel_free(r->bad);
     keel_free(r);
 }
 
@@ -95,12 +90,6 @@ static keel_status find(const records *r, int64_t row, keel_scratch *scratch, ke
 static keel_status scan_value(const keel_record_field *f, keel_record_scan *s,
                               const keel_feature *v, keel_scratch *scratch);
 
-static int by_row(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Say of a row that was put off what is wrong with it. */
 static keel_status refuse(const records *r, int64_t row, keel_scratch *scratch)
 {
@@ -124,8 +113,7 @@ static keel_status read_row(const void *state, int64_t index, const keel_row *ro
     const records *r = state;
     keel_feature v[KEEL_FIELDS_MAX];
     bool found = false;
-    if (r->n_bad && bsearch(&index, r->bad, (size_t)r->n_bad, sizeof *r->bad, by_row))
-        return refuse(r, index, scratch);
+    if (keel_record_is_bad(&r->fields, index)) return refuse(r, index, scratch);
     for (int i = 0; i < r->fields.n; i++) {
         const keel_record_field *f = &r->fields.at[i];
         if (!row->at[i]) continue;
@@ -305,14 +293,7 @@ static keel_status scan_row(records *r, keel_record_scan *scan, int64_t row, kee
 /* The row fails when it is read. */
 static keel_status put_off(records *r, keel_record_scan *scan, int64_t row)
 {
-    if (r->n_bad == r->bad_room) {
-        const int64_t room = r->bad_room ? 2 * r->bad_room : 16;
-        int64_t *bad = keel_grow(r->bad, (size_t)room, sizeof *bad);
-        if (!bad) return KEEL_ENOMEM;
-        r->bad = bad;
-        r->bad_room = room;
-    }
-    r->bad[r->n_bad++] = row;
+    KEEL_TRY(keel_record_put_off(&r->fields, row));
     for (int i = 0; i < r->fields.n; i++)
         if (r->fields.at[i].kind != KEEL_RECORD_IMAGE)
             KEEL_TRY(keel_record_scan_blank(&scan[i], &r->fields.at[i], row + 1));
