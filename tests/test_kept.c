@@ -367,9 +367,7 @@ static void a_file_of_another_pipeline_is_refused_with_what_differs(void **unuse
 static void what_cannot_be_kept_is_refused(void **unused)
 {
     (void)unused;
-    keel_dataset *d;
-    must(keel_dataset_repeat(&d, rows(3), -1));
-    refused(d, CACHE, "without end");
+    refused(then(rows(3), "repeat", NULL), CACHE, "without end");
     refused(source(DRAWN), CACHE, "behind map, which draws random numbers");
     refused(mapped(rows(3), (keel_map){ .call = twice, .sequential = true }), SNAPSHOT,
             "has a state from pass to pass");
