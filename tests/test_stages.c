@@ -440,6 +440,70 @@ static void numbers_without_end_are_drawn_by_their_seed(void **unused)
     keel_dataset_destroy(d);
 }
 
+static keel_status count_elements(const keel_dataset *d, int threads, int *n)
+{
+    keel_reader *r = NULL;
+    const keel_tensor *x;
+    keel_status s = keel_reader_create(
+        &r, d, &(keel_reader_options){ KEEL_READER_OPTIONS.size, .threads = threads });
+    for (*n = 0; s == KEEL_OK && (s = keel_reader_next(r, &x)) == KEEL_OK;) ++*n;
+    keel_reader_destroy(r);
+    return s < 0 ? s : KEEL_OK;
+}
+
+/* ---- refused --------------------------------------------------------------------------------- */
+
+CALLED(substituted, keel_dataset *)
+{
+    (void)context, (void)in, (void)at;
+    keel_dataset *d;
+    must(keel_dataset_open(&d, "range:9", NULL));
+    *out = WITH(d, "substitute", KEEL_ARG_INT("most", 1));
+    return KEEL_OK;
+}
+
+CALLED(no_dataset, keel_dataset *)
+{
+    (void)context, (void)in, (void)at;
+    *out = NULL;
+    return KEEL_OK;
+}
+
+CALLED(batches, keel_dataset *)
+{
+    (void)context, (void)in, (void)at;
+    keel_dataset *d;
+    must(keel_dataset_open(&d, "range:9", NULL));
+    *out = BATCH(d, 2);
+    return KEEL_OK;
+}
+
+static void what_a_function_makes_is_refused_by_what_is_wrong(void **unused)
+{
+    (void)unused;
+    const struct {
+        keel_status (*call)(void *, const keel_tensor *, keel_dataset **,
+                            const keel_element_place *);
+        keel_status status;
+        const char *says;
+    } some[] = {
+        { substituted, KEEL_EUNSUP, "substitute counts the rows of a run" },
+        { no_dataset, KEEL_ECALLBACK, "it gave no dataset" },
+        { batches, KEEL_ESHAPE, "has batches" },
+    };
+    streams = false;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        int n;
+        keel_dataset *d = open_rows("range:3"), *out;
+        must(keel_dataset_flat_map(
+            &out, d, &(keel_flat_map){ .size = sizeof(keel_flat_map), .call = some[i].call }));
+        assert_int_equal(count_elements(out, 2, &n), some[i].status);
+        if (!strstr(keel_error(), some[i].says)) fail_msg("%s", keel_error());
+        keel_dataset_destroy(out);
+        keel_dataset_destroy(d);
+    }
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Stage k on a dataset of numbers, of ragged rows or of batches; KEEL_END: there is none. */
@@ -497,17 +561,6 @@ static keel_status apply_stage(int k, keel_dataset *n, keel_dataset *r, keel_dat
     default:
         return KEEL_END;
     }
-}
-
-static keel_status count_elements(const keel_dataset *d, int threads, int *n)
-{
-    keel_reader *r = NULL;
-    const keel_tensor *x;
-    keel_status s = keel_reader_create(
-        &r, d, &(keel_reader_options){ KEEL_READER_OPTIONS.size, .threads = threads });
-    for (*n = 0; s == KEEL_OK && (s = keel_reader_next(r, &x)) == KEEL_OK;) ++*n;
-    keel_reader_destroy(r);
-    return s < 0 ? s : KEEL_OK;
 }
 
 static void every_allocation_may_fail(void **unused)
@@ -574,7 +627,7 @@ int main(void)
     json_t *golden = golden_load("pipelines.json");
     int n = 0;
     cases = json_object_get(golden, "cases");
-    for (keel_dataset *d; n < MOST - 4; n++) {
+    for (keel_dataset *d; n < MOST - 5; n++) {
         const char *what;
         if (!(d = make(n, &what))) break;
         keel_dataset_destroy(d);
@@ -587,6 +640,8 @@ int main(void)
     }
     test[n++] = (struct CMUnitTest)cmocka_unit_test(resampled_classes_come_as_often_as_wanted);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(numbers_without_end_are_drawn_by_their_seed);
+    test[n++] =
+        (struct CMUnitTest)cmocka_unit_test(what_a_function_makes_is_refused_by_what_is_wrong);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     test[n++] = (struct CMUnitTest)cmocka_unit_test_prestate(the_docs_name_every_method_of_tf_data,
                                                              json_object_get(golden, "methods"));
