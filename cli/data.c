@@ -202,6 +202,8 @@ static int verify(const keel_dataset *d, const keel_reader_options *r)
         if (failed++ < SHOWN) printf("%s\n", keel_printable(text, sizeof text, keel_error()));
         keel_reader_pass(reader);
     }
+    const char *note = keel_reader_note(reader);
+    if (note) printf("%s\n", keel_printable(text, sizeof text, note));
     keel_reader_destroy(reader);
     if (keel_dataset_warnings(d, text, sizeof text)) printf("%s\n", text);
     if (failed > SHOWN) printf("and more\n");

@@ -6,9 +6,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include "base/hash.h"
 #include "base/memory.h"
 #include "data/codecs/image.h"
 #include "data/feed.h"
+#include "data/row_store.h"
 #include "data_files.h"
 #include "io/file.h"
 #include "io/weights_h5.h"
@@ -831,9 +833,105 @@ static void data_that_is_larger_than_its_file_costs_what_a_chunk_costs(void **st
                  "ended with status 1");
 }
 
+/* ---- files of rows, as cache and snapshot write them ----------------------------------------- */
+
+/* Open one, and read its rows as texts or numbers of open length. */
+static keel_status read_rows_of(const char *path, const keel_data_spec *spec)
+{
+    keel_row_file f;
+    keel_scratch scratch = { 0 };
+    keel_element *e;
+    keel_status s = keel_row_file_open(&f, path);
+    for (int64_t i = 0; s >= 0 && i < f.count; i++) {
+        s = keel_row_store_read(&e, &f, spec, i, NULL, &scratch);
+        if (s >= 0) keel_element_release(e);
+    }
+    keel_scratch_free(&scratch);
+    keel_row_file_close(&f);
+    return s;
+}
+
+static keel_status read_number_rows(const char *path)
+{
+    const keel_data_spec spec = {
+        .n_field = 1,
+        .field = { { .path = "x", .dtype = KEEL_INT64, .shape = { 1, { KEEL_DIM_OPEN } } } }
+    };
+    return read_rows_of(path, &spec);
+}
+
+static keel_status read_text_rows(const char *path)
+{
+    const keel_data_spec spec = {
+        .n_field = 1,
+        .field = { { .path = "t", .dtype = KEEL_STRING, .shape = { 1, { KEEL_DIM_OPEN } } } }
+    };
+    return read_rows_of(path, &spec);
+}
+
+/* A file of `count` rows that all claim the same bytes; `dim` is what each says of its length. */
+static const char *file_of_rows(const char *name, const bytes *stored, uint64_t inflated,
+                                uint64_t dim, uint64_t count)
+{
+    bytes file = { 0 }, rows = { 0 }, dims = { 0 };
+    void *block;
+    size_t n;
+    add(&file, "KEELROWS", 8);
+    add_le(&file, 1, 8);
+    for (uint64_t i = 0; i < count; i++) {
+        add_le(&rows, 16, 8);
+        add_le(&rows, stored->n, 8);
+        add_le(&rows, inflated, 8);
+        add_le(&rows, keel_fingerprint(stored->at, stored->n), 8);
+        add_le(&dims, dim, 8);
+    }
+    add(&file, stored->at, stored->n);
+    while (file.n % 8) add(&file, "", 1);
+    const keel_section list[] = { { "head", "{}", 2 },
+                                  { "rows", rows.at, rows.n },
+                                  { "dims", dims.at, dims.n } };
+    assert_int_equal(keel_sections_encode(list, 3, &block, &n), KEEL_OK);
+    const uint64_t at = file.n;
+    add(&file, block, n);
+    keel_free(block);
+    add_le(&file, at, 8);
+    add_le(&file, n, 8);
+    add(&file, "KEELROWE", 8);
+    const char *path = files_write(name, file.at, file.n);
+    free(file.at);
+    free(rows.at);
+    free(dims.at);
+    return path;
+}
+
+static void rows_that_claim_more_than_their_bytes_are_refused(void **state)
+{
+    (void)state;
+    const uint64_t gib = UINT64_C(1) << 30;
+    bytes small = { 0 }, bomb = deflate_zeros((const unsigned char *)"", 0, 200, 15);
+    add(&small, "0123456789abcdef", 16);
+    costs_little("1 GiB of 16 bytes", read_number_rows,
+                 file_of_rows("a.rows", &small, gib, gib / 8, 1), "the place of row 0");
+    costs_little("a length of 2^60", read_number_rows,
+                 file_of_rows("b.rows", &small, 16, UINT64_C(1) << 60, 1), "a shape");
+    costs_little("a length of 2^63", read_number_rows,
+                 file_of_rows("c.rows", &small, 16, UINT64_C(1) << 63, 1), "a dim");
+    costs_little("2^30 texts in 16 bytes", read_text_rows,
+                 file_of_rows("d.rows", &small, 16, gib, 1), "not as many bytes as its shape");
+    costs_little("a row that inflates to more than it says", read_number_rows,
+                 file_of_rows("e.rows", &bomb, 1 << 20, 1 << 17, 1), "cannot be inflated");
+    costs_little("texts that say they are longer than the row", read_text_rows,
+                 file_of_rows("f.rows", &small, 16, 2, 1), "a text");
+    costs_little("100000 rows at one place", read_number_rows,
+                 file_of_rows("g.rows", &small, 16, 2, 100000), NULL);
+    free(small.at);
+    free(bomb.at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_that_claim_more_than_their_bytes_are_refused),
         cmocka_unit_test(zeros_behind_the_weights_are_not_inflated),
         cmocka_unit_test(many_members_with_colliding_names_are_no_work),
         cmocka_unit_test(devices_and_pipes_are_not_read),

@@ -1,6 +1,7 @@
 /* Stages against the numbers that tf.data gives (golden/make_pipelines.py): read by number and as
  * streams, with 1 to 16 threads, and from each element on. */
 #include "must.h"
+#include "base/memory.h"
 #include "golden.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,14 +73,16 @@ CALLED(tens, keel_dataset *)
     char spec[64];
     keel_dataset *all, *some;
     snprintf(spec, sizeof spec, "range:%lld:%lld", (long long)(10 * k), (long long)(10 * k + 9));
-    must(keel_dataset_open(&all, spec, NULL));
-    must(keel_dataset_take(&some, all, k));
+    keel_status s = keel_dataset_open(&all, spec, NULL);
+    if (s < 0) return s;
+    s = keel_dataset_take(&some, all, k);
     keel_dataset_destroy(all);
+    if (s < 0) return s;
     *out = some;
     if (!batch) return KEEL_OK;
-    must(keel_dataset_batch(out, some, *batch, false));
+    s = keel_dataset_batch(out, some, *batch, false);
     keel_dataset_destroy(some);
-    return KEEL_OK;
+    return s;
 }
 
 CALLED(key, int64_t)
@@ -437,6 +440,165 @@ static void numbers_without_end_are_drawn_by_their_seed(void **unused)
     keel_dataset_destroy(d);
 }
 
+static keel_status count_elements(const keel_dataset *d, int threads, int *n)
+{
+    keel_reader *r = NULL;
+    const keel_tensor *x;
+    keel_status s = keel_reader_create(
+        &r, d, &(keel_reader_options){ KEEL_READER_OPTIONS.size, .threads = threads });
+    for (*n = 0; s == KEEL_OK && (s = keel_reader_next(r, &x)) == KEEL_OK;) ++*n;
+    keel_reader_destroy(r);
+    return s < 0 ? s : KEEL_OK;
+}
+
+/* ---- refused --------------------------------------------------------------------------------- */
+
+CALLED(substituted, keel_dataset *)
+{
+    (void)context, (void)in, (void)at;
+    keel_dataset *d;
+    must(keel_dataset_open(&d, "range:9", NULL));
+    *out = WITH(d, "substitute", KEEL_ARG_INT("most", 1));
+    return KEEL_OK;
+}
+
+CALLED(no_dataset, keel_dataset *)
+{
+    (void)context, (void)in, (void)at;
+    *out = NULL;
+    return KEEL_OK;
+}
+
+CALLED(batches, keel_dataset *)
+{
+    (void)context, (void)in, (void)at;
+    keel_dataset *d;
+    must(keel_dataset_open(&d, "range:9", NULL));
+    *out = BATCH(d, 2);
+    return KEEL_OK;
+}
+
+static void what_a_function_makes_is_refused_by_what_is_wrong(void **unused)
+{
+    (void)unused;
+    const struct {
+        keel_status (*call)(void *, const keel_tensor *, keel_dataset **,
+                            const keel_element_place *);
+        keel_status status;
+        const char *says;
+    } some[] = {
+        { substituted, KEEL_EUNSUP, "substitute counts the rows of a run" },
+        { no_dataset, KEEL_ECALLBACK, "it gave no dataset" },
+        { batches, KEEL_ESHAPE, "has batches" },
+    };
+    streams = false;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        int n;
+        keel_dataset *d = open_rows("range:3"), *out;
+        must(keel_dataset_flat_map(
+            &out, d, &(keel_flat_map){ .size = sizeof(keel_flat_map), .call = some[i].call }));
+        assert_int_equal(count_elements(out, 2, &n), some[i].status);
+        if (!strstr(keel_error(), some[i].says)) fail_msg("%s", keel_error());
+        keel_dataset_destroy(out);
+        keel_dataset_destroy(d);
+    }
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Stage k on a dataset of numbers, of ragged rows or of batches; KEEL_END: there is none. */
+static keel_status apply_stage(int k, keel_dataset *n, keel_dataset *r, keel_dataset *b,
+                               keel_dataset **out)
+{
+    static int64_t zero;
+    const keel_tensor state = { KEEL_INT64, { 0 }, &zero };
+    const keel_filter f = { .size = sizeof f, .call = small };
+    keel_flat_map m = { .size = sizeof m, .call = tens };
+    keel_group g = { .size = sizeof g, .key = key, .window_size = 3 };
+    const keel_scan s = { .size = sizeof s, .n_state = 1, .state = &state, .call = sum };
+    switch (k) {
+    case 0:
+        return keel_dataset_apply(out, "enumerate", NULL, &n, 1);
+    case 1:
+        return keel_dataset_take_while(out, n, &f);
+    case 2:
+        return keel_dataset_scan(out, n, &s);
+    case 3:
+        return keel_dataset_apply(out, "unique", NULL, &n, 1);
+    case 4:
+        return keel_dataset_flat_map(out, n, &m);
+    case 5:
+        m.cycle_length = 3;
+        return keel_dataset_interleave(out, n, &m);
+    case 6:
+        return keel_dataset_group_by_window(out, n, &g);
+    case 7:
+        g.reduce = all_but_one;
+        return keel_dataset_group_by_window(out, n, &g);
+    case 8:
+        return keel_dataset_apply(out, "padded_batch",
+                                  KEEL_ARGS(KEEL_ARG_INT("batch_size", 2),
+                                            KEEL_ARG_JSON("padded_shapes", "[9]"),
+                                            KEEL_ARG_JSON("padding_values", "[7]")),
+                                  &r, 1);
+    case 9:
+        return keel_dataset_apply(out, "pad", KEEL_ARGS(KEEL_ARG_INT("length", 3)), &r, 1);
+    case 10:
+        return keel_dataset_apply(out, "rebatch", KEEL_ARGS(KEEL_ARG_JSON("batch_size", "[2, 1]")),
+                                  &b, 1);
+    case 11:
+        return keel_dataset_apply(out, "choose_from_datasets", NULL, (keel_dataset *[]){ n, n, n },
+                                  3);
+    case 12:
+        return keel_dataset_apply(
+            out, "rejection_resample",
+            KEEL_ARGS(KEEL_ARG_JSON("target_dist", "[1, 1, 1, 1, 1]"), KEEL_ARG_STR("field", "x")),
+            &n, 1);
+    case 13:
+        return keel_dataset_apply(out, "cache", NULL, &b, 1);
+    case 14:
+        return keel_dataset_apply(out, "interleave", NULL, (keel_dataset *[]){ n, n }, 2);
+    default:
+        return KEEL_END;
+    }
+}
+
+static void every_allocation_may_fail(void **unused)
+{
+    (void)unused;
+    for (int kind = 0; kind < 2; kind++)
+        for (int k = 0;; k++) {
+            streams = kind;
+            keel_dataset *n = open_rows("range:2"), *r = ragged(5, false), *d = NULL;
+            keel_dataset *b = BATCH(open_rows("range:7"), 3);
+            const keel_status there = apply_stage(k, n, r, b, &d);
+            int want = 0, got = 0;
+            if (there == KEEL_OK) must(count_elements(d, 2, &want));
+            if (there == KEEL_OK) keel_dataset_destroy(d);
+            const int64_t before = keel_memory_live();
+            keel_status s = there == KEEL_OK ? KEEL_ENOMEM : KEEL_OK;
+            for (int64_t i = 0; s < 0; i += 1 + i / 40) {
+                keel_memory_fail_at(i);
+                s = apply_stage(k, n, r, b, &d);
+                if (s >= 0) {
+                    s = count_elements(d, i % 2 ? 2 : -1, &got);
+                    keel_dataset_destroy(d);
+                }
+                keel_memory_fail_at(-1);
+                if (s < 0 && s != KEEL_ENOMEM && !strstr(keel_error(), "KEEL_ENOMEM"))
+                    fail_msg("stage %d, allocation %d: %s", k, (int)i, keel_error());
+                if (s >= 0 && got != want) fail_msg("stage %d: %d elements", k, got);
+                if (keel_memory_live() != before)
+                    fail_msg("stage %d, allocation %d leaks", k, (int)i);
+            }
+            keel_dataset_destroy(n);
+            keel_dataset_destroy(r);
+            keel_dataset_destroy(b);
+            if (there == KEEL_END) break;
+            must(there);
+        }
+}
+
 /* ---- words of tf.data ------------------------------------------------------------------------ */
 
 static void the_docs_name_every_method_of_tf_data(void **state)
@@ -465,7 +627,7 @@ int main(void)
     json_t *golden = golden_load("pipelines.json");
     int n = 0;
     cases = json_object_get(golden, "cases");
-    for (keel_dataset *d; n < MOST - 3; n++) {
+    for (keel_dataset *d; n < MOST - 5; n++) {
         const char *what;
         if (!(d = make(n, &what))) break;
         keel_dataset_destroy(d);
@@ -478,6 +640,9 @@ int main(void)
     }
     test[n++] = (struct CMUnitTest)cmocka_unit_test(resampled_classes_come_as_often_as_wanted);
     test[n++] = (struct CMUnitTest)cmocka_unit_test(numbers_without_end_are_drawn_by_their_seed);
+    test[n++] =
+        (struct CMUnitTest)cmocka_unit_test(what_a_function_makes_is_refused_by_what_is_wrong);
+    test[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_may_fail);
     test[n++] = (struct CMUnitTest)cmocka_unit_test_prestate(the_docs_name_every_method_of_tf_data,
                                                              json_object_get(golden, "methods"));
     const int failed = _cmocka_run_group_tests("stages", test, (size_t)n, NULL, NULL);

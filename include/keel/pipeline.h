@@ -198,6 +198,15 @@ keel_status keel_reader_next(keel_reader *r, const keel_tensor **field);
  * Threads  one at a time */
 void keel_reader_pass(keel_reader *r);
 
+/* What the user should know of the passes so far, of all readers of the dataset: elements that were
+ * left out or replaced, a cache that had no room, a file that was not written, and why. keel_fit
+ * adds it to the note of the history.
+ *
+ * Returns  one line, or NULL
+ * Owns     the string is the reader's, until the next call
+ * Threads  one at a time */
+const char *keel_reader_note(keel_reader *r);
+
 /* Destroy a reader.
  *
  * Returns  nothing

@@ -63,7 +63,7 @@ typedef struct keel_flat_map {
     /* interleave: datasets that are open at once, at most 1024, and elements taken from one in its
      * turn; 0: 1. */
     int64_t cycle_length, block_length;
-    bool random;     /* it uses keel_element_uniform */
+    bool random; /* it uses keel_element_uniform, or random stages: a cache behind it is refused */
     bool sequential; /* it has a state of its own that stays from pass to pass */
     void (*release)(void *context);
 } keel_flat_map;

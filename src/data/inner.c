@@ -11,11 +11,25 @@ keel_status keel_inner_spec(keel_data_spec *spec, const keel_dataset *like)
     return keel_spec_copy_classes(spec);
 }
 
+/* Its budget is an entry of the run's ledger, which is made before the first element. */
+static bool substitutes(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    bool any = s && !strcmp(s->stage->type.name, "substitute");
+    for (int i = 0; s && i < s->n_parent; i++) any |= substitutes(s->parent[i]);
+    return any;
+}
+
 static keel_status check(const keel_iter *outer, const keel_dataset *d)
 {
     const keel_data_spec made = keel_stage_spec(d), *want = outer->spec;
     const char *name = keel_dataset_name(d);
     KEEL_TRY(keel_stage_check_same(want, &made, d));
+    if (substitutes(d))
+        return keel_fail(KEEL_EUNSUP,
+                         "%s: substitute counts the rows of a run, and this dataset is made on the "
+                         "way: put ignore_errors behind the stage that makes it",
+                         name);
     if (want->batched && made.max_rows > want->max_rows)
         return keel_fail(KEEL_ESHAPE,
                          "%s has batches of up to %lld rows, and the first dataset %lld", name,

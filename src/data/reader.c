@@ -17,6 +17,7 @@ struct keel_reader {
     uint64_t pass;
     bool ended; /* the next call begins the next pass */
     keel_tensor field[KEEL_FIELDS_MAX];
+    char note[512];
 };
 
 static keel_status check(keel_reader_options *out, const keel_reader_options *o)
@@ -102,6 +103,12 @@ keel_status keel_reader_next(keel_reader *r, const keel_tensor **field)
 void keel_reader_pass(keel_reader *r)
 {
     if (r) keel_iter_pass(r->it);
+}
+
+const char *keel_reader_note(keel_reader *r)
+{
+    keel_stage_note(r->it->dataset, r->note, sizeof r->note);
+    return *r->note ? r->note : NULL;
 }
 
 void keel_reader_destroy(keel_reader *r)

@@ -9,15 +9,31 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The sources from left to right: how many rows each has, and size and time of its file. */
+/* Which rows of a source a dataset has: a part of it, or all but some; 0: all. */
+static uint64_t part_of(const keel_dataset *d)
+{
+    const keel_data_origin *o = d->origin;
+    uint64_t part[10] = { (uint64_t)d->first, d->ordered };
+    if (d->ordered) memcpy(part + 2, d->order.key, sizeof d->order.key);
+    if (o->n_gone) part[8] = keel_fingerprint(o->gone, (size_t)o->n_gone * sizeof *o->gone);
+    for (int i = 0; i < 9; i++)
+        if (part[i]) return keel_fingerprint(part, sizeof part);
+    return 0;
+}
+
+/* The sources from left to right: how many rows each has and which, and size and time of its file.
+ */
 static void add_sources(keel_text *t, const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
     struct stat st;
     for (int i = 0; s && i < s->n_parent; i++) add_sources(t, s->parent[i]);
+    if (s && part_of(d)) /* of what a stage makes */
+        keel_text_add(t, " (part %016llx)", (unsigned long long)part_of(d));
     if (s) return;
     keel_text_add(t, "%s%s", t->length ? "; " : "", d->origin->source->name);
     if (d->rows >= 0) keel_text_add(t, " of %lld rows", (long long)d->rows);
+    if (part_of(d)) keel_text_add(t, " (part %016llx)", (unsigned long long)part_of(d));
     if (stat(keel_dataset_name(d), &st) == 0 && S_ISREG(st.st_mode))
         keel_text_add(t, " in %lld bytes of time %lld", (long long)st.st_size,
                       (long long)st.st_mtime);
