@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BYTES_MAX = 1 << 30 };
+
 static size_t size_of(keel_dtype t)
 {
     static const size_t size[KEEL_DTYPE_COUNT] = { [KEEL_FLOAT32] = 4,
@@ -23,7 +25,8 @@ static keel_status no_memory(void)
 }
 
 /* Texts are copied behind the strings of the same allocation. */
-static keel_status copy(keel_tensor *out, const keel_tensor *from, int64_t row, bool batched)
+static keel_status copy(keel_samples *s, keel_tensor *out, const keel_tensor *from, int64_t row,
+                        bool batched)
 {
     keel_tensor t = { .dtype = from->dtype };
     t.shape.rank = from->shape.rank - batched;
@@ -34,14 +37,18 @@ static keel_status copy(keel_tensor *out, const keel_tensor *from, int64_t row, 
     size_t texts = 0;
     if (t.dtype == KEEL_STRING)
         for (int64_t i = 0; i < n; i++) texts += (size_t)((const keel_string *)begin)[i].n_bytes;
+    if (bytes + texts > BYTES_MAX - s->n_bytes)
+        return keel_error_set(KEEL_EARG,
+                              "the rows that are shown have more than 1 GiB; give --rows less");
     if (!(t.data = malloc(bytes + texts + 1))) return no_memory();
+    s->n_bytes += bytes + texts;
     memcpy(t.data, begin, bytes);
     char *to = (char *)t.data + bytes;
     for (int64_t i = 0; t.dtype == KEEL_STRING && i < n; i++) {
-        keel_string *s = (keel_string *)t.data + i;
-        if (s->n_bytes) memcpy(to, s->data, (size_t)s->n_bytes);
-        s->data = to;
-        to += s->n_bytes;
+        keel_string *one = (keel_string *)t.data + i;
+        if (one->n_bytes) memcpy(to, one->data, (size_t)one->n_bytes);
+        one->data = to;
+        to += one->n_bytes;
     }
     *out = t;
     return KEEL_OK;
@@ -73,7 +80,7 @@ static keel_status keep(keel_samples *s, int64_t element, const keel_tensor *fie
         one->rows = batched ? rows : 0;
         if (!(one->field = calloc((size_t)s->n_field, sizeof *one->field))) return no_memory();
         for (int i = 0; i < s->n_field; i++)
-            if ((st = copy(&one->field[i], &field[i], row, batched)) < 0) return st;
+            if ((st = copy(s, &one->field[i], &field[i], row, batched)) < 0) return st;
     }
     return KEEL_OK;
 }

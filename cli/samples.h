@@ -15,12 +15,13 @@ typedef struct keel_samples {
     const keel_dataset *data;
     keel_sample *sample;
     int64_t n;
+    size_t n_bytes; /* of all values */
     int n_field;
 } keel_samples;
 
 /* Read the first `elements`, and of a batch the first `per_batch` rows. pass_over: an element that
- * fails is kept with its error, and not an error. What was read before an error is in *out; the
- * caller frees it in any case. */
+ * fails is kept with its error, and not an error. Rows of more than 1 GiB together are refused.
+ * What was read before an error is in *out; the caller frees it in any case. */
 keel_status keel_samples_read(keel_samples *out, const keel_dataset *d, int64_t elements,
                               int64_t per_batch, bool pass_over, const keel_reader_options *r);
 void keel_samples_free(keel_samples *s);
