@@ -264,9 +264,10 @@ static void print_input(const job *j, const keel_input_stats *in)
     if (*keel_input_text(in, text))
         printf("input    %s\n", keel_printable(safe, sizeof safe, text));
     if (j->o->explain_input || j->o->input_memory)
-        printf("input    %d %s, %d batches ahead, at most %s of memory%s%s\n", in->threads,
+        printf("input    %d %s, %d %s ahead, at most %s of memory%s%s\n", in->threads,
                in->threads == 1 ? "thread" : "threads", in->batches,
-               keel_bytes_text(a, in->memory_peak), in->memory_limit ? " of " : "",
+               in->batches == 1 ? "batch" : "batches", keel_bytes_text(a, in->memory_peak),
+               in->memory_limit ? " of " : "",
                in->memory_limit ? keel_bytes_text(b, in->memory_limit) : "");
 }
 

@@ -252,7 +252,11 @@ static void the_stage_that_is_waited_for_is_marked(void **state)
 {
     (void)state;
     keel_input_stats in = example(1);
+    snprintf(in.stage[0].name, sizeof in.stage[0].name, "map 'v1.2 of augment'");
+    keel_input_advise(&in);
     assert_non_null(strstr(drawn(&in), "class=\"late\""));
+    assert_non_null(strstr(picture, "75 % of that for map 'v1.2 of augment'<"));
+    assert_non_null(strstr(picture, "from the second epoch on: 2.00 times as fast<"));
     in = example(0);
     assert_null(strstr(drawn(&in), "class=\"late\""));
     assert_non_null(strstr(picture, "steps do not wait for their rows"));

@@ -1,89 +1,17 @@
 /* The part of the feed that both engines share: slots, threads, epochs and steps. feed.h has the
- * contract; feed_rows.c and feed_stream.c fill the slots, feed_fields.c says what is in them. */
+ * contract; feed_rows.c and feed_stream.c fill the slots, feed_fields.c says what is in them,
+ * feed_options.c which options go together, feed_facts.c what a feed tells of itself. */
 #include "data/feed.h"
 #include "base/memory.h"
 #include "data/feed_impl.h"
 #include "data/flow.h"
 #include "data/iter.h"
 #include "data/pool.h"
-#include "tensor/dtype.h"
-#include "tensor/shape.h"
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS_MAX = 64, INLINE_BYTES = 1 << 20 };
-
-static keel_status check_options(const keel_feed *f)
-{
-    const keel_feed_options *o = &f->o;
-    const char *name = keel_dataset_name(f->dataset);
-    if (!keel_dtype_is_real(o->real))
-        return keel_fail(KEEL_EARG, "feed: batches are float32 or float64");
-    if (o->batch_size < 0 || o->steps_per_epoch < 0 || o->epochs < 0 || o->first_epoch < 0)
-        return keel_fail(KEEL_EARG, "%s: batch size, steps and epochs must not be negative", name);
-    if (o->first_epoch > INT32_MAX || (o->epochs && o->first_epoch >= o->epochs))
-        return keel_fail(KEEL_EARG, "%s: first epoch %lld, but there are %lld epochs", name,
-                         (long long)o->first_epoch + 1, (long long)o->epochs);
-    if ((unsigned)o->end > KEEL_REFUSE)
-        return keel_fail(KEEL_EARG, "%s: unknown policy for the end of the data", name);
-    if (o->slots < 0 || o->slots > KEEL_SLOTS_MAX || o->threads < -1 || o->threads > THREADS_MAX)
-        return keel_fail(KEEL_EARG, "%s: at most %d slots and %d threads", name, KEEL_SLOTS_MAX,
-                         THREADS_MAX);
-    if (o->batch_size && f->spec->batched)
-        return keel_fail(KEEL_EARG,
-                         "%s: its elements are batches, and each is one step: leave the batch size "
-                         "out, or the stage that makes batches",
-                         name);
-    if (!o->batch_size && !f->spec->batched && (f->source->read || f->spec->by_row))
-        return keel_fail(KEEL_EARG, "%s: give a batch size", name);
-    if (f->dataset->rows == 0) return keel_fail(KEEL_EDATA, "%s: has no elements", name);
-    if (f->spec->endless && !o->steps_per_epoch)
-        return keel_fail(KEEL_EDATA, "%s never ends: give steps_per_epoch", name);
-    if (o->batch_size && f->spec->shaped && !f->spec->by_row)
-        return keel_fail(KEEL_EARG,
-                         "%s: each of its batches has its own shape and is one step: "
-                         "leave the batch size out",
-                         name);
-    if (o->class_weight && keel_spec_first(f->spec, KEEL_ROLE_TARGET) < 0)
-        return keel_fail(KEEL_EARG, "%s: class weights need labels, but there is no y", name);
-    for (int64_t i = 0; o->class_weight && i < o->class_weight_count; i++)
-        if (!(o->class_weight[i] >= 0) || isinf(o->class_weight[i]))
-            return keel_fail(KEEL_EARG,
-                             "class weight of class %lld is %g; it must be finite and >= 0",
-                             (long long)i, o->class_weight[i]);
-    return KEEL_OK;
-}
-
-/* Refuse, before step 1, a stream that cannot last for the steps requested. */
-static keel_status check_stream(const keel_feed *f)
-{
-    const keel_feed_options *o = &f->o;
-    const char *name = keel_dataset_name(f->dataset);
-    const int64_t epochs = o->epochs - o->first_epoch; /* to be served, if o->epochs is known */
-    if (!f->spec->one_shot || f->spec->endless) return KEEL_OK;
-    if (!o->steps_per_epoch && epochs > 1)
-        return keel_fail(
-            KEEL_EDATA,
-            "%s has no reset, so it serves one epoch and not %lld: give it a reset, or "
-            "give steps_per_epoch",
-            name, (long long)epochs);
-    if (!o->steps_per_epoch && o->end == KEEL_WRAP && o->batch_size &&
-        (f->spec->rows < 0 || f->spec->rows % o->batch_size))
-        return keel_fail(
-            KEEL_EDATA, "%s has no reset, so its last batch cannot be filled from the start", name);
-    int64_t steps, rows;
-    if (f->planned && epochs > 1 &&
-        (!keel_mul_i64(epochs - 1, o->steps_per_epoch, &steps) ||
-         !keel_mul_i64(steps, o->batch_size, &rows) || rows >= f->plan.n))
-        return keel_fail(KEEL_EDATA,
-                         "%s has no reset and %lld rows: too few for %lld epochs of %lld "
-                         "steps of %lld rows; give it a reset",
-                         name, (long long)f->plan.n, (long long)epochs,
-                         (long long)o->steps_per_epoch, (long long)o->batch_size);
-    return KEEL_OK;
-}
+enum { INLINE_BYTES = 1 << 20 };
 
 /* So many are started where nobody says how many; how many of them read is found later. They may
  * wait for a disk, so there are more than cores. */
@@ -187,7 +115,7 @@ static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
         f->o.shuffle = false; /* as in Keras: a pipeline has its own order */
         f->batched = f->spec->batched && dataset->origin->applied->by_index;
     }
-    KEEL_TRY(check_options(f));
+    KEEL_TRY(keel_feed_check_options(f));
     KEEL_TRY(keel_feed_choose_fields(f));
     f->max_rows = f->o.batch_size ? f->o.batch_size : f->spec->max_rows;
     f->planned = f->batched || (dataset->rows >= 0 && f->o.batch_size);
@@ -213,7 +141,7 @@ static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
                      "epoch ends early",
                      name, (long long)dataset->rows, (long long)f->o.steps_per_epoch);
     }
-    return f->source->next ? check_stream(f) : KEEL_OK;
+    return f->source->next ? keel_feed_check_stream(f) : KEEL_OK;
 }
 
 keel_status keel_feed_least(int64_t *out, const keel_dataset *dataset,
@@ -315,131 +243,6 @@ void keel_feed_destroy(keel_feed *f)
     pthread_cond_destroy(&f->idle);
     pthread_mutex_destroy(&f->lock);
     keel_free(f);
-}
-
-int keel_feed_field_count(const keel_feed *f)
-{
-    return f->n_field;
-}
-
-const keel_data_field *keel_feed_field(const keel_feed *f, int i)
-{
-    return i >= 0 && i < f->n_field ? &f->field[i] : NULL;
-}
-
-const void *keel_batch_field(const keel_batch *b, keel_data_role role, int nth)
-{
-    for (int i = 0; i < b->n_field; i++)
-        if (b->field[i] && b->spec[i].role == role && nth-- == 0) return b->field[i];
-    return NULL;
-}
-
-int64_t keel_feed_steps(const keel_feed *f)
-{
-    if (f->planned) return keel_feed_plan_steps(&f->plan, f->epoch);
-    const int64_t asked = f->o.steps_per_epoch, has = f->spec->yields;
-    const bool wraps = f->o.end == KEEL_WRAP && !f->spec->batched;
-    if (f->o.batch_size || has < 0 || wraps) /* the data may end before `asked` */
-        return asked ? asked : has >= 0 && !f->o.batch_size ? has : -1;
-    return asked && asked < has ? asked : has;
-}
-
-int64_t keel_feed_rows(const keel_feed *f)
-{
-    if (f->batched) return -1;
-    if (f->planned) return keel_feed_plan_rows(&f->plan, f->epoch);
-    return f->o.steps_per_epoch ? -1 : f->dataset->rows;
-}
-
-int64_t keel_feed_max_rows(const keel_feed *f)
-{
-    return f->max_rows;
-}
-
-/* The rows of the last batch of the data, which may be a short one. */
-static int64_t last_batch(const keel_feed *f)
-{
-    keel_position at = { .seed = f->o.seed, .index = f->dataset->rows - 1 };
-    const keel_applied *s = keel_stage_of_batch(f->dataset, &at);
-    return s->stage->batch_rows(s, at);
-}
-
-int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *complete)
-{
-    int64_t all[2] = { f->max_rows };
-    int n = 1;
-    bool known = true;
-    if (f->batched) {
-        all[1] = last_batch(f);
-        n = all[1] == all[0] ? 1 : 2;
-        known = f->dataset->origin->applied->stage->batch_rows != NULL;
-    } else if (f->planned) {
-        n = keel_feed_plan_counts(&f->plan, all);
-    } else if (!f->o.batch_size && f->dataset->rows >= 0) { /* full batches and a short one */
-        const int64_t tail = f->dataset->rows % f->max_rows;
-        if (f->dataset->rows < f->max_rows) n = 0;
-        if (tail) all[n++] = tail;
-    } else {
-        known = f->o.batch_size && (f->spec->endless || f->o.end == KEEL_DROP ||
-                                    f->o.end == KEEL_WRAP || f->o.end == KEEL_REFUSE);
-    }
-    if (complete) *complete = known && n <= max;
-    if (n > max) n = max;
-    for (int i = 0; i < n; i++) counts[i] = all[i];
-    return n;
-}
-
-const char *keel_feed_note(keel_feed *f)
-{
-    char text[sizeof f->note];
-    if (f->dataset->origin->applied) keel_stage_note(f->dataset, text, sizeof text);
-    if (f->dataset->origin->applied && *text) memcpy(f->note, text, sizeof text);
-    return f->note[0] ? f->note : NULL;
-}
-
-int64_t keel_feed_bytes(const keel_feed *f)
-{
-    int64_t n = 0;
-    if (!f->staged) return f->n_slots * f->max_rows * f->row_bytes;
-    for (int i = 0; i < f->n_slots; i++)
-        for (int k = 0; k < f->n_field; k++)
-            n += (int64_t)__atomic_load_n(&f->slots[i].own->room[k], __ATOMIC_RELAXED);
-    return n;
-}
-
-keel_ledger *keel_feed_ledger(keel_feed *f)
-{
-    return &f->ledger;
-}
-
-double keel_feed_wait_seconds(const keel_feed *f)
-{
-    return f->waited;
-}
-
-const keel_work *keel_feed_work(const keel_feed *f)
-{
-    return f->work;
-}
-
-int keel_feed_threads(const keel_feed *f)
-{
-    return f->flow ? keel_pool_used(keel_flow_run(f->flow)->pool) : f->n_used;
-}
-
-bool keel_feed_is_stream(const keel_feed *f)
-{
-    return f->flow != NULL;
-}
-
-const keel_account *keel_feed_account(const keel_feed *f)
-{
-    return f->account;
-}
-
-int keel_feed_slots(const keel_feed *f)
-{
-    return f->n_slots;
 }
 
 void keel_feed_wake(keel_feed *f)

@@ -133,6 +133,11 @@ static inline keel_slot *keel_feed_slot(const keel_feed *f, uint64_t batch)
     return f->ring[batch % (uint64_t)f->n_slots];
 }
 
+/* feed_options.c: refuse options that do not go together, and a stream that cannot last for the
+ * steps requested. KEEL_EARG, KEEL_EDATA. */
+keel_status keel_feed_check_options(const keel_feed *f);
+keel_status keel_feed_check_stream(const keel_feed *f);
+
 /* feed_memory.c: the bytes of one more slot; add it, if there is room; all buffers that are there
  * from the begin to the end. Locked, or before there are threads. */
 int64_t keel_feed_slot_bytes(const keel_feed *f);

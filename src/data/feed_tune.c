@@ -86,6 +86,11 @@ static const char *threads(int n)
     return n == 1 ? "thread" : "threads";
 }
 
+static const char *batches(int n)
+{
+    return n == 1 ? "batch" : "batches";
+}
+
 static double per_step(const keel_tuner_look *l)
 {
     return l->steps ? l->seconds / (double)l->steps : 0;
@@ -191,7 +196,8 @@ static void decide(keel_feed *f)
     } else if (share < IDLE && t->tunes_threads && n > 1 && need < n && n > t->floor) {
         change_threads(f, need > t->floor ? need : t->floor);
     } else if (t->steps >= SETTLED && t->steps < SETTLED + WINDOW) {
-        say(f, "%d %s and %d batches ahead stay", n, threads(n), f->n_slots - 1);
+        say(f, "%d %s and %d %s ahead stay", n, threads(n), f->n_slots - 1,
+            batches(f->n_slots - 1));
     }
 }
 

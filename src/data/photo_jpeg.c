@@ -5,6 +5,7 @@
  * decoded first (tests/test_photo.c). */
 #include "data/codecs/jpeg.h"
 #include "data/photo.h"
+#include "data/work.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -136,6 +137,7 @@ keel_status keel_photo_read_jpeg(const keel_photo *p, const keel_data_field *fie
 {
     lines l = { .channels = p->channels, .ask = LINES };
     int64_t height = 0, width = 0;
+    keel_probe_part(scratch->probe, KEEL_PART_DECODE); /* and resizing, line by line */
     KEEL_TRY(keel_jpeg_open(&l.jpeg, data, n_bytes, p->channels, &height, &width, what));
     keel_status s = read_open(p, field, &l, height, width, to, want, image, scratch, what);
     if (s >= 0) {

@@ -13,7 +13,7 @@ const char keel_work_waits[] = "waiting", keel_work_gathers[] = "gathering",
 
 enum {
     CLOCK_NS = 40,  /* what looking at the clock costs, about */
-    SHARE = 200,    /* of a row's time that it may cost: 1 / SHARE */
+    SHARE = 500,    /* of a row's time that it may cost: 1 / SHARE */
     SKIP_MAX = 255, /* rows between two that are measured; a slow one among them is missed */
     CPU_EVERY = 4000000,
     HOPS = 4

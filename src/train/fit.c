@@ -1,40 +1,10 @@
 /* Keras's fit. Everything is planned and prepared before step 1: the programs are bound to the row
  * counts that the feed can have. Then an epoch is a loop of feed, step and callback. */
-#include "base/memory.h"
-#include "base/text.h"
-#include "train/gate.h"
-#include "train/history.h"
-#include "train/input.h"
-#include "train/profile.h"
-#include "train/resume.h"
-#include "train/session.h"
+#include "train/fit.h"
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-typedef struct fit {
-    keel_model *model;
-    keel_strategy *strategy;
-    keel_fit_options o;
-    keel_trainer *trainer;
-    keel_timing *timing;
-    keel_profile_work work; /* where there is timing */
-    keel_pairing pairing, validation_pairing;
-    keel_feed *feed, *validation_feed;
-    keel_input_accounts accounts;
-    keel_input_follow input;
-    keel_history history;
-    keel_watch run;
-    keel_tally trained, tested; /* of the epoch */
-    keel_gate gate;
-    keel_resume resume;
-    keel_standing standing; /* after the last step, once there is a trainer */
-    double start;
-    bool validated;      /* the validation data was begun */
-    int64_t unvalidated; /* epochs whose validation failed */
-} fit;
 
 /* ---- memory, as the operating system sees it ---------------------------------------------------
  */
@@ -54,7 +24,7 @@ static int64_t peak_bytes(void)
     return getrusage(RUSAGE_SELF, &u) ? -1 : (int64_t)u.ru_maxrss * 1024;
 }
 
-static int64_t planned_bytes(const fit *f)
+static int64_t planned_bytes(const keel_fitting *f)
 {
     const keel_trainer *t = f->trainer;
     int64_t sum = keel_store_bytes(t->store) + keel_arenas_bytes(t->arenas);
@@ -67,13 +37,13 @@ static int64_t planned_bytes(const fit *f)
  */
 
 /* Steps of rows of another shape have a program of their own. */
-static void time_program(fit *f)
+static void time_program(keel_fitting *f)
 {
     keel_program *p = f->trainer->train.program;
     p->timing = f->timing && keel_profile_takes(&f->work, p) ? f->timing : NULL;
 }
 
-static keel_status train_step(fit *f, const keel_batch *b)
+static keel_status train_step(keel_fitting *f, const keel_batch *b)
 {
     f->run.logs.count = 0;
     f->run.batch = b;
@@ -92,7 +62,7 @@ static keel_status train_step(fit *f, const keel_batch *b)
 }
 
 /* A checkpoint has what callbacks have set since. */
-static keel_standing *stands(fit *f, int64_t epoch, int64_t step, int64_t rows)
+static keel_standing *stands(keel_fitting *f, int64_t epoch, int64_t step, int64_t rows)
 {
     if (f->resume.saver) keel_live_take(&f->run.live);
     f->standing.epoch = epoch;
@@ -101,7 +71,7 @@ static keel_standing *stands(fit *f, int64_t epoch, int64_t step, int64_t rows)
     return &f->standing;
 }
 
-static keel_status train_epoch(fit *f)
+static keel_status train_epoch(keel_fitting *f)
 {
     keel_history *h = &f->history;
     keel_moment *at = &f->run.at;
@@ -146,12 +116,6 @@ static keel_status train_epoch(fit *f)
     return s < 0 ? s : KEEL_OK;
 }
 
-/* Say in the error text that it is about the validation data. */
-static keel_status of_validation(keel_status s)
-{
-    return s < 0 ? keel_fail_within(s, "validation data") : s;
-}
-
 static bool is_about_rows(keel_status s)
 {
     return s == KEEL_EDATA || s == KEEL_EFORMAT || s == KEEL_EIO || s == KEEL_ESHAPE ||
@@ -159,9 +123,9 @@ static bool is_about_rows(keel_status s)
 }
 
 /* The rows of the validation are wrong, and the training goes on. */
-static keel_status pass_over(fit *f)
+static keel_status pass_over(keel_fitting *f)
 {
-    of_validation(KEEL_EDATA);
+    keel_fit_of_validation(KEEL_EDATA);
     f->unvalidated++;
     if (f->unvalidated == 1)
         keel_watch_say(&f->run, "epoch %lld has no validation: %s", (long long)f->run.at.epoch + 1,
@@ -169,14 +133,14 @@ static keel_status pass_over(fit *f)
     return KEEL_OK;
 }
 
-static bool is_validated(const fit *f, int64_t epoch)
+static bool is_validated(const keel_fitting *f, int64_t epoch)
 {
     return f->o.validation && (epoch + 1) % f->o.validation_freq == 0;
 }
 
 /* Begin a pass over the validation data. The first one of a fit that goes on comes after those that
  * the fit before it made. */
-static keel_status begin_validation(fit *f, int64_t epoch)
+static keel_status begin_validation(keel_fitting *f, int64_t epoch)
 {
     const int64_t every = f->o.validation_freq; /* passes have numbers without gaps */
     const bool first = f->resume.found && !f->validated;
@@ -188,7 +152,7 @@ static keel_status begin_validation(fit *f, int64_t epoch)
 }
 
 /* Add the results to `logs`, unless a callback stopped the pass. */
-static keel_status validate(fit *f, keel_logs *logs)
+static keel_status validate(keel_fitting *f, keel_logs *logs)
 {
     keel_moment *at = &f->run.at;
     const keel_moment of_training = *at;
@@ -199,7 +163,7 @@ static keel_status validate(fit *f, keel_logs *logs)
     if (s >= 0) s = keel_session_test(&f->run, f->trainer, f->validation_feed, &f->tested);
     *at = of_training;
     if (f->o.validation_warns && is_about_rows(s)) return pass_over(f);
-    if (s < 0) return s == KEEL_ECALLBACK ? s : of_validation(s);
+    if (s < 0) return s == KEEL_ECALLBACK ? s : keel_fit_of_validation(s);
     f->history.validation_seconds += keel_seconds() - start;
     if (f->run.stop_pass) {
         f->run.stop = true;
@@ -212,7 +176,7 @@ static keel_status validate(fit *f, keel_logs *logs)
 }
 
 /* Begin an epoch, or go on within the one that a checkpoint was taken in. */
-static keel_status begin_epoch(fit *f, int64_t epoch)
+static keel_status begin_epoch(keel_fitting *f, int64_t epoch)
 {
     keel_watch *r = &f->run;
     const keel_checkpoint *c = &f->resume.from;
@@ -234,7 +198,7 @@ static keel_status begin_epoch(fit *f, int64_t epoch)
     return within ? KEEL_OK : keel_watch_tell(r, KEEL_ON_epoch_begin);
 }
 
-static keel_status run_epoch(fit *f, int64_t epoch)
+static keel_status run_epoch(keel_fitting *f, int64_t epoch)
 {
     keel_watch *r = &f->run;
     keel_logs logs;
@@ -252,7 +216,7 @@ static keel_status run_epoch(fit *f, int64_t epoch)
 }
 
 /* Take what a checkpoint has, once the callbacks have begun. */
-static keel_status resume(fit *f)
+static keel_status resume(keel_fitting *f)
 {
     const keel_checkpoint *c = &f->resume.from;
     f->standing = (keel_standing){ .trainer = f->trainer,
@@ -269,7 +233,7 @@ static keel_status resume(fit *f)
 }
 
 /* All epochs, from the first call of a callback to the last. */
-static keel_status train(fit *f)
+static keel_status train(keel_fitting *f)
 {
     keel_watch *r = &f->run;
     keel_logs names;
@@ -299,118 +263,9 @@ static keel_status train(fit *f)
 
 enum { TRACE_EVENTS = 1 << 20 }; /* per worker: 24 MiB */
 
-/* ---- notes: one line for the user at the end ---------------------------------------------------
- */
-
-/* Name the layers that only the slow plain reference can run. */
-static void add_slow(keel_text *t, const keel_program *p)
-{
-    enum { NAMED = 6 };
-    int n = 0;
-    for (int i = 0; i < p->graph->n_node; i++) {
-        const keel_node *node = &p->graph->node[i].node;
-        if (!keel_program_is_slow(p, i)) continue;
-        if (n == 0) keel_text_add(t, "%sno fast kernel runs all passes of ", t->length ? "; " : "");
-        if (n < NAMED)
-            keel_text_add(t, "%s'%.60s' (%s)", n ? ", " : "", node->layer, node->op->name);
-        n++;
-    }
-    if (n > NAMED) keel_text_add(t, " and %d more", n - NAMED);
-    if (n) keel_text_add(t, ": the plain reference runs (see keel inspect --kernels)");
-}
-
-/* Name the weights that no loss depends on, which are not trained. */
-static void add_unreached(keel_text *t, const keel_trainer *trainer)
-{
-    enum { NAMED = 6 };
-    int n = 0;
-    for (int v = 0; v < trainer->store->n_weight; v++) {
-        const keel_weight_info *info = &trainer->store->weight[v].info;
-        const keel_program *p = trainer->train.program;
-        if (!p->trains[v] || p->schedule.reached[v]) continue;
-        if (n == 0) keel_text_add(t, "%sno loss depends on ", t->length ? "; " : "");
-        if (n < NAMED) keel_text_add(t, "%s'%.80s'", n ? ", " : "", info->name);
-        n++;
-    }
-    if (n > NAMED) keel_text_add(t, " and %d more", n - NAMED);
-    if (n) keel_text_add(t, ": %s not trained", n > 1 ? "they are" : "it is");
-}
-
-/* Row i of a shuffled step has nothing to do with row i of the step before. */
-static void add_shuffled_states(keel_text *t, const fit *f)
-{
-    const keel_graph *g = f->trainer->train.program->graph;
-    if (g->n_carried == 0 || f->o.no_shuffle) return;
-    keel_text_add(t,
-                  "%sthe layer of '%.80s' is stateful, but rows are shuffled: each goes on from "
-                  "the state of another (--no-shuffle keeps their order)",
-                  t->length ? "; " : "", g->carried[0].name);
-}
-
-/* Tell that the trace is incomplete; a profile shows this itself. */
-static void add_cut(keel_text *t, const fit *f)
-{
-    int64_t lost = 0;
-    for (int w = 0; f->timing && w < f->timing->n_worker; w++) lost += f->timing->workspace[w].lost;
-    if (lost && !f->o.profile)
-        keel_text_add(t, "%sthe trace is incomplete: %lld later events did not fit",
-                      t->length ? "; " : "", (long long)lost);
-}
-
-/* Which steps a profile and a trace show, where rows have several shapes. */
-static void add_shapes(keel_text *t, const fit *f)
-{
-    if (!f->timing || f->trainer->trained.made < 2) return;
-    keel_text_add(t, "%sthe profile and the trace are of steps of %lld shapes, their kernels of ",
-                  t->length ? "; " : "", (long long)f->trainer->trained.made);
-    keel_text_add(t, "the last");
-    if (f->work.steps < f->history.steps)
-        keel_text_add(t, "; without %lld steps of shapes for which the model has other ops",
-                      (long long)(f->history.steps - f->work.steps));
-}
-
-/* Tell how many steps the loss scale was too large for. */
-static void add_skipped(keel_text *t, const fit *f)
-{
-    const keel_loss_scale *l = &f->trainer->loss_scale;
-    if (l->skipped == 0) return;
-    keel_text_add(t, "%s%lld of %lld steps skipped, since a loss or gradient was not finite; the ",
-                  t->length ? "; " : "", (long long)l->skipped, (long long)f->history.steps);
-    keel_text_add(t, "loss scale is now %g", (double)l->now);
-}
-
-/* Files that decoders have complained of. */
-static void add_warnings(keel_text *t, const keel_dataset *d)
-{
-    char text[768];
-    if (d && keel_dataset_warnings(d, text, sizeof text))
-        keel_text_add(t, "%s%s", t->length ? "; " : "", text);
-}
-
-static void take_notes(fit *f, const keel_dataset *data)
-{
-    keel_text t = { 0 };
-    const keel_program *p = f->trainer ? f->trainer->train.program : NULL;
-    if (f->feed && keel_feed_note(f->feed)) keel_text_add(&t, "%s", keel_feed_note(f->feed));
-    add_warnings(&t, data);
-    if (f->o.validation && f->o.validation->origin != data->origin)
-        add_warnings(&t, f->o.validation);
-    if (p && !f->o.reference_kernels) add_slow(&t, p);
-    if (p) add_unreached(&t, f->trainer);
-    if (p) add_shuffled_states(&t, f);
-    if (f->trainer) add_skipped(&t, f);
-    add_cut(&t, f);
-    add_shapes(&t, f);
-    if (keel_saver_line(f->resume.saver) && !(f->o.checkpoint && f->o.checkpoint->on_line))
-        keel_text_add(&t, "%s%s", t.length ? "; " : "", keel_saver_line(f->resume.saver));
-    if (f->run.notes.length) keel_text_add(&t, "%s%s", t.length ? "; " : "", f->run.notes.data);
-    if (t.failed) keel_text_free(&t);
-    f->history.note = t.data;
-}
-
 /* ---- timing ---------------------------------------------------------------------------------- */
 
-static keel_status begin_timing(fit *f)
+static keel_status begin_timing(keel_fitting *f)
 {
     keel_program *p = f->trainer->train.program;
     if (!f->o.profile && !f->o.trace) return KEEL_OK;
@@ -419,7 +274,7 @@ static keel_status begin_timing(fit *f)
     return keel_profile_begin(&f->work, p);
 }
 
-static keel_status end_timing(fit *f)
+static keel_status end_timing(keel_fitting *f)
 {
     keel_history *h = &f->history;
     if (f->o.trace) KEEL_TRY(keel_trace_write(f->o.trace, f->trainer, f->timing, &f->work));
@@ -427,7 +282,7 @@ static keel_status end_timing(fit *f)
     return keel_profile_make(&h->profile, f->trainer, f->timing, &f->work, h->step_seconds);
 }
 
-static keel_status prepare(fit *f)
+static keel_status prepare(keel_fitting *f)
 {
     keel_trainer_work train, test = { 0 };
     keel_trainer_options options = { .reference_kernels = f->o.reference_kernels,
@@ -437,8 +292,9 @@ static keel_status prepare(fit *f)
                                      .programs = (int)f->o.programs };
     KEEL_TRY(keel_session_work(&train, f->feed, &f->pairing, f->o.initial_epoch));
     if (f->o.validation)
-        KEEL_TRY(of_validation(keel_session_work(&test, f->validation_feed, &f->validation_pairing,
-                                                 f->o.initial_epoch / f->o.validation_freq)));
+        KEEL_TRY(keel_fit_of_validation(
+            keel_session_work(&test, f->validation_feed, &f->validation_pairing,
+                              f->o.initial_epoch / f->o.validation_freq)));
     KEEL_TRY(keel_trainer_create(&f->trainer, f->model, f->strategy, &train, &test, &options));
     KEEL_TRY(keel_session_prepare(&f->trainer->train, f->feed));
     KEEL_TRY(keel_tally_create(&f->trained, &f->trainer->train));
@@ -460,50 +316,8 @@ static keel_status prepare(fit *f)
     return begin_timing(f);
 }
 
-/* Both feeds share the memory of the input: that of the validation gets what it needs, or a quarter
- * if that is more. */
-static keel_status share_memory(fit *f, const keel_dataset *d)
-{
-    const keel_dtype real = f->model->dtype;
-    int64_t all, training, validation = 0;
-    KEEL_TRY(keel_input_limit(&all, f->o.input_memory));
-    if (!all) return KEEL_OK;
-    KEEL_TRY(keel_session_least(&training, d, &f->o, true, real, &f->pairing));
-    if (f->o.validation)
-        KEEL_TRY(of_validation(keel_session_least(&validation, f->o.validation, &f->o, false, real,
-                                                  &f->validation_pairing)));
-    const bool fits = training <= all && validation <= all - training;
-    if (!fits)
-        return keel_fail(
-            KEEL_EARG,
-            "the input may hold %lld bytes (input_memory), but needs at least %lld: "
-            "%lld for two batches of training and what is read for them, %lld for "
-            "validation",
-            (long long)all,
-            (long long)(training > INT64_MAX - validation ? INT64_MAX : training + validation),
-            (long long)training, (long long)validation);
-    if (validation && validation < all / 4 && all / 4 <= all - training) validation = all / 4;
-    f->accounts.validation.limit = validation;
-    f->accounts.training.limit = all - validation;
-    return KEEL_OK;
-}
-
-static keel_status open_feeds(fit *f, const keel_dataset *d)
-{
-    const keel_dataset *v = f->o.validation;
-    const keel_dtype real = f->model->dtype;
-    if (v) KEEL_TRY(of_validation(keel_pairing_make(&f->validation_pairing, f->model, v, true)));
-    KEEL_TRY(share_memory(f, d));
-    KEEL_TRY(keel_session_feed(&f->feed, d, &f->o, true, real, &f->pairing, &f->accounts.training));
-    if (!(f->history.input = keel_calloc(1, sizeof *f->history.input))) return KEEL_ENOMEM;
-    keel_input_begin(&f->input, d, f->feed, &f->o, f->strategy);
-    if (!v) return KEEL_OK;
-    return of_validation(keel_session_feed(&f->validation_feed, v, &f->o, false, real,
-                                           &f->validation_pairing, &f->accounts.validation));
-}
-
 /* After a failure a checkpoint is taken too, and the failure stays the last error. */
-static keel_status end_of(fit *f, keel_status s)
+static keel_status end_of(keel_fitting *f, keel_status s)
 {
     keel_failure failure = { 0 };
     if (s >= 0) return s;
@@ -518,7 +332,7 @@ static keel_status end_of(fit *f, keel_status s)
 keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset *data,
                      const keel_fit_options *options, keel_history *history)
 {
-    fit f = { .model = m, .strategy = strategy, .start = keel_seconds() };
+    keel_fitting f = { .model = m, .strategy = strategy, .start = keel_seconds() };
     const int64_t resident = resident_bytes();
     bool entered = false;
     keel_status s = keel_session_options(&f.o, options);
@@ -528,7 +342,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     if ((s = keel_pairing_make(&f.pairing, m, data, true)) < 0) goto out;
     /* Feeds start their threads before this thread is bound to a core, or they would inherit that.
      */
-    if ((s = open_feeds(&f, data)) < 0) goto out;
+    if ((s = keel_fit_open_feeds(&f, data)) < 0) goto out;
     if ((s = keel_resume_open(&f.resume, m, strategy, data, &f.o)) < 0) goto out;
     keel_team_enter(strategy->team);
     entered = true;
@@ -547,7 +361,7 @@ out:
     f.history.wait_seconds = f.feed ? keel_feed_wait_seconds(f.feed) : 0;
     const int64_t peak = peak_bytes();
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
-    take_notes(&f, data);
+    keel_fit_take_notes(&f, data);
     if (s >= 0 && f.feed) s = keel_input_end(&f.input, f.feed, f.history.input);
     keel_session_count(&f.o, f.trainer);
     keel_resume_close(&f.resume);

@@ -86,8 +86,10 @@ static void a_cache(keel_input_stats *in, costs c)
     if (!last || in->epochs < 2 || in->rows <= 0) return;
     const double bytes = (double)in->rows * (double)last->row_bytes;
     if (in->memory_limit && bytes > (double)(in->memory_limit - in->memory)) return;
-    snprintf(what, sizeof what, "a cache behind %s (%.1f MiB), from the second epoch on",
-             last->name, bytes / (1 << 20));
+    const char *part = strchr(last->name, '\'') ? NULL : strstr(last->name, ": ");
+    const size_t length = part ? (size_t)(part - last->name) : strlen(last->name); /* of a source */
+    snprintf(what, sizeof what, "a cache behind %.*s (%.1f MiB), from the second epoch on",
+             (int)length, last->name, bytes / (1 << 20));
     add(in, step_with(in, &c, in->threads), what);
 }
 

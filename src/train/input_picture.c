@@ -8,12 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PER_LINE = 5, WIDE = 190, HIGH = 112, GAP = 26, EDGE = 16, TOP = 64, TEXT_MAX = 512 };
+enum {
+    PER_LINE = 5,
+    WIDE = 190,
+    HIGH = 112,
+    GAP = 26,
+    EDGE = 16,
+    TOP = 64,
+    LENGTH_MAX = 256,
+    TEXT_MAX = 5 * LENGTH_MAX + 8 /* "&amp;" */
+};
 
 /* Names come from files. */
 static const char *safe(char out[TEXT_MAX], const char *text)
 {
-    char plain[TEXT_MAX / 6];
+    char plain[LENGTH_MAX];
     size_t n = 0;
     for (const char *c = keel_printable(plain, sizeof plain, text); *c && n < TEXT_MAX - 8; c++) {
         const char *word = *c == '<' ? "&lt;" : *c == '>' ? "&gt;" : *c == '&' ? "&amp;" : NULL;
@@ -126,7 +135,8 @@ keel_status keel_input_draw(const keel_input_stats *in, const char *path)
         add_stage(&t, in, &in->stage[i], i, &in->stage[i] == late && waits >= 0.01);
     add_steps(&t, in, in->n_stage);
     if (*keel_input_text(in, text)) {
-        text[strcspn(text, ".")] = 0;
+        char *rest = strstr(text, ". Predicted");
+        if (rest) *rest = 0;
         add_line(&t, EDGE, below + 12, "name", text);
         for (int i = 0; i < in->n_remedy; i++) {
             snprintf(what, sizeof what, "%s: %.2f times as fast", in->remedy[i].what,

@@ -28,6 +28,7 @@ static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_
     keel_status s = KEEL_OK;
     keel_file f;
     void *data = NULL;
+    keel_probe_part(scratch->probe, KEEL_PART_FILE);
     KEEL_TRY(keel_file_open(&f, path));
     if (f.n_bytes > FILE_MAX)
         s = keel_fail(KEEL_EFORMAT, "%s: a file of %zu bytes is too large for an image", path,
@@ -63,7 +64,6 @@ static keel_status decode(const images *p, const char *path, keel_image *image,
                           keel_scratch *scratch)
 {
     size_t n = 0;
-    keel_probe_part(scratch->probe, KEEL_PART_FILE);
     KEEL_TRY(read_file(path, scratch, &n));
     return of_image(
         keel_image_decode(image, scratch->at[0], n, p->photo.channels, scratch, 1, path));
