@@ -13,12 +13,11 @@
 static uint64_t part_of(const keel_dataset *d)
 {
     const keel_data_origin *o = d->origin;
-    uint64_t part[10] = { (uint64_t)d->first, d->ordered };
-    if (d->ordered) memcpy(part + 2, d->order.key, sizeof d->order.key);
-    if (o->n_gone) part[8] = keel_fingerprint(o->gone, (size_t)o->n_gone * sizeof *o->gone);
-    for (int i = 0; i < 9; i++)
-        if (part[i]) return keel_fingerprint(part, sizeof part);
-    return 0;
+    const keel_split_order *order = d->order;
+    uint64_t part[4] = { (uint64_t)d->first, order != NULL };
+    if (order) part[2] = keel_fingerprint(order->at, (size_t)o->spec.rows * sizeof *order->at);
+    if (o->n_gone) part[3] = keel_fingerprint(o->gone, (size_t)o->n_gone * sizeof *o->gone);
+    return part[0] || part[1] || part[3] ? keel_fingerprint(part, sizeof part) : 0;
 }
 
 /* The sources from left to right: how many rows each has and which, and size and time of its file.
