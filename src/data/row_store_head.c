@@ -9,6 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static uint64_t mix(uint64_t sum, const void *data, size_t n)
+{
+    const uint64_t pair[2] = { sum, keel_fingerprint(data, n) };
+    return keel_fingerprint(pair, sizeof pair);
+}
+
 /* Which rows of a source a dataset has: a part of it, or all but some; 0: all. */
 static uint64_t part_of(const keel_dataset *d)
 {
@@ -18,6 +24,33 @@ static uint64_t part_of(const keel_dataset *d)
     if (order) part[2] = keel_fingerprint(order->at, (size_t)o->spec.rows * sizeof *order->at);
     if (o->n_gone) part[3] = keel_fingerprint(o->gone, (size_t)o->n_gone * sizeof *o->gone);
     return part[0] || part[1] || part[3] ? keel_fingerprint(part, sizeof part) : 0;
+}
+
+/* Files that rows name are opened on the way: their names, sizes and times tell which. */
+static void add_named_files(keel_text *t, const keel_dataset *d)
+{
+    const keel_dtype want = KEEL_STRING;
+    const int64_t count = 1;
+    keel_string name = { 0 };
+    keel_scratch scratch = { 0 };
+    uint64_t sum = 0;
+    const keel_row row = { .at = { &name }, .want = &want, .count = &count };
+    if (strcmp(d->origin->source->name, "list_files") != 0) return;
+    for (int64_t i = 0; i < d->rows; i++) {
+        struct stat st;
+        if (d->origin->source->read(d->origin->state, keel_dataset_index(d, i), &row, &scratch) < 0)
+            continue;
+        char *path = keel_strndup(name.data, (size_t)name.n_bytes);
+        sum = mix(sum, name.data, (size_t)name.n_bytes);
+        if (!path) t->failed = true;
+        if (path && stat(path, &st) == 0) {
+            const int64_t facts[2] = { (int64_t)st.st_size, (int64_t)st.st_mtime };
+            sum = mix(sum, facts, sizeof facts);
+        }
+        keel_free(path);
+    }
+    keel_scratch_free(&scratch);
+    keel_text_add(t, " (names, sizes and times %016llx)", (unsigned long long)sum);
 }
 
 /* The sources from left to right: how many rows each has and which, and size and time of its file.
@@ -33,6 +66,7 @@ static void add_sources(keel_text *t, const keel_dataset *d)
     keel_text_add(t, "%s%s", t->length ? "; " : "", d->origin->source->name);
     if (d->rows >= 0) keel_text_add(t, " of %lld rows", (long long)d->rows);
     if (part_of(d)) keel_text_add(t, " (part %016llx)", (unsigned long long)part_of(d));
+    add_named_files(t, d);
     if (stat(keel_dataset_name(d), &st) == 0 && S_ISREG(st.st_mode))
         keel_text_add(t, " in %lld bytes of time %lld", (long long)st.st_size,
                       (long long)st.st_mtime);
@@ -50,11 +84,8 @@ static void add_fields(keel_text *t, const keel_data_spec *spec)
         keel_text_add(t, "%s%s %s %s %s %s", i ? ", " : "", roles[f->role], f->path,
                       f->target ? f->target : "", keel_dtype_name(f->dtype), shape);
     }
-    for (int64_t i = 0; spec->class_names && i < spec->n_classes; i++) {
-        const uint64_t pair[2] = { classes, keel_fingerprint(spec->class_names[i],
-                                                             strlen(spec->class_names[i])) };
-        classes = keel_fingerprint(pair, sizeof pair);
-    }
+    for (int64_t i = 0; spec->class_names && i < spec->n_classes; i++)
+        classes = mix(classes, spec->class_names[i], strlen(spec->class_names[i]));
     if (classes) keel_text_add(t, ", classes %016llx", (unsigned long long)classes);
 }
 

@@ -1,32 +1,12 @@
-/* See _kept.h. */
-#include "data/stages/_kept.h"
+/* See _kept.h: opening and reading. */
+#include "data/stages/_kept_impl.h"
 #include "base/memory.h"
 #include "data/elements.h"
-#include "data/row_store.h"
 #include "tensor/shape.h"
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-typedef struct kept {
-    const char *path;
-    bool deflate, random; /* random: elements depend on the seed of the run */
-    _Atomic bool ready;   /* the file is there */
-    keel_row_file file;
-    pthread_mutex_t lock; /* of what follows */
-    keel_row_writer *writer;
-    const keel_iter *owner; /* the iterator that writes; NULL: rows by number are written */
-    _Atomic bool *done;     /* [rows] by number: it is written */
-    int64_t left;           /* that are not */
-    _Atomic uint64_t seed;  /* of what was written by number */
-    _Atomic int begun_anew; /* for runs of another seed */
-    bool given_up;          /* a pass was left before its end */
-    _Atomic bool stopped;   /* writing has failed, and is not tried again */
-    keel_failure failed;    /* why */
-} kept;
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -44,7 +24,7 @@ static bool may_index(const keel_data_spec *spec)
 }
 
 /* True if both elements have the same bytes; e and the file's row i. */
-static keel_status same_row(const keel_applied *s, const kept *k, int64_t i, bool *same)
+static keel_status same_row(const keel_applied *s, const keel_kept *k, int64_t i, bool *same)
 {
     const keel_data_spec *spec = &s->parent[0]->origin->spec;
     keel_scratch scratch[3] = { { { 0 } } };
@@ -68,7 +48,7 @@ static keel_status same_row(const keel_applied *s, const kept *k, int64_t i, boo
 
 /* Three rows are made again, so that a function in C or a file of a folder that has changed is
  * noticed, which no description tells. */
-static keel_status compare(const keel_applied *s, const kept *k)
+static keel_status compare(const keel_applied *s, const keel_kept *k)
 {
     const int64_t n = k->file.count, rows[] = { 0, n / 2, n - 1 };
     if (!s->parent[0]->origin->source->read || k->random || n < 1) return KEEL_OK;
@@ -84,7 +64,7 @@ static keel_status compare(const keel_applied *s, const kept *k)
     return KEEL_OK;
 }
 
-static keel_status open_there(keel_applied *s, keel_data_spec *spec, kept *k)
+static keel_status open_there(keel_applied *s, keel_data_spec *spec, keel_kept *k)
 {
     KEEL_TRY(keel_row_file_open(&k->file, k->path));
     KEEL_TRY(keel_row_store_check(&k->file, s->parent[0], spec));
@@ -136,7 +116,7 @@ keel_status keel_kept_infer(keel_applied *s, keel_data_spec *spec, const char *p
                          "a run that finds the file would go on differently",
                          name);
     if (spec->endless) return keel_fail(KEEL_EUNSUP, "data without end cannot be kept in a file");
-    kept *k = s->made = keel_calloc(1, sizeof *k);
+    keel_kept *k = s->made = keel_calloc(1, sizeof *k);
     if (!k) return KEEL_ENOMEM;
     k->path = path;
     k->deflate = deflate;
@@ -159,7 +139,7 @@ keel_status keel_kept_infer(keel_applied *s, keel_data_spec *spec, const char *p
 
 void keel_kept_release(keel_applied *s)
 {
-    kept *k = s->made;
+    keel_kept *k = s->made;
     keel_row_writer_abort(k->writer);
     keel_row_file_close(&k->file);
     pthread_mutex_destroy(&k->lock);
@@ -169,7 +149,7 @@ void keel_kept_release(keel_applied *s)
 
 void keel_kept_note(const keel_applied *s, char *text, size_t size)
 {
-    kept *k = s->made;
+    keel_kept *k = s->made;
     const int64_t all = s->parent[0]->rows;
     pthread_mutex_lock(&k->lock);
     if (atomic_load(&k->ready))
@@ -190,120 +170,6 @@ void keel_kept_note(const keel_applied *s, char *text, size_t size)
     pthread_mutex_unlock(&k->lock);
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
-
-static keel_status create_writer(const keel_applied *s, kept *k)
-{
-    if (k->writer) return KEEL_OK;
-    return keel_row_writer_create(&k->writer, k->path, keel_row_store_dims(s->spec));
-}
-
-/* A file that appeared meanwhile is that of another run: it is read if it is the same, and never
- * overwritten. */
-static keel_status open_written(const keel_applied *s, kept *k, const keel_data_spec *spec,
-                                int64_t count)
-{
-    KEEL_TRY(keel_row_file_open(&k->file, k->path));
-    KEEL_TRY(keel_row_store_check(&k->file, s->parent[0], spec));
-    if (k->file.count == count) return KEEL_OK;
-    return keel_fail(KEEL_EDATA, "%s has %lld elements, and here are %lld", k->path,
-                     (long long)k->file.count, (long long)count);
-}
-
-/* All `count` elements are written: the file is read from now on. */
-static keel_status commit(const keel_applied *s, kept *k, int64_t count)
-{
-    keel_data_spec spec = keel_stage_spec(s->parent[0]);
-    char *head = keel_row_store_head(s->parent[0], &spec);
-    if (!head) return KEEL_ENOMEM;
-    keel_row_writer *w = k->writer;
-    k->writer = NULL;
-    keel_status r = KEEL_OK;
-    if (access(k->path, F_OK) == 0)
-        keel_row_writer_abort(w);
-    else
-        r = keel_row_writer_commit(w, count, head);
-    free(head);
-    if (r >= 0 && (r = open_written(s, k, &spec, count)) < 0) keel_row_file_close(&k->file);
-    if (r >= 0) atomic_store(&k->ready, true);
-    return r;
-}
-
-/* What was written is given up; the next one to write begins anew. */
-static void give_up(const keel_applied *s, kept *k)
-{
-    keel_row_writer_abort(k->writer);
-    k->writer = NULL;
-    k->owner = NULL;
-    if (!k->done) return;
-    k->left = s->parent[0]->rows;
-    for (int64_t i = 0; i < k->left; i++) atomic_store(&k->done[i], false);
-}
-
-/* The elements are there also where the file cannot be written, so the run goes on without it.
- * Returns the failures that end it. */
-static keel_status written(const keel_applied *s, kept *k, keel_status r)
-{
-    if (r >= 0) return r;
-    give_up(s, k);
-    if (r == KEEL_ENOMEM) return r;
-    keel_failure_take(&k->failed, r);
-    atomic_store(&k->stopped, true);
-    return KEEL_OK;
-}
-
-/* Rows of two runs that draw other random numbers do not go into one file: the later run begins
- * anew, some times, since two at once would never end. */
-static bool may_begin_anew(kept *k, uint64_t seed)
-{
-    enum { ANEW = 8 };
-    return k->random && atomic_load(&k->seed) != seed && atomic_load(&k->begun_anew) < ANEW;
-}
-
-static bool may_write(const keel_applied *s, kept *k, uint64_t seed)
-{
-    if (!k->random || atomic_load(&k->seed) == seed) return true;
-    if (!may_begin_anew(k, seed)) return false;
-    if (k->writer) {
-        atomic_fetch_add(&k->begun_anew, 1);
-        give_up(s, k);
-    }
-    atomic_store(&k->seed, seed);
-    return true;
-}
-
-/* Write element `at`; scratch buffers 0 and 1 are used. */
-static keel_status write_element(const keel_applied *s, kept *k, const keel_element *e,
-                                 keel_position at, keel_scratch *scratch)
-{
-    const int64_t row = at.index;
-    const keel_data_spec *spec = s->spec;
-    uint64_t dims[KEEL_ROW_DIMS];
-    keel_row_packed packed;
-    const void *data;
-    size_t n;
-    KEEL_TRY(keel_row_store_encode(e, spec, scratch, &data, &n, dims));
-    KEEL_TRY(keel_row_pack(&packed, data, n, k->deflate, scratch));
-    pthread_mutex_lock(&k->lock);
-    keel_status r = KEEL_OK;
-    if (atomic_load(&k->stopped)) {
-        ; /* another thread has met it first */
-    } else if (!k->done) {
-        r = keel_row_writer_add(k->writer, row, &packed, dims);
-    } else if (!atomic_load(&k->ready) && may_write(s, k, at.seed) && !atomic_load(&k->done[row])) {
-        r = create_writer(s, k);
-        if (r >= 0) r = keel_row_writer_add(k->writer, row, &packed, dims);
-        if (r >= 0) {
-            atomic_store(&k->done[row], true);
-            k->left--;
-        }
-        if (r >= 0 && !k->left) r = commit(s, k, s->parent[0]->rows);
-    }
-    r = written(s, k, r);
-    pthread_mutex_unlock(&k->lock);
-    return r;
-}
-
 /* ---- by number ------------------------------------------------------------------------------- */
 
 /* The first pass of what comes before, wherever this stage stands. */
@@ -315,16 +181,16 @@ static keel_position first_pass(const keel_applied *s, keel_position at)
 }
 
 /* Who reads a row without a run (to describe the data) has another seed, and writes nothing. */
-static bool is_wanted(kept *k, const keel_position *at, const keel_scratch *scratch)
+static bool is_wanted(keel_kept *k, const keel_position *at, const keel_scratch *scratch)
 {
     if (!scratch->trail || atomic_load(&k->stopped)) return false;
-    return !atomic_load(&k->done[at->index]) || may_begin_anew(k, at->seed);
+    return !atomic_load(&k->done[at->index]) || keel_kept_may_begin_anew(k, at->seed);
 }
 
 keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_row *row,
                            keel_scratch *scratch)
 {
-    kept *k = s->made;
+    keel_kept *k = s->made;
     keel_scratch *inner = keel_scratch_inner(scratch);
     const keel_position there = first_pass(s, at);
     keel_element *e;
@@ -334,7 +200,7 @@ keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_r
         KEEL_TRY(keel_row_store_read(&e, &k->file, s->spec, at.index, NULL, scratch));
     } else if (is_wanted(k, &at, scratch)) {
         KEEL_TRY(keel_element_read(&e, s->parent[0], there, NULL, inner));
-        r = write_element(s, k, e, there, scratch);
+        r = keel_kept_write(s, k, e, there, scratch);
     } else {
         return keel_dataset_read(s->parent[0], there, row, inner);
     }
@@ -345,7 +211,7 @@ keel_status keel_kept_read(const keel_applied *s, keel_position at, const keel_r
 
 int64_t keel_kept_length(const keel_applied *s, int i, keel_position at)
 {
-    const kept *k = s->made;
+    const keel_kept *k = s->made;
     if (atomic_load(&k->ready)) return keel_row_store_length(&k->file, s->spec, i, at.index);
     return keel_dataset_length(s->parent[0], i, first_pass(s, at));
 }
@@ -353,7 +219,7 @@ int64_t keel_kept_length(const keel_applied *s, int i, keel_position at)
 int keel_kept_length_from(const keel_applied *s, int *i)
 {
     (void)i;
-    return atomic_load(&((const kept *)s->made)->ready) ? -1 : 0;
+    return atomic_load(&((const keel_kept *)s->made)->ready) ? -1 : 0;
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -362,7 +228,7 @@ static keel_status supply(keel_iter *it, keel_position *at, keel_element **in)
 {
     keel_kept_iter *w = it->own;
     (void)in;
-    if (w->next >= ((const kept *)it->applied->made)->file.count) return KEEL_END;
+    if (w->next >= ((const keel_kept *)it->applied->made)->file.count) return KEEL_END;
     *at = it->at;
     at->index = w->next++;
     return KEEL_OK;
@@ -371,7 +237,7 @@ static keel_status supply(keel_iter *it, keel_position *at, keel_element **in)
 static keel_status make(keel_iter *it, keel_position at, keel_element *in, keel_element **out,
                         keel_scratch *scratch)
 {
-    const kept *k = it->applied->made;
+    const keel_kept *k = it->applied->made;
     (void)in;
     KEEL_TRY(keel_row_store_read(out, &k->file, it->spec, at.index, it->run->account, scratch));
     (*out)->place = (keel_spot){ .from = it->dataset, .at = at };
@@ -381,7 +247,7 @@ static keel_status make(keel_iter *it, keel_position at, keel_element *in, keel_
 keel_status keel_kept_begin(keel_iter *it)
 {
     keel_kept_iter *w = it->own;
-    kept *k = it->applied->made;
+    keel_kept *k = it->applied->made;
     keel_status r = KEEL_OK;
     if (atomic_load(&k->ready)) return keel_window_create(&w->window, it, supply, make, false);
     if (atomic_load(&k->stopped) && it->parent[0]->spec->one_shot) /* it serves no second pass */
@@ -389,7 +255,7 @@ keel_status keel_kept_begin(keel_iter *it)
     KEEL_TRY(keel_iter_begin(it->parent[0], 0));
     pthread_mutex_lock(&k->lock);
     if (!k->owner && !atomic_load(&k->ready) && !atomic_load(&k->stopped)) {
-        r = written(it->applied, k, create_writer(it->applied, k));
+        r = keel_kept_written(it->applied, k, keel_kept_open_writer(it->applied, k));
         w->writes = k->writer != NULL; /* of several that read at once, the first */
         if (w->writes) k->owner = it;
     }
@@ -400,23 +266,23 @@ keel_status keel_kept_begin(keel_iter *it)
 static void stop_writing(keel_iter *it)
 {
     keel_kept_iter *w = it->own;
-    kept *k = it->applied->made;
+    keel_kept *k = it->applied->made;
     if (!w->writes) return;
     w->writes = false;
     pthread_mutex_lock(&k->lock);
     k->given_up = true;
-    if (k->owner == it) give_up(it->applied, k);
+    if (k->owner == it) keel_kept_give_up(it->applied, k);
     pthread_mutex_unlock(&k->lock);
 }
 
 static keel_status finish(keel_iter *it)
 {
     keel_kept_iter *w = it->own;
-    kept *k = it->applied->made;
+    keel_kept *k = it->applied->made;
     keel_status r = KEEL_OK;
     pthread_mutex_lock(&k->lock);
     if (k->owner == it) {
-        r = written(it->applied, k, commit(it->applied, k, w->next));
+        r = keel_kept_written(it->applied, k, keel_kept_commit(it->applied, k, w->next));
         k->owner = NULL;
     }
     pthread_mutex_unlock(&k->lock);
@@ -434,7 +300,7 @@ keel_status keel_kept_next(keel_iter *it, keel_element **out)
     if (s == KEEL_END && w->writes) return finish(it);
     if (s != KEEL_OK) return s;
     at.index = w->next;
-    if (w->writes) s = write_element(it->applied, it->applied->made, w->in, at, &w->scratch);
+    if (w->writes) s = keel_kept_write(it->applied, it->applied->made, w->in, at, &w->scratch);
     if (s < 0) { /* asked again, it goes on without the file */
         stop_writing(it);
         return s;
