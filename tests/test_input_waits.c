@@ -269,18 +269,19 @@ static void the_stage_where_the_late_row_is_gets_the_blame(void **state)
 static keel_status end_of_batch(void *context, const keel_moment *at)
 {
     (void)at;
-    nap(*(int *)context);
+    sleep_noted(context);
     return KEEL_OK;
 }
 
-/* What a fit says of its input, whose steps take so long apart from their rows. */
-static void fitted(const keel_dataset *d, int threads, int step_us, int64_t epochs, keel_input *in)
+/* What a fit says of its input, whose steps sleep so long apart from their rows. */
+static void fitted(const keel_dataset *d, int threads, sleeper *step, int64_t epochs,
+                   keel_input *in)
 {
     keel_model *m;
     keel_strategy *s;
     keel_history h;
     const keel_callback c = { .size = sizeof c,
-                              .context = &step_us,
+                              .context = step,
                               .on_train_batch_end = end_of_batch };
     must(keel_model_create(&m, NULL, KEEL_FLOAT32, 3));
     must(keel_model_add(m, "InputLayer", KEEL_ARGS(KEEL_ARG_INTS("shape", 1))));
@@ -345,39 +346,73 @@ static const struct advice {
     { "a cache", "a cache behind map 'slow'", false, 2000, 3000, 1, 0 },
 };
 
-static bool advises_right(const struct advice *a, bool says)
+typedef enum verdict { RIGHT, WRONG, TOO_BUSY } verdict;
+
+static double mean_ns(const sleeper *s)
 {
-    sleeper s = { .us = a->row_us };
+    return (double)s->ns / (double)(s->rows ? s->rows : 1);
+}
+
+static bool slept_well(const sleeper *s)
+{
+    return is_near(mean_ns(s), 1e3 * s->us, 0.1);
+}
+
+/* Sleeps last longer on a busy machine, and steps have to wait for a core. What is predicted holds
+ * for the machine that it was measured on, so both fits must have found it the same. */
+static bool same_machine(const sleeper *a, const sleeper *b)
+{
+    return slept_well(a) && slept_well(b) && is_near(mean_ns(a), mean_ns(b), 0.015);
+}
+
+static double computes_of(const keel_input *in)
+{
+    return (in->seconds - in->waited) / (double)in->steps;
+}
+
+/* `scale`: longer sleeps make less of what else there is. */
+static verdict advises_right(const struct advice *a, int scale, bool says)
+{
+    sleeper row[2] = { { .us = scale * a->row_us }, { .us = scale * a->row_us } };
+    sleeper step[2] = { { .us = scale * a->step_us }, { .us = scale * a->step_us } };
     keel_input before, after;
     char text[KEEL_INPUT_TEXT_MAX];
     enum { EPOCHS = 4 }; /* of 12 steps: the input has settled after 20 */
-    keel_dataset *d = slow_rows(&s, a->stream, false);
-    fitted(d, a->threads, a->step_us, EPOCHS, &before);
+    keel_dataset *d = slow_rows(&row[0], a->stream, false);
+    fitted(d, a->threads, &step[0], EPOCHS, &before);
     keel_dataset_destroy(d);
     const keel_input_remedy *r = remedy_of(&before, a->remedy);
     const keel_input_stage *late = keel_input_latest(&before);
-    d = slow_rows(&s, a->stream, !a->then);
-    fitted(d, a->then ? a->then : a->threads, a->step_us, EPOCHS, &after);
+    d = slow_rows(&row[1], a->stream, !a->then);
+    fitted(d, a->then ? a->then : a->threads, &step[1], EPOCHS, &after);
     keel_dataset_destroy(d);
     keel_input_text(&before, text);
     const bool right = r && late && !strcmp(late->name, "map 'slow'") && strstr(text, a->remedy) &&
                        strstr(text, "map 'slow'") &&
                        is_near(r->step_seconds, step_of(&after), 0.05) &&
                        is_near(r->factor, step_of(&before) / step_of(&after), 0.05);
-    if (!right && says)
+    if (right) return RIGHT;
+    if (!same_machine(&row[0], &row[1]) || !same_machine(&step[0], &step[1]) ||
+        !is_near(computes_of(&before), 1e-9 * mean_ns(&step[0]), 0.03) ||
+        !is_near(computes_of(&after), 1e-9 * mean_ns(&step[1]), 0.03))
+        return TOO_BUSY;
+    if (says)
         fail_msg("%s: '%s'; predicted %.3f ms, measured %.3f ms, before %.3f ms", a->what, text,
                  r ? 1e3 * r->step_seconds : -1, 1e3 * step_of(&after), 1e3 * step_of(&before));
-    return right;
+    return WRONG;
 }
 
 static void what_is_predicted_comes_true(void **state)
 {
     (void)state;
+    int busy = 0;
     for (size_t i = 0; i < sizeof advices / sizeof *advices; i++) {
-        bool right = false;
-        for (int k = 0; k < TRIES && !right; k++)
-            right = advises_right(&advices[i], k == TRIES - 1);
+        verdict got = WRONG;
+        for (int k = 0; k < TRIES && got != RIGHT; k++)
+            got = advises_right(&advices[i], 1 + k / 2, k == TRIES - 1);
+        busy += got == TOO_BUSY;
     }
+    if (busy) print_message("%d cases say nothing: the machine was too busy\n", busy);
 }
 
 /* ---- the tuner, with times of a formula --------------------------------------------------------
