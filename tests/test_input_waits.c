@@ -184,26 +184,26 @@ static const struct blame {
     const char *late, *stage_a, *stage_b;
     int every; /* rows of which one sleeps in the late stage; their times are estimated */
 } blames[] = {
-    { "the second of two maps", two_maps, BATCH, 1, 200, 2000, "map 'b'", "map 'a'", "map 'b'" },
-    { "the first of two maps", two_maps, BATCH, 1, 2000, 200, "map 'a'", "map 'a'", "map 'b'" },
-    { "a map that three threads run", two_maps, BATCH, 3, 100, 3000, "map 'b'", "map 'a'",
+    { "the second of two maps", two_maps, BATCH, 1, 200, 1000, "map 'b'", "map 'a'", "map 'b'" },
+    { "the first of two maps", two_maps, BATCH, 1, 1000, 200, "map 'a'", "map 'a'", "map 'b'" },
+    { "a map that three threads run", two_maps, BATCH, 3, 100, 1500, "map 'b'", "map 'a'",
       "map 'b'" },
-    { "the same without threads", two_maps, BATCH, -1, 100, 2000, "map 'b'", "map 'a'", "map 'b'" },
-    { "a filter of a stream", two_maps_in_a_stream, 0, 2, 2000, 100, "filter 'a'", "filter 'a'",
+    { "the same without threads", two_maps, BATCH, -1, 100, 1000, "map 'b'", "map 'a'", "map 'b'" },
+    { "a filter of a stream", two_maps_in_a_stream, 0, 2, 1000, 100, "filter 'a'", "filter 'a'",
       "map 'b'" },
-    { "a map of a stream", two_maps_in_a_stream, 0, 2, 100, 3000, "map 'b'", "filter 'a'",
+    { "a map of a stream", two_maps_in_a_stream, 0, 2, 100, 1500, "map 'b'", "filter 'a'",
       "map 'b'" },
-    { "a map of batches", a_map_of_batches, 0, 1, 50, 6000, "map 'b'", "map 'a'", "map 'b'" },
-    { "a generator", a_generator, BATCH, 1, 2000, 0, "generator", "generator", NULL },
-    { "a generator before a map", behind_a_generator, 0, 2, 2000, 100, "generator", "generator",
+    { "a map of batches", a_map_of_batches, 0, 1, 50, 3000, "map 'b'", "map 'a'", "map 'b'" },
+    { "a generator", a_generator, BATCH, 1, 1000, 0, "generator", "generator", NULL },
+    { "a generator before a map", behind_a_generator, 0, 2, 1000, 100, "generator", "generator",
       "map 'b'" },
-    { "one slow row of twelve of a map", two_maps, BATCH, 1, 0, 20000, "map 'b'", "map 'a'",
+    { "one slow row of twelve of a map", two_maps, BATCH, 1, 0, 10000, "map 'b'", "map 'a'",
       "map 'b'", 12 },
-    { "the same in a stream", two_maps_in_a_stream, 0, 2, 0, 20000, "map 'b'", "filter 'a'",
+    { "the same in a stream", two_maps_in_a_stream, 0, 2, 0, 10000, "map 'b'", "filter 'a'",
       "map 'b'", 12 },
-    { "one slow yield of twelve of a generator", a_generator, BATCH, 1, 20000, 0, "generator",
+    { "one slow yield of twelve of a generator", a_generator, BATCH, 1, 10000, 0, "generator",
       "generator", NULL, 12 },
-    { "what fills a shuffle buffer", a_shuffle_buffer, 0, 1, 2000, 50, "filter 'a'", "filter 'a'",
+    { "what fills a shuffle buffer", a_shuffle_buffer, 0, 1, 1000, 50, "filter 'a'", "filter 'a'",
       "map 'b'" },
 };
 
@@ -339,11 +339,10 @@ static const struct advice {
     bool stream;
     int row_us, step_us, threads, then; /* then: threads of the remedy; 0: a cache */
 } advices[] = {
-    { "two threads are enough", "2 threads instead of 1", false, 3000, 8000, 1, 2 },
-    { "three threads are enough", "3 threads instead of 1", false, 3000, 5000, 1, 3 },
-    { "one thread more", "3 threads instead of 2", false, 3000, 5000, 2, 3 },
-    { "of a stream, whose own thread helps", "2 threads instead of 1", true, 4000, 6500, 1, 2 },
-    { "a cache", "a cache behind map 'slow'", false, 2000, 3000, 1, 0 },
+    { "three threads are enough", "3 threads instead of 1", false, 1500, 2500, 1, 3 },
+    { "one thread more", "3 threads instead of 2", false, 1500, 2500, 2, 3 },
+    { "of a stream, whose own thread helps", "2 threads instead of 1", true, 2000, 3250, 1, 2 },
+    { "a cache", "a cache behind map 'slow'", false, 1000, 1500, 1, 0 },
 };
 
 typedef enum verdict { RIGHT, WRONG, TOO_BUSY } verdict;
