@@ -326,8 +326,9 @@ static keel_status choose_tiles(keel_program *p, int i)
                       .tile = true };
     KEEL_TRY(keel_choose_kernel(&p->options, &c));
     keel_ran_note(p, i, KEEL_WEIGHTS, c.kernel, false);
-    if (!c.kernel && n->node.op->tile_scratch) {
-        c.scratch = n->node.op->tile_scratch(&n->node, p->options.max_rows);
+    if (n->node.op->tile_scratch) {
+        const int64_t scratch = n->node.op->tile_scratch(&n->node, p->options.max_rows);
+        if (scratch > c.scratch) c.scratch = scratch;
         if (c.scratch > INT64_MAX / 64)
             return keel_fail(KEEL_ESHAPE, "layer '%s': a step of %lld rows is too large",
                              n->node.layer, (long long)p->options.max_rows);

@@ -2,6 +2,7 @@
  * fraction of a real one is dropped, and -1 is the last row, as in Keras (Embedding, ops.take). An
  * id outside the table fails the step. */
 #ifndef REAL
+#include "ops/gather.h"
 #include "base/memory.h"
 #include "ops/infer.h"
 #include "tensor/bfloat16.h"
@@ -67,8 +68,7 @@ static int64_t asked_row(keel_dtype dtype, const void *ids, int64_t i, int64_t r
     return id < 0 ? id + rows : id;
 }
 
-/* The row of the table that place i reads. */
-static bool row_of(const keel_call *c, int64_t i, int64_t rows, int64_t *row)
+bool keel_gather_row(const keel_call *c, int64_t i, int64_t rows, int64_t *row)
 {
     *row = asked_row(c->node->in[0].dtype, c->in[0], i, rows);
     if (*row >= 0 && *row < rows) return true;
@@ -153,6 +153,32 @@ static int64_t first_from(const place *list, int64_t n, int64_t row)
     return low;
 }
 
+void keel_gather_tile(const keel_tile_call *c, size_t element,
+                      void (*add)(void *sum, const void *dy, int64_t d))
+{
+    const int64_t d = c->node->weight[0].shape.dim[1];
+    int64_t from = c->first / d, to = (c->first + c->count) / d;
+    int64_t n;
+    const place *list = list_places(c, &n);
+    int64_t i = first_from(list, n, from);
+    if (c->part) { /* neighbouring rows that are asked for */
+        int64_t end = i;
+        *c->part = (keel_tile_part){ 0 };
+        if (i == n || list[i].row >= to) return;
+        c->part->skip = (list[i].row - from) * d;
+        from = list[i].row;
+        while (end < n && list[end].row < to &&
+               list[end].row <= list[end > i ? end - 1 : i].row + 1)
+            end++;
+        to = list[end - 1].row + 1;
+        c->part->count = (to - from) * d;
+    }
+    const size_t bytes = (size_t)d * element;
+    memset(c->grad, 0, (size_t)(to - from) * bytes);
+    for (; i < n && list[i].row < to; i++)
+        add((char *)c->grad + (size_t)(list[i].row - from) * bytes, list[i].dy, d);
+}
+
 #define REAL_FILE "ops/gather.c"
 #include "ops/real.h"
 
@@ -180,7 +206,7 @@ static void REAL_(forward)(const keel_call *c)
     REAL *y = c->out[0];
     for (int64_t i = 0; i < count; i++) {
         int64_t row;
-        if (row_of(c, i, rows, &row))
+        if (keel_gather_row(c, i, rows, &row))
             memcpy(y + i * d, table + row * d, (size_t)d * sizeof(REAL));
         else
             memset(y + i * d, 0, (size_t)d * sizeof(REAL));
@@ -205,39 +231,28 @@ static void REAL_(weights)(const keel_call *c)
     if (!c->weight_adds) memset(dw, 0, (size_t)(rows * d) * sizeof(REAL));
     for (int64_t i = 0; i < count; i++) {
         int64_t row;
-        if (!row_of(c, i, rows, &row)) continue;
+        if (!keel_gather_row(c, i, rows, &row)) continue;
         for (int64_t k = 0; k < d; k++) dw[row * d + k] += dy[i * d + k];
     }
 }
 
+static void REAL_(add)(void *to, const void *from, int64_t d)
+{
+    REAL *sum = to;
+    const REAL *dy = from;
+    for (int64_t k = 0; k < d; k++) sum[k] += dy[k];
+}
+
+static void REAL_(add_narrow)(void *to, const void *from, int64_t d)
+{
+    REAL *sum = to;
+    const keel_bf16 *dy = from;
+    for (int64_t k = 0; k < d; k++) sum[k] += (REAL)keel_bf16_wide(dy[k]);
+}
+
 static void REAL_(weights_tile)(const keel_tile_call *c)
 {
-    const int64_t d = c->node->weight[0].shape.dim[1];
-    int64_t from = c->first / d, to = (c->first + c->count) / d;
     const bool narrow = c->node->held == KEEL_BFLOAT16;
-    REAL *grad = c->grad;
-    int64_t n;
-    const place *list = list_places(c, &n);
-    int64_t i = first_from(list, n, from);
-    if (c->part) { /* neighbouring rows that are asked for */
-        int64_t end = i;
-        *c->part = (keel_tile_part){ 0 };
-        if (i == n || list[i].row >= to) return;
-        c->part->skip = (list[i].row - from) * d;
-        from = list[i].row;
-        while (end < n && list[end].row < to &&
-               list[end].row <= list[end > i ? end - 1 : i].row + 1)
-            end++;
-        to = list[end - 1].row + 1;
-        c->part->count = (to - from) * d;
-    }
-    memset(grad, 0, (size_t)((to - from) * d) * sizeof(REAL));
-    for (; i < n && list[i].row < to; i++) {
-        REAL *sum = grad + (list[i].row - from) * d;
-        const void *dy = list[i].dy;
-        for (int64_t k = 0; k < d; k++)
-            sum[k] +=
-                narrow ? (REAL)keel_bf16_wide(((const keel_bf16 *)dy)[k]) : ((const REAL *)dy)[k];
-    }
+    keel_gather_tile(c, sizeof(REAL), narrow ? REAL_(add_narrow) : REAL_(add));
 }
 #endif
