@@ -164,7 +164,7 @@ want 0 'by the schedule CosineDecay, 9 steps done' inspect followed.keras
 want 0 'saved' "${fit[@]}" --optimizer adamw --exclude-from-weight-decay bias -o v.keras
 want 2 "no weight has the name 'beat'" "${fit[@]}" --optimizer adamw --exclude-from-weight-decay bias,beat -o m.keras
 want 0 'learning rate of 0.001 replaces the schedule CosineDecay$' "${schedule[@]}" --learning-rate 0.001 -o rate.keras
-grep -q 'without Overlap, a metric' out.txt || fail "no word of a metric left out: $(cat out.txt)"
+grep -q 'without metrics that Keel does not have: Overlap' out.txt || fail "no word of a metric left out: $(cat out.txt)"
 want 0 'the schedule given replaces CosineDecay' "${schedule[@]}" --learning-rate 'ExponentialDecay(0.01, 5, decay_rate=0.5)' -o followed.keras
 want 0 'by the schedule ExponentialDecay, 9 steps done' inspect followed.keras
 want 2 "no argument 'alfa'" "${schedule[@]}" --learning-rate 'CosineDecay(0.1, 5, alfa=1)' -o m.keras
