@@ -345,7 +345,6 @@ static keel_status take_parents(keel_applied *s, keel_dataset *const *parent, in
     if (!(s->parent = keel_calloc((size_t)n, sizeof(keel_dataset *)))) return KEEL_ENOMEM;
     for (s->n_parent = 0; s->n_parent < n; s->n_parent++) {
         const keel_dataset *d = parent[s->n_parent];
-        if (!(s->parent[s->n_parent] = keel_dataset_share(d))) return KEEL_ENOMEM;
         s->by_index &=
             d->origin->applied ? d->origin->applied->by_index : d->origin->source->read != NULL;
         if (d->origin->applied && d->origin->applied->stage->ahead)
@@ -353,6 +352,7 @@ static keel_status take_parents(keel_applied *s, keel_dataset *const *parent, in
                              "behind %s: it must be the last stage; leave it out, since every "
                              "pipeline reads ahead by itself",
                              d->origin->applied->stage->type.name);
+        if (!(s->parent[s->n_parent] = keel_dataset_share(d))) return KEEL_ENOMEM;
         s->number += d->origin->applied ? d->origin->applied->number : 0;
         s->revived |= d->origin->applied && d->origin->applied->revived;
         s->drawn_once |= d->origin->applied && d->origin->applied->drawn_once;

@@ -1,6 +1,7 @@
 /* Keras's fit. Everything is planned and prepared before step 1: the programs are bound to the row
  * counts that the feed can have. Then an epoch is a loop of feed, step and callback. */
 #include "train/fit.h"
+#include "base/memory.h"
 #include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -363,6 +364,10 @@ out:
     f.history.memory_used = peak < 0 || resident < 0 ? -1 : peak - resident;
     keel_fit_take_notes(&f, data);
     if (s >= 0 && f.feed) s = keel_input_end(&f.input, f.feed, f.history.input);
+    if (s < 0) {
+        keel_free(f.history.input);
+        f.history.input = NULL;
+    }
     keel_session_count(&f.o, f.trainer);
     keel_resume_close(&f.resume);
     keel_watch_end(&f.run);

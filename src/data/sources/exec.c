@@ -64,11 +64,13 @@ static keel_status start(programs *p, uint32_t pass)
     return KEEL_OK;
 }
 
-static keel_status reserve(void **data, size_t *room, size_t n_bytes)
+/* Room for n_bytes, of which the first `keep` are there. */
+static keel_status reserve(void **data, size_t *room, size_t keep, size_t n_bytes)
 {
     if (n_bytes <= *room) return KEEL_OK;
     void *fresh = keel_aligned_calloc(n_bytes, 1);
     if (!fresh) return KEEL_ENOMEM;
+    if (keep) memcpy(fresh, *data, keep);
     keel_free(*data);
     *data = fresh;
     *room = n_bytes;
@@ -184,12 +186,26 @@ static void turn(void *to, const void *from, const keel_npy_header *h)
         }
 }
 
+/* A header may claim what never comes: so memory grows with what has come. */
+static keel_status read_growing(const programs *p, const column *c, void **data, size_t *room,
+                                size_t n_bytes)
+{
+    enum { FIRST = 16 << 20 };
+    for (size_t got = 0; got < n_bytes;) {
+        const size_t more = got ? 2 * got : FIRST;
+        KEEL_TRY(reserve(data, room, got, more < n_bytes ? more : n_bytes));
+        const size_t end = *room < n_bytes ? *room : n_bytes;
+        KEEL_TRY(read_all(p, c, (char *)*data + got, end - got));
+        got = end;
+    }
+    return KEEL_OK;
+}
+
 static keel_status read_column(programs *p, column *c, const keel_npy_header *h)
 {
-    KEEL_TRY(reserve(&c->data, &c->room, h->n_bytes));
-    if (!h->fortran) return read_all(p, c, c->data, h->n_bytes);
-    KEEL_TRY(reserve(&p->turned, &p->turned_room, h->n_bytes));
-    KEEL_TRY(read_all(p, c, p->turned, h->n_bytes));
+    if (!h->fortran) return read_growing(p, c, &c->data, &c->room, h->n_bytes);
+    KEEL_TRY(read_growing(p, c, &p->turned, &p->turned_room, h->n_bytes));
+    KEEL_TRY(reserve(&c->data, &c->room, 0, h->n_bytes));
     turn(c->data, p->turned, h);
     return KEEL_OK;
 }
