@@ -364,7 +364,8 @@ def case(layer, shapes):
 
 def first(make, shape, **more):
     """A layer with channels first. TensorFlow has most of them on other devices only, so the numbers
-    are those of the same layer with channels last."""
+    are those of the same layer with channels last. The last dim has another size than the filters:
+    else Keras 3.15 on TensorFlow adds the bias along that dim."""
     layer, last = make(data_format="channels_first", **more), make(data_format="channels_last", **more)
     turn = lambda v: np.moveaxis(v, 1, -1)
     x = number((ROWS,) + shape, 0).astype("float32")
@@ -385,12 +386,12 @@ def first(make, shape, **more):
 
 
 FIRST = [
-    (L.Conv1D, (2, 5), dict(filters=3, kernel_size=2, strides=2, padding="same")),
-    (L.Conv2D, (2, 4, 5), dict(filters=3, kernel_size=(2, 3), activation="tanh")),
+    (L.Conv1D, (2, 5), dict(filters=4, kernel_size=2, strides=2, padding="same")),
+    (L.Conv2D, (2, 4, 5), dict(filters=4, kernel_size=(2, 3), activation="tanh")),
     (L.Conv3D, (2, 3, 2, 4), dict(filters=2, kernel_size=2)),
     (L.Conv2DTranspose, (2, 3, 2), dict(filters=3, kernel_size=2, strides=2)),
     (L.DepthwiseConv2D, (3, 4, 3), dict(kernel_size=2, depth_multiplier=2)),
-    (L.SeparableConv2D, (2, 3, 4), dict(filters=3, kernel_size=2)),
+    (L.SeparableConv2D, (2, 3, 4), dict(filters=4, kernel_size=2)),
     (L.MaxPooling2D, (2, 4, 5), dict(pool_size=2, padding="same")),
     (L.AveragePooling1D, (2, 5), dict(pool_size=2)),
     (L.MaxPooling3D, (2, 2, 4, 3), dict(pool_size=2)),
