@@ -6,7 +6,7 @@
 #include "data/feed_impl.h"
 #include <string.h>
 
-enum { LOOK_AHEAD = 2 }; /* rows */
+enum { LOOK_AHEAD = 2, FILES_AHEAD = 8 }; /* rows */
 
 typedef struct pass_order { /* caches the permutation of one pass */
     bool set;
@@ -138,6 +138,16 @@ static keel_status check_weights(const keel_feed *f, const keel_row *row, int64_
     return KEEL_OK;
 }
 
+/* Before row i is read: tell of the files of later rows of the batch, of each file once. */
+static void tell_of_files(const keel_feed *f, const keel_slot *s, int64_t i, pass_order *order)
+{
+    keel_position at;
+    for (int64_t k = i ? i + FILES_AHEAD : 1; k <= i + FILES_AHEAD && k < s->batch.rows; k++) {
+        const keel_dataset *d = row_place(f, s, k, order, &at);
+        keel_dataset_soon(d, at);
+    }
+}
+
 /* Read rows [from, to) of a slot; *failure gets that of the first row that fails. */
 static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t to,
                          keel_scratch *scratch, keel_failure *failure)
@@ -168,6 +178,7 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
             if (f->source->expect && f->o.shuffle) keel_dataset_expect(d, *next);
         }
         if (i < from) continue;
+        if (f->has_files) tell_of_files(f, s, i, &order);
         if (p && !f->source->in_memory)
             atomic_store_explicit(&p->place, first_place + i, memory_order_relaxed);
         keel_status r = keel_dataset_read(d, row, &at, scratch);

@@ -5,6 +5,7 @@
 #include "data/quarantine.h"
 #include "data/stage.h"
 #include "tensor/dtype.h"
+#include "io/file.h"
 #include "tensor/shape.h"
 #include <dirent.h>
 #include <errno.h>
@@ -310,6 +311,11 @@ keel_status keel_folder_write_label(const keel_folder *f, int64_t index, const k
 const char *keel_folder_row_name(const void *state, int64_t index)
 {
     return ((const keel_folder *)state)->at[index].path;
+}
+
+void keel_folder_soon(const void *state, int64_t index)
+{
+    keel_file_soon(((const keel_folder *)state)->at[index].path);
 }
 
 static const keel_folder_reader *const readers[] = {

@@ -45,6 +45,7 @@ void keel_folder_free(keel_folder *f);
 /* Write the label of a row, if it is asked for, in the way that the label mode requests. */
 keel_status keel_folder_write_label(const keel_folder *f, int64_t index, const keel_row *row);
 const char *keel_folder_row_name(const void *state, int64_t index); /* keel_source.row_name */
+void keel_folder_soon(const void *state, int64_t index);            /* keel_source.soon */
 
 /* What is done with the files of a kind once they are listed. */
 typedef struct keel_folder_reader {

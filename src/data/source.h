@@ -81,6 +81,9 @@ typedef struct keel_source {
     keel_status (*read)(const void *state, int64_t index, const keel_row *row, keel_scratch *s);
     void (*expect)(const void *state,
                    int64_t index); /* hint that the row will be read soon; may be NULL */
+    /* The row will be read some rows later: have the operating system fetch its file. NULL: none.
+     */
+    void (*soon)(const void *state, int64_t index);
     const char *(*row_name)(const void *state, int64_t index); /* NULL: rows have no names */
     /* The tensor that holds field i of all rows, so that a batch can point into it; NULL: there is
      * none. */
@@ -149,6 +152,9 @@ static inline int64_t keel_dataset_index(const keel_dataset *d, int64_t i)
 keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const keel_row *row,
                               keel_scratch *s);
 void keel_dataset_expect(const keel_dataset *d, keel_position at);
+/* True if rows of d are read from files of their own, of which keel_dataset_soon tells. */
+bool keel_dataset_has_files(const keel_dataset *d);
+void keel_dataset_soon(const keel_dataset *d, keel_position at);
 /* The first dim of a row of field i, which is open. */
 int64_t keel_dataset_length(const keel_dataset *d, int i, keel_position at);
 

@@ -89,6 +89,33 @@ void keel_dataset_expect(const keel_dataset *d, keel_position at)
     if (!o->applied && o->source->expect) o->source->expect(o->state, at.index);
 }
 
+static const keel_applied *made_of_row(const keel_data_origin *o)
+{
+    return o->applied && o->applied->by_index && o->applied->stage->rowwise ? o->applied : NULL;
+}
+
+bool keel_dataset_has_files(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    if (!s) return d->origin->source->soon != NULL;
+    for (int i = 0; (s->stage->where || made_of_row(d->origin)) && i < s->n_parent; i++)
+        if (keel_dataset_has_files(s->parent[i])) return true;
+    return false;
+}
+
+void keel_dataset_soon(const keel_dataset *d, keel_position at)
+{
+    for (;;) {
+        d = resolve(d, &at);
+        const keel_applied *s = made_of_row(d->origin);
+        if (!s) break;
+        at = keel_stage_into(s, 0, &at);
+        d = s->parent[0];
+    }
+    const keel_data_origin *o = d->origin;
+    if (!o->applied && o->source->soon) o->source->soon(o->state, at.index);
+}
+
 int64_t keel_dataset_length(const keel_dataset *d, int i, keel_position at)
 {
     d = resolve(d, &at);

@@ -43,6 +43,7 @@ struct keel_stage {
     keel_type type; /* name, help, fields; module "keel.data" */
     int n_parent;   /* -1: two or more; -2: one or more */
     bool no_index;  /* the result is a stream in any case */
+    bool rowwise;   /* by index, row i is made of row i of parent 0 alone */
     bool one_pass;  /* all passes give the elements of the first, whatever comes before */
 
     bool draws; /* elements depend on the seed of the run, even where is_random says no */

@@ -36,6 +36,14 @@ void keel_file_close(keel_file *f)
     f->fd = -1;
 }
 
+void keel_file_soon(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block here */
+    if (fd < 0) return;
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+    close(fd);
+}
+
 keel_status keel_file_read_at(const keel_file *f, uint64_t at, void *data, size_t n)
 {
     char *p = data;

@@ -24,6 +24,9 @@ keel_status keel_file_open(keel_file *out, const char *path);
  * truncated meanwhile, or reading failed. */
 keel_status keel_file_read_at(const keel_file *f, uint64_t at, void *data, size_t n);
 void keel_file_close(keel_file *f); /* NULL and a closed file are allowed */
+/* All of a file will be read soon: the operating system fetches it meanwhile. Only a hint: whatever
+ * is wrong with the file shows when it is read. Costs microseconds if it is in memory already. */
+void keel_file_soon(const char *path);
 
 /* Read all of `path`, at most `limit` bytes. The caller frees *data with keel_free; one zero byte
  * follows the data. KEEL_EIO names path and cause; KEEL_EFORMAT: longer than limit. */

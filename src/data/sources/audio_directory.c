@@ -171,6 +171,7 @@ const keel_source keel_source_audio_directory = {
     .claims = claims,
     .open = keel_folder_open_said,
     .read = read_row,
+    .soon = keel_folder_soon,
     .row_name = keel_folder_row_name,
     .length = length,
     .close = close_sounds,

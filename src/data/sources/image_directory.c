@@ -173,6 +173,7 @@ const keel_source keel_source_image_directory = {
     .claims = claims,
     .open = open_directory,
     .read = read_row,
+    .soon = keel_folder_soon,
     .row_name = keel_folder_row_name,
     .close = close_images,
 };

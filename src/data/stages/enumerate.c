@@ -104,6 +104,7 @@ const keel_stage keel_stage_enumerate = {
               .args_size = sizeof(enumerate_args),
               .fields = fields },
     .n_parent = 1,
+    .rowwise = true,
     .infer = infer,
     .read = read,
     .length = length,

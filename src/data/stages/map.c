@@ -277,6 +277,7 @@ const keel_stage keel_stage_map = {
               .args_size = sizeof(map_args),
               .release = release_args },
     .n_parent = 1,
+    .rowwise = true,
     .infer = infer,
     .is_random = is_random,
     .is_sequential = is_sequential,

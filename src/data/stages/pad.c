@@ -188,6 +188,7 @@ const keel_stage keel_stage_pad = {
               .args_size = sizeof(pad_args),
               .fields = fields },
     .n_parent = 1,
+    .rowwise = true,
     .infer = infer,
     .read = read,
     .iter_size = sizeof(pad_iter),

@@ -70,6 +70,7 @@ const keel_stage keel_stage_substitute = {
               .args_size = sizeof(keel_budget),
               .fields = fields },
     .n_parent = 1,
+    .rowwise = true,
     .infer = infer,
     .read = read,
     .note = note,

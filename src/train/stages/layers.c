@@ -176,6 +176,7 @@ static keel_status infer(keel_applied *s, keel_data_spec *spec)
 
 static const keel_stage changing = {
     .n_parent = 1,
+    .rowwise = true,
     .infer = infer,
     .is_random = keel_change_is_random,
     .read = keel_change_read,
