@@ -1,7 +1,9 @@
 /* See account.h. */
 #include "base/account.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include <stddef.h>
+#include <string.h>
 
 static _Thread_local keel_relief *relief;
 
@@ -33,8 +35,11 @@ bool keel_account_try(keel_account *a, int64_t n_bytes)
 bool keel_account_take(keel_account *a, int64_t n_bytes)
 {
     if (keel_account_try(a, n_bytes)) return true;
+    keel_account_drop(a);
+    if (keel_account_try(a, n_bytes)) return true;
     keel_relief *r = keel_account_relief(NULL); /* which may take bytes itself */
     if (r) r->let_go(r->context);
+    keel_account_drop(a);
     keel_account_relief(r);
     if (r && keel_account_try(a, n_bytes)) return true;
     keel_fail(KEEL_ENOMEM,
@@ -47,6 +52,61 @@ bool keel_account_take(keel_account *a, int64_t n_bytes)
 void keel_account_give(keel_account *a, int64_t n_bytes)
 {
     if (a) atomic_fetch_sub(&a->used, n_bytes);
+}
+
+static void enter(keel_account *a)
+{
+    while (atomic_flag_test_and_set_explicit(&a->busy, memory_order_acquire)) continue;
+}
+
+static void leave(keel_account *a)
+{
+    atomic_flag_clear_explicit(&a->busy, memory_order_release);
+}
+
+/* Put a block into a free place, or take one of that size (block NULL). */
+static void *exchange(keel_account *a, void *block, size_t n_bytes)
+{
+    void *found = NULL;
+    enter(a);
+    for (int i = 0; i < KEEL_BLOCKS_KEPT && !found; i++) {
+        if (block ? a->kept[i].at != NULL : !a->kept[i].at || a->kept[i].n_bytes != n_bytes)
+            continue;
+        found = block ? block : a->kept[i].at;
+        a->kept[i].at = block;
+        a->kept[i].n_bytes = n_bytes;
+    }
+    leave(a);
+    return found;
+}
+
+void *keel_account_block(keel_account *a, size_t n_bytes)
+{
+    void *block = a && n_bytes >= KEEL_BLOCK_LEAST ? exchange(a, NULL, n_bytes) : NULL;
+    if (block) return memset(block, 0, n_bytes);
+    if (!keel_account_take(a, (int64_t)n_bytes)) return NULL;
+    if (!(block = keel_aligned_calloc(1, n_bytes))) keel_account_give(a, (int64_t)n_bytes);
+    return block;
+}
+
+void keel_account_free(keel_account *a, void *block, size_t n_bytes)
+{
+    if (!block || (a && n_bytes >= KEEL_BLOCK_LEAST && exchange(a, block, n_bytes))) return;
+    keel_free(block); /* first, so that there is never more than the account says */
+    keel_account_give(a, (int64_t)n_bytes);
+}
+
+void keel_account_drop(keel_account *a)
+{
+    for (int i = 0; a && i < KEEL_BLOCKS_KEPT; i++) {
+        enter(a);
+        void *block = a->kept[i].at;
+        const size_t n_bytes = a->kept[i].n_bytes;
+        a->kept[i].at = NULL;
+        leave(a);
+        keel_free(block);
+        if (block) keel_account_give(a, (int64_t)n_bytes);
+    }
 }
 
 int64_t keel_account_room(const keel_account *a)

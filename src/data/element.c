@@ -28,12 +28,8 @@ static keel_status create(keel_element **out, keel_account *a, const keel_data_s
     }
     if (!fits) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
     if (sum > INT64_MAX) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
-    if (!keel_account_take(a, (int64_t)sum)) return KEEL_ENOMEM;
-    keel_element *e = keel_aligned_calloc(1, sum);
-    if (!e) {
-        keel_account_give(a, (int64_t)sum);
-        return KEEL_ENOMEM;
-    }
+    keel_element *e = keel_account_block(a, sum);
+    if (!e) return KEEL_ENOMEM;
     size_t at = 0;
     add_up(&at, head);
     e->references = 1;
@@ -112,10 +108,7 @@ keel_element *keel_element_share(keel_element *e)
 void keel_element_release(keel_element *e)
 {
     if (!e || atomic_fetch_sub(&e->references, 1) > 1) return;
-    keel_account *a = e->account;
-    const int64_t n = (int64_t)e->n_bytes;
-    keel_free(e); /* first, so that there is never more than the account says */
-    keel_account_give(a, n);
+    keel_account_free(e->account, e, e->n_bytes);
 }
 
 keel_status keel_batch_shape(keel_shape *out, const keel_shape *row, int64_t rows, const char *path)

@@ -209,4 +209,5 @@ void keel_feed_give_memory(keel_feed *f)
     if (!f->account) return;
     charge(f->dataset, f->account, false);
     keel_account_give(f->account, f->fixed);
+    keel_account_drop(f->account);
 }

@@ -118,6 +118,7 @@ void keel_reader_destroy(keel_reader *r)
     keel_element_release(r->given);
     keel_iter_destroy(r->it);
     keel_run_end(&r->run);
+    keel_account_drop(&r->account);
     keel_work_destroy(r->work);
     keel_free(r);
 }
