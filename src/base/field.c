@@ -234,7 +234,7 @@ static keel_status read_texts(const keel_type *type, const keel_field *f, const 
 static keel_status read_reals(const keel_type *type, const keel_field *f, const json_t *v,
                               keel_reals *out)
 {
-    const bool one = f->count == 1 && json_is_number(v);
+    const bool one = f->count && json_is_number(v);
     const size_t n = one ? 1 : json_array_size(v); /* 0 if v is not an array */
     if (n == 0) return wrong(type, f, v, "a list of numbers");
     if (n > LIST_MAX)
@@ -256,7 +256,8 @@ static keel_status read_reals(const keel_type *type, const keel_field *f, const 
 static keel_status add_int(const keel_type *type, const keel_field *f, const json_t *v,
                            keel_ints *ints)
 {
-    const bool any = json_is_null(v) && !f->count && f->min == -1; /* an open dim */
+    const bool dims = f->count == -3 || (f->count == 0 && f->min == -1);
+    const bool any = json_is_null(v) && dims; /* an open dim */
     if (!any && !json_is_integer(v)) return wrong(type, f, v, "whole numbers");
     if (!any) KEEL_TRY(check_range(type, f, (double)json_integer_value(v), v));
     if (ints->count == KEEL_INTS_MAX)

@@ -42,7 +42,7 @@ typedef enum keel_field_kind {
                           count of 4, (a, b) is ((a,a),(b,b)) */
     KEEL_FIELD_TEXTS,  /* keel_texts */
     KEEL_FIELD_REALS,  /* keel_reals; null has count 0, an empty list is refused; with a `count` of
-                          1,  a plain number n is [n] */
+                          1 or -1, a plain number n is [n]; with -1, [n] is written as n */
     KEEL_FIELD_OBJECT, /* keel_object: another type (initializer, activation, ...) or null */
     KEEL_FIELD_LIST,   /* json_t *, owned by the args: a list of any length that the type itself
                           reads, such as a vocabulary; null becomes NULL. With a `count` of 1,
@@ -65,7 +65,7 @@ typedef struct keel_field {
     const char *help;
     double min, max;     /* for INT, FLOAT and each of INTS; both 0: any */
     int count;           /* INTS: length of the tuple; 0: any; -1: any, written as n if it is [n];
-                            -2: any, written as pairs */
+                            -2: any, written as pairs; -3: any, -1 is written as null */
     bool nullable;       /* null is accepted although it is not the default */
     const char *choices; /* CHOICE */
     const keel_type *(*find)(const char *name); /* OBJECT */
@@ -109,6 +109,11 @@ struct keel_type {
         .key = #member, .kind = KEEL_FIELD_CHOICE, .offset = offsetof(args, member),               \
         .dflt = dflt_, .choices = choices_, .help = help_                                          \
     }
+#define KEEL_CHOICE_OR_NULL(args, member, dflt_, choices_, help_)                                  \
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_CHOICE, .offset = offsetof(args, member),               \
+        .dflt = dflt_, .nullable = true, .choices = choices_, .help = help_                        \
+    }
 #define KEEL_STRING(args, member, dflt_, help_)                                                    \
     {                                                                                              \
         .key = #member, .kind = KEEL_FIELD_STRING, .offset = offsetof(args, member),               \
@@ -137,6 +142,17 @@ struct keel_type {
     {                                                                                              \
         .key = #member, .kind = KEEL_FIELD_LIST, .offset = offsetof(args, member), .dflt = dflt_,  \
         .help = help_                                                                              \
+    }
+/* A number, a text or a list. */
+#define KEEL_EITHER(args, member, dflt_, help_)                                                    \
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_LIST, .offset = offsetof(args, member), .dflt = dflt_,  \
+        .count = 1, .help = help_                                                                  \
+    }
+#define KEEL_EITHER_OR_NULL(args, member, dflt_, help_)                                            \
+    {                                                                                              \
+        .key = #member, .kind = KEEL_FIELD_LIST, .offset = offsetof(args, member), .dflt = dflt_,  \
+        .count = 1, .nullable = true, .help = help_                                                \
     }
 #define KEEL_REFUSE(key_, dflt_, help_)                                                            \
     {                                                                                              \

@@ -28,7 +28,9 @@ static json_t *ints_json(const keel_field *f, const keel_ints *v)
     const bool nested = pairs && v->count % 2 == 0;
     json_t *list = json_array();
     for (int i = 0; list && i < v->count; i += nested ? 2 : 1) {
+        const bool open = f->count == -3 && v->at[i] == -1;
         json_t *e = nested ? json_pack("[I, I]", (json_int_t)v->at[i], (json_int_t)v->at[i + 1])
+                    : open ? json_null()
                            : json_integer(v->at[i]);
         if (append(list, e)) continue;
         json_decref(list);
@@ -48,9 +50,10 @@ static json_t *texts_json(const keel_texts *v)
     return list;
 }
 
-static json_t *reals_json(const keel_reals *v)
+static json_t *reals_json(const keel_field *f, const keel_reals *v)
 {
     if (v->count == 0) return json_null();
+    if (f->count == -1 && v->count == 1) return json_real(*v->at);
     json_t *list = json_array();
     for (int i = 0; list && i < v->count; i++)
         if (!append(list, json_real(v->at[i]))) {
@@ -84,7 +87,7 @@ static json_t *field_json(const keel_field *f, const void *place)
     case KEEL_FIELD_TEXTS:
         return texts_json(place);
     case KEEL_FIELD_REALS:
-        return reals_json(place);
+        return reals_json(f, place);
     case KEEL_FIELD_LIST: {
         json_t *list = *(json_t *const *)place;
         return list ? json_incref(list) : json_null();

@@ -18,20 +18,9 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_CHOICE(args_t, side, "\"real\"", "real|imag", "cosines or sines"),
-    { .key = "window",
-      .kind = KEEL_FIELD_LIST,
-      .offset = offsetof(args_t, window),
-      .dflt = "\"hann\"",
-      .count = 1,
-      .nullable = true,
-      .help = "name of a window, or its numbers; null: none" },
-    { .key = "scaling",
-      .kind = KEEL_FIELD_CHOICE,
-      .offset = offsetof(args_t, scaling),
-      .dflt = "\"density\"",
-      .choices = "density|spectrum",
-      .nullable = true,
-      .help = "divide by the L2 or the L1 norm of the window; null: by nothing" },
+    KEEL_EITHER_OR_NULL(args_t, window, "\"hann\"", "name of a window, or its numbers; null: none"),
+    KEEL_CHOICE_OR_NULL(args_t, scaling, "\"density\"", "density|spectrum",
+                        "divide by the L2 or the L1 norm of the window; null: by nothing"),
     KEEL_BOOL(args_t, periodic, "false", "the window is one period of T + 1 points"),
     { 0 },
 };

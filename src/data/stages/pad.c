@@ -170,12 +170,7 @@ static void end(keel_iter *it)
 static const keel_field fields[] = {
     KEEL_INT(T, length, NULL, 1, 1e12, "the first dim of every row"),
     KEEL_STRING(T, field, "null", "the field; null: all whose rows differ in length"),
-    { .key = "value",
-      .kind = KEEL_FIELD_LIST,
-      .offset = offsetof(T, value),
-      .dflt = "null",
-      .count = 1,
-      .help = "a number or a text to pad with; null: 0 or the empty text" },
+    KEEL_EITHER(T, value, "null", "a number or a text to pad with; null: 0 or the empty text"),
     KEEL_CHOICE(T, padding, "\"post\"", "pre|post", "pad before or behind a row"),
     KEEL_CHOICE(T, truncating, "\"post\"", "pre|post", "cut off the begin or the end of a row"),
     { .key = NULL },

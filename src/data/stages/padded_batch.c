@@ -120,13 +120,10 @@ static const keel_field fields[] = {
     KEEL_INT(T, batch_size, NULL, 1, 1e9, "rows of a batch"),
     KEEL_LIST(T, padded_shapes, "null",
               "the shape of a row for each field, -1 for the largest; null: the largest"),
-    { .key = "padding_values",
-      .kind = KEEL_FIELD_LIST,
-      .offset = offsetof(T, padding_values),
-      .dflt = "null",
-      .count = 1,
-      .help = "what is put behind a row: one for all fields, or a list of one for each; null: 0 or "
-              "the empty text" },
+    KEEL_EITHER(
+        T, padding_values, "null",
+        "what is put behind a row: one for all fields, or a list of one for each; null: 0 or "
+        "the empty text"),
     KEEL_BOOL(T, drop_remainder, "false", "leave out a short batch at the end"),
     { .key = NULL },
 };

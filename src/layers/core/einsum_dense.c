@@ -19,7 +19,7 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_STRING(args_t, equation, NULL, "letters for the dims: \"abc,cd->abd\""),
-    KEEL_INTS(args_t, output_shape, 0, NULL, -1, 1e15,
+    KEEL_INTS(args_t, output_shape, -3, NULL, -1, 1e15,
               "dims of the output without the batch; null (or -1): as the input's"),
     KEEL_OBJECT(args_t, activation, "\"linear\"", keel_activation_find, "applied to the outputs"),
     KEEL_STRING(args_t, bias_axes, "null", "letters of the dims that have a bias; null: no bias"),
@@ -324,24 +324,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_activation(e, &a->activation, y, e->out);
 }
 
-/* Open dims are null in Keras's file. */
-static keel_status to_config(const void *args, json_t *config)
-{
-    const keel_ints *dims = &((const args_t *)args)->output_shape;
-    json_t *shape = json_array();
-    int failed = !shape;
-    for (int i = 0; !failed && i < dims->count; i++)
-        failed =
-            json_array_append_new(shape, dims->at[i] < 0 ? json_null() : json_integer(dims->at[i]));
-    if (failed) {
-        json_decref(shape);
-        shape = NULL;
-    }
-    return json_object_set_new(config, "output_shape", shape)
-               ? keel_fail(KEEL_ENOMEM, "out of memory writing a layer")
-               : KEEL_OK;
-}
-
 const keel_layer keel_layer_einsum_dense = {
     .type = { .name = "EinsumDense",
               .module = "keras.layers",
@@ -351,5 +333,4 @@ const keel_layer keel_layer_einsum_dense = {
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,
-    .to_config = to_config,
 };

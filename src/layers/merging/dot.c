@@ -9,7 +9,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, axes, 0, NULL, -7, 7, "which axis, or one of each input"),
+    KEEL_INTS(args_t, axes, -1, NULL, -7, 7, "which axis, or one of each input"),
     KEEL_BOOL(args_t, normalize, "false", "make the length along the axis 1 before"),
     { 0 },
 };
@@ -79,13 +79,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_view(e, &out, y, e->out);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    const keel_ints *axes = &((const args_t *)args)->axes;
-    if (axes->count == 1) json_object_set_new(config, "axes", json_integer(axes->at[0]));
-    return KEEL_OK;
-}
-
 const keel_layer keel_layer_dot = {
     .type = { .name = "Dot",
               .module = "keras.layers",
@@ -97,5 +90,4 @@ const keel_layer keel_layer_dot = {
     .takes_list = true,
     .supports_masking = true,
     .emit = emit,
-    .to_config = to_config,
 };

@@ -6,7 +6,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    KEEL_INTS(args_t, axis, 0, "-1", -7, 7, "the dims along which the length becomes 1"),
+    KEEL_INTS(args_t, axis, -1, "-1", -7, 7, "the dims along which the length becomes 1"),
     { 0 },
 };
 
@@ -24,14 +24,6 @@ static keel_status emit(keel_emit *e)
 }
 
 /* One axis is a number there, not a list. */
-static keel_status to_config(const void *args, json_t *config)
-{
-    const keel_ints *axis = &((const args_t *)args)->axis;
-    if (axis->count == 1 && json_object_set_new(config, "axis", json_integer(axis->at[0])))
-        return keel_fail(KEEL_ENOMEM, "out of memory writing a layer");
-    return KEEL_OK;
-}
-
 const keel_layer keel_layer_unit_normalization = {
     .type = { .name = "UnitNormalization",
               .module = "keras.layers",
@@ -42,5 +34,4 @@ const keel_layer keel_layer_unit_normalization = {
     .max_inputs = 1,
     .supports_masking = true,
     .emit = emit,
-    .to_config = to_config,
 };

@@ -10,12 +10,7 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    { .key = "ord",
-      .kind = KEEL_FIELD_LIST,
-      .offset = offsetof(args_t, ord),
-      .dflt = "null",
-      .count = 1,
-      .help = "which norm: null is 2 of vectors, \"fro\" of matrices" },
+    KEEL_EITHER(args_t, ord, "null", "which norm: null is 2 of vectors, \"fro\" of matrices"),
     KEEL_INTS(args_t, axis, -1, "null", -7, 7, "over which dims, the batch is 0"),
     KEEL_BOOL(args_t, keepdims, "false", "keep them as dims of 1"),
     { 0 },

@@ -6,12 +6,8 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    { .key = "axes",
-      .kind = KEEL_FIELD_LIST,
-      .offset = offsetof(args_t, axes),
-      .dflt = "2",
-      .count = 1,
-      .help = "how many dims, the last of one and the first of the other; or which" },
+    KEEL_EITHER(args_t, axes, "2",
+                "how many dims, the last of one and the first of the other; or which"),
     { 0 },
 };
 

@@ -9,11 +9,6 @@ keel_status keel_policy_ready(void *args)
     return keel_value_range(&a->values, &a->value_range);
 }
 
-keel_status keel_policy_config(const void *args, json_t *config)
-{
-    return keel_factor_to_config(config, "factor", &((const keel_policy_args *)args)->factor);
-}
-
 keel_status keel_policy_check(const keel_emit *e, const keel_policy_args *a, bool all)
 {
     const keel_spec *in;

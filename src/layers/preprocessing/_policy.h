@@ -18,9 +18,8 @@ typedef struct keel_policy_args { /* first in the arguments of both */
                     "between pixels"),                                                             \
         KEEL_IGNORE("seed", "the seed of the run decides"), KEEL_DATA_FORMAT(keel_policy_args)
 
-/* Their keel_type.ready and keel_layer.to_config. */
+/* Their keel_type.ready. */
 keel_status keel_policy_ready(void *args);
-keel_status keel_policy_config(const void *args, json_t *config);
 
 /* The draws of a choice are numbers `which`, and `first` to before first + KEEL_POLICY_DRAWS. */
 enum { KEEL_POLICY_DRAWS = 48 };

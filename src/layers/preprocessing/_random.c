@@ -19,13 +19,6 @@ keel_status keel_factor_range(keel_range *out, const keel_reals *factor, const c
     return KEEL_OK;
 }
 
-keel_status keel_factor_to_config(json_t *config, const char *key, const keel_reals *factor)
-{
-    if (factor->count != 1) return KEEL_OK;
-    if (json_object_set_new(config, key, json_real(*factor->at)) == 0) return KEEL_OK;
-    return keel_fail(KEEL_ENOMEM, "out of memory writing a layer");
-}
-
 keel_status keel_value_range(keel_range *out, const keel_reals *value_range)
 {
     if (value_range->count != 2) return keel_fail(KEEL_EARG, "value_range must be two numbers");
@@ -49,11 +42,6 @@ keel_status keel_factor_ready(void *args)
 keel_status keel_factor_ready_signed(void *args)
 {
     return ready_within(args, -1);
-}
-
-keel_status keel_factor_config(const void *args, json_t *config)
-{
-    return keel_factor_to_config(config, "factor", &((const keel_factor_args *)args)->factor);
 }
 
 keel_status keel_emit_chance(keel_emit *e, const keel_op *op, const void *args, int data_format)

@@ -7,11 +7,11 @@
 #include "ops/smooth.h"
 #include "ops/warp.h"
 
-/* A factor: a number, or a pair of numbers. */
+/* A factor: a number, or a pair of numbers; written as it was given. */
 #define KEEL_FACTOR(args, member, dflt_, help_)                                                    \
     {                                                                                              \
         .key = #member, .kind = KEEL_FIELD_REALS, .offset = offsetof(args, member), .dflt = dflt_, \
-        .count = 1, .help = help_                                                                  \
+        .count = -1, .help = help_                                                                 \
     }
 
 /* The range of the draws: for a number f [-|f|, |f|], but not below bounds.low; for a pair from the
@@ -19,8 +19,6 @@
  * in Keras a part of a pair's range within them is enough, unless `all` is set. */
 keel_status keel_factor_range(keel_range *out, const keel_reals *factor, const char *key,
                               keel_range bounds, bool all);
-/* For keel_layer.to_config: writes a factor that is a number as a number. */
-keel_status keel_factor_to_config(json_t *config, const char *key, const keel_reals *factor);
 
 /* value_range: the smallest and the largest value of the images, in any order. */
 keel_status keel_value_range(keel_range *out, const keel_reals *value_range);
@@ -40,8 +38,6 @@ typedef struct keel_factor_args {
 /* keel_type.ready of such layers: the factor is in [0, 1], or signed in [-1, 1]. */
 keel_status keel_factor_ready(void *args);
 keel_status keel_factor_ready_signed(void *args);
-/* Their keel_layer.to_config. */
-keel_status keel_factor_config(const void *args, json_t *config);
 
 /* Such a layer, of the file's fields and emit. */
 #define KEEL_FACTOR_LAYER(stem, class_, ready_, help_)                                             \
@@ -56,7 +52,6 @@ keel_status keel_factor_config(const void *args, json_t *config);
         .max_inputs = 1,                                                                           \
         .by_chance = true,                                                                         \
         .emit = emit,                                                                              \
-        .to_config = keel_factor_config,                                                           \
     }
 
 typedef struct keel_warp_look { /* arguments that all layers have which interpolate */

@@ -55,5 +55,4 @@ const keel_layer keel_layer_aug_mix = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = keel_policy_config,
 };

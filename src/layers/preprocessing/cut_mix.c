@@ -25,11 +25,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_mixing(e, ((const args_t *)e->args)->data_format);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    return keel_factor_to_config(config, "factor", &((const args_t *)args)->factor);
-}
-
 const keel_layer keel_layer_cut_mix = {
     .type = { .name = "CutMix",
               .module = "keras.layers",
@@ -41,5 +36,4 @@ const keel_layer keel_layer_cut_mix = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

@@ -38,5 +38,4 @@ const keel_layer keel_layer_rand_augment = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = keel_policy_config,
 };

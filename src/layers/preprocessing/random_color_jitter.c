@@ -74,15 +74,6 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    const args_t *a = args;
-    KEEL_TRY(keel_factor_to_config(config, "brightness_factor", &a->brightness_factor));
-    KEEL_TRY(keel_factor_to_config(config, "contrast_factor", &a->contrast_factor));
-    KEEL_TRY(keel_factor_to_config(config, "saturation_factor", &a->saturation_factor));
-    return keel_factor_to_config(config, "hue_factor", &a->hue_factor);
-}
-
 const keel_layer keel_layer_random_color_jitter = {
     .type = { .name = "RandomColorJitter",
               .module = "keras.layers",
@@ -94,5 +85,4 @@ const keel_layer keel_layer_random_color_jitter = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

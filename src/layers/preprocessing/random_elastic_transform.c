@@ -50,13 +50,6 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    const args_t *a = args;
-    KEEL_TRY(keel_factor_to_config(config, "factor", &a->factor));
-    return keel_factor_to_config(config, "scale", &a->scale);
-}
-
 const keel_layer keel_layer_random_elastic_transform = {
     .type = { .name = "RandomElasticTransform",
               .module = "keras.layers",
@@ -68,5 +61,4 @@ const keel_layer keel_layer_random_elastic_transform = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

@@ -38,14 +38,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_chance(e, &keel_op_erase, &op, a->data_format);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    const args_t *a = args;
-    KEEL_TRY(keel_factor_to_config(config, "factor", &a->factor));
-    KEEL_TRY(keel_factor_to_config(config, "scale", &a->scale));
-    return keel_factor_to_config(config, "fill_value", &a->fill_value);
-}
-
 const keel_layer keel_layer_random_erasing = {
     .type = { .name = "RandomErasing",
               .module = "keras.layers",
@@ -57,5 +49,4 @@ const keel_layer keel_layer_random_erasing = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

@@ -41,13 +41,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_chance(e, &keel_op_smooth, &op, a->data_format);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    const args_t *a = args;
-    KEEL_TRY(keel_factor_to_config(config, "sigma", &a->sigma));
-    return keel_factor_to_config(config, "factor", &a->factor);
-}
-
 const keel_layer keel_layer_random_gaussian_blur = {
     .type = { .name = "RandomGaussianBlur",
               .module = "keras.layers",
@@ -59,5 +52,4 @@ const keel_layer keel_layer_random_gaussian_blur = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

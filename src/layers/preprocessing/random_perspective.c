@@ -35,11 +35,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_warp(e, &op, &look, a->data_format);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    return keel_factor_to_config(config, "factor", &((const args_t *)args)->factor);
-}
-
 const keel_layer keel_layer_random_perspective = {
     .type = { .name = "RandomPerspective",
               .module = "keras.layers",
@@ -51,5 +46,4 @@ const keel_layer keel_layer_random_perspective = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

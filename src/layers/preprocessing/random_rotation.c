@@ -30,11 +30,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_warp(e, &op, &a->look, a->data_format);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    return keel_factor_to_config(config, "factor", &((const args_t *)args)->factor);
-}
-
 const keel_layer keel_layer_random_rotation = {
     .type = { .name = "RandomRotation",
               .module = "keras.layers",
@@ -46,5 +41,4 @@ const keel_layer keel_layer_random_rotation = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

@@ -35,18 +35,17 @@ static keel_status emit(keel_emit *e)
 }
 
 /* Keras writes the range of a number f as [-f, f], which it refuses to read: f is read. */
-static keel_status write(json_t *config, const char *key, const keel_reals *factor)
-{
-    keel_reals one = { 1, factor->at + factor->count - 1 };
-    const bool even = factor->count == 2 && factor->at[0] == -factor->at[1];
-    return keel_factor_to_config(config, key, even ? &one : factor);
-}
-
 static keel_status to_config(const void *args, json_t *config)
 {
     const args_t *a = args;
-    KEEL_TRY(write(config, "x_factor", &a->x_factor));
-    return write(config, "y_factor", &a->y_factor);
+    const keel_reals *const all[] = { &a->x_factor, &a->y_factor };
+    for (int i = 0; i < 2; i++) {
+        const bool even = all[i]->count == 2 && all[i]->at[0] == -all[i]->at[1];
+        if (even &&
+            json_object_set_new(config, i ? "y_factor" : "x_factor", json_real(all[i]->at[1])))
+            return keel_fail(KEEL_ENOMEM, "out of memory writing a layer");
+    }
+    return KEEL_OK;
 }
 
 const keel_layer keel_layer_random_shear = {

@@ -34,13 +34,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_warp(e, &op, &a->look, a->data_format);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    const args_t *a = args;
-    KEEL_TRY(keel_factor_to_config(config, "height_factor", &a->height_factor));
-    return keel_factor_to_config(config, "width_factor", &a->width_factor);
-}
-
 const keel_layer keel_layer_random_translation = {
     .type = { .name = "RandomTranslation",
               .module = "keras.layers",
@@ -52,5 +45,4 @@ const keel_layer keel_layer_random_translation = {
     .max_inputs = 1,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

@@ -7,17 +7,8 @@ typedef struct args_t {
 } args_t;
 
 static const keel_field fields[] = {
-    { .key = "scale",
-      .kind = KEEL_FIELD_LIST,
-      .offset = offsetof(args_t, scale),
-      .count = 1,
-      .help = "multiplies: a number, or one for each channel" },
-    { .key = "offset",
-      .kind = KEEL_FIELD_LIST,
-      .offset = offsetof(args_t, offset),
-      .dflt = "0.0",
-      .count = 1,
-      .help = "is added: a number, or one for each channel" },
+    KEEL_EITHER(args_t, scale, NULL, "multiplies: a number, or one for each channel"),
+    KEEL_EITHER(args_t, offset, "0.0", "is added: a number, or one for each channel"),
     { 0 },
 };
 

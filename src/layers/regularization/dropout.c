@@ -11,7 +11,7 @@ typedef struct args_t {
 
 static const keel_field fields[] = {
     KEEL_FLOAT(args_t, rate, NULL, 0, 1, "the fraction that is dropped"),
-    KEEL_INTS(args_t, noise_shape, 0, "null", -1, 1e15,
+    KEEL_INTS(args_t, noise_shape, -3, "null", -1, 1e15,
               "with the batch first (null or -1): a dim of 1 shares its draw"),
     KEEL_IGNORE("seed", "the seed of the run decides"),
     { 0 },
@@ -49,23 +49,6 @@ static keel_status emit(keel_emit *e)
     return keel_emit_one(e, &keel_op_dropout, &op);
 }
 
-static keel_status to_config(const void *args, json_t *config)
-{
-    const args_t *a = args;
-    json_t *shape = a->noise_shape.count < 0 ? json_null() : json_array();
-    int failed = !shape;
-    for (int i = 0; !failed && i < a->noise_shape.count; i++) {
-        const int64_t d = a->noise_shape.at[i];
-        failed = json_array_append_new(shape, d < 0 ? json_null() : json_integer(d));
-    }
-    if (failed || json_object_set(config, "noise_shape", shape)) {
-        json_decref(shape);
-        return keel_fail(KEEL_ENOMEM, "out of memory writing a layer");
-    }
-    json_decref(shape);
-    return KEEL_OK;
-}
-
 const keel_layer keel_layer_dropout = {
     .type = { .name = "Dropout",
               .module = "keras.layers",
@@ -77,5 +60,4 @@ const keel_layer keel_layer_dropout = {
     .supports_masking = true,
     .by_chance = true,
     .emit = emit,
-    .to_config = to_config,
 };

@@ -8,13 +8,8 @@ typedef struct args_t {
 enum { CONCAT, SUM, MUL, AVE, APART = -1, OUTS_MAX = 1 + KEEL_STATES_MAX };
 
 static const keel_field fields[] = {
-    { .key = "merge_mode",
-      .kind = KEEL_FIELD_CHOICE,
-      .offset = offsetof(args_t, merge_mode),
-      .dflt = "\"concat\"",
-      .choices = "concat|sum|mul|ave",
-      .nullable = true,
-      .help = "how the two outputs become one; null: they stay two" },
+    KEEL_CHOICE_OR_NULL(args_t, merge_mode, "\"concat\"", "concat|sum|mul|ave",
+                        "how the two outputs become one; null: they stay two"),
     KEEL_IGNORE("layer", "the layer that goes forwards"),
     KEEL_IGNORE("backward_layer", "the layer that goes backwards"),
     KEEL_REFUSE("weights", "null", "first values as numbers"),
