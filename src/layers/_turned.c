@@ -12,21 +12,21 @@ keel_status keel_emit_turned(keel_emit *e, int64_t axis, keel_status (*emit)(kee
 {
     const keel_value *const given = e->in;
     const int rank = keel_emit_in(e, 0)->shape.rank;
-    keel_permute_args to = { 0 }, back = { 0 };
+    int64_t to[KEEL_RANK_MAX], back[KEEL_RANK_MAX];
     keel_value x;
     for (int d = 0; d < rank; d++) {
-        to.from[d] = d + (d >= axis);
-        back.from[d] = d - (d > axis);
+        to[d] = d + (d >= axis);
+        back[d] = d - (d > axis);
     }
-    to.from[rank - 1] = axis;
-    back.from[axis] = rank - 1;
-    KEEL_TRY(keel_emit_on(e, &keel_op_permute, &to, e->in, 1, &x));
+    to[rank - 1] = axis;
+    back[axis] = rank - 1;
+    KEEL_TRY(keel_emit_permuted(e, to, e->in[0], &x));
     e->in = &x;
     const keel_status s = emit(e);
     e->in = given;
     KEEL_TRY(s);
     if (keel_graph_spec(e->graph, e->out[0])->shape.rank != rank) return KEEL_OK;
-    return keel_emit_on(e, &keel_op_permute, &back, e->out, 1, e->out);
+    return keel_emit_permuted(e, back, e->out[0], e->out);
 }
 
 static const void *argument(const keel_layer *l, const keel_emit *e, const char *key,

@@ -260,17 +260,23 @@ keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, cons
     return keel_emit_op(e, &parts, out);
 }
 
-keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
-                               const keel_variable *weight, const keel_spec *spec, int n_weight,
-                               keel_value *out)
+keel_status keel_emit_weight(keel_emit *e, const keel_weight_decl *d, keel_weights *w)
+{
+    KEEL_TRY(e->weight(e, d, &w->of[w->n], &w->spec[w->n]));
+    w->n++;
+    return KEEL_OK;
+}
+
+keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args, keel_value in,
+                               const keel_weights *w, keel_value *out)
 {
     const keel_node_parts parts = { .op = op,
                                     .args = args,
                                     .n_in = 1,
-                                    .in = e->in,
-                                    .n_weight = n_weight,
-                                    .weight = weight,
-                                    .weight_spec = spec };
+                                    .in = &in,
+                                    .n_weight = w->n,
+                                    .weight = w->of,
+                                    .weight_spec = w->spec };
     return keel_emit_op(e, &parts, out);
 }
 
@@ -297,6 +303,26 @@ keel_status keel_emit_outputs(keel_emit *e, int n)
     e->n_out = n;
     e->out = out;
     e->out_mask = mask;
+    return KEEL_OK;
+}
+
+keel_status keel_call_arguments(const keel_emit *e, const char *const *names, const json_t **out)
+{
+    const json_t *args = json_object_get(e->call, "args");
+    const char *key;
+    json_t *v;
+    size_t n = 0, k;
+    for (; names[n]; n++) out[n] = json_array_get(args, n);
+    if (json_array_size(args) > n)
+        return keel_fail(KEEL_EARG, "%zu arguments", json_array_size(args));
+    json_object_foreach(json_object_get(e->call, "kwargs"), key, v)
+    {
+        for (k = 0; k < n && strcmp(names[k], key) != 0;) k++;
+        if (k == n)
+            return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
+                             key);
+        out[k] = v;
+    }
     return KEEL_OK;
 }
 
@@ -335,7 +361,22 @@ keel_status keel_emit_image(const keel_emit *e, const keel_spec **in)
 keel_status keel_emit_view(keel_emit *e, const keel_shape *shape, keel_value in, keel_value *out)
 {
     const keel_reshape_args as = { .shape = *shape };
+    *out = in;
+    if (keel_shape_equal(shape, &keel_graph_spec(e->graph, in)->shape)) return KEEL_OK;
     return keel_emit_on(e, &keel_op_reshape, &as, &in, 1, out);
+}
+
+keel_status keel_emit_permuted(keel_emit *e, const int64_t *from, keel_value x, keel_value *out)
+{
+    const int rank = keel_graph_spec(e->graph, x)->shape.rank;
+    keel_permute_args args = { 0 };
+    bool moves = false;
+    for (int d = 0; d < rank; d++) {
+        args.from[d] = from[d];
+        moves = moves || from[d] != d;
+    }
+    *out = x;
+    return moves ? keel_emit_on(e, &keel_op_permute, &args, &x, 1, out) : KEEL_OK;
 }
 
 keel_status keel_emit_as_image(keel_emit *e, int dims, keel_value *x, keel_shape *image)
@@ -401,19 +442,4 @@ keel_status keel_channels_last(int data_format)
 {
     if (!data_format) return KEEL_OK;
     return keel_fail(KEEL_EUNSUP, "data_format channels_first is not supported: use channels_last");
-}
-
-keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_object *initializer,
-                                  const keel_object *regularizer, const keel_object *constraint,
-                                  keel_variable *w, keel_spec *spec, int *n_weight)
-{
-    if (!use) return KEEL_OK;
-    const keel_weight_decl bias = { .name = "bias",
-                                    .shape = KEEL_SHAPE(n),
-                                    .initializer = initializer,
-                                    .regularizer = regularizer,
-                                    .constraint = constraint };
-    KEEL_TRY(e->weight(e, &bias, &w[*n_weight], &spec[*n_weight]));
-    (*n_weight)++;
-    return KEEL_OK;
 }

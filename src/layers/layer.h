@@ -20,6 +20,14 @@ typedef struct keel_weight_decl {
     const keel_object *constraint; /* NULL or type NULL: none */
 } keel_weight_decl;
 
+/* The weights of an op, in its order. The op may see another shape than the file: spec[i]. */
+enum { KEEL_WEIGHTS_MAX = 4 };
+typedef struct keel_weights {
+    int n;
+    keel_variable of[KEEL_WEIGHTS_MAX];
+    keel_spec spec[KEEL_WEIGHTS_MAX];
+} keel_weights;
+
 #define KEEL_CALL_VALUE "keel_value"
 
 /* How a layer calls a layer that it holds. */
@@ -178,19 +186,22 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
                               const keel_layer_common *common, json_t **out);
 
 /* Short forms for emit: the spec of input i; an op with one output; an op that is the whole layer,
- * on all its inputs; an op on some values; an op on input 0 with n weights from e->weight. */
+ * on all its inputs; an op on some values; one more weight; an op on a value and weights. */
 const keel_spec *keel_emit_in(const keel_emit *e, int i);
 keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out);
 keel_status keel_emit_one(keel_emit *e, const keel_op *op, const void *args);
 keel_status keel_emit_on(keel_emit *e, const keel_op *op, const void *args, const keel_value *in,
                          int n_in, keel_value *out);
-keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args,
-                               const keel_variable *weight, const keel_spec *spec, int n_weight,
-                               keel_value *out);
+keel_status keel_emit_weight(keel_emit *e, const keel_weight_decl *d, keel_weights *w);
+keel_status keel_emit_weighted(keel_emit *e, const keel_op *op, const void *args, keel_value in,
+                               const keel_weights *w, keel_value *out);
 /* A value whose rows are computed from those of the inputs when rows are read; `op` gets the
  * layer's args. KEEL_EUNSUP: one of them is neither an input of the model nor computed in this way.
  */
 keel_status keel_emit_host(keel_emit *e, keel_host_op op, const keel_spec *spec, keel_value *out);
+/* The arguments of the call by their names, which are in Keras's order and end with NULL; out[k]
+ * NULL: not given. */
+keel_status keel_call_arguments(const keel_emit *e, const char *const *names, const json_t **out);
 /* Sets the number of outputs; e->out and e->out_mask move. */
 keel_status keel_emit_outputs(keel_emit *e, int n);
 /* The first input with a mask; -1: none. */
@@ -214,8 +225,10 @@ keel_status keel_emit_image(const keel_emit *e, const keel_spec **in); /* input 
 keel_status keel_emit_as_image(keel_emit *e, int dims, keel_value *x, keel_shape *image);
 keel_status keel_emit_from_image(keel_emit *e, int dims, keel_value y, keel_value *out);
 keel_ints keel_image_ints(const keel_ints *a);
-/* The same elements in another shape, a view. */
+/* The same elements in another shape, a view; with dim from[d] as dim d. Nothing is emitted where
+ * nothing changes. */
 keel_status keel_emit_view(keel_emit *e, const keel_shape *shape, keel_value in, keel_value *out);
+keel_status keel_emit_permuted(keel_emit *e, const int64_t *from, keel_value x, keel_value *out);
 /* {before, behind} for each dim of a window that moves over places: zeros if !same, else
  * TensorFlow's rule: as many outputs as strides fit, with the odd one of the padding at the end. */
 void keel_same_padding(const keel_shape *places, bool same, const keel_ints *size,
@@ -229,10 +242,6 @@ keel_status keel_row_axis(const keel_emit *e, int64_t axis, int64_t *row_axis);
     KEEL_CHOICE(args, data_format, "\"channels_last\"", "channels_last|channels_first",            \
                 "order of the dims")
 keel_status keel_channels_last(int data_format);
-/* Adds a bias, if the layer has one, and then its activation. */
-keel_status keel_emit_bias_weight(keel_emit *e, bool use, int64_t n, const keel_object *initializer,
-                                  const keel_object *regularizer, const keel_object *constraint,
-                                  keel_variable *w, keel_spec *spec, int *n_weight);
 
 extern const keel_layer *const keel_layers[]; /* generated; ends with NULL */
 /* Finds a layer by its class or an alias, "MaxPooling2D", "MaxPool2D"; an operation of keras.ops,

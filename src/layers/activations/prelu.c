@@ -24,15 +24,14 @@ static keel_status emit(keel_emit *e)
                                .initializer = &a->alpha_initializer,
                                .regularizer = &a->alpha_regularizer,
                                .constraint = &a->alpha_constraint };
-    keel_variable w;
-    keel_spec spec;
+    keel_weights w = { 0 };
     for (int i = 0; i < a->shared_axes.count; i++) {
         int64_t axis;
         KEEL_TRY(keel_row_axis(e, a->shared_axes.at[i], &axis));
         alpha.shape.dim[axis] = 1;
     }
-    KEEL_TRY(e->weight(e, &alpha, &w, &spec));
-    return keel_emit_weighted(e, &keel_op_prelu, NULL, &w, &spec, 1, e->out);
+    KEEL_TRY(keel_emit_weight(e, &alpha, &w));
+    return keel_emit_weighted(e, &keel_op_prelu, NULL, e->in[0], &w, e->out);
 }
 
 const keel_layer keel_layer_prelu = {

@@ -22,13 +22,12 @@ static keel_status emit(keel_emit *e)
     const keel_weight_decl gamma = { .name = "variable",
                                      .shape = KEEL_SHAPE(a->projection_dim),
                                      .initializer = &begin };
-    keel_variable w;
-    keel_spec spec;
+    keel_weights w = { 0 };
     if (in->rank < 1 || in->dim[in->rank - 1] != a->projection_dim)
         return keel_fail(KEEL_ESHAPE, "projection_dim is %lld, where the input has other channels",
                          (long long)a->projection_dim);
-    KEEL_TRY(e->weight(e, &gamma, &w, &spec));
-    return keel_emit_weighted(e, &keel_op_scale, NULL, &w, &spec, 1, e->out);
+    KEEL_TRY(keel_emit_weight(e, &gamma, &w));
+    return keel_emit_weighted(e, &keel_op_scale, NULL, e->in[0], &w, e->out);
 }
 
 const keel_layer keel_layer_layer_scale = {

@@ -2,15 +2,15 @@
 #include "layers/attention/_attention.h"
 #include "ops/dot_product_attention.h"
 #include "ops/masked_scores.h"
-#include <string.h>
 
 /* ---- the arguments of a call ----------------------------------------------------------------- */
 
 enum { QUERY, VALUE, KEY, VALUES };
 enum { INPUTS, MASK, TRAINING, RETURN_SCORES, CAUSAL, PARAMETERS };
 
-static const char *const parameters[] = { "inputs", "mask", "training", "return_attention_scores",
-                                          "use_causal_mask" };
+static const char *const parameters[] = { "inputs",          "mask",
+                                          "training",        "return_attention_scores",
+                                          "use_causal_mask", NULL };
 
 typedef struct call_args {
     int n_in;         /* how many of query, value and key are given */
@@ -42,8 +42,7 @@ static keel_status read_argument(const json_t *v, int k, call_args *out)
 {
     int n;
     if (k == INPUTS) return read_list(v, parameters[k], false, out->in, &out->n_in);
-    if (!v || json_is_null(v) || k == TRAINING)
-        return KEEL_OK; /* the graph decides whether it trains */
+    if (json_is_null(v) || k == TRAINING) return KEEL_OK; /* the graph decides whether it trains */
     out->masks = out->masks || k == MASK;
     if (k == MASK) return read_list(v, parameters[k], true, out->mask, &n);
     if (!json_is_boolean(v))
@@ -55,23 +54,12 @@ static keel_status read_argument(const json_t *v, int k, call_args *out)
 
 static keel_status read_call(const keel_emit *e, call_args *out)
 {
-    const json_t *args = json_object_get(e->call, "args"), *v;
-    const char *key;
-    size_t i;
+    const json_t *given[PARAMETERS];
     *out = (call_args){ .n_in = e->n_in, .in = { 0, 1, 2 }, .mask = { -1, -1, -1 } };
     if (e->call) out->n_in = 0;
-    if (json_array_size(args) > PARAMETERS)
-        return keel_fail(KEEL_EARG, "%zu arguments", json_array_size(args));
-    json_array_foreach(args, i, v) KEEL_TRY(read_argument(v, (int)i, out));
-    json_object_foreach(json_object_get(e->call, "kwargs"), key, v)
-    {
-        int k = 0;
-        while (k < PARAMETERS && strcmp(parameters[k], key)) k++;
-        if (k == PARAMETERS)
-            return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
-                             key);
-        KEEL_TRY(read_argument(v, k, out));
-    }
+    KEEL_TRY(keel_call_arguments(e, parameters, given));
+    for (int k = 0; k < PARAMETERS; k++)
+        if (given[k]) KEEL_TRY(read_argument(given[k], k, out));
     return out->n_in == 2 || out->n_in == 3
                ? KEEL_OK
                : keel_fail(KEEL_EARG, "it takes query, value and maybe key, not %d inputs",
@@ -110,16 +98,9 @@ keel_status keel_attention_sum(keel_emit *e, keel_value pairs, keel_value *out)
     return keel_emit_on(e, &keel_op_reduce, &sum, &pairs, 1, out);
 }
 
-keel_status keel_attention_scale(keel_emit *e, const keel_variable *w, const keel_spec *spec,
-                                 keel_value *x)
+keel_status keel_attention_scale(keel_emit *e, const keel_weights *w, keel_value *x)
 {
-    const keel_node_parts parts = {
-        .op = &keel_op_scale, .n_in = 1, .in = x, .n_weight = 1, .weight = w, .weight_spec = spec
-    };
-    keel_value y;
-    KEEL_TRY(keel_emit_op(e, &parts, &y));
-    *x = y;
-    return KEEL_OK;
+    return keel_emit_weighted(e, &keel_op_scale, NULL, *x, w, x);
 }
 
 /* Softmax of the scores over what is seen. */

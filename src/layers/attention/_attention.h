@@ -22,8 +22,7 @@ keel_status keel_attention_pairs(keel_emit *e, keel_value query, keel_value key,
 /* The sum over C of [T, S, C]. */
 keel_status keel_attention_sum(keel_emit *e, keel_value pairs, keel_value *out);
 /* Multiplies *x by a weight, which it declares. */
-keel_status keel_attention_scale(keel_emit *e, const keel_variable *w, const keel_spec *spec,
-                                 keel_value *x);
+keel_status keel_attention_scale(keel_emit *e, const keel_weights *w, keel_value *x);
 
 /* The emit of such a layer. With `scaled` the scores are in memory only if a call asks for them;
  * NULL: they are no products. */

@@ -18,7 +18,8 @@ static const char *const parameters[] = { "query",
                                           "attention_mask",
                                           "return_attention_scores",
                                           "training",
-                                          "use_causal_mask" };
+                                          "use_causal_mask",
+                                          NULL };
 
 static keel_status read_argument(const json_t *v, int k, keel_heads_call *out)
 {
@@ -36,9 +37,7 @@ static keel_status read_argument(const json_t *v, int k, keel_heads_call *out)
 
 keel_status keel_heads_read(const keel_emit *e, keel_heads_call *out)
 {
-    const json_t *args = json_object_get(e->call, "args"), *v;
-    const char *key;
-    size_t i;
+    const json_t *given[PARAMETERS];
     *out = (keel_heads_call){ .in = { -1, -1, -1, -1, -1, -1, -1 } };
     if (!e->call) { /* from C: query, value, key */
         if (e->n_in > KEEL_HEADS_KEY + 1)
@@ -46,18 +45,8 @@ keel_status keel_heads_read(const keel_emit *e, keel_heads_call *out)
         for (int k = 0; k < e->n_in; k++) out->in[k] = k;
         return KEEL_OK;
     }
-    if (json_array_size(args) > PARAMETERS)
-        return keel_fail(KEEL_EARG, "%zu arguments", json_array_size(args));
-    json_array_foreach(args, i, v) KEEL_TRY(read_argument(v, (int)i, out));
-    json_object_foreach(json_object_get(e->call, "kwargs"), key, v)
-    {
-        int k = 0;
-        while (k < PARAMETERS && strcmp(parameters[k], key)) k++;
-        if (k == PARAMETERS)
-            return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
-                             key);
-        KEEL_TRY(read_argument(v, k, out));
-    }
+    KEEL_TRY(keel_call_arguments(e, parameters, given));
+    for (int k = 0; k < PARAMETERS; k++) KEEL_TRY(read_argument(given[k], k, out));
     return out->in[KEEL_HEADS_QUERY] >= 0 && out->in[KEEL_HEADS_VALUE] >= 0
                ? KEEL_OK
                : keel_fail(KEEL_EARG, "it must be called with query and value");

@@ -20,12 +20,11 @@ static keel_status scores(keel_emit *e, keel_value query, keel_value key, keel_v
         .shape = KEEL_SHAPE(keel_graph_spec(e->graph, query)->shape.dim[1]),
         .initializer = &glorot,
     };
-    keel_variable w;
-    keel_spec spec;
-    if (a->use_scale) KEEL_TRY(e->weight(e, &scale, &w, &spec));
+    keel_weights w = { 0 };
+    if (a->use_scale) KEEL_TRY(keel_emit_weight(e, &scale, &w));
     KEEL_TRY(keel_attention_pairs(e, query, key, out));
     KEEL_TRY(keel_emit_on(e, &keel_op_tanh, NULL, out, 1, out));
-    if (a->use_scale) KEEL_TRY(keel_attention_scale(e, &w, &spec, out));
+    if (a->use_scale) KEEL_TRY(keel_attention_scale(e, &w, out));
     return keel_attention_sum(e, *out, out);
 }
 

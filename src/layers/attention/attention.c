@@ -15,8 +15,7 @@ static const keel_field fields[] = {
 };
 
 typedef struct factors {
-    keel_variable scale, concat;
-    keel_spec scale_spec, concat_spec;
+    keel_weights scale, concat;
 } factors;
 
 static keel_status declare(keel_emit *e, factors *f)
@@ -25,34 +24,34 @@ static keel_status declare(keel_emit *e, factors *f)
     const keel_object ones = { keel_initializer_find("Ones"), NULL };
     const keel_weight_decl scale = { .name = "scale", .initializer = &ones };
     const keel_weight_decl concat = { .name = "concat_score_weight", .initializer = &ones };
-    if (a->use_scale) KEEL_TRY(e->weight(e, &scale, &f->scale, &f->scale_spec));
-    return a->score_mode == CONCAT ? e->weight(e, &concat, &f->concat, &f->concat_spec) : KEEL_OK;
+    if (a->use_scale) KEEL_TRY(keel_emit_weight(e, &scale, &f->scale));
+    return a->score_mode == CONCAT ? keel_emit_weight(e, &concat, &f->concat) : KEEL_OK;
 }
 
 static keel_status scores(keel_emit *e, keel_value query, keel_value key, keel_value *out)
 {
     static const keel_permute_args turned = { .from = { 1, 0 } };
     const keel_attention_args *a = e->args;
-    factors f;
+    factors f = { 0 };
     KEEL_TRY(declare(e, &f));
     if (a->score_mode == CONCAT) {
         KEEL_TRY(keel_attention_pairs(e, query, key, out));
-        if (a->use_scale) KEEL_TRY(keel_attention_scale(e, &f.scale, &f.scale_spec, out));
+        if (a->use_scale) KEEL_TRY(keel_attention_scale(e, &f.scale, out));
         KEEL_TRY(keel_emit_on(e, &keel_op_tanh, NULL, out, 1, out));
         KEEL_TRY(keel_attention_sum(e, *out, out));
-        return keel_attention_scale(e, &f.concat, &f.concat_spec, out);
+        return keel_attention_scale(e, &f.concat, out);
     }
     KEEL_TRY(keel_emit_on(e, &keel_op_permute, &turned, &key, 1, &key));
     KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, out));
-    return a->use_scale ? keel_attention_scale(e, &f.scale, &f.scale_spec, out) : KEEL_OK;
+    return a->use_scale ? keel_attention_scale(e, &f.scale, out) : KEEL_OK;
 }
 
 static keel_status scaled(keel_emit *e, keel_value *query)
 {
     const keel_attention_args *a = e->args;
-    factors f;
+    factors f = { 0 };
     KEEL_TRY(declare(e, &f));
-    return a->use_scale ? keel_attention_scale(e, &f.scale, &f.scale_spec, query) : KEEL_OK;
+    return a->use_scale ? keel_attention_scale(e, &f.scale, query) : KEEL_OK;
 }
 
 static keel_status emit(keel_emit *e)

@@ -1,9 +1,10 @@
 /* What convolutions of one to three dims share: their arguments, and the op they become. */
 #ifndef KEEL_LAYERS_CONVOLUTIONAL_CONV_H
 #define KEEL_LAYERS_CONVOLUTIONAL_CONV_H
-#include "layers/layer.h"
+#include "layers/_kernel.h"
 
 typedef struct keel_conv {
+    keel_kernel_args weights;
     int64_t filters;
     keel_ints kernel_size, strides;
     int padding, data_format;
@@ -11,8 +12,6 @@ typedef struct keel_conv {
     int64_t groups;
     keel_object activation;
     bool use_bias;
-    keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } keel_conv;
 
 /* ones: a list of `dims` ones, as JSON; paddings: "valid|same", of one dim also "causal". */
@@ -28,16 +27,7 @@ typedef struct keel_conv {
         KEEL_INT(keel_conv, groups, "1", 1, 1e9, "channels are cut into that many groups"),        \
         KEEL_OBJECT(keel_conv, activation, "\"linear\"", keel_activation_find,                     \
                     "applied to the outputs"),                                                     \
-        KEEL_BOOL(keel_conv, use_bias, "true", "add a bias"),                                      \
-        KEEL_OBJECT(keel_conv, kernel_initializer, "\"glorot_uniform\"", keel_initializer_find,    \
-                    "first values of the kernel"),                                                 \
-        KEEL_OBJECT(keel_conv, bias_initializer, "\"zeros\"", keel_initializer_find,               \
-                    "first values of the bias"),                                                   \
-        KEEL_OBJECT(keel_conv, kernel_regularizer, "null", keel_regularizer_find,                  \
-                    "of the kernel"),                                                              \
-        KEEL_OBJECT(keel_conv, bias_regularizer, "null", keel_regularizer_find, "of the bias"),    \
-        KEEL_OBJECT(keel_conv, kernel_constraint, "null", keel_constraint_find, "of the kernel"),  \
-        KEEL_OBJECT(keel_conv, bias_constraint, "null", keel_constraint_find, "of the bias")
+        KEEL_BOOL(keel_conv, use_bias, "true", "add a bias"), KEEL_KERNEL_FIELDS
 
 /* The emit of such a layer: e->args is a keel_conv. */
 keel_status keel_emit_conv(keel_emit *e, int dims);

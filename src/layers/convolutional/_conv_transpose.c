@@ -61,23 +61,16 @@ static keel_status args_of(const keel_emit *e, int dims, const keel_shape *row,
 }
 
 /* [size.., filters, C], with dims of 1 before it for the op. */
-static keel_status kernel_weight(keel_emit *e, int dims, int64_t channels, keel_variable *w,
-                                 keel_spec *spec)
+static keel_status kernel_weight(keel_emit *e, int dims, int64_t channels, keel_weights *w)
 {
     const keel_conv_transposed *a = e->args;
-    keel_weight_decl kernel = {
-        .name = "kernel",
-        .shape = { .rank = dims + 2 },
-        .initializer = &a->kernel_initializer,
-        .regularizer = &a->kernel_regularizer,
-        .constraint = &a->kernel_constraint,
-    };
-    for (int d = 0; d < dims; d++) kernel.shape.dim[d] = a->kernel_size.at[d];
-    kernel.shape.dim[dims] = a->filters;
-    kernel.shape.dim[dims + 1] = channels;
-    KEEL_TRY(e->weight(e, &kernel, w, spec));
-    spec->shape = KEEL_SHAPE(1, 1, 1, a->filters, channels);
-    for (int d = 0; d < dims; d++) spec->shape.dim[3 - dims + d] = a->kernel_size.at[d];
+    keel_shape shape = { .rank = dims + 2 };
+    for (int d = 0; d < dims; d++) shape.dim[d] = a->kernel_size.at[d];
+    shape.dim[dims] = a->filters;
+    shape.dim[dims + 1] = channels;
+    KEEL_TRY(keel_emit_kernel(e, &a->weights, &shape, 0, w));
+    w->spec[0].shape = KEEL_SHAPE(1, 1, 1, a->filters, channels);
+    for (int d = 0; d < dims; d++) w->spec[0].shape.dim[3 - dims + d] = a->kernel_size.at[d];
     return KEEL_OK;
 }
 
@@ -86,26 +79,17 @@ keel_status keel_emit_conv_transpose(keel_emit *e, int dims)
     const keel_conv_transposed *a = e->args;
     keel_conv_transpose_args op;
     keel_shape row, out = { .rank = dims + 1 };
-    keel_variable w[2];
-    keel_spec spec[2];
+    const keel_shape bias = KEEL_SHAPE(a->filters);
+    keel_weights w = { 0 };
     keel_value x, y;
-    int n = 1;
     KEEL_TRY(keel_emit_as_image(e, dims, &x, &row));
     row = keel_emit_in(e, 0)->shape;
     KEEL_TRY(args_of(e, dims, &row, &op));
-    KEEL_TRY(kernel_weight(e, dims, row.dim[dims], &w[0], &spec[0]));
-    KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
-                                   &a->bias_regularizer, &a->bias_constraint, w, spec, &n));
+    KEEL_TRY(kernel_weight(e, dims, row.dim[dims], &w));
+    KEEL_TRY(keel_emit_bias(e, &a->weights, a->use_bias, &bias, &w));
     const keel_shape volume = volume_of(&row, dims);
     if (dims < 3) KEEL_TRY(keel_emit_view(e, &volume, e->in[0], &x));
-    const keel_node_parts parts = { .op = &keel_op_conv_transpose,
-                                    .args = &op,
-                                    .n_in = 1,
-                                    .in = &x,
-                                    .n_weight = n,
-                                    .weight = w,
-                                    .weight_spec = spec };
-    KEEL_TRY(keel_emit_op(e, &parts, &y));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_conv_transpose, &op, x, &w, &y));
     for (int d = 0; d < dims; d++) out.dim[d] = op.to[3 - dims + d];
     out.dim[dims] = a->filters;
     if (dims < 3) KEEL_TRY(keel_emit_view(e, &out, y, &y));

@@ -2,9 +2,10 @@
  */
 #ifndef KEEL_LAYERS_CONVOLUTIONAL_CONV_TRANSPOSE_H
 #define KEEL_LAYERS_CONVOLUTIONAL_CONV_TRANSPOSE_H
-#include "layers/layer.h"
+#include "layers/_kernel.h"
 
 typedef struct keel_conv_transposed {
+    keel_kernel_args weights;
     int64_t filters;
     keel_ints kernel_size, strides;
     int padding;
@@ -13,8 +14,6 @@ typedef struct keel_conv_transposed {
     keel_ints dilation_rate;
     keel_object activation;
     bool use_bias;
-    keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } keel_conv_transposed;
 
 /* ones: a list of `dims` ones, as JSON. */
@@ -32,19 +31,7 @@ typedef struct keel_conv_transposed {
                   "distance of the window's points"),                                              \
         KEEL_OBJECT(keel_conv_transposed, activation, "\"linear\"", keel_activation_find,          \
                     "applied to the outputs"),                                                     \
-        KEEL_BOOL(keel_conv_transposed, use_bias, "true", "add a bias"),                           \
-        KEEL_OBJECT(keel_conv_transposed, kernel_initializer, "\"glorot_uniform\"",                \
-                    keel_initializer_find, "first values of the kernel"),                          \
-        KEEL_OBJECT(keel_conv_transposed, bias_initializer, "\"zeros\"", keel_initializer_find,    \
-                    "first values of the bias"),                                                   \
-        KEEL_OBJECT(keel_conv_transposed, kernel_regularizer, "null", keel_regularizer_find,       \
-                    "of the kernel"),                                                              \
-        KEEL_OBJECT(keel_conv_transposed, bias_regularizer, "null", keel_regularizer_find,         \
-                    "of the bias"),                                                                \
-        KEEL_OBJECT(keel_conv_transposed, kernel_constraint, "null", keel_constraint_find,         \
-                    "of the kernel"),                                                              \
-        KEEL_OBJECT(keel_conv_transposed, bias_constraint, "null", keel_constraint_find,           \
-                    "of the bias")
+        KEEL_BOOL(keel_conv_transposed, use_bias, "true", "add a bias"), KEEL_KERNEL_FIELDS
 
 /* The emit of such a layer: e->args is a keel_conv_transposed. */
 keel_status keel_emit_conv_transpose(keel_emit *e, int dims);

@@ -5,20 +5,31 @@
 
 /* A kernel of [taps.., c, k], which lacks its shape; the op's window has two dims. */
 static keel_status kernel_weight(keel_emit *e, int dims, keel_weight_decl kernel, keel_ints taps,
-                                 int64_t c, int64_t k, keel_variable *w, keel_spec *spec)
+                                 int64_t c, int64_t k, keel_weights *w)
 {
     taps = keel_image_ints(&taps);
     kernel.shape.rank = dims + 2;
     for (int d = 0; d < dims; d++) kernel.shape.dim[d] = taps.at[d];
     kernel.shape.dim[dims] = c;
     kernel.shape.dim[dims + 1] = k;
-    KEEL_TRY(e->weight(e, &kernel, w, spec));
-    spec->shape = KEEL_SHAPE(taps.at[0], taps.at[1], c, k);
+    KEEL_TRY(keel_emit_weight(e, &kernel, w));
+    w->spec[w->n - 1].shape = KEEL_SHAPE(taps.at[0], taps.at[1], c, k);
     return KEEL_OK;
 }
 
+static keel_status bias_weight(keel_emit *e, int64_t n, keel_weights *w)
+{
+    const keel_depthwise *a = e->args;
+    const keel_weight_decl bias = { .name = "bias",
+                                    .shape = KEEL_SHAPE(n),
+                                    .initializer = &a->bias_initializer,
+                                    .regularizer = &a->bias_regularizer,
+                                    .constraint = &a->bias_constraint };
+    return a->use_bias ? keel_emit_weight(e, &bias, w) : KEEL_OK;
+}
+
 static keel_status emit_each(keel_emit *e, int dims, const char *name, keel_shape *image,
-                             int64_t *channels, keel_value *x, keel_variable *w, keel_spec *spec)
+                             int64_t *channels, keel_value *x, keel_weights *w)
 {
     const keel_depthwise *a = e->args;
     KEEL_TRY(keel_emit_as_image(e, dims, x, image));
@@ -29,8 +40,7 @@ static keel_status emit_each(keel_emit *e, int dims, const char *name, keel_shap
                                       .initializer = &a->depthwise_initializer,
                                       .regularizer = &a->depthwise_regularizer,
                                       .constraint = &a->depthwise_constraint };
-    return kernel_weight(e, dims, kernel, a->kernel_size, image->dim[2], a->depth_multiplier, w,
-                         spec);
+    return kernel_weight(e, dims, kernel, a->kernel_size, image->dim[2], a->depth_multiplier, w);
 }
 
 static keel_conv2d_args args_of(const keel_depthwise *a, const keel_shape *image)
@@ -44,30 +54,17 @@ static keel_conv2d_args args_of(const keel_depthwise *a, const keel_shape *image
     return op;
 }
 
-static keel_status emit_op(keel_emit *e, const keel_op *op, const keel_conv2d_args *args,
-                           keel_value x, const keel_variable *w, const keel_spec *spec, int n,
-                           keel_value *y)
-{
-    const keel_node_parts parts = {
-        .op = op, .args = args, .n_in = 1, .in = &x, .n_weight = n, .weight = w, .weight_spec = spec
-    };
-    return keel_emit_op(e, &parts, y);
-}
-
 keel_status keel_emit_depthwise(keel_emit *e, int dims)
 {
     const keel_depthwise *a = e->args;
-    keel_variable w[2];
-    keel_spec spec[2];
+    keel_weights w = { 0 };
     keel_shape image;
     keel_value x;
     int64_t channels;
-    int n = 1;
-    KEEL_TRY(emit_each(e, dims, "kernel", &image, &channels, &x, &w[0], &spec[0]));
+    KEEL_TRY(emit_each(e, dims, "kernel", &image, &channels, &x, &w));
     const keel_conv2d_args op = args_of(a, &image);
-    KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, channels, &a->bias_initializer,
-                                   &a->bias_regularizer, &a->bias_constraint, w, spec, &n));
-    KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, n, &x));
+    KEEL_TRY(bias_weight(e, channels, &w));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_depthwise_conv2d, &op, x, &w, &x));
     KEEL_TRY(keel_emit_from_image(e, dims, x, &x));
     return keel_emit_activation(e, &a->activation, x, e->out);
 }
@@ -79,23 +76,20 @@ keel_status keel_emit_separable(keel_emit *e, int dims)
                                             .groups = 1 };
     const keel_depthwise *a = e->args;
     const keel_ints one = { 1, { 1, 1 } };
-    keel_variable w[3];
-    keel_spec spec[3];
+    keel_weights each = { 0 }, all = { 0 };
     keel_shape image;
     keel_value x;
     int64_t channels;
-    int n = 1;
-    KEEL_TRY(emit_each(e, dims, "depthwise_kernel", &image, &channels, &x, &w[0], &spec[0]));
+    KEEL_TRY(emit_each(e, dims, "depthwise_kernel", &image, &channels, &x, &each));
     const keel_conv2d_args op = args_of(a, &image);
     const keel_weight_decl kernel = { .name = "pointwise_kernel",
                                       .initializer = &a->pointwise_initializer,
                                       .regularizer = &a->pointwise_regularizer,
                                       .constraint = &a->pointwise_constraint };
-    KEEL_TRY(kernel_weight(e, dims, kernel, one, channels, a->filters, &w[1], &spec[1]));
-    KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->filters, &a->bias_initializer,
-                                   &a->bias_regularizer, &a->bias_constraint, w + 1, spec + 1, &n));
-    KEEL_TRY(emit_op(e, &keel_op_depthwise_conv2d, &op, x, w, spec, 1, &x));
-    KEEL_TRY(emit_op(e, &keel_op_conv2d, &point, x, w + 1, spec + 1, n, &x));
+    KEEL_TRY(kernel_weight(e, dims, kernel, one, channels, a->filters, &all));
+    KEEL_TRY(bias_weight(e, a->filters, &all));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_depthwise_conv2d, &op, x, &each, &x));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_conv2d, &point, x, &all, &x));
     KEEL_TRY(keel_emit_from_image(e, dims, x, &x));
     return keel_emit_activation(e, &a->activation, x, e->out);
 }

@@ -28,10 +28,8 @@ typedef struct keel_embedding_args { /* first in the arguments of both */
         KEEL_IGNORE("input_length", "Keras ignores it too")
 
 /* Declares the table. */
-keel_status keel_embedding_table(keel_emit *e, const keel_embedding_args *a, keel_variable *w,
-                                 keel_spec *spec);
+keel_status keel_embedding_table(keel_emit *e, const keel_embedding_args *a, keel_weights *w);
 /* The rows of the table that input 0 asks for, and the mask of places that are not 0. */
-keel_status keel_embedding_rows(keel_emit *e, const keel_embedding_args *a, const keel_variable *w,
-                                const keel_spec *spec);
+keel_status keel_embedding_rows(keel_emit *e, const keel_embedding_args *a, const keel_weights *w);
 
 #endif

@@ -1,26 +1,18 @@
 /* y = activation(x kernel + bias) over the last axis. kernel: [C, units]. */
-#include "layers/layer.h"
+#include "layers/_kernel.h"
 
 typedef struct args_t {
+    keel_kernel_args weights;
     int64_t units;
     keel_object activation;
     bool use_bias;
-    keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, units, NULL, 1, 1e9, "how many outputs"),
     KEEL_OBJECT(args_t, activation, "\"linear\"", keel_activation_find, "applied to the outputs"),
     KEEL_BOOL(args_t, use_bias, "true", "add a bias"),
-    KEEL_OBJECT(args_t, kernel_initializer, "\"glorot_uniform\"", keel_initializer_find,
-                "first values of the kernel"),
-    KEEL_OBJECT(args_t, bias_initializer, "\"zeros\"", keel_initializer_find,
-                "first values of the bias"),
-    KEEL_OBJECT(args_t, kernel_regularizer, "null", keel_regularizer_find, "of the kernel"),
-    KEEL_OBJECT(args_t, bias_regularizer, "null", keel_regularizer_find, "of the bias"),
-    KEEL_OBJECT(args_t, kernel_constraint, "null", keel_constraint_find, "of the kernel"),
-    KEEL_OBJECT(args_t, bias_constraint, "null", keel_constraint_find, "of the bias"),
+    KEEL_KERNEL_FIELDS,
     KEEL_REFUSE("lora_rank", "null", "low-rank adaptation"),
     KEEL_REFUSE("lora_alpha", "null", "low-rank adaptation"),
     KEEL_REFUSE("quantization_config", "null", "quantized weights"),
@@ -31,20 +23,14 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    keel_variable w[2];
-    keel_spec spec[2];
+    keel_weights w = { 0 };
     keel_value y;
-    int n = 1;
     if (in->rank < 1) return keel_fail(KEEL_ESHAPE, "expected rows with at least one dim");
-    const keel_weight_decl kernel = { .name = "kernel",
-                                      .shape = KEEL_SHAPE(in->dim[in->rank - 1], a->units),
-                                      .initializer = &a->kernel_initializer,
-                                      .regularizer = &a->kernel_regularizer,
-                                      .constraint = &a->kernel_constraint };
-    KEEL_TRY(e->weight(e, &kernel, &w[0], &spec[0]));
-    KEEL_TRY(keel_emit_bias_weight(e, a->use_bias, a->units, &a->bias_initializer,
-                                   &a->bias_regularizer, &a->bias_constraint, w, spec, &n));
-    KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, w, spec, n, &y));
+    const keel_shape kernel = KEEL_SHAPE(in->dim[in->rank - 1], a->units);
+    const keel_shape bias = KEEL_SHAPE(a->units);
+    KEEL_TRY(keel_emit_kernel(e, &a->weights, &kernel, 0, &w));
+    KEEL_TRY(keel_emit_bias(e, &a->weights, a->use_bias, &bias, &w));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, e->in[0], &w, &y));
     return keel_emit_activation(e, &a->activation, y, e->out);
 }
 

@@ -6,10 +6,9 @@ static const keel_field fields[] = { KEEL_EMBEDDING_FIELDS, { 0 } };
 
 static keel_status emit(keel_emit *e)
 {
-    keel_variable w;
-    keel_spec spec;
-    KEEL_TRY(keel_embedding_table(e, e->args, &w, &spec));
-    return keel_embedding_rows(e, e->args, &w, &spec);
+    keel_weights w = { 0 };
+    KEEL_TRY(keel_embedding_table(e, e->args, &w));
+    return keel_embedding_rows(e, e->args, &w);
 }
 
 const keel_layer keel_layer_embedding = {

@@ -5,7 +5,6 @@
 #include "layers/core/_embedding.h"
 #include "ops/args.h"
 #include <math.h>
-#include <string.h>
 
 enum { FLOAT32, BFLOAT16, FLOAT16 }; /* reverse_dtype; null is -1 */
 
@@ -33,28 +32,6 @@ static keel_status ready(void *args)
     return keel_fail(KEEL_EARG, "logit_soft_cap 0: logits would be divided by it");
 }
 
-/* The call's argument `reverse`, by place or by name. */
-static keel_status read_reverse(const keel_emit *e, bool *reverse)
-{
-    const json_t *args = json_object_get(e->call, "args"), *v = json_array_get(args, 1);
-    const char *key;
-    json_t *value;
-    if (json_array_size(args) > 2)
-        return keel_fail(KEEL_EARG, "%zu arguments", json_array_size(args));
-    json_object_foreach(json_object_get(e->call, "kwargs"), key, value)
-    {
-        if (!strcmp(key, "reverse"))
-            v = value;
-        else if (strcmp(key, "inputs"))
-            return keel_fail(KEEL_EUNSUP, "it is called with the argument '%.60s': not supported",
-                             key);
-    }
-    if (v && !json_is_boolean(v) && !json_is_null(v))
-        return keel_fail(KEEL_EUNSUP, "argument reverse: must be true or false");
-    *reverse = json_is_true(v);
-    return KEEL_OK;
-}
-
 static keel_dtype logits_type(const keel_emit *e)
 {
     const args_t *a = e->args;
@@ -66,46 +43,38 @@ static keel_dtype logits_type(const keel_emit *e)
                                          : KEEL_FLOAT32;
 }
 
-static keel_status emit_logits(keel_emit *e, const keel_op *op, const keel_variable *w,
-                               const keel_spec *spec)
+static keel_status emit_logits(keel_emit *e, const keel_op *op, const keel_weights *w)
 {
-    const args_t *a = e->args;
-    const keel_rescaling_args down = { .scale = 1 / a->logit_soft_cap };
-    const keel_rescaling_args up = { .scale = a->logit_soft_cap };
-    const keel_value *const in = e->in;
-    keel_value x, y;
+    const double cap = ((const args_t *)e->args)->logit_soft_cap;
+    const keel_rescaling_args down = { .scale = 1 / cap }, up = { .scale = cap };
+    keel_value x;
     e->graph->held = logits_type(e);
     e->out_mask[0] = KEEL_MASK_NONE;
-    KEEL_TRY(keel_graph_cast(e->graph, in[0], e->graph->held, &x));
-    e->in = &x;
-    const keel_status s = keel_emit_weighted(e, op, NULL, w, spec, 1, &y);
-    e->in = in;
-    KEEL_TRY(s);
-    e->out[0] = y;
-    if (isnan(a->logit_soft_cap)) return KEEL_OK;
-    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &down, &y, 1, &y));
-    KEEL_TRY(keel_emit_on(e, &keel_op_tanh, NULL, &y, 1, &y));
-    return keel_emit_on(e, &keel_op_rescaling, &up, &y, 1, e->out);
+    KEEL_TRY(keel_graph_cast(e->graph, e->in[0], e->graph->held, &x));
+    KEEL_TRY(keel_emit_weighted(e, op, NULL, x, w, e->out));
+    if (isnan(cap)) return KEEL_OK;
+    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &down, e->out, 1, &x));
+    KEEL_TRY(keel_emit_on(e, &keel_op_tanh, NULL, &x, 1, &x));
+    return keel_emit_on(e, &keel_op_rescaling, &up, &x, 1, e->out);
 }
 
 static keel_status emit(keel_emit *e)
 {
+    static const char *const names[] = { "inputs", "reverse", NULL };
     const args_t *a = e->args;
-    bool reverse = false;
-    keel_variable table, own = 0;
-    keel_spec table_spec, own_spec = { 0 };
-    KEEL_TRY(read_reverse(e, &reverse));
-    KEEL_TRY(keel_embedding_table(e, &a->table, &table, &table_spec));
-    if (!a->tie_weights) {
-        const keel_weight_decl decl = { .name = "reverse_embeddings",
-                                        .shape =
-                                            KEEL_SHAPE(a->table.output_dim, a->table.input_dim),
-                                        .initializer = &a->table.embeddings_initializer };
-        KEEL_TRY(e->weight(e, &decl, &own, &own_spec));
-    }
-    if (!reverse) return keel_embedding_rows(e, &a->table, &table, &table_spec);
-    return a->tie_weights ? emit_logits(e, &keel_op_dense_transposed, &table, &table_spec)
-                          : emit_logits(e, &keel_op_dense, &own, &own_spec);
+    const keel_weight_decl reverse = { .name = "reverse_embeddings",
+                                       .shape = KEEL_SHAPE(a->table.output_dim, a->table.input_dim),
+                                       .initializer = &a->table.embeddings_initializer };
+    const json_t *given[2];
+    keel_weights table = { 0 }, own = { 0 };
+    KEEL_TRY(keel_call_arguments(e, names, given));
+    if (given[1] && !json_is_boolean(given[1]) && !json_is_null(given[1]))
+        return keel_fail(KEEL_EUNSUP, "argument reverse: must be true or false");
+    KEEL_TRY(keel_embedding_table(e, &a->table, &table));
+    if (!a->tie_weights) KEEL_TRY(keel_emit_weight(e, &reverse, &own));
+    if (!json_is_true(given[1])) return keel_embedding_rows(e, &a->table, &table);
+    return a->tie_weights ? emit_logits(e, &keel_op_dense_transposed, &table)
+                          : emit_logits(e, &keel_op_dense, &own);
 }
 
 const keel_layer keel_layer_reversible_embedding = {

@@ -17,20 +17,14 @@ static keel_status read_axes(const keel_emit *e, const keel_ints *axis, bool ove
     return axis->count > 0 ? KEEL_OK : keel_fail(KEEL_EARG, "axis: there must be one");
 }
 
-/* Puts the normalised dims last, in their order. true: they are last already. */
-static bool order(const bool over[KEEL_RANK_MAX], int rank, keel_permute_args *to,
-                  keel_permute_args *back)
+/* Puts the normalised dims last, in their order. */
+static void order(const bool over[KEEL_RANK_MAX], int rank, int64_t *to, int64_t *back)
 {
-    bool same = true;
     int n = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int d = 0; d < rank; d++)
-            if (over[d] == (pass == 1)) to->from[n++] = d;
-    for (int d = 0; d < rank; d++) {
-        back->from[to->from[d]] = d;
-        same = same && to->from[d] == d;
-    }
-    return same;
+            if (over[d] == (pass == 1)) to[n++] = d;
+    for (int d = 0; d < rank; d++) back[to[d]] = d;
 }
 
 keel_status keel_emit_layer_norm(keel_emit *e, keel_value x, const keel_ints *axis,
@@ -38,14 +32,11 @@ keel_status keel_emit_layer_norm(keel_emit *e, keel_value x, const keel_ints *ax
                                  const keel_weight_decl *beta, keel_value *out)
 {
     const keel_shape in = keel_graph_spec(e->graph, x)->shape;
-    keel_permute_args to = { 0 }, back = { 0 };
+    int64_t to[KEEL_RANK_MAX], back[KEEL_RANK_MAX];
     keel_layer_norm_args args = *op;
     keel_shape shape = { 0 };
-    keel_variable w[2];
-    keel_spec spec[2];
+    keel_weights w = { 0 };
     bool over[KEEL_RANK_MAX];
-    keel_value y;
-    int n = 0;
     KEEL_TRY(read_axes(e, axis, over));
     for (int d = 0; d < in.rank; d++)
         if (over[d]) shape.dim[shape.rank++] = in.dim[d];
@@ -53,21 +44,11 @@ keel_status keel_emit_layer_norm(keel_emit *e, keel_value x, const keel_ints *ax
         if (!(k == 0 ? op->scale : op->center)) continue;
         keel_weight_decl decl = k == 0 ? *gamma : *beta;
         decl.shape = shape;
-        KEEL_TRY(e->weight(e, &decl, &w[n], &spec[n]));
-        n++;
+        KEEL_TRY(keel_emit_weight(e, &decl, &w));
     }
     args.dims = shape.rank;
-    const bool last = order(over, in.rank, &to, &back);
-    if (!last) KEEL_TRY(keel_emit_on(e, &keel_op_permute, &to, &x, 1, &x));
-    const keel_node_parts parts = { .op = &keel_op_layer_norm,
-                                    .args = &args,
-                                    .n_in = 1,
-                                    .in = &x,
-                                    .n_weight = n,
-                                    .weight = w,
-                                    .weight_spec = spec };
-    KEEL_TRY(keel_emit_op(e, &parts, &y));
-    if (!last) KEEL_TRY(keel_emit_on(e, &keel_op_permute, &back, &y, 1, &y));
-    *out = y;
-    return KEEL_OK;
+    order(over, in.rank, to, back);
+    KEEL_TRY(keel_emit_permuted(e, to, x, &x));
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_layer_norm, &args, x, &w, &x));
+    return keel_emit_permuted(e, back, x, out);
 }

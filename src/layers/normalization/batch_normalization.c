@@ -33,33 +33,24 @@ static keel_status emit_last(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    keel_variable w[4];
-    keel_spec spec[4];
-    int n = 0;
+    keel_weights w = { 0 };
     if (e->mask[0] >= 0 && e->trainable)
         return keel_fail(KEEL_EUNSUP, "BatchNormalization of masked values is not supported, "
                                       "unless it is frozen");
     const keel_shape channels = KEEL_SHAPE(in->dim[in->rank - 1]);
-    const struct {
-        bool used;
-        keel_weight_decl decl;
-    } all[] = {
-        { a->scale, KEEL_GAMMA(a, channels) },
-        { a->center, KEEL_BETA(a, channels) },
-        { true, { "moving_mean", channels, &a->moving_mean_initializer, NULL, true } },
-        { true, { "moving_variance", channels, &a->moving_variance_initializer, NULL, true } },
+    const keel_weight_decl moving[] = {
+        { "moving_mean", channels, &a->moving_mean_initializer, NULL, true, 0, NULL },
+        { "moving_variance", channels, &a->moving_variance_initializer, NULL, true, 0, NULL },
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!all[i].used) continue;
-        KEEL_TRY(e->weight(e, &all[i].decl, &w[n], &spec[n]));
-        n++;
-    }
+    if (a->scale) KEEL_TRY(keel_emit_weight(e, &KEEL_GAMMA(a, channels), &w));
+    if (a->center) KEEL_TRY(keel_emit_weight(e, &KEEL_BETA(a, channels), &w));
+    for (int i = 0; i < 2; i++) KEEL_TRY(keel_emit_weight(e, &moving[i], &w));
     const keel_batch_norm_args op = { .epsilon = a->epsilon,
                                       .momentum = a->momentum,
                                       .center = a->center,
                                       .scale = a->scale,
                                       .frozen = !e->trainable };
-    return keel_emit_weighted(e, &keel_op_batch_norm, &op, w, spec, n, e->out);
+    return keel_emit_weighted(e, &keel_op_batch_norm, &op, e->in[0], &w, e->out);
 }
 
 static keel_status emit(keel_emit *e)
@@ -67,8 +58,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     int64_t axis;
     KEEL_TRY(keel_row_axis(e, a->axis, &axis));
-    return axis == keel_emit_in(e, 0)->shape.rank - 1 ? emit_last(e)
-                                                      : keel_emit_turned(e, axis, emit_last);
+    return keel_emit_turned(e, axis, emit_last);
 }
 
 const keel_layer keel_layer_batch_normalization = {

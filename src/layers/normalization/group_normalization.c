@@ -24,27 +24,18 @@ static keel_status emit_last(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    keel_variable w[2];
-    keel_spec spec[2];
-    int n = 0;
+    keel_weights w = { 0 };
     const int64_t channels = in->dim[in->rank - 1], groups = a->groups == -1 ? channels : a->groups;
     if (groups < 1 || channels % groups)
         return keel_fail(KEEL_EARG, "groups: %lld channels are not a multiple of %lld",
                          (long long)channels, (long long)groups);
     const keel_shape shape = KEEL_SHAPE(channels);
-    const keel_weight_decl gamma = KEEL_GAMMA(a, shape), beta = KEEL_BETA(a, shape);
-    if (a->scale) {
-        KEEL_TRY(e->weight(e, &gamma, &w[n], &spec[n]));
-        n++;
-    }
-    if (a->center) {
-        KEEL_TRY(e->weight(e, &beta, &w[n], &spec[n]));
-        n++;
-    }
+    if (a->scale) KEEL_TRY(keel_emit_weight(e, &KEEL_GAMMA(a, shape), &w));
+    if (a->center) KEEL_TRY(keel_emit_weight(e, &KEEL_BETA(a, shape), &w));
     const keel_group_norm_args op = {
         .groups = groups, .epsilon = a->epsilon, .center = a->center, .scale = a->scale
     };
-    return keel_emit_weighted(e, &keel_op_group_norm, &op, w, spec, n, e->out);
+    return keel_emit_weighted(e, &keel_op_group_norm, &op, e->in[0], &w, e->out);
 }
 
 static keel_status emit(keel_emit *e)
@@ -52,8 +43,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     int64_t axis;
     KEEL_TRY(keel_row_axis(e, a->axis, &axis));
-    return axis == keel_emit_in(e, 0)->shape.rank - 1 ? emit_last(e)
-                                                      : keel_emit_turned(e, axis, emit_last);
+    return keel_emit_turned(e, axis, emit_last);
 }
 
 const keel_layer keel_layer_group_normalization = {

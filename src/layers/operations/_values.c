@@ -69,19 +69,6 @@ keel_status keel_emit_reduced(keel_emit *e, keel_reduce_to to, keel_value x, int
     return keel_emit_on(e, &keel_op_reduce, &args, &x, 1, out);
 }
 
-keel_status keel_emit_permuted(keel_emit *e, const int64_t *from, keel_value x, keel_value *out)
-{
-    const int rank = keel_value_shape(e, x)->rank;
-    keel_permute_args args = { 0 };
-    bool moves = false;
-    for (int d = 0; d < rank; d++) {
-        args.from[d] = from[d];
-        moves = moves || from[d] != d;
-    }
-    *out = x;
-    return moves ? keel_emit_on(e, &keel_op_permute, &args, &x, 1, out) : KEEL_OK;
-}
-
 keel_status keel_emit_two_last(keel_emit *e, keel_value x, int64_t first, int64_t second,
                                keel_value *out)
 {

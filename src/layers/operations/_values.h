@@ -31,7 +31,6 @@ keel_status keel_emit_filled(keel_emit *e, keel_value like, double number, keel_
 /* Over one dim of a row. */
 keel_status keel_emit_reduced(keel_emit *e, keel_reduce_to to, keel_value x, int64_t axis,
                               bool keepdims, keel_value *out);
-keel_status keel_emit_permuted(keel_emit *e, const int64_t *from, keel_value x, keel_value *out);
 /* Two of the dims of a row become the last ones. */
 keel_status keel_emit_two_last(keel_emit *e, keel_value x, int64_t first, int64_t second,
                                keel_value *out);

@@ -142,8 +142,7 @@ static keel_status emit(keel_emit *e)
     const keel_object zeros = { .type = keel_initializer_find("zeros") };
     const keel_object ones = { .type = keel_initializer_find("ones") };
     keel_normalization_args op = { .invert = a->invert };
-    keel_variable w[2];
-    keel_spec spec[2];
+    keel_weights w = { 0 };
     keel_shape kept;
     KEEL_TRY(read_axes(e, &a->axis, &op.over, &kept));
     if (a->mean) {
@@ -154,9 +153,9 @@ static keel_status emit(keel_emit *e)
     }
     const keel_weight_decl mean = { "mean", kept, &zeros, NULL, true, 0, NULL };
     const keel_weight_decl variance = { "variance", kept, &ones, NULL, true, 0, NULL };
-    KEEL_TRY(e->weight(e, &mean, &w[0], &spec[0]));
-    KEEL_TRY(e->weight(e, &variance, &w[1], &spec[1]));
-    return keel_emit_weighted(e, &keel_op_normalization, &op, w, spec, 2, e->out);
+    KEEL_TRY(keel_emit_weight(e, &mean, &w));
+    KEEL_TRY(keel_emit_weight(e, &variance, &w));
+    return keel_emit_weighted(e, &keel_op_normalization, &op, e->in[0], &w, e->out);
 }
 
 const keel_layer keel_layer_normalization = {

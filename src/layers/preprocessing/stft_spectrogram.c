@@ -85,20 +85,12 @@ static keel_status transform(keel_emit *e, int side, keel_value image, keel_valu
                                       .shape = KEEL_SHAPE(a->frame_length, 1, bins),
                                       .initializer = &a->kernel[side] };
     keel_conv2d_args conv = { .strides = { step, 1 }, .dilation = { 1, 1 }, .groups = 1 };
-    keel_variable w;
-    keel_spec spec;
-    KEEL_TRY(e->weight(e, &kernel, &w, &spec));
-    spec.shape = KEEL_SHAPE(a->frame_length, 1, 1, bins);
+    keel_weights w = { 0 };
+    KEEL_TRY(keel_emit_weight(e, &kernel, &w));
+    w.spec[0].shape = KEEL_SHAPE(a->frame_length, 1, 1, bins);
     keel_same_padding(&keel_graph_spec(e->graph, image)->shape, a->padding == 1, &size, &strides,
                       &ones, conv.pad);
-    const keel_node_parts parts = { .op = &keel_op_conv2d,
-                                    .args = &conv,
-                                    .n_in = 1,
-                                    .in = &image,
-                                    .n_weight = 1,
-                                    .weight = &w,
-                                    .weight_spec = &spec };
-    return keel_emit_op(e, &parts, out);
+    return keel_emit_weighted(e, &keel_op_conv2d, &conv, image, &w, out);
 }
 
 /* What is below counts as LEAST. */

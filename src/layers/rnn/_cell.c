@@ -37,20 +37,7 @@ const keel_initializer keel_unit_forget = {
 
 /* ---- the cell -------------------------------------------------------------------------------- */
 
-typedef struct weights {
-    keel_variable v[3];
-    keel_spec spec[3];
-    int n;
-} weights;
-
-static keel_status new_weight(keel_emit *e, weights *w, const keel_weight_decl *d)
-{
-    KEEL_TRY(e->weight(e, d, &w->v[w->n], &w->spec[w->n]));
-    w->n++;
-    return KEEL_OK;
-}
-
-static keel_status declare(keel_emit *e, int gates, int64_t inputs, weights *w)
+static keel_status declare(keel_emit *e, int gates, int64_t inputs, keel_weights *w)
 {
     const keel_cell_args *a = e->args;
     const int64_t width = gates * a->units;
@@ -73,9 +60,9 @@ static keel_status declare(keel_emit *e, int gates, int64_t inputs, weights *w)
                                         a->unit_forget_bias ? &forget : &a->bias_initializer,
                                     .regularizer = &a->bias_regularizer,
                                     .constraint = &a->bias_constraint };
-    KEEL_TRY(new_weight(e, w, &kernel));
-    KEEL_TRY(new_weight(e, w, &recurrent));
-    return a->use_bias ? new_weight(e, w, &bias) : KEEL_OK;
+    KEEL_TRY(keel_emit_weight(e, &kernel, w));
+    KEEL_TRY(keel_emit_weight(e, &recurrent, w));
+    return a->use_bias ? keel_emit_weight(e, &bias, w) : KEEL_OK;
 }
 
 static bool drops(const keel_emit *e, double rate) /* as in Keras, a rate of 1 drops nothing */
@@ -139,7 +126,7 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     keel_value x = e->in[0], feed[3 + STATES_OF_CELL], begin[STATES_OF_CELL];
     keel_value out[1 + STATES_OF_CELL];
-    weights w = { 0 };
+    keel_weights w = { 0 };
     int n = 1;
     if (!how) return keel_fail(KEEL_EUNSUP, "a cell cannot be called by itself: use RNN");
     if (in->rank != 2) return keel_fail(KEEL_ESHAPE, "expected rows of (time, features)");
@@ -162,15 +149,10 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
     KEEL_TRY(drop_inputs(e, &x));
     /* a bias with two rows belongs to the op */
     const bool own_bias = w.n > 2 && w.spec[2].shape.rank > 1;
-    const keel_variable dense_w[2] = { w.v[0], w.v[2] };
-    const keel_spec dense_spec[2] = { w.spec[0], w.spec[2] };
-    const keel_node_parts dense = { .op = &keel_op_dense,
-                                    .n_in = 1,
-                                    .in = &x,
-                                    .n_weight = w.n > 2 && !own_bias ? 2 : 1,
-                                    .weight = dense_w,
-                                    .weight_spec = dense_spec };
-    KEEL_TRY(keel_emit_op(e, &dense, &feed[0]));
+    const keel_weights dense = { .n = w.n > 2 && !own_bias ? 2 : 1,
+                                 .of = { w.of[0], w.of[2] },
+                                 .spec = { w.spec[0], w.spec[2] } };
+    KEEL_TRY(keel_emit_weighted(e, &keel_op_dense, NULL, x, &dense, &feed[0]));
     if (op_args.masked) KEEL_TRY(keel_graph_cast(e->graph, e->mask[0], e->graph->held, &feed[n++]));
     for (int i = 1; i < e->n_in; i++) feed[n++] = e->in[i];
     if (goes_on) {
@@ -183,7 +165,7 @@ keel_status keel_cell_emit(keel_emit *e, const keel_op *op, int gates, int state
                                         .n_in = n,
                                         .in = feed,
                                         .n_weight = own_bias ? 2 : 1,
-                                        .weight = w.v + 1,
+                                        .weight = w.of + 1,
                                         .weight_spec = w.spec + 1 };
     KEEL_TRY(keel_emit_outputs(e, 1 + (how->states ? states : 0)));
     KEEL_TRY(keel_graph_add(e->graph, &recurrent, out, 1 + (op_args.states ? states : 0)));

@@ -14,9 +14,7 @@ enum {
 };
 
 typedef struct kernel {
-    keel_variable w[2]; /* and a bias */
-    keel_spec spec[2];
-    int n;
+    keel_weights w; /* and a bias */
     int64_t dim[5]; /* [size.., from, 4 filters] */
 } kernel;
 
@@ -58,12 +56,15 @@ static keel_status declare(keel_emit *e, int dims, int64_t channels, lstm *l)
         k->dim[dims] = i ? a->filters : channels;
         k->dim[dims + 1] = width;
         for (int n = 0; n < dims + 2; n++) d[i].shape.dim[n] = k->dim[n];
-        KEEL_TRY(e->weight(e, &d[i], &k->w[0], &k->spec[0]));
-        k->n = 1;
+        KEEL_TRY(keel_emit_weight(e, &d[i], &k->w));
     }
-    return keel_emit_bias_weight(
-        e, a->use_bias, width, a->unit_forget_bias ? &forget : &a->bias_initializer,
-        &a->bias_regularizer, &a->bias_constraint, l->input.w, l->input.spec, &l->input.n);
+    const keel_weight_decl bias = { .name = "bias",
+                                    .shape = KEEL_SHAPE(width),
+                                    .initializer =
+                                        a->unit_forget_bias ? &forget : &a->bias_initializer,
+                                    .regularizer = &a->bias_regularizer,
+                                    .constraint = &a->bias_constraint };
+    return a->use_bias ? keel_emit_weight(e, &bias, &l->input.w) : KEEL_OK;
 }
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
@@ -89,7 +90,7 @@ static keel_status convolve(keel_emit *e, const kernel *k, moves m, int widened,
     const keel_shape in = keel_graph_spec(e->graph, x)->shape;
     keel_conv2d_args image = { .groups = groups };
     keel_conv3d_args volume = { .groups = groups };
-    keel_spec spec[2] = { k->spec[0], k->spec[1] };
+    keel_weights w = k->w;
     const int dims = m.size.count;
     for (int i = 0; widened && i < 3; i++)
         widen(i == 0 ? &m.size : i == 1 ? &m.strides : &m.dilation, widened < 0);
@@ -99,19 +100,13 @@ static keel_status convolve(keel_emit *e, const kernel *k, moves m, int widened,
     for (int d = 0; d < all; d++) {
         *(all == 3 ? &volume.strides[d] : &image.strides[d]) = m.strides.at[d];
         *(all == 3 ? &volume.dilation[d] : &image.dilation[d]) = m.dilation.at[d];
-        spec[0].shape.dim[d] = m.size.at[d];
+        w.spec[0].shape.dim[d] = m.size.at[d];
     }
-    spec[0].shape.rank = all + 2;
-    spec[0].shape.dim[all] = k->dim[dims];
-    spec[0].shape.dim[all + 1] = k->dim[dims + 1];
-    const keel_node_parts parts = { .op = all == 3 ? &keel_op_conv3d : &keel_op_conv2d,
-                                    .args = all == 3 ? (const void *)&volume : &image,
-                                    .n_in = 1,
-                                    .in = &x,
-                                    .n_weight = k->n,
-                                    .weight = k->w,
-                                    .weight_spec = spec };
-    return keel_emit_op(e, &parts, out);
+    w.spec[0].shape.rank = all + 2;
+    w.spec[0].shape.dim[all] = k->dim[dims];
+    w.spec[0].shape.dim[all + 1] = k->dim[dims + 1];
+    return keel_emit_weighted(e, all == 3 ? &keel_op_conv3d : &keel_op_conv2d,
+                              all == 3 ? (const void *)&volume : &image, x, &w, out);
 }
 
 /* Repeats *x along its channels, once for each gate. */
