@@ -3,13 +3,7 @@
 #include "layers/operations/_einsum.h"
 #include <string.h>
 
-typedef struct term { /* the dims of a row, each with a letter */
-    char letter[KEEL_RANK_MAX + 1];
-    keel_value value;
-    bool array; /* the same for all rows: it has no batch */
-} term;
-
-static bool has(const char *letters, char c)
+bool keel_letters_have(const char *letters, char c)
 {
     return c && strchr(letters, c);
 }
@@ -19,136 +13,13 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Reads the letters of one term, up to `end`, with the batch first. */
-static keel_status read_term(const char *at, const char *end, char batch, term *out)
-{
-    int n = 0;
-    bool begun = out->array;
-    for (; at < end; at++) {
-        if (*at == ' ') continue;
-        if (!is_letter(*at)) return keel_fail(KEEL_EARG, "subscripts: '%c' is no letter", *at);
-        if ((*at == batch) == begun)
-            return keel_fail(KEEL_EUNSUP, "subscripts: the batch must come first in each value of "
-                                          "the model and in the result, and nowhere else: rows do "
-                                          "not mix");
-        if (begun && has(out->letter, *at))
-            return keel_fail(KEEL_EUNSUP, "subscripts: '%c' twice in a term is not supported", *at);
-        if (begun && n == KEEL_RANK_MAX)
-            return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
-        if (begun) out->letter[n++] = *at;
-        begun = true;
-    }
-    return begun ? KEEL_OK
-                 : keel_fail(KEEL_EUNSUP, "subscripts: each term must have the batch: rows do not "
-                                          "mix");
-}
-
-/* Reads "ab,ac->abc" into n operands and the result. */
-static keel_status read(const char *text, int n, term *in, term *out)
-{
-    const char *arrow = strstr(text, "->"), *at = text;
-    if (!arrow) return keel_fail(KEEL_EUNSUP, "subscripts: '->' and the result must be given");
-    const char batch = arrow[2 + strspn(arrow + 2, " ")];
-    for (int i = 0; i < n; i++) {
-        const char *comma = memchr(at, ',', (size_t)(arrow - at));
-        if ((comma != NULL) != (i < n - 1))
-            return keel_fail(KEEL_EARG, "subscripts: '%.80s' for %d operands", text, n);
-        KEEL_TRY(read_term(at, comma ? comma : arrow, batch, &in[i]));
-        at = comma ? comma + 1 : arrow;
-    }
-    KEEL_TRY(read_term(arrow + 2, text + strlen(text), batch, out));
-    for (const char *c = out->letter; *c; c++)
-        if (!has(in[0].letter, *c) && !(n > 1 && has(in[1].letter, *c)))
-            return keel_fail(KEEL_EARG, "subscripts: no operand has '%c'", *c);
-    return KEEL_OK;
-}
-
-/* Sums over the dims whose letters are in none of the two lists. */
-static keel_status sum_rest(keel_emit *e, term *t, const char *kept, const char *also)
-{
-    keel_reduce_args op = { .to = KEEL_REDUCE_SUM };
-    char left[KEEL_RANK_MAX + 1] = "";
-    int n = 0;
-    for (int d = 0; t->letter[d]; d++) {
-        op.over[d] = !has(kept, t->letter[d]) && !has(also, t->letter[d]);
-        if (!op.over[d]) left[n++] = t->letter[d];
-    }
-    if (t->letter[n] == 0) return KEEL_OK;
-    memcpy(t->letter, left, sizeof left);
-    return keel_emit_on(e, &keel_op_reduce, &op, &t->value, 1, &t->value);
-}
-
-static keel_status reorder(keel_emit *e, term *t, const char *order)
-{
-    keel_permute_args op = { 0 };
-    if (!strcmp(t->letter, order)) return KEEL_OK;
-    for (int d = 0; order[d]; d++) op.from[d] = strchr(t->letter, order[d]) - t->letter;
-    strcpy(t->letter, order);
-    return keel_emit_on(e, &keel_op_permute, &op, &t->value, 1, &t->value);
-}
-
-static int64_t dim_of(const keel_emit *e, const term *t, char c)
-{
-    return keel_graph_spec(e->graph, t->value)->shape.dim[strchr(t->letter, c) - t->letter];
-}
-
-/* The letters of `of` that are, or are not, in each of two lists. */
-static void choose(char *to, const char *of, const char *a, bool in_a, const char *b, bool in_b)
-{
-    for (; *of; of++)
-        if (has(a, *of) == in_a && has(b, *of) == in_b) *to++ = *of;
-    *to = 0;
-}
-
-static keel_status as_matrices(keel_emit *e, term *t, const char *first, const char *second,
-                               const char *third)
-{
-    const char *group[3] = { first, second, third };
-    char order[3 * KEEL_RANK_MAX + 1] = "";
-    keel_shape shape = KEEL_SHAPE(1, 1, 1);
-    for (int g = 0; g < 3; g++) {
-        strcat(order, group[g]);
-        for (const char *c = group[g]; *c; c++) shape.dim[g] *= dim_of(e, t, *c);
-    }
-    KEEL_TRY(reorder(e, t, order));
-    return keel_emit_view(e, &shape, t->value, &t->value);
-}
-
-static keel_status multiply(keel_emit *e, term *a, term *b, term *out)
-{
-    char both[KEEL_RANK_MAX + 1], over[KEEL_RANK_MAX + 1];
-    char left[KEEL_RANK_MAX + 1], right[KEEL_RANK_MAX + 1];
-    keel_shape shape = { 0 };
-    term y = { .value = -1 };
-    choose(both, a->letter, b->letter, true, out->letter, true);
-    choose(over, a->letter, b->letter, true, out->letter, false);
-    choose(left, a->letter, b->letter, false, out->letter, true);
-    choose(right, b->letter, a->letter, false, out->letter, true);
-    for (const char *c = a->letter; *c; c++)
-        if (has(b->letter, *c) && dim_of(e, a, *c) != dim_of(e, b, *c))
-            return keel_fail(KEEL_ESHAPE, "'%c' is %lld in one operand, %lld in the other", *c,
-                             (long long)dim_of(e, a, *c), (long long)dim_of(e, b, *c));
-    for (const char *c = both; *c; c++) shape.dim[shape.rank++] = dim_of(e, a, *c);
-    for (const char *c = left; *c; c++) shape.dim[shape.rank++] = dim_of(e, a, *c);
-    for (const char *c = right; *c; c++) shape.dim[shape.rank++] = dim_of(e, b, *c);
-    KEEL_TRY(as_matrices(e, a, both, left, over));
-    KEEL_TRY(as_matrices(e, b, both, over, right));
-    const keel_value in[2] = { a->value, b->value };
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, in, 2, &y.value));
-    KEEL_TRY(keel_emit_view(e, &shape, y.value, &y.value));
-    strcat(strcat(strcpy(y.letter, both), left), right); /* the letters of the result */
-    KEEL_TRY(reorder(e, &y, out->letter));
-    e->out[0] = y.value;
-    return KEEL_OK;
-}
-
 /* ---- '...' ----------------------------------------------------------------------------------- */
 
 enum { SUBSCRIPTS_MAX = 160 };
 
 /* How many dims the '...' of an operand stands for, whose term is `part`; 0: it has none. */
-static keel_status dims_of_ellipsis(const keel_emit *e, const keel_einsum_operand *x,
-                                    const char *part, int *out)
+static keel_status dims_of_ellipsis(const keel_emit *e, const keel_term *x, const char *part,
+                                    int *out)
 {
     int letters = 0;
     bool there = false;
@@ -156,8 +27,11 @@ static keel_status dims_of_ellipsis(const keel_emit *e, const keel_einsum_operan
         letters += is_letter(*part);
         there = there || *part == '.';
     }
+    *out = 0;
+    if (!there) return KEEL_OK;
+    if (x->value < 0) return keel_fail(KEEL_EUNSUP, "subscripts: '...' in a kernel");
     const int dims = keel_graph_spec(e->graph, x->value)->shape.rank + !x->array;
-    *out = there ? dims - letters : 0;
+    *out = dims - letters;
     return *out >= 0 ? KEEL_OK
                      : keel_fail(KEEL_ESHAPE, "subscripts: %d letters for %d dims with the batch",
                                  letters, dims);
@@ -165,10 +39,9 @@ static keel_status dims_of_ellipsis(const keel_emit *e, const keel_einsum_operan
 
 /* Writes the subscripts with letters in place of '...': the dims that it stands for in different
  * terms are counted from the last one. */
-static keel_status name_all(const keel_emit *e, const char *text, const keel_einsum_operand *x,
-                            int n, char to[SUBSCRIPTS_MAX])
+static keel_status name_all(const keel_emit *e, const char *text, const keel_term *x, int n,
+                            char to[SUBSCRIPTS_MAX], char name[KEEL_LETTERS])
 {
-    char name[2 * KEEL_RANK_MAX] = "";
     int most = 0, named = 0, dims = 0, k = 0, at = 0;
     const char *part = text;
     for (int i = 0; i < n && part; i++) {
@@ -200,14 +73,150 @@ static keel_status name_all(const keel_emit *e, const char *text, const keel_ein
     return KEEL_OK;
 }
 
-keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_einsum_operand *x,
-                             int n)
+/* ---- terms ----------------------------------------------------------------------------------- */
+
+/* Reads the letters of one term, up to `end`, with the batch first. */
+static keel_status read_term(const char *at, const char *end, char batch, keel_term *out)
+{
+    int n = 0;
+    bool begun = out->array;
+    for (; at < end; at++) {
+        if (*at == ' ') continue;
+        if (!is_letter(*at)) return keel_fail(KEEL_EARG, "subscripts: '%c' is no letter", *at);
+        if ((*at == batch) == begun)
+            return keel_fail(KEEL_EUNSUP,
+                             "subscripts: the batch must stay first in each value of "
+                             "the model and in the result, and be nowhere else: rows do "
+                             "not mix");
+        if (begun && keel_letters_have(out->letter, *at))
+            return keel_fail(KEEL_EUNSUP, "subscripts: '%c' twice in a term is not supported", *at);
+        if (begun && n == KEEL_RANK_MAX)
+            return keel_fail(KEEL_EUNSUP, "more than %d dims of a row", KEEL_RANK_MAX);
+        if (begun) out->letter[n++] = *at;
+        begun = true;
+    }
+    return begun ? KEEL_OK
+                 : keel_fail(KEEL_EUNSUP, "subscripts: each term must have the batch: rows do not "
+                                          "mix");
+}
+
+/* Reads "ab,ac->abc" into n operands and the result. */
+static keel_status read(const char *text, int n, keel_term *in, keel_term *out)
+{
+    const char *arrow = strstr(text, "->"), *at = text;
+    if (!arrow) return keel_fail(KEEL_EUNSUP, "subscripts: '->' and the result must be given");
+    const char batch = arrow[2 + strspn(arrow + 2, " ")];
+    for (int i = 0; i < n; i++) {
+        const char *comma = memchr(at, ',', (size_t)(arrow - at));
+        if ((comma != NULL) != (i < n - 1))
+            return keel_fail(KEEL_EARG, "subscripts: '%.80s' for %d operands", text, n);
+        KEEL_TRY(read_term(at, comma ? comma : arrow, batch, &in[i]));
+        at = comma ? comma + 1 : arrow;
+    }
+    KEEL_TRY(read_term(arrow + 2, text + strlen(text), batch, out));
+    for (const char *c = out->letter; *c; c++)
+        if (!keel_letters_have(in[0].letter, *c) && !(n > 1 && keel_letters_have(in[1].letter, *c)))
+            return keel_fail(KEEL_EARG, "subscripts: '%c' is in %s operand", *c,
+                             n > 1 ? "neither" : "no");
+    return KEEL_OK;
+}
+
+keel_status keel_terms_read(const keel_emit *e, const char *subscripts, keel_term *in, int n,
+                            keel_term *out, char dots[KEEL_LETTERS])
 {
     char text[SUBSCRIPTS_MAX];
-    term in[2] = { 0 }, out = { 0 };
-    for (int i = 0; i < n; i++) in[i] = (term){ .value = x[i].value, .array = x[i].array };
-    KEEL_TRY(name_all(e, subscripts, x, n, text));
-    KEEL_TRY(read(text, n, in, &out));
+    memset(dots, 0, KEEL_LETTERS);
+    KEEL_TRY(name_all(e, subscripts, in, n, text, dots));
+    return read(text, n, in, out);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* Sums over the dims whose letters are in none of the two lists. */
+static keel_status sum_rest(keel_emit *e, keel_term *t, const char *kept, const char *also)
+{
+    keel_reduce_args op = { .to = KEEL_REDUCE_SUM };
+    char left[KEEL_RANK_MAX + 1] = "";
+    int n = 0;
+    for (int d = 0; t->letter[d]; d++) {
+        op.over[d] =
+            !keel_letters_have(kept, t->letter[d]) && !keel_letters_have(also, t->letter[d]);
+        if (!op.over[d]) left[n++] = t->letter[d];
+    }
+    if (t->letter[n] == 0) return KEEL_OK;
+    memcpy(t->letter, left, sizeof left);
+    return keel_emit_on(e, &keel_op_reduce, &op, &t->value, 1, &t->value);
+}
+
+keel_status keel_term_reorder(keel_emit *e, keel_term *t, const char *order)
+{
+    int64_t from[KEEL_RANK_MAX];
+    for (int d = 0; order[d]; d++) from[d] = strchr(t->letter, order[d]) - t->letter;
+    strcpy(t->letter, order);
+    return keel_emit_permuted(e, from, t->value, &t->value);
+}
+
+static int64_t dim_of(const keel_emit *e, const keel_term *t, char c)
+{
+    return keel_graph_spec(e->graph, t->value)->shape.dim[strchr(t->letter, c) - t->letter];
+}
+
+void keel_letters_choose(char *to, const char *of, const char *a, bool in_a, const char *b,
+                         bool in_b)
+{
+    for (; *of; of++)
+        if (keel_letters_have(a, *of) == in_a && keel_letters_have(b, *of) == in_b) *to++ = *of;
+    *to = 0;
+}
+
+static keel_status as_matrices(keel_emit *e, keel_term *t, const char *first, const char *second,
+                               const char *third)
+{
+    const char *group[3] = { first, second, third };
+    char order[3 * KEEL_RANK_MAX + 1] = "";
+    keel_shape shape = KEEL_SHAPE(1, 1, 1);
+    for (int g = 0; g < 3; g++) {
+        strcat(order, group[g]);
+        for (const char *c = group[g]; *c; c++) shape.dim[g] *= dim_of(e, t, *c);
+    }
+    KEEL_TRY(keel_term_reorder(e, t, order));
+    return keel_emit_view(e, &shape, t->value, &t->value);
+}
+
+static keel_status multiply(keel_emit *e, keel_term *a, keel_term *b, keel_term *out)
+{
+    char both[KEEL_RANK_MAX + 1], over[KEEL_RANK_MAX + 1];
+    char left[KEEL_RANK_MAX + 1], right[KEEL_RANK_MAX + 1];
+    keel_shape shape = { 0 };
+    keel_term y = { .value = -1 };
+    keel_letters_choose(both, a->letter, b->letter, true, out->letter, true);
+    keel_letters_choose(over, a->letter, b->letter, true, out->letter, false);
+    keel_letters_choose(left, a->letter, b->letter, false, out->letter, true);
+    keel_letters_choose(right, b->letter, a->letter, false, out->letter, true);
+    for (const char *c = a->letter; *c; c++)
+        if (keel_letters_have(b->letter, *c) && dim_of(e, a, *c) != dim_of(e, b, *c))
+            return keel_fail(KEEL_ESHAPE, "'%c' is %lld in one operand, %lld in the other", *c,
+                             (long long)dim_of(e, a, *c), (long long)dim_of(e, b, *c));
+    for (const char *c = both; *c; c++) shape.dim[shape.rank++] = dim_of(e, a, *c);
+    for (const char *c = left; *c; c++) shape.dim[shape.rank++] = dim_of(e, a, *c);
+    for (const char *c = right; *c; c++) shape.dim[shape.rank++] = dim_of(e, b, *c);
+    KEEL_TRY(as_matrices(e, a, both, left, over));
+    KEEL_TRY(as_matrices(e, b, both, over, right));
+    const keel_value in[2] = { a->value, b->value };
+    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, in, 2, &y.value));
+    KEEL_TRY(keel_emit_view(e, &shape, y.value, &y.value));
+    strcat(strcat(strcpy(y.letter, both), left), right); /* the letters of the result */
+    KEEL_TRY(keel_term_reorder(e, &y, out->letter));
+    e->out[0] = y.value;
+    return KEEL_OK;
+}
+
+keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_term *x, int n)
+{
+    char dots[KEEL_LETTERS];
+    keel_term in[2] = { 0 }, out = { 0 };
+    for (int i = 0; i < n; i++) in[i] = x[i];
+    KEEL_TRY(keel_terms_read(e, subscripts, in, n, &out, dots));
     for (int i = 0; i < n; i++) {
         const int rank = keel_graph_spec(e->graph, in[i].value)->shape.rank;
         if ((int)strlen(in[i].letter) != rank)
@@ -216,7 +225,7 @@ keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_ei
         KEEL_TRY(sum_rest(e, &in[i], out.letter, n > 1 ? in[1 - i].letter : ""));
     }
     if (n == 2) return multiply(e, &in[0], &in[1], &out);
-    KEEL_TRY(reorder(e, &in[0], out.letter));
+    KEEL_TRY(keel_term_reorder(e, &in[0], out.letter));
     e->out[0] = in[0].value;
     return KEEL_OK;
 }
@@ -224,7 +233,7 @@ keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_ei
 keel_status keel_emit_contraction(keel_emit *e, int over, const int64_t *x_axes,
                                   const int64_t *axes)
 {
-    keel_einsum_operand in[2] = { { .value = e->in[0] }, { .array = true } };
+    keel_term in[2] = { { .value = e->in[0] }, { .array = true } };
     char text[64] = "a", other[KEEL_RANK_MAX + 1] = "", *to = text + 1;
     const int rank = keel_emit_in(e, 0)->shape.rank;
     const json_t *array = keel_argument(e, 1, "x2");
@@ -249,7 +258,7 @@ keel_status keel_emit_contraction(keel_emit *e, int over, const int64_t *x_axes,
     }
     to += sprintf(to, ",%s->a", other);
     for (int d = 0; d < rank; d++)
-        if (!has(other, text[1 + d])) *to++ = text[1 + d];
+        if (!keel_letters_have(other, text[1 + d])) *to++ = text[1 + d];
     for (int d = 0; d < array_rank; d++)
         if (other[d] == 'A' + d) *to++ = other[d];
     return keel_emit_einsum(e, text, in, 2);

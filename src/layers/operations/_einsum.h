@@ -3,15 +3,29 @@
 #define KEEL_LAYERS_OPERATIONS_EINSUM_H
 #include "layers/operations/_operation.h"
 
-typedef struct keel_einsum_operand {
-    keel_value value;
-    bool array; /* the same for all rows: its letters do not begin with the batch */
-} keel_einsum_operand;
+enum { KEEL_LETTERS = 2 * KEEL_RANK_MAX };
+
+/* An operand or the result, with a letter for each dim of a row. */
+typedef struct keel_term {
+    keel_value value; /* of an operand; -1: a kernel, which has no '...' */
+    bool array;       /* the same for all rows: its letters do not begin with the batch */
+    char letter[KEEL_RANK_MAX + 1];
+} keel_term;
+
+/* Reads the letters of n operands and of the result, which has the batch; `dots`: the letters that
+ * '...' stands for. */
+keel_status keel_terms_read(const keel_emit *e, const char *subscripts, keel_term *in, int n,
+                            keel_term *out, char dots[KEEL_LETTERS]);
+bool keel_letters_have(const char *letters, char c);
+/* The letters of `of` that are, or are not, in each of two lists. */
+void keel_letters_choose(char *to, const char *of, const char *a, bool in_a, const char *b,
+                         bool in_b);
+/* Puts the dims of a value into another order of the same letters. */
+keel_status keel_term_reorder(keel_emit *e, keel_term *t, const char *order);
 
 /* Emits the whole operation for "bqhd,bkhd->bhqk" and one or two operands. The first letter of the
  * result, and of the operands that are no arrays, is the batch. */
-keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_einsum_operand *x,
-                             int n);
+keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_term *x, int n);
 
 /* Emits the whole operation that sums over `over` axes of the first argument of the call, a value,
  * and of the second, an array; axes as in Keras. What is left of both follows one another. */

@@ -13,7 +13,7 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    keel_einsum_operand in[2] = { { 0 } };
+    keel_term in[2] = { { 0 } };
     keel_operand x;
     int n = 0;
     for (; n < 3; n++) {
