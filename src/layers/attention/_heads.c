@@ -35,7 +35,7 @@ static keel_status read_argument(const json_t *v, int k, keel_heads_call *out)
     return KEEL_OK;
 }
 
-keel_status keel_heads_read(const keel_emit *e, keel_heads_call *out)
+static keel_status read_call(const keel_emit *e, keel_heads_call *out)
 {
     const json_t *given[PARAMETERS];
     *out = (keel_heads_call){ .in = { -1, -1, -1, -1, -1, -1, -1 } };
@@ -52,15 +52,37 @@ keel_status keel_heads_read(const keel_emit *e, keel_heads_call *out)
                : keel_fail(KEEL_EARG, "it must be called with query and value");
 }
 
-keel_value keel_heads_key(const keel_emit *e, const keel_heads_call *c)
+static keel_value key_of(const keel_emit *e, const keel_heads_call *c)
 {
     return e->in[c->in[c->in[KEEL_HEADS_KEY] < 0 ? KEEL_HEADS_VALUE : KEEL_HEADS_KEY]];
 }
 
+keel_status keel_heads_shapes(const keel_emit *e, keel_shape of[3])
+{
+    keel_heads_call c;
+    KEEL_TRY(read_call(e, &c));
+    of[0] = keel_emit_in(e, c.in[KEEL_HEADS_QUERY])->shape;
+    of[1] = keel_graph_spec(e->graph, key_of(e, &c))->shape;
+    of[2] = keel_emit_in(e, c.in[KEEL_HEADS_VALUE])->shape;
+    return KEEL_OK;
+}
+
+/* The mask of an argument: the one that is given, or its value's own; -1: none. */
+static keel_value mask_of(const keel_emit *e, const keel_heads_call *c, int value, int mask)
+{
+    if (c->in[mask] >= 0) return e->in[c->in[mask]];
+    return c->in[value] >= 0 ? e->mask[c->in[value]] : KEEL_MASK_NONE;
+}
+
 /* ---- the projections ------------------------------------------------------------------------- */
 
-keel_status keel_heads_dense(keel_emit *e, const char *key, const char *name, int rank, int sums,
-                             const keel_ints *dims, const char *activation)
+static const keel_field weight_fields[] = { KEEL_KERNEL_FIELDS, { 0 } };
+static const keel_type weights = { .fields = weight_fields };
+
+/* Makes a projection, called by `key`: from rows of rank `rank`, whose last `sums` dims are summed
+ * over, to `dims`. */
+static keel_status dense(keel_emit *e, const char *key, const char *name, int rank, int sums,
+                         const keel_ints *dims, const char *activation)
 {
     const keel_heads_args *a = e->args;
     char x[16] = "a", w[16] = "", y[16] = "a", equation[64], *bias = y + 1 + rank - sums;
@@ -81,34 +103,62 @@ keel_status keel_heads_dense(keel_emit *e, const char *key, const char *name, in
         failed = failed || json_array_append_new(shape, json_integer(dims->at[i]));
     }
     snprintf(equation, sizeof equation, "%s,%s->%s", x, w, y);
-    json_t *config = json_pack("{s:s,s:s,s:o,s:s?,s:s,s:o,s:o,s:o*,s:o*,s:o*,s:o*,s:o*}", "name",
-                               name, "equation", equation, "output_shape", failed ? NULL : shape,
-                               "bias_axes", a->use_bias ? bias : NULL, "activation", activation,
-                               "kernel_initializer", keel_object_json(&a->kernel_initializer),
-                               "bias_initializer", keel_object_json(&a->bias_initializer),
-                               "kernel_regularizer", keel_object_json(&a->kernel_regularizer),
-                               "bias_regularizer", keel_object_json(&a->bias_regularizer),
-                               "kernel_constraint", keel_object_json(&a->kernel_constraint),
-                               "bias_constraint", keel_object_json(&a->bias_constraint),
-                               "activity_regularizer", keel_object_json(e->activity));
+    json_t *config =
+        json_pack("{s:s,s:s,s:o,s:s?,s:s,s:o}", "name", name, "equation", equation, "output_shape",
+                  failed ? NULL : shape, "bias_axes", a->use_bias ? bias : NULL, "activation",
+                  activation, "activity_regularizer", keel_object_json(e->activity));
+    json_t *of_weights = keel_fields_json(&weights, &a->weights);
     if (failed) json_decref(shape);
+    if (json_object_update(config, of_weights)) {
+        json_decref(config);
+        config = NULL;
+    }
+    json_decref(of_weights);
     return e->make(e, key, "EinsumDense", config);
 }
 
-keel_status keel_heads_project(keel_emit *e, const char *key, keel_value in, keel_value *out)
+keel_status keel_heads_make(keel_emit *e, const keel_heads_keys *keys, const keel_shape of[3],
+                            const keel_heads_sizes *to)
+{
+    const keel_heads_args *a = e->args;
+    const int rank = of[0].rank;
+    const keel_ints width = { 1, { of[0].dim[rank - 1] } };
+    KEEL_TRY(dense(e, keys->query, "query", rank, 1, &to->query, "linear"));
+    KEEL_TRY(dense(e, keys->key, "key", of[1].rank, 1, &to->key, "linear"));
+    if (a->use_gate) KEEL_TRY(dense(e, "_gate_dense", "gate", rank, 1, &to->gate, "sigmoid"));
+    KEEL_TRY(dense(e, keys->value, "value", of[2].rank, 1, &to->value, "linear"));
+    KEEL_TRY(e->make(e, "_softmax", "Softmax", json_object()));
+    KEEL_TRY(e->make(e, "_dropout_layer", "Dropout", json_pack("{s:f}", "rate", a->dropout)));
+    return dense(e, keys->output, "attention_output", rank + 1, 2,
+                 to->output.count > 0 ? &to->output : &width, "linear");
+}
+
+static keel_status project(keel_emit *e, const char *key, keel_value in, keel_value *out)
 {
     const keel_value none = KEEL_MASK_NONE;
     return e->sub(e, key, &in, &none, 1, out);
 }
 
-/* ---- who sees whom --------------------------------------------------------------------------- */
-
-/* The mask of an argument: the one that is given, or its value's own; -1: none. */
-static keel_value mask_of(const keel_emit *e, const keel_heads_call *c, int value, int mask)
+keel_status keel_heads_emit(keel_emit *e, const keel_heads_keys *keys, keel_heads_join join)
 {
-    if (c->in[mask] >= 0) return e->in[c->in[mask]];
-    return c->in[value] >= 0 ? e->mask[c->in[value]] : KEEL_MASK_NONE;
+    const keel_heads_args *a = e->args;
+    keel_heads_call c;
+    keel_value of[3], both[2];
+    KEEL_TRY(read_call(e, &c));
+    const keel_value from = e->in[c.in[KEEL_HEADS_QUERY]];
+    const keel_value mask = mask_of(e, &c, KEEL_HEADS_QUERY, KEEL_HEADS_QUERY_MASK);
+    KEEL_TRY(project(e, keys->query, from, &of[0]));
+    KEEL_TRY(project(e, keys->key, key_of(e, &c), &of[1]));
+    if (a->use_gate) KEEL_TRY(project(e, "_gate_dense", from, &both[1]));
+    KEEL_TRY(project(e, keys->value, e->in[c.in[KEEL_HEADS_VALUE]], &of[2]));
+    KEEL_TRY(join(e, &c, mask, of, &both[0]));
+    if (a->use_gate)
+        KEEL_TRY(keel_emit_on(e, &keel_op_multiply, &(keel_binary_args){ 0 }, both, 2, &both[0]));
+    e->out_mask[0] = e->mask[c.in[KEEL_HEADS_QUERY]];
+    return project(e, keys->output, both[0], e->out);
 }
+
+/* ---- who sees whom --------------------------------------------------------------------------- */
 
 /* A mask [others.., T] of the query, or [others.., S], beside scores [others.., heads, T, S]. */
 static keel_status add_mask(keel_emit *e, keel_value mask, bool query, keel_shape scores,
@@ -182,8 +232,9 @@ static keel_status find_seen(const keel_emit *e, const keel_heads_call *c, bool 
                : KEEL_OK;
 }
 
-keel_status keel_heads_weigh(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
-                             keel_value *scores)
+/* Softmax of the scores [others.., heads, T, S] over what is seen, in place. */
+static keel_status weigh(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
+                         keel_value *scores)
 {
     const keel_shape shape = keel_graph_spec(e->graph, *scores)->shape;
     keel_masked_softmax_args seen = { 0 };
@@ -192,6 +243,25 @@ keel_status keel_heads_weigh(keel_emit *e, const keel_heads_call *c, keel_value 
     KEEL_TRY(find_seen(e, c, plain, shape.rank, &seen));
     KEEL_TRY(add_masks(e, c, query, plain, &shape, in, &n_in));
     return keel_emit_on(e, &keel_op_masked_softmax, &seen, in, n_in, scores);
+}
+
+keel_status keel_heads_score(keel_emit *e, const keel_heads_call *c, keel_value mask, bool plain,
+                             double scale, const keel_value of[3], const keel_shape *scores,
+                             const keel_shape *given, keel_value *y)
+{
+    const keel_rescaling_args by = { .scale = scale };
+    const keel_heads_args *a = e->args;
+    keel_value query, x;
+    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &by, &of[0], 1, &query));
+    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, of[1] }, 2, &x));
+    const keel_shape product = keel_graph_spec(e->graph, x)->shape;
+    KEEL_TRY(keel_emit_view(e, scores, x, &x));
+    KEEL_TRY(weigh(e, c, mask, plain, &x));
+    KEEL_TRY(keel_emit_outputs(e, 2));
+    KEEL_TRY(keel_emit_view(e, given, x, &e->out[1]));
+    if (a->dropout > 0) KEEL_TRY(project(e, "_dropout_layer", x, &x));
+    KEEL_TRY(keel_emit_view(e, &product, x, &x));
+    return keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ x, of[2] }, 2, y);
 }
 
 keel_status keel_heads_attend(keel_emit *e, const keel_heads_call *c, keel_value query_mask,

@@ -2,16 +2,15 @@
  * their projections, which are layers as in Keras, and masks. */
 #ifndef KEEL_LAYERS_ATTENTION_HEADS_H
 #define KEEL_LAYERS_ATTENTION_HEADS_H
-#include "layers/layer.h"
+#include "layers/_kernel.h"
 #include "ops/args.h"
 
 /* The first member of the args of both. */
 typedef struct keel_heads_args {
+    keel_kernel_args weights; /* of each projection */
     int64_t sliding_window;
     double dropout;
     bool use_bias, use_gate;
-    keel_object kernel_initializer, bias_initializer;
-    keel_object kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint;
 } keel_heads_args;
 
 #define KEEL_HEADS_FIELDS                                                                          \
@@ -21,19 +20,7 @@ typedef struct keel_heads_args {
                   "multiply the heads by a sigmoid of the query"),                                 \
         KEEL_INT(keel_heads_args, sliding_window, "null", 1, 1e15,                                 \
                  "how far a place sees; null: any distance"),                                      \
-        KEEL_IGNORE("flash_attention", "another way to the same result"),                          \
-        KEEL_OBJECT(keel_heads_args, kernel_initializer, "\"glorot_uniform\"",                     \
-                    keel_initializer_find, "first values of the kernels"),                         \
-        KEEL_OBJECT(keel_heads_args, bias_initializer, "\"zeros\"", keel_initializer_find,         \
-                    "first values of the biases"),                                                 \
-        KEEL_OBJECT(keel_heads_args, kernel_regularizer, "null", keel_regularizer_find,            \
-                    "of the kernels"),                                                             \
-        KEEL_OBJECT(keel_heads_args, bias_regularizer, "null", keel_regularizer_find,              \
-                    "of the biases"),                                                              \
-        KEEL_OBJECT(keel_heads_args, kernel_constraint, "null", keel_constraint_find,              \
-                    "of the kernels"),                                                             \
-        KEEL_OBJECT(keel_heads_args, bias_constraint, "null", keel_constraint_find,                \
-                    "of the biases"),                                                              \
+        KEEL_IGNORE("flash_attention", "another way to the same result"), KEEL_KERNEL_FIELDS,      \
         KEEL_IGNORE("seed", "the seed of the run decides")
 
 /* The inputs of a call, which have names in Keras. */
@@ -53,24 +40,40 @@ typedef struct keel_heads_call {
     bool scores, causal;
 } keel_heads_call;
 
-keel_status keel_heads_read(const keel_emit *e, keel_heads_call *out);
-keel_value keel_heads_key(const keel_emit *e, const keel_heads_call *c);
+/* The names of the projections as Keras's classes have them. */
+typedef struct keel_heads_keys {
+    const char *query, *key, *value, *output;
+} keel_heads_keys;
 
-/* Makes a projection, called by `key`: from rows of rank `rank`, whose last `sums` dims are summed
- * over, to `dims`. */
-keel_status keel_heads_dense(keel_emit *e, const char *key, const char *name, int rank, int sums,
-                             const keel_ints *dims, const char *activation);
-keel_status keel_heads_project(keel_emit *e, const char *key, keel_value in, keel_value *out);
+/* The rows of query, key and value. */
+keel_status keel_heads_shapes(const keel_emit *e, keel_shape of[3]);
 
-/* Softmax of the scores [others.., heads, T, S] over what is seen, in place, by the query's mask
- * `query`, -1: none, those of value and key, and that of the call. `plain`: what attends is the
- * last dim before the features, and no other. */
-keel_status keel_heads_weigh(keel_emit *e, const keel_heads_call *c, keel_value query, bool plain,
-                             keel_value *scores);
+/* {heads, size} of each projection of these rows; the dims of the output, none: the query's. */
+typedef struct keel_heads_sizes {
+    keel_ints query, key, value, gate, output;
+} keel_heads_sizes;
+/* Makes the projections and what comes between them. */
+keel_status keel_heads_make(keel_emit *e, const keel_heads_keys *keys, const keel_shape of[3],
+                            const keel_heads_sizes *to);
 
-/* The weighted sum of the values, without scores in memory, from the heads [others.., T, heads,
- * size] of query, key and value; masks as above. */
-keel_status keel_heads_attend(keel_emit *e, const keel_heads_call *c, keel_value query_mask,
-                              bool plain, double scale, const keel_value of[3], keel_value *out);
+/* What the heads of query, key and value, [.., T, heads, size], become, in the same form; `mask`
+ * is the query's, -1: none. */
+typedef keel_status (*keel_heads_join)(keel_emit *e, const keel_heads_call *c, keel_value mask,
+                                       keel_value of[3], keel_value *y);
+/* The emit of such a layer. */
+keel_status keel_heads_emit(keel_emit *e, const keel_heads_keys *keys, keel_heads_join join);
+
+/* The weighted sum of the values, with the scores in memory and as the second output: of matrices
+ * [others.., heads, T, size], the key's transposed. Their product is seen as `scores`,
+ * [others.., heads, T, S], and given as `given`. `plain`: what attends is the last dim before the
+ * features, and no other. */
+keel_status keel_heads_score(keel_emit *e, const keel_heads_call *c, keel_value mask, bool plain,
+                             double scale, const keel_value of[3], const keel_shape *scores,
+                             const keel_shape *given, keel_value *y);
+
+/* The same without scores in memory, from the heads [others.., T, heads, size] of query, key and
+ * value. */
+keel_status keel_heads_attend(keel_emit *e, const keel_heads_call *c, keel_value mask, bool plain,
+                              double scale, const keel_value of[3], keel_value *y);
 
 #endif

@@ -26,97 +26,51 @@ static keel_status ready(void *args)
                      (long long)a->num_query_heads, (long long)a->num_key_value_heads);
 }
 
+static const keel_heads_keys keys = { "_query_dense", "_key_dense", "_value_dense",
+                                      "_output_dense" };
+
 static keel_status make(keel_emit *e)
 {
     const args_t *a = e->args;
-    keel_heads_call c;
-    KEEL_TRY(keel_heads_read(e, &c));
-    const keel_shape *query = &keel_emit_in(e, c.in[KEEL_HEADS_QUERY])->shape;
-    const keel_shape *value = &keel_emit_in(e, c.in[KEEL_HEADS_VALUE])->shape;
-    const keel_shape *key = &keel_graph_spec(e->graph, keel_heads_key(e, &c))->shape;
     const keel_ints heads = { 2, { a->num_query_heads, a->head_dim } };
     const keel_ints shared = { 2, { a->num_key_value_heads, a->head_dim } };
-    const keel_ints width = { 1, { query->dim[1] } };
-    if (query->rank != 2 || value->rank != 2 || key->rank != 2)
+    keel_shape of[3];
+    KEEL_TRY(keel_heads_shapes(e, of));
+    if (of[0].rank != 2 || of[1].rank != 2 || of[2].rank != 2)
         return keel_fail(KEEL_ESHAPE, "expected rows of (time, features)");
-    if (query->dim[1] != value->dim[1] || value->dim[0] != key->dim[0])
+    if (of[0].dim[1] != of[2].dim[1] || of[2].dim[0] != of[1].dim[0])
         return keel_fail(KEEL_ESHAPE, "query and value must have the same features, key and value "
                                       "the same steps");
-    KEEL_TRY(keel_heads_dense(e, "_query_dense", "query", 2, 1, &heads, "linear"));
-    KEEL_TRY(keel_heads_dense(e, "_key_dense", "key", 2, 1, &shared, "linear"));
-    if (a->heads.use_gate)
-        KEEL_TRY(keel_heads_dense(e, "_gate_dense", "gate", 2, 1, &heads, "sigmoid"));
-    KEEL_TRY(keel_heads_dense(e, "_value_dense", "value", 2, 1, &shared, "linear"));
-    KEEL_TRY(e->make(e, "_softmax", "Softmax", json_object()));
-    KEEL_TRY(e->make(e, "_dropout_layer", "Dropout", json_pack("{s:f}", "rate", a->heads.dropout)));
-    return keel_heads_dense(e, "_output_dense", "attention_output", 3, 2, &width, "linear");
+    return keel_heads_make(e, &keys, of,
+                           &(keel_heads_sizes){ heads, shared, shared, heads, { 0 } });
 }
 
-/* [T, heads, size] as [heads, T, size], or each matrix transposed, [heads, size, T]. */
-static keel_status heads_first(keel_emit *e, bool transposed, keel_value *x)
+/* Of heads [T, heads, size]; with scores, heads that share one are computed as one matrix, so
+ * nothing is repeated. */
+static keel_status join(keel_emit *e, const keel_heads_call *c, keel_value mask, keel_value of[3],
+                        keel_value *y)
 {
-    const keel_permute_args by = { .from = { 1, transposed ? 2 : 0, transposed ? 0 : 2 } };
-    return keel_emit_on(e, &keel_op_permute, &by, x, 1, x);
-}
-
-static keel_status view(keel_emit *e, int64_t matrices, int64_t lines, int64_t columns,
-                        keel_value *x)
-{
-    const keel_shape as = KEEL_SHAPE(matrices, lines, columns);
-    return keel_emit_view(e, &as, *x, x);
-}
-
-/* The weighted sum of the values, and the weights as the second output. The heads that share one
- * are computed as one matrix, so nothing is repeated. */
-static keel_status with_scores(keel_emit *e, const keel_heads_call *c, keel_value mask, double by,
-                               const keel_value of[3], keel_value *y)
-{
-    static const keel_permute_args heads_last = { .from = { 1, 0, 2 } };
+    static const int64_t first[] = { 1, 0, 2 }, transposed[] = { 1, 2, 0 };
     const args_t *a = e->args;
-    const keel_rescaling_args scale = { .scale = by };
+    const double scale = 1 / sqrt((double)a->head_dim);
     const int64_t heads = a->num_query_heads, shared = a->num_key_value_heads;
     const int64_t steps = keel_graph_spec(e->graph, of[0])->shape.dim[0];
     const int64_t seen = keel_graph_spec(e->graph, of[1])->shape.dim[0];
-    const int64_t together = heads / shared * steps;
-    keel_value query, key = of[1], value = of[2], weights;
-    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &scale, &of[0], 1, &query));
-    KEEL_TRY(heads_first(e, false, &query));
-    KEEL_TRY(heads_first(e, false, &value));
-    KEEL_TRY(heads_first(e, true, &key));
-    KEEL_TRY(view(e, shared, together, a->head_dim, &query));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ query, key }, 2, &weights));
-    KEEL_TRY(view(e, heads, steps, seen, &weights));
-    KEEL_TRY(keel_heads_weigh(e, c, mask, true, &weights));
-    KEEL_TRY(keel_emit_outputs(e, 2));
-    e->out[1] = weights;
-    if (a->heads.dropout > 0) KEEL_TRY(keel_heads_project(e, "_dropout_layer", weights, &weights));
-    KEEL_TRY(view(e, shared, together, seen, &weights));
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, (keel_value[]){ weights, value }, 2, y));
-    KEEL_TRY(view(e, heads, steps, a->head_dim, y));
-    return keel_emit_on(e, &keel_op_permute, &heads_last, y, 1, y);
+    const keel_shape together = KEEL_SHAPE(shared, heads / shared * steps, a->head_dim);
+    const keel_shape apart = KEEL_SHAPE(heads, steps, a->head_dim);
+    const keel_shape scores = KEEL_SHAPE(heads, steps, seen);
+    if (!c->scores) return keel_heads_attend(e, c, mask, true, scale, of, y);
+    for (int i = 0; i < 3; i++)
+        KEEL_TRY(keel_emit_permuted(e, i == 1 ? transposed : first, of[i], &of[i]));
+    KEEL_TRY(keel_emit_view(e, &together, of[0], &of[0]));
+    KEEL_TRY(keel_heads_score(e, c, mask, true, scale, of, &scores, &scores, y));
+    KEEL_TRY(keel_emit_view(e, &apart, *y, y));
+    return keel_emit_permuted(e, first, *y, y);
 }
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
-    const double scale = 1 / sqrt((double)a->head_dim);
-    keel_heads_call c;
-    keel_value of[3], gate = -1, y;
-    KEEL_TRY(keel_heads_read(e, &c));
-    const keel_value from = e->in[c.in[KEEL_HEADS_QUERY]];
-    const int given = c.in[KEEL_HEADS_QUERY_MASK];
-    const keel_value mask = given < 0 ? e->mask[c.in[KEEL_HEADS_QUERY]] : e->in[given];
-    KEEL_TRY(keel_heads_project(e, "_query_dense", from, &of[0]));
-    KEEL_TRY(keel_heads_project(e, "_key_dense", keel_heads_key(e, &c), &of[1]));
-    if (a->heads.use_gate) KEEL_TRY(keel_heads_project(e, "_gate_dense", from, &gate));
-    KEEL_TRY(keel_heads_project(e, "_value_dense", e->in[c.in[KEEL_HEADS_VALUE]], &of[2]));
-    KEEL_TRY(c.scores ? with_scores(e, &c, mask, scale, of, &y)
-                      : keel_heads_attend(e, &c, mask, true, scale, of, &y));
-    if (a->heads.use_gate)
-        KEEL_TRY(keel_emit_on(e, &keel_op_multiply, &(keel_binary_args){ 0 },
-                              (keel_value[]){ y, gate }, 2, &y));
-    e->out_mask[0] = e->mask[c.in[KEEL_HEADS_QUERY]];
-    return keel_heads_project(e, "_output_dense", y, e->out);
+    return keel_heads_emit(e, &keys, join);
 }
 
 const keel_layer keel_layer_grouped_query_attention = {
