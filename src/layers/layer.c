@@ -209,7 +209,8 @@ keel_status keel_layer_config(const keel_layer *l, const void *args,
             json_object_set_new(config, "dtype", json_string(keel_dtype_name(common->dtype))) ||
             json_object_set_new(config, "sparse", json_false());
     } else if (!failed && !l->operation) {
-        failed = json_object_set_new(config, "trainable", json_boolean(common->trainable)) ||
+        failed = (!l->untrained &&
+                  json_object_set_new(config, "trainable", json_boolean(common->trainable))) ||
                  json_object_set_new(config, "dtype", keel_policy_json(common->compute));
         if (!failed && common->activity.type)
             failed = json_object_set_new(config, "activity_regularizer",

@@ -132,6 +132,7 @@ typedef struct keel_layer {
     bool takes_states;    /* inputs after the first are Keras's argument initial_state */
     bool uncast;          /* it takes its inputs in their own types (Keras: autocast=False) */
     bool counts;          /* in a file, Keras has another integer after its weights, always 0 */
+    bool untrained;       /* Keras's class does not take `trainable`, so no file may have it */
     bool first_again;     /* in a file, the first weight of the layer it holds is there a second
                              time, before its own */
     keel_status (*emit)(keel_emit *e);

@@ -1,5 +1,6 @@
 /* See _operation.h. */
 #include "layers/operations/_operation.h"
+#include "layers/_numbers.h"
 #include <string.h>
 
 const json_t *keel_argument(const keel_emit *e, size_t place, const char *name)
@@ -27,37 +28,19 @@ static keel_status number(const json_t *v, const char *name, double *out)
     return KEEL_OK;
 }
 
-/* Copies the numbers of nested lists, which must have the shape that their first elements say. */
-static bool copy_numbers(const json_t *v, const keel_shape *s, int d, double **to)
-{
-    if (d == s->rank) {
-        *(*to)++ = json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
-        return json_is_number(v) || json_is_boolean(v);
-    }
-    if ((int64_t)json_array_size(v) != s->dim[d]) return false;
-    for (size_t i = 0; i < json_array_size(v); i++)
-        if (!copy_numbers(json_array_get(v, i), s, d + 1, to)) return false;
-    return true;
-}
-
 keel_status keel_list_read(const json_t *v, const char *name, keel_numbers_args *out)
 {
     keel_shape *shape = &out->shape;
-    double *at = out->at;
-    *shape = (keel_shape){ 0 };
-    for (const json_t *k = v; json_is_array(k); k = json_array_get(k, 0)) {
-        if (shape->rank == KEEL_RANK_MAX || json_array_size(k) == 0)
-            return keel_fail(KEEL_EUNSUP, "argument %s: an empty list, or more than %d dims", name,
-                             KEEL_RANK_MAX);
-        shape->dim[shape->rank++] = (int64_t)json_array_size(k);
-    }
-    KEEL_TRY(keel_shape_check(shape, sizeof *at));
+    if (!keel_numbers_shape(v, shape))
+        return keel_fail(KEEL_EUNSUP, "argument %s: an empty list, or more than %d dims", name,
+                         KEEL_RANK_MAX);
+    KEEL_TRY(keel_shape_check(shape, sizeof *out->at));
     if (keel_shape_count(shape) > KEEL_NUMBERS_MAX)
         return keel_fail(KEEL_EUNSUP,
                          "argument %s: an array of %lld numbers; at most %d are "
                          "supported",
                          name, (long long)keel_shape_count(shape), KEEL_NUMBERS_MAX);
-    return copy_numbers(v, shape, 0, &at)
+    return keel_numbers_copy(v, shape, out->at)
                ? KEEL_OK
                : keel_fail(KEEL_EUNSUP,
                            "argument %s: only values of the model, numbers, and lists "

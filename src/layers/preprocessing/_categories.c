@@ -1,7 +1,9 @@
 /* See _categories.h. */
 #include "layers/preprocessing/_categories.h"
+#include "base/hash.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include <stdio.h>
 #include <string.h>
 
 keel_status keel_categories_spec(int mode, int64_t depth, const keel_shape *in, keel_dtype real,
@@ -48,11 +50,28 @@ void keel_categories_put(int mode, int64_t depth, int64_t index, int64_t i, cons
     }
 }
 
-keel_status keel_categories_dtype(int mode, json_t *config)
+keel_status keel_category_config(const void *args, json_t *config)
 {
+    const int mode = ((const keel_category_args *)args)->output_mode;
     if (mode != KEEL_CATEGORY_INT) return KEEL_OK;
     if (!json_object_set_new(config, "dtype", json_string("int64"))) return KEEL_OK;
     return keel_fail(KEEL_ENOMEM, "out of memory writing a layer");
+}
+
+keel_status keel_categories_emit(keel_emit *e, int mode, int64_t depth, keel_host_op run)
+{
+    keel_spec out;
+    KEEL_TRY(keel_categories_spec(mode, depth, &keel_emit_in(e, 0)->shape, e->graph->real, &out));
+    return keel_emit_host(e, run, &out, e->out);
+}
+
+keel_status keel_categories_run(const void *args, const keel_tensor *in, const keel_tensor *out,
+                                int mode, int64_t depth, keel_index_of index)
+{
+    keel_categories_begin(out);
+    for (int64_t i = 0, n = keel_shape_count(&in->shape); i < n; i++)
+        keel_categories_put(mode, depth, index(args, in, i), i, out);
+    return KEEL_OK;
 }
 
 int64_t keel_whole_number_at(const keel_tensor *in, int64_t i)
@@ -76,4 +95,24 @@ double keel_number_at(const keel_tensor *in, int64_t i)
     if (in->dtype == KEEL_FLOAT32) return ((const float *)in->data)[i];
     if (in->dtype == KEEL_FLOAT64) return ((const double *)in->data)[i];
     return (double)keel_whole_number_at(in, i);
+}
+
+keel_string keel_text_at(const keel_tensor *in, int64_t i, char digits[32])
+{
+    keel_string s = { digits, 0 };
+    if (in->dtype == KEEL_STRING)
+        s = ((const keel_string *)in->data)[i];
+    else
+        s.n_bytes = snprintf(digits, 32, "%lld", (long long)keel_whole_number_at(in, i));
+    if (!s.data) s.data = ""; /* padding after a row that is shorter than others */
+    return s;
+}
+
+uint64_t keel_text_hash(const json_t *salt, const keel_string *s)
+{
+    if (!salt) return keel_fingerprint(s->data, (size_t)s->n_bytes);
+    uint64_t key[2];
+    for (size_t k = 0; k < 2; k++)
+        key[k] = (uint64_t)json_integer_value(json_is_array(salt) ? json_array_get(salt, k) : salt);
+    return keel_siphash(key, s->data, (size_t)s->n_bytes);
 }

@@ -441,10 +441,7 @@ static int64_t bucket_of(const keel_lookup_args *a, const keel_string *s)
         text.n_bytes = snprintf(digits, sizeof digits, "%lld", (long long)number);
         text.data = digits;
     }
-    if (!a->salt) return (int64_t)(keel_fingerprint(text.data, (size_t)text.n_bytes) % n);
-    const uint64_t key[2] = { (uint64_t)json_integer_value(json_array_get(a->salt, 0)),
-                              (uint64_t)json_integer_value(json_array_get(a->salt, 1)) };
-    return (int64_t)(keel_siphash(key, text.data, (size_t)text.n_bytes) % n);
+    return (int64_t)(keel_text_hash(a->salt, &text) % n);
 }
 
 keel_status keel_lookup_index(const keel_lookup_args *a, const keel_string *s, int64_t *index)

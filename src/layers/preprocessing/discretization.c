@@ -1,62 +1,50 @@
 /* The range in which a number lies, computed when rows are read: range i begins at boundary i - 1,
  * which belongs to it. Boundaries are compared as float32, as in TensorFlow. */
 #include "layers/preprocessing/_categories.h"
-#include "base/memory.h"
-#include "tensor/shape.h"
 
 typedef struct args_t {
+    keel_category_args mode;
     json_t *bin_boundaries; /* as many as the data gave adapt() */
-    int64_t num_bins, n;
+    int64_t num_bins;
     double epsilon;
-    int output_mode;
-    float *bound; /* [n], ascending */
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_LIST(args_t, bin_boundaries, "null", "where ranges begin, ascending"),
     KEEL_INT(args_t, num_bins, "null", 1, 1e9, "how many ranges Keras's adapt() looks for"),
     KEEL_FLOAT(args_t, epsilon, "0.01", 0, 1, "how exact adapt() is"),
-    KEEL_CHOICE(args_t, output_mode, "\"int\"", "int|one_hot|multi_hot|count",
-                "what comes out: indices, or a number for each range"),
-    KEEL_REFUSE("sparse", "false", "sparse output"),
+    KEEL_CATEGORY_FIELDS("int|one_hot|multi_hot|count",
+                         "what comes out: indices, or a number for each range"),
     { 0 },
 };
 
-static keel_status take(args_t *a)
+static float bound(const args_t *a, int64_t i)
 {
-    a->n = (int64_t)json_array_size(a->bin_boundaries);
-    if (!a->bin_boundaries)
-        return keel_fail(KEEL_EARG, "it has no bin_boundaries; give them, or adapt it in Keras");
-    if (!(a->bound = keel_calloc((size_t)a->n + 1, sizeof *a->bound))) return KEEL_ENOMEM;
-    for (int64_t i = 0; i < a->n; i++) {
-        const json_t *v = json_array_get(a->bin_boundaries, (size_t)i);
-        a->bound[i] = (float)json_number_value(v);
-        if (!json_is_number(v) || (i > 0 && !(a->bound[i] >= a->bound[i - 1])))
-            return keel_fail(KEEL_EARG, "bin_boundaries must be ascending numbers");
-    }
-    return KEEL_OK;
+    return (float)json_number_value(json_array_get(a->bin_boundaries, (size_t)i));
 }
 
 static keel_status ready(void *args)
 {
-    const keel_status s = take(args);
-    return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "Discretization") : s;
-}
-
-static void release(void *args)
-{
-    args_t *a = args;
-    keel_free(a->bound);
-    a->bound = NULL;
+    const args_t *a = args;
+    if (!a->bin_boundaries)
+        return keel_fail(KEEL_EARG, "Discretization: it has no bin_boundaries; give them, or adapt "
+                                    "it in Keras");
+    for (int64_t i = 0, n = (int64_t)json_array_size(a->bin_boundaries); i < n; i++)
+        if (!json_is_number(json_array_get(a->bin_boundaries, (size_t)i)) ||
+            (i > 0 && !(bound(a, i) >= bound(a, i - 1))))
+            return keel_fail(KEEL_EARG, "Discretization: bin_boundaries must be ascending numbers");
+    return KEEL_OK;
 }
 
 /* How many boundaries are at or below x; all of them where x is no number. */
-static int64_t range_of(const args_t *a, float x)
+static int64_t index_of(const void *args, const keel_tensor *in, int64_t i)
 {
-    int64_t low = 0, high = a->n;
+    const args_t *a = args;
+    const float x = (float)keel_number_at(in, i);
+    int64_t low = 0, high = (int64_t)json_array_size(a->bin_boundaries);
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (x < a->bound[middle])
+        if (x < bound(a, middle))
             high = middle;
         else
             low = middle + 1;
@@ -70,29 +58,17 @@ static keel_status run(const void *args, const keel_tensor *in, int n_in, const 
     (void)n_in;
     (void)scratch;
     const args_t *a = args;
-    keel_categories_begin(out);
-    for (int64_t i = 0, n = keel_shape_count(&in->shape); i < n; i++)
-        keel_categories_put(a->output_mode, a->n + 1, range_of(a, (float)keel_number_at(in, i)), i,
-                            out);
-    return KEEL_OK;
+    return keel_categories_run(a, in, out, a->mode.output_mode,
+                               (int64_t)json_array_size(a->bin_boundaries) + 1, index_of);
 }
 
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const keel_spec *in = keel_emit_in(e, 0);
-    keel_spec out;
-    if (in->dtype == KEEL_STRING)
+    if (keel_emit_in(e, 0)->dtype == KEEL_STRING)
         return keel_fail(KEEL_EARG, "it takes numbers, and its input is of texts");
-    KEEL_TRY(keel_categories_spec(a->output_mode, a->n + 1, &in->shape, e->graph->real, &out));
-    return keel_emit_host(e, run, &out, e->out);
-}
-
-static keel_status to_config(const void *args, json_t *config)
-{
-    (void)args;
-    json_object_del(config, "trainable"); /* which Keras's class does not take */
-    return KEEL_OK;
+    return keel_categories_emit(e, a->mode.output_mode,
+                                (int64_t)json_array_size(a->bin_boundaries) + 1, run);
 }
 
 const keel_layer keel_layer_discretization = {
@@ -101,12 +77,11 @@ const keel_layer keel_layer_discretization = {
               .help = "The index of the range that a number is in.",
               .args_size = sizeof(args_t),
               .fields = fields,
-              .ready = ready,
-              .release = release },
+              .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .reads_rows = true,
     .uncast = true,
     .emit = emit,
-    .to_config = to_config,
+    .untrained = true,
 };

@@ -6,15 +6,14 @@
 #include "tensor/shape.h"
 
 typedef struct args_t {
+    keel_category_args mode;
     int64_t num_bins;
-    int output_mode;
 } args_t;
 
 static const keel_field fields[] = {
     KEEL_INT(args_t, num_bins, NULL, 1, 1e15, "how many there are"),
-    KEEL_CHOICE(args_t, output_mode, "\"int\"", "int|one_hot",
-                "what comes out: indices, or a number for each of num_bins"),
-    KEEL_REFUSE("sparse", "false", "sparse output"),
+    KEEL_CATEGORY_FIELDS("int|one_hot",
+                         "what comes out: indices, or a number for each of num_bins"),
     { 0 },
 };
 
@@ -46,8 +45,8 @@ static keel_status run(const void *args, const keel_tensor *in, int n_in, const 
                               : (uint64_t)keel_whole_number_at(&in[i], 0));
     }
     keel_categories_begin(out);
-    keel_categories_put(a->output_mode, a->num_bins, (int64_t)(hash % (uint64_t)a->num_bins), 0,
-                        out);
+    keel_categories_put(a->mode.output_mode, a->num_bins, (int64_t)(hash % (uint64_t)a->num_bins),
+                        0, out);
     return KEEL_OK;
 }
 
@@ -55,19 +54,12 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *first = &keel_emit_in(e, 0)->shape;
-    keel_spec out;
     for (int i = 0; i < e->n_in; i++) {
         const keel_spec *in = keel_emit_in(e, i);
         if (keel_shape_count(&in->shape) != 1 || !keel_shape_equal(&in->shape, first))
             return keel_fail(KEEL_ESHAPE, "its inputs must all be of (1,), or all of ()");
     }
-    KEEL_TRY(keel_categories_spec(a->output_mode, a->num_bins, first, e->graph->real, &out));
-    return keel_emit_host(e, run, &out, e->out);
-}
-
-static keel_status to_config(const void *args, json_t *config)
-{
-    return keel_categories_dtype(((const args_t *)args)->output_mode, config);
+    return keel_categories_emit(e, a->mode.output_mode, a->num_bins, run);
 }
 
 const keel_layer keel_layer_hashed_crossing = {
@@ -82,5 +74,5 @@ const keel_layer keel_layer_hashed_crossing = {
     .reads_rows = true,
     .uncast = true,
     .emit = emit,
-    .to_config = to_config,
+    .to_config = keel_category_config,
 };

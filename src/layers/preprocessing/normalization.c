@@ -1,7 +1,7 @@
 /* y = (x - mean) / sqrt(variance). The statistics are arguments, or weights that Keras's adapt()
  * has set. */
 #include "base/memory.h"
-#include "layers/layer.h"
+#include "layers/_numbers.h"
 #include "ops/normalization.h"
 #include "tensor/shape.h"
 
@@ -9,12 +9,10 @@ KEEL_USES_OP(normalization);
 
 typedef struct args_t {
     keel_ints axis;
-    json_t *mean,
-        *variance; /* a number, or lists of numbers inside lists; NULL: among the weights */
+    json_t *mean, *variance; /* as in the config; NULL: among the weights */
     bool invert;
-    double *number; /* those that are given, once more: `n` of the mean, `n` of the variance */
-    int64_t n;
-    keel_shape given; /* their shape; rank 0: one number */
+    double *number;   /* those of the mean, then those of the variance */
+    keel_shape given; /* of each of them; rank 0: one number */
 } args_t;
 
 static const keel_field fields[] = {
@@ -32,53 +30,26 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* ---- numbers of the config --------------------------------------------------------------------
- */
-
-static keel_status measure(const json_t *v, keel_shape *shape)
-{
-    *shape = (keel_shape){ 0 };
-    for (; json_is_array(v); v = json_array_get(v, 0)) {
-        if (shape->rank == KEEL_RANK_MAX || json_array_size(v) == 0)
-            return keel_fail(KEEL_EARG, "mean and variance must be numbers, or lists of numbers");
-        shape->dim[shape->rank++] = (int64_t)json_array_size(v);
-    }
-    return keel_shape_check(shape, sizeof(double));
-}
-
-static keel_status flatten(const json_t *v, const keel_shape *shape, int depth, double **to)
-{
-    const bool leaf = depth == shape->rank;
-    if (leaf ? !json_is_number(v) : json_array_size(v) != (size_t)shape->dim[depth])
-        return keel_fail(KEEL_EARG,
-                         "mean and variance must be numbers, or lists of as many numbers");
-    if (leaf) *(*to)++ = json_number_value(v);
-    for (size_t i = 0; !leaf && i < json_array_size(v); i++)
-        KEEL_TRY(flatten(json_array_get(v, i), shape, depth + 1, to));
-    return KEEL_OK;
-}
-
-static keel_status take(args_t *a)
-{
-    keel_shape variance;
-    if (!a->mean != !a->variance)
-        return keel_fail(KEEL_EARG, "mean and variance must be given together");
-    if (!a->mean) return KEEL_OK;
-    KEEL_TRY(measure(a->mean, &a->given));
-    KEEL_TRY(measure(a->variance, &variance));
-    if (!keel_shape_equal(&a->given, &variance))
-        return keel_fail(KEEL_EARG, "mean and variance must have the same shape");
-    a->n = keel_shape_count(&a->given);
-    if (!(a->number = keel_calloc(2 * (size_t)a->n, sizeof *a->number))) return KEEL_ENOMEM;
-    double *to = a->number;
-    KEEL_TRY(flatten(a->mean, &a->given, 0, &to));
-    return flatten(a->variance, &a->given, 0, &to);
-}
-
 static keel_status ready(void *args)
 {
-    const keel_status s = take(args);
-    return s < 0 && s != KEEL_ENOMEM ? keel_fail_within(s, "Normalization") : s;
+    args_t *a = args;
+    keel_shape variance;
+    if (!a->mean != !a->variance)
+        return keel_fail(KEEL_EARG, "Normalization: mean and variance must be given together");
+    if (!a->mean) return KEEL_OK;
+    if (!keel_numbers_shape(a->mean, &a->given) || !keel_numbers_shape(a->variance, &variance))
+        return keel_fail(KEEL_EARG, "Normalization: mean and variance must be numbers, or lists of "
+                                    "numbers");
+    if (!keel_shape_equal(&a->given, &variance))
+        return keel_fail(KEEL_EARG, "Normalization: mean and variance must have the same shape");
+    KEEL_TRY(keel_shape_check(&a->given, sizeof(double)));
+    const int64_t n = keel_shape_count(&a->given);
+    if (!(a->number = keel_calloc(2 * (size_t)n, sizeof *a->number))) return KEEL_ENOMEM;
+    return keel_numbers_copy(a->mean, &a->given, a->number) &&
+                   keel_numbers_copy(a->variance, &a->given, a->number + n)
+               ? KEEL_OK
+               : keel_fail(KEEL_EARG, "Normalization: mean and variance must be numbers, or lists "
+                                      "of as many numbers");
 }
 
 static void release(void *args)
@@ -88,52 +59,34 @@ static void release(void *args)
     a->number = NULL;
 }
 
-/* ---- the layer --------------------------------------------------------------------------------
- */
-
-/* The dims that are kept: as a row with 1 for the others (over), and alone (kept). */
-static keel_status read_axes(const keel_emit *e, const keel_ints *axis, keel_shape *over,
-                             keel_shape *kept)
+/* The dims that are kept: alone, and as a row with 1 for the others. Those that are given belong to
+ * the last of the kept dims, as in broadcasting. */
+static keel_status read_axes(const keel_emit *e, keel_shape *over, keel_shape *kept)
 {
+    const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    bool keeps[KEEL_RANK_MAX] = { false }, fits = true;
+    int g = a->given.rank - 1;
+    char given[96], want[96];
+    for (int i = 0; i < a->axis.count; i++) {
+        int64_t d;
+        KEEL_TRY(keel_row_axis(e, a->axis.at[i], &d));
+        keeps[d] = true;
+    }
     *over = *in;
     *kept = (keel_shape){ 0 };
-    for (int d = 0; d < in->rank; d++) over->dim[d] = 1;
-    for (int i = 0; i < axis->count; i++) {
-        int64_t d;
-        KEEL_TRY(keel_row_axis(e, axis->at[i], &d));
-        over->dim[d] = in->dim[d];
-    }
     for (int d = 0; d < in->rank; d++)
-        for (int i = 0; i < axis->count; i++) {
-            const int64_t at = axis->at[i] < 0 ? axis->at[i] + in->rank : axis->at[i] - 1;
-            if (at != d) continue;
-            kept->dim[kept->rank++] = in->dim[d];
-            break;
-        }
-    return KEEL_OK;
-}
-
-/* Those that are given belong to the last of the kept dims, as in broadcasting. */
-static keel_status fit_given(const args_t *a, const keel_shape *kept, keel_shape *over)
-{
-    char given[96], want[96];
-    bool good = a->given.rank <= kept->rank;
-    for (int i = 1; good && i <= a->given.rank; i++)
-        good = a->given.dim[a->given.rank - i] == kept->dim[kept->rank - i] ||
-               a->given.dim[a->given.rank - i] == 1;
-    if (!good) {
-        keel_shape_text(given, &a->given);
-        keel_shape_text(want, kept);
-        return keel_fail(KEEL_ESHAPE, "mean has shape %s, which does not fit %s", given, want);
+        if (keeps[d]) kept->dim[kept->rank++] = in->dim[d];
+    for (int d = in->rank - 1; d >= 0; d--) {
+        if (!keeps[d]) over->dim[d] = 1;
+        if (!keeps[d] || !a->mean) continue;
+        over->dim[d] = g >= 0 ? a->given.dim[g--] : 1;
+        fits = fits && (over->dim[d] == 1 || over->dim[d] == in->dim[d]);
     }
-    for (int d = over->rank - 1, k = kept->rank - 1, g = a->given.rank - 1; d >= 0 && k >= 0; d--) {
-        if (over->dim[d] != kept->dim[k]) continue; /* not a kept dim: it is 1 */
-        over->dim[d] = g >= 0 ? a->given.dim[g] : 1;
-        g--;
-        k--;
-    }
-    return KEEL_OK;
+    if (!a->mean || (fits && g < 0)) return KEEL_OK;
+    keel_shape_text(given, &a->given);
+    keel_shape_text(want, kept);
+    return keel_fail(KEEL_ESHAPE, "mean has shape %s, which does not fit %s", given, want);
 }
 
 static keel_status emit(keel_emit *e)
@@ -144,15 +97,12 @@ static keel_status emit(keel_emit *e)
     keel_normalization_args op = { .invert = a->invert };
     keel_weights w = { 0 };
     keel_shape kept;
-    KEEL_TRY(read_axes(e, &a->axis, &op.over, &kept));
-    if (a->mean) {
-        KEEL_TRY(fit_given(a, &kept, &op.over));
-        op.mean = a->number;
-        op.variance = a->number + a->n;
-        return keel_emit_one(e, &keel_op_normalization, &op);
-    }
+    KEEL_TRY(read_axes(e, &op.over, &kept));
     const keel_weight_decl mean = { "mean", kept, &zeros, NULL, true, 0, NULL };
     const keel_weight_decl variance = { "variance", kept, &ones, NULL, true, 0, NULL };
+    op.mean = a->number;
+    op.variance = a->number ? a->number + keel_shape_count(&a->given) : NULL;
+    if (a->mean) return keel_emit_one(e, &keel_op_normalization, &op);
     KEEL_TRY(keel_emit_weight(e, &mean, &w));
     KEEL_TRY(keel_emit_weight(e, &variance, &w));
     return keel_emit_weighted(e, &keel_op_normalization, &op, e->in[0], &w, e->out);

@@ -19,7 +19,6 @@ keel_status keel_spatial_dropout_config(const void *args, json_t *config)
 {
     (void)args;
     json_t *policy = json_object_get(json_object_get(config, "dtype"), "config");
-    json_object_del(config, "trainable");
     return json_object_set(config, "dtype", json_object_get(policy, "name"))
                ? keel_fail(KEEL_ENOMEM, "out of memory writing a layer")
                : KEEL_OK;

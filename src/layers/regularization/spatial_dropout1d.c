@@ -22,5 +22,6 @@ const keel_layer keel_layer_spatial_dropout1d = {
     .supports_masking = true,
     .by_chance = true,
     .emit = emit,
+    .untrained = true,
     .to_config = keel_spatial_dropout_config,
 };
