@@ -58,20 +58,25 @@ keel_status keel_category_config(const void *args, json_t *config)
     return keel_fail(KEEL_ENOMEM, "out of memory writing a layer");
 }
 
-keel_status keel_categories_emit(keel_emit *e, int mode, int64_t depth, keel_host_op run)
+static keel_status run(const void *args, const keel_tensor *in, int n_in, const keel_tensor *out,
+                       keel_scratch *scratch)
 {
-    keel_spec out;
-    KEEL_TRY(keel_categories_spec(mode, depth, &keel_emit_in(e, 0)->shape, e->graph->real, &out));
-    return keel_emit_host(e, run, &out, e->out);
-}
-
-keel_status keel_categories_run(const void *args, const keel_tensor *in, const keel_tensor *out,
-                                int mode, int64_t depth, keel_index_of index)
-{
+    (void)n_in;
+    (void)scratch;
+    const keel_category_args *a = args;
     keel_categories_begin(out);
     for (int64_t i = 0, n = keel_shape_count(&in->shape); i < n; i++)
-        keel_categories_put(mode, depth, index(args, in, i), i, out);
+        keel_categories_put(a->output_mode, a->depth, a->index(args, in, i), i, out);
     return KEEL_OK;
+}
+
+keel_status keel_category_emit(keel_emit *e)
+{
+    const keel_category_args *a = e->args;
+    const keel_shape *in = &keel_emit_in(e, 0)->shape;
+    keel_spec out;
+    KEEL_TRY(keel_categories_spec(a->output_mode, a->depth, in, e->graph->real, &out));
+    return keel_emit_host(e, run, &out, e->out);
 }
 
 int64_t keel_whole_number_at(const keel_tensor *in, int64_t i)
@@ -110,7 +115,7 @@ keel_string keel_text_at(const keel_tensor *in, int64_t i, char digits[32])
 
 uint64_t keel_text_hash(const json_t *salt, const keel_string *s)
 {
-    if (!salt) return keel_fingerprint(s->data, (size_t)s->n_bytes);
+    if (!salt) return keel_fingerprint(s->data ? s->data : "", (size_t)s->n_bytes);
     uint64_t key[2];
     for (size_t k = 0; k < 2; k++)
         key[k] = (uint64_t)json_integer_value(json_is_array(salt) ? json_array_get(salt, k) : salt);

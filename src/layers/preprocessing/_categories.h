@@ -13,15 +13,22 @@ typedef enum keel_category_mode {
     KEEL_CATEGORY_TF_IDF /* of look-ups */
 } keel_category_mode;
 
-/* The members with which the arguments of a layer begin whose output_mode is so. */
+/* The index of element i of a row, or of the whole row. */
+typedef int64_t (*keel_index_of)(const void *args, const keel_tensor *in, int64_t i);
+
+/* The first member of the arguments of a layer that makes such an output by a function; `ready`
+ * sets that, and how many indices there are. */
 typedef struct keel_category_args {
     int output_mode;
+    int64_t depth;
+    keel_index_of index;
 } keel_category_args;
 #define KEEL_CATEGORY_FIELDS(modes, help_)                                                         \
     KEEL_CHOICE(keel_category_args, output_mode, "\"int\"", modes, help_),                         \
         KEEL_REFUSE("sparse", "false", "sparse output")
-/* Their keel_layer.to_config: in Keras their dtype is that of indices. */
+/* Their keel_layer.to_config: in Keras their dtype is that of indices; and their emit. */
 keel_status keel_category_config(const void *args, json_t *config);
+keel_status keel_category_emit(keel_emit *e);
 
 /* The spec of the output for rows of the shape `in`. */
 keel_status keel_categories_spec(int mode, int64_t depth, const keel_shape *in, keel_dtype real,
@@ -31,13 +38,6 @@ keel_status keel_categories_spec(int mode, int64_t depth, const keel_shape *in, 
  * indices, an index outside [0, depth) is left out. */
 void keel_categories_begin(const keel_tensor *out);
 void keel_categories_put(int mode, int64_t depth, int64_t index, int64_t i, const keel_tensor *out);
-
-/* Emits the whole layer: `run` makes the indices of rows of input 0, below `depth`. */
-keel_status keel_categories_emit(keel_emit *e, int mode, int64_t depth, keel_host_op run);
-/* The whole run for an index of each element. */
-typedef int64_t (*keel_index_of)(const void *args, const keel_tensor *in, int64_t i);
-keel_status keel_categories_run(const void *args, const keel_tensor *in, const keel_tensor *out,
-                                int mode, int64_t depth, keel_index_of index);
 
 /* Element i of a row of numbers as an integer, without its fraction; and as it is. */
 int64_t keel_whole_number_at(const keel_tensor *in, int64_t i);

@@ -45,9 +45,12 @@ static keel_status run(const void *args, const keel_tensor *in, int n_in, const 
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    if (keel_emit_in(e, 0)->dtype == KEEL_STRING)
+    const keel_spec *in = keel_emit_in(e, 0);
+    keel_spec out;
+    if (in->dtype == KEEL_STRING)
         return keel_fail(KEEL_EARG, "it takes whole numbers, and its input is of texts");
-    return keel_categories_emit(e, mode_of(a), a->num_tokens, run);
+    KEEL_TRY(keel_categories_spec(mode_of(a), a->num_tokens, &in->shape, e->graph->real, &out));
+    return keel_emit_host(e, run, &out, e->out);
 }
 
 const keel_layer keel_layer_category_encoding = {

@@ -18,22 +18,9 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static float bound(const args_t *a, int64_t i)
+static float bound(const args_t *a, size_t i)
 {
-    return (float)json_number_value(json_array_get(a->bin_boundaries, (size_t)i));
-}
-
-static keel_status ready(void *args)
-{
-    const args_t *a = args;
-    if (!a->bin_boundaries)
-        return keel_fail(KEEL_EARG, "Discretization: it has no bin_boundaries; give them, or adapt "
-                                    "it in Keras");
-    for (int64_t i = 0, n = (int64_t)json_array_size(a->bin_boundaries); i < n; i++)
-        if (!json_is_number(json_array_get(a->bin_boundaries, (size_t)i)) ||
-            (i > 0 && !(bound(a, i) >= bound(a, i - 1))))
-            return keel_fail(KEEL_EARG, "Discretization: bin_boundaries must be ascending numbers");
-    return KEEL_OK;
+    return (float)json_number_value(json_array_get(a->bin_boundaries, i));
 }
 
 /* How many boundaries are at or below x; all of them where x is no number. */
@@ -41,34 +28,37 @@ static int64_t index_of(const void *args, const keel_tensor *in, int64_t i)
 {
     const args_t *a = args;
     const float x = (float)keel_number_at(in, i);
-    int64_t low = 0, high = (int64_t)json_array_size(a->bin_boundaries);
+    size_t low = 0, high = json_array_size(a->bin_boundaries);
     while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
+        const size_t middle = low + (high - low) / 2;
         if (x < bound(a, middle))
             high = middle;
         else
             low = middle + 1;
     }
-    return low;
+    return (int64_t)low;
 }
 
-static keel_status run(const void *args, const keel_tensor *in, int n_in, const keel_tensor *out,
-                       keel_scratch *scratch)
+static keel_status ready(void *args)
 {
-    (void)n_in;
-    (void)scratch;
-    const args_t *a = args;
-    return keel_categories_run(a, in, out, a->mode.output_mode,
-                               (int64_t)json_array_size(a->bin_boundaries) + 1, index_of);
+    args_t *a = args;
+    const size_t n = json_array_size(a->bin_boundaries);
+    if (!a->bin_boundaries)
+        return keel_fail(KEEL_EARG, "Discretization: it has no bin_boundaries; give them, or adapt "
+                                    "it in Keras");
+    for (size_t i = 0; i < n; i++)
+        if (!json_is_number(json_array_get(a->bin_boundaries, i)) ||
+            (i > 0 && !(bound(a, i) >= bound(a, i - 1))))
+            return keel_fail(KEEL_EARG, "Discretization: bin_boundaries must be ascending numbers");
+    a->mode.depth = (int64_t)n + 1;
+    a->mode.index = index_of;
+    return KEEL_OK;
 }
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
-    if (keel_emit_in(e, 0)->dtype == KEEL_STRING)
-        return keel_fail(KEEL_EARG, "it takes numbers, and its input is of texts");
-    return keel_categories_emit(e, a->mode.output_mode,
-                                (int64_t)json_array_size(a->bin_boundaries) + 1, run);
+    if (keel_emit_in(e, 0)->dtype != KEEL_STRING) return keel_category_emit(e);
+    return keel_fail(KEEL_EARG, "it takes numbers, and its input is of texts");
 }
 
 const keel_layer keel_layer_discretization = {

@@ -1,7 +1,6 @@
 /* One of `num_bins` for the combination of several inputs, by their hashes, computed when rows are
  * read. As TensorFlow's sparse.cross_hashed, it takes the fingerprints of texts, and numbers as
  * they are. */
-#include "base/hash.h"
 #include "layers/preprocessing/_categories.h"
 #include "tensor/shape.h"
 
@@ -32,34 +31,35 @@ static uint64_t join(uint64_t a, uint64_t b)
     return mixed(mixed(joined) * multiplier);
 }
 
-static keel_status run(const void *args, const keel_tensor *in, int n_in, const keel_tensor *out,
-                       keel_scratch *scratch)
+static int64_t index_of(const void *args, const keel_tensor *in, int64_t row)
 {
-    (void)scratch;
-    const args_t *a = args;
+    (void)row;
     uint64_t hash = UINT64_C(0xDECAFCAFFE); /* TensorFlow's key, where none is given */
-    for (int i = 0; i < n_in; i++) {
+    for (int i = 0; i < 2; i++) {
         const keel_string *s = in[i].data;
-        hash = join(hash, in[i].dtype == KEEL_STRING
-                              ? keel_fingerprint(s->data ? s->data : "", (size_t)s->n_bytes)
-                              : (uint64_t)keel_whole_number_at(&in[i], 0));
+        hash = join(hash, in[i].dtype == KEEL_STRING ? keel_text_hash(NULL, s)
+                                                     : (uint64_t)keel_whole_number_at(&in[i], 0));
     }
-    keel_categories_begin(out);
-    keel_categories_put(a->mode.output_mode, a->num_bins, (int64_t)(hash % (uint64_t)a->num_bins),
-                        0, out);
+    return (int64_t)(hash % (uint64_t)((const args_t *)args)->num_bins);
+}
+
+static keel_status ready(void *args)
+{
+    args_t *a = args;
+    a->mode.depth = a->num_bins;
+    a->mode.index = index_of;
     return KEEL_OK;
 }
 
 static keel_status emit(keel_emit *e)
 {
-    const args_t *a = e->args;
     const keel_shape *first = &keel_emit_in(e, 0)->shape;
     for (int i = 0; i < e->n_in; i++) {
         const keel_spec *in = keel_emit_in(e, i);
         if (keel_shape_count(&in->shape) != 1 || !keel_shape_equal(&in->shape, first))
             return keel_fail(KEEL_ESHAPE, "its inputs must all be of (1,), or all of ()");
     }
-    return keel_categories_emit(e, a->mode.output_mode, a->num_bins, run);
+    return keel_category_emit(e);
 }
 
 const keel_layer keel_layer_hashed_crossing = {
@@ -67,7 +67,8 @@ const keel_layer keel_layer_hashed_crossing = {
               .module = "keras.layers",
               .help = "One of a number of bins for what several inputs are together.",
               .args_size = sizeof(args_t),
-              .fields = fields },
+              .fields = fields,
+              .ready = ready },
     .min_inputs = 2,
     .max_inputs = 2,
     .takes_list = true,

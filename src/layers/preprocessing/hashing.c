@@ -20,20 +20,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status ready(void *args)
-{
-    const args_t *a = args;
-    bool good = !a->salt || json_is_integer(a->salt) || json_array_size(a->salt) == 2;
-    for (size_t i = 0; i < json_array_size(a->salt); i++)
-        good = good && json_is_integer(json_array_get(a->salt, i));
-    if (!good) return keel_fail(KEEL_EARG, "Hashing: salt: expected one or two whole numbers");
-    if (json_is_array(a->mask_value))
-        return keel_fail(KEEL_EARG, "Hashing: mask_value: expected a text or a number");
-    if (a->mode.output_mode != KEEL_CATEGORY_INT && a->num_bins > 1000000000)
-        return keel_fail(KEEL_EARG, "Hashing: num_bins: more than 1e9 numbers for a row");
-    return KEEL_OK;
-}
-
 static bool is_mask(const args_t *a, const keel_tensor *in, int64_t i, const keel_string *s)
 {
     if (in->dtype != KEEL_STRING) return keel_number_at(in, i) == json_number_value(a->mask_value);
@@ -51,13 +37,20 @@ static int64_t index_of(const void *args, const keel_tensor *in, int64_t i)
     return (int64_t)(keel_text_hash(a->salt, &s) % (uint64_t)(a->num_bins - masks)) + masks;
 }
 
-static keel_status run(const void *args, const keel_tensor *in, int n_in, const keel_tensor *out,
-                       keel_scratch *scratch)
+static keel_status ready(void *args)
 {
-    (void)n_in;
-    (void)scratch;
-    const args_t *a = args;
-    return keel_categories_run(a, in, out, a->mode.output_mode, a->num_bins, index_of);
+    args_t *a = args;
+    bool good = !a->salt || json_is_integer(a->salt) || json_array_size(a->salt) == 2;
+    for (size_t i = 0; i < json_array_size(a->salt); i++)
+        good = good && json_is_integer(json_array_get(a->salt, i));
+    if (!good) return keel_fail(KEEL_EARG, "Hashing: salt: expected one or two whole numbers");
+    if (json_is_array(a->mask_value))
+        return keel_fail(KEEL_EARG, "Hashing: mask_value: expected a text or a number");
+    if (a->mode.output_mode != KEEL_CATEGORY_INT && a->num_bins > 1000000000)
+        return keel_fail(KEEL_EARG, "Hashing: num_bins: more than 1e9 numbers for a row");
+    a->mode.depth = a->num_bins;
+    a->mode.index = index_of;
+    return KEEL_OK;
 }
 
 static keel_status emit(keel_emit *e)
@@ -69,7 +62,7 @@ static keel_status emit(keel_emit *e)
                          in->dtype == KEEL_STRING ? "text" : "number");
     if (a->mode.output_mode == KEEL_CATEGORY_ONE_HOT && keel_shape_count(&in->shape) != 1)
         return keel_fail(KEEL_EUNSUP, "output_mode 'one_hot' is there for rows of one element");
-    return keel_categories_emit(e, a->mode.output_mode, a->num_bins, run);
+    return keel_category_emit(e);
 }
 
 const keel_layer keel_layer_hashing = {
