@@ -69,6 +69,22 @@ typedef struct keel_fan_args {
         .offset = offsetof(args, member output_axes), .dflt = "null", .min = -7, .max = 7,         \
         .help = "dims that count for fan_out"                                                      \
     }
+/* The args of STFT, with which a layer may begin its own. */
+typedef struct keel_stft_args {
+    json_t *window; /* a name, numbers, or NULL */
+    int scaling;
+    bool periodic;
+    int side; /* 0: real */
+} keel_stft_args;
+#define KEEL_STFT_WINDOW_FIELDS                                                                    \
+    KEEL_EITHER_OR_NULL(keel_stft_args, window, "\"hann\"",                                        \
+                        "name of a window, or its numbers; null: none"),                           \
+        KEEL_BOOL(keel_stft_args, periodic, "false",                                               \
+                  "the window is one period of one point more"),                                   \
+        KEEL_CHOICE_OR_NULL(keel_stft_args, scaling, "\"density\"", "density|spectrum",            \
+                            "divide by the L2 or the L1 norm of the window; null: by nothing")
+keel_status keel_stft_check(const keel_stft_args *a); /* the window is one that there is */
+
 /* Fields of the initializers whose args are keel_fan_args. */
 extern const keel_field keel_fan_fields[];
 static inline bool keel_fans_given(const keel_fan_args *a)

@@ -9,19 +9,9 @@
 
 enum { DENSITY, SPECTRUM };
 
-typedef struct args_t {
-    int side; /* 0: real */
-    json_t *window;
-    int scaling;
-    bool periodic;
-} args_t;
-
 static const keel_field fields[] = {
-    KEEL_CHOICE(args_t, side, "\"real\"", "real|imag", "cosines or sines"),
-    KEEL_EITHER_OR_NULL(args_t, window, "\"hann\"", "name of a window, or its numbers; null: none"),
-    KEEL_CHOICE_OR_NULL(args_t, scaling, "\"density\"", "density|spectrum",
-                        "divide by the L2 or the L1 norm of the window; null: by nothing"),
-    KEEL_BOOL(args_t, periodic, "false", "the window is one period of T + 1 points"),
+    KEEL_CHOICE(keel_stft_args, side, "\"real\"", "real|imag", "cosines or sines"),
+    KEEL_STFT_WINDOW_FIELDS,
     { 0 },
 };
 
@@ -47,9 +37,8 @@ static const struct cosines *window_of(const char *name)
     return NULL;
 }
 
-static keel_status ready(void *args)
+keel_status keel_stft_check(const keel_stft_args *a)
 {
-    const args_t *a = args;
     const char *name = json_string_value(a->window);
     bool fits = !a->window || name || json_is_array(a->window);
     for (size_t i = 0; i < json_array_size(a->window); i++)
@@ -63,7 +52,12 @@ static keel_status ready(void *args)
     return KEEL_OK;
 }
 
-static double window_at(const args_t *a, int64_t n, int64_t t)
+static keel_status ready(void *args)
+{
+    return keel_stft_check(args);
+}
+
+static double window_at(const keel_stft_args *a, int64_t n, int64_t t)
 {
     const char *name = json_string_value(a->window);
     const int64_t points = n > 1 && a->periodic ? n + 1 : n;
@@ -78,7 +72,7 @@ static double window_at(const args_t *a, int64_t n, int64_t t)
 static keel_status fill(const void *args, const keel_shape *shape, const keel_chance *c,
                         uint64_t row, double *out)
 {
-    const args_t *a = args;
+    const keel_stft_args *a = args;
     const int64_t n = shape->dim[0], bins = shape->dim[shape->rank - 1];
     char text[96];
     double norm = 0;
@@ -112,7 +106,7 @@ const keel_initializer keel_initializer_stft = {
         .alias = "STFTInitializer",
         .module = "keras.initializers",
         .help = "cosines or sines of a short-time Fourier transform",
-        .args_size = sizeof(args_t),
+        .args_size = sizeof(keel_stft_args),
         .fields = fields,
         .ready = ready,
     },

@@ -59,11 +59,11 @@ bool keel_lookup_asset(const void *args, const char **text, size_t *n_bytes);
 float *keel_lookup_idf(const void *args, int64_t *n);
 keel_status keel_lookup_emit(keel_emit *e);
 
+/* The table of a layer that looks up, but for `emit`. */
 #define KEEL_LOOKUP_LAYER                                                                          \
     .min_inputs = 1, .max_inputs = 1, .reads_rows = true, .uncast = true,                          \
-    .emit = keel_lookup_emit, .asset_name = "vocabulary.txt",                                      \
-    .needs_asset = keel_lookup_needs_asset, .read_asset = keel_lookup_read_asset,                  \
-    .asset = keel_lookup_asset, .idf = keel_lookup_idf
+    .asset_name = "vocabulary.txt", .needs_asset = keel_lookup_needs_asset,                        \
+    .read_asset = keel_lookup_read_asset, .asset = keel_lookup_asset, .idf = keel_lookup_idf
 
 /* The spec of the output for rows of the shape `in`. */
 keel_status keel_lookup_spec(const keel_lookup_args *a, const keel_shape *in, keel_dtype real,

@@ -34,4 +34,5 @@ const keel_layer keel_layer_integer_lookup = {
               .ready = ready,
               .release = keel_lookup_release },
     KEEL_LOOKUP_LAYER,
+    .emit = keel_lookup_emit,
 };

@@ -10,11 +10,10 @@ enum { LENGTH_MAX = 1 << 16 };
 #define LEAST 1e-7 /* Keras's backend.epsilon() */
 
 typedef struct args_t {
-    int mode, scaling, padding, data_format;
+    keel_stft_args stft;
+    int mode, padding, data_format;
     int64_t frame_length, frame_step, fft_length;
-    json_t *window;
-    bool periodic, expand_dims;
-    keel_object kernel[2]; /* initializers: real, imaginary */
+    bool expand_dims;
 } args_t;
 
 static const keel_field fields[] = {
@@ -25,44 +24,22 @@ static const keel_field fields[] = {
              "steps of the window; null: half its length"),
     KEEL_INT(args_t, fft_length, "null", 2, LENGTH_MAX,
              "twice the number of frequencies; null: the power of two from frame_length on"),
-    KEEL_EITHER_OR_NULL(args_t, window, "\"hann\"", "name of a window, or its numbers; null: none"),
-    KEEL_BOOL(args_t, periodic, "false", "the window is one period"),
-    KEEL_CHOICE_OR_NULL(args_t, scaling, "\"density\"", "density|spectrum",
-                        "divide by the L2 or the L1 norm of the window; null: by nothing"),
+    KEEL_STFT_WINDOW_FIELDS,
     KEEL_CHOICE(args_t, padding, "\"valid\"", "valid|same", "zeros around the signal, or none"),
     KEEL_DATA_FORMAT(args_t),
     KEEL_BOOL(args_t, expand_dims, "false", "the output is an image (time, frequencies, channels)"),
     { 0 },
 };
 
-static keel_status make_initializer(const args_t *a, const char *side, keel_object *out)
-{
-    static const char *const scalings[] = { "density", "spectrum" };
-    json_t *v = json_pack("{s:s,s:{s:s,s:O?,s:b,s:s?}}", "class_name", "STFT", "config", "side",
-                          side, "window", a->window, "periodic", a->periodic, "scaling",
-                          a->scaling < 0 ? NULL : scalings[a->scaling]);
-    if (!v) return keel_fail(KEEL_ENOMEM, "out of memory");
-    const keel_status s = keel_object_read(out, v, keel_initializer_find, "window");
-    json_decref(v);
-    return s;
-}
-
 static keel_status ready(void *args)
 {
-    args_t *a = args;
+    const args_t *a = args;
     const bool given = a->frame_step != KEEL_INT_NULL;
     if (given ? a->frame_step > a->frame_length : a->frame_length < 2)
         return keel_fail(KEEL_EARG, "frame_step must be from 1 to frame_length");
     if (a->fft_length != KEEL_INT_NULL && a->fft_length < a->frame_length)
         return keel_fail(KEEL_EARG, "fft_length must not be less than frame_length");
-    KEEL_TRY(make_initializer(a, "real", &a->kernel[0]));
-    return make_initializer(a, "imag", &a->kernel[1]);
-}
-
-static void release(void *args)
-{
-    args_t *a = args;
-    for (int k = 0; k < 2; k++) keel_object_free(&a->kernel[k]);
+    return keel_stft_check(&a->stft);
 }
 
 static int64_t bins_of(const args_t *a)
@@ -81,11 +58,14 @@ static keel_status transform(keel_emit *e, int side, keel_value image, keel_valu
     const int64_t step = a->frame_step == KEEL_INT_NULL ? a->frame_length / 2 : a->frame_step;
     const keel_ints size = { 2, { a->frame_length, 1 } }, strides = { 2, { step, 1 } },
                     ones = { 2, { 1, 1 } };
+    keel_stft_args window = a->stft;
+    const keel_object initializer = { keel_initializer_find("STFT"), &window };
     const keel_weight_decl kernel = { .name = side ? "imag_kernel" : "real_kernel",
                                       .shape = KEEL_SHAPE(a->frame_length, 1, bins),
-                                      .initializer = &a->kernel[side] };
+                                      .initializer = &initializer };
     keel_conv2d_args conv = { .strides = { step, 1 }, .dilation = { 1, 1 }, .groups = 1 };
     keel_weights w = { 0 };
+    window.side = side;
     KEEL_TRY(keel_emit_weight(e, &kernel, &w));
     w.spec[0].shape = KEEL_SHAPE(a->frame_length, 1, 1, bins);
     keel_same_padding(&keel_graph_spec(e->graph, image)->shape, a->padding == 1, &size, &strides,
@@ -135,7 +115,7 @@ static keel_status emit(keel_emit *e)
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
     const keel_axis_args last = { .axis = -1 };
-    const keel_permute_args turned = { .from = { 0, 2, 1 } };
+    static const int64_t turned[] = { 0, 2, 1 };
     const keel_shape *s;
     keel_shape shape;
     keel_value image, part[2], y;
@@ -156,7 +136,7 @@ static keel_status emit(keel_emit *e)
         KEEL_TRY(keel_emit_on(e, &keel_op_concatenate, &last, part, 2, &y));
     else
         KEEL_TRY(spectrum(e, part, &y));
-    if (a->expand_dims) return keel_emit_on(e, &keel_op_permute, &turned, &y, 1, e->out);
+    if (a->expand_dims) return keel_emit_permuted(e, turned, y, e->out);
     s = &keel_graph_spec(e->graph, y)->shape;
     shape = (keel_shape)KEEL_SHAPE(s->dim[0], s->dim[1] * s->dim[2]);
     return keel_emit_view(e, &shape, y, e->out);
@@ -168,8 +148,7 @@ const keel_layer keel_layer_stft_spectrogram = {
               .help = "The spectrum of each window of a signal.",
               .args_size = sizeof(args_t),
               .fields = fields,
-              .ready = ready,
-              .release = release },
+              .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -28,4 +28,5 @@ const keel_layer keel_layer_string_lookup = {
               .ready = ready,
               .release = keel_lookup_release },
     KEEL_LOOKUP_LAYER,
+    .emit = keel_lookup_emit,
 };

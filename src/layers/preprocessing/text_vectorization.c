@@ -89,30 +89,32 @@ typedef struct row_t {
     int64_t at, room; /* indices that are there, and how many there may be; -1: any number */
 } row_t;
 
-static keel_status put(row_t *r, const keel_string *s)
-{
-    const keel_lookup_args *a = &r->a->lookup;
-    int64_t index;
-    if (r->at == r->room) return KEEL_OK;
-    KEEL_TRY(keel_lookup_index(a, s, &index));
-    keel_lookup_put(a, index, r->at++, r->out);
-    return KEEL_OK;
-}
-
 /* All runs of `width` words, with a space between them. */
 static keel_status put_runs(row_t *r, const keel_string *word, int64_t n, int64_t width,
                             char *joined)
 {
-    for (int64_t from = 0; from + width <= n; from++) {
+    const keel_lookup_args *a = &r->a->lookup;
+    for (int64_t from = 0; from + width <= n && r->at != r->room; from++) {
+        keel_string s = word[from];
         char *to = joined;
-        for (int64_t i = from; i < from + width; i++) {
+        for (int64_t i = from; width > 1 && i < from + width; i++) {
             if (i > from) *to++ = ' ';
             if (word[i].n_bytes) memcpy(to, word[i].data, (size_t)word[i].n_bytes);
             to += word[i].n_bytes;
         }
-        KEEL_TRY(put(r, &(keel_string){ joined, to - joined }));
+        if (width > 1) s = (keel_string){ joined, to - joined };
+        int64_t index;
+        KEEL_TRY(keel_lookup_index(a, &s, &index));
+        keel_lookup_put(a, index, r->at++, r->out);
     }
     return KEEL_OK;
+}
+
+/* The k-th number of words that are looked up together, of n; 0: there are no more. */
+static int64_t width(const json_t *ngrams, int64_t n, int64_t k)
+{
+    if (json_is_array(ngrams)) return json_integer_value(json_array_get(ngrams, (size_t)k));
+    return k < n && k < (ngrams ? json_integer_value(ngrams) : 1) ? k + 1 : 0;
 }
 
 static keel_status run(const void *args, const keel_tensor *in, int n_in, const keel_tensor *out,
@@ -141,14 +143,8 @@ static keel_status run(const void *args, const keel_tensor *in, int n_in, const 
         text = end;
     }
     keel_categories_begin(out);
-    if (!a->ngrams)
-        for (int64_t i = 0; i < n; i++) KEEL_TRY(put(&r, &word[i]));
-    for (int64_t w = 1; json_is_integer(a->ngrams) && w <= json_integer_value(a->ngrams); w++) {
-        if (w > n) break;
+    for (int64_t k = 0, w; (w = width(a->ngrams, n, k)) > 0; k++)
         KEEL_TRY(put_runs(&r, word, n, w, joined));
-    }
-    for (size_t i = 0; i < json_array_size(a->ngrams); i++)
-        KEEL_TRY(put_runs(&r, word, n, json_integer_value(json_array_get(a->ngrams, i)), joined));
     keel_lookup_end(&a->lookup, out);
     return KEEL_OK;
 }
@@ -219,15 +215,7 @@ const keel_layer keel_layer_text_vectorization = {
               .fields = fields,
               .ready = ready,
               .release = keel_lookup_release },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .reads_rows = true,
-    .uncast = true,
+    KEEL_LOOKUP_LAYER,
     .emit = emit,
-    .asset_name = "vocabulary.txt",
-    .needs_asset = keel_lookup_needs_asset,
-    .read_asset = keel_lookup_read_asset,
-    .asset = keel_lookup_asset,
-    .idf = keel_lookup_idf,
     .asset_again = "_lookup_layer",
 };
