@@ -244,6 +244,8 @@ keel_status keel_row_axis(const keel_emit *e, int64_t axis, int64_t *row_axis);
                 "order of the dims")
 keel_status keel_channels_last(int data_format);
 
+#define KEEL_LAYER_HEAD(class_, help_) .name = class_, .module = "keras.layers", .help = help_
+
 extern const keel_layer *const keel_layers[]; /* generated; ends with NULL */
 /* Finds a layer by its class or an alias, "MaxPooling2D", "MaxPool2D"; an operation of keras.ops,
  * "ops.Add"; or a class that the program registered, "my>Gain". */

@@ -19,10 +19,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_elu = {
-    .type = { .name = "ELU",
-              .module = "keras.layers",
-              .help = "Exponential linear unit.",
-              .args_size = sizeof(args_t),
+    .type = { KEEL_LAYER_HEAD("ELU", "Exponential linear unit."), .args_size = sizeof(args_t),
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,

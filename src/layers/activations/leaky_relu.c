@@ -19,11 +19,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_leaky_relu = {
-    .type = { .name = "LeakyReLU",
-              .module = "keras.layers",
-              .help = "Rectifier with a slope below 0.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("LeakyReLU", "Rectifier with a slope below 0."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -35,11 +35,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_prelu = {
-    .type = { .name = "PReLU",
-              .module = "keras.layers",
-              .help = "Rectifier with learned slopes below 0.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("PReLU", "Rectifier with learned slopes below 0."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

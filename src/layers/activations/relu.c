@@ -26,11 +26,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_relu = {
-    .type = { .name = "ReLU",
-              .module = "keras.layers",
-              .help = "Rectifier, with a cap, a slope and a threshold.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("ReLU", "Rectifier, with a cap, a slope and a threshold."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

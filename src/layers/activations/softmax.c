@@ -48,11 +48,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_softmax = {
-    .type = { .name = "Softmax",
-              .module = "keras.layers",
-              .help = "Probabilities along one axis, or over several.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Softmax", "Probabilities along one axis, or over several."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -34,11 +34,10 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_additive_attention = {
-    .type = { .name = "AdditiveAttention",
-              .module = "keras.layers",
-              .help = "Each step of the query is a sum of values, weighted by a learned function.",
-              .args_size = sizeof(keel_attention_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD(
+                  "AdditiveAttention",
+                  "Each step of the query is a sum of values, weighted by a learned function."),
+              .args_size = sizeof(keel_attention_args), .fields = fields },
     .min_inputs = 2,
     .max_inputs = -1,
     .by_arguments = true,

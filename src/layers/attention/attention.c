@@ -61,11 +61,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_attention = {
-    .type = { .name = "Attention",
-              .module = "keras.layers",
-              .help = "Each step of the query is a weighted sum of values.",
-              .args_size = sizeof(keel_attention_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Attention", "Each step of the query is a weighted sum of values."),
+              .args_size = sizeof(keel_attention_args), .fields = fields },
     .min_inputs = 2,
     .max_inputs = -1,
     .by_arguments = true,

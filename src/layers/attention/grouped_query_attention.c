@@ -74,12 +74,10 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_grouped_query_attention = {
-    .type = { .name = "GroupedQueryAttention",
-              .module = "keras.layers",
-              .help = "Attention in which several heads of the query share one of key and value.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD(
+                  "GroupedQueryAttention",
+                  "Attention in which several heads of the query share one of key and value."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .aliases = "GroupQueryAttention",
     .exported = "GroupQueryAttention",
     .min_inputs = 2,

@@ -161,11 +161,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_multi_head_attention = {
-    .type = { .name = "MultiHeadAttention",
-              .module = "keras.layers",
-              .help = "Each place is a weighted sum of the places that it attends to.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("MultiHeadAttention",
+                              "Each place is a weighted sum of the places that it attends to."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 2,
     .max_inputs = KEEL_HEADS_INPUTS,
     .by_arguments = true,

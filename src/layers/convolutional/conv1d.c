@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_conv1d = {
-    .type = { .name = "Conv1D",
-              .module = "keras.layers",
-              .help = "1D convolution over steps.",
-              .args_size = sizeof(keel_conv),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Conv1D", "1D convolution over steps."),
+              .args_size = sizeof(keel_conv), .fields = fields },
     .aliases = "Convolution1D",
     .min_inputs = 1,
     .max_inputs = 1,

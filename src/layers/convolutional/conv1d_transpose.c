@@ -13,11 +13,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_conv1d_transpose = {
-    .type = { .name = "Conv1DTranspose",
-              .module = "keras.layers",
-              .help = "Transposed 1D convolution over steps.",
-              .args_size = sizeof(keel_conv_transposed),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Conv1DTranspose", "Transposed 1D convolution over steps."),
+              .args_size = sizeof(keel_conv_transposed), .fields = fields },
     .aliases = "Convolution1DTranspose",
     .min_inputs = 1,
     .max_inputs = 1,

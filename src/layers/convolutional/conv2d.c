@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_conv2d = {
-    .type = { .name = "Conv2D",
-              .module = "keras.layers",
-              .help = "2D convolution over images.",
-              .args_size = sizeof(keel_conv),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Conv2D", "2D convolution over images."),
+              .args_size = sizeof(keel_conv), .fields = fields },
     .aliases = "Convolution2D",
     .min_inputs = 1,
     .max_inputs = 1,

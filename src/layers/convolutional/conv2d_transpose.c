@@ -13,11 +13,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_conv2d_transpose = {
-    .type = { .name = "Conv2DTranspose",
-              .module = "keras.layers",
-              .help = "Transposed 2D convolution over images.",
-              .args_size = sizeof(keel_conv_transposed),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Conv2DTranspose", "Transposed 2D convolution over images."),
+              .args_size = sizeof(keel_conv_transposed), .fields = fields },
     .aliases = "Convolution2DTranspose",
     .min_inputs = 1,
     .max_inputs = 1,

@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_conv3d = {
-    .type = { .name = "Conv3D",
-              .module = "keras.layers",
-              .help = "3D convolution over volumes.",
-              .args_size = sizeof(keel_conv),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Conv3D", "3D convolution over volumes."),
+              .args_size = sizeof(keel_conv), .fields = fields },
     .aliases = "Convolution3D",
     .min_inputs = 1,
     .max_inputs = 1,

@@ -13,11 +13,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_conv3d_transpose = {
-    .type = { .name = "Conv3DTranspose",
-              .module = "keras.layers",
-              .help = "Transposed 3D convolution over volumes.",
-              .args_size = sizeof(keel_conv_transposed),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Conv3DTranspose", "Transposed 3D convolution over volumes."),
+              .args_size = sizeof(keel_conv_transposed), .fields = fields },
     .aliases = "Convolution3DTranspose",
     .min_inputs = 1,
     .max_inputs = 1,

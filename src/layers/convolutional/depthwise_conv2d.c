@@ -13,11 +13,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_depthwise_conv2d = {
-    .type = { .name = "DepthwiseConv2D",
-              .module = "keras.layers",
-              .help = "2D convolution of each channel by itself.",
-              .args_size = sizeof(keel_depthwise),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("DepthwiseConv2D", "2D convolution of each channel by itself."),
+              .args_size = sizeof(keel_depthwise), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -13,11 +13,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_separable_conv1d = {
-    .type = { .name = "SeparableConv1D",
-              .module = "keras.layers",
-              .help = "1D convolution of each channel, then of all channels.",
-              .args_size = sizeof(keel_depthwise),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("SeparableConv1D",
+                              "1D convolution of each channel, then of all channels."),
+              .args_size = sizeof(keel_depthwise), .fields = fields },
     .aliases = "SeparableConvolution1D",
     .min_inputs = 1,
     .max_inputs = 1,

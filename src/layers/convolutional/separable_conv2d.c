@@ -13,11 +13,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_separable_conv2d = {
-    .type = { .name = "SeparableConv2D",
-              .module = "keras.layers",
-              .help = "2D convolution of each channel, then of all channels.",
-              .args_size = sizeof(keel_depthwise),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("SeparableConv2D",
+                              "2D convolution of each channel, then of all channels."),
+              .args_size = sizeof(keel_depthwise), .fields = fields },
     .aliases = "SeparableConvolution2D",
     .min_inputs = 1,
     .max_inputs = 1,

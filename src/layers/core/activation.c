@@ -17,11 +17,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_activation = {
-    .type = { .name = "Activation",
-              .module = "keras.layers",
-              .help = "Applies an activation function.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Activation", "Applies an activation function."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -35,11 +35,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_dense = {
-    .type = { .name = "Dense",
-              .module = "keras.layers",
-              .help = "Every output is a weighted sum of all inputs.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Dense", "Every output is a weighted sum of all inputs."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

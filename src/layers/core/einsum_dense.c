@@ -162,11 +162,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_einsum_dense = {
-    .type = { .name = "EinsumDense",
-              .module = "keras.layers",
-              .help = "A product with a kernel, along the dims that an equation names.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("EinsumDense",
+                              "A product with a kernel, along the dims that an equation names."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -12,11 +12,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_embedding = {
-    .type = { .name = "Embedding",
-              .module = "keras.layers",
-              .help = "A row of a table for each whole number.",
-              .args_size = sizeof(keel_embedding_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Embedding", "A row of a table for each whole number."),
+              .args_size = sizeof(keel_embedding_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .uncast = true,

@@ -8,7 +8,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_identity = {
-    .type = { .name = "Identity", .module = "keras.layers", .help = "Gives its input as it is." },
+    .type = { KEEL_LAYER_HEAD("Identity", "Gives its input as it is.") },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -10,8 +10,7 @@ static const keel_field fields[] = {
 };
 
 const keel_layer keel_layer_input_layer = {
-    .type = { .name = "InputLayer",
-              .module = "keras.layers",
-              .help = "Where rows come in: \"shape\" (of one row) or \"batch_shape\".",
+    .type = { KEEL_LAYER_HEAD("InputLayer",
+                              "Where rows come in: \"shape\" (of one row) or \"batch_shape\"."),
               .fields = fields },
 };

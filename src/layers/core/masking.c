@@ -21,11 +21,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_masking = {
-    .type = { .name = "Masking",
-              .module = "keras.layers",
-              .help = "Steps of one value do not count in later layers.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Masking", "Steps of one value do not count in later layers."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -78,12 +78,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_reversible_embedding = {
-    .type = { .name = "ReversibleEmbedding",
-              .module = "keras.layers",
-              .help = "A row of a table for each whole number, or back to the numbers.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("ReversibleEmbedding",
+                              "A row of a table for each whole number, or back to the numbers."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_arguments = true,

@@ -8,9 +8,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_add = {
-    .type = { .name = "Add",
-              .module = "keras.layers",
-              .help = "The sum of its inputs, element by element." },
+    .type = { KEEL_LAYER_HEAD("Add", "The sum of its inputs, element by element.") },
     .min_inputs = 1,
     .max_inputs = -1,
     .supports_masking = true,

@@ -12,9 +12,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_average = {
-    .type = { .name = "Average",
-              .module = "keras.layers",
-              .help = "The mean of its inputs, element by element." },
+    .type = { KEEL_LAYER_HEAD("Average", "The mean of its inputs, element by element.") },
     .min_inputs = 1,
     .max_inputs = -1,
     .supports_masking = true,

@@ -37,11 +37,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_concatenate = {
-    .type = { .name = "Concatenate",
-              .module = "keras.layers",
-              .help = "Puts its inputs one after another along an axis.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Concatenate", "Puts its inputs one after another along an axis."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = -1,
     .supports_masking = true,

@@ -80,11 +80,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_dot = {
-    .type = { .name = "Dot",
-              .module = "keras.layers",
-              .help = "Sums of products along an axis of two inputs.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Dot", "Sums of products along an axis of two inputs."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 2,
     .max_inputs = 2,
     .takes_list = true,

@@ -8,9 +8,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_maximum = {
-    .type = { .name = "Maximum",
-              .module = "keras.layers",
-              .help = "The largest of its inputs, element by element." },
+    .type = { KEEL_LAYER_HEAD("Maximum", "The largest of its inputs, element by element.") },
     .min_inputs = 1,
     .max_inputs = -1,
     .supports_masking = true,

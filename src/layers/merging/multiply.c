@@ -8,9 +8,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_multiply = {
-    .type = { .name = "Multiply",
-              .module = "keras.layers",
-              .help = "The product of its inputs, element by element." },
+    .type = { KEEL_LAYER_HEAD("Multiply", "The product of its inputs, element by element.") },
     .min_inputs = 1,
     .max_inputs = -1,
     .supports_masking = true,

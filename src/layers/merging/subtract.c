@@ -8,9 +8,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_subtract = {
-    .type = { .name = "Subtract",
-              .module = "keras.layers",
-              .help = "The first input less the second." },
+    .type = { KEEL_LAYER_HEAD("Subtract", "The first input less the second.") },
     .min_inputs = 2,
     .max_inputs = 2,
     .takes_list = true,

@@ -62,11 +62,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_batch_normalization = {
-    .type = { .name = "BatchNormalization",
-              .module = "keras.layers",
-              .help = "Normalizes each channel over the global batch.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("BatchNormalization",
+                              "Normalizes each channel over the global batch."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

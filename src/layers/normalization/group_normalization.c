@@ -47,11 +47,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_group_normalization = {
-    .type = { .name = "GroupNormalization",
-              .module = "keras.layers",
-              .help = "Normalizes groups of channels of each row.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("GroupNormalization", "Normalizes groups of channels of each row."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -38,11 +38,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_layer_normalization = {
-    .type = { .name = "LayerNormalization",
-              .module = "keras.layers",
-              .help = "Normalizes each place of a row over its features.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("LayerNormalization",
+                              "Normalizes each place of a row over its features."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

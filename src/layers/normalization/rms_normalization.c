@@ -30,11 +30,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_rms_normalization = {
-    .type = { .name = "RMSNormalization",
-              .module = "keras.layers",
-              .help = "Divides each place of a row by the root of its mean square.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("RMSNormalization",
+                              "Divides each place of a row by the root of its mean square."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

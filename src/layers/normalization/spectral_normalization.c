@@ -60,11 +60,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_spectral_normalization = {
-    .type = { .name = "SpectralNormalization",
-              .module = "keras.layers",
-              .help = "Divides the kernel of a layer by its largest singular value.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("SpectralNormalization",
+                              "Divides the kernel of a layer by its largest singular value."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

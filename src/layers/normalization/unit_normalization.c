@@ -25,11 +25,8 @@ static keel_status emit(keel_emit *e)
 
 /* One axis is a number there, not a list. */
 const keel_layer keel_layer_unit_normalization = {
-    .type = { .name = "UnitNormalization",
-              .module = "keras.layers",
-              .help = "Divides each place of a row by its length.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("UnitNormalization", "Divides each place of a row by its length."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_average_pooling1d = {
-    .type = { .name = "AveragePooling1D",
-              .module = "keras.layers",
-              .help = "The mean value of each window.",
-              .args_size = sizeof(keel_pool),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("AveragePooling1D", "The mean value of each window."),
+              .args_size = sizeof(keel_pool), .fields = fields },
     .aliases = "AvgPool1D",
     .min_inputs = 1,
     .max_inputs = 1,

@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_average_pooling2d = {
-    .type = { .name = "AveragePooling2D",
-              .module = "keras.layers",
-              .help = "The mean value of each window.",
-              .args_size = sizeof(keel_pool),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("AveragePooling2D", "The mean value of each window."),
+              .args_size = sizeof(keel_pool), .fields = fields },
     .aliases = "AvgPool2D",
     .min_inputs = 1,
     .max_inputs = 1,

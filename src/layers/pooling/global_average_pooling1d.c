@@ -43,11 +43,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_global_average_pooling1d = {
-    .type = { .name = "GlobalAveragePooling1D",
-              .module = "keras.layers",
-              .help = "The mean of each channel over the steps.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("GlobalAveragePooling1D", "The mean of each channel over the steps."),
+              .args_size = sizeof(args_t), .fields = fields },
     .aliases = "GlobalAvgPool1D",
     .min_inputs = 1,
     .max_inputs = 1,

@@ -23,11 +23,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_global_average_pooling2d = {
-    .type = { .name = "GlobalAveragePooling2D",
-              .module = "keras.layers",
-              .help = "The mean of each channel over the whole image.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("GlobalAveragePooling2D",
+                              "The mean of each channel over the whole image."),
+              .args_size = sizeof(args_t), .fields = fields },
     .aliases = "GlobalAvgPool2D",
     .min_inputs = 1,
     .max_inputs = 1,

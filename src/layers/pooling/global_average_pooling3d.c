@@ -29,11 +29,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_global_average_pooling3d = {
-    .type = { .name = "GlobalAveragePooling3D",
-              .module = "keras.layers",
-              .help = "The mean of each channel over the whole volume.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("GlobalAveragePooling3D",
+                              "The mean of each channel over the whole volume."),
+              .args_size = sizeof(args_t), .fields = fields },
     .aliases = "GlobalAvgPool3D",
     .min_inputs = 1,
     .max_inputs = 1,

@@ -7,11 +7,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_global_max_pooling2d = {
-    .type = { .name = "GlobalMaxPooling2D",
-              .module = "keras.layers",
-              .help = "The largest value of each channel.",
-              .args_size = sizeof(keel_global_max),
-              .fields = keel_global_max_fields },
+    .type = { KEEL_LAYER_HEAD("GlobalMaxPooling2D", "The largest value of each channel."),
+              .args_size = sizeof(keel_global_max), .fields = keel_global_max_fields },
     .aliases = "GlobalMaxPool2D",
     .min_inputs = 1,
     .max_inputs = 1,

@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_max_pooling2d = {
-    .type = { .name = "MaxPooling2D",
-              .module = "keras.layers",
-              .help = "The largest value of each window.",
-              .args_size = sizeof(keel_pool),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("MaxPooling2D", "The largest value of each window."),
+              .args_size = sizeof(keel_pool), .fields = fields },
     .aliases = "MaxPool2D",
     .min_inputs = 1,
     .max_inputs = 1,

@@ -45,12 +45,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_aug_mix = {
-    .type = { .name = "AugMix",
-              .module = "keras.layers",
-              .help = "Blends images with changes of themselves by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = keel_policy_ready },
+    .type = { KEEL_LAYER_HEAD("AugMix",
+                              "Blends images with changes of themselves by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = keel_policy_ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

@@ -31,12 +31,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_auto_contrast = {
-    .type = { .name = "AutoContrast",
-              .module = "keras.layers",
-              .help = "Stretches the values of images to their range.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("AutoContrast", "Stretches the values of images to their range."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -54,11 +54,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_category_encoding = {
-    .type = { .name = "CategoryEncoding",
-              .module = "keras.layers",
-              .help = "A number for each category: whether, or how often, a row names it.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("CategoryEncoding",
+                              "A number for each category: whether, or how often, a row names it."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .reads_rows = true,

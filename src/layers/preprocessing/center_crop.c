@@ -30,11 +30,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_center_crop = {
-    .type = { .name = "CenterCrop",
-              .module = "keras.layers",
-              .help = "Crops images to their middle.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("CenterCrop", "Crops images to their middle."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -38,12 +38,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_contrast_limited_adaptive_histogram_equalization = {
-    .type = { .name = "ContrastLimitedAdaptiveHistogramEqualization",
-              .module = "keras.layers",
-              .help = "Equalizes the contrast of images tile by tile.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("ContrastLimitedAdaptiveHistogramEqualization",
+                              "Equalizes the contrast of images tile by tile."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

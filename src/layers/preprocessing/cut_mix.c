@@ -26,12 +26,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_cut_mix = {
-    .type = { .name = "CutMix",
-              .module = "keras.layers",
-              .help = "In inference images stay; it does not train inside a model.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("CutMix",
+                              "In inference images stay; it does not train inside a model."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

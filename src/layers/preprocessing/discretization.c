@@ -62,12 +62,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_discretization = {
-    .type = { .name = "Discretization",
-              .module = "keras.layers",
-              .help = "The index of the range that a number is in.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("Discretization", "The index of the range that a number is in."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .reads_rows = true,

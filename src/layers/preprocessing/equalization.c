@@ -35,12 +35,10 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_equalization = {
-    .type = { .name = "Equalization",
-              .module = "keras.layers",
-              .help = "Spreads the values of images evenly over their range while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD(
+                  "Equalization",
+                  "Spreads the values of images evenly over their range while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -63,12 +63,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_hashed_crossing = {
-    .type = { .name = "HashedCrossing",
-              .module = "keras.layers",
-              .help = "One of a number of bins for what several inputs are together.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("HashedCrossing",
+                              "One of a number of bins for what several inputs are together."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 2,
     .max_inputs = 2,
     .takes_list = true,

@@ -66,12 +66,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_hashing = {
-    .type = { .name = "Hashing",
-              .module = "keras.layers",
-              .help = "One of a number of bins for a text or a whole number, by its hash.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("Hashing",
+                              "One of a number of bins for a text or a whole number, by its hash."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .reads_rows = true,

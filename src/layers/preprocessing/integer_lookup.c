@@ -26,12 +26,8 @@ static keel_status ready(void *args)
 }
 
 const keel_layer keel_layer_integer_lookup = {
-    .type = { .name = "IntegerLookup",
-              .module = "keras.layers",
-              .help = "The index of a whole number in a vocabulary.",
-              .args_size = sizeof(keel_lookup_args),
-              .fields = fields,
-              .ready = ready,
+    .type = { KEEL_LAYER_HEAD("IntegerLookup", "The index of a whole number in a vocabulary."),
+              .args_size = sizeof(keel_lookup_args), .fields = fields, .ready = ready,
               .release = keel_lookup_release },
     KEEL_LOOKUP_LAYER,
     .emit = keel_lookup_emit,

@@ -72,12 +72,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_mel_spectrogram = {
-    .type = { .name = "MelSpectrogram",
-              .module = "keras.layers",
-              .help = "The loudness of a signal in bands of frequencies.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("MelSpectrogram",
+                              "The loudness of a signal in bands of frequencies."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -19,11 +19,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_mix_up = {
-    .type = { .name = "MixUp",
-              .module = "keras.layers",
-              .help = "In inference images stay; it does not train inside a model.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("MixUp",
+                              "In inference images stay; it does not train inside a model."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

@@ -109,13 +109,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_normalization = {
-    .type = { .name = "Normalization",
-              .module = "keras.layers",
-              .help = "Shifts and scales to a mean of 0 and a variance of 1.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready,
-              .release = release },
+    .type = { KEEL_LAYER_HEAD("Normalization",
+                              "Shifts and scales to a mean of 0 and a variance of 1."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready, .release = release },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

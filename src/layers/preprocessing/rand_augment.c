@@ -28,12 +28,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_rand_augment = {
-    .type = { .name = "RandAugment",
-              .module = "keras.layers",
-              .help = "Changes images in several ways by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = keel_policy_ready },
+    .type = { KEEL_LAYER_HEAD("RandAugment",
+                              "Changes images in several ways by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = keel_policy_ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

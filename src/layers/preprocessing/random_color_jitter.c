@@ -75,12 +75,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_color_jitter = {
-    .type = { .name = "RandomColorJitter",
-              .module = "keras.layers",
-              .help = "Changes the colours of images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomColorJitter",
+                              "Changes the colours of images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

@@ -51,12 +51,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_elastic_transform = {
-    .type = { .name = "RandomElasticTransform",
-              .module = "keras.layers",
-              .help = "Bends images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomElasticTransform", "Bends images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

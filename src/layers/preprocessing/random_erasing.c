@@ -39,12 +39,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_erasing = {
-    .type = { .name = "RandomErasing",
-              .module = "keras.layers",
-              .help = "Erases parts of images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomErasing", "Erases parts of images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

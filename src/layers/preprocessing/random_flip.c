@@ -26,11 +26,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_flip = {
-    .type = { .name = "RandomFlip",
-              .module = "keras.layers",
-              .help = "Mirrors images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("RandomFlip", "Mirrors images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

@@ -42,12 +42,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_gaussian_blur = {
-    .type = { .name = "RandomGaussianBlur",
-              .module = "keras.layers",
-              .help = "Blurs images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomGaussianBlur", "Blurs images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

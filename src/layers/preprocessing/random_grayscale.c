@@ -22,11 +22,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_grayscale = {
-    .type = { .name = "RandomGrayscale",
-              .module = "keras.layers",
-              .help = "Makes images gray by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("RandomGrayscale", "Makes images gray by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

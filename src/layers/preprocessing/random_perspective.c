@@ -36,12 +36,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_perspective = {
-    .type = { .name = "RandomPerspective",
-              .module = "keras.layers",
-              .help = "Shows images from aside by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomPerspective",
+                              "Shows images from aside by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

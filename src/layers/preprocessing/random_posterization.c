@@ -46,12 +46,9 @@ static keel_status to_config(const void *args, json_t *config)
 }
 
 const keel_layer keel_layer_random_posterization = {
-    .type = { .name = "RandomPosterization",
-              .module = "keras.layers",
-              .help = "Takes bits from the values of images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomPosterization",
+                              "Takes bits from the values of images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

@@ -49,12 +49,8 @@ static keel_status to_config(const void *args, json_t *config)
 }
 
 const keel_layer keel_layer_random_shear = {
-    .type = { .name = "RandomShear",
-              .module = "keras.layers",
-              .help = "Shears images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomShear", "Shears images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

@@ -35,12 +35,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_translation = {
-    .type = { .name = "RandomTranslation",
-              .module = "keras.layers",
-              .help = "Moves images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomTranslation", "Moves images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

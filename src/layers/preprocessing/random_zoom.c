@@ -40,12 +40,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_random_zoom = {
-    .type = { .name = "RandomZoom",
-              .module = "keras.layers",
-              .help = "Zooms images by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("RandomZoom", "Zooms images by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

@@ -51,12 +51,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_rescaling = {
-    .type = { .name = "Rescaling",
-              .module = "keras.layers",
-              .help = "Multiplies by a scale and adds an offset.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("Rescaling", "Multiplies by a scale and adds an offset."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

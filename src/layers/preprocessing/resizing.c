@@ -28,11 +28,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_resizing = {
-    .type = { .name = "Resizing",
-              .module = "keras.layers",
-              .help = "Makes images of another height and width.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Resizing", "Makes images of another height and width."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -40,12 +40,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_solarization = {
-    .type = { .name = "Solarization",
-              .module = "keras.layers",
-              .help = "Inverts bright values of images while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("Solarization", "Inverts bright values of images while training."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .by_chance = true,

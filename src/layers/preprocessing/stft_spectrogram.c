@@ -143,12 +143,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_stft_spectrogram = {
-    .type = { .name = "STFTSpectrogram",
-              .module = "keras.layers",
-              .help = "The spectrum of each window of a signal.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready },
+    .type = { KEEL_LAYER_HEAD("STFTSpectrogram", "The spectrum of each window of a signal."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -20,12 +20,8 @@ static keel_status ready(void *args)
 }
 
 const keel_layer keel_layer_string_lookup = {
-    .type = { .name = "StringLookup",
-              .module = "keras.layers",
-              .help = "The index of a text in a vocabulary.",
-              .args_size = sizeof(keel_lookup_args),
-              .fields = fields,
-              .ready = ready,
+    .type = { KEEL_LAYER_HEAD("StringLookup", "The index of a text in a vocabulary."),
+              .args_size = sizeof(keel_lookup_args), .fields = fields, .ready = ready,
               .release = keel_lookup_release },
     KEEL_LOOKUP_LAYER,
     .emit = keel_lookup_emit,

@@ -208,12 +208,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_text_vectorization = {
-    .type = { .name = "TextVectorization",
-              .module = "keras.layers",
-              .help = "The indices of a text's words in a vocabulary, or which are in it.",
-              .args_size = sizeof(args_t),
-              .fields = fields,
-              .ready = ready,
+    .type = { KEEL_LAYER_HEAD("TextVectorization",
+                              "The indices of a text's words in a vocabulary, or which are in it."),
+              .args_size = sizeof(args_t), .fields = fields, .ready = ready,
               .release = keel_lookup_release },
     KEEL_LOOKUP_LAYER,
     .emit = emit,

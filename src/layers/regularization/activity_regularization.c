@@ -20,11 +20,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_activity_regularization = {
-    .type = { .name = "ActivityRegularization",
-              .module = "keras.layers",
-              .help = "Adds the size of its input to the loss and passes it on.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("ActivityRegularization",
+                              "Adds the size of its input to the loss and passes it on."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -36,11 +36,9 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_alpha_dropout = {
-    .type = { .name = "AlphaDropout",
-              .module = "keras.layers",
-              .help = "Dropout that keeps the mean and variance of SELU's outputs.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("AlphaDropout",
+                              "Dropout that keeps the mean and variance of SELU's outputs."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

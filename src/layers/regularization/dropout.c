@@ -50,11 +50,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_dropout = {
-    .type = { .name = "Dropout",
-              .module = "keras.layers",
-              .help = "Drops numbers by chance while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Dropout", "Drops numbers by chance while training."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -24,11 +24,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_gaussian_dropout = {
-    .type = { .name = "GaussianDropout",
-              .module = "keras.layers",
-              .help = "Multiplies by normal draws while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("GaussianDropout", "Multiplies by normal draws while training."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

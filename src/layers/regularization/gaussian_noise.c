@@ -20,11 +20,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_gaussian_noise = {
-    .type = { .name = "GaussianNoise",
-              .module = "keras.layers",
-              .help = "Adds normal draws while training.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("GaussianNoise", "Adds normal draws while training."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -12,11 +12,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_spatial_dropout1d = {
-    .type = { .name = "SpatialDropout1D",
-              .module = "keras.layers",
-              .help = "Drops whole channels by chance while training.",
-              .args_size = sizeof(keel_spatial_dropout),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("SpatialDropout1D", "Drops whole channels by chance while training."),
+              .args_size = sizeof(keel_spatial_dropout), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .supports_masking = true,

@@ -12,11 +12,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_cropping1d = {
-    .type = { .name = "Cropping1D",
-              .module = "keras.layers",
-              .help = "Takes places off the edges of steps.",
-              .args_size = sizeof(keel_cropping),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Cropping1D", "Takes places off the edges of steps."),
+              .args_size = sizeof(keel_cropping), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

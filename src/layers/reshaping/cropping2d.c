@@ -14,11 +14,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_cropping2d = {
-    .type = { .name = "Cropping2D",
-              .module = "keras.layers",
-              .help = "Takes places off the edges of images.",
-              .args_size = sizeof(keel_cropping),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Cropping2D", "Takes places off the edges of images."),
+              .args_size = sizeof(keel_cropping), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

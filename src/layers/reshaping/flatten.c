@@ -19,11 +19,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_flatten = {
-    .type = { .name = "Flatten",
-              .module = "keras.layers",
-              .help = "Puts all numbers of a row into one dim.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Flatten", "Puts all numbers of a row into one dim."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

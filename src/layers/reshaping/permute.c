@@ -32,11 +32,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_permute = {
-    .type = { .name = "Permute",
-              .module = "keras.layers",
-              .help = "Puts the dims of a row into another order.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Permute", "Puts the dims of a row into another order."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

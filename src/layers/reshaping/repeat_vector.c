@@ -26,11 +26,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_repeat_vector = {
-    .type = { .name = "RepeatVector",
-              .module = "keras.layers",
-              .help = "Repeats a row of numbers.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("RepeatVector", "Repeats a row of numbers."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

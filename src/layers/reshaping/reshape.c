@@ -23,11 +23,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_reshape = {
-    .type = { .name = "Reshape",
-              .module = "keras.layers",
-              .help = "The same numbers under another shape.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Reshape", "The same numbers under another shape."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

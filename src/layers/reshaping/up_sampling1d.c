@@ -17,10 +17,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_up_sampling1d = {
-    .type = { .name = "UpSampling1D",
-              .module = "keras.layers",
-              .help = "Repeats each step.",
-              .args_size = sizeof(args_t),
+    .type = { KEEL_LAYER_HEAD("UpSampling1D", "Repeats each step."), .args_size = sizeof(args_t),
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,

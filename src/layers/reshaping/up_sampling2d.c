@@ -29,10 +29,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_up_sampling2d = {
-    .type = { .name = "UpSampling2D",
-              .module = "keras.layers",
-              .help = "Makes images larger.",
-              .args_size = sizeof(args_t),
+    .type = { KEEL_LAYER_HEAD("UpSampling2D", "Makes images larger."), .args_size = sizeof(args_t),
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,

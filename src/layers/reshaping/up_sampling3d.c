@@ -19,10 +19,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_up_sampling3d = {
-    .type = { .name = "UpSampling3D",
-              .module = "keras.layers",
-              .help = "Makes volumes larger.",
-              .args_size = sizeof(args_t),
+    .type = { KEEL_LAYER_HEAD("UpSampling3D", "Makes volumes larger."), .args_size = sizeof(args_t),
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,

@@ -26,11 +26,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_zero_padding1d = {
-    .type = { .name = "ZeroPadding1D",
-              .module = "keras.layers",
-              .help = "Adds zeros before and behind the steps.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("ZeroPadding1D", "Adds zeros before and behind the steps."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

@@ -25,11 +25,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_zero_padding2d = {
-    .type = { .name = "ZeroPadding2D",
-              .module = "keras.layers",
-              .help = "Adds zeros around an image.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("ZeroPadding2D", "Adds zeros around an image."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

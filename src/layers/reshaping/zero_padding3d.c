@@ -37,11 +37,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_zero_padding3d = {
-    .type = { .name = "ZeroPadding3D",
-              .module = "keras.layers",
-              .help = "Adds zeros around a volume.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("ZeroPadding3D", "Adds zeros around a volume."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
     .emit = emit,

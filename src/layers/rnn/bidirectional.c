@@ -87,11 +87,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_bidirectional = {
-    .type = { .name = "Bidirectional",
-              .module = "keras.layers",
-              .help = "Goes through time both ways.",
-              .args_size = sizeof(args_t),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("Bidirectional", "Goes through time both ways."),
+              .args_size = sizeof(args_t), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1 + 2 * KEEL_STATES_MAX,
     .supports_masking = true,

@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_conv_lstm2d = {
-    .type = { .name = "ConvLSTM2D",
-              .module = "keras.layers",
-              .help = "LSTM with 2D convolutions.",
-              .args_size = sizeof(keel_conv_lstm_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("ConvLSTM2D", "LSTM with 2D convolutions."),
+              .args_size = sizeof(keel_conv_lstm_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 3,
     .by_chance = true,

@@ -12,11 +12,8 @@ static keel_status make(keel_emit *e)
 }
 
 const keel_layer keel_layer_gru = {
-    .type = { .name = "GRU",
-              .module = "keras.layers",
-              .help = "Goes through time with a gated state (GRU).",
-              .args_size = sizeof(keel_rnn_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("GRU", "Goes through time with a gated state (GRU)."),
+              .args_size = sizeof(keel_rnn_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 2,
     .supports_masking = true,

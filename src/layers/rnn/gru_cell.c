@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_gru_cell = {
-    .type = { .name = "GRUCell",
-              .module = "keras.layers",
-              .help = "One step of GRU, for RNN.",
-              .args_size = sizeof(keel_cell_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("GRUCell", "One step of GRU, for RNN."),
+              .args_size = sizeof(keel_cell_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 2,
     .by_chance = true,

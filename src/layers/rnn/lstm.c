@@ -12,11 +12,8 @@ static keel_status make(keel_emit *e)
 }
 
 const keel_layer keel_layer_lstm = {
-    .type = { .name = "LSTM",
-              .module = "keras.layers",
-              .help = "Goes through time with a state and a carry (LSTM).",
-              .args_size = sizeof(keel_rnn_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("LSTM", "Goes through time with a state and a carry (LSTM)."),
+              .args_size = sizeof(keel_rnn_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 3,
     .supports_masking = true,

@@ -11,11 +11,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_lstm_cell = {
-    .type = { .name = "LSTMCell",
-              .module = "keras.layers",
-              .help = "One step of LSTM, for RNN.",
-              .args_size = sizeof(keel_cell_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("LSTMCell", "One step of LSTM, for RNN."),
+              .args_size = sizeof(keel_cell_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 3,
     .by_chance = true,

@@ -17,11 +17,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_rnn = {
-    .type = { .name = "RNN",
-              .module = "keras.layers",
-              .help = "Calls a cell on one step after the other.",
-              .args_size = sizeof(keel_rnn_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("RNN", "Calls a cell on one step after the other."),
+              .args_size = sizeof(keel_rnn_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1 + KEEL_STATES_MAX,
     .supports_masking = true,

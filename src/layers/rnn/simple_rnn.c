@@ -9,11 +9,8 @@ static keel_status make(keel_emit *e)
 }
 
 const keel_layer keel_layer_simple_rnn = {
-    .type = { .name = "SimpleRNN",
-              .module = "keras.layers",
-              .help = "Goes through time with a plain state.",
-              .args_size = sizeof(keel_rnn_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("SimpleRNN", "Goes through time with a plain state."),
+              .args_size = sizeof(keel_rnn_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 2,
     .supports_masking = true,

@@ -9,11 +9,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_simple_rnn_cell = {
-    .type = { .name = "SimpleRNNCell",
-              .module = "keras.layers",
-              .help = "One step of SimpleRNN, for RNN.",
-              .args_size = sizeof(keel_cell_args),
-              .fields = fields },
+    .type = { KEEL_LAYER_HEAD("SimpleRNNCell", "One step of SimpleRNN, for RNN."),
+              .args_size = sizeof(keel_cell_args), .fields = fields },
     .min_inputs = 1,
     .max_inputs = 2,
     .by_chance = true,

@@ -70,9 +70,8 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_stacked_rnn_cells = {
-    .type = { .name = "StackedRNNCells",
-              .module = "keras.layers",
-              .help = "One step of several cells, one upon another, for RNN.",
+    .type = { KEEL_LAYER_HEAD("StackedRNNCells",
+                              "One step of several cells, one upon another, for RNN."),
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1 + KEEL_STATES_MAX,

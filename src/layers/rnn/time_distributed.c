@@ -73,9 +73,7 @@ static keel_status emit(keel_emit *e)
 }
 
 const keel_layer keel_layer_time_distributed = {
-    .type = { .name = "TimeDistributed",
-              .module = "keras.layers",
-              .help = "Calls a layer on each step of (time, ...).",
+    .type = { KEEL_LAYER_HEAD("TimeDistributed", "Calls a layer on each step of (time, ...)."),
               .fields = fields },
     .min_inputs = 1,
     .max_inputs = 1,
