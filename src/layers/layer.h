@@ -186,7 +186,7 @@ keel_policy_json(keel_dtype compute); /* as in a config; the caller owns it; NUL
 keel_status keel_layer_config(const keel_layer *l, const void *args,
                               const keel_layer_common *common, json_t **out);
 
-/* Short forms for emit: the spec of input i; an op with one output; an op that is the whole layer,
+/* emit.c. Short forms: the spec of input i; an op with one output; an op that is the whole layer,
  * on all its inputs; an op on some values; one more weight; an op on a value and weights. */
 const keel_spec *keel_emit_in(const keel_emit *e, int i);
 keel_status keel_emit_op(keel_emit *e, const keel_node_parts *parts, keel_value *out);
@@ -230,6 +230,16 @@ keel_ints keel_image_ints(const keel_ints *a);
  * nothing changes. */
 keel_status keel_emit_view(keel_emit *e, const keel_shape *shape, keel_value in, keel_value *out);
 keel_status keel_emit_permuted(keel_emit *e, const int64_t *from, keel_value x, keel_value *out);
+/* All places of rows of that shape; `count` places of an axis of a row, from `begin` on; an axis
+ * from the last place to the first; a place of dim 0, without that dim. */
+struct keel_slice_args keel_slice_all(const keel_shape *s); /* of ops/args.h */
+keel_status keel_emit_part(keel_emit *e, keel_value in, int64_t axis, int64_t begin, int64_t count,
+                           keel_value *out);
+keel_status keel_emit_reversed(keel_emit *e, keel_value in, int64_t axis, keel_value *out);
+keel_status keel_emit_place(keel_emit *e, keel_value in, int64_t at, keel_value *out);
+/* The shape with a 1 there, and without that dim. */
+keel_shape keel_shape_with_one(keel_shape s, int64_t place);
+keel_shape keel_shape_without(keel_shape s, int64_t place);
 /* {before, behind} for each dim of a window that moves over places: zeros if !same, else
  * TensorFlow's rule: as many outputs as strides fit, with the odd one of the padding at the end. */
 void keel_same_padding(const keel_shape *places, bool same, const keel_ints *size,

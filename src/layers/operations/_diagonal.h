@@ -33,11 +33,7 @@ static inline keel_status emit_diagonal(keel_emit *e, keel_value *out)
     /* one after another in memory, neighbours of the diagonal are columns + 1 apart */
     s.dim[s.rank-- - 2] = rows * columns;
     KEEL_TRY(keel_emit_view(e, &s, x, &x));
-    keel_slice_args op = { 0 };
-    for (int d = 0; d < s.rank; d++) {
-        op.step[d] = 1;
-        op.count[d] = s.dim[d];
-    }
+    keel_slice_args op = keel_slice_all(&s);
     op.begin[s.rank - 1] = down * columns + right;
     op.count[s.rank - 1] = length;
     op.step[s.rank - 1] = length > 1 ? columns + 1 : 1;

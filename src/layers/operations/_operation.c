@@ -131,34 +131,6 @@ keel_status keel_reduce_axes(const keel_emit *e, const keel_ints *axis, keel_red
     return KEEL_OK;
 }
 
-keel_shape keel_shape_with_one(keel_shape s, int64_t place)
-{
-    for (int d = s.rank++; d > place; d--) s.dim[d] = s.dim[d - 1];
-    s.dim[place] = 1;
-    return s;
-}
-
-keel_shape keel_shape_without(keel_shape s, int64_t place)
-{
-    s.rank--;
-    for (int d = (int)place; d < s.rank; d++) s.dim[d] = s.dim[d + 1];
-    return s;
-}
-
-keel_status keel_emit_part(keel_emit *e, keel_value in, int64_t axis, int64_t begin, int64_t count,
-                           keel_value *out)
-{
-    const keel_shape shape = keel_graph_spec(e->graph, in)->shape;
-    keel_slice_args op = { 0 };
-    for (int d = 0; d < shape.rank; d++) {
-        op.step[d] = 1;
-        op.count[d] = shape.dim[d];
-    }
-    op.begin[axis] = begin;
-    op.count[axis] = count;
-    return keel_emit_on(e, &keel_op_slice, &op, &in, 1, out);
-}
-
 keel_status keel_emit_pair(keel_emit *e, const keel_op *op, keel_value a, keel_value b,
                            keel_value *out)
 {

@@ -39,15 +39,9 @@ keel_status keel_emit_binary(keel_emit *e, const keel_op *op, void *args);
 /* args of an op that reduces: axis as in Keras, without the batch. */
 keel_status keel_reduce_axes(const keel_emit *e, const keel_ints *axis, keel_reduce_args *out);
 
-/* The place among the dims of a row at which a new axis, as Keras counts it, is inserted; and the
- * shape with a 1 there. */
+/* The place among the dims of a row at which a new axis, as Keras counts it, is inserted. */
 keel_status keel_new_axis(const keel_emit *e, int64_t axis, int64_t *place);
-keel_shape keel_shape_with_one(keel_shape s, int64_t place);
-keel_shape keel_shape_without(keel_shape s, int64_t place);
 
-/* `count` places of an axis of a row, from `begin` on. */
-keel_status keel_emit_part(keel_emit *e, keel_value in, int64_t axis, int64_t begin, int64_t count,
-                           keel_value *out);
 /* An op of ops/binary.h on two values; in * scale + offset. */
 keel_status keel_emit_pair(keel_emit *e, const keel_op *op, keel_value a, keel_value b,
                            keel_value *out);

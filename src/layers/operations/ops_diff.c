@@ -15,19 +15,12 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_binary_args plain = { 0 };
-    const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    keel_slice_args op = { 0 };
     keel_value x[2];
     int64_t axis;
     KEEL_TRY(keel_row_axis(e, a->axis, &axis));
-    for (int d = 0; d < in->rank; d++) {
-        op.step[d] = 1;
-        op.count[d] = in->dim[d];
-    }
-    op.count[axis]--;
-    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &op, e->in, 1, &x[1]));
-    op.begin[axis] = 1;
-    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &op, e->in, 1, &x[0]));
+    const int64_t n = keel_emit_in(e, 0)->shape.dim[axis] - 1;
+    KEEL_TRY(keel_emit_part(e, e->in[0], axis, 0, n, &x[1]));
+    KEEL_TRY(keel_emit_part(e, e->in[0], axis, 1, n, &x[0]));
     return keel_emit_on(e, &keel_op_subtract, &plain, x, 2, e->out);
 }
 

@@ -14,12 +14,8 @@ static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    keel_slice_args op = { 0 };
+    keel_slice_args op = keel_slice_all(in);
     if (a->axis.count < 0) return keel_fail(KEEL_EUNSUP, "axis null is the batch, too");
-    for (int d = 0; d < in->rank; d++) {
-        op.step[d] = 1;
-        op.count[d] = in->dim[d];
-    }
     for (int i = 0; i < a->axis.count; i++) {
         int64_t d;
         KEEL_TRY(keel_row_axis(e, a->axis.at[i], &d));

@@ -20,13 +20,8 @@ enum { REFLECT = 1, SYMMETRIC = 2 };
 static keel_status mirrored(keel_emit *e, keel_value x, int d, int64_t begin, int64_t count,
                             keel_value *part, int *n)
 {
-    const keel_shape *s = keel_value_shape(e, x);
-    keel_slice_args op = { 0 };
+    keel_slice_args op = keel_slice_all(keel_value_shape(e, x));
     if (count == 0) return KEEL_OK;
-    for (int k = 0; k < s->rank; k++) {
-        op.step[k] = 1;
-        op.count[k] = s->dim[k];
-    }
     op.begin[d] = begin;
     op.step[d] = -1;
     op.count[d] = count;

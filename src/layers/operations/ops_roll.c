@@ -26,16 +26,8 @@ static keel_status emit(keel_emit *e)
         e->out[0] = e->in[0];
         return KEEL_OK;
     }
-    for (int i = 0; i < 2; i++) { /* the last `shift` places, then the others */
-        keel_slice_args op = { 0 };
-        for (int d = 0; d < in->rank; d++) {
-            op.step[d] = 1;
-            op.count[d] = in->dim[d];
-        }
-        op.begin[along.axis] = i ? 0 : n - shift;
-        op.count[along.axis] = i ? n - shift : shift;
-        KEEL_TRY(keel_emit_on(e, &keel_op_slice, &op, e->in, 1, &part[i]));
-    }
+    KEEL_TRY(keel_emit_part(e, e->in[0], along.axis, n - shift, shift, &part[0]));
+    KEEL_TRY(keel_emit_part(e, e->in[0], along.axis, 0, n - shift, &part[1]));
     return keel_emit_on(e, &keel_op_concatenate, &along, part, 2, e->out);
 }
 

@@ -12,18 +12,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status turned_over(keel_emit *e, keel_value x, int64_t axis, keel_value *out)
-{
-    const keel_shape s = *keel_value_shape(e, x);
-    keel_slice_args op = { 0 };
-    for (int d = 0; d < s.rank; d++) {
-        op.step[d] = d == axis ? -1 : 1;
-        op.begin[d] = d == axis ? s.dim[d] - 1 : 0;
-        op.count[d] = s.dim[d];
-    }
-    return keel_emit_on(e, &keel_op_slice, &op, &x, 1, out);
-}
-
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
@@ -32,13 +20,13 @@ static keel_status emit(keel_emit *e)
     int64_t from[KEEL_RANK_MAX], axis[2];
     for (int i = 0; i < 2; i++) KEEL_TRY(keel_row_axis(e, a->axes.at[i], &axis[i]));
     if (axis[0] == axis[1]) return keel_fail(KEEL_EARG, "axes: they must differ");
-    if (turns == 2) KEEL_TRY(turned_over(e, x, axis[0], &x));
-    if (turns == 1 || turns == 2) KEEL_TRY(turned_over(e, x, axis[1], &x));
+    if (turns == 2) KEEL_TRY(keel_emit_reversed(e, x, axis[0], &x));
+    if (turns == 1 || turns == 2) KEEL_TRY(keel_emit_reversed(e, x, axis[1], &x));
     for (int d = 0; d < KEEL_RANK_MAX; d++) from[d] = d;
     from[axis[0]] = axis[1];
     from[axis[1]] = axis[0];
     if (turns % 2) KEEL_TRY(keel_emit_permuted(e, from, x, &x));
-    if (turns == 3) KEEL_TRY(turned_over(e, x, axis[1], &x));
+    if (turns == 3) KEEL_TRY(keel_emit_reversed(e, x, axis[1], &x));
     e->out[0] = x;
     return KEEL_OK;
 }

@@ -13,17 +13,13 @@ static const keel_field fields[] = {
 static keel_status emit(keel_emit *e)
 {
     const json_t *shape = ((const args_t *)e->args)->shape;
-    keel_slice_args op = { 0 };
     keel_shape size = { 0 };
     if (json_array_size(shape) < 1 || json_array_size(shape) > KEEL_RANK_MAX + 1)
         return keel_fail(KEEL_EARG, "shape: a list with a number for each dim");
     for (size_t i = 1; i < json_array_size(shape); i++)
         size.dim[size.rank++] = json_integer_value(json_array_get(shape, i));
+    keel_slice_args op = keel_slice_all(&size);
     KEEL_TRY(block_begin(e, &size, op.begin));
-    for (int d = 0; d < size.rank; d++) {
-        op.step[d] = 1;
-        op.count[d] = size.dim[d];
-    }
     return keel_emit_on(e, &keel_op_slice, &op, e->in, 1, e->out);
 }
 

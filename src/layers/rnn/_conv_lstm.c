@@ -147,24 +147,10 @@ static keel_status drop_inputs(keel_emit *e, lstm *l)
     return keel_emit_on(e, &keel_op_dropout, &op, &l->x, 1, &l->x);
 }
 
-/* Step `time` of [T, ..]. */
-static keel_status step_of(keel_emit *e, keel_value whole, int64_t time, keel_value *out)
-{
-    const keel_shape shape = keel_graph_spec(e->graph, whole)->shape;
-    keel_slice_args one = { .begin = { time }, .step = { 1 }, .count = { 1 } };
-    keel_shape rest = { .rank = shape.rank - 1 };
-    for (int d = 1; d < shape.rank; d++) {
-        one.step[d] = 1;
-        one.count[d] = rest.dim[d - 1] = shape.dim[d];
-    }
-    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &one, &whole, 1, out));
-    return keel_emit_view(e, &rest, *out, out);
-}
-
 /* The convolution of the input of step `time`, [places.., 4 filters]. */
 static keel_status brought(keel_emit *e, const lstm *l, int64_t time, keel_value *out)
 {
-    KEEL_TRY(step_of(e, l->x, time, out));
+    KEEL_TRY(keel_emit_place(e, l->x, time, out));
     if (l->dims < 3) return KEEL_OK;
     return convolve(e, &l->input, of_input(e->args), 0, l->groups ? GATES : 1, *out, out);
 }
@@ -199,17 +185,11 @@ static keel_status constant(keel_emit *e, double number, keel_value like, keel_v
     return keel_emit_on(e, &keel_op_where, &op, &like, 1, out);
 }
 
-static keel_status gate(keel_emit *e, const lstm *l, keel_value z, int which, keel_value *out)
+static keel_status gate(keel_emit *e, keel_value z, int which, keel_value *out)
 {
     const keel_conv_lstm_args *a = e->args;
-    const keel_shape shape = keel_graph_spec(e->graph, z)->shape;
-    keel_slice_args part = { 0 };
-    for (int d = 0; d < shape.rank; d++) {
-        part.step[d] = 1;
-        part.count[d] = l->state.dim[d];
-    }
-    part.begin[shape.rank - 1] = which * a->filters;
-    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &part, &z, 1, out));
+    const int last = keel_graph_spec(e->graph, z)->shape.rank - 1;
+    KEEL_TRY(keel_emit_part(e, z, last, which * a->filters, a->filters, out));
     return keel_emit_activation(e, which == 2 ? &a->activation : &a->recurrent_activation, *out,
                                 out);
 }
@@ -225,12 +205,12 @@ static keel_status one_step(keel_emit *e, const lstm *l, keel_value z, keel_valu
     const keel_conv_lstm_args *a = e->args;
     keel_value i, f, g, o, squashed;
     KEEL_TRY(add_state(e, l, &z));
-    KEEL_TRY(gate(e, l, z, 0, &i));
-    KEEL_TRY(gate(e, l, z, 2, &g));
-    KEEL_TRY(gate(e, l, z, 3, &o));
+    KEEL_TRY(gate(e, z, 0, &i));
+    KEEL_TRY(gate(e, z, 2, &g));
+    KEEL_TRY(gate(e, z, 3, &o));
     KEEL_TRY(times(e, i, g, c));
     if (l->c >= 0) {
-        KEEL_TRY(gate(e, l, z, 1, &f));
+        KEEL_TRY(gate(e, z, 1, &f));
         KEEL_TRY(times(e, f, l->c, &f));
         KEEL_TRY(keel_emit_on(e, &keel_op_add, NULL, (keel_value[]){ f, *c }, 2, c));
     }
@@ -264,7 +244,7 @@ static keel_status begin(keel_emit *e, lstm *l, keel_value z)
         KEEL_TRY(keel_graph_cast(e->graph, l->begin[i], e->graph->held, i ? &l->c : &l->h));
     }
     if (l->h < 0 && l->steps == 1) { /* so that the recurrent kernel gets a gradient, which is 0 */
-        KEEL_TRY(gate(e, l, z, 0, &l->h));
+        KEEL_TRY(gate(e, z, 0, &l->h));
         KEEL_TRY(constant(e, 0, l->h, &l->h));
         l->c = l->h;
     }
@@ -287,8 +267,7 @@ static keel_status run(keel_emit *e, lstm *l, bool backwards, bool zeros, keel_v
         KEEL_TRY(one_step(e, l, z, &h, &c));
         each[t] = h;
         if (mask >= 0) {
-            const keel_slice_args at = { .begin = { time }, .step = { 1 }, .count = { 1 } };
-            KEEL_TRY(keel_emit_on(e, &keel_op_slice, &at, &mask, 1, &counts));
+            KEEL_TRY(keel_emit_part(e, mask, 0, time, 1, &counts));
             KEEL_TRY(keel_emit_view(e, &one, counts, &counts));
             KEEL_TRY(where_counts(e, counts, zeros ? -1 : out, &each[t]));
             KEEL_TRY(where_counts(e, counts, l->h, &h));

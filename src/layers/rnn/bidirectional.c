@@ -65,12 +65,7 @@ static keel_status emit(keel_emit *e)
     const bool sequences = shape.rank == keel_emit_in(e, 0)->shape.rank;
     pair[0] = y[0][0];
     pair[1] = y[1][0];
-    if (sequences) { /* steps as they came */
-        keel_slice_args turned = { .begin = { other.dim[0] - 1 }, .step = { -1 } };
-        for (int d = 0; d < other.rank; d++) turned.count[d] = other.dim[d];
-        for (int d = 1; d < other.rank; d++) turned.step[d] = 1;
-        KEEL_TRY(keel_emit_on(e, &keel_op_slice, &turned, &y[1][0], 1, &pair[1]));
-    }
+    if (sequences) KEEL_TRY(keel_emit_reversed(e, pair[1], 0, &pair[1])); /* steps as they came */
     const int n_y = a->merge_mode == APART ? 2 : 1;
     if (n_y == 1) KEEL_TRY(merge(e, pair, &one));
     KEEL_TRY(keel_emit_outputs(e, n_y + 2 * (n[0] - 1)));

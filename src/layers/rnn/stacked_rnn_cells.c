@@ -8,14 +8,6 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* Reverses the mask, into the order in which the steps are taken. */
-static keel_status turn(keel_emit *e, keel_value *mask)
-{
-    const int64_t steps = keel_emit_in(e, 0)->shape.dim[0];
-    const keel_slice_args back = { .begin = { steps - 1 }, .step = { -1 }, .count = { steps } };
-    return *mask < 0 ? KEEL_OK : keel_emit_on(e, &keel_op_slice, &back, mask, 1, mask);
-}
-
 /* Runs cell k over all steps of *x, which becomes its output; its states go to `out`. */
 static keel_status one_cell(keel_emit *e, int k, bool last, keel_value *x, keel_value mask,
                             int *given, keel_value *out, int *n_out)
@@ -58,7 +50,8 @@ static keel_status emit(keel_emit *e)
     while (cells < KEEL_HELD_IN_LIST_MAX && e->sub_kind(e, keel_held_in_list(cells))) cells++;
     for (int k = 0; k < cells; k++) {
         KEEL_TRY(one_cell(e, k, k == cells - 1, &x, mask, &given, out, &n_out));
-        if (k == 0 && how->backwards) KEEL_TRY(turn(e, &mask));
+        if (k == 0 && how->backwards && mask >= 0) /* into the order in which steps are taken */
+            KEEL_TRY(keel_emit_reversed(e, mask, 0, &mask));
     }
     if (given < e->n_in)
         return keel_fail(KEEL_EARG, "initial_state: %d, there are %d states", e->n_in - 1,

@@ -14,31 +14,18 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-/* Step t of a value [T, ...]. */
-static keel_status step_of(keel_emit *e, keel_value whole, int64_t t, keel_value *out)
-{
-    const keel_shape *shape = &keel_graph_spec(e->graph, whole)->shape;
-    keel_slice_args one = { .begin = { t } };
-    keel_reshape_args rest = { .shape = { .rank = shape->rank - 1 } };
-    keel_value slice;
-    for (int d = 0; d < KEEL_RANK_MAX; d++) one.step[d] = one.count[d] = 1;
-    for (int d = 1; d < shape->rank; d++) one.count[d] = rest.shape.dim[d - 1] = shape->dim[d];
-    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &one, &whole, 1, &slice));
-    return keel_emit_on(e, &keel_op_reshape, &rest, &slice, 1, out);
-}
-
+/* The output of step t, with a dim of 1 for it. */
 static keel_status one_step(keel_emit *e, int64_t t, keel_value *out)
 {
     keel_value x, y, mask = KEEL_MASK_NONE;
-    keel_reshape_args as = { .shape = { .rank = 1, .dim = { 1 } } };
-    KEEL_TRY(step_of(e, e->in[0], t, &x));
-    if (e->mask[0] >= 0) KEEL_TRY(step_of(e, e->mask[0], t, &mask));
+    KEEL_TRY(keel_emit_place(e, e->in[0], t, &x));
+    if (e->mask[0] >= 0) KEEL_TRY(keel_emit_place(e, e->mask[0], t, &mask));
     KEEL_TRY(e->sub(e, "layer", &x, &mask, 1, &y));
-    const keel_shape *shape = &keel_graph_spec(e->graph, y)->shape;
-    if (shape->rank >= KEEL_RANK_MAX)
+    const keel_shape *made = &keel_graph_spec(e->graph, y)->shape;
+    if (made->rank >= KEEL_RANK_MAX)
         return keel_fail(KEEL_EUNSUP, "rows of more than %d dims", KEEL_RANK_MAX);
-    for (int d = 0; d < shape->rank; d++) as.shape.dim[as.shape.rank++] = shape->dim[d];
-    return keel_emit_on(e, &keel_op_reshape, &as, &y, 1, out);
+    const keel_shape as = keel_shape_with_one(*made, 0);
+    return keel_emit_view(e, &as, y, out);
 }
 
 static keel_status emit(keel_emit *e)
