@@ -3,10 +3,8 @@
  * logits [S, input_dim]. As in Keras the input keeps its type: logits are stored in bfloat16 or
  * float16 only if the policy and the input are, or if reverse_dtype says so. */
 #include "layers/core/_embedding.h"
-#include "ops/args.h"
+#include "layers/operations/_values.h"
 #include <math.h>
-
-enum { FLOAT32, BFLOAT16, FLOAT16 }; /* reverse_dtype; null is -1 */
 
 typedef struct args_t {
     keel_embedding_args table;
@@ -34,28 +32,26 @@ static keel_status ready(void *args)
 
 static keel_dtype logits_type(const keel_emit *e)
 {
-    const args_t *a = e->args;
+    static const keel_dtype stored[] = { KEEL_FLOAT32, KEEL_BFLOAT16, KEEL_FLOAT16 };
+    const int given = ((const args_t *)e->args)->reverse_dtype; /* null is -1 */
     const keel_dtype policy = e->graph->held;
     if (e->graph->real != KEEL_FLOAT32) return e->graph->real;
-    if (a->reverse_dtype < 0 && keel_emit_in(e, 0)->dtype == policy) return policy;
-    return a->reverse_dtype == BFLOAT16  ? KEEL_BFLOAT16
-           : a->reverse_dtype == FLOAT16 ? KEEL_FLOAT16
-                                         : KEEL_FLOAT32;
+    if (given < 0 && keel_emit_in(e, 0)->dtype == policy) return policy;
+    return stored[given < 0 ? 0 : given];
 }
 
 static keel_status emit_logits(keel_emit *e, const keel_op *op, const keel_weights *w)
 {
     const double cap = ((const args_t *)e->args)->logit_soft_cap;
-    const keel_rescaling_args down = { .scale = 1 / cap }, up = { .scale = cap };
     keel_value x;
     e->graph->held = logits_type(e);
     e->out_mask[0] = KEEL_MASK_NONE;
     KEEL_TRY(keel_graph_cast(e->graph, e->in[0], e->graph->held, &x));
     KEEL_TRY(keel_emit_weighted(e, op, NULL, x, w, e->out));
     if (isnan(cap)) return KEEL_OK;
-    KEEL_TRY(keel_emit_on(e, &keel_op_rescaling, &down, e->out, 1, &x));
-    KEEL_TRY(keel_emit_on(e, &keel_op_tanh, NULL, &x, 1, &x));
-    return keel_emit_on(e, &keel_op_rescaling, &up, &x, 1, e->out);
+    KEEL_TRY(keel_emit_scaled(e, e->out[0], 1 / cap, 0, &x));
+    KEEL_TRY(keel_emit_each(e, &keel_op_tanh, x, &x));
+    return keel_emit_scaled(e, x, cap, 0, e->out);
 }
 
 static keel_status emit(keel_emit *e)

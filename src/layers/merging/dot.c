@@ -1,7 +1,7 @@
 /* Products of two inputs, summed along one axis of each (counted with the batch): [.., C] and
  * [.., C] give all dims of the first but that, then those of the second. */
 #include "layers/normalization/_unit.h"
-#include "ops/args.h"
+#include "layers/operations/_einsum.h"
 
 typedef struct args_t {
     keel_ints axes;
@@ -14,69 +14,40 @@ static const keel_field fields[] = {
     { 0 },
 };
 
-static keel_status axis_of(const keel_emit *e, int i, int *axis)
+static keel_status axis_of(const keel_emit *e, int i, int64_t *axis)
 {
     const args_t *a = e->args;
     const int64_t rank = keel_emit_in(e, i)->shape.rank + 1;
     const int64_t given = a->axes.at[a->axes.count > 1 ? i : 0];
-    const int64_t at = given < 0 ? given + rank : given;
-    if (a->axes.count > 2 || at < 1 || at >= rank)
-        return keel_fail(KEEL_EARG,
-                         "axes: %lld is no axis of input %d, which has %lld with the "
-                         "batch, whose own cannot be summed over",
-                         (long long)given, i, (long long)rank);
-    *axis = (int)at - 1;
-    return KEEL_OK;
-}
-
-/* Input i as a matrix, [others, n] or [n, others], and its other dims behind those of `out`. */
-static keel_status matrix(keel_emit *e, int i, int axis, keel_value x, keel_value *y,
-                          keel_shape *out)
-{
-    const keel_shape in = keel_emit_in(e, i)->shape;
-    keel_permute_args order = { 0 };
-    int64_t others = 1;
-    int n = i;
-    for (int d = 0; d < in.rank; d++) {
-        if (d == axis) continue;
-        if (out->rank == KEEL_RANK_MAX)
-            return keel_fail(KEEL_EUNSUP, "the output has more than %d dims", KEEL_RANK_MAX);
-        out->dim[out->rank++] = in.dim[d];
-        others *= in.dim[d];
-        order.from[n++] = d;
-    }
-    order.from[i == 0 ? in.rank - 1 : 0] = axis;
-    bool moved = false;
-    for (int d = 0; d < in.rank; d++) moved = moved || order.from[d] != d;
-    if (moved) KEEL_TRY(keel_emit_on(e, &keel_op_permute, &order, &x, 1, &x));
-    const int64_t sum = in.dim[axis];
-    const keel_shape shape = KEEL_SHAPE(i == 0 ? others : sum, i == 0 ? sum : others);
-    return keel_emit_view(e, &shape, x, y);
+    *axis = (given < 0 ? given + rank : given) - 1;
+    if (a->axes.count <= 2 && *axis >= 0 && *axis < rank - 1) return KEEL_OK;
+    return keel_fail(KEEL_EARG,
+                     "axes: %lld is no axis of input %d, which has %lld with the "
+                     "batch, whose own cannot be summed over",
+                     (long long)given, i, (long long)rank);
 }
 
 static keel_status emit(keel_emit *e)
 {
+    const keel_shape one = KEEL_SHAPE(1);
     const args_t *a = e->args;
-    keel_value both[2] = { e->in[0], e->in[1] };
-    keel_shape out = { 0 };
-    int axis[2];
-    e->out_mask[0] = KEEL_MASK_NONE;
+    keel_term in[2] = { { .value = e->in[0] }, { .value = e->in[1] } };
+    int64_t axis[2], n[2];
     for (int i = 0; i < 2; i++) {
-        KEEL_TRY(axis_of(e, i, &axis[i]));
         bool over[KEEL_RANK_MAX] = { false };
+        KEEL_TRY(axis_of(e, i, &axis[i]));
         over[axis[i]] = true;
-        if (a->normalize) KEEL_TRY(keel_emit_unit(e, over, 1e-7, &both[i]));
+        n[i] = keel_emit_in(e, i)->shape.dim[axis[i]];
+        if (a->normalize) KEEL_TRY(keel_emit_unit(e, over, 1e-7, &in[i].value));
     }
-    const int64_t n[2] = { keel_emit_in(e, 0)->shape.dim[axis[0]],
-                           keel_emit_in(e, 1)->shape.dim[axis[1]] };
+    e->out_mask[0] = KEEL_MASK_NONE;
     if (n[0] != n[1])
         return keel_fail(KEEL_ESHAPE, "axes: %lld and %lld places cannot be summed together",
                          (long long)n[0], (long long)n[1]);
-    for (int i = 0; i < 2; i++) KEEL_TRY(matrix(e, i, axis[i], both[i], &both[i], &out));
-    keel_value y;
-    KEEL_TRY(keel_emit_on(e, &keel_op_matmul, NULL, both, 2, &y));
-    if (out.rank == 0) out = KEEL_SHAPE(1);
-    return keel_emit_view(e, &out, y, e->out);
+    KEEL_TRY(keel_emit_summed(e, in, 1, &axis[0], &axis[1]));
+    return keel_graph_spec(e->graph, e->out[0])->shape.rank
+               ? KEEL_OK
+               : keel_emit_view(e, &one, e->out[0], e->out);
 }
 
 const keel_layer keel_layer_dot = {

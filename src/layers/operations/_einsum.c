@@ -1,6 +1,7 @@
 /* See _einsum.h. Two operands become one product of matrices: letters of both that the result has
  * are its places, letters of both that it has not are summed over by the product. */
 #include "layers/operations/_einsum.h"
+#include <stdio.h>
 #include <string.h>
 
 bool keel_letters_have(const char *letters, char c)
@@ -230,36 +231,45 @@ keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_te
     return KEEL_OK;
 }
 
+keel_status keel_emit_summed(keel_emit *e, const keel_term in[2], int over, const int64_t *first,
+                             const int64_t *second)
+{
+    char term[2][KEEL_LETTERS] = { "", "" }, out[2 * KEEL_LETTERS] = "", text[6 * KEEL_LETTERS];
+    int n = 0;
+    for (int k = 0; k < 2; k++)
+        for (int d = 0; d < keel_graph_spec(e->graph, in[k].value)->shape.rank; d++)
+            term[k][d] = (char)((k ? 'A' : 'b') + d);
+    for (int i = 0; i < over; i++) term[1][second[i]] = term[0][first[i]];
+    for (int k = 0; k < 2; k++)
+        for (const char *c = term[k]; *c; c++)
+            if (!keel_letters_have(term[1 - k], *c)) out[n++] = *c;
+    snprintf(text, sizeof text, "%s%s,%s%s->a%s", in[0].array ? "" : "a", term[0],
+             in[1].array ? "" : "a", term[1], out);
+    return keel_emit_einsum(e, text, in, 2);
+}
+
 keel_status keel_emit_contraction(keel_emit *e, int over, const int64_t *x_axes,
                                   const int64_t *axes)
 {
     keel_term in[2] = { { .value = e->in[0] }, { .array = true } };
-    char text[64] = "a", other[KEEL_RANK_MAX + 1] = "", *to = text + 1;
+    int64_t first[KEEL_RANK_MAX + 1], second[KEEL_RANK_MAX + 1];
     const int rank = keel_emit_in(e, 0)->shape.rank;
     const json_t *array = keel_argument(e, 1, "x2");
-    keel_operand first;
-    KEEL_TRY(keel_operand_at(e, 0, "x1", &first));
-    if (first.value < 0 || !json_is_array(array))
+    keel_operand x;
+    KEEL_TRY(keel_operand_at(e, 0, "x1", &x));
+    if (x.value < 0 || !json_is_array(array))
         return keel_fail(KEEL_EUNSUP, "a value of the model and an array are supported: of two "
                                       "values each row of a batch would meet all others");
     KEEL_TRY(keel_emit_numbers(e, array, "x2", &in[1].value));
     const int array_rank = keel_graph_spec(e->graph, in[1].value)->shape.rank;
-    for (int d = 0; d < array_rank; d++) other[d] = (char)('A' + d);
-    for (int d = 0; d < rank; d++) *to++ = (char)('b' + d);
     for (int i = 0; i < over; i++) {
-        const int64_t d = x_axes[i] < 0 ? x_axes[i] + rank : x_axes[i] - 1;
-        const int64_t k = axes[i] < 0 ? axes[i] + array_rank : axes[i];
-        if (d < 0 || d >= rank || k < 0 || k >= array_rank)
+        first[i] = x_axes[i] < 0 ? x_axes[i] + rank : x_axes[i] - 1;
+        second[i] = axes[i] < 0 ? axes[i] + array_rank : axes[i];
+        if (first[i] < 0 || first[i] >= rank || second[i] < 0 || second[i] >= array_rank)
             return keel_fail(KEEL_EUNSUP,
                              "axes %lld and %lld: they must be there, and not be the "
                              "batch: rows do not mix",
                              (long long)x_axes[i], (long long)axes[i]);
-        other[k] = text[1 + d];
     }
-    to += sprintf(to, ",%s->a", other);
-    for (int d = 0; d < rank; d++)
-        if (!keel_letters_have(other, text[1 + d])) *to++ = text[1 + d];
-    for (int d = 0; d < array_rank; d++)
-        if (other[d] == 'A' + d) *to++ = other[d];
-    return keel_emit_einsum(e, text, in, 2);
+    return keel_emit_summed(e, in, over, first, second);
 }

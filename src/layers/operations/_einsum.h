@@ -27,6 +27,10 @@ keel_status keel_term_reorder(keel_emit *e, keel_term *t, const char *order);
  * result, and of the operands that are no arrays, is the batch. */
 keel_status keel_emit_einsum(keel_emit *e, const char *subscripts, const keel_term *x, int n);
 
+/* Emits the whole operation that sums over `over` dims of each of two operands, whose dims are
+ * counted without the batch. What is left of both follows one another. */
+keel_status keel_emit_summed(keel_emit *e, const keel_term in[2], int over, const int64_t *first,
+                             const int64_t *second);
 /* Emits the whole operation that sums over `over` axes of the first argument of the call, a value,
  * and of the second, an array; axes as in Keras. What is left of both follows one another. */
 keel_status keel_emit_contraction(keel_emit *e, int over, const int64_t *x_axes,

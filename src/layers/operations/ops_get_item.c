@@ -135,9 +135,7 @@ static keel_status take(keel_emit *e, const json_t *keys)
 
 static keel_status emit(keel_emit *e)
 {
-    const json_t *call_args = json_object_get(e->call, "args"), *keys;
-    keys = json_array_get(call_args, 1);
-    if (!keys) keys = json_object_get(json_object_get(e->call, "kwargs"), "key");
+    const json_t *keys = keel_argument(e, 1, "key");
     json_t *one = json_is_array(keys) ? json_incref((json_t *)keys) : json_pack("[O]", keys);
     if (!one) return keel_fail(KEEL_EUNSUP, "it needs a key");
     const keel_status s = take(e, one);

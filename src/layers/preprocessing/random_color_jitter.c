@@ -2,19 +2,37 @@
  * the other; those without a factor stay. */
 #include "layers/preprocessing/_random.h"
 
+enum { CHANGES = 4 };
+
 typedef struct args_t {
-    keel_reals value_range;
-    keel_reals brightness_factor, contrast_factor, saturation_factor, hue_factor;
-    keel_range values, brightness, contrast, saturation, hue;
+    keel_reals value_range, factor[CHANGES];
+    keel_range values, range[CHANGES];
     int data_format;
 } args_t;
 
+static const struct {
+    const char *key;
+    keel_recolor_kind kind;
+    double least;
+} change[CHANGES] = {
+    { "brightness_factor", KEEL_RECOLOR_BRIGHTNESS, -1 },
+    { "contrast_factor", KEEL_RECOLOR_CONTRAST, 0 },
+    { "saturation_factor", KEEL_RECOLOR_SATURATE, -1 },
+    { "hue_factor", KEEL_RECOLOR_HUE, 0 },
+};
+
+#define CHANGE(key_, i, help_)                                                                     \
+    {                                                                                              \
+        .key = key_, .kind = KEEL_FIELD_REALS, .offset = offsetof(args_t, factor[i]),              \
+        .dflt = "null", .count = -1, .help = help_                                                 \
+    }
+
 static const keel_field fields[] = {
     KEEL_VALUE_RANGE(args_t, value_range),
-    KEEL_FACTOR(args_t, brightness_factor, "null", "as RandomBrightness has it"),
-    KEEL_FACTOR(args_t, contrast_factor, "null", "as RandomContrast has it"),
-    KEEL_FACTOR(args_t, saturation_factor, "null", "as RandomSaturation has it"),
-    KEEL_FACTOR(args_t, hue_factor, "null", "as RandomHue has it"),
+    CHANGE("brightness_factor", 0, "as RandomBrightness has it"),
+    CHANGE("contrast_factor", 1, "as RandomContrast has it"),
+    CHANGE("saturation_factor", 2, "as RandomSaturation has it"),
+    CHANGE("hue_factor", 3, "as RandomHue has it"),
     KEEL_IGNORE("seed", "the seed of the run decides"),
     KEEL_DATA_FORMAT(args_t),
     { 0 },
@@ -23,50 +41,29 @@ static const keel_field fields[] = {
 static keel_status ready(void *args)
 {
     args_t *a = args;
-    const keel_range part = { 0, 1 }, both = { -1, 1 };
-    const struct {
-        keel_range *out, bounds;
-        const keel_reals *factor;
-        const char *key;
-    } all[] = {
-        { &a->brightness, both, &a->brightness_factor, "brightness_factor" },
-        { &a->contrast, part, &a->contrast_factor, "contrast_factor" },
-        { &a->saturation, both, &a->saturation_factor, "saturation_factor" },
-        { &a->hue, part, &a->hue_factor, "hue_factor" },
-    };
-    for (int i = 0; i < 4; i++)
-        if (all[i].factor->count)
-            KEEL_TRY(
-                keel_factor_range(all[i].out, all[i].factor, all[i].key, all[i].bounds, false));
+    for (int i = 0; i < CHANGES; i++)
+        if (a->factor[i].count)
+            KEEL_TRY(keel_factor_range(&a->range[i], &a->factor[i], change[i].key,
+                                       (keel_range){ change[i].least, 1 }, false));
     return keel_value_range(&a->values, &a->value_range);
 }
 
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    const struct {
-        bool does;
-        keel_recolor_args op;
-    } all[] = {
-        { a->brightness_factor.count > 0,
-          { .kind = KEEL_RECOLOR_BRIGHTNESS, .range = { a->brightness }, .first = 0 } },
-        { a->contrast_factor.count > 0,
-          { .kind = KEEL_RECOLOR_CONTRAST,
-            .range = { { 1 - a->contrast.low, 1 + a->contrast.high } },
-            .first = 2 } },
-        { a->saturation_factor.count > 0,
-          { .kind = KEEL_RECOLOR_SATURATE, .range = { a->saturation }, .first = 4 } },
-        { a->hue_factor.count > 0,
-          { .kind = KEEL_RECOLOR_HUE, .range = { a->hue, { 0, 1 } }, .first = 6 } },
-    };
     const keel_spec *in;
     keel_value x = e->in[0];
     KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
-    for (int i = 0; i < 4; i++) {
-        keel_recolor_args op = all[i].op;
-        if (!all[i].does) continue;
-        op.values = a->values;
+    for (int i = 0; i < CHANGES; i++) {
+        keel_recolor_args op = { .kind = change[i].kind,
+                                 .range = { a->range[i] },
+                                 .first = 2 * (uint32_t)i,
+                                 .values = a->values };
+        if (!a->factor[i].count) continue;
+        if (op.kind == KEEL_RECOLOR_CONTRAST)
+            op.range[0] = (keel_range){ 1 - a->range[i].low, 1 + a->range[i].high };
+        if (op.kind == KEEL_RECOLOR_HUE) op.range[1] = (keel_range){ 0, 1 };
         KEEL_TRY(keel_recolor_check(op.kind, in));
         if (e->training) KEEL_TRY(keel_emit_on(e, &keel_op_recolor, &op, &x, 1, &x));
     }

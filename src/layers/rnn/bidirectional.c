@@ -33,51 +33,39 @@ static keel_status one_way(keel_emit *e, const char *key, int half, keel_value *
     return e->sub_outs(e, key, &call, out, n_out);
 }
 
-static keel_status merge(keel_emit *e, const keel_value pair[2], keel_value *out)
+static keel_status merge(keel_emit *e, int mode, const keel_value pair[2], keel_value *out)
 {
     static const keel_axis_args last = { .axis = -1 };
     static const keel_rescaling_args half = { .scale = 0.5 };
-    switch (((const args_t *)e->args)->merge_mode) {
-    case CONCAT:
-        return keel_emit_on(e, &keel_op_concatenate, &last, pair, 2, out);
-    case MUL:
-        return keel_emit_on(e, &keel_op_multiply, NULL, pair, 2, out);
-    case AVE:
-        KEEL_TRY(keel_emit_on(e, &keel_op_add, NULL, pair, 2, out));
-        return keel_emit_on(e, &keel_op_rescaling, &half, out, 1, out);
-    default:
-        return keel_emit_on(e, &keel_op_add, NULL, pair, 2, out);
-    }
+    if (mode == CONCAT) return keel_emit_on(e, &keel_op_concatenate, &last, pair, 2, out);
+    KEEL_TRY(keel_emit_on(e, mode == MUL ? &keel_op_multiply : &keel_op_add, NULL, pair, 2, out));
+    return mode == AVE ? keel_emit_on(e, &keel_op_rescaling, &half, out, 1, out) : KEEL_OK;
 }
 
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
-    keel_value y[2][OUTS_MAX], pair[2], one = -1;
+    keel_value y[2][OUTS_MAX];
     int n[2];
     if (e->n_in % 2 == 0) return keel_fail(KEEL_EARG, "initial_state: half of it for each way");
     KEEL_TRY(one_way(e, "forward_layer", 0, y[0], &n[0]));
     KEEL_TRY(one_way(e, "backward_layer", 1, y[1], &n[1]));
-    const keel_shape shape = keel_graph_spec(e->graph, y[0][0])->shape;
-    const keel_shape other = keel_graph_spec(e->graph, y[1][0])->shape;
-    if (n[0] != n[1] || shape.rank != other.rank)
+    const int rank = keel_graph_spec(e->graph, y[0][0])->shape.rank;
+    if (n[0] != n[1] || rank != keel_graph_spec(e->graph, y[1][0])->shape.rank)
         return keel_fail(KEEL_EARG, "the two layers must return the same, states and sequences");
-    const bool sequences = shape.rank == keel_emit_in(e, 0)->shape.rank;
-    pair[0] = y[0][0];
-    pair[1] = y[1][0];
+    const bool sequences = rank == keel_emit_in(e, 0)->shape.rank;
+    keel_value pair[2] = { y[0][0], y[1][0] };
     if (sequences) KEEL_TRY(keel_emit_reversed(e, pair[1], 0, &pair[1])); /* steps as they came */
-    const int n_y = a->merge_mode == APART ? 2 : 1;
-    if (n_y == 1) KEEL_TRY(merge(e, pair, &one));
-    KEEL_TRY(keel_emit_outputs(e, n_y + 2 * (n[0] - 1)));
-    for (int i = 0; i < n_y; i++) {
-        e->out[i] = n_y == 2 ? pair[i] : one;
-        e->out_mask[i] = sequences ? e->mask[0] : KEEL_MASK_NONE;
+    const int apart = a->merge_mode == APART;
+    if (!apart) KEEL_TRY(merge(e, a->merge_mode, pair, &pair[0]));
+    KEEL_TRY(keel_emit_outputs(e, 1 + apart + 2 * (n[0] - 1)));
+    for (int k = 0; k < e->n_out; k++) e->out_mask[k] = KEEL_MASK_NONE;
+    for (int i = 0; i <= apart; i++) {
+        e->out[i] = pair[i];
+        if (sequences) e->out_mask[i] = e->mask[0];
     }
-    for (int i = 0, k = n_y; i < 2; i++)
-        for (int s = 1; s < n[i]; s++, k++) {
-            e->out[k] = y[i][s];
-            e->out_mask[k] = KEEL_MASK_NONE;
-        }
+    for (int i = 0, k = 1 + apart; i < 2; i++)
+        for (int s = 1; s < n[i]; s++) e->out[k++] = y[i][s];
     return KEEL_OK;
 }
 
