@@ -1,8 +1,8 @@
 #!/bin/bash
 # check.sh [STAGE...]: everything that must hold of a change, by `make check`. Stages: format includes
-# headers tests asan tsan fuzz. Each prints one line; logs lie in BUILD/check. The last line is
+# headers layers tests asan tsan fuzz. Each prints one line; logs lie in BUILD/check. The last line is
 # 'N passed, N failed': cmocka's tests of all builds, test scripts, fuzz targets, and one for each of
-# the first three stages and each build.
+# the first four stages and each build.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=$(mkdir -p "${BUILD:-build}/check" && cd "${BUILD:-build}" && pwd) || exit 2
@@ -94,12 +94,13 @@ fuzz()
 }
 
 stages=("$@")
-((${#stages[@]})) || stages=(format includes headers tests asan tsan fuzz)
+((${#stages[@]})) || stages=(format includes headers layers tests asan tsan fuzz)
 for stage in "${stages[@]}"; do
     case $stage in
     format) script format check_format ;;
     includes) script includes sh tools/check_includes.sh ;;
     headers) script headers sh tools/check_headers.sh ;;
+    layers) script layers sh tools/check_layers.sh ;;
     tests)
         compile tests "$build" "all tests examples bench"
         SCRIPTS=1 programs tests "$build"

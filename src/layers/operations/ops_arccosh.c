@@ -15,10 +15,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_arcsinh, NULL, &x[1], 1, e->out);
 }
 
-const keel_layer keel_layer_ops_arccosh = {
-    .type = { KEEL_OPERATION_HEAD("Arccosh", "numpy", "The inverse of the hyperbolic cosine.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_arccosh, "Arccosh", "numpy", 1, "The inverse of the hyperbolic cosine.")

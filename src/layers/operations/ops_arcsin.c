@@ -16,10 +16,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_arctan2, &plain, x, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_arcsin = {
-    .type = { KEEL_OPERATION_HEAD("Arcsin", "numpy", "The angle of each sine.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_arcsin, "Arcsin", "numpy", 1, "The angle of each sine.")

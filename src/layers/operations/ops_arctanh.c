@@ -13,10 +13,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_rescaling, &half, &x[0], 1, e->out);
 }
 
-const keel_layer keel_layer_ops_arctanh = {
-    .type = { KEEL_OPERATION_HEAD("Arctanh", "numpy", "The inverse of the hyperbolic tangent.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_arctanh, "Arctanh", "numpy", 1, "The inverse of the hyperbolic tangent.")

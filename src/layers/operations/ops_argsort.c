@@ -19,12 +19,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_argsort, &op);
 }
 
-const keel_layer keel_layer_ops_argsort = {
-    .type = { KEEL_OPERATION_HEAD("Argsort", "numpy",
-                                  "Where the numbers are, from the smallest to the largest."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_argsort, "Argsort", "numpy", 1,
+                    "Where the numbers are, from the smallest to the largest.")

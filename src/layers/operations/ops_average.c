@@ -21,11 +21,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_reduce, &op);
 }
 
-const keel_layer keel_layer_ops_average = {
-    .type = { KEEL_OPERATION_HEAD("Average", "numpy", "The mean over axes."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_average, "Average", "numpy", 1, "The mean over axes.")

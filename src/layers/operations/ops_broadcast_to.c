@@ -34,11 +34,5 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-const keel_layer keel_layer_ops_broadcast_to = {
-    .type = { KEEL_OPERATION_HEAD("BroadcastTo", "numpy", "Dims of 1 repeated, up to a shape."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_broadcast_to, "BroadcastTo", "numpy", 1,
+                    "Dims of 1 repeated, up to a shape.")

@@ -20,11 +20,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_minimum, &high, &x, 1, e->out);
 }
 
-const keel_layer keel_layer_ops_clip = {
-    .type = { KEEL_OPERATION_HEAD("Clip", "numpy", "Numbers cut to a range."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_clip, "Clip", "numpy", 1, "Numbers cut to a range.")

@@ -18,12 +18,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_one(e, &keel_op_concatenate, &op);
 }
 
-const keel_layer keel_layer_ops_concatenate = {
-    .type = { KEEL_OPERATION_HEAD("Concatenate", "numpy",
-                                  "Values one after another along an axis."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = -1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_concatenate, "Concatenate", "numpy", -1,
+                    "Values one after another along an axis.")

@@ -29,11 +29,4 @@ static keel_status emit(keel_emit *e)
                      keel_dtype_name(e->graph->held), (long long)each);
 }
 
-const keel_layer keel_layer_ops_count_nonzero = {
-    .type = { KEEL_OPERATION_HEAD("CountNonzero", "numpy", "How many are not 0."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_count_nonzero, "CountNonzero", "numpy", 1, "How many are not 0.")

@@ -20,11 +20,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_cumsum, &op);
 }
 
-const keel_layer keel_layer_ops_cumsum = {
-    .type = { KEEL_OPERATION_HEAD("Cumsum", "numpy", "Sums of the places up to each one."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_cumsum, "Cumsum", "numpy", 1, "Sums of the places up to each one.")

@@ -24,11 +24,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_subtract, &plain, x, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_diff = {
-    .type = { KEEL_OPERATION_HEAD("Diff", "numpy", "Differences of neighbours along an axis."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_diff, "Diff", "numpy", 1, "Differences of neighbours along an axis.")

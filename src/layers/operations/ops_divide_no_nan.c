@@ -17,11 +17,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_where, &zero, (keel_value[]){ none, y[0] }, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_divide_no_nan = {
-    .type = { KEEL_OPERATION_HEAD("DivideNoNan", "numpy",
-                                  "Quotients, and 0 where the divisor is 0.") },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_divide_no_nan, "DivideNoNan", "numpy", 2,
+                     "Quotients, and 0 where the divisor is 0.")

@@ -9,10 +9,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_contraction(e, 1, &last, &of);
 }
 
-const keel_layer keel_layer_ops_dot = {
-    .type = { KEEL_OPERATION_HEAD("Dot", "numpy", "The last dim of a value times an array.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_dot, "Dot", "numpy", 1, "The last dim of a value times an array.")

@@ -33,11 +33,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_einsum(e, a->subscripts, in, n);
 }
 
-const keel_layer keel_layer_ops_einsum = {
-    .type = { KEEL_OPERATION_HEAD("Einsum", "numpy", "Sums of products by Einstein's notation."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_einsum, "Einsum", "numpy", 2, "Sums of products by Einstein's notation.")

@@ -17,11 +17,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_elu, &op);
 }
 
-const keel_layer keel_layer_ops_elu = {
-    .type = { KEEL_OPERATION_HEAD("Elu", "nn", "An exponential below zero."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_elu, "Elu", "nn", 1, "An exponential below zero.")

@@ -21,11 +21,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_reshape, &op);
 }
 
-const keel_layer keel_layer_ops_expand_dims = {
-    .type = { KEEL_OPERATION_HEAD("ExpandDims", "numpy", "A new dim of 1."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_expand_dims, "ExpandDims", "numpy", 1, "A new dim of 1.")

@@ -25,12 +25,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_slice, &op);
 }
 
-const keel_layer keel_layer_ops_flip = {
-    .type = { KEEL_OPERATION_HEAD("Flip", "numpy",
-                                  "The places of an axis from the last to the first."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_flip, "Flip", "numpy", 1,
+                    "The places of an axis from the last to the first.")

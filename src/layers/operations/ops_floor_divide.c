@@ -10,10 +10,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_rounded, &floor_of, e->out, 1, e->out);
 }
 
-const keel_layer keel_layer_ops_floor_divide = {
-    .type = { KEEL_OPERATION_HEAD("FloorDivide", "numpy", "Whole quotients.") },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_floor_divide, "FloorDivide", "numpy", 2, "Whole quotients.")

@@ -26,11 +26,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_where, &op);
 }
 
-const keel_layer keel_layer_ops_full_like = {
-    .type = { KEEL_OPERATION_HEAD("FullLike", "numpy", "As many times one number as a value has."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_full_like, "FullLike", "numpy", 1,
+                    "As many times one number as a value has.")

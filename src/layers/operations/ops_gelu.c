@@ -17,11 +17,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_gelu, &op);
 }
 
-const keel_layer keel_layer_ops_gelu = {
-    .type = { KEEL_OPERATION_HEAD("Gelu", "nn", "The Gaussian error linear unit."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_gelu, "Gelu", "nn", 1, "The Gaussian error linear unit.")

@@ -143,10 +143,4 @@ static keel_status emit(keel_emit *e)
     return s;
 }
 
-const keel_layer keel_layer_ops_get_item = {
-    .type = { KEEL_OPERATION_HEAD("GetItem", "numpy", "Slices, places and new dims.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_get_item, "GetItem", "numpy", 1, "Slices, places and new dims.")

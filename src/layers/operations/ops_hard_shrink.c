@@ -17,11 +17,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_hard_shrink, &op);
 }
 
-const keel_layer keel_layer_ops_hard_shrink = {
-    .type = { KEEL_OPERATION_HEAD("HardShrink", "nn", "0 where numbers are near 0."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_hard_shrink, "HardShrink", "nn", 1, "0 where numbers are near 0.")

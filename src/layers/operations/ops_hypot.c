@@ -12,10 +12,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_sqrt, NULL, &x[0], 1, e->out);
 }
 
-const keel_layer keel_layer_ops_hypot = {
-    .type = { KEEL_OPERATION_HEAD("Hypot", "numpy", "The length of a vector of two.") },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_hypot, "Hypot", "numpy", 2, "The length of a vector of two.")

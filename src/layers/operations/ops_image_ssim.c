@@ -95,11 +95,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_reduce, &mean, &y, 1, e->out);
 }
 
-const keel_layer keel_layer_ops_image_ssim = {
-    .type = { KEEL_OPERATION_HEAD("SSIM", "image", "How similar two images are."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_image_ssim, "SSIM", "image", 2, "How similar two images are.")

@@ -7,11 +7,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_contraction(e, 1, &last, &last);
 }
 
-const keel_layer keel_layer_ops_inner = {
-    .type = { KEEL_OPERATION_HEAD("Inner", "numpy",
-                                  "Sums over the last dims of a value and of an array.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_inner, "Inner", "numpy", 1,
+                     "Sums over the last dims of a value and of an array.")

@@ -11,10 +11,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_compare, &to, &x, 1, e->out);
 }
 
-const keel_layer keel_layer_ops_isfinite = {
-    .type = { KEEL_OPERATION_HEAD("Isfinite", "numpy", "Is it a finite number?") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_isfinite, "Isfinite", "numpy", 1, "Is it a finite number?")

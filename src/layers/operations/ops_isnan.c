@@ -8,10 +8,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_compare, &differs, twice, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_isnan = {
-    .type = { KEEL_OPERATION_HEAD("Isnan", "numpy", "Is it no number?") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_isnan, "Isnan", "numpy", 1, "Is it no number?")

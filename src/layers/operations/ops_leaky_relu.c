@@ -17,11 +17,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_leaky_relu, &op);
 }
 
-const keel_layer keel_layer_ops_leaky_relu = {
-    .type = { KEEL_OPERATION_HEAD("LeakyRelu", "nn", "A smaller slope below zero."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_leaky_relu, "LeakyRelu", "nn", 1, "A smaller slope below zero.")

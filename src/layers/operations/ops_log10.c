@@ -9,10 +9,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_rescaling, &factor, &x, 1, e->out);
 }
 
-const keel_layer keel_layer_ops_log10 = {
-    .type = { KEEL_OPERATION_HEAD("Log10", "numpy", "The logarithm to base 10 of each number.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_log10, "Log10", "numpy", 1, "The logarithm to base 10 of each number.")

@@ -9,10 +9,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_rescaling, &factor, &x, 1, e->out);
 }
 
-const keel_layer keel_layer_ops_log2 = {
-    .type = { KEEL_OPERATION_HEAD("Log2", "numpy", "The logarithm to base 2 of each number.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_log2, "Log2", "numpy", 1, "The logarithm to base 2 of each number.")

@@ -16,11 +16,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_plus, &plain, x, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_logaddexp = {
-    .type = { KEEL_OPERATION_HEAD("Logaddexp", "numpy",
-                                  "The logarithm of the sum of two powers of e.") },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_logaddexp, "Logaddexp", "numpy", 2,
+                     "The logarithm of the sum of two powers of e.")

@@ -12,10 +12,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_compare, &is, truth, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_logical_xor = {
-    .type = { KEEL_OPERATION_HEAD("LogicalXor", "numpy", "True where one of the two is.") },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_logical_xor, "LogicalXor", "numpy", 2, "True where one of the two is.")

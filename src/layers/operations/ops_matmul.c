@@ -12,10 +12,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_contraction(e, 1, &last, &of);
 }
 
-const keel_layer keel_layer_ops_matmul = {
-    .type = { KEEL_OPERATION_HEAD("Matmul", "numpy", "Products of the matrices of each row.") },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_matmul, "Matmul", "numpy", 2, "Products of the matrices of each row.")

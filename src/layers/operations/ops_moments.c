@@ -24,11 +24,4 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-const keel_layer keel_layer_ops_moments = {
-    .type = { KEEL_OPERATION_HEAD("Moments", "nn", "The mean and the variance over axes."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_moments, "Moments", "nn", 1, "The mean and the variance over axes.")

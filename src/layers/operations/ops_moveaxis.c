@@ -36,12 +36,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_permute, &op);
 }
 
-const keel_layer keel_layer_ops_moveaxis = {
-    .type = { KEEL_OPERATION_HEAD("Moveaxis", "numpy",
-                                  "Dims moved to other places; the others keep their order."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_moveaxis, "Moveaxis", "numpy", 1,
+                    "Dims moved to other places; the others keep their order.")

@@ -37,11 +37,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_divide, &plain, x, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_normalize = {
-    .type = { KEEL_OPERATION_HEAD("Normalize", "nn", "Vectors of length 1 along an axis."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_normalize, "Normalize", "nn", 1, "Vectors of length 1 along an axis.")

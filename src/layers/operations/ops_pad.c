@@ -71,11 +71,4 @@ static keel_status emit(keel_emit *e)
     return mirror(e, &op);
 }
 
-const keel_layer keel_layer_ops_pad = {
-    .type = { KEEL_OPERATION_HEAD("Pad", "numpy", "A number around the places of a row."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_pad, "Pad", "numpy", 1, "A number around the places of a row.")

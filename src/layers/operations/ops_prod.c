@@ -30,11 +30,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_view(e, &out, y, e->out);
 }
 
-const keel_layer keel_layer_ops_prod = {
-    .type = { KEEL_OPERATION_HEAD("Prod", "numpy", "The product over axes."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_prod, "Prod", "numpy", 1, "The product over axes.")

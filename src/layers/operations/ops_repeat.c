@@ -23,11 +23,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_upsample, &op);
 }
 
-const keel_layer keel_layer_ops_repeat = {
-    .type = { KEEL_OPERATION_HEAD("Repeat", "numpy", "Each place of an axis several times."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_repeat, "Repeat", "numpy", 1, "Each place of an axis several times.")

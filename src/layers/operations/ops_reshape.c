@@ -28,12 +28,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_reshape, &op);
 }
 
-const keel_layer keel_layer_ops_reshape = {
-    .type = { KEEL_OPERATION_HEAD("Reshape", "numpy",
-                                  "The same numbers of a row under another shape."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_reshape, "Reshape", "numpy", 1,
+                    "The same numbers of a row under another shape.")

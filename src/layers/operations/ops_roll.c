@@ -31,12 +31,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_concatenate, &along, part, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_roll = {
-    .type = { KEEL_OPERATION_HEAD("Roll", "numpy",
-                                  "Places moved along an axis, the last to the front."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_roll, "Roll", "numpy", 1,
+                    "Places moved along an axis, the last to the front.")

@@ -17,11 +17,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_soft_shrink, &op);
 }
 
-const keel_layer keel_layer_ops_soft_shrink = {
-    .type = { KEEL_OPERATION_HEAD("SoftShrink", "nn", "Numbers drawn towards 0."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_soft_shrink, "SoftShrink", "nn", 1, "Numbers drawn towards 0.")

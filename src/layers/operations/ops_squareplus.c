@@ -17,11 +17,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_squareplus, &op);
 }
 
-const keel_layer keel_layer_ops_squareplus = {
-    .type = { KEEL_OPERATION_HEAD("Squareplus", "nn", "A smooth ramp of square roots."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_squareplus, "Squareplus", "nn", 1, "A smooth ramp of square roots.")

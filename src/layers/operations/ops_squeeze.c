@@ -30,11 +30,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_reshape, &op);
 }
 
-const keel_layer keel_layer_ops_squeeze = {
-    .type = { KEEL_OPERATION_HEAD("Squeeze", "numpy", "Dims of 1 left out."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_squeeze, "Squeeze", "numpy", 1, "Dims of 1 left out.")

@@ -33,11 +33,4 @@ static keel_status emit(keel_emit *e)
     return s;
 }
 
-const keel_layer keel_layer_ops_stack = {
-    .type = { KEEL_OPERATION_HEAD("Stack", "numpy", "Values beside each other along a new axis."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = -1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_stack, "Stack", "numpy", -1, "Values beside each other along a new axis.")

@@ -24,11 +24,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_permute, &op);
 }
 
-const keel_layer keel_layer_ops_swapaxes = {
-    .type = { KEEL_OPERATION_HEAD("Swapaxes", "numpy", "Two dims in each other's place."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_swapaxes, "Swapaxes", "numpy", 1, "Two dims in each other's place.")

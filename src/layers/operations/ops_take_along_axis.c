@@ -25,12 +25,5 @@ static keel_status emit(keel_emit *e)
                         e->out);
 }
 
-const keel_layer keel_layer_ops_take_along_axis = {
-    .type = { KEEL_OPERATION_HEAD("TakeAlongAxis", "numpy",
-                                  "The places of an axis that a second value names."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_take_along_axis, "TakeAlongAxis", "numpy", 2,
+                    "The places of an axis that a second value names.")

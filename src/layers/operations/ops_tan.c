@@ -10,10 +10,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_divide, &plain, x, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_tan = {
-    .type = { KEEL_OPERATION_HEAD("Tan", "numpy", "The tangent of each number.") },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_tan, "Tan", "numpy", 1, "The tangent of each number.")

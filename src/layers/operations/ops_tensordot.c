@@ -32,12 +32,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_contraction(e, (int)n, of[0], of[1]);
 }
 
-const keel_layer keel_layer_ops_tensordot = {
-    .type = { KEEL_OPERATION_HEAD("Tensordot", "numpy",
-                                  "Sums over dims of a value and of an array."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_tensordot, "Tensordot", "numpy", 1,
+                    "Sums over dims of a value and of an array.")

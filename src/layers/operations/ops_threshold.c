@@ -18,11 +18,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_threshold, &op);
 }
 
-const keel_layer keel_layer_ops_threshold = {
-    .type = { KEEL_OPERATION_HEAD("Threshold", "nn", "Numbers above a threshold."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_threshold, "Threshold", "nn", 1, "Numbers above a threshold.")

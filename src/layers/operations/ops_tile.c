@@ -35,11 +35,4 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-const keel_layer keel_layer_ops_tile = {
-    .type = { KEEL_OPERATION_HEAD("Tile", "numpy", "A row set beside itself along its dims."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_tile, "Tile", "numpy", 1, "A row set beside itself along its dims.")

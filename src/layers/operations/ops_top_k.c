@@ -30,12 +30,5 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_take_along, &last, (keel_value[]){ e->in[0], at }, 2, e->out);
 }
 
-const keel_layer keel_layer_ops_top_k = {
-    .type = { KEEL_OPERATION_HEAD("TopK", "math",
-                                  "The largest of the last dim, and where they are."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_top_k, "TopK", "math", 1,
+                    "The largest of the last dim, and where they are.")

@@ -24,11 +24,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_unary(e, &keel_op_permute, &op);
 }
 
-const keel_layer keel_layer_ops_transpose = {
-    .type = { KEEL_OPERATION_HEAD("Transpose", "numpy", "The dims of a row in another order."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_transpose, "Transpose", "numpy", 1, "The dims of a row in another order.")

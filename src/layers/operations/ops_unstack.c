@@ -31,12 +31,5 @@ static keel_status emit(keel_emit *e)
     return KEEL_OK;
 }
 
-const keel_layer keel_layer_ops_unstack = {
-    .type = { KEEL_OPERATION_HEAD("Unstack", "core",
-                                  "The places of an axis as values of their own."),
-              .args_size = sizeof(args_t), .fields = fields },
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_ARGS_OPERATION(ops_unstack, "Unstack", "core", 1,
+                    "The places of an axis as values of their own.")

@@ -21,10 +21,4 @@ static keel_status emit(keel_emit *e)
     return keel_emit_on(e, &keel_op_where, &op, in, n, e->out);
 }
 
-const keel_layer keel_layer_ops_where = {
-    .type = { KEEL_OPERATION_HEAD("Where", "numpy", "One of two values by a condition.") },
-    .min_inputs = 1,
-    .max_inputs = 3,
-    .operation = true,
-    .emit = emit,
-};
+KEEL_PLAIN_OPERATION(ops_where, "Where", "numpy", 3, "One of two values by a condition.")

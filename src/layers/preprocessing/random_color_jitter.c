@@ -2,11 +2,9 @@
  * the other; those without a factor stay. */
 #include "layers/preprocessing/_random.h"
 
-enum { CHANGES = 4 };
-
 typedef struct args_t {
-    keel_reals value_range, factor[CHANGES];
-    keel_range values, range[CHANGES];
+    keel_reals value_range, factor[4];
+    keel_range values, range[4];
     int data_format;
 } args_t;
 
@@ -14,7 +12,7 @@ static const struct {
     const char *key;
     keel_recolor_kind kind;
     double least;
-} change[CHANGES] = {
+} change[4] = {
     { "brightness_factor", KEEL_RECOLOR_BRIGHTNESS, -1 },
     { "contrast_factor", KEEL_RECOLOR_CONTRAST, 0 },
     { "saturation_factor", KEEL_RECOLOR_SATURATE, -1 },
@@ -41,7 +39,7 @@ static const keel_field fields[] = {
 static keel_status ready(void *args)
 {
     args_t *a = args;
-    for (int i = 0; i < CHANGES; i++)
+    for (int i = 0; i < 4; i++)
         if (a->factor[i].count)
             KEEL_TRY(keel_factor_range(&a->range[i], &a->factor[i], change[i].key,
                                        (keel_range){ change[i].least, 1 }, false));
@@ -55,7 +53,7 @@ static keel_status emit(keel_emit *e)
     keel_value x = e->in[0];
     KEEL_TRY(keel_channels_last(a->data_format));
     KEEL_TRY(keel_emit_image(e, &in));
-    for (int i = 0; i < CHANGES; i++) {
+    for (int i = 0; i < 4; i++) {
         keel_recolor_args op = { .kind = change[i].kind,
                                  .range = { a->range[i] },
                                  .first = 2 * (uint32_t)i,

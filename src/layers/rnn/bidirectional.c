@@ -59,11 +59,9 @@ static keel_status emit(keel_emit *e)
     const int apart = a->merge_mode == APART;
     if (!apart) KEEL_TRY(merge(e, a->merge_mode, pair, &pair[0]));
     KEEL_TRY(keel_emit_outputs(e, 1 + apart + 2 * (n[0] - 1)));
-    for (int k = 0; k < e->n_out; k++) e->out_mask[k] = KEEL_MASK_NONE;
-    for (int i = 0; i <= apart; i++) {
-        e->out[i] = pair[i];
-        if (sequences) e->out_mask[i] = e->mask[0];
-    }
+    for (int k = 0; k < e->n_out; k++)
+        e->out_mask[k] = sequences && k <= apart ? e->mask[0] : KEEL_MASK_NONE;
+    for (int i = 0; i <= apart; i++) e->out[i] = pair[i];
     for (int i = 0, k = 1 + apart; i < 2; i++)
         for (int s = 1; s < n[i]; s++) e->out[k++] = y[i][s];
     return KEEL_OK;
