@@ -1,13 +1,12 @@
 /* The spectrum of each window of a signal [T, C], each channel for itself. As in Keras it is a
  * convolution, whose kernels [frame_length, 1, bins] are weights and train unless they are frozen.
  * A signal is an image [T, C, 1], and windows have the size frame_length x 1. */
-#include "layers/layer.h"
-#include "ops/args.h"
+#include "layers/operations/_values.h"
 #include "ops/pad.h"
 
 enum { LOG, MAGNITUDE, PSD, REAL_PART, IMAG_PART, ANGLE, STFT };
 enum { LENGTH_MAX = 1 << 16 };
-#define LEAST 1e-7 /* Keras's backend.epsilon() */
+#define LEAST 1e-7 /* Keras's backend.epsilon(): what is below counts as this */
 
 typedef struct args_t {
     keel_stft_args stft;
@@ -73,72 +72,59 @@ static keel_status transform(keel_emit *e, int side, keel_value image, keel_valu
     return keel_emit_weighted(e, &keel_op_conv2d, &conv, image, &w, out);
 }
 
-/* What is below counts as LEAST. */
-static keel_status at_least(keel_emit *e, keel_value *v)
-{
-    const keel_binary_args least = { .constant = LEAST };
-    return keel_emit_on(e, &keel_op_maximum, &least, v, 1, v);
-}
-
 /* All frequencies but the first and the last count twice. */
 static keel_status both_sides(keel_emit *e, keel_value *power)
 {
-    const keel_shape s = keel_graph_spec(e->graph, *power)->shape;
-    const keel_slice_args inner = { .begin = { 0, 0, 1 },
-                                    .step = { 1, 1, 1 },
-                                    .count = { s.dim[0], s.dim[1], s.dim[2] - 2 } };
+    const int64_t n = keel_value_shape(e, *power)->dim[2];
     const keel_pad_args around = { .before = { 0, 0, 1 }, .behind = { 0, 0, 1 } };
     keel_value twice[2] = { *power };
-    if (s.dim[2] < 3) return KEEL_OK;
-    KEEL_TRY(keel_emit_on(e, &keel_op_slice, &inner, power, 1, &twice[1]));
+    if (n < 3) return KEEL_OK;
+    KEEL_TRY(keel_emit_part(e, *power, 2, 1, n - 2, &twice[1]));
     KEEL_TRY(keel_emit_on(e, &keel_op_pad, &around, &twice[1], 1, &twice[1]));
     return keel_emit_on(e, &keel_op_add, NULL, twice, 2, power);
 }
 
-static keel_status spectrum(keel_emit *e, const keel_value part[2], keel_value *out)
+static keel_status spectrum(keel_emit *e, int mode, const keel_value part[2], keel_value *out)
 {
-    const args_t *a = e->args;
     keel_value square[2];
-    for (int k = 0; k < 2; k++)
-        KEEL_TRY(keel_emit_on(e, &keel_op_square, NULL, &part[k], 1, &square[k]));
+    for (int k = 0; k < 2; k++) KEEL_TRY(keel_emit_each(e, &keel_op_square, part[k], &square[k]));
     KEEL_TRY(keel_emit_on(e, &keel_op_add, NULL, square, 2, out));
-    if (a->mode == PSD) return both_sides(e, out);
-    KEEL_TRY(at_least(e, out));
-    KEEL_TRY(keel_emit_on(e, &keel_op_sqrt, NULL, out, 1, out));
-    if (a->mode == MAGNITUDE) return KEEL_OK;
-    KEEL_TRY(at_least(e, out));
-    return keel_emit_on(e, &keel_op_log, NULL, out, 1, out);
+    if (mode == PSD) return both_sides(e, out);
+    KEEL_TRY(keel_emit_with(e, &keel_op_maximum, *out, LEAST, out));
+    KEEL_TRY(keel_emit_each(e, &keel_op_sqrt, *out, out));
+    if (mode == MAGNITUDE) return KEEL_OK;
+    KEEL_TRY(keel_emit_with(e, &keel_op_maximum, *out, LEAST, out));
+    return keel_emit_each(e, &keel_op_log, *out, out);
 }
 
 static keel_status emit(keel_emit *e)
 {
     const args_t *a = e->args;
     const keel_shape *in = &keel_emit_in(e, 0)->shape;
-    const keel_axis_args last = { .axis = -1 };
+    static const keel_axis_args last = { .axis = -1 };
     static const int64_t turned[] = { 0, 2, 1 };
-    const keel_shape *s;
     keel_shape shape;
     keel_value image, part[2], y;
     KEEL_TRY(keel_channels_last(a->data_format));
     if (in->rank != 2) return keel_fail(KEEL_ESHAPE, "expected rows of (time, channels)");
     if (e->graph->held == KEEL_BFLOAT16)
         return keel_fail(KEEL_EUNSUP, "in mixed_bfloat16: Keras refuses it, too");
-    shape = (keel_shape)KEEL_SHAPE(in->dim[0], in->dim[1], 1);
+    shape = KEEL_SHAPE(in->dim[0], in->dim[1], 1);
     KEEL_TRY(keel_emit_view(e, &shape, e->in[0], &image));
     if (a->mode != IMAG_PART) KEEL_TRY(transform(e, 0, image, &part[0]));
     if (a->mode != REAL_PART) KEEL_TRY(transform(e, 1, image, &part[1]));
     if (a->mode == REAL_PART || a->mode == IMAG_PART)
         y = part[a->mode == IMAG_PART];
     else if (a->mode == ANGLE)
-        KEEL_TRY(keel_emit_on(e, &keel_op_arctan2, NULL, (const keel_value[]){ part[1], part[0] },
-                              2, &y));
+        KEEL_TRY(
+            keel_emit_on(e, &keel_op_arctan2, NULL, (keel_value[]){ part[1], part[0] }, 2, &y));
     else if (a->mode == STFT)
         KEEL_TRY(keel_emit_on(e, &keel_op_concatenate, &last, part, 2, &y));
     else
-        KEEL_TRY(spectrum(e, part, &y));
+        KEEL_TRY(spectrum(e, a->mode, part, &y));
     if (a->expand_dims) return keel_emit_permuted(e, turned, y, e->out);
-    s = &keel_graph_spec(e->graph, y)->shape;
-    shape = (keel_shape)KEEL_SHAPE(s->dim[0], s->dim[1] * s->dim[2]);
+    const keel_shape *s = keel_value_shape(e, y);
+    shape = KEEL_SHAPE(s->dim[0], s->dim[1] * s->dim[2]);
     return keel_emit_view(e, &shape, y, e->out);
 }
 
