@@ -26,8 +26,8 @@ static keel_status create(keel_element **out, keel_account *a, const keel_data_s
         size[i] = (size_t)keel_shape_count(&shape[i]) * each;
         fits = fits && add_up(&sum, size[i]);
     }
-    if (!fits) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
-    if (sum > INT64_MAX) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
+    if (!fits || sum > INT64_MAX)
+        return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
     keel_element *e = keel_account_block(a, sum);
     if (!e) return KEEL_ENOMEM;
     size_t at = 0;
