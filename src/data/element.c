@@ -150,3 +150,10 @@ int64_t keel_element_size(const keel_data_spec *spec, int64_t rows)
     }
     return fits && sum <= INT64_MAX ? (int64_t)sum : INT64_MAX;
 }
+
+int64_t keel_dataset_element_size(const keel_dataset *d)
+{
+    const keel_data_spec *spec = &d->origin->spec;
+    const bool batches = spec->batched || (!d->origin->source->read && !spec->by_row);
+    return keel_element_size(spec, batches ? spec->max_rows : 0);
+}

@@ -70,7 +70,7 @@ static keel_status watch(keel_feed *f)
     f->scratch.trail = f->trail;
     KEEL_TRY(keel_watchdog_create(&f->watchdog, f->o.watch, f->dataset, "", wake, f));
     KEEL_TRY(keel_watchdog_add(f->watchdog, f->trail, f->n_trail));
-    return f->flow ? keel_flow_watch(f->flow, f->watchdog) : KEEL_OK;
+    return f->flow ? keel_run_watch(keel_flow_run(f->flow), f->watchdog) : KEEL_OK;
 }
 
 static void init_locks(keel_feed *f)

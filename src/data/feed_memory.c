@@ -41,23 +41,17 @@ static int64_t stream_bytes(const keel_feed *f)
     return sum;
 }
 
-static int64_t element_bytes(const keel_dataset *d)
-{
-    const keel_data_spec *spec = &d->origin->spec;
-    const bool batches = spec->batched || (!d->origin->source->read && !spec->by_row);
-    return keel_element_size(spec, batches ? spec->max_rows : 0);
-}
-
 /* What iterators over a dataset hold at the same time: the elements that a stage collects, and the
  * one that it makes of them. */
 static int64_t iterator_bytes(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
-    int64_t sum = element_bytes(d);
+    int64_t sum = keel_dataset_element_size(d);
     if (!s && !d->origin->source->read) return times(2, sum); /* its yield, and the element */
     if (!s || s->by_index) return sum;
     for (int i = 0; i < s->n_parent; i++) sum = plus(sum, iterator_bytes(s->parent[i]));
-    if (s->stage->holds) sum = plus(sum, times(s->stage->holds(s), element_bytes(s->parent[0])));
+    if (s->stage->holds)
+        sum = plus(sum, times(s->stage->holds(s), keel_dataset_element_size(s->parent[0])));
     return sum;
 }
 

@@ -3,6 +3,7 @@
  *
  * An array that already has the layout and type of a batch is not copied: the batch points into it.
  */
+#include "data/chunk.h"
 #include "data/feed_impl.h"
 #include <string.h>
 
@@ -217,19 +218,15 @@ static keel_slot *find_work(keel_feed *f)
     return s;
 }
 
-/* With the lock held, after `rows` were read: choose how many rows a thread takes at once. Taking
- * them costs the lock, which all threads share, so that cheap rows are taken by the hundred; but
- * few enough that all threads have a part of a batch. Rows do not depend on who reads them. */
+/* With the lock held, after `rows` were read: choose how many a thread takes at once, at most so
+ * many that all threads have a part of a batch. Rows do not depend on who reads them. */
 static void choose_chunk(keel_feed *f, int64_t rows, double seconds)
 {
     enum { PARTS = 4 }; /* of a batch, for each thread */
-    const double turn = 100e-6, each = seconds / (double)rows, share = 0.25;
+    const double turn = 100e-6;
     if (f->source->in_memory) return;
-    f->row_seconds += (f->row_seconds > 0 ? share : 1) * (each - f->row_seconds);
     const int64_t most = f->max_rows / (PARTS * f->n_used);
-    const double fits = turn / (f->row_seconds + 1e-9);
-    f->chunk = fits < (double)most ? (int64_t)fits : most;
-    if (f->chunk < 1) f->chunk = 1;
+    f->chunk = keel_chunk(&f->row_seconds, seconds / (double)rows, turn, most);
 }
 
 /* Read rows of a slot without the lock, their time noted. */

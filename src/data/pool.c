@@ -149,9 +149,9 @@ void keel_pool_let_go(keel_pool *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-struct keel_probe *keel_pool_probe(const keel_pool *p)
+const keel_scratch *keel_pool_scratch(const keel_pool *p)
 {
-    return p->scratch.probe;
+    return &p->scratch;
 }
 
 int keel_reading_threads(void)
