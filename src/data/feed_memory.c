@@ -122,15 +122,25 @@ static keel_status too_little(const keel_feed *f, int64_t need)
     return keel_fail(KEEL_EARG,
                      "%s: the input may hold %lld bytes (input_memory), but needs at least %lld: "
                      "two batches of %lld rows take %lld",
-                     keel_dataset_name(f->dataset), (long long)f->account->limit, (long long)need,
+                     keel_dataset_name(f->dataset), (long long)f->o.account->limit, (long long)need,
                      (long long)f->max_rows, (long long)times(2, keel_feed_slot_bytes(f)));
+}
+
+static void free_slot(const keel_feed *f, keel_slot *s)
+{
+    for (int k = 0; k < f->n_field; k++) keel_free(s->at[k]);
+    keel_faults_free(&s->faults);
+    keel_free(s->own);
+    keel_free(s->row);
+    keel_account_give(f->o.account, s->taken_bytes);
+    *s = (keel_slot){ 0 };
 }
 
 keel_status keel_feed_add_slot(keel_feed *f)
 {
     const int64_t n_bytes = keel_feed_slot_bytes(f);
     keel_slot *s = &f->slots[f->n_slots];
-    if (!keel_account_try(f->account, n_bytes)) return KEEL_ENOMEM;
+    if (!keel_account_try(f->o.account, n_bytes)) return KEEL_ENOMEM;
     s->taken_bytes = n_bytes;
     keel_status r = keel_feed_own_lengths(f, s);
     if (r >= 0 && f->source->length && f->open &&
@@ -147,27 +157,17 @@ keel_status keel_feed_add_slot(keel_feed *f)
             s->own->room[k] = n;
     }
     if (r < 0) {
-        keel_feed_free_slot(f, s);
+        free_slot(f, s);
         return r;
     }
     f->ring[f->n_slots++] = s;
     return KEEL_OK;
 }
 
-void keel_feed_free_slot(const keel_feed *f, keel_slot *s)
-{
-    for (int k = 0; k < f->n_field; k++) keel_free(s->at[k]);
-    keel_faults_free(&s->faults);
-    keel_free(s->own);
-    keel_free(s->row);
-    keel_account_give(f->account, s->taken_bytes);
-    *s = (keel_slot){ 0 };
-}
-
 keel_status keel_feed_take_memory(keel_feed *f)
 {
     const int wanted = f->o.slots >= 2 ? f->o.slots : f->o.slots ? 2 : KEEL_SLOTS_DEFAULT;
-    keel_account *a = f->account;
+    keel_account *a = f->o.account;
     const int64_t need = keel_feed_need(f), slot = keel_feed_slot_bytes(f);
     if (a && a->limit && keel_account_room(a) < need) return too_little(f, need);
     f->fixed = plus(stream_bytes(f), kept_bytes(f->dataset));
@@ -197,11 +197,11 @@ keel_status keel_feed_take_memory(keel_feed *f)
 
 void keel_feed_give_memory(keel_feed *f)
 {
-    for (int i = 0; f->slots && i < f->n_slots; i++) keel_feed_free_slot(f, &f->slots[i]);
+    for (int i = 0; f->slots && i < f->n_slots; i++) free_slot(f, &f->slots[i]);
     keel_free(f->slots);
     keel_free(f->ring);
-    if (!f->account) return;
-    charge(f->dataset, f->account, false);
-    keel_account_give(f->account, f->fixed);
-    keel_account_drop(f->account);
+    if (!f->o.account) return;
+    charge(f->dataset, f->o.account, false);
+    keel_account_give(f->o.account, f->fixed);
+    keel_account_drop(f->o.account);
 }

@@ -289,13 +289,13 @@ void *keel_feed_rows_worker(void *thread)
         const int64_t to = from + f->chunk < s->batch.rows ? from + f->chunk : s->batch.rows;
         s->taken = to;
         f->busy++;
-        if (f->n_used > 1) keel_feed_wake(f); /* there may be more work */
+        if (f->n_used > 1) pthread_cond_signal(&f->work_ready); /* there may be more work */
         pthread_mutex_unlock(&f->lock);
         const double begin = keel_seconds();
         int64_t end = read_noted(f, s, from, to, &t->scratch, &failure);
         const double took = keel_seconds() - begin;
         pthread_mutex_lock(&f->lock);
-        if (end < to && failure.status == KEEL_ENOMEM && f->account && f->account->limit)
+        if (end < to && failure.status == KEEL_ENOMEM && f->o.account && f->o.account->limit)
             end = read_alone(f, s, from, to, t, &failure);
         choose_chunk(f, to - from, took);
         s->done += to - from;
