@@ -1,7 +1,6 @@
 /* The memory of the input: all buffers together stay within the limit at every moment, whatever the
  * pipeline and the number of threads; rows do not depend on it; and what is too little is refused
  * before the first row, with the least that works. */
-#define _GNU_SOURCE /* nftw */
 #include "must.h"
 #include "keel/keel.h"
 #include "base/memory.h"
