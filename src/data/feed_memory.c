@@ -79,17 +79,30 @@ static int64_t row_bytes(const keel_dataset *d)
     return plus(keel_element_size(&d->origin->spec, 0), lines);
 }
 
+/* What reading a row of a source takes; -1: not known, as it depends on each file. */
+static int64_t source_bytes(const keel_dataset *d, const keel_dtype *want)
+{
+    const keel_source *source = d->origin->source;
+    if (!source->needs) return source->read && !source->in_memory ? -1 : 0;
+    return source->needs(d->origin->state, want);
+}
+
 /* The buffers of one thread that reads rows by index: a stage that computes rows keeps those of its
- * parents beside its own while it reads. What a source needs to read a file is not known. */
-static int64_t reading_bytes(const keel_dataset *d)
+ * parents beside its own while it reads. What is not known of a source counts as nothing. want: the
+ * types of the fields; NULL: their own. */
+static int64_t reading_bytes(const keel_dataset *d, const keel_dtype *want)
 {
     const keel_applied *s = d->origin->applied;
-    const keel_source *source = d->origin->source;
-    if (!s) return source->needs ? source->needs(d->origin->state) : 0;
-    int64_t sum = s->by_index && s->stage->read ? row_bytes(d) : 0;
+    if (!s) {
+        const int64_t n = source_bytes(d, want);
+        return n > 0 ? n : 0;
+    }
+    const bool computes = s->by_index && s->stage->read;
+    int64_t sum = computes ? row_bytes(d) : 0;
+    if (s->stage->needs) sum = plus(sum, s->stage->needs(s));
     for (int i = 0; i < s->n_parent; i++) {
-        if (sum) sum = plus(sum, row_bytes(s->parent[i]));
-        sum = plus(sum, reading_bytes(s->parent[i]));
+        if (computes) sum = plus(sum, row_bytes(s->parent[i]));
+        sum = plus(sum, reading_bytes(s->parent[i], s->by_index && s->stage->where ? want : NULL));
     }
     return sum;
 }
@@ -98,8 +111,7 @@ static int64_t reading_bytes(const keel_dataset *d)
 static bool is_known(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
-    const keel_source *source = d->origin->source;
-    bool known = s || !source->read || source->in_memory || source->needs;
+    bool known = s || source_bytes(d, NULL) >= 0;
     for (int i = 0; s && i < s->n_parent; i++) known &= is_known(s->parent[i]);
     return known;
 }
@@ -108,7 +120,7 @@ static bool is_known(const keel_dataset *d)
 static int64_t moving_bytes(const keel_feed *f)
 {
     const bool flows = f->source->next && f->dataset->origin->applied;
-    return plus(reading_bytes(f->dataset), flows ? iterator_bytes(f->dataset) : 0);
+    return plus(reading_bytes(f->dataset, f->want), flows ? iterator_bytes(f->dataset) : 0);
 }
 
 int64_t keel_feed_need(const keel_feed *f)

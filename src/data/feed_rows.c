@@ -149,6 +149,19 @@ static void tell_of_files(const keel_feed *f, const keel_slot *s, int64_t i, pas
     }
 }
 
+/* Read a row. Buffers of rows before it may be in the way where there is little room: then once
+ * more without them. */
+static keel_status read_row(const keel_feed *f, const keel_dataset *d, keel_position row,
+                            const keel_row *at, keel_scratch *scratch)
+{
+    const int told = scratch->trail ? scratch->trail->faults.n : 0;
+    const keel_status s = keel_dataset_read(d, row, at, scratch);
+    if (s != KEEL_ENOMEM || !f->o.account || !f->o.account->limit) return s;
+    keel_scratch_free(scratch);
+    if (scratch->trail) scratch->trail->faults.n = told;
+    return keel_dataset_read(d, row, at, scratch);
+}
+
 /* Read rows [from, to) of a slot; *failure gets that of the first row that fails. */
 static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t to,
                          keel_scratch *scratch, keel_failure *failure)
@@ -182,7 +195,7 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
         if (f->has_files) tell_of_files(f, s, i, &order);
         if (p && !f->source->in_memory)
             atomic_store_explicit(&p->place, first_place + i, memory_order_relaxed);
-        keel_status r = keel_dataset_read(d, row, &at, scratch);
+        keel_status r = read_row(f, d, row, &at, scratch);
         if (scratch->trail) keel_faults_number(&scratch->trail->faults, i);
         if (r >= 0 && f->dataset->origin->applied) r = check_weights(f, &at, row.index);
         if (r < 0) {

@@ -39,6 +39,7 @@ struct keel_window {
     bool alone;
     int64_t largest; /* bytes of an element made, and of what it is made of */
     keel_scratch scratch;
+    bool makes;          /* with that scratch, now */
     keel_window *next;   /* of the run */
     bool ended;          /* the supply has ended, or failed */
     keel_failure failed; /* that of the supply, which comes after what was made before */
@@ -228,6 +229,16 @@ static void charge(const keel_window *w, entry *e)
     e->out = NULL;
 }
 
+/* There was no room: the thread that needs the element makes it, and lets go of all else that was
+ * read ahead where that helps. */
+static void make_here(keel_window *w, entry *e)
+{
+    keel_scratch_free(&w->scratch);
+    w->makes = true;
+    make_one(e, &w->scratch);
+    w->makes = false;
+}
+
 keel_status keel_window_next(keel_window *w, keel_element **out)
 {
     fill(w);
@@ -249,7 +260,7 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
         wait_for_next(w);
     }
     const keel_account *a = w->it->run->account;
-    if (e->status == KEEL_ENOMEM && a && a->limit) make_one(e, &w->scratch);
+    if (e->status == KEEL_ENOMEM && a && a->limit) make_here(w, e);
     if (e->status >= 0) charge(w, e);
     if (e->status < 0) {
         e->told = true;
@@ -281,7 +292,7 @@ void keel_window_let_go(keel_window *w)
         keel_element_release(e->out);
         e->out = NULL;
     }
-    keel_scratch_free(&w->scratch);
+    if (!w->makes) keel_scratch_free(&w->scratch); /* else this is called from there */
 }
 
 void keel_run_let_go(void *of)
