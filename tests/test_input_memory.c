@@ -8,6 +8,7 @@
 #include "data/source.h"
 #include "data_files.h"
 #include "io/png_write.h"
+#include "made_jpegs.h"
 #include <malloc.h>
 #include <stdatomic.h>
 
@@ -279,17 +280,60 @@ static keel_dataset *sequence_behind_a_map(void)
     return mapped(sequence());
 }
 
-static keel_dataset *images(void)
+static keel_dataset *of_folder(const char *name, bool one_hot)
 {
     keel_dataset *d;
     keel_dataset_options o = KEEL_DATASET_OPTIONS;
     o.height = o.width = SIDE;
-    must(keel_dataset_from_image_directory(&d, files_root, &o));
+    if (one_hot) o.label_mode = KEEL_LABEL_CATEGORICAL;
+    must(keel_dataset_from_image_directory(&d, files_path(name), &o));
     return d;
+}
+static keel_dataset *images(void)
+{
+    return of_folder("png", false);
 }
 static keel_dataset *images_in_a_cache(void)
 {
     return cached(images());
+}
+static keel_dataset *photos(void)
+{
+    return of_folder("jpg", false);
+}
+static keel_dataset *stream_of_photos(void)
+{
+    return batched(filtered(photos()));
+}
+static keel_dataset *turned(keel_dataset *d)
+{
+    return put(d, "RandomRotation", KEEL_ARGS(KEEL_ARG_FLOAT("factor", 0.1)));
+}
+static keel_dataset *turned_photos(void)
+{
+    return turned(photos());
+}
+static keel_dataset *photos_through_layers(void)
+{
+    keel_dataset *d =
+        put(turned(photos()), "RandomContrast", KEEL_ARGS(KEEL_ARG_FLOAT("factor", 0.2)));
+    return put(d, "Resizing", KEEL_ARGS(KEEL_ARG_INT("height", 30), KEEL_ARG_INT("width", 20)));
+}
+static keel_dataset *layers_of_a_stream(void)
+{
+    return batched(turned(filtered(turned(photos()))));
+}
+static keel_dataset *layer_of_batches(void)
+{
+    return turned(batched(photos()));
+}
+static keel_dataset *mixed_batches(void)
+{
+    return put(batched(filtered(of_folder("jpg", true))), "MixUp", NULL);
+}
+static keel_dataset *mapped_photos(void)
+{
+    return turned(put(photos(), "shuffle", NULL));
 }
 
 static const struct pipeline {
@@ -322,6 +366,14 @@ static const struct pipeline {
     { "a sequence with workers behind a map", sequence_behind_a_map, 0 },
     { "images", images, BATCH, .shuffle = true },
     { "images in a cache", images_in_a_cache, BATCH },
+    { "photos, some progressive", photos, BATCH, .shuffle = true },
+    { "a stream of photos", stream_of_photos, 0 },
+    { "a layer", turned_photos, BATCH },
+    { "a layer behind a shuffle", mapped_photos, BATCH },
+    { "three layers", photos_through_layers, BATCH },
+    { "layers of a stream", layers_of_a_stream, 0 },
+    { "a layer of batches", layer_of_batches, 0 },
+    { "batches that are mixed", mixed_batches, 0 },
 };
 
 static keel_feed_options options_of(const struct pipeline *p, int threads, keel_account *a)
@@ -537,22 +589,35 @@ static void a_fit_shares_its_memory_with_the_validation(void **state)
     keel_dataset_destroy(d);
 }
 
+static void put_file(const char *folder, int i, const void *data, size_t n)
+{
+    char name[64];
+    if (i == 0) files_folder(folder);
+    snprintf(name, sizeof name, "%s/%c", folder, "ab"[i % 2]);
+    if (i < 2) files_folder(name);
+    snprintf(name, sizeof name, "%s/%c/%d.%s", folder, "ab"[i % 2], i, folder);
+    files_write(name, data, n);
+}
+
 static int begin(void **state)
 {
     (void)state;
-    unsigned char pixel[24 * 24 * 3];
+    unsigned char pixel_of[24 * 24 * 3];
     files_begin();
     for (int i = 0; i < N; i++) {
-        char name[64];
         void *file;
         size_t n;
         const int side = SIDE + i % 3 * 4; /* some are resized */
-        for (int k = 0; k < side * side * 3; k++) pixel[k] = (unsigned char)(i * 5 + k);
-        must(keel_png_write(&file, &n, pixel, side, side, 3));
-        if (i < 2) files_folder(i ? "b" : "a");
-        snprintf(name, sizeof name, "%s/%d.png", i % 2 ? "b" : "a", i);
-        files_write(name, file, n);
+        for (int k = 0; k < side * side * 3; k++) pixel_of[k] = (unsigned char)(i * 5 + k);
+        must(keel_png_write(&file, &n, pixel_of, side, side, 3));
+        put_file("png", i, file, n);
         keel_free(file);
+        /* the largest file, the most pixels and the dearest to decode are three of them */
+        const int high = i == 7 ? 150 : 40 + i % 5 * 16, wide = i == 8 ? 190 : 50 + i % 3 * 20;
+        const made_jpeg j = made_jpeg_of(high, wide, 1 + i % 2, 1 + i % 4 / 2, i == 11,
+                                         i == 9 ? PROGRESSIVE : PLAIN);
+        put_file("jpg", i, j.data, j.n);
+        free(j.data);
     }
     return 0;
 }

@@ -146,6 +146,7 @@ void keel_pool_let_go(keel_pool *p)
     pthread_mutex_lock(&p->lock);
     while (p->running) pthread_cond_wait(&p->ready, &p->lock);
     for (int i = 0; i < p->n_threads; i++) keel_scratch_free(&p->thread[i].scratch);
+    keel_scratch_free(&p->scratch);
     pthread_mutex_unlock(&p->lock);
 }
 
