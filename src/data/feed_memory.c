@@ -131,11 +131,12 @@ int64_t keel_feed_need(const keel_feed *f)
 
 static keel_status too_little(const keel_feed *f, int64_t need)
 {
+    const int64_t batches = times(2, keel_feed_slot_bytes(f));
     return keel_fail(KEEL_EARG,
                      "%s: the input may hold %lld bytes (input_memory), but needs at least %lld: "
-                     "two batches of %lld rows take %lld",
+                     "two batches of %lld rows take %lld, and reading them %lld",
                      keel_dataset_name(f->dataset), (long long)f->o.account->limit, (long long)need,
-                     (long long)f->max_rows, (long long)times(2, keel_feed_slot_bytes(f)));
+                     (long long)f->max_rows, (long long)batches, (long long)(need - batches));
 }
 
 static void free_slot(const keel_feed *f, keel_slot *s)
