@@ -2,7 +2,6 @@
  * from the real Keras, and strategies of one to four lanes. */
 #ifndef TESTS_OPEN_DIMS_H
 #define TESTS_OPEN_DIMS_H
-#define _GNU_SOURCE /* nftw */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
  * files, or make datasets on the way. */
 #ifndef KEEL_TESTS_RANDOM_MORE_STAGES_H
 #define KEEL_TESTS_RANDOM_MORE_STAGES_H
+#include "random_calls.h"
 #include <unistd.h>
 
 /* What functions know an element by; 0 if its first field has no real numbers. */

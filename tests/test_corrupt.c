@@ -4,6 +4,7 @@
  *
  * Where a format has no checksum, changed bytes are other numbers, which no reader can tell: of
  * such formats the files here are cut short, or are something else. */
+#define _GNU_SOURCE /* memmem */
 #include "data_files.h"
 #include "must.h"
 #include "golden.h"

@@ -1,7 +1,6 @@
 /* Rows that cannot be read: budgets are charged in the order of the rows whatever the number of
  * threads, and go on from a checkpoint; a list of such rows is written, and read by the next run.
  */
-#define _GNU_SOURCE /* nftw */
 #include "must.h"
 #include "keel/keel.h"
 #include "base/memory.h"

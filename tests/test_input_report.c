@@ -1,6 +1,5 @@
 /* What is shown of an input: its sentence, and its picture as SVG. Names come from files and
  * programs, and must not get out of their place. */
-#define _GNU_SOURCE /* nftw */
 #include "must.h"
 #include "keel/keel.h"
 #include "base/memory.h"

@@ -10,68 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include <jpeglib.h>
-
-static uint64_t chance_state;
-
-static unsigned chance(void) /* splitmix64 */
-{
-    uint64_t z = chance_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (unsigned)((z ^ (z >> 31)) >> 32);
-}
-
-typedef struct jpeg {
-    unsigned char *data;
-    unsigned long n;
-    int height, width;
-} jpeg;
-
-/* Waves and noise, so that neighbours differ. */
-static unsigned char pixel(int y, int x, int c)
-{
-    const double wave = sin(y * 0.02 * (c + 1)) + cos(x * 0.015 * (3 - c)) + 0.001 * (x - y);
-    return (unsigned char)(128 + 30 * wave + chance() % 24);
-}
-
-typedef enum coding { PLAIN, PROGRESSIVE, RESTARTS, CODINGS } coding;
-
-static jpeg make(int height, int width, int across, int down, bool gray, coding how)
-{
-    jpeg out = { .height = height, .width = width };
-    struct jpeg_compress_struct c;
-    struct jpeg_error_mgr e;
-    c.err = jpeg_std_error(&e);
-    jpeg_create_compress(&c);
-    jpeg_mem_dest(&c, &out.data, &out.n);
-    c.image_height = (JDIMENSION)height;
-    c.image_width = (JDIMENSION)width;
-    c.input_components = gray ? 1 : 3;
-    c.in_color_space = gray ? JCS_GRAYSCALE : JCS_RGB;
-    jpeg_set_defaults(&c);
-    jpeg_set_quality(&c, 90, TRUE);
-    if (!gray) {
-        c.comp_info[0].h_samp_factor = across;
-        c.comp_info[0].v_samp_factor = down;
-    }
-    if (how == PROGRESSIVE) jpeg_simple_progression(&c);
-    if (how == RESTARTS) c.restart_interval = 3;
-    jpeg_start_compress(&c, TRUE);
-    unsigned char *row = malloc((size_t)width * 3);
-    for (int y = 0; y < height; y++) {
-        for (int i = 0; i < width * c.input_components; i++)
-            row[i] = pixel(y, i / c.input_components, i % c.input_components);
-        jpeg_write_scanlines(&c, &row, 1);
-    }
-    jpeg_finish_compress(&c);
-    jpeg_destroy_compress(&c);
-    free(row);
-    return out;
-}
+#include "made_jpegs.h"
 
 /* The row of keel_photo_read, and that of the image decoded first, in memory of just their size. */
-static void compare(const jpeg *j, const keel_photo *p, keel_scratch *scratch)
+static void compare(const made_jpeg *j, const keel_photo *p, keel_scratch *scratch)
 {
     keel_data_field field = { 0 };
     keel_image image;
@@ -98,7 +40,7 @@ static void compare(const jpeg *j, const keel_photo *p, keel_scratch *scratch)
 }
 
 /* Of each of these, all ways to make a row of it. */
-static void compare_all(const jpeg *j, int64_t height, int64_t width, keel_scratch *scratch)
+static void compare_all(const made_jpeg *j, int64_t height, int64_t width, keel_scratch *scratch)
 {
     for (int channels = 1; channels <= 3; channels += 2)
         for (int way = 0; way < 3; way++) {
@@ -131,7 +73,8 @@ static void a_row_has_the_bits_of_the_image_decoded_first(void **state)
     for (size_t s = 0; s < sizeof sampling / sizeof *sampling; s++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             const coding how = (coding)((s + i) % CODINGS);
-            jpeg j = make(sizes[i][0], sizes[i][1], sampling[s][0], sampling[s][1], false, how);
+            made_jpeg j =
+                made_jpeg_of(sizes[i][0], sizes[i][1], sampling[s][0], sampling[s][1], false, how);
             for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
                 if (sizes[i][0] > 1) compare_all(&j, rows[k][0], rows[k][1], &scratch);
             const keel_photo same = {
@@ -141,7 +84,8 @@ static void a_row_has_the_bits_of_the_image_decoded_first(void **state)
             free(j.data);
         }
     for (int i = 0; i < 6; i++) { /* larger than a cache */
-        jpeg j = make(600 + i, 1200 - 5 * i, 2, 1 + i % 2, false, (coding)(i % CODINGS));
+        made_jpeg j =
+            made_jpeg_of(600 + i, 1200 - 5 * i, 2, 1 + i % 2, false, (coding)(i % CODINGS));
         for (int channels = 1; channels <= 3; channels += 2) {
             keel_photo p = { .height = 50 + 90 * i, .width = 70, .channels = channels };
             p.pad = i == 3;
@@ -150,8 +94,8 @@ static void a_row_has_the_bits_of_the_image_decoded_first(void **state)
         free(j.data);
     }
     for (int i = 0; i < 12; i++) {
-        jpeg j = make(40 + (int)(chance() % 200), 40 + (int)(chance() % 200), 2, 1 + i % 2, i == 5,
-                      (coding)(i % CODINGS));
+        made_jpeg j = made_jpeg_of(40 + (int)(chance() % 200), 40 + (int)(chance() % 200), 2,
+                                   1 + i % 2, i == 5, (coding)(i % CODINGS));
         compare_all(&j, 8 + chance() % 60, 8 + chance() % 60, &scratch);
         free(j.data);
     }
@@ -165,8 +109,8 @@ static void a_crop_has_the_bits_of_the_image_cut_afterwards(void **state)
     (void)state;
     chance_state = 6;
     for (int down = 1; down <= 2; down++) {
-        jpeg wide = make(48, 260, 2, down, false, down == 1 ? PROGRESSIVE : PLAIN);
-        jpeg high = make(260, 48, 2, down, false, RESTARTS);
+        made_jpeg wide = made_jpeg_of(48, 260, 2, down, false, down == 1 ? PROGRESSIVE : PLAIN);
+        made_jpeg high = made_jpeg_of(260, 48, 2, down, false, RESTARTS);
         for (int64_t side = 3; side < 250; side += 7) {
             keel_photo p = { .height = 48, .width = side, .channels = 3, .exact = true };
             p.crop = true;
@@ -195,7 +139,7 @@ static void a_file_that_is_cut_off_is_refused_even_if_the_rest_is_not_needed(voi
     keel_scratch scratch = { 0 };
     (void)state;
     for (coding how = PLAIN; how < CODINGS; how++) {
-        jpeg j = make(200, 60, 2, 2, false, how);
+        made_jpeg j = made_jpeg_of(200, 60, 2, 2, false, how);
         for (size_t i = 0; i < sizeof photos / sizeof *photos; i++)
             for (unsigned long cut = j.n - 2; cut > j.n / 8; cut -= j.n / 9) {
                 keel_data_field field = { 0 };
@@ -226,7 +170,8 @@ static void an_image_that_the_decoder_shrinks_looks_the_same(void **state)
     chance_state = 7;
     keel_photo_field(&p, &field);
     for (int k = 0; k < 4; k++) {
-        jpeg j = make(k == 3 ? 31 : 271 + 60 * k, k == 3 ? 41 : 353, 2, 2, false, PLAIN);
+        made_jpeg j =
+            made_jpeg_of(k == 3 ? 31 : 271 + 60 * k, k == 3 ? 41 : 353, 2, 2, false, PLAIN);
         p.pad = k == 1;
         p.crop = k == 2;
         p.shrinks = false;
@@ -248,7 +193,7 @@ static void an_image_that_the_decoder_shrinks_looks_the_same(void **state)
     p.exact = true; /* rows of the image's own size are not shrunk */
     p.crop = p.pad = false;
     keel_photo_field(&p, &field);
-    jpeg j = make(30, 40, 2, 2, false, PLAIN);
+    made_jpeg j = made_jpeg_of(30, 40, 2, 2, false, PLAIN);
     compare(&j, &p, &scratch);
     free(j.data);
     keel_scratch_free(&scratch);
@@ -261,7 +206,7 @@ static void memory_may_run_out_at_any_point(void **state)
     keel_data_field field = { 0 };
     (void)state;
     keel_photo_field(&p, &field);
-    jpeg j = make(50, 70, 2, 2, false, PLAIN);
+    made_jpeg j = made_jpeg_of(50, 70, 2, 2, false, PLAIN);
     keel_status s = KEEL_ENOMEM;
     for (int64_t n = 0; s != KEEL_OK; n++) {
         keel_scratch scratch = { 0 };

@@ -64,25 +64,43 @@ static void leave(keel_account *a)
     atomic_flag_clear_explicit(&a->busy, memory_order_release);
 }
 
-/* Put a block into a free place, or take one of that size (block NULL). */
-static void *exchange(keel_account *a, void *block, size_t n_bytes)
+static bool may_keep(const keel_account *a, size_t n_bytes)
 {
-    void *found = NULL;
+    return a && n_bytes >= KEEL_BLOCK_LEAST;
+}
+
+/* A block of that size that was kept; NULL: there is none. */
+static void *take_kept(keel_account *a, size_t n_bytes)
+{
+    void *block = NULL;
     enter(a);
-    for (int i = 0; i < KEEL_BLOCKS_KEPT && !found; i++) {
-        if (block ? a->kept[i].at != NULL : !a->kept[i].at || a->kept[i].n_bytes != n_bytes)
-            continue;
-        found = block ? block : a->kept[i].at;
-        a->kept[i].at = block;
-        a->kept[i].n_bytes = n_bytes;
+    for (int i = 0; i < KEEL_BLOCKS_KEPT && !block; i++) {
+        if (a->kept[i].n_bytes != n_bytes) continue;
+        block = a->kept[i].at;
+        a->kept[i].at = NULL;
     }
     leave(a);
-    return found;
+    return block;
+}
+
+/* False: all places are taken. */
+static bool keep(keel_account *a, void *block, size_t n_bytes)
+{
+    bool kept = false;
+    enter(a);
+    for (int i = 0; i < KEEL_BLOCKS_KEPT && !kept; i++) {
+        if (a->kept[i].at) continue;
+        a->kept[i].at = block;
+        a->kept[i].n_bytes = n_bytes;
+        kept = true;
+    }
+    leave(a);
+    return kept;
 }
 
 void *keel_account_block(keel_account *a, size_t n_bytes)
 {
-    void *block = a && n_bytes >= KEEL_BLOCK_LEAST ? exchange(a, NULL, n_bytes) : NULL;
+    void *block = may_keep(a, n_bytes) ? take_kept(a, n_bytes) : NULL;
     if (block) return memset(block, 0, n_bytes);
     if (!keel_account_take(a, (int64_t)n_bytes)) return NULL;
     if (!(block = keel_aligned_calloc(1, n_bytes))) keel_account_give(a, (int64_t)n_bytes);
@@ -91,7 +109,7 @@ void *keel_account_block(keel_account *a, size_t n_bytes)
 
 void keel_account_free(keel_account *a, void *block, size_t n_bytes)
 {
-    if (!block || (a && n_bytes >= KEEL_BLOCK_LEAST && exchange(a, block, n_bytes))) return;
+    if (!block || (may_keep(a, n_bytes) && keep(a, block, n_bytes))) return;
     keel_free(block); /* first, so that there is never more than the account says */
     keel_account_give(a, (int64_t)n_bytes);
 }

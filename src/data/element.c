@@ -26,8 +26,8 @@ static keel_status create(keel_element **out, keel_account *a, const keel_data_s
         size[i] = (size_t)keel_shape_count(&shape[i]) * each;
         fits = fits && add_up(&sum, size[i]);
     }
-    if (!fits) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
-    if (sum > INT64_MAX) return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
+    if (!fits || sum > INT64_MAX)
+        return keel_fail(KEEL_ESHAPE, "a row is larger than the address space");
     keel_element *e = keel_account_block(a, sum);
     if (!e) return KEEL_ENOMEM;
     size_t at = 0;
@@ -149,4 +149,11 @@ int64_t keel_element_size(const keel_data_spec *spec, int64_t rows)
                keel_mul(n, keel_dtype_size(spec->field[i].dtype), &n) && add_up(&sum, n);
     }
     return fits && sum <= INT64_MAX ? (int64_t)sum : INT64_MAX;
+}
+
+int64_t keel_dataset_element_size(const keel_dataset *d)
+{
+    const keel_data_spec *spec = &d->origin->spec;
+    const bool batches = spec->batched || (!d->origin->source->read && !spec->by_row);
+    return keel_element_size(spec, batches ? spec->max_rows : 0);
 }

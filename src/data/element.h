@@ -45,4 +45,7 @@ size_t keel_element_bytes(const keel_element *e, const keel_data_spec *spec, int
  * a row). Open dims count as 1. INT64_MAX: more than can be counted. */
 int64_t keel_element_size(const keel_data_spec *spec, int64_t rows);
 
+/* The same for the largest element of a dataset. */
+int64_t keel_dataset_element_size(const keel_dataset *d);
+
 #endif

@@ -35,18 +35,21 @@ static int choose_threads(const keel_feed *f)
 }
 
 /* A pipeline that is a stream has threads of its own, which read ahead of the feed's one. */
+static int flow_threads(const keel_feed *f)
+{
+    return f->o.threads < 0 ? 0 : f->o.threads ? f->o.threads : most_threads();
+}
+
 static keel_status create_flow(keel_feed *f)
 {
     const keel_flow_options o = {
         .seed = f->o.seed,
-        .threads = f->o.threads < 0 ? 0
-                   : f->o.threads   ? f->o.threads
-                                    : most_threads(),
+        .threads = flow_threads(f),
         .leaves_early = f->o.end == KEEL_WRAP && f->o.batch_size,
         .keep = ((f->o.slots ? f->n_slots : KEEL_SLOTS_TUNED) + 3) *
                 (f->spec->batched ? 1 : f->max_rows),
         .work = f->work,
-        .account = f->account,
+        .account = f->o.account,
     };
     KEEL_TRY(keel_flow_create(&f->flow, f->dataset, &o));
     f->state = f->flow;
@@ -70,7 +73,7 @@ static keel_status watch(keel_feed *f)
     f->scratch.trail = f->trail;
     KEEL_TRY(keel_watchdog_create(&f->watchdog, f->o.watch, f->dataset, "", wake, f));
     KEEL_TRY(keel_watchdog_add(f->watchdog, f->trail, f->n_trail));
-    return f->flow ? keel_flow_watch(f->flow, f->watchdog) : KEEL_OK;
+    return f->flow ? keel_run_watch(keel_flow_run(f->flow), f->watchdog) : KEEL_OK;
 }
 
 static void init_locks(keel_feed *f)
@@ -109,7 +112,6 @@ static keel_status plan_feed(keel_feed *f, const keel_dataset *dataset,
     f->source = dataset->origin->source;
     f->state = dataset->origin->state;
     f->o = *options;
-    f->account = options->account;
     init_locks(f);
     if (dataset->origin->applied) {
         f->o.shuffle = false; /* as in Keras: a pipeline has its own order */
@@ -166,7 +168,7 @@ static keel_status start_threads(keel_feed *f)
         keel_feed_thread *t = &f->threads[f->n_threads];
         t->feed = f;
         t->number = f->n_threads;
-        t->scratch.account = f->account;
+        t->scratch.account = f->o.account;
         t->scratch.trail = &f->trail[1 + t->number];
         if (!f->source->next) t->scratch.probe = keel_work_probe(f->work, t->scratch.trail);
         if (pthread_create(&t->id, NULL,
@@ -182,8 +184,8 @@ static keel_status start_threads(keel_feed *f)
 static int probes(const keel_feed *f)
 {
     enum { OWN = 3 };
-    const int flow = f->o.threads > 0 ? f->o.threads : most_threads();
-    return OWN + choose_threads(f) + (f->source->next && f->dataset->origin->applied ? flow : 0);
+    const bool flows = f->source->next && f->dataset->origin->applied;
+    return OWN + choose_threads(f) + (flows ? flow_threads(f) : 0);
 }
 
 keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
@@ -195,7 +197,7 @@ keel_status keel_feed_create(keel_feed **out, const keel_dataset *dataset,
     if (s < 0) goto out;
     if ((s = keel_work_create(&f->work, dataset, probes(f))) < 0) goto out;
     if ((s = keel_feed_take_memory(f)) < 0) goto out;
-    f->scratch.account = f->account;
+    f->scratch.account = f->o.account;
     if (f->source->next && dataset->origin->applied && (s = create_flow(f)) < 0) goto out;
     if (f->source->next && (s = keel_feed_stream_create(f)) < 0) goto out;
     if (f->spec->shaped && (s = keel_feed_staged_create(f)) < 0) goto out;
@@ -244,11 +246,6 @@ void keel_feed_destroy(keel_feed *f)
     pthread_cond_destroy(&f->idle);
     pthread_mutex_destroy(&f->lock);
     keel_free(f);
-}
-
-void keel_feed_wake(keel_feed *f)
-{
-    pthread_cond_signal(&f->work_ready);
 }
 
 void keel_feed_flush(keel_feed *f)
@@ -395,7 +392,7 @@ void keel_feed_release(keel_feed *f, const keel_batch *b)
     pthread_mutex_lock(&f->lock);
     assert(f->slots[b->slot].state == KEEL_SLOT_HELD);
     f->slots[b->slot].state = KEEL_SLOT_FREE;
-    if (f->n_threads) keel_feed_wake(f);
+    if (f->n_threads) pthread_cond_signal(&f->work_ready);
     pthread_mutex_unlock(&f->lock);
 }
 

@@ -80,8 +80,8 @@ int keel_feed_row_counts(const keel_feed *f, int64_t *counts, int max, bool *com
 const char *keel_feed_note(keel_feed *f)
 {
     char text[sizeof f->note];
-    if (f->dataset->origin->applied) keel_stage_note(f->dataset, text, sizeof text);
-    if (f->dataset->origin->applied && *text) memcpy(f->note, text, sizeof text);
+    keel_stage_note(f->dataset, text, sizeof text); /* "" of a source */
+    if (*text) memcpy(f->note, text, sizeof text);
     return f->note[0] ? f->note : NULL;
 }
 
@@ -122,7 +122,7 @@ bool keel_feed_is_stream(const keel_feed *f)
 
 const keel_account *keel_feed_account(const keel_feed *f)
 {
-    return f->account;
+    return f->o.account;
 }
 
 int keel_feed_slots(const keel_feed *f)

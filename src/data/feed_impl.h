@@ -71,7 +71,6 @@ struct keel_feed {
     int64_t count[KEEL_FIELDS_MAX];         /* elements of a row */
     size_t bytes[KEEL_FIELDS_MAX];          /* of a row in a batch; 0: not read */
     int64_t row_bytes;                      /* sum of bytes[] */
-    keel_account *account;                  /* NULL: nobody counts */
     keel_work *work;
     keel_probe *probe; /* streams: of what the feed itself does with rows */
     uint64_t open;     /* bit i: rows differ in length in field i; shape, count and bytes above are
@@ -87,7 +86,8 @@ struct keel_feed {
     keel_feed_plan plan;
 
     pthread_mutex_t lock;
-    pthread_cond_t work_ready, ready, idle; /* idle: n_used may have grown */
+    pthread_cond_t work_ready;  /* there is work for a thread */
+    pthread_cond_t ready, idle; /* idle: n_used may have grown */
     struct keel_feed_thread *threads;
     int n_threads;
     _Atomic int n_used; /* of which so many read; the others sleep */
@@ -144,7 +144,6 @@ keel_status keel_feed_check_stream(const keel_feed *f);
 int64_t keel_feed_slot_bytes(const keel_feed *f);
 int64_t keel_feed_need(const keel_feed *f); /* the least of all */
 keel_status keel_feed_add_slot(keel_feed *f);
-void keel_feed_free_slot(const keel_feed *f, keel_slot *s);
 keel_status keel_feed_take_memory(keel_feed *f);
 void keel_feed_give_memory(keel_feed *f);
 
@@ -190,8 +189,6 @@ void keel_feed_stream_destroy(keel_feed *f);
 void *keel_feed_stream_worker(void *thread);
 keel_status keel_feed_stream_begin(keel_feed *f, uint32_t epoch);
 keel_status keel_feed_stream_next(keel_feed *f, keel_slot **slot);
-
-void keel_feed_wake(keel_feed *f); /* locked: there is work for a thread */
 
 /* With the lock held: wait until no thread reads, and free all slots that are not held. */
 void keel_feed_flush(keel_feed *f);

@@ -41,23 +41,17 @@ static int64_t stream_bytes(const keel_feed *f)
     return sum;
 }
 
-static int64_t element_bytes(const keel_dataset *d)
-{
-    const keel_data_spec *spec = &d->origin->spec;
-    const bool batches = spec->batched || (!d->origin->source->read && !spec->by_row);
-    return keel_element_size(spec, batches ? spec->max_rows : 0);
-}
-
 /* What iterators over a dataset hold at the same time: the elements that a stage collects, and the
  * one that it makes of them. */
 static int64_t iterator_bytes(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
-    int64_t sum = element_bytes(d);
+    int64_t sum = keel_dataset_element_size(d);
     if (!s && !d->origin->source->read) return times(2, sum); /* its yield, and the element */
     if (!s || s->by_index) return sum;
     for (int i = 0; i < s->n_parent; i++) sum = plus(sum, iterator_bytes(s->parent[i]));
-    if (s->stage->holds) sum = plus(sum, times(s->stage->holds(s), element_bytes(s->parent[0])));
+    if (s->stage->holds)
+        sum = plus(sum, times(s->stage->holds(s), keel_dataset_element_size(s->parent[0])));
     return sum;
 }
 
@@ -85,17 +79,30 @@ static int64_t row_bytes(const keel_dataset *d)
     return plus(keel_element_size(&d->origin->spec, 0), lines);
 }
 
+/* What reading a row of a source takes; -1: not known, as it depends on each file. */
+static int64_t source_bytes(const keel_dataset *d, const keel_dtype *want)
+{
+    const keel_source *source = d->origin->source;
+    if (!source->needs) return source->read && !source->in_memory ? -1 : 0;
+    return source->needs(d->origin->state, want);
+}
+
 /* The buffers of one thread that reads rows by index: a stage that computes rows keeps those of its
- * parents beside its own while it reads. What a source needs to read a file is not known. */
-static int64_t reading_bytes(const keel_dataset *d)
+ * parents beside its own while it reads. What is not known of a source counts as nothing. want: the
+ * types of the fields; NULL: their own. */
+static int64_t reading_bytes(const keel_dataset *d, const keel_dtype *want)
 {
     const keel_applied *s = d->origin->applied;
-    const keel_source *source = d->origin->source;
-    if (!s) return source->needs ? source->needs(d->origin->state) : 0;
-    int64_t sum = s->by_index && s->stage->read ? row_bytes(d) : 0;
+    if (!s) {
+        const int64_t n = source_bytes(d, want);
+        return n > 0 ? n : 0;
+    }
+    const bool computes = s->by_index && s->stage->read;
+    int64_t sum = computes ? row_bytes(d) : 0;
+    if (s->stage->needs) sum = plus(sum, s->stage->needs(s));
     for (int i = 0; i < s->n_parent; i++) {
-        if (sum) sum = plus(sum, row_bytes(s->parent[i]));
-        sum = plus(sum, reading_bytes(s->parent[i]));
+        if (computes) sum = plus(sum, row_bytes(s->parent[i]));
+        sum = plus(sum, reading_bytes(s->parent[i], s->by_index && s->stage->where ? want : NULL));
     }
     return sum;
 }
@@ -104,8 +111,7 @@ static int64_t reading_bytes(const keel_dataset *d)
 static bool is_known(const keel_dataset *d)
 {
     const keel_applied *s = d->origin->applied;
-    const keel_source *source = d->origin->source;
-    bool known = s || !source->read || source->in_memory || source->needs;
+    bool known = s || source_bytes(d, NULL) >= 0;
     for (int i = 0; s && i < s->n_parent; i++) known &= is_known(s->parent[i]);
     return known;
 }
@@ -114,7 +120,7 @@ static bool is_known(const keel_dataset *d)
 static int64_t moving_bytes(const keel_feed *f)
 {
     const bool flows = f->source->next && f->dataset->origin->applied;
-    return plus(reading_bytes(f->dataset), flows ? iterator_bytes(f->dataset) : 0);
+    return plus(reading_bytes(f->dataset, f->want), flows ? iterator_bytes(f->dataset) : 0);
 }
 
 int64_t keel_feed_need(const keel_feed *f)
@@ -125,18 +131,29 @@ int64_t keel_feed_need(const keel_feed *f)
 
 static keel_status too_little(const keel_feed *f, int64_t need)
 {
+    const int64_t batches = times(2, keel_feed_slot_bytes(f));
     return keel_fail(KEEL_EARG,
                      "%s: the input may hold %lld bytes (input_memory), but needs at least %lld: "
-                     "two batches of %lld rows take %lld",
-                     keel_dataset_name(f->dataset), (long long)f->account->limit, (long long)need,
-                     (long long)f->max_rows, (long long)times(2, keel_feed_slot_bytes(f)));
+                     "two batches of %lld rows take %lld, and reading them %lld",
+                     keel_dataset_name(f->dataset), (long long)f->o.account->limit, (long long)need,
+                     (long long)f->max_rows, (long long)batches, (long long)(need - batches));
+}
+
+static void free_slot(const keel_feed *f, keel_slot *s)
+{
+    for (int k = 0; k < f->n_field; k++) keel_free(s->at[k]);
+    keel_faults_free(&s->faults);
+    keel_free(s->own);
+    keel_free(s->row);
+    keel_account_give(f->o.account, s->taken_bytes);
+    *s = (keel_slot){ 0 };
 }
 
 keel_status keel_feed_add_slot(keel_feed *f)
 {
     const int64_t n_bytes = keel_feed_slot_bytes(f);
     keel_slot *s = &f->slots[f->n_slots];
-    if (!keel_account_try(f->account, n_bytes)) return KEEL_ENOMEM;
+    if (!keel_account_try(f->o.account, n_bytes)) return KEEL_ENOMEM;
     s->taken_bytes = n_bytes;
     keel_status r = keel_feed_own_lengths(f, s);
     if (r >= 0 && f->source->length && f->open &&
@@ -153,27 +170,17 @@ keel_status keel_feed_add_slot(keel_feed *f)
             s->own->room[k] = n;
     }
     if (r < 0) {
-        keel_feed_free_slot(f, s);
+        free_slot(f, s);
         return r;
     }
     f->ring[f->n_slots++] = s;
     return KEEL_OK;
 }
 
-void keel_feed_free_slot(const keel_feed *f, keel_slot *s)
-{
-    for (int k = 0; k < f->n_field; k++) keel_free(s->at[k]);
-    keel_faults_free(&s->faults);
-    keel_free(s->own);
-    keel_free(s->row);
-    keel_account_give(f->account, s->taken_bytes);
-    *s = (keel_slot){ 0 };
-}
-
 keel_status keel_feed_take_memory(keel_feed *f)
 {
     const int wanted = f->o.slots >= 2 ? f->o.slots : f->o.slots ? 2 : KEEL_SLOTS_DEFAULT;
-    keel_account *a = f->account;
+    keel_account *a = f->o.account;
     const int64_t need = keel_feed_need(f), slot = keel_feed_slot_bytes(f);
     if (a && a->limit && keel_account_room(a) < need) return too_little(f, need);
     f->fixed = plus(stream_bytes(f), kept_bytes(f->dataset));
@@ -203,11 +210,11 @@ keel_status keel_feed_take_memory(keel_feed *f)
 
 void keel_feed_give_memory(keel_feed *f)
 {
-    for (int i = 0; f->slots && i < f->n_slots; i++) keel_feed_free_slot(f, &f->slots[i]);
+    for (int i = 0; f->slots && i < f->n_slots; i++) free_slot(f, &f->slots[i]);
     keel_free(f->slots);
     keel_free(f->ring);
-    if (!f->account) return;
-    charge(f->dataset, f->account, false);
-    keel_account_give(f->account, f->fixed);
-    keel_account_drop(f->account);
+    if (!f->o.account) return;
+    charge(f->dataset, f->o.account, false);
+    keel_account_give(f->o.account, f->fixed);
+    keel_account_drop(f->o.account);
 }

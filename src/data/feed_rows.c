@@ -3,6 +3,7 @@
  *
  * An array that already has the layout and type of a batch is not copied: the batch points into it.
  */
+#include "data/chunk.h"
 #include "data/feed_impl.h"
 #include <string.h>
 
@@ -148,6 +149,19 @@ static void tell_of_files(const keel_feed *f, const keel_slot *s, int64_t i, pas
     }
 }
 
+/* Read a row. Buffers of rows before it may be in the way where there is little room: then once
+ * more without them. */
+static keel_status read_row(const keel_feed *f, const keel_dataset *d, keel_position row,
+                            const keel_row *at, keel_scratch *scratch)
+{
+    const int told = scratch->trail ? scratch->trail->faults.n : 0;
+    const keel_status s = keel_dataset_read(d, row, at, scratch);
+    if (s != KEEL_ENOMEM || !f->o.account || !f->o.account->limit) return s;
+    keel_scratch_free(scratch);
+    if (scratch->trail) scratch->trail->faults.n = told;
+    return keel_dataset_read(d, row, at, scratch);
+}
+
 /* Read rows [from, to) of a slot; *failure gets that of the first row that fails. */
 static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t to,
                          keel_scratch *scratch, keel_failure *failure)
@@ -181,7 +195,7 @@ static int64_t read_rows(const keel_feed *f, keel_slot *s, int64_t from, int64_t
         if (f->has_files) tell_of_files(f, s, i, &order);
         if (p && !f->source->in_memory)
             atomic_store_explicit(&p->place, first_place + i, memory_order_relaxed);
-        keel_status r = keel_dataset_read(d, row, &at, scratch);
+        keel_status r = read_row(f, d, row, &at, scratch);
         if (scratch->trail) keel_faults_number(&scratch->trail->faults, i);
         if (r >= 0 && f->dataset->origin->applied) r = check_weights(f, &at, row.index);
         if (r < 0) {
@@ -217,19 +231,15 @@ static keel_slot *find_work(keel_feed *f)
     return s;
 }
 
-/* With the lock held, after `rows` were read: choose how many rows a thread takes at once. Taking
- * them costs the lock, which all threads share, so that cheap rows are taken by the hundred; but
- * few enough that all threads have a part of a batch. Rows do not depend on who reads them. */
+/* With the lock held, after `rows` were read: choose how many a thread takes at once, at most so
+ * many that all threads have a part of a batch. Rows do not depend on who reads them. */
 static void choose_chunk(keel_feed *f, int64_t rows, double seconds)
 {
     enum { PARTS = 4 }; /* of a batch, for each thread */
-    const double turn = 100e-6, each = seconds / (double)rows, share = 0.25;
+    const double turn = 100e-6;
     if (f->source->in_memory) return;
-    f->row_seconds += (f->row_seconds > 0 ? share : 1) * (each - f->row_seconds);
     const int64_t most = f->max_rows / (PARTS * f->n_used);
-    const double fits = turn / (f->row_seconds + 1e-9);
-    f->chunk = fits < (double)most ? (int64_t)fits : most;
-    if (f->chunk < 1) f->chunk = 1;
+    f->chunk = keel_chunk(&f->row_seconds, seconds / (double)rows, turn, most);
 }
 
 /* Read rows of a slot without the lock, their time noted. */
@@ -292,13 +302,13 @@ void *keel_feed_rows_worker(void *thread)
         const int64_t to = from + f->chunk < s->batch.rows ? from + f->chunk : s->batch.rows;
         s->taken = to;
         f->busy++;
-        if (f->n_used > 1) keel_feed_wake(f); /* there may be more work */
+        if (f->n_used > 1) pthread_cond_signal(&f->work_ready); /* there may be more work */
         pthread_mutex_unlock(&f->lock);
         const double begin = keel_seconds();
         int64_t end = read_noted(f, s, from, to, &t->scratch, &failure);
         const double took = keel_seconds() - begin;
         pthread_mutex_lock(&f->lock);
-        if (end < to && failure.status == KEEL_ENOMEM && f->account && f->account->limit)
+        if (end < to && failure.status == KEEL_ENOMEM && f->o.account && f->o.account->limit)
             end = read_alone(f, s, from, to, t, &failure);
         choose_chunk(f, to - from, took);
         s->done += to - from;

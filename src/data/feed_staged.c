@@ -30,7 +30,7 @@ void keel_feed_staged_destroy(keel_feed *f)
     if (!f->staged) return;
     for (int i = 0; i < f->spec->n_field; i++) {
         keel_free(f->staged->data[i]);
-        keel_account_give(f->account, (int64_t)f->staged->size[i]);
+        keel_account_give(f->o.account, (int64_t)f->staged->size[i]);
     }
     keel_free(f->staged->shape);
     keel_free(f->staged);
@@ -109,7 +109,7 @@ keel_status keel_feed_stage(const keel_feed *f, bool first, const void *const *d
     memcpy(before, t->used, sizeof before);
     for (int i = 0; i < n; i++) {
         const size_t element = keel_dtype_size(f->spec->field[i].dtype);
-        const keel_status s = append(f->account, t, i, data[i],
+        const keel_status s = append(f->o.account, t, i, data[i],
                                      (size_t)(keel_shape_count(&shape[i]) * rows) * element);
         if (s < 0) {
             memcpy(t->used, before, sizeof before);
@@ -181,14 +181,14 @@ static keel_status make_room(const keel_feed *f, keel_slot *s, int i)
         return keel_fail(KEEL_EDATA, "%s: a batch is larger than the address space",
                          keel_dataset_name(f->dataset));
     if (bytes > own->room[i]) {
-        if (!keel_account_take(f->account, (int64_t)bytes)) return KEEL_ENOMEM;
+        if (!keel_account_take(f->o.account, (int64_t)bytes)) return KEEL_ENOMEM;
         char *larger = keel_aligned_calloc(1, bytes);
         if (!larger) {
-            keel_account_give(f->account, (int64_t)bytes);
+            keel_account_give(f->o.account, (int64_t)bytes);
             return KEEL_ENOMEM;
         }
         keel_free(s->at[i]);
-        keel_account_give(f->account, (int64_t)own->room[i]);
+        keel_account_give(f->o.account, (int64_t)own->room[i]);
         s->taken_bytes += (int64_t)(bytes - own->room[i]);
         s->at[i] = larger;
         __atomic_store_n(&own->room[i], bytes, __ATOMIC_RELAXED); /* keel_feed_bytes reads it */

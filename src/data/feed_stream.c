@@ -42,7 +42,7 @@ keel_status keel_feed_stream_create(keel_feed *f)
 {
     keel_stream *t = f->stream = keel_calloc(1, sizeof *t);
     if (!t) return KEEL_ENOMEM;
-    t->scratch.account = f->account;
+    t->scratch.account = f->o.account;
     t->scratch.probe = t->probe = keel_work_probe(f->work, NULL);
     f->probe = keel_work_probe(f->work, NULL);
     const keel_data_spec *p = f->spec;
@@ -499,6 +499,6 @@ keel_status keel_feed_stream_next(keel_feed *f, keel_slot **slot)
     if (!s->is_end) return KEEL_OK;
     s->state = KEEL_SLOT_FREE;
     f->next_out++;
-    keel_feed_wake(f);
+    pthread_cond_signal(&f->work_ready);
     return KEEL_END;
 }

@@ -32,11 +32,6 @@ static keel_pool *pool_of(const keel_feed *f)
     return f->flow ? keel_flow_run(f->flow)->pool : NULL;
 }
 
-static int threads_of(const keel_feed *f)
-{
-    return keel_feed_threads(f);
-}
-
 static void use_threads(keel_feed *f, int n)
 {
     if (pool_of(f)) {
@@ -102,7 +97,7 @@ static bool judge(keel_feed *f)
     keel_tuner *t = &f->tuner;
     const keel_tuner_move move = t->move;
     const double now = per_step(&t->look), before = per_step(&t->before);
-    const int n = threads_of(f);
+    const int n = keel_feed_threads(f);
     t->move = KEEL_TUNER_NOTHING;
     if (move != KEEL_TUNER_THREADS) return false;
     const bool more = n > t->from;
@@ -132,7 +127,7 @@ static bool holds_batches(const keel_feed *f)
  * have their own shapes grow. */
 static bool has_room(const keel_feed *f)
 {
-    const keel_account *a = f->account;
+    const keel_account *a = f->o.account;
     int64_t slot = keel_feed_slot_bytes(f);
     if (!a || !a->limit) return true;
     for (int i = 0; i < f->n_slots; i++)
@@ -152,7 +147,7 @@ static bool add_slot(keel_feed *f)
     keel_slot *added = f->ring[n];
     for (int i = 0; i < n; i++) f->ring[(first + (uint64_t)i) % (uint64_t)(n + 1)] = old[i];
     f->ring[(first + (uint64_t)n) % (uint64_t)(n + 1)] = added;
-    keel_feed_wake(f);
+    pthread_cond_signal(&f->work_ready);
     return true;
 }
 
@@ -168,7 +163,7 @@ static int needed(const keel_tuner_look *l)
 static void change_threads(keel_feed *f, int to)
 {
     keel_tuner *t = &f->tuner;
-    const int n = threads_of(f);
+    const int n = keel_feed_threads(f);
     say(f, "%d %s instead of %d", to, threads(to), n);
     t->from = n;
     t->move = KEEL_TUNER_THREADS;
@@ -180,7 +175,7 @@ static void decide(keel_feed *f)
 {
     keel_tuner *t = &f->tuner;
     const keel_tuner_look *l = &t->look;
-    const int n = threads_of(f);
+    const int n = keel_feed_threads(f);
     if (t->forget && t->steps >= t->forget) {
         t->ceiling = t->most_threads;
         t->forget = 0;
@@ -232,7 +227,7 @@ void keel_tuner_asks(keel_feed *f)
 void keel_tuner_short(keel_feed *f)
 {
     keel_tuner *t = &f->tuner;
-    const int n = threads_of(f);
+    const int n = keel_feed_threads(f);
     if (n < 2) return;
     t->ceiling = n - 1;
     t->forget = 0;

@@ -3,7 +3,6 @@
  * that the step needs first: that of the earliest row, or what the thread waits for that makes a
  * stream.
  */
-#define _GNU_SOURCE /* pthread_cond_clockwait, where it is */
 #include "data/feed_impl.h"
 #include "data/flow.h"
 #include "data/iter.h"
@@ -38,7 +37,9 @@ void keel_feed_wait(keel_feed *f, const keel_slot *s)
     while (s->state != KEEL_SLOT_READY && !keel_watchdog_is_over(f->watchdog)) {
         const keel_probe *first = first_to_ask(f);
         const keel_work_place at = keel_work_look(f->work, first);
-        sleep_for(f, pause + (int64_t)((uint64_t)last % (uint64_t)pause) / 2); /* no beat */
+        /* not the same pause each time, since work that comes at a fixed one would then be looked
+         * at in the same place always */
+        sleep_for(f, pause + (int64_t)((uint64_t)last % (uint64_t)pause) / 2);
         const int64_t now = keel_clock_ns();
         keel_work_blame(f->work, at, now - last);
         last = now;

@@ -2,9 +2,7 @@
 #include "data/flow.h"
 #include "base/memory.h"
 #include "data/iter.h"
-#include "data/pool.h"
 #include "data/stage.h"
-#include "data/watchdog.h"
 #include <string.h>
 
 struct keel_flow {
@@ -56,13 +54,6 @@ void keel_flow_destroy(keel_flow *f)
     keel_iter_destroy(f->it);
     keel_run_end(&f->run);
     keel_free(f);
-}
-
-keel_status keel_flow_watch(keel_flow *f, keel_watchdog *w)
-{
-    int n;
-    keel_trail *trail = keel_pool_trails(f->run.pool, &n);
-    return keel_watchdog_add(w, trail, n);
 }
 
 keel_run *keel_flow_run(keel_flow *f)

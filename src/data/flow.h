@@ -4,7 +4,6 @@
 #include "data/source.h"
 
 typedef struct keel_flow keel_flow;
-typedef struct keel_watchdog keel_watchdog;
 
 typedef struct keel_flow_options {
     uint64_t seed;
@@ -17,9 +16,6 @@ typedef struct keel_flow_options {
 
 keel_status keel_flow_create(keel_flow **out, const keel_dataset *d, const keel_flow_options *o);
 void keel_flow_destroy(keel_flow *f); /* NULL is allowed */
-
-/* Before it is used: look at its threads too. */
-keel_status keel_flow_watch(keel_flow *f, keel_watchdog *w);
 
 struct keel_run *keel_flow_run(keel_flow *f);
 

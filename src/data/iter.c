@@ -5,6 +5,7 @@
 #include "data/pool.h"
 #include "data/stage.h"
 #include "data/trail.h"
+#include "data/watchdog.h"
 #include "data/window.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -134,8 +135,7 @@ static keel_status begin_walk(keel_iter *it)
 {
     walk *w = it->own;
     w->next = 0;
-    w->scratch.account = it->run->account;
-    w->scratch.probe = it->run->probe;
+    w->scratch = keel_run_scratch(it->run);
     if (it->dataset->origin->source->in_memory) return KEEL_OK;
     return keel_window_create(&w->window, it, supply_index, make_row, false);
 }
@@ -145,7 +145,6 @@ static keel_status next_walk(keel_iter *it, keel_element **out)
     walk *w = it->own;
     keel_position at;
     if (w->window) return keel_window_next(w->window, out);
-    w->scratch.trail = it->run->trail;
     keel_status s = supply_index(it, &at, NULL);
     if (s == KEEL_OK && (s = make_row(it, at, NULL, out, &w->scratch)) < 0)
         it->run->place = (keel_spot){ .from = it->dataset, .at = at };
@@ -327,10 +326,9 @@ keel_status keel_run_begin(keel_run *run, const keel_dataset *d, int n_threads)
 {
     run->relief = (keel_relief){ keel_run_let_go, run };
     KEEL_TRY(keel_pool_create(&run->pool, n_threads, run->work, run->account));
-    int n;
-    run->probe = keel_pool_probe(run->pool);
-    keel_trail *trail = keel_pool_trails(run->pool, &n);
-    run->trail = &trail[n - 1];
+    const keel_scratch *own = keel_pool_scratch(run->pool);
+    run->probe = own->probe;
+    run->trail = own->trail;
     return keel_ledger_create(&run->ledger, d);
 }
 
@@ -339,6 +337,18 @@ void keel_run_end(keel_run *run)
     keel_ledger_free(&run->ledger);
     keel_pool_destroy(run->pool);
     run->pool = NULL;
+}
+
+keel_status keel_run_watch(const keel_run *run, keel_watchdog *w)
+{
+    int n;
+    keel_trail *trail = keel_pool_trails(run->pool, &n);
+    return keel_watchdog_add(w, trail, n);
+}
+
+keel_scratch keel_run_scratch(const keel_run *run)
+{
+    return (keel_scratch){ .account = run->account, .probe = run->probe, .trail = run->trail };
 }
 
 keel_status keel_run_next(keel_iter *it, keel_element **out)

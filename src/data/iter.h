@@ -8,6 +8,7 @@
 #include "data/work.h"
 
 typedef struct keel_pool keel_pool;
+typedef struct keel_watchdog keel_watchdog;
 struct keel_trail;
 
 /* What the iterators of one pipeline share. */
@@ -50,6 +51,10 @@ typedef struct keel_iter keel_iter;
 /* Begin a run over d: starts its pool. The members seed, leaves_early, work and account are set. */
 keel_status keel_run_begin(keel_run *run, const keel_dataset *d, int n_threads);
 void keel_run_end(keel_run *run); /* after its iterators; a zeroed run is allowed */
+/* Before it is used: w looks at its threads too. NULL is allowed for w. */
+keel_status keel_run_watch(const keel_run *run, keel_watchdog *w);
+/* An empty scratch for the thread that uses the iterators. */
+keel_scratch keel_run_scratch(const keel_run *run);
 
 /* The next element of a whole pipeline: keel_iter_next, with its time noted, and with everything
  * that was read ahead let go of where there is no room. */

@@ -92,3 +92,27 @@ keel_status keel_photo_read(const keel_photo *p, const keel_data_field *field, c
     if (s != KEEL_END) return s;
     return keel_photo_write(p, field, &image, to, want, scratch, what);
 }
+
+int64_t keel_photo_converted(const keel_photo *p)
+{
+    return p->height * p->width * p->channels * (int64_t)sizeof(float);
+}
+
+bool keel_photo_needs(const keel_photo *p, const void *head, size_t n_head, size_t n_bytes,
+                      int64_t *out)
+{
+    const keel_resample r = keel_photo_resample(p);
+    keel_image_head h;
+    *out = 0;
+    if (p->channels != 4 && keel_jpeg_begins(head, n_head)) {
+        keel_jpeg_head jpeg;
+        if (!keel_jpeg_look(&jpeg, head, n_head)) return n_head == n_bytes;
+        *out = keel_photo_jpeg_needs(p, &jpeg);
+        return true;
+    }
+    if (!keel_image_look(&h, head, n_head, n_bytes, p->channels)) return n_head == n_bytes;
+    if (!h.decoded) return true;
+    const int64_t space = p->exact ? 0 : keel_resample_space(&r, h.height, h.width, p->channels);
+    *out = h.decoded + (h.own > space ? h.own : space);
+    return true;
+}

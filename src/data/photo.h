@@ -1,6 +1,7 @@
 /* Writes a decoded image as a row: brought to the size of the rows, as bytes or as float32. */
 #ifndef KEEL_DATA_PHOTO_H
 #define KEEL_DATA_PHOTO_H
+#include "data/codecs/jpeg.h"
 #include "data/resample.h"
 
 typedef struct keel_photo {
@@ -45,6 +46,15 @@ keel_status keel_photo_write(const keel_photo *p, const keel_data_field *field,
 keel_status keel_photo_read(const keel_photo *p, const keel_data_field *field, const void *data,
                             size_t n_bytes, void *to, keel_dtype want, keel_scratch *scratch,
                             const char *what);
+
+/* The bytes that keel_photo_read takes for a file of n_bytes with this head, besides `data`: of
+ * scratch, and of the decoder. False: the head does
+ * not tell. What is no image, or cannot be a row, takes none. */
+bool keel_photo_needs(const keel_photo *p, const void *head, size_t n_head, size_t n_bytes,
+                      int64_t *out);
+/* What is taken if `want` is not the type of the field. */
+int64_t keel_photo_converted(const keel_photo *p);
+int64_t keel_photo_jpeg_needs(const keel_photo *p, const keel_jpeg_head *head);
 
 /* Of keel_photo_read, for a JPEG (photo_jpeg.c). KEEL_END: the row takes all of it, so it
  * was decoded to *image, in buffer 1. */

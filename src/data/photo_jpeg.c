@@ -104,13 +104,48 @@ static bool same_size(const keel_image_part *a, const keel_image_part *b)
     return a->height == b->height && a->width == b->width;
 }
 
+typedef enum way { WHOLE, AS_IS, BY_LINES } way;
+
+/* How a JPEG of this size becomes a row. */
+static way way_of(const keel_photo *p, const keel_image_part *from, const keel_image_part *to,
+                  int64_t height, int64_t width)
+{
+    const bool small = !p->crop && height * width * p->channels <= IN_CACHE;
+    if (p->exact && same_size(from, to)) return AS_IS;
+    return p->interpolation != KEEL_BILINEAR || p->exact || small ? WHOLE : BY_LINES;
+}
+
+int64_t keel_photo_jpeg_needs(const keel_photo *p, const keel_jpeg_head *head)
+{
+    const keel_resample r = keel_photo_resample(p);
+    keel_jpeg_head h = *head;
+    keel_image_part from, to;
+    int64_t height = h.height, width = h.width;
+    if (keel_resample_windows(&r, height, width, &from, &to) < 0) return 0;
+    if (p->shrinks) {
+        h.shrunk = keel_jpeg_shrunk(&h, to.height, to.width);
+        height = (height + h.shrunk - 1) / h.shrunk;
+        width = (width + h.shrunk - 1) / h.shrunk;
+        if (keel_resample_windows(&r, height, width, &from, &to) < 0) return 0;
+    }
+    const int64_t own = keel_jpeg_own(&h), n = p->channels;
+    const way w = way_of(p, &from, &to, height, width);
+    if (w == WHOLE) {
+        const int64_t space = p->exact ? 0 : keel_resample_space(&r, height, width, p->channels);
+        return height * width * n + (own > space ? own : space);
+    }
+    const int64_t columns = keel_jpeg_columns(&h, from.left, from.width);
+    const bool resized = w == BY_LINES && !same_size(&from, &to);
+    return own + LINES * columns * n +
+           (resized ? (int64_t)keel_resize_space(to.width, p->channels) : 0);
+}
+
 static keel_status read_open(const keel_photo *p, const keel_data_field *field, lines *l,
                              int64_t height, int64_t width, void *to, keel_dtype want,
                              keel_image *image, keel_scratch *scratch, const char *what)
 {
     const keel_resample r = keel_photo_resample(p);
     const int64_t count = p->height * p->width * p->channels;
-    const bool linear = p->interpolation == KEEL_BILINEAR;
     keel_image_part at;
     KEEL_TRY(keel_photo_check(p, height, width, what));
     keel_status s = keel_resample_windows(&r, height, width, &l->part, &at);
@@ -119,10 +154,9 @@ static keel_status read_open(const keel_photo *p, const keel_data_field *field, 
         s = keel_resample_windows(&r, height, width, &l->part, &at);
     }
     if (s < 0) return keel_fail_within(s, "%s", what);
-    const bool as_is = p->exact && same_size(&l->part, &at);
-    const bool small = !p->crop && height * width * p->channels <= IN_CACHE;
-    if (!as_is && (!linear || p->exact || small))
-        return decode_whole(l, image, height, width, scratch);
+    const way w = way_of(p, &l->part, &at, height, width);
+    const bool as_is = w == AS_IS;
+    if (w == WHOLE) return decode_whole(l, image, height, width, scratch);
     void *row =
         want == field->dtype ? to : keel_scratch_reserve(scratch, 3, (size_t)count * sizeof(float));
     if (!row) return KEEL_ENOMEM;
@@ -138,7 +172,8 @@ keel_status keel_photo_read_jpeg(const keel_photo *p, const keel_data_field *fie
     lines l = { .channels = p->channels, .ask = LINES };
     int64_t height = 0, width = 0;
     keel_probe_part(scratch->probe, KEEL_PART_DECODE); /* and resizing, line by line */
-    KEEL_TRY(keel_jpeg_open(&l.jpeg, data, n_bytes, p->channels, &height, &width, what));
+    KEEL_TRY(keel_jpeg_open(&l.jpeg, data, n_bytes, p->channels, scratch->account, &height, &width,
+                            what));
     keel_status s = read_open(p, field, &l, height, width, to, want, image, scratch, what);
     if (s >= 0) {
         const keel_status end = keel_jpeg_finish(l.jpeg, scratch);

@@ -146,12 +146,13 @@ void keel_pool_let_go(keel_pool *p)
     pthread_mutex_lock(&p->lock);
     while (p->running) pthread_cond_wait(&p->ready, &p->lock);
     for (int i = 0; i < p->n_threads; i++) keel_scratch_free(&p->thread[i].scratch);
+    keel_scratch_free(&p->scratch);
     pthread_mutex_unlock(&p->lock);
 }
 
-struct keel_probe *keel_pool_probe(const keel_pool *p)
+const keel_scratch *keel_pool_scratch(const keel_pool *p)
 {
-    return p->scratch.probe;
+    return &p->scratch;
 }
 
 int keel_reading_threads(void)

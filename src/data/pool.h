@@ -34,7 +34,7 @@ void keel_pool_use(keel_pool *p, int n_threads);
 /* Wait until no task runs, and free the buffers of all threads; for the caller, outside of tasks.
  */
 void keel_pool_let_go(keel_pool *p);
-struct keel_probe *keel_pool_probe(const keel_pool *p); /* of the caller */
+const struct keel_scratch *keel_pool_scratch(const keel_pool *p); /* of the caller */
 /* Threads to read with where nobody says how many: one for each core of this process, 1 to 16. */
 int keel_reading_threads(void);
 

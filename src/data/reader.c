@@ -33,14 +33,6 @@ static keel_status check(keel_reader_options *out, const keel_reader_options *o)
     return KEEL_OK;
 }
 
-static keel_status watch(keel_reader *r, const keel_dataset *d, const keel_input_watch *o)
-{
-    int n;
-    keel_trail *trail = keel_pool_trails(r->run.pool, &n);
-    KEEL_TRY(keel_watchdog_create(&r->watchdog, o, d, "", NULL, NULL));
-    return keel_watchdog_add(r->watchdog, trail, n);
-}
-
 /* The end of a wait. What hangs is the caller's own thread, so it is late where it is over. */
 static keel_status in_time(keel_reader *r, keel_status s)
 {
@@ -66,7 +58,8 @@ keel_status keel_reader_create(keel_reader **out, const keel_dataset *d,
     r->run.work = r->work;
     if (s >= 0) s = keel_run_begin(&r->run, d, threads);
     if (s >= 0) s = keel_iter_create(&r->it, d, &r->run, 0);
-    if (s >= 0) s = watch(r, d, o.watch);
+    if (s >= 0) s = keel_watchdog_create(&r->watchdog, o.watch, d, "", NULL, NULL);
+    if (s >= 0) s = keel_run_watch(&r->run, r->watchdog);
     keel_watchdog_begin(r->watchdog);
     if (s >= 0) s = keel_iter_begin(r->it, r->pass);
     if (s >= 0) s = keel_iter_seek(r->it, o.index);

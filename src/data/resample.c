@@ -211,15 +211,21 @@ static void sum_columns(float *out, const float *row, const axis *a, int n)
         sum_spans(out, row, a, 4);
 }
 
+static size_t spans_space(const axis *y, const axis *x, int channels)
+{
+    const size_t line = (size_t)x->from * (size_t)channels;
+    return (size_t)(y->to + x->to) * sizeof(span) +
+           ((size_t)y->to * (size_t)y->most + (size_t)x->to * (size_t)x->most + line) *
+               sizeof(float);
+}
+
 static keel_status resize_by_spans(const keel_image *m, keel_interpolation method, float *out,
                                    int64_t height, int64_t width, keel_scratch *scratch, int buffer)
 {
     axis y = { m->height, height, most_weights(method, m->height, height), NULL, NULL };
     axis x = { m->width, width, most_weights(method, m->width, width), NULL, NULL };
-    const size_t line = (size_t)m->width * (size_t)m->channels;
     const size_t spans = (size_t)(height + width) * sizeof(span);
-    const size_t floats = (size_t)height * (size_t)y.most + (size_t)width * (size_t)x.most + line;
-    char *space = keel_scratch_reserve(scratch, buffer, spans + floats * sizeof(float));
+    char *space = keel_scratch_reserve(scratch, buffer, spans_space(&y, &x, m->channels));
     if (!space) return KEEL_ENOMEM;
     y.at = (void *)space;
     x.at = y.at + height;
@@ -235,10 +241,15 @@ static keel_status resize_by_spans(const keel_image *m, keel_interpolation metho
     return KEEL_OK;
 }
 
+static bool by_lines(const keel_resample *r, int channels)
+{
+    return r->method == KEEL_BILINEAR && (channels == 1 || channels == 3);
+}
+
 static keel_status resize(const keel_resample *r, const keel_image *m, float *out, int64_t height,
                           int64_t width, keel_scratch *scratch, int buffer)
 {
-    if (r->method != KEEL_BILINEAR || (m->channels != 1 && m->channels != 3))
+    if (!by_lines(r, m->channels))
         return resize_by_spans(m, r->method, out, height, width, scratch, buffer);
     return keel_resize(m, out, height, width, scratch, buffer);
 }
@@ -368,4 +379,14 @@ keel_status keel_resample_bytes(const keel_resample *r, keel_image *m, unsigned 
         keel_resize_nearest(m, out, p.height, p.width);
     keel_resample_spread(r, &p, out, (size_t)m->channels);
     return KEEL_OK;
+}
+
+int64_t keel_resample_space(const keel_resample *r, int64_t height, int64_t width, int channels)
+{
+    const keel_image_part c = crop_of(r, height, width), p = pad_of(r, height, width);
+    if (r->method == KEEL_NEAREST || p.height < 1 || p.width < 1) return 0;
+    const axis y = { c.height, p.height, most_weights(r->method, c.height, p.height), NULL, NULL };
+    const axis x = { c.width, p.width, most_weights(r->method, c.width, p.width), NULL, NULL };
+    if (!by_lines(r, channels)) return (int64_t)spans_space(&y, &x, channels);
+    return x.from == x.to && y.from == y.to ? 0 : (int64_t)keel_resize_space(x.to, channels);
 }

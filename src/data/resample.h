@@ -32,4 +32,7 @@ keel_status keel_resample_floats(const keel_resample *r, keel_image *image, floa
                                  keel_scratch *scratch, int buffer);
 keel_status keel_resample_bytes(const keel_resample *r, keel_image *image, unsigned char *out);
 
+/* The bytes of scratch that keel_resample_floats takes for an image of this size. */
+int64_t keel_resample_space(const keel_resample *r, int64_t height, int64_t width, int channels);
+
 #endif

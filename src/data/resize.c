@@ -184,16 +184,25 @@ static keel_status widen_lines(const keel_image_lines *from, float *out)
     return KEEL_OK;
 }
 
+static size_t groups_of(int64_t width, int channels)
+{
+    return ((size_t)width * (size_t)channels + LANES - 1) / LANES;
+}
+
+size_t keel_resize_space(int64_t width, int channels)
+{
+    return (size_t)width * sizeof(column) + groups_of(width, channels) * sizeof(group) +
+           3 * (size_t)width * (size_t)channels * sizeof(float);
+}
+
 keel_status keel_resize_lines(const keel_image_lines *from, float *out, int64_t height,
                               int64_t width, keel_scratch *scratch, int buffer)
 {
     const int n = from->channels;
     const size_t line = (size_t)width * (size_t)n, stride = (size_t)from->width * (size_t)n;
     if (from->height == height && from->width == width) return widen_lines(from, out);
-    const size_t n_group = (line + LANES - 1) / LANES;
-    char *space = keel_scratch_reserve(scratch, buffer,
-                                       (size_t)width * sizeof(column) + n_group * sizeof(group) +
-                                           3 * line * sizeof(float));
+    const size_t n_group = groups_of(width, n);
+    char *space = keel_scratch_reserve(scratch, buffer, keel_resize_space(width, n));
     if (!space) return KEEL_ENOMEM;
     group *groups = (group *)(void *)space;
     float *rows[2] = { (float *)(void *)(groups + n_group),

@@ -18,6 +18,8 @@ typedef struct keel_image_lines {
 } keel_image_lines;
 
 /* The same from lines. KEEL_EFORMAT: a line failed; the error is the one that it set. */
+/* The bytes of scratch for rows of that width. */
+size_t keel_resize_space(int64_t width, int channels);
 keel_status keel_resize_lines(const keel_image_lines *from, float *out, int64_t height,
                               int64_t width, keel_scratch *scratch, int buffer);
 

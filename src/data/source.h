@@ -105,9 +105,9 @@ typedef struct keel_source {
      * ever runs between two calls. */
     void (*rest)(void *state);
 
-    /* Indexed: the bytes of the buffers that reading a row takes; NULL: not known before, as where
-     * it depends on each file. */
-    int64_t (*needs)(const void *state);
+    /* Indexed: the bytes that reading a row takes, of buffers and of a decoder; -1, or NULL: not
+     * known before. want: the types of the fields; NULL: their own. */
+    int64_t (*needs)(const void *state, const keel_dtype *want);
     /* The bytes that it keeps for itself, besides what it yields; NULL: none that count. */
     int64_t (*keeps)(const void *state);
 

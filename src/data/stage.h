@@ -103,6 +103,9 @@ struct keel_stage {
     int64_t (*ahead)(const keel_applied *s);
     /* Elements of the parents that its stream holds at the same time; NULL: one. */
     int64_t (*holds)(const keel_applied *s);
+    /* The bytes of buffers that `read` or `make` takes, besides a row of its own and of its parents
+     * where it is read by index; NULL: none. */
+    int64_t (*needs)(const keel_applied *s);
     /* The bytes that the stage keeps over passes; what it will keep more is taken from this account
      * from now on, or no longer. NULL: nothing. */
     int64_t (*keeps)(const keel_applied *s);

@@ -6,6 +6,7 @@
 #include "data/window.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "data/chunk.h"
 #include "data/pool.h"
 #include "data/stage.h"
 #include "data/trail.h"
@@ -38,6 +39,7 @@ struct keel_window {
     bool alone;
     int64_t largest; /* bytes of an element made, and of what it is made of */
     keel_scratch scratch;
+    bool makes;          /* with that scratch, now */
     keel_window *next;   /* of the run */
     bool ended;          /* the supply has ended, or failed */
     keel_failure failed; /* that of the supply, which comes after what was made before */
@@ -45,7 +47,7 @@ struct keel_window {
     entry at[];
 };
 
-/* A task has few elements if they are dear or large, so that all threads have some. */
+/* A task has few elements if they are dear or large. */
 enum { CHUNK = 8 };
 #define CHUNK_SECONDS 50e-6
 #define CHUNK_BYTES   (1 << 18)
@@ -85,23 +87,22 @@ static void make_one(entry *e, keel_scratch *scratch)
     e->out = NULL;
 }
 
+/* A window of one element has nothing to choose by its time. */
+static double now(const keel_window *w)
+{
+    return w->n > 1 ? keel_seconds() : 0;
+}
+
 static void run(keel_task *task, keel_scratch *scratch)
 {
     entry *const e = (entry *)(void *)task;
     keel_window *w = e->window;
-    const double begin = keel_seconds();
+    const double begin = now(w);
     const int first = (int)(e - w->at);
     const keel_probe_mark m = keel_probe_resume(scratch->probe, w->it->dataset->origin);
     for (int i = 0; i < e->count; i++) make_one(w->at + (first + i) % w->n, scratch);
     keel_probe_leave(scratch->probe, m);
-    e->seconds = keel_seconds() - begin;
-}
-
-static int64_t size_of(const keel_dataset *d)
-{
-    const keel_data_spec *spec = &d->origin->spec;
-    const bool batches = spec->batched || (!d->origin->source->read && !spec->by_row);
-    return keel_element_size(spec, batches ? spec->max_rows : 0);
+    e->seconds = now(w) - begin;
 }
 
 static int64_t bytes_of(const keel_element *e)
@@ -122,12 +123,10 @@ keel_status keel_window_create(keel_window **out, keel_iter *it, keel_supply *su
     w->n = n;
     w->chunk = 1;
     w->alone = alone;
-    w->largest = size_of(it->dataset);
-    if (!supply && __builtin_add_overflow(w->largest, size_of(it->applied->parent[0]), &w->largest))
-        w->largest = INT64_MAX;
-    w->scratch.account = it->run->account;
-    w->scratch.probe = it->run->probe;
-    w->scratch.trail = it->run->trail;
+    w->largest = keel_dataset_element_size(it->dataset);
+    const int64_t from = supply ? 0 : keel_dataset_element_size(it->applied->parent[0]);
+    if (__builtin_add_overflow(w->largest, from, &w->largest)) w->largest = INT64_MAX;
+    w->scratch = keel_run_scratch(it->run);
     w->next = it->run->window;
     it->run->window = w;
     *out = w;
@@ -189,10 +188,10 @@ static void fill(keel_window *w)
     if (ahead && ahead + w->chunk > depth(w)) return; /* whole tasks */
     while (!w->ended && may_read_ahead(w)) {
         entry *const first = &w->at[w->in % (uint64_t)w->n];
-        const double begin = keel_seconds();
+        const double begin = now(w);
         first->count = 0;
         while (first->count < w->chunk && may_read_ahead(w) && take(w, first)) continue;
-        first->supplied = keel_seconds() - begin;
+        first->supplied = now(w) - begin;
         if (first->count) keel_pool_add(w->it->run->pool, &first->task);
         w->given = w->in;
     }
@@ -202,14 +201,11 @@ static void fill(keel_window *w)
 static void wait_for_next(keel_window *w)
 {
     entry *e = &w->at[w->ready % (uint64_t)w->n];
-    const double share = 0.25;
     keel_pool_wait(w->it->run->pool, &e->task, w->it->dataset->origin);
     w->ready += (uint64_t)e->count;
-    const double each = (e->seconds > e->supplied ? e->seconds : e->supplied) / e->count;
-    w->cost += (w->cost > 0 ? share : 1) * (each - w->cost);
     if (w->n == 1) return;
-    const double fits = CHUNK_SECONDS / (w->cost + 1e-9);
-    w->chunk = fits < 1 ? 1 : fits < CHUNK ? (int)fits : CHUNK;
+    const double each = (e->seconds > e->supplied ? e->seconds : e->supplied) / e->count;
+    w->chunk = (int)keel_chunk(&w->cost, each, CHUNK_SECONDS, CHUNK);
     while (e->out && w->chunk > 1 && (size_t)w->chunk * e->out->n_bytes > CHUNK_BYTES)
         w->chunk /= 2;
 }
@@ -233,6 +229,16 @@ static void charge(const keel_window *w, entry *e)
     e->out = NULL;
 }
 
+/* There was no room: the thread that needs the element makes it, and lets go of all else that was
+ * read ahead where that helps. */
+static void make_here(keel_window *w, entry *e)
+{
+    keel_scratch_free(&w->scratch);
+    w->makes = true;
+    make_one(e, &w->scratch);
+    w->makes = false;
+}
+
 keel_status keel_window_next(keel_window *w, keel_element **out)
 {
     fill(w);
@@ -254,7 +260,7 @@ keel_status keel_window_next(keel_window *w, keel_element **out)
         wait_for_next(w);
     }
     const keel_account *a = w->it->run->account;
-    if (e->status == KEEL_ENOMEM && a && a->limit) make_one(e, &w->scratch);
+    if (e->status == KEEL_ENOMEM && a && a->limit) make_here(w, e);
     if (e->status >= 0) charge(w, e);
     if (e->status < 0) {
         e->told = true;
@@ -286,7 +292,7 @@ void keel_window_let_go(keel_window *w)
         keel_element_release(e->out);
         e->out = NULL;
     }
-    keel_scratch_free(&w->scratch);
+    if (!w->makes) keel_scratch_free(&w->scratch); /* else this is called from there */
 }
 
 void keel_run_let_go(void *of)

@@ -1,6 +1,5 @@
 /* See work.h. Each number has one writer, the thread of its probe, so relaxed loads and stores do;
  * blamed time is written by the thread that waits. */
-#define _GNU_SOURCE /* clock_gettime */
 #include "data/work.h"
 #include "base/memory.h"
 #include "data/stage.h"

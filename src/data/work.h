@@ -53,7 +53,7 @@ typedef struct keel_probe {
  * copying them into a batch, and computing fields from others. */
 extern const char keel_work_waits[], keel_work_gathers[], keel_work_makes[];
 
-/* One line of the account: a stage, or a source. */
+/* One line of the table: a stage, or a source. */
 typedef struct keel_work_line {
     const void *key;             /* its origin, or a word */
     const keel_dataset *dataset; /* NULL: a word */

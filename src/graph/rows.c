@@ -414,10 +414,16 @@ static void address(const keel_rows *r, const void *const *in, void *const *out,
     }
 }
 
+int64_t keel_rows_bytes(const keel_rows *r)
+{
+    enum { ALIGNED = 64 };
+    return r->head + r->memory + ALIGNED;
+}
+
 keel_status keel_rows_run(const keel_rows *r, const keel_step_facts *step, int64_t row,
                           const void *const *in, void *const *out, keel_scratch *scratch)
 {
-    char *head = keel_scratch_reserve(scratch, 0, (size_t)(r->head + r->memory) + 64);
+    char *head = keel_scratch_reserve(scratch, 0, (size_t)keel_rows_bytes(r));
     if (!head) return KEEL_ENOMEM;
     void **at = (void **)(void *)head;
     char *memory = head + r->head;

@@ -25,6 +25,9 @@ const keel_spec *keel_rows_spec(const keel_rows *r, int output);
 /* True if the output may lie where the input is. */
 bool keel_rows_in_place(const keel_rows *r);
 
+/* The bytes of scratch that a row takes, besides those of look-ups. */
+int64_t keel_rows_bytes(const keel_rows *r);
+
 /* One row: in [inputs that no look-up makes], out [n_output]. `row` is added to step->first_row as
  * the row of random numbers. Uses buffer 0 of scratch. */
 keel_status keel_rows_run(const keel_rows *r, const keel_step_facts *step, int64_t row,

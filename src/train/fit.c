@@ -348,6 +348,7 @@ keel_status keel_fit(keel_model *m, keel_strategy *strategy, const keel_dataset 
     keel_team_enter(strategy->team);
     entered = true;
     if ((s = prepare(&f)) < 0) goto out;
+    if ((s = keel_fit_check_memory(&f)) < 0) goto out;
     keel_watch_go_live(&f.run, f.trainer);
     keel_gate_enter(&f.gate, f.trainer);
     s = end_of(&f, train(&f));

@@ -19,6 +19,8 @@ static keel_status share_memory(keel_fitting *f, const keel_dataset *d)
     if (f->o.validation)
         KEEL_TRY(keel_fit_of_validation(keel_session_least(&validation, f->o.validation, &f->o,
                                                            false, real, &f->validation_pairing)));
+    f->least[0] = training;
+    f->least[1] = validation;
     const bool fits = training <= all && validation <= all - training;
     if (!fits)
         return keel_fail(

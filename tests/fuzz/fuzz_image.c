@@ -1,4 +1,5 @@
-/* Any bytes as an image of any format, its size, in colour, gray and with alpha, and resized. */
+/* Any bytes as an image of any format, its size, in colour, gray and with alpha, and resized; and
+ * the memory that its head, whole or cut, says it takes. */
 #include "data/photo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -25,6 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .shrinks = way & 8,
                                    .exact = way == 3 };
         keel_data_field field = { 0 };
+        int64_t needs;
+        keel_photo_needs(&photo, data, way % 3 ? size : size / 2, size, &needs);
+        if (needs < 0) __builtin_trap();
         keel_photo_field(&photo, &field);
         keel_photo_read(&photo, &field, data, size, out, field.dtype, &scratch, "fuzz");
     }

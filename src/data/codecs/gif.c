@@ -79,6 +79,13 @@ bool keel_gif_size(const unsigned char *b, size_t n, int64_t *height, int64_t *w
     return true;
 }
 
+int64_t keel_gif_own(const void *head, size_t n_head, size_t n_bytes)
+{
+    enum { TABLES = 28 << 10 /* of giflib: codes of one frame, and two palettes */ };
+    (void)head, (void)n_head, (void)n_bytes;
+    return TABLES;
+}
+
 /* ---- the first frame --------------------------------------------------------------------------
  */
 
@@ -168,10 +175,14 @@ keel_status keel_gif_decode(keel_image *out, const void *data, size_t n_bytes, i
     if (!c.height || !c.width)
         return keel_fail(KEEL_EFORMAT, "%s: decode GIF: no complete frame; replace the file", what);
     KEEL_TRY(keel_image_check_size(c.height, c.width, channels, what));
+    const int64_t own = keel_gif_own(data, n_bytes, n_bytes);
+    if (!keel_account_take(scratch->account, own)) return KEEL_ENOMEM;
     GifFileType *g = DGifOpen(&at, take, &code);
-    if (!g)
+    if (!g) {
+        keel_account_give(scratch->account, own);
         return keel_fail(code == D_GIF_ERR_NOT_ENOUGH_MEM ? KEEL_ENOMEM : KEEL_EFORMAT,
                          "%s: decode GIF: %s", what, GifErrorString(code));
+    }
     if (find_frame(g, &c.transparent)) {
         const size_t size = (size_t)(c.height * c.width * channels);
         const size_t line = (size_t)g->Image.Width;
@@ -191,5 +202,6 @@ keel_status keel_gif_decode(keel_image *out, const void *data, size_t n_bytes, i
     *out = (keel_image){ c.pixels, c.height, c.width, channels };
 out:
     DGifCloseFile(g, &code);
+    keel_account_give(scratch->account, own);
     return s;
 }

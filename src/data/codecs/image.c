@@ -1,5 +1,7 @@
 /* Chooses the codec by the first bytes of a file, not by its name. */
 #include "data/codecs/image.h"
+#include "data/codecs/jpeg.h"
+#include "data/codecs/png.h"
 #include "data/work.h"
 #include "io/kind.h"
 #include <ctype.h>
@@ -41,6 +43,13 @@ static bool png_size(const unsigned char *b, size_t n, int64_t *height, int64_t 
     return true;
 }
 
+static int64_t jpeg_own(const void *head, size_t n_head, size_t n_bytes)
+{
+    keel_jpeg_head h;
+    (void)n_bytes;
+    return keel_jpeg_look(&h, head, n_head) ? keel_jpeg_own(&h) : 0;
+}
+
 typedef struct format {
     struct {
         int at, n;
@@ -49,14 +58,20 @@ typedef struct format {
     keel_image_decoder *decode;
     keel_image_sizer *size;
     bool has_gray, has_alpha; /* decode takes 1, or 4 channels */
+    int64_t (*own)(const void *head, size_t n_head, size_t n_bytes); /* NULL: nothing */
 } format;
 
 static const format formats[] = {
-    { { { 0, 3, "\xff\xd8\xff" } }, keel_jpeg_decode, keel_jpeg_size, true, false },
-    { { { 0, 4, "\x89PNG" } }, keel_png_decode, png_size, true, true },
-    { { { 0, 4, "GIF8" } }, keel_gif_decode, keel_gif_size, false, true },
-    { { { 0, 4, "RIFF" }, { 8, 4, "WEBP" } }, keel_webp_decode, keel_webp_size, false, true },
-    { { { 0, 2, "BM" } }, keel_bmp_decode, keel_bmp_size, false, true },
+    { { { 0, 3, "\xff\xd8\xff" } }, keel_jpeg_decode, keel_jpeg_size, true, false, jpeg_own },
+    { { { 0, 4, "\x89PNG" } }, keel_png_decode, png_size, true, true, keel_png_own },
+    { { { 0, 4, "GIF8" } }, keel_gif_decode, keel_gif_size, false, true, keel_gif_own },
+    { { { 0, 4, "RIFF" }, { 8, 4, "WEBP" } },
+      keel_webp_decode,
+      keel_webp_size,
+      false,
+      true,
+      keel_webp_own },
+    { { { 0, 2, "BM" } }, keel_bmp_decode, keel_bmp_size, false, true, NULL },
 };
 
 static const format *find(const unsigned char *b, size_t n)
@@ -81,6 +96,32 @@ bool keel_image_size(const void *data, size_t n_bytes, int64_t *height, int64_t 
 {
     const format *f = find(data, n_bytes);
     return f && f->size(data, n_bytes, height, width);
+}
+
+/* Bytes of a pixel while it is decoded. */
+static int pixel_bytes_of(const format *f, const unsigned char *b, int channels)
+{
+    enum { DEPTH = 24, COLOR = 25 };
+    int n = channels == 1 && !f->has_gray ? 3 : channels;
+    if (f->decode != keel_png_decode) return n;
+    const struct spng_ihdr h = { .bit_depth = b[DEPTH], .color_type = b[COLOR] };
+    keel_png_format(&h, channels, &n);
+    return n;
+}
+
+bool keel_image_look(keel_image_head *out, const void *head, size_t n_head, size_t n_bytes,
+                     int channels)
+{
+    const format *f = find(head, n_head);
+    *out = (keel_image_head){ 0 };
+    if (!f || !f->size(head, n_head, &out->height, &out->width)) return false;
+    if (f->own && !(out->own = f->own(head, n_head, n_bytes))) return false;
+    if (out->height < 1 || out->width < 1 || out->height > KEEL_IMAGE_SIDE_MAX ||
+        out->width > KEEL_IMAGE_SIDE_MAX)
+        return n_head == n_bytes;
+    out->decoded = out->height * out->width * pixel_bytes_of(f, head, channels);
+    if (f->decode == keel_gif_decode) out->decoded += out->width; /* a line of codes */
+    return true;
 }
 
 static uint32_t little_endian(const unsigned char *b)

@@ -22,6 +22,18 @@ typedef struct keel_image { /* rows of interleaved bytes, no padding; lives in a
 keel_status keel_image_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
                               keel_scratch *scratch, int buffer, const char *what);
 
+/* What the head of a file tells of the memory that decoding it takes. */
+typedef struct keel_image_head {
+    int64_t height, width;
+    int64_t decoded; /* bytes of the buffer that all of it is decoded into */
+    int64_t own;     /* bytes that the decoder takes for itself meanwhile */
+} keel_image_head;
+
+/* Look at the first n_head bytes of a file of n_bytes, to be decoded to so many channels. False:
+ * they do not tell, which for a whole file means that it cannot be decoded. */
+bool keel_image_look(keel_image_head *out, const void *head, size_t n_head, size_t n_bytes,
+                     int channels);
+
 /* True if the bytes begin as an image of one of the formats does. */
 bool keel_image_begins(const void *data, size_t n_bytes);
 
@@ -46,6 +58,12 @@ keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, i
 keel_image_decoder keel_bmp_decode;                                               /* 3, 4 */
 keel_image_decoder keel_gif_decode;                                               /* 3, 4 */
 keel_image_decoder keel_webp_decode;                                              /* 3, 4 */
+
+/* Of decoders that take memory from nobody but the system: what they take is bounded by the head of
+ * a file, and taken from the account while they work. 0: it cannot be told. */
+int64_t keel_gif_own(const void *head, size_t n_head, size_t n_bytes);
+int64_t keel_webp_own(const void *head, size_t n_head, size_t n_bytes);
+int64_t keel_png_own(const void *head, size_t n_head, size_t n_bytes);
 
 typedef bool keel_image_sizer(const unsigned char *data, size_t n_bytes, int64_t *height,
                               int64_t *width);

@@ -22,6 +22,8 @@ struct keel_jpeg {
     char text[JMSG_LENGTH_MAX]; /* of an error, or of the first warning */
     struct jpeg_decompress_struct c;
     const char *what;
+    keel_account *account;
+    int64_t taken;  /* from it */
     bool ends;      /* with the marker of the end */
     JSAMPROW spare; /* a line that nobody reads */
 };
@@ -52,65 +54,6 @@ static void say_nothing(j_common_ptr c)
     (void)c;
 }
 
-/* The code of the next marker from *at on, which moves past it; -1: none. Bytes between two markers
- * are skipped, as the library does. */
-static int next_marker(const unsigned char *b, size_t n, size_t *at)
-{
-    while (*at + 1 < n) {
-        const unsigned char *marker = memchr(b + *at, 0xFF, n - *at - 1);
-        if (!marker) return -1;
-        *at = (size_t)(marker - b) + (marker[1] == 0xFF ? 1 : 2); /* fill bytes may be repeated */
-        if (marker[1] != 0 && marker[1] != 0xFF) return marker[1];
-    }
-    return -1;
-}
-
-static bool stands_alone(int code) /* no length follows */
-{
-    return code < 0xC0 || (code >= 0xD0 && code < 0xD9);
-}
-
-static void skip_segment(const unsigned char *b, size_t n, size_t *at)
-{
-    const size_t left = n - *at, length = left < 2 ? left : (size_t)b[*at] << 8 | b[*at + 1];
-    *at += length < left ? length : left;
-}
-
-/* From the frame header, which tables and comments may precede. */
-bool keel_jpeg_size(const unsigned char *b, size_t n, int64_t *height, int64_t *width)
-{
-    enum { TABLES = 0xC4, EXTENSION = 0xC8, CONDITIONS = 0xCC, FRAME_HEAD = 7 };
-    size_t at = 2;
-    int code;
-    while ((code = next_marker(b, n, &at)) >= 0) {
-        if (stands_alone(code)) continue;
-        if (code >= 0xD9 && code <= 0xDA) return false; /* the image has begun or ended */
-        if (n - at < FRAME_HEAD) return false;
-        if (code >= 0xC0 && code <= 0xCF && code != TABLES && code != EXTENSION &&
-            code != CONDITIONS) {
-            *height = b[at + 3] << 8 | b[at + 4];
-            *width = b[at + 5] << 8 | b[at + 6];
-            return true;
-        }
-        skip_segment(b, n, &at);
-    }
-    return false;
-}
-
-/* The number of start-of-scan markers: each is a pass over the whole image. A scan that changes
- * nothing is a few bytes long, so a small file could ask for very many. */
-static int count_scans(const unsigned char *b, size_t n)
-{
-    int scans = 0, code;
-    size_t at = 2;
-    while ((code = next_marker(b, n, &at)) >= 0 && code != 0xD9 /* the end */) {
-        if (stands_alone(code)) continue;
-        scans += code == 0xDA;
-        skip_segment(b, n, &at);
-    }
-    return scans;
-}
-
 /* For several scans the library keeps all coefficients in memory, 2 bytes each. */
 static int64_t coefficient_bytes(struct jpeg_decompress_struct *c)
 {
@@ -137,10 +80,10 @@ static keel_status read_head(keel_jpeg *j, const void *data, size_t n_bytes)
 }
 
 keel_status keel_jpeg_open(keel_jpeg **out, const void *data, size_t n_bytes, int channels,
-                           int64_t *height, int64_t *width, const char *what)
+                           keel_account *a, int64_t *height, int64_t *width, const char *what)
 {
     const unsigned char *b = data;
-    const int scans = count_scans(data, n_bytes);
+    const int scans = keel_jpeg_scans(data, n_bytes);
     if (scans > SCANS_MAX)
         return keel_fail(KEEL_EFORMAT, "%s: a JPEG of %d scans; at most %d are read", what, scans,
                          SCANS_MAX);
@@ -148,6 +91,7 @@ keel_status keel_jpeg_open(keel_jpeg **out, const void *data, size_t n_bytes, in
     if (!j) return KEEL_ENOMEM;
     struct jpeg_decompress_struct *c = &j->c;
     j->what = what;
+    j->account = a;
     j->ends = n_bytes > 1 && b[n_bytes - 2] == 0xFF && b[n_bytes - 1] == JPEG_EOI;
     c->err = jpeg_std_error(&j->errors);
     j->errors.error_exit = give_up;
@@ -178,8 +122,8 @@ void keel_jpeg_shrink(keel_jpeg *j, int64_t height, int64_t width, int64_t *new_
                       int64_t *new_width)
 {
     const int64_t h = j->c.image_height, w = j->c.image_width;
-    int by = 8;
-    while (by > 1 && ((h + by - 1) / by < height || (w + by - 1) / by < width)) by /= 2;
+    const keel_jpeg_head head = { .height = h, .width = w };
+    const int by = keel_jpeg_shrunk(&head, height, width);
     j->c.scale_num = 1;
     j->c.scale_denom = (unsigned)by;
     *new_height = (h + by - 1) / by;
@@ -202,8 +146,28 @@ static void keep_columns(struct jpeg_decompress_struct *c, int64_t *left, int64_
     *width = c->output_width;
 }
 
+/* Take what the decoder is about to allocate. */
+static keel_status take_own(keel_jpeg *j)
+{
+    struct jpeg_decompress_struct *c = &j->c;
+    keel_jpeg_head h = { .height = c->image_height,
+                         .width = c->image_width,
+                         .components = c->num_components < 4 ? c->num_components : 4,
+                         .several_scans = jpeg_has_multiple_scans(c),
+                         .shrunk = (int)(c->scale_denom / c->scale_num) };
+    for (int i = 0; i < h.components; i++) {
+        h.h[i] = c->comp_info[i].h_samp_factor;
+        h.v[i] = c->comp_info[i].v_samp_factor;
+    }
+    const int64_t n = keel_jpeg_own(&h);
+    if (!keel_account_take(j->account, n)) return KEEL_ENOMEM;
+    j->taken = n;
+    return KEEL_OK;
+}
+
 keel_status keel_jpeg_start(keel_jpeg *j, int64_t *left, int64_t *width)
 {
+    KEEL_TRY(take_own(j));
     if (setjmp(j->back)) return failed(j);
     jpeg_start_decompress(&j->c);
     keep_columns(&j->c, left, width);
@@ -264,6 +228,7 @@ void keel_jpeg_close(keel_jpeg *j)
 {
     if (!j) return;
     jpeg_destroy_decompress(&j->c);
+    keel_account_give(j->account, j->taken);
     keel_free(j);
 }
 
@@ -272,7 +237,7 @@ keel_status keel_jpeg_decode(keel_image *out, const void *data, size_t n_bytes, 
 {
     keel_jpeg *j = NULL;
     int64_t height = 0, width = 0, left = 0, columns;
-    KEEL_TRY(keel_jpeg_open(&j, data, n_bytes, channels, &height, &width, what));
+    KEEL_TRY(keel_jpeg_open(&j, data, n_bytes, channels, scratch->account, &height, &width, what));
     columns = width;
     keel_status s = keel_jpeg_start(j, &left, &columns);
     const size_t stride = (size_t)width * (size_t)channels;

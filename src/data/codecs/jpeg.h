@@ -10,10 +10,33 @@ typedef struct keel_jpeg keel_jpeg;
 /* True if the bytes begin as a JPEG does. */
 bool keel_jpeg_begins(const void *data, size_t n_bytes);
 
+/* What its memory depends on. */
+typedef struct keel_jpeg_head {
+    int64_t height, width;
+    int components, h[4], v[4]; /* sampling factors */
+    bool several_scans;         /* as progressive ones: all coefficients are in memory */
+    int shrunk;                 /* 1, 2, 4 or 8: keel_jpeg_shrink divides by it */
+} keel_jpeg_head;
+
+/* False: the first n_bytes of the file do not tell. */
+bool keel_jpeg_look(keel_jpeg_head *out, const void *data, size_t n_bytes);
+/* By how much a JPEG is shrunk to leave at least `height` and `width`. */
+int keel_jpeg_shrunk(const keel_jpeg_head *h, int64_t height, int64_t width);
+/* The columns that its lines have where columns [left, left + width) are asked for:
+ * keel_jpeg_start. */
+int64_t keel_jpeg_columns(const keel_jpeg_head *h, int64_t left, int64_t width);
+/* Bytes that the decoder takes for itself: no fewer than it needs, and 20 KB more at most. */
+int64_t keel_jpeg_own(const keel_jpeg_head *h);
+
+/* The number of start-of-scan markers: each is a pass over the whole image. A scan that changes
+ * nothing is a few bytes long, so a small file could ask for very many. */
+int keel_jpeg_scans(const unsigned char *b, size_t n);
+
 /* Read the head. `data` and `what`, which names the file in messages, must outlive it. channels: 1
- * or 3. KEEL_EFORMAT, KEEL_EUNSUP: as keel_image_decode; KEEL_ENOMEM. */
+ * or 3. a: the account that the decoder's own memory is taken from until it is closed; NULL: none.
+ * KEEL_EFORMAT, KEEL_EUNSUP: as keel_image_decode; KEEL_ENOMEM. */
 keel_status keel_jpeg_open(keel_jpeg **out, const void *data, size_t n_bytes, int channels,
-                           int64_t *height, int64_t *width, const char *what);
+                           keel_account *a, int64_t *height, int64_t *width, const char *what);
 
 /* Let the decoder shrink the image to a half, a quarter or an eighth: the smallest that leaves at
  * least `height` and `width`. Values change: pixels are means. The new size is in *new_height and

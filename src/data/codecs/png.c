@@ -1,9 +1,8 @@
 /* PNG by libspng, to 8 bits; alpha is dropped, as TensorFlow does for three channels, unless four
  * are requested. */
 #define _GNU_SOURCE /* memmem */
-#include "data/codecs/image.h"
+#include "data/codecs/png.h"
 #include "data/warnings.h"
-#include <spng.h>
 #include <string.h>
 
 /* Colour to gray as in TensorFlow's decoder (libpng), truncated. 16-bit samples are weighted and
@@ -20,30 +19,38 @@ static void gray_from_rgba16(unsigned char *pixels, size_t count)
     }
 }
 
+int keel_png_format(const struct spng_ihdr *h, int channels, int *pixel_bytes)
+{
+    const bool plain = h->color_type == SPNG_COLOR_TYPE_GRAYSCALE && h->bit_depth <= 8;
+    const bool deep = h->color_type & 2 && h->bit_depth == 16; /* bit 2: colour */
+    const int format = channels == 4                       ? SPNG_FMT_RGBA8
+                       : channels == 3 || !(plain || deep) ? SPNG_FMT_RGB8
+                       : plain                             ? SPNG_FMT_G8
+                                                           : SPNG_FMT_RGBA16;
+    *pixel_bytes = format == SPNG_FMT_G8      ? 1
+                   : format == SPNG_FMT_RGB8  ? 3
+                   : format == SPNG_FMT_RGBA8 ? 4
+                                              : 8;
+    return format;
+}
+
 keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, int channels,
                             keel_scratch *scratch, int buffer, const char *what)
 {
     keel_status s = KEEL_OK;
     struct spng_ihdr h;
     size_t size;
-    int r;
+    int r, pixel_bytes;
     unsigned char *pixels;
-    spng_ctx *c = spng_ctx_new(0);
-    if (!c) return keel_fail(KEEL_ENOMEM, "%s: out of memory", what);
+    struct spng_alloc alloc = keel_png_alloc();
+    keel_png_begin(scratch->account);
+    spng_ctx *c = spng_ctx_new2(&alloc, 0);
+    if (!c) return KEEL_ENOMEM;
     spng_set_image_limits(c, KEEL_IMAGE_SIDE_MAX, KEEL_IMAGE_SIDE_MAX);
     spng_set_chunk_limits(c, 64 << 20, 64 << 20);
     spng_set_crc_action(c, SPNG_CRC_ERROR, SPNG_CRC_USE);
     if ((r = spng_set_png_buffer(c, data, n_bytes)) || (r = spng_get_ihdr(c, &h))) goto damaged;
-    const bool plain = h.color_type == SPNG_COLOR_TYPE_GRAYSCALE && h.bit_depth <= 8;
-    const bool deep = h.color_type & 2 && h.bit_depth == 16; /* bit 2: colour */
-    const int format = channels == 4                       ? SPNG_FMT_RGBA8
-                       : channels == 3 || !(plain || deep) ? SPNG_FMT_RGB8
-                       : plain                             ? SPNG_FMT_G8
-                                                           : SPNG_FMT_RGBA16;
-    const int pixel_bytes = format == SPNG_FMT_G8      ? 1
-                            : format == SPNG_FMT_RGB8  ? 3
-                            : format == SPNG_FMT_RGBA8 ? 4
-                                                       : 8;
+    const int format = keel_png_format(&h, channels, &pixel_bytes);
     if ((s = keel_image_check_size(h.height, h.width, pixel_bytes, what)) < 0) goto out;
     const size_t count = (size_t)h.height * h.width;
     if ((r = spng_decoded_image_size(c, format, &size))) goto damaged;
@@ -64,8 +71,10 @@ keel_status keel_png_decode(keel_image *out, const void *data, size_t n_bytes, i
     *out = (keel_image){ pixels, h.height, h.width, channels };
     goto out;
 damaged:
-    s = keel_fail(KEEL_EFORMAT, "%s: decode PNG: %s; replace the file or remove it", what,
-                  spng_strerror(r));
+    s = keel_png_was_short()
+            ? KEEL_ENOMEM
+            : keel_fail(KEEL_EFORMAT, "%s: decode PNG: %s; replace the file or remove it", what,
+                        spng_strerror(r));
 out:
     spng_ctx_free(c);
     return s;

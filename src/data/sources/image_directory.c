@@ -20,6 +20,7 @@ typedef struct images {
     keel_folder f; /* first, for keel_dataset_note */
     keel_photo photo;
     bool unchecked;
+    int64_t needs; /* bytes that the row takes which takes most; -1: not known */
 } images;
 
 /* Read the whole file into scratch buffer 0. */
@@ -41,16 +42,14 @@ static keel_status read_file(const char *path, keel_scratch *scratch, size_t *n_
     return s;
 }
 
-/* True if the file ends as a complete image does, so that false is only a reason to decode it. */
-static bool ends_whole(const char *path)
+/* True if the file ends as a complete image does, so that false is only a reason to decode it.
+ * head: its first n bytes. */
+static bool ends_whole(const keel_file *f, const void *head, size_t n)
 {
-    unsigned char head[KEEL_IMAGE_HEAD], tail[KEEL_IMAGE_TAIL];
-    keel_file f;
-    if (keel_file_open(&f, path) < 0) return false;
-    const bool read = f.n_bytes > sizeof head && keel_file_read_at(&f, 0, head, sizeof head) >= 0 &&
-                      keel_file_read_at(&f, f.n_bytes - sizeof tail, tail, sizeof tail) >= 0;
-    keel_file_close(&f);
-    return read && keel_image_ends(head, tail, f.n_bytes);
+    unsigned char tail[KEEL_IMAGE_TAIL];
+    return n >= KEEL_IMAGE_HEAD && f->n_bytes > KEEL_IMAGE_HEAD &&
+           keel_file_read_at(f, f->n_bytes - sizeof tail, tail, sizeof tail) >= 0 &&
+           keel_image_ends(head, tail, f->n_bytes);
 }
 
 static keel_status of_image(keel_status s)
@@ -69,22 +68,32 @@ static keel_status decode(const images *p, const char *path, keel_image *image,
         keel_image_decode(image, scratch->at[0], n, p->photo.channels, scratch, 1, path));
 }
 
+/* What is read of a file to learn of its image: mostly the first number of bytes is enough. */
+static const size_t heads[] = { 4 << 10, 256 << 10, SIZE_MAX };
+
+/* The head of number i; NULL: there is no memory, with *s set, or it cannot be read. */
+static void *read_head(const keel_file *f, int i, size_t *n, keel_scratch *scratch, keel_status *s)
+{
+    *n = f->n_bytes < heads[i] ? f->n_bytes : heads[i];
+    void *head = *n <= FILE_MAX ? keel_scratch_reserve(scratch, 0, *n + 1) : NULL;
+    if (!head && *n <= FILE_MAX) *s = KEEL_ENOMEM;
+    return head && keel_file_read_at(f, 0, head, *n) >= 0 ? head : NULL;
+}
+
 /* True if the pixels of the row are whole numbers; false also if the first bytes of the file do not
  * show a size, unless such files may fail with their rows. */
 static keel_status keeps_bytes(bool *out, const images *p, const char *path, keel_scratch *scratch)
 {
-    static const size_t heads[] = { 4 << 10, 256 << 10 }; /* bytes; mostly the first is enough */
     int64_t height = 0, width = 0;
     keel_file f;
     bool told = false, whole = false;
     keel_status s = KEEL_OK;
     *out = p->unchecked;
     if (keel_file_open(&f, path) < 0) return KEEL_OK; /* reading its row will report the error */
-    for (size_t i = 0; !told && !whole && i < sizeof heads / sizeof *heads; i++) {
-        const size_t n = f.n_bytes < heads[i] ? f.n_bytes : heads[i];
-        void *head = keel_scratch_reserve(scratch, 0, n + 1);
-        if (!head) s = KEEL_ENOMEM;
-        if (!head || keel_file_read_at(&f, 0, head, n) < 0) break;
+    for (int i = 0; !told && !whole && i < 2; i++) {
+        size_t n;
+        const void *head = read_head(&f, i, &n, scratch, &s);
+        if (!head) break;
         told = keel_image_size(head, n, &height, &width);
         whole = n == f.n_bytes;
     }
@@ -106,21 +115,52 @@ static keel_status choose_type(images *p)
     return s;
 }
 
-/* Find truncated files before step 1. */
-static keel_status check_files(const images *p)
+/* Look at an open file: whether it ends as it should, and what its row takes. */
+static keel_status look(images *p, const keel_file *f, bool *whole, keel_scratch *scratch)
+{
+    keel_status s = KEEL_OK;
+    bool told = false;
+    for (int i = 0; s >= 0 && !told; i++) {
+        size_t n;
+        int64_t row;
+        const void *head = read_head(f, i, &n, scratch, &s);
+        if (!head) break;
+        if (i == 0) *whole = ends_whole(f, head, n);
+        told = keel_photo_needs(&p->photo, head, n, f->n_bytes, &row);
+        row += (int64_t)f->n_bytes + 1;
+        if (told && row > p->needs) p->needs = row;
+    }
+    return s;
+}
+
+/* Find truncated files before step 1, and the memory that rows take. */
+static keel_status check_files(images *p)
 {
     enum { DECODED_MOST = 256 }; /* at most so many files with an unusual end are decoded */
     keel_scratch scratch = { 0 };
     keel_status s = KEEL_OK;
     int decoded = 0;
-    for (int64_t i = 0; s >= 0 && i < p->f.count && decoded < DECODED_MOST; i++) {
+    for (int64_t i = 0; s >= 0 && i < p->f.count; i++) {
         keel_image image;
-        if (ends_whole(p->f.at[i].path)) continue;
+        keel_file f;
+        bool whole = false;
+        if (keel_file_open(&f, p->f.at[i].path) >= 0) {
+            s = look(p, &f, &whole, &scratch);
+            keel_file_close(&f);
+        }
+        if (s < 0 || whole || decoded == DECODED_MOST) continue;
         decoded++;
         s = decode(p, p->f.at[i].path, &image, &scratch);
     }
     keel_scratch_free(&scratch);
     return s;
+}
+
+static int64_t needs(const void *state, const keel_dtype *want)
+{
+    const images *p = state;
+    if (p->needs < 0 || !want || want[0] == p->f.x.dtype) return p->needs;
+    return p->needs + keel_photo_converted(&p->photo);
 }
 
 static keel_status read_row(const void *state, int64_t index, const keel_row *row,
@@ -174,6 +214,7 @@ const keel_source keel_source_image_directory = {
     .open = open_directory,
     .read = read_row,
     .soon = keel_folder_soon,
+    .needs = needs,
     .row_name = keel_folder_row_name,
     .close = close_images,
 };
@@ -183,8 +224,9 @@ static keel_status begin(void *state, const char *path, const keel_dataset_optio
     images *p = state;
     KEEL_TRY(keel_photo_init(&p->photo, o, path));
     p->unchecked = o->unchecked;
-    if (!p->unchecked) KEEL_TRY(check_files(p));
-    return choose_type(p);
+    p->needs = -1;
+    KEEL_TRY(choose_type(p));
+    return p->unchecked ? KEEL_OK : check_files(p);
 }
 
 const keel_folder_reader keel_images_reader = { &keel_source_image_directory, sizeof(images),

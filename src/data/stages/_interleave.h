@@ -46,4 +46,12 @@ keel_status keel_files_infer(keel_applied *s, keel_data_spec *spec);
 keel_status keel_files_open(keel_dataset **out, const keel_applied *s, const keel_element *name);
 void keel_files_release(keel_applied *s);
 
+/* All members of a stage that are for this. */
+#define KEEL_INTERLEAVE_STAGE                                                                      \
+    .no_index = true, .is_random = keel_interleave_is_random,                                      \
+    .is_sequential = keel_interleave_is_sequential, .infer = keel_interleave_infer,                \
+    .iter_size = sizeof(keel_interleave_iter), .begin = keel_interleave_begin,                     \
+    .next = keel_interleave_next, .end = keel_interleave_end, .pass = keel_interleave_pass,        \
+    .release = keel_files_release
+
 #endif

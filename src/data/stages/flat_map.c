@@ -21,16 +21,7 @@ const keel_stage keel_stage_flat_map = {
               .ready = one_place,
               .release = keel_interleave_release_args },
     .n_parent = 1,
-    .no_index = true,
-    .is_random = keel_interleave_is_random,
-    .is_sequential = keel_interleave_is_sequential,
-    .infer = keel_interleave_infer,
-    .iter_size = sizeof(keel_interleave_iter),
-    .begin = keel_interleave_begin,
-    .next = keel_interleave_next,
-    .end = keel_interleave_end,
-    .pass = keel_interleave_pass,
-    .release = keel_files_release,
+    KEEL_INTERLEAVE_STAGE,
 };
 
 keel_status keel_dataset_flat_map(keel_dataset **out, keel_dataset *d, const keel_flat_map *map)

@@ -307,9 +307,7 @@ keel_status keel_dataset_map(keel_dataset **out, keel_dataset *d, const keel_map
     if (map->size < sizeof a.m) return keel_fail(KEEL_EARG, "map: size must be sizeof(keel_map)");
     a.m = *map;
     if (!a.m.name) a.m.name = "map";
-    if (!a.m.call) return keel_fail(KEEL_EARG, "%s: call is NULL", a.m.name);
-    if (a.m.n_field < 0 || a.m.n_field > KEEL_FIELDS_MAX || (a.m.n_field && !a.m.field))
-        return keel_fail(KEEL_EARG, "%s: 0 to %d fields", a.m.name, KEEL_FIELDS_MAX);
+    KEEL_TRY(keel_callback_check(a.m.name, a.m.call, a.m.n_field, a.m.field));
     a.m.release = NULL; /* after a failure the caller still owns the context */
     KEEL_TRY(keel_stage_apply_args(out, &keel_stage_map, &a, &d, 1));
     ((map_args *)(*out)->origin->applied->args)->m.release = map->release;

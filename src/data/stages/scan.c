@@ -219,9 +219,7 @@ keel_status keel_dataset_scan(keel_dataset **out, keel_dataset *d, const keel_sc
         return keel_fail(KEEL_EARG, "scan: size must be sizeof(keel_scan)");
     a.f = *scan;
     if (!a.f.name) a.f.name = "scan";
-    if (!a.f.call) return keel_fail(KEEL_EARG, "%s: call is NULL", a.f.name);
-    if (a.f.n_field < 0 || a.f.n_field > KEEL_FIELDS_MAX || (a.f.n_field && !a.f.field))
-        return keel_fail(KEEL_EARG, "%s: 0 to %d fields", a.f.name, KEEL_FIELDS_MAX);
+    KEEL_TRY(keel_callback_check(a.f.name, a.f.call, a.f.n_field, a.f.field));
     a.f.release = NULL; /* after a failure the caller still owns the context */
     KEEL_TRY(keel_stage_apply_args(out, &keel_stage_scan, &a, &d, 1));
     ((scan_args *)(*out)->origin->applied->args)->f.release = scan->release;

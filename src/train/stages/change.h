@@ -47,6 +47,7 @@ keel_status keel_change_read(const keel_applied *s, keel_position at, const keel
 int64_t keel_change_length(const keel_applied *s, int field, keel_position at);
 keel_status keel_change_make(const keel_applied *s, keel_account *a, keel_position at,
                              const keel_element *e, keel_element **out, keel_scratch *scratch);
+int64_t keel_change_needs(const keel_applied *s);
 void keel_change_release(keel_applied *s);
 
 /* The seed of the random numbers of a stage at a place. */

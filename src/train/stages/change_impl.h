@@ -21,6 +21,9 @@ typedef struct keel_change_ends {
     void *out[KEEL_OUTPUTS_MAX];
 } keel_change_ends;
 
+/* change_needs.c: streams: the bytes of a row of each end of a call, and where they begin. */
+size_t keel_change_room(const keel_change *c, const keel_change_rows *rows, size_t *at);
+
 keel_step_facts keel_change_facts(const keel_applied *s, const keel_position *at);
 /* One row, in the types that the model was compiled for. */
 keel_status keel_change_run(const keel_change *c, const keel_change_rows *r,

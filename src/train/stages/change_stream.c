@@ -51,21 +51,6 @@ static void convert(void *to, keel_dtype to_type, const void *from, keel_dtype f
                  from_type, count);
 }
 
-/* Room for a row of each end of a call. */
-static size_t room_of(const making *x, int k, size_t *at)
-{
-    const keel_model *m = x->c->plan.model;
-    size_t sum = 0;
-    for (int i = 0; i < m->n_input + m->n_output; i++) {
-        const keel_spec *spec =
-            i < m->n_input ? &x->rows[k]->in[i] : keel_rows_spec(x->rows[k]->rows, i - m->n_input);
-        at[i] = sum;
-        sum +=
-            ((size_t)keel_shape_count(&spec->shape) * keel_dtype_size(spec->dtype) + 63) / 64 * 64;
-    }
-    return sum;
-}
-
 static keel_status run_row(const making *x, int k, int64_t r, const keel_step_facts *facts,
                            char *room, const size_t *at, keel_scratch *inner)
 {
@@ -115,7 +100,8 @@ static keel_status run_calls(const making *x, const keel_position *at, keel_scra
         if (n) memcpy(x->to[i], x->e->field[from].data, n);
     }
     for (int k = 0; k < p->n_call; k++) {
-        char *room = keel_scratch_reserve(scratch, 0, room_of(x, k, offset) + 1);
+        char *room =
+            keel_scratch_reserve(scratch, 0, keel_change_room(x->c, x->rows[k], offset) + 1);
         if (!room) return KEEL_ENOMEM;
         for (int64_t r = 0; r < x->n; r++) KEEL_TRY(run_row(x, k, r, &facts, room, offset, inner));
     }

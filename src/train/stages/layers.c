@@ -183,6 +183,7 @@ static const keel_stage changing = {
     .length = keel_change_length,
     KEEL_EACH_STAGE,
     .make = keel_change_make,
+    .needs = keel_change_needs,
     .release = keel_change_release,
 };
 

@@ -243,6 +243,24 @@ static keel_status mix_rows(const keel_applied *s, const keel_position *at, cons
     return KEEL_OK;
 }
 
+/* Fields that are not float32 are converted first. */
+static int64_t converted_bytes(const keel_data_spec *spec, int field)
+{
+    int64_t n;
+    const keel_data_field *f = &spec->field[field];
+    if (f->dtype == KEEL_FLOAT32 || keel_shape_is_open(&f->shape)) return 0;
+    return keel_mul_i64(keel_shape_count(&f->shape) * (int64_t)sizeof(float), spec->max_rows, &n)
+               ? n + 1
+               : INT64_MAX / 4;
+}
+
+static int64_t needs(const keel_applied *s)
+{
+    const mixing *m = s->made;
+    const keel_data_spec *spec = &s->parent[0]->origin->spec;
+    return (m->cuts ? 0 : converted_bytes(spec, m->image)) + converted_bytes(spec, m->label);
+}
+
 static keel_status make(const keel_applied *s, keel_account *a, keel_position at,
                         const keel_element *e, keel_element **out, keel_scratch *scratch)
 {
@@ -273,5 +291,6 @@ const keel_stage keel_mixing_stage = {
     .is_random = is_random,
     KEEL_EACH_STAGE,
     .make = make,
+    .needs = needs,
     .release = release,
 };

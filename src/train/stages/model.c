@@ -118,6 +118,7 @@ const keel_stage keel_model_stage = {
     .length = keel_change_length,
     KEEL_EACH_STAGE,
     .make = keel_change_make,
+    .needs = keel_change_needs,
     .release = keel_change_release,
 };
 

@@ -1,0 +1,62 @@
+/* What the stages of a dataset tell of it: whether passes differ, how it is made, notes. */
+#include "data/stage.h"
+#include <stdlib.h>
+
+const char *keel_stage_random(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    if (!s || s->stage->one_pass) return NULL;
+    if (s->stage->is_random && s->stage->is_random(s)) return s->stage->type.name;
+    for (int i = 0; i < s->n_parent; i++) {
+        const char *name = keel_stage_random(s->parent[i]);
+        if (name) return name;
+    }
+    return NULL;
+}
+
+bool keel_stage_draws(const keel_dataset *d)
+{
+    const keel_applied *s = d->origin->applied;
+    bool any = s && (s->stage->draws || (s->stage->is_random && s->stage->is_random(s)));
+    for (int i = 0; s && i < s->n_parent; i++) any |= keel_stage_draws(s->parent[i]);
+    return any;
+}
+
+bool keel_stage_may_pass(keel_status s)
+{
+    return s == KEEL_EIO || s == KEEL_EFORMAT || s == KEEL_EDATA || s == KEEL_ESHAPE ||
+           s == KEEL_ECALLBACK || s == KEEL_ENUMERIC;
+}
+
+void keel_stage_describe(const keel_dataset *d, keel_text *t)
+{
+    const keel_applied *s = d->origin->applied;
+    if (!s) return;
+    if (s->stage->ahead) { /* its elements are those of its parent */
+        keel_stage_describe(s->parent[0], t);
+        return;
+    }
+    json_t *args = s->stage->type.fields ? keel_fields_json(&s->stage->type, s->args) : NULL;
+    char *text = args ? json_dumps(args, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+    keel_text_add(t, "%s(%s", s->stage->type.name, text ? text : "");
+    free(text);
+    json_decref(args);
+    for (int i = 0; i < s->n_parent; i++) {
+        keel_text_add(t, ",");
+        keel_stage_describe(s->parent[i], t);
+    }
+    keel_text_add(t, ")");
+}
+
+static void find_note(const keel_dataset *d, char *text, size_t size)
+{
+    const keel_applied *s = d->origin->applied;
+    for (int i = 0; s && i < s->n_parent && !*text; i++) find_note(s->parent[i], text, size);
+    if (s && !*text && s->stage->note) s->stage->note(s, text, size);
+}
+
+void keel_stage_note(const keel_dataset *d, char *text, size_t size)
+{
+    *text = 0;
+    find_note(d, text, size);
+}
