@@ -293,6 +293,30 @@ PROGRAMS = {
 }
 
 
+# ---- what it costs a step -------------------------------------------------------------------------------
+
+
+def lines_of(*command):
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+def spans(a):
+    """The account of waits and the gather of a batch, by bench_account; what steps of a small network wait for."""
+    account = lines_of(os.path.join(a.bench, "bench_account"), str(15 * a.seconds))
+    out = ["| batches of 64 rows in memory, shuffled, one thread | gathered in | the account costs | standard error |",
+           "|---|---|---|---|"]  # fmt: skip
+    for x in account:
+        out.append(f"| {x['input']} | {x['us_per_batch']:.1f} us | {x['cost_percent']:.2f} % | {x['error_percent']:.2f} % |")
+    mlp = lines_of(a.keel, "bench", "mlp", "--batch-size", "64", "--seconds", "5", "--no-profile", "--json")[0]
+    between = 1 - mlp["step_share"] - mlp["wait_share"]
+    out += ["", f"A step of 784-512-512-10 at batch 64 takes {mlp['ms']:.2f} ms on both cores. It waits "
+            f"{1e3 * mlp['mean_ms'] * mlp['wait_share']:.1f} us for rows, and {1e3 * mlp['mean_ms'] * between:.1f} us pass "
+            "between two steps, in which the next batch is gathered: so small a batch (up to 1 MiB of rows in memory) is gathered",
+            "by the thread that trains, as waking another one takes as long, and both cores train meanwhile."]  # fmt: skip
+    return "\n".join(out)
+
+
 # ---- asking them ----------------------------------------------------------------------------------------
 
 
@@ -477,6 +501,11 @@ Rows of 10 float32 and a label, in memory; nothing is done to them.
 Images of bytes in memory, in batches of {batch}. tf.data maps Keras's layer over batches, torchvision its transform over single rows in a DataLoader.
 
 {augment}
+
+## What it costs a step
+The account of who works and what steps wait for is always kept. `bench_account` reads the same rows with it and without it in turns of 2 ms.
+
+{steps}
 """
 
 
@@ -492,14 +521,14 @@ def page(a, parts, took):
     return TEXT.format(
         command=f"bench/peers/input.py --rounds {a.rounds} --seconds {a.seconds:g} --mb {a.mb}", minutes=took / 60,
         rounds=a.rounds, seconds=a.seconds, machine=machine(), commit=commit(), date=datetime.date.today(), note=missing,
-        versions=", ".join([version] + [f"{n} {found[n]}" for n in names if n in found]), batch=BATCH,
+        steps=a.steps, versions=", ".join([version] + [f"{n} {found[n]}" for n in names if n in found]), batch=BATCH,
         **{part: table(part, rows) for part, rows in parts.items()})  # fmt: skip
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--keel", default="build/keel")
-    p.add_argument("--bench", default="build/bench", help="the folder of bench_tables and bench_records")
+    p.add_argument("--bench", default="build/bench", help="the folder of bench_tables, bench_records, bench_account")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=1)
     p.add_argument("--mb", type=int, default=60, help="megabytes of a table")
@@ -516,6 +545,7 @@ def main():
         works = make(a)
         only = a.only.split(",") if a.only else list(works)
         parts = {part: measure_part(a, part, works[part]) if part in only else [] for part in works}
+        a.steps = "" if a.only else spans(a)
     text = page(a, parts, time.time() - begin)
     print(text)
     if a.page:
