@@ -6,9 +6,11 @@
 Rows per second by the clock, so the machine must do nothing else. A program stays loaded while its part of the table
 is measured; it is asked once a round, one after the other, and the median of the rounds counts. On one core a
 program is bound to the first of the two and told to use one thread, on two cores two (DataLoader: two workers).
-A program that is not installed is left out and named.
+A program that is not installed is left out and named. Two processes of Keel with one thread each, at once and on
+a core each, show what the machine has for two threads: cores share memory, caches and power.
 """
 import argparse
+import concurrent.futures
 import datetime
 import json
 import os
@@ -17,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,6 +27,7 @@ sys.path[:0] = [HERE, os.path.dirname(HERE)]
 os.environ.update(CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 SIZE, BATCH, AHEAD = 224, 32, 6
+BOTH = "two processes"  # instead of a number of threads
 LAYERS = ("RandomFlip", "RandomCrop", "Resizing", "Rescaling", "RandomBrightness", "RandomContrast", "RandomRotation")
 
 
@@ -234,14 +238,16 @@ def augment_torchvision(threads, layer, path):
 # ---- Keel: a process each time, which measures itself ---------------------------------------------------
 
 
-def shown(a, threads, spec, *more):
-    out = subprocess.run([a.keel, "data", spec, "--rows", "0", "--seconds", str(a.seconds), "--threads", str(threads), *more],
+def shown(a, threads, spec, *more, stages=1):
+    """Rows a second of the last of the stages, which share the seconds."""
+    seconds = str(a.seconds * stages)
+    out = subprocess.run([a.keel, "data", spec, "--rows", "0", "--seconds", seconds, "--threads", str(threads), *more],
                          check=True, capture_output=True, text=True).stdout  # fmt: skip
     return float(re.findall(r"([\d,]+) rows a second", out)[-1].replace(",", ""))
 
 
 def pipeline(a, name, source, stages):
-    path = os.path.join(a.folder, f"{name}.toml")
+    path = os.path.join(a.folder, f"{name}-{threading.get_ident()}.toml")
     with open(path, "w") as f:
         f.write(f"source = '{source}'\n")
         for stage in stages:
@@ -268,14 +274,14 @@ def records_keel(a, threads, path, _):
 def elements_keel(a, threads, kind, _):
     stages = {"rows": [], "batches": [dict(name="shuffle", buffer_size=1000), dict(name="batch", batch_size=64)],
               "map": [dict(name="batch", batch_size=64), dict(name="unbatch"), dict(name="Rescaling", scale=1.0)]}  # fmt: skip
-    return shown(a, threads, pipeline(a, kind, f"{a.folder}/rows.npz", stages[kind]))
+    return shown(a, threads, pipeline(a, kind, f"{a.folder}/rows.npz", stages[kind]), stages=1 + len(stages[kind]))
 
 
 def augment_keel(a, threads, layer, path):
     import augment
 
     stages = [{"name": layer, **augment.arguments(layer, SIZE)}, dict(name="batch", batch_size=BATCH)]
-    return shown(a, threads, pipeline(a, layer, path, stages))
+    return shown(a, threads, pipeline(a, layer, path, stages), stages=3)
 
 
 PROGRAMS = {
@@ -285,6 +291,30 @@ PROGRAMS = {
     "elements": {"Keel": elements_keel, "tf.data": elements_tf, "DataLoader": elements_torch},
     "augment": {"Keel": augment_keel, "tf.data": augment_tf, "torchvision": augment_torchvision},
 }
+
+
+# ---- what it costs a step -------------------------------------------------------------------------------
+
+
+def lines_of(*command):
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+def spans(a):
+    """The account of waits and the gather of a batch, by bench_account; what steps of a small network wait for."""
+    account = lines_of(os.path.join(a.bench, "bench_account"), str(15 * a.seconds))
+    out = ["| batches of 64 rows in memory, shuffled, one thread | gathered in | the account costs | standard error |",
+           "|---|---|---|---|"]  # fmt: skip
+    for x in account:
+        out.append(f"| {x['input']} | {x['us_per_batch']:.1f} us | {x['cost_percent']:.2f} % | {x['error_percent']:.2f} % |")
+    mlp = lines_of(a.keel, "bench", "mlp", "--batch-size", "64", "--seconds", "5", "--no-profile", "--json")[0]
+    between = 1 - mlp["step_share"] - mlp["wait_share"]
+    out += ["", f"A step of 784-512-512-10 at batch 64 takes {mlp['ms']:.2f} ms on both cores. It waits "
+            f"{1e3 * mlp['mean_ms'] * mlp['wait_share']:.1f} us for rows, and {1e3 * mlp['mean_ms'] * between:.1f} us pass "
+            "between two steps, in which the next batch is gathered: so small a batch (up to 1 MiB of rows in memory) is gathered",
+            "by the thread that trains, as waking another one takes as long, and both cores train meanwhile."]  # fmt: skip
+    return "\n".join(out)
 
 
 # ---- asking them ----------------------------------------------------------------------------------------
@@ -343,13 +373,27 @@ def serve(request):
             print(run(line), flush=True)
 
 
+def keel_bound(a, cores, *call):
+    os.sched_setaffinity(0, cores)  # of this thread, and of what it starts
+    part, work, more = call
+    return PROGRAMS[part]["Keel"](a, 1, work, more)
+
+
+def at_once(a, *call):
+    """The rates of two processes of Keel together, each with one thread on a core of its own."""
+    with concurrent.futures.ThreadPoolExecutor(2) as both:
+        return sum(both.map(lambda core: keel_bound(a, [core], *call), a.cores))
+
+
 def measure(a, peers, title, part, work, more):
     """A row of the table: the median rate of each program on one core and on two."""
-    rates = {("Keel", 1): [], ("Keel", 2): []}
+    rates = {("Keel", 1): [], ("Keel", 2): [], ("Keel", BOTH): []}
     rates |= {key: [] for key, peer in peers.items() if peer.begin(work, more)}
     for _ in range(a.rounds):
         for (name, threads), got in rates.items():
-            if name == "Keel":
+            if threads == BOTH:
+                got.append(at_once(a, part, work, more))
+            elif name == "Keel":
                 os.sched_setaffinity(0, a.cores[:threads])
                 got.append(PROGRAMS[part][name](a, threads, work, more))
                 os.sched_setaffinity(0, a.cores)
@@ -377,14 +421,15 @@ def count(x):
 
 def table(part, rows):
     names = list(PROGRAMS[part])
-    out = ["| rows a second, one core / two | " + " | ".join(names) + " | Keel over the fastest | two cores over twice one |",
-           "|---|" + "---|" * (len(names) + 2)]  # fmt: skip
+    out = ["| rows a second, one core / two | " + " | ".join(names) + " | Keel over the fastest | two threads over twice one | two processes over twice one |",
+           "|---|" + "---|" * (len(names) + 3)]  # fmt: skip
     for title, got in rows:
         cells = [" / ".join(count(got[n, t]) if (n, t) in got else "-" for t in (1, 2)) for n in names]
         cells[0] = f"**{cells[0]}**"
         best = [max((v for (n, t), v in got.items() if n != "Keel" and t == threads), default=0) for threads in (1, 2)]
         over = " / ".join(f"{got['Keel', t + 1] / b:.2f}" if b else "-" for t, b in enumerate(best))
-        out.append(f"| {title} | " + " | ".join(cells) + f" | {over} | {got['Keel', 2] / got['Keel', 1] / 2:.0%} |")
+        two, both = (got["Keel", n] / got["Keel", 1] / 2 for n in (2, BOTH))
+        out.append(f"| {title} | " + " | ".join(cells) + f" | {over} | {two:.0%} | {both:.0%} |")
     return "\n".join(out)
 
 
@@ -429,6 +474,9 @@ Made by `{command}` (see [README.md](README.md)) in {minutes:.0f} minutes: media
 - versions: {versions}
 - commit {commit}, {date}
 
+The last two columns are Keel's. Two processes with one thread each, at once on a core each, show what the machine has for two threads: where they do
+not reach 100 %, cores share what the work needs (memory, caches, power).
+
 ## Images
 Files are in the page cache. Keel and tf.data keep the fractions of a resized pixel, as torchvision here; PIL rounds them to bytes. torchvision is its
 `decode_jpeg` and `resize`; torchvision and PIL read by a DataLoader.
@@ -453,6 +501,11 @@ Rows of 10 float32 and a label, in memory; nothing is done to them.
 Images of bytes in memory, in batches of {batch}. tf.data maps Keras's layer over batches, torchvision its transform over single rows in a DataLoader.
 
 {augment}
+
+## What it costs a step
+The account of who works and what steps wait for is always kept. `bench_account` reads the same rows with it and without it in turns of 2 ms.
+
+{steps}
 """
 
 
@@ -468,14 +521,14 @@ def page(a, parts, took):
     return TEXT.format(
         command=f"bench/peers/input.py --rounds {a.rounds} --seconds {a.seconds:g} --mb {a.mb}", minutes=took / 60,
         rounds=a.rounds, seconds=a.seconds, machine=machine(), commit=commit(), date=datetime.date.today(), note=missing,
-        versions=", ".join([version] + [f"{n} {found[n]}" for n in names if n in found]), batch=BATCH,
+        steps=a.steps, versions=", ".join([version] + [f"{n} {found[n]}" for n in names if n in found]), batch=BATCH,
         **{part: table(part, rows) for part, rows in parts.items()})  # fmt: skip
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--keel", default="build/keel")
-    p.add_argument("--bench", default="build/bench", help="the folder of bench_tables and bench_records")
+    p.add_argument("--bench", default="build/bench", help="the folder of bench_tables, bench_records, bench_account")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=1)
     p.add_argument("--mb", type=int, default=60, help="megabytes of a table")
@@ -492,6 +545,7 @@ def main():
         works = make(a)
         only = a.only.split(",") if a.only else list(works)
         parts = {part: measure_part(a, part, works[part]) if part in only else [] for part in works}
+        a.steps = "" if a.only else spans(a)
     text = page(a, parts, time.time() - begin)
     print(text)
     if a.page:

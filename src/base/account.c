@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include <stddef.h>
-#include <string.h>
 
 static _Thread_local keel_relief *relief;
 
@@ -101,7 +100,7 @@ static bool keep(keel_account *a, void *block, size_t n_bytes)
 void *keel_account_block(keel_account *a, size_t n_bytes)
 {
     void *block = may_keep(a, n_bytes) ? take_kept(a, n_bytes) : NULL;
-    if (block) return memset(block, 0, n_bytes);
+    if (block) return block;
     if (!keel_account_take(a, (int64_t)n_bytes)) return NULL;
     if (!(block = keel_aligned_calloc(1, n_bytes))) keel_account_give(a, (int64_t)n_bytes);
     return block;

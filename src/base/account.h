@@ -42,8 +42,8 @@ bool keel_account_take(keel_account *a, int64_t n_bytes);
 bool keel_account_try(keel_account *a, int64_t n_bytes);
 void keel_account_give(keel_account *a, int64_t n_bytes); /* give bytes back */
 
-/* A zeroed block, whose bytes are taken; NULL: there is no room, or no memory, with the error set.
- * NULL is allowed for a. */
+/* A block, whose bytes are taken; a block that was kept has its old bytes. NULL: there is no room,
+ * or no memory, with the error set. NULL is allowed for a. */
 void *keel_account_block(keel_account *a, size_t n_bytes);
 /* Let go of a block, and give its bytes back; NULL: nothing. */
 void keel_account_free(keel_account *a, void *block, size_t n_bytes);

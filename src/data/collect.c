@@ -55,7 +55,11 @@ static keel_status shape_of(const keel_collect *c, const keel_shape *given, int 
 
 static void fill(char *to, size_t n_bytes, const void *value, size_t each)
 {
-    if (!value || !n_bytes) return;
+    if (!n_bytes) return;
+    if (!value) {
+        memset(to, 0, n_bytes);
+        return;
+    }
     memcpy(to, value, each);
     for (size_t done = each; done < n_bytes; done *= 2) /* what is there is copied behind itself */
         memcpy(to + done, to, done < n_bytes - done ? done : n_bytes - done);
@@ -85,6 +89,31 @@ static void put(char *to, const keel_shape *all, const char *from, const keel_sh
     }
 }
 
+/* Whether no row of field i leaves a part of its place, of so many bytes, to the padding. */
+static bool all_full(const keel_collect *c, const keel_data_spec *spec, int i, size_t n_bytes)
+{
+    bool full = true;
+    for (int64_t k = 0; k < c->n && full; k++)
+        full = keel_element_bytes(c->at[k], spec, i) == n_bytes;
+    return full;
+}
+
+static void put_rows(const keel_collect *c, const keel_data_spec *spec, int i, const void *value,
+                     keel_element *e)
+{
+    const size_t each = keel_dtype_size(spec->field[i].dtype);
+    const size_t n_bytes = keel_element_bytes(e, spec, i);
+    const size_t row = c->n ? n_bytes / (size_t)c->n : 0;
+    const bool full = all_full(c, spec, i, row);
+    char *to = e->field[i].data;
+    if (!full) fill(to, n_bytes, value, each);
+    for (int64_t k = 0; k < c->n; k++, to += row)
+        if (!full)
+            put(to, &e->field[i].shape, c->at[k]->field[i].data, &c->at[k]->field[i].shape, each);
+        else if (row)
+            memcpy(to, c->at[k]->field[i].data, row);
+}
+
 keel_status keel_collect_padded(keel_collect *c, keel_iter *it, const keel_shape *row_shape,
                                 const void *const *value, keel_element **out)
 {
@@ -94,14 +123,7 @@ keel_status keel_collect_padded(keel_collect *c, keel_iter *it, const keel_shape
     for (int i = 0; i < spec->n_field; i++)
         KEEL_TRY(shape_of(c, &row_shape[i], i, spec->field[i].path, &shape[i]));
     KEEL_TRY(keel_element_create(&e, it->run->account, spec, shape));
-    for (int i = 0; i < spec->n_field; i++) {
-        const size_t each = keel_dtype_size(spec->field[i].dtype);
-        const size_t row = c->n ? keel_element_bytes(e, spec, i) / (size_t)c->n : 0;
-        if (value) fill(e->field[i].data, keel_element_bytes(e, spec, i), value[i], each);
-        for (int64_t k = 0; k < c->n; k++)
-            put((char *)e->field[i].data + (size_t)k * row, &shape[i], c->at[k]->field[i].data,
-                &c->at[k]->field[i].shape, each);
-    }
+    for (int i = 0; i < spec->n_field; i++) put_rows(c, spec, i, value ? value[i] : NULL, e);
     if (c->n) e->place = c->at[0]->place;
     KEEL_TRY(keel_element_own_texts(&e, spec)); /* which are in the rows, and these are let go */
     keel_collect_clear(c);

@@ -13,7 +13,7 @@ static bool add_up(size_t *sum, size_t n)
     return padded >= n && !__builtin_add_overflow(*sum, padded, sum);
 }
 
-/* `extra` bytes follow the fields. */
+/* `extra` bytes follow the fields. Only the head is set. */
 static keel_status create(keel_element **out, keel_account *a, const keel_data_spec *spec,
                           const keel_shape *shape, size_t extra)
 {
@@ -32,6 +32,7 @@ static keel_status create(keel_element **out, keel_account *a, const keel_data_s
     if (!e) return KEEL_ENOMEM;
     size_t at = 0;
     add_up(&at, head);
+    memset(e, 0, at);
     e->references = 1;
     e->n_field = spec->n_field;
     e->account = a;
@@ -49,6 +50,17 @@ keel_status keel_element_create(keel_element **out, keel_account *a, const keel_
                                 const keel_shape *shape)
 {
     return create(out, a, spec, shape, 0);
+}
+
+keel_status keel_element_create_zeroed(keel_element **out, keel_account *a,
+                                       const keel_data_spec *spec, const keel_shape *shape)
+{
+    KEEL_TRY(create(out, a, spec, shape, 0));
+    for (int i = 0; i < spec->n_field; i++) {
+        const size_t n = keel_element_bytes(*out, spec, i);
+        if (n) memset((*out)->field[i].data, 0, n);
+    }
+    return KEEL_OK;
 }
 
 keel_status keel_element_copy(keel_element **out, keel_account *a, const keel_data_spec *spec,

@@ -21,6 +21,9 @@ typedef struct keel_element {
  * overflows; KEEL_ENOMEM, also if the account has no room. The caller releases it. */
 keel_status keel_element_create(keel_element **out, keel_account *a, const keel_data_spec *spec,
                                 const keel_shape *shape);
+/* The same, whose values are 0: for what does not write all of them. */
+keel_status keel_element_create_zeroed(keel_element **out, keel_account *a,
+                                       const keel_data_spec *spec, const keel_shape *shape);
 /* A copy of values, texts included. shape[i], data[i]: of each field. */
 keel_status keel_element_copy(keel_element **out, keel_account *a, const keel_data_spec *spec,
                               const void *const *data, const keel_shape *shape);

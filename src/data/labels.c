@@ -2,10 +2,12 @@
 #include "data/labels.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/ranges.h"
 #include "io/number.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,7 +94,7 @@ static keel_status target_of_numbers(keel_tensor *y, const double *number, int64
     const keel_shape shape = { 1, { n } };
     bool whole = true;
     for (int64_t i = 0; i < n; i++) {
-        whole &= number[i] == floor(number[i]) && fabs(number[i]) <= 1 << 30;
+        whole &= fabs(number[i]) <= 1 << 30 && number[i] == (double)(int32_t)number[i];
         if (mode == KEEL_LABEL_BINARY && !(number[i] >= 0 && number[i] <= 1))
             return keel_fail(KEEL_EDATA, "%s: label %g of row %lld; binary labels must be 0 to 1",
                              what, number[i], (long long)i);
@@ -200,12 +202,27 @@ static keel_status target_of_names(keel_tensor *y, const int32_t *index, int64_t
     return KEEL_OK;
 }
 
-/* number[i]: label i as a number; false: a label is not a number. */
-static bool read_numbers(double *number, const char *const *label, int64_t n)
+typedef struct reading {
+    double *number;
+    const char *const *label;
+    atomic_bool failed; /* a label is not a number */
+} reading;
+
+static void read_some(void *context, int64_t begin, int64_t end)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (!keel_read_number(label[i], &number[i])) return false;
-    return true;
+    reading *r = context;
+    bool good = true;
+    for (int64_t i = begin; i < end && good; i++)
+        good = keel_read_number(r->label[i], &r->number[i]);
+    if (!good) atomic_store(&r->failed, true);
+}
+
+/* number[i]: label i as a number. KEEL_EDATA: a label is not a number. */
+static keel_status read_numbers(double *number, const char *const *label, int64_t n)
+{
+    reading r = { .number = number, .label = label };
+    KEEL_TRY(keel_ranges(n, read_some, &r));
+    return r.failed ? KEEL_EDATA : KEEL_OK;
 }
 
 keel_status keel_labels_from_texts(keel_tensor *y, keel_classes *classes, const char *const *label,
@@ -221,8 +238,9 @@ keel_status keel_labels_from_texts(keel_tensor *y, keel_classes *classes, const 
         goto out;
     s = c.n ? find_names(index, label, n, &c, what) : KEEL_EDATA;
     if (s == KEEL_ENOMEM) goto out;
-    if (s < 0 && read_numbers(number, label, n)) { /* class names go before numbers */
-        s = target_of_numbers(y, number, n, o, mode, what);
+    const keel_status read = s < 0 ? read_numbers(number, label, n) : KEEL_EDATA;
+    if (read != KEEL_EDATA) { /* class names go before numbers */
+        s = read < 0 ? read : target_of_numbers(y, number, n, o, mode, what);
         goto out;
     }
     if (s < 0 && c.n) goto out;

@@ -151,6 +151,9 @@ static inline int64_t keel_dataset_index(const keel_dataset *d, int64_t i)
  * dataset. Thread-safe. */
 keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const keel_row *row,
                               keel_scratch *s);
+/* Where a field of that row lies in memory as it is, for whoever only reads it; NULL: it must be
+ * copied by keel_dataset_read. */
+const void *keel_dataset_row_in_memory(const keel_dataset *d, keel_position at, int field);
 void keel_dataset_expect(const keel_dataset *d, keel_position at);
 /* True if rows of d are read from files of their own, of which keel_dataset_soon tells. */
 bool keel_dataset_has_files(const keel_dataset *d);

@@ -3,6 +3,7 @@
 #include "data/stage_impl.h"
 #include "data/trail.h"
 #include "data/work.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 
 keel_position keel_stage_into(const keel_applied *s, int k, const keel_position *at)
@@ -57,6 +58,18 @@ keel_status keel_dataset_read(const keel_dataset *d, keel_position at, const kee
     if (s < 0) keel_trail_failed(scratch->trail, o, at.index);
     keel_trail_leave(scratch->trail, before);
     return s;
+}
+
+const void *keel_dataset_row_in_memory(const keel_dataset *d, keel_position at, int field)
+{
+    d = keel_dataset_resolve(d, &at);
+    const keel_data_origin *o = d->origin;
+    if (o->applied || !o->source->tensor || keel_shape_is_open(&o->spec.field[field].shape))
+        return NULL;
+    const keel_tensor *t = o->source->tensor(o->state, field);
+    if (!t || t->dtype != o->spec.field[field].dtype) return NULL;
+    const size_t count = (size_t)keel_shape_count(&o->spec.field[field].shape);
+    return (const char *)t->data + (size_t)at.index * count * keel_dtype_size(t->dtype);
 }
 
 /* A stage that makes a row of several is followed to the first of them. */

@@ -2,6 +2,7 @@
  * the user is told. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/ranges.h"
 #include "data/table.h"
 #include <math.h>
 #include <stdlib.h>
@@ -63,9 +64,16 @@ static int64_t number_at(const keel_table_field *f, int64_t i)
                                   : (int64_t)((const float *)f->data)[i];
 }
 
+/* Words of one element of a field, and the number that each gets. */
+typedef struct renumbering {
+    const keel_table_field *field;
+    int64_t at;
+    int64_t *number;
+} renumbering;
+
 /* Number the words that rows have, in sorted order: those of rows that were left out are dropped.
  */
-static keel_status sort_words(keel_table *t, keel_table_words *w)
+static keel_status sort_words(const keel_table *t, keel_table_words *w, renumbering *to)
 {
     const keel_table_field *f = &t->field[w->field];
     named *list = keel_calloc((size_t)w->words.n + 1, sizeof *list);
@@ -84,26 +92,47 @@ static keel_status sort_words(keel_table *t, keel_table_words *w)
             keel_free(w->words.word[i]);
     qsort(list, (size_t)n, sizeof *list, by_word);
     for (int64_t i = 0; i < n; i++) number[list[i].number] = i;
-    for (int64_t r = 0; r < t->n_rows; r++) {
-        const int64_t at = r * f->width + w->at, to = number[number_at(f, at)];
-        if (f->dtype == KEEL_INT64)
-            ((int64_t *)f->data)[at] = to;
-        else
-            ((float *)f->data)[at] = (float)to;
-    }
     for (int64_t i = 0; i < n; i++) w->words.word[i] = list[i].word; /* its slots are stale now */
     w->words.n = n;
     keel_free(list);
-    keel_free(number);
+    *to = (renumbering){ f, w->at, number };
     return KEEL_OK;
+}
+
+typedef struct renumberings {
+    int n;
+    renumbering *at; /* [n] */
+} renumberings;
+
+/* All words of a row while it is in the cache. */
+static void renumber_rows(void *context, int64_t begin, int64_t end)
+{
+    const renumberings *all = context;
+    for (int64_t r = begin; r < end; r++)
+        for (int i = 0; i < all->n; i++) {
+            const keel_table_field *f = all->at[i].field;
+            const int64_t at = r * f->width + all->at[i].at;
+            const int64_t to = all->at[i].number[number_at(f, at)];
+            if (f->dtype == KEEL_INT64)
+                ((int64_t *)f->data)[at] = to;
+            else
+                ((float *)f->data)[at] = (float)to;
+        }
 }
 
 keel_status keel_table_sort_words(keel_table *t)
 {
-    for (int i = 0; i < t->o->n_vocabulary; i++)
+    renumberings all = { 0 };
+    keel_status s = KEEL_OK;
+    if (!t->o->n_vocabulary) return KEEL_OK;
+    if (!(all.at = keel_calloc((size_t)t->o->n_vocabulary, sizeof *all.at))) return KEEL_ENOMEM;
+    for (int i = 0; i < t->o->n_vocabulary && s >= 0; i++)
         if (t->words[i].field >= 0 && !t->words[i].vocabulary->words)
-            KEEL_TRY(sort_words(t, &t->words[i]));
-    return KEEL_OK;
+            if ((s = sort_words(t, &t->words[i], &all.at[all.n])) >= 0) all.n++;
+    if (s >= 0 && all.n) s = keel_ranges(t->n_rows, renumber_rows, &all);
+    for (int i = 0; i < all.n; i++) keel_free(all.at[i].number);
+    keel_free(all.at);
+    return s;
 }
 
 /* ---- notes ------------------------------------------------------------------------------------

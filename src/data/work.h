@@ -66,6 +66,9 @@ typedef struct keel_work_line {
 keel_status keel_work_create(keel_work **out, const keel_dataset *d, int n_probe);
 void keel_work_destroy(keel_work *w); /* NULL is allowed */
 
+/* Only for bench/account.c: while it is true no thread gets a probe, so nothing is measured. */
+extern bool keel_work_silent;
+
 /* A probe for a thread; NULL: all are given. NULL is allowed for w. */
 keel_probe *keel_work_probe(keel_work *w, const struct keel_trail *trail);
 

@@ -21,8 +21,30 @@ static keel_status infer(keel_node *n)
     return keel_infer_out(n, &n->in[0].shape);
 }
 
+/* What happens to an image. */
+typedef struct change_of {
+    keel_recolor_kind kind;
+    double first, second; /* the draws */
+    double low, high;     /* the range of values */
+    int64_t channels;
+} change_of;
+
+static change_of change_at(const keel_call *c, int64_t row)
+{
+    const keel_recolor_args *a = c->node->args;
+    return (change_of){ .kind = a->kind,
+                        .first = keel_draw(c, row, a->first, a->range[0]),
+                        .second = keel_draw(c, row, a->first + 1, a->range[1]),
+                        .low = a->values.low,
+                        .high = a->values.high,
+                        .channels = c->node->in[0].shape.dim[2] };
+}
+
+enum { LANES = 48 /* whole vectors, and whole pixels of 1, 2, 3 or 4 channels */ };
+
 #define REAL_FILE "ops/recolor.c"
 #include "ops/real.h"
+#include "ops/_recolor_bytes.h"
 
 static void args_for_case(void *args, const char *text)
 {
@@ -47,6 +69,7 @@ const keel_op keel_op_recolor = {
     .args_size = sizeof(keel_recolor_args),
     .infer = infer,
     .forward = REALS(forward),
+    .forward_bytes = forward_bytes,
     .backward = REALS(backward),
     .backward_reads = KEEL_READS_IN,
     .costly = true,
@@ -80,8 +103,8 @@ static REAL REAL_(gray)(const REAL *x, int64_t channels)
 }
 
 /* Changes an image of n pixels. The scale is 1 or -1, so that fused products give the same bits. */
-KEEL_CLONES static void REAL_(linear)(REAL *restrict y, const REAL *restrict x, int64_t count,
-                                      REAL scale, REAL offset, REAL low, REAL high)
+KEEL_CLONES static void REAL_(linear)(REAL *y, const REAL *x, int64_t count, REAL scale,
+                                      REAL offset, REAL low, REAL high)
 {
     for (int64_t i = 0; i < count; i++) y[i] = REAL_(clip)(x[i] * scale + offset, low, high);
 }
@@ -93,13 +116,44 @@ static REAL REAL_(mean)(const REAL *x, int64_t n, int64_t channels)
     return (REAL)(sum / (double)n);
 }
 
-static void REAL_(contrast)(REAL *y, const REAL *x, int64_t n, int64_t channels, REAL factor,
-                            REAL low, REAL high)
+/* Means of channels of which LANES are whole pixels. */
+KEEL_CLONES static void REAL_(means)(REAL mean[LANES], const REAL *x, int64_t n, int64_t channels)
 {
+    const int64_t count = n * channels, whole = count / LANES * LANES;
+    double lane[LANES] = { 0 }, sum[LANES] = { 0 };
+    for (int64_t i = 0; i < whole; i += LANES)
+        for (int k = 0; k < LANES; k++) lane[k] += (double)x[i + k];
+    for (int64_t i = whole; i < count; i++) lane[i - whole] += (double)x[i];
+    for (int k = 0; k < LANES; k++) sum[k % channels] += lane[k];
+    for (int k = 0; k < LANES; k++) mean[k] = (REAL)(sum[k % channels] / (double)n);
+}
+
+KEEL_CLONES static void REAL_(contrast_lanes)(REAL *y, const REAL *x, int64_t count,
+                                              const REAL mean[LANES], REAL factor, REAL low,
+                                              REAL high)
+{
+    const int64_t whole = count / LANES * LANES;
+    for (int64_t i = 0; i < whole; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            y[i + k] = REAL_(clip)((x[i + k] - mean[k]) * factor + mean[k], low, high);
+    for (int64_t i = whole; i < count; i++)
+        y[i] = REAL_(clip)((x[i] - mean[i - whole]) * factor + mean[i - whole], low, high);
+}
+
+/* `mean` NULL: these are all pixels of the image. */
+static void REAL_(contrast)(REAL *y, const REAL *x, int64_t n, int64_t channels, const REAL *mean,
+                            REAL factor, REAL low, REAL high)
+{
+    REAL own[LANES];
+    if (LANES % channels == 0) {
+        if (!mean) REAL_(means)(own, x, n, channels);
+        REAL_(contrast_lanes)(y, x, n * channels, mean ? mean : own, factor, low, high);
+        return;
+    }
     for (int64_t k = 0; k < channels; k++) {
-        const REAL mean = REAL_(mean)(x + k, n, channels);
+        const REAL of = REAL_(mean)(x + k, n, channels);
         for (int64_t i = k; i < n * channels; i += channels)
-            y[i] = REAL_(clip)((x[i] - mean) * factor + mean, low, high);
+            y[i] = REAL_(clip)((x[i] - of) * factor + of, low, high);
     }
 }
 
@@ -113,131 +167,7 @@ static void REAL_(fade)(REAL *y, const REAL *x, int64_t n, int64_t channels, REA
     }
 }
 
-/* Of HSV with value v = max x and saturation s = (v - min x) / v the new colour is
- * v (1 - s' (v - x) / (v - min x)). */
-typedef struct REAL_(hsv) {
-    int most, least; /* channels */
-    REAL v, range, s;
-} REAL_(hsv);
-
-static REAL_(hsv) REAL_(hsv_of)(const REAL x[3])
-{
-    REAL_(hsv) h = { 0 };
-    for (int k = 1; k < 3; k++) {
-        if (x[k] > x[h.most]) h.most = k;
-        if (x[k] < x[h.least]) h.least = k;
-    }
-    h.v = x[h.most];
-    h.range = h.v - x[h.least];
-    h.s = h.v > 0 ? h.range / h.v : 0;
-    return h;
-}
-
-static void REAL_(saturate)(REAL *y, const REAL *x, int64_t n, REAL factor, REAL low, REAL high)
-{
-    for (int64_t i = 0; i < n; i++, x += 3, y += 3) {
-        const REAL_(hsv) h = REAL_(hsv_of)(x);
-        const REAL s = REAL_(clip)(h.s * factor, low, high);
-        for (int k = 0; k < 3; k++) {
-            /* A gray pixel has no hue: TensorFlow takes red. */
-            const REAL from = h.range > 0 ? (h.v - x[k]) / h.range : (REAL)(k > 0);
-            y[k] = h.v * (1 - s * from);
-        }
-    }
-}
-
-static void REAL_(saturate_back)(REAL *dx, const REAL *dy, const REAL *x, int64_t n, REAL factor,
-                                 REAL low, REAL high)
-{
-    for (int64_t i = 0; i < n; i++, x += 3, dy += 3, dx += 3) {
-        const REAL_(hsv) h = REAL_(hsv_of)(x);
-        const REAL s = h.s * factor;
-        const bool free = s >= low && s <= high && h.v > 0; /* then s v / range is the factor */
-        const REAL bound = REAL_(clip)(s, low, high);
-        for (int k = 0; k < 3; k++) {
-            const REAL from = h.range > 0 ? (h.v - x[k]) / h.range : (REAL)(k > 0);
-            if (free) {
-                dx[h.most] += dy[k] * (1 - factor);
-                dx[k] += dy[k] * factor;
-                continue;
-            }
-            dx[h.most] += dy[k] * (1 - bound * from);
-            if (!(h.range > 0)) continue;
-            const REAL g = dy[k] * bound * h.v / h.range;
-            dx[k] += g;
-            dx[h.most] -= g * (1 - from);
-            dx[h.least] -= g * from;
-        }
-    }
-}
-
-/* Where a hue of h sixths of a turn has channel k between v (0) and the least (1), and how it moves
- * there with h. */
-static REAL REAL_(below)(REAL h, int k, REAL *slope)
-{
-    const REAL at = h - 2 * (REAL)k; /* red is 0, green 2, blue 4 */
-    const REAL turn = at > 3 ? at - 6 : at < -3 ? at + 6 : at, away = turn < 0 ? -turn : turn;
-    *slope = away > 1 && away < 2 ? (turn < 0 ? (REAL)-1 : (REAL)1) : 0;
-    return REAL_(clip)(away - 1, 0, 1);
-}
-
-/* Hue in sixths of a turn, and of its formula the sector and the two channels it subtracts. */
-static REAL REAL_(hue_of)(const REAL x[3], const REAL_(hsv) * h, int *plus, int *minus)
-{
-    *plus = (h->most + 1) % 3;
-    *minus = (h->most + 2) % 3;
-    if (!(h->range > 0)) return 0;
-    const REAL hue = 2 * (REAL)h->most + (x[*plus] - x[*minus]) / h->range;
-    return hue < 0 ? hue + 6 : hue;
-}
-
-static REAL REAL_(turned)(REAL hue, REAL turn)
-{
-    const REAL h = hue + 6 * turn;
-    return h > 6 ? h - 6 : h < 0 ? h + 6 : h;
-}
-
-static void REAL_(hue)(REAL *y, const REAL *x, int64_t n, REAL turn, REAL low, REAL high)
-{
-    for (int64_t i = 0; i < n; i++, x += 3, y += 3) {
-        int plus, minus;
-        REAL slope, unit[3];
-        for (int k = 0; k < 3; k++) unit[k] = (x[k] - low) / (high - low);
-        REAL_(hsv) h = REAL_(hsv_of)(unit);
-        const REAL hue = REAL_(turned)(REAL_(hue_of)(unit, &h, &plus, &minus), turn);
-        for (int k = 0; k < 3; k++) {
-            const REAL v = h.v - h.s * h.v * REAL_(below)(hue, k, &slope);
-            y[k] = REAL_(clip)(v, 0, 1) * (high - low) + low;
-        }
-    }
-}
-
-static void REAL_(hue_back)(REAL *dx, const REAL *dy, const REAL *x, int64_t n, REAL turn, REAL low,
-                            REAL high)
-{
-    for (int64_t i = 0; i < n; i++, x += 3, dy += 3, dx += 3) {
-        int plus, minus;
-        REAL unit[3];
-        for (int k = 0; k < 3; k++) unit[k] = (x[k] - low) / (high - low);
-        const REAL_(hsv) h = REAL_(hsv_of)(unit);
-        const REAL hue = REAL_(hue_of)(unit, &h, &plus, &minus);
-        const REAL range = h.s * h.v; /* 0 where v is not above 0 */
-        const REAL share = h.range > 0 ? (unit[plus] - unit[minus]) / h.range : 0;
-        for (int k = 0; k < 3; k++) {
-            REAL slope;
-            const REAL below = REAL_(below)(REAL_(turned)(hue, turn), k, &slope);
-            const REAL v = h.v - range * below;
-            if (!(v >= 0 && v <= 1)) continue;
-            dx[h.most] += dy[k];
-            if (!(range > 0)) continue;
-            const REAL by_range = below - slope * share; /* of the range; the hue has it too */
-            dx[h.most] -= dy[k] * by_range;
-            dx[h.least] += dy[k] * by_range;
-            dx[plus] -= dy[k] * slope;
-            dx[minus] += dy[k] * slope;
-        }
-    }
-}
+#include "ops/_recolor_hsv.h"
 
 static void REAL_(posterize)(REAL *y, const REAL *x, int64_t count, int bits, REAL low, REAL high)
 {
@@ -306,6 +236,7 @@ static void REAL_(back)(const keel_recolor_args *a, double first, double second,
     const int64_t count = n * channels;
     const REAL low = (REAL)a->values.low, high = (REAL)a->values.high;
     const REAL f = (REAL)(a->kind == KEEL_RECOLOR_GRAY ? second < first : first);
+    REAL of[LANES];
     switch (a->kind) {
     case KEEL_RECOLOR_BRIGHTNESS: {
         const REAL add = f * (high - low);
@@ -314,8 +245,9 @@ static void REAL_(back)(const keel_recolor_args *a, double first, double second,
         return;
     }
     case KEEL_RECOLOR_CONTRAST:
+        if (LANES % channels == 0) REAL_(means)(of, x, n, channels);
         for (int64_t k = 0; k < channels; k++) {
-            const REAL mean = REAL_(mean)(x + k, n, channels);
+            const REAL mean = LANES % channels ? REAL_(mean)(x + k, n, channels) : of[k];
             double sum = 0;
             for (int64_t i = k; i < count; i += channels) {
                 const REAL y = (x[i] - mean) * f + mean;
@@ -366,50 +298,56 @@ static void REAL_(back)(const keel_recolor_args *a, double first, double second,
     }
 }
 
-static void REAL_(forward)(const keel_call *c)
+/* Changes n pixels: all of an image, or some where `mean` has its means. y may be x. */
+static void REAL_(change)(const change_of *c, const REAL *mean, REAL *y, const REAL *x, int64_t n)
 {
-    const keel_recolor_args *a = c->node->args;
-    const keel_shape *s = &c->node->in[0].shape;
-    const int64_t n = s->dim[0] * s->dim[1], channels = s->dim[2], count = n * channels;
-    const REAL low = (REAL)a->values.low, high = (REAL)a->values.high, none = (REAL)INFINITY;
-    const REAL *x = c->in[0];
-    REAL *y = c->out[0];
-    for (int64_t row = 0; row < c->rows; row++, x += count, y += count) {
-        const double first = keel_draw(c, row, a->first, a->range[0]);
-        const double second = keel_draw(c, row, a->first + 1, a->range[1]);
-        const bool does = second < first;
-        switch (a->kind) {
-        case KEEL_RECOLOR_BRIGHTNESS:
-            REAL_(linear)(y, x, count, 1, (REAL)first * (high - low), low, high);
-            break;
-        case KEEL_RECOLOR_CONTRAST:
-            REAL_(contrast)(y, x, n, channels, (REAL)first, low, high);
-            break;
-        case KEEL_RECOLOR_FADE:
-            REAL_(fade)(y, x, n, channels, (REAL)first, low, high);
-            break;
-        case KEEL_RECOLOR_GRAY:
-            REAL_(fade)(y, x, n, channels, does, -none, none);
-            break;
-        case KEEL_RECOLOR_INVERT:
-            REAL_(linear)(y, x, count, does ? -1 : 1, does ? high : 0, -none, none);
-            break;
-        case KEEL_RECOLOR_SATURATE:
-            REAL_(saturate)(y, x, n, (REAL)(first / (1 - first + 1e-7)), low, high);
-            break;
-        case KEEL_RECOLOR_POSTERIZE:
-            REAL_(posterize)(y, x, count, (int)first, low, high);
-            break;
-        case KEEL_RECOLOR_HUE:
-            REAL_(hue)(y, x, n, (REAL)((second > 0.5 ? -0.5 : 0.5) * first), low, high);
-            break;
-        case KEEL_RECOLOR_STRETCH:
-            REAL_(stretch)(y, x, n, channels, low, high);
-            break;
-        case KEEL_RECOLOR_SOLARIZE:
-            REAL_(solarize)(y, x, count, (REAL)first, (REAL)second, low, high);
-            break;
-        }
+    const REAL low = (REAL)c->low, high = (REAL)c->high, none = (REAL)INFINITY;
+    const REAL first = (REAL)c->first;
+    const int64_t count = n * c->channels;
+    const bool does = c->second < c->first;
+    switch (c->kind) {
+    case KEEL_RECOLOR_BRIGHTNESS:
+        REAL_(linear)(y, x, count, 1, first * (high - low), low, high);
+        return;
+    case KEEL_RECOLOR_CONTRAST:
+        REAL_(contrast)(y, x, n, c->channels, mean, first, low, high);
+        return;
+    case KEEL_RECOLOR_FADE:
+        REAL_(fade)(y, x, n, c->channels, first, low, high);
+        return;
+    case KEEL_RECOLOR_GRAY:
+        REAL_(fade)(y, x, n, c->channels, does, -none, none);
+        return;
+    case KEEL_RECOLOR_INVERT:
+        REAL_(linear)(y, x, count, does ? -1 : 1, does ? high : 0, -none, none);
+        return;
+    case KEEL_RECOLOR_SATURATE:
+        REAL_(saturate)(y, x, n, (REAL)(c->first / (1 - c->first + 1e-7)), low, high);
+        return;
+    case KEEL_RECOLOR_POSTERIZE:
+        REAL_(posterize)(y, x, count, (int)c->first, low, high);
+        return;
+    case KEEL_RECOLOR_HUE:
+        REAL_(hue)(y, x, n, (REAL)((c->second > 0.5 ? -0.5 : 0.5) * c->first), low, high);
+        return;
+    case KEEL_RECOLOR_STRETCH:
+        REAL_(stretch)(y, x, n, c->channels, low, high);
+        return;
+    case KEEL_RECOLOR_SOLARIZE:
+        REAL_(solarize)(y, x, count, first, (REAL)c->second, low, high);
+        return;
+    }
+}
+
+static void REAL_(forward)(const keel_call *call)
+{
+    const keel_shape *s = &call->node->in[0].shape;
+    const int64_t n = s->dim[0] * s->dim[1], count = n * s->dim[2];
+    const REAL *x = call->in[0];
+    REAL *y = call->out[0];
+    for (int64_t row = 0; row < call->rows; row++, x += count, y += count) {
+        const change_of c = change_at(call, row);
+        REAL_(change)(&c, NULL, y, x, n);
     }
 }
 

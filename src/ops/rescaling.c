@@ -1,5 +1,6 @@
 /* y = x scale + offset. Keras: Rescaling. */
 #ifndef REAL
+#include "base/clones.h"
 #include "ops/args.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
@@ -7,8 +8,8 @@
 #define REAL_FILE "ops/rescaling.c"
 #include "ops/real.h"
 
-static void rescale_bytes(float *restrict y, const uint8_t *restrict x, int64_t n, float scale,
-                          float offset)
+KEEL_CLONES static void rescale_bytes(float *restrict y, const uint8_t *restrict x, int64_t n,
+                                      float scale, float offset)
 {
     for (int64_t i = 0; i < n; i++) y[i] = (float)x[i] * scale + offset;
 }
@@ -42,14 +43,18 @@ const keel_op keel_op_rescaling = {
     .args_for_case = args_for_case,
 };
 #else
+/* y may be x */
+KEEL_CLONES static void REAL_(rescale)(REAL *y, const REAL *x, int64_t n, REAL scale, REAL offset)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] * scale + offset;
+}
+
 static void REAL_(forward)(const keel_call *c)
 {
     const keel_rescaling_args *a = c->node->args;
-    const REAL scale = (REAL)a->scale, offset = (REAL)a->offset;
-    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
-    const REAL *x = c->in[0];
-    REAL *y = c->out[0];
-    for (int64_t i = 0; i < count; i++) y[i] = x[i] * scale + offset;
+    REAL_(rescale)
+    (c->out[0], c->in[0], c->rows * keel_row_count(&c->node->out[0]), (REAL)a->scale,
+     (REAL)a->offset);
 }
 
 static void REAL_(backward)(const keel_call *c)

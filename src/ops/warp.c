@@ -6,6 +6,7 @@
  * RandomPerspective, ops.image.affine_transform. */
 #ifndef REAL
 #include "ops/warp.h"
+#include "base/clones.h"
 #include "ops/cases.h"
 #include "ops/infer.h"
 #include <math.h>
@@ -108,137 +109,11 @@ static void numbers_of(float m[8], const keel_call *c, int64_t row)
     }
 }
 
-/* Where an image of n places shows what is seen at x. */
-static float inside(float x, int64_t n, keel_warp_fill fill)
-{
-    const float last = (float)(n - 1), length = (float)n;
-    if (fill == KEEL_FILL_CONSTANT) return x;
-    if (n > 1 && fill == KEEL_FILL_REFLECT && (x < 0 || x > last)) {
-        if (x < 0) x = -x - 1;
-        x -= 2 * length * floorf(x / (2 * length));
-        if (x >= length) x = 2 * length - x - 1;
-    }
-    /* The period is n, but it is counted in steps of n - 1, as TensorFlow does. */
-    if (n > 1 && fill == KEEL_FILL_WRAP) {
-        if (x < 0)
-            x += length * (truncf(-x / last) + 1);
-        else if (x > last)
-            x -= length * truncf(x / last);
-    }
-    return x < 0 ? 0 : x > last ? last : x; /* a NaN stays one: nothing is there */
-}
-
-typedef struct seen {  /* the pixels that make one: first place of each, -1: outside */
-    int64_t at[4];     /* top left, top right, bottom left, bottom right */
-    float right, down; /* the share of the right and of the lower ones */
-    bool all;          /* none is outside */
-} seen;
-
-static int64_t place(const keel_shape *in, int64_t y, int64_t x)
-{
-    if (y < 0 || y >= in->dim[0] || x < 0 || x >= in->dim[1]) return -1;
-    return (y * in->dim[1] + x) * in->dim[2];
-}
-
-/* The whole number before x, or the nearest one, halves away from 0. x > -1. floorf and roundf are
- * calls on a processor that need not have SSE4.1. */
-static int64_t before(float x)
-{
-    return (int64_t)x - (x < 0);
-}
-
-static int64_t nearest(float x)
-{
-    const int64_t whole = (int64_t)x;
-    return whole + (x - (float)whole >= 0.5F) - (x <= -0.5F);
-}
-
-/* Into *s, as copies of what was just written in parts are slow. */
-static void look(seen *s, const keel_call *c, const float m[8], int64_t row, int64_t column)
-{
-    const keel_warp_args *a = c->node->args;
-    const keel_shape *in = &c->node->in[0].shape;
-    const float x = (float)column, y = (float)row, k = m[6] * x + m[7] * y + 1;
-    float at_x = m[0] * x + m[1] * y + m[2], at_y = m[3] * x + m[4] * y + m[5];
-    for (int i = 0; i < 4; i++) s->at[i] = -1;
-    s->right = s->down = 0;
-    s->all = false;
-    if (k == 0) return;
-    if (k != 1) at_x /= k, at_y /= k;
-    at_x = inside(at_x, in->dim[1], a->fill);
-    at_y = inside(at_y, in->dim[0], a->fill);
-    if (!(at_x > -1 && at_x < (float)in->dim[1] && at_y > -1 && at_y < (float)in->dim[0])) return;
-    if (a->nearest) {
-        s->at[0] = place(in, nearest(at_y), nearest(at_x));
-        return;
-    }
-    const int64_t left = before(at_x), top = before(at_y);
-    for (int i = 0; i < 4; i++) s->at[i] = place(in, top + i / 2, left + i % 2);
-    s->all = s->at[0] >= 0 && s->at[3] >= 0;
-    s->right = at_x - (float)left;
-    s->down = at_y - (float)top;
-}
+#include "ops/_warp_spots.h"
 
 /* ---- pixels as they are ---------------------------------------------------------------------- */
 
-/* n pixels of `size` bytes in the opposite order; `to` may be `from`. */
-static inline __attribute__((always_inline)) void turn_round(char *to, const char *from, int64_t n,
-                                                             size_t size)
-{
-    for (int64_t i = 0, j = n - 1; i <= j; i++, j--)
-        for (size_t k = 0; k < size; k++) {
-            const char a = from[(size_t)i * size + k], b = from[(size_t)j * size + k];
-            to[(size_t)i * size + k] = b;
-            to[(size_t)j * size + k] = a;
-        }
-}
-
-/* The same where the compiler knows the size, which makes it several times faster. */
-static void turn_line(char *to, const char *from, int64_t n, size_t size)
-{
-    switch (size) {
-    case 1:
-        turn_round(to, from, n, 1);
-        return;
-    case 3:
-        turn_round(to, from, n, 3);
-        return;
-    case 4:
-        turn_round(to, from, n, 4);
-        return;
-    case 12:
-        turn_round(to, from, n, 12);
-        return;
-    default:
-        turn_round(to, from, n, size);
-    }
-}
-
-static void swap_lines(char *a, char *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char first = a[i];
-        a[i] = b[i];
-        b[i] = first;
-    }
-}
-
-/* An image of h lines of w pixels of `size` bytes, mirrored as `across` and `down` say. */
-static void mirror(char *to, const char *from, int64_t h, int64_t w, size_t size, bool across,
-                   bool down)
-{
-    const size_t line = (size_t)w * size;
-    for (int64_t i = 0; i < h; i++) {
-        const char *source = from + (size_t)i * line;
-        char *at = to + (size_t)(down && to != from ? h - 1 - i : i) * line;
-        if (across)
-            turn_line(at, source, w, size);
-        else if (at != source)
-            memcpy(at, source, line);
-    }
-    for (int64_t i = 0, j = h - 1; down && to == from && i < j; i++, j--)
-        swap_lines(to + (size_t)i * line, to + (size_t)j * line, line);
-}
+#include "ops/_warp_mirror.h"
 
 /* The part of an image that the output shows. */
 static void cut_out(char *to, const char *from, const float m[8], const keel_node *n, size_t size)
@@ -252,13 +127,15 @@ static void cut_out(char *to, const char *from, const float m[8], const keel_nod
 /* Other projections that see a whole pixel of the image everywhere. */
 static void pick(char *to, const char *from, const keel_call *c, const float m[8], size_t size)
 {
-    const keel_shape *out = &c->node->out[0].shape;
+    const keel_shape *in = &c->node->in[0].shape, *out = &c->node->out[0].shape;
     const size_t element = size / (size_t)out->dim[2];
-    seen s;
+    spots s;
     for (int64_t i = 0; i < out->dim[0]; i++)
-        for (int64_t j = 0; j < out->dim[1]; j++, to += size) {
-            look(&s, c, m, i, j);
-            memcpy(to, from + (size_t)s.at[0] * element, size);
+        for (int64_t j = 0; j < out->dim[1]; j += SPOTS) {
+            const int n = out->dim[1] - j < SPOTS ? (int)(out->dim[1] - j) : SPOTS;
+            look(&s, c, m, i, j, n);
+            for (int k = 0; k < n; k++, to += size)
+                memcpy(to, from + (size_t)place(in, s.top[k], s.left[k]) * element, size);
         }
 }
 
@@ -290,6 +167,39 @@ static bool move(const keel_call *c, size_t element)
 
 #define REAL_FILE "ops/warp.c"
 #include "ops/real.h"
+
+#define FROM    uint8_t
+#define TO      float
+#define NAME(x) x##_bytes
+/* As compilers turn four bytes into numbers one by one, they are spread by hand. */
+#define FOUR(v, x)                                                                                 \
+    do {                                                                                           \
+        uint32_t four;                                                                             \
+        memcpy(&four, x, sizeof four);                                                             \
+        const whole4 few = { (int32_t)four };                                                      \
+        (v) = __builtin_convertvector(                                                             \
+            (whole4)__builtin_shufflevector((bytes16)few, (bytes16){ 0 }, 0, 16, 16, 16, 1, 16,    \
+                                            16, 16, 2, 16, 16, 16, 3, 16, 16, 16),                 \
+            to4);                                                                                  \
+    } while (0)
+typedef int32_t whole4 __attribute__((vector_size(16)));
+#include "ops/_warp_blend.h"
+#undef FROM
+#undef TO
+#undef NAME
+#undef FOUR
+
+static void forward_bytes(const keel_call *c)
+{
+    const uint8_t *x = c->in[0];
+    float *y = c->out[0], m[8];
+    for (int64_t row = 0; row < c->rows; row++) {
+        numbers_of(m, c, row);
+        blend_bytes(c, y, x, m);
+        x += keel_row_count(&c->node->in[0]);
+        y += keel_row_count(&c->node->out[0]);
+    }
+}
 
 static void range_for_case(keel_range *r, const char *text, const char *low, const char *high)
 {
@@ -326,6 +236,7 @@ const keel_op keel_op_warp = {
     .args_size = sizeof(keel_warp_args),
     .infer = infer,
     .forward = REALS(forward),
+    .forward_bytes = forward_bytes,
     .move = move,
     .backward = REALS(backward),
     .costly = true,
@@ -347,37 +258,42 @@ const keel_op keel_op_warp = {
     .args_for_case = args_for_case,
 };
 #else
+#define FROM       REAL
+#define TO         REAL
+#define NAME(x)    REAL_(x)
+#define FOUR(v, x) memcpy(&(v), x, sizeof(v))
+#include "ops/_warp_blend.h"
+#undef FROM
+#undef TO
+#undef NAME
+#undef FOUR
+
 static void REAL_(forward)(const keel_call *c)
 {
-    const keel_warp_args *a = c->node->args;
-    const keel_shape *out = &c->node->out[0].shape;
-    const int64_t n_in = keel_row_count(&c->node->in[0]), channels = out->dim[2];
-    const REAL fill = (REAL)a->fill_value;
     const REAL *x = c->in[0];
     REAL *y = c->out[0];
-    seen s;
     float m[8];
     if (move(c, sizeof(REAL))) return;
-    for (int64_t row = 0; row < c->rows; row++, x += n_in) {
+    for (int64_t row = 0; row < c->rows; row++) {
         numbers_of(m, c, row);
-        for (int64_t i = 0; i < out->dim[0]; i++)
-            for (int64_t j = 0; j < out->dim[1]; j++, y += channels) {
-                look(&s, c, m, i, j);
-                if (a->nearest) {
-                    for (int64_t k = 0; k < channels; k++)
-                        y[k] = s.at[0] < 0 ? fill : x[s.at[0] + k];
-                    continue;
-                }
-                const REAL right = (REAL)s.right, down = (REAL)s.down;
-                for (int64_t k = 0; k < channels; k++) {
-                    REAL v[4];
-                    for (int p = 0; p < 4; p++)
-                        v[p] = !s.all && s.at[p] < 0 ? fill : x[s.at[p] + k];
-                    y[k] = (1 - down) * ((1 - right) * v[0] + right * v[1]) +
-                           down * ((1 - right) * v[2] + right * v[3]);
-                }
-            }
+        REAL_(blend)(c, y, x, m);
+        x += keel_row_count(&c->node->in[0]);
+        y += keel_row_count(&c->node->out[0]);
     }
+}
+
+/* The gradient of one pixel, to those that made it. */
+static void REAL_(share_out)(REAL *dx, const REAL *dy, const keel_shape *in, const spots *s, int i,
+                             bool whole)
+{
+    const REAL right = (REAL)s->right[i], down = (REAL)s->down[i];
+    const REAL share[4] = { (1 - down) * (1 - right), (1 - down) * right, down * (1 - right),
+                            down * right };
+    int64_t at[4];
+    places(at, in, s, i);
+    for (int p = 0; p < (whole ? 1 : 4); p++)
+        for (int64_t k = 0; at[p] >= 0 && k < in->dim[2]; k++)
+            dx[at[p] + k] += (whole ? 1 : share[p]) * dy[k];
 }
 
 static void REAL_(backward)(const keel_call *c)
@@ -387,20 +303,17 @@ static void REAL_(backward)(const keel_call *c)
     const int64_t n_in = keel_row_count(&c->node->in[0]), channels = out->dim[2];
     const REAL *dy = c->out_grad[0];
     REAL *dx = c->in_grad[0];
-    seen s;
+    spots s;
     float m[8];
     for (int64_t row = 0; dx && row < c->rows; row++, dx += n_in) {
         numbers_of(m, c, row);
         if (!c->in_adds[0]) memset(dx, 0, (size_t)n_in * sizeof *dx);
         for (int64_t i = 0; i < out->dim[0]; i++)
-            for (int64_t j = 0; j < out->dim[1]; j++, dy += channels) {
-                look(&s, c, m, i, j);
-                const REAL right = (REAL)s.right, down = (REAL)s.down;
-                const REAL share[4] = { (1 - down) * (1 - right), (1 - down) * right,
-                                        down * (1 - right), down * right };
-                for (int p = 0; p < (a->nearest ? 1 : 4); p++)
-                    for (int64_t k = 0; s.at[p] >= 0 && k < channels; k++)
-                        dx[s.at[p] + k] += share[p] * dy[k];
+            for (int64_t j = 0; j < out->dim[1]; j += SPOTS) {
+                const int n = out->dim[1] - j < SPOTS ? (int)(out->dim[1] - j) : SPOTS;
+                look(&s, c, m, i, j, n);
+                for (int k = 0; k < n; k++, dy += channels)
+                    REAL_(share_out)(dx, dy, &c->node->in[0].shape, &s, k, a->nearest);
             }
     }
 }

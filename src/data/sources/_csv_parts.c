@@ -99,8 +99,13 @@ static counts count(const char *text, size_t n)
     return c;
 }
 
-/* Read the file from p->first up to `end`; what text has of it stays. */
-static keel_status read_to(const parts *all, part *p, uint64_t end)
+static keel_status check_text(const parts *all, bool zero)
+{
+    return zero ? keel_fail(KEEL_EFORMAT, "%s: not a text file", all->file->path) : KEEL_OK;
+}
+
+/* Read the file from p->first up to `end`, unchecked; what text has of it stays. */
+static keel_status read_bytes(const parts *all, part *p, uint64_t end)
 {
     const size_t n = (size_t)(end - p->first);
     if (n > p->room) {
@@ -111,10 +116,16 @@ static keel_status read_to(const parts *all, part *p, uint64_t end)
     }
     KEEL_TRY(
         keel_file_read_at(all->file, p->first + p->n_bytes, p->text + p->n_bytes, n - p->n_bytes));
-    const bool zero = memchr(p->text + p->n_bytes, 0, n - p->n_bytes);
     p->n_bytes = n;
     memset(p->text + n, 0, KEEL_TEXT_PAD);
-    return zero ? keel_fail(KEEL_EFORMAT, "%s: not a text file", all->file->path) : KEEL_OK;
+    return KEEL_OK;
+}
+
+static keel_status read_to(const parts *all, part *p, uint64_t end)
+{
+    const size_t before = p->n_bytes;
+    KEEL_TRY(read_bytes(all, p, end));
+    return check_text(all, memchr(p->text + before, 0, p->n_bytes - before));
 }
 
 static uint64_t no_more_than(uint64_t n, uint64_t most)
@@ -131,9 +142,11 @@ static keel_status read_text(const parts *all, part *p, int64_t k, counts *c)
     p->first = p->low - (k > 0); /* whether a line ends before it */
     p->n_bytes = 0;
     *c = (counts){ 0 };
-    KEEL_TRY(read_to(all, p, no_more_than(p->high + LOOK, end)));
+    KEEL_TRY(read_bytes(all, p, no_more_than(p->high + LOOK, end)));
     *c = count(p->text + (p->low - p->first), (size_t)(p->high - p->low));
-    return KEEL_OK;
+    const size_t counted = (size_t)(p->high - p->first); /* of the rest zeros are still to find */
+    const bool zero = c->zero || (k && !*p->text);
+    return check_text(all, zero || memchr(p->text + counted, 0, p->n_bytes - counted));
 }
 
 /* Wait for the parts before this one, and tell the ones behind it. */

@@ -140,7 +140,7 @@ static keel_status next(keel_iter *it, keel_element **out)
     }
     for (int i = 0; i < it->spec->n_field; i++)
         shape[i] = p->of[i] ? it->spec->field[i].shape : w->in->field[i].shape;
-    KEEL_TRY(keel_element_create(&e, it->run->account, it->spec, shape));
+    KEEL_TRY(keel_element_create_zeroed(&e, it->run->account, it->spec, shape));
     for (int i = 0; i < it->spec->n_field; i++) {
         const size_t each = keel_dtype_size(it->spec->field[i].dtype);
         const size_t n = keel_element_bytes(w->in, it->spec, i);

@@ -121,7 +121,7 @@ static keel_status create(keel_iter *it, const keel_element *in, keel_element **
         if (f->n_field && it->spec->batched)
             KEEL_TRY(keel_batch_shape(&shape[i], &shape[i], rows, it->spec->field[i].path));
     }
-    return keel_element_create(out, it->run->account, it->spec, shape);
+    return keel_element_create_zeroed(out, it->run->account, it->spec, shape);
 }
 
 static keel_status call(keel_iter *it, const keel_element *e, keel_element *made)

@@ -17,7 +17,8 @@ typedef struct reading {
     int out[KEEL_FIELDS_MAX][KEEL_OUTPUTS_MAX]; /* the field that an output is; -1: none */
     keel_dtype want[KEEL_FIELDS_MAX];
     int64_t count[KEEL_FIELDS_MAX];
-    void *at[KEEL_FIELDS_MAX]; /* of the parent's fields */
+    void *at[KEEL_FIELDS_MAX];             /* of the parent's fields; NULL: not copied */
+    const void *there_at[KEEL_FIELDS_MAX]; /* of those that a call reads where they lie */
 } reading;
 
 static size_t padded(int64_t count, keel_dtype t)
@@ -76,6 +77,23 @@ static int place_for(const reading *x, int k)
     return same && users(x, p->call[k].in[0]) == 1 ? out : -1;
 }
 
+static bool is_passed_on(const reading *x, int field)
+{
+    const keel_change_plan *p = &x->c->plan;
+    bool any = false;
+    for (int i = 0; i < p->n_field; i++) any |= p->field[i].from == field && x->row->at[i];
+    return any;
+}
+
+/* A field that only calls read, in the type in which it lies in memory, need not be copied. */
+static void find_in_memory(reading *x)
+{
+    const keel_data_spec *spec = x->c->parent;
+    for (int i = 0; i < spec->n_field; i++)
+        if (x->read[i] && x->want[i] == spec->field[i].dtype && !is_passed_on(x, i))
+            x->there_at[i] = keel_dataset_row_in_memory(x->s->parent[0], x->there, i);
+}
+
 /* Where the parent's row goes. */
 static keel_status place_inputs(reading *x, keel_scratch *scratch)
 {
@@ -90,18 +108,21 @@ static keel_status place_inputs(reading *x, keel_scratch *scratch)
         x->want[from] = x->row->want[i];
         x->count[from] = x->row->count[i];
     }
+    for (int k = 0; k < p->n_call; k++)
+        for (int j = 0; x->rows[k] && j < p->model->n_input; j++)
+            x->want[p->call[k].in[j]] = x->rows[k]->in[j].dtype;
+    find_in_memory(x);
     for (int k = 0; k < p->n_call; k++) {
         if (!x->rows[k]) continue;
-        const int place = place_for(x, k);
+        const int place = x->there_at[p->call[k].in[0]] ? -1 : place_for(x, k);
         for (int j = 0; j < p->model->n_input; j++) {
             const int field = p->call[k].in[j];
-            x->want[field] = x->rows[k]->in[j].dtype;
             x->in_place[field] = place >= 0;
             if (place >= 0) x->at[field] = x->row->at[place];
         }
     }
     for (int i = 0; i < spec->n_field; i++) {
-        if (!x->read[i]) continue;
+        if (!x->read[i] || x->there_at[i]) continue;
         KEEL_TRY(keel_shape_check(&x->shape[i], keel_dtype_size(x->want[i])));
         x->count[i] = keel_shape_count(&x->shape[i]);
         offset[i] = sum;
@@ -111,7 +132,7 @@ static keel_status place_inputs(reading *x, keel_scratch *scratch)
     char *bytes = keel_scratch_reserve(scratch, 0, sum + 1);
     if (!bytes) return KEEL_ENOMEM;
     for (int i = 0; i < spec->n_field; i++)
-        if (x->read[i] && !x->in_place[i]) x->at[i] = bytes + offset[i];
+        if (x->read[i] && !x->there_at[i] && !x->in_place[i]) x->at[i] = bytes + offset[i];
     return KEEL_OK;
 }
 
@@ -142,7 +163,10 @@ static keel_status run_call(const reading *x, int k, const keel_step_facts *fact
     char *bytes = keel_scratch_reserve(scratch, 1, sum + 1);
     keel_scratch *inner = keel_scratch_inner(scratch);
     if (!bytes || !inner) return KEEL_ENOMEM;
-    for (int j = 0; j < p->model->n_input; j++) ends.in[j] = x->at[p->call[k].in[j]];
+    for (int j = 0; j < p->model->n_input; j++) {
+        const int field = p->call[k].in[j];
+        ends.in[j] = x->there_at[field] ? x->there_at[field] : x->at[field];
+    }
     for (int o = 0; o < p->model->n_output; o++) {
         const keel_spec *spec = keel_rows_spec(rows, o);
         const int i = x->out[k][o];
