@@ -1,0 +1,99 @@
+/* Which kernels the networks of keel bench train and infer with: with AVX2 or more, no pass of any
+ * op is left to its plain reference, whatever the dtype policy. Programs are compiled for it, with
+ * their kernels prepared, and not run. */
+#include "command.h"
+#include "device/cpu/cpu.h"
+#include "must.h"
+#include "train/pairing.h"
+#include "train/trainer.h"
+#include "works.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* Of the command, for names that it does not know. */
+int keel_complain(int code, const char *format, ...)
+{
+    (void)format;
+    return code;
+}
+
+const char *keel_nearest(const char *word, const char *const *names)
+{
+    (void)word;
+    (void)names;
+    return NULL;
+}
+
+/* A text for each pass that the reference runs. */
+static int name_references(const char *what, const keel_program *p)
+{
+    static const char *const passes[] = { "forward", "backward", "weights", "partial",
+                                          "partial backward" };
+    int found = 0;
+    for (int i = 0; i < p->graph->n_node; i++)
+        for (int pass = 0; pass < KEEL_PASS_COUNT; pass++) {
+            const keel_node *n = &p->graph->node[i].node;
+            char kernel[KEEL_KERNEL_NAME_MAX];
+            keel_program_kernel(p, i, (keel_pass)pass, kernel);
+            if (strncmp(kernel, "reference", strlen("reference"))) continue;
+            if (found++ < 400)
+                print_error("%s: %s of %s ('%s') by the %s\n", what, passes[pass], n->op->name,
+                            n->layer, kernel);
+        }
+    return found;
+}
+
+static int plan(const keel_work *w, const char *policy)
+{
+    enum { BATCH = 3 };
+    keel_model *m;
+    keel_strategy *s;
+    keel_trainer *t = NULL;
+    keel_pairing pairing;
+    char what[100];
+    must(keel_work_build(w, policy, 1, &m));
+    must(keel_strategy_create(&s, "cpu:0"));
+    must(keel_pairing_guess(&pairing, m, NULL));
+    const keel_trainer_work work = { &pairing, BATCH };
+    must(keel_trainer_create(&t, m, s, &work, &work, &(keel_trainer_options){ .dry = true }));
+    must(keel_program_measure(t->train.program, BATCH));
+    must(keel_program_measure(t->test.program, BATCH));
+    snprintf(what, sizeof what, "%s in %s", w->name, policy);
+    int found = name_references(what, t->train.program);
+    snprintf(what, sizeof what, "inference of %s in %s", w->name, policy);
+    found += name_references(what, t->test.program);
+    keel_trainer_destroy(t);
+    keel_strategy_destroy(s);
+    keel_model_destroy(m);
+    return found;
+}
+
+static void no_op_of_the_networks_runs_by_its_reference(void **state)
+{
+    static const char *const policies[] = { "float32", "mixed_bfloat16", "mixed_float16" };
+    int found = 0;
+    (void)state;
+    if (keel_cpu_level() < KEEL_CPU_AVX2) skip();
+    for (keel_cpu_isa isa = KEEL_CPU_AVX2; isa <= KEEL_CPU_AMX; isa++) {
+        keel_cpu_limit(isa);
+        if (keel_cpu_level() != isa) continue;
+        for (int i = 0; keel_work_at(i); i++)
+            for (size_t k = 0; k < sizeof policies / sizeof *policies; k++)
+                found += plan(keel_work_at(i), policies[k]);
+    }
+    keel_cpu_limit(KEEL_CPU_AMX);
+    if (found) fail_msg("%d passes have no fast kernel", found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_op_of_the_networks_runs_by_its_reference),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
