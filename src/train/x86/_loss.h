@@ -11,7 +11,7 @@
 #include "ops/x86/_double.h"
 #include "ops/x86/_pointwise.h"
 
-enum { SOME = 64, FEW = 8 };
+enum { SOME = 64, FEW = 12 };
 
 /* Neighbouring elements, and what a term makes of them. */
 typedef struct some {

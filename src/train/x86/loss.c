@@ -27,43 +27,40 @@ typedef struct frame {
     keel_dense d;
     loss_run run;    /* NULL: only count elements and weights */
     bool labels;     /* the targets are labels */
+    bool apart;      /* elements of a row may differ in weight */
     double left_out; /* the label of elements that do not count; NaN: none */
 } frame;
 
-/* Some elements with what surrounds them. */
+/* Whole rows, or a part of one row, so that the sums of a row are added up in an order of its own.
+ */
 typedef struct block {
     some of;
+    int64_t row, rows, each; /* the first row, how many, and elements of each of them */
+    int64_t place;           /* of the first element in its row */
     double weight[SOME];
     bool counts[SOME]; /* it is neither masked nor left out */
     bool live[SOME];   /* it has a loss */
-    int64_t row, place; /* of the first element */
-    int64_t first;      /* the row that the sums begin with */
 } block;
-
-static void next_element(const frame *f, int64_t *row, int64_t *place)
-{
-    if (++*place < f->d.elements) return;
-    *place = 0;
-    ++*row;
-}
 
 static void take_weights(const frame *f, block *b)
 {
     const keel_loss_call *c = &f->c;
-    const bool apart = c->mask || c->weights > 1; /* elements of a row may differ */
     const float *of_row = c->weight;
-    int64_t row = b->row, place = b->place;
-    for (int64_t i = 0; i < b->of.count; i++, next_element(f, &row, &place)) {
-        double w = of_row && !apart ? (double)of_row[row] : 1;
-        bool in = true;
-        if (apart) {
-            w = keel_element_weight(c, 0, f->d.elements, row, place);
-            in = keel_element_counts(c, 0, f->d.elements, row, place);
+    for (int64_t i = 0, k = 0; k < b->rows; k++) {
+        const int64_t row = b->row + k;
+        const double w = of_row && !f->apart ? (double)of_row[row] : 1;
+        const float scale = (float)(c->seed * w);
+        for (int64_t e = 0; e < b->each; e++, i++) {
+            b->weight[i] = w;
+            b->counts[i] = true;
+            b->live[i] = w != 0;
+            b->of.scale[i] = scale;
+            if (!f->apart) continue;
+            b->weight[i] = keel_element_weight(c, 0, f->d.elements, row, b->place + e);
+            b->counts[i] = keel_element_counts(c, 0, f->d.elements, row, b->place + e);
+            b->live[i] = b->weight[i] != 0;
+            b->of.scale[i] = (float)(c->seed * b->weight[i]);
         }
-        b->weight[i] = w;
-        b->counts[i] = in;
-        b->live[i] = w != 0;
-        b->of.scale[i] = (float)(c->seed * w);
     }
 }
 
@@ -94,56 +91,69 @@ static void read_labels(const frame *f, const block *b, double label[SOME])
 /* Labels, truncated toward zero as in Keras. One outside of the classes fails the step. */
 static void take_labels(const frame *f, block *b)
 {
+    const double classes = (double)f->d.last;
     double label[SOME];
-    int64_t row = b->row, place = b->place;
-    bool failed = false;
+    int64_t bad = -1;
     read_labels(f, b, label);
-    for (int64_t i = 0; i < b->of.count; i++, next_element(f, &row, &place)) {
-        const bool inside = label[i] > -1 && label[i] < (double)f->d.last;
-        const bool left_out = label[i] == f->left_out;
+    for (int64_t i = 0; i < b->of.count; i++) {
+        const bool inside = label[i] > -1 && label[i] < classes, left_out = label[i] == f->left_out;
+        const bool known = inside && !left_out;
+        bad = b->live[i] && !inside && !left_out ? i : bad;
         b->counts[i] = b->counts[i] && !left_out;
-        b->of.label[i] = inside ? (int32_t)label[i] : 0;
-        if (inside && !left_out) continue;
-        if (b->live[i] && !left_out && !failed)
-            keel_label_refuse(label[i], f->c.row + row, f->d.last);
-        failed = failed || (b->live[i] && !left_out);
-        b->live[i] = false;
-        b->of.scale[i] = 0;
+        b->live[i] = b->live[i] && known;
+        b->of.scale[i] = known ? b->of.scale[i] : 0;
+        b->of.label[i] = (int32_t)(inside ? label[i] : 0);
     }
+    if (bad >= 0) keel_label_refuse(label[bad], f->c.row + b->row + bad / b->each, f->d.last);
 }
 
+/* sum [b->rows][KEEL_LOSS_SUMS] */
 static void add_sums(const frame *f, const block *b, double *sum)
 {
-    int64_t row = b->row, place = b->place;
-    for (int64_t i = 0; i < b->of.count; i++, next_element(f, &row, &place)) {
-        double *of_row = sum + (row - b->first) * KEEL_LOSS_SUMS;
-        if (f->run && b->live[i]) of_row[0] += b->weight[i] * b->of.loss[i];
-        if (!b->counts[i]) continue;
-        of_row[1] += 1;
-        of_row[2] += b->weight[i];
+    enum { LINES = 8 };
+    const int64_t n = b->each;
+    for (int64_t k = 0; k < b->rows; k++, sum += KEEL_LOSS_SUMS) {
+        const double *loss = b->of.loss + k * n, *weight = b->weight + k * n;
+        const bool *live = b->live + k * n, *counts = b->counts + k * n;
+        double loss_of[LINES] = { 0 }, weight_of[LINES] = { 0 };
+        int64_t count = 0;
+        for (int64_t e = 0; f->run && e < n; e++)
+            loss_of[e % LINES] += live[e] ? weight[e] * loss[e] : 0;
+        for (int64_t e = 0; e < n; e++) {
+            weight_of[e % LINES] += counts[e] ? weight[e] : 0;
+            count += counts[e];
+        }
+        for (int i = 0; i < LINES; i++) {
+            sum[0] += loss_of[i];
+            sum[2] += weight_of[i];
+        }
+        sum[1] += (double)count;
     }
 }
 
-/* Rows [first, end) of the call; sum is [end - first][KEEL_LOSS_SUMS]. */
+/* Rows [first, end) of the call; sum [end - first][KEEL_LOSS_SUMS] is added to. */
 static void run_rows(const frame *f, int64_t first, int64_t end, double *sum)
 {
-    const int64_t n = f->d.last, last = end * f->d.elements;
-    block b;
-    b.first = first;
-    for (int64_t at = first * f->d.elements; at < last; at += b.of.count) {
-        b.of.args = f->c.args;
-        b.of.n = n;
-        b.of.count = last - at < SOME ? last - at : SOME;
-        b.of.p = (const float *)f->c.y_pred + at * n;
-        b.of.t = f->labels ? NULL : (const float *)f->c.y_true + at * n;
-        b.of.grad = f->c.grad ? (float *)f->c.grad + at * n : NULL;
-        b.row = at / f->d.elements;
-        b.place = at % f->d.elements;
+    const int64_t n = f->d.last, elements = f->d.elements;
+    block b = { .row = first, .of = { .args = f->c.args, .n = n } };
+    while (b.row < end) {
+        const int64_t fit = SOME / elements, left = elements - b.place;
+        b.rows = fit < 1 ? 1 : fit < end - b.row ? fit : end - b.row;
+        b.each = left < SOME ? left : SOME;
+        b.of.count = b.rows * b.each;
+        const int64_t at = (b.row * elements + b.place) * n;
+        b.of.p = (const float *)f->c.y_pred + at;
+        b.of.t = f->labels ? NULL : (const float *)f->c.y_true + at;
+        b.of.grad = f->c.grad ? (float *)f->c.grad + at : NULL;
         for (int64_t i = b.of.count; i < SOME; i++) b.of.scale[i] = 0, b.of.label[i] = 0;
         take_weights(f, &b);
         if (f->labels) take_labels(f, &b);
         if (f->run) f->run(&b.of);
-        add_sums(f, &b, sum);
+        add_sums(f, &b, sum + (b.row - first) * KEEL_LOSS_SUMS);
+        b.place += b.each;
+        if (b.place < elements) continue;
+        b.place = 0;
+        b.row += b.rows;
     }
 }
 
@@ -153,6 +163,7 @@ static frame frame_of(const keel_call *c, bool counts)
     frame f = { .labels = keel_target_is_labels(a->loss->target), .left_out = NAN };
     f.c = keel_loss_call_of(c, 0, !counts);
     f.run = counts ? NULL : run_of(a);
+    f.apart = f.c.mask || f.c.weights > 1;
     if (a->loss == &keel_loss_sparse_categorical_crossentropy)
         f.left_out = (double)((const keel_sparse_crossentropy *)a->args)->ignore_class;
     (void)keel_target_check(a->loss->target, "", f.c.prediction, f.c.target, &f.d);
@@ -170,10 +181,13 @@ static void forward(const keel_call *c)
 static void partial(const keel_call *c)
 {
     const frame f = frame_of(c, true);
-    for (int64_t row = 0; row < c->rows; row++) {
-        double sum[KEEL_LOSS_SUMS] = { 0 };
-        run_rows(&f, row, row + 1, sum);
-        memcpy(c->partial + row * KEEL_LOSS_TERMS, sum + 1, KEEL_LOSS_TERMS * sizeof *sum);
+    for (int64_t row = 0; row < c->rows; row += SOME) {
+        const int64_t rows = c->rows - row < SOME ? c->rows - row : SOME;
+        double sum[SOME][KEEL_LOSS_SUMS] = { { 0 } };
+        run_rows(&f, row, row + rows, *sum);
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(c->partial + (row + i) * KEEL_LOSS_TERMS, sum[i] + 1,
+                   KEEL_LOSS_TERMS * sizeof *c->partial);
     }
 }
 
