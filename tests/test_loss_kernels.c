@@ -135,8 +135,7 @@ static void work_open(work *w, const struct loss *loss, const struct shape *shap
     w->in[KEEL_SCORE_PREDICTION] =
         (keel_spec){ KEEL_FLOAT32, KEEL_SHAPE(shape->elements, shape->last) };
     w->in[KEEL_SCORE_TARGET] = w->in[KEEL_SCORE_PREDICTION];
-    if (labels)
-        w->in[KEEL_SCORE_TARGET] = (keel_spec){ shape->label, KEEL_SHAPE(shape->elements) };
+    if (labels) w->in[KEEL_SCORE_TARGET] = (keel_spec){ shape->label, KEEL_SHAPE(shape->elements) };
     w->in[KEEL_SCORE_WEIGHT] = (keel_spec){ KEEL_FLOAT32, KEEL_SHAPE(parts) };
     w->in[KEEL_SCORE_MASK] = (keel_spec){ KEEL_FLOAT32, KEEL_SHAPE(shape->elements) };
     w->node = (keel_node){ .op = &keel_loss_op,
@@ -194,8 +193,8 @@ static void run(const work *w, const keel_kernel *k, keel_pass pass, int64_t par
     static const double merged[3] = { 100, 40, 25 }; /* rows, elements, weights */
     const keel_step_facts step = { .rows = w->shape->rows, .loss_seed = (double[]){ 8 } };
     const keel_step_facts alone = { .rows = w->shape->rows };
-    const keel_run reference = pass == KEEL_PARTIAL_BACKWARD ? keel_loss_op.partial_backward[0]
-                                                             : keel_loss_op.backward[0];
+    const keel_run reference =
+        pass == KEEL_PARTIAL_BACKWARD ? keel_loss_op.partial_backward[0] : keel_loss_op.backward[0];
     const int64_t length = pass == KEEL_PARTIAL_BACKWARD ? KEEL_LOSS_TERMS : KEEL_LOSS_SUMS;
     for (int64_t i = 0; i < parts; i++) {
         const int64_t first = i * w->shape->rows / parts, end = (i + 1) * w->shape->rows / parts;
@@ -307,8 +306,7 @@ static void elements_without_weight_may_hold_anything(void **unused)
                 if (off && labels && shape->label == KEEL_FLOAT32) ((float *)w.t)[e] = NAN;
             }
             for (int i = 0; keel_kernels[i]; i++)
-                if (kernel_at(i, &w))
-                    compare(&w, kernel_at(i, &w), KEEL_BACKWARD, shape->what);
+                if (kernel_at(i, &w)) compare(&w, kernel_at(i, &w), KEEL_BACKWARD, shape->what);
             work_close(&w);
         }
 }
@@ -318,8 +316,10 @@ static void labels_outside_the_classes_fail_the_step(void **unused)
     static const struct {
         double label;
         const char *says; /* NULL: it is one */
-    } t[] = { { 2.9, NULL }, { -0.5, NULL },  { 3, "label 3 at row 2" }, { -1, "label -1 at row 2" },
-              { NAN, "row 2" }, { 1e30, "row 2" } };
+    } t[] = {
+        { 2.9, NULL },    { -0.5, NULL },   { 3, "label 3 at row 2" }, { -1, "label -1 at row 2" },
+        { NAN, "row 2" }, { 1e30, "row 2" }
+    };
     const struct shape shape = { "", 1, 3, 5, false, false, KEEL_FLOAT32 };
     (void)unused;
     for (size_t k = 0; k < sizeof t / sizeof *t; k++)

@@ -1,6 +1,6 @@
-/* Sums up to each place along an axis, in double. Places of another axis lie in the lanes; along the
- * last axis a vector is summed up in itself, by shifts of its lanes, behind the sum of those before
- * it. */
+/* Sums up to each place along an axis, in double. Places of another axis lie in the lanes; along
+ * the last axis a vector is summed up in itself, by shifts of its lanes, behind the sum of those
+ * before it. */
 #ifndef VALUE
 #include "ops/axis.h"
 #include "ops/x86/_double.h"
@@ -101,7 +101,8 @@ static void VALUE_(backward)(const keel_call *c)
     const keel_axis_split a = keel_axis_of(c, &c->node->in[0]);
     const VALUE *dy = c->out_grad[0];
     VALUE *dx = c->in_grad[0];
-    for (int64_t o = 0; dx && o < c->rows * a.outer; o++, dx += a.n * a.inner, dy += a.n * a.inner) {
+    for (int64_t o = 0; dx && o < c->rows * a.outer;
+         o++, dx += a.n * a.inner, dy += a.n * a.inner) {
         if (a.inner == 1) {
             VALUE_(sum_down)(dx, dy, a.n, c->in_adds[0]);
             continue;

@@ -16,7 +16,8 @@ typedef struct stretch {
     float x[STRETCH][TILE], dy[STRETCH][PANEL];
 } stretch;
 
-/* out [n, width] = or += the products of BLOCK channels from `channel` on; its rows are n_k apart. */
+/* out [n, width] = or += the products of BLOCK channels from `channel` on; its rows are n_k apart.
+ */
 static void multiply_block(const stretch *s, int64_t channel, float *out, int64_t n, int64_t width,
                            int64_t n_k, bool adds)
 {
@@ -25,7 +26,8 @@ static void multiply_block(const stretch *s, int64_t channel, float *out, int64_
     EACH(v, VECTORS) mask[v] = vm_first(width > v * LANES ? width - v * LANES : 0);
     EACH(r, BLOCK)
         EACH(v, VECTORS)
-            sum[r][v] = adds && r < n ? vf_load_some(mask[v], out + r * n_k + v * LANES) : vf_zero();
+            sum[r][v] =
+                adds && r < n ? vf_load_some(mask[v], out + r * n_k + v * LANES) : vf_zero();
     for (int64_t i = 0; i < s->rows; i++) {
         vf dy[VECTORS];
         EACH(v, VECTORS) dy[v] = vf_load(s->dy[i] + v * LANES);

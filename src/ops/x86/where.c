@@ -1,6 +1,6 @@
-/* Choice between two values, 8 or 16 elements at a time: a row of the output is cut into runs, along
- * which the condition and each of the values either goes on to its next element or repeats one. The
- * gradient of what repeats is summed in double, in the order of the row. */
+/* Choice between two values, 8 or 16 elements at a time: a row of the output is cut into runs,
+ * along which the condition and each of the values either goes on to its next element or repeats
+ * one. The gradient of what repeats is summed in double, in the order of the row. */
 #ifndef VALUE
 #include "ops/args.h"
 #include "ops/infer.h"
@@ -24,7 +24,10 @@ static way way_of(const keel_node *n)
 {
     const keel_where_args *a = n->args;
     const keel_shape *out = &n->out[0].shape;
-    way w = { .in = { 0, a->fixed[0] ? -1 : 1, a->fixed[1] ? -1 : a->fixed[0] ? 1 : 2 },
+    way w = { .in = { 0, a->fixed[0] ? -1 : 1,
+                      a->fixed[1]   ? -1
+                      : a->fixed[0] ? 1
+                                    : 2 },
               .constant = { 0, (float)a->constant[0], (float)a->constant[1] },
               .length = 1 };
     for (int d = out->rank - 1; d >= 0; d--) {
@@ -45,8 +48,9 @@ static way way_of(const keel_node *n)
 static int64_t place_of(const keel_node *n, int k, int64_t i)
 {
     const keel_spec *in = &n->in[k], *out = &n->out[0];
-    return keel_row_count(in) == keel_row_count(out) ? i
-                                                     : keel_spread_index(&out->shape, &in->shape, i);
+    return keel_row_count(in) == keel_row_count(out)
+               ? i
+               : keel_spread_index(&out->shape, &in->shape, i);
 }
 
 static keel_status prepare(keel_prepare *p)
@@ -141,8 +145,7 @@ static void VALUE_(backward)(const keel_call *c)
         double *sum = own == count ? NULL : c->scratch;
         for (int64_t row = 0; dx && row < c->rows; row++, dx += own) {
             if (sum) memset(sum, 0, (size_t)own * sizeof *sum);
-            for (int64_t i = 0; i < count; i += w.length)
-                VALUE_(share)(c, &w, o, row, i, dx, sum);
+            for (int64_t i = 0; i < count; i += w.length) VALUE_(share)(c, &w, o, row, i, dx, sum);
             for (int64_t i = 0; sum && i < own; i++) {
                 const vm one = vm_first(1);
                 vf v = vf_set((float)sum[i]);

@@ -70,8 +70,7 @@ TERM void sparse_of_probabilities(const line *l, bool along)
     }
     sum = total(sum, along);
     const halves of_label = halves_of(clipped(vf_of(total(halves_of(own), along))));
-    put_loss(l, along,
-             logarithm((halves){ sum.low / of_label.low, sum.high / of_label.high }));
+    put_loss(l, along, logarithm((halves){ sum.low / of_label.low, sum.high / of_label.high }));
     if (!l->grad) return;
     const vf factor = vf_div(l->scale, vf_of(sum));
     at = l->first;
@@ -111,9 +110,9 @@ TERM void categorical_of_logits(const line *l, bool along)
     }
     sum = total(sum, along), targets = total(targets, along), part = total(part, along);
     const halves of_sum = logarithm(sum);
-    put_loss(l, along,
-             (halves){ targets.low * of_sum.low - part.low,
-                       targets.high * of_sum.high - part.high });
+    put_loss(
+        l, along,
+        (halves){ targets.low * of_sum.low - part.low, targets.high * of_sum.high - part.high });
     if (!l->grad) return;
     const vf share = vf_div(vf_set(1), vf_of(sum));
     for (int64_t k = 0; k < l->steps; k++) {

@@ -15,14 +15,14 @@ enum { SOME = 64, FEW = 12 };
 
 /* Neighbouring elements, and what a term makes of them. */
 typedef struct some {
-    const void *args; /* of the loss */
-    int64_t n;        /* numbers of an element */
-    int64_t count;    /* elements, at most SOME */
+    const void *args;   /* of the loss */
+    int64_t n;          /* numbers of an element */
+    int64_t count;      /* elements, at most SOME */
     const float *p, *t; /* [count][n] predictions and targets; t NULL: the targets are labels */
     float *grad;        /* [count][n] overwritten; NULL: not wanted */
     int32_t label[SOME];
-    float scale[SOME];  /* of the gradient; 0: it is 0, whatever the numbers are */
-    double loss[SOME];  /* out */
+    float scale[SOME]; /* of the gradient; 0: it is 0, whatever the numbers are */
+    double loss[SOME]; /* out */
 } some;
 
 /* What a term goes over: `steps` vectors, `step` numbers apart. Its sums are in double, in two

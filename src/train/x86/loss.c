@@ -198,8 +198,8 @@ static keel_status prepare(keel_prepare *p)
     KEEL_TRY(vector_prepare(p));
     if (a->loss->whole || !run_of(a)) return KEEL_EUNSUP;
     KEEL_TRY(keel_target_check(a->loss->target, a->loss->type.name,
-                               &p->node->in[KEEL_SCORE_PREDICTION],
-                               &p->node->in[KEEL_SCORE_TARGET], &d));
+                               &p->node->in[KEEL_SCORE_PREDICTION], &p->node->in[KEEL_SCORE_TARGET],
+                               &d));
     return d.last > INT32_MAX ? KEEL_EUNSUP : KEEL_OK;
 }
 
