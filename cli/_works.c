@@ -126,6 +126,11 @@ int keel_work_find(const keel_work **out, const char *name)
     return keel_complain(EXIT_USAGE, "there is no network '%s'; see keel bench --help", name);
 }
 
+const keel_work *keel_work_at(int i)
+{
+    return i >= 0 && i < WORKS ? &works[i] : NULL;
+}
+
 keel_status keel_work_build(const keel_work *w, const char *policy, uint64_t seed, keel_model **out)
 {
     keel_net n = { .input = w->input, .classes = w->classes, .vocabulary = w->vocabulary };

@@ -14,6 +14,7 @@ typedef struct keel_work {
 
 /* Finds a network by name. Returns -1, or complains and returns the exit code. */
 int keel_work_find(const keel_work **out, const char *name);
+const keel_work *keel_work_at(int i); /* number i of all; NULL: there are fewer */
 /* The compiled model, whose weights follow from the seed; the caller destroys *out, also after a
  * failure. policy: a dtype policy of keel_setup_policy; NULL: float32. */
 keel_status keel_work_build(const keel_work *w, const char *policy, uint64_t seed,

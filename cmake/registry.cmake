@@ -4,7 +4,8 @@
 #
 # Kernels: src/ops/dnnl/conv2d.c holds keel_kernel_conv2d_dnnl. src/ops/x86/relu.c is compiled once
 # for each set of KEEL_VECTOR_SETS and holds keel_kernel_relu_avx2 and keel_kernel_relu_avx512; a
-# file named for a set (src/ops/x86/conv2d_few_avx512.c) is compiled once. Fuzz targets read files and
+# file named for a set (src/ops/x86/conv2d_few_avx512.c) is compiled once. src/train/x86/ is the same for
+# ops of that room. Fuzz targets read files and
 # run no kernel, so that their build, which takes long enough, has none.
 set(KEEL_VECTOR_SETS avx2 avx512)
 set(KEEL_X86_KERNELS ON)
@@ -17,7 +18,8 @@ set(KEEL_ONE_SET "_(avx2|avx512|avx512_bf16|amx)$")
 # The names of all kernels, without or with oneDNN's.
 function(keel_kernel_stems out with_dnnl)
     set(stems)
-    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/x86/*.c)
+    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/x86/*.c
+         ${PROJECT_SOURCE_DIR}/src/train/x86/*.c)
     foreach(file IN LISTS files)
         get_filename_component(stem ${file} NAME_WE)
         if(stem MATCHES "^_" OR NOT KEEL_X86_KERNELS)

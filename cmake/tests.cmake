@@ -94,6 +94,11 @@ if(CMOCKA_FOUND AND NOT KEEL_SANITIZE STREQUAL "fuzzer")
             target_sources(${name} PRIVATE cli/_picture.c)
             target_include_directories(${name} PRIVATE cli)
         endif()
+        if(name STREQUAL "test_bench_kernels") # the networks of keel bench
+            file(GLOB architectures CONFIGURE_DEPENDS cli/architectures/*.c)
+            target_sources(${name} PRIVATE cli/_works.c ${architectures} ${architecture_registry})
+            target_include_directories(${name} PRIVATE cli cli/architectures)
+        endif()
         if(name MATCHES "_threads$" OR name IN_LIST threaded)
             add_dependencies(threads ${name})
             # The same test once more without oneDNN, whose generated code no sanitizer sees.

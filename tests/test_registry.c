@@ -87,6 +87,7 @@ static void every_kernel_serves_an_op(void **state)
         if (!k->op) fail_msg("kernel %s serves no op", k->name);
         bool runs = false;
         for (int p = 0; p < KEEL_PASS_COUNT; p++) runs |= k->run[p] || k->narrow[p];
+        runs |= k->weights_tile || k->narrow_tile;
         if (!runs || !k->prepare) fail_msg("kernel %s of %s runs nothing", k->name, k->op->name);
     }
 }

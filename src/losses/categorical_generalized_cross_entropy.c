@@ -39,7 +39,7 @@ static double REAL_(of)(keel_elements *e)
     double sum = 0;
     for (int64_t k = 0; k < e->count; k++, p += e->last) {
         const double label = keel_label_at(e->y_true, e->label_dtype, e->first + k);
-        if (e->scale == 0) continue; /* it weighs nothing */
+        if (e->weightless) continue;
         for (int64_t j = 0; grad && j < e->last; j++) grad[j] = 0;
         if (!(label > -1 && label < (double)e->last)) {
             keel_label_refuse(label, e->row, e->last);

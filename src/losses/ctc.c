@@ -151,7 +151,7 @@ static void REAL_(gradient)(const lattice *l, double log_all, double scale, REAL
 static double REAL_(of)(keel_elements *e)
 {
     lattice l;
-    if (e->scale == 0) return 0; /* it weighs nothing */
+    if (e->weightless) return 0;
     if (e->grad) memset(e->grad, 0, (size_t)e->last * sizeof(REAL));
     if (!prepare(e, &l)) return 0;
     REAL_(log_softmax)(&l, e->y_pred);

@@ -177,7 +177,7 @@ static double at_element(const void *x, int real, int64_t n, int64_t elements, i
     return real ? ((const double *)x)[at] : (double)((const float *)x)[at];
 }
 
-static bool counts(const keel_loss_call *c, int real, int64_t elements, int64_t i, int64_t e)
+bool keel_element_counts(const keel_loss_call *c, int real, int64_t elements, int64_t i, int64_t e)
 {
     return at_element(c->mask, real, c->masks, elements, i, e) != 0;
 }
@@ -185,7 +185,7 @@ static bool counts(const keel_loss_call *c, int real, int64_t elements, int64_t 
 double keel_element_weight(const keel_loss_call *c, int real, int64_t elements, int64_t i,
                            int64_t e)
 {
-    if (!counts(c, real, elements, i, e)) return 0;
+    if (!keel_element_counts(c, real, elements, i, e)) return 0;
     return at_element(c->weight, real, c->weights, elements, i, e);
 }
 
@@ -201,10 +201,10 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t from = 0, to; from < d.elements; from = to) {
             const double w = keel_element_weight(c, real, d.elements, i, from);
-            const bool in = counts(c, real, d.elements, i, from);
+            const bool in = keel_element_counts(c, real, d.elements, i, from);
             to = apart ? from + 1 : d.elements;
             while (to < d.elements && keel_element_weight(c, real, d.elements, i, to) == w &&
-                   counts(c, real, d.elements, i, to) == in)
+                   keel_element_counts(c, real, d.elements, i, to) == in)
                 to++;
             const size_t at = (size_t)(i * n + from * d.last) * size;
             const int64_t count = to - from;
@@ -219,6 +219,7 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
                                 .first = i * d.elements + from,
                                 .row = c->row + i,
                                 .scratch = c->scratch,
+                                .weightless = w == 0,
                                 .scale = c->seed * w,
                                 .grad = c->grad ? (char *)c->grad + at : NULL };
             /* Elements of weight 0 are skipped, since they may have any value, even NaN. Only

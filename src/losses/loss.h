@@ -47,6 +47,7 @@ typedef struct keel_elements {
     int64_t first;    /* labels: index in y_true of the first of these elements */
     int64_t row;      /* number in the step, for messages */
     void *scratch;    /* keel_loss.scratch bytes */
+    bool weightless;  /* their weight is 0: only left_out is asked for */
     double scale;     /* the gradient is multiplied by this */
     void *grad;       /* [count][last], overwritten; NULL: not requested */
     int64_t left_out; /* output, 0 on entry: elements that do not count (ignore_class) */
@@ -160,6 +161,8 @@ void keel_elements_of_rows(keel_elements_run run, keel_target_kind kind, const k
  * of its part; 0 if it is masked. */
 double keel_element_weight(const keel_loss_call *c, int real, int64_t elements, int64_t i,
                            int64_t e);
+/* Whether it counts: it is not masked. */
+bool keel_element_counts(const keel_loss_call *c, int real, int64_t elements, int64_t i, int64_t e);
 /* Number i of an array of float32 (real 0) or float64. */
 static inline double keel_real_at(const void *x, int real, int64_t i)
 {

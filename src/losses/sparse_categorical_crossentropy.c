@@ -85,7 +85,7 @@ static double REAL_(of)(keel_elements *e)
         const bool ignored = label == (double)a->ignore_class; /* null equals no label */
         const bool inside = label > -1 && label < (double)n;
         e->left_out += ignored;
-        if (e->scale == 0) continue; /* its weight is 0 */
+        if (e->weightless) continue;
         if (!ignored && !inside && !failed) {
             keel_label_refuse(label, e->row, n);
             failed = true;

@@ -61,7 +61,7 @@ static keel_status list_kernels(keel_plan *p, const keel_program *program)
 {
     const int n = program->graph->n_node;
     if (!(p->kernel = keel_calloc((size_t)n, sizeof *p->kernel))) return KEEL_ENOMEM;
-    for (int i = 0; i < n; i++) /* losses and metrics have only one kernel */
+    for (int i = 0; i < n; i++) /* losses and metrics are no layers */
         if (!program->graph->node[i].node.sums)
             keel_kernel_row_fill(&p->kernel[p->n_kernel++], program, i);
     return KEEL_OK;

@@ -132,12 +132,19 @@ static double seed_of(const keel_call *c, const keel_loss_call *call, int real)
     return c->step->loss_seed ? c->step->loss_seed[a->index] : a->weight;
 }
 
-static void run_loss(const keel_call *c, int real)
+keel_loss_call keel_loss_call_of(const keel_call *c, int real, bool gradients)
 {
     const keel_loss_args *a = c->node->args;
     keel_loss_call call = score_call(c, a->args);
-    call.grad = c->in_grad ? c->in_grad[KEEL_SCORE_PREDICTION] : NULL;
+    call.grad = gradients && c->in_grad ? c->in_grad[KEEL_SCORE_PREDICTION] : NULL;
     if (call.grad) call.seed = seed_of(c, &call, real);
+    return call;
+}
+
+static void run_loss(const keel_call *c, int real)
+{
+    const keel_loss_args *a = c->node->args;
+    keel_loss_call call = keel_loss_call_of(c, real, true);
     if (a->loss->whole) {
         const keel_loss_all all = all_rows(c);
         call.sum = c->partial;

@@ -29,4 +29,8 @@ extern const keel_op keel_loss_op;
 extern const keel_op keel_metric_op;
 extern const keel_op keel_metric_merged_op; /* of a metric with `merge` */
 
+/* For kernels of keel_loss_op: the call for all rows of c, without sums. gradients: it is not about
+ * the terms of the divisor, which rows leave before there are gradients. */
+keel_loss_call keel_loss_call_of(const keel_call *c, int real, bool gradients);
+
 #endif

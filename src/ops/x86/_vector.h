@@ -108,6 +108,10 @@ static inline vm vf_greater(vf a, vf b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
 }
+static inline vm vf_equal(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
+}
 static inline vm vf_beats(vf a, vf b) /* a > b, or a is NaN */
 {
     return (vm)(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) | _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q));
@@ -321,6 +325,10 @@ static inline vf vf_min(vf a, vf b)
 static inline vm vf_greater(vf a, vf b)
 {
     return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
+static inline vm vf_equal(vf a, vf b)
+{
+    return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_EQ_OQ));
 }
 static inline vm vf_beats(vf a, vf b)
 {

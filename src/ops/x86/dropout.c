@@ -69,16 +69,10 @@ static void fill_mask(const keel_call *c, uint8_t *mask)
             draw_each(&k, mask, a->first, count);
 }
 
-static keel_status prepare(keel_prepare *p)
-{
-    KEEL_TRY(vector_prepare(p));
-    return p->node->training ? KEEL_OK : KEEL_EUNSUP;
-}
-
 #define VALUE_FILE "ops/x86/dropout.c"
 #include "ops/x86/_values.h"
 
-VECTOR_BOTH(dropout, prepare);
+VECTOR_BOTH(dropout, vector_prepare);
 #else
 /* to = from scaled where the mask says so, else 0; `to` may be `from`. */
 static void VALUE_(apply)(const keel_call *c, VALUE *to, const VALUE *from, const uint8_t *mask,
@@ -95,14 +89,29 @@ static void VALUE_(apply)(const keel_call *c, VALUE *to, const VALUE *from, cons
     });
 }
 
+/* Where nothing is dropped, values pass through; `to` may be `from`. */
+static void VALUE_(pass)(const keel_call *c, VALUE *to, const VALUE *from, bool adds)
+{
+    const int64_t count = c->rows * keel_row_count(&c->node->out[0]);
+    if (to != from || adds) VECTOR_MOVE(to, from, count, adds);
+}
+
 static void VALUE_(forward)(const keel_call *c)
 {
+    if (!c->node->training) {
+        VALUE_(pass)(c, c->out[0], c->in[0], false);
+        return;
+    }
     fill_mask(c, c->saved[0]);
     VALUE_(apply)(c, c->out[0], c->in[0], c->saved[0], false);
 }
 
 static void VALUE_(backward)(const keel_call *c)
 {
-    if (c->in_grad[0]) VALUE_(apply)(c, c->in_grad[0], c->out_grad[0], c->saved[0], c->in_adds[0]);
+    if (!c->in_grad[0]) return;
+    if (c->node->training)
+        VALUE_(apply)(c, c->in_grad[0], c->out_grad[0], c->saved[0], c->in_adds[0]);
+    else
+        VALUE_(pass)(c, c->in_grad[0], c->out_grad[0], c->in_adds[0]);
 }
 #endif

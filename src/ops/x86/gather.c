@@ -7,6 +7,21 @@
 #define VALUE_FILE "ops/x86/gather.c"
 #include "ops/x86/_values.h"
 
+/* Of a table that is not made tile by tile, as of float16, which is widened. */
+static void weights(const keel_call *c)
+{
+    const int64_t count = c->rows * keel_row_count(&c->node->in[0]);
+    const int64_t rows = c->node->weight[0].shape.dim[0], d = c->node->weight[0].shape.dim[1];
+    const float *dy = c->out_grad[0];
+    float *dw = c->weight_grad[0];
+    if (!dw) return;
+    if (!c->weight_adds) memset(dw, 0, (size_t)(rows * d) * sizeof *dw);
+    for (int64_t i = 0; i < count; i++, dy += d) {
+        int64_t row;
+        if (keel_gather_row(c, i, rows, &row)) add_f32(dw + row * d, dy, d);
+    }
+}
+
 KEEL_USES_OP(gather);
 
 const keel_kernel VECTOR_KERNEL(gather) = {
@@ -15,7 +30,9 @@ const keel_kernel VECTOR_KERNEL(gather) = {
     .needs = VECTOR_LEVEL,
     .priority = VECTOR_PRIORITY(VECTOR),
     .prepare = vector_prepare,
-    .run = { [KEEL_FORWARD] = forward_f32, [KEEL_BACKWARD] = backward_f32 },
+    .run = { [KEEL_FORWARD] = forward_f32,
+             [KEEL_BACKWARD] = backward_f32,
+             [KEEL_WEIGHTS] = weights },
     .weights_tile = weights_tile_f32,
     .narrow = { [KEEL_FORWARD] = forward_bf16, [KEEL_BACKWARD] = backward_bf16 },
     .narrow_tile = weights_tile_bf16,
