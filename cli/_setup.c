@@ -1,5 +1,6 @@
 /* See setup.h. */
 #include "setup.h"
+#include "processes.h"
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -249,9 +250,10 @@ int keel_setup_strategy(keel_strategy **out, const keel_devices_options *o)
         return keel_complain(EXIT_USAGE, "--shards needs --reproducible");
     if (o->shards > KEEL_SHARDS_MAX)
         return keel_complain(EXIT_USAGE, "--shards: at most %d", KEEL_SHARDS_MAX);
-    keel_status s = keel_strategy_create(out, o->list);
-    if (s >= 0 && o->reproducible)
-        s = keel_strategy_reproducible(*out, o->shards ? (int)o->shards : KEEL_SHARDS);
+    const int code = keel_processes_strategy(out, o->list);
+    if (code >= 0 || !o->reproducible) return code;
+    const keel_status s =
+        keel_strategy_reproducible(*out, o->shards ? (int)o->shards : KEEL_SHARDS);
     return s < 0 ? keel_complain_status(s) : -1;
 }
 
@@ -260,7 +262,7 @@ int keel_setup_devices(keel_strategy **out, const keel_devices_options *o)
     const int code = keel_setup_strategy(out, o);
     if (code >= 0) return code;
     const int n = keel_strategy_devices(*out), cores = keel_strategy_cores(*out);
-    if (n > cores)
+    if (keel_strategy_processes(*out) == 1 && n > cores)
         printf("%d devices share %d %s: the result is that of %d devices, the speed that of %d\n",
                n, cores, cores == 1 ? "core" : "cores", n, cores);
     return -1;

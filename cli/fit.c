@@ -2,6 +2,7 @@
  * report: rows by device, memory and time. */
 #include "callbacks.h"
 #include "keep.h"
+#include "processes.h"
 #include "profile.h"
 #include "progress.h"
 #include "setup.h"
@@ -19,6 +20,7 @@ typedef struct options {
     keel_pad_options pad;
     keel_compile_options compile;
     keel_devices_options devices;
+    keel_processes_options processes;
     const char *validation, *history, *output, *class_weight, *trace;
     const char *checkpoint, *every;
     const char *input_memory, *input_report;
@@ -60,6 +62,7 @@ static int check(const options *o)
     if (!isnan(o->validation_split) && !(o->validation_split > 0 && o->validation_split < 1))
         return keel_complain(EXIT_USAGE, "--validation-split %g: must be above 0 and below 1",
                              o->validation_split);
+    if (!keel_processes_first()) return -1; /* the first process writes all files */
     if ((code = keel_setup_output("-o", o->output, ".keras")) >= 0) return code;
     if (o->history && (code = keel_setup_output("--history", o->history, ".csv")) >= 0) return code;
     if (o->trace && (code = keel_setup_output("--trace", o->trace, ".json")) >= 0) return code;
@@ -218,6 +221,7 @@ static int open_data(job *j)
 static int prepare(job *j, const char *path)
 {
     int code;
+    if ((code = keel_processes_begin(&j->o->processes)) >= 0) return code;
     if ((code = check(j->o)) >= 0) return code;
     if ((code = keel_padding_read(&j->padding, &j->o->pad)) >= 0) return code;
     if ((code = read_class_weight(j, j->o->class_weight)) >= 0) return code;
@@ -228,7 +232,8 @@ static int prepare(job *j, const char *path)
     const bool validates = j->o->validation || !isnan(j->o->validation_split);
     code = keel_callbacks_make(&j->callbacks, &j->o->callbacks, j->o->output, validates);
     if (code >= 0) return code;
-    if (j->callbacks.best[0]) code = keel_setup_output("--save-best", j->callbacks.best, ".keras");
+    if (j->callbacks.best[0] && keel_processes_first())
+        code = keel_setup_output("--save-best", j->callbacks.best, ".keras");
     if (code >= 0) return code;
     if ((code = keel_setup_plugin(j->o->plugin)) >= 0) return code;
     if ((code = keel_setup_model(&j->model, path, j->o->weights, j->o->dtype)) >= 0) return code;
@@ -306,6 +311,7 @@ static void report(const job *j)
 
 static int keep(job *j)
 {
+    if (!keel_processes_first()) return EXIT_OK;
     const int code = keel_keeper_save(&j->keeper);
     if (code == EXIT_OK) printf("saved    %s\n", j->o->output);
     if (j->callbacks.best[0] && !access(j->callbacks.best, F_OK))
@@ -363,14 +369,14 @@ static int train(job *j)
         .class_weight_count = j->n_weight,
         .threads = (int)o->threads,
         .profile = o->profile,
-        .trace = o->trace,
+        .trace = keel_processes_first() ? o->trace : NULL,
         .float32 = (keel_float32)o->float32,
         .callbacks = j->callbacks.at,
         .checkpoint = &j->checkpoint,
         .input_memory = j->input_memory,
         .explain_input = o->explain_input ? explain : NULL,
         .explain_context = &meter,
-        .input_report = o->input_report,
+        .input_report = keel_processes_first() ? o->input_report : NULL,
     };
     const int64_t count = keel_dataset_cardinality(j->data);
     const char *what = keel_dataset_is_batched(j->data) ? "batches" : "rows";
@@ -384,7 +390,9 @@ static int train(job *j)
         printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
     if (keel_dataset_class_count(j->data))
         printf(", %s classes", keel_grouped(a, keel_dataset_class_count(j->data)));
+    const int processes = keel_strategy_processes(j->strategy);
     printf("; %d %s", n, n == 1 ? "device" : "devices");
+    if (processes > 1) printf(" in %d processes", processes);
     if (strcmp(keel_model_dtype_policy(j->model), "float32"))
         printf(", %s", keel_model_dtype_policy(j->model));
     putchar('\n');
@@ -422,7 +430,7 @@ static int run(const void *given, int n_arg, char **arg)
     keel_keeper_end(&j.keeper);
     keel_callbacks_free(&j.callbacks);
     keel_history_free(&j.history);
-    keel_strategy_destroy(j.strategy);
+    code = keel_processes_end(j.strategy, code);
     keel_dataset_destroy(j.data);
     keel_dataset_destroy(j.validation);
     keel_dataset_destroy(j.whole);
@@ -444,6 +452,7 @@ static const keel_option table[] = {
                     "epochs of earlier runs: go on with the number, and the order of rows, of the "
                     "next, up to --epochs"),
     KEEL_DEVICES_ROWS(options, devices),
+    KEEL_PROCESSES_ROWS(options, processes),
     KEEL_PLUGIN_ROW(options, plugin),
     KEEL_WEIGHTS_ROW(options, weights),
     KEEL_DTYPE_ROW(options, dtype),
@@ -535,5 +544,6 @@ const keel_command keel_command_fit = {
         "    --devices cpu:0-3 -o trained.keras",
     .options = table,
     .size = sizeof(options),
+    .processes = KEEL_TOGETHER,
     .run = run,
 };
