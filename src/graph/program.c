@@ -7,9 +7,9 @@
 #include "graph/program.h"
 #include "base/memory.h"
 #include "base/round.h"
+#include "graph/across.h"
 #include "graph/bind.h"
 #include "graph/choose.h"
-#include "graph/gradients.h"
 #include "graph/memory_plan.h"
 #include "graph/widen.h"
 #include <limits.h>
@@ -473,7 +473,8 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->ran = keel_calloc(nn * KEEL_PASS_COUNT, sizeof *p->ran))) goto out;
-    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight)) < 0) goto out;
+    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight,
+                                keel_lanes_share_rows(lanes))) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
     if ((s = find_tiled(p)) < 0) goto out;
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);
@@ -482,6 +483,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if ((s = keel_moved_place(p)) < 0) goto out;
     if (graph->backward && (s = keel_gradients_place(p)) < 0) goto out;
     if ((s = make_workspaces(p)) < 0) goto out;
+    if ((s = keel_across_create(p)) < 0) goto out;
     *out = p;
     p = NULL;
 out:
@@ -498,6 +500,7 @@ void keel_program_destroy(keel_program *p)
         keel_prepared_destroy(&p->workspace[w], p->graph->n_node);
     }
     if (p->user) keel_store_leave(p->store, p->user);
+    keel_across_destroy(p->across);
     keel_arenas_destroy(p->own_arenas);
     keel_free(p->workspace);
     keel_free(p->failure);

@@ -1,5 +1,6 @@
 /* See session.h. */
 #include "train/session.h"
+#include "train/together.h"
 #include <string.h>
 
 keel_status keel_session_options(keel_fit_options *out, const keel_fit_options *given)
@@ -162,6 +163,21 @@ static void tell_logs(keel_watch *r, const keel_trainer *t, const keel_tally *ta
     keel_tally_logs(&t->test, tally, &r->logs);
 }
 
+bool keel_session_goes_on(const keel_watch *r, keel_trainer *t)
+{
+    t->stops = r->stop_pass ? KEEL_STOPS_ITSELF : KEEL_STOPS_NOT;
+    return !r->stop_pass || t->strategy->comm; /* the others are told in the next step */
+}
+
+keel_status keel_session_end_pass(keel_watch *r, keel_trainer *t, keel_status s)
+{
+    keel_stops stops = (keel_stops)t->stops;
+    if (!t->strategy->comm) return s < 0 ? s : KEEL_OK;
+    if (!stops || s < 0) s = keel_together_begin(t->strategy, s, NULL, &stops);
+    if (stops) r->stop_pass = true;
+    return s < 0 ? s : KEEL_OK;
+}
+
 keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel_tally *tally)
 {
     keel_status s = KEEL_OK;
@@ -178,10 +194,11 @@ keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel
     KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_begin));
     keel_live_take(&r->live);
     keel_test_begin(t);
-    while (!r->stop_pass && (s = keel_feed_next(f, &b)) == KEEL_OK) {
+    while (keel_session_goes_on(r, t) && (s = keel_feed_next(f, &b)) == KEEL_OK) {
         s = test_step(r, t, &b, tally);
         keel_feed_release(f, &b);
         if (s < 0) return s;
+        if (s == KEEL_END) break; /* another process stops */
         at->step++;
         at->rows += b.rows;
         at->seconds = keel_seconds() - start;
@@ -190,7 +207,7 @@ keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel
         tell_logs(r, t, tally);
         KEEL_TRY(keel_watch_tell(r, KEEL_ON_test_batch_end));
     }
-    if (s < 0) return s;
+    KEEL_TRY(keel_session_end_pass(r, t, s));
     tell_logs(r, t, tally);
     return keel_watch_tell(r, KEEL_ON_test_end);
 }

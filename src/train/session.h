@@ -30,6 +30,11 @@ void keel_session_count(const keel_fit_options *o, const keel_trainer *t);
 /* Prepare the program for every row count that the feed knows in advance. */
 keel_status keel_session_prepare(keel_scored *s, const keel_feed *f);
 
+/* The loop over a pass that processes share: whether to ask for another step, which also tells the
+ * others of r->stop_pass; and its end, after `s` of the feed or of a step. */
+bool keel_session_goes_on(const keel_watch *r, keel_trainer *t);
+keel_status keel_session_end_pass(keel_watch *r, keel_trainer *t, keel_status s);
+
 /* Evaluate one pass of a feed, with its callbacks; r->logs gets the results, unless r->stop_pass.
  */
 keel_status keel_session_test(keel_watch *r, keel_trainer *t, keel_feed *f, keel_tally *tally);

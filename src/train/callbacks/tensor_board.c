@@ -332,4 +332,5 @@ const keel_watcher keel_watcher_tensor_board = {
     },
     .check = check,
     .release = release,
+    .only_writes = true,
 };
