@@ -14,8 +14,7 @@ static const struct {
 } rows[] = {
     { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, "openmpi",
       "mpirun of Open MPI" },
-    { "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL, "mpich",
-      "mpiexec of MPICH" },
+    { "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL, "mpich", "mpiexec of MPICH" },
     { "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, "openmpi", "srun --mpi=pmix" },
     { "PMIX_RANK", NULL, NULL, NULL, "openmpi", "a launcher with PMIx" },
     { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_ID", NULL, "srun" },

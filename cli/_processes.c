@@ -31,7 +31,7 @@ static const char *running = "";
 static bool silent;
 static keel_process_group group; /* size 0: this process is alone */
 static bool connected;           /* there was a group */
-static bool opening;             /* a strategy is being made of it */
+static bool opening, given;      /* a strategy is being made of it; it was */
 static bool failed;              /* it ended, or has to end, without waiting for others */
 static double timeout = 60;
 static int final_code;
@@ -39,6 +39,18 @@ static int final_code;
 bool keel_processes_first(void)
 {
     return launch.rank == 0;
+}
+
+int keel_processes_machines(void)
+{
+    int n = 0;
+    for (int q = 0; q < group.count; q++) {
+        const char *host = group.host(group.context, q);
+        int p = 0;
+        while (p < q && strcmp(group.host(group.context, p), host)) p++;
+        n += p == q;
+    }
+    return n;
 }
 
 /* ---- silence --------------------------------------------------------------------------------- */
@@ -216,9 +228,10 @@ static int wait_for_all(void)
     }
 }
 
-/* All tell all how they stand. Errors that a process of a lower rank has, too, are not printed
- * again. Returns the code of the first that does not go on, else `code`. */
-static int agree(int code)
+/* All tell all how they stand. What a process of a lower rank says is not printed again: before the
+ * work an equal error, after it any, since then all have failed for one reason. Returns the code of
+ * the first that does not go on, else `code`. */
+static int agree(int code, bool after)
 {
     const size_t n = (size_t)group.count;
     const word own = { code, keel_complaints_kind() };
@@ -250,7 +263,8 @@ static int agree(int code)
         goto out;
     }
     bool told = false;
-    for (int q = 0; q < group.rank; q++) told = told || (own.error && all[q].error == own.error);
+    for (int q = 0; q < group.rank; q++)
+        told = told || (after ? all[q].error != 0 : own.error && all[q].error == own.error);
     if (told)
         keel_complaints_drop();
     else
@@ -269,7 +283,7 @@ out:
 static void close_all(void *context, bool by_failure)
 {
     failed = failed || by_failure;
-    if (!failed && !opening) final_code = agree(final_code);
+    if (!failed && !opening) final_code = agree(final_code, given);
     group.close(context, failed);
     group = (keel_process_group){ 0 };
 }
@@ -281,7 +295,7 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
         s = keel_strategy_create(out, devices);
         return s < 0 ? keel_complain_status(s) : -1;
     }
-    const int code = agree(-1);
+    const int code = agree(-1, false);
     if (code >= 0) {
         group.close(group.context, failed);
         group = (keel_process_group){ 0 };
@@ -292,6 +306,7 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
     opening = true;
     s = keel_strategy_create_group(out, devices, &shared);
     opening = false;
+    given = s >= 0;
     if (s >= 0) s = keel_strategy_timeout(*out, timeout);
     return s < 0 ? keel_complain_status(s) : -1;
 }

@@ -262,7 +262,7 @@ int keel_setup_devices(keel_strategy **out, const keel_devices_options *o)
     const int code = keel_setup_strategy(out, o);
     if (code >= 0) return code;
     const int n = keel_strategy_devices(*out), cores = keel_strategy_cores(*out);
-    if (keel_strategy_processes(*out) == 1 && n > cores)
+    if (n > cores)
         printf("%d devices share %d %s: the result is that of %d devices, the speed that of %d\n",
                n, cores, cores == 1 ? "core" : "cores", n, cores);
     return -1;

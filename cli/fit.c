@@ -255,10 +255,16 @@ static void print_rows(const job *j, const char *what, int64_t rows)
 {
     char a[KEEL_NUMBER_MAX];
     const int n = keel_strategy_devices(j->strategy);
+    int64_t own = 0;
     printf("%s%s rows:", what, keel_grouped(a, rows));
-    for (int i = 0; i < n && i < 16; i++)
-        printf(" %s", keel_grouped(a, keel_strategy_rows(j->strategy, i, rows)));
+    for (int i = 0; i < n; i++) {
+        const int64_t part = keel_strategy_rows(j->strategy, i, rows);
+        if (i < 16) printf(" %s", keel_grouped(a, part));
+        own += part;
+    }
     if (n > 16) printf(" ... (%d devices)", n);
+    if (keel_strategy_processes(j->strategy) > 1)
+        printf(", other processes %s", keel_grouped(a, rows - own));
 }
 
 /* What steps waited for, where they did, and what would help. */
@@ -390,9 +396,11 @@ static int train(job *j)
         printf(", %s for validation", keel_grouped(a, keel_dataset_rows(j->validation)));
     if (keel_dataset_class_count(j->data))
         printf(", %s classes", keel_grouped(a, keel_dataset_class_count(j->data)));
-    const int processes = keel_strategy_processes(j->strategy);
-    printf("; %d %s", n, n == 1 ? "device" : "devices");
-    if (processes > 1) printf(" in %d processes", processes);
+    const int processes = keel_strategy_processes(j->strategy), hosts = keel_processes_machines();
+    if (processes > 1)
+        printf("; %d processes on %d %s, the first with", processes, hosts,
+               hosts == 1 ? "machine" : "machines");
+    printf("%s %d %s", processes > 1 ? "" : ";", n, n == 1 ? "device" : "devices");
     if (strcmp(keel_model_dtype_policy(j->model), "float32"))
         printf(", %s", keel_model_dtype_policy(j->model));
     putchar('\n');

@@ -30,6 +30,9 @@ int keel_processes_begin(const keel_processes_options *o);
 /* True in rank 0 and in a process that is alone. */
 bool keel_processes_first(void);
 
+/* On how many machines the processes are; 0 without other processes. */
+int keel_processes_machines(void);
+
 /* As keel_strategy_create, for the devices of all processes; all of them are here, or have failed
  * and are in keel_processes_end. Returns as above. */
 int keel_processes_strategy(keel_strategy **out, const char *devices);

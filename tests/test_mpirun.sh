@@ -99,7 +99,7 @@ for mpi in openmpi mpich; do
     [[ -e $KEEL_BUILD/libkeel_mpi_$mpi.so ]] && command -v $launcher >/dev/null || continue
     found="$found $mpi"
 
-    want 0 0 ' 103 rows; .*3 processes' $mpi 3 "${fit[@]}" --devices cpu:0 -o $mpi.keras --history $mpi.csv
+    want 0 0 ' 103 rows; 3 processes on 1 machine, the first with 1 device' $mpi 3 "${fit[@]}" --devices cpu:0 -o $mpi.keras --history $mpi.csv
     (($(grep -c '^saved' out.txt) == 1)) || fail "$mpi: not one process speaks"
     (($(wc -l <$mpi.csv) == 3)) || fail "$mpi: the history has not three lines"
     alone 0 '103 x 3' predict $mpi.keras --data "$DATA" -o $mpi.npy
