@@ -4,6 +4,7 @@
 #include "processes.h"
 #include "launchers.h"
 #include "progress.h"
+#include "signals.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -215,17 +216,68 @@ static int lose(const char *error)
                          keel_printable(safe, sizeof safe, error));
 }
 
+/* In place of the plug-in's own. Who is asked to end does not wait for long: Open MPI ends all
+ * processes a second after SIGTERM, which it sends when one of them is gone, and by then the model
+ * shall be saved. After Ctrl-C there is more time, for a long step of another process, unless it
+ * comes twice. */
+static int test_with_patience(void *context, int number, char *error, size_t size)
+{
+    static double since;
+    const int got = group.test(context, number, error, size);
+    const int asked = keel_signal_got();
+    if (got != 0 || !asked) {
+        since = 0;
+        return got;
+    }
+    const double now = keel_now(), most = keel_signal_again() ? 0 : asked == SIGTERM ? 0.5 : 10;
+    if (since == 0) since = now;
+    if (now - since < most) return 0;
+    snprintf(error, size, "this process is asked to end and has waited for %.1f s", now - since);
+    since = 0;
+    return -1;
+}
+
 /* Wait for the exchange. Returns -1, or an exit code after an error was printed. */
 static int wait_for_all(void)
 {
     char error[512] = "";
     const double end = keel_now() + PATIENCE * timeout;
     for (;;) {
-        const int got = group.test(group.context, AGREEMENT, error, sizeof error);
+        const int got = test_with_patience(group.context, AGREEMENT, error, sizeof error);
         if (got > 0) return -1;
         if (got < 0 || keel_now() > end) return lose(error);
         nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
     }
+}
+
+/* Every process gets the words of all, all[count]. Returns as above. */
+static int tell_all(const word *own, word *all)
+{
+    const size_t n = (size_t)group.count;
+    const void **send = calloc(n, sizeof *send);
+    void **receive = calloc(n, sizeof *receive);
+    size_t *bytes = calloc(n, sizeof *bytes);
+    char error[512] = "";
+    int code;
+    if (!send || !receive || !bytes || !all) {
+        failed = true;
+        code = keel_complain(EXIT_FAILED, "out of memory");
+        goto out;
+    }
+    for (size_t q = 0; q < n; q++) {
+        send[q] = own;
+        receive[q] = &all[q];
+        bytes[q] = sizeof *own;
+    }
+    all[group.rank] = *own;
+    const keel_exchange e = { send, bytes, receive, bytes };
+    code = group.start(group.context, AGREEMENT, &e, error, sizeof error) < 0 ? lose(error)
+                                                                              : wait_for_all();
+out:
+    free(send);
+    free(receive);
+    free(bytes);
+    return code;
 }
 
 /* All tell all how they stand. What a process of a lower rank says is not printed again: before the
@@ -233,50 +285,35 @@ static int wait_for_all(void)
  * the first that does not go on, else `code`. */
 static int agree(int code, bool after)
 {
-    const size_t n = (size_t)group.count;
     const word own = { code, keel_complaints_kind() };
-    const void **send = calloc(n, sizeof *send);
-    void **receive = calloc(n, sizeof *receive);
-    size_t *bytes = calloc(n, sizeof *bytes);
-    word *all = calloc(n, sizeof *all);
-    char error[512] = "";
-    int agreed = code;
-    if (!send || !receive || !bytes || !all) {
-        failed = true;
-        agreed = keel_complain(EXIT_FAILED, "out of memory");
-        goto out;
-    }
-    for (size_t q = 0; q < n; q++) {
-        send[q] = &own;
-        receive[q] = &all[q];
-        bytes[q] = sizeof own;
-    }
-    all[group.rank] = own;
-    const keel_exchange e = { send, bytes, receive, bytes };
-    if (group.start(group.context, AGREEMENT, &e, error, sizeof error) < 0) {
-        agreed = lose(error);
-        goto out;
-    }
-    const int lost = wait_for_all();
-    if (lost >= 0) {
-        agreed = lost;
-        goto out;
-    }
+    word *all = calloc((size_t)group.count, sizeof *all);
     bool told = false;
-    for (int q = 0; q < group.rank; q++)
-        told = told || (after ? all[q].error != 0 : own.error && all[q].error == own.error);
-    if (told)
-        keel_complaints_drop();
-    else
-        keel_complaints_print();
-    for (int q = group.count - 1; q >= 0; q--)
-        if (all[q].code > 0) agreed = (int)all[q].code;
-out:
-    free(send);
-    free(receive);
-    free(bytes);
+    int agreed = tell_all(&own, all);
+    if (agreed < 0) {
+        agreed = code;
+        for (int q = 0; q < group.rank; q++)
+            told = told || (after ? all[q].error != 0 : own.error && all[q].error == own.error);
+        if (told)
+            keel_complaints_drop();
+        else
+            keel_complaints_print();
+        for (int q = group.count - 1; q >= 0; q--)
+            if (all[q].code > 0) agreed = (int)all[q].code;
+    }
     free(all);
     return agreed;
+}
+
+int keel_processes_signal(int number)
+{
+    if (!group.size || failed) return number;
+    const word own = { number, 0 };
+    word *all = calloc((size_t)group.count, sizeof *all);
+    if (tell_all(&own, all) < 0)
+        for (int q = group.count - 1; q >= 0; q--)
+            if (all[q].code > 0) number = (int)all[q].code;
+    free(all);
+    return number;
 }
 
 /* In place of the plug-in's own: called by keel_strategy_destroy, or after a failure. */
@@ -302,6 +339,7 @@ int keel_processes_strategy(keel_strategy **out, const char *devices)
         return code;
     }
     keel_process_group shared = group;
+    shared.test = test_with_patience;
     shared.close = close_all;
     opening = true;
     s = keel_strategy_create_group(out, devices, &shared);

@@ -67,6 +67,11 @@ int keel_signal_got(void)
     return first;
 }
 
+bool keel_signal_again(void)
+{
+    return second;
+}
+
 const char *keel_signal_text(int number)
 {
     switch (number) {

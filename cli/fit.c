@@ -49,6 +49,7 @@ typedef struct job {
     double weight[256]; /* by class */
     int n_weight;
     int64_t input_memory;
+    int signal; /* that ended the run, here or in another process; 0: none */
 } job;
 
 /* ---- before ---------------------------------------------------------------------------------- */
@@ -289,8 +290,7 @@ static void report(const job *j)
     const int n = keel_strategy_devices(j->strategy);
     printf("\ntrained  %s %s, %s rows in %s%s\n", keel_grouped(a, h->steps),
            h->steps == 1 ? "step" : "steps", keel_grouped(b, h->rows),
-           keel_seconds_text(c, h->seconds),
-           h->stopped && keel_signal_got() ? ", stopped by Ctrl-C" : "");
+           keel_seconds_text(c, h->seconds), h->stopped && j->signal ? ", stopped by Ctrl-C" : "");
     fputs("devices ", stdout);
     for (int i = 0; i < n && i < 16; i++) printf(" %s", keel_strategy_device_name(j->strategy, i));
     if (n > 16) printf(" ... (%d)", n);
@@ -333,13 +333,12 @@ static int keep(job *j)
  * Returns the exit code. */
 static int keep_part(job *j, keel_status s)
 {
-    const int number = s < 0 ? 0 : keel_signal_got();
-    if (number) {
-        keel_keeper_rescue(&j->keeper, keel_signal_text(number));
-        return 128 + number;
-    }
-    keel_keeper_rescue(&j->keeper, keel_error());
-    return keel_exit_code(s);
+    const bool given_up = s == KEEL_EREMOTE; /* a signal may be why, or what followed */
+    if (s >= 0 && j->signal)
+        keel_keeper_rescue(&j->keeper, keel_signal_text(j->signal));
+    else
+        keel_keeper_rescue(&j->keeper, keel_error());
+    return j->signal && (s >= 0 || given_up) ? 128 + j->signal : keel_exit_code(s);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -417,16 +416,17 @@ static int train(job *j)
     j->before = keel_since_start();
     const keel_status s = keel_fit(j->model, j->strategy, j->data, &f, &j->history);
     keel_meter_clear(&meter);
-    const int number = keel_signal_got();
+    j->signal = keel_signal_got();
+    if (s >= 0 && j->history.stopped) j->signal = keel_processes_signal(j->signal);
     /* save the model as the output even if the trace could not be written */
     const bool done = j->history.stopped || j->history.epochs >= o->epochs - o->initial_epoch;
-    if (!done || (number && number != SIGINT && j->history.stopped)) return keep_part(j, s);
+    if (!done || (j->signal && j->signal != SIGINT && j->history.stopped)) return keep_part(j, s);
     const int failed = s < 0 ? keel_complain_status(s) : EXIT_OK;
     report(j);
     if (j->history.profile) keel_profile_print(stdout, j->history.profile);
     const int code = keep(j);
     if (failed != EXIT_OK) return failed;
-    return code == EXIT_OK && number && j->history.stopped ? EXIT_STOPPED : code;
+    return code == EXIT_OK && j->signal && j->history.stopped ? EXIT_STOPPED : code;
 }
 
 static int run(const void *given, int n_arg, char **arg)

@@ -37,6 +37,10 @@ int keel_processes_machines(void);
  * and are in keel_processes_end. Returns as above. */
 int keel_processes_strategy(keel_strategy **out, const char *devices);
 
+/* After a fit that was stopped: the signal that the first of the processes with one got, 0: none.
+ */
+int keel_processes_signal(int number);
+
 /* Destroy the strategy (NULL: it was not made), and agree on an exit code, that of the first
  * process that failed. Returns it. */
 int keel_processes_end(keel_strategy *s, int code);

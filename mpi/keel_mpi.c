@@ -166,14 +166,16 @@ static int test(void *context, int number, char *error, size_t size)
     return !x->open;
 }
 
+/* If all has come, a process that has not taken what it is sent. */
 static int awaited(void *context, int number)
 {
     const group *g = context;
+    int rank = -1;
     if (number < 0 || number >= KEEL_EXCHANGES_MAX) return -1;
     const exchange *x = &g->exchange[number];
-    for (int i = 0; x->open && i < x->n; i++)
-        if (x->message[i].comes && x->message[i].left) return x->message[i].peer;
-    return -1;
+    for (int i = x->open ? x->n - 1 : -1; i >= 0; i--) /* what comes is first in the list */
+        if (x->message[i].left) rank = x->message[i].peer;
+    return rank;
 }
 
 static const char *host(void *context, int rank)
