@@ -230,15 +230,21 @@ static keel_model *model_of(const recipe *r)
 }
 
 /* Fit, evaluate and predict. The first failure ends it. */
-static keel_status run_on(outcome *o, const recipe *r, keel_strategy *s, const keel_dataset *d)
+static keel_status run_with(outcome *o, const recipe *r, keel_strategy *s, const keel_dataset *d,
+                            const keel_callback *const *callbacks)
 {
     const keel_fit_options options = { KEEL_FIT_OPTIONS, .batch_size = r->batch_size, .epochs = 2,
-                                       .end = r->end };
+                                       .end = r->end,    .callbacks = callbacks };
     keel_status st = keel_strategy_reproducible(s, r->shards);
     if (st >= 0) st = keel_fit(o->model, s, d, &options, &o->history);
     if (st >= 0) st = keel_evaluate(o->model, s, d, &options, &o->logs);
     if (st >= 0) st = keel_predict(o->model, s, d, &options, &o->predicted);
     return st;
+}
+
+static keel_status run_on(outcome *o, const recipe *r, keel_strategy *s, const keel_dataset *d)
+{
+    return run_with(o, r, s, d, NULL);
 }
 
 static void forget(outcome *o)
@@ -263,7 +269,7 @@ static void same_tensor(const char *what, const keel_tensor *a, const keel_tenso
          how);
 }
 
-static void compare(const outcome *a, const outcome *b, const recipe *r, const char *how)
+static void compare_weights(const outcome *a, const outcome *b, const recipe *r, const char *how)
 {
     for (int i = 0; i < keel_model_weight_count(a->model); i++) {
         const char *name = keel_model_weight_name(a->model, i);
@@ -277,6 +283,11 @@ static void compare(const outcome *a, const outcome *b, const recipe *r, const c
     for (int i = 0; i < a->model->compiled.n_state; i++)
         same_tensor("a state of the optimizer", &a->model->compiled.state[i],
                     &b->model->compiled.state[i], r, how);
+}
+
+static void compare(const outcome *a, const outcome *b, const recipe *r, const char *how)
+{
+    compare_weights(a, b, r, how);
     same("a log of fit", a->history.value, b->history.value,
          (size_t)(a->history.epochs * a->history.count) * sizeof(double), r, how);
     same("a log of evaluate", a->logs.value, b->logs.value, (size_t)a->logs.count * sizeof(double),

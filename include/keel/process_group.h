@@ -26,6 +26,7 @@ typedef struct keel_exchange {
 typedef struct keel_process_group {
     size_t size; /* sizeof(keel_process_group): KEEL_PROCESS_GROUP */
     int rank, count;
+    double timeout; /* seconds that a process may be silent before it counts as lost; 0: 60 */
     void *context;
     /* The name of the machine that a process runs on. */
     const char *(*host)(void *context, int rank);
@@ -56,7 +57,7 @@ typedef struct keel_process_group {
 keel_status keel_strategy_create_group(keel_strategy **out, const char *devices,
                                        const keel_process_group *group);
 
-/* How long a process may be silent before it counts as lost, in seconds: 60 unless set.
+/* Change that timeout of the group.
  *
  * Returns  KEEL_OK; KEEL_EARG: not above 0
  * Owns     nothing changes hands

@@ -39,7 +39,7 @@ keel_status keel_comm_create(keel_comm **out, const keel_process_group *group)
         return KEEL_ENOMEM;
     }
     c->group = *group;
-    c->timeout = 60;
+    c->timeout = group->timeout > 0 ? group->timeout : 60;
     c->send = keel_calloc(n, sizeof *c->send);
     c->receive = keel_calloc(n, sizeof *c->receive);
     c->send_bytes = keel_calloc(n, sizeof *c->send_bytes);

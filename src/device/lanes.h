@@ -62,13 +62,6 @@ void keel_lanes_join(keel_lanes *l, int process, int n_process, const int *lanes
 void keel_lanes_range(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end);
 void keel_lanes_rows(const keel_lanes *l, int64_t n, int process, int64_t *first, int64_t *end);
 
-/* Whether a worker may read the rows of all others: not if processes share a step, and not if the
- * sums must be the same for any number of them. */
-static inline bool keel_lanes_share_rows(const keel_lanes *l)
-{
-    return l->n_process == 1 && l->shards == 0;
-}
-
 /* A piece: the rows of a part in one step. rows 0: the part has none in this step. */
 typedef struct keel_piece {
     int lane, worker, part; /* part: index into keel_lanes.part */

@@ -89,14 +89,12 @@ static keel_status measure_nodes(keel_across *x)
 static keel_status divide(keel_across *x, const keel_program *p)
 {
     const int n = x->lanes->n_process;
-    keel_tile *tile = NULL;
-    int n_tile, q = 0;
-    KEEL_TRY(keel_store_tiles(p->store, p->trains, &tile, &n_tile));
-    for (int i = 0; i < n_tile; i++)
-        for (; q < n && tile[i].offset + tile[i].count / 2 >= p->n_grad / n * q; q++)
-            x->first[q] = q ? tile[i].offset : 0;
+    int q = 0;
+    KEEL_TRY(keel_store_tiles(p->store, p->trains, &x->tile, &x->n_tile));
+    for (int i = 0; i < x->n_tile; i++)
+        for (; q < n && x->tile[i].offset + x->tile[i].count / 2 >= p->n_grad / n * q; q++)
+            x->first[q] = q ? x->tile[i].offset : 0;
     while (q <= n) x->first[q++] = p->n_grad;
-    keel_free(tile);
     return KEEL_OK;
 }
 
@@ -158,6 +156,7 @@ void keel_across_destroy(keel_across *x)
     keel_free(x->records);
     keel_free(x->sums);
     keel_free(x->temporary);
+    keel_free(x->tile);
     keel_free(x->first);
     keel_free(x->more);
     keel_free(x->received);
@@ -192,42 +191,51 @@ static char *own_node(const keel_program *p, int slot)
                      : p->across->more + (slot - 1) * p->n_grad * element_of(p);
 }
 
-/* Elements [first, end) of the flat range, inside weight v. */
-static void fold_weight(const keel_program *p, const keel_bound *b, keel_variable v, int64_t first,
-                        int64_t end)
+/* Adds the parts that workers have left of a tile. */
+static void fold_parts(const keel_program *p, const keel_bound *b, const keel_tile *t)
 {
-    const keel_store_weight *w = &p->store->weight[v];
-    const keel_gradient *g = &p->gradient[v];
-    const int64_t at = first * element_of(p);
+    const keel_dtype real = p->options.real;
+    const int64_t at = t->offset * element_of(p);
     keel_gradient_part part[KEEL_LANES_MAX];
     char *stack[KEEL_LANES_MAX];
     int depth = 0;
-    if (g->count == 0 || g->kind == KEEL_GRADIENT_NONE || b->n_part == 0) return;
-    if (g->kind == KEEL_GRADIENT_MERGED && b->piece[0].row > 0) return; /* another process has it */
-    const int n = keel_gradient_parts(p, b, v, first - w->offset, part);
+    const int n = keel_gradient_parts(p, b, t->variable,
+                                      t->offset - p->store->weight[t->variable].offset, part);
     for (int i = 0; i < n; i++) {
         stack[depth++] = part[i].data;
         for (int c = part[i].closes; c > 0; c--, depth--)
-            keel_gradients_add(p->options.real, &(keel_addition){ .to = stack[depth - 2],
-                                                                  .from = stack[depth - 1],
-                                                                  .count = end - first });
+            keel_gradients_add(real, &(keel_addition){ .to = stack[depth - 2],
+                                                       .from = stack[depth - 1],
+                                                       .count = t->count });
     }
     for (int i = 0; i < depth; i++)
         if (stack[i] != own_node(p, i) + at)
-            memcpy(own_node(p, i) + at, stack[i], (size_t)((end - first) * element_of(p)));
+            memcpy(own_node(p, i) + at, stack[i], (size_t)(t->count * element_of(p)));
+}
+
+static void make_nodes(const keel_program *p, const keel_bound *b, int worker, const keel_tile *t)
+{
+    const int me = p->lanes->process;
+    const int n = b->gradient_nodes.before[me + 1] - b->gradient_nodes.before[me];
+    char *out[KEEL_TREE_NODES_MAX];
+    for (int k = 0; k < n; k++) out[k] = own_node(p, k) + t->offset * element_of(p);
+    keel_program_tile_nodes(p, b, worker, t->variable,
+                            t->offset - p->store->weight[t->variable].offset, t->count, out);
 }
 
 void keel_across_fold(const keel_program *p, const keel_bound *b, int worker)
 {
-    const int64_t line = 64 / element_of(p), n_worker = p->lanes->n_worker;
-    const int64_t begin = p->n_grad / line * worker / n_worker * line;
-    const int64_t end =
-        worker + 1 < n_worker ? p->n_grad / line * (worker + 1) / n_worker * line : p->n_grad;
-    for (int v = 0; v < p->store->n_weight; v++) {
-        const keel_store_weight *w = &p->store->weight[v];
-        const int64_t first = w->offset > begin ? w->offset : begin;
-        const int64_t last = w->offset + w->count < end ? w->offset + w->count : end;
-        if (first < last) fold_weight(p, b, v, first, last);
+    const keel_across *x = p->across;
+    const int64_t n_worker = p->lanes->n_worker;
+    if (b->n_busy == 0) return;
+    for (int64_t i = x->n_tile * worker / n_worker; i < x->n_tile * (worker + 1) / n_worker; i++) {
+        const keel_tile *t = &x->tile[i];
+        const keel_gradient_kind kind = p->gradient[t->variable].kind;
+        if (!p->schedule.reached[t->variable]) continue;
+        if (p->tiled[t->variable].node >= 0)
+            make_nodes(p, b, worker, t);
+        else if (kind == KEEL_GRADIENT_MERGED ? b->piece[0].row == 0 : kind != KEEL_GRADIENT_NONE)
+            fold_parts(p, b, t);
     }
 }
 
@@ -266,12 +274,13 @@ int keel_across_parts(const keel_program *p, const keel_bound *b, keel_variable 
     const int me = x->lanes->process;
     const int64_t at = p->store->weight[v].offset + first, element = element_of(p);
     const int64_t part = x->first[me + 1] - x->first[me];
-    const int n = kind == KEEL_GRADIENT_MERGED || kind == KEEL_GRADIENT_NONE ? 1 : nodes->n;
+    const bool none = kind == KEEL_GRADIENT_NONE && p->tiled[v].node < 0;
+    const int n = kind == KEEL_GRADIENT_MERGED || none ? 1 : nodes->n;
     for (int i = 0; i < n; i++) {
         const keel_part *node = &nodes->node[i];
-        const bool own = node->worker == me || kind == KEEL_GRADIENT_NONE;
+        const bool own = node->worker == me || none;
         out[i] = (keel_gradient_part){
-            .data = own ? own_node(p, node->slot) + at * element
+            .data = own ? own_node(p, none ? 0 : node->slot) + at * element
                         : x->received + (i * part + at - x->first[me]) * element,
             .closes = n > 1 ? node->closes : 0,
         };

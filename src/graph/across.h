@@ -17,6 +17,8 @@ typedef struct keel_across {
     int64_t sums_length;        /* doubles of one node of each op with sums */
     double *temporary;          /* to merge sums */
 
+    keel_tile *tile;            /* [n_tile] of all trained weights, in flat order */
+    int n_tile;
     int64_t *first;             /* [n_process + 1] elements of the flat range */
     int own_most, all_most;     /* gradient nodes of this process, and of all, in any step */
     char *more;                 /* [own_most - 1][n_grad] its nodes; the first is in the workspace of

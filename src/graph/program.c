@@ -406,6 +406,8 @@ keel_status keel_program_settle(keel_program *p)
         KEEL_TRY(take(p, w, KEEL_ARENA_GRAD, p->gradient_elements, keel_dtype_size(p->options.real),
                       &s->grad));
         KEEL_TRY(take(p, w, KEEL_ARENA_FOLD, p->fold_bytes, 1, &s->fold));
+        KEEL_TRY(take(p, w, KEEL_ARENA_TILES, keel_tiles_room(p), keel_dtype_size(p->options.real),
+                      &s->tiles));
     }
     p->moved = p->arenas->moved;
     return KEEL_OK;
@@ -473,8 +475,7 @@ keel_status keel_program_create(keel_program **out, keel_graph *graph, const kee
     if (!(p->skip_forward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->skip_backward = keel_calloc(nn, sizeof(bool)))) goto out;
     if (!(p->ran = keel_calloc(nn * KEEL_PASS_COUNT, sizeof *p->ran))) goto out;
-    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight,
-                                keel_lanes_share_rows(lanes))) < 0) goto out;
+    if ((s = keel_schedule_make(&p->schedule, graph, p->trains, store->n_weight)) < 0) goto out;
     if ((s = check_trainable(p)) < 0) goto out;
     if ((s = find_tiled(p)) < 0) goto out;
     p->max_local_rows = keel_cut_most(lanes, options->max_rows);

@@ -30,6 +30,7 @@ typedef struct keel_workspace {
     char *rows, *shard, *scratch;
     char *grad;          /* [gradient_elements] flat; NULL in inference */
     char *fold;          /* [fold_bytes] gradients of shards that are not added yet */
+    char *tiles;         /* the same, of a tile that is made shard by shard: see tiles.c */
     double *merged;      /* merged records, of all nodes */
     double *record[2];   /* stacks of records: of the node that meets next, and of the last one */
     double *sums;        /* stacks of sums, of all nodes */
@@ -294,6 +295,9 @@ typedef struct keel_tile_request {
  * step. */
 void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
                        const keel_tile_request *r);
+/* The same of a step that processes share: over the rows of this one, for each of its nodes. */
+void keel_program_tile_nodes(const keel_program *p, const keel_bound *b, int worker,
+                             keel_variable v, int64_t first, int64_t count, char *const *out);
 
 /* After the worker's run: whether its inputs and gradients for tiled weights are so small that the
  * gradients of these weights can only be finite. */

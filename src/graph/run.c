@@ -118,48 +118,6 @@ const void *keel_program_rows(const keel_program *p, const keel_place *at, const
     return p->workspace[piece->worker].rows + at->at + piece->local_row * at->row_bytes;
 }
 
-void keel_program_tile(const keel_program *p, const keel_bound *b, int worker,
-                       const keel_tile_request *r)
-{
-    const keel_variable v = r->variable;
-    const keel_store *store = p->store;
-    const int64_t element = (int64_t)keel_dtype_size(store->real);
-    const struct keel_tiled *tiled = &p->tiled[v];
-    const keel_graph_node *n = &p->graph->node[tiled->node];
-    keel_span span[KEEL_LANES_MAX];
-    keel_tile_call c = { .node = &n->node,
-                         .span = span,
-                         .weight = tiled->weight,
-                         .first = r->first,
-                         .count = r->count,
-                         .grad = r->grad,
-                         .checked = r->checked,
-                         .bad = r->bad,
-                         .move = r->move,
-                         .part = r->part,
-                         .n_prefetch = 1,
-                         .prefetch = { (const char *)keel_store_data(store, v) +
-                                       r->first * element },
-                         .scratch = p->workspace[worker].scratch,
-                         .scratch_ready = p->workspace[worker].last_tiled == v,
-                         .plan = tiled->plan };
-    for (int k = 0; !r->checked && k < p->n_moment; k++)
-        c.prefetch[c.n_prefetch++] = p->moment[v * p->n_moment + k] + r->first * element;
-    for (int i = 0; i < b->n_busy; i++) {
-        const keel_piece *piece = &b->piece[i];
-        if (i > 0 && piece->worker == b->piece[i - 1].worker) {
-            span[c.n_span - 1].rows += piece->rows;
-            continue;
-        }
-        span[c.n_span++] =
-            (keel_span){ .in = keel_program_rows(p, &p->value[n->in[0]], piece),
-                         .out_grad = keel_program_rows(p, &p->grad[n->out[0]], piece),
-                         .rows = piece->rows };
-    }
-    if (!c.scratch_ready) p->workspace[worker].last_tiled = v;
-    tiled->run(&c);
-}
-
 const void *keel_program_output(const keel_program *p, int i, const keel_piece *piece)
 {
     return keel_program_rows(p, &p->value[p->output[i]], piece);

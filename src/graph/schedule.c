@@ -94,11 +94,11 @@ static void find_needs(maker *m)
 
 /* Finds weights whose gradients owners make tile by tile: the op can do it, a row has one place,
  * and no other node uses the weights. */
-static void find_tiled(maker *m, const int *uses, bool tiles)
+static void find_tiled(maker *m, const int *uses)
 {
     for (int i = 0; i < m->g->n_node; i++) {
         const keel_graph_node *n = &m->g->node[i];
-        bool tiled = tiles && m->g->backward && !n->frozen && n->node.op->weights_tile[0] &&
+        bool tiled = m->g->backward && !n->frozen && n->node.op->weights_tile[0] &&
                      n->node.n_in == 1 &&
                      n->node.held != KEEL_FLOAT16 && /* no kernel reads it tile by tile */
                      n->node.in[0].shape.rank == 1;
@@ -263,7 +263,7 @@ static keel_status order_commits(maker *m)
 }
 
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
-                               int n_variable, bool tiles)
+                               int n_variable)
 {
     maker m = { .g = g, .trainable = trainable };
     keel_status s = KEEL_ENOMEM;
@@ -292,7 +292,7 @@ keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bo
         for (int k = 0; k < g->node[i].node.n_weight && !g->node[i].frozen; k++)
             uses[g->node[i].weight[k]]++;
     find_needs(&m);
-    find_tiled(&m, uses, tiles);
+    find_tiled(&m, uses);
     find_by_all(&m);
     if ((s = order_commits(&m)) < 0) goto out;
     if ((s = forward(&m)) < 0) goto out;

@@ -56,10 +56,9 @@ typedef struct keel_schedule {
 
 /* Orders a graph. trainable [n_variable]: which weights get a gradient. In a training graph the
  * chain of gradients begins at the nodes whose op is a `loss`. Their backward has no out_grad;
- * their forward does not run, because backward computes the sums as well. tiles: owners of tiles may
- * make gradients from the rows of all workers; else each worker makes those of its shards. */
+ * their forward does not run, because backward computes the sums as well. */
 keel_status keel_schedule_make(keel_schedule *out, const keel_graph *g, const bool *trainable,
-                               int n_variable, bool tiles);
+                               int n_variable);
 void keel_schedule_free(keel_schedule *s, const keel_graph *g);
 
 #endif

@@ -94,11 +94,22 @@ static keel_feed_options feed_options(const keel_dataset *d, const keel_fit_opti
     return f;
 }
 
+/* The rows of a step that this process has. */
+static void own_rows(const void *lanes, int64_t rows, int64_t *first, int64_t *end)
+{
+    const keel_lanes *l = lanes;
+    keel_lanes_rows(l, rows, l->process, first, end);
+}
+
 keel_status keel_session_feed(keel_feed **out, const keel_dataset *d, const keel_fit_options *o,
                               bool training, keel_dtype real, const keel_pairing *pairing,
-                              keel_account *account)
+                              keel_account *account, const keel_lanes *lanes)
 {
     keel_feed_options f = feed_options(d, o, training, real, pairing);
+    if (lanes->n_process > 1) {
+        f.part = own_rows;
+        f.part_context = lanes;
+    }
     f.account = account;
     if (training) {
         f.on_decision = o->explain_input;

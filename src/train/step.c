@@ -132,7 +132,7 @@ static void reduce_my_tiles(const keel_trainer *t, keel_mover *x, int worker, do
                                 .orthogonal =
                                     keel_orthogonal_gradient(&t->orthogonal, tile->variable, first),
                                 .wants_norm = x->needs_norms };
-        if (is_tiled(t, tile)) {
+        if (is_tiled(t, tile) && !together) {
             part[0] = (keel_gradient_part){ .data = reduced(t, tile->offset) };
             bool checked = false, bad = false;
             make_tile(t, worker, tile, part[0].data, &checked, &bad, NULL, NULL);

@@ -32,8 +32,7 @@ keel_status keel_trainer_lay_out(keel_trainer *t, const keel_graph *g, keel_mode
             info[v] = models[i]->weight[k].info;
             if (!given) t->trains[v] = models[i]->weight[k].trainable;
         }
-    if ((s = keel_schedule_make(&schedule, g, t->trains, n,
-                                keel_lanes_share_rows(&t->strategy->lanes))) < 0) goto out;
+    if ((s = keel_schedule_make(&schedule, g, t->trains, n)) < 0) goto out;
     s = keel_store_create(&t->store, g->real, info, n, schedule.order, schedule.n_order);
     if (s >= 0) keel_trainer_load(t, models, n_model);
 out:
