@@ -64,11 +64,6 @@ alone() # CODE PATTERN ARGUMENT...: without a launcher
 cluster='{"cluster": {"chief": ["c:1"], "worker": ["a:1", "b:2", "b:3"]}, "task": {"type": "worker"}}'
 TF_CONFIG=$cluster alone 2 'TF_CONFIG names 4 workers.*: mpirun -n 4 --host c,a,b:2 keel evaluate' \
     evaluate m.keras --data "$DATA"
-TF_CONFIG='{"cluster": {"worker": ["a;b:1", "$(c):2"]}}' alone 2 '--hostfile FILE' evaluate m.keras --data "$DATA"
-TF_CONFIG='{"cluster"' alone 2 'TF_CONFIG is not JSON' evaluate m.keras --data "$DATA"
-TF_CONFIG='{"cluster": {"worker": ["a:1"]}, "x": [[]]}' alone 0 '103 in' evaluate m.keras --data "$DATA"
-TF_CONFIG='[1]' alone 0 '103 in' evaluate m.keras --data "$DATA"
-TF_CONFIG=$(printf '%0*d' 100000 0 | tr 0 '[') alone 2 'TF_CONFIG is not JSON' evaluate m.keras --data "$DATA"
 OMPI_COMM_WORLD_SIZE=x OMPI_COMM_WORLD_RANK=0 PMI_SIZE=3 PMI_RANK=3 SLURM_PROCID=0 SLURM_NTASKS=4 \
     alone 0 '103 in' evaluate m.keras --data "$DATA"
 alone 2 '--timeout is for several processes' evaluate m.keras --data "$DATA" --timeout 5
