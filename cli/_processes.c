@@ -316,11 +316,13 @@ int keel_processes_signal(int number)
     return number;
 }
 
-/* In place of the plug-in's own: called by keel_strategy_destroy, or after a failure. */
+/* In place of the plug-in's own. If no strategy can be made, the group stays until
+ * keel_processes_end, where all say why. */
 static void close_all(void *context, bool by_failure)
 {
     failed = failed || by_failure;
-    if (!failed && !opening) final_code = agree(final_code, given);
+    if (opening) return;
+    if (!failed) final_code = agree(final_code, given);
     group.close(context, failed);
     group = (keel_process_group){ 0 };
 }

@@ -546,10 +546,15 @@ const keel_command keel_command_fit = {
             "number of devices, also if the rows do not divide evenly. Ctrl-C stops after the "
             "current step and saves the model. A second Ctrl-C, SIGTERM, SIGHUP, a closed pipe or "
             "a failure of any kind end the run too; what was learned until the last step is then "
-            "saved beside the output, as OUT.interrupted.keras, and the error names that file.",
+            "saved beside the output, as OUT.interrupted.keras, and the error names that file.\n"
+            "Started by mpirun, mpiexec or srun, on one machine or on several, the processes share "
+            "each step: --devices are those of each process, --batch-size is of all, and the "
+            "result is that of one process with all devices. Each process reads the data and the "
+            "model by the same names; the first one prints, and writes all files.",
     .example =
         "keel fit m.keras --data photos/ --validation-split 0.2 --batch-size 64 --epochs 5 \\\n"
-        "    --devices cpu:0-3 -o trained.keras",
+        "    --devices cpu:0-3 -o trained.keras\n"
+        "mpirun -n 4 keel fit m.keras --data photos/ --batch-size 64 -o trained.keras",
     .options = table,
     .size = sizeof(options),
     .processes = KEEL_TOGETHER,

@@ -110,6 +110,7 @@ for mpi in openmpi mpich; do
     want 2 1 '^keel evaluate: nowhere/: does not exist' $mpi 3 evaluate m.keras --data nowhere/
     want 2 1 '^rank 1 \(.*\): keel evaluate: nowhere/: does not exist' $mpi 1 evaluate m.keras --data "$DATA" \
         : 1 evaluate m.keras --data nowhere/
+    want 1 1 "^keel fit: process 0 .*no devices of kind 'tpu'" $mpi 2 fit m.keras --data "$DATA" --devices tpu -o x.keras
     want 1 1 '^keel fit: .*is not finite' $mpi 2 fit m.keras --data "$DATA" --optimizer sgd \
         --learning-rate 1e38 --devices cpu:0 -o x.keras
     rm -f x*.keras
