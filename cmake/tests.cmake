@@ -142,6 +142,16 @@ foreach(source IN LISTS bench_sources)
     add_dependencies(bench bench_${name})
 endforeach()
 
+# What tests/test_mpi.sh starts several times at once. It loads the plug-in that it is told.
+if(KEEL_MPIS)
+    keel_test_program(mpi_exchange tests/mpi/exchange.c tests)
+    target_link_libraries(mpi_exchange PRIVATE ${CMAKE_DL_LIBS})
+    add_dependencies(tests mpi_exchange)
+    foreach(mpi IN LISTS KEEL_MPIS)
+        add_dependencies(mpi_exchange keel_mpi_${mpi})
+    endforeach()
+endif()
+
 # Examples see what an installed Keel shows: the public headers and the shared library.
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS example_sources)
