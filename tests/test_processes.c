@@ -220,6 +220,7 @@ static void a_failure_of_one_process_is_that_of_all(void **unused)
 typedef struct counting {
     _Atomic int64_t rows;
     size_t bytes[2];
+    int64_t odd; /* this row, from 1, is another than that of the others; 0: none */
 } counting;
 
 static keel_status count_row(void *context, const keel_tensor *in, keel_tensor *out,
@@ -228,8 +229,37 @@ static keel_status count_row(void *context, const keel_tensor *in, keel_tensor *
     counting *c = context;
     (void)at;
     for (int i = 0; i < 2; i++) memcpy(out[i].data, in[i].data, c->bytes[i]);
-    c->rows++;
+    if (++c->rows == c->odd) *(float *)out[0].data += 1;
     return KEEL_OK;
+}
+
+static void put_count(process *p, counting *c, bool sequential)
+{
+    keel_dataset *d = p->data;
+    *c = (counting){ .bytes = { SIDE * SIDE * 3 * sizeof(float), sizeof(float) }, .odd = c->odd };
+    const keel_map m = { .size = sizeof m, .call = count_row, .context = c, .sequential = sequential };
+    must(keel_dataset_map(&p->data, d, &m));
+    keel_dataset_destroy(d);
+}
+
+/* Each process reads a stream for itself, so it is compared. */
+static void a_stream_that_differs_is_refused(void **unused)
+{
+    (void)unused;
+    for (int odd = 0; odd < 2; odd++) {
+        trouble t;
+        counting c[TROUBLED] = { [2].odd = odd ? 50 : 0 };
+        begin_trouble(&t, &small_work, 20);
+        for (int i = 0; i < TROUBLED; i++) put_count(&t.p[i], &c[i], true);
+        run_all(t.p, TROUBLED);
+        for (int i = 0; i < TROUBLED; i++) {
+            assert_int_equal(t.p[i].status, odd ? KEEL_EDATA : KEEL_OK);
+            if (odd && !strstr(t.p[i].error, "epoch 1, step 2: process"))
+                fail_msg("process %d: %s", i, t.p[i].error);
+        }
+        models_are_of_whole_steps(&t, -1);
+        end_trouble(&t);
+    }
 }
 
 static void a_process_reads_its_own_rows_alone(void **unused)
@@ -240,11 +270,8 @@ static void a_process_reads_its_own_rows_alone(void **unused)
     const int lanes[TROUBLED] = { 1, 2, 1 };
     begin_trouble(&t, &small_work, 20);
     for (int i = 0; i < TROUBLED; i++) {
-        c[i] = (counting){ .bytes = { SIDE * SIDE * 3 * sizeof(float), sizeof(float) } };
-        const keel_map m = { .size = sizeof m, .call = count_row, .context = &c[i] };
-        keel_dataset *d = t.p[i].data;
-        must(keel_dataset_map(&t.p[i].data, d, &m));
-        keel_dataset_destroy(d);
+        c[i].odd = 0;
+        put_count(&t.p[i], &c[i], false);
     }
     run_all(t.p, TROUBLED);
     int64_t before = 0;
@@ -268,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_one_process),
         cmocka_unit_test(a_process_reads_its_own_rows_alone),
+        cmocka_unit_test(a_stream_that_differs_is_refused),
         cmocka_unit_test(a_process_that_is_lost_at_any_exchange_is_named_by_all),
         cmocka_unit_test(a_failure_of_one_process_is_that_of_all),
     };

@@ -85,6 +85,7 @@ typedef struct keel_batch {
     uint32_t epoch;
     int64_t step; /* number in the epoch, from 0 */
     int slot;
+    bool streamed;           /* rows of a stream, which every process reads for itself */
     const keel_feed *unread; /* rows must be read by keel_feed_read; NULL: they are read */
 } keel_batch;
 

@@ -1,18 +1,24 @@
 /* See together.h. */
 #include "train/together.h"
-#include "base/memory.h"
+#include "base/hash.h"
 #include "graph/across.h"
+#include "tensor/shape.h"
 #include <inttypes.h>
 #include <stdio.h>
 
 /* ---- before a step --------------------------------------------------------------------------- */
 
-enum { EPOCH, STEP, ROWS, STOPS, SAID };
+enum { EPOCH, STEP, ROWS, CONTENTS, STOPS, SAID };
 
 static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const int64_t *theirs)
 {
     char name[KEEL_COMM_NAME_MAX];
     keel_comm_name(c, q, name);
+    if (mine[ROWS] == theirs[ROWS] && mine[STEP] == theirs[STEP] && mine[EPOCH] == theirs[EPOCH])
+        return keel_fail(KEEL_EDATA,
+                         "epoch %" PRId64 ", step %" PRId64 ": %s reads other rows than process %d; "
+                         "a stream must give the same rows to each process",
+                         mine[EPOCH] + 1, mine[STEP] + 1, name, c->group.rank);
     if ((mine[ROWS] < 0) != (theirs[ROWS] < 0))
         return keel_fail(KEEL_EDATA, "the data of %s ends at another step than that of process %d; "
                                      "all processes must have the same data",
@@ -25,6 +31,20 @@ static keel_status differ(const keel_comm *c, int q, const int64_t *mine, const 
                      theirs[EPOCH] + 1, theirs[STEP] + 1, theirs[ROWS]);
 }
 
+/* Of a stream each process reads all rows, so it can be seen whether they are the same. */
+static int64_t contents_of(const keel_batch *b)
+{
+    uint64_t sum = 0;
+    for (int i = 0; b && b->streamed && i < b->n_field; i++) {
+        const size_t row = (size_t)keel_shape_count(&b->spec[i].shape) *
+                           keel_dtype_size(b->spec[i].dtype);
+        if (!b->field[i] || b->spec[i].dtype == KEEL_STRING) continue;
+        const uint64_t both[2] = { sum, keel_fingerprint(b->field[i], (size_t)b->rows * row) };
+        sum = keel_fingerprint(both, sizeof both);
+    }
+    return (int64_t)sum;
+}
+
 keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_batch *b,
                                 keel_stops *stops)
 {
@@ -34,6 +54,7 @@ keel_status keel_together_begin(keel_strategy *s, keel_status mine, const keel_b
     const int64_t say[SAID] = { [EPOCH] = b ? (int64_t)b->epoch : 0,
                                 [STEP] = b ? (int64_t)b->step : 0,
                                 [ROWS] = b ? b->rows : -1,
+                                [CONTENTS] = contents_of(b),
                                 [STOPS] = *stops };
     KEEL_TRY(keel_comm_agree(c, mine, say, SAID, &all[0][0]));
     for (int q = 0; q < c->group.count; q++)
