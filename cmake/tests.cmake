@@ -147,7 +147,7 @@ foreach(source IN LISTS bench_sources)
 endforeach()
 
 # What tests/test_mpi.sh starts several times at once. It loads the plug-in that it is told.
-if(KEEL_MPIS)
+if(KEEL_MPIS AND KEEL_SANITIZE STREQUAL "") # it has a malloc of its own
     keel_test_program(mpi_exchange tests/mpi/exchange.c tests)
     target_link_libraries(mpi_exchange PRIVATE ${CMAKE_DL_LIBS})
     add_dependencies(tests mpi_exchange)
